@@ -3,12 +3,14 @@ package integration_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestAdminErrors: errors say what is wrong and what is right.
 func TestAdminErrors(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone "odd / zone" {
 				key {http.request.uri.query.k}
@@ -83,7 +85,7 @@ func TestAdminErrors(t *testing.T) {
 		{"GET", "/rate_limit/decisions?key=a", "400", "zone=..."},
 		{"GET", "/rate_limit/decisions?zone=none", "404", "no zone"},
 	} {
-		_, err := s.admin(c.method, c.path, "", "")
+		_, err := s.Admin(c.method, c.path, "", "")
 		if err == nil || !strings.Contains(err.Error(), ": "+c.status+" ") || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `{"error":"`) {
 			t.Errorf("%s %s: %v, want %s and %s", c.method, c.path, err, c.status, c.want)
 		}
@@ -128,14 +130,14 @@ func TestAdminErrors(t *testing.T) {
 		{"plans/key/override", `{"plan": "none"}`, "has no plan"},
 		{"plans/key/override", `{"plan": "varying"}`, "depends on the request"},
 	} {
-		_, err := s.admin("PUT", "/rate_limit/zones/"+c.path+"?key=a", "application/json", c.body)
+		_, err := s.Admin("PUT", "/rate_limit/zones/"+c.path+"?key=a", "application/json", c.body)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `{"error":"`) ||
 			!strings.Contains(err.Error(), ": 400 ") && c.want != "413" {
 			t.Errorf("PUT %s %.80s: %v, want %s", c.path, c.body, err, c.want)
 		}
 	}
-	var k keyState
-	if s.ask("/rate_limit/zones/open/key?key=a", &k); k.Override.Kind != "" {
+	var k harness.KeyState
+	if s.Ask("/rate_limit/zones/open/key?key=a", &k); k.Override.Kind != "" {
 		t.Errorf("something was set: %+v", k)
 	}
 }

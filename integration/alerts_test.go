@@ -4,12 +4,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestAlerts: Prometheus takes the alert rules. Each alert fires in trouble, and none without.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	need(t, "promtool", "REQUIRE_PROMTOOL")
+	harness.NeedProgram(t, "promtool", "REQUIRE_PROMTOOL")
 	for _, args := range [][]string{
 		{"check", "rules", "../examples/prometheus/alerts.yml"},
 		{"test", "rules", "testdata/alerts.yml"},
@@ -24,7 +26,7 @@ func TestAlerts(t *testing.T) {
 func promtool(t *testing.T, metrics string) {
 	t.Helper()
 	t.Run("promtool", func(t *testing.T) {
-		need(t, "promtool", "REQUIRE_PROMTOOL")
+		harness.NeedProgram(t, "promtool", "REQUIRE_PROMTOOL")
 		cmd := exec.Command("promtool", "check", "metrics")
 		cmd.Stdin = strings.NewReader(metrics)
 		if output, err := cmd.CombinedOutput(); err != nil || len(output) > 0 {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestCalendarWindows: days, weeks, months and years begin at midnight of a time zone, and the wait that
@@ -15,12 +17,12 @@ func TestCalendarWindows(t *testing.T) {
 	config := func(store string) string {
 		text := ""
 		for _, window := range []string{"day", "week", "month", "year"} {
-			text += limited(window, "rate 5/"+window+"\ntimezone "+place.String(), store, "respond ok")
+			text += harness.Limited(window, "rate 5/"+window+"\ntimezone "+place.String(), store, "respond ok")
 		}
-		return caddyfile("", text)
+		return harness.Caddyfile("", text)
 	}
-	eachFleet(t, config, func(t *testing.T, f fleet) {
-		client := newClient(t, "")
+	harness.EachFleet(t, config, func(t *testing.T, f harness.Fleet) {
+		client := harness.NewClient(t, "")
 		now := time.Now().In(place)
 		year, month, day := now.Date()
 		toMonday := 7 - (int(now.Weekday())+6)%7
@@ -33,15 +35,15 @@ func TestCalendarWindows(t *testing.T) {
 			passed, wait := 0, time.Duration(0)
 			for i := range requests {
 				before := time.Until(end)
-				a := []*server{f.first, f.last}[i%2].get(client, "/"+window)
-				if a.status == http.StatusOK {
+				a := []*harness.Server{f.First, f.Last}[i%2].Get(client, "/"+window)
+				if a.Status == http.StatusOK {
 					passed++
 					continue
 				}
-				wait = retryAfter(t, a)
+				wait = harness.RetryAfter(t, a)
 				// Seconds are rounded up, and the clocks of Redis and of this process differ by a little.
-				if after := time.Until(end); a.status != http.StatusTooManyRequests || wait < after-second/100 || wait > before+second+second/100 {
-					t.Errorf("%s: status %d, Retry-After %v, want 429 and %v to %v", window, a.status, wait, after, before)
+				if after := time.Until(end); a.Status != http.StatusTooManyRequests || wait < after-second/100 || wait > before+second+second/100 {
+					t.Errorf("%s: status %d, Retry-After %v, want 429 and %v to %v", window, a.Status, wait, after, before)
 				}
 			}
 			t.Logf("%s: it is %v, the wait %v", window, now.Format(time.RFC1123), wait)

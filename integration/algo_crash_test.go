@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -14,31 +15,31 @@ import (
 func TestKilledCaddy(t *testing.T) {
 	t.Parallel()
 	const lease, margin = 6 * time.Second, 3 * time.Second
-	upstream := startBackend(t, holding)
-	both := startPair(t, caddyfile("", limited("slots", "algorithm concurrency\nevents 4\nlease 6s",
-		redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.variable())
+	upstream := harness.StartBackend(t, harness.Holding)
+	both := harness.StartPair(t, harness.Caddyfile("", harness.Limited("slots", "algorithm concurrency\nevents 4\nlease 6s",
+		harness.Redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.Variable())
 	victim, survivor := both[0], both[1]
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 
-	own := survivor.begin("/slots")
+	own := survivor.Begin("/slots")
 	for range 3 {
-		victim.begin("/slots")
+		victim.Begin("/slots")
 	}
-	upstream.awaitInside(t, 4)
+	upstream.AwaitInside(t, 4)
 	renewed := time.Now().Add(lease + lease/4)
 	patient.Until(t, "a lease to have been renewed", func() bool {
-		if left := survivor.left(client, "slots"); left != 0 {
+		if left := survivor.Left(client, "slots"); left != 0 {
 			t.Fatalf("%d left while all slots are taken", left)
 		}
 		return time.Now().After(renewed)
 	})
-	if err := victim.process.Kill(); err != nil {
+	if err := victim.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()
 	var first, all time.Duration
 	patient.Until(t, "the slots to come back", func() bool {
-		left, after := survivor.left(client, "slots"), time.Since(killed)
+		left, after := survivor.Left(client, "slots"), time.Since(killed)
 		if left > 0 && first == 0 {
 			first = after
 		}
@@ -48,18 +49,18 @@ func TestKilledCaddy(t *testing.T) {
 	t.Logf("after kill -9 the first slot came back after %v, all after %v, at a lease of %v", first, all, lease)
 	patient.Soon(t, "all slots to come back", all, lease+margin)
 	// No more than three, because the survivor's own slot is still taken.
-	upstream.awaitInside(t, 1)
+	upstream.AwaitInside(t, 1)
 	for range 3 {
-		survivor.begin("/slots")
+		survivor.Begin("/slots")
 	}
-	upstream.awaitInside(t, 4)
-	if got := survivor.admitted(client, 5, "/slots"); got != 0 {
+	upstream.AwaitInside(t, 4)
+	if got := survivor.Admitted(client, 5, "/slots"); got != 0 {
 		t.Errorf("%d admitted beyond the limit", got)
 	}
-	upstream.open("")
-	if a := own.result(); a.status != http.StatusOK {
-		t.Errorf("the survivor's own request: status %d", a.status)
+	upstream.Open("")
+	if a := own.Result(); a.Status != http.StatusOK {
+		t.Errorf("the survivor's own request: status %d", a.Status)
 	}
-	survivor.awaitLeft(client, "slots", 4)
-	survivor.sound(t)
+	survivor.AwaitLeft(client, "slots", 4)
+	survivor.Sound(t)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -28,22 +29,22 @@ func TestAlgorithmsExactly(t *testing.T) {
 		{"leaky_bucket-meter", "algorithm leaky_bucket\nevents 100\nwindow 1h\nmode meter", 100},
 		{"fixed_window-clock", "algorithm fixed_window\nevents 100\nwindow " + hours, 100},
 		{"fixed_window-first", "algorithm fixed_window\nevents 100\nwindow 1h\nalign first_request", 100},
-		{"fixed_window-day", "algorithm fixed_window\nevents 100\nwindow day\ntimezone " + noonZone(), 100},
+		{"fixed_window-day", "algorithm fixed_window\nevents 100\nwindow day\ntimezone " + harness.NoonZone(), 100},
 		{"sliding_window_log", "algorithm sliding_window_log\nevents 100\nwindow 1h", 100},
 		{"sliding_window_counter", "algorithm sliding_window_counter\nevents 100\nwindow 1h", 100},
 		{"concurrency", "algorithm concurrency\nevents 20\nlease 10m", 20},
 	}
-	upstream := startBackend(t, holding)
-	store, site := redis(redistest.Start(t).Addr()), ""
+	upstream := harness.StartBackend(t, harness.Holding)
+	store, site := harness.Redis(redistest.Start(t).Addr()), ""
 	for _, zone := range zones {
 		then := "respond ok"
 		if zone.name == "concurrency" {
 			then = "reverse_proxy {$UPSTREAM}"
 		}
-		site += limited(zone.name, zone.options, store, then)
+		site += harness.Limited(zone.name, zone.options, store, then)
 	}
-	both := startPair(t, caddyfile("", site), upstream.variable())
-	client := newClient(t, "")
+	both := harness.StartPair(t, harness.Caddyfile("", site), upstream.Variable())
+	client := harness.NewClient(t, "")
 	for _, zone := range zones {
 		t.Run(zone.name, func(t *testing.T) {
 			var next, passed, refused atomic.Int64
@@ -56,16 +57,16 @@ func TestAlgorithmsExactly(t *testing.T) {
 						if i >= requests {
 							return
 						}
-						a, err := send(client, both[i%2].url("/"+zone.name))
+						a, err := harness.Send(client, both[i%2].URL("/"+zone.name))
 						switch {
 						case err != nil:
 							t.Error(err)
-						case a.status == http.StatusOK:
+						case a.Status == http.StatusOK:
 							passed.Add(1)
-						case a.status == http.StatusTooManyRequests:
+						case a.Status == http.StatusTooManyRequests:
 							refused.Add(1)
 						default:
-							t.Errorf("status %d", a.status)
+							t.Errorf("status %d", a.Status)
 						}
 					}
 				})
@@ -73,10 +74,10 @@ func TestAlgorithmsExactly(t *testing.T) {
 			if zone.name == "concurrency" {
 				// Requests that pass stay until all others have been refused.
 				patient.Until(t, "all requests to be decided", func() bool {
-					inside, _ := upstream.now()
+					inside, _ := upstream.Now()
 					return int64(inside)+refused.Load() == requests
 				})
-				upstream.open("")
+				upstream.Open("")
 			}
 			group.Wait()
 			elapsed := time.Since(began)
@@ -91,6 +92,6 @@ func TestAlgorithmsExactly(t *testing.T) {
 		})
 	}
 	for _, s := range both {
-		s.sound(t)
+		s.Sound(t)
 	}
 }

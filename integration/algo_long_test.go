@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -17,8 +18,8 @@ import (
 // is lost unless it is renewed, and one whose lease is so long that the slot comes back only if
 // it is given back.
 func slotZones(events, store string) string {
-	return limited("renewed", "algorithm concurrency\nevents "+events+"\nlease 6s", store, "respond ok") +
-		limited("returned", "algorithm concurrency\nevents "+events+"\nlease 1h", store, "respond ok") +
+	return harness.Limited("renewed", "algorithm concurrency\nevents "+events+"\nlease 6s", store, "respond ok") +
+		harness.Limited("returned", "algorithm concurrency\nevents "+events+"\nlease 1h", store, "respond ok") +
 		`handle /both {
 			rate_limit {
 				zone renewed {
@@ -43,14 +44,14 @@ func slotZones(events, store string) string {
 const longer = 18500 * time.Millisecond
 
 // stayTaken checks that both slots stay taken for longer than any lease that is not renewed.
-func stayTaken(t *testing.T, client *http.Client, left int64, servers ...*server) {
+func stayTaken(t *testing.T, client *http.Client, left int64, servers ...*harness.Server) {
 	t.Helper()
 	const steps = 60
 	ticker := time.NewTicker(longer / steps)
 	defer ticker.Stop()
 	for n := range steps {
 		for _, s := range servers {
-			renewed, returned := s.left(client, "renewed"), s.left(client, "returned")
+			renewed, returned := s.Left(client, "renewed"), s.Left(client, "returned")
 			if renewed != left || returned != left {
 				t.Errorf("after %v: %d and %d left, want %d", longer*time.Duration(n)/steps, renewed, returned, left)
 				return
@@ -62,7 +63,7 @@ func stayTaken(t *testing.T, client *http.Client, left int64, servers ...*server
 
 // streaming sends an event now and then until the client leaves, or switches to a protocol that
 // sends back each line.
-func streaming(_ *backend, w http.ResponseWriter, r *http.Request) {
+func streaming(_ *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") == "echo" {
 		conn, buffer, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -98,31 +99,31 @@ func streaming(_ *backend, w http.ResponseWriter, r *http.Request) {
 // lease, and give them back when they end.
 func TestLongRequests(t *testing.T) {
 	t.Parallel()
-	config := func(store string) string { return caddyfile("", slotZones("2", store)) }
-	upstream := startBackend(t, streaming)
-	eachFleet(t, config, func(t *testing.T, f fleet) {
-		first, last := f.first, f.last
-		client := newClient(t, "")
+	config := func(store string) string { return harness.Caddyfile("", slotZones("2", store)) }
+	upstream := harness.StartBackend(t, streaming)
+	harness.EachFleet(t, config, func(t *testing.T, f harness.Fleet) {
+		first, last := f.First, f.Last
+		client := harness.NewClient(t, "")
 		events := newStream(t, first)
 		tunnel := newTunnel(t, last)
 		stayTaken(t, client, 0, first, last)
-		for _, s := range []*server{first, last} {
-			if a := s.get(client, "/both"); a.status != http.StatusTooManyRequests {
-				t.Errorf("status %d while both slots are taken, want 429", a.status)
+		for _, s := range []*harness.Server{first, last} {
+			if a := s.Get(client, "/both"); a.Status != http.StatusTooManyRequests {
+				t.Errorf("status %d while both slots are taken, want 429", a.Status)
 			}
 		}
 		events.next()
 		tunnel.echo("still here")
 
 		tunnel.conn.Close()
-		first.awaitLeft(client, "returned", 1)
-		if left := last.left(client, "renewed"); left != 1 {
+		first.AwaitLeft(client, "returned", 1)
+		if left := last.Left(client, "renewed"); left != 1 {
 			t.Errorf("%d left when the tunnel has ended, want 1", left)
 		}
 		events.next()
 		events.body.Close()
-		last.awaitLeft(client, "returned", 2)
-	}, upstream.variable())
+		last.AwaitLeft(client, "returned", 2)
+	}, upstream.Variable())
 }
 
 // stream is a client of Server-Sent Events.
@@ -133,10 +134,10 @@ type stream struct {
 	seen  int
 }
 
-func newStream(t *testing.T, s *server) *stream {
+func newStream(t *testing.T, s *harness.Server) *stream {
 	t.Helper()
-	client := newClient(t, "")
-	response, err := client.Get(s.url("/both"))
+	client := harness.NewClient(t, "")
+	response, err := client.Get(s.URL("/both"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +172,9 @@ type tunnel struct {
 	lines *bufio.Reader
 }
 
-func newTunnel(t *testing.T, s *server) *tunnel {
+func newTunnel(t *testing.T, s *harness.Server) *tunnel {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.address)
+	conn, err := net.Dial("tcp", s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}

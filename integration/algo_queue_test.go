@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -27,24 +28,24 @@ func TestQueueSpacing(t *testing.T) {
 		interval = 50 * time.Millisecond
 		late     = 3 * time.Second // how much longer than ideal all of it may take
 	)
-	upstream := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {})
-	both := startPair(t, caddyfile("", limited("queue", "algorithm leaky_bucket 20/1s\nmode queue\nburst 80",
-		redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.variable())
+	upstream := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, _ *http.Request) {})
+	both := harness.StartPair(t, harness.Caddyfile("", harness.Limited("queue", "algorithm leaky_bucket 20/1s\nmode queue\nburst 80",
+		harness.Redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.Variable())
 
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	began := time.Now()
 	var group sync.WaitGroup
 	for i := range requests {
 		group.Go(func() {
-			a, err := send(client, both[i%2].url("/queue"))
-			if err != nil || a.status != http.StatusOK {
-				t.Errorf("status %d, error %v", a.status, err)
+			a, err := harness.Send(client, both[i%2].URL("/queue"))
+			if err != nil || a.Status != http.StatusOK {
+				t.Errorf("status %d, error %v", a.Status, err)
 			}
 		})
 	}
 	group.Wait()
 
-	came := upstream.came()
+	came := upstream.Came()
 	if len(came) != requests {
 		t.Fatalf("the upstream had %d requests, want %d", len(came), requests)
 	}
@@ -52,15 +53,15 @@ func TestQueueSpacing(t *testing.T) {
 	worst := time.Duration(0)
 	for i, v := range came {
 		turn := began.Add(time.Duration(i) * interval)
-		if v.at.Before(turn.Add(-clockSlack)) {
-			t.Errorf("request %d came %v too early", i, turn.Sub(v.at))
+		if v.At.Before(turn.Add(-clockSlack)) {
+			t.Errorf("request %d came %v too early", i, turn.Sub(v.At))
 		}
-		worst = max(worst, v.at.Sub(turn))
+		worst = max(worst, v.At.Sub(turn))
 		if i > 0 {
-			gaps = append(gaps, v.at.Sub(came[i-1].at))
+			gaps = append(gaps, v.At.Sub(came[i-1].At))
 		}
 	}
-	total := came[requests-1].at.Sub(came[0].at)
+	total := came[requests-1].At.Sub(came[0].At)
 	slices.Sort(gaps)
 	median := gaps[len(gaps)/2]
 	t.Logf("%d requests left in %v; gaps from %v to %v, %v on average, %v in the middle; at most %v after their turn",
@@ -69,7 +70,7 @@ func TestQueueSpacing(t *testing.T) {
 	patient.Soon(t, "the gap in the middle", median, interval*3/2)
 	patient.Soon(t, "the gap in the middle, below the interval,", interval-median, interval/2)
 	for _, s := range both {
-		s.sound(t)
+		s.Sound(t)
 	}
 }
 
@@ -91,33 +92,33 @@ func TestQueueOrder(t *testing.T) {
 // too short for this machine.
 func queueOrder(t *testing.T, interval time.Duration) bool {
 	redisServer := redistest.Start(t)
-	upstream := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {})
-	store := redis(redisServer.Addr())
-	both := startPair(t, caddyfile("", limited("queue", "algorithm leaky_bucket 1/"+interval.String()+"\nmode queue\nburst 20",
-		store, "reverse_proxy {$UPSTREAM}")), upstream.variable())
-	client := newClient(t, "")
+	upstream := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, _ *http.Request) {})
+	store := harness.Redis(redisServer.Addr())
+	both := harness.StartPair(t, harness.Caddyfile("", harness.Limited("queue", "algorithm leaky_bucket 1/"+interval.String()+"\nmode queue\nburst 20",
+		store, "reverse_proxy {$UPSTREAM}")), upstream.Variable())
+	client := harness.NewClient(t, "")
 	for _, s := range both {
-		s.left(client, "queue")                      // so that Redis and both instances know the script
-		s.awaitLog(`"the rate limit store answers"`) // which is asked once for that
+		s.Left(client, "queue")                      // so that Redis and both instances know the script
+		s.AwaitLog(`"the rate limit store answers"`) // which is asked once for that
 	}
 
-	calls := scriptCalls(t, redisServer)
+	calls := harness.ScriptCalls(t, redisServer)
 	awaitCall := func() {
 		t.Helper()
 		calls++
-		patient.Until(t, "Redis to be asked", func() bool { return scriptCalls(t, redisServer) >= calls })
+		patient.Until(t, "Redis to be asked", func() bool { return harness.ScriptCalls(t, redisServer) >= calls })
 	}
 	began := time.Now()
-	queue := make([]*pending, 6)
+	queue := make([]*harness.Pending, 6)
 	for i := range queue {
-		queue[i] = both[i%2].begin("/queue", "X-Request-Id", strconv.Itoa(i))
+		queue[i] = both[i%2].Begin("/queue", "X-Request-Id", strconv.Itoa(i))
 		awaitCall()
 	}
 	for _, leaver := range []int{3, 5} {
-		queue[leaver].leave()
+		queue[leaver].Leave()
 		awaitCall() // gives back
 	}
-	queue = append(queue, both[0].begin("/queue", "X-Request-Id", "6"))
+	queue = append(queue, both[0].Begin("/queue", "X-Request-Id", "6"))
 	awaitCall()
 	if time.Since(began) > 2*interval {
 		return false
@@ -125,20 +126,20 @@ func queueOrder(t *testing.T, interval time.Duration) bool {
 
 	turns := map[int]int{0: 0, 1: 1, 2: 2, 4: 4, 6: 5}
 	for i := range turns {
-		if a := queue[i].result(); a.status != http.StatusOK {
-			t.Errorf("request %d: status %d", i, a.status)
+		if a := queue[i].Result(); a.Status != http.StatusOK {
+			t.Errorf("request %d: status %d", i, a.Status)
 		}
 	}
 	var order []int
 	report, overtaken := "", false // by the next one, perhaps: they leave two processes
-	for _, v := range upstream.came() {
-		i, err := strconv.Atoi(v.id)
+	for _, v := range upstream.Came() {
+		i, err := strconv.Atoi(v.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		order = append(order, i)
 		turn, ok := turns[i]
-		after := v.at.Sub(began)
+		after := v.At.Sub(began)
 		if due := time.Duration(turn) * interval; ok && after < due-clockSlack {
 			t.Errorf("request %d left after %v, want %v and a little", i, after, due)
 		} else if ok {
@@ -154,7 +155,7 @@ func queueOrder(t *testing.T, interval time.Duration) bool {
 	if want := []int{0, 1, 2, 4, 6}; !slices.Equal(order, want) {
 		t.Errorf("left in the order %v, want %v", order, want)
 	}
-	if n := both[0].waiting() + both[1].waiting(); n != 0 {
+	if n := both[0].Waiting() + both[1].Waiting(); n != 0 {
 		t.Errorf("%d still wait", n)
 	}
 	return true

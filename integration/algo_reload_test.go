@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestReloadKeepsSlots: a request that outlives its config keeps its slots under the next config,
@@ -11,63 +13,63 @@ import (
 // if the next config has no limits at all.
 func TestReloadKeepsSlots(t *testing.T) {
 	t.Parallel()
-	upstream := startBackend(t, holding)
-	config := func(events, store string) string { return caddyfile("", slotZones(events, store)) }
-	eachFleet(t, func(store string) string { return config("2", store) }, func(t *testing.T, f fleet) {
-		s, client, gate := f.first, newClient(t, ""), t.Name()
-		held := s.begin("/both", "X-Gate", gate)
-		s.awaitLeft(client, "returned", 1)
+	upstream := harness.StartBackend(t, harness.Holding)
+	config := func(events, store string) string { return harness.Caddyfile("", slotZones(events, store)) }
+	harness.EachFleet(t, func(store string) string { return config("2", store) }, func(t *testing.T, f harness.Fleet) {
+		s, client, gate := f.First, harness.NewClient(t, ""), t.Name()
+		held := s.Begin("/both", "X-Gate", gate)
+		s.AwaitLeft(client, "returned", 1)
 
 		// The limit is raised by one.
-		s.mustLoad(config("3", f.store))
-		s.getUnder(client, 3, "peek/renewed")
-		if renewed, returned := s.left(client, "renewed"), s.left(client, "returned"); renewed != 2 || returned != 2 {
+		s.MustLoad(config("3", f.Store))
+		s.GetUnder(client, 3, "peek/renewed")
+		if renewed, returned := s.Left(client, "renewed"), s.Left(client, "returned"); renewed != 2 || returned != 2 {
 			t.Errorf("after the reload %d and %d left, want 2", renewed, returned)
 		}
 		watched, left := s, int64(2)
-		if f.last != s {
-			s.mustLoad(caddyfile("", "respond ok"))
-			s.getUnder(client, -1, "peek/renewed")
-			watched, left = f.last, 1
+		if f.Last != s {
+			s.MustLoad(harness.Caddyfile("", "respond ok"))
+			s.GetUnder(client, -1, "peek/renewed")
+			watched, left = f.Last, 1
 		}
 		stayTaken(t, client, left, watched)
 
-		upstream.open(gate)
-		if a := held.result(); a.status != http.StatusOK {
-			t.Errorf("the request from before: status %d", a.status)
+		upstream.Open(gate)
+		if a := held.Result(); a.Status != http.StatusOK {
+			t.Errorf("the request from before: status %d", a.Status)
 		}
-		watched.awaitLeft(client, "returned", left+1)
-		watched.awaitLeft(client, "renewed", left+1)
-	}, upstream.variable())
+		watched.AwaitLeft(client, "returned", left+1)
+		watched.AwaitLeft(client, "renewed", left+1)
+	}, upstream.Variable())
 }
 
 // TestReloadForgetsSlots: in memory, a zone that no config names is forgotten. A request that
 // still holds one of its slots ends without harm to a later zone of the same name.
 func TestReloadForgetsSlots(t *testing.T) {
 	t.Parallel()
-	upstream := startBackend(t, holding)
-	config := caddyfile("", slotZones("2", memory))
-	s, client := startCaddy(t, config, upstream.variable()), newClient(t, "")
-	before := s.begin("/both", "X-Gate", "before")
-	s.awaitLeft(client, "returned", 1)
-	s.mustLoad(caddyfile("", "respond ok"))
-	if stacks, err := s.stacks(); err != nil || !strings.Contains(stacks, stopsServers) {
+	upstream := harness.StartBackend(t, harness.Holding)
+	config := harness.Caddyfile("", slotZones("2", harness.Memory))
+	s, client := harness.StartCaddy(t, config, upstream.Variable()), harness.NewClient(t, "")
+	before := s.Begin("/both", "X-Gate", "before")
+	s.AwaitLeft(client, "returned", 1)
+	s.MustLoad(harness.Caddyfile("", "respond ok"))
+	if stacks, err := s.Stacks(); err != nil || !strings.Contains(stacks, harness.StopsServers) {
 		t.Errorf("the server that waits for a request is not found: %v\n%s", err, stacks)
 	}
-	s.getUnder(client, -1, "peek/renewed")
-	s.mustLoad(config)
-	s.getUnder(client, 2, "peek/renewed")
+	s.GetUnder(client, -1, "peek/renewed")
+	s.MustLoad(config)
+	s.GetUnder(client, 2, "peek/renewed")
 
-	after := s.begin("/both", "X-Gate", "after")
-	s.awaitLeft(client, "returned", 1)
-	upstream.open("before")
-	if a := before.result(); a.status != http.StatusOK {
-		t.Errorf("the request from before: status %d", a.status)
+	after := s.Begin("/both", "X-Gate", "after")
+	s.AwaitLeft(client, "returned", 1)
+	upstream.Open("before")
+	if a := before.Result(); a.Status != http.StatusOK {
+		t.Errorf("the request from before: status %d", a.Status)
 	}
 	stayTaken(t, client, 1, s)
-	upstream.open("after")
-	if a := after.result(); a.status != http.StatusOK {
-		t.Errorf("the request after: status %d", a.status)
+	upstream.Open("after")
+	if a := after.Result(); a.Status != http.StatusOK {
+		t.Errorf("the request after: status %d", a.Status)
 	}
-	s.awaitLeft(client, "returned", 2)
+	s.AwaitLeft(client, "returned", 2)
 }

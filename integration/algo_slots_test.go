@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // misbehaving works a little, and then ends in the way that the request's header names.
-func misbehaving(b *backend, w http.ResponseWriter, r *http.Request) {
+func misbehaving(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	do := r.Header.Get("X-Do")
 	if do == "" {
-		holding(b, w, r)
+		harness.Holding(b, w, r)
 		return
 	}
 	<-time.After(8 * time.Millisecond)
@@ -39,10 +40,10 @@ func misbehaving(b *backend, w http.ResponseWriter, r *http.Request) {
 func TestConcurrencyLoad(t *testing.T) {
 	patient.BesideOthers(t)
 	const limit, clients, enough = 8, 64, 600
-	upstream := startBackend(t, misbehaving)
-	both := startPair(t, caddyfile("", limited("slots", "algorithm concurrency\nevents 8\nlease 10m",
-		redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.variable())
-	client := newClient(t, "")
+	upstream := harness.StartBackend(t, misbehaving)
+	both := harness.StartPair(t, harness.Caddyfile("", harness.Limited("slots", "algorithm concurrency\nevents 8\nlease 10m",
+		harness.Redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.Variable())
+	client := harness.NewClient(t, "")
 
 	ways := []struct {
 		do     string
@@ -56,14 +57,14 @@ func TestConcurrencyLoad(t *testing.T) {
 		group.Go(func() {
 			for i := n; passed.Load() < enough && time.Since(began) < patient.Patience && !t.Failed(); i++ {
 				way := i % len(ways)
-				a, err := send(client, both[n%2].url("/slots"), "X-Do", ways[way].do)
+				a, err := harness.Send(client, both[n%2].URL("/slots"), "X-Do", ways[way].do)
 				broken := errors.Is(err, io.ErrUnexpectedEOF)
 				switch {
-				case err == nil && a.status == http.StatusTooManyRequests:
+				case err == nil && a.Status == http.StatusTooManyRequests:
 					refused.Add(1)
 					continue
-				case a.status != ways[way].status || broken != (ways[way].status == 0):
-					t.Errorf("%s: status %d, error %v", ways[way].do, a.status, err)
+				case a.Status != ways[way].status || broken != (ways[way].status == 0):
+					t.Errorf("%s: status %d, error %v", ways[way].do, a.Status, err)
 				}
 				passed.Add(1)
 				ended[way].Add(1)
@@ -71,7 +72,7 @@ func TestConcurrencyLoad(t *testing.T) {
 		})
 	}
 	group.Wait()
-	_, most := upstream.now()
+	_, most := upstream.Now()
 	t.Logf("%d passed, %d refused in %v; at most %d at once", passed.Load(), refused.Load(), time.Since(began), most)
 	for i, way := range ways {
 		t.Logf("%s: %d", way.do, ended[i].Load())
@@ -86,66 +87,66 @@ func TestConcurrencyLoad(t *testing.T) {
 		t.Errorf("%d requests at the upstream at once, want at most %d", most, limit)
 	}
 	for _, s := range both {
-		if lines, _ := s.lines(); count(lines, "aborting with incomplete response") == 0 {
+		if lines, _ := s.Lines(); harness.CountLines(lines, "aborting with incomplete response") == 0 {
 			t.Error("no handler panicked")
 		}
-		s.awaitLeft(client, "slots", limit)
+		s.AwaitLeft(client, "slots", limit)
 	}
 	testSlotsBurst(t, both, upstream, limit)
 }
 
 // testSlotsBurst: a burst takes all slots. Requests that are refused give nothing back, and
 // requests whose clients leave give back their slots.
-func testSlotsBurst(t *testing.T, both []*server, upstream *backend, limit int) {
+func testSlotsBurst(t *testing.T, both []*harness.Server, upstream *harness.Backend, limit int) {
 	t.Helper()
-	client := newClient(t, "")
-	var burst []*pending
+	client := harness.NewClient(t, "")
+	var burst []*harness.Pending
 	for i := range 3 * limit {
-		burst = append(burst, both[i%2].begin("/slots"))
+		burst = append(burst, both[i%2].Begin("/slots"))
 	}
 	patient.Until(t, "the burst to be decided", func() bool {
 		over := 0
 		for _, p := range burst {
-			if p.over() {
+			if p.Over() {
 				over++
 			}
 		}
 		return over == len(burst)-limit
 	})
-	upstream.awaitInside(t, limit)
+	upstream.AwaitInside(t, limit)
 	for _, s := range both {
-		if got := s.admitted(client, 50, "/slots"); got != 0 {
+		if got := s.Admitted(client, 50, "/slots"); got != 0 {
 			t.Errorf("%d admitted while all slots are taken", got)
 		}
-		if left := s.left(client, "slots"); left != 0 {
+		if left := s.Left(client, "slots"); left != 0 {
 			t.Errorf("%d left after refusals, want 0", left)
 		}
 	}
 
-	var held []*pending
+	var held []*harness.Pending
 	for _, p := range burst {
-		if !p.over() {
+		if !p.Over() {
 			held = append(held, p)
-		} else if a := p.result(); a.status != http.StatusTooManyRequests || retryAfter(t, a) != time.Second {
-			t.Errorf("status %d, Retry-After %v; want 429 and 1s", a.status, a.header["Retry-After"])
+		} else if a := p.Result(); a.Status != http.StatusTooManyRequests || harness.RetryAfter(t, a) != time.Second {
+			t.Errorf("status %d, Retry-After %v; want 429 and 1s", a.Status, a.Header["Retry-After"])
 		}
 	}
 	for _, p := range held[:limit/2] {
-		p.leave()
+		p.Leave()
 	}
 	for _, s := range both {
-		s.awaitLeft(client, "slots", int64(limit/2))
+		s.AwaitLeft(client, "slots", int64(limit/2))
 	}
-	upstream.awaitInside(t, limit/2)
-	upstream.open("")
+	upstream.AwaitInside(t, limit/2)
+	upstream.Open("")
 	for _, p := range held[limit/2:] {
-		if a := p.result(); a.status != http.StatusOK {
-			t.Errorf("status %d", a.status)
+		if a := p.Result(); a.Status != http.StatusOK {
+			t.Errorf("status %d", a.Status)
 		}
 	}
 	for _, s := range both {
-		s.awaitLeft(client, "slots", int64(limit))
-		s.sound(t)
+		s.AwaitLeft(client, "slots", int64(limit))
+		s.Sound(t)
 	}
 }
 
@@ -153,38 +154,38 @@ func testSlotsBurst(t *testing.T, both []*server, upstream *backend, limit int) 
 // leaves while it waits takes no slot.
 func TestConcurrencyWait(t *testing.T) {
 	t.Parallel()
-	upstream := startBackend(t, holding)
+	upstream := harness.StartBackend(t, harness.Holding)
 	config := func(store string) string {
-		return caddyfile("", limited("slot", "algorithm concurrency\nevents 1\nlease 10m\nmax_wait 10m", store, "reverse_proxy {$UPSTREAM}"))
+		return harness.Caddyfile("", harness.Limited("slot", "algorithm concurrency\nevents 1\nlease 10m\nmax_wait 10m", store, "reverse_proxy {$UPSTREAM}"))
 	}
-	eachFleet(t, config, func(t *testing.T, f fleet) {
-		first, last := f.first, f.last
-		client := newClient(t, "")
+	harness.EachFleet(t, config, func(t *testing.T, f harness.Fleet) {
+		first, last := f.First, f.Last
+		client := harness.NewClient(t, "")
 		store := t.Name()
 		awaitVisits := func(want int) {
 			t.Helper()
-			patient.Until(t, "a request to pass", func() bool { return upstream.visitsOf(store) == want })
+			patient.Until(t, "a request to pass", func() bool { return upstream.VisitsOf(store) == want })
 		}
-		held := first.begin("/slot", "X-Gate", store+"1", "X-Request-Id", store)
+		held := first.Begin("/slot", "X-Gate", store+"1", "X-Request-Id", store)
 		awaitVisits(1)
-		leaver := last.begin("/slot", "X-Gate", store+"2", "X-Request-Id", store)
-		last.awaitWaiting(1)
-		leaver.leave()
-		last.awaitWaiting(0)
-		next := last.begin("/slot", "X-Gate", store+"3", "X-Request-Id", store)
-		last.awaitWaiting(1)
-		if n := upstream.visitsOf(store); n != 1 {
+		leaver := last.Begin("/slot", "X-Gate", store+"2", "X-Request-Id", store)
+		last.AwaitWaiting(1)
+		leaver.Leave()
+		last.AwaitWaiting(0)
+		next := last.Begin("/slot", "X-Gate", store+"3", "X-Request-Id", store)
+		last.AwaitWaiting(1)
+		if n := upstream.VisitsOf(store); n != 1 {
 			t.Errorf("%d requests passed, want 1", n)
 		}
-		upstream.open(store + "1")
-		if a := held.result(); a.status != http.StatusOK {
-			t.Errorf("the first: status %d", a.status)
+		upstream.Open(store + "1")
+		if a := held.Result(); a.Status != http.StatusOK {
+			t.Errorf("the first: status %d", a.Status)
 		}
 		awaitVisits(2)
-		upstream.open(store + "3")
-		if a := next.result(); a.status != http.StatusOK {
-			t.Errorf("the next: status %d", a.status)
+		upstream.Open(store + "3")
+		if a := next.Result(); a.Status != http.StatusOK {
+			t.Errorf("the next: status %d", a.Status)
 		}
-		first.awaitLeft(client, "slot", 1)
-	}, upstream.variable())
+		first.AwaitLeft(client, "slot", 1)
+	}, upstream.Variable())
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/examples/apiclient"
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // apiRequests are what each client sends, one after the other, and the statuses that it must return.
@@ -93,7 +94,7 @@ func TestClientsOfTheDocs(t *testing.T) {
 	upstream := &fickle{t: t, asked: make(map[string]int), notBefore: make(map[string]time.Time)}
 	behind := httptest.NewServer(upstream)
 	defer behind.Close()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone soon {
 				match path /soon
@@ -110,7 +111,7 @@ func TestClientsOfTheDocs(t *testing.T) {
 				key {query.client}
 				rate 1/1h
 			}
-			`+memory+`
+			`+harness.Memory+`
 		}
 		reverse_proxy `+strings.TrimPrefix(behind.URL, "http://")))
 	t.Run("clients", func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestClientsOfTheDocs(t *testing.T) {
 		for name, program := range programs {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				need(t, name, "REQUIRE_"+strings.ToUpper(name))
+				harness.NeedProgram(t, name, "REQUIRE_"+strings.ToUpper(name))
 				upstream.check(t, s, name, func(arguments []string) []string {
 					cmd := program(arguments)
 					cmd.Dir = "../examples/apiclient"
@@ -153,22 +154,22 @@ func TestClientsOfTheDocs(t *testing.T) {
 		}
 	})
 	var soon struct{ Totals map[string]int }
-	if s.ask("/rate_limit/zones/soon", &soon); soon.Totals["limited"] != 0 || soon.Totals["allowed"] == 0 {
+	if s.Ask("/rate_limit/zones/soon", &soon); soon.Totals["limited"] != 0 || soon.Totals["allowed"] == 0 {
 		t.Errorf("requests of clients that know what remains: %v", soon.Totals)
 	}
 }
 
 // check has a client send the requests.
-func (f *fickle) check(t *testing.T, s *server, client string, send func(arguments []string) []string) {
+func (f *fickle) check(t *testing.T, s *harness.Server, client string, send func(arguments []string) []string) {
 	t.Helper()
 	var arguments, want []string
 	for _, r := range apiRequests {
-		arguments = append(arguments, r.method, s.url(r.path+"?client="+client))
+		arguments = append(arguments, r.method, s.URL(r.path+"?client="+client))
 		want = append(want, r.want)
 	}
 	for _, path := range []string{"/used", "/late"} {
-		if got := s.get(http.DefaultClient, path+"?client="+client); got.status != 200 {
-			t.Fatalf("%s: %d", path, got.status)
+		if got := s.Get(http.DefaultClient, path+"?client="+client); got.Status != 200 {
+			t.Fatalf("%s: %d", path, got.Status)
 		}
 	}
 	if got := send(arguments); !slices.Equal(got, want) {

@@ -7,14 +7,15 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // breakerState is the state of the breaker in front of the only Redis of a Caddy.
-func (s *server) breakerState(client *http.Client) string {
-	s.t.Helper()
-	for name := range nonzero(s.t, s.scrape(client)) {
+func breakerState(s *harness.Server, client *http.Client) string {
+	s.T.Helper()
+	for name := range harness.Nonzero(s.T, s.Scrape(client)) {
 		if labels, ok := strings.CutPrefix(name, "store_breaker_state{"); ok {
 			_, state, _ := strings.Cut(labels, `state="`)
 			state, _, _ = strings.Cut(state, `"`)
@@ -38,7 +39,7 @@ func TestRedisBackWithoutARequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redisServer := redistest.Start(t)
-			s := startCaddy(t, caddyfile("", `
+			s := harness.StartCaddy(t, harness.Caddyfile("", `
 				route {
 					metrics /metrics
 					rate_limit {
@@ -54,15 +55,15 @@ func TestRedisBackWithoutARequest(t *testing.T) {
 					}
 					respond ok
 				}`), "REDIS="+redisServer.Addr())
-			client := newClient(t, "")
-			patient.Until(t, "a decision", func() bool { return s.get(client, "/").status == http.StatusOK })
+			client := harness.NewClient(t, "")
+			patient.Until(t, "a decision", func() bool { return s.Get(client, "/").Status == http.StatusOK })
 
 			outage.begin(redisServer)
 			var clients sync.WaitGroup
 			for range 16 {
 				clients.Go(func() {
-					for s.breakerState(client) == "closed" {
-						if _, err := send(client, s.url("/")); err != nil {
+					for breakerState(s, client) == "closed" {
+						if _, err := harness.Send(client, s.URL("/")); err != nil {
 							t.Error(err)
 							return
 						}
@@ -70,13 +71,13 @@ func TestRedisBackWithoutARequest(t *testing.T) {
 				})
 			}
 			clients.Wait()
-			if a := s.get(client, "/"); a.status != http.StatusServiceUnavailable {
-				t.Fatalf("while Redis is away: status %d", a.status)
+			if a := s.Get(client, "/"); a.Status != http.StatusServiceUnavailable {
+				t.Fatalf("while Redis is away: status %d", a.Status)
 			}
 			outage.end(redisServer)
 
 			// Half-open is as good as closed: a request that comes then waits for the result.
-			patient.Until(t, "the breaker not to be open", func() bool { return s.breakerState(client) != "open" })
+			patient.Until(t, "the breaker not to be open", func() bool { return breakerState(s, client) != "open" })
 			var mu sync.Mutex
 			statuses := make(map[int]int)
 			requests, together := make(chan struct{}, 50), make(chan struct{})
@@ -84,13 +85,13 @@ func TestRedisBackWithoutARequest(t *testing.T) {
 				clients.Go(func() {
 					<-together
 					for range requests {
-						a, err := send(client, s.url("/"))
+						a, err := harness.Send(client, s.URL("/"))
 						if err != nil {
 							t.Error(err)
 							return
 						}
 						mu.Lock()
-						statuses[a.status]++
+						statuses[a.Status]++
 						mu.Unlock()
 					}
 				})

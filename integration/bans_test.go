@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -19,7 +20,7 @@ import (
 func TestBansOfAFleet(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)
-	config := caddyfile("", `
+	config := harness.Caddyfile("", `
 		rate_limit {
 			zone clients {
 				key       {header.User}
@@ -27,30 +28,30 @@ func TestBansOfAFleet(t *testing.T) {
 				overrides
 				ban       1h after 10 refusals in 10m up_to 1d
 			}
-			`+redis(redisServer.Addr())+`
+			`+harness.Redis(redisServer.Addr())+`
 		}
 		respond ok`)
-	here, there := startCaddy(t, config), startCaddy(t, config)
-	client := newClient(t, "")
+	here, there := harness.StartCaddy(t, config), harness.StartCaddy(t, config)
+	client := harness.NewClient(t, "")
 	refused := 0
 	patient.Until(t, "a ban", func() bool {
-		a := here.get(client, "/", "User", "noisy")
-		if a.status == http.StatusOK {
+		a := here.Get(client, "/", "User", "noisy")
+		if a.Status == http.StatusOK {
 			return false
 		}
 		refused++
-		wait, err := strconv.Atoi(a.header.Get("Retry-After"))
-		if a.status != http.StatusTooManyRequests || err != nil {
-			t.Fatalf("status %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+		wait, err := strconv.Atoi(a.Header.Get("Retry-After"))
+		if a.Status != http.StatusTooManyRequests || err != nil {
+			t.Fatalf("status %d, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
 		}
 		if wait > 60 && (refused != 10 || wait != 3600) {
 			t.Fatalf("banned for %ds at refusal %d, want 3600 at 10", wait, refused)
 		}
 		return wait > 60
 	})
-	status := func(s *server, user string) int { return s.get(client, "/", "User", user).status }
-	if a := there.get(client, "/", "User", "noisy"); a.status != http.StatusTooManyRequests || len(a.header.Get("Retry-After")) != 4 {
-		t.Errorf("elsewhere: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+	status := func(s *harness.Server, user string) int { return s.Get(client, "/", "User", user).Status }
+	if a := there.Get(client, "/", "User", "noisy"); a.Status != http.StatusTooManyRequests || len(a.Header.Get("Retry-After")) != 4 {
+		t.Errorf("elsewhere: %d, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
 	}
 	if got := status(there, "quiet"); got != http.StatusOK {
 		t.Errorf("somebody else: %d", got)
@@ -73,13 +74,13 @@ func TestBansOfAFleet(t *testing.T) {
 	if err := operator.Unban(ctx, rule, "noisy"); err != nil {
 		t.Fatal(err)
 	}
-	if a := here.get(client, "/", "User", "noisy"); a.status != http.StatusOK && a.header.Get("Retry-After") != "1" {
-		t.Errorf("unbanned: %d, Retry-After %q", a.status, a.header.Get("Retry-After"))
+	if a := here.Get(client, "/", "User", "noisy"); a.Status != http.StatusOK && a.Header.Get("Retry-After") != "1" {
+		t.Errorf("unbanned: %d, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
 	}
 	if err := operator.Set(ctx, rule, "quiet", store.Override{Kind: store.KindBanned, For: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*server{here, there} {
+	for _, s := range []*harness.Server{here, there} {
 		if got := status(s, "quiet"); got != http.StatusTooManyRequests {
 			t.Errorf("banned by hand: %d", got)
 		}
@@ -88,10 +89,10 @@ func TestBansOfAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 30 {
-		if a := there.get(client, "/", "User", "noisy"); a.status != http.StatusOK || a.header.Get("RateLimit") != "" {
-			t.Fatalf("exempt: %d %v", a.status, a.header)
+		if a := there.Get(client, "/", "User", "noisy"); a.Status != http.StatusOK || a.Header.Get("RateLimit") != "" {
+			t.Fatalf("exempt: %d %v", a.Status, a.Header)
 		}
 	}
-	here.sound(t)
-	there.sound(t)
+	here.Sound(t)
+	there.Sound(t)
 }

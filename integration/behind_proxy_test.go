@@ -4,25 +4,27 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestBehindAProxyByHand: the commands of docs/behind-a-proxy.md tell a Caddy that believes its proxy alone
 // from one that believes everybody.
 func TestBehindAProxyByHand(t *testing.T) {
 	t.Parallel()
-	page := readPage(t, "../docs/behind-a-proxy.md")
+	page := harness.ReadPage(t, "../docs/behind-a-proxy.md")
 	config := regexp.MustCompile("(?ms)^```caddyfile\n(.*?)^```$").FindStringSubmatch(page)[1]
 	_, part, _ := strings.Cut(page, "## Find out whether it is right")
 	var commands []string
 	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(part, -1) {
 		commands = append(commands, block[1])
 	}
-	b := startBackend(t, upstream)
+	b := harness.StartBackend(t, harness.AnswerAsAsked)
 	site := regexp.MustCompile(`(?m)^example\.com \{$`).ReplaceAllString(config, ":80 {\nbind fd/3")
 	site = strings.Replace(site, "{\n", "{\nadmin unix/{$ADMIN}\npersist_config off\nauto_https off\n", 1)
-	site = strings.ReplaceAll(site, "localhost:9000", b.address)
-	s := startCaddy(t, site)
-	here := "curl() { command curl --connect-to ::" + s.address + ` "$@"; }
+	site = strings.ReplaceAll(site, "localhost:9000", b.Address)
+	s := harness.StartCaddy(t, site)
+	here := "curl() { command curl --connect-to ::" + s.Address + ` "$@"; }
 		caddy() { "$CADDY" "$@" --address "unix/$ADMIN" || true; }
 		`
 	sent := strings.NewReplacer("https://", "http://", "203.0.113.7", "127.0.0.1").Replace(strings.Join(commands, ""))
@@ -34,8 +36,8 @@ func TestBehindAProxyByHand(t *testing.T) {
 		{site, "127.0.0.1", false},
 		{anybody, "198.51.100.1", true},
 	} {
-		s.mustLoad(c.config)
-		output, err := s.shell(here + sent)
+		s.MustLoad(c.config)
+		output, err := s.Shell(here + sent)
 		for _, key := range []string{"127.0.0.1", "198.51.100.1"} {
 			used := regexp.MustCompile(`(?m)(\d+) of 100 .* ` + regexp.QuoteMeta(key) + `$`).FindStringSubmatch(output)
 			if used == nil || (used[1] == "1") != (key == c.key) || (used[1] == "0") != (key != c.key) {

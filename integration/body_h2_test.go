@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -26,9 +27,9 @@ type frames struct {
 const streamID = 1
 
 // startFrames sends the head of a POST.
-func startFrames(t *testing.T, s *server, path string, fields ...string) *frames {
+func startFrames(t *testing.T, s *harness.Server, path string, fields ...string) *frames {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.address)
+	conn, err := net.Dial("tcp", s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +115,11 @@ var brokenStreams = []struct {
 // off while the connection stays.
 func TestClientsThatBreakTheirStreamsPay(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
+	harness.EachStore(t, func(t *testing.T, store string) {
 		worked := make(chan struct{})
-		b := startBackend(t, login(worked))
-		s := startCaddy(t, bodySite(store), b.variable())
-		defer b.open("never")
+		b := harness.StartBackend(t, login(worked))
+		s := harness.StartCaddy(t, bodySite(store), b.Variable())
+		defer b.Open("never")
 		for zone, z := range map[string]struct{ limit, costs int64 }{"status": {3, 1}, "cost": {15, 5}} {
 			for _, c := range brokenStreams {
 				t.Run(zone+", "+c.name, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestClientsThatBreakTheirStreamsPay(t *testing.T) {
 							}
 						}
 						patient.Until(t, "the request to be over", func() bool {
-							return bytes.Contains(s.log(), fmt.Appendf(nil, `"X-Attempt":["%s, %s %d"]`, zone, c.name, i))
+							return bytes.Contains(s.Log(), fmt.Appendf(nil, `"X-Attempt":["%s, %s %d"]`, zone, c.name, i))
 						})
 						awaitLeftAt(t, s, path, path, c.name, z.limit-(i+1)*z.costs)
 					}

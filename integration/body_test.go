@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -62,7 +63,7 @@ func bodySite(store string) string {
 		request_body {
 			max_size 1KB
 		}`
-	return caddyfile("servers {\nprotocols h1 h2c\n}", `
+	return harness.Caddyfile("servers {\nprotocols h1 h2c\n}", `
 		log
 		handle /before/* {
 			route {
@@ -86,8 +87,8 @@ func bodySite(store string) string {
 
 // login reads credentials, and answers when its gate opens. A request whose gate has no name is
 // good, and answered at once.
-func login(worked chan<- struct{}) func(b *backend, w http.ResponseWriter, r *http.Request) {
-	return func(b *backend, w http.ResponseWriter, r *http.Request) {
+func login(worked chan<- struct{}) func(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+	return func(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 		var v struct{ User string }
 		if json.NewDecoder(r.Body).Decode(&v) != nil {
 			w.WriteHeader(http.StatusBadRequest)
@@ -96,7 +97,7 @@ func login(worked chan<- struct{}) func(b *backend, w http.ResponseWriter, r *ht
 		worked <- struct{}{}
 		status := http.StatusOK
 		if gate := r.Header.Get("X-Gate"); gate != "" {
-			<-b.gate(gate)
+			<-b.Gate(gate)
 			status = http.StatusUnauthorized
 		}
 		w.WriteHeader(status)
@@ -105,9 +106,9 @@ func login(worked chan<- struct{}) func(b *backend, w http.ResponseWriter, r *ht
 
 // breakBody sends a request, and breaks its body off when the upstream has read the credentials.
 // It returns the status of the answer, and reports whether the upstream has read them.
-func breakBody(t *testing.T, s *server, worked <-chan struct{}, head, begins, breaks string) (status int, works bool) {
+func breakBody(t *testing.T, s *harness.Server, worked <-chan struct{}, head, begins, breaks string) (status int, works bool) {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.address)
+	conn, err := net.Dial("tcp", s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +142,11 @@ func breakBody(t *testing.T, s *server, worked <-chan struct{}, head, begins, br
 // read what it needs is charged, although the client stays and is answered 502 or 413.
 func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
+	harness.EachStore(t, func(t *testing.T, store string) {
 		worked := make(chan struct{})
-		b := startBackend(t, login(worked))
-		s := startCaddy(t, bodySite(store), b.variable())
-		defer b.open("never")
+		b := harness.StartBackend(t, login(worked))
+		s := harness.StartCaddy(t, bodySite(store), b.Variable())
+		defer b.Open("never")
 		for zone, z := range map[string]struct{ limit, costs, good int64 }{"status": {3, 1, 0}, "cost": {15, 5, 1}} {
 			for _, c := range brokenBodies {
 				t.Run(zone+", "+c.name, func(t *testing.T) {

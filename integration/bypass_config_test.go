@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // example is a config of the docs, or of this test.
@@ -33,7 +34,7 @@ func examples(t *testing.T) (found []example) {
 	}
 	for _, page := range pages {
 		heading, number := "", 0
-		for _, match := range block.FindAllStringSubmatch(readPage(t, page), -1) {
+		for _, match := range block.FindAllStringSubmatch(harness.ReadPage(t, page), -1) {
 			if match[2] == "" {
 				heading, number = match[1], 0
 				continue
@@ -53,25 +54,16 @@ func examples(t *testing.T) (found []example) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			found = append(found, example{name: strings.TrimPrefix(file, "../"), config: readPage(t, file)})
+			found = append(found, example{name: strings.TrimPrefix(file, "../"), config: harness.ReadPage(t, file)})
 		}
 	}
 	return found
 }
 
-func readPage(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 type object = map[string]any
 
 // adapt makes JSON of an example, without the store.
-func (e example) adapt(t *testing.T, s *server) object {
+func (e example) adapt(t *testing.T, s *harness.Server) object {
 	t.Helper()
 	var answer struct{ Result object }
 	text := `{"result":{"apps":{"http":{"servers":{"srv0":{"routes":[{"handle":[` + e.config + `]}]}}}}}}`
@@ -79,7 +71,7 @@ func (e example) adapt(t *testing.T, s *server) object {
 		// This store is of another module, and which store it is makes no difference here.
 		config := regexp.MustCompile(`(?m)^\t+store simple \{[^}]*\}$`).ReplaceAllString(e.config, "")
 		var err error
-		if text, err = s.admin("POST", "/adapt", "text/caddyfile", config); err != nil {
+		if text, err = s.Admin("POST", "/adapt", "text/caddyfile", config); err != nil {
 			t.Fatalf("%s: adapting: %v", e.name, err)
 		}
 	}

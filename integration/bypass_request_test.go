@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -211,7 +212,7 @@ func result(response *http.Response) got {
 }
 
 // protected is the upstream of the examples.
-func protected(b *backend, w http.ResponseWriter, r *http.Request) {
+func protected(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/auth" { // forward_auth asks about a key
 		if r.Header.Get("X-Api-Key") != "v1" {
 			w.WriteHeader(http.StatusForbidden)
@@ -221,10 +222,10 @@ func protected(b *backend, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Reached", "1")
 	_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not see that a client has left
 	if r.Header.Get("X-Gate") != "" && r.Header.Get("Upgrade") == "" {
-		b.hold(r)
+		b.Hold(r)
 	}
 	if r.Header.Get("Upgrade") != "" {
-		upstream(b, w, r)
+		harness.AnswerAsAsked(b, w, r)
 		return
 	}
 	if r.Header.Get("X-Status") == "401" {

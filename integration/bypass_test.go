@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -85,15 +86,15 @@ func targetsOf(t *testing.T, e example, adapted object, number *int, upstream st
 // startExamples runs a Caddy with all examples.
 //
 // Of targets that differ in nothing but their names, only the first is there.
-func startExamples(t *testing.T, all []example, b *backend) (targets []*target) {
+func startExamples(t *testing.T, all []example, b *harness.Backend) (targets []*target) {
 	t.Helper()
 	const sockets = 250
-	s := startSites(t, binary(t), sockets, caddyfile("log {\nlevel WARN\n}", "respond ok"),
+	s := harness.StartSites(t, harness.Binary(t), sockets, harness.Caddyfile("log {\nlevel WARN\n}", "respond ok"),
 		"LIMITS_PASSWORD_HASH=$2a$04$MhSbH1Jjm8rp5Ti2IIPMLeECXCg/XqwZleMXA4NAfJoYpnP/tz.FS")
 	served, number, seen := make(object), 0, make(map[string]bool)
 	for _, e := range all {
 		adapted := e.adapt(t, s)
-		found, servers := targetsOf(t, e, adapted, &number, b.address, seen)
+		found, servers := targetsOf(t, e, adapted, &number, b.Address, seen)
 		targets = append(targets, found...)
 		maps.Copy(served, servers)
 	}
@@ -109,10 +110,10 @@ func startExamples(t *testing.T, all []example, b *backend) (targets []*target) 
 	if number > sockets {
 		t.Fatalf("%d zones, but only %d sockets", number, sockets)
 	}
-	if err := s.configure("POST", "/load", "application/json", string(text)); err != nil {
+	if err := s.Configure("POST", "/load", "application/json", string(text)); err != nil {
 		t.Fatal(err)
 	}
-	addresses := append([]string{s.address}, s.more...)
+	addresses := append([]string{s.Address}, s.More...)
 	for _, tg := range targets {
 		tg.address = addresses[tg.socket]
 	}
@@ -126,7 +127,7 @@ type gap struct{ example, zone, bypass, how string }
 const leavingEarly, sameNetwork = "leaving early", "an address of the same network"
 
 // attack tries all bypasses against a target, or the one of that name.
-func (tg *target) attack(t *testing.T, b *backend, only string) (gaps []gap) {
+func (tg *target) attack(t *testing.T, b *harness.Backend, only string) (gaps []gap) {
 	t.Helper()
 	defer tg.hangUp()
 	found := func(zone, name, how string) {
@@ -227,7 +228,7 @@ func (tg *target) plains(l limitedZone) (all []try) {
 }
 
 // useUp uses up the limit for a request. What it returns ends the requests that are kept inside.
-func (tg *target) useUp(t *testing.T, b *backend, l limitedZone, q try, maybeBefore bool, found func(string)) (end func()) {
+func (tg *target) useUp(t *testing.T, b *harness.Backend, l limitedZone, q try, maybeBefore bool, found func(string)) (end func()) {
 	t.Helper()
 	sent := q.proxied(tg.fieldOfProxy())
 	if l.zone["algorithm"] == "concurrency" {
@@ -260,29 +261,29 @@ func (tg *target) useUp(t *testing.T, b *backend, l limitedZone, q try, maybeBef
 }
 
 // leave sends requests and leaves before their responses. It returns how many reached the upstream.
-func (tg *target) leave(t *testing.T, b *backend, q try) (reached int) {
+func (tg *target) leave(t *testing.T, b *harness.Backend, q try) (reached int) {
 	t.Helper()
 	for ; reached <= small; reached++ {
-		before := len(b.came())
+		before := len(b.Came())
 		conn := q.with("X-Gate: nobody opens it").open(t, tg.address)
 		refused := make(chan struct{})
 		go func() {
 			defer close(refused)
 			_, _ = conn.Read(make([]byte, 1))
 		}()
-		inside := tg.inside(t, b, refused, func() bool { return len(b.came()) > before })
+		inside := tg.inside(t, b, refused, func() bool { return len(b.Came()) > before })
 		conn.Close()
 		<-refused
 		if !inside {
 			break
 		}
-		b.awaitInside(t, 0)
+		b.AwaitInside(t, 0)
 	}
 	return reached
 }
 
 // inside waits until a request is inside or refused.
-func (tg *target) inside(t *testing.T, b *backend, refused chan struct{}, inside func() bool) (yes bool) {
+func (tg *target) inside(t *testing.T, b *harness.Backend, refused chan struct{}, inside func() bool) (yes bool) {
 	t.Helper()
 	patient.Until(t, "a request to be inside or refused", func() bool {
 		select {
@@ -297,10 +298,10 @@ func (tg *target) inside(t *testing.T, b *backend, refused chan struct{}, inside
 }
 
 // occupy takes all slots. Those of requests before may come back a moment later.
-func (tg *target) occupy(t *testing.T, b *backend, q try, slots int) (end func()) {
+func (tg *target) occupy(t *testing.T, b *harness.Backend, q try, slots int) (end func()) {
 	t.Helper()
 	q = q.with("X-Gate: nobody opens it")
-	inside, _ := b.now()
+	inside, _ := b.Now()
 	var ends []func()
 	patient.Until(t, tg.example+": all slots to be taken", func() bool {
 		conn := q.open(t, tg.address)
@@ -313,7 +314,7 @@ func (tg *target) occupy(t *testing.T, b *backend, q try, slots int) (end func()
 			_, _ = io.Copy(io.Discard, conn)
 		}()
 		hangUp := func() { conn.Close(); <-over }
-		if !tg.inside(t, b, refused, func() bool { now, _ := b.now(); return now > inside }) {
+		if !tg.inside(t, b, refused, func() bool { now, _ := b.Now(); return now > inside }) {
 			hangUp()
 			return len(ends) == slots
 		}
@@ -327,7 +328,7 @@ func (tg *target) occupy(t *testing.T, b *backend, q try, slots int) (end func()
 		for _, end := range ends {
 			end()
 		}
-		b.awaitInside(t, 0)
+		b.AwaitInside(t, 0)
 	}
 }
 
@@ -336,7 +337,7 @@ func (tg *target) occupy(t *testing.T, b *backend, q try, slots int) (end func()
 // with a hole each, show that the tries are right.
 func TestBypasses(t *testing.T) {
 	t.Parallel()
-	b := startBackend(t, verifying(protected))
+	b := harness.StartBackend(t, verifying(protected))
 	all := examples(t)
 	for _, bad := range badExamples {
 		limit := "rate 5/1m\n"

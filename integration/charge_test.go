@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // chargingSite has a limit of 100 that counts only failures. A cost of 0 shows what is left.
@@ -29,9 +31,9 @@ const chargingSite = `
 	reverse_proxy {$UPSTREAM}`
 
 // failing answers in the way that the request asks for.
-func failing(_ *backend, w http.ResponseWriter, r *http.Request) {
+func failing(_ *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" {
-		upstream(nil, w, r)
+		harness.AnswerAsAsked(nil, w, r)
 		return
 	}
 	if r.URL.Path == "/hangs-up" {
@@ -67,9 +69,9 @@ func failing(_ *backend, w http.ResponseWriter, r *http.Request) {
 // end: written, streamed, broken off, returned as an error, or as an upgrade.
 func TestChargeOnResponse(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		b := startBackend(t, failing)
-		s, versions := startEveryVersion(t, "rate_limit {\n"+store+"}", chargingSite, b.variable())
+	harness.EachStore(t, func(t *testing.T, store string) {
+		b := harness.StartBackend(t, failing)
+		s, versions := harness.StartEveryVersion(t, "rate_limit {\n"+store+"}", chargingSite, b.Variable())
 		for _, to := range versions {
 			for i, e := range []struct {
 				path   string
@@ -94,9 +96,9 @@ func TestChargeOnResponse(t *testing.T) {
 				{"/auth", []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, 200, 0},
 				{"/auth", []string{"Authorization", "Basic YWxpY2U6Z3Vlc3M="}, 401, 1},
 			} {
-				name := fmt.Sprintf("client %d of HTTP/%d", i, to.major)
-				what := fmt.Sprintf("HTTP/%d %s %v", to.major, e.path, e.header)
-				r, err := http.NewRequest(http.MethodGet, to.url+e.path, nil)
+				name := fmt.Sprintf("client %d of HTTP/%d", i, to.Major)
+				what := fmt.Sprintf("HTTP/%d %s %v", to.Major, e.path, e.header)
+				r, err := http.NewRequest(http.MethodGet, to.URL+e.path, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,11 +107,11 @@ func TestChargeOnResponse(t *testing.T) {
 					r.Header.Set(e.header[i], e.header[i+1])
 				}
 				status := 0
-				if response, err := to.client.Do(r); err == nil {
+				if response, err := to.Client.Do(r); err == nil {
 					_, _ = io.Copy(io.Discard, response.Body)
 					response.Body.Close()
 					status = response.StatusCode
-					if response.ProtoMajor != to.major {
+					if response.ProtoMajor != to.Major {
 						t.Errorf("%s: over HTTP/%d", what, response.ProtoMajor)
 					}
 					if response.Header.Get("X-Tokens-Used")+response.Trailer.Get("X-Tokens-Used") != "" {
@@ -122,7 +124,7 @@ func TestChargeOnResponse(t *testing.T) {
 				awaitLeft(t, s, what, name, 100-e.costs)
 			}
 		}
-		conn, status := s.upgrade(t)
+		conn, status := s.Upgrade(t)
 		if status != http.StatusSwitchingProtocols {
 			t.Errorf("upgrade: status %d", status)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -16,7 +17,7 @@ import (
 func TestCommandFleet(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)
-	config := caddyfile("", `
+	config := harness.Caddyfile("", `
 		rate_limit {
 			zone own {
 				key {query.k}
@@ -24,7 +25,7 @@ func TestCommandFleet(t *testing.T) {
 				window 1h
 				overrides
 			}
-			`+memory+`
+			`+harness.Memory+`
 		}
 		rate_limit {
 			zone shared {
@@ -33,19 +34,19 @@ func TestCommandFleet(t *testing.T) {
 				window 1h
 				overrides
 			}
-			`+redis(redisServer.Addr())+`
+			`+harness.Redis(redisServer.Addr())+`
 		}
 		respond ok`)
-	a, b := startCaddy(t, config), startCaddy(t, config)
-	client := newClient(t, "")
-	a.admitted(client, 5, "/?k=x")
-	b.admitted(client, 1, "/?k=x")
-	address := func(s *server) string { return "unix/" + filepath.Join(s.dir, "admin") }
+	a, b := harness.StartCaddy(t, config), harness.StartCaddy(t, config)
+	client := harness.NewClient(t, "")
+	a.Admitted(client, 5, "/?k=x")
+	b.Admitted(client, 1, "/?k=x")
+	address := func(s *harness.Server) string { return "unix/" + filepath.Join(s.Dir, "admin") }
 	both := address(a) + "," + address(b)
 	names := strings.NewReplacer(address(a), "A", address(b), "B")
 	run := func(line, addresses string) (string, int) {
 		t.Helper()
-		output, err := a.shell(`"$CADDY" rate-limit ` + line + ` --address ` + addresses + ` 2>&1`)
+		output, err := a.Shell(`"$CADDY" rate-limit ` + line + ` --address ` + addresses + ` 2>&1`)
 		if err == nil {
 			return names.Replace(output), 0
 		}
@@ -81,7 +82,7 @@ func TestCommandFleet(t *testing.T) {
 				t.Errorf("%s: exit code %d, want %q in\n%s", c.line, code, want, output)
 			}
 		}
-		if c.line == "reset own x" && (a.admitted(client, 1, "/?k=x") != 1 || strings.Count(output, "done") != 2) {
+		if c.line == "reset own x" && (a.Admitted(client, 1, "/?k=x") != 1 || strings.Count(output, "done") != 2) {
 			t.Errorf("not reset everywhere:\n%s", output)
 		}
 	}
@@ -121,7 +122,7 @@ func TestCommandFleet(t *testing.T) {
 		Error   string          `json:"error"`
 	}
 	for _, line := range []string{"zones", "zones own", "top", "top own", "get own x", "get x", "stores", "bans", "set own x --clear", "reset own x"} {
-		output, err := a.shell(`"$CADDY" rate-limit ` + line + ` --json --address ` + both + `,unix//gone 2>/dev/null || test $? = 1`)
+		output, err := a.Shell(`"$CADDY" rate-limit ` + line + ` --json --address ` + both + `,unix//gone 2>/dev/null || test $? = 1`)
 		var list []element
 		if err == nil {
 			err = json.Unmarshal([]byte(output), &list)
@@ -142,7 +143,7 @@ func TestCommandFleet(t *testing.T) {
 		// The first stream may bring all of the decisions before the other one is open.
 		patient.Until(t, "decisions of both instances", func() bool {
 			watch := exec.CommandContext(t.Context(), "bash", "-c", `exec "$CADDY" rate-limit watch own -n 20 --rate 1000`+form+` --address `+both)
-			watch.Dir, watch.Env = a.dir, append(environment(a.dir), "CADDY="+commandBinary(t))
+			watch.Dir, watch.Env = a.Dir, append(harness.Environment(a.Dir), "CADDY="+harness.CommandBinary(t))
 			ended := make(chan string, 1)
 			go func() {
 				output, err := watch.CombinedOutput()
@@ -153,8 +154,8 @@ func TestCommandFleet(t *testing.T) {
 			}()
 			seen := ""
 			patient.Until(t, "watch to end", func() bool {
-				a.get(client, "/?k=w")
-				b.get(client, "/?k=w")
+				a.Get(client, "/?k=w")
+				b.Get(client, "/?k=w")
 				select {
 				case seen = <-ended:
 					return true

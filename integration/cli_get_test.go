@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -13,7 +14,7 @@ import (
 // are rejected.
 func TestCommandGetPlans(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone api {
 				key {header.X-Api-Key}
@@ -35,7 +36,7 @@ func TestCommandGetPlans(t *testing.T) {
 			}
 		}
 		respond ok`))
-	if got := s.admitted(newClient(t, ""), 3, "/", "X-Api-Key", "k1", "Plan", "free"); got != 2 {
+	if got := s.Admitted(harness.NewClient(t, ""), 3, "/", "X-Api-Key", "k1", "Plan", "free"); got != 2 {
 		t.Fatalf("%d of 3 admitted, want 2", got)
 	}
 	for _, c := range []struct {
@@ -54,16 +55,16 @@ func TestCommandGetPlans(t *testing.T) {
 		{"get api k1 --plan pro", []string{"plan       pro\n", "used       2 of 5\n", "Zone api allows this key."}},
 		{"get api k1 --json", []string{`"plan_from": "{header.Plan}"`, `"no_plan_status": 403`, `"plan": "staff"`, `"unlimited": true`}},
 	} {
-		output, err := s.shell(`"$CADDY" rate-limit ` + c.line + ` --address unix/"$ADMIN"`)
+		output, err := s.Shell(`"$CADDY" rate-limit ` + c.line + ` --address unix/"$ADMIN"`)
 		for _, want := range c.want {
-			if want = strings.ReplaceAll(want, "ADMIN", s.dir+"/admin"); err != nil || !strings.Contains(output, want) {
+			if want = strings.ReplaceAll(want, "ADMIN", s.Dir+"/admin"); err != nil || !strings.Contains(output, want) {
 				t.Errorf("%s: %v, want %q in\n%s", c.line, err, want, output)
 			}
 		}
 	}
 	watched := make(chan string, 1)
 	go func() {
-		output, err := s.rateLimit("watch", "api", "-n", "1", "--json")
+		output, err := s.RateLimit("watch", "api", "-n", "1", "--json")
 		if err != nil {
 			t.Error(err)
 		}
@@ -71,7 +72,7 @@ func TestCommandGetPlans(t *testing.T) {
 	}()
 	seen := ""
 	patient.Until(t, "watch to end", func() bool {
-		s.get(newClient(t, ""), "/", "X-Api-Key", "k2", "Plan", "staff")
+		s.Get(harness.NewClient(t, ""), "/", "X-Api-Key", "k2", "Plan", "staff")
 		select {
 		case seen = <-watched:
 			return true
@@ -82,7 +83,7 @@ func TestCommandGetPlans(t *testing.T) {
 	if !strings.Contains(seen, `"plan":"staff","outcome":"exempt"`) {
 		t.Errorf("watch shows %s", seen)
 	}
-	if output, err := s.rateLimit("get", "api", "k1", "--plan", "none"); err == nil || !strings.Contains(output, "its plans are free, pro, staff") {
+	if output, err := s.RateLimit("get", "api", "k1", "--plan", "none"); err == nil || !strings.Contains(output, "its plans are free, pro, staff") {
 		t.Errorf("%v\n%s", err, output)
 	}
 }
@@ -91,9 +92,9 @@ func TestCommandGetPlans(t *testing.T) {
 // warns that it forgets running requests.
 func TestCommandGetSlots(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		upstream := startBackend(t, holding)
-		s := startCaddy(t, caddyfile("", `
+	harness.EachStore(t, func(t *testing.T, store string) {
+		upstream := harness.StartBackend(t, harness.Holding)
+		s := harness.StartCaddy(t, harness.Caddyfile("", `
 			rate_limit {
 				zone slots {
 					key {header.User}
@@ -103,28 +104,28 @@ func TestCommandGetSlots(t *testing.T) {
 				}
 				`+store+`
 			}
-			reverse_proxy {$UPSTREAM}`), upstream.variable())
-		client := newClient(t, "")
+			reverse_proxy {$UPSTREAM}`), upstream.Variable())
+		client := harness.NewClient(t, "")
 		var group sync.WaitGroup
 		for range 2 {
-			group.Go(func() { _, _ = send(client, s.url("/"), "User", "bo", "X-Gate", "end") })
+			group.Go(func() { _, _ = harness.Send(client, s.URL("/"), "User", "bo", "X-Gate", "end") })
 		}
-		upstream.awaitInside(t, 2)
-		if a := s.get(client, "/", "User", "bo"); a.status != http.StatusTooManyRequests {
-			t.Errorf("status %d, want 429", a.status)
+		upstream.AwaitInside(t, 2)
+		if a := s.Get(client, "/", "User", "bo"); a.Status != http.StatusTooManyRequests {
+			t.Errorf("status %d, want 429", a.Status)
 		}
-		output, err := s.rateLimit("get", "slots", "bo")
+		output, err := s.RateLimit("get", "slots", "bo")
 		for _, want := range []string{"used     2 of 2", "more in  at most ", ": 2 of 2 slots are taken. Next request allowed when one of 2 requests ends, at the latest at ", "forget its running requests"} {
 			if err != nil || !strings.Contains(output, want) {
 				t.Errorf("%v, want %q in\n%s", err, want, output)
 			}
 		}
-		if output, err := s.rateLimit("reset", "slots", "bo"); err != nil || !strings.Contains(output, "Warning: running requests of this key are no longer counted (2)") {
+		if output, err := s.RateLimit("reset", "slots", "bo"); err != nil || !strings.Contains(output, "Warning: running requests of this key are no longer counted (2)") {
 			t.Errorf("%v\n%s", err, output)
 		}
-		upstream.open("end")
+		upstream.Open("end")
 		group.Wait()
-		if output, err := s.rateLimit("reset", "slots", "bo"); err != nil || output != "Reset bo in zone slots.\n" {
+		if output, err := s.RateLimit("reset", "slots", "bo"); err != nil || output != "Reset bo in zone slots.\n" {
 			t.Errorf("a reset without running requests: %v\n%s", err, output)
 		}
 	})
@@ -133,7 +134,7 @@ func TestCommandGetSlots(t *testing.T) {
 // TestCommandGetBlocked: `get` says that an address is blocked only if it is, whatever the key is.
 func TestCommandGetBlocked(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+	s := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
 		rate_limit {
 			zone clients {
 				key {client_ip}
@@ -163,7 +164,7 @@ func TestCommandGetBlocked(t *testing.T) {
 		{"203.0.113.7", false, false, false},
 		{"bla", false, false, false},
 	} {
-		output, err := s.rateLimit("get", c.key)
+		output, err := s.RateLimit("get", c.key)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", c.key, err, output)
 		}
@@ -180,8 +181,8 @@ func TestCommandGetBlocked(t *testing.T) {
 			t.Errorf("%s: a command that shows nothing\n%s", c.key, output)
 		}
 	}
-	var k keyState
-	if s.ask("/rate_limit/zones/clients/key?key=198.51.100.66", &k); k.Outcome != "rejected" || !k.Refused {
+	var k harness.KeyState
+	if s.Ask("/rate_limit/zones/clients/key?key=198.51.100.66", &k); k.Outcome != "rejected" || !k.Refused {
 		t.Errorf("%+v", k)
 	}
 }

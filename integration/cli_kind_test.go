@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestCommandsFindTheConfig: commands find the admin endpoint by the Caddyfile of the working directory, as Caddy's
 // own commands do, and log nothing. A Caddyfile that cannot be adapted here does not stop them.
 func TestCommandsFindTheConfig(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone z {
 				key {client_ip}
@@ -19,9 +21,9 @@ func TestCommandsFindTheConfig(t *testing.T) {
 			}
 		}
 		respond ok`))
-	site := "{\n\tadmin unix/" + filepath.Join(s.dir, "admin") + "\n}\n:1 {\n}\n"
+	site := "{\n\tadmin unix/" + filepath.Join(s.Dir, "admin") + "\n}\n:1 {\n}\n"
 	for name, text := range map[string]string{"Caddyfile": site, "named": site, "broken/Caddyfile": "{\n\tadmin {$NOT_SET}\n\tno_such_option\n}\n"} {
-		file := filepath.Join(s.dir, "configs", name)
+		file := filepath.Join(s.Dir, "configs", name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -35,16 +37,16 @@ func TestCommandsFindTheConfig(t *testing.T) {
 		`"$CADDY" rate-limit zones -c configs/named -a caddyfile 2>&1`,
 		`cd configs/broken && "$CADDY" rate-limit zones --address unix/"$ADMIN" 2>&1`,
 	} {
-		output, err := s.shell(line)
+		output, err := s.Shell(line)
 		if err != nil || !strings.HasPrefix(output, "ZONE ") || !strings.Contains(output, "\nz ") {
 			t.Errorf("%s: %v\n%s", line, err, output)
 		}
 	}
-	output, err := s.shell(`cd configs/broken && "$CADDY" rate-limit zones 2>&1 || true`)
+	output, err := s.Shell(`cd configs/broken && "$CADDY" rate-limit zones 2>&1 || true`)
 	if err != nil || !strings.Contains(output, "localhost:2019") || strings.Contains(output, "no_such_option") {
 		t.Errorf("%v: a Caddyfile that cannot be adapted: %s", err, output)
 	}
-	output, err = s.shell(`"$CADDY" rate-limit zones -c configs/broken/Caddyfile 2>&1 || true`)
+	output, err = s.Shell(`"$CADDY" rate-limit zones -c configs/broken/Caddyfile 2>&1 || true`)
 	if err != nil || !strings.Contains(output, "no_such_option") {
 		t.Errorf("%v: one that was named: %s", err, output)
 	}
@@ -54,7 +56,7 @@ func TestCommandsFindTheConfig(t *testing.T) {
 // tells clients apart by something else, and `set` says that no request has had the key.
 func TestGetInWords(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone checkout {
 				key {cookie.sid}
@@ -67,7 +69,7 @@ func TestGetInWords(t *testing.T) {
 			}
 		}
 		respond ok`))
-	s.get(newClient(t, ""), "/", "Cookie", "sid=alice")
+	s.Get(harness.NewClient(t, ""), "/", "Cookie", "sid=alice")
 	for _, c := range []struct {
 		args   []string
 		has    string
@@ -78,12 +80,12 @@ func TestGetInWords(t *testing.T) {
 		{[]string{"set", "checkout", "alcie", "9/1m"}, "No request had this key lately.", "error"},
 		{[]string{"set", "checkout", "alice", "9/1m"}, "override", "No request had this key lately."},
 	} {
-		output, err := s.rateLimit(c.args...)
+		output, err := s.RateLimit(c.args...)
 		if err != nil || !strings.Contains(output, c.has) || strings.Contains(output, c.hasNot) {
 			t.Errorf("%v: %v, want %q and not %q in\n%s", c.args, err, c.has, c.hasNot, output)
 		}
 	}
-	if log := string(s.log()); strings.Contains(log, `"level":"error"`) {
+	if log := string(s.Log()); strings.Contains(log, `"level":"error"`) {
 		t.Errorf("Caddy has logged an error:\n%s", log)
 	}
 }

@@ -7,14 +7,16 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestCommandsAndParts: keys with several parts are shown and taken as their parts, and found by one
 // of them. A key that no request can have is an error.
 func TestCommandsAndParts(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
 			rate_limit {
 				zone clients {
 					match path /clients
@@ -39,14 +41,14 @@ func TestCommandsAndParts(t *testing.T) {
 				`+store+`
 			}
 			respond ok`))
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		from := []string{"X-Forwarded-For", "203.0.113.7"}
 		for _, path := range []string{"/search", "/a%20b", "/other"} {
-			if got := s.admitted(client, 4, path, from...); got != 3 {
+			if got := s.Admitted(client, 4, path, from...); got != 3 {
 				t.Fatalf("%s: %d of 4 admitted, want 3", path, got)
 			}
 		}
-		s.admitted(client, 1, "/-x", "X-Forwarded-For", "2001:db8::1")
+		s.Admitted(client, 1, "/-x", "X-Forwarded-For", "2001:db8::1")
 		for _, c := range []struct{ line, want string }{
 			{"top --refused search", "203.0.113.7 '/a b'\n"},
 			{"top search -n 100", "2001:db8::/64 /-x\n"},
@@ -68,8 +70,8 @@ func TestCommandsAndParts(t *testing.T) {
 			{"get search --key-base64 " + base64Text("11:203.0.113.7 7:/search"), "203.0.113.7 /search"},
 		} {
 			line, want := c.line, c.want
-			output, err := s.shell(`"$CADDY" rate-limit ` + line + ` --address unix/"$ADMIN"`)
-			if want = strings.ReplaceAll(want, "ADMIN", s.dir+"/admin"); err != nil || !strings.Contains(output, want) {
+			output, err := s.Shell(`"$CADDY" rate-limit ` + line + ` --address unix/"$ADMIN"`)
+			if want = strings.ReplaceAll(want, "ADMIN", s.Dir+"/admin"); err != nil || !strings.Contains(output, want) {
 				t.Errorf("%s: %v, want %q in\n%s", line, err, want, output)
 			}
 		}
@@ -96,13 +98,13 @@ func TestCommandsAndParts(t *testing.T) {
 			{"reset search --key-base64 " + base64Text("203.0.113.7"), "no request has this key"},
 		} {
 			line, want := c.line, c.want
-			output, err := s.shell(`"$CADDY" rate-limit ` + line + ` --address unix/"$ADMIN"`)
+			output, err := s.Shell(`"$CADDY" rate-limit ` + line + ` --address unix/"$ADMIN"`)
 			if failed, ok := asExit(err); !ok || failed.ExitCode() != 1 || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want exit code 1 and %q\n%s", line, err, want, output)
 			}
 		}
-		if a := s.get(client, "/clients", from...); a.status != http.StatusOK {
-			t.Errorf("status %d, so an error has changed something", a.status)
+		if a := s.Get(client, "/clients", from...); a.Status != http.StatusOK {
+			t.Errorf("status %d, so an error has changed something", a.Status)
 		}
 	})
 }
@@ -110,7 +112,7 @@ func TestCommandsAndParts(t *testing.T) {
 // TestCommandGetWithoutAnswer: a look-up that no zone has an answer to fails.
 func TestCommandGetWithoutAnswer(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone search {
 				key "{client_ip} {path}"
@@ -120,7 +122,7 @@ func TestCommandGetWithoutAnswer(t *testing.T) {
 		}
 		respond ok`))
 	for _, more := range []string{"", "--json"} {
-		output, err := s.rateLimit(strings.Fields("get 203.0.113.7 " + more)...)
+		output, err := s.RateLimit(strings.Fields("get 203.0.113.7 " + more)...)
 		if failed, ok := asExit(err); !ok || failed.ExitCode() != 1 || !strings.Contains(output, "no recent key has this part") ||
 			!strings.Contains(output, "no zone has an answer for this key") {
 			t.Errorf("%v\n%s", err, output)

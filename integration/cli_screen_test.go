@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
@@ -20,7 +21,7 @@ const goldenScreens = "testdata/screens.txtar"
 // the command that lets a client through.
 func TestGoldenScreens(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+	s := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
 		rate_limit {
 			zone clients {
 				key {client_ip}
@@ -46,7 +47,7 @@ func TestGoldenScreens(t *testing.T) {
 			}
 		}
 		respond ok`))
-	if got := s.admitted(newClient(t, ""), 4, "/login", "X-Forwarded-For", "203.0.113.7", "User", "alice b", "X-Api-Key", "k", "Plan", "free"); got != 3 {
+	if got := s.Admitted(harness.NewClient(t, ""), 4, "/login", "X-Forwarded-For", "203.0.113.7", "User", "alice b", "X-Api-Key", "k", "Plan", "free"); got != 3 {
 		t.Fatalf("%d of 4 admitted, want 3", got)
 	}
 	var screens strings.Builder
@@ -55,12 +56,12 @@ func TestGoldenScreens(t *testing.T) {
 		"explain -H X-Forwarded-For:203.0.113.7 -H User:alice+b -H Plan:staff http://example.com/login",
 		"explain -X POST http://example.com/",
 	} {
-		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"rate-limit"}, strings.Fields(args)...)...)
+		cmd := exec.CommandContext(t.Context(), harness.CommandBinary(t), append([]string{"rate-limit"}, strings.Fields(args)...)...)
 		for i := range cmd.Args {
 			cmd.Args[i] = strings.ReplaceAll(cmd.Args[i], "+", " ")
 		}
-		cmd.Args = append(cmd.Args, "--address", "unix/"+filepath.Join(s.dir, "admin"))
-		cmd.Env = append(environment(s.dir), "COLUMNS=80")
+		cmd.Args = append(cmd.Args, "--address", "unix/"+filepath.Join(s.Dir, "admin"))
+		cmd.Env = append(harness.Environment(s.Dir), "COLUMNS=80")
 		output, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", args, err, output)
@@ -91,13 +92,13 @@ func withoutTimes(screen string) string {
 // TestCommandAdminOff: a config without an admin endpoint is named as the reason.
 func TestCommandAdminOff(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
+	dir := harness.ShortDir(t)
 	file := filepath.Join(dir, "Caddyfile")
 	if err := os.WriteFile(file, []byte("{\nadmin off\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), commandBinary(t), "rate-limit", "zones", "--config", file)
-	cmd.Dir, cmd.Env = dir, environment(dir)
+	cmd := exec.CommandContext(t.Context(), harness.CommandBinary(t), "rate-limit", "zones", "--config", file)
+	cmd.Dir, cmd.Env = dir, harness.Environment(dir)
 	if output, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(output), "the config has the option admin off") {
 		t.Errorf("%v\n%s", err, output)
 	}

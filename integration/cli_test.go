@@ -1,51 +1,17 @@
 package integration_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
-
-// rateLimit runs caddy rate-limit against the server.
-func (s *server) rateLimit(args ...string) (string, error) {
-	args = append([]string{"rate-limit", "--address", "unix/" + filepath.Join(s.dir, "admin")}, args...)
-	cmd := exec.CommandContext(s.t.Context(), commandBinary(s.t), args...)
-	cmd.Dir, cmd.Env = s.dir, environment(s.dir)
-	var output, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &complaint
-	err := cmd.Run()
-	return output.String() + complaint.String(), err
-}
-
-// shell runs a line in bash. There $CADDY is the binary and $ADMIN is the endpoint.
-func (s *server) shell(line string) (string, error) {
-	s.t.Helper()
-	shell, err := exec.LookPath("bash")
-	if err != nil {
-		s.t.Fatal("no bash: make needs it too")
-	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), patient.Patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, shell, "-c", line)
-	cmd.Dir, cmd.Env = s.dir, append(environment(s.dir), "CADDY="+commandBinary(s.t))
-	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
-	output, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, complaint.String())
-	}
-	return string(output), err
-}
 
 // TestCommandKeys: commands take keys of any bytes, and a key that `top` prints can be pasted into the
 // next command in a shell. Each key is tried with one more command besides get and reset, because all
@@ -62,26 +28,26 @@ func TestCommandKeys(t *testing.T) {
 		{{"ban", "", "banned", 2, 2}, {"unban", "", "limited", 2, 2}},
 		{{"set --exempt", "", "exempt", 0, 0}},
 	}
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, byQuery(store, "overrides"))
-		client := newClient(t, "")
-		for _, key := range awkwardKeys {
-			s.admitted(client, 3, withKey(key))
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, harness.ByQuery(store, "overrides"))
+		client := harness.NewClient(t, "")
+		for _, key := range harness.AwkwardKeys {
+			s.Admitted(client, 3, harness.WithKey(key))
 		}
-		output, err := s.rateLimit("top", "odd / zone", "--refused", "-n", "100")
+		output, err := s.RateLimit("top", "odd / zone", "--refused", "-n", "100")
 		table, _, _ := strings.Cut(output, "\n\n")
 		lines := strings.Split(table, "\n")
-		if err != nil || len(lines) != len(awkwardKeys)+1 {
-			t.Fatalf("%v, %d lines for %d keys:\n%s", err, len(lines), len(awkwardKeys), output)
+		if err != nil || len(lines) != len(harness.AwkwardKeys)+1 {
+			t.Fatalf("%v, %d lines for %d keys:\n%s", err, len(lines), len(harness.AwkwardKeys), output)
 		}
 		column := strings.Index(lines[0], "KEY")
 		seen := make(map[string]bool)
 		for i, line := range lines[1:] {
-			var k keyState
+			var k harness.KeyState
 			for _, c := range append([]change{{"get", "", "limited", 2, 2}}, changes[i%len(changes)]...) {
 				pasted := strings.Replace(line[column:], "(no key)", "''", 1)
-				text, err := s.shell(`"$CADDY" rate-limit ` + c.command + ` --json --address "unix/$ADMIN" 'odd / zone' ` + pasted + c.more)
-				k = keyState{}
+				text, err := s.Shell(`"$CADDY" rate-limit ` + c.command + ` --json --address "unix/$ADMIN" 'odd / zone' ` + pasted + c.more)
+				k = harness.KeyState{}
 				if err == nil {
 					err = json.Unmarshal([]byte(text), &k)
 				}
@@ -89,13 +55,13 @@ func TestCommandKeys(t *testing.T) {
 					t.Errorf("%s with %s pasted: %v, %s", c.command, line[column:], err, text)
 				}
 			}
-			for _, key := range awkwardKeys {
-				if k.is(key) {
+			for _, key := range harness.AwkwardKeys {
+				if k.Is(key) {
 					seen[key] = true
 				}
 			}
 		}
-		for _, key := range awkwardKeys {
+		for _, key := range harness.AwkwardKeys {
 			if !seen[key] {
 				t.Errorf("key %q cannot be pasted", key)
 			}
@@ -106,18 +72,18 @@ func TestCommandKeys(t *testing.T) {
 // TestCommandReset: a key of any bytes can be given as an argument and is reset.
 func TestCommandReset(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, byQuery(memory))
-	client := newClient(t, "")
-	for _, key := range awkwardKeys {
-		s.admitted(client, 3, withKey(key))
+	s := harness.StartCaddy(t, harness.ByQuery(harness.Memory))
+	client := harness.NewClient(t, "")
+	for _, key := range harness.AwkwardKeys {
+		s.Admitted(client, 3, harness.WithKey(key))
 		arguments := []string{"reset", "odd / zone", "--", key}
 		if strings.Contains(key, "\x00") {
 			arguments = []string{"reset", "odd / zone", "--key-base64", base64.StdEncoding.EncodeToString([]byte(key))}
 		}
-		if output, err := s.rateLimit(arguments...); err != nil || !strings.HasPrefix(output, "Reset ") || !strings.HasSuffix(output, " in zone 'odd / zone'.\n") {
+		if output, err := s.RateLimit(arguments...); err != nil || !strings.HasPrefix(output, "Reset ") || !strings.HasSuffix(output, " in zone 'odd / zone'.\n") {
 			t.Errorf("resetting %q: %v %s", key, err, output)
 		}
-		if got := s.admitted(client, 1, withKey(key)); got != 1 {
+		if got := s.Admitted(client, 1, harness.WithKey(key)); got != 1 {
 			t.Errorf("key %q is refused after the reset", key)
 		}
 	}
@@ -127,7 +93,7 @@ func TestCommandReset(t *testing.T) {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)
-	s := startCaddy(t, strings.Replace(byQuery(redis(redisServer.Addr()), "overrides"), "rate_limit {", `rate_limit {
+	s := harness.StartCaddy(t, strings.Replace(harness.ByQuery(harness.Redis(redisServer.Addr()), "overrides"), "rate_limit {", `rate_limit {
 		zone five {
 			key {http.request.uri.query.k}
 			plan {http.request.header.Plan} {
@@ -137,7 +103,7 @@ func TestCommands(t *testing.T) {
 			}
 			cost 5
 		}`, 1))
-	s.admitted(newClient(t, ""), 5, "/?k=a")
+	s.Admitted(harness.NewClient(t, ""), 5, "/?k=a")
 	for _, c := range []struct {
 		args string
 		want []string
@@ -166,14 +132,14 @@ func TestCommands(t *testing.T) {
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "+", " ")
 		}
-		output, err := s.rateLimit(args...)
+		output, err := s.RateLimit(args...)
 		for _, want := range c.want {
 			if err != nil || !strings.Contains(output, want) {
 				t.Errorf("%s: %v, want %q in\n%s", c.args, err, want, output)
 			}
 		}
 	}
-	output, err := s.rateLimit("top", "-n", "1")
+	output, err := s.RateLimit("top", "-n", "1")
 	table, _, _ := strings.Cut(output, "\n\n")
 	if rows := strings.Count(table, "odd / zone") + strings.Count(table, "five"); err != nil || rows != 1 {
 		t.Errorf("top -n 1: %v, want one row of the two zones\n%s", err, output)
@@ -213,26 +179,26 @@ func TestCommands(t *testing.T) {
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "+", " ")
 		}
-		output, err := s.rateLimit(args...)
+		output, err := s.RateLimit(args...)
 		exit, failed := err.(*exec.ExitError) // as Run returns it
 		if !failed || exit.ExitCode() != 1 || !strings.Contains(output, c.want) {
 			t.Errorf("%s: %v, want exit code 1 and %q in\n%s", c.args, err, c.want, output)
 		}
 	}
-	if output, err := s.rateLimit("stores"); err != nil || !strings.Contains(output, "  no ") || !strings.Contains(output, "refused") {
+	if output, err := s.RateLimit("stores"); err != nil || !strings.Contains(output, "  no ") || !strings.Contains(output, "refused") {
 		t.Errorf("stores without Redis: %v\n%s", err, output)
 	}
 	// The calls of a shell that has loaded `caddy completion bash`.
 	for _, c := range []struct{ args, want []string }{
 		{[]string{""}, []string{"ban", "bans", "get", "overrides", "reset", "set", "stores", "top", "unban", "watch", "zones"}},
-		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "unban", ""}, []string{"five", "odd / zone"}},
+		{[]string{"--address", "unix/" + filepath.Join(s.Dir, "admin"), "unban", ""}, []string{"five", "odd / zone"}},
 		{[]string{"set", "--"}, []string{"--clear", "--exempt", "--for", "--plan"}},
-		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "five", ""}, []string{"a"}},
-		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "five", "a", "--plan", ""}, []string{"free", "pro"}},
-		{[]string{"--address", "unix/" + filepath.Join(s.dir, "admin"), "get", "--plan", ""}, []string{"free", "pro"}},
+		{[]string{"--address", "unix/" + filepath.Join(s.Dir, "admin"), "get", "five", ""}, []string{"a"}},
+		{[]string{"--address", "unix/" + filepath.Join(s.Dir, "admin"), "get", "five", "a", "--plan", ""}, []string{"free", "pro"}},
+		{[]string{"--address", "unix/" + filepath.Join(s.Dir, "admin"), "get", "--plan", ""}, []string{"free", "pro"}},
 		{[]string{"watch", "--outcome", "bann"}, []string{"banned"}},
 	} {
-		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"__complete", "rate-limit"}, c.args...)...)
+		cmd := exec.CommandContext(t.Context(), harness.CommandBinary(t), append([]string{"__complete", "rate-limit"}, c.args...)...)
 		output, err := cmd.Output()
 		for _, want := range c.want {
 			if !regexp.MustCompile("(?m)^" + want + "(\t|$)").Match(output) {
@@ -245,22 +211,22 @@ func TestCommands(t *testing.T) {
 // TestCommandWatch: watching continues after a reload.
 func TestCommandWatch(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, byQuery(memory))
+	s := harness.StartCaddy(t, harness.ByQuery(harness.Memory))
 	type result struct {
 		output string
 		err    error
 	}
 	ended := make(chan result, 1)
 	go func() {
-		output, err := s.rateLimit("watch", "odd / zone", "-n", "300", "--rate", "1000")
+		output, err := s.RateLimit("watch", "odd / zone", "-n", "300", "--rate", "1000")
 		ended <- result{output, err}
 	}()
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	for n := 0; ; n++ {
 		if n == 100 {
-			s.mustLoad(strings.Replace(byQuery(memory), "respond ok", "respond new", 1))
+			s.MustLoad(strings.Replace(harness.ByQuery(harness.Memory), "respond ok", "respond new", 1))
 		}
-		if _, err := send(client, s.url("/?k=a")); err != nil {
+		if _, err := harness.Send(client, s.URL("/?k=a")); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -9,15 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // TestCommandLine: Caddy's own commands work with the module.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	path, dir := commandBinary(t), shortDir(t)
+	path, dir := harness.CommandBinary(t), harness.ShortDir(t)
 	file := filepath.Join(dir, "Caddyfile")
-	config := caddyfile("", `
+	config := harness.Caddyfile("", `
 		rate_limit {
 			zone clients {
 				key {client_ip}
@@ -33,7 +34,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	command := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), path, args...)
-		cmd.Dir, cmd.Env = dir, environment(dir)
+		cmd.Dir, cmd.Env = dir, harness.Environment(dir)
 		output, err := cmd.CombinedOutput()
 		return string(output), err
 	}
@@ -72,7 +73,7 @@ func TestCommandLine(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &config); err != nil {
 				t.Fatal(err)
 			}
-			if findSuffix(config, "", "/rate_limits/clients/max_events") == "" {
+			if harness.FindSuffix(config, "", "/rate_limits/clients/max_events") == "" {
 				t.Errorf("no zone with max_events in %s", text)
 			}
 			return

@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // digest answers with the length and the digest of the body that it gets, or with how it fails.
-func digest(_ *backend, w http.ResponseWriter, r *http.Request) {
+func digest(_ *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" {
-		upstream(nil, w, r)
+		harness.AnswerAsAsked(nil, w, r)
 		return
 	}
 	hash := sha256.New()
@@ -35,8 +36,8 @@ func digestOf(body string, length int) string {
 // unless it has a price. An upgrade is charged what was booked.
 func TestRequestBodiesPass(t *testing.T) {
 	t.Parallel()
-	b := startBackend(t, digest)
-	s, versions := startEveryVersion(t, "", `
+	b := harness.StartBackend(t, digest)
+	s, versions := harness.StartEveryVersion(t, "", `
 		rate_limit {
 			zone slow {
 				match        path /slow
@@ -71,7 +72,7 @@ func TestRequestBodiesPass(t *testing.T) {
 				}
 			}
 		}
-		reverse_proxy {$UPSTREAM}`, b.variable())
+		reverse_proxy {$UPSTREAM}`, b.Variable())
 	small := `{"max_tokens":300,"prompt":"` + strings.Repeat("words ", 10_000) + `"}`
 	large := `{"max_tokens":300,"prompt":"` + strings.Repeat("words ", 20_000) + `"}`
 	for _, to := range versions {
@@ -82,15 +83,15 @@ func TestRequestBodiesPass(t *testing.T) {
 				if !known {
 					from = struct{ io.Reader }{from}
 				}
-				r, err := http.NewRequest(http.MethodPost, to.url+path, from)
+				r, err := http.NewRequest(http.MethodPost, to.URL+path, from)
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.Header.Set("X-Client", fmt.Sprint(to.major, known))
+				r.Header.Set("X-Client", fmt.Sprint(to.Major, known))
 				for i := 0; i < len(header); i += 2 {
 					r.Header.Set(header[i], header[i+1])
 				}
-				response, err := to.client.Do(r)
+				response, err := to.Client.Do(r)
 				if err != nil {
 					return 0, err.Error()
 				}
@@ -107,21 +108,21 @@ func TestRequestBodiesPass(t *testing.T) {
 			}
 			for _, header := range [][]string{nil, {"Expect", "100-continue"}} {
 				if status, got := post("/", small, header...); status != http.StatusOK || got != digestOf(small, length) {
-					t.Errorf("HTTP/%d, length known %v, %v: %d %s, want %s", to.major, known, header, status, got, digestOf(small, length))
+					t.Errorf("HTTP/%d, length known %v, %v: %d %s, want %s", to.Major, known, header, status, got, digestOf(small, length))
 				}
 			}
 			if status, _ := post("/", `{"max_tokens":`); status != http.StatusBadRequest {
-				t.Errorf("HTTP/%d: not JSON: status %d", to.major, status)
+				t.Errorf("HTTP/%d: not JSON: status %d", to.Major, status)
 			}
 			if status, got := post("/", large); status != http.StatusRequestEntityTooLarge && status != 0 {
-				t.Errorf("HTTP/%d: too large: %d %s", to.major, status, got)
+				t.Errorf("HTTP/%d: too large: %d %s", to.Major, status, got)
 			}
-			s.awaitUsed("the bookings", "tokens", strings.ReplaceAll(fmt.Sprint(to.major, known), " ", "%20"), 600)
+			s.AwaitUsed("the bookings", "tokens", strings.ReplaceAll(fmt.Sprint(to.Major, known), " ", "%20"), 600)
 		}
 	}
 
 	// A body that never ends.
-	conn, err := net.Dial("tcp", s.address)
+	conn, err := net.Dial("tcp", s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,14 +136,14 @@ func TestRequestBodiesPass(t *testing.T) {
 	if response.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("a slow body: status %d", response.StatusCode)
 	}
-	if k := s.spent("slow", "slow"); k.Used != 0 {
+	if k := s.Spent("slow", "slow"); k.Used != 0 {
 		t.Errorf("a refused request was charged: %+v", k)
 	}
 
-	upgraded, status := s.upgrade(t)
+	upgraded, status := s.Upgrade(t)
 	if status != http.StatusSwitchingProtocols {
 		t.Errorf("upgrade: status %d", status)
 	}
 	upgraded.Close()
-	patient.UntilEqual(t, "the booking of an upgrade", func() int64 { return s.spent("tokens", "").Used }, 10)
+	patient.UntilEqual(t, "the booking of an upgrade", func() int64 { return s.Spent("tokens", "").Used }, 10)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestRequestsOfAnyCostHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t)
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone tokens {
 				match path /tokens
@@ -37,8 +38,8 @@ func TestRequestsOfAnyCostHoldUpNobody(t *testing.T) {
 			on_store_error allow
 		}
 		respond ok`), "REDIS="+redisServer.Addr())
-	client := newClient(t, "")
-	if got := s.admitted(client, 8, "/other", "X-Api-Key", "used up"); got != 5 {
+	client := harness.NewClient(t, "")
+	if got := s.Admitted(client, 8, "/other", "X-Api-Key", "used up"); got != 5 {
 		t.Fatalf("%d admitted, want 5", got)
 	}
 	var costly, others sync.WaitGroup
@@ -51,8 +52,8 @@ func TestRequestsOfAnyCostHoldUpNobody(t *testing.T) {
 					return
 				default:
 				}
-				if a, err := send(client, s.url("/other"), "X-Api-Key", "used up"); err != nil || a.status != http.StatusTooManyRequests {
-					t.Errorf("the client that is used up was answered %d: %v", a.status, err)
+				if a, err := harness.Send(client, s.URL("/other"), "X-Api-Key", "used up"); err != nil || a.Status != http.StatusTooManyRequests {
+					t.Errorf("the client that is used up was answered %d: %v", a.Status, err)
 					return
 				}
 			}
@@ -61,9 +62,9 @@ func TestRequestsOfAnyCostHoldUpNobody(t *testing.T) {
 	for i := range 8 {
 		costly.Go(func() {
 			for _, cost := range []string{"1000000", "49000000"} {
-				a, err := send(client, s.url("/tokens"), "X-Api-Key", "key"+strconv.Itoa(i), "X-Tokens", cost)
-				if err != nil || a.status != http.StatusOK {
-					t.Errorf("cost %s was answered %d: %v", cost, a.status, err)
+				a, err := harness.Send(client, s.URL("/tokens"), "X-Api-Key", "key"+strconv.Itoa(i), "X-Tokens", cost)
+				if err != nil || a.Status != http.StatusOK {
+					t.Errorf("cost %s was answered %d: %v", cost, a.Status, err)
 				}
 			}
 		})
@@ -71,5 +72,5 @@ func TestRequestsOfAnyCostHoldUpNobody(t *testing.T) {
 	costly.Wait()
 	close(done)
 	others.Wait()
-	s.sound(t)
+	s.Sound(t)
 }

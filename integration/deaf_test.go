@@ -8,15 +8,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // TestViewersThatDoNotRead: viewers that do not read lose their places to others.
 func TestViewersThatDoNotRead(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, byQuery(memory))
+	s := harness.StartCaddy(t, harness.ByQuery(harness.Memory))
 	watch := func() (*bufio.Reader, string) {
-		conn, err := net.Dial("unix", filepath.Join(s.dir, "admin"))
+		conn, err := net.Dial("unix", filepath.Join(s.Dir, "admin"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,10 +40,10 @@ func TestViewersThatDoNotRead(t *testing.T) {
 	if _, status := watch(); status != "HTTP/1.1 503 Service Unavailable" {
 		t.Fatalf("one too many: %s", status)
 	}
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	patient.Until(t, "a place of those who do not read", func() bool {
 		for range 200 {
-			s.get(client, withKey(strings.Repeat("k", 900)))
+			s.Get(client, harness.WithKey(strings.Repeat("k", 900)))
 		}
 		_, status := watch()
 		return status == "HTTP/1.1 200 OK"

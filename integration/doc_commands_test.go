@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // follows names the tests that run the commands of a page in their order, with the configs of the page.
@@ -21,7 +23,7 @@ var follows = map[string]string{
 // caddy rate-limit, but those of the pages that another test follows.
 func TestCommandsInTheDocs(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone clients {
 				key {client_ip}
@@ -51,7 +53,7 @@ func TestCommandsInTheDocs(t *testing.T) {
 				}
 				overrides
 			}
-			`+memory+`
+			`+harness.Memory+`
 		}
 		respond ok`))
 	// Here a stream ends after some time, which is no failure.
@@ -89,7 +91,7 @@ func TestCommandsInTheDocs(t *testing.T) {
 					continue
 				}
 				found++
-				if output, err := s.shell(here + line); err != nil || strings.Contains(output, "cannot be looked at") {
+				if output, err := s.Shell(here + line); err != nil || strings.Contains(output, "cannot be looked at") {
 					t.Errorf("%s: %s%v\n%s", page, line, err, output)
 				}
 			}

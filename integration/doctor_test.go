@@ -2,11 +2,8 @@ package integration_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -22,26 +20,6 @@ import (
 
 // goodRights are the rights that the documentation advises, with which doctor can tell everything.
 var goodRights = []string{"~rl:*", "+@all"}
-
-// finding is a finding of doctor, as a program reads it.
-type finding struct{ Level, Check, Server, Zone, Store, Found, Fix string }
-
-// doctor runs the command and returns its exit code, and what it found if it was told to print JSON.
-func (s *server) doctor(args ...string) (code int, output string, findings []finding) {
-	s.t.Helper()
-	output, err := s.rateLimit(append([]string{"doctor"}, args...)...)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		code = exit.ExitCode()
-	} else if err != nil {
-		s.t.Fatal(err)
-	}
-	var d struct{ Findings []finding }
-	if err := json.Unmarshal([]byte(output), &d); err == nil {
-		findings = d.Findings
-	}
-	return code, output, findings
-}
 
 // route is a route with a handler that has one zone.
 func doctorRoute(name, handler string) string {
@@ -84,7 +62,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	shared := "localhost" + port(main.Addr())
 
 	const login = "password right"
-	s := startCaddy(t, caddyfile("", strings.Join([]string{
+	s := harness.StartCaddy(t, harness.Caddyfile("", strings.Join([]string{
 		zoneIn("password", redisWith(main.Addr(), "password wrong")),
 		zoneIn("plain", redisWith(main.TLSAddr(), login)),
 		zoneIn("ca", redisWith("localhost"+port(main.TLSAddr()), login, "tls")),
@@ -95,22 +73,22 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		zoneIn("clock", redisWith(lying.Addr(), login)),
 		zoneIn("dead", redisWith(dead)),
 		zoneIn("shared", redisWith(shared, login)),
-		zoneIn("proxied", memory, "key {client_ip}"),
-		zoneIn("constant", memory, "key client_ip"),
-		zoneIn("new", memory, "key {header.X-Key}"),
-		zoneIn("unmet", memory, "key {client_ip}", "match header X-Never sent"),
-		zoneIn("exempt", memory, "key {client_ip}", "exempt {\nnot header X-Never sent\n}"),
-		zoneIn("dry", memory, "key {client_ip}", "dry_run"),
-		zoneIn("keyless", memory, "key {header.X-Key}"),
-		zoneIn("same", memory, "key {header.X-Key}"),
-		zoneIn("rejected", memory, "key {header.X-Key}", "missing_key reject"),
-		zoneIn("untold", memory, "key {client_ip}", "cost_response json usage.total_tokens"),
+		zoneIn("proxied", harness.Memory, "key {client_ip}"),
+		zoneIn("constant", harness.Memory, "key client_ip"),
+		zoneIn("new", harness.Memory, "key {header.X-Key}"),
+		zoneIn("unmet", harness.Memory, "key {client_ip}", "match header X-Never sent"),
+		zoneIn("exempt", harness.Memory, "key {client_ip}", "exempt {\nnot header X-Never sent\n}"),
+		zoneIn("dry", harness.Memory, "key {client_ip}", "dry_run"),
+		zoneIn("keyless", harness.Memory, "key {header.X-Key}"),
+		zoneIn("same", harness.Memory, "key {header.X-Key}"),
+		zoneIn("rejected", harness.Memory, "key {header.X-Key}", "missing_key reject"),
+		zoneIn("untold", harness.Memory, "key {client_ip}", "cost_response json usage.total_tokens"),
 		doctorRoute("full", "store memory {\nmax_keys 1024\n}"),
 	}, "")))
-	other := startCaddy(t, caddyfile("servers {\ntrusted_proxies static 0.0.0.0/0\n}",
+	other := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static 0.0.0.0/0\n}",
 		strings.Replace(zoneIn("shared", redisWith(shared, login)), "1000000", "2000000", 1)))
 
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	send := func(n int, path string, header func(i int) []string) {
 		t.Helper()
 		for i := range n {
@@ -118,7 +96,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			if header != nil {
 				fields = header(i)
 			}
-			s.get(client, path, fields...)
+			s.Get(client, path, fields...)
 		}
 	}
 	send(1, "/proxied", func(int) []string { return []string{"X-Forwarded-For", "203.0.113.7"} })
@@ -141,12 +119,12 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		return told == 2
 	})
 
-	code, output, findings := s.doctor("--json")
+	code, output, findings := s.Doctor("--json")
 	if code != 2 || findings == nil {
 		t.Fatalf("exit code %d, want 2:\n%s", code, output)
 	}
-	_, _, ofOther := other.doctor("--json")
-	for name, want := range map[string]finding{
+	_, _, ofOther := other.Doctor("--json")
+	for name, want := range map[string]harness.Finding{
 		"wrong password":               {Check: "login", Store: main.Addr()},
 		"missing TLS":                  {Check: "tls", Store: main.TLSAddr()},
 		"wrong CA":                     {Check: "tls", Store: "localhost" + port(main.TLSAddr())},
@@ -176,7 +154,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: not found: %+v", name, f)
 		}
 	}
-	for name, want := range map[string]finding{
+	for name, want := range map[string]harness.Finding{
 		"everybody trusted": {Check: "client_address", Server: "srv0"},
 		"disagreement":      {Check: "agreement", Zone: "shared"},
 	} {
@@ -184,7 +162,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: not found by the other: %+v", name, f)
 		}
 	}
-	if f := find(findings, finding{Check: "agreement", Zone: "shared"}); f != nil && !(strings.HasPrefix(f.Found, "here it is ") && strings.Contains(f.Found, ") has ")) {
+	if f := find(findings, harness.Finding{Check: "agreement", Zone: "shared"}); f != nil && !(strings.HasPrefix(f.Found, "here it is ") && strings.Contains(f.Found, ") has ")) {
 		t.Errorf("the definitions are missing: %s", f.Found)
 	}
 	asked := []string{"proxied", "new", "exempt", "rejected", "keyless", "untold", "same", "dead"}
@@ -196,14 +174,14 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("blamed: %+v", f)
 		}
 	}
-	if _, screen, _ := s.doctor(); !strings.Contains(screen, "fail     login           cannot decide: WRONGPASS") ||
+	if _, screen, _ := s.Doctor(); !strings.Contains(screen, "fail     login           cannot decide: WRONGPASS") ||
 		!strings.Contains(screen, "zone constant\n  warn     config          key \"client_ip\" is a constant, so all clients share\n") {
 		t.Errorf("the screen:\n%s", screen)
 	} else {
 		fits(t, screen)
 	}
-	fleet := []string{"caddy unix/" + filepath.Join(s.dir, "admin"), "caddy unix/" + filepath.Join(other.dir, "admin")}
-	if code, screen, _ := s.doctor("--address", strings.TrimPrefix(fleet[1], "caddy ")); code != 2 || !strings.Contains(screen, fleet[0]+"\n") || !strings.Contains(screen, fleet[1]+"\n") {
+	fleet := []string{"caddy unix/" + filepath.Join(s.Dir, "admin"), "caddy unix/" + filepath.Join(other.Dir, "admin")}
+	if code, screen, _ := s.Doctor("--address", strings.TrimPrefix(fleet[1], "caddy ")); code != 2 || !strings.Contains(screen, fleet[0]+"\n") || !strings.Contains(screen, fleet[1]+"\n") {
 		t.Errorf("exit code %d for a fleet:\n%s", code, screen)
 	}
 	if t.Failed() {
@@ -212,7 +190,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 }
 
 // find returns the worst finding of a check of a server, a zone or a store; nil if there is none.
-func find(findings []finding, want finding) (worst *finding) {
+func find(findings []harness.Finding, want harness.Finding) (worst *harness.Finding) {
 	for i, f := range findings {
 		if f.Check == want.Check && f.Server == want.Server && f.Zone == want.Zone && (f.Store == want.Store || f.Store == "redis "+want.Store) &&
 			(worst == nil || worst.Level == "ok" || f.Level == "fail") {
@@ -237,13 +215,13 @@ func fits(t *testing.T, screen string) {
 func TestDoctorIsContent(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithArgs("--maxmemory", "1gb"), redistest.WithUser("limiter", "p", goodRights...))
-	s := startCaddy(t, caddyfile("servers {\ntrusted_proxies static private_ranges\ntrusted_proxies_strict\n}",
+	s := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static private_ranges\ntrusted_proxies_strict\n}",
 		zoneIn("remote", redisWith(redis.Addr(), "username limiter", "password p"), "key {client_ip}")+
-			zoneIn("local", memory, "key {header.X-Key}")+zoneIn("all", memory)))
-	client := newClient(t, "")
-	s.get(client, "/remote", "X-Forwarded-For", "203.0.113.7")
-	s.get(client, "/local", "X-Key", "me")
-	code, output, findings := s.doctor("--json", "--strict")
+			zoneIn("local", harness.Memory, "key {header.X-Key}")+zoneIn("all", harness.Memory)))
+	client := harness.NewClient(t, "")
+	s.Get(client, "/remote", "X-Forwarded-For", "203.0.113.7")
+	s.Get(client, "/local", "X-Key", "me")
+	code, output, findings := s.Doctor("--json", "--strict")
 	if code != 0 || len(findings) < 20 {
 		t.Errorf("exit code %d\n%s", code, output)
 	}
@@ -252,21 +230,21 @@ func TestDoctorIsContent(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	code, screen, _ := s.doctor()
+	code, screen, _ := s.Doctor()
 	if code != 0 || !strings.Contains(screen, "\n3 other zones\n  ok ") || !strings.Contains(screen, ", 0 warn, 0 fail\n") {
 		t.Errorf("exit code %d\n%s", code, screen)
 	}
 	fits(t, screen)
-	if _, screen, _ := s.doctor("--verbose"); !strings.Contains(screen, "\nzone remote\n") {
+	if _, screen, _ := s.Doctor("--verbose"); !strings.Contains(screen, "\nzone remote\n") {
 		t.Error(screen)
 	}
 	for range 100 {
-		if a := s.get(client, "/local", "X-Key", "me"); a.status != http.StatusOK {
-			t.Fatal(a.status)
+		if a := s.Get(client, "/local", "X-Key", "me"); a.Status != http.StatusOK {
+			t.Fatal(a.Status)
 		}
 	}
-	for want, args := range map[int][]string{0: nil, 3: {"--strict"}, 1: {"--strict", "--address", "unix/" + filepath.Join(s.dir, "nobody")}} {
-		if code, output, _ := s.doctor(args...); code != want {
+	for want, args := range map[int][]string{0: nil, 3: {"--strict"}, 1: {"--strict", "--address", "unix/" + filepath.Join(s.Dir, "nobody")}} {
+		if code, output, _ := s.Doctor(args...); code != want {
 			t.Errorf("%s: exit code %d, want %d\n%s", args, code, want, output)
 		}
 	}

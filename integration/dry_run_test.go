@@ -4,13 +4,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestDryRunIsVisible: while a limit is tried out, commands and metrics show that it is, and which
 // clients it would refuse.
 func TestDryRunIsVisible(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 	metrics /metrics
 	rate_limit {
 		zone tried {
@@ -32,9 +34,9 @@ func TestDryRunIsVisible(t *testing.T) {
 		}
 	}
 	respond / ok`))
-	client := newClient(t, "")
-	s.admitted(client, 5, withKey("greedy"))
-	s.admitted(client, 1, withKey("modest"))
+	client := harness.NewClient(t, "")
+	s.Admitted(client, 5, harness.WithKey("greedy"))
+	s.Admitted(client, 1, harness.WithKey("modest"))
 	for command, want := range map[string]string{
 		"top tried --dry-run": `ZONE   REQUESTS  REFUSED  DRY RUN  KEY\ntried  5         0        3        greedy\n\nCounted by this instance since \d\d:\d\d:\d\d\.\n$`,
 		"top tried":           `tried  5         0        3        greedy\ntried  1         0        0        modest\n`,
@@ -44,15 +46,15 @@ func TestDryRunIsVisible(t *testing.T) {
 		"zones half --json":   `"rollout": "enforce 50 %"`,
 		"get tried greedy":    `(?s)limit +sliding_window_log 2/1h \(dry run\)\n.*5 requests, 0 refused, 3 would have been refused`,
 	} {
-		output, err := s.rateLimit(strings.Fields(command)...)
+		output, err := s.RateLimit(strings.Fields(command)...)
 		if err != nil || !regexp.MustCompile(want).MatchString(output) {
 			t.Errorf("%s: %v\n%s\nwant %s", command, err, output, want)
 		}
 	}
-	if _, err := s.rateLimit("top", "--refused", "--dry-run"); err == nil {
+	if _, err := s.RateLimit("top", "--refused", "--dry-run"); err == nil {
 		t.Error("top sorts by two counts")
 	}
-	text := s.scrape(client)
+	text := s.Scrape(client)
 	for _, want := range []string{
 		`caddy_rate_limit_config{max_events="2",plan="",rollout="dry run",window="1h",zone="tried"} 1`,
 		`caddy_rate_limit_config{max_events="100",plan="",rollout="enforce 50 %",window="1h",zone="half"} 1`,

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // errorPages answers 401 with 200, and 404 with 401. Other errors keep their status.
@@ -25,7 +27,7 @@ const errorPages = `
 // make of an error. Where that cannot be known, the charge stands.
 func TestChargesOfErrors(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
+	harness.EachStore(t, func(t *testing.T, store string) {
 		for name, c := range map[string]struct {
 			options string
 			left    map[string]int64 // of 100, by path
@@ -33,7 +35,7 @@ func TestChargesOfErrors(t *testing.T) {
 			"seen":     {"", map[string]int64{"/401": 100, "/404": 99, "/403": 100, "/ok": 100, "/written": 99}},
 			"not seen": {"servers {\ntimeouts {\nwrite_idle -1s\n}\n}", map[string]int64{"/401": 99, "/404": 99, "/403": 99, "/ok": 100, "/written": 99}},
 		} {
-			s := startCaddy(t, caddyfile(c.options, `
+			s := harness.StartCaddy(t, harness.Caddyfile(c.options, `
 				rate_limit {
 					zone failures {
 						key         {header.X-Client}
@@ -53,10 +55,10 @@ func TestChargesOfErrors(t *testing.T) {
 				respond /written 401
 				respond ok
 				`+errorPages))
-			client := newClient(t, "")
+			client := harness.NewClient(t, "")
 			for path, status := range map[string]int{"/401": 200, "/404": 401, "/403": 403, "/ok": 200, "/written": 401} {
-				if a := s.get(client, path, "X-Client", name+path); a.status != status {
-					t.Fatalf("%s: status %d, want %d", path, a.status, status)
+				if a := s.Get(client, path, "X-Client", name+path); a.Status != status {
+					t.Fatalf("%s: status %d, want %d", path, a.Status, status)
 				}
 			}
 			for path, left := range c.left {
@@ -65,7 +67,7 @@ func TestChargesOfErrors(t *testing.T) {
 				}
 			}
 			// What another request gave back later has arrived, so nothing is on its way.
-			s.get(client, "/ok", "X-Client", name+"the last")
+			s.Get(client, "/ok", "X-Client", name+"the last")
 			awaitLeft(t, s, name+", the last", name+"the last", 100)
 			for path, left := range c.left {
 				awaitLeft(t, s, name+", "+path, name+path, left)
@@ -78,13 +80,13 @@ func TestChargesOfErrors(t *testing.T) {
 // see the upstream's own limits.
 func TestErrorPagesOfUpstreams(t *testing.T) {
 	t.Parallel()
-	b := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) {
+	b := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, _ *http.Request) {
 		for _, field := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "Retry-After"} {
 			w.Header().Set(field, "7777")
 		}
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone pages {
 				events 1
@@ -95,15 +97,15 @@ func TestErrorPagesOfUpstreams(t *testing.T) {
 		respond ok
 		handle_errors {
 			reverse_proxy {$UPSTREAM}
-		}`), b.variable())
-	client := newClient(t, "")
-	s.get(client, "/")
-	a := s.get(client, "/")
-	if a.status != http.StatusTooManyRequests || len(b.came()) != 1 {
-		t.Fatalf("status %d; the upstream made %d pages", a.status, len(b.came()))
+		}`), b.Variable())
+	client := harness.NewClient(t, "")
+	s.Get(client, "/")
+	a := s.Get(client, "/")
+	if a.Status != http.StatusTooManyRequests || len(b.Came()) != 1 {
+		t.Fatalf("status %d; the upstream made %d pages", a.Status, len(b.Came()))
 	}
 	for _, field := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "Retry-After"} {
-		if got := a.header.Values(field); len(got) != 1 || got[0] == "7777" {
+		if got := a.Header.Values(field); len(got) != 1 || got[0] == "7777" {
 			t.Errorf("%s: %q", field, got)
 		}
 	}
@@ -113,7 +115,7 @@ func TestErrorPagesOfUpstreams(t *testing.T) {
 // routes that it invokes.
 func TestInvokedSubroutes(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", "respond ok"))
+	s := harness.StartCaddy(t, harness.Caddyfile("", "respond ok"))
 	limiter := func(zone string) string {
 		return fmt.Sprintf(`{"handler": "rate_limit", "rate_limits": {%q: {"max_events": 1, "window": "1h"}}}`, zone)
 	}
@@ -132,24 +134,24 @@ func TestInvokedSubroutes(t *testing.T) {
 			"invoked": {"handle": [%s]}, "nested": {"handle": [%s]}, "inner": {"handle": [%s]}
 		},
 		"routes": [%s, %s, %s]}}}}}`,
-		filepath.Join(s.dir, "admin"), limiter("invoked"), sub(`{"handler": "invoke", "name": "inner"}`, ", "+page), limiter("inner"),
+		filepath.Join(s.Dir, "admin"), limiter("invoked"), sub(`{"handler": "invoke", "name": "inner"}`, ", "+page), limiter("inner"),
 		site("/invoked", sub(`{"handler": "invoke", "name": "invoked"}, `+ok, ", "+page)),
 		site("/nested", `{"handler": "invoke", "name": "nested"}, `+ok),
 		site("/around", sub(limiter("around")+", "+ok, ", "+page)))
 	if !json.Valid([]byte(config)) {
 		t.Fatal(config)
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "config.json"), []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, "config.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.configure(http.MethodPost, "/load", "application/json", config); err != nil {
+	if err := s.Configure(http.MethodPost, "/load", "application/json", config); err != nil {
 		t.Fatal(err)
 	}
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	for _, path := range []string{"/invoked", "/nested", "/around"} {
-		s.get(client, path)
-		if a := s.get(client, path); a.status != http.StatusTooManyRequests || a.body != "a page" {
-			t.Errorf("%s: status %d, body %q, want a page", path, a.status, a.body)
+		s.Get(client, path)
+		if a := s.Get(client, path); a.Status != http.StatusTooManyRequests || a.Body != "a page" {
+			t.Errorf("%s: status %d, body %q, want a page", path, a.Status, a.Body)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestHandleErrors(t *testing.T) {
 	t.Parallel()
 	dead := redistest.FreePort(t)
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		handle /limited {
 			rate_limit {
 				zone logins {
@@ -50,9 +51,9 @@ func TestHandleErrors(t *testing.T) {
 		handle_errors {
 			respond "{http.error.status_code} {http.rate_limit.exceeded.name}"
 		}`))
-	client := newClient(t, "")
-	if a := s.get(client, "/limited"); a.status != http.StatusOK || a.body != "ok" {
-		t.Fatalf("status %d, body %q, want 200 ok", a.status, a.body)
+	client := harness.NewClient(t, "")
+	if a := s.Get(client, "/limited"); a.Status != http.StatusOK || a.Body != "ok" {
+		t.Fatalf("status %d, body %q, want 200 ok", a.Status, a.Body)
 	}
 	for _, step := range []struct {
 		path   string
@@ -64,15 +65,15 @@ func TestHandleErrors(t *testing.T) {
 		{"/teapot", http.StatusTeapot, "418 teas", "teas"},
 		{"/down", http.StatusServiceUnavailable, "503 {http.rate_limit.exceeded.name}", ""}, // Caddy leaves it as it is
 	} {
-		a := s.get(client, step.path)
-		if a.status != step.status || a.body != step.body {
-			t.Errorf("%s: status %d, body %q, want %d %q", step.path, a.status, a.body, step.status, step.body)
+		a := s.Get(client, step.path)
+		if a.Status != step.status || a.Body != step.body {
+			t.Errorf("%s: status %d, body %q, want %d %q", step.path, a.Status, a.Body, step.status, step.body)
 		}
-		if wait, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || wait < 1 || wait > 3600 {
-			t.Errorf("%s: Retry-After %q, want 1 to 3600", step.path, a.header["Retry-After"])
+		if wait, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || wait < 1 || wait > 3600 {
+			t.Errorf("%s: Retry-After %q, want 1 to 3600", step.path, a.Header["Retry-After"])
 		}
-		if q, _, err := rateLimit(a.header); err != nil || q.zone != step.zone {
-			t.Errorf("%s: RateLimit is about zone %q, error %v, want %q", step.path, q.zone, err, step.zone)
+		if q, _, err := harness.RateLimit(a.Header); err != nil || q.Zone != step.zone {
+			t.Errorf("%s: RateLimit is about zone %q, error %v, want %q", step.path, q.Zone, err, step.zone)
 		}
 	}
 }
@@ -81,7 +82,7 @@ func TestHandleErrors(t *testing.T) {
 // makes the matcher fail has no limit.
 func TestMatcherErrorIsReturned(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone large {
 				match expression `+"`int({header.X-Size}) > 100`"+`
@@ -90,7 +91,7 @@ func TestMatcherErrorIsReturned(t *testing.T) {
 			}
 		}
 		respond ok`))
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	for _, step := range []struct {
 		size   string
 		status int
@@ -102,11 +103,11 @@ func TestMatcherErrorIsReturned(t *testing.T) {
 		{"7", http.StatusOK},
 		{"many", http.StatusInternalServerError},
 	} {
-		if a := s.get(client, "/", "X-Size", step.size); a.status != step.status {
-			t.Errorf("X-Size %s: status %d, want %d", step.size, a.status, step.status)
+		if a := s.Get(client, "/", "X-Size", step.size); a.Status != step.status {
+			t.Errorf("X-Size %s: status %d, want %d", step.size, a.Status, step.status)
 		}
 	}
-	lines, _ := s.lines()
+	lines, _ := s.Lines()
 	for _, l := range lines {
 		if l.Level == "error" && strings.HasPrefix(l.Logger, "http.log.error") {
 			return

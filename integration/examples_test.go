@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -20,12 +21,12 @@ import (
 // TestExampleUnit: systemd takes the unit and finds it hardened.
 func TestExampleUnit(t *testing.T) {
 	t.Parallel()
-	need(t, "systemd-analyze", "REQUIRE_SYSTEMD")
+	harness.NeedProgram(t, "systemd-analyze", "REQUIRE_SYSTEMD")
 	text, err := os.ReadFile("../examples/systemd/caddy.service")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := shortDir(t)
+	dir := harness.ShortDir(t)
 	unit := filepath.Join(dir, "caddy.service")
 	// Here is neither that binary nor the manual's server.
 	text = []byte(strings.ReplaceAll(string(text), "/usr/local/bin/caddy", "/bin/true"))
@@ -47,7 +48,7 @@ func TestExampleUnit(t *testing.T) {
 // query of the dashboard.
 func TestExampleCompose(t *testing.T) {
 	t.Parallel()
-	need(t, "prometheus", "REQUIRE_PROMTOOL")
+	harness.NeedProgram(t, "prometheus", "REQUIRE_PROMTOOL")
 	const dir = "../examples/compose/"
 	file := func(name string) string {
 		t.Helper()
@@ -58,7 +59,7 @@ func TestExampleCompose(t *testing.T) {
 		return string(text)
 	}
 	address := func() string { return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t)) }
-	home := shortDir(t)
+	home := harness.ShortDir(t)
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(home, name)
@@ -74,11 +75,11 @@ func TestExampleCompose(t *testing.T) {
 	conf := strings.NewReplacer("bind * -::*", "bind 127.0.0.1", "port 6379", "port "+redisPort).Replace(file("redis.conf"))
 	run := strings.NewReplacer("$$", "$", "/etc/redis.conf", write("redis.conf", conf), "/tmp/redis.conf", filepath.Join(home, "made.conf")).Replace(script[1])
 	start(t, "REDIS_PASSWORD=secret", "sh", "-c", run)
-	var caddys []*server
+	var caddys []*harness.Server
 	for _, metrics := range []string{one, two} {
 		config := strings.NewReplacer("{\n\trate_limit {", "{\n\tadmin unix/{$ADMIN}\n\tpersist_config off\n\trate_limit {",
 			":8080 {", "http:// {\n\tbind fd/3", ":2020 {", "http://"+metrics+" {\n\tbind 127.0.0.1", "10/10s", "10/1h", "username limiter", "username limiter\n\t\t\ttimeout 10s").Replace(file("Caddyfile"))
-		caddys = append(caddys, startBinary(t, commandBinary(t), config, "REDIS_ADDRESS="+redis, "REDIS_PASSWORD=secret"))
+		caddys = append(caddys, harness.StartBinary(t, harness.CommandBinary(t), config, "REDIS_ADDRESS="+redis, "REDIS_PASSWORD=secret"))
 	}
 	scrape := strings.NewReplacer("/etc/prometheus/alerts.yml", "alerts.yml", `"caddy1:2020", "caddy2:2020"`, fmt.Sprintf("%q, %q", one, two), "15s", "200ms").Replace(file("prometheus.yml"))
 	alerts, err := os.ReadFile("../examples/prometheus/alerts.yml")
@@ -88,16 +89,16 @@ func TestExampleCompose(t *testing.T) {
 	write("alerts.yml", string(alerts))
 	start(t, "", "prometheus", "--config.file="+write("prometheus.yml", scrape), "--storage.tsdb.path="+filepath.Join(home, "data"), "--web.listen-address="+prometheus)
 
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	query := func(expr string) (results []json.RawMessage, problem string) {
-		a, err := send(client, "http://"+prometheus+"/api/v1/query?query="+url.QueryEscape(expr))
-		if err != nil || a.status != http.StatusOK {
-			return nil, fmt.Sprint(err, a.status, a.body)
+		a, err := harness.Send(client, "http://"+prometheus+"/api/v1/query?query="+url.QueryEscape(expr))
+		if err != nil || a.Status != http.StatusOK {
+			return nil, fmt.Sprint(err, a.Status, a.Body)
 		}
 		var answer struct {
 			Data struct{ Result []json.RawMessage }
 		}
-		if err := json.Unmarshal([]byte(a.body), &answer); err != nil {
+		if err := json.Unmarshal([]byte(a.Body), &answer); err != nil {
 			return nil, err.Error()
 		}
 		return answer.Data.Result, ""
@@ -111,7 +112,7 @@ func TestExampleCompose(t *testing.T) {
 	}
 	seen("Prometheus to see that Redis answers both instances", `caddy_rate_limit_store_up == 1`, 2)
 	// Alone, each instance would admit five.
-	if a, b := caddys[0].admitted(client, 12, "/"), caddys[1].admitted(client, 3, "/"); a != 10 || b != 0 {
+	if a, b := caddys[0].Admitted(client, 12, "/"), caddys[1].Admitted(client, 3, "/"); a != 10 || b != 0 {
 		t.Errorf("the instances admitted %d and %d requests, want 10 and 0", a, b)
 	}
 	seen("Prometheus to see the refusals of both instances", `rate(caddy_rate_limit_declined_requests_total{zone="clients"}[1m]) > 0`, 2)
@@ -125,8 +126,8 @@ func TestExampleCompose(t *testing.T) {
 			t.Errorf("%s: no result", expr)
 		}
 	}
-	if rules, err := send(client, "http://"+prometheus+"/api/v1/rules"); err != nil || strings.Count(rules.body, `"type":"alerting"`) < 5 {
-		t.Errorf("Prometheus has not loaded the alerts: %v %s", err, rules.body)
+	if rules, err := harness.Send(client, "http://"+prometheus+"/api/v1/rules"); err != nil || strings.Count(rules.Body, `"type":"alerting"`) < 5 {
+		t.Errorf("Prometheus has not loaded the alerts: %v %s", err, rules.Body)
 	}
 }
 

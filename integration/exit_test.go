@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -10,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // echoing takes over the connections of requests that ask for an upgrade, and sends back what it
 // reads. Other requests are held.
-func echoing(b *backend, w http.ResponseWriter, r *http.Request) {
+func echoing(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") == "" {
-		holding(b, w, r)
+		harness.Holding(b, w, r)
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -30,36 +30,10 @@ func echoing(b *backend, w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(conn, buffered)
 }
 
-// upgrade asks for a WebSocket. The connection stays open until the test ends.
-func (s *server) upgrade(t *testing.T) (net.Conn, int) {
-	t.Helper()
-	return s.upgradeWith(t, "Connection: Upgrade\r\nUpgrade: websocket")
-}
-
-// upgradeWith is upgrade with these headers.
-func (s *server) upgradeWith(t *testing.T, fields string) (net.Conn, int) {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	_, err = io.WriteString(conn, "GET /socket HTTP/1.1\r\nHost: "+s.address+"\r\n"+fields+"\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn, response.StatusCode
-}
-
 // upgraded is an upgrade that must succeed.
-func (s *server) upgraded(t *testing.T) net.Conn {
+func upgraded(s *harness.Server, t *testing.T) net.Conn {
 	t.Helper()
-	conn, status := s.upgrade(t)
+	conn, status := s.Upgrade(t)
 	if status != http.StatusSwitchingProtocols {
 		t.Fatalf("no upgrade: status %d", status)
 	}
@@ -73,10 +47,10 @@ func (s *server) upgraded(t *testing.T) net.Conn {
 // stream_close_delay of reverse_proxy has a race of its own while Caddy ends.
 func TestExitGivesSlotsBack(t *testing.T) {
 	t.Parallel()
-	upstream := startBackend(t, echoing)
+	upstream := harness.StartBackend(t, echoing)
 	server := redistest.Start(t)
 	config := func(prefix, zone string) string {
-		return caddyfile("grace_period 100ms", `
+		return harness.Caddyfile("grace_period 100ms", `
 			rate_limit {
 				zone `+zone+` {
 					algorithm concurrency
@@ -114,43 +88,43 @@ func TestExitGivesSlotsBack(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			prefix := test.prefix
-			s := startBinary(t, commandBinary(t), test.config, upstream.variable())
-			s.upgraded(t)
-			s.upgraded(t)
-			held := s.begin("/", "X-Gate", prefix)
-			upstream.awaitInside(t, 3)
+			s := harness.StartBinary(t, harness.CommandBinary(t), test.config, upstream.Variable())
+			upgraded(s, t)
+			upgraded(s, t)
+			held := s.Begin("/", "X-Gate", prefix)
+			upstream.AwaitInside(t, 3)
 			if n := taken(prefix); n != 3 {
 				t.Fatalf("%d slots taken, want 3", n)
 			}
 			if test.load != "" {
-				s.mustLoad(test.load)
+				s.MustLoad(test.load)
 				if n := taken(prefix); n != 3 {
 					t.Fatalf("%d slots taken after a reload, want 3: the connections go on", n)
 				}
 			}
-			if err := s.process.Terminate(); err != nil {
+			if err := s.Process.Terminate(); err != nil {
 				t.Fatal(err)
 			}
 			select {
-			case <-s.process.Done():
+			case <-s.Process.Done():
 			case <-time.After(patient.Patience):
 				t.Fatal("Caddy does not end")
 			}
 			if n := taken(prefix); n != 0 {
 				t.Errorf("%d slots still taken when Caddy has ended", n)
 			}
-			held.leave()
-			upstream.open(prefix)
-			upstream.awaitInside(t, 0)
+			held.Leave()
+			upstream.Open(prefix)
+			upstream.AwaitInside(t, 0)
 
-			again := startBinary(t, commandBinary(t), test.config, upstream.variable())
+			again := harness.StartBinary(t, harness.CommandBinary(t), test.config, upstream.Variable())
 			for range 3 {
-				again.upgraded(t)
+				upgraded(again, t)
 			}
-			if err := again.process.Kill(); err != nil {
+			if err := again.Process.Kill(); err != nil {
 				t.Error(err)
 			}
-			upstream.awaitInside(t, 0)
+			upstream.AwaitInside(t, 0)
 			server.Admin().FlushAll(context.Background())
 		})
 	}

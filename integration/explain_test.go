@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // explainConfig has several servers, with and without TLS, and things that a command must not touch.
@@ -68,7 +70,7 @@ http://inside.example.com:9000 {
 // request. It asks no store, and writes nothing.
 func TestExplainOffline(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
+	dir := harness.ShortDir(t)
 	redis, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +83,8 @@ func TestExplainOffline(t *testing.T) {
 		}
 	}
 	command := func(input string, args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), commandBinary(t), append([]string{"rate-limit", "explain", "--offline"}, args...)...)
-		cmd.Dir, cmd.Env, cmd.Stdin = dir, environment(dir), strings.NewReader(input)
+		cmd := exec.CommandContext(t.Context(), harness.CommandBinary(t), append([]string{"rate-limit", "explain", "--offline"}, args...)...)
+		cmd.Dir, cmd.Env, cmd.Stdin = dir, harness.Environment(dir), strings.NewReader(input)
 		output, err := cmd.CombinedOutput()
 		return string(output), err
 	}

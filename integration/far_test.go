@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -49,7 +50,7 @@ func TestFloodWithAFarRedis(t *testing.T) {
 			f := startFarFleet(t, c.trip, deep.Steps(farScale, 1))
 			if c.warns {
 				for _, s := range f.servers {
-					patient.Until(t, "the log to say that Redis is far", func() bool { return strings.Contains(string(s.log()), farLine) })
+					patient.Until(t, "the log to say that Redis is far", func() bool { return strings.Contains(string(s.Log()), farLine) })
 				}
 			}
 			rounds := deep.Steps(1, 5)
@@ -62,7 +63,7 @@ func TestFloodWithAFarRedis(t *testing.T) {
 				t.Logf("this machine was too busy to show it in %d rounds", rounds)
 			}
 			for _, s := range f.servers {
-				if says := strings.Count(string(s.log()), farLine); c.warns && says == 0 || says > 2 {
+				if says := strings.Count(string(s.Log()), farLine); c.warns && says == 0 || says > 2 {
 					t.Errorf("%d lines say that Redis is far", says)
 				}
 			}
@@ -73,7 +74,7 @@ func TestFloodWithAFarRedis(t *testing.T) {
 // farFleet is two instances, and a Redis behind a proxy that makes it seem far away.
 type farFleet struct {
 	proxy   *faultproxy.Proxy
-	servers []*server
+	servers []*harness.Server
 	client  *http.Client
 	arrived atomic.Int64 // at the upstream
 	trip    time.Duration
@@ -84,7 +85,7 @@ type farFleet struct {
 
 func startFarFleet(t *testing.T, trip time.Duration, scale int) *farFleet {
 	f := &farFleet{
-		client: newClient(t, ""),
+		client: harness.NewClient(t, ""),
 		trip:   trip * time.Duration(scale), timeout: farTimeout * time.Duration(scale), window: time.Second * time.Duration(scale),
 		pause: farPause * time.Duration(scale),
 	}
@@ -92,7 +93,7 @@ func startFarFleet(t *testing.T, trip time.Duration, scale int) *farFleet {
 	f.proxy.Delay(f.trip)
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { f.arrived.Add(1) }))
 	t.Cleanup(upstream.Close)
-	config := caddyfile("metrics", `
+	config := harness.Caddyfile("metrics", `
 		handle /metrics {
 			metrics
 		}
@@ -113,11 +114,11 @@ func startFarFleet(t *testing.T, trip time.Duration, scale int) *farFleet {
 			reverse_proxy `+upstream.Listener.Addr().String()+`
 		}`)
 	for range 2 {
-		s := startCaddy(t, config)
+		s := harness.StartCaddy(t, config)
 		f.servers = append(f.servers, s)
 		patient.Until(t, "Redis to decide", func() bool {
-			a, err := send(f.client, s.url("/"), "X-Api-Key", "first")
-			return err == nil && a.header.Get("RateLimit") != ""
+			a, err := harness.Send(f.client, s.URL("/"), "X-Api-Key", "first")
+			return err == nil && a.Header.Get("RateLimit") != ""
 		})
 	}
 	return f
@@ -135,8 +136,8 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	for i := range deep.Steps(40, 100) {
 		ready.Add(1)
 		all.Go(func() {
-			client, s := newClient(t, ""), f.servers[i%len(f.servers)]
-			_, err := send(client, s.url("/ready")) // opens the connection
+			client, s := harness.NewClient(t, ""), f.servers[i%len(f.servers)]
+			_, err := harness.Send(client, s.URL("/ready")) // opens the connection
 			ready.Done()
 			<-begin
 			for err == nil {
@@ -145,9 +146,9 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 					return
 				default:
 				}
-				var a answer
-				a, err = send(client, s.url("/"), "X-Api-Key", key)
-				if err == nil && a.status == http.StatusOK && a.header.Get("RateLimit") == "" {
+				var a harness.Answer
+				a, err = harness.Send(client, s.URL("/"), "X-Api-Key", key)
+				if err == nil && a.Status == http.StatusOK && a.Header.Get("RateLimit") == "" {
 					opened.Add(1)
 				}
 				time.Sleep(f.pause)
@@ -157,7 +158,7 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 	}
 	stalled := make([]time.Duration, len(f.servers)) // the longest time that each took where Redis is not asked
 	for i, s := range f.servers {
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		all.Go(func() {
 			<-begin
 			for {
@@ -167,7 +168,7 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 				default:
 				}
 				asked := time.Now()
-				if _, err := send(client, s.url("/ready")); err != nil {
+				if _, err := harness.Send(client, s.URL("/ready")); err != nil {
 					t.Error(err)
 					return
 				}
@@ -221,7 +222,7 @@ func (f *farFleet) flood(t *testing.T, mayOpen bool) bool {
 func (f *farFleet) metrics() map[string]float64 {
 	sum := make(map[string]float64)
 	for _, s := range f.servers {
-		for text := range strings.Lines(s.scrape(f.client)) {
+		for text := range strings.Lines(s.Scrape(f.client)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(text), "} ")
 			n, _ := strconv.ParseFloat(value, 64)
 			switch {

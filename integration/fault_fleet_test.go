@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
@@ -28,7 +29,7 @@ var policies = []string{"allow", "deny", "local"}
 // faultFleet is two instances that share a store, under load, and the server behind them.
 type faultFleet struct {
 	t       *testing.T
-	servers []*server
+	servers []*harness.Server
 	arrived atomic.Int64 // at the upstream, of /local
 	loads   []*faultLoad
 	client  *http.Client
@@ -36,7 +37,7 @@ type faultFleet struct {
 
 // startFaultFleet starts two instances. The store is given as lines of a Caddyfile.
 func startFaultFleet(t *testing.T, store string) *faultFleet {
-	f := &faultFleet{t: t, client: newClient(t, "")}
+	f := &faultFleet{t: t, client: harness.NewClient(t, "")}
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/local" {
 			f.arrived.Add(1)
@@ -48,19 +49,19 @@ func startFaultFleet(t *testing.T, store string) *faultFleet {
 			"\n}\n on_store_error " + policy + "\n }\n reverse_proxy " + upstream.Listener.Addr().String() + "\n}\n"
 	}
 	limit := strconv.Itoa(faultLimit)
-	config := caddyfile("rate_limit {\n store redis {\n"+store+"\n"+timeout()+"\n}\n instances 2\n}",
+	config := harness.Caddyfile("rate_limit {\n store redis {\n"+store+"\n"+harness.Timeout()+"\n}\n instances 2\n}",
 		route("allow", "events "+limit+"\n window 1h")+
 			route("deny", "events "+limit+"\n window 1h\n algorithm fixed_window\n align first_request")+
 			route("local", "events "+strconv.Itoa(localLimit)+"\n window 1s\n algorithm fixed_window"))
 	for range 2 {
-		f.servers = append(f.servers, startCaddy(t, config))
+		f.servers = append(f.servers, harness.StartCaddy(t, config))
 	}
 	return f
 }
 
 // faultLoad is a number of clients that send requests to one route of one Caddy, in turn.
 type faultLoad struct {
-	server  *server
+	server  *harness.Server
 	policy  string
 	mu      sync.Mutex
 	samples []sample
@@ -86,7 +87,7 @@ func (f *faultFleet) load(key string) (stop func()) {
 						case <-done:
 							return
 						case <-ticker.C:
-							l.add(askSample(f.client, s.url("/"+policy), key))
+							l.add(askSample(f.client, s.URL("/"+policy), key))
 						}
 					}
 				})
@@ -99,11 +100,11 @@ func (f *faultFleet) load(key string) (stop func()) {
 }
 
 func askSample(client *http.Client, url, key string) sample {
-	a, err := send(client, url, "X-Api-Key", key)
-	wait, _ := strconv.Atoi(a.header.Get("Retry-After"))
+	a, err := harness.Send(client, url, "X-Api-Key", key)
+	wait, _ := strconv.Atoi(a.Header.Get("Retry-After"))
 	return sample{
-		sent: a.sent, took: a.done.Sub(a.sent), status: a.status,
-		decided: a.header.Get("RateLimit-Policy") != "", retryAfter: wait, err: err,
+		sent: a.Sent, took: a.Done.Sub(a.Sent), status: a.Status,
+		decided: a.Header.Get("RateLimit-Policy") != "", retryAfter: wait, err: err,
 	}
 }
 
@@ -165,7 +166,7 @@ func service(samples []sample) (first sample, ok bool) {
 func (f *faultFleet) spend(t *testing.T, policy, key string, n int) (admitted int) {
 	t.Helper()
 	for range n {
-		if a := askSample(f.client, f.servers[0].url("/"+policy), key); a.err != nil {
+		if a := askSample(f.client, f.servers[0].URL("/"+policy), key); a.err != nil {
 			t.Fatal(a.err)
 		} else if a.decided && a.status == http.StatusOK {
 			admitted++
@@ -180,7 +181,7 @@ func (f *faultFleet) drain(t *testing.T, policy, key string) (admitted, lost int
 	t.Helper()
 	for refused := 0; refused < 2*len(f.servers); {
 		for _, s := range f.servers {
-			switch a := askSample(f.client, s.url("/"+policy), key); {
+			switch a := askSample(f.client, s.URL("/"+policy), key); {
 			case a.err != nil:
 				t.Fatal(a.err)
 			case !a.decided:
@@ -205,14 +206,14 @@ var goroutineTotal = regexp.MustCompile(`goroutine profile: total (\d+)`)
 func (f *faultFleet) goroutines(t *testing.T) (counts []int) {
 	t.Helper()
 	for _, s := range f.servers {
-		counts = append(counts, s.goroutines(t))
+		counts = append(counts, countGoroutines(s, t))
 	}
 	return counts
 }
 
-func (s *server) goroutines(t *testing.T) int {
+func countGoroutines(s *harness.Server, t *testing.T) int {
 	t.Helper()
-	text, err := s.admin("GET", "/debug/pprof/goroutine?debug=1", "", "")
+	text, err := s.Admin("GET", "/debug/pprof/goroutine?debug=1", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

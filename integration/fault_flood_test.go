@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -27,7 +28,7 @@ func TestFloodCostsRedisLittle(t *testing.T) {
 	}{{"token_bucket", 3}, {"fixed_window", 1}} {
 		t.Run(c.algorithm, func(t *testing.T) {
 			redisServer := redistest.Start(t)
-			s := startCaddy(t, caddyfile("", `
+			s := harness.StartCaddy(t, harness.Caddyfile("", `
 				rate_limit {
 					zone flood {
 						algorithm `+c.algorithm+` `+strconv.Itoa(limit)+`/1s
@@ -39,25 +40,25 @@ func TestFloodCostsRedisLittle(t *testing.T) {
 					on_store_error deny
 				}
 				respond ok`), "REDIS="+redisServer.Addr())
-			client := newClient(t, "")
-			s.get(client, "/") // until everything is ready
-			before := scriptCalls(t, redisServer)
+			client := harness.NewClient(t, "")
+			s.Get(client, "/") // until everything is ready
+			before := harness.ScriptCalls(t, redisServer)
 			var admitted, refused atomic.Int64
 			var group sync.WaitGroup
 			begun := time.Now()
 			for range clients {
 				group.Go(func() {
 					for time.Since(begun) < length {
-						switch a, err := send(client, s.url("/")); {
+						switch a, err := harness.Send(client, s.URL("/")); {
 						case err != nil:
 							t.Error(err)
 							return
-						case a.status == http.StatusOK:
+						case a.Status == http.StatusOK:
 							admitted.Add(1)
-						case a.status == http.StatusTooManyRequests:
+						case a.Status == http.StatusTooManyRequests:
 							refused.Add(1)
 						default:
-							t.Errorf("status %d", a.status)
+							t.Errorf("status %d", a.Status)
 							return
 						}
 					}
@@ -65,7 +66,7 @@ func TestFloodCostsRedisLittle(t *testing.T) {
 			}
 			group.Wait()
 			took := time.Since(begun)
-			calls := scriptCalls(t, redisServer) - before
+			calls := harness.ScriptCalls(t, redisServer) - before
 			t.Logf("%.0f requests a second: %d admitted, %d refused, at the cost of %d calls to Redis",
 				float64(admitted.Load()+refused.Load())/took.Seconds(), admitted.Load(), refused.Load(), calls)
 			seconds := int64(took.Seconds()) + 2
@@ -77,7 +78,7 @@ func TestFloodCostsRedisLittle(t *testing.T) {
 			if most := admitted.Load()*c.each + 10*seconds; int64(calls) > most {
 				t.Errorf("%d calls for %d admitted, want at most %d", calls, admitted.Load(), most)
 			}
-			s.sound(t)
+			s.Sound(t)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -97,7 +98,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 		return strings.Contains(f.redis.Admin().Info(context.Background(), "errorstats").Val(), "errorstat_OOM:")
 	})
 	for _, s := range f.servers {
-		patient.Until(t, "each instance to know", func() bool { return storeErrors(t, s.scrape(f.client), "oom") > 0 })
+		patient.Until(t, "each instance to know", func() bool { return storeErrors(t, s.Scrape(f.client), "oom") > 0 })
 	}
 
 	f.askAll(flickering, usedUp, known, fresh)
@@ -133,7 +134,7 @@ func TestFloodOfKeysIntoAFullRedis(t *testing.T) {
 type fullFleet struct {
 	t       *testing.T
 	redis   *redistest.Server
-	servers []*server
+	servers []*harness.Server
 	client  *http.Client
 
 	mu      sync.Mutex
@@ -141,7 +142,7 @@ type fullFleet struct {
 }
 
 func startFullFleet(t *testing.T) *fullFleet {
-	f := &fullFleet{t: t, client: newClient(t, ""), arrived: make(map[string]int)}
+	f := &fullFleet{t: t, client: harness.NewClient(t, ""), arrived: make(map[string]int)}
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -173,8 +174,8 @@ func startFullFleet(t *testing.T) *fullFleet {
 			reverse_proxy ` + upstream.Listener.Addr().String() + `
 		}`
 	}
-	config := caddyfile("rate_limit {\n store redis {\n address "+f.redis.Addr()+"\n timeout 10s\n}\n instances 2\n}", routes)
-	f.servers = []*server{startCaddy(t, config), startCaddy(t, config)}
+	config := harness.Caddyfile("rate_limit {\n store redis {\n address "+f.redis.Addr()+"\n timeout 10s\n}\n instances 2\n}", routes)
+	f.servers = []*harness.Server{harness.StartCaddy(t, config), harness.StartCaddy(t, config)}
 	return f
 }
 
@@ -190,14 +191,14 @@ func (f *fullFleet) each(do func(z fullZone, n int)) {
 func clientName(sort, phase string, n int) string { return fmt.Sprint(sort, " ", phase, " ", n) }
 
 // ask sends a request, which must be decided.
-func (f *fullFleet) ask(s *server, z fullZone, sort, phase string, n int) {
+func (f *fullFleet) ask(s *harness.Server, z fullZone, sort, phase string, n int) {
 	f.t.Helper()
-	a, err := send(f.client, s.url(z.path()), "X-Client", clientName(sort, phase, n))
-	switch decided := a.header.Get("RateLimit-Policy") != ""; {
+	a, err := harness.Send(f.client, s.URL(z.path()), "X-Client", clientName(sort, phase, n))
+	switch decided := a.Header.Get("RateLimit-Policy") != ""; {
 	case err != nil:
 		f.t.Error(err)
-	case !decided || a.status != http.StatusOK && a.status != http.StatusTooManyRequests:
-		f.t.Errorf("%s, %s: status %d, decided: %v", z.path(), sort, a.status, decided)
+	case !decided || a.Status != http.StatusOK && a.Status != http.StatusTooManyRequests:
+		f.t.Errorf("%s, %s: status %d, decided: %v", z.path(), sort, a.Status, decided)
 	}
 }
 
@@ -239,9 +240,9 @@ func (f *fullFleet) flood() (stop func()) {
 					return
 				default:
 				}
-				a, err := send(f.client, f.servers[i%2].url("/flood"), "X-Client", fmt.Sprintf("key-%060d", keys.Add(1)))
-				if err != nil || a.status != http.StatusOK || a.header.Get("RateLimit-Policy") == "" {
-					f.t.Errorf("flood: status %d, %v", a.status, err)
+				a, err := harness.Send(f.client, f.servers[i%2].URL("/flood"), "X-Client", fmt.Sprintf("key-%060d", keys.Add(1)))
+				if err != nil || a.Status != http.StatusOK || a.Header.Get("RateLimit-Policy") == "" {
+					f.t.Errorf("flood: status %d, %v", a.Status, err)
 					return
 				}
 			}
@@ -274,23 +275,23 @@ func (f *fullFleet) memory() (bytes int) {
 func (f *fullFleet) checkBreakers() {
 	f.t.Helper()
 	for _, s := range f.servers {
-		text := s.scrape(f.client)
+		text := s.Scrape(f.client)
 		if n := storeErrors(f.t, text, "open"); n > 0 {
 			f.t.Errorf("the breaker has refused %v requests", n)
 		}
-		for name := range nonzero(f.t, text) {
+		for name := range harness.Nonzero(f.t, text) {
 			if strings.HasPrefix(name, "store_breaker_state") && !strings.Contains(name, `state="closed"`) {
 				f.t.Errorf("the breaker is not closed: %s", name)
 			}
 		}
-		s.sound(f.t)
+		s.Sound(f.t)
 	}
 }
 
 // storeErrors returns how many decisions the stores did not give for a reason.
 func storeErrors(t *testing.T, metrics, kind string) (n float64) {
 	t.Helper()
-	for name, value := range nonzero(t, metrics) {
+	for name, value := range harness.Nonzero(t, metrics) {
 		if strings.HasPrefix(name, "store_errors_total") && strings.Contains(name, `kind="`+kind+`"`) {
 			n += value
 		}

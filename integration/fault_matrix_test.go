@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -87,7 +88,7 @@ func TestFaults(t *testing.T) {
 		{name: "read-only", dark: true, begin: do("replicaof", "127.0.0.1", redistest.FreePort(t)), end: undo("replicaof", "no", "one")},
 		{
 			name: "latency", dark: true,
-			begin: func(*testing.T) { proxy.Delay(decisionTime() + 500*time.Millisecond) },
+			begin: func(*testing.T) { proxy.Delay(harness.DecisionTime() + 500*time.Millisecond) },
 			end:   func(*testing.T) time.Time { proxy.Delay(0); return time.Now() },
 		},
 		{
@@ -276,18 +277,18 @@ func (f *faultFleet) checkCount(t *testing.T, c *fault, row *faultRow) {
 func (f *faultFleet) checkLogs(t *testing.T, faults int) {
 	t.Helper()
 	for i, s := range f.servers {
-		all, strange := s.lines()
+		all, strange := s.Lines()
 		if len(strange) > 0 {
 			t.Errorf("%d lines that are no JSON, the first: %s", len(strange), strange[0])
 		}
 		for _, l := range all {
 			if l.Level == "error" && l.Message != goneLine {
-				t.Errorf("Caddy's log says: %s", l.text)
+				t.Errorf("Caddy's log says: %s", l.Text)
 			}
 		}
-		ours := s.linesOf(ourLogger)
-		gone := count(ours, goneLine)
-		t.Logf("Caddy %d: %d lines say that the store is gone, %d that it is back", i+1, gone, count(ours, backLine))
+		ours := s.LinesOf(harness.OurLogger)
+		gone := harness.CountLines(ours, goneLine)
+		t.Logf("Caddy %d: %d lines say that the store is gone, %d that it is back", i+1, gone, harness.CountLines(ours, backLine))
 		if gone > 3*faults {
 			t.Errorf("%d lines for %d faults", gone, faults)
 		}

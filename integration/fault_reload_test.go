@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -44,7 +45,7 @@ func TestReloadOften(t *testing.T) {
 		return "handle " + path + " {\n rate_limit {\n zone " + path[1:] + " {\n events " + strconv.Itoa(limit) + "\n window 1h\n }\n }\n respond ok\n}\n"
 	}
 	config := func(version int) string {
-		return caddyfile(`
+		return harness.Caddyfile(`
 	grace_period 5s
 	rate_limit {
 		store redis {
@@ -55,7 +56,7 @@ func TestReloadOften(t *testing.T) {
 	}`, "header X-Version "+strconv.Itoa(version)+"\n"+zone("/large", limit)+zone("/small", small))
 	}
 	redisServer := redistest.Start(t)
-	s := startCaddy(t, config(0), "REDIS="+redisServer.Addr())
+	s := harness.StartCaddy(t, config(0), "REDIS="+redisServer.Addr())
 	paths := []string{"/large", "/small"}
 	var admitted, refused [2]atomic.Int64
 	done := make(chan struct{})
@@ -63,7 +64,7 @@ func TestReloadOften(t *testing.T) {
 	stop := sync.OnceFunc(func() { close(done); group.Wait() })
 	t.Cleanup(stop)
 	for n := range clients {
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		group.Go(func() {
 			ticker := time.NewTicker(15 * time.Millisecond)
 			defer ticker.Stop()
@@ -73,28 +74,28 @@ func TestReloadOften(t *testing.T) {
 					return
 				case <-ticker.C:
 				}
-				switch a, err := sendAcross(client, s.url(paths[n%2])); {
+				switch a, err := harness.SendAcross(client, s.URL(paths[n%2])); {
 				case err != nil:
 					t.Error(err)
-				case a.status == http.StatusOK:
+				case a.Status == http.StatusOK:
 					admitted[n%2].Add(1)
-				case a.status == http.StatusTooManyRequests:
+				case a.Status == http.StatusTooManyRequests:
 					refused[n%2].Add(1)
 				default:
-					t.Errorf("status %d", a.status)
+					t.Errorf("status %d", a.Status)
 				}
 			}
 		})
 	}
 	patient.Until(t, "requests to be admitted", func() bool { return admitted[0].Load() > 200 })
-	goroutines, made := s.goroutines(t), connectionsMade(t, redisServer)
+	goroutines, made := countGoroutines(s, t), connectionsMade(t, redisServer)
 	reloads, slowest, mostOpen := 0, time.Duration(0), 0
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for length, begun := reloadsFor(t), time.Now(); time.Since(begun) < length; <-ticker.C {
 		start := time.Now()
 		reloads++
-		s.mustLoad(config(reloads))
+		s.MustLoad(config(reloads))
 		slowest = max(slowest, time.Since(start))
 		mostOpen = max(mostOpen, connectionsOpen(t, redisServer))
 	}
@@ -102,7 +103,7 @@ func TestReloadOften(t *testing.T) {
 	// Everything that belongs to old configs is gone soon after the last one.
 	now := 0
 	patient.Until(t, "goroutines to end", func() bool {
-		now = s.goroutines(t)
+		now = countGoroutines(s, t)
 		return now <= goroutines+10
 	})
 	more := connectionsMade(t, redisServer) - made
@@ -119,7 +120,7 @@ func TestReloadOften(t *testing.T) {
 	if got := admitted[1].Load(); got != small {
 		t.Errorf("%d admitted of a limit of %d, over %d configs", got, small, reloads+1)
 	}
-	s.sound(t)
+	s.Sound(t)
 }
 
 // connectionsOpen returns how many connections a Redis has, without the test's own.

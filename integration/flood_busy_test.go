@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
@@ -132,7 +133,7 @@ func TestNoClientCausesStoreErrors(t *testing.T) {
 			}
 		}
 	}
-	for name, waited := range nonzero(t, f.scrape(newClient(t, ""))) {
+	for name, waited := range harness.Nonzero(t, f.Scrape(harness.NewClient(t, ""))) {
 		if strings.HasPrefix(name, "store_queue_seconds_total{") {
 			t.Logf("requests waited in Caddy for %.1f s in all", waited)
 			return
@@ -144,21 +145,21 @@ func TestNoClientCausesStoreErrors(t *testing.T) {
 // freeze floods a zone, while Caddy does not run for a time. No more than a limit may pass of each key.
 func (f *busyTarget) freeze(t *testing.T, zone, protocol string, l *swarm, keys []string, limit int, still time.Duration) {
 	t.Helper()
-	before, calls := f.countAll(zone, keys, limit), scriptCalls(t, f.redis)
+	before, calls := f.countAll(zone, keys, limit), harness.ScriptCalls(t, f.redis)
 	statuses := l.flood(t, "/"+zone, keys, func(answered <-chan struct{}) {
 		for asked := false; !asked; {
 			select {
 			case <-answered: // from memory
 				return
 			default:
-				asked = scriptCalls(t, f.redis) > calls
+				asked = harness.ScriptCalls(t, f.redis) > calls
 			}
 		}
-		if err := f.process.Freeze(patient.Patience); err != nil {
+		if err := f.Process.Freeze(patient.Patience); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(still) // this is what passes while Caddy does not run
-		if err := f.process.Thaw(); err != nil {
+		if err := f.Process.Thaw(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -245,7 +246,7 @@ func (r *floodRow) String() string {
 // press floods a zone with keys whose limit is used up, and then with new ones.
 func (f *busyTarget) press(t *testing.T, l *swarm, zone string, keys int, fresh string, row *floodRow) bool {
 	t.Helper()
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	for _, names := range [][]string{keysOf("used", keys), keysOf(fresh, keys)} {
 		limit, before := busyLimit, 0
 		if names[0] == "used0" {
@@ -256,7 +257,7 @@ func (f *busyTarget) press(t *testing.T, l *swarm, zone string, keys int, fresh 
 		began := time.Now()
 		statuses := l.flood(t, "/"+zone, names, func(answered <-chan struct{}) {
 			for ended := false; !ended; {
-				row.honestly(client, f.url("/"+zone))
+				row.honestly(client, f.URL("/"+zone))
 				select {
 				case <-answered:
 					ended = true
@@ -277,8 +278,8 @@ func (f *busyTarget) press(t *testing.T, l *swarm, zone string, keys int, fresh 
 // honestly sends a request of a new client.
 func (r *floodRow) honestly(client *http.Client, url string) {
 	began := time.Now()
-	a, err := send(client, url, "X-Key", fmt.Sprint("honest", began.UnixNano()))
-	if r.honest++; err == nil && a.status == http.StatusOK {
+	a, err := harness.Send(client, url, "X-Key", fmt.Sprint("honest", began.UnixNano()))
+	if r.honest++; err == nil && a.Status == http.StatusOK {
 		r.served++
 	}
 	r.slowest = max(r.slowest, time.Since(began))

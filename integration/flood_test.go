@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestFloodDoesNotFreeRefused: the memory store fills up many times over, and clients that were
@@ -13,7 +15,7 @@ import (
 func TestFloodDoesNotFreeRefused(t *testing.T) {
 	t.Parallel()
 	const keys, clients, limit = 20_000, 16, 3
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone keys {
 				key {header.X-Api-Key}
@@ -25,8 +27,8 @@ func TestFloodDoesNotFreeRefused(t *testing.T) {
 			}
 		}
 		respond ok`))
-	client := newClient(t, "")
-	if got := s.admitted(client, limit+1, "/", "X-Api-Key", "refused"); got != limit {
+	client := harness.NewClient(t, "")
+	if got := s.Admitted(client, limit+1, "/", "X-Api-Key", "refused"); got != limit {
 		t.Fatalf("%d admitted, want %d", got, limit)
 	}
 	var next, admitted atomic.Int64
@@ -38,12 +40,12 @@ func TestFloodDoesNotFreeRefused(t *testing.T) {
 				if n > keys {
 					return
 				}
-				a, err := send(client, s.url("/"), "X-Api-Key", "flood-"+strconv.FormatInt(n, 10))
+				a, err := harness.Send(client, s.URL("/"), "X-Api-Key", "flood-"+strconv.FormatInt(n, 10))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if a.status == http.StatusOK {
+				if a.Status == http.StatusOK {
 					admitted.Add(1)
 				}
 			}
@@ -51,11 +53,11 @@ func TestFloodDoesNotFreeRefused(t *testing.T) {
 	}
 	group.Wait()
 	t.Logf("%d keys came, each once, and %d were admitted", keys, admitted.Load())
-	if got := s.admitted(client, 10, "/", "X-Api-Key", "refused"); got != 0 {
+	if got := s.Admitted(client, 10, "/", "X-Api-Key", "refused"); got != 0 {
 		t.Errorf("%d admitted after the flood, want 0", got)
 	}
 	// A new client cannot take more than the limit while there is no room, either.
-	if got := s.admitted(client, 10, "/", "X-Api-Key", "newcomer"); got > limit {
+	if got := s.Admitted(client, 10, "/", "X-Api-Key", "newcomer"); got > limit {
 		t.Errorf("%d of a newcomer admitted, want at most %d", got, limit)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -33,8 +34,8 @@ type wire interface {
 
 // protocols are what a flood can speak. Plain HTTP/2 costs a client least.
 var protocols = map[string]func(f *busyTarget) (wire, error){
-	"HTTP/1.1":       func(f *busyTarget) (wire, error) { return newWire1(net.Dial("tcp", f.address)) },
-	"HTTP/2, no TLS": func(f *busyTarget) (wire, error) { return newWire2(net.Dial("tcp", f.address)) },
+	"HTTP/1.1":       func(f *busyTarget) (wire, error) { return newWire1(net.Dial("tcp", f.Address)) },
+	"HTTP/2, no TLS": func(f *busyTarget) (wire, error) { return newWire2(net.Dial("tcp", f.Address)) },
 	"HTTP/2": func(f *busyTarget) (wire, error) {
 		return newWire2(tls.Dial("tcp", f.secure, f.tls("h2")))
 	},
@@ -226,7 +227,7 @@ func (f *busyTarget) tls(protocol string) *tls.Config {
 }
 
 // secureAddress is the address of a site with TLS, and what its clients trust.
-func secureAddress(versions []version) (string, *tls.Config) {
+func secureAddress(versions []harness.Version) (string, *tls.Config) {
 	v := versions[1]
-	return strings.TrimPrefix(v.url, "https://"), v.client.Transport.(*http.Transport).TLSClientConfig
+	return strings.TrimPrefix(v.URL, "https://"), v.Client.Transport.(*http.Transport).TLSClientConfig
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -66,7 +67,7 @@ func boundsFresh(zone string) bool {
 
 // busyTarget is a Caddy with a zone of each kind, a healthy Redis, and an upstream that counts.
 type busyTarget struct {
-	*server
+	*harness.Server
 	redis  *redistest.Server
 	zones  []string
 	secure string // the address of the site with TLS
@@ -107,8 +108,8 @@ func startBusyTarget(t *testing.T, timeout time.Duration) *busyTarget {
 				reverse_proxy %s
 			}`, zone, busyZones[zone], f.redis.Addr(), timeout, upstream.Listener.Addr())
 	}
-	var versions []version
-	f.server, versions = startEveryVersion(t, "servers {\nprotocols h1 h2 h2c h3\n}\nmetrics", `
+	var versions []harness.Version
+	f.Server, versions = harness.StartEveryVersion(t, "servers {\nprotocols h1 h2 h2c h3\n}\nmetrics", `
 		handle /metrics {
 			metrics
 		}`+site.String())
@@ -136,21 +137,21 @@ func (f *busyTarget) countAll(zone string, keys []string, limit int) (n int) {
 // use uses up the limit of each key of a zone.
 func (f *busyTarget) use(t *testing.T, zone string, keys []string) {
 	t.Helper()
-	client, holder := newClient(t, ""), newClient(t, "")
+	client, holder := harness.NewClient(t, ""), harness.NewClient(t, "")
 	holder.Timeout = 0 // slots are held until the end
 	for _, key := range keys {
 		for range busyLimit {
 			if !strings.HasPrefix(zone, "concurrency") {
-				_, _ = send(client, f.url("/"+zone), "X-Key", key)
+				_, _ = harness.Send(client, f.URL("/"+zone), "X-Key", key)
 				continue
 			}
 			before := f.count(zone, key)
-			go func() { _, _ = send(holder, f.url("/"+zone), "X-Key", key, "X-Hold", "1") }()
+			go func() { _, _ = harness.Send(holder, f.URL("/"+zone), "X-Key", key, "X-Hold", "1") }()
 			patient.Until(t, "a slot to be taken", func() bool { return f.count(zone, key) > before })
 		}
 		patient.Until(t, "a refusal", func() bool {
-			a, err := send(client, f.url("/"+zone), "X-Key", key)
-			return err == nil && a.status == http.StatusTooManyRequests
+			a, err := harness.Send(client, f.URL("/"+zone), "X-Key", key)
+			return err == nil && a.Status == http.StatusTooManyRequests
 		})
 	}
 }
@@ -158,7 +159,7 @@ func (f *busyTarget) use(t *testing.T, zone string, keys []string) {
 // errors returns how many requests met an error of the store, by its kind.
 func (f *busyTarget) errors(t *testing.T) map[string]int {
 	kinds := make(map[string]int)
-	for name, n := range nonzero(t, f.scrape(newClient(t, ""))) {
+	for name, n := range harness.Nonzero(t, f.Scrape(harness.NewClient(t, ""))) {
 		if strings.HasPrefix(name, "store_errors_total{") {
 			kinds[name[strings.Index(name, `kind="`)+6:strings.Index(name, `",store`)]] += int(n)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -22,14 +23,14 @@ func TestGettingStarted(t *testing.T) {
 	}
 	// This test's Caddy is what is built, on ports of its own, and the sample is not downloaded. The steps must be
 	// done within a window, however slow this machine is.
-	dir, site, admin := shortDir(t), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t)), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t))
+	dir, site, admin := harness.ShortDir(t), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t)), "127.0.0.1:"+strconv.Itoa(redistest.FreePort(t))
 	var script strings.Builder
 	script.WriteString(`set -eu
 go() { test "$1" = run && ln -s "$CADDY" caddy; }
 curl() { if [ "$1" = -sSLO ]; then cp "$SAMPLE" .; else command curl "$@"; fi; }
 `)
 	started := false
-	for _, block := range regexp.MustCompile("(?ms)^```(caddyfile|sh)\n(.*?)^```$").FindAllStringSubmatch(readPage(t, "../docs/getting-started.md"), -1) {
+	for _, block := range regexp.MustCompile("(?ms)^```(caddyfile|sh)\n(.*?)^```$").FindAllStringSubmatch(harness.ReadPage(t, "../docs/getting-started.md"), -1) {
 		if block[1] == "sh" {
 			started = started || strings.Contains(block[2], "caddy start")
 			script.WriteString(strings.ReplaceAll(block[2], "127.0.0.1:8080", site))
@@ -48,7 +49,7 @@ curl() { if [ "$1" = -sSLO ]; then cp "$SAMPLE" .; else command curl "$@"; fi; }
 	}
 	cmd := exec.Command("bash", "-c", script.String())
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CADDY="+commandBinary(t), "SAMPLE="+sample, "CADDY_ADMIN="+admin, "HOME="+dir)
+	cmd.Env = append(os.Environ(), "CADDY="+harness.CommandBinary(t), "SAMPLE="+sample, "CADDY_ADMIN="+admin, "HOME="+dir)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)

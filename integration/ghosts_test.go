@@ -12,15 +12,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // ghostSite has a queue and a zone with max_wait where no request gets a turn while a test runs,
 // and a queue that moves.
 func ghostSite(store string) string {
-	return limited("queue", "algorithm leaky_bucket 1/1h\nburst 100\nmode queue", store, "reverse_proxy {$UPSTREAM}") +
-		limited("patient", "algorithm token_bucket 1/30m\nburst 1\nmax_wait 1h", store, "reverse_proxy {$UPSTREAM}") +
-		limited("moving", "algorithm leaky_bucket 1/1s\nburst 100\nmode queue", store, "reverse_proxy {$UPSTREAM}") +
+	return harness.Limited("queue", "algorithm leaky_bucket 1/1h\nburst 100\nmode queue", store, "reverse_proxy {$UPSTREAM}") +
+		harness.Limited("patient", "algorithm token_bucket 1/30m\nburst 1\nmax_wait 1h", store, "reverse_proxy {$UPSTREAM}") +
+		harness.Limited("moving", "algorithm leaky_bucket 1/1s\nburst 100\nmode queue", store, "reverse_proxy {$UPSTREAM}") +
 		"metrics /metrics"
 }
 
@@ -41,20 +42,20 @@ var ghosts = []string{
 // gives its turn back and is not forwarded.
 func TestGhosts(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		b := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-		s, versions := startEveryVersion(t, "", ghostSite(store), b.variable())
-		client := newClient(t, "")
+	harness.EachStore(t, func(t *testing.T, store string) {
+		b := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+		s, versions := harness.StartEveryVersion(t, "", ghostSite(store), b.Variable())
+		client := harness.NewClient(t, "")
 		for _, zone := range []string{"queue", "patient"} {
-			if a := s.get(client, "/"+zone); a.status != http.StatusOK {
-				t.Fatalf("%s: status %d", zone, a.status)
+			if a := s.Get(client, "/"+zone); a.Status != http.StatusOK {
+				t.Fatalf("%s: status %d", zone, a.Status)
 			}
 		}
 		abandoned := 0
 		for _, dial := range []func() (net.Conn, error){
-			func() (net.Conn, error) { return net.Dial("tcp", s.address) },
+			func() (net.Conn, error) { return net.Dial("tcp", s.Address) },
 			func() (net.Conn, error) {
-				at, err := url.Parse(versions[1].url)
+				at, err := url.Parse(versions[1].URL)
 				if err != nil {
 					return nil, err
 				}
@@ -73,25 +74,25 @@ func TestGhosts(t *testing.T) {
 						t.Fatal(err)
 					}
 					waiting = append(waiting, conn)
-					s.awaitWaiting(len(waiting))
+					s.AwaitWaiting(len(waiting))
 				}
 				for len(waiting) > 0 { // the last one first, because its turn is the last
 					last := len(waiting) - 1
 					waiting[last].Close()
 					waiting = waiting[:last]
-					s.awaitWaiting(len(waiting))
+					s.AwaitWaiting(len(waiting))
 				}
 				if zone == "queue" {
-					s.awaitLeft(client, zone, 99)
+					s.AwaitLeft(client, zone, 99)
 				}
 			}
 			abandoned += 12
 			for _, zone := range []string{"queue", "patient"} {
 				want := fmt.Sprintf(`decisions_total{outcome="abandoned",zone="%s"} %d`, zone, abandoned)
-				patient.Until(t, want, func() bool { return strings.Contains(s.scrape(client), want) })
+				patient.Until(t, want, func() bool { return strings.Contains(s.Scrape(client), want) })
 			}
 		}
-		if n := len(b.came()); n != 2 {
+		if n := len(b.Came()); n != 2 {
 			t.Errorf("the upstream saw %d requests, want the 2 whose clients stayed", n)
 		}
 	})
@@ -105,7 +106,7 @@ func TestBodiesOfThoseWhoWait(t *testing.T) {
 	for i, size := range []int{5, 70_000, 3_000_000} {
 		bodies[i] = bytes.Repeat([]byte("0123456789abcdef\r\n"), size/18+1)[:size]
 	}
-	b := startBackend(t, func(_ *backend, w http.ResponseWriter, r *http.Request) {
+	b := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -113,31 +114,31 @@ func TestBodiesOfThoseWhoWait(t *testing.T) {
 		w.Header().Set("X-Sum", r.Trailer.Get("X-Sum"))
 		_, _ = w.Write(body)
 	})
-	s, versions := startEveryVersion(t, "", ghostSite(memory), b.variable())
-	client := newClient(t, "")
-	if a := s.get(client, "/moving"); a.status != http.StatusOK {
-		t.Fatalf("status %d", a.status)
+	s, versions := harness.StartEveryVersion(t, "", ghostSite(harness.Memory), b.Variable())
+	client := harness.NewClient(t, "")
+	if a := s.Get(client, "/moving"); a.Status != http.StatusOK {
+		t.Fatalf("status %d", a.Status)
 	}
 	for _, to := range versions {
 		for _, body := range bodies {
-			r, err := http.NewRequest(http.MethodPost, to.url+"/moving", io.MultiReader(bytes.NewReader(body))) // chunked
+			r, err := http.NewRequest(http.MethodPost, to.URL+"/moving", io.MultiReader(bytes.NewReader(body))) // chunked
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Trailer = http.Header{"X-Sum": {"42"}}
-			response, err := to.client.Do(r)
+			response, err := to.Client.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got, err := io.ReadAll(response.Body)
 			response.Body.Close()
 			sum := response.Header.Get("X-Sum")
-			if err != nil || !bytes.Equal(got, body) || sum != "42" && to.major < 3 { // this client of HTTP/3 sends no trailers
-				t.Errorf("HTTP/%d: of %d bytes %d came, trailer %q, %v", to.major, len(body), len(got), sum, err)
+			if err != nil || !bytes.Equal(got, body) || sum != "42" && to.Major < 3 { // this client of HTTP/3 sends no trailers
+				t.Errorf("HTTP/%d: of %d bytes %d came, trailer %q, %v", to.Major, len(body), len(got), sum, err)
 			}
 		}
 	}
-	conn, err := net.Dial("tcp", s.address)
+	conn, err := net.Dial("tcp", s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestBodiesOfThoseWhoWait(t *testing.T) {
 		t.Fatalf("%+v, %v", interim, err)
 	}
 	interim.Body.Close()
-	if s.waiting() != 0 {
+	if s.Waiting() != 0 {
 		t.Error("a body was asked for while its request waited")
 	}
 	if _, err := io.WriteString(conn, "hello"); err != nil {

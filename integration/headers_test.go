@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -105,12 +106,12 @@ func TestUpstreamHeadersAreReplaced(t *testing.T) {
 	reverse_proxy ` + upstream.Listener.Addr().String() + ` {
 		header_up X-Zone {http.rate_limit.zone}
 	}`
-	s, versions := startEveryVersion(t, "", proxy)
+	s, versions := harness.StartEveryVersion(t, "", proxy)
 	for _, to := range versions {
 		for _, path := range []string{"/plain", "/stream", "/trailers", "/tight"} {
-			response, body := fetch(t, to.client, to.url+path)
-			what := fmt.Sprintf("HTTP/%d %s", to.major, path)
-			if response.ProtoMajor != to.major {
+			response, body := fetch(t, to.Client, to.URL+path)
+			what := fmt.Sprintf("HTTP/%d %s", to.Major, path)
+			if response.ProtoMajor != to.Major {
 				t.Errorf("%s: over HTTP/%d", what, response.ProtoMajor)
 			}
 			header := response.Header
@@ -138,7 +139,7 @@ func TestUpstreamHeadersAreReplaced(t *testing.T) {
 	earlyHints(t, s)
 	throughUpgrade(t, s)
 	// Encode compresses through a writer of its own.
-	response, _ := fetch(t, newClient(t, ""), s.url("/plain"), "Accept-Encoding", "gzip")
+	response, _ := fetch(t, harness.NewClient(t, ""), s.URL("/plain"), "Accept-Encoding", "gzip")
 	wantOurs(t, "encode", response.Header, "proxied")
 }
 
@@ -166,15 +167,15 @@ func fetch(t *testing.T, client *http.Client, url string, header ...string) (*ht
 
 // earlyHints: an informational response passes, and the upstream's fields are still replaced in
 // the final one.
-func earlyHints(t *testing.T, s *server) {
+func earlyHints(t *testing.T, s *harness.Server) {
 	t.Helper()
 	hints := 0
 	trace := &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { hints++; return nil }}
-	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, s.url("/hints"), nil)
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, s.URL("/hints"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := newClient(t, "").Do(request)
+	response, err := harness.NewClient(t, "").Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,9 +187,9 @@ func earlyHints(t *testing.T, s *server) {
 }
 
 // throughUpgrade: a connection can become something else, such as a WebSocket.
-func throughUpgrade(t *testing.T, s *server) {
+func throughUpgrade(t *testing.T, s *harness.Server) {
 	t.Helper()
-	connection, err := net.Dial("tcp", s.address)
+	connection, err := net.Dial("tcp", s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func throughUpgrade(t *testing.T, s *server) {
 func TestHeadersThroughErrorRoutes(t *testing.T) {
 	t.Parallel()
 	upstream := startLimitedUpstream(t)
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		header Access-Control-Allow-Origin *
 		rate_limit {
 			zone errors {
@@ -239,19 +240,19 @@ func TestHeadersThroughErrorRoutes(t *testing.T) {
 				replace_status 429
 			}
 		}`))
-	client := newClient(t, "")
-	if a := s.get(client, "/fails"); a.status != 500 || a.body != "errors 1" || a.header.Get("RateLimit") == "" || a.header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("status %d, body %q, %v", a.status, a.body, a.header)
+	client := harness.NewClient(t, "")
+	if a := s.Get(client, "/fails"); a.Status != 500 || a.Body != "errors 1" || a.Header.Get("RateLimit") == "" || a.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("status %d, body %q, %v", a.Status, a.Body, a.Header)
 	}
-	if limits := s.get(client, "/replaced", "X-Key", "other").header.Values("RateLimit"); len(limits) != 1 || !strings.HasPrefix(limits[0], `"errors";r=1`) {
+	if limits := s.Get(client, "/replaced", "X-Key", "other").Header.Values("RateLimit"); len(limits) != 1 || !strings.HasPrefix(limits[0], `"errors";r=1`) {
 		t.Errorf("through an error route that is a proxy: RateLimit %q", limits)
 	}
-	s.get(client, "/")
-	a := s.get(client, "/")
-	if a.status != 429 || a.header.Get("X-Zone") != "errors" || a.header.Get("Retry-After") == "" || a.header.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("status %d, %v", a.status, a.header)
+	s.Get(client, "/")
+	a := s.Get(client, "/")
+	if a.Status != 429 || a.Header.Get("X-Zone") != "errors" || a.Header.Get("Retry-After") == "" || a.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("status %d, %v", a.Status, a.Header)
 	}
-	if limits := a.header.Values("RateLimit"); !slices.ContainsFunc(limits, func(v string) bool { return strings.HasPrefix(v, `"errors";r=0`) }) {
+	if limits := a.Header.Values("RateLimit"); !slices.ContainsFunc(limits, func(v string) bool { return strings.HasPrefix(v, `"errors";r=0`) }) {
 		t.Errorf("RateLimit %q", limits)
 	}
 }

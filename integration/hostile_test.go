@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestHostileKeysInTheLog: a client that chooses its key can write no line of its own into the
@@ -22,7 +24,7 @@ func TestHostileKeysInTheLog(t *testing.T) {
 	for _, format := range []string{"json", "console"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			s := startCaddy(t, caddyfile("log {\nformat "+format+"\ninclude http.handlers.rate_limit\n}", `
+			s := harness.StartCaddy(t, harness.Caddyfile("log {\nformat "+format+"\ninclude http.handlers.rate_limit\n}", `
 				rate_limit {
 					zone hostile {
 						key {query.key}
@@ -32,15 +34,15 @@ func TestHostileKeysInTheLog(t *testing.T) {
 					log_key
 					log all
 				}`))
-			client := newClient(t, "")
+			client := harness.NewClient(t, "")
 			for _, key := range keys {
-				if a := s.get(client, "/?key="+url.QueryEscape(key)); a.status != http.StatusTooManyRequests {
-					t.Fatalf("status %d", a.status)
+				if a := s.Get(client, "/?key="+url.QueryEscape(key)); a.Status != http.StatusTooManyRequests {
+					t.Fatalf("status %d", a.Status)
 				}
 			}
-			s.stop()
+			s.Stop()
 			found := 0
-			for line := range bytes.Lines(s.log()) {
+			for line := range bytes.Lines(s.Log()) {
 				if !bytes.Contains(line, []byte(`hostile`)) {
 					if bytes.Contains(line, []byte("forged")) {
 						t.Errorf("a line that a client wrote: %s", line)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
@@ -24,15 +25,15 @@ type journey struct {
 }
 
 // startJourney begins a journey at the machine of a Caddy, which is called caddy in its shell.
-func startJourney(t *testing.T, s *server, want golden.Case) *journey {
+func startJourney(t *testing.T, s *harness.Server, want golden.Case) *journey {
 	t.Helper()
-	bin := filepath.Join(s.dir, "bin")
-	err := errors.Join(os.MkdirAll(bin, 0o700), os.RemoveAll(filepath.Join(bin, "caddy")), os.Symlink(commandBinary(t), filepath.Join(bin, "caddy")))
+	bin := filepath.Join(s.Dir, "bin")
+	err := errors.Join(os.MkdirAll(bin, 0o700), os.RemoveAll(filepath.Join(bin, "caddy")), os.Symlink(harness.CommandBinary(t), filepath.Join(bin, "caddy")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &journey{t: t, dir: s.dir, want: want, env: append(environment(s.dir),
-		"PATH="+bin+":"+os.Getenv("PATH"), "CADDY_ADMIN=unix/"+filepath.Join(s.dir, "admin"), "SITE="+s.address, "COLUMNS=80")}
+	return &journey{t: t, dir: s.Dir, want: want, env: append(harness.Environment(s.Dir),
+		"PATH="+bin+":"+os.Getenv("PATH"), "CADDY_ADMIN=unix/"+filepath.Join(s.Dir, "admin"), "SITE="+s.Address, "COLUMNS=80")}
 }
 
 // shellOfJourneys makes curl print only the status, and send all requests to the Caddy.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -17,8 +18,8 @@ import (
 // TestGoldenJourneys: what an operator types and sees, with the configs of the docs, from the first try to the end.
 func TestGoldenJourneys(t *testing.T) {
 	t.Parallel()
-	b := startBackend(t, upstream)
-	s := startCaddy(t, caddyfile("", "respond ok"))
+	b := harness.StartBackend(t, harness.AnswerAsAsked)
+	s := harness.StartCaddy(t, harness.Caddyfile("", "respond ok"))
 	// Cloudflare is at the address of this test.
 	proxies := "servers {\ntrusted_proxies static 127.0.0.0/8\nclient_ip_headers CF-Connecting-IP\n}"
 	t.Run("protect logins", func(t *testing.T) { protectLogins(t, s, b, proxies) })
@@ -29,25 +30,25 @@ func TestGoldenJourneys(t *testing.T) {
 
 // recipe returns the config of a recipe, so that it runs here with the memory store. What a test cannot
 // wait for is replaced, and global options are added.
-func recipe(t *testing.T, heading, options string, b *backend, replace ...string) string {
+func recipe(t *testing.T, heading, options string, b *harness.Backend, replace ...string) string {
 	t.Helper()
-	all, _ := recipesWritten(t)
-	at := slices.IndexFunc(all, func(w written) bool { return w.heading == heading })
+	all, _ := harness.Recipes(t)
+	at := slices.IndexFunc(all, func(w harness.Recipe) bool { return w.Heading == heading })
 	if at < 0 {
 		t.Fatalf("no recipe %q", heading)
 	}
-	config := strings.NewReplacer(replace...).Replace(all[at].config)
-	return strings.Replace(local(config, memory, b.address), "auto_https off\n", "auto_https off\n"+options+"\n", 1)
+	config := strings.NewReplacer(replace...).Replace(all[at].Config)
+	return strings.Replace(harness.Localize(config, harness.Memory, b.Address), "auto_https off\n", "auto_https off\n"+options+"\n", 1)
 }
 
 // protectLogins: a login behind Cloudflare is limited by address and by user name, with a ban.
-func protectLogins(t *testing.T, s *server, b *backend, proxies string) {
+func protectLogins(t *testing.T, s *harness.Server, b *harness.Backend, proxies string) {
 	const heading = "Limit logins by address and account"
 	j := startJourney(t, s, golden.Open(t, goldenScreens, "protect logins"))
 	j.writes(recipe(t, heading, "", b, "window 1m", "window 1h"), "recipe "+heading)
 	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/login -H "CF-Connecting-IP: 203.0.113.$i" -d '{"username":"user'$i'","password":"wrong"}'; done`)
 	j.types("caddy rate-limit top --refused")
-	s.awaitLog("Cf-Connecting-Ip", "login_address", "trusted_proxies")
+	s.AwaitLog("Cf-Connecting-Ip", "login_address", "trusted_proxies")
 	j.types(`grep -o '"msg":"[^"]*trusted_proxies.*' log | tail -n 1`)
 	j.writes(recipe(t, heading, proxies, b, "window 1m", "window 1h"), "the same, with trusted_proxies and client_ip_headers CF-Connecting-IP")
 	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/login -H "CF-Connecting-IP: 203.0.113.$i" -d '{"username":"alice","password":"wrong"}'; done`)
@@ -57,7 +58,7 @@ func protectLogins(t *testing.T, s *server, b *backend, proxies string) {
 	j.types("caddy rate-limit get login_address 203.0.113.9")
 	j.types(`for i in 1 2 3 4 5 6 7 8; do curl http://example.com/login -H 'CF-Connecting-IP: 203.0.113.9' -d '{"username":"bot'$i'","password":"wrong"}'; done`)
 	j.types("caddy rate-limit bans")
-	s.awaitLog("client banned", "login_address")
+	s.AwaitLog("client banned", "login_address")
 	j.types("grep -c 'client banned' log")
 	j.pastes(j.types("caddy rate-limit get login_address 203.0.113.9"))
 	j.types("caddy rate-limit zones")
@@ -65,9 +66,9 @@ func protectLogins(t *testing.T, s *server, b *backend, proxies string) {
 }
 
 // findAndRepair: a client gets 429, and an operator finds out why and lets it through.
-func findAndRepair(t *testing.T, s *server, b *backend) {
+func findAndRepair(t *testing.T, s *harness.Server, b *harness.Backend) {
 	j := startJourney(t, s, golden.Open(t, goldenScreens, "find out why and repair"))
-	j.writes(caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+	j.writes(harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
 		rate_limit {
 			zone clients {
 				match path /
@@ -90,7 +91,7 @@ func findAndRepair(t *testing.T, s *server, b *backend) {
 				lease 10m
 			}
 		}
-		reverse_proxy `+b.address), "zones clients, search and streams")
+		reverse_proxy `+b.Address), "zones clients, search and streams")
 	j.types(`for i in 1 2 3 4; do curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'; done`)
 	j.types("caddy rate-limit zones")
 	j.types("caddy rate-limit top --refused")
@@ -112,24 +113,24 @@ func findAndRepair(t *testing.T, s *server, b *backend) {
 	j.types("caddy rate-limit overrides")
 	j.types("caddy rate-limit set clients 203.0.113.10 --clear")
 
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	for range 2 {
-		go func() { _, _ = send(client, s.url("/stream"), "User", "bo", "X-Gate", "streams") }()
+		go func() { _, _ = harness.Send(client, s.URL("/stream"), "User", "bo", "X-Gate", "streams") }()
 	}
-	b.awaitInside(t, 2)
+	b.AwaitInside(t, 2)
 	j.notes("Two streams of bo are running.")
 	j.types("curl http://example.com/stream -H 'User: bo'")
 	j.types("caddy rate-limit get streams bo")
-	b.open("streams")
-	patient.Until(t, "the streams to end", func() bool { inside, _ := b.now(); return inside == 0 })
+	b.Open("streams")
+	patient.Until(t, "the streams to end", func() bool { inside, _ := b.Now(); return inside == 0 })
 	j.ends()
 }
 
 // rollOut: a limit is tried out, looked at, enforced for half of the clients, and then for all.
-func rollOut(t *testing.T, s *server) {
+func rollOut(t *testing.T, s *harness.Server) {
 	j := startJourney(t, s, golden.Open(t, goldenScreens, "roll a limit out"))
 	config := func(option string) string {
-		return caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+		return harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
 			rate_limit {
 				zone pages {
 					key {client_ip}
@@ -163,7 +164,7 @@ func rollOut(t *testing.T, s *server) {
 }
 
 // limitWebSockets: a client may have two WebSockets, however it spells its requests.
-func limitWebSockets(t *testing.T, s *server, b *backend) {
+func limitWebSockets(t *testing.T, s *harness.Server, b *harness.Backend) {
 	j := startJourney(t, s, golden.Open(t, goldenScreens, "limit WebSockets"))
 	j.writes(recipe(t, "Limit WebSockets", "", b, "events    5", "events    2"), "recipe WebSockets, with events 2")
 	var open []net.Conn
@@ -171,7 +172,7 @@ func limitWebSockets(t *testing.T, s *server, b *backend) {
 		"Connection: Upgrade\r\nUpgrade: websocket", "Connection: keep-alive, upgrade\r\nUpgrade: WebSocket",
 		"Connection: upgrade\r\nUpgrade: WEBSOCKET", "Connection: UPGRADE\r\nUpgrade: webSocket",
 	} {
-		conn, status := s.upgradeWith(t, fields)
+		conn, status := s.UpgradeWith(t, fields)
 		if want := map[bool]int{true: 101, false: 429}[i < 2]; status != want {
 			t.Errorf("%q: status %d, want %d", fields, status, want)
 		}
@@ -185,13 +186,13 @@ func limitWebSockets(t *testing.T, s *server, b *backend) {
 	j.types("caddy rate-limit get websockets 127.0.0.1")
 	open[0].Close()
 	patient.Until(t, "the slot of the connection that was closed", func() bool {
-		var k keyState
-		s.ask("/rate_limit/zones/websockets/key?key=127.0.0.1", &k)
+		var k harness.KeyState
+		s.Ask("/rate_limit/zones/websockets/key?key=127.0.0.1", &k)
 		return k.Used == 1
 	})
 	j.notes("One of them is closed.")
 	j.types("caddy rate-limit get websockets 127.0.0.1")
-	conn, status := s.upgradeWith(t, "Connection: Upgrade\r\nUpgrade: websocket")
+	conn, status := s.UpgradeWith(t, "Connection: Upgrade\r\nUpgrade: websocket")
 	if conn.Close(); status != 101 {
 		t.Errorf("status %d after one was closed", status)
 	}
@@ -211,11 +212,11 @@ func TestGoldenJourneyOfFleet(t *testing.T) {
 		t.Fatal("no user in docs/redis.md")
 	}
 	redisServer := redistest.Start(t, redistest.WithTLS(false), redistest.WithUser("limiter", "right", strings.Fields(rules[1])...))
-	password := filepath.Join(shortDir(t), "password")
+	password := filepath.Join(harness.ShortDir(t), "password")
 	if err := os.WriteFile(password, []byte("wrong"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+	config := harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
 		rate_limit {
 			zone clients {
 				key {client_ip}
@@ -235,23 +236,23 @@ func TestGoldenJourneyOfFleet(t *testing.T) {
 			}
 		}
 		respond ok`)
-	s, other := startCaddy(t, config), startCaddy(t, config)
+	s, other := harness.StartCaddy(t, config), harness.StartCaddy(t, config)
 	j := startJourney(t, s, want)
-	for name, target := range map[string]string{"a": filepath.Join(s.dir, "admin"), "b": filepath.Join(other.dir, "admin"), "password": password} {
-		if err := os.Symlink(target, filepath.Join(s.dir, name)); err != nil {
+	for name, target := range map[string]string{"a": filepath.Join(s.Dir, "admin"), "b": filepath.Join(other.Dir, "admin"), "password": password} {
+		if err := os.Symlink(target, filepath.Join(s.Dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	j.env = append(j.env, "B="+other.address)
+	j.env = append(j.env, "B="+other.Address)
 	answers := func(want bool) {
 		t.Helper()
 		patient.Until(t, "both instances to see Redis", func() bool {
-			for _, caddy := range []*server{s, other} {
+			for _, caddy := range []*harness.Server{s, other} {
 				var stores []struct {
 					Answers bool
 					Breaker string
 				}
-				if caddy.ask("/rate_limit/stores", &stores); stores[0].Answers != want || want && stores[0].Breaker != "closed" {
+				if caddy.Ask("/rate_limit/stores", &stores); stores[0].Answers != want || want && stores[0].Breaker != "closed" {
 					return false
 				}
 			}
@@ -260,7 +261,7 @@ func TestGoldenJourneyOfFleet(t *testing.T) {
 	}
 
 	const both = " --address unix/a,unix/b"
-	s.awaitLog("the rate limit store does not answer", "WRONGPASS")
+	s.AwaitLog("the rate limit store does not answer", "WRONGPASS")
 	j.notes("The password of the config is wrong. Caddy is started.")
 	j.types("grep -o '\"msg\":\"the rate limit store does not answer.*' log | head -n 1")
 	j.types("caddy rate-limit stores --wide --check" + both)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestUnknownPlaceholder: names that are common on the web but unknown to Caddy would put all
@@ -11,12 +13,12 @@ import (
 func TestUnknownPlaceholder(t *testing.T) {
 	t.Parallel()
 	config := func(key string) string {
-		return caddyfile("", "rate_limit {\nzone clients {\nkey "+key+"\nevents 1\nwindow 1h\n}\n}\nrespond ok")
+		return harness.Caddyfile("", "rate_limit {\nzone clients {\nkey "+key+"\nevents 1\nwindow 1h\n}\n}\nrespond ok")
 	}
-	s := startCaddy(t, config("{client_ip}"))
-	client := newClient(t, "")
-	if a := s.get(client, "/"); a.status != http.StatusOK {
-		t.Fatalf("status %d", a.status)
+	s := harness.StartCaddy(t, config("{client_ip}"))
+	client := harness.NewClient(t, "")
+	if a := s.Get(client, "/"); a.Status != http.StatusOK {
+		t.Fatalf("status %d", a.Status)
 	}
 	for key, right := range map[string]string{
 		"{http.request.remote_ip}":            "{http.vars.client_ip}",
@@ -26,14 +28,14 @@ func TestUnknownPlaceholder(t *testing.T) {
 		"{http.request.headers.X-Api-Key}":    "{http.request.header.X-Api-Key}",
 		"{http.request.tls.client.finerpint}": "{http.request.tls.client.fingerprint}",
 	} {
-		err := s.load(config(key))
+		err := s.Load(config(key))
 		if err == nil || !strings.Contains(err.Error(), "unknown placeholder") || !strings.Contains(err.Error(), right) {
 			t.Errorf("key %s: error %v, want one that names %s", key, err, right)
 		}
 	}
 	// The config that ran before still runs, with its counts.
-	if a := s.get(client, "/"); a.status != http.StatusTooManyRequests {
-		t.Errorf("status %d after the loads that failed, want 429", a.status)
+	if a := s.Get(client, "/"); a.Status != http.StatusTooManyRequests {
+		t.Errorf("status %d after the loads that failed, want 429", a.Status)
 	}
 }
 
@@ -41,7 +43,7 @@ func TestUnknownPlaceholder(t *testing.T) {
 // without the key, or of another pair of values.
 func TestMissingKeyAndImitation(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
+	harness.EachStore(t, func(t *testing.T, store string) {
 		zone := func(name, key string) string {
 			return `
 				handle /` + name + ` {
@@ -56,22 +58,22 @@ func TestMissingKeyAndImitation(t *testing.T) {
 					respond {client_ip}
 				}`
 		}
-		s := startCaddy(t, caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}",
+		s := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}",
 			zone("by_header", "key {header.X-Api-Key}")+
 				zone("by_ip", "key {client_ip}")+
 				zone("for_all", "")+
 				zone("pair", "key {header.A}-{header.B}")))
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		// twice uses a bucket up, and fails the test if somebody else has used it.
 		twice := func(what, path string, header ...string) {
 			t.Helper()
-			if got := s.admitted(client, 3, path, header...); got != 2 {
+			if got := s.Admitted(client, 3, path, header...); got != 2 {
 				t.Errorf("%s: %d of 3 admitted, want 2", what, got)
 			}
 		}
 
 		twice("no key", "/by_header")
-		if got := s.admitted(client, 1, "/by_header", "X-Api-Key", ""); got != 0 {
+		if got := s.Admitted(client, 1, "/by_header", "X-Api-Key", ""); got != 0 {
 			t.Error("the empty key has a bucket apart from that of no key")
 		}
 		for _, imitation := range []string{
@@ -82,7 +84,7 @@ func TestMissingKeyAndImitation(t *testing.T) {
 		}
 		twice("address", "/by_ip", "X-Forwarded-For", "203.0.113.7")
 		twice("another address", "/by_ip", "X-Forwarded-For", "203.0.113.8")
-		if got := s.admitted(client, 1, "/by_ip", "X-Forwarded-For", "::ffff:203.0.113.7"); got != 0 {
+		if got := s.Admitted(client, 1, "/by_ip", "X-Forwarded-For", "::ffff:203.0.113.7"); got != 0 {
 			t.Error("an IPv4 address in IPv6 clothes has a bucket of its own")
 		}
 		twice("address without proxy", "/by_ip")
@@ -93,7 +95,7 @@ func TestMissingKeyAndImitation(t *testing.T) {
 		} {
 			twice("pair "+pair[0]+" and "+pair[1], "/pair", "A", pair[0], "B", pair[1])
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }
 
@@ -101,8 +103,8 @@ func TestMissingKeyAndImitation(t *testing.T) {
 // much longer ones.
 func TestLongKeys(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, caddyfile("", `
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, harness.Caddyfile("", `
 			rate_limit {
 				zone keys {
 					key {header.X-Api-Key}
@@ -112,18 +114,18 @@ func TestLongKeys(t *testing.T) {
 				`+store+`
 			}
 			respond ok`))
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		long := strings.Repeat("k", 8<<10)
 		for _, key := range []string{long + "a", long + "b", long, long[1:], "k"} {
-			if got := s.admitted(client, 3, "/", "X-Api-Key", key); got != 2 {
+			if got := s.Admitted(client, 3, "/", "X-Api-Key", key); got != 2 {
 				t.Errorf("key of %d bytes that ends in %q: %d of 3 admitted, want 2", len(key), key[len(key)-1:], got)
 			}
 		}
 		// Caddy may have closed the connection before all of it was sent.
-		a, err := send(client, s.url("/"), "X-Api-Key", strings.Repeat("k", 2<<20))
-		if err == nil && a.status != http.StatusRequestHeaderFieldsTooLarge {
-			t.Errorf("a key of two megabytes: status %d, want 431", a.status)
+		a, err := harness.Send(client, s.URL("/"), "X-Api-Key", strings.Repeat("k", 2<<20))
+		if err == nil && a.Status != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("a key of two megabytes: status %d, want 431", a.Status)
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -15,7 +16,7 @@ import (
 // lateSite has a limit of 100. Each request takes one, unless its response says 50, or is one
 // that does not count. A cost of 0 shows what is left.
 func lateSite(store string) string {
-	return caddyfile("", `
+	return harness.Caddyfile("", `
 		rate_limit {
 			zone late {
 				key         {header.X-Client}
@@ -35,10 +36,10 @@ func lateSite(store string) string {
 
 // late answers when its gate opens, even if the client has left; or it begins to answer, and goes
 // on when the gate opens.
-func late(b *backend, w http.ResponseWriter, r *http.Request) {
+func late(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	gate, streams := r.Header.Get("X-Gate"), r.Header.Get("X-Stream") != ""
 	if gate != "" && !streams {
-		<-b.gate(gate)
+		<-b.Gate(gate)
 	}
 	if used := r.Header.Get("X-Use"); used != "" {
 		w.Header().Set("X-Tokens-Used", used)
@@ -49,30 +50,30 @@ func late(b *backend, w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ok")
 	if gate != "" && streams {
 		_ = http.NewResponseController(w).Flush()
-		<-b.gate(gate)
+		<-b.Gate(gate)
 	}
 }
 
-// awaitLeft waits until a client has that much left on the front page.
-func awaitLeft(t *testing.T, s *server, what, name string, want int64) {
+// AwaitLeft waits until a client has that much left on the front page.
+func awaitLeft(t *testing.T, s *harness.Server, what, name string, want int64) {
 	t.Helper()
 	awaitLeftAt(t, s, what, "/", name, want)
 }
 
 // awaitLeftAt waits until a client has that much left on a path.
-func awaitLeftAt(t *testing.T, s *server, what, path, name string, want int64) {
+func awaitLeftAt(t *testing.T, s *harness.Server, what, path, name string, want int64) {
 	t.Helper()
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	patient.UntilEqual(t, what+": what is left", func() int64 {
-		a, err := send(client, s.url(path), "X-Client", name, "X-Cost", "0")
+		a, err := harness.Send(client, s.URL(path), "X-Client", name, "X-Cost", "0")
 		if err != nil {
 			return -1 // the connection was made to a server that a reload has just ended
 		}
-		q, _, err := rateLimit(a.header)
+		q, _, err := harness.RateLimit(a.Header)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return q.remaining
+		return q.Remaining
 	}, want)
 }
 
@@ -80,23 +81,23 @@ func awaitLeftAt(t *testing.T, s *server, what, path, name string, want int64) {
 // made.
 func TestLateChargesAfterReload(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		b := startBackend(t, late)
+	harness.EachStore(t, func(t *testing.T, store string) {
+		b := harness.StartBackend(t, late)
 		config := lateSite(store)
-		s := startCaddy(t, config, b.variable())
+		s := harness.StartCaddy(t, config, b.Variable())
 		answers := make(chan int, 2)
 		for _, header := range [][]string{{"X-Use", "50"}, {"X-Fail", "1"}} {
 			go func() {
-				a, _ := send(newClient(t, ""), s.url("/"), append(header, "X-Client", "me", "X-Gate", "reload")...)
-				answers <- a.status
+				a, _ := harness.Send(harness.NewClient(t, ""), s.URL("/"), append(header, "X-Client", "me", "X-Gate", "reload")...)
+				answers <- a.Status
 			}()
 		}
-		b.awaitInside(t, 2)
+		b.AwaitInside(t, 2)
 		awaitLeft(t, s, "while both are under way", "me", 98)
 		// The zone stays, and the handler does not.
 		other := strings.Replace(config, "rate_limit {", "rate_limit {\nstatus 420\n", 1)
-		s.mustLoad(other)
-		b.open("reload")
+		s.MustLoad(other)
+		b.Open("reload")
 		if first, second := <-answers, <-answers; first+second != http.StatusOK+http.StatusTeapot {
 			t.Fatalf("answers %d and %d", first, second)
 		}
@@ -119,34 +120,34 @@ func TestLateChargesWhileRedisIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, redistest.WithPersistence()) // it comes back with its counts
-			b := startBackend(t, late)
-			config := lateSite(redis(server.Addr()))
-			s := startCaddy(t, config, b.variable())
+			b := harness.StartBackend(t, late)
+			config := lateSite(harness.Redis(server.Addr()))
+			s := harness.StartCaddy(t, config, b.Variable())
 			answers := make(chan int, 2)
 			for _, header := range [][]string{{"X-Use", "50"}, {"X-Fail", "1"}} {
 				go func() {
-					a, _ := send(newClient(t, ""), s.url("/"), append(header, "X-Client", "me", "X-Gate", "away")...)
-					answers <- a.status
+					a, _ := harness.Send(harness.NewClient(t, ""), s.URL("/"), append(header, "X-Client", "me", "X-Gate", "away")...)
+					answers <- a.Status
 				}()
 			}
-			b.awaitInside(t, 2)
+			b.AwaitInside(t, 2)
 			awaitLeft(t, s, "while both are under way", "me", 98)
 			c.leave(server)
 			// Each time, the zone and the store stay, and the handler does not.
 			reload := func(status int) {
-				s.mustLoad(strings.Replace(config, "rate_limit {", fmt.Sprintf("rate_limit {\nstatus %d\n", status), 1))
+				s.MustLoad(strings.Replace(config, "rate_limit {", fmt.Sprintf("rate_limit {\nstatus %d\n", status), 1))
 			}
 			reload(420)
-			b.open("away")
+			b.Open("away")
 			if first, second := <-answers, <-answers; first+second != http.StatusOK+http.StatusTeapot {
 				t.Fatalf("answers %d and %d", first, second)
 			}
 			lost := func() bool {
-				text, err := s.admin(http.MethodGet, "/metrics", "", "")
+				text, err := s.Admin(http.MethodGet, "/metrics", "", "")
 				if err != nil {
 					t.Fatal(err)
 				}
-				return nonzero(t, text)[`store_lost_corrections_total{store="redis `+server.Addr()+`"}`] > 0
+				return harness.Nonzero(t, text)[`store_lost_corrections_total{store="redis `+server.Addr()+`"}`] > 0
 			}
 			if c.lost {
 				patient.Until(t, "corrections to be in doubt", lost)
@@ -165,10 +166,10 @@ func TestLateChargesWhileRedisIsAway(t *testing.T) {
 // also pays where nobody can know what the answer would have been.
 func TestLateChargesAfterTheClientLeft(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		b := startBackend(t, late)
-		s := startCaddy(t, lateSite(store), b.variable())
-		defer b.open("left")
+	harness.EachStore(t, func(t *testing.T, store string) {
+		b := harness.StartBackend(t, late)
+		s := harness.StartCaddy(t, lateSite(store), b.Variable())
+		defer b.Open("left")
 		hangUp(t, s, b, "X-Client", "early")
 		hangUp(t, s, b, "X-Client", "late", "X-Stream", "1", "X-Use", "50")
 		awaitLeft(t, s, "of who left in the midst of it", "late", 50)
@@ -180,12 +181,12 @@ func TestLateChargesAfterTheClientLeft(t *testing.T) {
 
 // hangUp sends a request, and closes the connection when the upstream has it, or has begun to
 // answer.
-func hangUp(t *testing.T, s *server, b *backend, header ...string) {
+func hangUp(t *testing.T, s *harness.Server, b *harness.Backend, header ...string) {
 	t.Helper()
-	inside, _ := b.now()
+	inside, _ := b.Now()
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url("/"), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL("/"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,13 +197,13 @@ func hangUp(t *testing.T, s *server, b *backend, header ...string) {
 	streams := r.Header.Get("X-Stream") != ""
 	done := make(chan error, 1)
 	go func() {
-		response, err := newClient(t, "").Do(r)
+		response, err := harness.NewClient(t, "").Do(r)
 		if err == nil {
 			_ = response.Body.Close()
 		}
 		done <- err
 	}()
-	b.awaitInside(t, inside+1)
+	b.AwaitInside(t, inside+1)
 	if !streams {
 		leave()
 	}
@@ -216,8 +217,8 @@ func hangUp(t *testing.T, s *server, b *backend, header ...string) {
 func TestCommandsOfPolicies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	b := startBackend(t, late)
-	s := startCaddy(t, caddyfile("", `
+	b := harness.StartBackend(t, late)
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone plans {
 				key  {header.X-Client}
@@ -243,30 +244,30 @@ func TestCommandsOfPolicies(t *testing.T) {
 					status 418
 				}
 			}
-			`+redis(server.Addr())+`
+			`+harness.Redis(server.Addr())+`
 		}
-		reverse_proxy {$UPSTREAM}`), b.variable())
-	client := newClient(t, "")
+		reverse_proxy {$UPSTREAM}`), b.Variable())
+	client := harness.NewClient(t, "")
 	ask := func(n int, header ...string) {
 		for i := range n {
 			plan := []string{"free", "pro", "none"}[i%3]
 			all := append([]string{"X-Client", "me", "X-Plan", plan, "X-Quota", fmt.Sprint(1000 + i)}, header...)
-			if a := s.get(client, "/", all...); a.status >= 500 || a.status == http.StatusTooManyRequests {
-				t.Fatalf("status %d", a.status)
+			if a := s.Get(client, "/", all...); a.Status >= 500 || a.Status == http.StatusTooManyRequests {
+				t.Fatalf("status %d", a.Status)
 			}
 		}
 	}
-	s.awaitLog(`"the rate limit store answers"`) // which is asked once for that
+	s.AwaitLog(`"the rate limit store answers"`) // which is asked once for that
 	ask(1, "X-Fail", "1")                        // loads the script
-	before := scriptCalls(t, server)
+	before := harness.ScriptCalls(t, server)
 	ask(50, "X-Fail", "1") // all of these count
-	if got := scriptCalls(t, server) - before; got != 50 {
+	if got := harness.ScriptCalls(t, server) - before; got != 50 {
 		t.Errorf("%d EVALSHA for 50 requests with three zones", got)
 	}
-	before = scriptCalls(t, server)
+	before = harness.ScriptCalls(t, server)
 	ask(50) // none of these counts
-	patient.Until(t, "what is given back", func() bool { return scriptCalls(t, server)-before > 50 })
-	if got := scriptCalls(t, server) - before; got > 100 {
+	patient.Until(t, "what is given back", func() bool { return harness.ScriptCalls(t, server)-before > 50 })
+	if got := harness.ScriptCalls(t, server) - before; got > 100 {
 		t.Errorf("%d EVALSHA for 50 requests, each of which gives back", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -16,7 +17,7 @@ import (
 // managedFleet is three instances with zones that lend, with the options that operators manage keys by, and an upstream
 // that counts what reaches it, by zone and key.
 type managedFleet struct {
-	caddys []*server
+	caddys []*harness.Server
 	redis  *redistest.Server
 	config string
 	client *http.Client
@@ -27,7 +28,7 @@ type managedFleet struct {
 
 func startManaged(t *testing.T) *managedFleet {
 	t.Helper()
-	f := &managedFleet{redis: redistest.Start(t), arrived: make(map[string]int64), client: newClient(t, "")}
+	f := &managedFleet{redis: redistest.Start(t), arrived: make(map[string]int64), client: harness.NewClient(t, "")}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		f.arrived[r.URL.Path+" "+r.URL.Query().Get("k")]++
@@ -38,7 +39,7 @@ func startManaged(t *testing.T) *managedFleet {
 		}
 	}))
 	t.Cleanup(upstream.Close)
-	store := "store redis {\naddress " + f.redis.Addr() + "\n" + timeout() + "\n}\non_store_error deny\n"
+	store := "store redis {\naddress " + f.redis.Addr() + "\n" + harness.Timeout() + "\n}\non_store_error deny\n"
 	route := func(name, options string) string {
 		return "handle /" + name + " {\nrate_limit {\nzone " + name + " {\n" + options + "\n}\n" + store + "}\nreverse_proxy {$UPSTREAM}\n}\n"
 	}
@@ -46,13 +47,13 @@ func startManaged(t *testing.T) *managedFleet {
 		lines := "key {query.k}\nalgorithm sliding_window_log 1000/24h\nlend 10s\n" + strings.Join(options, "\n")
 		return route(name, lines)
 	}
-	f.config = caddyfile("", zone("managed", "overrides")+zone("banning", "overrides", "ban 48h after 30 refusals in 1h")+
+	f.config = harness.Caddyfile("", zone("managed", "overrides")+zone("banning", "overrides", "ban 48h after 30 refusals in 1h")+
 		zone("trial", "dry_run")+zone("rollout", "enforce 50")+zone("charged", "charge on_response {\nstatus 401\n}")+zone("priced", "cost_header X-Cost")+
 		route("plans", "key {query.k}\nlend 10s\nplan {query.plan} {\nfree sliding_window_log 300/24h\npro sliding_window_log 1000/24h\ndefault free\n}")+
 		route("waits", "key {query.k}\nalgorithm token_bucket 50/1s\nmax_wait 30s\nlend 100ms")+
 		route("slots", "algorithm concurrency 10\nlend 1s\nreserve 20% {\nmatch header X-Important yes\n}"))
 	for range 3 {
-		f.caddys = append(f.caddys, startCaddy(t, f.config, "UPSTREAM="+upstream.Listener.Addr().String()))
+		f.caddys = append(f.caddys, harness.StartCaddy(t, f.config, "UPSTREAM="+upstream.Listener.Addr().String()))
 	}
 	return f
 }
@@ -68,12 +69,12 @@ func (f *managedFleet) reached(zone, key string) int64 {
 func (f *managedFleet) send(t *testing.T, zone, query string, n int, at ...int) (refused int) {
 	t.Helper()
 	for i := range n {
-		switch a := f.caddys[at[i%len(at)]].get(f.client, "/"+zone+"?"+query); a.status {
+		switch a := f.caddys[at[i%len(at)]].Get(f.client, "/"+zone+"?"+query); a.Status {
 		case http.StatusTooManyRequests:
 			refused++
 		case http.StatusOK, http.StatusUnauthorized:
 		default:
-			t.Fatalf("status %d", a.status)
+			t.Fatalf("status %d", a.Status)
 		}
 	}
 	return refused
@@ -83,7 +84,7 @@ func (f *managedFleet) send(t *testing.T, zone, query string, n int, at ...int) 
 func (f *managedFleet) lent(zone string) (held [3]int64) {
 	for i, s := range f.caddys {
 		var stores []adminapi.Store
-		s.ask("/rate_limit/stores", &stores)
+		s.Ask("/rate_limit/stores", &stores)
 		for _, s := range stores {
 			held[i] += s.Lent[zone]
 		}
@@ -112,7 +113,7 @@ func (f *managedFleet) noticed(t *testing.T, zone string) {
 // operator runs a command at the first instance.
 func (f *managedFleet) operator(t *testing.T, args ...string) {
 	t.Helper()
-	if output, err := f.caddys[0].rateLimit(args...); err != nil {
+	if output, err := f.caddys[0].RateLimit(args...); err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, output)
 	}
 }
@@ -166,12 +167,12 @@ func (f *managedFleet) exempt(t *testing.T) {
 // earned: 30 refusals at all instances ban the key, no one of them is missed, and those that hold something give it up.
 func (f *managedFleet) earned(t *testing.T) {
 	banned := func(at int) bool {
-		a := f.caddys[at].get(f.client, "/banning?k=noisy")
-		return a.status == http.StatusTooManyRequests && len(a.header.Get("Retry-After")) == 6
+		a := f.caddys[at].Get(f.client, "/banning?k=noisy")
+		return a.Status == http.StatusTooManyRequests && len(a.Header.Get("Retry-After")) == 6
 	}
 	refused := 0
 	for i := 0; refused < 30; i++ {
-		if a := f.caddys[i%3].get(f.client, "/banning?k=noisy"); a.status == http.StatusTooManyRequests {
+		if a := f.caddys[i%3].Get(f.client, "/banning?k=noisy"); a.Status == http.StatusTooManyRequests {
 			refused++
 		}
 		if i > 2000 {
@@ -182,7 +183,7 @@ func (f *managedFleet) earned(t *testing.T) {
 		patient.Until(t, "the ban", func() bool { return banned(at) })
 	}
 	var k adminapi.Key
-	if f.caddys[1].ask("/rate_limit/zones/banning/key?key=noisy", &k); f.reached("banning", "noisy") > 1000 {
+	if f.caddys[1].Ask("/rate_limit/zones/banning/key?key=noisy", &k); f.reached("banning", "noisy") > 1000 {
 		t.Errorf("%d reached the upstream: %+v", f.reached("banning", "noisy"), k)
 	}
 	f.operator(t, "unban", "banning", "noisy")
@@ -205,11 +206,11 @@ func (f *managedFleet) reset(t *testing.T) {
 func TestLendWithOptions(t *testing.T) {
 	t.Parallel()
 	f := startManaged(t)
-	calls := scriptCalls(t, f.redis)
+	calls := harness.ScriptCalls(t, f.redis)
 	if refused := f.send(t, "trial", "k=1", 1500, 0, 1, 2); refused > 0 || f.reached("trial", "1") != 1500 {
 		t.Errorf("a dry run refuses %d", refused)
 	}
-	if made := scriptCalls(t, f.redis) - calls; made > 900 {
+	if made := harness.ScriptCalls(t, f.redis) - calls; made > 900 {
 		t.Errorf("%d calls for 1500 requests of a dry run", made)
 	}
 	enforced := 0
@@ -256,11 +257,11 @@ func TestLendInTrouble(t *testing.T) {
 	t.Parallel()
 	f := startManaged(t)
 	f.hold(t, "managed", "frozen")
-	if err := f.caddys[2].process.Freeze(patient.Patience); err != nil {
+	if err := f.caddys[2].Process.Freeze(patient.Patience); err != nil {
 		t.Skip(err)
 	}
 	f.send(t, "managed", "k=frozen", 1200, 0, 1)
-	if err := f.caddys[2].process.Thaw(); err != nil {
+	if err := f.caddys[2].Process.Thaw(); err != nil {
 		t.Fatal(err)
 	}
 	f.send(t, "managed", "k=frozen", 300, 2, 1, 0)
@@ -279,7 +280,7 @@ func TestLendInTrouble(t *testing.T) {
 	}
 
 	f.hold(t, "managed", "lower")
-	f.caddys[0].mustLoad(strings.ReplaceAll(f.config, "1000/24h", "200/24h"))
+	f.caddys[0].MustLoad(strings.ReplaceAll(f.config, "1000/24h", "200/24h"))
 	f.send(t, "managed", "k=lower", 300, 0)
 	if n := f.reached("managed", "lower"); n > 200 {
 		t.Errorf("lower: %d reached the upstream", n)
@@ -290,7 +291,7 @@ func TestLendInTrouble(t *testing.T) {
 	}
 
 	f.hold(t, "managed", "killed")
-	if err := f.caddys[2].process.Kill(); err != nil {
+	if err := f.caddys[2].Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	f.send(t, "managed", "k=killed", 1200, 1)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -18,13 +19,13 @@ func TestLoanIsNotTheLimit(t *testing.T) {
 	for _, instances := range []int{1, 2} {
 		t.Run(fmt.Sprint(instances), func(t *testing.T) {
 			t.Parallel()
-			store := "store redis {\naddress " + redistest.Start(t).Addr() + "\n" + timeout() + "\n}\n"
-			config := caddyfile("", "handle / {\nrate_limit {\nzone lent {\nevents 5000\nwindow 1h\nlend 100ms\n}\nzone client {\nevents 40\nwindow 1h\n}\n"+store+"}\nrespond ok\n}\n"+
-				limited("alone", "events 5000\nwindow 1h\nlend 100ms", store, "respond ok"))
-			f := &nearestFleet{T: t, client: newClient(t, "")}
+			store := "store redis {\naddress " + redistest.Start(t).Addr() + "\n" + harness.Timeout() + "\n}\n"
+			config := harness.Caddyfile("", "handle / {\nrate_limit {\nzone lent {\nevents 5000\nwindow 1h\nlend 100ms\n}\nzone client {\nevents 40\nwindow 1h\n}\n"+store+"}\nrespond ok\n}\n"+
+				harness.Limited("alone", "events 5000\nwindow 1h\nlend 100ms", store, "respond ok"))
+			f := &nearestFleet{T: t, client: harness.NewClient(t, "")}
 			for range instances {
-				s := startCaddy(t, config)
-				f.caddys, f.streams = append(f.caddys, s), append(f.streams, bufio.NewScanner(s.stream("?zone=lent&rate=1000")))
+				s := harness.StartCaddy(t, config)
+				f.caddys, f.streams = append(f.caddys, s), append(f.streams, bufio.NewScanner(s.Stream("?zone=lent&rate=1000")))
 			}
 			f.nearest()
 			f.near()
@@ -35,7 +36,7 @@ func TestLoanIsNotTheLimit(t *testing.T) {
 
 type nearestFleet struct {
 	*testing.T
-	caddys  []*server
+	caddys  []*harness.Server
 	streams []*bufio.Scanner
 	client  *http.Client
 }
@@ -44,10 +45,10 @@ type nearestFleet struct {
 func (f *nearestFleet) nearest() {
 	for i := range 300 {
 		s := f.caddys[i%len(f.caddys)]
-		a := s.get(f.client, "/")
-		q, ok, err := rateLimit(a.header)
-		if want := max(0, 39-int64(i)); !ok || err != nil || q.zone != "client" || q.remaining != want || (a.status == http.StatusOK) != (i < 40) {
-			f.Fatalf("request %d: status %d, RateLimit %+v, %v, want client with %d left", i, a.status, q, err, want)
+		a := s.Get(f.client, "/")
+		q, ok, err := harness.RateLimit(a.Header)
+		if want := max(0, 39-int64(i)); !ok || err != nil || q.Zone != "client" || q.Remaining != want || (a.Status == http.StatusOK) != (i < 40) {
+			f.Fatalf("request %d: status %d, RateLimit %+v, %v, want client with %d left", i, a.Status, q, err, want)
 		}
 		if i >= 40 {
 			continue
@@ -57,14 +58,14 @@ func (f *nearestFleet) nearest() {
 		if len(f.caddys) > 1 {
 			least -= 4 * int64(i+1)
 		}
-		if d, ok := next(f.T, f.streams[i%len(f.caddys)]); !ok || d.Decision.Remaining < least || d.Decision.Remaining > 5000-int64(i+1)/int64(len(f.caddys)) {
+		if d, ok := harness.NextDecision(f.T, f.streams[i%len(f.caddys)]); !ok || d.Decision.Remaining < least || d.Decision.Remaining > 5000-int64(i+1)/int64(len(f.caddys)) {
 			f.Fatalf("request %d: the stream shows %+v, want %d of 5000 left", i, d.Decision, least)
 		}
 		if i != 19 {
 			continue
 		}
 		var k adminapi.Key
-		if s.ask("/rate_limit/zones/lent/key", &k); k.Remaining < 4880 || k.Remaining > 4980 || k.Remaining+k.Lent < 4980 {
+		if s.Ask("/rate_limit/zones/lent/key", &k); k.Remaining < 4880 || k.Remaining > 4980 || k.Remaining+k.Lent < 4980 {
 			f.Errorf("after 20 requests %d are left and %d lent", k.Remaining, k.Lent)
 		}
 	}
@@ -75,7 +76,7 @@ func (f *nearestFleet) near() {
 	near := make(map[string]uint64)
 	for _, s := range f.caddys {
 		var zones []adminapi.Zone
-		s.ask("/rate_limit/zones", &zones)
+		s.Ask("/rate_limit/zones", &zones)
 		for _, z := range zones {
 			near[z.Name] += z.NearLimit
 		}
@@ -90,14 +91,14 @@ func (f *nearestFleet) near() {
 func (f *nearestFleet) alone() {
 	before := f.spared()
 	for i := range 300 {
-		a := f.caddys[i%len(f.caddys)].get(f.client, "/alone")
-		q, ok, err := rateLimit(a.header)
+		a := f.caddys[i%len(f.caddys)].Get(f.client, "/alone")
+		q, ok, err := harness.RateLimit(a.Header)
 		least, most := 5000-int64(i+1), 5000-int64(i/len(f.caddys)+1)
 		if len(f.caddys) > 1 {
 			least -= 4 * int64(i+1)
 		}
-		if !ok || err != nil || a.status != http.StatusOK || q.remaining < least || q.remaining > most || q.next < 3000 {
-			f.Fatalf("request %d: status %d, RateLimit %+v, %v, want %d to %d left for almost an hour", i, a.status, q, err, least, most)
+		if !ok || err != nil || a.Status != http.StatusOK || q.Remaining < least || q.Remaining > most || q.Next < 3000 {
+			f.Fatalf("request %d: status %d, RateLimit %+v, %v, want %d to %d left for almost an hour", i, a.Status, q, err, least, most)
 		}
 	}
 	if spared := f.spared() - before; spared < 250 {
@@ -108,11 +109,11 @@ func (f *nearestFleet) alone() {
 // spared returns how many requests the instances have decided by what is lent to them.
 func (f *nearestFleet) spared() (n float64) {
 	for _, s := range f.caddys {
-		metrics, err := s.admin("GET", "/metrics", "", "")
+		metrics, err := s.Admin("GET", "/metrics", "", "")
 		if err != nil {
 			f.Fatal(err)
 		}
-		for name, value := range nonzero(f.T, metrics) {
+		for name, value := range harness.Nonzero(f.T, metrics) {
 			if strings.HasPrefix(name, "store_lent_decisions_total") {
 				n += value
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -26,19 +27,19 @@ func TestLendSlotsOfKilled(t *testing.T) {
 		running.Add(-1)
 	}))
 	t.Cleanup(upstream.Close)
-	config := caddyfile("", limited("slots", "algorithm concurrency\nevents 6\nlease 6s\nlend 1s", redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}"))
-	var caddys []*server
+	config := harness.Caddyfile("", harness.Limited("slots", "algorithm concurrency\nevents 6\nlease 6s\nlend 1s", harness.Redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}"))
+	var caddys []*harness.Server
 	for range 3 {
-		caddys = append(caddys, startCaddy(t, config, "UPSTREAM="+upstream.Listener.Addr().String()))
+		caddys = append(caddys, harness.StartCaddy(t, config, "UPSTREAM="+upstream.Listener.Addr().String()))
 	}
 	flood := func(requests int64, at ...int) {
 		var wait sync.WaitGroup
 		until := sent.Load() + requests
 		for i := range 12 {
-			client, s := newClient(t, ""), caddys[at[i%len(at)]]
+			client, s := harness.NewClient(t, ""), caddys[at[i%len(at)]]
 			wait.Go(func() {
 				for sent.Add(1) <= until {
-					_, _ = send(client, s.url("/slots")) // one of them may be killed
+					_, _ = harness.Send(client, s.URL("/slots")) // one of them may be killed
 				}
 			})
 		}
@@ -52,12 +53,12 @@ func TestLendSlotsOfKilled(t *testing.T) {
 	}()
 	began := sent.Load()
 	patient.Until(t, "some requests", func() bool { return sent.Load() > began+50 })
-	if err := caddys[2].process.Kill(); err != nil {
+	if err := caddys[2].Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-done
 	patient.Until(t, "all slots to come back", func() bool {
-		return caddys[0].left(newClient(t, ""), "slots") == limit
+		return caddys[0].Left(harness.NewClient(t, ""), "slots") == limit
 	})
 	flood(600, 0, 1)
 	if n := most.Load(); n > limit || n < 3 {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
@@ -22,7 +23,7 @@ import (
 
 // lendFleet is three instances with zones that lend, and an upstream that notes when requests reach it.
 type lendFleet struct {
-	caddys []*server
+	caddys []*harness.Server
 	proxy  *faultproxy.Proxy
 	redis  *redistest.Server
 
@@ -41,14 +42,14 @@ func startLendFleet(t *testing.T) *lendFleet {
 		f.arrived[r.URL.RawQuery] = time.Since(f.began)
 	}))
 	t.Cleanup(upstream.Close)
-	store := "store redis {\naddress " + f.proxy.Addr() + "\n" + timeout() + "\n}\non_store_error deny\n"
-	config := caddyfile("", limited("fixed", "key {query.k}\nalgorithm fixed_window 3000/24h\nlend 100ms", store, "respond ok")+
-		limited("log", "key {query.k}\nalgorithm sliding_window_log 3000/24h\nlend 100ms", store, "respond ok")+
-		limited("bucket", "key {query.k}\nalgorithm token_bucket 2000/1s\nlend 100ms", store, "respond ok")+
-		limited("held", "algorithm token_bucket 1000/24h\nlend 10s", store, "respond ok")+
-		limited("flood", "algorithm token_bucket 500/1s\nlend 20ms", store, "reverse_proxy {$UPSTREAM}"))
+	store := "store redis {\naddress " + f.proxy.Addr() + "\n" + harness.Timeout() + "\n}\non_store_error deny\n"
+	config := harness.Caddyfile("", harness.Limited("fixed", "key {query.k}\nalgorithm fixed_window 3000/24h\nlend 100ms", store, "respond ok")+
+		harness.Limited("log", "key {query.k}\nalgorithm sliding_window_log 3000/24h\nlend 100ms", store, "respond ok")+
+		harness.Limited("bucket", "key {query.k}\nalgorithm token_bucket 2000/1s\nlend 100ms", store, "respond ok")+
+		harness.Limited("held", "algorithm token_bucket 1000/24h\nlend 10s", store, "respond ok")+
+		harness.Limited("flood", "algorithm token_bucket 500/1s\nlend 20ms", store, "reverse_proxy {$UPSTREAM}"))
 	for range 3 {
-		f.caddys = append(f.caddys, startCaddy(t, config, "UPSTREAM="+upstream.Listener.Addr().String()))
+		f.caddys = append(f.caddys, harness.StartCaddy(t, config, "UPSTREAM="+upstream.Listener.Addr().String()))
 	}
 	return f
 }
@@ -96,29 +97,29 @@ type lendBurst struct {
 // left after all requests that its instance had admitted before it asked.
 func (f *lendFleet) burst(t *testing.T, zone, key string, requests int64, atOnce int) (b lendBurst) {
 	t.Helper()
-	before, began := scriptCalls(t, f.redis), time.Now()
+	before, began := harness.ScriptCalls(t, f.redis), time.Now()
 	var sent, admitted, promised atomic.Int64
 	admittedBy := make([]atomic.Int64, len(f.caddys))
 	var wait sync.WaitGroup
 	for i := range atOnce {
-		client, s, by := newClient(t, ""), f.caddys[i%len(f.caddys)], &admittedBy[i%len(f.caddys)]
+		client, s, by := harness.NewClient(t, ""), f.caddys[i%len(f.caddys)], &admittedBy[i%len(f.caddys)]
 		wait.Go(func() {
 			for sent.Add(1) <= requests {
 				known := by.Load()
-				a, err := send(client, s.url("/"+zone+"?k="+key))
+				a, err := harness.Send(client, s.URL("/"+zone+"?k="+key))
 				switch {
 				case err != nil:
 					t.Error(err)
 					return
-				case a.status == http.StatusOK:
+				case a.Status == http.StatusOK:
 					admitted.Add(1)
 					by.Add(1)
-					q, ok, err := rateLimit(a.header)
-					if err != nil || !ok || zone != "bucket" && q.remaining > 3000-known-1 {
+					q, ok, err := harness.RateLimit(a.Header)
+					if err != nil || !ok || zone != "bucket" && q.Remaining > 3000-known-1 {
 						promised.Add(1)
 					}
-				case a.status != http.StatusTooManyRequests && patient.Idle():
-					t.Errorf("status %d", a.status)
+				case a.Status != http.StatusTooManyRequests && patient.Idle():
+					t.Errorf("status %d", a.Status)
 				}
 			}
 		})
@@ -127,20 +128,20 @@ func (f *lendFleet) burst(t *testing.T, zone, key string, requests int64, atOnce
 	if n := promised.Load(); n > 0 {
 		t.Errorf("%s: %d answers tell of more than is left", zone, n)
 	}
-	return lendBurst{admitted.Load(), int(scriptCalls(t, f.redis) - before), time.Since(began)}
+	return lendBurst{admitted.Load(), int(harness.ScriptCalls(t, f.redis) - before), time.Since(began)}
 }
 
 // shows checks that the admin API and the metrics show what is lent, which is not what was used.
 func (f *lendFleet) shows(t *testing.T) {
 	const n = 20
-	if passed := f.caddys[0].admitted(newClient(t, ""), n, "/held"); passed != n {
+	if passed := f.caddys[0].Admitted(harness.NewClient(t, ""), n, "/held"); passed != n {
 		t.Errorf("%d of %d admitted", passed, n)
 	}
 	var k adminapi.Key
-	if f.caddys[1].ask("/rate_limit/zones/held/key", &k); k.Lent == 0 || k.LentTo != 1 || k.Used < k.Lent+3 || k.Used > k.Lent+n {
+	if f.caddys[1].Ask("/rate_limit/zones/held/key", &k); k.Lent == 0 || k.LentTo != 1 || k.Used < k.Lent+3 || k.Used > k.Lent+n {
 		t.Errorf("%d used, of which %d lent to %d, after %d requests", k.Used, k.Lent, k.LentTo, n)
 	}
-	metrics, err := f.caddys[0].admin("GET", "/metrics", "", "")
+	metrics, err := f.caddys[0].Admin("GET", "/metrics", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,14 +151,14 @@ func (f *lendFleet) shows(t *testing.T) {
 		}
 	}
 	var zones []adminapi.Zone
-	f.caddys[0].ask("/rate_limit/zones", &zones)
+	f.caddys[0].Ask("/rate_limit/zones", &zones)
 	for _, z := range zones {
 		if z.Name == "held" && (z.Lent == nil || *z.Lent == 0 || *z.Lent > k.Lent) {
 			t.Errorf("zone %s: lent %v, of %d", z.Name, z.Lent, k.Lent)
 		}
 	}
 	var stores []adminapi.Store
-	f.caddys[0].ask("/rate_limit/stores", &stores)
+	f.caddys[0].Ask("/rate_limit/stores", &stores)
 	if len(stores) != 1 || stores[0].Lent["held"] == 0 || stores[0].Lent["held"] > k.Lent || stores[0].Loans["held"] != 1 {
 		t.Errorf("stores %+v, of %d lent", stores, k.Lent)
 	}
@@ -181,14 +182,14 @@ func (f *lendFleet) flood(t *testing.T) {
 	var wait sync.WaitGroup
 	end := time.Since(f.began) + time.Duration(deep.Steps(1500, 60_000))*time.Millisecond
 	for i := range 12 {
-		client, s := newClient(t, ""), f.caddys[min(i/2, 5-i%6)%len(f.caddys)]
+		client, s := harness.NewClient(t, ""), f.caddys[min(i/2, 5-i%6)%len(f.caddys)]
 		wait.Go(func() {
 			for time.Since(f.began) < end {
 				query := "n=" + time.Duration(number.Add(1)).String()
 				mu.Lock()
 				sent[query] = time.Since(f.began)
 				mu.Unlock()
-				if _, err := send(client, s.url("/flood?"+query)); err != nil {
+				if _, err := harness.Send(client, s.URL("/flood?"+query)); err != nil {
 					t.Error(err)
 					return
 				}

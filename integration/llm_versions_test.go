@@ -10,11 +10,13 @@ import (
 	"net/textproto"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // teller streams events, and says what it has used in the last one. The first event is sent before a gate opens. Early
 // hints come before it, and trailers at the end. Answers to other paths have no stream.
-func teller(b *backend, w http.ResponseWriter, r *http.Request) {
+func teller(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 	const usage = `{"usage":{"total_tokens":700}}`
 	header, whole := w.Header(), func(status int) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -60,7 +62,7 @@ func teller(b *backend, w http.ResponseWriter, r *http.Request) {
 		}
 		_ = http.NewResponseController(w).Flush()
 		if i == 0 {
-			b.hold(r)
+			b.Hold(r)
 		}
 	}
 	if zipped != nil {
@@ -81,8 +83,8 @@ var tellerEvents = []string{
 // a cost keep the booking.
 func TestStreamsPassInEveryVersion(t *testing.T) {
 	t.Parallel()
-	b := startBackend(t, teller)
-	s, versions := startEveryVersion(t, "", `
+	b := harness.StartBackend(t, teller)
+	s, versions := harness.StartEveryVersion(t, "", `
 		rate_limit {
 			zone tokens {
 				key           {header.X-Client}
@@ -92,11 +94,11 @@ func TestStreamsPassInEveryVersion(t *testing.T) {
 				cost_response json usage.total_tokens
 			}
 		}
-		reverse_proxy {$UPSTREAM}`, b.variable())
+		reverse_proxy {$UPSTREAM}`, b.Variable())
 	for _, to := range versions {
 		ask := func(method, path string) (*http.Response, string) {
 			t.Helper()
-			client := fmt.Sprintf("%d%s%s", to.major, method, strings.TrimPrefix(path, "/"))
+			client := fmt.Sprintf("%d%s%s", to.Major, method, strings.TrimPrefix(path, "/"))
 			hints := 0
 			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
 				if status == http.StatusEarlyHints && header.Get("Link") != "" {
@@ -104,20 +106,20 @@ func TestStreamsPassInEveryVersion(t *testing.T) {
 				}
 				return nil
 			}})
-			r, err := http.NewRequestWithContext(ctx, method, to.url+path, nil)
+			r, err := http.NewRequestWithContext(ctx, method, to.URL+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Header.Set("X-Client", client)
 			r.Header.Set("X-Gate", client)
 			r.Header.Set("Accept-Encoding", "gzip")
-			response, err := to.client.Do(r)
+			response, err := to.Client.Do(r)
 			if err != nil {
-				t.Fatalf("HTTP/%d %s: %v", to.major, path, err)
+				t.Fatalf("HTTP/%d %s: %v", to.Major, path, err)
 			}
 			t.Cleanup(func() { response.Body.Close() })
 			if streams := path == "/stream" || path == "/zipped"; streams && hints != 1 {
-				t.Errorf("HTTP/%d %s: %d early hints", to.major, path, hints)
+				t.Errorf("HTTP/%d %s: %d early hints", to.Major, path, hints)
 			}
 			return response, client
 		}
@@ -133,17 +135,17 @@ func TestStreamsPassInEveryVersion(t *testing.T) {
 			events := bufio.NewReader(from)
 			first := make([]byte, len(tellerEvents[0]))
 			if _, err := io.ReadFull(events, first); err != nil || string(first) != tellerEvents[0] {
-				t.Fatalf("HTTP/%d %s: %q, %v", to.major, path, first, err)
+				t.Fatalf("HTTP/%d %s: %q, %v", to.Major, path, first, err)
 			}
-			b.open(client) // before, the upstream sends no more
+			b.Open(client) // before, the upstream sends no more
 			rest, err := io.ReadAll(events)
 			if want := strings.Join(tellerEvents[1:], ""); err != nil || string(rest) != want {
-				t.Errorf("HTTP/%d %s: %q, %v, want %q", to.major, path, rest, err, want)
+				t.Errorf("HTTP/%d %s: %q, %v, want %q", to.Major, path, rest, err, want)
 			}
 			if got := response.Trailer.Get("X-Digest"); got != "abc" {
-				t.Errorf("HTTP/%d %s: trailer %q", to.major, path, got)
+				t.Errorf("HTTP/%d %s: trailer %q", to.Major, path, got)
 			}
-			s.awaitUsed("what the stream says", "tokens", client, 700)
+			s.AwaitUsed("what the stream says", "tokens", client, 700)
 		}
 		for _, c := range []struct {
 			method, path string
@@ -160,9 +162,9 @@ func TestStreamsPassInEveryVersion(t *testing.T) {
 			response, client := ask(c.method, c.path)
 			_, _ = io.Copy(io.Discard, response.Body)
 			if response.StatusCode != c.status {
-				t.Errorf("HTTP/%d %s %s: status %d, want %d", to.major, c.method, c.path, response.StatusCode, c.status)
+				t.Errorf("HTTP/%d %s %s: status %d, want %d", to.Major, c.method, c.path, response.StatusCode, c.status)
 			}
-			s.awaitUsed(c.method+c.path, "tokens", client, c.used)
+			s.AwaitUsed(c.method+c.path, "tokens", client, c.used)
 		}
 	}
 }

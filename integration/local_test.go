@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -43,7 +44,7 @@ func TestOutageOfAFleet(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived.Add(1) }))
 	t.Cleanup(upstream.Close)
 	redisServer := redistest.Start(t)
-	config := caddyfile("", `
+	config := harness.Caddyfile("", `
 		rate_limit {
 			zone all {
 				events `+strconv.Itoa(limit)+`
@@ -51,14 +52,14 @@ func TestOutageOfAFleet(t *testing.T) {
 			}
 			store redis {
 				address {$REDIS}
-				`+timeout()+`
+				`+harness.Timeout()+`
 			}
 			on_store_error local
 		}
 		reverse_proxy {$UPSTREAM}`)
-	var fleet []*server
+	var fleet []*harness.Server
 	for range 2 {
-		fleet = append(fleet, startCaddy(t, config, "REDIS="+redisServer.Addr(), "UPSTREAM="+upstream.Listener.Addr().String()))
+		fleet = append(fleet, harness.StartCaddy(t, config, "REDIS="+redisServer.Addr(), "UPSTREAM="+upstream.Listener.Addr().String()))
 	}
 	awaitFleet(t, redisServer, 2)
 	var loads []*load
@@ -147,7 +148,7 @@ func TestOnStoreErrorOfZones(t *testing.T) {
 	route := func(path, zones, more string) string {
 		return "handle " + path + " {\n rate_limit {\n" + zones + more + "\n}\n respond ok\n}\n"
 	}
-	s := startCaddy(t, caddyfile(`
+	s := harness.StartCaddy(t, harness.Caddyfile(`
 	rate_limit {
 		store redis {
 			address 127.0.0.1:`+strconv.Itoa(dead)+`
@@ -161,7 +162,7 @@ func TestOnStoreErrorOfZones(t *testing.T) {
 			route("/denied", zone("f", 40, "")+zone("g", 40, "on_store_error deny"), "")+
 			route("/allowed", zone("h", 0, ""), "on_store_error allow")+
 			route("/instances", zone("i", 40, ""), "instances 10")))
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	for _, c := range []struct {
 		path     string
 		admitted int
@@ -175,22 +176,31 @@ func TestOnStoreErrorOfZones(t *testing.T) {
 		{"/allowed", 20, 200, ""},
 		{"/instances", 4, 429, `"i";q=40;w=3600`},
 	} {
-		admitted, last := 0, answer{}
+		admitted, last := 0, harness.Answer{}
 		for range 20 {
-			if last = s.get(client, c.path); last.status == http.StatusOK {
+			if last = s.Get(client, c.path); last.Status == http.StatusOK {
 				admitted++
 			}
 		}
-		if admitted != c.admitted || last.status != c.then || last.header.Get("RateLimit-Policy") != c.policy {
+		if admitted != c.admitted || last.Status != c.then || last.Header.Get("RateLimit-Policy") != c.policy {
 			t.Errorf("%s: %d admitted, then %d with policy %s; want %d, %d and %s",
-				c.path, admitted, last.status, last.header.Get("RateLimit-Policy"), c.admitted, c.then, c.policy)
+				c.path, admitted, last.Status, last.Header.Get("RateLimit-Policy"), c.admitted, c.then, c.policy)
 		}
-		if (last.header.Get("Retry-After") != "") != (c.then != http.StatusOK) {
-			t.Errorf("%s: Retry-After %q with status %d", c.path, last.header.Get("Retry-After"), last.status)
+		if (last.Header.Get("Retry-After") != "") != (c.then != http.StatusOK) {
+			t.Errorf("%s: Retry-After %q with status %d", c.path, last.Header.Get("Retry-After"), last.Status)
 		}
 	}
-	lines := slices.DeleteFunc(s.withoutRefusals(), func(l line) bool { return strings.HasPrefix(l.Message, "it never refuses: ") })
+	lines := slices.DeleteFunc(withoutRefusals(s), func(l harness.Line) bool { return strings.HasPrefix(l.Message, "it never refuses: ") })
 	if len(lines) != 1 || lines[0].Message != goneLine {
 		t.Errorf("want one line, for the one store of all routes: %v", lines)
 	}
+}
+
+// withoutRefusals returns this module's lines about anything but refusals, and but what is said of the
+// store at start.
+func withoutRefusals(s *harness.Server) []harness.Line {
+	return slices.DeleteFunc(s.LinesOf(harness.OurLogger), func(l harness.Line) bool {
+		return strings.HasPrefix(l.Message, "rate limit exceeded") || l.Message == "the rate limit store answers" ||
+			strings.HasPrefix(l.Message, "until the rate limit store answers")
+	})
 }

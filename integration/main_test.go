@@ -1,85 +1,9 @@
 package integration_test
 
 import (
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
-func TestMain(m *testing.M) {
-	os.Setenv("TZ", noonZone()) // the instances have it too, and zones may name the same place
-	os.Exit(buildcaddy.Main(func() int { return golden.Main(m) }))
-}
-
-// noonZone names a time zone in which it is about noon, so that no day ends during a test, and no screen says
-// that something ends tomorrow. Etc/GMT+5 is west of Greenwich, five hours behind UTC.
-func noonZone() string { return fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12) }
-
-// Both build cmd/caddy once, when the first test asks for it, so that -list and runs of other
-// tests do not wait for the linker. Commands are built without the race detector: they do one
-// thing after the other, and start five times as fast. Where GOFLAGS asks for the race detector
-// everywhere, the server is the command too, so that it is linked once.
-var (
-	buildServer  = sync.OnceValues(func() (string, error) { return build("caddy", raceFlags...) })
-	buildCommand = sync.OnceValues(func() (string, error) {
-		if slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
-			return buildServer()
-		}
-		return build("command")
-	})
-)
-
-func build(name string, flags ...string) (path string, err error) {
-	if err := watchSources(); err != nil {
-		return "", err
-	}
-	return buildcaddy.Build("..", name, flags...)
-}
-
-// binary returns the path of the Caddy to test.
-func binary(t *testing.T) string {
-	t.Helper()
-	return built(t, buildServer)
-}
-
-// commandBinary returns the path of the Caddy for commands.
-func commandBinary(t *testing.T) string {
-	t.Helper()
-	return built(t, buildCommand)
-}
-
-func built(t *testing.T, build func() (string, error)) string {
-	t.Helper()
-	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// watchSources reads the files that the binary is made of. The go command caches the outcome of a
-// test until a file changes that the test itself has read, and does not know what a compiler has
-// read for the test.
-func watchSources() error {
-	return filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		switch name := entry.Name(); {
-		case err != nil:
-			return err
-		case entry.IsDir() && path != ".." && (strings.HasPrefix(name, ".") || name == "integration"):
-			return fs.SkipDir
-		case slices.Contains([]string{".go", ".lua", ".mod", ".sum"}, filepath.Ext(name)) && !strings.HasSuffix(name, "_test.go"):
-			_, err := os.Stat(path)
-			return err
-		}
-		return nil
-	})
-}
+func TestMain(m *testing.M) { harness.Main(m) }

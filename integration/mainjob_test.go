@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -21,7 +22,7 @@ import (
 
 // mainJob is the config of both instances. The timeout is long, because this test is not about
 // requests that are let through while Redis is late.
-var mainJob = caddyfile("", `
+var mainJob = harness.Caddyfile("", `
 	rate_limit {
 		zone clients {
 			key {client_ip}
@@ -61,7 +62,7 @@ var mainJobZones = []struct {
 // jobRequest is one of the requests, as its client knows it.
 type jobRequest struct {
 	client, key, path string
-	answer            answer
+	answer            harness.Answer
 	zone              string // the zone that refused it
 }
 
@@ -96,19 +97,19 @@ func TestMainJob(t *testing.T) {
 	const workers = 64
 	requests := deep.Steps(6000, 20_000)
 	upstream, accessLog := startUpstream(t)
-	variables := []string{"REDIS=" + redistest.Start(t).Addr(), "UPSTREAM=" + upstream.address}
-	both := []*server{startCaddy(t, mainJob, variables...), startCaddy(t, mainJob, variables...)}
+	variables := []string{"REDIS=" + redistest.Start(t).Addr(), "UPSTREAM=" + upstream.Address}
+	both := []*harness.Server{harness.StartCaddy(t, mainJob, variables...), harness.StartCaddy(t, mainJob, variables...)}
 
 	began := time.Now()
 	sent := runMainJob(t, both, requests, workers)
 	elapsed := time.Since(began)
 	for _, s := range both {
-		s.sound(t)
+		s.Sound(t)
 	}
 
 	passed, refused := 0, make(map[string]int)
 	for i := range sent {
-		if sent[i].answer.status == http.StatusOK {
+		if sent[i].answer.Status == http.StatusOK {
 			passed++
 		} else {
 			refused[sent[i].zone]++
@@ -121,7 +122,7 @@ func TestMainJob(t *testing.T) {
 	}
 	for _, a := range arrivals {
 		r := &sent[a.id]
-		if a.client != r.client || a.key != r.key || a.path != r.path || r.answer.status != http.StatusOK {
+		if a.client != r.client || a.key != r.key || a.path != r.path || r.answer.Status != http.StatusOK {
 			t.Fatalf("the upstream had %+v, the client sent %+v", a, *r)
 		}
 	}
@@ -135,9 +136,9 @@ func TestMainJob(t *testing.T) {
 }
 
 // startUpstream runs the Caddy behind the others.
-func startUpstream(t *testing.T) (s *server, accessLog string) {
+func startUpstream(t *testing.T) (s *harness.Server, accessLog string) {
 	t.Helper()
-	dir := shortDir(t)
+	dir := harness.ShortDir(t)
 	for file, text := range map[string]string{"index.html": "index", "a.txt": "a", "b/c.txt": "c"} {
 		file = filepath.Join(dir, "www", file)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -148,7 +149,7 @@ func startUpstream(t *testing.T) (s *server, accessLog string) {
 		}
 	}
 	accessLog = filepath.Join(dir, "access.log")
-	return startCaddy(t, caddyfile("", `
+	return harness.StartCaddy(t, harness.Caddyfile("", `
 		log {
 			output file {$LOG} {
 				roll_disabled
@@ -162,7 +163,7 @@ func startUpstream(t *testing.T) (s *server, accessLog string) {
 // runMainJob sends all requests, to both instances in turn, and returns them by id. Every eighth of
 // a second, each worker sends four, one after the other: as dense as possible for a moment, and
 // over enough windows in all.
-func runMainJob(t *testing.T, both []*server, requests, workers int) []jobRequest {
+func runMainJob(t *testing.T, both []*harness.Server, requests, workers int) []jobRequest {
 	t.Helper()
 	sent := make([]jobRequest, requests)
 	randoms := make([]*rand.Rand, workers)
@@ -173,7 +174,7 @@ func runMainJob(t *testing.T, both []*server, requests, workers int) []jobReques
 	for net, hosts := range map[string]int{"127.0.1.": 2, "127.0.2.": 40} {
 		for host := range hosts {
 			address := net + strconv.Itoa(1+host)
-			clients[address] = newClient(t, address)
+			clients[address] = harness.NewClient(t, address)
 		}
 	}
 	var next atomic.Int64
@@ -206,30 +207,30 @@ func runMainJob(t *testing.T, both []*server, requests, workers int) []jobReques
 	return sent
 }
 
-func (r *jobRequest) send(client *http.Client, s *server, id int) (err error) {
+func (r *jobRequest) send(client *http.Client, s *harness.Server, id int) (err error) {
 	header := []string{"X-Request-Id", strconv.Itoa(id)}
 	if r.key != "" {
 		header = append(header, "X-Api-Key", r.key)
 	}
-	if r.answer, err = send(client, s.url(r.path), header...); err != nil {
+	if r.answer, err = harness.Send(client, s.URL(r.path), header...); err != nil {
 		return err
 	}
-	limit, ok, err := rateLimit(r.answer.header)
+	limit, ok, err := harness.RateLimit(r.answer.Header)
 	if err != nil {
 		return err
 	}
-	wait, _ := strconv.Atoi(r.answer.header.Get("Retry-After"))
-	switch r.answer.status {
+	wait, _ := strconv.Atoi(r.answer.Header.Get("Retry-After"))
+	switch r.answer.Status {
 	case http.StatusOK:
 		if !ok || wait != 0 {
 			return fmt.Errorf("an answer of 200 has RateLimit: %v, Retry-After: %d", ok, wait)
 		}
 	case http.StatusTooManyRequests:
-		if r.zone = limit.zone; !ok || limit.remaining != 0 || wait < 1 {
+		if r.zone = limit.Zone; !ok || limit.Remaining != 0 || wait < 1 {
 			return fmt.Errorf("a refusal has RateLimit %+v, Retry-After: %d", limit, wait)
 		}
 	default:
-		return fmt.Errorf("status %d, want 200 or 429", r.answer.status)
+		return fmt.Errorf("status %d, want 200 or 429", r.answer.Status)
 	}
 	return nil
 }
@@ -239,7 +240,7 @@ func checkZone(t *testing.T, name string, limit int, window int64, key func(*job
 	t.Helper()
 	events, longest := make(map[string][]span), int64(0)
 	for _, a := range arrivals {
-		e := span{sent[a.id].answer.sent.UnixMicro(), a.reached}
+		e := span{sent[a.id].answer.Sent.UnixMicro(), a.reached}
 		if e.last < e.first-clockError {
 			t.Fatalf("request %d was with the upstream %d us before it was sent", a.id, e.first-e.last)
 		}
@@ -262,7 +263,7 @@ func checkZone(t *testing.T, name string, limit int, window int64, key func(*job
 	for i := range sent {
 		if r := &sent[i]; r.zone == name {
 			refusals++
-			refusal := span{r.answer.sent.UnixMicro(), r.answer.done.UnixMicro()}
+			refusal := span{r.answer.Sent.UnixMicro(), r.answer.Done.UnixMicro()}
 			possible := mostPossible(events[key(r)], refusal, window, longest)
 			if possible < limit {
 				wrong++

@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -18,7 +17,7 @@ import (
 func TestRefusalsInEveryMethod(t *testing.T) {
 	t.Parallel()
 	config := func(options, routes string) string {
-		return caddyfile("", `
+		return harness.Caddyfile("", `
 		header Access-Control-Allow-Origin https://app.example
 		header Access-Control-Expose-Headers "RateLimit, Retry-After"
 		encode gzip
@@ -36,20 +35,20 @@ func TestRefusalsInEveryMethod(t *testing.T) {
 		respond ok
 		`+routes)
 	}
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	for name, c := range map[string]struct{ config, body string }{
 		"bare":    {config("", ""), ""},
 		"page":    {config("", "handle_errors {\nrespond \"{http.error.status_code} {http.rate_limit.exceeded.name} {http.rate_limit.retry_after}\"\n}"), "429 methods 3600"},
 		"no page": {config("", "handle_errors 404 {\nrespond gone\n}"), ""},
 		"problem": {config("on_limit problem", "handle_errors {\nrespond never\n}"), `"violated-policies":["methods"]`},
 	} {
-		s := startCaddy(t, c.config)
+		s := harness.StartCaddy(t, c.config)
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPost} {
 			var answers [2]*http.Response
 			var bodies [2]string
-			withinASecond(t, func(try string) {
+			harness.WithinASecond(t, func(try string) {
 				for i := range answers {
-					answers[i], bodies[i] = exchange(t, client, method, s.url("/"), http.Header{
+					answers[i], bodies[i] = exchange(t, client, method, s.URL("/"), http.Header{
 						"X-Run": {name + try}, "Origin": {"https://app.example"}, "Access-Control-Request-Method": {"POST"},
 					})
 				}
@@ -103,24 +102,11 @@ func exchange(t *testing.T, client *http.Client, method, url string, header http
 	return answer, string(body)
 }
 
-// withinASecond tries something until it has taken less than a second: then a wait that began with it is still
-// the same in whole seconds. Each try gets a text of its own.
-func withinASecond(t *testing.T, do func(try string)) {
-	t.Helper()
-	n := 0
-	patient.Until(t, "a try that takes less than a second", func() bool {
-		began := time.Now()
-		n++
-		do(strconv.Itoa(n))
-		return time.Since(began) < time.Second
-	})
-}
-
 // TestUpstreamSpeaksWhereWeDoNot: if no limit was checked, the upstream's fields stay.
 func TestUpstreamSpeaksWhereWeDoNot(t *testing.T) {
 	t.Parallel()
 	upstream := startLimitedUpstream(t)
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone unchecked {
 				events 5
@@ -131,8 +117,8 @@ func TestUpstreamSpeaksWhereWeDoNot(t *testing.T) {
 			}
 		}
 		reverse_proxy `+upstream.Listener.Addr().String()))
-	a := s.get(newClient(t, ""), "/")
-	if a.status != http.StatusOK || !slices.Equal(a.header.Values("RateLimit"), []string{`"upstream";r=7;t=1`}) || len(a.header.Values("RateLimit-Policy")) != 2 {
-		t.Errorf("status %d, %v", a.status, a.header)
+	a := s.Get(harness.NewClient(t, ""), "/")
+	if a.Status != http.StatusOK || !slices.Equal(a.Header.Values("RateLimit"), []string{`"upstream";r=7;t=1`}) || len(a.Header.Values("RateLimit-Policy")) != 2 {
+		t.Errorf("status %d, %v", a.Status, a.Header)
 	}
 }

@@ -9,29 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// scrape reads the limiter's metrics as Prometheus would, one line each.
-func (s *server) scrape(client *http.Client) string {
-	s.t.Helper()
-	a := s.get(client, "/metrics")
-	if a.status != http.StatusOK {
-		s.t.Fatalf("/metrics: status %d: %s", a.status, a.body)
-	}
-	var ours strings.Builder
-	for line := range strings.Lines(a.body) {
-		if strings.Contains(line, "caddy_rate_limit_") {
-			ours.WriteString(line)
-		}
-	}
-	return ours.String()
-}
-
 // metered has zones for everything that can happen to a request.
 func metered(events int, redis string, dead int) string {
-	return caddyfile("", fmt.Sprintf(`
+	return harness.Caddyfile("", fmt.Sprintf(`
 		metrics /metrics
 		handle /memory {
 			rate_limit {
@@ -211,8 +196,8 @@ var alike = counts{
 func TestMetricsScraped(t *testing.T) {
 	t.Parallel()
 	server, dead := redistest.Start(t), redistest.FreePort(t)
-	s := startCaddy(t, metered(7, server.Addr(), dead))
-	client := newClient(t, "")
+	s := harness.StartCaddy(t, metered(7, server.Addr(), dead))
+	client := harness.NewClient(t, "")
 	live, gone := `{store="redis `+server.Addr()+`"}`, fmt.Sprintf(`{store="redis 127.0.0.1:%d"}`, dead)
 	met, asserted := make(counts), make(map[string]bool)
 	for run, expected := range []struct {
@@ -237,7 +222,7 @@ func TestMetricsScraped(t *testing.T) {
 		}, map[string]float64{"bans": 2, "turns": 2}, map[string]float64{"each": 2, "all": 3, "dry": 1, "bans": 2, "fleet": 1, "local": 2}, 7},
 	} {
 		if run > 0 {
-			s.mustLoad(metered(expected.limitOfAll, server.Addr(), dead))
+			s.MustLoad(metered(expected.limitOfAll, server.Addr(), dead))
 		}
 		runScript(t, s, client, strconv.Itoa(run))
 		met.add(alike)
@@ -262,9 +247,9 @@ func TestMetricsScraped(t *testing.T) {
 		want[`store_breaker_state{state="closed",`+live[1:]] = 1
 		want[`store_deny_cache_hits_total`+live] = expected.denyHits
 
-		text := s.scrape(client)
+		text := s.Scrape(client)
 		got, errors, breaker := make(map[string]float64), 0.0, 0.0
-		for name, value := range nonzero(t, text) {
+		for name, value := range harness.Nonzero(t, text) {
 			family, labels, _ := strings.Cut(name, "{")
 			asserted[family] = true
 			switch {
@@ -303,7 +288,7 @@ func TestMetricsScraped(t *testing.T) {
 	asserted["store_queue_seconds_total"] = true    // by TestNoClientCausesStoreErrors
 	asserted["store_silent_servers"] = true         // by TestSilentSentinels
 	asserted["store_lost_corrections_total"] = true // by TestLateChargesWhileRedisIsAway
-	for line := range strings.Lines(s.scrape(client)) {
+	for line := range strings.Lines(s.Scrape(client)) {
 		if family, isType := strings.CutPrefix(line, "# TYPE caddy_rate_limit_"); isType {
 			if family, _, _ = strings.Cut(family, " "); !asserted[family] && !asserted[family+"_count"] {
 				t.Errorf("nothing is known of %s", family)
@@ -313,7 +298,7 @@ func TestMetricsScraped(t *testing.T) {
 }
 
 // runScript sends requests with known counts.
-func runScript(t *testing.T, s *server, client *http.Client, run string) {
+func runScript(t *testing.T, s *harness.Server, client *http.Client, run string) {
 	t.Helper()
 	for _, step := range []struct {
 		path   string
@@ -336,14 +321,14 @@ func runScript(t *testing.T, s *server, client *http.Client, run string) {
 		{"/wait", 1, []string{"X-Run", run}},
 	} {
 		for range step.n {
-			if _, err := send(client, s.url(step.path), step.header...); err != nil {
+			if _, err := harness.Send(client, s.URL(step.path), step.header...); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	// One request waits for its turn, holds a slot meanwhile, and leaves.
 	ctx, leave := context.WithCancel(t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url("/wait"), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL("/wait"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +341,7 @@ func runScript(t *testing.T, s *server, client *http.Client, run string) {
 		}
 	})
 	in := func(line string) func() bool {
-		return func() bool { return strings.Contains(s.scrape(client), "caddy_rate_limit_"+line+"\n") }
+		return func() bool { return strings.Contains(s.Scrape(client), "caddy_rate_limit_"+line+"\n") }
 	}
 	patient.Until(t, "a slot to be in use", in(`concurrency_in_use{zone="slots"} 1`))
 	leave()
@@ -364,25 +349,4 @@ func runScript(t *testing.T, s *server, client *http.Client, run string) {
 	patient.Until(t, "the slot to be free", in(`concurrency_in_use{zone="slots"} 0`))
 	runs, _ := strconv.Atoi(run)
 	patient.Until(t, "the client to have left", in(fmt.Sprintf(`decisions_total{outcome="abandoned",zone="turns"} %d`, runs+1)))
-}
-
-// nonzero returns the samples that are not zero, without the prefix of their names.
-func nonzero(t *testing.T, text string) map[string]float64 {
-	t.Helper()
-	samples := make(map[string]float64)
-	for line := range strings.Lines(text) {
-		name, isSample := strings.CutPrefix(strings.TrimSpace(line), "caddy_rate_limit_")
-		if !isSample {
-			continue
-		}
-		at := strings.LastIndexByte(name, ' ')
-		value, err := strconv.ParseFloat(name[at+1:], 64)
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		if value != 0 {
-			samples[name[:at]] = value
-		}
-	}
-	return samples
 }

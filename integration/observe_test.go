@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestAccessLogHasTheDecision: the access log has the zone, the outcome, what was left, and the
@@ -18,7 +20,7 @@ func TestAccessLogHasTheDecision(t *testing.T) {
 	for name, errors := range map[string]string{"bare": "", "error_routes": "handle_errors {\n respond {err.status_code}\n}"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "access.log")
-			s := startCaddy(t, caddyfile("", `
+			s := harness.StartCaddy(t, harness.Caddyfile("", `
 				log {
 					output file `+file+`
 					format json
@@ -34,13 +36,13 @@ func TestAccessLogHasTheDecision(t *testing.T) {
 				log_append left {http.rate_limit.remaining}
 				respond "{http.rate_limit.allowed}"
 				`+errors))
-			client := newClient(t, "")
-			withinASecond(t, func(try string) {
-				s.get(client, "/limited", "X-Run", try)
-				s.get(client, "/limited", "X-Run", try)
+			client := harness.NewClient(t, "")
+			harness.WithinASecond(t, func(try string) {
+				s.Get(client, "/limited", "X-Run", try)
+				s.Get(client, "/limited", "X-Run", try)
 			})
-			s.get(client, "/free")
-			s.stop()
+			s.Get(client, "/free")
+			s.Stop()
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -72,7 +74,7 @@ func TestAccessLogHasTheDecision(t *testing.T) {
 // TestTraceHasTheDecision: so does the trace, where the tracing directive runs.
 func TestTraceHasTheDecision(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		tracing {
 			span traced
 		}
@@ -83,11 +85,11 @@ func TestTraceHasTheDecision(t *testing.T) {
 			}
 		}
 		respond ok`), "OTEL_TRACES_EXPORTER=console")
-	client := newClient(t, "")
-	s.get(client, "/")
-	s.get(client, "/")
-	s.stop() // sends the rest
-	log := string(s.log())
+	client := harness.NewClient(t, "")
+	s.Get(client, "/")
+	s.Get(client, "/")
+	s.Stop() // sends the rest
+	log := string(s.Log())
 	for _, attribute := range []string{
 		`"Key":"rate_limit.outcome","Value":{"Type":"STRING","Value":"allowed"}`,
 		`"Key":"rate_limit.outcome","Value":{"Type":"STRING","Value":"limited"}`,
@@ -119,16 +121,16 @@ func TestLogModes(t *testing.T) {
 			}
 		}`
 	}
-	s := startCaddy(t, caddyfile("", text))
-	client := newClient(t, "")
+	s := harness.StartCaddy(t, harness.Caddyfile("", text))
+	client := harness.NewClient(t, "")
 	var group sync.WaitGroup
 	for _, mode := range []string{"off", "first", "all"} {
 		for key := range keys {
 			group.Go(func() {
 				for range each {
-					a, err := send(client, s.url("/"+mode), "X-Key", string(rune('A'+key)))
-					if err != nil || a.status != http.StatusTooManyRequests {
-						t.Errorf("status %d, %v", a.status, err)
+					a, err := harness.Send(client, s.URL("/"+mode), "X-Key", string(rune('A'+key)))
+					if err != nil || a.Status != http.StatusTooManyRequests {
+						t.Errorf("status %d, %v", a.Status, err)
 						return
 					}
 				}
@@ -136,9 +138,9 @@ func TestLogModes(t *testing.T) {
 		}
 	}
 	group.Wait()
-	s.stop()
+	s.Stop()
 	got := make(map[string]int)
-	for _, l := range s.linesOf(ourLogger) {
+	for _, l := range s.LinesOf(harness.OurLogger) {
 		var fields struct {
 			Zone     string
 			ClientIP string `json:"client_ip"`
@@ -146,14 +148,14 @@ func TestLogModes(t *testing.T) {
 			Wait     float64
 			Requests int
 		}
-		if err := json.Unmarshal([]byte(l.text), &fields); err != nil {
+		if err := json.Unmarshal([]byte(l.Text), &fields); err != nil {
 			t.Fatal(err)
 		}
 		switch {
 		case l.Message == "rate limit exceeded again":
 			got[fields.Zone+" again"] += fields.Requests
 		case l.Level != "info" || fields.ClientIP != "127.0.0.1" || fields.RemoteIP != "127.0.0.1" || fields.Wait != 3600:
-			t.Errorf("line %s", l.text)
+			t.Errorf("line %s", l.Text)
 		default:
 			got[fields.Zone]++
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -34,7 +35,7 @@ func TestRedisDownDeny(t *testing.T) { testRedisDown(t, "deny", http.StatusServi
 func testRedisDown(t *testing.T, policy string, down int) {
 	patient.BesideOthers(t)
 	redisServer := redistest.Start(t)
-	s := startCaddy(t, outageConfig(policy), "REDIS="+redisServer.Addr())
+	s := harness.StartCaddy(t, outageConfig(policy), "REDIS="+redisServer.Addr())
 	load := startLoad(t, s)
 	load.more(200)
 
@@ -81,7 +82,7 @@ func TestRedisDownAtStart(t *testing.T) {
 	patient.BesideOthers(t)
 	redisServer := redistest.Start(t)
 	redisServer.Kill()
-	s := startCaddy(t, outageConfig("allow"), "REDIS="+redisServer.Addr())
+	s := harness.StartCaddy(t, outageConfig("allow"), "REDIS="+redisServer.Addr())
 	load := startLoad(t, s)
 	down := load.slice(0, load.more(100))
 	for _, sample := range down {
@@ -140,7 +141,7 @@ func firstPong(t *testing.T, address string) <-chan time.Time {
 }
 
 func outageConfig(policy string) string {
-	return caddyfile("", `
+	return harness.Caddyfile("", `
 		rate_limit {
 			zone workers {
 				key {header.X-Api-Key}
@@ -149,7 +150,7 @@ func outageConfig(policy string) string {
 			}
 			store redis {
 				address {$REDIS}
-				`+timeout()+`
+				`+harness.Timeout()+`
 			}
 			on_store_error `+policy+`
 		}
@@ -189,21 +190,21 @@ const (
 
 // saysBack reports whether the last line about the store in the log says that Redis is back,
 // after a number of outages.
-func saysBack(s *server, outages int) bool {
-	ours := s.withoutRefusals()
-	return len(ours) > 0 && ours[len(ours)-1].Message == backLine && count(ours, goneLine) >= outages
+func saysBack(s *harness.Server, outages int) bool {
+	ours := withoutRefusals(s)
+	return len(ours) > 0 && ours[len(ours)-1].Message == backLine && harness.CountLines(ours, goneLine) >= outages
 }
 
 // checkOutageLog: there is one line when Redis goes, one line when it is back, and none per
 // request, neither from this module nor from Caddy nor from a library that writes past Caddy's
 // logger.
-func checkOutageLog(t *testing.T, s *server, outages int) {
+func checkOutageLog(t *testing.T, s *harness.Server, outages int) {
 	t.Helper()
 	// On a busy machine, Redis may now and then be later than 50 ms without an outage.
 	const handful = 3
-	all, strange := s.lines()
-	ours := s.withoutRefusals()
-	gone, back := count(ours, goneLine), count(ours, backLine)
+	all, strange := s.Lines()
+	ours := withoutRefusals(s)
+	gone, back := harness.CountLines(ours, goneLine), harness.CountLines(ours, backLine)
 	if gone < outages || gone > outages+handful || back != gone && back != gone-1 || len(ours) != gone+back {
 		t.Errorf("%d lines say that Redis is gone, %d that it is back, of %d in all; want %d, %d and no more: %v",
 			gone, back, len(ours), outages, outages, ours)
@@ -244,10 +245,10 @@ type load struct {
 	stop    func() // calling it again does nothing
 }
 
-func startLoad(t *testing.T, s *server) *load { return startLoadOf(t, s, 8) }
+func startLoad(t *testing.T, s *harness.Server) *load { return startLoadOf(t, s, 8) }
 
 // startLoadOf is startLoad with another number of clients.
-func startLoadOf(t *testing.T, s *server, clients int) *load {
+func startLoadOf(t *testing.T, s *harness.Server, clients int) *load {
 	l := &load{t: t, done: make(chan struct{})}
 	l.stop = sync.OnceFunc(func() {
 		close(l.done)
@@ -255,7 +256,7 @@ func startLoadOf(t *testing.T, s *server, clients int) *load {
 	})
 	t.Cleanup(l.stop)
 	for worker := range clients {
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		l.group.Go(func() {
 			ticker := time.NewTicker(time.Second / 50)
 			defer ticker.Stop()
@@ -264,7 +265,7 @@ func startLoadOf(t *testing.T, s *server, clients int) *load {
 				case <-l.done:
 					return
 				case <-ticker.C:
-					l.ask(client, s.url("/"), strconv.Itoa(worker))
+					l.ask(client, s.URL("/"), strconv.Itoa(worker))
 				}
 			}
 		})
@@ -273,13 +274,13 @@ func startLoadOf(t *testing.T, s *server, clients int) *load {
 }
 
 func (l *load) ask(client *http.Client, url, key string) {
-	a, err := send(client, url, "X-Api-Key", key)
-	fields := strings.Join(a.header["Ratelimit"], "") + strings.Join(a.header["Ratelimit-Policy"], "")
-	wait, _ := strconv.Atoi(a.header.Get("Retry-After"))
+	a, err := harness.Send(client, url, "X-Api-Key", key)
+	fields := strings.Join(a.Header["Ratelimit"], "") + strings.Join(a.Header["Ratelimit-Policy"], "")
+	wait, _ := strconv.Atoi(a.Header.Get("Retry-After"))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.samples = append(l.samples, sample{
-		sent: a.sent, took: a.done.Sub(a.sent), status: a.status, decided: fields != "", retryAfter: wait, err: err,
+		sent: a.Sent, took: a.Done.Sub(a.Sent), status: a.Status, decided: fields != "", retryAfter: wait, err: err,
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // pageEvent is what a test reads of an event of the page.
@@ -14,7 +16,7 @@ type pageEvent struct {
 	Outcomes []string                                `json:"outcomes"`
 	Zones    []struct{ Name, Limit, Rollout string } `json:"zones"`
 	Totals   map[int][]uint64                        `json:"totals"`
-	Refused  []seenDecision                          `json:"refused"`
+	Refused  []harness.SeenDecision                  `json:"refused"`
 	Top      []struct {
 		Index int
 		Keys  []struct{ Key string }
@@ -40,7 +42,7 @@ func nextPageEvent(t *testing.T, lines *bufio.Scanner) (e pageEvent, ok bool) {
 // refusals in full. A reload ends it, and the page can be switched off.
 func TestPageStream(t *testing.T) {
 	t.Parallel()
-	config := caddyfile("", `
+	config := harness.Caddyfile("", `
 		rate_limit {
 			zone clients {
 				key {query.k}
@@ -58,9 +60,9 @@ func TestPageStream(t *testing.T) {
 			}
 		}
 		respond ok`)
-	s := startCaddy(t, config)
-	client := newClient(t, "")
-	lines := bufio.NewScanner(s.events("page/stream?rate=5"))
+	s := harness.StartCaddy(t, config)
+	client := harness.NewClient(t, "")
+	lines := bufio.NewScanner(s.Events("page/stream?rate=5"))
 	lines.Buffer(nil, 1<<20)
 	start, _ := nextPageEvent(t, lines)
 	if len(start.Zones) != 2 || start.Zones[0].Name != "clients" || start.Zones[1].Rollout != "dry run" || start.Process == "" || !strings.HasPrefix(start.Address, "unix/") {
@@ -70,7 +72,7 @@ func TestPageStream(t *testing.T) {
 	if len(first.Totals) != 2 || first.Keys[0] != 0 {
 		t.Errorf("the second event is %+v", first)
 	}
-	s.admitted(client, 5, "/?k=a")
+	s.Admitted(client, 5, "/?k=a")
 	var refused, top bool
 	for !refused || !top {
 		e, ok := nextPageEvent(t, lines)
@@ -78,18 +80,18 @@ func TestPageStream(t *testing.T) {
 			t.Fatal("the stream ended")
 		}
 		for _, d := range e.Refused {
-			refused = refused || d.is("a") && d.Outcome == "limited"
+			refused = refused || d.Is("a") && d.Outcome == "limited"
 		}
 		for _, of := range e.Top {
 			top = top || of.Index == 0 && len(of.Keys) == 1 && of.Keys[0].Key == "a"
 		}
 	}
-	s.mustLoad(strings.Replace(config, "{\n", "{\n\trate_limit_page off\n", 1))
+	s.MustLoad(strings.Replace(config, "{\n", "{\n\trate_limit_page off\n", 1))
 	for ok := true; ok; {
 		_, ok = nextPageEvent(t, lines)
 	}
 	for _, path := range []string{"page/", "page/page.js", "page/stream"} {
-		if answer, err := s.admin("GET", "/rate_limit/"+path, "", ""); err == nil || !strings.Contains(err.Error(), "the page is switched off") {
+		if answer, err := s.Admin("GET", "/rate_limit/"+path, "", ""); err == nil || !strings.Contains(err.Error(), "the page is switched off") {
 			t.Errorf("%s: %s %v", path, answer, err)
 		}
 	}

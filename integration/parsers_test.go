@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestHeadersAsOthersParseThem: parsers that other people wrote read the answers of all
@@ -64,20 +66,20 @@ func TestHeadersAsOthersParseThem(t *testing.T) {
 			}
 			respond ok
 		}`
-	s := startCaddy(t, caddyfile("", text))
-	client := newClient(t, "")
+	s := harness.StartCaddy(t, harness.Caddyfile("", text))
+	client := harness.NewClient(t, "")
 	var answers []answered
 	for format := range formats {
 		for _, algorithm := range algorithms {
 			for i := range requests {
-				a := s.get(client, "/"+format+"_"+algorithm)
-				answers = append(answers, answered{format, format + "_" + algorithm, i + 1, a.status, a.header})
+				a := s.Get(client, "/"+format+"_"+algorithm)
+				answers = append(answers, answered{format, format + "_" + algorithm, i + 1, a.Status, a.Header})
 			}
 		}
 	}
 	for range requests {
-		a := s.get(client, "/structured_concurrency")
-		answers = append(answers, answered{"structured", "structured_concurrency", 1, a.status, a.header})
+		a := s.Get(client, "/structured_concurrency")
+		answers = append(answers, answered{"structured", "structured_concurrency", 1, a.Status, a.Header})
 	}
 	for i, p := range parse(t, dir, answers) {
 		answers[i].judge(t, p, limit)
@@ -89,16 +91,16 @@ func TestHeadersAsOthersParseThem(t *testing.T) {
 }
 
 // comeBack: a client that waits as long as the parser says is admitted.
-func comeBack(t *testing.T, s *server, dir string, algorithms []string) {
+func comeBack(t *testing.T, s *harness.Server, dir string, algorithms []string) {
 	t.Helper()
-	client := newClient(t, "")
+	client := harness.NewClient(t, "")
 	var refusals []answered
 	var at []time.Time
 	for _, algorithm := range algorithms {
 		for {
-			a := s.get(client, "/soon_"+algorithm)
-			if a.status == http.StatusTooManyRequests {
-				refusals, at = append(refusals, answered{zone: "soon_" + algorithm, Header: a.header}), append(at, a.done)
+			a := s.Get(client, "/soon_"+algorithm)
+			if a.Status == http.StatusTooManyRequests {
+				refusals, at = append(refusals, answered{zone: "soon_" + algorithm, Header: a.Header}), append(at, a.Done)
 				break
 			}
 		}
@@ -109,8 +111,8 @@ func comeBack(t *testing.T, s *server, dir string, algorithms []string) {
 			continue
 		}
 		time.Sleep(time.Until(at[i].Add(time.Duration(p.Limits[0].T) * time.Second)))
-		if a := s.get(client, "/"+refusals[i].zone); a.status != http.StatusOK {
-			t.Errorf("%s: status %d after the %d s that %q says", refusals[i].zone, a.status, p.Limits[0].T, refusals[i].Header["Ratelimit"])
+		if a := s.Get(client, "/"+refusals[i].zone); a.Status != http.StatusOK {
+			t.Errorf("%s: status %d after the %d s that %q says", refusals[i].zone, a.Status, p.Limits[0].T, refusals[i].Header["Ratelimit"])
 		}
 	}
 }
@@ -213,7 +215,7 @@ func parse(t *testing.T, dir string, answers []answered) (results []parsed) {
 // npmInstall installs packages where no other program sees them.
 func npmInstall(t *testing.T, packages ...string) (dir string) {
 	t.Helper()
-	need(t, "npm", "REQUIRE_NPM")
+	harness.NeedProgram(t, "npm", "REQUIRE_NPM")
 	dir = t.TempDir()
 	args := append([]string{"install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"}, packages...)
 	if output, err := exec.Command("npm", args...).CombinedOutput(); err != nil {
@@ -223,16 +225,4 @@ func npmInstall(t *testing.T, packages ...string) (dir string) {
 		t.Fatalf("npm cannot install %v: %v\n%s", packages, err, output)
 	}
 	return dir
-}
-
-// need skips a test if a command is missing, or fails the test if the command is required.
-func need(t *testing.T, command, required string) {
-	t.Helper()
-	if _, err := exec.LookPath(command); err == nil {
-		return
-	}
-	if os.Getenv(required) != "" {
-		t.Fatalf("%s is not on PATH, and %s is set", command, required)
-	}
-	t.Skipf("SKIPPED: %s is not on PATH; with %s=1 that is a failure", command, required)
 }

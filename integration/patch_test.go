@@ -3,13 +3,15 @@ package integration_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestPatchByID: a handler with an @id has its limit changed by one request to the admin API, as
 // docs/admin.md shows, and what clients have used stays used.
 func TestPatchByID(t *testing.T) {
 	t.Parallel()
-	s := startCaddy(t, caddyfile("", `
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
 		rate_limit {
 			zone clients {
 				key {client_ip}
@@ -18,17 +20,17 @@ func TestPatchByID(t *testing.T) {
 		}
 		respond ok`))
 	const field = "/rate_limits/clients/max_events"
-	handler := strings.TrimSuffix(s.find("clients", "max_events"), field)
-	if err := s.configure("POST", handler+"/@id", "application/json", `"limits"`); err != nil {
+	handler := strings.TrimSuffix(s.Find("clients", "max_events"), field)
+	if err := s.Configure("POST", handler+"/@id", "application/json", `"limits"`); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.admitted(newClient(t, ""), 5, "/"); n != 3 {
+	if n := s.Admitted(harness.NewClient(t, ""), 5, "/"); n != 3 {
 		t.Fatalf("%d admitted, want 3", n)
 	}
-	if err := s.patch("/id/limits"+field, "5"); err != nil {
+	if err := s.Patch("/id/limits"+field, "5"); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.admitted(newClient(t, ""), 5, "/"); n != 2 {
+	if n := s.Admitted(harness.NewClient(t, ""), 5, "/"); n != 2 {
 		t.Errorf("%d admitted after the change, want 2", n)
 	}
 }

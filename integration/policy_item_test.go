@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestWindowStaysUnderOverrides: RateLimit-Policy keeps w under each kind of override of each algorithm, so that a
@@ -19,17 +21,17 @@ func TestWindowStaysUnderOverrides(t *testing.T) {
 		site += fmt.Sprintf("zone %s {\nmatch path /%[1]s\nkey {header.User}\nalgorithm %s 60/1m\noverrides\n}\n", name, algorithm)
 		site += fmt.Sprintf("zone %s_plans {\nmatch path /%[1]s_plans\nkey {header.User}\nplan {header.Plan} {\nfree %s 60/1m\npro %[2]s 600/1m\ndefault free\n}\noverrides\n}\n", name, algorithm)
 	}
-	site += "zone slots {\nmatch path /slots\nkey {header.User}\nalgorithm concurrency 5\noverrides\n}\n" + memory + "\n}\nrespond ok"
-	s, client := startCaddy(t, caddyfile("", site)), newClient(t, "")
+	site += "zone slots {\nmatch path /slots\nkey {header.User}\nalgorithm concurrency 5\noverrides\n}\n" + harness.Memory + "\n}\nrespond ok"
+	s, client := harness.StartCaddy(t, harness.Caddyfile("", site)), harness.NewClient(t, "")
 	check := func(zone, want string) {
 		t.Helper()
-		if got := s.get(client, "/"+zone, "User", "u").header.Values("RateLimit-Policy"); !slices.Equal(got, []string{`"` + zone + `";` + want}) {
+		if got := s.Get(client, "/"+zone, "User", "u").Header.Values("RateLimit-Policy"); !slices.Equal(got, []string{`"` + zone + `";` + want}) {
 			t.Errorf("%s: %s, want %s", zone, got, want)
 		}
 	}
 	set := func(zone string, limit ...string) {
 		t.Helper()
-		if output, err := s.rateLimit(append([]string{"set", zone, "u"}, limit...)...); err != nil {
+		if output, err := s.RateLimit(append([]string{"set", zone, "u"}, limit...)...); err != nil {
 			t.Errorf("%s %v: %v\n%s", zone, limit, err, output)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // redisSite is a site with two zones in Redis, with more options of the store.
 func redisSite(address, options string) string {
-	return caddyfile("", `rate_limit {
+	return harness.Caddyfile("", `rate_limit {
 		store redis {
 			address `+address+`
 			`+options+`
@@ -33,37 +33,20 @@ func redisSite(address, options string) string {
 	respond ok`)
 }
 
-// awaitLog waits until Caddy's log has a line with all of some texts.
-func (s *server) awaitLog(texts ...string) {
-	s.t.Helper()
-	patient.Until(s.t, "a line of the log with "+strings.Join(texts, ", "), func() bool {
-		for line := range bytes.Lines(s.log()) {
-			has := true
-			for _, text := range texts {
-				has = has && bytes.Contains(line, []byte(text))
-			}
-			if has {
-				return true
-			}
-		}
-		return false
-	})
-}
-
 // TestWrongPasswordShows: without any request, the log says that Redis does not answer and what
 // that means, and then that it does.
 func TestWrongPasswordShows(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithPassword("right"))
-	s := startCaddy(t, redisSite(redis.Addr(), "password wrong"))
-	s.awaitLog(`"level":"error"`, "the rate limit store does not answer", "WRONGPASS")
-	s.awaitLog(`"level":"warn"`, "until the rate limit store answers", "do not limit anything (on_store_error allow): open", "refuse all requests (on_store_error deny): closed")
-	if screen, _ := s.rateLimit("stores"); !strings.Contains(screen, "  no       failing  ") || !strings.Contains(screen, ": WRONGPASS") {
+	s := harness.StartCaddy(t, redisSite(redis.Addr(), "password wrong"))
+	s.AwaitLog(`"level":"error"`, "the rate limit store does not answer", "WRONGPASS")
+	s.AwaitLog(`"level":"warn"`, "until the rate limit store answers", "do not limit anything (on_store_error allow): open", "refuse all requests (on_store_error deny): closed")
+	if screen, _ := s.RateLimit("stores"); !strings.Contains(screen, "  no       failing  ") || !strings.Contains(screen, ": WRONGPASS") {
 		t.Errorf("the stores do not say what is wrong:\n%s", screen)
 	}
 	redis.Configure("requirepass", "wrong")
-	s.awaitLog(`"level":"info"`, `"msg":"the rate limit store answers"`, `"version":"`, `"round_trip":`, `"instances":`)
-	if n := bytes.Count(s.log(), []byte("until the rate limit store answers")); n != 1 {
+	s.AwaitLog(`"level":"info"`, `"msg":"the rate limit store answers"`, `"version":"`, `"round_trip":`, `"instances":`)
+	if n := bytes.Count(s.Log(), []byte("until the rate limit store answers")); n != 1 {
 		t.Errorf("%d lines about the consequence, want 1", n)
 	}
 }
@@ -72,20 +55,20 @@ func TestWrongPasswordShows(t *testing.T) {
 func TestLostStoreShows(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := startCaddy(t, redisSite(redis.Addr(), ""))
-	s.awaitLog(`"level":"info"`, `"msg":"the rate limit store answers"`)
+	s := harness.StartCaddy(t, redisSite(redis.Addr(), ""))
+	s.AwaitLog(`"level":"info"`, `"msg":"the rate limit store answers"`)
 	redis.Kill()
-	s.get(newClient(t, ""), "/")
-	s.awaitLog(`"level":"error"`, "the rate limit store does not answer")
-	s.awaitLog(`"level":"warn"`, "until the rate limit store answers", "refuse all requests (on_store_error deny): closed")
+	s.Get(harness.NewClient(t, ""), "/")
+	s.AwaitLog(`"level":"error"`, "the rate limit store does not answer")
+	s.AwaitLog(`"level":"warn"`, "until the rate limit store answers", "refuse all requests (on_store_error deny): closed")
 }
 
 // TestEvictionShows: a Redis that removes keys lets refused clients through again.
 func TestEvictionShows(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "allkeys-lru"))
-	s := startCaddy(t, redisSite(redis.Addr(), ""))
-	s.awaitLog(`"level":"warn"`, "set maxmemory-policy noeviction", `"maxmemory_policy":"allkeys-lru"`)
+	s := harness.StartCaddy(t, redisSite(redis.Addr(), ""))
+	s.AwaitLog(`"level":"warn"`, "set maxmemory-policy noeviction", `"maxmemory_policy":"allkeys-lru"`)
 }
 
 // TestRequiredRedis: a config that requires its Redis does not start without it, and says why; with
@@ -93,29 +76,29 @@ func TestEvictionShows(t *testing.T) {
 func TestRequiredRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithPassword("right"))
-	dir := shortDir(t)
+	dir := harness.ShortDir(t)
 	file := filepath.Join(dir, "Caddyfile")
 	if err := os.WriteFile(file, []byte(strings.Replace(redisSite(redis.Addr(), "timeout 10s\n\t\t\tpassword wrong\n\t\t\trequire"), "bind fd/3", "bind unix/"+dir+"/s", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary(t), "run", "--config", file, "--adapter", "caddyfile")
-	cmd.Dir, cmd.Env = dir, environment(dir)
+	cmd := exec.Command(harness.Binary(t), "run", "--config", file, "--adapter", "caddyfile")
+	cmd.Dir, cmd.Env = dir, harness.Environment(dir)
 	output, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "is required and does not answer") || !strings.Contains(string(output), "WRONGPASS") {
 		t.Errorf("%v\n%s", err, output)
 	}
 	good := strings.Replace(redisSite(redis.Addr(), "timeout 10s\n\t\t\tpassword right\n\t\t\trequire"), "respond ok", "route {\nmetrics /metrics\nrespond ok\n}", 1)
-	s := startCaddy(t, good)
-	if a := s.get(http.DefaultClient, "/"); a.status != http.StatusOK {
-		t.Errorf("status %d", a.status)
+	s := harness.StartCaddy(t, good)
+	if a := s.Get(http.DefaultClient, "/"); a.Status != http.StatusOK {
+		t.Errorf("status %d", a.Status)
 	}
 	// A reload without it is refused, and leaves nothing behind.
 	refused := strings.NewReplacer("password right", "password wrong", "zone open", "zone fresh", "events 100", "events 99").Replace(good)
-	if err := s.load(refused); err == nil || !strings.Contains(err.Error(), "is required and does not answer") {
+	if err := s.Load(refused); err == nil || !strings.Contains(err.Error(), "is required and does not answer") {
 		t.Errorf("a reload: %v", err)
 	}
-	metrics := s.get(http.DefaultClient, "/metrics").body
-	zones, err := s.admin("GET", "/rate_limit/zones", "", "")
+	metrics := s.Get(http.DefaultClient, "/metrics").Body
+	zones, err := s.Admin("GET", "/rate_limit/zones", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +113,6 @@ func TestRequiredRedis(t *testing.T) {
 func TestMissingTLSShows(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithTLS(false))
-	startCaddy(t, redisSite(redis.TLSAddr(), "")).awaitLog("the rate limit store does not answer", "if it expects TLS, add tls")
-	startCaddy(t, redisSite(redis.Addr(), "tls")).awaitLog("the rate limit store does not answer", "is this a port for TLS? if not, leave tls out")
+	harness.StartCaddy(t, redisSite(redis.TLSAddr(), "")).AwaitLog("the rate limit store does not answer", "if it expects TLS, add tls")
+	harness.StartCaddy(t, redisSite(redis.Addr(), "tls")).AwaitLog("the rate limit store does not answer", "is this a port for TLS? if not, leave tls out")
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestWaitsAreTrue: a client that waits as long as it was told is admitted, and one that comes a
@@ -34,13 +36,13 @@ func TestWaitsAreTrue(t *testing.T) {
 				respond ok
 			}`, name, limit)
 	}
-	s := startCaddy(t, caddyfile("", text))
-	client := newClient(t, "")
+	s := harness.StartCaddy(t, harness.Caddyfile("", text))
+	client := harness.NewClient(t, "")
 	var group sync.WaitGroup
 	for name := range zones {
 		group.Go(func() {
 			for range 3 { // if the machine is too slow for the early client, it gets another chance
-				if s.waitsAreTrue(client, name) {
+				if waitsAreTrue(s, client, name) {
 					return
 				}
 			}
@@ -52,41 +54,41 @@ func TestWaitsAreTrue(t *testing.T) {
 
 // waitsAreTrue uses a zone up, comes early, and comes in time. It returns false if it was too
 // slow to come early.
-func (s *server) waitsAreTrue(client *http.Client, name string) bool {
-	ask := func() answer {
-		a, err := send(client, s.url("/"+name))
+func waitsAreTrue(s *harness.Server, client *http.Client, name string) bool {
+	ask := func() harness.Answer {
+		a, err := harness.Send(client, s.URL("/"+name))
 		if err != nil {
-			s.t.Error(err)
+			s.T.Error(err)
 		}
 		return a
 	}
 	refused := ask()
 	for range 10 {
-		if refused.status == http.StatusTooManyRequests {
+		if refused.Status == http.StatusTooManyRequests {
 			break
 		}
 		refused = ask()
 	}
-	wait, err := strconv.Atoi(refused.header.Get("Retry-After"))
-	if err != nil || refused.status != http.StatusTooManyRequests {
-		s.t.Errorf("%s: not refused: status %d, %v", name, refused.status, refused.header)
+	wait, err := strconv.Atoi(refused.Header.Get("Retry-After"))
+	if err != nil || refused.Status != http.StatusTooManyRequests {
+		s.T.Errorf("%s: not refused: status %d, %v", name, refused.Status, refused.Header)
 		return true
 	}
-	if next := nextQuota(refused.header); next < 1 || next > wait {
-		s.t.Errorf("%s: t=%d, Retry-After: %d", name, next, wait)
+	if next := nextQuota(refused.Header); next < 1 || next > wait {
+		s.T.Errorf("%s: t=%d, Retry-After: %d", name, next, wait)
 	}
 	came := false
-	if early := time.Until(refused.sent.Add(time.Duration(wait)*time.Second - 1500*time.Millisecond)); wait > 1 && early > 0 {
+	if early := time.Until(refused.Sent.Add(time.Duration(wait)*time.Second - 1500*time.Millisecond)); wait > 1 && early > 0 {
 		<-time.After(early)
-		if a := ask(); a.done.Before(refused.sent.Add(time.Duration(wait-1) * time.Second)) {
-			if came = true; a.status != http.StatusTooManyRequests {
-				s.t.Errorf("%s: status %d more than a second before Retry-After %d is over", name, a.status, wait)
+		if a := ask(); a.Done.Before(refused.Sent.Add(time.Duration(wait-1) * time.Second)) {
+			if came = true; a.Status != http.StatusTooManyRequests {
+				s.T.Errorf("%s: status %d more than a second before Retry-After %d is over", name, a.Status, wait)
 			}
 		}
 	}
-	<-time.After(time.Until(refused.done.Add(time.Duration(wait) * time.Second)))
-	if a := ask(); a.status != http.StatusOK {
-		s.t.Errorf("%s: status %d after Retry-After: %d; %v", name, a.status, wait, a.header)
+	<-time.After(time.Until(refused.Done.Add(time.Duration(wait) * time.Second)))
+	if a := ask(); a.Status != http.StatusOK {
+		s.T.Errorf("%s: status %d after Retry-After: %d; %v", name, a.Status, wait, a.Header)
 	}
 	return came
 }

@@ -6,54 +6,30 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
-
-// recipePages are the pages with recipes.
-var recipePages = []string{"recipes.md", "recipes-api.md"}
-
-// written is a recipe as its page has it.
-type written struct{ heading, config, commands, after string }
-
-// recipesWritten returns all recipes, and the functions that their commands use, which each page has.
-func recipesWritten(t *testing.T) (found []written, functions string) {
-	t.Helper()
-	recipe := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$.*?^```sh\n(.*?)^```$((?:[^#]|#[^#])*)")
-	for _, name := range recipePages {
-		page := readPage(t, "../docs/"+name)
-		functions = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(page)[1]
-		before := len(found)
-		for _, match := range recipe.FindAllStringSubmatch(page, -1) {
-			found = append(found, written{match[1], match[2], match[3], match[4]})
-		}
-		if n := strings.Count(page, "\n## "); n != len(found)-before {
-			t.Errorf("%s: %d recipes, but %d with commands", name, n, len(found)-before)
-		}
-	}
-	return found, functions
-}
 
 // TestRecipesByHand runs the commands below each recipe, which say what they print. One Caddy has all
 // recipes, each on a socket of its own.
 func TestRecipesByHand(t *testing.T) {
 	t.Parallel()
-	found, functions := recipesWritten(t)
-	b := startBackend(t, verifying(upstream))
-	s := startSites(t, binary(t), len(found), caddyfile("log {\nlevel WARN\n}", "respond ok"))
+	found, functions := harness.Recipes(t)
+	b := harness.StartBackend(t, verifying(harness.AnswerAsAsked))
+	s := harness.StartSites(t, harness.Binary(t), len(found), harness.Caddyfile("log {\nlevel WARN\n}", "respond ok"))
 	served := make(object)
 	for i, recipe := range found {
-		adapted := example{name: recipe.heading, config: recipe.config}.adapt(t, s)
+		adapted := example{name: recipe.Heading, config: recipe.Config}.adapt(t, s)
 		for name, value := range servers(adapted) {
 			server := value.(object)
 			server["listen"] = []any{fmt.Sprintf("fd/%d", 3+i)}
 			server["automatic_https"], server["protocols"] = object{"disable": true}, []any{"h1"}
 			delete(server, "tls_connection_policies")
-			redial(server, b.address)
+			redial(server, b.Address)
 			served[fmt.Sprint("r", i, name)] = server
 		}
 	}
@@ -65,19 +41,19 @@ func TestRecipesByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.configure("POST", "/load", "application/json", string(text)); err != nil {
+	if err := s.Configure("POST", "/load", "application/json", string(text)); err != nil {
 		t.Fatal(err)
 	}
-	for i, address := range append([]string{s.address}, s.more...) {
-		s.byHand(t, b, found[i], address, functions)
+	for i, address := range append([]string{s.Address}, s.More...) {
+		byHand(t, s, b, found[i], address, functions)
 	}
 }
 
 // byHand runs the commands of a recipe. Behind each of them is what it prints, as a comment. Requests that
 // are sent at once stay with the upstream until as many have been refused as the page says.
-func (s *server) byHand(t *testing.T, b *backend, recipe written, address, before string) {
+func byHand(t *testing.T, s *harness.Server, b *harness.Backend, recipe harness.Recipe, address, before string) {
 	t.Helper()
-	commands := strings.ReplaceAll(recipe.commands, "https://", "http://")
+	commands := strings.ReplaceAll(recipe.Commands, "https://", "http://")
 	script := `curl() { case "$*" in *"-Z "*) set -- -H "X-Gate: $GATE" "$@"; esac; command curl --connect-to ::` + address + ` "$@"; }` + "\n" + before
 	var want []string
 	for line := range strings.Lines(commands) {
@@ -88,20 +64,20 @@ func (s *server) byHand(t *testing.T, b *backend, recipe written, address, befor
 		}
 	}
 	cmd := exec.Command("sh", "-c", script)
-	cmd.Env = append(tokens(), "PATH="+os.Getenv("PATH"), "GATE="+recipe.heading)
+	cmd.Env = append(tokens(), "PATH="+os.Getenv("PATH"), "GATE="+recipe.Heading)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	refusedBefore := s.refused()
+	refusedBefore := refused(s)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(commands, "at_once ") {
 		refusals := strings.Count(strings.Join(want, " "), "429") + strings.Count(strings.Join(want, " "), "503")
-		patient.Until(t, "the refusals of "+recipe.heading, func() bool { return s.refused()-refusedBefore >= uint64(refusals) })
-		b.open(recipe.heading)
+		patient.Until(t, "the refusals of "+recipe.Heading, func() bool { return refused(s)-refusedBefore >= uint64(refusals) })
+		b.Open(recipe.Heading)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("%s: %v\n%s", recipe.heading, err, output.String())
+		t.Errorf("%s: %v\n%s", recipe.Heading, err, output.String())
 	}
 	var got []string
 	for line := range strings.Lines(output.String()) {
@@ -119,16 +95,16 @@ func (s *server) byHand(t *testing.T, b *backend, recipe written, address, befor
 		}
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("%s: the commands print\n%s\nwant\n%s", recipe.heading, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("%s: the commands print\n%s\nwant\n%s", recipe.Heading, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
 // refused returns how many requests all zones have refused.
-func (s *server) refused() (sum uint64) {
+func refused(s *harness.Server) (sum uint64) {
 	var zones []struct {
 		Totals map[string]uint64 `json:"totals"`
 	}
-	s.ask("/rate_limit/zones", &zones)
+	s.Ask("/rate_limit/zones", &zones)
 	for _, zone := range zones {
 		sum += zone.Totals["limited"] + zone.Totals["shed"]
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // claims are what a token says.
@@ -47,8 +49,8 @@ func tokens() []string {
 }
 
 // verifying adds the service that verifies tokens to an upstream.
-func verifying(upstream func(*backend, http.ResponseWriter, *http.Request)) func(*backend, http.ResponseWriter, *http.Request) {
-	return func(b *backend, w http.ResponseWriter, r *http.Request) {
+func verifying(upstream func(*harness.Backend, http.ResponseWriter, *http.Request)) func(*harness.Backend, http.ResponseWriter, *http.Request) {
+	return func(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/verify" {
 			verify(w, r)
 		} else {

@@ -5,23 +5,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // tryLogins checks the recipe for logins: by address and by user name, whatever the body looks like.
-func tryLogins(t *testing.T, s *server, _ *backend) {
+func tryLogins(t *testing.T, s *harness.Server, _ *harness.Backend) {
 	t.Helper()
 	try := func(from, body, password string) int {
 		t.Helper()
-		a := s.do(newClient(t, from), ask{method: "POST", path: "/login", body: body, header: []string{"X-Password", password}})
-		return a.status
+		a := do(s, harness.NewClient(t, from), ask{method: "POST", path: "/login", body: body, header: []string{"X-Password", password}})
+		return a.Status
 	}
 	const alice = `{"username":"alice","password":"a\"b"}`
 	for i := range 12 {
 		from := fmt.Sprintf("127.0.0.%d", i%4+1)
 		patient.Until(t, "a login that succeeds, since the ones before were given back", func() bool { return try(from, alice, "right") == 200 })
 	}
-	s.awaitUsed("all of them to be given back", "login_user", "alice", 0)
+	s.AwaitUsed("all of them to be given back", "login_user", "alice", 0)
 	for i := range 6 {
 		if status, want := try(fmt.Sprintf("127.0.0.%d", i+1), alice, ""), map[bool]int{true: 401, false: 429}[i < 5]; status != want {
 			t.Errorf("try %d for alice: status %d, want %d", i+1, status, want)

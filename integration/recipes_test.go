@@ -7,13 +7,13 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -26,15 +26,15 @@ type ask struct {
 	want               string
 	body               string
 	lags               bool // what goes back, a refund or a slot, may take a moment to arrive
-	check              func(t *testing.T, last answer)
+	check              func(t *testing.T, last harness.Answer)
 }
 
 // tried says how to check that a recipe works.
 type tried struct {
 	replace []string // pairs of texts in the config, for a test that cannot wait
 	asks    []ask
-	test    func(t *testing.T, s *server, b *backend)
-	speaks  func(b *backend, w http.ResponseWriter, r *http.Request) // upstream if nil
+	test    func(t *testing.T, s *harness.Server, b *harness.Backend)
+	speaks  func(b *harness.Backend, w http.ResponseWriter, r *http.Request) // upstream if nil
 
 	of      string   // the heading, where it is not the name
 	instead []string // pairs of texts in the config, as the table below it says
@@ -59,18 +59,18 @@ var recipes = map[string]tried{
 		{path: "/", want: "200*35 429*2"}, // 50 in all, where the refused comments do not count
 		{method: "POST", path: "/api/item/17/comment", from: "127.0.0.2", want: "200*5 429"},
 	}},
-	"Let bulk calls wait instead of failing": {replace: []string{"window   1m", "window   2s"}, test: func(t *testing.T, s *server, _ *backend) {
-		client, began := newClient(t, "127.0.0.1"), time.Now()
+	"Let bulk calls wait instead of failing": {replace: []string{"window   1m", "window   2s"}, test: func(t *testing.T, s *harness.Server, _ *harness.Backend) {
+		client, began := harness.NewClient(t, "127.0.0.1"), time.Now()
 		for i := range 205 {
-			if a := s.get(client, "/"); a.status != http.StatusOK {
-				t.Fatalf("call %d: status %d", i+1, a.status)
+			if a := s.Get(client, "/"); a.Status != http.StatusOK {
+				t.Fatalf("call %d: status %d", i+1, a.Status)
 			}
 		}
 		if took := time.Since(began); took < 4*time.Second {
 			t.Errorf("205 calls took %v, at 100 in 2s they need 4s", took)
 		}
-		if a := s.get(newClient(t, "127.0.0.2"), "/"); a.status != http.StatusOK {
-			t.Errorf("another client: status %d", a.status)
+		if a := s.Get(harness.NewClient(t, "127.0.0.2"), "/"); a.Status != http.StatusOK {
+			t.Errorf("another client: status %d", a.Status)
 		}
 	}},
 	"Limit failed logins": {asks: []ask{
@@ -81,15 +81,15 @@ var recipes = map[string]tried{
 		{path: "/", want: "200*10"},
 	}},
 	"Limit logins by address and account": {replace: []string{"window 1m", "window 1h"}, test: tryLogins},
-	"Limit tokens of a language model":    {replace: []string{"token_bucket 20000/1m", "fixed_window 20000/1000h"}, test: spendTokens, speaks: new(model).answer},
-	"Give a budget for a language model":  {test: spendBudget, speaks: new(model).answer},
-	"Limit WebSockets": {test: func(t *testing.T, s *server, _ *backend) {
+	"Limit tokens of a language model":    {replace: []string{"token_bucket 20000/1m", "fixed_window 20000/1000h"}, test: spendTokens, speaks: new(harness.Model).Answer},
+	"Give a budget for a language model":  {test: spendBudget, speaks: new(harness.Model).Answer},
+	"Limit WebSockets": {test: func(t *testing.T, s *harness.Server, _ *harness.Backend) {
 		var open []net.Conn
 		for i, fields := range []string{
 			"Connection: Upgrade\r\nUpgrade: websocket", "Connection: keep-alive, upgrade\r\nUpgrade: WebSocket", "connection: UPGRADE\r\nupgrade: WEBSOCKET",
 			"Connection: upgrade, x\r\nUpgrade: webSocket", "CONNECTION: Upgrade\r\nUPGRADE: WebSocket", "Connection: Upgrade\r\nUpgrade: Websocket",
 		} {
-			conn, status := s.upgradeWith(t, fields)
+			conn, status := s.UpgradeWith(t, fields)
 			if want := map[bool]int{true: 101, false: 429}[i < 5]; status != want {
 				t.Fatalf("connection %d: status %d, want %d", i+1, status, want)
 			}
@@ -98,7 +98,7 @@ var recipes = map[string]tried{
 		expect(t, s, ask{path: "/", want: "200*10"})
 		open[0].Close()
 		patient.Until(t, "the place of a connection that was closed", func() bool {
-			conn, status := s.upgrade(t)
+			conn, status := s.Upgrade(t)
 			if status != 101 {
 				conn.Close()
 			}
@@ -127,13 +127,13 @@ var recipes = map[string]tried{
 		},
 	},
 	"Limit by country and network": {replace: []string{"173.245.48.0/20", "127.0.0.9/32", "50/1h", "6/1h", "500/1h", "8/1h"}, asks: signUps},
-	"Limit requests at a time, and keep room for what matters": {test: func(t *testing.T, s *server, b *backend) {
+	"Limit requests at a time, and keep room for what matters": {test: func(t *testing.T, s *harness.Server, b *harness.Backend) {
 		occupy(t, s, b, 8, "/browse")
 		expect(t, s, ask{path: "/browse", want: "503", check: toldToWait(1, 1)})
 		occupy(t, s, b, 10, "/pay/now")
 		expect(t, s, ask{path: "/pay/now", want: "503", check: toldToWait(1, 1)})
-		b.open("full")
-		patient.Until(t, "room", func() bool { return s.get(newClient(t, ""), "/browse").status == http.StatusOK })
+		b.Open("full")
+		patient.Until(t, "room", func() bool { return s.Get(harness.NewClient(t, ""), "/browse").Status == http.StatusOK })
 	}},
 }
 
@@ -144,23 +144,23 @@ func TestRecipes(t *testing.T) {
 	all := maps.Clone(recipes)
 	maps.Copy(all, variants)
 	names := slices.Sorted(maps.Keys(all))
-	pages, _ := recipesWritten(t)
-	eachStore(t, func(t *testing.T, store string) {
-		none := caddyfile("", "respond none")
-		s := startSites(t, binary(t), 1+len(names), none)
+	pages, _ := harness.Recipes(t)
+	harness.EachStore(t, func(t *testing.T, store string) {
+		none := harness.Caddyfile("", "respond none")
+		s := harness.StartSites(t, harness.Binary(t), 1+len(names), none)
 		for i, name := range names {
 			t.Run(name, func(t *testing.T) {
-				r, speaks := all[name], upstream
+				r, speaks := all[name], harness.AnswerAsAsked
 				if r.speaks != nil {
 					speaks = r.speaks
 				}
-				b := startBackend(t, speaks)
+				b := harness.StartBackend(t, speaks)
 				config := r.written(t, name, pages)
 				// Each has a socket and keys of its own, and no zones of the recipe before.
-				s := s.during(t, s.more[i])
-				s.mustLoad(none)
+				s := during(t, s, s.More[i])
+				s.MustLoad(none)
 				store := strings.Replace(store, "address", fmt.Sprintf("key_prefix recipe%d\naddress", i), 1)
-				s.mustLoad(strings.ReplaceAll(local(config, store, b.address), "fd/3", fmt.Sprintf("fd/%d", 4+i)))
+				s.MustLoad(strings.ReplaceAll(harness.Localize(config, store, b.Address), "fd/3", fmt.Sprintf("fd/%d", 4+i)))
 				for _, a := range r.asks {
 					expect(t, s, a)
 				}
@@ -173,14 +173,14 @@ func TestRecipes(t *testing.T) {
 }
 
 // written returns the config of a recipe, with what it says instead, and what the test has to replace.
-func (r tried) written(t *testing.T, name string, pages []written) string {
+func (r tried) written(t *testing.T, name string, pages []harness.Recipe) string {
 	t.Helper()
 	heading, config := cmp.Or(r.of, name), r.config
-	if at := slices.IndexFunc(pages, func(w written) bool { return w.heading == heading }); at >= 0 {
-		config = pages[at].config
+	if at := slices.IndexFunc(pages, func(w harness.Recipe) bool { return w.Heading == heading }); at >= 0 {
+		config = pages[at].Config
 		for i := 1; i < len(r.instead); i += 2 {
 			for line := range strings.Lines(r.instead[i]) {
-				if line = strings.TrimSpace(line); line != "" && !strings.Contains(pages[at].after, "`"+line+"`") {
+				if line = strings.TrimSpace(line); line != "" && !strings.Contains(pages[at].After, "`"+line+"`") {
 					t.Fatalf("the recipe does not say %q", line)
 				}
 			}
@@ -198,54 +198,8 @@ func (r tried) written(t *testing.T, name string, pages []written) string {
 	return config
 }
 
-// local changes a config of the docs so that it runs here: its sites are on the socket that the
-// process inherits, and its upstream is the test's. It refuses requests when the store does not
-// answer in time, which would otherwise hide wrong counts.
-func local(config, store, upstream string) string {
-	config = regexp.MustCompile(`(?m)^([a-z.]+\.example\.com|example\.com) \{$`).ReplaceAllStringFunc(config, func(site string) string {
-		if host, _, _ := strings.Cut(site, " "); strings.Contains(config, "import ") {
-			return "http://" + host + " {\nbind fd/3"
-		}
-		return ":80 {\nbind fd/3"
-	})
-	config = strings.ReplaceAll(config, "localhost:9000", upstream)
-	config = strings.ReplaceAll(config, "on_store_error allow", "on_store_error deny")
-	options := "{\nadmin unix/{$ADMIN}\npersist_config off\nauto_https off\nrate_limit {\n" + store + "}\n"
-	sites, hasOptions := strings.CutPrefix(config, "{\n")
-	return options + map[bool]string{false: "}\n"}[hasOptions] + sites
-}
-
-// upstream is the server behind the recipes.
-func upstream(b *backend, w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") != "" {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-		if gate := r.Header.Get("X-Gate"); gate != "" {
-			go func() { <-b.gate(gate); conn.Close() }()
-		}
-		_, _ = io.Copy(io.Discard, conn)
-		return
-	}
-	if r.Header.Get("X-Gate") != "" {
-		b.hold(r)
-	}
-	if used := r.Header.Get("X-Use"); used != "" {
-		w.Header().Set("X-Tokens-Used", used)
-	}
-	if status, err := strconv.Atoi(r.Header.Get("X-Status")); err == nil {
-		w.WriteHeader(status)
-	} else if r.URL.Path == "/login" && r.Header.Get("X-Password") != "right" {
-		w.WriteHeader(http.StatusUnauthorized)
-	}
-	_, _ = io.WriteString(w, "ok"+r.Header.Get("X-Would-Refuse"))
-}
-
 // expect sends requests and compares the statuses.
-func expect(t *testing.T, s *server, a ask) {
+func expect(t *testing.T, s *harness.Server, a ask) {
 	t.Helper()
 	var want []int
 	for word := range strings.FieldsSeq(a.want) {
@@ -261,18 +215,18 @@ func expect(t *testing.T, s *server, a ask) {
 	if from == "" {
 		from = "127.0.0.1"
 	}
-	client := newClient(t, from)
-	var last answer
+	client := harness.NewClient(t, from)
+	var last harness.Answer
 	for i, status := range want {
-		last = s.do(client, a)
-		if a.lags && status != http.StatusTooManyRequests && last.status == http.StatusTooManyRequests {
+		last = do(s, client, a)
+		if a.lags && status != http.StatusTooManyRequests && last.Status == http.StatusTooManyRequests {
 			patient.Until(t, "a charge or a slot to be given back", func() bool {
-				last = s.do(client, a)
-				return last.status != http.StatusTooManyRequests
+				last = do(s, client, a)
+				return last.Status != http.StatusTooManyRequests
 			})
 		}
-		if last.status != status {
-			t.Errorf("%s %s %v from %s: answer %d is %d, want %s", a.method, a.path, a.header, from, i+1, last.status, a.want)
+		if last.Status != status {
+			t.Errorf("%s %s %v from %s: answer %d is %d, want %s", a.method, a.path, a.header, from, i+1, last.Status, a.want)
 			return
 		}
 	}
@@ -281,14 +235,14 @@ func expect(t *testing.T, s *server, a ask) {
 	}
 }
 
-func (s *server) do(client *http.Client, a ask) answer {
-	s.t.Helper()
+func do(s *harness.Server, client *http.Client, a ask) harness.Answer {
+	s.T.Helper()
 	if a.method == "" {
 		a.method = http.MethodGet
 	}
-	r, err := http.NewRequest(a.method, s.url(a.path), strings.NewReader(a.body))
+	r, err := http.NewRequest(a.method, s.URL(a.path), strings.NewReader(a.body))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	r.Host = a.host
 	for i := 0; i < len(a.header); i += 2 {
@@ -296,23 +250,23 @@ func (s *server) do(client *http.Client, a ask) answer {
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	return answer{status: response.StatusCode, header: response.Header, body: string(body)}
+	return harness.Answer{Status: response.StatusCode, Header: response.Header, Body: string(body)}
 }
 
 // toldToWait checks that the wait of a refusal lies between two numbers of seconds.
-func toldToWait(least, most int) func(*testing.T, answer) {
-	return func(t *testing.T, last answer) {
+func toldToWait(least, most int) func(*testing.T, harness.Answer) {
+	return func(t *testing.T, last harness.Answer) {
 		t.Helper()
 		var seconds int
-		if _, err := fmt.Sscan(last.header.Get("Retry-After"), &seconds); err != nil || seconds < least || seconds > most {
-			t.Errorf("Retry-After: %q, want from %d to %d", last.header.Get("Retry-After"), least, most)
+		if _, err := fmt.Sscan(last.Header.Get("Retry-After"), &seconds); err != nil || seconds < least || seconds > most {
+			t.Errorf("Retry-After: %q, want from %d to %d", last.Header.Get("Retry-After"), least, most)
 		}
 	}
 }
@@ -320,18 +274,18 @@ func toldToWait(least, most int) func(*testing.T, answer) {
 // toldAsSpring checks the fields of Spring Cloud Gateway, and that there are no other fields
 // about limits. At least that much remains, because a busy machine gives tokens time to come
 // back.
-func toldAsSpring(replenish, burst, requested string, remaining int64) func(*testing.T, answer) {
-	return func(t *testing.T, last answer) {
+func toldAsSpring(replenish, burst, requested string, remaining int64) func(*testing.T, harness.Answer) {
+	return func(t *testing.T, last harness.Answer) {
 		t.Helper()
 		for name, want := range map[string]string{
 			"X-RateLimit-Replenish-Rate": replenish, "X-RateLimit-Burst-Capacity": burst, "X-RateLimit-Requested-Tokens": requested,
 			"RateLimit": "", "RateLimit-Policy": "",
 		} {
-			if got := last.header.Get(name); got != want {
+			if got := last.Header.Get(name); got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
-		got, err := strconv.ParseInt(last.header.Get("X-RateLimit-Remaining"), 10, 64)
+		got, err := strconv.ParseInt(last.Header.Get("X-RateLimit-Remaining"), 10, 64)
 		if err != nil || got < remaining {
 			t.Errorf("X-RateLimit-Remaining: %d, %v, want at least %d", got, err, remaining)
 		}
@@ -339,12 +293,19 @@ func toldAsSpring(replenish, burst, requested string, remaining int64) func(*tes
 }
 
 // occupy sends requests that stay with the upstream until there are that many.
-func occupy(t *testing.T, s *server, b *backend, until int, path string) {
+func occupy(t *testing.T, s *harness.Server, b *harness.Backend, until int, path string) {
 	t.Helper()
-	inside, _ := b.now()
-	client := newClient(t, "")
+	inside, _ := b.Now()
+	client := harness.NewClient(t, "")
 	for range until - inside {
-		go func() { _, _ = send(client, s.url(path), "X-Gate", "full") }()
+		go func() { _, _ = harness.Send(client, s.URL(path), "X-Gate", "full") }()
 	}
-	b.awaitInside(t, until)
+	b.AwaitInside(t, until)
+}
+
+// during returns the same server for a part of its test, with another of its sites.
+func during(t *testing.T, s *harness.Server, address string) *harness.Server {
+	part := *s
+	part.T, part.Address = t, address
+	return &part
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -29,16 +30,16 @@ var variants = map[string]tried{
 			{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "429"},
 		},
 	},
-	"tokens a day": {of: "Limit tokens of a language model", instead: []string{"token_bucket 20000/1m", "fixed_window 100000/day"}, test: func(t *testing.T, s *server, _ *backend) {
-		client := newClient(t, "")
-		if status := s.answered(client, "key-of-alice", question{Prompt: 99_000, Say: 1000, MaxTokens: 50_000}); status != http.StatusOK {
+	"tokens a day": {of: "Limit tokens of a language model", instead: []string{"token_bucket 20000/1m", "fixed_window 100000/day"}, test: func(t *testing.T, s *harness.Server, _ *harness.Backend) {
+		client := harness.NewClient(t, "")
+		if status := s.Answered(client, "key-of-alice", harness.Question{Prompt: 99_000, Say: 1000, MaxTokens: 50_000}); status != http.StatusOK {
 			t.Errorf("status %d", status)
 		}
-		s.awaitUsed("a large answer", "tokens", "key-of-alice", 100_000)
-		if status := s.answered(client, "key-of-alice", question{Say: 1, MaxTokens: 1}); status != http.StatusTooManyRequests {
+		s.AwaitUsed("a large answer", "tokens", "key-of-alice", 100_000)
+		if status := s.Answered(client, "key-of-alice", harness.Question{Say: 1, MaxTokens: 1}); status != http.StatusTooManyRequests {
 			t.Errorf("after all of a day: status %d", status)
 		}
-	}, speaks: new(model).answer},
+	}, speaks: new(harness.Model).Answer},
 	"tokens in a header": {
 		of:      "Limit tokens of a language model",
 		instead: []string{tokensFromBodies, "cost 500\ncost_header X-Tokens-Used broken_off 5000\n", "token_bucket 20000/1m", "fixed_window 100000/day"},
@@ -93,12 +94,12 @@ var variants = map[string]tried{
 			{path: "/sliding/a", from: "127.0.0.2", want: "429"},
 			{path: "/sliding/b", want: "200*3 429"},
 		},
-		test: func(t *testing.T, s *server, b *backend) {
+		test: func(t *testing.T, s *harness.Server, b *harness.Backend) {
 			occupy(t, s, b, 3, "/concurrent/a")
 			expect(t, s, ask{path: "/concurrent/a", want: "429"})
 			expect(t, s, ask{path: "/concurrent/b", want: "200*5", lags: true})
-			b.open("full")
-			patient.Until(t, "the slots to be free", func() bool { return s.get(newClient(t, ""), "/concurrent/a").status == http.StatusOK })
+			b.Open("full")
+			patient.Until(t, "the slots to be free", func() bool { return s.Get(harness.NewClient(t, ""), "/concurrent/a").Status == http.StatusOK })
 		},
 	},
 }
@@ -115,18 +116,18 @@ const tokensFromBodies = `			cost         200
 `
 
 // tokensFromHeaders checks the costs that an upstream says in a header, after 300 requests of alice for 100 each.
-func tokensFromHeaders(t *testing.T, s *server, _ *backend) {
-	client := newClient(t, "")
+func tokensFromHeaders(t *testing.T, s *harness.Server, _ *harness.Backend) {
+	client := harness.NewClient(t, "")
 	ask := func(user, use string) (status int, left int64) {
-		a := s.get(client, "/v1/x", "X-Api-Key", user, "X-Use", use)
-		if a.header.Get("X-Tokens-Used") != "" {
+		a := s.Get(client, "/v1/x", "X-Api-Key", user, "X-Use", use)
+		if a.Header.Get("X-Tokens-Used") != "" {
 			t.Fatal("the client is told what the upstream said")
 		}
-		q, _, err := rateLimit(a.header)
+		q, _, err := harness.RateLimit(a.Header)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return a.status, q.remaining
+		return a.Status, q.Remaining
 	}
 	used := int64(300 * 100)
 	patient.Until(t, "what was booked and not used", func() bool {

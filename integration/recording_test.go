@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // recorded is the terminal in the README, and a command in it.
@@ -21,22 +23,22 @@ func TestGoldenRecording(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the command script has other flags here")
 	}
-	readme := readPage(t, "../README.md")
-	s := startBinary(t, commandBinary(t), ofReadme(t, readme))
-	client := newClient(t, "")
+	readme := harness.ReadPage(t, "../README.md")
+	s := harness.StartBinary(t, harness.CommandBinary(t), ofReadme(t, readme))
+	client := harness.NewClient(t, "")
 	for _, traffic := range []struct {
 		address, path string
 		n, admitted   int
 	}{{"203.0.113.7", "/", 142, 100}, {"198.51.100.24", "/", 40, 40}, {"2001:db8::1", "/", 104, 100}} {
-		if got := s.admitted(client, traffic.n, traffic.path, "X-Forwarded-For", traffic.address); got != traffic.admitted {
+		if got := s.Admitted(client, traffic.n, traffic.path, "X-Forwarded-For", traffic.address); got != traffic.admitted {
 			t.Fatalf("%s: %d admitted, want %d", traffic.address, got, traffic.admitted)
 		}
 	}
-	bin := filepath.Join(s.dir, "bin")
+	bin := filepath.Join(s.Dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(commandBinary(t), filepath.Join(bin, "caddy")); err != nil {
+	if err := os.Symlink(harness.CommandBinary(t), filepath.Join(bin, "caddy")); err != nil {
 		t.Fatal(err)
 	}
 	found := recorded.FindStringSubmatch(readme)
@@ -46,7 +48,7 @@ func TestGoldenRecording(t *testing.T) {
 	var colored strings.Builder
 	for _, command := range prompt.FindAllStringSubmatch(found[2], -1) {
 		cmd := exec.CommandContext(t.Context(), "script", "-qec", command[1], "/dev/null") // gives it a terminal
-		cmd.Env = append(environment(s.dir), "PATH="+bin+":"+os.Getenv("PATH"), "COLUMNS=80", "TERM=xterm", "CADDY_ADMIN=unix/"+filepath.Join(s.dir, "admin"))
+		cmd.Env = append(harness.Environment(s.Dir), "PATH="+bin+":"+os.Getenv("PATH"), "COLUMNS=80", "TERM=xterm", "CADDY_ADMIN=unix/"+filepath.Join(s.Dir, "admin"))
 		output, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command[1], err, output)
@@ -76,6 +78,6 @@ func ofReadme(t *testing.T, readme string) string {
 	if os.Getenv("UPDATE_GOLDEN") == "" {
 		config = strings.ReplaceAll(config, "/1m", "/1h")
 	}
-	config = strings.Replace(local(config, memory, ""), "reverse_proxy ", "respond ok", 1)
+	config = strings.Replace(harness.Localize(config, harness.Memory, ""), "reverse_proxy ", "respond ok", 1)
 	return strings.Replace(config, "auto_https off\n", "auto_https off\nservers {\ntrusted_proxies static 127.0.0.0/8\n}\n", 1)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -21,7 +22,7 @@ func TestReloadKeepsCounters(t *testing.T) {
 		clients = 16
 	)
 	site := func(version string) string {
-		return caddyfile("", `
+		return harness.Caddyfile("", `
 			header X-Version `+version+`
 			handle /memory {
 				rate_limit {
@@ -48,7 +49,7 @@ func TestReloadKeepsCounters(t *testing.T) {
 			}`)
 	}
 	redisServer := redistest.Start(t)
-	s := startCaddy(t, site("0"), "REDIS="+redisServer.Addr())
+	s := harness.StartCaddy(t, site("0"), "REDIS="+redisServer.Addr())
 	paths := []string{"/memory", "/redis"}
 	var admitted, refused [2]atomic.Int64
 	var versions sync.Map
@@ -56,7 +57,7 @@ func TestReloadKeepsCounters(t *testing.T) {
 	fail := make(chan error, clients)
 	var group sync.WaitGroup
 	for range clients {
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		group.Go(func() {
 			for i := 0; ; i = 1 - i {
 				select {
@@ -64,20 +65,20 @@ func TestReloadKeepsCounters(t *testing.T) {
 					return
 				default:
 				}
-				a, err := sendAcross(client, s.url(paths[i]))
+				a, err := harness.SendAcross(client, s.URL(paths[i]))
 				if err != nil {
 					fail <- err
 					return
 				}
-				switch a.status {
+				switch a.Status {
 				case http.StatusOK:
 					admitted[i].Add(1)
 				case http.StatusTooManyRequests:
 					refused[i].Add(1)
 				default:
-					t.Errorf("%s: status %d", paths[i], a.status)
+					t.Errorf("%s: status %d", paths[i], a.Status)
 				}
-				versions.Store(a.header.Get("X-Version"), true)
+				versions.Store(a.Header.Get("X-Version"), true)
 			}
 		})
 	}
@@ -86,7 +87,7 @@ func TestReloadKeepsCounters(t *testing.T) {
 		patient.Until(t, "requests to be admitted", func() bool {
 			return admitted[0].Load() > (n+1)*limit/(reloads+1) || len(fail) > 0
 		})
-		s.mustLoad(site(string(rune('1' + n))))
+		s.MustLoad(site(string(rune('1' + n))))
 	}
 	patient.Until(t, "both zones to refuse", func() bool {
 		return refused[0].Load() > 200 && refused[1].Load() > 200 || len(fail) > 0
@@ -108,13 +109,13 @@ func TestReloadKeepsCounters(t *testing.T) {
 	if seen != reloads+1 {
 		t.Errorf("answers came from %d configs, want %d", seen, reloads+1)
 	}
-	s.sound(t)
+	s.Sound(t)
 
 	// No config leaves connections behind.
-	s.mustLoad(caddyfile("", "respond ok"))
+	s.MustLoad(harness.Caddyfile("", "respond ok"))
 	patient.Until(t, "all connections to Redis to be closed", func() bool {
 		clients, err := redisServer.Admin().ClientList(t.Context()).Result()
 		return err == nil && strings.Count(clients, "\n") == 1 // only the admin client's
 	})
-	s.stop()
+	s.Stop()
 }

@@ -2,10 +2,11 @@ package integration_test
 
 import (
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // hourly is a site with a zone for each algorithm, of the algorithm's name.
@@ -25,17 +26,7 @@ func hourly(store string, events int) string {
 				respond ok
 			}`
 	}
-	return caddyfile("", text)
-}
-
-// getUnder sends a request to a config with the given limit, or none with -1. The path ends with the zone.
-func (s *server) getUnder(client *http.Client, limit int64, where string) answer {
-	s.t.Helper()
-	a := s.get(client, "/"+where)
-	if got := policy(a.header, path.Base(where)); got != limit {
-		s.t.Errorf("/%s: the limit is %d, want %d", where, got, limit)
-	}
-	return a
+	return harness.Caddyfile("", text)
 }
 
 // hasRate reports whether the states of a zone of hourly belong to one rate. Then another number
@@ -46,70 +37,70 @@ func hasRate(zone string) bool { return strings.HasSuffix(zone, "_bucket") }
 // used before in the same window stays used.
 func TestRaisedLimitOnReload(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, hourly(store, 5))
-		client := newClient(t, "")
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, hourly(store, 5))
+		client := harness.NewClient(t, "")
 		for _, zone := range algorithmNames {
-			if got := s.admitted(client, 8, "/"+zone); got != 5 {
+			if got := s.Admitted(client, 8, "/"+zone); got != 5 {
 				t.Fatalf("%s: %d of 8 admitted at a limit of 5", zone, got)
 			}
 		}
-		s.mustLoad(hourly(store, 8))
+		s.MustLoad(hourly(store, 8))
 		for _, zone := range algorithmNames {
-			if a := s.getUnder(client, 8, zone); a.status != http.StatusOK {
-				t.Errorf("%s: status %d after the limit was raised", zone, a.status)
+			if a := s.GetUnder(client, 8, zone); a.Status != http.StatusOK {
+				t.Errorf("%s: status %d after the limit was raised", zone, a.Status)
 			}
 			want := 3
 			if hasRate(zone) {
 				want = 8
 			}
-			if got := s.admitted(client, 10, "/"+zone) + 1; got != want {
+			if got := s.Admitted(client, 10, "/"+zone) + 1; got != want {
 				t.Errorf("%s: %d more admitted after the limit was raised from 5 to 8, want %d", zone, got, want)
 			}
 		}
-		s.mustLoad(hourly(store, 6))
+		s.MustLoad(hourly(store, 6))
 		for _, zone := range algorithmNames {
-			a := s.getUnder(client, 6, zone)
+			a := s.GetUnder(client, 6, zone)
 			if hasRate(zone) {
-				if got := s.admitted(client, 10, "/"+zone); a.status != http.StatusOK || got != 5 {
-					t.Errorf("%s: status %d, then %d admitted after the rate was lowered to 6 in an hour, want 5", zone, a.status, got)
+				if got := s.Admitted(client, 10, "/"+zone); a.Status != http.StatusOK || got != 5 {
+					t.Errorf("%s: status %d, then %d admitted after the rate was lowered to 6 in an hour, want 5", zone, a.Status, got)
 				}
 				continue
 			}
-			if q, _, err := rateLimit(a.header); a.status != http.StatusTooManyRequests || err != nil || q.remaining != 0 {
+			if q, _, err := harness.RateLimit(a.Header); a.Status != http.StatusTooManyRequests || err != nil || q.Remaining != 0 {
 				t.Errorf("%s: status %d, %d left, error %v after the limit was lowered below what is used",
-					zone, a.status, q.remaining, err)
+					zone, a.Status, q.Remaining, err)
 			}
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }
 
 // TestPatchRaisesLimit changes one number through the admin API.
 func TestPatchRaisesLimit(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, hourly(store, 2))
-		client := newClient(t, "")
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, hourly(store, 2))
+		client := harness.NewClient(t, "")
 		for _, zone := range algorithmNames {
-			if got := s.admitted(client, 3, "/"+zone); got != 2 {
+			if got := s.Admitted(client, 3, "/"+zone); got != 2 {
 				t.Fatalf("%s: %d of 3 admitted at a limit of 2", zone, got)
 			}
-			if err := s.patch(s.find(zone, "max_events"), "3"); err != nil {
+			if err := s.Patch(s.Find(zone, "max_events"), "3"); err != nil {
 				t.Fatal(err)
 			}
-			if a := s.getUnder(client, 3, zone); a.status != http.StatusOK {
-				t.Errorf("%s: status %d right after the limit was raised", zone, a.status)
+			if a := s.GetUnder(client, 3, zone); a.Status != http.StatusOK {
+				t.Errorf("%s: status %d right after the limit was raised", zone, a.Status)
 			}
 			want := 1
 			if hasRate(zone) {
 				want = 3
 			}
-			if got := s.admitted(client, 5, "/"+zone) + 1; got != want {
+			if got := s.Admitted(client, 5, "/"+zone) + 1; got != want {
 				t.Errorf("%s: %d more admitted, want %d", zone, got, want)
 			}
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }
 
@@ -150,39 +141,39 @@ func TestFailedReloadKeepsCounters(t *testing.T) {
 			valid + "\nhandle /other {\nrate_limit {\nzone one {\nevents 7\nwindow 1h\n}\nSTORE\n}\n}", "defined twice",
 		},
 	}
-	eachStore(t, func(t *testing.T, store string) {
+	harness.EachStore(t, func(t *testing.T, store string) {
 		config := func(site, events string) string {
-			return caddyfile("", strings.NewReplacer("STORE", store, "ONE", events).Replace(site))
+			return harness.Caddyfile("", strings.NewReplacer("STORE", store, "ONE", events).Replace(site))
 		}
-		s := startCaddy(t, config(valid, "4"))
-		client := newClient(t, "")
-		if got := s.admitted(client, 2, "/one"); got != 2 {
+		s := harness.StartCaddy(t, config(valid, "4"))
+		client := harness.NewClient(t, "")
+		if got := s.Admitted(client, 2, "/one"); got != 2 {
 			t.Fatalf("%d of 2 admitted at a limit of 4", got)
 		}
 		for what, fault := range broken {
 			// A handler's zones are set up in the order of a map, so the config is loaded more
 			// than once: the broken zone comes first and last.
 			for range 4 {
-				err := s.load(config(fault.site, "4"))
+				err := s.Load(config(fault.site, "4"))
 				if err == nil || !strings.Contains(err.Error(), fault.complaint) {
 					t.Fatalf("loading a config whose fault is %s: error %v, want %q", what, err, fault.complaint)
 				}
 			}
 		}
-		if a := s.get(client, "/one"); a.status != http.StatusOK {
-			t.Errorf("status %d after failed loads, want 200", a.status)
-		} else if q, _, err := rateLimit(a.header); err != nil || q.remaining != 1 {
-			t.Errorf("after failed loads: %d left, error %v, want 1", q.remaining, err)
+		if a := s.Get(client, "/one"); a.Status != http.StatusOK {
+			t.Errorf("status %d after failed loads, want 200", a.Status)
+		} else if q, _, err := harness.RateLimit(a.Header); err != nil || q.Remaining != 1 {
+			t.Errorf("after failed loads: %d left, error %v, want 1", q.Remaining, err)
 		}
 		// If a failed load had released what was not its own, the next good one would start from zero.
-		s.mustLoad(config(valid, "5"))
-		if a := s.getUnder(client, 5, "one"); a.status != http.StatusOK {
-			t.Errorf("status %d after a good load, want 200", a.status)
+		s.MustLoad(config(valid, "5"))
+		if a := s.GetUnder(client, 5, "one"); a.Status != http.StatusOK {
+			t.Errorf("status %d after a good load, want 200", a.Status)
 		}
-		if got := s.admitted(client, 3, "/one"); got != 1 {
+		if got := s.Admitted(client, 3, "/one"); got != 1 {
 			t.Errorf("%d more admitted after failed loads and a good one, want 2", got+1)
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }
 
@@ -190,15 +181,15 @@ func TestFailedReloadKeepsCounters(t *testing.T) {
 // itself lives on for another zone, so only the zone is forgotten.
 func TestZoneForgottenWhenUnused(t *testing.T) {
 	t.Parallel()
-	with := hourly(memory, 2)
-	s := startCaddy(t, with)
-	client := newClient(t, "")
+	with := hourly(harness.Memory, 2)
+	s := harness.StartCaddy(t, with)
+	client := harness.NewClient(t, "")
 	for _, zone := range algorithmNames {
-		if got := s.admitted(client, 3, "/"+zone); got != 2 {
+		if got := s.Admitted(client, 3, "/"+zone); got != 2 {
 			t.Fatalf("%s: %d of 3 admitted at a limit of 2", zone, got)
 		}
 	}
-	s.mustLoad(caddyfile("", `
+	s.MustLoad(harness.Caddyfile("", `
 		rate_limit {
 			zone other {
 				events 100
@@ -207,15 +198,17 @@ func TestZoneForgottenWhenUnused(t *testing.T) {
 		}
 		respond ok`))
 	for _, zone := range algorithmNames {
-		s.getUnder(client, -1, zone) // the policy of a zone that does not exist
+		s.GetUnder(client, -1, zone) // the policy of a zone that does not exist
 	}
-	s.mustLoad(with)
+	s.MustLoad(with)
 	for _, zone := range algorithmNames {
-		if a := s.getUnder(client, 2, zone); a.status != http.StatusOK {
-			t.Errorf("%s: status %d, want a new start", zone, a.status)
+		if a := s.GetUnder(client, 2, zone); a.Status != http.StatusOK {
+			t.Errorf("%s: status %d, want a new start", zone, a.Status)
 		}
-		if got := s.admitted(client, 2, "/"+zone); got != 1 {
+		if got := s.Admitted(client, 2, "/"+zone); got != 1 {
 			t.Errorf("%s: %d more admitted, want 2 in all", zone, got+1)
 		}
 	}
 }
+
+var algorithmNames = []string{"token_bucket", "fixed_window", "sliding_window_log"}

@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // remedies is a config for [TestRemedies]; edits are what follows advice that only the config can.
 func remedies(store string, edits ...string) string {
-	return caddyfile("", strings.NewReplacer(edits...).Replace(`
+	return harness.Caddyfile("", strings.NewReplacer(edits...).Replace(`
 		rate_limit {
 			zone dear {
 				match path /dear
@@ -73,15 +75,15 @@ func remedies(store string, edits ...string) string {
 // TestRemedies: what [TestWhyIsItRefused] does not have of the advice of get: each lets the request through.
 func TestRemedies(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		upstream := startBackend(t, holding)
-		upstream.open("go")
-		s := startCaddy(t, remedies(store), upstream.variable())
-		client := newClient(t, "")
+	harness.EachStore(t, func(t *testing.T, store string) {
+		upstream := harness.StartBackend(t, harness.Holding)
+		upstream.Open("go")
+		s := harness.StartCaddy(t, remedies(store), upstream.Variable())
+		client := harness.NewClient(t, "")
 		hold := func(path, user string) {
-			before, _ := upstream.now()
-			s.begin(path, "User", user, "X-Gate", "stay")
-			upstream.awaitInside(t, before+1)
+			before, _ := upstream.Now()
+			s.Begin(path, "User", user, "X-Gate", "stay")
+			upstream.AwaitInside(t, before+1)
 		}
 		for _, c := range []struct {
 			zone, user, before string // the commands that lead to the refusal
@@ -102,9 +104,9 @@ func TestRemedies(t *testing.T) {
 			{zone: "slots", user: "b", hold: true, before: "ban slots b", sent: 1, status: 429, fix: "unban && reset"},
 			{zone: "shared", user: "", hold: true, sent: 1, status: 503, fix: "reset"},
 		} {
-			ask := func() int { return s.get(client, "/"+c.zone, "User", c.user, "X-Gate", "go").status }
+			ask := func() int { return s.Get(client, "/"+c.zone, "User", c.user, "X-Gate", "go").Status }
 			run := func(line string) {
-				if output, err := s.shell(line); err != nil {
+				if output, err := s.Shell(line); err != nil {
 					t.Fatalf("%s: %v %s", line, err, output)
 				}
 			}
@@ -125,7 +127,7 @@ func TestRemedies(t *testing.T) {
 			if status != c.status {
 				t.Fatalf("%s %s: status %d, want %d", c.zone, c.user, status, c.status)
 			}
-			why, err := s.rateLimit("get", c.zone, c.user)
+			why, err := s.RateLimit("get", c.zone, c.user)
 			if err != nil {
 				t.Fatal(err, why)
 			}
@@ -133,9 +135,9 @@ func TestRemedies(t *testing.T) {
 				if !strings.HasSuffix(strings.TrimSpace(why), c.fix) {
 					t.Errorf("%s: no %q in\n%s", c.zone, c.fix, why)
 				}
-				s.mustLoad(remedies(store, c.edits...))
+				s.MustLoad(remedies(store, c.edits...))
 			} else {
-				remedy := s.suggested(why)
+				remedy := suggested(s, why)
 				if got := commandsOf(remedy); got != c.fix {
 					t.Errorf("%s %s: %s, want %s", c.zone, c.user, got, c.fix)
 				}
@@ -145,19 +147,19 @@ func TestRemedies(t *testing.T) {
 				t.Errorf("%s %s: status %d after %s", c.zone, c.user, got, c.fix)
 			}
 			if c.edits != nil {
-				s.mustLoad(remedies(store))
+				s.MustLoad(remedies(store))
 			}
 		}
-		s.admitted(client, 2, "/pages", "User", "c", "X-Gate", "go")
-		why, err := s.rateLimit("get", "pages", "c")
+		s.Admitted(client, 2, "/pages", "User", "c", "X-Gate", "go")
+		why, err := s.RateLimit("get", "pages", "c")
 		_, double, found := strings.Cut(why, "\nTo double its limit: ")
 		if err != nil || !found {
 			t.Fatalf("%v: no command that doubles the limit in\n%s", err, why)
 		}
-		if output, err := s.shell(double); err != nil {
+		if output, err := s.Shell(double); err != nil {
 			t.Fatalf("%s: %v %s", double, err, output)
 		}
-		if got := s.admitted(client, 2, "/pages", "User", "c", "X-Gate", "go"); got != 1 {
+		if got := s.Admitted(client, 2, "/pages", "User", "c", "X-Gate", "go"); got != 1 {
 			t.Errorf("%d of 2 requests are admitted after the limit of 1 was doubled, want 1", got)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -25,12 +26,12 @@ func TestReplayOfARunningCaddy(t *testing.T) {
 	for name, l := range limits {
 		zones += fmt.Sprintf("zone %s {\nmatch path /%s\nkey {header.X-Client}\nalgorithm %s\n}\n", name, name, l)
 	}
-	s := startCaddy(t, caddyfile("", "log {\noutput file access.log\n}\nrate_limit {\n"+zones+memory+"\n}\nrespond ok"))
-	refused, client := make(map[string]int64), newClient(t, "")
+	s := harness.StartCaddy(t, harness.Caddyfile("", "log {\noutput file access.log\n}\nrate_limit {\n"+zones+harness.Memory+"\n}\nrespond ok"))
+	refused, client := make(map[string]int64), harness.NewClient(t, "")
 	for name := range limits {
-		refused[name] = each - int64(s.admitted(client, each, "/"+name, "X-Client", "a"))
+		refused[name] = each - int64(s.Admitted(client, each, "/"+name, "X-Client", "a"))
 	}
-	log := filepath.Join(s.dir, "access.log")
+	log := filepath.Join(s.Dir, "access.log")
 	patient.Until(t, "the access log to be written", func() bool {
 		text, err := os.ReadFile(log)
 		return err == nil && strings.Count(string(text), "\n") == each*len(limits)
@@ -42,7 +43,7 @@ func TestReplayOfARunningCaddy(t *testing.T) {
 			Requests, Refused int64
 		}
 	}
-	output := replayIn(t, s.dir, []string{"rate-limit", "replay", "--json", log})
+	output := replayIn(t, s.Dir, []string{"rate-limit", "replay", "--json", log})
 	if err := json.Unmarshal([]byte(output), &result); err != nil {
 		t.Fatal(err)
 	}

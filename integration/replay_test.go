@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestChoosingALimit runs all commands of docs/choosing-a-limit.md, with the log and the configs of the
@@ -15,7 +17,7 @@ import (
 // Then it rolls the limit out with the commands and the configs of docs/rollout.md.
 func TestChoosingALimit(t *testing.T) {
 	t.Parallel()
-	r := reader{dir: shortDir(t)}
+	r := reader{dir: harness.ShortDir(t)}
 	if err := os.CopyFS(r.dir, os.DirFS("../testdata/replay")); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func TestChoosingALimit(t *testing.T) {
 // reader does what pages say.
 type reader struct {
 	dir      string // with the log and the Caddyfile
-	s        *server
+	s        *harness.Server
 	config   string
 	commands int
 	answers  string // what commands have printed that ask a Caddy
@@ -60,7 +62,7 @@ func (r *reader) follow(t *testing.T, file string) {
 			r.config = match[2]
 			write(t, r.dir, r.config)
 			if r.s != nil {
-				write(t, r.s.dir, siteOnSocket(r.config))
+				write(t, r.s.Dir, siteOnSocket(r.config))
 			}
 		case "sh":
 			for command = range strings.Lines(match[2]) {
@@ -70,10 +72,10 @@ func (r *reader) follow(t *testing.T, file string) {
 					continue
 				}
 				if r.s == nil {
-					r.s = startCaddy(t, siteOnSocket(r.config))
+					r.s = harness.StartCaddy(t, siteOnSocket(r.config))
 				}
 				const caddy = `caddy() { [ "$1" = validate ] || set -- "$@" --address "unix/$ADMIN"; command "$CADDY" "$@"; }`
-				output, err := r.s.shell(caddy + "\n" + command)
+				output, err := r.s.Shell(caddy + "\n" + command)
 				if err != nil {
 					t.Errorf("%s%v\n%s", command, err, output)
 				}
@@ -113,14 +115,14 @@ func write(t *testing.T, dir, config string) {
 // siteOnSocket returns a config of the page for a Caddy that runs here.
 func siteOnSocket(config string) string {
 	_, site, _ := strings.Cut(config, "{\n")
-	return caddyfile("", site[:strings.LastIndex(site, "}")])
+	return harness.Caddyfile("", site[:strings.LastIndex(site, "}")])
 }
 
 // replayIn runs caddy with arguments in a directory.
 func replayIn(t *testing.T, dir string, args []string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), commandBinary(t), args...)
-	cmd.Dir, cmd.Env = dir, append(environment(dir), "TZ=UTC")
+	cmd := exec.CommandContext(t.Context(), harness.CommandBinary(t), args...)
+	cmd.Dir, cmd.Env = dir, append(harness.Environment(dir), "TZ=UTC")
 	output, err := cmd.Output()
 	if err != nil {
 		t.Errorf("%s: %v", args, err)
@@ -131,7 +133,7 @@ func replayIn(t *testing.T, dir string, args []string) string {
 // TestReplayTroubles: a log that cannot be read is an error that names it and says what to do.
 func TestReplayTroubles(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
+	dir := harness.ShortDir(t)
 	if err := os.CopyFS(dir, os.DirFS("../testdata/replay")); err != nil {
 		t.Fatal(err)
 	}
@@ -150,8 +152,8 @@ func TestReplayTroubles(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(t.Context(), commandBinary(t), "rate-limit", "replay", name)
-		cmd.Dir, cmd.Env = dir, environment(dir)
+		cmd := exec.CommandContext(t.Context(), harness.CommandBinary(t), "rate-limit", "replay", name)
+		cmd.Dir, cmd.Env = dir, harness.Environment(dir)
 		output, err := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(output), c.want) || strings.Contains(string(output), "panic") {
 			t.Errorf("%s: %v, got\n%.2000s\nwant\n%s", name, err, output, c.want)

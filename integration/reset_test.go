@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestResetOfUnmetLimits: after a reload, a Caddy does not know which limits requests have
@@ -11,8 +13,8 @@ import (
 // something says so, and what to do about it, and that works.
 func TestResetOfUnmetLimits(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		config := caddyfile("", `
+	harness.EachStore(t, func(t *testing.T, store string) {
+		config := harness.Caddyfile("", `
 			rate_limit {
 				zone brought {
 					key    {header.X-Client}
@@ -27,17 +29,17 @@ func TestResetOfUnmetLimits(t *testing.T) {
 				`+store+`
 			}
 			respond ok`)
-		s := startCaddy(t, config)
-		client := newClient(t, "")
+		s := harness.StartCaddy(t, config)
+		client := harness.NewClient(t, "")
 		ask := func(want int) {
 			t.Helper()
-			if a := s.get(client, "/", "X-Client", "a", "X-Window", "3h"); a.status != want {
-				t.Errorf("status %d, want %d", a.status, want)
+			if a := s.Get(client, "/", "X-Client", "a", "X-Window", "3h"); a.Status != want {
+				t.Errorf("status %d, want %d", a.Status, want)
 			}
 		}
 		reset := func(zone string) string {
 			t.Helper()
-			output, err := s.shell(`"$CADDY" rate-limit reset --address unix/"$ADMIN" ` + zone + ` a 2>&1`)
+			output, err := s.Shell(`"$CADDY" rate-limit reset --address unix/"$ADMIN" ` + zone + ` a 2>&1`)
 			if err != nil {
 				t.Fatalf("%v: %s", err, output)
 			}
@@ -45,13 +47,13 @@ func TestResetOfUnmetLimits(t *testing.T) {
 		}
 		ask(http.StatusOK)
 		ask(http.StatusTooManyRequests)
-		s.mustLoad(strings.Replace(config, "respond ok", "respond new", 1))
+		s.MustLoad(strings.Replace(config, "respond ok", "respond new", 1))
 
 		var seen struct {
 			Used    int    `json:"used"`
 			Assumed string `json:"assumed"`
 		}
-		s.ask("/rate_limit/zones/brought/key?key=a", &seen)
+		s.Ask("/rate_limit/zones/brought/key?key=a", &seen)
 		if seen.Used != 0 || seen.Assumed != "sliding_window_log 1/1h" {
 			t.Errorf("the key shows %d used under %q", seen.Used, seen.Assumed)
 		}
@@ -64,6 +66,6 @@ func TestResetOfUnmetLimits(t *testing.T) {
 		if output := reset("written"); output != "Reset a in zone written.\n" {
 			t.Errorf("a reset that leaves nothing says %q", output)
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -17,7 +18,7 @@ import (
 
 // trouble is a Caddy with the config that is prepared for an attack, and its Redis.
 type trouble struct {
-	*server
+	*harness.Server
 	t      *testing.T
 	client *http.Client
 	redis  *redistest.Server
@@ -110,7 +111,7 @@ var runbooks = []struct {
 
 // TestRunbooksInTrouble: each runbook fits on a screen, and each of its commands does in its trouble what the page says.
 func TestRunbooksInTrouble(t *testing.T) {
-	page := readPage(t, "../docs/operating.md")
+	page := harness.ReadPage(t, "../docs/operating.md")
 	command := regexp.MustCompile("(?m)^(?:caddy|redis-cli) .*$|`((?:caddy|redis-cli) [^`]*)`")
 	for _, r := range runbooks {
 		t.Run(r.title, func(t *testing.T) {
@@ -142,16 +143,16 @@ func TestRunbooksInTrouble(t *testing.T) {
 
 func startTrouble(t *testing.T) *trouble {
 	t.Helper()
-	_, config, _ := strings.Cut(readPage(t, "../docs/rollout.md"), "### Prepared for an attack\n")
+	_, config, _ := strings.Cut(harness.ReadPage(t, "../docs/rollout.md"), "### Prepared for an attack\n")
 	_, config, _ = strings.Cut(config, "```caddyfile\n")
 	config, _, found := strings.Cut(config, "```")
 	if !found {
 		t.Fatal("rollout.md has no config to copy")
 	}
-	e := &trouble{t: t, client: newClient(t, ""), redis: redistest.Start(t)}
-	b := startBackend(t, upstream)
+	e := &trouble{t: t, client: harness.NewClient(t, ""), redis: redistest.Start(t)}
+	b := harness.StartBackend(t, harness.AnswerAsAsked)
 	config = strings.Replace(config, "http://example.com {", ":80 {\nbind fd/3", 1)
-	config = strings.ReplaceAll(config, "localhost:9000", b.address)
+	config = strings.ReplaceAll(config, "localhost:9000", b.Address)
 	config = strings.ReplaceAll(config, "00/1m", "00/1h") // so that what is used up stays so, however slow the machine is
 	// The test is the proxy in front of this Caddy.
 	e.config = `{
@@ -170,8 +171,8 @@ func startTrouble(t *testing.T) *trouble {
 	}
 }
 ` + config
-	e.server = startCaddy(t, e.config)
-	patient.Until(t, "Redis to decide", func() bool { return e.ask("192.0.2.1").header.Get("RateLimit") != "" })
+	e.Server = harness.StartCaddy(t, e.config)
+	patient.Until(t, "Redis to decide", func() bool { return e.ask("192.0.2.1").Header.Get("RateLimit") != "" })
 	return e
 }
 
@@ -217,14 +218,14 @@ func (e *trouble) run(line string) (string, error) {
 			case <-ended:
 				return
 			default:
-				_, _ = send(e.client, e.url("/"), "X-Forwarded-For", "203.0.113.8")
+				_, _ = harness.Send(e.client, e.URL("/"), "X-Forwarded-For", "203.0.113.8")
 			}
 		}
 	}()
 	defer close(ended)
 	port := e.redis.Addr()[strings.LastIndexByte(e.redis.Addr(), ':')+1:]
 	line = strings.NewReplacer("/etc/caddy/Caddyfile", "Caddyfile").Replace(line)
-	return e.shell(`
+	return e.Shell(`
 		caddy() { timeout 60 "$CADDY" "$@"; }
 		redis-cli() { command redis-cli -p ` + port + ` "$@"; }
 		` + line)
@@ -243,21 +244,21 @@ func (e *trouble) write(before, after string) {
 	if !strings.Contains(e.config, before) {
 		e.t.Fatalf("no %q in the config", before)
 	}
-	if err := os.WriteFile(filepath.Join(e.dir, "Caddyfile"), []byte(strings.Replace(e.config, before, after, 1)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(e.Dir, "Caddyfile"), []byte(strings.Replace(e.config, before, after, 1)), 0o600); err != nil {
 		e.t.Fatal(err)
 	}
 }
 
 // ask sends a request of a client.
-func (e *trouble) ask(from string) answer {
+func (e *trouble) ask(from string) harness.Answer {
 	e.t.Helper()
-	return e.get(e.client, "/", "X-Forwarded-For", from)
+	return e.Get(e.client, "/", "X-Forwarded-For", from)
 }
 
 // exceed uses the limit of a client up.
 func (e *trouble) exceed(from string) {
 	e.t.Helper()
-	patient.Until(e.t, "429", func() bool { return e.ask(from).status == http.StatusTooManyRequests })
+	patient.Until(e.t, "429", func() bool { return e.ask(from).Status == http.StatusTooManyRequests })
 }
 
 // spread sends requests of many clients of one network, each below its limit.
@@ -273,7 +274,7 @@ func (e *trouble) spread() {
 // differs returns nil once a client gets a status.
 func (e *trouble) differs(from string, want int) any {
 	e.t.Helper()
-	if got := e.ask(from).status; got != want {
+	if got := e.ask(from).Status; got != want {
 		return fmt.Sprintf("%s gets %d, want %d", from, got, want)
 	}
 	return nil

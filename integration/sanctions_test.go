@@ -5,17 +5,19 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
 // TestSanctionsAreListed: bans and overrides in force are listed, with their keys, who set them, and until when.
 func TestSanctionsAreListed(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, byQuery(store, "overrides", "ban 10h after 2 refusals in 5m"))
-		client := newClient(t, "")
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, harness.ByQuery(store, "overrides", "ban 10h after 2 refusals in 5m"))
+		client := harness.NewClient(t, "")
 		run := func(line string) string {
 			t.Helper()
-			output, err := s.rateLimit(strings.Split(line, "|")...)
+			output, err := s.RateLimit(strings.Split(line, "|")...)
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", line, err, output)
 			}
@@ -26,8 +28,8 @@ func TestSanctionsAreListed(t *testing.T) {
 				t.Errorf("%s: %s", list, output)
 			}
 		}
-		s.admitted(client, 4, withKey("greedy"))
-		s.admitted(client, 3, withKey("once"))
+		s.Admitted(client, 4, harness.WithKey("greedy"))
+		s.Admitted(client, 3, harness.WithKey("once"))
 		run("ban|odd / zone|bad boy|--for|2h|--note|scrapes")
 		run("set|odd / zone|friend|--exempt")
 		run("set|odd / zone|big|500/1h")

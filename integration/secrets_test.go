@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -18,10 +19,10 @@ func TestKeyNotInLogs(t *testing.T) {
 		zone, options string
 		logged        bool
 	}{
-		{"default", memory, false},
-		{"off", "log_key false\n" + memory, false},
-		{"on", "log_key\n" + memory, true},
-		{"redis", redis(redisServer.Addr()), false},
+		{"default", harness.Memory, false},
+		{"off", "log_key false\n" + harness.Memory, false},
+		{"on", "log_key\n" + harness.Memory, true},
+		{"redis", harness.Redis(redisServer.Addr()), false},
 		{"allow", down + "on_store_error allow\n", false},
 		{"deny", down + "on_store_error deny\n", false},
 	}
@@ -40,29 +41,29 @@ func TestKeyNotInLogs(t *testing.T) {
 				respond ok
 			}`
 	}
-	s := startCaddy(t, caddyfile("debug", text))
-	client := newClient(t, "")
+	s := harness.StartCaddy(t, harness.Caddyfile("debug", text))
+	client := harness.NewClient(t, "")
 	secret := func(zone string) string { return "sk-5e0c1d3f-" + zone }
 	for _, c := range cases {
 		for range 3 {
-			s.get(client, "/"+c.zone, "X-Api-Key", secret(c.zone))
+			s.Get(client, "/"+c.zone, "X-Api-Key", secret(c.zone))
 		}
 	}
-	lines := s.linesOf(ourLogger)
-	if count(lines, "rate limit exceeded") == 0 {
+	lines := s.LinesOf(harness.OurLogger)
+	if harness.CountLines(lines, "rate limit exceeded") == 0 {
 		t.Errorf("no line about a refusal, although debug logging is on: %v", lines)
 	}
 	for _, c := range cases {
 		logged := false
 		for _, l := range lines {
-			logged = logged || strings.Contains(l.text, secret(c.zone))
+			logged = logged || strings.Contains(l.Text, secret(c.zone))
 		}
 		if logged != c.logged {
 			t.Errorf("zone %s: the key is in this module's log lines: %v, want %v", c.zone, logged, c.logged)
 		}
 	}
 	// Libraries that write past Caddy's logger know the keys, too.
-	_, strange := s.lines()
+	_, strange := s.Lines()
 	for _, text := range strange {
 		if strings.Contains(text, "sk-5e0c1d3f") {
 			t.Errorf("the log holds the key: %s", text)

@@ -12,31 +12,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // raw sends a request byte for byte, given as lines without their CRLFs, and returns the status.
-func (s *server) raw(target, host string, fields ...string) int {
-	s.t.Helper()
-	conn, err := net.Dial("tcp", s.address)
+func raw(s *harness.Server, target, host string, fields ...string) int {
+	s.T.Helper()
+	conn, err := net.Dial("tcp", s.Address)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(patient.Patience)); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: " + host, "Connection: close"}, fields...)
 	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return response.StatusCode
 }
@@ -130,8 +131,8 @@ var spellings = map[string]struct {
 func TestSpellingsOfOneClient(t *testing.T) {
 	t.Parallel()
 	keys := slices.Sorted(maps.Keys(spellings))
-	eachStore(t, func(t *testing.T, store string) {
-		b := startBackend(t, func(_ *backend, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	harness.EachStore(t, func(t *testing.T, store string) {
+		b := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 		site := ""
 		for i, key := range keys {
 			site += fmt.Sprintf(`
@@ -151,9 +152,9 @@ func TestSpellingsOfOneClient(t *testing.T) {
 					reverse_proxy {$UPSTREAM}
 				}`, i, key, store)
 		}
-		s := startCaddy(t, caddyfile("", site), b.variable())
+		s := harness.StartCaddy(t, harness.Caddyfile("", site), b.Variable())
 		for i, key := range keys {
-			c, zone, before := spellings[key], fmt.Sprint("of", i), len(b.came())
+			c, zone, before := spellings[key], fmt.Sprint("of", i), len(b.Came())
 			ask := func(q spelt) int {
 				t.Helper()
 				if q.target == "" {
@@ -162,7 +163,7 @@ func TestSpellingsOfOneClient(t *testing.T) {
 				if q.host == "" {
 					q.host = "a.test"
 				}
-				return s.raw(q.target, q.host, append([]string{"X-Zone: " + zone}, q.fields...)...)
+				return raw(s, q.target, q.host, append([]string{"X-Zone: " + zone}, q.fields...)...)
 			}
 			for i, want := range []int{200, 200, 429} {
 				if got := ask(c.plain); got != want {
@@ -174,17 +175,17 @@ func TestSpellingsOfOneClient(t *testing.T) {
 					t.Errorf("key %s, %+v: status %d, want %d", key, q, got, q.want)
 				}
 			}
-			if n := len(b.came()) - before; n != 2 {
+			if n := len(b.Came()) - before; n != 2 {
 				t.Errorf("key %s: %d requests reached the upstream, want 2", key, n)
 			}
 			for _, part := range c.get {
-				text, err := s.shell(`"$CADDY" rate-limit get --address unix/"$ADMIN" ` + zone + " " + part)
+				text, err := s.Shell(`"$CADDY" rate-limit get --address unix/"$ADMIN" ` + zone + " " + part)
 				if err != nil || !strings.Contains(strings.Join(strings.Fields(text), " "), "used 2 of 2") {
 					t.Errorf("key %s: get %s: %v\n%s", key, part, err, text)
 				}
 			}
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }
 
@@ -192,11 +193,11 @@ func TestSpellingsOfOneClient(t *testing.T) {
 // once, and shown in the stream of decisions. In a dry run it passes.
 func TestRepeatedValuesAreTold(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
+	harness.EachStore(t, func(t *testing.T, store string) {
 		zone := func(name, more string) string {
 			return fmt.Sprintf("zone %s {\nkey {header.X-Api-Key}\nevents 9\nwindow 1h\n%s\n}\n", name, more)
 		}
-		s := startCaddy(t, caddyfile("", `
+		s := harness.StartCaddy(t, harness.Caddyfile("", `
 			handle /dry {
 				rate_limit {
 					`+zone("tried", "dry_run")+zone("joined", "repeated_values join")+store+`
@@ -214,27 +215,27 @@ func TestRepeatedValuesAreTold(t *testing.T) {
 			}`))
 		both := []string{"X-Api-Key: s3", "X-Api-Key: r1"}
 		for range 3 {
-			if got := s.raw("/", "a.test", both...); got != 422 {
+			if got := raw(s, "/", "a.test", both...); got != 422 {
 				t.Errorf("status %d, want 422", got)
 			}
-			if got := s.raw("/dry", "a.test", both...); got != 200 {
+			if got := raw(s, "/dry", "a.test", both...); got != 200 {
 				t.Errorf("dry run: status %d, want 200", got)
 			}
 		}
 		lines := 0
-		for _, l := range s.linesOf(ourLogger) {
-			if strings.Contains(l.text, "different values for {http.request.header.X-Api-Key}") {
+		for _, l := range s.LinesOf(harness.OurLogger) {
+			if strings.Contains(l.Text, "different values for {http.request.header.X-Api-Key}") {
 				lines++
 			}
 		}
 		if lines != 2 { // one for each zone
 			t.Errorf("%d lines in the log say why, want 2", lines)
 		}
-		text, err := s.shell(`"$CADDY" rate-limit top --address unix/"$ADMIN" --refused strict; "$CADDY" rate-limit zones --address unix/"$ADMIN" strict; ` +
+		text, err := s.Shell(`"$CADDY" rate-limit top --address unix/"$ADMIN" --refused strict; "$CADDY" rate-limit zones --address unix/"$ADMIN" strict; ` +
 			`"$CADDY" rate-limit get --address unix/"$ADMIN" strict s3`)
 		if err != nil || !strings.Contains(text, "s3") || !strings.Contains(strings.Join(strings.Fields(text), " "), "refused 3 (3 rejected)") {
 			t.Errorf("the command line does not tell of them: %v\n%s", err, text)
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }

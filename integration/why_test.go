@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -15,8 +16,8 @@ import (
 // and the command that `get` prints.
 func TestWhyIsItRefused(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, caddyfile("", `
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, harness.Caddyfile("", `
 			rate_limit {
 				zone "it's / limit" {
 					match path /limit /own /banned
@@ -74,47 +75,47 @@ func TestWhyIsItRefused(t *testing.T) {
 			{"/heavy", "127.0.0.16", nil, "is refusing this key: a request costs 5, and only 2 of 12 are left. Next request allowed at "},
 			{"/one", "127.0.0.17", nil, "is refusing this key: 1 of 1 used. Next request allowed at "},
 		} {
-			client := newClient(t, c.address)
+			client := harness.NewClient(t, c.address)
 			for _, line := range c.before {
-				if output, err := s.shell(`"$CADDY" rate-limit ` + line + ` --address unix/"$ADMIN"`); err != nil {
+				if output, err := s.Shell(`"$CADDY" rate-limit ` + line + ` --address unix/"$ADMIN"`); err != nil {
 					t.Fatalf("%s: %v %s", line, err, output)
 				}
 			}
 			patient.Until(t, c.path+" to be refused for long", func() bool {
-				a := s.get(client, c.path)
-				wait, _ := strconv.Atoi(a.header.Get("Retry-After"))
-				return a.status == http.StatusTooManyRequests && wait > 3000 && (wait > 7000 || !strings.Contains(c.why, "too often"))
+				a := s.Get(client, c.path)
+				wait, _ := strconv.Atoi(a.Header.Get("Retry-After"))
+				return a.Status == http.StatusTooManyRequests && wait > 3000 && (wait > 7000 || !strings.Contains(c.why, "too often"))
 			})
 
-			top, err := s.rateLimit("top", "--refused")
+			top, err := s.RateLimit("top", "--refused")
 			if key := c.address; err != nil || !strings.Contains(top, key) && c.path != "/one" {
 				t.Errorf("%s: top does not show the refused key: %v\n%s", c.path, err, top)
 			}
-			why, err := s.rateLimit("get", c.address)
+			why, err := s.RateLimit("get", c.address)
 			if err != nil || !strings.Contains(why, c.why) {
 				t.Errorf("%s: %v, want %q in\n%s", c.path, err, c.why, why)
 			}
-			remedy := s.suggested(why)
-			if output, err := s.shell(remedy); err != nil {
+			remedy := suggested(s, why)
+			if output, err := s.Shell(remedy); err != nil {
 				t.Errorf("%s: %s: %v %s", c.path, remedy, err, output)
 			}
-			if a := s.get(client, c.path); a.status != http.StatusOK {
-				t.Errorf("%s: status %d after %s", c.path, a.status, remedy)
+			if a := s.Get(client, c.path); a.Status != http.StatusOK {
+				t.Errorf("%s: status %d after %s", c.path, a.Status, remedy)
 			}
-			s.must("DELETE", "/rate_limit/zones/-one/key", "")
+			s.Must("DELETE", "/rate_limit/zones/-one/key", "")
 		}
 
 		// No command can change what the config blocks, but `get` mentions it.
-		client := newClient(t, "127.0.0.18")
-		if a := s.get(client, "/blocked"); a.status != http.StatusForbidden {
-			t.Fatalf("status %d, want 403", a.status)
+		client := harness.NewClient(t, "127.0.0.18")
+		if a := s.Get(client, "/blocked"); a.Status != http.StatusForbidden {
+			t.Fatalf("status %d, want 403", a.Status)
 		}
-		why, err := s.rateLimit("get", "blocked", "127.0.0.18")
+		why, err := s.RateLimit("get", "blocked", "127.0.0.18")
 		if err != nil || !strings.Contains(why, "1 refused (counted by this instance since ") || !strings.Contains(why, "block refuses some requests with status 403") {
 			t.Errorf("%v\n%s", err, why)
 		}
-		watch := exec.CommandContext(t.Context(), "bash", "-c", "exec "+s.suggested(why)+" -n 1")
-		watch.Dir, watch.Env = s.dir, environment(s.dir)
+		watch := exec.CommandContext(t.Context(), "bash", "-c", "exec "+suggested(s, why)+" -n 1")
+		watch.Dir, watch.Env = s.Dir, harness.Environment(s.Dir)
 		ended := make(chan string, 1)
 		go func() {
 			output, err := watch.CombinedOutput()
@@ -130,26 +131,26 @@ func TestWhyIsItRefused(t *testing.T) {
 					t.Errorf("watch shows\n%s", seen)
 				}
 			default:
-				s.get(client, "/blocked")
+				s.Get(client, "/blocked")
 			}
 		}
 	})
 }
 
 // suggested returns the command that `get` has printed, which must be the only one.
-func (s *server) suggested(answer string) string {
-	s.t.Helper()
+func suggested(s *harness.Server, answer string) string {
+	s.T.Helper()
 	command := ""
 	for line := range strings.Lines(answer) {
-		if strings.HasPrefix(line, "  "+commandBinary(s.t)+" rate-limit ") {
+		if strings.HasPrefix(line, "  "+harness.CommandBinary(s.T)+" rate-limit ") {
 			if command != "" {
-				s.t.Errorf("more than one command in\n%s", answer)
+				s.T.Errorf("more than one command in\n%s", answer)
 			}
 			command = strings.TrimSpace(line)
 		}
 	}
-	if !strings.Contains(command, " --address unix/"+filepath.Join(s.dir, "admin")+" ") {
-		s.t.Fatalf("no command that says where, in\n%s", answer)
+	if !strings.Contains(command, " --address unix/"+filepath.Join(s.Dir, "admin")+" ") {
+		s.T.Fatalf("no command that says where, in\n%s", answer)
 	}
 	return command
 }

@@ -2,9 +2,11 @@ package integration_test
 
 import (
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -15,8 +17,8 @@ import (
 func TestIssue10AllOrNothing(t *testing.T) {
 	t.Parallel()
 	const long = 5
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, caddyfile("", `
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, harness.Caddyfile("", `
 			rate_limit {
 				zone long {
 					key {header.Authorization}
@@ -31,17 +33,17 @@ func TestIssue10AllOrNothing(t *testing.T) {
 				`+store+`
 			}
 			respond ok`))
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		admitted, refused := 0, 0
 		patient.Until(t, "the long limit to be used up", func() bool {
-			a := s.get(client, "/", "Authorization", "me")
-			if a.status == http.StatusOK {
+			a := s.Get(client, "/", "Authorization", "me")
+			if a.Status == http.StatusOK {
 				admitted++
 				return admitted == long
 			}
 			refused++
-			if q, _, err := rateLimit(a.header); err != nil || q.zone != "short" {
-				t.Fatalf("after %d admitted: refused by zone %q, error %v, want short", admitted, q.zone, err)
+			if q, _, err := harness.RateLimit(a.Header); err != nil || q.Zone != "short" {
+				t.Fatalf("after %d admitted: refused by zone %q, error %v, want short", admitted, q.Zone, err)
 			}
 			return false
 		})
@@ -49,12 +51,12 @@ func TestIssue10AllOrNothing(t *testing.T) {
 			t.Errorf("%d refusals on the way, too few to prove anything", refused)
 		}
 		// Both limits are used up, or the long one alone is. Its wait is the longer one.
-		a := s.get(client, "/", "Authorization", "me")
-		if q, _, err := rateLimit(a.header); a.status != http.StatusTooManyRequests || err != nil || q.zone != "long" {
-			t.Errorf("after %d: status %d by zone %q, error %v; want 429 by long", long, a.status, q.zone, err)
+		a := s.Get(client, "/", "Authorization", "me")
+		if q, _, err := harness.RateLimit(a.Header); a.Status != http.StatusTooManyRequests || err != nil || q.Zone != "long" {
+			t.Errorf("after %d: status %d by zone %q, error %v; want 429 by long", long, a.Status, q.Zone, err)
 		}
 		t.Logf("%d admitted, %d refused on the way", admitted, refused)
-		s.sound(t)
+		s.Sound(t)
 	})
 }
 
@@ -62,8 +64,8 @@ func TestIssue10AllOrNothing(t *testing.T) {
 // client that sends ten requests may take five of the ten and no more.
 func TestIssue70AllOrNothing(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, store string) {
-		s := startCaddy(t, caddyfile("", `
+	harness.EachStore(t, func(t *testing.T, store string) {
+		s := harness.StartCaddy(t, harness.Caddyfile("", `
 			rate_limit {
 				zone a {
 					key {header.X-Client}
@@ -77,20 +79,20 @@ func TestIssue70AllOrNothing(t *testing.T) {
 				`+store+`
 			}
 			respond ok`))
-		client := newClient(t, "")
+		client := harness.NewClient(t, "")
 		for _, step := range []struct {
 			client string
 			want   int
 		}{{"greedy", 5}, {"modest", 5}, {"late", 0}} {
-			if got := s.admitted(client, 10, "/", "X-Client", step.client); got != step.want {
+			if got := s.Admitted(client, 10, "/", "X-Client", step.client); got != step.want {
 				t.Errorf("%s client: %d of 10 admitted, want %d", step.client, got, step.want)
 			}
 		}
-		a := s.get(client, "/", "X-Client", "late")
-		if q, _, err := rateLimit(a.header); err != nil || q.zone != "b" {
-			t.Errorf("the late client is refused by zone %q, error %v, want b", q.zone, err)
+		a := s.Get(client, "/", "X-Client", "late")
+		if q, _, err := harness.RateLimit(a.Header); err != nil || q.Zone != "b" {
+			t.Errorf("the late client is refused by zone %q, error %v, want b", q.Zone, err)
 		}
-		s.sound(t)
+		s.Sound(t)
 	})
 }
 
@@ -103,9 +105,9 @@ func TestConcurrentExactly100(t *testing.T) {
 	for _, algorithm := range algorithmNames {
 		window := quietWindow(algorithm)
 		for _, path := range []string{"memory", "one", "two"} {
-			store := redis(redisServer.Addr())
+			store := harness.Redis(redisServer.Addr())
 			if path == "memory" {
-				store = memory
+				store = harness.Memory
 			}
 			text += `
 				handle /` + path + `/` + algorithm + ` {
@@ -121,13 +123,13 @@ func TestConcurrentExactly100(t *testing.T) {
 				}`
 		}
 	}
-	both := []*server{startCaddy(t, caddyfile("", text)), startCaddy(t, caddyfile("", text))}
+	both := []*harness.Server{harness.StartCaddy(t, harness.Caddyfile("", text)), harness.StartCaddy(t, harness.Caddyfile("", text))}
 	for _, algorithm := range algorithmNames {
-		for path, servers := range map[string][]*server{"memory": both[:1], "one": both[:1], "two": both} {
+		for path, servers := range map[string][]*harness.Server{"memory": both[:1], "one": both[:1], "two": both} {
 			t.Run(algorithm+"/"+path, func(t *testing.T) {
 				began := time.Now()
 				got := together(t, requests, func(i int) string {
-					return servers[i%len(servers)].url("/" + path + "/" + algorithm)
+					return servers[i%len(servers)].URL("/" + path + "/" + algorithm)
 				})
 				elapsed := time.Since(began)
 				t.Logf("%d admitted, %d refused in %v", got[http.StatusOK], got[http.StatusTooManyRequests], elapsed)
@@ -142,7 +144,7 @@ func TestConcurrentExactly100(t *testing.T) {
 		}
 	}
 	for _, s := range both {
-		s.sound(t)
+		s.Sound(t)
 	}
 }
 
@@ -154,4 +156,31 @@ func quietWindow(algorithm string) time.Duration {
 		window += 7 * time.Minute
 	}
 	return window
+}
+
+// together sends requests all at once, each on a connection of its own, and counts the answers by
+// status.
+func together(t *testing.T, requests int, url func(i int) string) map[int]int {
+	t.Helper()
+	client := harness.NewClient(t, "")
+	answers := make([]harness.Answer, requests)
+	errs := make([]error, requests)
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range requests {
+		group.Go(func() {
+			<-start
+			answers[i], errs[i] = harness.Send(client, url(i))
+		})
+	}
+	close(start)
+	group.Wait()
+	got := make(map[int]int)
+	for i := range requests {
+		if errs[i] != nil {
+			t.Fatal(errs[i])
+		}
+		got[answers[i].Status]++
+	}
+	return got
 }

@@ -1,4 +1,4 @@
-package integration_test
+package harness
 
 import (
 	"testing"
@@ -8,37 +8,37 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// memory and redis are lines of a Caddyfile. Tests that count exactly give Redis more time than
+// Memory and Redis are lines of a Caddyfile. Tests that count exactly give Redis more time than
 // users do, and answer 503 without it: on a busy machine, a request that was let through because
 // Redis was late would look like a limit that is exceeded.
-const memory = "store memory\n"
+const Memory = "store memory\n"
 
-func redis(address string) string {
+// Redis names the store at an address, see [Memory].
+func Redis(address string) string {
 	return "store redis {\naddress " + address + "\ntimeout 10s\n}\non_store_error deny\n"
 }
 
-// timeout is how long decisions may take in tests where Redis goes away and comes back: as long
+// Timeout is how long decisions may take in tests where Redis goes away and comes back: as long
 // as users have it on an idle machine, and longer on a busy one, where a healthy Redis may be
 // late.
-func timeout() string { return "timeout " + decisionTime().String() }
+func Timeout() string { return "timeout " + DecisionTime().String() }
 
-func decisionTime() time.Duration {
+// DecisionTime is what [Timeout] gives decisions.
+func DecisionTime() time.Duration {
 	if patient.Idle() {
 		return 50 * time.Millisecond
 	}
 	return time.Second
 }
 
-// eachStore runs a test with each store. The Redis is the test's own.
-func eachStore(t *testing.T, test func(t *testing.T, store string)) {
+// EachStore runs a test with each store. The Redis is the test's own.
+func EachStore(t *testing.T, test func(t *testing.T, store string)) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		test(t, memory)
+		test(t, Memory)
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		test(t, redis(redistest.Start(t).Addr()))
+		test(t, Redis(redistest.Start(t).Addr()))
 	})
 }
-
-var algorithmNames = []string{"token_bucket", "fixed_window", "sliding_window_log"}

@@ -1,4 +1,4 @@
-package integration_test
+package harness
 
 import (
 	"bytes"
@@ -14,18 +14,18 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// server is a running Caddy.
-type server struct {
-	t       *testing.T
-	dir     string   // short, because the path of the admin socket is limited
-	address string   // the address of its site, host:port
-	more    []string // the addresses of further sites, on the sockets fd/4, fd/5 and so on
-	process *childprocess.Process
+// Server is a running Caddy.
+type Server struct {
+	T       *testing.T
+	Dir     string   // short, because the path of the admin socket is limited
+	Address string   // the address of its site, host:port
+	More    []string // the addresses of further sites, on the sockets fd/4, fd/5 and so on
+	Process *childprocess.Process
 }
 
-// caddyfile is a config with one site, on the socket that the process inherits. The options and
+// Caddyfile is a config with one site, on the socket that the process inherits. The options and
 // the body of the site are lines of a Caddyfile.
-func caddyfile(options, site string) string {
+func Caddyfile(options, site string) string {
 	return `{
 	admin unix/{$ADMIN}
 	persist_config off
@@ -39,28 +39,28 @@ func caddyfile(options, site string) string {
 `
 }
 
-// startCaddy runs a Caddy with a config until the test ends. The config can use the variables,
+// StartCaddy runs a Caddy with a config until the test ends. The config can use the variables,
 // each of the form "NAME=value".
 //
 // The site's socket is opened here and inherited, so no port can be lost to another process. A
 // reload keeps the socket, too: otherwise Caddy opens a second one beside it, and the kernel
 // resets the connections that wait on the old one when it closes.
-func startCaddy(t *testing.T, config string, variables ...string) *server {
+func StartCaddy(t *testing.T, config string, variables ...string) *Server {
 	t.Helper()
-	return startBinary(t, binary(t), config, variables...)
+	return StartBinary(t, Binary(t), config, variables...)
 }
 
-// startBinary is startCaddy with another binary.
-func startBinary(t *testing.T, path, config string, variables ...string) *server {
+// StartBinary is StartCaddy with another binary.
+func StartBinary(t *testing.T, path, config string, variables ...string) *Server {
 	t.Helper()
-	return startSites(t, path, 1, config, variables...)
+	return StartSites(t, path, 1, config, variables...)
 }
 
-// startSites is startBinary with a number of sockets.
-func startSites(t *testing.T, path string, sockets int, config string, variables ...string) *server {
+// StartSites is StartBinary with a number of sockets.
+func StartSites(t *testing.T, path string, sockets int, config string, variables ...string) *Server {
 	t.Helper()
-	s := &server{t: t, dir: shortDir(t)}
-	configFile := filepath.Join(s.dir, "Caddyfile")
+	s := &Server{T: t, Dir: ShortDir(t)}
+	configFile := filepath.Join(s.Dir, "Caddyfile")
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -74,26 +74,26 @@ func startSites(t *testing.T, path string, sockets int, config string, variables
 		address, socket := listen(t)
 		defer socket.Close()
 		if files = append(files, socket); i == 0 {
-			s.address = address
+			s.Address = address
 		} else {
-			s.more = append(s.more, address)
+			s.More = append(s.More, address)
 		}
 	}
 
 	cmd := exec.Command(path, "run", "--config", configFile, "--adapter", "caddyfile")
-	cmd.Dir = s.dir
-	cmd.Env = append(environment(s.dir), variables...)
+	cmd.Dir = s.Dir
+	cmd.Env = append(Environment(s.Dir), variables...)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.ExtraFiles = files
-	if s.process, err = childprocess.Start(cmd); err != nil {
+	if s.Process, err = childprocess.Start(cmd); err != nil {
 		t.Fatalf("starting Caddy: %v", err)
 	}
 	t.Cleanup(s.end)
 	patient.Until(t, "Caddy to be ready", func() bool {
-		if s.process.Ended() {
-			t.Fatalf("Caddy ended: %v\n%s", s.process.Err(), s.log())
+		if s.Process.Ended() {
+			t.Fatalf("Caddy ended: %v\n%s", s.Process.Err(), s.Log())
 		}
-		config, err := s.admin("GET", "/config/", "", "")
+		config, err := s.Admin("GET", "/config/", "", "")
 		return err == nil && config != "null\n"
 	})
 	return s
@@ -114,8 +114,8 @@ func listen(t *testing.T) (address string, socket *os.File) {
 	return listener.Addr().String(), socket
 }
 
-// environment keeps a Caddy away from the files of the user that runs the tests.
-func environment(dir string) []string {
+// Environment keeps a Caddy away from the files of the user that runs the tests.
+func Environment(dir string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"),
 		"HOME=" + dir,
@@ -128,9 +128,9 @@ func environment(dir string) []string {
 	}
 }
 
-// shortDir makes a directory whose path is short enough for unix sockets. Those of t.TempDir are
+// ShortDir makes a directory whose path is short enough for unix sockets. Those of t.TempDir are
 // too long.
-func shortDir(t *testing.T) string {
+func ShortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rlc")
 	if err != nil {
@@ -144,58 +144,52 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// during returns the same server for a part of its test, with another of its sites.
-func (s *server) during(t *testing.T, address string) *server {
-	part := *s
-	part.t, part.address = t, address
-	return &part
-}
+// URL is the address of a path of its site.
+func (s *Server) URL(path string) string { return "http://" + s.Address + path }
 
-func (s *server) url(path string) string { return "http://" + s.address + path }
+func (s *Server) logFile() string { return filepath.Join(s.Dir, "log") }
 
-func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
-
-// log returns everything that Caddy has logged.
-func (s *server) log() []byte {
-	s.t.Helper()
+// Log returns everything that Caddy has logged.
+func (s *Server) Log() []byte {
+	s.T.Helper()
 	text, err := os.ReadFile(s.logFile())
 	if err != nil {
-		s.t.Error(err)
+		s.T.Error(err)
 	}
 	return text
 }
 
-// stop asks Caddy to end, which must succeed without a complaint.
-func (s *server) stop() {
-	s.t.Helper()
-	if _, err := s.admin("POST", "/stop", "", ""); err != nil {
-		s.t.Errorf("stopping Caddy: %v", err)
+// Stop asks Caddy to end, which must succeed without a complaint.
+func (s *Server) Stop() {
+	s.T.Helper()
+	if _, err := s.Admin("POST", "/stop", "", ""); err != nil {
+		s.T.Errorf("stopping Caddy: %v", err)
 	}
 	select {
-	case <-s.process.Done():
+	case <-s.Process.Done():
 	case <-time.After(patient.Patience):
-		s.t.Errorf("Caddy does not stop")
+		s.T.Errorf("Caddy does not stop")
 		return
 	}
-	if s.process.Err() != nil {
-		s.t.Errorf("Caddy stopped with %v", s.process.Err())
+	if s.Process.Err() != nil {
+		s.T.Errorf("Caddy stopped with %v", s.Process.Err())
 	}
 }
 
 // end kills Caddy, and looks for signs of failure in its log that every test wants to know of.
-func (s *server) end() {
-	if err := s.process.Kill(); err != nil {
-		s.t.Errorf("killing Caddy: %v", err)
+func (s *Server) end() {
+	if err := s.Process.Kill(); err != nil {
+		s.T.Errorf("killing Caddy: %v", err)
 	}
-	log := withoutCaddysRace(s.log())
+	log := withoutCaddysRace(s.Log())
 	for _, sign := range []string{"WARNING: DATA RACE", "panic", "fatal error: "} {
 		if at := bytes.Index(log, []byte(sign)); at >= 0 {
-			s.t.Errorf("Caddy's log says %q:\n%s", sign, log[at:min(len(log), at+8192)])
+			s.T.Errorf("Caddy's log says %q:\n%s", sign, log[at:min(len(log), at+8192)])
 			return
 		}
 	}
-	if s.t.Failed() {
-		s.t.Logf("end of Caddy's log:\n%s", log[max(0, len(log)-4096):])
+	if s.T.Failed() {
+		s.T.Logf("end of Caddy's log:\n%s", log[max(0, len(log)-4096):])
 	}
 }
 

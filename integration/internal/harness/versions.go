@@ -1,4 +1,4 @@
-package integration_test
+package harness
 
 import (
 	"crypto/ecdsa"
@@ -21,20 +21,20 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// version is a client of one version of HTTP.
-type version struct {
-	major  int
-	client *http.Client
-	url    string
+// Version is a client of one version of HTTP.
+type Version struct {
+	Major  int
+	Client *http.Client
+	URL    string
 }
 
-// startEveryVersion starts a Caddy that serves a site with and without TLS, and returns
+// StartEveryVersion starts a Caddy that serves a site with and without TLS, and returns
 // a client for each version of HTTP.
-func startEveryVersion(t *testing.T, options, site string, variables ...string) (*server, []version) {
+func StartEveryVersion(t *testing.T, options, site string, variables ...string) (*Server, []Version) {
 	t.Helper()
 	port := redistest.FreePort(t)
 	certificate, key, roots := selfSigned(t)
-	s := startCaddy(t, caddyfile(options, site)+fmt.Sprintf(`
+	s := StartCaddy(t, Caddyfile(options, site)+fmt.Sprintf(`
 https://:%d {
 	bind 127.0.0.1
 	tls %s %s
@@ -47,8 +47,8 @@ https://:%d {
 	t.Cleanup(h2.CloseIdleConnections)
 	t.Cleanup(func() { _ = h3.Close() })
 	url := fmt.Sprintf("https://127.0.0.1:%d", port)
-	return s, []version{
-		{1, newClient(t, ""), s.url("")},
+	return s, []Version{
+		{1, NewClient(t, ""), s.URL("")},
 		{2, &http.Client{Transport: h2, Timeout: patient.Patience}, url},
 		{3, &http.Client{Transport: h3, Timeout: patient.Patience}, url},
 	}

@@ -1,6 +1,6 @@
 //go:build !race
 
-package integration_test
+package harness
 
 // raceFlags builds Caddy with the race detector when the tests have it.
 var raceFlags []string

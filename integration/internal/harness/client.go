@@ -1,0 +1,196 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+)
+
+// NewClient makes an HTTP client with its own address, which on Linux can be any of 127.0.0.0/8. With
+// "" the system chooses it.
+func NewClient(t *testing.T, from string) *http.Client {
+	t.Helper()
+	dialer := new(net.Dialer)
+	if from != "" {
+		if runtime.GOOS != "linux" {
+			t.Skip("only Linux has all of 127.0.0.0/8 as addresses of this machine")
+		}
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	transport := &http.Transport{
+		DialContext:         dialer.DialContext,
+		MaxIdleConnsPerHost: 1024,
+		DisableCompression:  true,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patient.Patience}
+}
+
+// Answer is the response that a client got.
+type Answer struct {
+	Status     int
+	Header     http.Header
+	Body       string
+	Sent, Done time.Time
+}
+
+// Send sends a GET request. The header has names and values in turn.
+func Send(client *http.Client, url string, header ...string) (Answer, error) {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	a := Answer{Sent: time.Now()}
+	response, err := client.Do(request)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Answer{}, err
+	}
+	a.Done = time.Now()
+	a.Status, a.Header, a.Body = response.StatusCode, response.Header, string(body)
+	return a, nil
+}
+
+// SendAcross is [Send] while the server is being replaced. When a server of net/http shuts down, it
+// closes connections with a request that it has read but not begun to handle (conn.serve). A client of
+// net/http repeats the request, unless it was the first one on its connection. No handler has seen
+// such a request.
+func SendAcross(client *http.Client, url string, header ...string) (a Answer, err error) {
+	for range 3 {
+		a, err = Send(client, url, header...)
+		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			break
+		}
+	}
+	return a, err
+}
+
+// Get sends a GET request, and ends the test if there is no response.
+func (s *Server) Get(client *http.Client, path string, header ...string) Answer {
+	s.T.Helper()
+	a, err := Send(client, s.URL(path), header...)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return a
+}
+
+// Admitted sends n requests, one after the other, and counts the responses with status 200. Any status
+// other than 200 and 429 ends the test.
+func (s *Server) Admitted(client *http.Client, n int, path string, header ...string) (admitted int) {
+	s.T.Helper()
+	for range n {
+		switch a := s.Get(client, path, header...); a.Status {
+		case http.StatusOK:
+			admitted++
+		case http.StatusTooManyRequests:
+		default:
+			s.T.Fatalf("%s: status %d, want 200 or 429", path, a.Status)
+		}
+	}
+	return admitted
+}
+
+// Quota is the item of the RateLimit field.
+type Quota struct {
+	Zone      string
+	Remaining int64
+	Next      int64 // seconds; 0: it has no t
+}
+
+// RateLimit reads the first item of the RateLimit field, which may be absent.
+func RateLimit(header http.Header) (q Quota, ok bool, err error) {
+	lines := header.Values("RateLimit")
+	if len(lines) == 0 {
+		return q, false, nil
+	}
+	list, err := httpsfv.UnmarshalList(lines)
+	if err != nil {
+		return q, false, fmt.Errorf("RateLimit %q: %w", lines, err)
+	}
+	if len(list) == 0 {
+		return q, false, fmt.Errorf("RateLimit %q: no items", lines)
+	}
+	item, isItem := list[0].(httpsfv.Item)
+	if !isItem {
+		return q, false, fmt.Errorf("RateLimit %q: no item", lines)
+	}
+	zone, isText := item.Value.(string)
+	remaining, _ := item.Params.Get("r")
+	r, isNumber := remaining.(int64)
+	if !isText || !isNumber {
+		return q, false, fmt.Errorf("RateLimit %q: want a string with an integer r", lines)
+	}
+	after, _ := item.Params.Get("t")
+	next, _ := after.(int64)
+	return Quota{zone, r, next}, true, nil
+}
+
+// PolicyQuota reads the limit of a zone from the RateLimit-Policy field, or -1. This shows which of two
+// configs has answered.
+func PolicyQuota(header http.Header, zone string) int64 {
+	list, err := httpsfv.UnmarshalList(header.Values("RateLimit-Policy"))
+	if err != nil {
+		return -1
+	}
+	for _, member := range list {
+		if item, ok := member.(httpsfv.Item); ok && item.Value == zone {
+			if q, ok := item.Params.Get("q"); ok {
+				return q.(int64)
+			}
+		}
+	}
+	return -1
+}
+
+// RetryAfter reads the header, in seconds.
+func RetryAfter(t *testing.T, a Answer) time.Duration {
+	t.Helper()
+	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
+	if err != nil {
+		t.Errorf("Retry-After: %v", err)
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// WithinASecond tries something until it has taken less than a second: then a wait that began with it is still
+// the same in whole seconds. Each try gets a text of its own.
+func WithinASecond(t *testing.T, do func(try string)) {
+	t.Helper()
+	n := 0
+	patient.Until(t, "a try that takes less than a second", func() bool {
+		began := time.Now()
+		n++
+		do(strconv.Itoa(n))
+		return time.Since(began) < time.Second
+	})
+}
+
+// GetUnder sends a request to a config with the given limit, or none with -1. The path ends with the zone.
+func (s *Server) GetUnder(client *http.Client, limit int64, where string) Answer {
+	s.T.Helper()
+	a := s.Get(client, "/"+where)
+	if got := PolicyQuota(a.Header, path.Base(where)); got != limit {
+		s.T.Errorf("/%s: the limit is %d, want %d", where, got, limit)
+	}
+	return a
+}

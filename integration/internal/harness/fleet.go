@@ -1,0 +1,105 @@
+package harness
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	redisclient "github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// StartPair runs two instances with the same config.
+func StartPair(t *testing.T, config string, variables ...string) []*Server {
+	t.Helper()
+	return []*Server{StartCaddy(t, config, variables...), StartCaddy(t, config, variables...)}
+}
+
+// Fleet is either one Caddy that counts in memory, which is both the first and the last, or two
+// instances that share a Redis.
+type Fleet struct {
+	Store       string // as a config names it
+	First, Last *Server
+}
+
+// EachFleet runs a test with either kind of fleet.
+func EachFleet(t *testing.T, config func(store string) string, test func(t *testing.T, f Fleet), variables ...string) {
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		s := StartCaddy(t, config(Memory), variables...)
+		test(t, Fleet{Memory, s, s})
+		s.Sound(t)
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		store := Redis(redistest.Start(t).Addr())
+		both := StartPair(t, config(store), variables...)
+		test(t, Fleet{store, both[0], both[1]})
+		both[0].Sound(t)
+		both[1].Sound(t)
+	})
+}
+
+// Limited is a route of a Caddyfile: requests to the zone's path meet the zone. Requests to the
+// same path below /peek are only told how much of the limit is left.
+func Limited(zone, options, store, then string) string {
+	route := func(path, options, then string) string {
+		return "handle " + path + zone + " {\nrate_limit {\nzone " + zone + " {\n" + options + "\n}\n" + store + "}\n" + then + "\n}\n"
+	}
+	return route("/", options, then) + route("/peek/", options+"\ncost 0", "respond ok")
+}
+
+// Left asks how much of a zone is left, and charges nothing.
+func (s *Server) Left(client *http.Client, zone string) int64 {
+	s.T.Helper()
+	a := s.Get(client, "/peek/"+zone)
+	q, ok, err := RateLimit(a.Header)
+	if !ok || err != nil || q.Zone != zone || a.Status != http.StatusOK {
+		s.T.Fatalf("peek at %s: status %d, %+v, error %v", zone, a.Status, q, err)
+	}
+	return q.Remaining
+}
+
+// AwaitLeft waits until that much of a zone is left.
+func (s *Server) AwaitLeft(client *http.Client, zone string, want int64) {
+	s.T.Helper()
+	patient.UntilEqual(s.T, "what is left of zone "+zone, func() int64 { return s.Left(client, zone) }, want)
+}
+
+// Waiting returns how many requests this module makes wait, according to Caddy's goroutines.
+func (s *Server) Waiting() int {
+	s.T.Helper()
+	stacks, err := s.Stacks()
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return strings.Count(stacks, "limiter.(*retryWait).sleep(")
+}
+
+// AwaitWaiting waits until so many requests wait.
+func (s *Server) AwaitWaiting(want int) {
+	s.T.Helper()
+	patient.Until(s.T, "requests to wait, or to leave", func() bool { return s.Waiting() == want })
+}
+
+// ScriptCalls returns how many calls of a script Redis has seen: decisions, adjustments and
+// renewals.
+func ScriptCalls(t *testing.T, r *redistest.Server) int {
+	t.Helper()
+	info, err := r.Admin().InfoMap(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range strings.SplitSeq(info["Commandstats"]["cmdstat_evalsha"], ",") {
+		if calls, ok := strings.CutPrefix(field, "calls="); ok {
+			n, err := redisclient.NewCmdResult(calls, nil).Int()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,148 @@
+package harness
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+)
+
+// Question is what a client asks of the stand-in for a language model. The model answers with as many
+// tokens as Say.
+type Question struct {
+	MaxTokens int64          `json:"max_tokens,omitempty"`
+	Stream    bool           `json:"stream"`
+	Options   map[string]any `json:"stream_options,omitempty"`
+
+	Prompt int64  `json:"prompt"`
+	Cached int64  `json:"cached"`
+	Say    int64  `json:"say"`
+	Gate   string `json:"gate,omitempty"` // the answer waits in the middle until it opens
+	Fail   int    `json:"fail,omitempty"` // the status of an error
+}
+
+// WithUsage asks for the usage in a stream, as clients of OpenAI do.
+var WithUsage = map[string]any{"include_usage": true}
+
+// Model is a server of language models that speaks as OpenAI's does. The sum is of all tokens that
+// it has said it used.
+type Model struct {
+	*Backend
+	Used atomic.Int64
+}
+
+// Answer is the handler of its requests.
+func (m *Model) Answer(b *Backend, w http.ResponseWriter, r *http.Request) {
+	var q Question
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if q.Fail != 0 {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(q.Fail)
+		_, _ = io.WriteString(w, `{"error":{"message":"the model is overloaded","type":"server_error"}}`)
+		return
+	}
+	usage := fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`,
+		q.Prompt, q.Say, q.Prompt+q.Say, q.Cached)
+	m.Used.Add(q.Prompt + q.Say)
+	if !q.Stream {
+		w.Header().Set("Content-Type", "application/json")
+		var to io.Writer = w
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			defer z.Close()
+			to = z
+		}
+		fmt.Fprintf(to, `{"id":"chatcmpl-1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"\"usage\":{\"total_tokens\":0}"}}],%s}`, usage)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	say := func(format string, args ...any) {
+		fmt.Fprintf(w, "data: "+format+"\n\n", args...)
+		_ = http.NewResponseController(w).Flush()
+	}
+	events := min(q.Say, 8)
+	for i := range events {
+		say(`{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"{\"usage\":{\"total_tokens\":%d}}"}}],"usage":null}`, i)
+		if i == events/2 && q.Gate != "" {
+			select {
+			case <-b.Gate(q.Gate):
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	if q.Options["include_usage"] == true {
+		say(`{"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[],%s}`, usage)
+	}
+	say("[DONE]")
+}
+
+// Question sends a question, and returns the answer when its header is there.
+func (s *Server) Question(client *http.Client, key string, q Question) *http.Response {
+	s.T.Helper()
+	body, err := json.Marshal(q)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, s.URL("/v1/chat/completions"), strings.NewReader(string(body)))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	r.Host = "llm.example.com"
+	if key != "" {
+		r.Header.Set("X-Api-Key", key)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if rand.IntN(2) == 0 {
+		r.Header.Set("Accept-Encoding", "gzip, br")
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		s.T.Error(err)
+		return &http.Response{Body: http.NoBody}
+	}
+	return response
+}
+
+// Answered sends a question and reads the answer.
+func (s *Server) Answered(client *http.Client, key string, q Question) (status int) {
+	s.T.Helper()
+	response := s.Question(client, key, q)
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		s.T.Error(err)
+	}
+	return response.StatusCode
+}
+
+// Usage is what a key has used of a zone.
+type Usage struct{ Used, Quota, Owed int64 }
+
+// Spent asks what a key has used of a zone.
+func (s *Server) Spent(zone, key string) (k Usage) {
+	s.T.Helper()
+	text, err := s.Admin(http.MethodGet, "/rate_limit/zones/"+zone+"/key?key="+key, "", "")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &k)
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return k
+}
+
+// AwaitUsed waits until a key has used so much of a zone.
+func (s *Server) AwaitUsed(what, zone, key string, want int64) {
+	s.T.Helper()
+	patient.UntilEqual(s.T, what, func() int64 { return s.Spent(zone, key).Used }, want)
+}

@@ -1,0 +1,77 @@
+package harness
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+)
+
+// Pending is a request in progress.
+type Pending struct {
+	t      *testing.T
+	Leave  context.CancelFunc // hangs up
+	done   chan struct{}
+	Answer Answer
+	Err    error
+}
+
+// Begin sends a request on a connection of its own, and does not wait for the answer.
+func (s *Server) Begin(path string, header ...string) *Pending {
+	ctx, leave := context.WithCancel(s.T.Context())
+	p := &Pending{t: s.T, Leave: leave, done: make(chan struct{})}
+	client := NewClient(s.T, "")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL(path), nil)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	go func() {
+		defer close(p.done)
+		defer leave()
+		p.Answer.Sent = time.Now()
+		var response *http.Response
+		if response, p.Err = client.Do(request); p.Err != nil {
+			return
+		}
+		defer response.Body.Close()
+		p.Answer.Status, p.Answer.Header = response.StatusCode, response.Header
+		var body []byte
+		body, p.Err = io.ReadAll(response.Body)
+		p.Answer.Body, p.Answer.Done = string(body), time.Now()
+	}()
+	s.T.Cleanup(func() {
+		leave()
+		<-p.done
+	})
+	return p
+}
+
+// Result waits for the answer.
+func (p *Pending) Result() Answer {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patient.Patience):
+		p.t.Fatalf("no answer within %v", patient.Patience)
+	}
+	if p.Err != nil {
+		p.t.Fatal(p.Err)
+	}
+	return p.Answer
+}
+
+// Over reports whether the request has ended.
+func (p *Pending) Over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
