@@ -101,8 +101,8 @@ simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one w
 
 .PHONY: unit
 unit: redis promtool bits32 ## Run the tests with the race detector
-	@# The two longest begin first. lint has vetted all. Many tests wait more than they work.
-	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./integration ./redisstore ./...
+	@# The longest begin first. lint has vetted all. Many tests wait more than they work.
+	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./redisstore ./integration/... ./...
 	@# Each seed of the simulator keeps what it promises. It has one goroutine for each scenario.
 	go -C bench test -vet=off ./overload
 
@@ -127,12 +127,12 @@ deep: long outages mutants servers examples ## On an idle machine, for half an h
 
 .PHONY: long
 long: redis ## Run the tests with random steps in full
-	$(REDIS) DEEP=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v '/integration$$')
+	$(REDIS) DEEP=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v '/integration/') ./integration/trouble
 
 .PHONY: outages
 outages: redis ## On an idle machine: times held to their bounds, 60 s without Redis, 30 s of reloads, floods
 	$(REDIS) DEEP=1 IDLE=1 go test -count=1 -p 1 -v -timeout 20m \
-		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestFloodsPassNothing|TestMainJob|TestQueue|TestMaxWait|TestKilled' ./integration
+		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestFloodsPassNothing|TestThreeLimits|TestQueue|TestMaxWait|TestKilled' ./integration/{faults,floods,limits,queues}
 	@# What answers soon, whoever decides it.
 	$(REDIS) IDLE=1 go test -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestDeadlines|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore/...
 

@@ -91,7 +91,7 @@ func storeAdvice(t *testing.T) map[string]advised {
 		},
 		"a Redis that removes keys": {
 			site: inRedis(evicting.Addr(), patience), fixed: inRedis(evicting.Addr(), patience+"key_prefix kept"), mend: func() { evicting.Configure("maxmemory-policy", "noeviction") }, visits: each(20, "/"),
-			advice: "doctor/eviction", before: held, after: held, // until its memory is full: TestEvictionShows in integration
+			advice: "doctor/eviction", before: held, after: held, // until its memory is full: TestEvictionShows in integration/faults
 		},
 		"a Redis that is full": {
 			site: inRedis(full.Addr(), patience), fixed: inRedis(full.Addr(), patience+"key_prefix room"), mend: func() { full.Configure("maxmemory", "1gb") }, visits: each(20, "/"),

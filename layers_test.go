@@ -125,7 +125,17 @@ var layers = []struct {
 	{"examples/apiclient", layer{}},
 	{"docs", layer{}},
 	{"integration/internal/harness", layer{own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/golden internal/testing/patient internal/testing/redistest"}},
-	{"integration", layer{}},
+	{"integration/admin", layer{}},
+	{"integration/cli", layer{}},
+	{"integration/costs", layer{}},
+	{"integration/docs", layer{}},
+	{"integration/faults", layer{}},
+	{"integration/floods", layer{}},
+	{"integration/headers", layer{}},
+	{"integration/keys", layer{}},
+	{"integration/limits", layer{}},
+	{"integration/observe", layer{}},
+	{"integration/queues", layer{}},
 	{"integration/trouble", layer{}},
 }
 

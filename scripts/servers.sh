@@ -73,7 +73,7 @@ wrap() {
 # tests is what runs under each server: the store's own tests, and some of faults at a Caddy.
 tests() {
 	go test -vet=off -count=1 -timeout 20m ./redisstore/... ./integration/trouble &&
-		go test -vet=off -count=1 -timeout 10m -run 'TestFaultsOf|TestFloodOfKeys|TestDoctor|TestWrongPassword|TestEviction|TestLoan' ./integration
+		go test -vet=off -count=1 -timeout 10m -run 'TestFaultsOf|TestFloodOfKeys|TestDoctor|TestWrongPassword|TestEviction|TestLoan' ./integration/{cli,faults,floods,limits}
 }
 
 mkdir -p "$servers"

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
-// Root is the path of the repository from the folder with the tests, where they run.
-const Root = ".."
+// Root is the path of the repository from the folders with tests, where they run.
+const Root = "../.."
 
-// Main is the TestMain of the folder.
+// Main is the TestMain of each folder.
 func Main(m *testing.M) {
 	os.Setenv("TZ", NoonZone()) // the instances have it too, and zones may name the same place
 	os.Exit(buildcaddy.Main(func() int { return golden.Main(m) }))

@@ -1,0 +1,292 @@
+package cli_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// TestGoldenJourneys: what an operator types and sees, with the configs of the docs, from the first try to the end.
+func TestGoldenJourneys(t *testing.T) {
+	t.Parallel()
+	b := harness.StartBackend(t, harness.AnswerAsAsked)
+	s := harness.StartCaddy(t, harness.Caddyfile("", "respond ok"))
+	// Cloudflare is at the address of this test.
+	proxies := "servers {\ntrusted_proxies static 127.0.0.0/8\nclient_ip_headers CF-Connecting-IP\n}"
+	t.Run("protect logins", func(t *testing.T) { protectLogins(t, s, b, proxies) })
+	t.Run("find out why and repair", func(t *testing.T) { findAndRepair(t, s, b) })
+	t.Run("roll a limit out", func(t *testing.T) { rollOut(t, s) })
+	t.Run("limit WebSockets", func(t *testing.T) { limitWebSockets(t, s, b) })
+}
+
+// recipe returns the config of a recipe, so that it runs here with the memory store. What a test cannot
+// wait for is replaced, and global options are added.
+func recipe(t *testing.T, heading, options string, b *harness.Backend, replace ...string) string {
+	t.Helper()
+	all, _ := harness.Recipes(t)
+	at := slices.IndexFunc(all, func(w harness.Recipe) bool { return w.Heading == heading })
+	if at < 0 {
+		t.Fatalf("no recipe %q", heading)
+	}
+	config := strings.NewReplacer(replace...).Replace(all[at].Config)
+	return strings.Replace(harness.Localize(config, harness.Memory, b.Address), "auto_https off\n", "auto_https off\n"+options+"\n", 1)
+}
+
+// protectLogins: a login behind Cloudflare is limited by address and by user name, with a ban.
+func protectLogins(t *testing.T, s *harness.Server, b *harness.Backend, proxies string) {
+	const heading = "Limit logins by address and account"
+	j := startJourney(t, s, golden.Open(t, goldenScreens, "protect logins"))
+	j.writes(recipe(t, heading, "", b, "window 1m", "window 1h"), "recipe "+heading)
+	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/login -H "CF-Connecting-IP: 203.0.113.$i" -d '{"username":"user'$i'","password":"wrong"}'; done`)
+	j.types("caddy rate-limit top --refused")
+	s.AwaitLog("Cf-Connecting-Ip", "login_address", "trusted_proxies")
+	j.types(`grep -o '"msg":"[^"]*trusted_proxies.*' log | tail -n 1`)
+	j.writes(recipe(t, heading, proxies, b, "window 1m", "window 1h"), "the same, with trusted_proxies and client_ip_headers CF-Connecting-IP")
+	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/login -H "CF-Connecting-IP: 203.0.113.$i" -d '{"username":"alice","password":"wrong"}'; done`)
+	j.types("caddy rate-limit get alice")
+	j.types("caddy rate-limit reset login_user alice")
+	j.types(`for i in 1 2 3 4 5 6 7 8; do curl http://example.com/login -H 'CF-Connecting-IP: 203.0.113.9' -d '{"username":"bot'$i'","password":"wrong"}'; done`)
+	j.types("caddy rate-limit get login_address 203.0.113.9")
+	j.types(`for i in 1 2 3 4 5 6 7 8; do curl http://example.com/login -H 'CF-Connecting-IP: 203.0.113.9' -d '{"username":"bot'$i'","password":"wrong"}'; done`)
+	j.types("caddy rate-limit bans")
+	s.AwaitLog("client banned", "login_address")
+	j.types("grep -c 'client banned' log")
+	j.pastes(j.types("caddy rate-limit get login_address 203.0.113.9"))
+	j.types("caddy rate-limit zones")
+	j.ends()
+}
+
+// findAndRepair: a client gets 429, and an operator finds out why and lets it through.
+func findAndRepair(t *testing.T, s *harness.Server, b *harness.Backend) {
+	j := startJourney(t, s, golden.Open(t, goldenScreens, "find out why and repair"))
+	j.writes(harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+		rate_limit {
+			zone clients {
+				match path /
+				key {client_ip}
+				events 3
+				window 1h
+				overrides
+			}
+			zone search {
+				match path /search /find
+				key "{client_ip} {path}"
+				events 3
+				window 1h
+				ban 2h after 10 refusals in 10m
+			}
+			zone streams {
+				match path /stream
+				key {header.User}
+				algorithm concurrency 2
+				lease 10m
+			}
+		}
+		reverse_proxy `+b.Address), "zones clients, search and streams")
+	j.types(`for i in 1 2 3 4; do curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'; done`)
+	j.types("caddy rate-limit zones")
+	j.types("caddy rate-limit top --refused")
+	j.pastes(j.types("caddy rate-limit get 203.0.113.7"))
+	j.types(`curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'`)
+
+	j.types(`for i in 1 2 3 4; do curl http://example.com/search -H 'X-Forwarded-For: 203.0.113.8'; done`)
+	j.types("caddy rate-limit get 203.0.113.8")
+	j.types("caddy rate-limit get search 203.0.113.8")
+	j.pastes(j.types("caddy rate-limit get search 203.0.113.8 /search"))
+
+	j.types("caddy rate-limit ban clients 203.0.113.0/24")
+	j.types("caddy rate-limit ban clients 203.0.113.9 --for 1h --note 'scrapes prices'")
+	j.types(`curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.9'`)
+	j.types("caddy rate-limit bans")
+	j.types("caddy rate-limit unban clients 203.0.113.9")
+	j.types("caddy rate-limit ban search 203.0.113.9 /search")
+	j.types("caddy rate-limit set clients 203.0.113.10 500/1h --for 2h")
+	j.types("caddy rate-limit overrides")
+	j.types("caddy rate-limit set clients 203.0.113.10 --clear")
+
+	client := harness.NewClient(t, "")
+	for range 2 {
+		go func() { _, _ = harness.Send(client, s.URL("/stream"), "User", "bo", "X-Gate", "streams") }()
+	}
+	b.AwaitInside(t, 2)
+	j.notes("Two streams of bo are running.")
+	j.types("curl http://example.com/stream -H 'User: bo'")
+	j.types("caddy rate-limit get streams bo")
+	b.Open("streams")
+	patient.Until(t, "the streams to end", func() bool { inside, _ := b.Now(); return inside == 0 })
+	j.ends()
+}
+
+// rollOut: a limit is tried out, looked at, enforced for half of the clients, and then for all.
+func rollOut(t *testing.T, s *harness.Server) {
+	j := startJourney(t, s, golden.Open(t, goldenScreens, "roll a limit out"))
+	config := func(option string) string {
+		return harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+			rate_limit {
+				zone pages {
+					key {client_ip}
+					events 4
+					window 1h
+					`+option+`
+				}
+			}
+			respond ok`)
+	}
+	const ask = `for i in 1 2 3 4 5 6; do curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'; done`
+	j.writes(config("dry_run"), "zone pages { key {client_ip} events 4 window 1h dry_run }")
+	j.types(ask)
+	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.8'")
+	j.types("caddy rate-limit zones")
+	j.types("caddy rate-limit top --dry-run")
+	j.types("caddy rate-limit get 203.0.113.7")
+	j.types("caddy rate-limit get pages 203.0.113.7")
+	j.writes(config("enforce 50"), "enforce 50")
+	j.types(ask)
+	j.types(strings.ReplaceAll(ask, "113.7", "113.8"))
+	j.types("caddy rate-limit zones")
+	j.types("caddy rate-limit top")
+	j.types("caddy rate-limit get 203.0.113.7")
+	j.writes(config(""), "neither dry_run nor enforce")
+	j.types("caddy rate-limit zones")
+	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'")
+	j.pastes(j.types("caddy rate-limit get 203.0.113.7"))
+	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'")
+	j.ends()
+}
+
+// limitWebSockets: a client may have two WebSockets, however it spells its requests.
+func limitWebSockets(t *testing.T, s *harness.Server, b *harness.Backend) {
+	j := startJourney(t, s, golden.Open(t, goldenScreens, "limit WebSockets"))
+	j.writes(recipe(t, "Limit WebSockets", "", b, "events    5", "events    2"), "recipe WebSockets, with events 2")
+	var open []net.Conn
+	for i, fields := range []string{
+		"Connection: Upgrade\r\nUpgrade: websocket", "Connection: keep-alive, upgrade\r\nUpgrade: WebSocket",
+		"Connection: upgrade\r\nUpgrade: WEBSOCKET", "Connection: UPGRADE\r\nUpgrade: webSocket",
+	} {
+		conn, status := s.UpgradeWith(t, fields)
+		if want := map[bool]int{true: 101, false: 429}[i < 2]; status != want {
+			t.Errorf("%q: status %d, want %d", fields, status, want)
+		}
+		open = append(open, conn)
+	}
+	j.notes("Two WebSockets of 127.0.0.1 are open, and two more were refused.")
+	j.types("curl http://example.com/socket -H 'Connection: upgrade' -H 'Upgrade: WebSOCKET'")
+	j.types("curl http://example.com/")
+	j.types("caddy rate-limit zones")
+	j.types("caddy rate-limit zones websockets")
+	j.types("caddy rate-limit get websockets 127.0.0.1")
+	open[0].Close()
+	patient.Until(t, "the slot of the connection that was closed", func() bool {
+		var k harness.KeyState
+		s.Ask("/rate_limit/zones/websockets/key?key=127.0.0.1", &k)
+		return k.Used == 1
+	})
+	j.notes("One of them is closed.")
+	j.types("caddy rate-limit get websockets 127.0.0.1")
+	conn, status := s.UpgradeWith(t, "Connection: Upgrade\r\nUpgrade: websocket")
+	if conn.Close(); status != 101 {
+		t.Errorf("status %d after one was closed", status)
+	}
+	j.ends()
+}
+
+// TestGoldenJourneyOfFleet: two instances share a Redis with TLS and an ACL user.
+func TestGoldenJourneyOfFleet(t *testing.T) {
+	t.Parallel()
+	want := golden.Open(t, goldenScreens, "a fleet on one Redis") // first, because there may be no Redis
+	page, err := os.ReadFile("../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := regexp.MustCompile(`user limiter on >password (.*)`).FindStringSubmatch(string(page))
+	if rules == nil {
+		t.Fatal("no user in docs/redis.md")
+	}
+	redisServer := redistest.Start(t, redistest.WithTLS(false), redistest.WithUser("limiter", "right", strings.Fields(rules[1])...))
+	password := filepath.Join(harness.ShortDir(t), "password")
+	if err := os.WriteFile(password, []byte("wrong"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
+		rate_limit {
+			zone clients {
+				key {client_ip}
+				events 10
+				window 1h
+				on_store_error local
+			}
+			instances 2
+			store redis {
+				address `+redisServer.TLSAddr()+`
+				username limiter
+				password {file.`+password+`}
+				timeout 2s
+				tls {
+					ca `+redisServer.TLS().CA+`
+				}
+			}
+		}
+		respond ok`)
+	s, other := harness.StartCaddy(t, config), harness.StartCaddy(t, config)
+	j := startJourney(t, s, want)
+	for name, target := range map[string]string{"a": filepath.Join(s.Dir, "admin"), "b": filepath.Join(other.Dir, "admin"), "password": password} {
+		if err := os.Symlink(target, filepath.Join(s.Dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.env = append(j.env, "B="+other.Address)
+	answers := func(want bool) {
+		t.Helper()
+		patient.Until(t, "both instances to see Redis", func() bool {
+			for _, caddy := range []*harness.Server{s, other} {
+				var stores []struct {
+					Answers bool
+					Breaker string
+				}
+				if caddy.Ask("/rate_limit/stores", &stores); stores[0].Answers != want || want && stores[0].Breaker != "closed" {
+					return false
+				}
+			}
+			return true
+		})
+	}
+
+	const both = " --address unix/a,unix/b"
+	s.AwaitLog("the rate limit store does not answer", "WRONGPASS")
+	j.notes("The password of the config is wrong. Caddy is started.")
+	j.types("grep -o '\"msg\":\"the rate limit store does not answer.*' log | head -n 1")
+	j.types("caddy rate-limit stores --wide --check" + both)
+	j.types("printf right > password")
+	j.types("caddy reload --force")
+	startJourney(t, other, golden.Case{}).types("caddy reload --force")
+	answers(true)
+	j.types("caddy rate-limit stores --wide" + both)
+	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'; done`)
+	j.types(`for i in 1 2 3 4 5 6; do SITE=$B curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'; done`)
+	j.types("caddy rate-limit zones" + both)
+	j.types("caddy rate-limit top --refused" + both)
+	j.types("caddy rate-limit get 203.0.113.7" + both)
+
+	redisServer.Kill()
+	answers(false)
+	j.notes("Redis is killed.")
+	j.types("caddy rate-limit get 203.0.113.7 --address unix/a") // the errors of two instances can differ
+	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.8'; done`)
+	j.types("caddy rate-limit zones" + both)
+	redisServer.Restart()
+	answers(true)
+	j.notes("Redis is started again.")
+	j.types("caddy rate-limit stores --wide --check" + both)
+	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.8'")
+	j.types("caddy rate-limit get clients 203.0.113.8" + both)
+	j.ends()
+}

@@ -1,0 +1,181 @@
+package cli_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+)
+
+// remedies is a config for [TestRemedies]; edits are what follows advice that only the config can.
+func remedies(store string, edits ...string) string {
+	return harness.Caddyfile("", strings.NewReplacer(edits...).Replace(`
+		rate_limit {
+			zone dear {
+				match path /dear
+				key {header.User}
+				rate 2/1h
+				cost 5
+				overrides
+			}
+			zone steep {
+				match path /steep
+				key {header.User}
+				rate 2/1h
+				cost 5
+			}
+			zone closed {
+				match path /closed
+				key {client_ip}
+				rate 3/1h
+				block 127.0.0.0/8
+			}
+			zone keyed {
+				match path /keyed
+				key {header.X-Account}
+				rate 3/1h
+				missing_key reject
+			}
+			zone pages {
+				match path /pages
+				key {header.User}
+				rate 1/1h
+				overrides
+			}
+			zone hammered {
+				match path /hammered
+				key {header.User}
+				rate 5/1h
+				overrides
+				ban 2h after 2 refusals in 1h
+			}
+			zone slots {
+				match path /slots
+				key {header.User}
+				algorithm concurrency
+				events 1
+				lease 1h
+				overrides
+			}
+			zone shared {
+				match path /shared
+				algorithm concurrency
+				events 2
+				lease 1h
+				reserve 50% {
+					match header X-Pays yes
+				}
+			}
+			`+store+`
+		}
+		reverse_proxy {$UPSTREAM}`))
+}
+
+// TestRemedies: what [TestWhyIsItRefused] does not have of the advice of get: each lets the request through.
+func TestRemedies(t *testing.T) {
+	t.Parallel()
+	harness.EachStore(t, func(t *testing.T, store string) {
+		upstream := harness.StartBackend(t, harness.Holding)
+		upstream.Open("go")
+		s := harness.StartCaddy(t, remedies(store), upstream.Variable())
+		client := harness.NewClient(t, "")
+		hold := func(path, user string) {
+			before, _ := upstream.Now()
+			s.Begin(path, "User", user, "X-Gate", "stay")
+			upstream.AwaitInside(t, before+1)
+		}
+		for _, c := range []struct {
+			zone, user, before string // the commands that lead to the refusal
+			hold               bool   // a request that runs before leads to it
+			spent              bool   // a request that has ended before does
+			sent, status       int    // the last of so many requests is refused
+			fix                string // the commands of the advice, or its end
+			edits              []string
+		}{
+			{zone: "dear", user: "a", sent: 1, status: 429, fix: "set --exempt"},
+			{zone: "steep", user: "a", sent: 1, status: 429, fix: "raise the limit, or add the option overrides to the zone and exempt the key.", edits: []string{"steep\n\t\t\t\tkey {header.User}\n\t\t\t\trate 2/1h", "steep\n\t\t\t\tkey {header.User}\n\t\t\t\trate 20/1h"}},
+			{zone: "closed", user: "127.0.0.1", sent: 1, status: 403, fix: "Only the config can change that.", edits: []string{"block 127.0.0.0/8", "block 192.0.2.0/24"}},
+			{zone: "keyed", user: "", sent: 1, status: 401, fix: "Only the config can change that.", edits: []string{"missing_key reject", "missing_key skip"}},
+			{zone: "pages", user: "a", before: "ban pages a", sent: 1, status: 429, fix: "unban"},
+			{zone: "pages", user: "b", spent: true, before: "ban pages b", sent: 1, status: 429, fix: "unban && reset"},
+			{zone: "hammered", user: "a", before: "set hammered a 0/1h", sent: 3, status: 429, fix: "unban && set --clear"},
+			{zone: "slots", user: "a", hold: true, sent: 1, status: 429, fix: "reset"},
+			{zone: "slots", user: "b", hold: true, before: "ban slots b", sent: 1, status: 429, fix: "unban && reset"},
+			{zone: "shared", user: "", hold: true, sent: 1, status: 503, fix: "reset"},
+		} {
+			ask := func() int { return s.Get(client, "/"+c.zone, "User", c.user, "X-Gate", "go").Status }
+			run := func(line string) {
+				if output, err := s.Shell(line); err != nil {
+					t.Fatalf("%s: %v %s", line, err, output)
+				}
+			}
+			if c.hold {
+				hold("/"+c.zone, c.user)
+			}
+			if c.spent {
+				ask()
+			}
+			if c.before != "" {
+				name, arguments, _ := strings.Cut(c.before, " ")
+				run(`"$CADDY" rate-limit ` + name + ` --address unix/"$ADMIN" ` + arguments)
+			}
+			status := 0
+			for range c.sent {
+				status = ask()
+			}
+			if status != c.status {
+				t.Fatalf("%s %s: status %d, want %d", c.zone, c.user, status, c.status)
+			}
+			why, err := s.RateLimit("get", c.zone, c.user)
+			if err != nil {
+				t.Fatal(err, why)
+			}
+			if c.edits != nil {
+				if !strings.HasSuffix(strings.TrimSpace(why), c.fix) {
+					t.Errorf("%s: no %q in\n%s", c.zone, c.fix, why)
+				}
+				s.MustLoad(remedies(store, c.edits...))
+			} else {
+				remedy := suggested(s, why)
+				if got := commandsOf(remedy); got != c.fix {
+					t.Errorf("%s %s: %s, want %s", c.zone, c.user, got, c.fix)
+				}
+				run(remedy)
+			}
+			if got := ask(); got != http.StatusOK {
+				t.Errorf("%s %s: status %d after %s", c.zone, c.user, got, c.fix)
+			}
+			if c.edits != nil {
+				s.MustLoad(remedies(store))
+			}
+		}
+		s.Admitted(client, 2, "/pages", "User", "c", "X-Gate", "go")
+		why, err := s.RateLimit("get", "pages", "c")
+		_, double, found := strings.Cut(why, "\nTo double its limit: ")
+		if err != nil || !found {
+			t.Fatalf("%v: no command that doubles the limit in\n%s", err, why)
+		}
+		if output, err := s.Shell(double); err != nil {
+			t.Fatalf("%s: %v %s", double, err, output)
+		}
+		if got := s.Admitted(client, 2, "/pages", "User", "c", "X-Gate", "go"); got != 1 {
+			t.Errorf("%d of 2 requests are admitted after the limit of 1 was doubled, want 1", got)
+		}
+	})
+}
+
+// commandsOf returns the names of the commands of a line, with a flag that says what to set.
+func commandsOf(line string) string {
+	var names []string
+	for command := range strings.SplitSeq(line, " && ") {
+		_, rest, _ := strings.Cut(command, " rate-limit ")
+		words := strings.Fields(rest)
+		name := words[0]
+		if name == "set" {
+			name += " " + words[1]
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " && ")
+}

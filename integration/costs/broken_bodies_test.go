@@ -1,0 +1,178 @@
+package costs_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+)
+
+// credentials is a complete body. What follows it on the connection is not part of it.
+const credentials = `{"user":"a"}`
+
+// chunk is a part of a chunked body.
+func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
+
+// chunked is the head of a request with a chunked body.
+const chunked = "Transfer-Encoding: chunked"
+
+// brokenBodies are ways to break a request whose body the upstream has read. The largest
+// body is 1 KB: before the limit on /before, and behind it elsewhere.
+var brokenBodies = []struct{ name, path, framing, begins, breaks string }{
+	{"malformed chunk", "/before", chunked, chunk(credentials), "ZZ\r\n"},
+	{"size before", "/before", chunked, chunk(credentials), chunk(strings.Repeat(" ", 4000)) + "0\r\n\r\n"},
+	{"size behind", "/behind", chunked, chunk(credentials), chunk(strings.Repeat(" ", 4000)) + "0\r\n\r\n"},
+}
+
+// bodySite limits requests whose bodies clients break, by status and by cost, and logs each
+// request when it ends.
+func bodySite(store string) string {
+	limit := `
+		rate_limit {
+			zone status {
+				match path */status
+				key       {header.X-Client}
+				algorithm fixed_window
+				events    3
+				window    day
+				cost      {header.X-Cost} 1
+				charge on_response {
+					status 401 403
+				}
+			}
+			zone cost {
+				match path */cost
+				key         {header.X-Client}
+				algorithm   fixed_window
+				events      15
+				window      day
+				cost        {header.X-Cost} 1
+				cost_header X-Tokens-Used broken_off 5
+			}
+			` + store + `
+		}`
+	size := `
+		request_body {
+			max_size 1KB
+		}`
+	return harness.Caddyfile("servers {\nprotocols h1 h2c\n}", `
+		log
+		handle /before/* {
+			route {
+				`+size+limit+`
+				reverse_proxy {$UPSTREAM}
+			}
+		}
+		handle /behind/* {
+			route {
+				`+limit+size+`
+				reverse_proxy {$UPSTREAM}
+			}
+		}
+		handle {
+			route {
+				`+limit+`
+				reverse_proxy {$UPSTREAM}
+			}
+		}`)
+}
+
+// login reads credentials, and answers when its gate opens. A request whose gate has no name is
+// good, and answered at once.
+func login(worked chan<- struct{}) func(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+	return func(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+		var v struct{ User string }
+		if json.NewDecoder(r.Body).Decode(&v) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		worked <- struct{}{}
+		status := http.StatusOK
+		if gate := r.Header.Get("X-Gate"); gate != "" {
+			<-b.Gate(gate)
+			status = http.StatusUnauthorized
+		}
+		w.WriteHeader(status)
+	}
+}
+
+// breakBody sends a request, and breaks its body off when the upstream has read the credentials.
+// It returns the status of the answer, and reports whether the upstream has read them.
+func breakBody(t *testing.T, s *harness.Server, worked <-chan struct{}, head, begins, breaks string) (status int, works bool) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patient.Patience))
+	if _, err := io.WriteString(conn, head+"\r\n\r\n"+begins); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan int, 1)
+	go func() {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		answered <- response.StatusCode
+		response.Body.Close()
+	}()
+	select {
+	case status := <-answered:
+		return status, false
+	case <-worked:
+	}
+	if _, err := io.WriteString(conn, breaks); err != nil {
+		t.Fatal(err)
+	}
+	return <-answered, true
+}
+
+// TestClientsThatBreakTheirBodiesPay: a client whose body ends in an error after the upstream has
+// read what it needs is charged, although the client stays and is answered 502 or 413.
+func TestClientsThatBreakTheirBodiesPay(t *testing.T) {
+	t.Parallel()
+	harness.EachStore(t, func(t *testing.T, store string) {
+		worked := make(chan struct{})
+		b := harness.StartBackend(t, login(worked))
+		s := harness.StartCaddy(t, bodySite(store), b.Variable())
+		defer b.Open("never")
+		for zone, z := range map[string]struct{ limit, costs, good int64 }{"status": {3, 1, 0}, "cost": {15, 5, 1}} {
+			for _, c := range brokenBodies {
+				t.Run(zone+", "+c.name, func(t *testing.T) {
+					path := c.path + "/" + zone
+					head := "POST " + path + " HTTP/1.1\r\nHost: a\r\nX-Client: " + c.name + "\r\n" + c.framing
+					for i := range int64(3) {
+						status, works := breakBody(t, s, worked, head+"\r\nX-Gate: never", c.begins, c.breaks)
+						if !works || status != http.StatusBadGateway && status != http.StatusRequestEntityTooLarge {
+							t.Fatalf("attempt %d: status %d, the upstream worked: %v", i+1, status, works)
+						}
+						awaitLeftAt(t, s, path, path, c.name, z.limit-(i+1)*z.costs)
+					}
+					// The server answers after it has read the body, so all of the body is sent
+					// at once.
+					if status, works := breakBody(t, s, worked, head+"\r\nX-Gate: never", c.begins+c.breaks, ""); works || status != http.StatusTooManyRequests {
+						t.Errorf("beyond the limit: status %d, the upstream worked: %v", status, works)
+					}
+					// A client that sends a good body and gets an answer is charged as the answer
+					// says.
+					good := strings.Replace(head, c.name, "good "+c.name, 1)
+					if status, works := breakBody(t, s, worked, good, c.begins, "0\r\n\r\n"); !works || status != http.StatusOK {
+						t.Errorf("a good body: status %d, the upstream worked: %v", status, works)
+					}
+					awaitLeftAt(t, s, path, path, "good "+c.name, z.limit-z.good)
+				})
+			}
+		}
+	})
+}

@@ -1,0 +1,273 @@
+package costs_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// lateSite has a limit of 100. Each request takes one, unless its response says 50, or is one
+// that does not count. A cost of 0 shows what is left.
+func lateSite(store string) string {
+	return harness.Caddyfile("", `
+		rate_limit {
+			zone late {
+				key         {header.X-Client}
+				algorithm   fixed_window
+				events      100
+				window      day
+				cost        {header.X-Cost} 1
+				cost_header X-Tokens-Used
+				charge on_response {
+					status 200
+				}
+			}
+			`+store+`
+		}
+		reverse_proxy {$UPSTREAM}`)
+}
+
+// late answers when its gate opens, even if the client has left; or it begins to answer, and goes
+// on when the gate opens.
+func late(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+	gate, streams := r.Header.Get("X-Gate"), r.Header.Get("X-Stream") != ""
+	if gate != "" && !streams {
+		<-b.Gate(gate)
+	}
+	if used := r.Header.Get("X-Use"); used != "" {
+		w.Header().Set("X-Tokens-Used", used)
+	}
+	if r.Header.Get("X-Fail") != "" {
+		w.WriteHeader(http.StatusTeapot)
+	}
+	_, _ = io.WriteString(w, "ok")
+	if gate != "" && streams {
+		_ = http.NewResponseController(w).Flush()
+		<-b.Gate(gate)
+	}
+}
+
+// AwaitLeft waits until a client has that much left on the front page.
+func awaitLeft(t *testing.T, s *harness.Server, what, name string, want int64) {
+	t.Helper()
+	awaitLeftAt(t, s, what, "/", name, want)
+}
+
+// awaitLeftAt waits until a client has that much left on a path.
+func awaitLeftAt(t *testing.T, s *harness.Server, what, path, name string, want int64) {
+	t.Helper()
+	client := harness.NewClient(t, "")
+	patient.UntilEqual(t, what+": what is left", func() int64 {
+		a, err := harness.Send(client, s.URL(path), "X-Client", name, "X-Cost", "0")
+		if err != nil {
+			return -1 // the connection was made to a server that a reload has just ended
+		}
+		q, _, err := harness.RateLimit(a.Header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.Remaining
+	}, want)
+}
+
+// TestLateChargesAfterReload: adjustments of requests that are in progress during a reload are
+// made.
+func TestLateChargesAfterReload(t *testing.T) {
+	t.Parallel()
+	harness.EachStore(t, func(t *testing.T, store string) {
+		b := harness.StartBackend(t, late)
+		config := lateSite(store)
+		s := harness.StartCaddy(t, config, b.Variable())
+		answers := make(chan int, 2)
+		for _, header := range [][]string{{"X-Use", "50"}, {"X-Fail", "1"}} {
+			go func() {
+				a, _ := harness.Send(harness.NewClient(t, ""), s.URL("/"), append(header, "X-Client", "me", "X-Gate", "reload")...)
+				answers <- a.Status
+			}()
+		}
+		b.AwaitInside(t, 2)
+		awaitLeft(t, s, "while both are under way", "me", 98)
+		// The zone stays, and the handler does not.
+		other := strings.Replace(config, "rate_limit {", "rate_limit {\nstatus 420\n", 1)
+		s.MustLoad(other)
+		b.Open("reload")
+		if first, second := <-answers, <-answers; first+second != http.StatusOK+http.StatusTeapot {
+			t.Fatalf("answers %d and %d", first, second)
+		}
+		awaitLeft(t, s, "when both are over", "me", 50)
+	})
+}
+
+// TestLateChargesWhileRedisIsAway: adjustments that are due while Redis is away wait for it, over
+// reloads that keep the store. A frozen Redis carries out what it was sent when it goes on, and
+// nothing is sent twice. But that cannot be known, so these adjustments count as lost.
+func TestLateChargesWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		leave, comeBack func(*redistest.Server)
+		lost            bool
+	}{
+		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart, false},
+		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.WithPersistence()) // it comes back with its counts
+			b := harness.StartBackend(t, late)
+			config := lateSite(harness.Redis(server.Addr()))
+			s := harness.StartCaddy(t, config, b.Variable())
+			answers := make(chan int, 2)
+			for _, header := range [][]string{{"X-Use", "50"}, {"X-Fail", "1"}} {
+				go func() {
+					a, _ := harness.Send(harness.NewClient(t, ""), s.URL("/"), append(header, "X-Client", "me", "X-Gate", "away")...)
+					answers <- a.Status
+				}()
+			}
+			b.AwaitInside(t, 2)
+			awaitLeft(t, s, "while both are under way", "me", 98)
+			c.leave(server)
+			// Each time, the zone and the store stay, and the handler does not.
+			reload := func(status int) {
+				s.MustLoad(strings.Replace(config, "rate_limit {", fmt.Sprintf("rate_limit {\nstatus %d\n", status), 1))
+			}
+			reload(420)
+			b.Open("away")
+			if first, second := <-answers, <-answers; first+second != http.StatusOK+http.StatusTeapot {
+				t.Fatalf("answers %d and %d", first, second)
+			}
+			lost := func() bool {
+				text, err := s.Admin(http.MethodGet, "/metrics", "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return harness.Nonzero(t, text)[`store_lost_corrections_total{store="redis `+server.Addr()+`"}`] > 0
+			}
+			if c.lost {
+				patient.Until(t, "corrections to be in doubt", lost)
+			}
+			reload(421)
+			c.comeBack(server)
+			awaitLeft(t, s, "when Redis is back", "me", 50)
+			if lost() != c.lost {
+				t.Errorf("corrections were lost: %v", !c.lost)
+			}
+		})
+	}
+}
+
+// TestLateChargesAfterTheClientLeft: a client that leaves pays, and gets back, as others do. It
+// also pays where nobody can know what the answer would have been.
+func TestLateChargesAfterTheClientLeft(t *testing.T) {
+	t.Parallel()
+	harness.EachStore(t, func(t *testing.T, store string) {
+		b := harness.StartBackend(t, late)
+		s := harness.StartCaddy(t, lateSite(store), b.Variable())
+		defer b.Open("left")
+		hangUp(t, s, b, "X-Client", "early")
+		hangUp(t, s, b, "X-Client", "late", "X-Stream", "1", "X-Use", "50")
+		awaitLeft(t, s, "of who left in the midst of it", "late", 50)
+		hangUp(t, s, b, "X-Client", "failed", "X-Stream", "1", "X-Use", "50", "X-Fail", "1")
+		awaitLeft(t, s, "of who left in the midst of a failure", "failed", 100)
+		awaitLeft(t, s, "of who left before the answer", "early", 99)
+	})
+}
+
+// hangUp sends a request, and closes the connection when the upstream has it, or has begun to
+// answer.
+func hangUp(t *testing.T, s *harness.Server, b *harness.Backend, header ...string) {
+	t.Helper()
+	inside, _ := b.Now()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL("/"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Gate", "left")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	streams := r.Header.Get("X-Stream") != ""
+	done := make(chan error, 1)
+	go func() {
+		response, err := harness.NewClient(t, "").Do(r)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		done <- err
+	}()
+	b.AwaitInside(t, inside+1)
+	if !streams {
+		leave()
+	}
+	if err := <-done; (err == nil) != streams {
+		t.Fatalf("the client left too early or too late: %v", err)
+	}
+}
+
+// TestCommandsOfPolicies: a decision with three zones, plans and overrides is one EVALSHA, and
+// giving back is one more.
+func TestCommandsOfPolicies(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := harness.StartBackend(t, late)
+	s := harness.StartCaddy(t, harness.Caddyfile("", `
+		rate_limit {
+			zone plans {
+				key  {header.X-Client}
+				plan {header.X-Plan} {
+					free    1000/1h
+					pro     token_bucket 1000/1h burst 2000
+					default free
+				}
+				overrides
+			}
+			zone quota {
+				key    {header.X-Client}
+				events {header.X-Quota} 1000
+				window 1h
+				overrides
+				ban    1h after 10 refusals in 1m
+			}
+			zone failures {
+				key    {header.X-Client}
+				events 1000
+				window 1h
+				charge on_response {
+					status 418
+				}
+			}
+			`+harness.Redis(server.Addr())+`
+		}
+		reverse_proxy {$UPSTREAM}`), b.Variable())
+	client := harness.NewClient(t, "")
+	ask := func(n int, header ...string) {
+		for i := range n {
+			plan := []string{"free", "pro", "none"}[i%3]
+			all := append([]string{"X-Client", "me", "X-Plan", plan, "X-Quota", fmt.Sprint(1000 + i)}, header...)
+			if a := s.Get(client, "/", all...); a.Status >= 500 || a.Status == http.StatusTooManyRequests {
+				t.Fatalf("status %d", a.Status)
+			}
+		}
+	}
+	s.AwaitLog(`"the rate limit store answers"`) // which is asked once for that
+	ask(1, "X-Fail", "1")                        // loads the script
+	before := harness.ScriptCalls(t, server)
+	ask(50, "X-Fail", "1") // all of these count
+	if got := harness.ScriptCalls(t, server) - before; got != 50 {
+		t.Errorf("%d EVALSHA for 50 requests with three zones", got)
+	}
+	before = harness.ScriptCalls(t, server)
+	ask(50) // none of these counts
+	patient.Until(t, "what is given back", func() bool { return harness.ScriptCalls(t, server)-before > 50 })
+	if got := harness.ScriptCalls(t, server) - before; got > 100 {
+		t.Errorf("%d EVALSHA for 50 requests, each of which gives back", got)
+	}
+}

@@ -1,0 +1,171 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// TestExampleUnit: systemd takes the unit and finds it hardened.
+func TestExampleUnit(t *testing.T) {
+	t.Parallel()
+	harness.NeedProgram(t, "systemd-analyze", "REQUIRE_SYSTEMD")
+	text, err := os.ReadFile("../../examples/systemd/caddy.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := harness.ShortDir(t)
+	unit := filepath.Join(dir, "caddy.service")
+	// Here is neither that binary nor the manual's server.
+	text = []byte(strings.ReplaceAll(string(text), "/usr/local/bin/caddy", "/bin/true"))
+	if err := os.WriteFile(unit, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.Command("systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
+	if err != nil || strings.Contains(string(output), "caddy.service") {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, output)
+	}
+	output, err = exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit).CombinedOutput()
+	if err != nil {
+		t.Errorf("systemd-analyze security: an exposure above 2.0: %v\n%s", err, output)
+	}
+}
+
+// TestExampleCompose runs as processes what examples/compose runs in containers: two instances, Redis and
+// Prometheus with their configs. They limit together, and Prometheus takes the alerts and answers every
+// query of the dashboard.
+func TestExampleCompose(t *testing.T) {
+	t.Parallel()
+	harness.NeedProgram(t, "prometheus", "REQUIRE_PROMTOOL")
+	const dir = "../../examples/compose/"
+	file := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(dir + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	address := func() string { return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t)) }
+	home := harness.ShortDir(t)
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(home, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+
+	redis, one, two, prometheus := address(), address(), address(), address()
+	_, redisPort, _ := strings.Cut(redis, ":")
+	script := regexp.MustCompile(`(?s)- \|\n(.*?)\n  \w`).FindStringSubmatch(file("compose.yaml"))
+	conf := strings.NewReplacer("bind * -::*", "bind 127.0.0.1", "port 6379", "port "+redisPort).Replace(file("redis.conf"))
+	run := strings.NewReplacer("$$", "$", "/etc/redis.conf", write("redis.conf", conf), "/tmp/redis.conf", filepath.Join(home, "made.conf")).Replace(script[1])
+	start(t, "REDIS_PASSWORD=secret", "sh", "-c", run)
+	var caddys []*harness.Server
+	for _, metrics := range []string{one, two} {
+		config := strings.NewReplacer("{\n\trate_limit {", "{\n\tadmin unix/{$ADMIN}\n\tpersist_config off\n\trate_limit {",
+			":8080 {", "http:// {\n\tbind fd/3", ":2020 {", "http://"+metrics+" {\n\tbind 127.0.0.1", "10/10s", "10/1h", "username limiter", "username limiter\n\t\t\ttimeout 10s").Replace(file("Caddyfile"))
+		caddys = append(caddys, harness.StartBinary(t, harness.CommandBinary(t), config, "REDIS_ADDRESS="+redis, "REDIS_PASSWORD=secret"))
+	}
+	scrape := strings.NewReplacer("/etc/prometheus/alerts.yml", "alerts.yml", `"caddy1:2020", "caddy2:2020"`, fmt.Sprintf("%q, %q", one, two), "15s", "200ms").Replace(file("prometheus.yml"))
+	alerts, err := os.ReadFile("../../examples/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("alerts.yml", string(alerts))
+	start(t, "", "prometheus", "--config.file="+write("prometheus.yml", scrape), "--storage.tsdb.path="+filepath.Join(home, "data"), "--web.listen-address="+prometheus)
+
+	client := harness.NewClient(t, "")
+	query := func(expr string) (results []json.RawMessage, problem string) {
+		a, err := harness.Send(client, "http://"+prometheus+"/api/v1/query?query="+url.QueryEscape(expr))
+		if err != nil || a.Status != http.StatusOK {
+			return nil, fmt.Sprint(err, a.Status, a.Body)
+		}
+		var answer struct {
+			Data struct{ Result []json.RawMessage }
+		}
+		if err := json.Unmarshal([]byte(a.Body), &answer); err != nil {
+			return nil, err.Error()
+		}
+		return answer.Data.Result, ""
+	}
+	seen := func(what, expr string, n int) {
+		t.Helper()
+		patient.Until(t, what, func() bool {
+			results, _ := query(expr)
+			return len(results) == n
+		})
+	}
+	seen("Prometheus to see that Redis answers both instances", `caddy_rate_limit_store_up == 1`, 2)
+	// Alone, each instance would admit five.
+	if a, b := caddys[0].Admitted(client, 12, "/"), caddys[1].Admitted(client, 3, "/"); a != 10 || b != 0 {
+		t.Errorf("the instances admitted %d and %d requests, want 10 and 0", a, b)
+	}
+	seen("Prometheus to see the refusals of both instances", `rate(caddy_rate_limit_declined_requests_total{zone="clients"}[1m]) > 0`, 2)
+	for _, expr := range dashboardQueries(t) {
+		results, problem := query(expr)
+		if problem != "" {
+			t.Errorf("%s: %s", expr, problem)
+		}
+		// This config has no results for these.
+		if len(results) == 0 && !regexp.MustCompile(`_(response_cost|concurrency|lent|loans|keys_total|store_lent)`).MatchString(expr) {
+			t.Errorf("%s: no result", expr)
+		}
+	}
+	if rules, err := harness.Send(client, "http://"+prometheus+"/api/v1/rules"); err != nil || strings.Count(rules.Body, `"type":"alerting"`) < 5 {
+		t.Errorf("Prometheus has not loaded the alerts: %v %s", err, rules.Body)
+	}
+}
+
+// dashboardQueries returns what the dashboard asks, for all zones and instances.
+func dashboardQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/grafana/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$zone", ".*", "$instance", ".*")
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			queries = append(queries, variables.Replace(target.Expr))
+		}
+	}
+	return queries
+}
+
+// start runs a program until the test ends.
+func start(t *testing.T, variable, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), variable)
+	process, err := childprocess.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := process.Kill(); err != nil {
+			t.Errorf("killing %s: %v", name, err)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package docs_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+)
+
+// TestRecipesByHand runs the commands below each recipe, which say what they print. One Caddy has all
+// recipes, each on a socket of its own.
+func TestRecipesByHand(t *testing.T) {
+	t.Parallel()
+	found, functions := harness.Recipes(t)
+	b := harness.StartBackend(t, verifying(harness.AnswerAsAsked))
+	s := harness.StartSites(t, harness.Binary(t), len(found), harness.Caddyfile("log {\nlevel WARN\n}", "respond ok"))
+	served := make(object)
+	for i, recipe := range found {
+		adapted := example{name: recipe.Heading, config: recipe.Config}.adapt(t, s)
+		for name, value := range servers(adapted) {
+			server := value.(object)
+			server["listen"] = []any{fmt.Sprintf("fd/%d", 3+i)}
+			server["automatic_https"], server["protocols"] = object{"disable": true}, []any{"h1"}
+			delete(server, "tls_connection_policies")
+			redial(server, b.Address)
+			served[fmt.Sprint("r", i, name)] = server
+		}
+	}
+	text, err := json.Marshal(object{
+		"admin":   object{"listen": "unix/{env.ADMIN}", "config": object{"persist": false}},
+		"logging": object{"logs": object{"default": object{"level": "WARN"}}},
+		"apps":    object{"http": object{"servers": served, "grace_period": "1s"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Configure("POST", "/load", "application/json", string(text)); err != nil {
+		t.Fatal(err)
+	}
+	for i, address := range append([]string{s.Address}, s.More...) {
+		byHand(t, s, b, found[i], address, functions)
+	}
+}
+
+// byHand runs the commands of a recipe. Behind each of them is what it prints, as a comment. Requests that
+// are sent at once stay with the upstream until as many have been refused as the page says.
+func byHand(t *testing.T, s *harness.Server, b *harness.Backend, recipe harness.Recipe, address, before string) {
+	t.Helper()
+	commands := strings.ReplaceAll(recipe.Commands, "https://", "http://")
+	script := `curl() { case "$*" in *"-Z "*) set -- -H "X-Gate: $GATE" "$@"; esac; command curl --connect-to ::` + address + ` "$@"; }` + "\n" + before
+	var want []string
+	for line := range strings.Lines(commands) {
+		if printed, ok := strings.CutPrefix(line, "# "); ok {
+			want = append(want, strings.TrimSpace(printed))
+		} else {
+			script += strings.TrimSuffix(line, "\n") + "; echo\n"
+		}
+	}
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Env = append(tokens(), "PATH="+os.Getenv("PATH"), "GATE="+recipe.Heading)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	refusedBefore := refused(s)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(commands, "at_once ") {
+		refusals := strings.Count(strings.Join(want, " "), "429") + strings.Count(strings.Join(want, " "), "503")
+		patient.Until(t, "the refusals of "+recipe.Heading, func() bool { return refused(s)-refusedBefore >= uint64(refusals) })
+		b.Open(recipe.Heading)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", recipe.Heading, err, output.String())
+	}
+	var got []string
+	for line := range strings.Lines(output.String()) {
+		got = append(got, strings.TrimSpace(line))
+	}
+	if strings.Contains(commands, "at_once ") { // the answers may come in any order
+		for i, words := range slices.Concat(got, want) {
+			all := strings.Fields(words)
+			slices.Sort(all)
+			if i < len(got) {
+				got[i] = strings.Join(all, " ")
+			} else {
+				want[i-len(got)] = strings.Join(all, " ")
+			}
+		}
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s: the commands print\n%s\nwant\n%s", recipe.Heading, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// refused returns how many requests all zones have refused.
+func refused(s *harness.Server) (sum uint64) {
+	var zones []struct {
+		Totals map[string]uint64 `json:"totals"`
+	}
+	s.Ask("/rate_limit/zones", &zones)
+	for _, zone := range zones {
+		sum += zone.Totals["limited"] + zone.Totals["shed"]
+	}
+	return sum
+}

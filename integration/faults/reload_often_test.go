@@ -1,0 +1,148 @@
+package faults_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// reloadsFor is how long configs are replaced: RELOAD_SECONDS, or a few seconds.
+func reloadsFor(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("RELOAD_SECONDS")
+	if text == "" {
+		return 4 * time.Second
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatalf("RELOAD_SECONDS: %v", err)
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// TestReloadOften replaces the config every 200 ms under load. The handlers of all configs share
+// one Redis client, goroutines do not pile up, no request fails, and the limit holds over all
+// configs together.
+func TestReloadOften(t *testing.T) {
+	patient.BesideOthers(t)
+	const (
+		limit   = 100_000 // more than the clients can use meanwhile
+		small   = 1000
+		clients = 8
+		every   = 200 * time.Millisecond
+	)
+	zone := func(path string, limit int) string {
+		return "handle " + path + " {\n rate_limit {\n zone " + path[1:] + " {\n events " + strconv.Itoa(limit) + "\n window 1h\n }\n }\n respond ok\n}\n"
+	}
+	config := func(version int) string {
+		return harness.Caddyfile(`
+	grace_period 5s
+	rate_limit {
+		store redis {
+			address {$REDIS}
+			timeout 10s
+		}
+		on_store_error deny
+	}`, "header X-Version "+strconv.Itoa(version)+"\n"+zone("/large", limit)+zone("/small", small))
+	}
+	redisServer := redistest.Start(t)
+	s := harness.StartCaddy(t, config(0), "REDIS="+redisServer.Addr())
+	paths := []string{"/large", "/small"}
+	var admitted, refused [2]atomic.Int64
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	stop := sync.OnceFunc(func() { close(done); group.Wait() })
+	t.Cleanup(stop)
+	for n := range clients {
+		client := harness.NewClient(t, "")
+		group.Go(func() {
+			ticker := time.NewTicker(15 * time.Millisecond)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-done:
+					return
+				case <-ticker.C:
+				}
+				switch a, err := harness.SendAcross(client, s.URL(paths[n%2])); {
+				case err != nil:
+					t.Error(err)
+				case a.Status == http.StatusOK:
+					admitted[n%2].Add(1)
+				case a.Status == http.StatusTooManyRequests:
+					refused[n%2].Add(1)
+				default:
+					t.Errorf("status %d", a.Status)
+				}
+			}
+		})
+	}
+	patient.Until(t, "requests to be admitted", func() bool { return admitted[0].Load() > 200 })
+	goroutines, made := countGoroutines(s, t), connectionsMade(t, redisServer)
+	reloads, slowest, mostOpen := 0, time.Duration(0), 0
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for length, begun := reloadsFor(t), time.Now(); time.Since(begun) < length; <-ticker.C {
+		start := time.Now()
+		reloads++
+		s.MustLoad(config(reloads))
+		slowest = max(slowest, time.Since(start))
+		mostOpen = max(mostOpen, connectionsOpen(t, redisServer))
+	}
+	during := admitted[0].Load() + admitted[1].Load() + refused[0].Load() + refused[1].Load()
+	// Everything that belongs to old configs is gone soon after the last one.
+	now := 0
+	patient.Until(t, "goroutines to end", func() bool {
+		now = countGoroutines(s, t)
+		return now <= goroutines+10
+	})
+	more := connectionsMade(t, redisServer) - made
+	t.Logf("%d reloads, the slowest of %v, under %d requests: goroutines %d and then %d; at most %d connections to Redis, %d made after the first",
+		reloads, slowest.Round(time.Millisecond), during, goroutines, now, mostOpen, more)
+	// A client has no more connections than it can use at once: those of a few calls, and of the
+	// fleet's heartbeat.
+	const most = 10
+	if mostOpen > most || more > most {
+		t.Errorf("%d connections were open, %d made during %d reloads, want at most %d", mostOpen, more, reloads, most)
+	}
+	patient.Until(t, "the small limit to be used up", func() bool { return refused[1].Load() > 50 })
+	stop()
+	if got := admitted[1].Load(); got != small {
+		t.Errorf("%d admitted of a limit of %d, over %d configs", got, small, reloads+1)
+	}
+	s.Sound(t)
+}
+
+// connectionsOpen returns how many connections a Redis has, without the test's own.
+func connectionsOpen(t *testing.T, redisServer *redistest.Server) int {
+	t.Helper()
+	list, err := redisServer.Admin().ClientList(context.Background()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(list, "\n") - 1
+}
+
+// connectionsMade returns how many connections a Redis has ever accepted.
+func connectionsMade(t *testing.T, redisServer *redistest.Server) int {
+	t.Helper()
+	info, err := redisServer.Admin().InfoMap(context.Background(), "stats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(info["Stats"]["total_connections_received"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

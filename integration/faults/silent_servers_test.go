@@ -1,0 +1,154 @@
+package faults_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// startWatched starts a Caddy that counts in servers with these options of the store.
+func startWatched(t *testing.T, options string) *harness.Server {
+	return harness.StartCaddy(t, harness.Caddyfile("", "rate_limit {\nstore redis {\n"+options+"\n}\non_store_error deny\nzone z {\nrate 1000000/1h\nkey {query.k}\n}\n}\nrespond ok"))
+}
+
+// decidesAll sends requests of several keys, and fails the test if one is not decided.
+func decidesAll(s *harness.Server) {
+	s.T.Helper()
+	client := harness.NewClient(s.T, "")
+	for k := range 20 {
+		if a := s.Get(client, fmt.Sprintf("/?k=%d", k)); a.Status != http.StatusOK {
+			s.T.Fatalf("status %d: %s", a.Status, a.Body)
+		}
+	}
+}
+
+// silent returns which servers are silent, by each way in which that is told.
+func silent(s *harness.Server) string {
+	s.T.Helper()
+	text, err := s.Admin("GET", "/rate_limit/stores", "", "")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	var stores []struct {
+		Silent []struct{ Address, Error string }
+	}
+	if err := json.Unmarshal([]byte(text), &stores); err != nil {
+		s.T.Fatal(err)
+	}
+	var api, command, doctor, log []string
+	for _, one := range stores[0].Silent {
+		api = append(api, one.Address)
+	}
+	output, err := s.RateLimit("stores")
+	if err != nil {
+		s.T.Fatal(err, output)
+	}
+	for line := range strings.Lines(output) {
+		if before, _, found := strings.Cut(line, " is silent: "); found {
+			command = append(command, before[strings.LastIndexByte(before, ' ')+1:])
+		}
+	}
+	_, _, findings := s.Doctor("--json")
+	for _, f := range findings {
+		if f.Check == "silent" {
+			doctor = append(doctor, strings.Fields(f.Found)[0])
+		}
+	}
+	for _, l := range s.LinesOf(harness.OurLogger) {
+		var of struct{ Address string }
+		if err := json.Unmarshal([]byte(l.Text), &of); err != nil {
+			s.T.Fatal(err)
+		}
+		switch {
+		case strings.HasPrefix(l.Message, "a server of the rate limit store is silent"):
+			log = append(log, of.Address)
+		case strings.HasPrefix(l.Message, "a server of the rate limit store"):
+			if log = slices.DeleteFunc(log, func(a string) bool { return a == of.Address }); l.Level != "info" {
+				s.T.Error(l.Text)
+			}
+		}
+	}
+	slices.Sort(log)
+	text, err = s.Admin("GET", "/metrics", "", "")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	metric := 0.0
+	for name, value := range harness.Nonzero(s.T, text) {
+		if strings.HasPrefix(name, "store_silent_servers{") {
+			metric = value
+		}
+	}
+	return fmt.Sprint(api, command, doctor, log, metric)
+}
+
+// untilSilent waits until exactly these servers are told to be silent, in every way.
+func untilSilent(s *harness.Server, servers ...*redistest.Server) {
+	s.T.Helper()
+	addresses := []string{}
+	for _, one := range servers {
+		addresses = append(addresses, one.Addr())
+	}
+	slices.Sort(addresses)
+	patient.UntilEqual(s.T, "the servers that are told to be silent", func() string { return silent(s) }, fmt.Sprint(addresses, addresses, addresses, addresses, len(addresses)))
+}
+
+// TestSilentSentinels: a Sentinel that is dead, one that hangs and one that does not know the master are told, although
+// all requests are decided, and are told to be back.
+func TestSilentSentinels(t *testing.T) {
+	patient.BesideOthers(t)
+	g := redistest.StartSentinel(t, nil, nil)
+	all := g.Sentinels()
+	s := startWatched(t, "mode sentinel\nmaster_name "+redistest.MasterName+"\naddress "+strings.Join(g.Addrs(), " ")+"\ntimeout 10s")
+	untilSilent(s)
+	decidesAll(s)
+
+	all[0].Kill()
+	untilSilent(s, all[0])
+	all[1].Freeze()
+	untilSilent(s, all[0], all[1])
+	if err := all[2].Admin().Do(t.Context(), "sentinel", "remove", redistest.MasterName).Err(); err != nil {
+		t.Fatal(err)
+	}
+	untilSilent(s, all...)
+	decidesAll(s)
+	if _, _, findings := s.Doctor("--json"); !slices.ContainsFunc(findings, func(f harness.Finding) bool {
+		return f.Level == "warn" && strings.Contains(f.Found, `watches no master "limits"`) && f.Fix != ""
+	}) {
+		t.Errorf("%+v", findings)
+	}
+
+	all[0].Restart()
+	untilSilent(s, all[1], all[2])
+	all[1].Thaw()
+	untilSilent(s, all[2])
+	host, port, _ := strings.Cut(g.Servers()[0].Addr(), ":")
+	if err := all[2].Admin().Do(t.Context(), "sentinel", "monitor", redistest.MasterName, host, port, "2").Err(); err != nil {
+		t.Fatal(err)
+	}
+	untilSilent(s)
+	decidesAll(s)
+}
+
+// TestSilentNode: a node of a Cluster that is dead is told, and that it is back.
+func TestSilentNode(t *testing.T) {
+	patient.BesideOthers(t)
+	c := redistest.StartCluster(t, 3, 0)
+	s := startWatched(t, "mode cluster\naddress "+c.Addrs()[0]+"\ntimeout 1s")
+	patient.Until(t, "the Cluster to answer", func() bool { return s.Get(http.DefaultClient, "/").Status == http.StatusOK })
+	dead := c.Nodes()[1]
+	dead.Kill()
+	client := harness.NewClient(t, "")
+	for k := 0; k < 20 && s.Get(client, fmt.Sprintf("/?k=%d", k)).Status == http.StatusOK; k++ { // one that fails has all nodes asked at once
+	}
+	untilSilent(s, dead)
+	dead.Restart()
+	untilSilent(s)
+}

@@ -1,0 +1,298 @@
+package floods_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+)
+
+// swarm is the connections of a flood.
+type swarm struct {
+	open []wire
+	each int // requests at once on each
+}
+
+// connect opens the connections of a flood.
+func (f *busyTarget) connect(t *testing.T, protocol string, conns, each int) *swarm {
+	t.Helper()
+	l := &swarm{make([]wire, conns), each}
+	t.Cleanup(l.close)
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	const together = 8
+	for first := range together {
+		all.Go(func() {
+			for i := first; i < conns; i += together {
+				w, err := protocols[protocol](f)
+				if err != nil {
+					failed.Store(&err)
+					return
+				}
+				l.open[i] = w
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		t.Fatalf("%s: %v", protocol, *err)
+	}
+	return l
+}
+
+func (l *swarm) close() {
+	for _, w := range l.open {
+		if w != nil {
+			_ = w.Close()
+		}
+	}
+}
+
+// flood writes all requests at once, with the keys in turn, and returns how often each status came.
+// Meanwhile gets a channel that is closed when all answers have come.
+func (l *swarm) flood(t *testing.T, path string, keys []string, meanwhile func(answered <-chan struct{})) map[int]int {
+	t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	statuses := make(map[int]int)
+	next := 0
+	for _, w := range l.open {
+		some := make([]string, l.each)
+		for i := range some {
+			some[i] = keys[next%len(keys)]
+			next++
+		}
+		if err := w.write(path, some); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, w := range l.open {
+		all.Go(func() {
+			got, err := w.read()
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, status := range got {
+				statuses[status]++
+			}
+		})
+	}
+	answered := make(chan struct{})
+	go func() { all.Wait(); close(answered) }()
+	meanwhile(answered)
+	<-answered
+	return statuses
+}
+
+// keysOf returns names of keys.
+func keysOf(name string, n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprint(name, i))
+	}
+	return keys
+}
+
+// TestNoClientCausesStoreErrors: a Caddy that does not run for longer than the timeout while requests wait for
+// its healthy Redis lets none of them pass beyond the limit. It stands still when the first of 1,000 requests
+// has just been asked for, so the others wait, and the answers come while nobody reads them.
+func TestNoClientCausesStoreErrors(t *testing.T) {
+	patient.BesideOthers(t)
+	const timeout = 250 * time.Millisecond
+	f := startBusyTarget(t, timeout)
+	used := keysOf("used", 1)
+	floods := make(map[string]*swarm)
+	speak := slices.Sorted(maps.Keys(protocols))
+	for _, protocol := range speak {
+		if floods[protocol] = f.connect(t, protocol, 10, 100); protocol == "HTTP/1.1" {
+			floods[protocol] = f.connect(t, protocol, 1000, 1)
+		}
+	}
+	for _, zone := range f.zones {
+		f.use(t, zone, used)
+	}
+	time.Sleep(1100 * time.Millisecond) // until no refusal is answered from memory
+	for i, zone := range f.zones {
+		for j, protocol := range speak {
+			keys, limit := used, 0
+			if strings.HasSuffix(zone, "-lent") && boundsFresh(zone) { // what has refused a key does not ask
+				keys, limit = keysOf("fresh"+protocol, 1), busyLimit
+			}
+			if deep.Run() || (i+i/len(speak))%len(speak) == j {
+				f.freeze(t, zone, protocol, floods[protocol], keys, limit, 2*timeout)
+			}
+		}
+	}
+	for name, waited := range harness.Nonzero(t, f.Scrape(harness.NewClient(t, ""))) {
+		if strings.HasPrefix(name, "store_queue_seconds_total{") {
+			t.Logf("requests waited in Caddy for %.1f s in all", waited)
+			return
+		}
+	}
+	t.Error("no metric says that requests waited in Caddy")
+}
+
+// freeze floods a zone, while Caddy does not run for a time. No more than a limit may pass of each key.
+func (f *busyTarget) freeze(t *testing.T, zone, protocol string, l *swarm, keys []string, limit int, still time.Duration) {
+	t.Helper()
+	before, calls := f.countAll(zone, keys, limit), harness.ScriptCalls(t, f.redis)
+	statuses := l.flood(t, "/"+zone, keys, func(answered <-chan struct{}) {
+		for asked := false; !asked; {
+			select {
+			case <-answered: // from memory
+				return
+			default:
+				asked = harness.ScriptCalls(t, f.redis) > calls
+			}
+		}
+		if err := f.Process.Freeze(patient.Patience); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(still) // this is what passes while Caddy does not run
+		if err := f.Process.Thaw(); err != nil {
+			t.Error(err)
+		}
+	})
+	beyond := f.countAll(zone, keys, limit) - before
+	t.Logf("%s, %s: %d passed beyond %d, answers %v, errors of the store %v", zone, protocol, beyond, limit, statuses, f.errors(t))
+	if beyond > 0 || statuses[http.StatusOK] > limit {
+		t.Errorf("%s, %s: %d requests passed beyond the limit, want none", zone, protocol, beyond)
+	}
+}
+
+// floods are what TestFloodsPassNothing sends at once. 4,000 connections of HTTP/3 are too many for two cores.
+var floods = []struct {
+	protocol    string
+	conns, each int
+}{
+	{"HTTP/1.1", 200, 1},
+	{"HTTP/1.1", 1000, 1},
+	{"HTTP/1.1", 4000, 1},
+	{"HTTP/2, no TLS", 4, 50},
+	{"HTTP/2, no TLS", 16, 250},
+	{"HTTP/2", 200, 1},
+	{"HTTP/2", 1000, 1},
+	{"HTTP/2", 4000, 1},
+	{"HTTP/2", 16, 250},
+	{"HTTP/3", 200, 1},
+	{"HTTP/3", 1000, 1},
+	{"HTTP/3", 40, 100},
+}
+
+// TestFloodsPassNothing floods each kind of zone in many ways. Most limits are used up, so nothing may pass; new keys
+// pass no more than their limit. A Redis that does not run does not answer, so the timeout is the default one only on a
+// machine that does nothing else.
+func TestFloodsPassNothing(t *testing.T) {
+	if !deep.Run() {
+		t.Skip("DEEP=1 runs it")
+	}
+	timeout := 500 * time.Millisecond
+	if patient.Idle() {
+		timeout = 50 * time.Millisecond
+	}
+	cells := make(map[string]bool)
+	rows := make([]floodRow, len(floods))
+	for _, keys := range []int{1, 100} {
+		f := startBusyTarget(t, timeout)
+		for _, zone := range f.zones {
+			f.use(t, zone, keysOf("used", keys))
+		}
+		for i, c := range floods {
+			l := f.connect(t, c.protocol, c.conns, c.each)
+			for _, zone := range f.zones {
+				cells[fmt.Sprint(keys, i, zone)] = f.press(t, l, zone, keys, fmt.Sprintf("fresh%d-", i), &rows[i])
+			}
+			l.close()
+		}
+		t.Logf("errors of the store: %v", f.errors(t))
+	}
+	for i, c := range floods {
+		t.Logf("| %s | %d x %d | %s |", c.protocol, c.conns, c.each, &rows[i])
+		for _, keys := range []int{1, 100} {
+			for zone := range busyZones {
+				if !cells[fmt.Sprint(keys, i, zone)] {
+					t.Errorf("no cell of %s, %d x %d, with %d keys of %s", c.protocol, c.conns, c.each, keys, zone)
+				}
+			}
+		}
+	}
+}
+
+// floodRow is what was seen in all zones under one flood.
+type floodRow struct {
+	requests, beyond int
+	statuses         map[int]int
+	last             time.Duration // until the last answer of a flood
+	honest, served   int           // requests of clients that keep to their limits, and how many of them passed
+	slowest          time.Duration // of them
+}
+
+// String returns a row of the table in the docs.
+func (r *floodRow) String() string {
+	return fmt.Sprintf("%d requests | %d beyond the limit | the last answer %v | honest: %d of %d, at most %v | %v",
+		r.requests, r.beyond, r.last.Round(time.Millisecond), r.served, r.honest, r.slowest.Round(time.Millisecond), r.statuses)
+}
+
+// press floods a zone with keys whose limit is used up, and then with new ones.
+func (f *busyTarget) press(t *testing.T, l *swarm, zone string, keys int, fresh string, row *floodRow) bool {
+	t.Helper()
+	client := harness.NewClient(t, "")
+	for _, names := range [][]string{keysOf("used", keys), keysOf(fresh, keys)} {
+		limit, before := busyLimit, 0
+		if names[0] == "used0" {
+			limit, before = 0, f.countAll(zone, names, 0)
+		} else if !boundsFresh(zone) {
+			continue
+		}
+		began := time.Now()
+		statuses := l.flood(t, "/"+zone, names, func(answered <-chan struct{}) {
+			for ended := false; !ended; {
+				row.honestly(client, f.URL("/"+zone))
+				select {
+				case <-answered:
+					ended = true
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})
+		row.last = max(row.last, time.Since(began))
+		beyond := f.countAll(zone, names, limit) - before
+		row.add(statuses, beyond)
+		if beyond > 0 {
+			t.Errorf("%s, %d x %d, %d keys %s...: %d requests passed beyond the limit, answers %v", zone, len(l.open), l.each, keys, names[0], beyond, statuses)
+		}
+	}
+	return true
+}
+
+// honestly sends a request of a new client.
+func (r *floodRow) honestly(client *http.Client, url string) {
+	began := time.Now()
+	a, err := harness.Send(client, url, "X-Key", fmt.Sprint("honest", began.UnixNano()))
+	if r.honest++; err == nil && a.Status == http.StatusOK {
+		r.served++
+	}
+	r.slowest = max(r.slowest, time.Since(began))
+}
+
+// add adds a flood's answers.
+func (r *floodRow) add(statuses map[int]int, beyond int) {
+	if r.statuses == nil {
+		r.statuses = make(map[int]int)
+	}
+	r.beyond += beyond
+	for status, n := range statuses {
+		r.statuses[status] += n
+		r.requests += n
+	}
+}

@@ -1,0 +1,301 @@
+package limits_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// managedFleet is three instances with zones that lend, with the options that operators manage keys by, and an upstream
+// that counts what reaches it, by zone and key.
+type managedFleet struct {
+	caddys []*harness.Server
+	redis  *redistest.Server
+	config string
+	client *http.Client
+
+	mu      sync.Mutex
+	arrived map[string]int64
+}
+
+func startManaged(t *testing.T) *managedFleet {
+	t.Helper()
+	f := &managedFleet{redis: redistest.Start(t), arrived: make(map[string]int64), client: harness.NewClient(t, "")}
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		f.arrived[r.URL.Path+" "+r.URL.Query().Get("k")]++
+		f.mu.Unlock()
+		w.Header().Set("X-Cost", "1")
+		if r.URL.Query().Has("bad") {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(upstream.Close)
+	store := "store redis {\naddress " + f.redis.Addr() + "\n" + harness.Timeout() + "\n}\non_store_error deny\n"
+	route := func(name, options string) string {
+		return "handle /" + name + " {\nrate_limit {\nzone " + name + " {\n" + options + "\n}\n" + store + "}\nreverse_proxy {$UPSTREAM}\n}\n"
+	}
+	zone := func(name string, options ...string) string {
+		lines := "key {query.k}\nalgorithm sliding_window_log 1000/24h\nlend 10s\n" + strings.Join(options, "\n")
+		return route(name, lines)
+	}
+	f.config = harness.Caddyfile("", zone("managed", "overrides")+zone("banning", "overrides", "ban 48h after 30 refusals in 1h")+
+		zone("trial", "dry_run")+zone("rollout", "enforce 50")+zone("charged", "charge on_response {\nstatus 401\n}")+zone("priced", "cost_header X-Cost")+
+		route("plans", "key {query.k}\nlend 10s\nplan {query.plan} {\nfree sliding_window_log 300/24h\npro sliding_window_log 1000/24h\ndefault free\n}")+
+		route("waits", "key {query.k}\nalgorithm token_bucket 50/1s\nmax_wait 30s\nlend 100ms")+
+		route("slots", "algorithm concurrency 10\nlend 1s\nreserve 20% {\nmatch header X-Important yes\n}"))
+	for range 3 {
+		f.caddys = append(f.caddys, harness.StartCaddy(t, f.config, "UPSTREAM="+upstream.Listener.Addr().String()))
+	}
+	return f
+}
+
+// reached returns how many requests of a key have reached the upstream.
+func (f *managedFleet) reached(zone, key string) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.arrived["/"+zone+" "+key]
+}
+
+// send makes requests at some instances in turn, and returns how many were refused.
+func (f *managedFleet) send(t *testing.T, zone, query string, n int, at ...int) (refused int) {
+	t.Helper()
+	for i := range n {
+		switch a := f.caddys[at[i%len(at)]].Get(f.client, "/"+zone+"?"+query); a.Status {
+		case http.StatusTooManyRequests:
+			refused++
+		case http.StatusOK, http.StatusUnauthorized:
+		default:
+			t.Fatalf("status %d", a.Status)
+		}
+	}
+	return refused
+}
+
+// lent is what the instances hold of a zone.
+func (f *managedFleet) lent(zone string) (held [3]int64) {
+	for i, s := range f.caddys {
+		var stores []adminapi.Store
+		s.Ask("/rate_limit/stores", &stores)
+		for _, s := range stores {
+			held[i] += s.Lent[zone]
+		}
+	}
+	return held
+}
+
+// hold has all instances hold something of a key, and returns how much.
+func (f *managedFleet) hold(t *testing.T, zone, key string) (sum int64) {
+	t.Helper()
+	patient.Until(t, "all instances hold something", func() bool {
+		f.send(t, zone, "k="+key, 30, 0, 1, 2)
+		held := f.lent(zone)
+		sum = held[0] + held[1] + held[2]
+		return held[0] > 0 && held[1] > 0 && held[2] > 0
+	})
+	return sum
+}
+
+// noticed waits until no instance holds anything of a zone.
+func (f *managedFleet) noticed(t *testing.T, zone string) {
+	t.Helper()
+	patient.Until(t, "all instances notice", func() bool { return f.lent(zone) == [3]int64{} })
+}
+
+// operator runs a command at the first instance.
+func (f *managedFleet) operator(t *testing.T, args ...string) {
+	t.Helper()
+	if output, err := f.caddys[0].RateLimit(args...); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, output)
+	}
+}
+
+// TestLendManaged: what operators do at one instance holds at all, also for what was lent before, and the upstream gets
+// no more than docs/exactness.md says.
+func TestLendManaged(t *testing.T) {
+	t.Parallel()
+	f := startManaged(t)
+	for name, c := range map[string]struct {
+		do      []string
+		least   int64 // that the new limit allows
+		most    int64 // that reaches the upstream in all
+		refuses bool  // whether everything is refused afterwards
+	}{
+		"lowered":   {[]string{"set", "managed", "lowered", "50/24h"}, 50, 1000, true},
+		"raised":    {[]string{"set", "managed", "raised", "1200/24h"}, 1200, 1200, false},
+		"forbidden": {[]string{"ban", "managed", "forbidden"}, 0, 1000, true},
+	} {
+		held := f.hold(t, "managed", name)
+		before := f.reached("managed", name)
+		f.operator(t, c.do...)
+		f.send(t, "managed", "k="+name, 30, 1, 2)
+		f.noticed(t, "managed")
+		if n := f.reached("managed", name); n > before+held+30 || c.refuses && n > max(before+held, c.least) {
+			t.Errorf("%s: %d reached the upstream before, %d until all had noticed, %d were held", name, before, n, held)
+		}
+		reached := f.reached("managed", name)
+		f.send(t, "managed", "k="+name, 1500, 0, 1, 2)
+		switch n := f.reached("managed", name); {
+		case c.refuses && n != reached:
+			t.Errorf("%s: %d more reached the upstream", name, n-reached)
+		case n > c.most, !c.refuses && n != c.most:
+			t.Errorf("%s: %d reached the upstream, want at most %d", name, n, c.most)
+		}
+	}
+	f.exempt(t)
+	f.earned(t)
+	f.reset(t)
+}
+
+func (f *managedFleet) exempt(t *testing.T) {
+	f.hold(t, "managed", "friend")
+	f.operator(t, "set", "managed", "friend", "--exempt")
+	f.noticed(t, "managed")
+	if refused := f.send(t, "managed", "k=friend", 1500, 0, 1, 2); refused > 0 {
+		t.Errorf("%d requests of an exempt key are refused", refused)
+	}
+}
+
+// earned: 30 refusals at all instances ban the key, no one of them is missed, and those that hold something give it up.
+func (f *managedFleet) earned(t *testing.T) {
+	banned := func(at int) bool {
+		a := f.caddys[at].Get(f.client, "/banning?k=noisy")
+		return a.Status == http.StatusTooManyRequests && len(a.Header.Get("Retry-After")) == 6
+	}
+	refused := 0
+	for i := 0; refused < 30; i++ {
+		if a := f.caddys[i%3].Get(f.client, "/banning?k=noisy"); a.Status == http.StatusTooManyRequests {
+			refused++
+		}
+		if i > 2000 {
+			t.Fatalf("%d refusals of %d", refused, i)
+		}
+	}
+	for at := range f.caddys {
+		patient.Until(t, "the ban", func() bool { return banned(at) })
+	}
+	var k adminapi.Key
+	if f.caddys[1].Ask("/rate_limit/zones/banning/key?key=noisy", &k); f.reached("banning", "noisy") > 1000 {
+		t.Errorf("%d reached the upstream: %+v", f.reached("banning", "noisy"), k)
+	}
+	f.operator(t, "unban", "banning", "noisy")
+	for at := range f.caddys {
+		patient.Until(t, "the end of the ban", func() bool { return !banned(at) })
+	}
+}
+
+func (f *managedFleet) reset(t *testing.T) {
+	held := f.hold(t, "managed", "again")
+	before := f.reached("managed", "again")
+	f.operator(t, "reset", "managed", "again")
+	f.send(t, "managed", "k=again", 1500, 0, 1, 2)
+	if n := f.reached("managed", "again") - before; n > 1000+held || n < 1000 {
+		t.Errorf("%d reached the upstream after a reset, %d were held", n, held)
+	}
+}
+
+// TestLendWithOptions: a zone that lends keeps its promises with all other options of zones.
+func TestLendWithOptions(t *testing.T) {
+	t.Parallel()
+	f := startManaged(t)
+	calls := harness.ScriptCalls(t, f.redis)
+	if refused := f.send(t, "trial", "k=1", 1500, 0, 1, 2); refused > 0 || f.reached("trial", "1") != 1500 {
+		t.Errorf("a dry run refuses %d", refused)
+	}
+	if made := harness.ScriptCalls(t, f.redis) - calls; made > 900 {
+		t.Errorf("%d calls for 1500 requests of a dry run", made)
+	}
+	enforced := 0
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		refused := f.send(t, "rollout", "k="+key, 1100, 0, 1, 2)
+		if n := f.reached("rollout", key); n != 1000 && n != 1100 || int64(refused) != 1100-n {
+			t.Errorf("enforce: %d reached the upstream", n)
+		}
+		enforced += min(refused, 1)
+	}
+	if enforced == 0 || enforced == 6 {
+		t.Errorf("enforce 50 is enforced for %d keys of 6", enforced)
+	}
+	f.send(t, "charged", "k=1", 1100, 0, 1, 2) // which cost nothing
+	f.send(t, "charged", "k=1&bad", 1500, 0, 1, 2)
+	if n := f.reached("charged", "1"); n < 1100+900 || n > 1100+1000 {
+		t.Errorf("charge on_response: %d reached the upstream", n)
+	}
+	f.send(t, "priced", "k=1", 1500, 0, 1, 2)
+	if n := f.reached("priced", "1"); n != 1000 {
+		t.Errorf("cost_header: %d reached the upstream", n)
+	}
+	for i := range 1500 {
+		f.send(t, "plans", "k=1&plan="+[]string{"free", "pro"}[i/3%2], 1, i%3)
+	}
+	if n := f.reached("plans", "1"); n > 1000 || n < 600 {
+		t.Errorf("plans: %d reached the upstream", n)
+	}
+	began := time.Now()
+	if refused := f.send(t, "waits", "k=1", 120, 0, 1, 2); refused > 0 || time.Since(began) < 69*time.Second/50 {
+		t.Errorf("max_wait: %d of 120 are refused, in %v", refused, time.Since(began))
+	}
+	for range 60 {
+		f.send(t, "slots", "k=1", 1, 0, 1, 2)
+	}
+	if n := f.reached("slots", "1"); n != 60 {
+		t.Errorf("reserve: %d of 60 reached the upstream, one at a time", n)
+	}
+}
+
+// TestLendInTrouble: a reload with a lower limit, an instance that freezes, one that is killed, and a Redis that has
+// forgotten everything let no more through than docs/exactness.md says.
+func TestLendInTrouble(t *testing.T) {
+	t.Parallel()
+	f := startManaged(t)
+	f.hold(t, "managed", "frozen")
+	if err := f.caddys[2].Process.Freeze(patient.Patience); err != nil {
+		t.Skip(err)
+	}
+	f.send(t, "managed", "k=frozen", 1200, 0, 1)
+	if err := f.caddys[2].Process.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	f.send(t, "managed", "k=frozen", 300, 2, 1, 0)
+	if n := f.reached("managed", "frozen"); n > 1000 || n < 600 {
+		t.Errorf("frozen: %d reached the upstream", n)
+	}
+
+	held := f.hold(t, "managed", "emptied")
+	before := f.reached("managed", "emptied")
+	if err := f.redis.Admin().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.send(t, "managed", "k=emptied", 1500, 0, 1, 2)
+	if n := f.reached("managed", "emptied") - before; n > 1000+held || n < 950 {
+		t.Errorf("emptied: %d reached the upstream, %d were held", n, held)
+	}
+
+	f.hold(t, "managed", "lower")
+	f.caddys[0].MustLoad(strings.ReplaceAll(f.config, "1000/24h", "200/24h"))
+	f.send(t, "managed", "k=lower", 300, 0)
+	if n := f.reached("managed", "lower"); n > 200 {
+		t.Errorf("lower: %d reached the upstream", n)
+	}
+	f.send(t, "managed", "k=lower", 1500, 1, 2, 0)
+	if n := f.reached("managed", "lower"); n > 1000 {
+		t.Errorf("lower: %d reached the upstream", n)
+	}
+
+	f.hold(t, "managed", "killed")
+	if err := f.caddys[2].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	f.send(t, "managed", "k=killed", 1200, 1)
+	if n := f.reached("managed", "killed"); n > 1000 || n < 400 {
+		t.Errorf("killed: %d reached the upstream", n)
+	}
+}

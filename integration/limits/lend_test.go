@@ -1,0 +1,223 @@
+package limits_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// lendFleet is three instances with zones that lend, and an upstream that notes when requests reach it.
+type lendFleet struct {
+	caddys []*harness.Server
+	proxy  *faultproxy.Proxy
+	redis  *redistest.Server
+
+	mu      sync.Mutex
+	arrived map[string]time.Duration // by the number of the request, since began
+	began   time.Time
+}
+
+func startLendFleet(t *testing.T) *lendFleet {
+	t.Helper()
+	f := &lendFleet{redis: redistest.Start(t), arrived: make(map[string]time.Duration), began: time.Now()}
+	f.proxy = faultproxy.Start(t, f.redis.Addr())
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.arrived[r.URL.RawQuery] = time.Since(f.began)
+	}))
+	t.Cleanup(upstream.Close)
+	store := "store redis {\naddress " + f.proxy.Addr() + "\n" + harness.Timeout() + "\n}\non_store_error deny\n"
+	config := harness.Caddyfile("", harness.Limited("fixed", "key {query.k}\nalgorithm fixed_window 3000/24h\nlend 100ms", store, "respond ok")+
+		harness.Limited("log", "key {query.k}\nalgorithm sliding_window_log 3000/24h\nlend 100ms", store, "respond ok")+
+		harness.Limited("bucket", "key {query.k}\nalgorithm token_bucket 2000/1s\nlend 100ms", store, "respond ok")+
+		harness.Limited("held", "algorithm token_bucket 1000/24h\nlend 10s", store, "respond ok")+
+		harness.Limited("flood", "algorithm token_bucket 500/1s\nlend 20ms", store, "reverse_proxy {$UPSTREAM}"))
+	for range 3 {
+		f.caddys = append(f.caddys, harness.StartCaddy(t, config, "UPSTREAM="+upstream.Listener.Addr().String()))
+	}
+	return f
+}
+
+// TestLend: three instances that lend admit what the limit allows, never more and hardly less, with a
+// fraction of the calls, and tell no client of more than is left. A loan ends if its Caddy does not run for
+// a while, as on a busy machine: then less is admitted, and another key is tried.
+func TestLend(t *testing.T) {
+	t.Parallel()
+	f := startLendFleet(t)
+	const requests, tries = 6000, 5
+	for _, zone := range []string{"fixed", "log", "bucket"} {
+		for try := 1; ; try++ {
+			r := f.burst(t, zone, strconv.Itoa(try), requests, 48)
+			least, most := int64(2950), int64(3000)
+			if zone == "bucket" {
+				most = min(requests, 2000+int64(2000*r.took.Seconds())+1)
+				least = most * 97 / 100
+			}
+			t.Logf("%s: %d of at most %d admitted in %v (%.1f %%), %d calls", zone, r.admitted, most, r.took, 100*float64(r.admitted)/float64(most), r.calls)
+			if r.admitted > most {
+				t.Fatalf("%s: %d admitted, want at most %d", zone, r.admitted, most)
+			}
+			if r.admitted >= least && r.calls <= requests/4 {
+				break
+			}
+			if try == tries || patient.Idle() {
+				t.Errorf("%s: %d admitted with %d calls, want at least %d with at most %d", zone, r.admitted, r.calls, least, requests/4)
+				break
+			}
+		}
+	}
+	f.shows(t)
+	f.flood(t)
+}
+
+// lendBurst is what happened to requests of one key.
+type lendBurst struct {
+	admitted int64
+	calls    int
+	took     time.Duration
+}
+
+// burst sends requests of one key to all instances. Before a window ends, a client is told at most what is
+// left after all requests that its instance had admitted before it asked.
+func (f *lendFleet) burst(t *testing.T, zone, key string, requests int64, atOnce int) (b lendBurst) {
+	t.Helper()
+	before, began := harness.ScriptCalls(t, f.redis), time.Now()
+	var sent, admitted, promised atomic.Int64
+	admittedBy := make([]atomic.Int64, len(f.caddys))
+	var wait sync.WaitGroup
+	for i := range atOnce {
+		client, s, by := harness.NewClient(t, ""), f.caddys[i%len(f.caddys)], &admittedBy[i%len(f.caddys)]
+		wait.Go(func() {
+			for sent.Add(1) <= requests {
+				known := by.Load()
+				a, err := harness.Send(client, s.URL("/"+zone+"?k="+key))
+				switch {
+				case err != nil:
+					t.Error(err)
+					return
+				case a.Status == http.StatusOK:
+					admitted.Add(1)
+					by.Add(1)
+					q, ok, err := harness.RateLimit(a.Header)
+					if err != nil || !ok || zone != "bucket" && q.Remaining > 3000-known-1 {
+						promised.Add(1)
+					}
+				case a.Status != http.StatusTooManyRequests && patient.Idle():
+					t.Errorf("status %d", a.Status)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if n := promised.Load(); n > 0 {
+		t.Errorf("%s: %d answers tell of more than is left", zone, n)
+	}
+	return lendBurst{admitted.Load(), int(harness.ScriptCalls(t, f.redis) - before), time.Since(began)}
+}
+
+// shows checks that the admin API and the metrics show what is lent, which is not what was used.
+func (f *lendFleet) shows(t *testing.T) {
+	const n = 20
+	if passed := f.caddys[0].Admitted(harness.NewClient(t, ""), n, "/held"); passed != n {
+		t.Errorf("%d of %d admitted", passed, n)
+	}
+	var k adminapi.Key
+	if f.caddys[1].Ask("/rate_limit/zones/held/key", &k); k.Lent == 0 || k.LentTo != 1 || k.Used < k.Lent+3 || k.Used > k.Lent+n {
+		t.Errorf("%d used, of which %d lent to %d, after %d requests", k.Used, k.Lent, k.LentTo, n)
+	}
+	metrics, err := f.caddys[0].Admin("GET", "/metrics", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`rate_limit_loans{zone="held"} 1`, `rate_limit_lent{zone="held"} `, "rate_limit_store_lent_decisions_total{"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics have no %s", want)
+		}
+	}
+	var zones []adminapi.Zone
+	f.caddys[0].Ask("/rate_limit/zones", &zones)
+	for _, z := range zones {
+		if z.Name == "held" && (z.Lent == nil || *z.Lent == 0 || *z.Lent > k.Lent) {
+			t.Errorf("zone %s: lent %v, of %d", z.Name, z.Lent, k.Lent)
+		}
+	}
+	var stores []adminapi.Store
+	f.caddys[0].Ask("/rate_limit/stores", &stores)
+	if len(stores) != 1 || stores[0].Lent["held"] == 0 || stores[0].Lent["held"] > k.Lent || stores[0].Loans["held"] != 1 {
+		t.Errorf("stores %+v, of %d lent", stores, k.Lent)
+	}
+}
+
+// flood sends requests to all instances, to some more than to others, while requests and replies of Redis
+// are lost. No more reach the upstream than the limit allows, from any arrival to any other: a
+// request was decided after it was sent and before it arrived.
+func (f *lendFleet) flood(t *testing.T) {
+	const rate, burst = 500, 500
+	f.proxy.Inject(func(command string) faultproxy.Fault {
+		if command != "evalsha" || rand.Float64() > 0.05 {
+			return faultproxy.None
+		}
+		return faultproxy.Fault(1 + rand.IntN(6))
+	})
+	defer f.proxy.Inject(nil)
+	var mu sync.Mutex
+	sent := make(map[string]time.Duration)
+	var number atomic.Int64
+	var wait sync.WaitGroup
+	end := time.Since(f.began) + time.Duration(deep.Steps(1500, 60_000))*time.Millisecond
+	for i := range 12 {
+		client, s := harness.NewClient(t, ""), f.caddys[min(i/2, 5-i%6)%len(f.caddys)]
+		wait.Go(func() {
+			for time.Since(f.began) < end {
+				query := "n=" + time.Duration(number.Add(1)).String()
+				mu.Lock()
+				sent[query] = time.Since(f.began)
+				mu.Unlock()
+				if _, err := harness.Send(client, s.URL("/flood?"+query)); err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(time.Millisecond) // the load, not a synchronization
+			}
+		})
+	}
+	wait.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	type span struct{ from, to time.Duration }
+	var spans []span
+	for query, to := range f.arrived {
+		spans = append(spans, span{sent[query], to})
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.to, b.to) })
+	over := 0.0
+	for _, first := range spans {
+		n := 0.0
+		for _, s := range spans {
+			if s.from >= first.from {
+				n++
+				over = max(over, n-burst-rate*(s.to-first.from).Seconds()-1)
+			}
+		}
+	}
+	t.Logf("flood: %d of %d requests reached the upstream", len(spans), number.Load())
+	if over > 0 || len(spans) == 0 {
+		t.Errorf("%.1f too many of %d", over, len(spans))
+	}
+}
