@@ -264,3 +264,45 @@ func TestLendDryRun(t *testing.T) {
 		t.Errorf("%d calls for 1200 requests", made)
 	}
 }
+
+// TestLendOverrideAllOrNothing: under an override, too, a request is charged in all its zones or in none.
+func TestLendOverrideAllOrNothing(t *testing.T) {
+	t.Parallel()
+	for name, override := range map[string]store.Override{
+		"the same state": {Kind: store.KindLimit, Limit: algorithms.Limit{Events: 500}},
+		"another state":  {Kind: store.KindLimit, Limit: algorithms.Limit{Events: 500, Window: 500 * time.Hour}},
+		"exempt":         {Kind: store.KindExempt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := startLent(t, "fixed_window", &store.KeyRules{Overrides: true})
+			a, err := algorithms.Get("fixed_window")
+			if err != nil {
+				t.Fatal(err)
+			}
+			narrow, err := store.NewRule("narrow", a, algorithms.Limit{Events: 100, Window: 1000 * time.Hour}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.set(t, override)
+			f.noticed(t)
+			passed := floodAll(t, f.stores, 300, 4, func() []store.Check { return []store.Check{f.check, {Rule: narrow, Key: "k", Cost: 1}} })
+			if passed != 100 {
+				t.Errorf("%d passed, want 100", passed)
+			}
+			for _, s := range f.stores {
+				s.Flush()
+			}
+			want := map[string]int64{"the same state": f.passed + 100, "another state": 100}[name]
+			var d [1]algorithms.Decision
+			peek := f.check
+			peek.Peek = true
+			patient.Until(t, "what was charged to be given back", func() bool {
+				if err := f.stores[0].Take(context.Background(), []store.Check{peek}, d[:]); err != nil {
+					t.Fatal(err)
+				}
+				return d[0].Quota-d[0].Remaining == want
+			})
+		})
+	}
+}
