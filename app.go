@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -43,6 +44,8 @@ type App struct {
 	exposed map[*caddyhttp.Server]bool
 	counted map[*caddyhttp.Server]*admin.Requests
 
+	gates []*configuredGate
+
 	memory   *memorystore.Store
 	settings memorystore.Settings
 	before   *memorystore.Settings
@@ -53,6 +56,12 @@ type usedStore struct {
 	ref   *pool.Ref
 	log   *zap.Logger
 	zones map[string][]string // by their on_store_error
+}
+
+// configuredGate is the gate of an adaptive zone, which outlives the config, with the options of this one.
+type configuredGate struct {
+	state           *pool.ZoneState
+	options, before *gate.Options
 }
 
 // definition is what all zones of the same name must agree on, with defaults filled in. Matchers
@@ -258,6 +267,9 @@ func (a *App) Start() error {
 	if a.memory != nil {
 		a.before = a.memory.Apply(&a.settings)
 	}
+	for _, g := range a.gates {
+		g.before = g.state.ApplyGate(g.options)
+	}
 	a.running.Register()
 	go a.running.Watch(ctx, a.log)
 	return nil
@@ -270,6 +282,11 @@ func (a *App) Stop() error {
 		a.cancel()
 	}
 	a.running.Unregister()
+	for _, g := range a.gates {
+		if g.before != nil {
+			g.state.RevertGate(g.options, g.before)
+		}
+	}
 	if a.memory != nil {
 		a.memory.Revert(&a.settings, a.before)
 	}

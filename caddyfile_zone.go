@@ -47,6 +47,10 @@ import (
 //	dry_run       [true|false]
 //	enforce       <percent>
 //	near_limit    <percent>
+//	priority      <text> <class>...
+//	min           <n>
+//	max           <n>
+//	hold          response
 //	reserve       <percent> {
 //	    match <like match of a zone>
 //	}
@@ -78,8 +82,35 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},
 		"enforce":    {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
 		"near_limit": {Parse: option.Optional(&z.NearLimit, func(to *float64) option.Parser { return percent(d, "near_limit", to) })},
+		"priority":   {Parse: func() (string, error) { return parsePriority(d, z) }},
+		"min":        {Parse: option.Integer(d, "min", &z.MinConcurrency)},
+		"max":        {Parse: option.Integer(d, "max", &z.MaxConcurrency)},
+		"hold":       {Parse: func() (string, error) { return parseHold(d, z) }},
 		"reserve":    {Parse: func() (string, error) { return parseReserve(h, z) }},
 	}
+}
+
+// parsePriority parses <text> <class>...
+func parsePriority(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) < 2 {
+		return "", d.ArgErr()
+	}
+	z.Priority = &Priority{Of: args[0], Classes: args[1:]}
+	return strings.Join(args, " "), nil
+}
+
+// parseHold parses response.
+func parseHold(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	var what string
+	if !d.AllArgs(&what) {
+		return "", d.ArgErr()
+	}
+	if what != "response" {
+		return "", d.Errf("hold must be response, got '%s'", what)
+	}
+	z.HoldResponse = true
+	return what, nil
 }
 
 func parsePlans(d *caddyfile.Dispenser, z *Zone) (string, error) {

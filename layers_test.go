@@ -68,12 +68,12 @@ var layers = []struct {
 	{"internal/clock", layer{}},
 	{"internal/gate", layer{}},
 	{"internal/turns", layer{own: "internal/clock"}},
-	{"internal/pool", layer{caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
+	{"internal/pool", layer{caddy: true, own: "algorithms internal/advice internal/clock internal/gate internal/logging internal/stats internal/topk internal/turns memorystore store"}},
 	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/replay"}},
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{caddy: true}},
 	{"cost", layer{caddy: true, own: "internal/body internal/option internal/suggest internal/usage"}},
-	{"internal/zone", layer{caddy: true, own: "algorithms cost internal/clientip internal/duration internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
+	{"internal/zone", layer{caddy: true, own: "algorithms cost internal/clientip internal/duration internal/gate internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
@@ -81,15 +81,15 @@ var layers = []struct {
 	{"internal/page", layer{own: "internal/uplot"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/writers", layer{caddy: true}},
-	{"internal/late", layer{caddy: true, own: "algorithms internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone limit store"}},
-	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/key internal/late internal/outcome internal/placeholder internal/pool " +
+	{"internal/late", layer{caddy: true, own: "algorithms internal/gate internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone limit store"}},
+	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/gate internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock internal/doctor internal/duration internal/feed internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
-	{".", layer{caddy: true, own: "algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/key internal/limiter internal/logging " +
+	{".", layer{caddy: true, own: "algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/gate internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 

@@ -150,6 +150,21 @@ type Zone struct {
 	// status 503. Default: none.
 	Reserve *Reserve `json:"reserve,omitempty"`
 
+	// The classes of requests in a zone with algorithm `adaptive`. Default: all requests are in one class.
+	Priority *Priority `json:"priority,omitempty"`
+
+	// The least number of requests that may run at once in a zone with algorithm `adaptive`, from 1 to 1000000.
+	// Default: 1.
+	MinConcurrency int `json:"min_concurrency,omitempty"`
+
+	// The greatest number of requests that may run at once in a zone with algorithm `adaptive`, from
+	// min_concurrency to 1000000. Default: none.
+	MaxConcurrency int `json:"max_concurrency,omitempty"`
+
+	// Whether a request of a zone with algorithm `adaptive` holds its slot until all of its response was sent.
+	// Otherwise the slot is free when the response begins. Default: false.
+	HoldResponse bool `json:"hold_response,omitempty"`
+
 	// How often an instance asks the store for a part of the limit of a key that comes often, from 10ms
 	// to 10s and at most a third of the window. It decides most requests of such a key by itself, and still no more requests pass than
 	// the limit allows. Needs a store that several instances share. Default: each request asks.
@@ -162,6 +177,18 @@ type Zone struct {
 
 	live     *zone.Zone // what requests meet; nil before it is provisioned
 	counters string     // the key of its counters in the pool; empty before they are acquired
+}
+
+// Priority sorts requests into classes. Each class gets ten times as much as the next one, if both have requests
+// that wait.
+type Priority struct {
+	// A text with placeholders whose value names the class of a request, e.g. `{http.vars.plan}`. Do not take it from
+	// anything that a client controls. Required.
+	Of string `json:"of,omitempty"`
+
+	// The names of the classes, at most 8. The first one matters most. Requests of no class are in one more, which is
+	// the last one. Required.
+	Classes []string `json:"classes,omitempty"`
 }
 
 // Reserve reserves slots for important requests, like Stripe's fleet usage load shedder: P. Tarjan,
@@ -215,7 +242,7 @@ func (z *Zone) UnmarshalJSON(text []byte) error {
 }
 
 // provision makes the zone that requests meet.
-func (z *Zone) provision(ctx caddy.Context, h *Handler, name string, around *routes.Routes, log *zap.Logger) error {
+func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, around *routes.Routes, log *zap.Logger) error {
 	config, err := json.Marshal(z)
 	if err != nil {
 		return err
@@ -235,6 +262,11 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, name string, around *rou
 	if z.live, err = zone.New(spec, &state.Counters); err != nil {
 		return err
 	}
+	if spec.Adaptive != nil {
+		options := spec.Adaptive.Options()
+		z.live.Gate = state.Gate(&options)
+		app.gates = append(app.gates, &configuredGate{state: state, options: &options})
+	}
 	return z.warn(exempt, clientip.SourceIn(ctx), around, log)
 }
 
@@ -248,7 +280,7 @@ func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Rou
 			h.RateLimits[name] = z
 		}
 		recorders[name] = new(logging.Recorder)
-		if err := z.provision(ctx, h, name, around, recorders[name].Record(h.logger)); err != nil {
+		if err := z.provision(ctx, h, app, name, around, recorders[name].Record(h.logger)); err != nil {
 			return nil, fmt.Errorf("zone %q: %w", name, err)
 		}
 		if err := app.define(z.live, h.store); err != nil {

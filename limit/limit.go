@@ -19,6 +19,10 @@ import (
 // defaultAlgorithm is the algorithm of limits that name none.
 const defaultAlgorithm = "sliding_window_log"
 
+// Adaptive is the algorithm of zones whose limit of concurrent requests finds itself. It keeps nothing in a
+// store, so it is no [algorithms.Algorithm].
+const Adaptive = "adaptive"
+
 // maxMaxWait is the largest MaxWait.
 const maxMaxWait = time.Hour
 
@@ -36,11 +40,11 @@ type Limit struct {
 	Window Window `json:"window,omitzero"`
 
 	// How to count: one of `sliding_window_log`, `sliding_window_counter`, `token_bucket`, `gcra`,
-	// `leaky_bucket`, `fixed_window` or `concurrency`. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
+	// `leaky_bucket`, `fixed_window`, `concurrency` or `adaptive`. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
 	// and keeps only two counts per key. `token_bucket` (also called `gcra`) gives events
 	// back evenly and allows bursts. `leaky_bucket` can make requests wait for their turn.
 	// `fixed_window` is the cheapest. `concurrency` limits how many requests run at the same
-	// time. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
+	// time. `adaptive` does so too, and finds the number itself. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
 	// `month` or `year`.
 	Algorithm string `json:"algorithm,omitempty"`
 
@@ -93,6 +97,8 @@ func (l *Limit) isSet() bool { return l.MaxEvents != nil || l.Window != Window{}
 // is missing.
 func (l *Limit) Missing() string {
 	switch {
+	case l.Algorithm == Adaptive:
+		return ""
 	case CountsSlots(l.Algorithm) && l.MaxEvents == nil:
 		return "a zone for concurrency requires events, the number of slots"
 	case CountsSlots(l.Algorithm), l.MaxEvents != nil && l.Window != Window{}:

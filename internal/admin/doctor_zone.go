@@ -26,7 +26,7 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	z.judges(&facts)
 	z.counts(&facts)
 	rules := z.Rules()
-	facts.Unlimited = len(rules) == 0
+	facts.Unlimited = len(rules) == 0 && z.Adaptive == nil
 	for _, use := range z.uses {
 		if last := use.Forwarded.Last(); last != nil {
 			looked, forwarded := use.Forwarded.Counts()

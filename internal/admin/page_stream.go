@@ -140,7 +140,7 @@ func (z *runningZone) forPage() adminapi.PageZone {
 		Slots: z.CountsSlots(),
 	}
 	p.Uses, p.Totals = nil, nil // the page reads neither
-	if z.Plans == nil && z.OwnPolicies.Varying == nil {
+	if z.OwnPolicies.Fixed != nil && z.Plans == nil {
 		p.Limited = z.Rules()[0].Limit().Events
 	}
 	return p

@@ -44,9 +44,12 @@ type Options struct {
 // Gate is a [Queue] and a [Limit] behind a lock. Its methods may be called from many goroutines at once.
 type Gate struct {
 	mu     sync.Mutex
+	now    int64 // the latest time that was passed in
 	queue  Queue
 	limit  *Limit
 	places sync.Pool
+
+	answers [Left + 1]uint64
 }
 
 // New returns a gate that has seen nothing.
@@ -70,12 +73,12 @@ func (g *Gate) Configure(o Options) {
 	g.queue.configure(o)
 }
 
-// Enter asks for a slot at a time in ns. The times of all calls must not go back. If the request has no slot at once, it
-// waits until its place is ready or until Leave. The key is a hash with a secret seed.
+// Enter asks for a slot at a time in ns. If the request has no slot at once, it waits until its place is ready or until
+// Leave. The key is a hash with a secret seed.
 func (g *Gate) Enter(now int64, key uint64, class int) (p *Place, running bool) {
 	p = g.places.Get().(*Place)
 	g.mu.Lock()
-	running = g.queue.Arrive(now, p, key, class)
+	running = g.queue.Arrive(g.latest(now), p, key, class)
 	g.mu.Unlock()
 	return p, running
 }
@@ -85,12 +88,13 @@ func (g *Gate) Enter(now int64, key uint64, class int) (p *Place, running bool) 
 func (g *Gate) Leave(now int64, p *Place) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.queue.Leave(now, p)
+	return g.queue.Leave(g.latest(now), p)
 }
 
 // Refuse says why a request that has left or was refused gets no slot, and forgets its place.
 func (g *Gate) Refuse(now int64, p *Place) (r Refusal) {
 	g.mu.Lock()
+	now = g.latest(now)
 	g.queue.pace.refused(now)
 	r = Refusal{Over: g.queue.over(p), Ratio: g.queue.pace.ratio(now)}
 	g.mu.Unlock()
@@ -110,7 +114,14 @@ func (g *Gate) Abandon(now int64, p *Place) {
 // Done gives the slot of a request back.
 func (g *Gate) Done(now int64, p *Place, a Answer) {
 	g.mu.Lock()
-	g.queue.Done(now, p, a)
+	g.queue.Done(g.latest(now), p, a)
+	g.answers[a]++
 	g.mu.Unlock()
 	g.places.Put(p)
+}
+
+// latest returns a time that does not go back: callers read their clock before they have the lock.
+func (g *Gate) latest(now int64) int64 {
+	g.now = max(g.now, now)
+	return g.now
 }

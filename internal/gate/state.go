@@ -15,6 +15,9 @@ type State struct {
 	// Held is whether requests wait, so that the gate learns.
 	Held bool
 
+	// Answers counts the requests that have had a slot, by [Answer].
+	Answers [Left + 1]uint64
+
 	// Classes are those that run and wait, by class.
 	Classes []ClassState
 }
@@ -38,7 +41,7 @@ func (g *Gate) State() State {
 	s := State{
 		Limit: l.n, Running: q.running, Waiting: q.waiting, Keys: len(q.keys),
 		Latency: time.Duration(l.times.mean), Elasticity: l.trend + rest, Held: l.full,
-		Classes: make([]ClassState, q.last+1),
+		Answers: g.answers, Classes: make([]ClassState, q.last+1),
 	}
 	for i := range q.classes {
 		c := &s.Classes[min(i, int(q.last))] // a class that is gone counts as the last one

@@ -41,6 +41,7 @@ type Completion struct {
 	body    *bodyCosts   // nil if no charge depends on the body of the response
 	session pool.Session // has no store if nothing was charged
 	slots   []store.Adjustment
+	held    []heldSlot // of adaptive zones
 }
 
 // New returns a completion that gives back slots and ends a session. Strips are headers that the client must not see.
@@ -74,6 +75,7 @@ func (c *Completion) chargesLate() bool { return len(c.charges) > 0 }
 // Where the client has left without a response, it cannot be known what that would have been, so
 // the charge stays.
 func (c *Completion) Judge(status int, header http.Header) {
+	c.begin(status)
 	for i := range c.charges {
 		l := &c.charges[i]
 		if !l.open {
@@ -169,6 +171,7 @@ func parseCost(values []string) (int64, error) {
 // Release gives back slots. It must be called when the next handlers have returned or panicked.
 // After it, now or later, End or Abandon must be called.
 func (c *Completion) Release() {
+	c.free()
 	if c.session.Store != nil {
 		c.session.Adjust(c.slots...)
 	}
@@ -185,5 +188,6 @@ func (c *Completion) End() {
 // are.
 func (c *Completion) Abandon() {
 	c.charges = nil
+	c.free()
 	c.End()
 }

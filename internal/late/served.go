@@ -27,7 +27,7 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 			c.End()
 		}
 	}()
-	if !c.chargesLate() && len(c.strips) == 0 {
+	if !c.chargesLate() && len(c.strips)+len(c.held) == 0 {
 		return next.ServeHTTP(w, r)
 	}
 	s := &served{completion: c, routes: routes}

@@ -34,6 +34,18 @@ const (
 	AbnormalUsage                  // the client is banned
 )
 
+// statusOverloaded is the status of a request for which the upstream has no room.
+const statusOverloaded = http.StatusServiceUnavailable
+
+// answer returns what the client gets of an adaptive zone that refuses.
+func (f *Full) answer(usual int) Answer {
+	a := Answer{Refusal: f.Refusal, Told: f.Told, Status: f.Status, Problem: ReducedCapacity, Outcome: outcome.Shed}
+	if f.Status == 0 {
+		a.Status, a.Problem, a.Outcome = usual, QuotaExceeded, outcome.Limited
+	}
+	return a
+}
+
 // capacityWait is what a client is told to wait if the store does not answer.
 const capacityWait = time.Second
 
@@ -42,6 +54,9 @@ const capacityWait = time.Second
 func (v *Verdict) Answer(usual int) Answer {
 	if rejected := v.Rejected(); rejected != nil {
 		return Answer{Refusal: *rejected, Status: rejected.Status, Outcome: outcome.Rejected}
+	}
+	if v.Full != nil {
+		return v.Full.answer(usual)
 	}
 	switch a := (Answer{Outcome: v.Outcome}); {
 	case v.Outcome == outcome.Abandoned:

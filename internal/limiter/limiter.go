@@ -96,10 +96,22 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 		}
 		return v
 	}
-	if len(v.Entries) == 0 {
+	if len(v.Entries)+len(v.entrances) == 0 {
 		return v
 	}
 	defer v.wait.over()
+	if len(v.Entries) > 0 {
+		l.askStore(v, start)
+	}
+	if len(v.entrances) > 0 && v.Passes() {
+		l.enter(v)
+	}
+	v.countDecisions(l.since(start))
+	return v
+}
+
+// askStore asks the store, or what replaces it, and notes what is decided.
+func (l *Limiter) askStore(v *Verdict, start time.Duration) {
 	err := l.ask(l.Store, v)
 	if err != nil && err != ErrLeft {
 		l.Store.Store.Health.Report(err, l.Logger)
@@ -109,19 +121,15 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 	switch {
 	case err == ErrLeft:
 		v.Outcome = outcome.Abandoned
-		v.countAll(outcome.Abandoned, l.since(start))
 	case err != nil:
 		v.Outcome = outcome.FailedClosed
-		v.countAll(outcome.FailedClosed, l.since(start))
 	case len(v.Entries) == 0: // no zone has decided
 		if v.Outcome != outcome.Allowed {
 			v.Outcome = outcome.FailedOpen
 		}
 	default:
 		v.Binding, v.Refused = v.mostBinding(0, v.Enforced)
-		v.countDecisions(l.since(start))
 	}
-	return v
 }
 
 // collect finds the zones that the request meets, and what to ask the store for each. It returns
@@ -154,6 +162,8 @@ func (l *Limiter) collect(v *Verdict) bool {
 			if !c.DryRun {
 				return false
 			}
+		case c.Enters:
+			v.addEntrance(z, &c)
 		case c.Policy == nil:
 			v.countUnasked(z, &c, outcome.Exempt)
 		default:

@@ -46,6 +46,9 @@ type Verdict struct {
 	Binding int
 	Refused bool
 
+	// Full is the refusal of an adaptive zone; nil if none refuses. Such zones are asked last.
+	Full *Full
+
 	// Near says that the request has brought a key near the limit of an enforced zone.
 	Near bool
 
@@ -56,6 +59,7 @@ type Verdict struct {
 	leases     bool     // whether a charge lasts until the request is over
 	late       bool     // whether a charge depends on the response
 	strips     []string // headers that the client must not see
+	entrances  []entrance
 	completion *late.Completion
 }
 
@@ -115,7 +119,8 @@ func (v *Verdict) Release() *late.Completion {
 func (v *Verdict) reset() {
 	v.Err, v.Outcome, v.Busy = nil, 0, false
 	v.Rejections, v.Entries, v.Checks, v.Decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.Checks), v.Decisions[:0]
-	v.Enforced, v.Binding, v.Refused, v.Near = 0, 0, false, false
+	v.Enforced, v.Binding, v.Refused, v.Near, v.Full = 0, 0, false, false, nil
+	v.entrances = emptied(v.entrances)
 	v.Request = placeholder.Request{}
 	v.wait, v.witness = retryWait{}, nil
 	v.leases, v.late, v.strips, v.completion = false, false, nil, nil
@@ -130,7 +135,7 @@ func emptied[T any](list []T) []T {
 
 // Passes reports whether the request reaches the next handlers.
 func (v *Verdict) Passes() bool {
-	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Outcome.Passes()
+	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Full == nil && v.Outcome.Passes()
 }
 
 // Rejected returns the refusal of an enforced zone that did not ask the store; nil if there is
@@ -196,6 +201,13 @@ func (v *Verdict) countUnasked(z *zone.Zone, c *zone.Check, o outcome.Outcome) {
 	z.Stats.Add(c.Key, c.Plan, o, stats.Untimed)
 	if v.witness == nil {
 		feed.PublishWithoutDecision(v.Request.Request, z.Name, c.Plan, c.Key, o, c.Rejection)
+	}
+}
+
+// addEntrance adds an adaptive zone. A copy of one has no gate, because what is not sent to the upstream needs no slot.
+func (v *Verdict) addEntrance(z *zone.Zone, c *zone.Check) {
+	if z.Gate != nil {
+		v.entrances = append(v.entrances, entrance{zone: z, key: c.Key, class: c.Class})
 	}
 }
 
@@ -276,6 +288,10 @@ func (v *Verdict) anyRefuses() bool {
 
 // countDecisions counts the decision of each zone. Dry runs charge whatever the others decide.
 func (v *Verdict) countDecisions(took time.Duration) {
+	if v.Outcome == outcome.Abandoned || v.Outcome == outcome.FailedClosed {
+		v.countAll(v.Outcome, took)
+		return
+	}
 	for i := range v.Entries {
 		o, enforced := v.Outcome, i < v.Enforced
 		if v.Decisions[i].BanBegins && enforced {
@@ -286,7 +302,7 @@ func (v *Verdict) countDecisions(took time.Duration) {
 			o = v.Entries[i].Zone.RefusalOutcome(&v.Decisions[i])
 		case !v.Decisions[i].Allowed:
 			o = outcome.DryRun
-		case v.Refused && enforced:
+		case (v.Refused || v.Full != nil) && enforced:
 			o = outcome.NotCharged
 		}
 		if (o == outcome.Allowed || o == outcome.Local) && v.IsNear(i) {

@@ -51,6 +51,9 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	for i := range v.Rejections {
 		p.refused(r, &v.Rejections[i])
 	}
+	if v.Full != nil {
+		p.refused(r, &v.Full.Refusal)
+	}
 	if len(v.Entries) == 0 || v.Err != nil || v.Rejected() != nil || !v.Outcome.Passes() {
 		return // nothing was decided
 	}
@@ -74,7 +77,10 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 // window. A dry run emits no event, because nothing has to be done about it.
 func (p *Reporter) refused(r *http.Request, f *limiter.Refusal) {
 	event := eventExceeded
-	if f.Policy == nil {
+	switch {
+	case isOverload(f):
+		event = eventOverloaded
+	case f.Policy == nil:
 		event = eventRejected
 	}
 	emits := !f.DryRun && p.Events.wanted(event)
@@ -95,6 +101,7 @@ const (
 	rejectedCategory                      // the reason is the request itself, not a limit
 	banCategory                           // a ban begins
 	nearCategory                          // the request passes, and has brought its key near the limit
+	overloadCategory                      // the upstream has too much to do
 	categories       category = 1 << iota
 )
 
@@ -102,10 +109,18 @@ func categoryOf(f *limiter.Refusal) (c category) {
 	if f.DryRun {
 		c |= dryRunCategory
 	}
-	if f.Policy == nil {
+	switch {
+	case isOverload(f):
+		c |= overloadCategory
+	case f.Policy == nil:
 		c |= rejectedCategory
 	}
 	return c
+}
+
+// isOverload reports whether an adaptive zone has refused the request because it had no slot for it.
+func isOverload(f *limiter.Refusal) bool {
+	return f.Err == limiter.ErrOverloaded || f.Err == limiter.ErrOverShare
 }
 
 // window returns how long a refusal of a key suppresses the next ones.

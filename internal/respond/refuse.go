@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -24,6 +25,10 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 	a := v.Answer(p.Status)
 	header := w.Header()
 	switch {
+	case v.Full != nil:
+		retryAfter := zone.CeilSeconds(a.Told) // which is random already
+		p.recordFull(v, a.Outcome, retryAfter)
+		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
 	case a.Policy != nil:
 		p.recordDecision(w, v, p.retryAfter(a.Told))
 	case a.Zone != nil:
@@ -41,6 +46,16 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		return writeProblem(w, r, problemOf(&a, v))
 	}
 	return p.end(w, r, a.Status, a.Err)
+}
+
+// recordFull records the refusal of an adaptive zone. It has no quota, so there are no headers about one.
+func (p *Responder) recordFull(v *limiter.Verdict, o outcome.Outcome, retryAfter int64) {
+	t := p.recordOf(v)
+	t.reject(&v.Full.Refusal)
+	if t.zone == v.Full.Zone {
+		t.outcome, t.retryAfter = o, retryAfter
+	}
+	p.toTrace(t, &v.Request)
 }
 
 // end ends a request. It returns an error only if there are error routes. Making an error takes

@@ -26,7 +26,7 @@ func (z *Zone) Meet(c *Check, r *placeholder.Request, log *zap.Logger) (met bool
 	if z.Template.HasAddress && r.TLS != nil && !r.TLS.HandshakeComplete {
 		return true, caddyhttp.Error(http.StatusTooEarly, errTooEarly)
 	}
-	c.Policy, c.Cost = z.Policy, z.Cost.Number
+	c.Policy, c.Cost, c.Enters = z.Policy, z.Cost.Number, z.Adaptive != nil
 	if c.Key, c.Repeated = z.Template.Expand(r); z.HasPolicies || c.Repeated != nil {
 		err = z.Apply(c, r, log)
 	}

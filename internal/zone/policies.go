@@ -28,12 +28,15 @@ type Check struct {
 	Status    int   // of the rejection
 	Invalid   error // why the request has no valid limit; for operators
 
+	Enters bool // the request needs a slot of the adaptive zone
+	Class  int  // of its priority
+
 	Repeated error // the request has different values for a placeholder of the key
 }
 
 // reject records that the request is refused without asking the store.
 func (c *Check) reject(status int, why error) error {
-	c.Policy, c.Status, c.Rejection = nil, status, why
+	c.Policy, c.Status, c.Rejection, c.Enters = nil, status, why, false
 	return nil
 }
 
@@ -49,7 +52,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil {
 		return err
 	} else if exempt {
-		c.Policy = nil
+		c.Policy, c.Enters = nil, false
 		return nil
 	}
 	if c.Repeated != nil {
@@ -59,8 +62,11 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 		if z.MissingKey == MissingReject {
 			return c.reject(z.MissingKeyStatus, errNoKey)
 		}
-		c.Policy = nil
+		c.Policy, c.Enters = nil, false
 		return nil
+	}
+	if z.Adaptive != nil {
+		return z.classify(c, r)
 	}
 	if err := z.resolve(c, r); err != nil {
 		if err == errNoPlan {

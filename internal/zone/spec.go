@@ -49,7 +49,8 @@ type Spec struct {
 	PlanLimits   map[string]limit.Limit // of the plans that have one, with what they take from the zone's
 	PlanTemplate *key.Template          // the name of a request's plan
 	Lend         time.Duration
-	NearLimit    float64 // the share of a limit that must be used for a request to count as near it, in percent
+	Adaptive     *Adaptive // nil unless the limit finds itself
+	NearLimit    float64   // the share of a limit that must be used for a request to count as near it, in percent
 
 	Reserve  caddyhttp.MatcherSets // the requests that slots are reserved for; empty without a reserve
 	Reserved float64               // percent of the slots; 0 without a reserve
@@ -97,6 +98,9 @@ func (s *Spec) Overrides() bool { return s.KeyRules != nil && s.KeyRules.Overrid
 
 // describe describes what all zones of the same name must agree on, besides the key. The limits must be valid.
 func (s *Spec) describe() string {
+	if s.Adaptive != nil {
+		return s.Adaptive.describe()
+	}
 	var text string
 	if s.MaxEvents != nil {
 		text = s.Limit.Describe()
@@ -129,6 +133,6 @@ func (s *Spec) describe() string {
 // looksAtRequests reports whether options look at single requests, so that the zone's limit and its cost are
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
-	return s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
+	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
 		s.MissingKey != MissingShare || s.Reserved > 0 || s.DryRun || s.Enforce != nil
 }

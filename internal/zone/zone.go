@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/limit"
@@ -32,6 +33,7 @@ type Zone struct {
 	enforceSeed   uint64           // of the hash that chooses for which keys the limit is enforced
 	noKey, noPlan string           // what clients without a key or a plan are told
 
+	Gate        *gate.Gate // of an adaptive zone; nil if nothing is to be held, as in a replay
 	Stats       *stats.Counters
 	Misses      Misses             // requests that came to the zone and did not meet it
 	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
@@ -47,7 +49,7 @@ func New(s Spec, counters *stats.Counters) (*Zone, error) {
 		Spec: s, Stats: counters, Exceeded: fmt.Errorf("rate limit of zone %q exceeded", s.Name), enforceSeed: xxhash.Sum64String(s.Name),
 	}
 	z.noKey, z.noPlan = s.describeRejections()
-	if s.Plan == nil || s.MaxEvents != nil {
+	if s.Adaptive == nil && (s.Plan == nil || s.MaxEvents != nil) {
 		var err error
 		if z.OwnPolicies, err = NewPolicies(s.builder("", s.Limit)); err != nil {
 			return nil, err
@@ -87,7 +89,7 @@ func (z *Zone) IsNear(d *algorithms.Decision) bool {
 
 // Waits reports whether any of the zone's limits can hold requests.
 func (z *Zone) Waits() bool {
-	return slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
+	return z.Adaptive != nil || slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
 }
 
 // judged counts the responses that charge on_response has judged since the config was loaded.
