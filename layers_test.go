@@ -76,7 +76,7 @@ var layers = []struct {
 	{"internal/zone", layer{caddy: true, own: "algorithms cost internal/clientip internal/duration internal/gate internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
-	{"internal/metrics", layer{own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
+	{"internal/metrics", layer{own: "internal/gate internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/walk", layer{caddy: true}},
 	{"internal/page", layer{own: "internal/uplot"}},
 	{"internal/routes", layer{caddy: true}},
@@ -85,7 +85,7 @@ var layers = []struct {
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/gate internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
-	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock internal/doctor internal/duration internal/feed internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine " +
+	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock internal/doctor internal/duration internal/feed internal/gate internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
@@ -135,6 +135,7 @@ var layers = []struct {
 	{"integration/keys", layer{}},
 	{"integration/limits", layer{}},
 	{"integration/observe", layer{}},
+	{"integration/overload", layer{}},
 	{"integration/queues", layer{}},
 	{"integration/trouble", layer{}},
 }

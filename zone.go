@@ -153,12 +153,12 @@ type Zone struct {
 	// The classes of requests in a zone with algorithm `adaptive`. Default: all requests are in one class.
 	Priority *Priority `json:"priority,omitempty"`
 
-	// The least number of requests that may run at once in a zone with algorithm `adaptive`, from 1 to 1000000.
-	// Default: 1.
+	// How many requests may run at once in a zone with algorithm `adaptive` at least, from 1 to 1000000.
+	// Default: none.
 	MinConcurrency int `json:"min_concurrency,omitempty"`
 
-	// The greatest number of requests that may run at once in a zone with algorithm `adaptive`, from
-	// min_concurrency to 1000000. Default: none.
+	// How many requests may run at once in a zone with algorithm `adaptive` at most, from 1 to 1000000, and not less than
+	// min_concurrency. Default: none.
 	MaxConcurrency int `json:"max_concurrency,omitempty"`
 
 	// Whether a request of a zone with algorithm `adaptive` holds its slot until all of its response was sent.

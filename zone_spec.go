@@ -221,7 +221,7 @@ func (z *Zone) checkConcurrency() error {
 	names := z.Priority.Classes
 	switch {
 	case z.Priority.Of == "":
-		return errors.New("priority: of is missing: write the text that names the class of a request, such as {http.vars.plan}")
+		return errors.New("priority: of is missing: write the text that names the class of a request, such as {vars.plan}, in JSON {http.vars.plan}")
 	case len(names) == 0 || len(names) > maxClasses:
 		return fmt.Errorf("priority takes 1 to %d classes, got %d", maxClasses, len(names))
 	}

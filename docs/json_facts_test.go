@@ -37,6 +37,7 @@ var within = map[string]string{
 	"charge_on_response": inZone(`"charge_on_response":{@}`),
 	"ban":                inZone(`"ban":{"duration":"1m","after":3,"window":"1m",@}`),
 	"reserve":            strings.ReplaceAll(slots, "@", `"reserve":{"match":[{"path":["/x"]}],@}`),
+	"priority":           strings.ReplaceAll(adaptive, "@", `"priority":{"of":"{http.request.header.A}","classes":["a"],@}`),
 	"memory":             strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"memory",@}}`,
 	"redis":              strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"redis",@}}`,
 
@@ -47,6 +48,10 @@ var within = map[string]string{
 	"zone.repeated_values_status": inZone(`"repeated_values":"reject",@`),
 	"zone.cost_broken_off":        inZone(`"cost_header":"Cost",@`),
 	"zone.lend":                   aZone[:len(aZone)-1] + `,"store":{"backend":"redis"}}`,
+	"zone.priority":               adaptive,
+	"zone.min_concurrency":        adaptive,
+	"zone.max_concurrency":        adaptive,
+	"zone.hold_response":          adaptive,
 	"limit.max_events":            inZone(`"algorithm":"fixed_window",@`),
 	"limit.window":                inZone(`"algorithm":"fixed_window",@`),
 	"limit.burst":                 oneBucket,
@@ -56,6 +61,8 @@ var within = map[string]string{
 	"limit.timezone":              inZone(`"window":"day",@`),
 	"limit.lease":                 slots,
 }
+
+const adaptive = `{"rate_limits":{"z":{"key":"{http.request.header.A}","algorithm":"adaptive",@}}}`
 
 func inZone(text string) string { return strings.Replace(aZone, "@", text, 1) }
 

@@ -70,7 +70,7 @@ var samples = map[string]string{
 	"events": "5", "window": "10s", "algorithm": "token_bucket", "zone": "UTC", "name": "memory", "text": "x", "field": "RateLimit",
 	"percent": "50", "fraction": "0.5", "size": "1MiB", "path": "usage.tokens", "divisor": "4", "address|CIDR": "192.0.2.1",
 	"matcher": "path /x", "host:port|unix//path": "127.0.0.1:6379", "redis://...": "redis://127.0.0.1", "file": "/x.pem", "key": "/y.pem",
-	"plan": "free", "value": "x", "challenge": "Bearer", "weight": "4",
+	"plan": "free", "class": "paying", "value": "x", "challenge": "Bearer", "weight": "4",
 }
 
 var (

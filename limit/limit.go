@@ -278,7 +278,15 @@ func (l *Limit) FindAlgorithm() (algorithms.Algorithm, error) {
 	if l.Algorithm == "" && l.Window.Calendar != 0 {
 		return algorithms.FixedWindow{}, nil // no other algorithm has such windows
 	}
-	return algorithms.Get(cmp.Or(l.Algorithm, defaultAlgorithm))
+	if l.Algorithm == Adaptive {
+		return nil, errors.New("algorithm adaptive is for a whole zone, and has no plans")
+	}
+	a, err := algorithms.Get(cmp.Or(l.Algorithm, defaultAlgorithm))
+	if err != nil {
+		const list = "must be one of "
+		err = errors.New(strings.Replace(err.Error(), list, list+Adaptive+", ", 1))
+	}
+	return a, err
 }
 
 // CountsSlots reports whether an algorithm is an [algorithms.Leaser]. Its limits have no window: a

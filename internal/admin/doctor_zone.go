@@ -22,6 +22,7 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	for result, before := range z.before.costs {
 		facts.Costs[result] -= before
 	}
+	facts.Adaptive = adaptive(z.Zone)
 	z.meets(&facts, all)
 	z.judges(&facts)
 	z.counts(&facts)

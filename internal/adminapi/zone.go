@@ -92,6 +92,9 @@ type Zone struct {
 	// store lends nothing of the zone.
 	Lent *int64 `json:"lent,omitempty"`
 
+	// Adaptive is the state of an adaptive zone. It is absent for others.
+	Adaptive *Adaptive `json:"adaptive,omitempty"`
+
 	// Uses has the zone's definition in each handler.
 	Uses []json.RawMessage `json:"uses"`
 }

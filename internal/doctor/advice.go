@@ -19,6 +19,7 @@ var (
 	correctMatch = advice.New("doctor/requests", "correct its match, or its route; 'caddy rate-limit explain' shows what a request meets")
 	matchMoved   = advice.New("doctor/requests/moved", "match %q, or put rate_limit before the handler that changes the path, for example in a route block")
 	moveBefore   = advice.New("doctor/requests/behind", "put rate_limit before %s")
+	helpUpstream = advice.New("doctor/upstream", "add capacity behind the zone, or make its requests cheaper; docs/overload.md")
 	narrowExempt = advice.New("doctor/exempt", "narrow exempt; missing_key skip and unlimited plans exempt requests too")
 	seeRejected  = advice.New("doctor/rejected", "'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit")
 

@@ -80,6 +80,9 @@ type Zone struct {
 	Definition       string
 	DefinedOtherwise []string
 
+	// Adaptive is the state of an adaptive zone; nil for others.
+	Adaptive *adminapi.Adaptive
+
 	// Warnings are those of the config.
 	Warnings []string
 }
@@ -102,6 +105,7 @@ var zoneChecks = []check[Zone]{
 	{"limit", limits},
 	{"rollout", enforces},
 	{"requests", meets},
+	{"upstream", overloads},
 	{"exempt", exempts},
 	{"rejected", rejects},
 	{"proxy", trusts},

@@ -71,6 +71,7 @@ func (g *Gate) Configure(o Options) {
 	defer g.mu.Unlock()
 	g.limit.configure(o)
 	g.queue.configure(o)
+	g.queue.advance(g.now)
 }
 
 // Enter asks for a slot at a time in ns. If the request has no slot at once, it waits until its place is ready or until

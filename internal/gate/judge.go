@@ -39,7 +39,7 @@ func (l *Limit) enough(s *side, distance float64) bool {
 // judge moves the limit.
 func (l *Limit) judge(lower, upper *side, distance float64) {
 	elasticity := math.Log(upper.speed()/lower.speed()) / distance
-	trend := min(max(elasticity-rest, -1), 1)
+	trend := min(max(elasticity-Rest, -1), 1)
 	if lower.good+upper.good == 0 {
 		trend = -1
 	}

@@ -44,6 +44,9 @@ const (
 	Left
 )
 
+// AnswerNames are the names of answers in metrics.
+var AnswerNames = [Left + 1]string{Useful: "useful", Failed: "failed", Left: "left"}
+
 // Refusal is why a request gets no slot.
 type Refusal struct {
 	// Over is whether its key asks for more than twice its share of all that run and wait. Then the key is

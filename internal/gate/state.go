@@ -40,7 +40,7 @@ func (g *Gate) State() State {
 	q, l := &g.queue, g.limit
 	s := State{
 		Limit: l.n, Running: q.running, Waiting: q.waiting, Keys: len(q.keys),
-		Latency: time.Duration(l.times.mean), Elasticity: l.trend + rest, Held: l.full,
+		Latency: time.Duration(l.times.mean), Elasticity: l.trend + Rest, Held: l.full,
 		Answers: g.answers, Classes: make([]ClassState, q.last+1),
 	}
 	for i := range q.classes {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -82,6 +83,12 @@ var (
 	descLent      = desc("lent", "Events or costs that this process has borrowed from the limits of a zone with lend, and has not spent yet.", "zone")
 	descLoans     = desc("loans", "Keys of a zone with lend, of whose limits this process has borrowed a part.", "zone")
 
+	descGateLimit   = desc("adaptive_limit", "Requests that may run at once in a zone with algorithm adaptive.", "zone")
+	descGateRunning = desc("adaptive_running", "Requests that hold a slot of an adaptive zone, by class.", "zone", "class")
+	descGateWaiting = desc("adaptive_waiting", "Requests that wait for a slot of an adaptive zone, by class.", "zone", "class")
+	descGateLatency = desc("adaptive_slot_seconds", "Seconds for which a slot of an adaptive zone is taken, on average.", "zone")
+	descGateAnswers = desc("adaptive_answers_total", "Requests that have had a slot of an adaptive zone, by their end.", "zone", "end")
+
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
 	descLatency = desc("store_latency_seconds",
 		"Seconds that calls to the store's server took, including calls that failed.", "store")
@@ -104,6 +111,7 @@ var (
 
 	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
+		descGateLimit, descGateRunning, descGateWaiting, descGateLatency, descGateAnswers,
 		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
 	}
 )
@@ -165,11 +173,28 @@ func (c collection) zone(z *zone.Zone) {
 		}
 		c.send(descCostSum, prometheus.CounterValue, float64(sum), z.Name)
 	}
+	if z.Gate != nil {
+		c.gate(z)
+	}
 	if z.MaxEvents != nil {
 		c.limit(z, "", &z.Limit)
 	}
 	for name, p := range z.Plan.Limits(&z.Limit) {
 		c.limit(z, name, &p)
+	}
+}
+
+// gate sends the state of an adaptive zone.
+func (c collection) gate(z *zone.Zone) {
+	s := z.Gate.State()
+	c.send(descGateLimit, prometheus.GaugeValue, float64(s.Limit), z.Name)
+	c.send(descGateLatency, prometheus.GaugeValue, s.Latency.Seconds(), z.Name)
+	for i, of := range s.Classes {
+		c.send(descGateRunning, prometheus.GaugeValue, float64(of.Running), z.Name, z.Adaptive.ClassName(i))
+		c.send(descGateWaiting, prometheus.GaugeValue, float64(of.Waiting), z.Name, z.Adaptive.ClassName(i))
+	}
+	for end, n := range s.Answers {
+		c.send(descGateAnswers, prometheus.CounterValue, float64(n), z.Name, gate.AnswerNames[end])
 	}
 }
 

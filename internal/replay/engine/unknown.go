@@ -68,6 +68,9 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.config.zones())) {
 		z := e.config.zones()[name]
+		if z.Adaptive != nil {
+			add(replay.Unknown{Zone: name, Option: "algorithm", What: "how the upstream would answer under another load", Assumed: "the zone is left out"})
+		}
 		if z.Overrides() {
 			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
 		}

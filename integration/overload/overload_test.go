@@ -1,0 +1,334 @@
+// Package overload_test has a Caddy with an adaptive zone in front of an upstream that can do only so much.
+package overload_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	_ "github.com/seed-161337e5/caddyratelimit"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+)
+
+// upstream holds each request until the test lets it go.
+type upstream struct {
+	*httptest.Server
+	mu      sync.Mutex
+	arrived chan string // the key of each request that has come
+	answer  map[string]chan int
+}
+
+// startUpstream starts an upstream. A request is answered with a status that is sent to the channel of its key.
+func startUpstream(t testing.TB) *upstream {
+	u := &upstream{arrived: make(chan string, 1000), answer: make(map[string]chan int)}
+	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Key")
+		u.arrived <- key
+		select {
+		case status := <-u.of(key):
+			w.WriteHeader(status)
+		case <-r.Context().Done():
+			return
+		}
+		if r.URL.Path == "/stream" {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done() // an event stream
+		}
+		_, _ = io.WriteString(w, "ok")
+	}))
+	t.Cleanup(func() {
+		u.CloseClientConnections()
+		u.Close()
+	})
+	return u
+}
+
+func (u *upstream) of(key string) chan int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.answer[key] == nil {
+		u.answer[key] = make(chan int, 100)
+	}
+	return u.answer[key]
+}
+
+// proxy is a Caddy in front of the upstream.
+type proxy struct {
+	t       testing.TB
+	address string
+	up      *upstream
+	client  *http.Client
+}
+
+const config = `http://localhost {
+	rate_limit {
+		on_limit problem
+		zone app {
+			algorithm adaptive
+			key       {http.request.header.Key}
+			%s
+		}
+		%s
+	}
+	reverse_proxy %s
+}`
+
+// start runs a Caddy with options of the zone, and other lines of rate_limit.
+func start(t testing.TB, options, more string) *proxy {
+	p := &proxy{t: t, address: caddytest.FreeAddress(t), up: startUpstream(t), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	p.load(options, more)
+	return p
+}
+
+func (p *proxy) load(options, more string) {
+	p.t.Helper()
+	caddytest.RunConfig(p.t, p.address, fmt.Sprintf(config, options, more, p.up.Listener.Addr()))
+}
+
+// result is an answer of the proxy.
+type result struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+}
+
+// send sends a request in the background.
+func (p *proxy) send(ctx context.Context, key, path string) <-chan result {
+	done := make(chan result, 1)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Host = "localhost"
+	r.Header.Set("Key", key)
+	go func() {
+		response, err := p.client.Do(r)
+		if err != nil {
+			done <- result{err: err}
+			return
+		}
+		defer response.Body.Close()
+		if path == "/stream" {
+			done <- result{status: response.StatusCode, header: response.Header}
+			<-ctx.Done()
+			return
+		}
+		body, err := io.ReadAll(response.Body)
+		done <- result{response.StatusCode, response.Header, string(body), err}
+	}()
+	return done
+}
+
+// arrives waits until a request of a key has reached the upstream.
+func (p *proxy) arrives(key string) {
+	p.t.Helper()
+	select {
+	case got := <-p.up.arrived:
+		if got != key {
+			p.t.Fatalf("a request of %s reached the upstream, want one of %s", got, key)
+		}
+	case <-time.After(patient.Patience):
+		p.t.Fatalf("no request of %s reached the upstream", key)
+	}
+}
+
+// waiting waits until so many requests wait.
+func (p *proxy) waiting(want int) {
+	p.t.Helper()
+	patient.UntilEqual(p.t, "requests that wait", func() int { return state(p.t).Waiting }, want)
+}
+
+// TestRequestsWaitForASlot: while the upstream has as many requests as it may, others wait for their turn, and
+// get the slot of one that is answered. A known key goes before new ones.
+func TestRequestsWaitForASlot(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	ctx := t.Context()
+	p.up.of("a") <- http.StatusOK
+	if got := <-p.send(ctx, "a", "/"); got.status != http.StatusOK || got.body != "ok" {
+		t.Fatalf("%+v", got)
+	}
+	p.arrives("a")
+	first := p.send(ctx, "hold", "/")
+	p.arrives("hold")
+	second := p.send(ctx, "b", "/")
+	p.waiting(1)
+	third := p.send(ctx, "a", "/")
+	p.waiting(2)
+	p.up.of("hold") <- http.StatusOK
+	if got := <-first; got.status != http.StatusOK {
+		t.Fatalf("%+v", got)
+	}
+	p.arrives("b") // it came first, and both have had nothing
+	p.up.of("b") <- http.StatusOK
+	<-second
+	p.arrives("a")
+	p.up.of("a") <- http.StatusOK
+	<-third
+	if s := state(t); s.Running != 0 || s.Waiting != 0 {
+		t.Errorf("%+v in the end", s)
+	}
+}
+
+// TestRefusal: a request that gets no slot in time is answered with 503, a problem and Retry-After, and no
+// quota. Neither it nor a client that has left is charged by the other zones.
+func TestRefusal(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 10ms", "zone count {\n key {http.request.header.Key}\n rate 10/1h\n}")
+	hold := p.send(t.Context(), "hold", "/")
+	p.arrives("hold")
+	for range 3 {
+		got := <-p.send(t.Context(), "b", "/")
+		if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "temporary-reduced-capacity") || got.header.Get("Retry-After") == "" ||
+			got.header.Get("RateLimit") != "" {
+			t.Fatalf("%+v", got)
+		}
+	}
+	p.up.of("hold") <- http.StatusOK
+	<-hold
+	p.up.of("b") <- http.StatusOK
+	if got := <-p.send(t.Context(), "b", "/"); !strings.Contains(got.header.Get("RateLimit"), "r=9") {
+		t.Errorf("after three refusals and an answer, the other zone says %q, want r=9", got.header.Get("RateLimit"))
+	}
+}
+
+// TestClientLeaves: a client that leaves frees its place, and its slot.
+func TestClientLeaves(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	ctx, leave := context.WithCancel(t.Context())
+	p.send(ctx, "a", "/")
+	p.arrives("a")
+	waits, leaveToo := context.WithCancel(t.Context())
+	p.send(waits, "b", "/")
+	p.waiting(1)
+	leaveToo()
+	p.waiting(0)
+	leave()
+	patient.UntilEqual(t, "requests that run after all have left", func() int { return state(t).Running }, 0)
+}
+
+// TestStreamsHoldNoSlot: the slot is free when the response begins. With hold response it is not.
+func TestStreamsHoldNoSlot(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	ctx, stop := context.WithCancel(t.Context())
+	p.up.of("stream") <- http.StatusOK
+	if got := <-p.send(ctx, "stream", "/stream"); got.status != http.StatusOK {
+		t.Fatalf("%+v", got)
+	}
+	p.arrives("stream")
+	if s := state(t); s.Running != 0 {
+		t.Fatalf("%+v while a stream goes on", s)
+	}
+	stop()
+	p.load("max 1\nmax_wait 1m\nhold response", "")
+	ctx, stop = context.WithCancel(t.Context())
+	p.up.of("stream") <- http.StatusOK
+	<-p.send(ctx, "stream", "/stream")
+	p.arrives("stream")
+	if s := state(t); s.Running != 1 {
+		t.Fatalf("%+v while a stream holds its slot", s)
+	}
+	stop()
+	patient.UntilEqual(t, "requests that run after the stream", func() int { return state(t).Running }, 0)
+}
+
+// TestReload: requests that run and wait stay where they are when the config is loaded again, and new bounds hold.
+func TestReload(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	first := p.send(t.Context(), "a", "/")
+	p.arrives("a")
+	second := p.send(t.Context(), "b", "/")
+	p.waiting(1)
+	p.load("min 2\nmax 2\nmax_wait 1m", "")
+	p.arrives("b")
+	third := p.send(t.Context(), "c", "/")
+	p.waiting(1)
+	for _, key := range []string{"a", "b", "c"} {
+		p.up.of(key) <- http.StatusOK
+	}
+	for _, r := range []<-chan result{first, second, third} {
+		if got := <-r; got.status != http.StatusOK {
+			t.Errorf("%+v", got)
+		}
+	}
+	patient.UntilEqual(t, "requests that run in the end", func() int { return state(t).Running }, 0)
+}
+
+// TestFailures: an upstream that fails, or cannot be reached, gives its slot back.
+func TestFailures(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	p.up.of("a") <- http.StatusInternalServerError
+	if got := <-p.send(t.Context(), "a", "/"); got.status != http.StatusInternalServerError {
+		t.Fatalf("%+v", got)
+	}
+	p.up.Close()
+	for range 3 {
+		if got := <-p.send(t.Context(), "a", "/"); got.status != http.StatusBadGateway {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if s := state(t); s.Running != 0 || s.Failed != 4 {
+		t.Errorf("%+v, want 4 failures and nothing that runs", s)
+	}
+}
+
+// TestPriority: the class that matters more goes first.
+func TestPriority(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m\npriority {http.request.header.Key} gold", "")
+	for _, key := range []string{"gold", "lead"} { // so that both are known
+		p.up.of(key) <- http.StatusOK
+		<-p.send(t.Context(), key, "/")
+		p.arrives(key)
+	}
+	p.send(t.Context(), "hold", "/")
+	p.arrives("hold")
+	for i, key := range []string{"lead", "lead", "gold", "gold"} {
+		p.send(t.Context(), key, "/")
+		p.waiting(i + 1)
+	}
+	want := []adminapi.AdaptiveClass{{Class: "gold", Waiting: 2}, {Class: "others", Running: 1, Waiting: 2}}
+	if s := state(t); !slices.Equal(s.Classes, want) {
+		t.Errorf("%+v, want %+v", s.Classes, want)
+	}
+	p.up.of("hold") <- http.StatusOK
+	p.arrives("gold")
+}
+
+// TestSlowReader: a client that reads nothing of its response holds no slot.
+func TestSlowReader(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	conn, err := net.Dial("tcp", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	p.up.of("slow") <- http.StatusOK
+	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nKey: slow\r\n\r\n")
+	p.arrives("slow")
+	p.up.of("b") <- http.StatusOK
+	if got := <-p.send(t.Context(), "b", "/"); got.status != http.StatusOK {
+		t.Errorf("%+v", got)
+	}
+}
+
+// state is what the admin API says of the zone.
+func state(t testing.TB) adminapi.Adaptive {
+	t.Helper()
+	var z adminapi.Zone
+	if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/app", "")), &z); err != nil {
+		t.Fatal(err)
+	}
+	return *z.Adaptive
+}

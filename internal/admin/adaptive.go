@@ -1,0 +1,41 @@
+package admin
+
+import (
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/gate"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// restsWithin is how far from its rest an elasticity may be for the limit to rest.
+const restsWithin = 0.15
+
+// adaptive returns the state of the zone's gate, or nil if the zone has none.
+func adaptive(z *zone.Zone) *adminapi.Adaptive {
+	if z.Gate == nil {
+		return nil
+	}
+	s := z.Gate.State()
+	a := &adminapi.Adaptive{
+		Limit: s.Limit, Running: s.Running, Waiting: s.Waiting, Keys: s.Keys, Latency: s.Latency.Seconds(), Trend: trend(s), Elasticity: s.Elasticity,
+		Useful: s.Answers[gate.Useful], Failed: s.Answers[gate.Failed], Left: s.Answers[gate.Left],
+	}
+	if z.Adaptive.Priority != nil {
+		for i, c := range s.Classes {
+			a.Classes = append(a.Classes, adminapi.AdaptiveClass{Class: z.Adaptive.ClassName(i), Running: c.Running, Waiting: c.Waiting})
+		}
+	}
+	return a
+}
+
+// trend says what the limit does.
+func trend(s gate.State) string {
+	switch {
+	case !s.Held:
+		return "nothing waits"
+	case s.Elasticity > gate.Rest+restsWithin:
+		return "goes up"
+	case s.Elasticity < gate.Rest-restsWithin:
+		return "goes down"
+	}
+	return "rests"
+}

@@ -1,0 +1,38 @@
+package adminapi
+
+// Adaptive is the state of the gate of an adaptive zone on this instance.
+type Adaptive struct {
+	// Limit is how many requests may run now. It goes up and down a little all the time while requests wait.
+	Limit   int `json:"limit"`
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
+
+	// Keys is how many keys have a state, because requests of them wait or have waited lately.
+	Keys int `json:"keys"`
+
+	// Latency is the mean time of a slot in seconds.
+	Latency float64 `json:"latency"`
+
+	// Trend says what the limit does: "nothing waits", "goes up", "goes down" or "rests".
+	Trend string `json:"trend"`
+
+	// Elasticity is what the last judgment has found: 1 if twice the requests bring twice the answers, 0 if they bring
+	// no more.
+	Elasticity float64 `json:"elasticity"`
+
+	// Useful, Failed and Left count requests that have had a slot: those whose answer a client got, those that the
+	// upstream failed, and those whose client had left.
+	Useful uint64 `json:"useful"`
+	Failed uint64 `json:"failed"`
+	Left   uint64 `json:"left"`
+
+	// Classes has the classes of a zone with priorities, the most important one first.
+	Classes []AdaptiveClass `json:"classes,omitempty"`
+}
+
+// AdaptiveClass is a class of an adaptive zone.
+type AdaptiveClass struct {
+	Class   string `json:"class"`
+	Running int    `json:"running"`
+	Waiting int    `json:"waiting"`
+}
