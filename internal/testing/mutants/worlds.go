@@ -105,7 +105,7 @@ func (w *worlds) find(m *mutant) (string, error) {
 	}
 	began := time.Now()
 	for time.Since(began) < w.budget {
-		out, err := w.run(test, scripts, fmt.Sprintf("MINUTES=%f", (w.budget-time.Since(began)).Minutes()))
+		out, err := w.run(test, "FIRST=1", scripts, fmt.Sprintf("MINUTES=%f", (w.budget-time.Since(began)).Minutes()))
 		if err == nil {
 			break
 		}
@@ -114,20 +114,20 @@ func (w *worlds) find(m *mutant) (string, error) {
 			return fmt.Sprintf("found in %.1f s: %.200s", time.Since(began).Seconds(), firstLine(out, "panic:", "fatal error:")), nil
 		}
 		took := time.Since(began)
-		if _, err := w.run(right, "SEED="+found[1]); err == nil {
+		if _, err := w.run(right, "FIRST=1", "SEED="+found[1]); err == nil {
 			return fmt.Sprintf("found in %.1f s, seed %s: %s", took.Seconds(), found[1], found[2]), nil
 		}
 	}
 	return "", errors.New("no world breaks anything")
 }
 
-// run runs a test of worlds until its first violation.
+// run runs a test of worlds with some variables.
 func (w *worlds) run(test string, variables ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.budget+longestWorld)
 	defer cancel()
 	c := exec.CommandContext(ctx, test, "-test.run", "^TestSimulate$", "-test.v", "-test.timeout", "0")
 	c.Dir = filepath.Join(w.root, worldPackage)
-	c.Env = append(os.Environ(), append(variables, "FIRST=1")...)
+	c.Env = append(os.Environ(), variables...)
 	out, err := c.CombinedOutput()
 	if ctx.Err() != nil {
 		return "panic: a world does not end", err

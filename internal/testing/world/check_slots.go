@@ -2,6 +2,8 @@ package world
 
 import (
 	"fmt"
+	"slices"
+	"time"
 )
 
 var _ = promiseOfKeys("never more slots than there are", (*key).tooManySlots)
@@ -24,3 +26,27 @@ func (k *key) tooManySlots() (violations []string) {
 	}
 	return violations
 }
+
+var _ = promiseOfKeys("no slot leaks", (*key).leaks)
+
+// leaks checks that slots which were given back are free, before their leases end.
+func (k *key) leaks() (violations []string) {
+	if !k.slots() || len(k.clocks) > 1 || k.Plan.doubtful() || k.Plan.has(unable) {
+		return nil
+	}
+	for _, a := range k.refused {
+		taken := int64(0)
+		for _, b := range slices.Concat(k.admitted, k.unknown) {
+			if back := b.Adjusted != 0 && b.Adjusted+givesBackFor < a.Began; b.Began <= a.Ended && !back {
+				taken += b.Cost
+			}
+		}
+		if taken+a.Cost <= a.Decision.Quota && a.Decision.Quota == k.Limit.Events {
+			violations = append(violations, fmt.Sprintf("client %d is refused a slot of zone %d, key %d, of which %d are taken", a.Event, k.zone, k.key, taken))
+		}
+	}
+	return violations
+}
+
+// givesBackFor is how long it takes to give a slot back if nothing is wrong.
+const givesBackFor = 50 * time.Millisecond

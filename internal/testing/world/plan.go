@@ -132,7 +132,7 @@ func drawZone(r *rand.Rand) Zone {
 	}
 	z.Limit.Window = time.Hour // so that nothing comes back, and what is charged can be counted
 	if r.IntN(2) == 0 {
-		z.Limit.Window = between(r.Uint64(), 100*time.Millisecond, 10*time.Second).Truncate(time.Microsecond)
+		z.Limit.Window = between(r.Uint64(), 100*time.Millisecond, 200*time.Millisecond<<r.IntN(6)).Truncate(time.Microsecond)
 	} else if r.IntN(2) == 0 {
 		z.Limit.Events *= 100
 	}
