@@ -7,8 +7,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// assignApart changes assignments to several variables, because gopher-lua computes "a, b = b, a" as if it were
-// "a = b; b = a". Each becomes a block, which first keeps what is to be assigned.
+// assignApart changes assignments that gopher-lua gets wrong. It computes "a, b = b, a" as if it were "a = b; b = a",
+// and of "a = a and not b and c" it may leave a as it is. Each becomes a block, which first keeps what is to be assigned.
 func assignApart(statements []ast.Stmt) { walk(reflect.ValueOf(statements)) }
 
 func walk(v reflect.Value) {
@@ -26,11 +26,16 @@ func walk(v reflect.Value) {
 	case reflect.Slice:
 		for i := range v.Len() {
 			walk(v.Index(i))
-			if s, ok := v.Index(i).Interface().(*ast.AssignStmt); ok && len(s.Lhs) > 1 {
+			if s, ok := v.Index(i).Interface().(*ast.AssignStmt); ok && (len(s.Lhs) > 1 || isLogical(s.Rhs[0])) {
 				v.Index(i).Set(reflect.ValueOf(block(s)))
 			}
 		}
 	}
+}
+
+func isLogical(e ast.Expr) bool {
+	_, is := e.(*ast.LogicalOpExpr)
+	return is
 }
 
 func block(s *ast.AssignStmt) ast.Stmt {
