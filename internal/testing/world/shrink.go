@@ -232,7 +232,7 @@ func (s *shrinker) simpler(part func(*Plan) reflect.Value, but ...string) {
 			continue
 		}
 		for again := true; again; {
-			again = slices.ContainsFunc(simplerThan(part(s.least).Field(n)), func(v reflect.Value) bool {
+			again = slices.ContainsFunc(simplerThan(part(s.least).Field(n), part(s.least).Type().Field(n).Name == "Surely"), func(v reflect.Value) bool {
 				c := s.least.clone()
 				part(c).Field(n).Set(v)
 				c.settle()
@@ -251,11 +251,13 @@ func (p *Plan) settle() {
 	}
 }
 
-// simplerThan returns simpler values of a field, the simplest first.
-func simplerThan(v reflect.Value) (all []reflect.Value) {
+// simplerThan returns simpler values of a field, the simplest first: of one that is true or false, the simple one.
+func simplerThan(v reflect.Value, simple bool) (all []reflect.Value) {
 	switch {
-	case v.Kind() == reflect.Bool && !v.Bool():
-		return []reflect.Value{reflect.ValueOf(true)} // Surely
+	case v.Kind() == reflect.Bool && v.Bool() != simple:
+		return []reflect.Value{reflect.ValueOf(simple)}
+	case v.Kind() == reflect.String && v.Type() == reflect.TypeFor[string]() && !v.IsZero():
+		return []reflect.Value{reflect.Zero(v.Type())}
 	case !v.CanInt() || v.IsZero():
 		return nil
 	}
