@@ -70,3 +70,23 @@ func TestOldConnectionsAreGivenUp(t *testing.T) {
 		}
 	}
 }
+
+// TestRefundOfASpentLoan: a refund to a loan of which all was spent was lost if no request came before the loan ended.
+func TestRefundOfASpentLoan(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Lend: time.Second}},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: time.Microsecond, Kind: Take},
+			{At: 2 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: time.Second, Kind: Take, Cost: 1},
+			{At: 1100 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 2 * time.Second, Kind: Take, Cost: 1},
+			{At: 2000001 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1, After: 200 * time.Millisecond},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -156,8 +156,12 @@ func (e *Entry) Cancel(cost int64) {
 // Refund takes back what was spent at a time, if it was not reported yet.
 func (e *Entry) Refund(now lend.Moment, at, cost int64) bool {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.b.Refund(now, at, cost)
+	refunded := e.b.Refund(now, at, cost)
+	e.mu.Unlock()
+	if refunded {
+		e.plan(now) // there was nothing to return if all was spent
+	}
+	return refunded
 }
 
 // Late spends what is held on a late cost, and returns how much of it is paid.

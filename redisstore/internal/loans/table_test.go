@@ -251,3 +251,27 @@ func TestRefund(t *testing.T) {
 		t.Error("what the store has charged by itself must not come back from the loan")
 	}
 }
+
+// TestRefundOfASpentLoan: what comes back to a loan of which all was spent is returned before the loan ends, though no
+// request comes: what a loan holds counts as spent then.
+func TestRefundOfASpentLoan(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, 1)
+	table, longest := f.tables[0], f.rule.LongestLend()
+	e := borrowed(t, f, 3, 10*longest)
+	var d algorithms.Decision
+	if !e.SpendNow(at(2*time.Second), 3, &d) {
+		t.Fatal("not spent")
+	}
+	now := 2*time.Second + longest
+	if due := table.Due(at(now)); len(due) > 0 {
+		t.Fatalf("nothing is left of a loan that is due: %+v", due)
+	}
+	if !e.Refund(at(now), d.At, 1) {
+		t.Fatal("not refunded")
+	}
+	due := table.Due(at(now + f.rule.Lend()))
+	if len(due) != 1 || due[0].Ask.Spent != 2 {
+		t.Errorf("due: %+v, want what was spent", due)
+	}
+}
