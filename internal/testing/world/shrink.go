@@ -220,7 +220,7 @@ func (s *shrinker) simplerEvents() {
 // simplerZones has numbers of limits be smaller.
 func (s *shrinker) simplerZones() {
 	for i := range s.least.Zones {
-		s.simpler(func(p *Plan) reflect.Value { return reflect.ValueOf(&p.Zones[i]).Elem() })
+		s.simpler(func(p *Plan) reflect.Value { return reflect.ValueOf(&p.Zones[i]).Elem() }, "Algorithm")
 		s.simpler(func(p *Plan) reflect.Value { return reflect.ValueOf(&p.Zones[i].Limit).Elem() }, "Lease")
 	}
 }

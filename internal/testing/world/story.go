@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 // Story tells in English what happened in a world, in the order of time, and what was wrong with it. Times begin when
@@ -28,6 +29,13 @@ func (h *History) Story(violations []string) string {
 	}
 	for i := range h.Answers {
 		lines = append(lines, h.told(&h.Answers[i])...)
+	}
+	for i := range h.Verdicts {
+		v, what := &h.Verdicts[i], "does not pass"
+		if v.Passes {
+			what = "passes"
+		}
+		lines = append(lines, line{v.Ended, fmt.Sprintf("the request of client %d %s (%s)", v.Event, what, outcome.Names[v.Outcome])})
 	}
 	for _, m := range h.Missed {
 		what := "what instance %d sends to Redis is lost"
@@ -91,6 +99,13 @@ func (e *Event) told(i int) string {
 var tales = map[Kind]func(e *Event, i int) string{
 	Take: func(e *Event, i int) string {
 		return fmt.Sprintf("client %d asks instance %d for key %d of zone %d, cost %d", i, e.Instance, e.Key, e.Zone, e.Cost)
+	},
+	Request: func(e *Event, i int) string {
+		zones := fmt.Sprintf("zone %d", e.Zone)
+		if e.Zone < 0 {
+			zones = "all zones"
+		}
+		return fmt.Sprintf("client %d sends a request to instance %d, for key %d of %s, cost %d", i, e.Instance, e.Key, zones, e.Cost)
 	},
 	LoseRequests: func(e *Event, _ int) string { return e.lasting("requests of %s get lost") },
 	LoseReplies:  func(e *Event, _ int) string { return e.lasting("replies to %s get lost") },
