@@ -57,3 +57,31 @@ func TestLendRefundsBesideAsks(t *testing.T) {
 		t.Errorf("%d of %d are used, although all was refunded", n, cost*clients*each)
 	}
 }
+
+// TestLendLateRefunds: what is refunded after it was reported comes back too.
+func TestLendLateRefunds(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, algorithm := range []string{"fixed_window", "sliding_window_log"} {
+		s := open(t, redisstore.Options{Address: server.Addr()})
+		rule := lendingRule(t, "z", algorithm, algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 100*time.Millisecond)
+		c := store.Check{Rule: rule, Key: "k", Cost: 1}
+		var made [30]algorithms.Decision
+		for i := range made {
+			if err := s.Take(context.Background(), []store.Check{c}, made[i:i+1]); err != nil || !made[i].Allowed {
+				t.Fatal(err, made[i])
+			}
+		}
+		patient.Until(t, "all is reported", func() bool {
+			lent, _, err := s.Lent(context.Background(), rule, "k")
+			return err == nil && lent == 0
+		})
+		for _, d := range made {
+			s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1})
+		}
+		s.Flush()
+		if n := used(t, server, rule); n != 0 {
+			t.Errorf("%s: %d of 30 used, although all were refunded", algorithm, n)
+		}
+	}
+}

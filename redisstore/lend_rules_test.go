@@ -306,3 +306,16 @@ func TestLendOverrideAllOrNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestLendNegativeCost: such a cost is an error, also if this process holds something of the key.
+func TestLendNegativeCost(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	rule := lendingRule(t, "z", "token_bucket", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second)
+	floodAll(t, []*redisstore.Store{s}, 10, 1, func() []store.Check { return []store.Check{{Rule: rule, Key: "k", Cost: 1}} })
+	var d [1]algorithms.Decision
+	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: "k", Cost: -5}}, d[:]); err == nil {
+		t.Errorf("a cost of -5 was decided: %+v", d[0])
+	}
+}

@@ -7,39 +7,10 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// TestLendLateRefunds: what is refunded after it was reported comes back too.
-func TestLendLateRefunds(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	for _, algorithm := range []string{"fixed_window", "sliding_window_log"} {
-		s := open(t, redisstore.Options{Address: server.Addr()})
-		rule := lendingRule(t, "z", algorithm, algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 100*time.Millisecond)
-		c := store.Check{Rule: rule, Key: "k", Cost: 1}
-		var made [30]algorithms.Decision
-		for i := range made {
-			if err := s.Take(context.Background(), []store.Check{c}, made[i:i+1]); err != nil || !made[i].Allowed {
-				t.Fatal(err, made[i])
-			}
-		}
-		patient.Until(t, "all is reported", func() bool {
-			lent, _, err := s.Lent(context.Background(), rule, "k")
-			return err == nil && lent == 0
-		})
-		for _, d := range made {
-			s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -1})
-		}
-		s.Flush()
-		if n := used(t, server, rule); n != 0 {
-			t.Errorf("%s: %d of 30 used, although all were refunded", algorithm, n)
-		}
-	}
-}
 
 // TestLendNoRoom: a process more than can have loans of a key still charges requests in all zones,
 // whether they lend or not.
@@ -78,18 +49,5 @@ func TestLendNoRoom(t *testing.T) {
 		if n := usedOf(t, lender, c.rule, "k"); n != c.want {
 			t.Errorf("zone %s: %d used, want %d", c.rule.Zone(), n, c.want)
 		}
-	}
-}
-
-// TestLendNegativeCost: such a cost is an error, also if this process holds something of the key.
-func TestLendNegativeCost(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	s := open(t, redisstore.Options{Address: server.Addr()})
-	rule := lendingRule(t, "z", "token_bucket", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second)
-	floodAll(t, []*redisstore.Store{s}, 10, 1, func() []store.Check { return []store.Check{{Rule: rule, Key: "k", Cost: 1}} })
-	var d [1]algorithms.Decision
-	if err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: "k", Cost: -5}}, d[:]); err == nil {
-		t.Errorf("a cost of -5 was decided: %+v", d[0])
 	}
 }
