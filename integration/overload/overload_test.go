@@ -168,6 +168,17 @@ func TestRequestsWaitForASlot(t *testing.T) {
 	p.waiting(1)
 	third := p.send(ctx, "a", "/")
 	p.waiting(2)
+	for path, want := range map[string]string{
+		"explain": "it needs a slot: 1 of 1 run, 2 wait, 1 of this key", "doctor": "the upstream is the bottleneck: 1 requests run",
+	} {
+		method, body := http.MethodGet, ""
+		if path == "explain" {
+			method, body = http.MethodPost, `{"url":"http://localhost/","server":"srv0","header":["Key: a"]}`
+		}
+		if got := caddytest.Admin(t, method, path, body); !strings.Contains(got, want) {
+			t.Errorf("%s does not say %q: %s", path, want, got)
+		}
+	}
 	p.up.of("hold") <- http.StatusOK
 	if got := <-first; got.status != http.StatusOK {
 		t.Fatalf("%+v", got)
