@@ -22,7 +22,8 @@ func (k *key) tellsWaits() (violations []string) {
 		if never != (d.RetryAfter == algorithms.Never) || !never && d.RetryAfter <= 0 {
 			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, with a wait of %v", a.Event, k.zone, k.key, d.RetryAfter))
 		}
-		if most := k.longestWait(); d.RetryAfter > most && !never && k.late == 0 {
+		unwritten := k.slots() && k.Plan.has(unable) // then leases from before a step stay as they are
+		if most := k.longestWait(); d.RetryAfter > most && !never && !unwritten && k.late == 0 {
 			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, for %v: nothing lasts longer than %v", a.Event, k.zone, k.key, d.RetryAfter, most))
 		}
 		if never || k.slots() || k.queues() || k.Lend > 0 || len(k.Losses) > 0 || len(k.clocks) > 1 || k.Plan.doubtful() {
