@@ -10,6 +10,8 @@ func appendReply(to []byte, reply any) []byte {
 	switch r := reply.(type) {
 	case nil:
 		return append(to, "$-1\r\n"...)
+	case absent:
+		return append(to, "*-1\r\n"...)
 	case status:
 		return append(append(append(to, '+'), r...), "\r\n"...)
 	case failed:

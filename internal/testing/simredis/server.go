@@ -31,6 +31,9 @@ type Server struct {
 	// Refuses is what each command is answered, without the dash: "LOADING ...", "BUSY ...". Empty: nothing.
 	Refuses string
 
+	// View is what it knows of its Cluster; nil: it belongs to none.
+	View *View
+
 	// Expired, if not nil, gets each key that has expired.
 	Expired func(key string)
 
@@ -65,17 +68,18 @@ func (s *Server) Writes() uint64 { return s.writes }
 // What a command may be answered beside a string, an int64, a []any, and nil for nothing.
 type (
 	status string
-	failed string // an error, without the dash
+	failed string   // an error, without the dash
+	absent struct{} // no list
 )
 
 // Do carries out a command, and returns the reply as it goes over the wire.
 func (s *Server) Do(args ...string) []byte {
-	return appendReply(nil, s.reply(args))
+	return appendReply(nil, s.reply(args, false))
 }
 
 const syntaxError = failed("ERR syntax error")
 
-func (s *Server) reply(args []string) any {
+func (s *Server) reply(args []string, asking bool) any {
 	if len(args) == 0 {
 		return failed("ERR unknown command ''")
 	}
@@ -87,16 +91,24 @@ func (s *Server) reply(args []string) any {
 	if r := c.fits(name, args); r != "" {
 		return r
 	}
-	switch {
-	case s.Forbidden[name]:
+	if s.Forbidden[name] {
 		return failed("NOPERM this user has no permissions to run the '" + strings.ToLower(name) + "' command")
-	case s.Refuses != "" && !c.connection:
-		return failed(s.Refuses)
+	}
+	if r := s.elsewhere(keysOf(name, args), asking); r != "" {
+		return r
 	}
 	if r := s.refusesWrite(&c, false, s.Full); r != "" {
 		return r
 	}
+	if s.Refuses != "" && !c.connection && !(c.stale && s.stale()) {
+		return failed(s.Refuses)
+	}
 	return s.run(&c, args)
+}
+
+// stale reports whether the server refuses because it may not have the newest data.
+func (s *Server) stale() bool {
+	return strings.HasPrefix(s.Refuses, "LOADING") || strings.HasPrefix(s.Refuses, "MASTERDOWN")
 }
 
 // run carries out a command that may run.
@@ -133,6 +145,7 @@ type command struct {
 	write       bool // it may write
 	grows       bool // it may need memory
 	connection  bool // it says something of the connection only
+	stale       bool // it needs no data
 	inScript    bool
 	do          func(s *Server, args []string) any
 }
@@ -163,7 +176,8 @@ func init() {
 		return command{least: least, most: most, connection: true, do: do}
 	}
 	commands = map[string]command{
-		"TIME": read(1, 1, (*Server).time), "GET": read(2, 2, (*Server).get), "MGET": read(2, -1, (*Server).mget),
+		"TIME": {least: 1, most: 1, inScript: true, stale: true, do: (*Server).time}, "CLUSTER": outside(2, -1, (*Server).cluster),
+		"GET": read(2, 2, (*Server).get), "MGET": read(2, -1, (*Server).mget),
 		"SET": grow(3, -1, (*Server).set), "SETRANGE": grow(4, 4, (*Server).setRange), "DEL": write(2, -1, (*Server).del),
 		"PEXPIRE": write(3, 3, (*Server).pexpire), "PTTL": read(2, 2, (*Server).pttl), "EXISTS": read(2, 2, (*Server).exists),
 		"LLEN": read(2, 2, (*Server).llen), "LINDEX": read(3, 3, (*Server).lindex), "LRANGE": read(4, 4, (*Server).lrange),

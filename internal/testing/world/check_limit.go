@@ -23,22 +23,37 @@ func (k *key) aboveLimit() (violations []string) {
 		return nil // a window begins at another time, and depends on when something is given back
 	}
 	m := model.New(k.Algorithm)
-	var charged []*Answer
-	for _, a := range k.admitted {
-		left := slices.DeleteFunc(slices.Clone(charged), func(b *Answer) bool { return k.isLost(k.when(b), k.when(a)) })
-		if len(left) < len(charged) {
+	beyond := int64(0)    // what was admitted above the limit
+	var charged []*Answer // as the model knows it
+	for i, a := range k.admitted {
+		left := slices.DeleteFunc(slices.Clone(k.admitted[:i]), func(b *Answer) bool { return k.lostFor(a, b) })
+		if !slices.Equal(left, charged) {
 			m = model.New(k.Algorithm)
 			for i, b := range left {
 				k.charge(m, left[:i], b)
 			}
 			charged = left
 		}
-		if !k.charge(m, charged, a) {
+		if k.charge(m, charged, a) {
+			charged = append(charged, a)
+			continue
+		}
+		if beyond += a.Cost; beyond > k.givenBackOfLost(a) {
 			violations = append(violations, fmt.Sprintf("client %d was admitted above the limit of zone %d, key %d", a.Event, k.zone, k.key))
 		}
 		charged = append(charged, a)
 	}
 	return violations
+}
+
+// givenBackOfLost returns how much was given back of charges that were lost: it may come later, when others are charged.
+func (k *key) givenBackOfLost(a *Answer) (sum int64) {
+	for _, b := range k.admitted {
+		if b.Adjusted != 0 && b.Delta < 0 && k.lostFor(a, b) {
+			sum -= b.Delta
+		}
+	}
+	return sum
 }
 
 // charge has the model give back what was given back since the last of what was charged, and charges more. It reports

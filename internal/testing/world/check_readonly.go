@@ -13,8 +13,8 @@ var _ = promise("an instance leaves a master that is one no longer", (*History).
 // stays checks that one answer of a server that has become a replica is enough for an instance to leave it, with all of
 // its connections.
 func (h *History) stays() (violations []string) {
-	if h.Plan.has(unable) {
-		return nil // the server itself is a replica, for a while
+	if h.Plan.has(unable) || h.Plan.Layout != Single {
+		return nil // the server itself is a replica, for a while, or others say that it is the master
 	}
 	for i := range h.Answers {
 		b := &h.Answers[i]

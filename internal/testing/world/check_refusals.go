@@ -26,7 +26,7 @@ func (k *key) tellsWaits() (violations []string) {
 		if most := k.longestWait(); d.RetryAfter > most && !never && !unwritten && k.late == 0 {
 			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, for %v: nothing lasts longer than %v", a.Event, k.zone, k.key, d.RetryAfter, most))
 		}
-		if never || k.slots() || k.queues() || k.Lend > 0 || len(k.Losses) > 0 || len(k.clocks) > 1 || k.Plan.doubtful() {
+		if never || k.slots() || k.queues() || k.Lend > 0 || k.hasLost() || len(k.clocks) > 1 || k.Plan.doubtful() {
 			continue
 		}
 		if b := k.passedEarly(a); b != nil {

@@ -12,7 +12,7 @@ var _ = promiseOfKeys("each charge and each adjustment counts once", (*key).atRe
 // all that was adjusted once. What was in doubt may have been charged or not.
 func (k *key) atRest() []string {
 	slots := k.slots()
-	if !slots && k.Limit.Window < time.Hour || len(k.Losses) > 0 || len(k.clocks) > 1 {
+	if !slots && k.Limit.Window < time.Hour || k.hasLost() || len(k.clocks) > 1 {
 		return nil
 	}
 	least, most := int64(0), int64(0)

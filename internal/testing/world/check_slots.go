@@ -16,7 +16,7 @@ func (k *key) tooManySlots() (violations []string) {
 	for _, a := range k.admitted {
 		taken := int64(0)
 		for _, b := range k.admitted {
-			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.isLost(k.when(b), k.when(a)) {
+			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.lostFor(a, b) {
 				taken += b.Cost
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
 )
 
 // conn is an instance's end of a connection to a host.
@@ -29,6 +31,8 @@ type conn struct {
 	message message // that has come last; only the network's goroutine uses it
 	asked   []byte  // what the host has received and not carried out; only the network's goroutine uses it
 	serving bool
+	session *simredis.Session
+	hears   bool // what a Sentinel tells
 }
 
 var _ net.Conn = (*conn)(nil)
@@ -113,6 +117,8 @@ func (c *conn) reset(err error) {
 		c.notify()
 	}
 }
+
+var errRefused error = syscall.ECONNREFUSED
 
 var errReset error = &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 

@@ -110,6 +110,11 @@ func drawMeeting(seed uint64, fault *operation) *Plan {
 	p := &Plan{Seed: seed, Instances: 2, Zones: eachZone()}
 	begins, lasts := 500*time.Millisecond, 400*time.Millisecond
 	f := Event{Kind: fault.Kind, Instance: -1}
+	for _, l := range []Layout{Single, Sentinels, Cluster} {
+		if p.Layout = l; fault.fits == nil || fault.fits(p) {
+			break
+		}
+	}
 	if fault.draw != nil {
 		fault.draw(r, p, &f, time.Second)
 	}

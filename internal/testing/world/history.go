@@ -25,10 +25,12 @@ type History struct {
 	Commands []Command // in the order in which Redis has carried them out
 	Wrong    []string  // what was wrong at once
 
-	mu     sync.Mutex
-	began  time.Duration
-	clocks []reading // of Redis
-	lines  []line
+	mu       sync.Mutex
+	began    time.Duration
+	clocks   []reading // of Redis
+	forks    []fork
+	deciders map[decider]int // masters, by what they have decided
+	lines    []line
 }
 
 // Command is a command that Redis has carried out.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
@@ -13,6 +14,10 @@ type host struct {
 	down  bool
 	free  time.Duration // when it is ready for the next command
 	conns []*conn
+
+	address  string
+	sentinel *simredis.Sentinel // nil: it is a Redis
+	back     time.Duration      // until when it is away
 
 	offset  time.Duration // of its clock
 	number  int           // of the masters that followed each other
@@ -54,7 +59,7 @@ const service = 20 * time.Microsecond
 
 // receive takes bytes of a connection.
 func (h *host) receive(c *conn, b []byte) {
-	if h.down || c.vanished {
+	if h.away() || c.vanished {
 		return
 	}
 	c.asked = append(c.asked, b...)
@@ -64,7 +69,7 @@ func (h *host) receive(c *conn, b []byte) {
 // serve carries out what a connection has asked, one command after the other, when the host is ready.
 func (h *host) serve(c *conn) {
 	now := h.w.net.now()
-	if c.serving || len(c.asked) == 0 || h.down || c.vanished {
+	if c.serving || len(c.asked) == 0 || h.away() || c.vanished {
 		return
 	}
 	if h.free > now {
@@ -81,9 +86,30 @@ func (h *host) serve(c *conn) {
 	}
 	c.asked = rest
 	h.redis.Readonly = h.redis.Readonly || h.demoted
-	reply := h.redis.Do(args...)
+	reply := h.answer(c, args)
 	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.number, c.instance, h.state(), args, reply})
 	h.free = now + service
 	h.w.replies(c, reply)
 	h.serve(c)
+}
+
+// session is a new connection to what the host runs.
+func (h *host) session() *simredis.Session { return &simredis.Session{Server: h.redis} }
+
+// answer carries out a command.
+func (h *host) answer(c *conn, args []string) []byte {
+	if h.sentinel == nil {
+		return c.session.Do(args...)
+	}
+	c.hears = c.hears || strings.EqualFold(args[0], "subscribe")
+	return h.sentinel.Do(args...)
+}
+
+// push sends something to those that listen to a Sentinel.
+func (h *host) push(b []byte) {
+	for _, c := range h.conns {
+		if c.hears && !h.away() {
+			h.w.replies(c, b)
+		}
+	}
 }

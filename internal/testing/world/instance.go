@@ -27,10 +27,10 @@ func (in *instance) dead() bool { return in.over.Load() }
 // open starts an instance.
 func (w *world) open(t *testing.T, i int) *instance {
 	in := &instance{number: i}
-	s, err := redisstore.New(redisstore.Options{
-		Address: "redis:6379", Timeout: timeout, PoolSize: 20, Instance: fmt.Sprintf("i%d", i),
-		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return w.dial(ctx, i) },
-	})
+	o := w.plan.Layout.options()
+	o.Timeout, o.PoolSize, o.Instance = timeout, 20, fmt.Sprintf("i%d", i)
+	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dial(ctx, i, address) }
+	s, err := redisstore.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

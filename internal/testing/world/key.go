@@ -53,7 +53,15 @@ func (h *History) when(a *Answer) time.Duration {
 	return told
 }
 
-// lost reports whether Redis has lost by a time what it had charged at another.
+// hasLost reports whether anything was lost that was charged.
+func (h *History) hasLost() bool { return len(h.Losses) > 0 || len(h.forks) > 0 }
+
+// lostFor reports whether the server that has made a decision cannot know of a charge.
+func (k *key) lostFor(a, charged *Answer) bool {
+	return k.isLost(k.when(charged), k.when(a)) || k.unknownTo(a, charged)
+}
+
+// isLost reports whether Redis has lost by a time what it had charged at another.
 func (h *History) isLost(charged, by time.Duration) bool {
 	return slices.ContainsFunc(h.Losses, func(l Loss) bool {
 		return charged >= l.From-time.Microsecond && charged <= l.To && by > l.To-time.Microsecond

@@ -3,24 +3,20 @@ package world
 import (
 	"context"
 	"net"
-	"syscall"
 	"time"
 )
 
 // dial makes a connection of an instance.
-func (w *world) dial(ctx context.Context, instance int) (net.Conn, error) {
-	time.Sleep(between(w.net.draw("dial", instance), 20*time.Microsecond, 200*time.Microsecond))
+func (w *world) dial(ctx context.Context, instance int, address string) (net.Conn, error) {
+	time.Sleep(between(w.net.draw("dial", instance, address), 20*time.Microsecond, 200*time.Microsecond))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	w.mu.Lock()
-	host := w.host
-	down := host.down
-	w.mu.Unlock()
-	if down {
-		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	host, err := w.reach(address)
+	if err != nil {
+		return nil, err
 	}
-	c := &conn{w: w, instance: instance, host: host, changed: make(chan struct{})}
+	c := &conn{w: w, instance: instance, host: host, session: host.session(), changed: make(chan struct{})}
 	w.net.at(w.net.now(), 0, func() { c.host.conns = append(c.host.conns, c) })
 	return c, nil
 }

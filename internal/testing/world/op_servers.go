@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -42,6 +41,7 @@ var (
 	})
 	_ = operate(operation{
 		Kind: Demote, sort: servers, begin: (*world).demote,
+		fits:  func(p *Plan) bool { return p.Layout == Single },
 		tells: []string{store.FailureReadonly}, // a call that was under way
 	})
 )
@@ -49,24 +49,17 @@ var (
 func (w *world) failOver(i int, e *Event) {
 	w.host.breakAll(errReset)
 	w.host.redis.Restart()
-	w.host.redis.Copy(w.before[i])
+	w.host.redis.Copy(w.before[i].redis)
 	w.history.lost(w.net.now()-e.After, w.net.now())
 }
 
 func (w *world) demote(int, *Event) {
 	h := w.host
 	next := newHost(w)
-	next.offset, next.number = h.offset, h.number+1
+	next.offset, next.number, next.address = h.offset, w.newNumber(), h.address
 	next.redis.Copy(h.redis)
 	h.demoted = true
 	w.mu.Lock()
-	w.host = next
+	w.host, w.hosts[h.address] = next, next
 	w.mu.Unlock()
-}
-
-// remember keeps what a failover will come back with.
-func (w *world) remember(event int) {
-	s := simredis.New(w.host.clock)
-	s.Copy(w.host.redis)
-	w.before[event] = s
 }

@@ -17,7 +17,9 @@ var _ = operate(operation{
 		}
 	},
 	begin: func(w *world, _ int, e *Event) {
-		w.host.offset += e.After
+		for _, h := range w.servers() {
+			h.offset += e.After
+		}
 		w.history.clocked(w.net.now(), w.host.offset)
 		w.history.lost(0, w.net.now()) // what was charged may count for less, or come back sooner
 	},

@@ -15,6 +15,7 @@ import (
 type Plan struct {
 	Seed      uint64
 	Even      bool // messages take equally long
+	Layout    Layout
 	Instances int
 	Whole     bool // instances have a limiter, and not only a store
 	Zones     []Zone
@@ -58,7 +59,7 @@ const maxKeys = 2
 // Draw returns the plan of a seed.
 func Draw(seed uint64) *Plan {
 	r := rand.New(rand.NewPCG(seed, 33))
-	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0}
+	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0, Layout: drawLayout(r)}
 	hot := r.IntN(3) == 0 // all is about one key
 	for range 1 + r.IntN(2) {
 		if hot && len(p.Zones) == 1 {

@@ -20,6 +20,9 @@ func (h *History) Story(violations []string) string {
 	} else {
 		fmt.Fprintf(&b, "There are %d instances, from 0, and Redis.\n", h.Plan.Instances)
 	}
+	if l := h.Plan.Layout; l != Single {
+		fmt.Fprintf(&b, "Redis has the layout %s.\n", l)
+	}
 	for i, z := range h.Plan.Zones {
 		fmt.Fprintf(&b, "Zone %d %s.\n", i, z.told())
 	}
@@ -118,12 +121,34 @@ var tales = map[Kind]func(e *Event, i int) string{
 	Demote: func(*Event, int) string {
 		return "another server becomes the master, and the address leads to it"
 	},
-	Step:       func(e *Event, _ int) string { return fmt.Sprintf("the clock of Redis steps by %v", e.After) },
-	Full:       func(e *Event, _ int) string { return e.lasting("Redis has no memory") },
-	Readonly:   func(e *Event, _ int) string { return e.lasting("Redis is a replica") },
-	NoReplicas: func(e *Event, _ int) string { return e.lasting("Redis has too few replicas to write") },
-	Unsaved:    func(e *Event, _ int) string { return e.lasting("Redis cannot write to its disk, and writes nothing") },
-	Forbid:     func(e *Event, _ int) string { return e.lasting("the user of Redis may not write") },
+	Promote: func(e *Event, _ int) string {
+		old := "which goes on"
+		if e.Surely {
+			old = "which is away"
+		}
+		return fmt.Sprintf("another server takes the place of the master, %s for %s, without what was written in the last %s", old, told(e.For), told(e.After))
+	},
+	Move: func(e *Event, _ int) string {
+		return e.lasting(fmt.Sprintf("the slot of key %d moves to another node", e.Key))
+	},
+	SentinelsGone: func(e *Event, _ int) string { return e.lasting("Sentinels are away: " + one(e.Key)) },
+	Lie:           func(e *Event, _ int) string { return e.lasting("a Sentinel names the wrong master: " + one(e.Key)) },
+	Loading:       func(e *Event, _ int) string { return e.lasting("Redis loads what it has") },
+	MasterDown:    func(e *Event, _ int) string { return e.lasting("Redis is a replica without its master") },
+	Step:          func(e *Event, _ int) string { return fmt.Sprintf("the clock of Redis steps by %v", e.After) },
+	Full:          func(e *Event, _ int) string { return e.lasting("Redis has no memory") },
+	Readonly:      func(e *Event, _ int) string { return e.lasting("Redis is a replica") },
+	NoReplicas:    func(e *Event, _ int) string { return e.lasting("Redis has too few replicas to write") },
+	Unsaved:       func(e *Event, _ int) string { return e.lasting("Redis cannot write to its disk, and writes nothing") },
+	Forbid:        func(e *Event, _ int) string { return e.lasting("the user of Redis may not write") },
+}
+
+// one is a number, or all.
+func one(number int) string {
+	if number < 0 {
+		return "all"
+	}
+	return fmt.Sprint("number ", number)
 }
 
 // lasting is a text about an instance or all of them, with a length.

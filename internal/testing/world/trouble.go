@@ -20,10 +20,12 @@ func (w *world) begin(i int, e Event) {
 func (w *world) refresh() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.host.down = false
-	for kind, o := range operations {
-		if o.hold != nil {
-			o.hold(w.host, w.on(kind, -1))
+	for _, h := range w.servers() {
+		h.down = false
+		for kind, o := range operations {
+			if o.hold != nil {
+				o.hold(h, w.on(kind, -1) && (h == w.host || o.sort == unable && w.plan.Layout == Cluster))
+			}
 		}
 	}
 }

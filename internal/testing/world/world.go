@@ -9,6 +9,10 @@
 // not: connections, which are in memory, and Redis itself, which is package simredis. All instances share the clock of
 // the machine; what may differ is the clock of Redis, by an offset, a rate and steps.
 //
+// There is one server, or two with three Sentinels, or a Cluster: see [Layout]. Messages get lost and late. What TCP
+// excludes does not happen: the bytes of a connection come in their order, and none twice. So what is lost breaks its
+// connection, and what is late holds up what is behind it. Messages on different connections overtake each other.
+//
 // testing/synctest moves time on when all goroutines wait. Events never fall on the same instant. What a message meets
 // is drawn from the seed, the time, its bytes, and what the goroutine does that sends it, so it is the same in whatever
 // order goroutines run at one instant. What is left are races for a free connection. They nearly always have one outcome as well if
@@ -40,14 +44,18 @@ const timeout = 50 * time.Millisecond
 type world struct {
 	plan      *Plan
 	net       *network
-	host      *host
+	host      *host            // the master
+	hosts     map[string]*host // by address
+	table     *simredis.Table  // of the Cluster
+	numbers   int              // see newNumber
+	epoch     int64            // of the last failover
 	instances []*instance
 	rules     []*store.Rule
 	history   *History
 	pending   sync.WaitGroup
 
-	began  time.Duration            // when all instances were there
-	before map[int]*simredis.Server // what a Failover comes back with, by event
+	began  time.Duration  // when all instances were there
+	before map[int]recall // what a Failover comes back with, by event
 
 	mu       sync.Mutex
 	troubles []Event // those that are on
@@ -77,8 +85,8 @@ func Run(t *testing.T, p *Plan) *History {
 	}
 	cryptotest.SetGlobalRandom(t, p.Seed)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]*simredis.Server)}
-		w.host = newHost(w)
+		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall)}
+		w.build()
 		w.rules = rules
 		for i := range p.Instances {
 			time.Sleep(between(w.net.draw("open", i), time.Millisecond, 20*time.Millisecond))
@@ -110,7 +118,7 @@ func (w *world) run() {
 	w.history.began = w.began
 	w.history.clocked(0, 0)
 	for i := range w.plan.Events {
-		if e := w.plan.Events[i]; e.Kind == Failover {
+		if e := w.plan.Events[i]; e.Kind == Failover || e.Kind == Promote {
 			w.net.at(w.began+e.At-e.After, 0, func() { w.remember(i) })
 		}
 	}

@@ -224,6 +224,7 @@ func (l *Link) linger(reported uint64) {
 func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, changed []bool) {
 	errs, changed = make([]error, len(ops)), make([]bool, len(ops))
 	requests, at := make([]*node.Request, len(ops)), make(map[Server][]*node.Request)
+	var servers []Server
 	for i := range ops {
 		slot := l.Servers.Slot(ops[i].Key)
 		s, err := l.Servers.Node(ctx, slot)
@@ -236,11 +237,14 @@ func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, chan
 		r.EndGroup()
 		r.Expect(1)
 		requests[i] = r
+		if at[s] == nil {
+			servers = append(servers, s)
+		}
 		at[s] = append(at[s], r)
 	}
 	var wait sync.WaitGroup
-	for s, some := range at {
-		wait.Go(func() { s.DoAll(ctx, some, false) })
+	for _, s := range servers {
+		wait.Go(func() { s.DoAll(ctx, at[s], false) })
 	}
 	wait.Wait()
 	for i, r := range requests {

@@ -23,6 +23,8 @@ package topology
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,13 +125,14 @@ func (s *nodes) at(address string) (*node.Node, error) {
 	return m.Node, nil
 }
 
-// all returns the nodes that are known.
+// all returns the nodes that are known, by address.
 func (s *nodes) all() (all []*node.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.byAddress {
 		all = append(all, m.Node)
 	}
+	slices.SortFunc(all, func(a, b *node.Node) int { return strings.Compare(a.Address, b.Address) })
 	return all
 }
 

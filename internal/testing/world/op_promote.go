@@ -1,0 +1,198 @@
+package world
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Promote has the spare server take the place of the master, as Sentinels or the nodes of a Cluster decide it. It lacks
+// what the master has written in the last After. Surely: the master is gone, and comes back as a replica after For. Otherwise it goes
+// on as a master for For, with the instances that do not know better: a split brain.
+const Promote Kind = "Promote"
+
+var _ = operate(operation{
+	Kind: Promote, sort: servers, often: 3,
+	fits: func(p *Plan) bool { return p.Layout != Single },
+	draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) {
+		e.Surely = r.IntN(2) == 0
+		if r.IntN(2) == 0 {
+			e.After = between(r.Uint64(), 0, 500*time.Millisecond)
+		}
+		e.For = between(r.Uint64(), 0, time.Second)
+	},
+	begin: (*world).promote,
+	tells: append([]string{store.FailureReadonly, store.FailureCluster}, stopTells...),
+})
+
+// recall is what a master had at a time.
+type recall struct {
+	redis  *simredis.Server
+	number int
+	at     time.Duration
+}
+
+// remember keeps what a failover will come back with.
+func (w *world) remember(event int) {
+	s := simredis.New(w.host.clock)
+	s.Copy(w.host.redis)
+	w.before[event] = recall{s, w.host.number, w.net.now()}
+}
+
+func (w *world) promote(i int, e *Event) {
+	old, next, from := w.host, w.spare(), w.before[i]
+	if next == nil || next.away() || !next.demoted || len(old.redis.Leaving())+len(old.redis.Coming()) > 0 {
+		return // nobody can take over
+	}
+	next.redis.Copy(from.redis)
+	next.number = w.newNumber()
+	w.history.forked(fork{from.number, next.number, from.at})
+	if from.number != old.number {
+		w.history.forked(fork{old.number, next.number, 0}) // the master of that time was replaced since
+	}
+	w.mu.Lock()
+	next.demoted = false
+	w.host = next
+	w.mu.Unlock()
+	demote := func() {
+		old.demoted = true
+		old.breakAll(errReset) // as Sentinels and nodes of a Cluster have it
+	}
+	if e.Surely {
+		old.leave(e.For)
+		old.demoted = true
+	} else {
+		w.net.at(w.net.now()+e.For, 0, demote)
+	}
+	w.tell(old, next, e.For)
+}
+
+// tell has others know of a new master, one after the other.
+func (w *world) tell(old, next *host, within time.Duration) {
+	w.epoch++
+	epoch := w.epoch
+	for i, s := range w.watchers() {
+		w.net.at(w.net.now()+between(w.net.draw("told", i), 0, within+time.Millisecond), uint64(i), func() {
+			if s.sentinel.Epoch < epoch {
+				s.push(s.sentinel.Switch(next.address, epoch))
+			}
+		})
+	}
+	if w.table != nil {
+		w.table = w.table.Replaced(old.address, next.address)
+		next.redis.View.Learn(w.table)
+		w.gossip(within)
+	}
+}
+
+// gossip has the nodes of a Cluster know its table, one after the other.
+func (w *world) gossip(within time.Duration) {
+	t := w.table
+	for i, h := range w.servers() {
+		w.net.at(w.net.now()+between(w.net.draw("told", i), 0, within+time.Millisecond), uint64(i), func() { h.redis.View.Learn(t) })
+	}
+}
+
+// The Sentinels.
+const (
+	SentinelsGone Kind = "SentinelsGone" // they do not answer: one of them (Key), or all (-1)
+	Lie           Kind = "Lie"           // one of them (Key) says that another server is the master; Surely: as if there had been a failover
+)
+
+var (
+	_ = operate(operation{
+		Kind: SentinelsGone, sort: servers, fits: sentinelled, tells: stopTells, // of who has not found the master yet
+		draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) { e.Key = r.IntN(sentinels+1) - 1 },
+		begin: func(w *world, _ int, e *Event) {
+			for i, s := range w.watchers() {
+				if e.Key < 0 || e.Key == i {
+					s.leave(e.For)
+				}
+			}
+		},
+	})
+	_ = operate(operation{
+		Kind: Lie, sort: servers, fits: sentinelled, tells: append([]string{store.FailureReadonly}, stopTells...),
+		draw: func(r *rand.Rand, _ *Plan, e *Event, _ time.Duration) {
+			e.Key, e.Surely = r.IntN(sentinels), r.IntN(2) == 0
+		},
+		begin: (*world).lie,
+	})
+)
+
+func sentinelled(p *Plan) bool { return p.Layout == Sentinels }
+
+func (w *world) lie(_ int, e *Event) {
+	if w.plan.Layout != Sentinels {
+		return
+	}
+	s, spare := w.watchers()[e.Key].sentinel, w.spare()
+	epoch := s.Epoch
+	if e.Surely {
+		epoch += 10
+	}
+	s.Switch(spare.address, epoch)
+	w.net.at(w.net.now()+e.For, uint64(e.Key), func() { s.Switch(w.host.address, w.epoch) })
+}
+
+// fork says that a master began with what another one had at a time.
+type fork struct {
+	from, to int
+	at       time.Duration
+}
+
+func (h *History) forked(f fork) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forks = append(h.forks, f)
+	h.lines = append(h.lines, line{f.at, fmt.Sprintf("from here, redis %d is another one than %d", f.to, f.from)})
+}
+
+// decidedBy returns the number of the master that has decided; -1 if that is not clear.
+func (h *History) decidedBy(a *Answer) int {
+	if h.deciders == nil {
+		h.deciders = make(map[decider]int)
+		for i := range h.Commands {
+			c := &h.Commands[i]
+			by := decider{c.Clock, c.Instance}
+			if number, known := h.deciders[by]; known && number != c.Host {
+				h.deciders[by] = -1
+			} else {
+				h.deciders[by] = c.Host
+			}
+		}
+	}
+	if number, known := h.deciders[decider{a.Decision.At, a.Instance}]; known {
+		return number
+	}
+	return -1
+}
+
+// decider is a command: the time on the clock of its server, and the instance that has sent it.
+type decider struct {
+	clock    int64
+	instance int
+}
+
+// unknownTo reports whether the master that has made one decision cannot know of another one, because one of
+// them began with what the other had before.
+func (h *History) unknownTo(a, charged *Answer) bool {
+	if len(h.forks) == 0 {
+		return false
+	}
+	by, of := h.decidedBy(a), h.decidedBy(charged)
+	for _, f := range h.forks {
+		late, later := h.when(charged) > f.at-time.Microsecond, h.when(a) > f.at-time.Microsecond
+		switch {
+		case by < 0 || of < 0:
+			return late
+		case by == of:
+		case of == f.from && late, by == f.from && later && late:
+			return true
+		}
+	}
+	return false
+}
