@@ -19,7 +19,7 @@ func (k *key) decidedWhenFull() (violations []string) {
 	}
 	for _, a := range k.unknown {
 		there := slices.ContainsFunc(k.admitted, func(b *Answer) bool {
-			return b.Ended < a.Began && b.Delta >= 0 && k.when(b)+k.Limit.Window/time.Duration(k.Limit.Events) > a.Ended
+			return b.Ended < a.Began && b.Cost > 0 && b.Delta >= 0 && k.when(b)+k.Limit.Window/time.Duration(k.Limit.Events) > a.Ended
 		})
 		if a.Failure == store.FailureOOM && there && k.asksAlone(a) {
 			violations = append(violations, fmt.Sprintf("client %d fails for lack of memory, though zone %d, key %d is there", a.Event, k.zone, k.key))
