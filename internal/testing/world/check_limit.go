@@ -22,6 +22,9 @@ func (k *key) aboveLimit() (violations []string) {
 	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful()) {
 		return nil // a window begins at another time, and depends on when something is given back
 	}
+	if len(k.Losses) > 0 && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) {
+		return nil // what is given back of a lost charge may come late, and is given back of others
+	}
 	m := model.New(k.Algorithm)
 	beyond := int64(0)    // what was admitted above the limit
 	var charged []*Answer // as the model knows it

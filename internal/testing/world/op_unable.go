@@ -13,7 +13,7 @@ const (
 
 var (
 	_ = operate(operation{
-		Kind: Full, sort: unable, tells: []string{store.FailureOOM},
+		Kind: Full, sort: unable, often: 3, tells: []string{store.FailureOOM},
 		hold: func(h *host, on bool) { h.redis.Full = on },
 	})
 	_ = operate(operation{
