@@ -70,7 +70,7 @@ func (s *operators) delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.link.Process(ctx, name, link.Server.Process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
-	return err
+	return failed(err)
 }
 
 // eval runs another script than that of decisions, which answers a number.
@@ -79,7 +79,7 @@ func (s *operators) eval(ctx context.Context, script, key string, args ...any) (
 		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
 	})
 	if err != nil {
-		return 0, err
+		return 0, failed(err)
 	}
 	return cmd.(*redis.IntCmd).Val(), nil
 }
@@ -88,5 +88,6 @@ func (s *operators) eval(ctx context.Context, script, key string, args ...any) (
 func (s *operators) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.link.EvalText(ctx, link.Server.Process, script, key, args...)
+	text, err := s.link.EvalText(ctx, link.Server.Process, script, key, args...)
+	return text, failed(err)
 }

@@ -105,6 +105,11 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 	if err == nil && len(checks) > 0 {
 		err = s.lending.Take(ctx, checks, decisions)
 	}
+	return failed(err)
+}
+
+// failed returns an error that the store returns, with its kind, or nil if there is none.
+func failed(err error) error {
 	if err == nil || errors.Is(err, store.ErrUnavailable) { // which says its kind, and costs nothing
 		return err
 	}
