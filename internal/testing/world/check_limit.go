@@ -22,9 +22,40 @@ func (k *key) aboveLimit() (violations []string) {
 	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful()) {
 		return nil // a window begins at another time, and depends on when something is given back
 	}
-	if len(k.Losses) > 0 && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) {
-		return nil // what is given back of a lost charge may come late, and is given back of others
+	if len(k.Losses) > 0 && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) || k.givesBackOfOthers() {
+		return nil
 	}
+	for _, under := range k.limits() {
+		violations = append(violations, under.above()...)
+	}
+	return violations
+}
+
+// givesBackOfOthers reports whether something is given back of a charge that Redis has lost: then it comes back of the
+// charges of others, at a time that nobody knows.
+func (k *key) givesBackOfOthers() bool {
+	return slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 && k.forgotten(k.when(a), a.Adjusted+rest) })
+}
+
+// limits divides what was admitted by the limit that was in force: for each of them, what is admitted under it alone
+// never exceeds it.
+func (k *key) limits() (all []*key) {
+	for _, a := range k.admitted {
+		i := slices.IndexFunc(all, func(u *key) bool { return u.admitted[0].Decision.Override == a.Decision.Override })
+		if i < 0 {
+			under := *k
+			under.admitted = nil
+			if a.Decision.Override != "" {
+				under.Limit.Events, under.Limit.Burst = a.Decision.Quota, 0
+			}
+			i, all = len(all), append(all, &under)
+		}
+		all[i].admitted = append(all[i].admitted, a)
+	}
+	return all
+}
+
+func (k *key) above() (violations []string) {
 	m := model.New(k.Algorithm)
 	beyond := int64(0)    // what was admitted above the limit
 	var charged []*Answer // as the model knows it

@@ -10,7 +10,7 @@ var _ = promiseOfKeys("with lend, never above the limit", (*key).aboveLent)
 // aboveLent checks that all instances together have admitted no more than the limit, where next to nothing comes back
 // while a world lasts. Late costs are another matter: other instances do not know of them.
 func (k *key) aboveLent() []string {
-	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || len(k.clocks) > 1 {
+	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset) || k.Plan.hasKind(Suspend) {
 		return nil
 	}
 	admitted, most := int64(0), k.Limit.Events+k.comesBack()

@@ -12,6 +12,9 @@ var _ = promiseOfKeys("each charge and each adjustment counts once", (*key).atRe
 // all that was adjusted once. What was in doubt may have been charged or not.
 func (k *key) atRest() []string {
 	slots := k.slots()
+	if k.touched(Reset, Override) || k.Lend > 0 && len(k.Killed) > 0 {
+		return nil
+	}
 	if !slots && k.Limit.Window < time.Hour || k.hasLost() || len(k.clocks) > 1 {
 		return nil
 	}
@@ -26,7 +29,7 @@ func (k *key) atRest() []string {
 		if a.Adjusted != 0 && (a.Delta < 0 || !doubtful) {
 			least += a.Delta
 		}
-		if a.Adjusted != 0 && (a.Delta > 0 || !doubtful) {
+		if a.Adjusted != 0 && (a.Delta > 0 || !doubtful && k.Lend == 0) {
 			most += a.Delta
 		}
 	}

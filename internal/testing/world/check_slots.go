@@ -16,7 +16,7 @@ func (k *key) tooManySlots() (violations []string) {
 	for _, a := range k.admitted {
 		taken := int64(0)
 		for _, b := range k.admitted {
-			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.lostFor(a, b) {
+			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.lostFor(a, b) && !k.orphaned(b, k.when(a)) {
 				taken += b.Cost
 			}
 		}
@@ -41,7 +41,7 @@ func (k *key) leaks() (violations []string) {
 				taken += b.Cost
 			}
 		}
-		if taken+a.Cost <= a.Decision.Quota && a.Decision.Quota == k.Limit.Events {
+		if taken+a.Cost <= a.Decision.Quota && a.Decision.Quota == k.Limit.Events && !a.Decision.Banned {
 			violations = append(violations, fmt.Sprintf("client %d is refused a slot of zone %d, key %d, of which %d are taken", a.Event, k.zone, k.key, taken))
 		}
 	}
@@ -50,3 +50,8 @@ func (k *key) leaks() (violations []string) {
 
 // givesBackFor is how long it takes to give a slot back if nothing is wrong.
 const givesBackFor = 50 * time.Millisecond
+
+// orphaned reports whether a lease may be over by some time, because its instance was killed.
+func (k *key) orphaned(a *Answer, by time.Duration) bool {
+	return slices.ContainsFunc(k.Killed, func(d Death) bool { return d.Instance == a.Instance && by > d.At+k.Limit.Lease/2 })
+}

@@ -19,7 +19,7 @@ func (h *History) verdicts() (violations []string) {
 		v := &h.Verdicts[i]
 		var last []*Answer
 		for j := range h.Answers {
-			if a := &h.Answers[j]; a.Event == v.Event && a.Failure != killed {
+			if a := &h.Answers[j]; a.Event == v.Event && a.Client == v.Client && a.Failure != killed {
 				if len(last) > 0 && last[0].Began < a.Began {
 					last = nil
 				}

@@ -14,6 +14,7 @@ import (
 type conn struct {
 	w        *world
 	instance int
+	in       *instance
 	role     uint64 // of who has used it first
 	host     *host
 
@@ -42,8 +43,38 @@ func (c *conn) notify() {
 	c.changed = make(chan struct{})
 }
 
-// Read implements [net.Conn]. As in a real one, what has come is not read after the deadline.
+// Read implements [net.Conn]. As in a real one, what has come is not read after the deadline. A goroutine that waits for
+// it goes on when the processor has time.
 func (c *conn) Read(p []byte) (int, error) {
+	switch c.ready() {
+	case nil:
+		c.in.work(c.order())
+	case os.ErrDeadlineExceeded:
+		c.in.work(c.order())
+		return 0, os.ErrDeadlineExceeded
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return 0, net.ErrClosed
+	case len(c.inbox) > 0:
+		n := copy(p, c.inbox)
+		c.inbox = c.inbox[n:]
+		return n, nil
+	}
+	return 0, c.broken
+}
+
+// order tells what has come apart from what comes to other connections at the same instant.
+func (c *conn) order() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bag(c.inbox) + c.role
+}
+
+// ready waits until there is something to read, or the time for that is over.
+func (c *conn) ready() error {
 	for {
 		c.mu.Lock()
 		wait, changed := time.Duration(-1), c.changed
@@ -53,19 +84,13 @@ func (c *conn) Read(p []byte) (int, error) {
 		switch {
 		case c.closed:
 			c.mu.Unlock()
-			return 0, net.ErrClosed
+			return net.ErrClosed
 		case wait <= 0 && !c.reading.IsZero():
 			c.mu.Unlock()
-			return 0, os.ErrDeadlineExceeded
-		case len(c.inbox) > 0:
-			n := copy(p, c.inbox)
-			c.inbox = c.inbox[n:]
+			return os.ErrDeadlineExceeded
+		case len(c.inbox) > 0 || c.broken != nil:
 			c.mu.Unlock()
-			return n, nil
-		case c.broken != nil:
-			err := c.broken
-			c.mu.Unlock()
-			return 0, err
+			return nil
 		}
 		c.mu.Unlock()
 		if wait < 0 {
@@ -81,14 +106,19 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write implements [net.Conn]: the bytes are on their way.
+// Write implements [net.Conn]: the bytes are on their way when the processor has had time. As in a real one, the deadline
+// counts where the write begins.
 func (c *conn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	late := !c.writing.IsZero() && !time.Now().Before(c.writing)
+	c.mu.Unlock()
+	c.in.work(bag(p) + role())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
 		return 0, net.ErrClosed
-	case !c.writing.IsZero() && !time.Now().Before(c.writing):
+	case late:
 		return 0, os.ErrDeadlineExceeded
 	case c.broken != nil:
 		return 0, &net.OpError{Op: "write", Err: syscall.EPIPE}

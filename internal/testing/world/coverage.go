@@ -95,7 +95,9 @@ func eachZone() (all []Zone) {
 		if z.slots() {
 			z.Limit.Window, z.Limit.Lease = 0, 10*time.Second
 		}
+		z.Overrides = true
 		all = append(all, z)
+		z.Overrides = false
 		if a, _ := algorithms.Get(name); !z.slots() && lend.Check(a, z.Limit, time.Second) == nil {
 			z.Lend = time.Second
 			all = append(all, z)
@@ -107,7 +109,7 @@ func eachZone() (all []Zone) {
 // drawMeeting returns a plan in which a fault meets all operations in all zones.
 func drawMeeting(seed uint64, fault *operation) *Plan {
 	r := rand.New(rand.NewPCG(seed, 34))
-	p := &Plan{Seed: seed, Instances: 2, Zones: eachZone()}
+	p := &Plan{Seed: seed, Instances: 2, Whole: true, Zones: eachZone()}
 	begins, lasts := 500*time.Millisecond, 400*time.Millisecond
 	f := Event{Kind: fault.Kind, Instance: -1}
 	for _, l := range []Layout{Single, Sentinels, Cluster} {
@@ -131,6 +133,9 @@ func drawMeeting(seed uint64, fault *operation) *Plan {
 		}
 	}
 	for _, o := range kinds(operators) {
+		if o.fits != nil && !o.fits(p) {
+			continue
+		}
 		e := Event{Kind: o.Kind, Instance: r.IntN(p.Instances)}
 		if o.draw != nil {
 			o.draw(r, p, &e, time.Second)
@@ -143,7 +148,10 @@ func drawMeeting(seed uint64, fault *operation) *Plan {
 }
 
 // apart are pairs that cannot meet, or faults that meet nothing (""), with the reason.
-var apart = map[pair]string{}
+var apart = map[pair]string{
+	{Kill, ""}:    "nobody asks an instance that is no more",
+	{Suspend, ""}: "what comes waits until the instance goes on",
+}
 
 // never are the pairs that can meet and have not.
 func (c Coverage) never() []pair {

@@ -1,10 +1,13 @@
 package world
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // What worlds have found.
@@ -88,5 +91,49 @@ func TestRefundOfASpentLoan(t *testing.T) {
 	}
 	for _, violation := range Check(Run(t, p)) {
 		t.Error(violation)
+	}
+}
+
+// TestOperatorsAreToldTheKind: what an operator asks fails with the kind of the error, as requests do.
+func TestOperatorsAreToldTheKind(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 2, Window: time.Second}, Overrides: true}},
+		Events: []Event{
+			{Kind: Full, For: time.Second, Instance: -1},
+			{At: time.Millisecond, Kind: Override, Sort: exempt},
+			{At: time.Second, Kind: Readonly, For: time.Second, Instance: -1},
+			{At: time.Second + time.Millisecond, Kind: Clear},
+			{At: time.Second + 2*time.Millisecond, Kind: Unban},
+			{At: time.Second + 3*time.Millisecond, Kind: Reset},
+		},
+	}
+	h := Run(t, p)
+	for _, violation := range Check(h) {
+		t.Error(violation)
+	}
+	for _, d := range h.Deeds {
+		if d.Failure == "" {
+			t.Errorf("%s does not fail", d.Kind)
+		}
+	}
+}
+
+// TestBusyIsNoFault: clients come faster than their Caddy has time for, while Redis answers at once. None of them is let
+// through or refused as if Redis did not answer.
+func TestBusyIsNoFault(t *testing.T) {
+	for _, on := range []string{zone.AllowOnError, zone.DenyOnError} {
+		p := &Plan{
+			Seed: 1, Even: true, Instances: 1, Whole: true, Work: 4 * time.Millisecond,
+			Zones:  []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 10, Window: time.Hour}, Overrides: true, OnError: on}},
+			Events: []Event{{Kind: Take, Cost: 1}, {At: time.Second, Kind: Flood, Cost: 500}},
+		}
+		h := Run(t, p)
+		for _, violation := range Check(h) {
+			t.Error(violation)
+		}
+		if !slices.ContainsFunc(h.Answers, func(a Answer) bool { return a.Failure == store.FailureBusy }) {
+			t.Error("the Caddy is not busy")
+		}
 	}
 }

@@ -22,6 +22,8 @@ type History struct {
 	Left     []Left
 	Missed   []Missed
 	Losses   []Loss
+	Deeds    []Deed    // of operators
+	Killed   []Death   // of instances
 	Commands []Command // in the order in which Redis has carried them out
 	Wrong    []string  // what was wrong at once
 
@@ -58,6 +60,7 @@ type line struct {
 // Answer is what the store of an instance has answered about a key of a zone.
 type Answer struct {
 	Event        int
+	Client       int // of those that have come with it
 	Instance     int
 	Zone, Key    int
 	Cost         int64
@@ -73,7 +76,7 @@ type Answer struct {
 }
 
 // name tells answers apart.
-func (a *Answer) name() string { return fmt.Sprint(a.Event, a.Began) }
+func (a *Answer) name() string { return fmt.Sprint(a.Event, a.Client, a.Began) }
 
 // Left is what is left of a key when the world is over.
 type Left struct {
@@ -89,6 +92,19 @@ type Missed struct {
 	At       time.Duration
 	Instance int
 	Reply    bool // it was the reply to a message
+}
+
+// Death says when an instance was killed.
+type Death struct {
+	Instance int
+	At       time.Duration
+}
+
+// killed notes that an instance is no more.
+func (h *History) killed(instance int, at time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Killed = append(h.Killed, Death{instance, at})
 }
 
 // reading is the offset of a clock from a time on.
@@ -155,7 +171,7 @@ func (h *History) answer(a Answer) {
 	defer h.mu.Unlock()
 	h.Answers = append(h.Answers, a)
 	slices.SortFunc(h.Answers, func(a, b Answer) int {
-		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Began, b.Began), cmp.Compare(a.Zone, b.Zone))
+		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Began, b.Began), cmp.Compare(a.Zone, b.Zone))
 	})
 }
 

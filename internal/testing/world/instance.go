@@ -6,16 +6,20 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 )
 
 // instance is a Caddy.
 type instance struct {
-	number int
-	store  *seam
-	whole  atomic.Pointer[whole] // nil if there is only a store
-	over   atomic.Bool
+	w         *world
+	number    int
+	store     *seam
+	processor cpu
+	watch     *watch
+	whole     atomic.Pointer[whole] // nil if there is only a store
+	over      atomic.Bool
 }
 
 // killed is the failure of calls whose instance is no more.
@@ -26,10 +30,11 @@ func (in *instance) dead() bool { return in.over.Load() }
 
 // open starts an instance.
 func (w *world) open(t *testing.T, i int) *instance {
-	in := &instance{number: i}
+	rate := 1 + (float64(w.net.draw("rate", i)%2001)-1000)/1e6 // up to 0.1 % too fast or too slow
+	in := &instance{w: w, number: i, watch: &watch{began: time.Now(), rate: rate}}
 	o := w.plan.Layout.options()
 	o.Timeout, o.PoolSize, o.Instance = timeout, 20, fmt.Sprintf("i%d", i)
-	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dial(ctx, i, address) }
+	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dial(ctx, in, address) }
 	s, err := redisstore.New(o)
 	if err != nil {
 		t.Fatal(err)

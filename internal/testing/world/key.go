@@ -56,9 +56,17 @@ func (h *History) when(a *Answer) time.Duration {
 // hasLost reports whether anything was lost that was charged.
 func (h *History) hasLost() bool { return len(h.Losses) > 0 || len(h.forks) > 0 }
 
-// lostFor reports whether the server that has made a decision cannot know of a charge.
+// lostFor reports whether the server that has made a decision cannot know of a charge, or an operator has reset the key.
 func (k *key) lostFor(a, charged *Answer) bool {
-	return k.isLost(k.when(charged), k.when(a)) || k.unknownTo(a, charged)
+	return k.forgotten(k.when(charged), k.when(a)) || k.unknownTo(a, charged)
+}
+
+// forgotten reports whether a key has lost by a time what it had charged at another, as Redis has, or because an operator
+// has reset the key.
+func (k *key) forgotten(charged, by time.Duration) bool {
+	return k.isLost(charged, by) || slices.ContainsFunc(k.Deeds, func(d Deed) bool {
+		return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && charged <= d.Ended && by >= d.Began
+	})
 }
 
 // isLost reports whether Redis has lost by a time what it had charged at another.

@@ -46,12 +46,13 @@ func drawRequest(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 
 // Verdict is what an instance has decided about a request.
 type Verdict struct {
-	Event, Instance int
-	Began, Ended    time.Duration
-	Passes, Busy    bool
-	Outcome         outcome.Outcome // if no zone refuses
-	Err             string
-	Parts           []Part
+	Event, Client int
+	Instance      int
+	Began, Ended  time.Duration
+	Passes, Busy  bool
+	Outcome       outcome.Outcome // if no zone refuses
+	Err           string
+	Parts         []Part
 }
 
 // Part is what one zone has decided about a request with its store, or the local memory.
@@ -63,13 +64,19 @@ type Part struct {
 	Allowed   bool
 }
 
-func (w *world) request(i int, e *Event) {
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), client{}, i))
+func (w *world) request(i int, e *Event) { w.decide(client{event: i}, e) }
+
+func (w *world) decide(who client, e *Event) {
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), client{}, who))
 	defer cancel()
 	if e.For > 0 {
 		defer time.AfterFunc(e.For, cancel).Stop()
 	}
-	in := w.instances[e.Instance]
+	in := w.instance(e.Instance)
+	if in.dead() {
+		return
+	}
+	in.work(who.order())
 	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)
 	r.Header[keyHeader], r.Header[costHeader] = []string{keyName(e.Key)}, []string{strconv.FormatInt(e.Cost, 10)}
 	for z := range w.plan.Zones {
@@ -81,7 +88,7 @@ func (w *world) request(i int, e *Event) {
 		r.Header.Set(sortHeader, e.Sort)
 	}
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
-	o := Verdict{Event: i, Instance: in.number, Began: w.net.now()}
+	o := Verdict{Event: who.event, Client: who.number, Instance: in.number, Began: w.net.now()}
 	v := in.whole.Load().limiter.Decide(r)
 	o.Ended, o.Passes, o.Busy, o.Outcome = w.net.now(), v.Passes(), v.Busy, v.Outcome
 	if v.Err != nil {
@@ -98,7 +105,7 @@ func (w *world) request(i int, e *Event) {
 	}
 	if o.Passes {
 		if err := c.Serve(httptest.NewRecorder(), r, w.handler(e), routes{}); err != nil {
-			w.history.wrong("client %d: %v", i, err)
+			w.history.wrong("client %d: %v", who.event, err)
 		}
 	}
 }

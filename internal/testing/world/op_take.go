@@ -20,6 +20,7 @@ func drawTake(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	if r.IntN(4) == 0 {
 		e.Cost = r.Int64N(4)
 	}
+	e.Returns = r.IntN(4) == 0
 	switch {
 	case e.Cost == 0:
 	case p.Zones[e.Zone].slots():
@@ -31,15 +32,26 @@ func drawTake(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	}
 }
 
-func (w *world) take(i int, e *Event) {
-	in := w.instances[e.Instance]
-	c := store.Check{Rule: w.rules[e.Zone], Key: keyName(e.Key), Cost: e.Cost}
+func (w *world) take(i int, e *Event) { w.charge(client{event: i}, e) }
+
+func (w *world) charge(who client, e *Event) {
+	in := w.instance(e.Instance)
+	if in.dead() {
+		return
+	}
+	in.work(who.order())
+	c := store.Check{Rule: w.rules[e.Zone], Key: keyName(e.Key), Cost: e.Cost, KeyRules: w.plan.Zones[e.Zone].rules()}
 	if w.plan.Zones[e.Zone].slots() && e.Cost > 0 {
 		c.LeaseID = store.NewLeaseID()
 	}
 	var d [1]algorithms.Decision
-	err := in.store.Take(context.WithValue(context.Background(), client{}, i), []store.Check{c}, d[:])
-	if e.Delta != 0 && err == nil && d[0].Allowed {
+	ctx := context.WithValue(context.Background(), client{}, who)
+	err := in.store.Take(ctx, []store.Check{c}, d[:])
+	if wait := d[0].RetryAfter; e.Returns && err == nil && !d[0].Allowed && wait <= 10*time.Second {
+		time.Sleep(wait + time.Duration(1+who.event)*time.Microsecond) // others were told the same
+		err = in.store.Take(ctx, []store.Check{c}, d[:])
+	}
+	if e.Delta != 0 && err == nil && d[0].Allowed && !d[0].Exempt {
 		time.Sleep(e.After)
 		in.store.Adjust(store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Delta: e.Delta})
 	}

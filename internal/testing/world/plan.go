@@ -17,7 +17,8 @@ type Plan struct {
 	Even      bool // messages take equally long
 	Layout    Layout
 	Instances int
-	Whole     bool // instances have a limiter, and not only a store
+	Whole     bool          // instances have a limiter, and not only a store
+	Work      time.Duration // what each message and each client takes of an instance's processor
 	Zones     []Zone
 	Events    []Event // in the order of time
 }
@@ -50,6 +51,7 @@ type Event struct {
 	Delta    int64
 	After    time.Duration
 	For      time.Duration // how long a trouble lasts
+	Returns  bool          // a client that is refused comes back after the wait that it was told
 	Surely   bool          // a trouble with the network meets each message, and not each second one or so
 }
 
@@ -71,6 +73,9 @@ func Draw(seed uint64) *Plan {
 		}
 		p.Zones = append(p.Zones, z)
 	}
+	if r.IntN(8) == 0 && p.Layout == Single { // a busy instance does not find out in time which server has a slot
+		p.Work = between(r.Uint64(), 20*time.Microsecond, 400*time.Microsecond) * []time.Duration{1, 1, 10}[r.IntN(3)]
+	}
 	length := between(r.Uint64(), time.Second, 4*time.Second)
 	for range 10 + r.IntN(40) {
 		p.Events = append(p.Events, p.event(r, length, requests))
@@ -78,6 +83,11 @@ func Draw(seed uint64) *Plan {
 	if hot {
 		for i := range p.Events {
 			p.Events[i].Key = 0
+		}
+	}
+	if r.IntN(3) == 0 {
+		for range 1 + r.IntN(4) {
+			p.Events = append(p.Events, p.event(r, length, operators))
 		}
 	}
 	p.drawTroubles(r, length)
@@ -121,8 +131,10 @@ func (p *Plan) hasKind(of ...Kind) bool {
 }
 
 // doubtful reports whether it can be unknown if something was carried out. A script that meets a right that is missing
-// may have written before.
-func (p *Plan) doubtful() bool { return p.has(links, servers, machines) || p.hasKind(Forbid) }
+// may have written before, and an instance without time gives calls up.
+func (p *Plan) doubtful() bool {
+	return p.has(links, servers, machines) || p.hasKind(Forbid) || p.Work > 0
+}
 
 func drawZone(r *rand.Rand) Zone {
 	names := algorithms.Names()
@@ -146,7 +158,17 @@ func drawZone(r *rand.Rand) Zone {
 	if a, _ := algorithms.Get(z.Algorithm); r.IntN(2) == 0 && lend.Check(a, z.Limit, time.Second) == nil {
 		z.Lend = time.Second
 	}
+	if z.Lend == 0 {
+		z.drawKeyRules(r)
+	}
 	return z
+}
+
+func (z *Zone) drawKeyRules(r *rand.Rand) {
+	z.Overrides = r.IntN(3) == 0
+	if r.IntN(5) == 0 {
+		z.BanAfter, z.BanFor = 1+r.Int64N(5), between(r.Uint64(), time.Second, 5*time.Second).Truncate(time.Microsecond)
+	}
 }
 
 // drawPolicies draws what only a limiter knows of a zone.

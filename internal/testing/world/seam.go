@@ -24,19 +24,22 @@ type seam struct {
 	leases map[string]string // names in this world, by those of production
 }
 
-// client is the key of the number of an event in the context of its calls.
-type client struct{}
+// client is who has come with an event: the first one (0), or another one of a flood. Its key in the context of calls is
+// client{}.
+type client struct{ event, number int }
+
+func (c client) order() uint64 { return uint64(c.event)<<32 + uint64(c.number) }
 
 // Take implements [store.Store].
 func (s *seam) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	event, ok := ctx.Value(client{}).(int)
+	who, ok := ctx.Value(client{}).(client)
 	if !ok {
 		return s.Store.Take(ctx, checks, decisions)
 	}
-	a := Answer{Event: event, Instance: s.instance.number, Began: s.w.net.now()}
+	a := Answer{Event: who.event, Client: who.number, Instance: s.instance.number, Began: s.w.net.now()}
 	asked := slices.Clone(checks)
 	for i := range asked {
-		asked[i].LeaseID = s.lease(event, &asked[i])
+		asked[i].LeaseID = s.lease(who, &asked[i])
 	}
 	err := s.Store.Take(ctx, asked, decisions)
 	a.Ended = s.w.net.now()
@@ -51,13 +54,13 @@ func (s *seam) Take(ctx context.Context, checks []store.Check, decisions []algor
 }
 
 // lease returns the name of a lease in this world, which does not depend on what else is in the plan.
-func (s *seam) lease(event int, c *store.Check) string {
+func (s *seam) lease(who client, c *store.Check) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.LeaseID == "" || s.leases[c.LeaseID] != "" {
 		return s.leases[c.LeaseID]
 	}
-	name := fmt.Sprintf("h%d.%d.%s", s.w.plan.Events[event].At, s.w.net.now(), c.Rule.Zone())
+	name := fmt.Sprintf("h%d.%d.%d.%s", s.w.plan.Events[who.event].At, who.number, s.w.net.now(), c.Rule.Zone())
 	s.leases[c.LeaseID] = name
 	return name
 }

@@ -28,7 +28,7 @@ func TestShrink(t *testing.T) {
 			broken := func(p *Plan) []string { return c.broken(Run(t, p)) }
 			seed := uint64(1)
 			for ; len(broken(Draw(seed))) == 0; seed++ {
-				if seed == 500 {
+				if seed == 3000 {
 					t.Fatal("no seed shows it")
 				}
 			}
@@ -64,6 +64,9 @@ func allAdmitted(h *History) []string {
 func chargedInVain(h *History) (violations []string) {
 	for zone := range h.Plan.Zones {
 		k := h.key(zone, 0)
+		if k.DryRun {
+			continue // which may be charged or not
+		}
 		unknown := slices.DeleteFunc(slices.Clone(k.unknown), func(a *Answer) bool { return a.Failure != store.FailureNetwork })
 		charged := int64(0)
 		for _, a := range k.admitted {

@@ -44,13 +44,13 @@ func (w *world) load(in *instance) *whole {
 
 func (w *world) generation(in *instance) (g *whole, err error) {
 	g = new(whole)
-	if g.store, err = pool.Acquire(&backend{fmt.Sprintf("world %d, instance %d", ran.Load(), in.number), in.store}); err != nil {
+	if g.store, err = pool.AcquireOn(in.watch, &backend{fmt.Sprintf("world %d, instance %d", ran.Load(), in.number), in.store}); err != nil {
 		return nil, err
 	}
 	if g.local, err = pool.Acquire(&pool.Local{StandsFor: g.store.ID}); err != nil {
 		return nil, err
 	}
-	c := limiter.Config{Store: g.store, Local: g.local, Measure: true, Logger: zap.NewNop()}
+	c := limiter.Config{Store: g.store, Local: g.local, Measure: true, Logger: zap.NewNop(), Clock: in.watch}
 	for i := range w.plan.Zones {
 		spec, err := w.plan.Zones[i].spec(i)
 		if err != nil {

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,12 +54,16 @@ type world struct {
 	rules     []*store.Rule
 	history   *History
 	pending   sync.WaitGroup
+	t         *testing.T
 
 	began  time.Duration  // when all instances were there
 	before map[int]recall // what a Failover comes back with, by event
 
 	mu       sync.Mutex
 	troubles []Event // those that are on
+	conns    []*conn
+	killed   []*instance
+	opened   int // the number of the last instance
 }
 
 // Alone has worlds run in this process as they need it for one history: on one processor, and garbage is collected
@@ -85,7 +90,7 @@ func Run(t *testing.T, p *Plan) *History {
 	}
 	cryptotest.SetGlobalRandom(t, p.Seed)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall)}
+		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall), t: t, opened: p.Instances}
 		w.build()
 		w.rules = rules
 		for i := range p.Instances {
@@ -149,10 +154,10 @@ func (w *world) last(t *testing.T) {
 			}
 		}
 	}
-	for _, in := range w.instances {
+	for _, in := range slices.Concat(w.instances, w.killed) {
 		in.close(t)
 	}
-	fresh := w.open(t, len(w.instances))
+	fresh := w.open(t, w.opened+1)
 	s := fresh.store
 	for z, r := range w.rules {
 		for k := range maxKeys {

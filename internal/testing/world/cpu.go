@@ -1,0 +1,40 @@
+package world
+
+import (
+	"sync"
+	"time"
+)
+
+// cpu is the processor of an instance. It does one thing after the other, in the order in which it was asked, so what
+// comes behind much work waits, while timers run. It does not know of work between two messages.
+type cpu struct {
+	mu   sync.Mutex
+	free time.Duration // when it has done all that it was asked
+}
+
+// slice is what the smallest work takes, so that no two goroutines of an instance go on at the same instant.
+const slice = time.Microsecond
+
+// work has the processor work for a client or a message, and returns when that is done. Of what comes at the same
+// instant, the order says what is first, and not the goroutines.
+func (in *instance) work(order uint64) {
+	in.processor.mu.Lock()
+	idle := in.w.plan.Work == 0 && in.processor.free <= in.w.net.now()
+	in.processor.mu.Unlock()
+	if idle {
+		return
+	}
+	done := make(chan struct{})
+	in.w.net.at(in.w.net.now(), order, func() {
+		in.w.net.at(in.stand(max(slice, in.w.plan.Work)), order, func() { close(done) })
+	})
+	<-done
+}
+
+// stand has the processor do nothing else for some time. It returns when that is over.
+func (in *instance) stand(d time.Duration) (until time.Duration) {
+	in.processor.mu.Lock()
+	defer in.processor.mu.Unlock()
+	in.processor.free = max(in.w.net.now(), in.processor.free) + d
+	return in.processor.free
+}

@@ -1,0 +1,113 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// What operators do with a key.
+const (
+	Override Kind = "Override" // Sort is what for: exempt, banned or limited (to Cost events)
+	Clear    Kind = "Clear"    // the override
+	Unban    Kind = "Unban"
+	Reset    Kind = "Reset"
+	Reload   Kind = "Reload" // another generation of the config of a whole instance
+)
+
+const banned, limited = "banned", "limited"
+
+var (
+	_ = operate(operation{Kind: Override, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: deed((*world).override)})
+	_ = operate(operation{Kind: Clear, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
+		return w.instance(e.Instance).store.Clear(context.Background(), w.rules[e.Zone], keyName(e.Key))
+	})})
+	_ = operate(operation{Kind: Unban, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
+		return w.instance(e.Instance).store.Unban(context.Background(), w.rules[e.Zone], keyName(e.Key))
+	})})
+	_ = operate(operation{Kind: Reset, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
+		return w.instance(e.Instance).store.Reset(context.Background(), w.rules[e.Zone], keyName(e.Key))
+	})})
+	_ = operate(operation{Kind: Reload, sort: operators, fits: func(p *Plan) bool { return p.Whole }, ask: (*world).reload})
+)
+
+func overrides(p *Plan) bool { return len(p.overridden()) > 0 }
+
+// overridden are the zones with overrides.
+func (p *Plan) overridden() (zones []int) {
+	for i, z := range p.Zones {
+		if z.Overrides {
+			zones = append(zones, i)
+		}
+	}
+	return zones
+}
+
+func drawOverride(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
+	zones := p.overridden()
+	e.Zone, e.Key, e.Sort, e.Cost = zones[r.IntN(len(zones))], r.IntN(maxKeys), []string{exempt, banned, limited}[r.IntN(3)], 1+r.Int64N(20)
+	if r.IntN(2) == 0 {
+		e.For = between(r.Uint64(), store.MinOverride, 3*time.Second).Truncate(time.Microsecond)
+	}
+}
+
+func drawKey(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
+	e.Zone, e.Key = r.IntN(len(p.Zones)), r.IntN(maxKeys)
+}
+
+// Deed is what an operator has done.
+type Deed struct {
+	Event        int
+	Kind         Kind
+	Sort         string
+	Zone, Key    int
+	Began, Ended time.Duration
+	Failure      string // its kind; empty: it is done
+	Err          string
+}
+
+// deed notes what an operator does.
+func deed(do func(w *world, e *Event) error) func(w *world, i int, e *Event) {
+	return func(w *world, i int, e *Event) {
+		d := Deed{Event: i, Kind: e.Kind, Sort: e.Sort, Zone: e.Zone, Key: e.Key, Began: w.net.now()}
+		in := w.instance(e.Instance)
+		if err := do(w, e); in.dead() {
+			d.Failure = killed
+		} else if err != nil {
+			d.Failure, d.Err = store.Failure(err), err.Error()
+		}
+		d.Ended = w.net.now()
+		w.history.deed(d)
+	}
+}
+
+func (h *History) deed(d Deed) {
+	h.note(d.Ended, fmt.Sprintf("operator %d: %s %s of zone %d, key %d since %v: %s", d.Event, d.Kind, d.Sort, d.Zone, d.Key, d.Began, d.Failure))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Deeds = append(h.Deeds, d)
+}
+
+func (w *world) override(e *Event) error {
+	o := store.Override{Kind: store.KindExempt, For: e.For}
+	switch e.Sort {
+	case banned:
+		o.Kind = store.KindBanned
+	case limited:
+		o.Kind, o.Limit = store.KindLimit, algorithms.Limit{Events: e.Cost}
+	}
+	return w.instance(e.Instance).store.Set(context.Background(), w.rules[e.Zone], keyName(e.Key), o)
+}
+
+func (w *world) reload(_ int, e *Event) {
+	in := w.instance(e.Instance)
+	if in.dead() {
+		return
+	}
+	w.history.note(w.net.now(), fmt.Sprintf("instance %d: reloads", in.number))
+	in.whole.Swap(w.load(in)).release(w.t)
+}
