@@ -93,7 +93,8 @@ func TestTransitions(t *testing.T) {
 	t.Logf("%d kinds of changes, %d missing", len(w.seen), missing)
 }
 
-// scarceOrders goes through answers of all kinds in all orders of three.
+// scarceOrders goes through answers of all kinds in all orders of three. After each step, an action of an operator may be
+// noticed.
 func scarceOrders(t *testing.T, w *watcher) {
 	answers := map[string]Answer{
 		"lends": {Held: 5, Lease: time.Minute.Microseconds()}, "refuses": {}, "has too little": {Pause: -1},
@@ -115,6 +116,7 @@ func scarceOrders(t *testing.T, w *watcher) {
 			w.watch(t, event, story+", "+what, &b, &next, then, now)
 			return next
 		}
+		do("void", "noticed", func(b *Borrower) { b.Void() })
 		if b.Asks() {
 			for name, a := range answers {
 				a.At = simEpoch + now.Mono.Microseconds()
