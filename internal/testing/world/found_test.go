@@ -137,3 +137,29 @@ func TestBusyIsNoFault(t *testing.T) {
 		}
 	}
 }
+
+// TestDryRunBesideALoan: a call that found parts of a key lent had charged the dry run beside it, and was made again with it.
+func TestDryRunBesideALoan(t *testing.T) {
+	for _, layout := range []Layout{Single, Sentinels, Cluster} {
+		p := &Plan{
+			Seed: 1, Even: true, Layout: layout, Instances: 1, Whole: true,
+			Zones: []Zone{
+				{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 8, Window: 56 * time.Second}, Lend: 10 * time.Millisecond, Overrides: true, OnError: "local", Judges: true},
+				{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, OnError: "local", DryRun: true, Judges: true},
+			},
+			Events: []Event{
+				{Kind: Request, Zone: -1},
+				{At: 1, Kind: Take, Cost: 1},
+				{At: time.Second, Kind: Request},
+				{At: 1000000001, Kind: Take, Cost: 1},
+				{At: 1100999999, Kind: Take, Cost: 1},
+				{At: 1101000000, Kind: Take, Cost: 1},
+				{At: 1101000001, Kind: Take, Cost: 1},
+				{At: 1101999999, Kind: Request, Zone: -1, Cost: 1},
+			},
+		}
+		for _, violation := range Check(Run(t, p)) {
+			t.Errorf("%q: %s", layout, violation)
+		}
+	}
+}

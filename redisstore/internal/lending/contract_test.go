@@ -42,11 +42,16 @@ func (l *lender) key(c *store.Check) *lend.Key {
 	return k
 }
 
-// Take decides checks of zones that do not lend. One of a zone that lends comes alone, and is refused an answer
-// while parts of its key are lent.
+// Take decides checks of zones that do not lend. One of a zone that lends comes first, with none but such that are
+// decided by themselves, and is refused an answer while parts of its key are lent.
 func (l *lender) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	if !checks[0].Rule.LendsParts() {
 		return l.Below.Take(ctx, checks, decisions)
+	}
+	if len(checks) > 1 {
+		if err := l.Below.Take(ctx, checks[1:], decisions[1:]); err != nil {
+			return err
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -110,7 +110,7 @@ type lentRequest struct {
 
 	unlent layer.Set   // checks that are asked for as in zones that do not lend
 	others int         // how many these are
-	alone  layer.Set   // checks of zones that lend parts, which are decided by themselves, before the others
+	alone  layer.Set   // checks that are decided by themselves, before the others, and are not asked for again
 	slots  layer.Set   // checks that are decided with slots that are kept
 	often  layer.Set   // checks of slots of keys that come often
 	sent   lend.Moment // before anything was asked
@@ -204,6 +204,7 @@ func (l *Layer) decideSome(ctx context.Context, checks []store.Check, decisions 
 	r.asked = asked
 	err := l.decideRest(ctx, &r, false)
 	if errors.Is(err, protocol.ErrLent) {
+		r.keepDecided()
 		err = l.decideRest(ctx, &r, true)
 	}
 	for i := range checks {
@@ -212,6 +213,17 @@ func (l *Layer) decideSome(ctx context.Context, checks []store.Check, decisions 
 		}
 	}
 	return err
+}
+
+// keepDecided keeps what a call has decided that found parts of a key lent: it decides, and charges, the checks that
+// are decided by themselves.
+func (r *lentRequest) keepDecided() {
+	r.asked = true
+	for i := range r.checks {
+		if r.unlent.Has(i) && r.checks[i].Alone() && r.decisions[i].At > 0 {
+			r.alone.Add(i)
+		}
+	}
 }
 
 // addHeld adds what this process holds of a key, which is used for everybody else, to the answer to a peek.
@@ -258,7 +270,9 @@ func (l *Layer) sortLent(r *lentRequest, known bool) {
 		if e == nil && !lent {
 			r.unlent.Add(i)
 			r.others++
-			r.reserves = r.reserves || !c.Alone()
+			if r.reserves = r.reserves || !c.Alone(); c.Alone() {
+				r.decisions[i] = algorithms.Decision{} // see keepDecided
+			}
 			continue
 		}
 		r.while = min(r.while, c.Rule.Lend())
@@ -321,8 +335,10 @@ func (l *Layer) decideUnlent(ctx context.Context, r *lentRequest) error {
 		err = l.Layer.Take(ctx, others.Checks, others.Decisions)
 	}
 	pass := err == nil && layer.Pass(others.Checks, others.Decisions)
-	if err == nil {
+	if err == nil || errors.Is(err, protocol.ErrLent) {
 		others.Into(r.decisions)
+	}
+	if err == nil {
 		l.noteUnlent(r)
 	}
 	switch {

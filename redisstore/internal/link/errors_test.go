@@ -221,3 +221,19 @@ func TestServersFail(t *testing.T) {
 		t.Errorf("%d lost and %d wait, of %d at the server that fails", lost, b.Waiting(), places[1])
 	}
 }
+
+// TestLentKeepsWhatIsAlone: a call that finds parts of a key lent has decided the checks that are decided by themselves:
+// the caller learns how, and a slot is renewed.
+func TestLentKeepsWhatIsAlone(t *testing.T) {
+	b, slot, charge := newBench(t), checkOf(t, "concurrency"), checkOf(t, "fixed_window")
+	slot.Independent = true
+	b.will(fate{err: protocol.ErrLent, runs: true})
+	decisions := []algorithms.Decision{{Quota: 77}, {Quota: 77}}
+	err := b.Take(t.Context(), []store.Check{slot, charge}, decisions)
+	if !errors.Is(err, protocol.ErrLent) || !decisions[0].Allowed || decisions[0].Remaining != 9 || decisions[1].Quota != 77 {
+		t.Errorf("%v, with the decisions %+v", err, decisions)
+	}
+	if b.Leases.Len() != 1 || b.Waiting() > 0 {
+		t.Errorf("%d leases, %d given back", b.Leases.Len(), b.Waiting())
+	}
+}

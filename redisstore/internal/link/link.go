@@ -4,6 +4,7 @@ package link
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,20 +98,33 @@ func (l *Link) request(ctx context.Context, checks []store.Check, amid bool) (*n
 	return r, nil
 }
 
-// finish takes the answer to a request.
+// finish takes the answer to a request. If parts of a key are lent, the checks that are decided by themselves are
+// decided all the same.
 func (l *Link) finish(r *node.Request, checks []store.Check, decisions []algorithms.Decision, err error) error {
 	switch {
 	case err == nil:
 		copy(decisions, r.Decisions)
-		if r.Damaged != nil {
-			l.warnDamaged(r.Damaged.Zone())
+		l.answered(r, checks)
+	case errors.Is(err, protocol.ErrLent):
+		for i := range checks {
+			if checks[i].Alone() {
+				decisions[i] = r.Decisions[i]
+			}
 		}
-		l.noteLeases(r, checks)
-		l.free(r)
+		l.answered(r, checks)
 	case node.MayHaveRun(err): // the answer may be on its way, so the request is not used again
 		l.giveBackLost(checks)
 	}
 	return err
+}
+
+// answered notes what an answer says beside the decisions.
+func (l *Link) answered(r *node.Request, checks []store.Check) {
+	if r.Damaged != nil {
+		l.warnDamaged(r.Damaged.Zone())
+	}
+	l.noteLeases(r, checks)
+	l.free(r)
 }
 
 func (l *Link) newRequest() *node.Request { return l.requests.Get().(*node.Request) }
