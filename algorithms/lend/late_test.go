@@ -250,7 +250,7 @@ func (o *lateOrder) recovers(t *testing.T) {
 // answered. The store lends nothing more, but may have done so before.
 func TestLateCostOrders(t *testing.T) {
 	t.Parallel()
-	t.Logf("%d orders", exploreLateOrders(t, nil, deep.Steps(8, 9)))
+	t.Logf("%d orders", exploreLateOrders(t, nil, deep.Steps(7, 9)))
 }
 
 // exploreLateOrders goes through all orders of so many steps.
