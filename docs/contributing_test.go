@@ -35,7 +35,7 @@ func TestPlacesOfChanges(t *testing.T) {
 			t.Errorf("a change has %d lines: %s", n, paragraph)
 		}
 	}
-	if kinds != 7 {
-		t.Errorf("%d kinds of changes, want 7", kinds)
+	if kinds != 8 {
+		t.Errorf("%d kinds of changes, want 8", kinds)
 	}
 }
