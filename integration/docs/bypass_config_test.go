@@ -145,8 +145,12 @@ const (
 // fallback is the number behind a placeholder.
 var fallback = regexp.MustCompile(`^(\{[^}]*\}) \d+$`)
 
-// resize gives a limit so many events in a window. Slots stay slots.
+// resize gives a limit so many events in a window. Slots stay slots. A zone that finds its limit itself is one with
+// events, too: what clients may find is a way past its key.
 func resize(limit object, events int) {
+	if limit["algorithm"] == "adaptive" {
+		limit["max_events"], limit["window"] = float64(events), endless
+	}
 	switch value := limit["max_events"].(type) {
 	case float64:
 		limit["max_events"] = events
@@ -159,7 +163,7 @@ func resize(limit object, events int) {
 	if limit["algorithm"] != "concurrency" {
 		delete(limit, "algorithm")
 	}
-	for _, name := range []string{"burst", "refill", "mode", "align", "timezone", "max_wait"} {
+	for _, name := range []string{"burst", "refill", "mode", "align", "timezone", "max_wait", "priority", "min_concurrency", "max_concurrency", "hold_response"} {
 		delete(limit, name)
 	}
 }
