@@ -188,12 +188,14 @@ func occupy(f *fleet) {
 // reload has Redis load its data so slowly that it loads until the delay ends.
 func reload(f *fleet) {
 	ctx := context.Background()
-	fill := f.redis.Admin().Pipeline()
-	for i := range 6000 {
-		fill.Set(ctx, fmt.Sprint("filler", i), strings.Repeat("x", 2048), 0)
-	}
-	if _, err := fill.Exec(ctx); err != nil {
-		f.t.Fatal(err)
+	for i := range 60 { // each within the time that a client has for a write
+		fill := f.redis.Admin().Pipeline()
+		for j := range 100 {
+			fill.Set(ctx, fmt.Sprint("filler", 100*i+j), strings.Repeat("x", 2048), 0)
+		}
+		if _, err := fill.Exec(ctx); err != nil {
+			f.t.Fatal(err)
+		}
 	}
 	f.redis.Configure("rdbcompression", "no")
 	f.redis.Configure("loading-process-events-interval-bytes", "1024")
