@@ -163,6 +163,9 @@ func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (
 			if done := batch[i].Done; done != nil {
 				done(changed[i])
 			}
+			if !changed[i] {
+				l.Outbox.Absent(&batch[i])
+			}
 			continue
 		}
 		failed++

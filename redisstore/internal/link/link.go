@@ -213,11 +213,12 @@ func (l *Link) noteLeases(r *node.Request, checks []store.Check) {
 	}
 }
 
-// giveBackLost gives back what may have been lent by a call whose answer never came.
+// giveBackLost gives back what may have been lent by a call whose answer never came. The call may come to Redis later than
+// that, so what is not there is given back again.
 func (l *Link) giveBackLost(checks []store.Check) {
 	for i := range checks {
 		if c := &checks[i]; c.LeaseID != "" && !c.Peek {
-			l.Outbox.Add(layer.Adjustment{Adjustment: store.Adjustment{Check: *c, Delta: -c.Cost}})
+			l.Outbox.AddLost(layer.Adjustment{Adjustment: store.Adjustment{Check: *c, Delta: -c.Cost}})
 		}
 	}
 }

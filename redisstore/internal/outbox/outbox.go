@@ -3,6 +3,7 @@ package outbox
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,12 +21,23 @@ const (
 	maxSize = 100_000
 )
 
+// What a lost call may have lent is given back at once. If it is not there, the call may still be on its way: a connection
+// that has lost a packet delivers what was sent on it after others do. So it is given back again, after pauses that double.
+const (
+	firstPause = store.RenewInterval
+	lastPause  = 64 * firstPause
+)
+
 var errTooMany = errors.New("too many adjustments wait for redis")
 
 // Adjustment is one that waits to be carried out.
 type Adjustment struct {
 	layer.Adjustment
 	since time.Time
+
+	// Of what a lost call may have lent: how long the next pause is, and when it ends. Otherwise 0.
+	pause time.Duration
+	due   time.Time
 }
 
 // Outbox has the adjustments that were not sent yet, and those that Redis has not carried out
@@ -37,22 +49,28 @@ type Outbox struct {
 	mu      sync.Mutex
 	waiting []Adjustment
 	failed  []Adjustment
-	lost    uint64 // how many were dropped
-	cause   error  // and why the last of them was
+	absent  []Adjustment // given back, and not there: see Absent
+	lost    uint64       // how many were dropped
+	cause   error        // and why the last of them was
 }
 
 // New makes an empty outbox.
 func New() *Outbox { return &Outbox{Wake: make(chan struct{}, 1)} }
 
 // Add adds adjustments at the end.
-func (o *Outbox) Add(more ...layer.Adjustment) {
+func (o *Outbox) Add(more ...layer.Adjustment) { o.add(0, more) }
+
+// AddLost adds what gives back the leases that a lost call may have made.
+func (o *Outbox) AddLost(more ...layer.Adjustment) { o.add(firstPause, more) }
+
+func (o *Outbox) add(pause time.Duration, more []layer.Adjustment) {
 	if len(more) == 0 {
 		return
 	}
 	now := time.Now()
 	o.mu.Lock()
 	for i := range more {
-		o.waiting = append(o.waiting, Adjustment{more[i], now})
+		o.waiting = append(o.waiting, Adjustment{Adjustment: more[i], since: now, pause: pause})
 	}
 	o.bound()
 	o.mu.Unlock()
@@ -86,8 +104,38 @@ func (o *Outbox) Failed(batch []Adjustment, all bool) {
 	o.bound()
 }
 
-// Retry puts what failed back to the front, as far as it still matters, and reports whether
-// anything waits.
+// Absent notes that a lease was not there when it was given back. It is given back again if a lost call may have made it.
+// Such adjustments do not count as waiting. If too many are kept, the new one is not.
+func (o *Outbox) Absent(a *Adjustment) {
+	if a.pause == 0 || a.pause > lastPause {
+		return
+	}
+	again := *a
+	again.due, again.pause = time.Now().Add(a.pause), 2*a.pause
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.absent) < maxSize {
+		o.absent = append(o.absent, again)
+	}
+}
+
+// takeDue moves what is to be given back again to what waits. The lock is held.
+func (o *Outbox) takeDue() {
+	now := time.Now()
+	o.absent = slices.DeleteFunc(o.absent, func(a Adjustment) bool {
+		due := !a.due.After(now)
+		if due {
+			o.waiting = append(o.waiting, a)
+		}
+		return due
+	})
+	if len(o.absent) == 0 {
+		o.absent = nil
+	}
+}
+
+// Retry puts what failed back to the front, as far as it still matters, and what is to be given back again to the
+// end. It reports whether anything waits.
 func (o *Outbox) Retry() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,6 +150,7 @@ func (o *Outbox) Retry() bool {
 		clear(o.failed[len(kept):])
 		o.failed, o.waiting = nil, append(kept, o.waiting...)
 	}
+	o.takeDue()
 	return len(o.waiting) > 0
 }
 
@@ -145,7 +194,7 @@ func (o *Outbox) DropAll() {
 	defer o.mu.Unlock()
 	o.drop(store.ErrClosed, o.failed...)
 	o.drop(store.ErrClosed, o.waiting...)
-	o.failed, o.waiting = nil, nil
+	o.failed, o.waiting, o.absent = nil, nil, nil
 }
 
 // Lost returns how many adjustments have been given up so far, and why the last one was.

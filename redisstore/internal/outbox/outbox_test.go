@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,34 @@ func TestRetry(t *testing.T) {
 		}
 		if n, cause := o.Lost(); n != 1 || cause == nil {
 			t.Errorf("%d are lost: %v", n, cause)
+		}
+	})
+}
+
+// TestAbsent: what a lost call may have lent and is not there is given back again, after pauses that double, for half
+// a minute. It does not count as waiting. Anything else is given back once.
+func TestAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, begun := outbox.New(), time.Now()
+		o.Add(refund(t, "concurrency"))
+		o.AddLost(refund(t, "concurrency"))
+		var given []time.Duration
+		for time.Since(begun) < time.Hour {
+			for _, a := range o.Next() {
+				given = append(given, time.Since(begun))
+				o.Absent(&a)
+			}
+			if o.Len() > 0 {
+				t.Fatalf("%d wait after %v", o.Len(), time.Since(begun))
+			}
+			time.Sleep(store.RenewInterval)
+			if waits := o.Retry(); waits != (o.Len() > 0) {
+				t.Fatalf("waits: %v, with %d", waits, o.Len())
+			}
+		}
+		const step = store.RenewInterval
+		if want := []time.Duration{0, 0, step, 3 * step, 7 * step, 15 * step, 31 * step, 63 * step, 127 * step}; !slices.Equal(given, want) {
+			t.Errorf("given back after %v, want %v", given, want)
 		}
 	})
 }
