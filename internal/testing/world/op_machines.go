@@ -47,11 +47,13 @@ func (w *world) flood(i int, e *Event) {
 	}
 }
 
+// kill ends an instance. Its event is among the pending ones until another one has taken its place.
 func (w *world) kill(_ int, e *Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.instances[e.Instance]
 	if !old.over.CompareAndSwap(false, true) {
+		w.pending.Done()
 		return
 	}
 	w.history.killed(old.number, w.net.now())
@@ -63,13 +65,14 @@ func (w *world) kill(_ int, e *Event) {
 	w.killed = append(w.killed, old)
 	w.opened++
 	number := w.opened
-	w.pending.Go(func() {
+	go func() {
+		defer w.pending.Done()
 		time.Sleep(e.For)
 		in := w.open(w.t, number)
 		w.mu.Lock()
 		w.instances[e.Instance] = in
 		w.mu.Unlock()
-	})
+	}()
 }
 
 // instance returns the one that is at a place now. It may be dead.

@@ -141,6 +141,32 @@ var tales = map[Kind]func(e *Event, i int) string{
 	NoReplicas:    func(e *Event, _ int) string { return e.lasting("Redis has too few replicas to write") },
 	Unsaved:       func(e *Event, _ int) string { return e.lasting("Redis cannot write to its disk, and writes nothing") },
 	Forbid:        func(e *Event, _ int) string { return e.lasting("the user of Redis may not write") },
+	Override: func(e *Event, _ int) string {
+		what := e.Sort
+		if what == limited {
+			what = fmt.Sprintf("limited to %d", e.Cost)
+		}
+		if e.For > 0 {
+			what += " for " + told(e.For)
+		}
+		return e.byOperator("sets an override: %s is " + what)
+	},
+	Clear:  func(e *Event, _ int) string { return e.byOperator("clears the override of %s") },
+	Unban:  func(e *Event, _ int) string { return e.byOperator("unbans %s") },
+	Reset:  func(e *Event, _ int) string { return e.byOperator("resets %s") },
+	Reload: func(e *Event, _ int) string { return fmt.Sprintf("instance %d loads its config again", e.Instance) },
+	Flood: func(e *Event, i int) string {
+		return fmt.Sprintf("client %d asks instance %d for key %d of zone %d, %d times at once", i, e.Instance, e.Key, e.Zone, e.Cost)
+	},
+	Suspend: func(e *Event, _ int) string { return e.lasting("the machine of %s stands still") },
+	Kill: func(e *Event, _ int) string {
+		return fmt.Sprintf("instance %d is killed, and another one takes its place after %s", e.Instance, told(e.For))
+	},
+}
+
+// byOperator says what an operator does to a key.
+func (e *Event) byOperator(text string) string {
+	return fmt.Sprintf("an operator at instance %d ", e.Instance) + fmt.Sprintf(text, fmt.Sprintf("key %d of zone %d", e.Key, e.Zone))
 }
 
 // one is a number, or all.

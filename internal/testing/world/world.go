@@ -123,8 +123,11 @@ func (w *world) run() {
 	w.history.began = w.began
 	w.history.clocked(0, 0)
 	for i := range w.plan.Events {
-		if e := w.plan.Events[i]; e.Kind == Failover || e.Kind == Promote {
+		switch e := w.plan.Events[i]; e.Kind {
+		case Failover, Promote:
 			w.net.at(w.began+e.At-e.After, 0, func() { w.remember(i) })
+		case Kill:
+			w.pending.Add(1)
 		}
 	}
 	last := time.Duration(0)
