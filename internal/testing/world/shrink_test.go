@@ -15,6 +15,9 @@ import (
 // TestShrink breaks what worlds tell, and demands that a few events are left, which the story and the test in Go name.
 // That tests in Go fail as the seeds did is tested with mutants, by TestShrunk in internal/testing/mutants.
 func TestShrink(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector makes each of its thousands of worlds ten times as slow; make long has it")
+	}
 	for _, c := range []struct {
 		name   string
 		broken func(h *History) []string
