@@ -35,7 +35,8 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 	if _, r.leaser = algorithm.(algorithms.Leaser); !r.leaser {
 		r.states = statesOf(zone, algorithm.Name(), Escape(algorithm.Family(limit)+lentFamily))
 	}
-	limit.Location = nil // the name of its states has it
+	// The name of its states has the time zone, and no queue lends, so that the store needs no longest wait.
+	limit.Location, limit.MaxWait = nil, 0
 	r.terms = maphash.Comparable(seed, terms{r.states, limit, period})
 	return r, nil
 }

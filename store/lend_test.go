@@ -32,6 +32,9 @@ func TestTerms(t *testing.T) {
 	if again := terms("z", "fixed_window", time.Second, same); again != of {
 		t.Error("equal rules have other terms")
 	}
+	if longer := terms("z", "fixed_window", time.Second, func(l *algorithms.Limit) { l.MaxWait = time.Second }); longer != of {
+		t.Error("a process whose requests wait for longer cannot spend what it was lent before")
+	}
 	for what, other := range map[string]uint64{
 		"zone":     terms("y", "fixed_window", time.Second, same),
 		"period":   terms("z", "fixed_window", 2*time.Second, same),
