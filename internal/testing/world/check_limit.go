@@ -62,13 +62,14 @@ func (k *key) above() (violations []string) {
 	for i, a := range k.admitted {
 		left := slices.DeleteFunc(slices.Clone(k.admitted[:i]), func(b *Answer) bool { return k.lostFor(a, b) })
 		if !slices.Equal(left, charged) {
-			m = model.New(k.Algorithm)
-			for i, b := range left {
-				k.charge(m, left[:i], b)
-			}
-			charged = left
+			m, charged = k.model(left), left
 		}
 		if k.charge(m, charged, a) {
+			charged = append(charged, a)
+			continue
+		}
+		// A window may have begun with a charge that is lost otherwise.
+		if k.anchored() && k.charge(k.model(k.admitted[:i]), k.admitted[:i], a) {
 			charged = append(charged, a)
 			continue
 		}
@@ -78,6 +79,15 @@ func (k *key) above() (violations []string) {
 		charged = append(charged, a)
 	}
 	return violations
+}
+
+// model returns a model that is charged with answers.
+func (k *key) model(all []*Answer) *model.Key {
+	m := model.New(k.Algorithm)
+	for i, a := range all {
+		k.charge(m, all[:i], a)
+	}
+	return m
 }
 
 // givenBackOfLost returns how much was given back of charges that were lost: it may come later, when others are charged.
@@ -99,7 +109,12 @@ func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 	}
 	now := k.when(a)
 	back := slices.DeleteFunc(slices.Clone(k.admitted), func(b *Answer) bool { return b.Delta >= 0 || b.Adjusted <= since || b.Adjusted > now })
-	slices.SortFunc(back, func(a, b *Answer) int { return cmp.Compare(a.Adjusted, b.Adjusted) })
+	slices.SortFunc(back, func(a, b *Answer) int {
+		if k.queues() { // of which only the last can be given back, and they are sent in any order
+			return cmp.Compare(b.Decision.Turn(), a.Decision.Turn())
+		}
+		return cmp.Compare(a.Adjusted, b.Adjusted)
+	})
 	for _, b := range back {
 		m.Adjust(k.Limit, a.Decision.At-(now-b.Adjusted).Microseconds(), b.Decision.Booked(), b.Delta, b.name())
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-var _ = promiseOfKeys("a refusal tells the right wait", (*key).tellsWaits)
+var _ = promiseOfKeys("a refusal tells the right wait, after which the client passes if nobody else comes", (*key).tellsWaits)
 
 // tellsWaits checks what refusals tell: a wait, unless there is none after which such a cost fits; nothing passes before it
 // is over, and if nobody comes meanwhile, the cost passes then.
@@ -36,7 +36,7 @@ func (k *key) tellsWaits() (violations []string) {
 			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, and client %d is refused after its wait, though nobody came", a.Event, k.zone, k.key, b.Event))
 		}
 	}
-	return violations
+	return append(violations, k.returns()...)
 }
 
 // longestWait is how long a client waits at most that has used up its limit, also after a step back of the clock: for
@@ -85,10 +85,44 @@ func (k *key) came(from, to time.Duration) bool {
 // adjusts reports whether a charge may have been adjusted between two times. Adjustments are sent when others are
 // under way no more, or with the next renewal of leases if Redis could not write.
 func (k *key) adjusts(from, to time.Duration) bool {
-	return slices.ContainsFunc(k.admitted, func(b *Answer) bool {
+	return slices.ContainsFunc(slices.Concat(k.admitted, k.unknown), func(b *Answer) bool {
 		return b.Delta != 0 && b.Adjusted != 0 && b.Adjusted <= to && b.Adjusted+adjustsFor >= from
 	})
 }
 
 // adjustsFor is how long an adjustment may wait until Redis can write.
 const adjustsFor = 10 * time.Second
+
+// returns checks clients that come back after the wait that they were told. Slots and bans have no such wait, and what is
+// lent to others may be in use. What an instance has spent of a loan is charged when it is reported: until then a client
+// may wait once more, for as long as parts are lent.
+func (k *key) returns() (violations []string) {
+	if k.slots() || k.BanAfter > 0 || k.Lend > 0 && k.Plan.Instances > 1 || k.Plan.troubled() || k.touched(Override, Clear, Unban, Reset) {
+		return nil
+	}
+	for _, first := range k.refused {
+		for _, second := range k.refused {
+			if !k.Plan.Events[first.Event].Returns || !second.follows(first) || k.Lend > 0 && second.Decision.RetryAfter <= k.Lend {
+				continue
+			}
+			others := slices.ContainsFunc(k.Answers, func(a Answer) bool {
+				meanwhile := a.Ended >= first.Began && a.Began <= second.Ended || a.Adjusted > first.Began-time.Second && a.Adjusted <= second.Ended
+				return a.Zone == k.zone && a.Key == k.key && (a.Charged || a.Failure != "") && meanwhile
+			})
+			if !others {
+				violations = append(violations, fmt.Sprintf("client %d has waited for %v as zone %d, key %d, says, and is refused again", first.Event, first.Decision.RetryAfter, k.zone, k.key))
+			}
+		}
+	}
+	return violations
+}
+
+// follows reports whether a client has come back, after the answer first.
+func (a *Answer) follows(first *Answer) bool {
+	return a.Event == first.Event && a.Client == first.Client && a.Began > first.Ended
+}
+
+// troubled reports whether anything goes wrong.
+func (p *Plan) troubled() bool {
+	return slices.ContainsFunc(p.Events, func(e Event) bool { return operations[e.Kind].sort.trouble() })
+}

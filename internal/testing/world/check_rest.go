@@ -29,7 +29,7 @@ func (k *key) atRest() []string {
 		if a.Adjusted != 0 && (a.Delta < 0 || !doubtful) {
 			least += a.Delta
 		}
-		if a.Adjusted != 0 && (a.Delta > 0 || !doubtful && k.Lend == 0) {
+		if a.Adjusted != 0 && (a.Delta > 0 || !doubtful) {
 			most += a.Delta
 		}
 	}

@@ -49,6 +49,26 @@ func TestLateCostKeepsItsWindow(t *testing.T) {
 	}
 }
 
+// TestMaxWaitSharesLoans: a request of a zone with another max_wait, as after a reload, could not spend what its
+// instance had been lent before, and was refused.
+func TestMaxWaitSharesLoans(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true,
+		Zones: []Zone{
+			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 4, Window: time.Second}, Lend: 200 * time.Millisecond, MaxWait: 1},
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, MaxWait: 200 * time.Millisecond},
+		},
+		Events: []Event{
+			{At: time.Second, Kind: Take, Zone: 1, Cost: 1, Delta: -1, After: 100 * time.Millisecond},
+			{At: 1000001 * time.Microsecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 1300 * time.Millisecond, Kind: Take, Cost: 3},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
 // TestOldConnectionsAreGivenUp: each connection to a master that has become a replica cost a request.
 func TestOldConnectionsAreGivenUp(t *testing.T) {
 	for _, lend := range []time.Duration{0, time.Second} {

@@ -31,6 +31,7 @@ type History struct {
 	began    time.Duration
 	clocks   []reading // of Redis
 	forks    []fork
+	moves    []moved
 	deciders map[decider]int // masters, by what they have decided
 	lines    []line
 }
@@ -150,8 +151,7 @@ func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 	defer h.mu.Unlock()
 	zone, key, ok := placeOf(&adjustment.Check)
 	i := slices.IndexFunc(h.Answers, func(a Answer) bool {
-		same := a.Lease == adjustment.LeaseID && (a.Lease != "" || a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && a.Adjusted == 0)
-		return ok && a.Charged && a.Zone == zone && a.Key == key && same
+		return ok && a.Charged && a.Zone == zone && a.Key == key && h.Plan.Zones[zone].same(&a, adjustment)
 	})
 	if i < 0 {
 		return // nobody knows if it was charged
@@ -159,6 +159,19 @@ func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 	a := &h.Answers[i]
 	a.Adjusted, a.Delta = at, a.Delta+adjustment.Delta
 	h.lines = append(h.lines, line{at, fmt.Sprintf("client %d: adjusts zone %d, key %d by %d", a.Event, zone, key, adjustment.Delta)})
+}
+
+// same reports whether an adjustment is of an answer's charge. Several charges may look the same, of which one is adjusted.
+func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
+	switch {
+	case a.Lease != adjustment.LeaseID:
+		return false
+	case a.Lease != "":
+		return true
+	case z.queues(): // the last turn is given back, whoever had it
+		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && a.Adjusted == 0
+	}
+	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && a.Adjusted == 0
 }
 
 func (h *History) answer(a Answer) {

@@ -36,9 +36,14 @@ func (h *History) key(zone, number int) *key {
 			k.admitted = append(k.admitted, a)
 		case !a.Decision.Allowed:
 			k.refused = append(k.refused, a)
+			if a.Ended-a.Began >= timeout { // there was no answer, and the refusal of another is told: it may be charged
+				k.unknown = append(k.unknown, a)
+			}
 		}
 	}
-	slices.SortStableFunc(k.admitted, func(a, b *Answer) int { return cmp.Compare(k.when(a), k.when(b)) })
+	slices.SortStableFunc(k.admitted, func(a, b *Answer) int {
+		return cmp.Or(cmp.Compare(k.when(a), k.when(b)), cmp.Compare(a.Decision.Turn(), b.Decision.Turn()))
+	})
 	return k
 }
 

@@ -1,7 +1,9 @@
 package world
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
@@ -56,6 +58,7 @@ func (w *world) moveKeys(slot uint16, from, to *host, within time.Duration, orde
 	keys := from.redis.KeysIn(slot)
 	if len(keys) > 0 {
 		from.redis.Give(keys[0], to.redis)
+		w.history.moved(moved{keys[0], from.number, to.number, w.net.now()})
 		w.step(w.net.now()+within/4, order, from, to, func() { w.moveKeys(slot, from, to, within, order) })
 		return
 	}
@@ -68,4 +71,22 @@ func (w *world) moveKeys(slot uint16, from, to *host, within time.Duration, orde
 		from.redis.View.Learn(table)
 	})
 	w.gossip(within)
+}
+
+// moved says that a key of Redis has gone from one master to another.
+type moved struct {
+	key      string
+	from, to int
+	at       time.Duration
+}
+
+func (h *History) moved(m moved) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.moves = append(h.moves, m)
+}
+
+// of reports whether the key of an answer has gone.
+func (m *moved) of(a *Answer) bool {
+	return strings.Contains(m.key, "{"+keyName(a.Key)+"}") && strings.Contains(m.key, fmt.Sprintf("z%d", a.Zone))
 }

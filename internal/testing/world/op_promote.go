@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
@@ -190,9 +191,16 @@ func (h *History) unknownTo(a, charged *Answer) bool {
 		case by < 0 || of < 0:
 			return late
 		case by == of:
-		case of == f.from && late, by == f.from && later && late:
+		case of == f.from && late, by == f.from && later && late, by == f.to && h.movedLate(charged, of, f):
 			return true
 		}
 	}
 	return false
+}
+
+// movedLate reports whether a charge has come to a master when it was too late for who took its place.
+func (h *History) movedLate(charged *Answer, of int, f fork) bool {
+	return slices.ContainsFunc(h.moves, func(m moved) bool {
+		return m.from == of && m.to == f.from && m.at >= h.when(charged) && m.at > f.at-time.Microsecond && m.of(charged)
+	})
 }

@@ -53,6 +53,6 @@ func (w *world) charge(who client, e *Event) {
 	}
 	if e.Delta != 0 && err == nil && d[0].Allowed && !d[0].Exempt {
 		time.Sleep(e.After)
-		in.store.Adjust(store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Delta: e.Delta})
+		in.store.Adjust(store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Override: d[0].Override, Delta: e.Delta})
 	}
 }
