@@ -13,7 +13,7 @@ func (k *key) aboveLent() []string {
 	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset) || k.Plan.hasKind(Suspend) {
 		return nil
 	}
-	admitted, most := int64(0), k.Limit.Events+k.comesBack()
+	admitted, most := int64(0), k.comesBack(k.mostOf())
 	for _, a := range k.admitted {
 		admitted += a.Cost
 		if a.Adjusted != 0 {
@@ -26,10 +26,33 @@ func (k *key) aboveLent() []string {
 	return nil
 }
 
-// comesBack is how much of an hour's limit comes back while a world lasts, at most.
-func (k *key) comesBack() int64 {
-	if k.Algorithm == "token_bucket" || k.Algorithm == "leaky_bucket" {
-		return 1 + k.Length.Microseconds()*k.Limit.Events/k.Limit.Window.Microseconds()
+// mostOf is how much of a limit that never comes back a key can use under all limits that it had: a window counts
+// under each of them what was charged under another. A bucket that comes to another rate does not know that.
+func (k *key) mostOf() int64 {
+	most := k.Limit.Events
+	for _, d := range k.Deeds {
+		e := k.Plan.Events[d.Event]
+		switch {
+		case d.Zone != k.zone || d.Key != k.key || d.Kind != Override && d.Kind != Clear:
+		case !k.isBucket():
+			if d.Sort == limited {
+				most = max(most, e.Cost)
+			}
+		case d.Kind == Clear || d.Sort != limited:
+			most += k.Limit.Events
+		default:
+			most += e.Cost + k.Limit.Events // which is back when the time of the other limit is over
+		}
 	}
-	return 0
+	return most
+}
+
+func (k *key) isBucket() bool { return k.Algorithm == "token_bucket" || k.Algorithm == "leaky_bucket" }
+
+// comesBack adds how much of an hour's limit comes back while a world lasts, at most.
+func (k *key) comesBack(most int64) int64 {
+	if !k.isBucket() {
+		return most
+	}
+	return most + 1 + k.Length.Microseconds()*most/k.Limit.Window.Microseconds()
 }

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 var _ = promiseOfKeys("exempt, banned or under another limit is only who was made so", (*key).withoutOperators)
@@ -28,6 +29,43 @@ func (k *key) withoutOperators() (violations []string) {
 		}
 	}
 	return violations
+}
+
+var _ = promiseOfKeys("what an operator has set holds for all", (*key).holds)
+
+// holds checks that each answer keeps to an override that was set before, and is not over: at once, or with lend when an
+// instance has asked again. What others do to the key, and what loses an override, are other matters.
+func (k *key) holds() (violations []string) {
+	if len(k.clocks) > 1 || k.hasLost() || k.Plan.has(links, servers, machines, unable) || k.Plan.Work > 0 {
+		return nil
+	}
+	for _, d := range k.Deeds {
+		e := k.Plan.Events[d.Event]
+		if d.Zone != k.zone || d.Key != k.key || d.Kind != Override || d.Failure != "" || k.changed(d) {
+			continue
+		}
+		from, to := d.Ended, d.Began+e.For
+		if k.Lend > 0 {
+			from += time.Second + timeout
+		}
+		for i := range k.Answers {
+			a := &k.Answers[i]
+			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Began <= from || e.For > 0 && a.Ended >= to || k.undecided(a) {
+				continue
+			}
+			if was := a.Decision; d.Sort == exempt && !was.Exempt || d.Sort == banned && (!was.Banned || was.Allowed) || d.Sort == limited && was.Override == "" {
+				violations = append(violations, fmt.Sprintf("client %d was not %s in zone %d, key %d, as it was set at %v: %+v", a.Event, d.Sort, k.zone, k.key, d.Ended, was))
+			}
+		}
+	}
+	return violations
+}
+
+// changed reports whether an operator has changed again what was set, or has tried it.
+func (k *key) changed(set Deed) bool {
+	return slices.ContainsFunc(k.Deeds, func(d Deed) bool {
+		return d.Zone == k.zone && d.Key == k.key && d.Event != set.Event && d.Ended >= set.Began && slices.Contains([]Kind{Override, Clear, Unban, Reset}, d.Kind)
+	})
 }
 
 // undecided reports whether another zone of the request was refused from memory, so that this one was not asked.

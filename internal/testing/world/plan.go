@@ -85,7 +85,7 @@ func Draw(seed uint64) *Plan {
 			p.Events[i].Key = 0
 		}
 	}
-	if r.IntN(3) == 0 {
+	if r.IntN(3) == 0 || p.manages() {
 		for range 1 + r.IntN(4) {
 			p.Events = append(p.Events, p.event(r, length, operators))
 		}
@@ -93,6 +93,11 @@ func Draw(seed uint64) *Plan {
 	p.drawTroubles(r, length)
 	p.sort()
 	return p
+}
+
+// manages reports whether a zone that lends may have overrides: what is lent and what operators do meet in few worlds.
+func (p *Plan) manages() bool {
+	return slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Lend > 0 && z.Overrides })
 }
 
 // drawTroubles draws troubles of one sort, of all, or none.
@@ -158,9 +163,7 @@ func drawZone(r *rand.Rand) Zone {
 	if a, _ := algorithms.Get(z.Algorithm); r.IntN(2) == 0 && lend.Check(a, z.Limit, time.Second) == nil {
 		z.Lend = time.Second
 	}
-	if z.Lend == 0 {
-		z.drawKeyRules(r)
-	}
+	z.drawKeyRules(r)
 	return z
 }
 
@@ -174,7 +177,7 @@ func (z *Zone) drawKeyRules(r *rand.Rand) {
 // drawPolicies draws what only a limiter knows of a zone.
 func (z *Zone) drawPolicies(r *rand.Rand) {
 	z.OnError = []string{zone.AllowOnError, zone.DenyOnError, zone.LocalOnError}[r.IntN(3)]
-	z.DryRun = z.Lend == 0 && r.IntN(6) == 0
+	z.DryRun = r.IntN(6) == 0
 	z.Judges = r.IntN(6) == 0
 	if z.Algorithm == "leaky_bucket" && z.Lend == 0 && r.IntN(2) == 0 {
 		z.Limit.Mode, z.Limit.Window = algorithms.ModeQueue, between(r.Uint64(), time.Second, 10*time.Second).Truncate(time.Microsecond)
