@@ -10,7 +10,7 @@ var _ = promiseOfKeys("nothing is refused without a cause", (*key).withoutCause)
 // withoutCause checks that nothing is refused for which there is room for sure: if all was charged that can have
 // been, and none of it has come back.
 func (k *key) withoutCause() (violations []string) {
-	if k.Lend > 0 && (k.Plan.Instances > 1 || k.late > 0 || len(k.Killed) > 0 || k.Plan.hasKind(Flood)) || k.queues() && k.Limit.MaxWait > 0 {
+	if k.Lend > 0 && (k.Plan.Instances > 1 || k.Plan.varies(k.zone) || k.late > 0 || len(k.Killed) > 0 || k.Plan.hasKind(Flood)) || k.queues() && k.Limit.MaxWait > 0 {
 		return nil // what others hold, or is on its way, is used, and a wait may be too long
 	}
 	for _, a := range k.refused {
@@ -20,7 +20,7 @@ func (k *key) withoutCause() (violations []string) {
 				most += b.Cost
 			}
 		}
-		if most+a.Cost <= a.Decision.Quota && a.Decision.Quota == k.Limit.Events && a.Decision.Override == "" && !a.Decision.Banned {
+		if most+a.Cost <= a.Decision.Quota && a.Decision.Override == "" && (a.Decision.Quota == k.Limit.Events || k.Plan.varies(k.zone) && !k.isBucket()) && !a.Decision.Banned {
 			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, without a cause: %d of %d can be used", a.Event, k.zone, k.key, most, a.Decision.Quota))
 		}
 	}

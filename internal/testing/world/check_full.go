@@ -14,7 +14,7 @@ var _ = promiseOfKeys("a full Redis decides what needs no memory", (*key).decide
 // decidedWhenFull checks that no cost fails for lack of memory if the state of its key is there, and a new one takes as
 // much. Under another limit a state may be longer.
 func (k *key) decidedWhenFull() (violations []string) {
-	if _, counts := k.algorithm().(algorithms.Counter); !counts || k.touched(Override, Clear, Reset) || k.hasLost() || len(k.clocks) > 1 {
+	if _, counts := k.algorithm().(algorithms.Counter); !counts || k.touched(Override, Clear, Reset) || k.Plan.varies(k.zone) || k.hasLost() || len(k.clocks) > 1 {
 		return nil
 	}
 	for _, a := range k.unknown {

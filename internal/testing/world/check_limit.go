@@ -38,15 +38,21 @@ func (k *key) givesBackOfOthers() bool {
 }
 
 // limits divides what was admitted by the limit that was in force: for each of them, what is admitted under it alone
-// never exceeds it.
+// never exceeds it. Buckets of several rates do not know of each other.
 func (k *key) limits() (all []*key) {
 	for _, a := range k.admitted {
-		i := slices.IndexFunc(all, func(u *key) bool { return u.admitted[0].Decision.Override == a.Decision.Override })
+		i := slices.IndexFunc(all, func(u *key) bool {
+			first := &u.admitted[0].Decision
+			return first.Override == a.Decision.Override && first.Quota == a.Decision.Quota
+		})
 		if i < 0 {
 			under := *k
 			under.admitted = nil
-			if a.Decision.Override != "" {
+			switch {
+			case a.Decision.Override != "":
 				under.Limit.Events, under.Limit.Burst = a.Decision.Quota, 0
+			case a.Decision.Quota > 0:
+				under.Limit.Events = a.Decision.Quota
 			}
 			i, all = len(all), append(all, &under)
 		}

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -29,7 +30,11 @@ func (k *key) aboveLent() []string {
 // mostOf is how much of a limit that never comes back a key can use under all limits that it had: a window counts
 // under each of them what was charged under another. A bucket that comes to another rate does not know that.
 func (k *key) mostOf() int64 {
-	most := k.Limit.Events
+	limits := k.Plan.limits(k.zone)
+	most := slices.Max(limits)
+	if k.isBucket() {
+		most = total(limits)
+	}
 	for _, d := range k.Deeds {
 		e := k.Plan.Events[d.Event]
 		switch {
@@ -45,6 +50,13 @@ func (k *key) mostOf() int64 {
 		}
 	}
 	return most
+}
+
+func total(all []int64) (n int64) {
+	for _, one := range all {
+		n += one
+	}
+	return n
 }
 
 func (k *key) isBucket() bool { return k.Algorithm == "token_bucket" || k.Algorithm == "leaky_bucket" }

@@ -12,7 +12,7 @@ var _ = promiseOfKeys("each charge and each adjustment counts once", (*key).atRe
 // all that was adjusted once. What was in doubt may have been charged or not.
 func (k *key) atRest() []string {
 	slots := k.slots()
-	if k.touched(Reset, Override) || k.Lend > 0 && len(k.Killed) > 0 {
+	if k.touched(Reset, Override) || k.isBucket() && k.Plan.varies(k.zone) || k.Lend > 0 && len(k.Killed) > 0 {
 		return nil
 	}
 	if !slots && k.Limit.Window < time.Hour || k.hasLost() || len(k.clocks) > 1 {

@@ -20,7 +20,7 @@ func (k *key) tooManySlots() (violations []string) {
 				taken += b.Cost
 			}
 		}
-		if taken > k.Limit.Events {
+		if taken > a.Decision.Quota {
 			violations = append(violations, fmt.Sprintf("client %d has a slot of zone %d, key %d, of which %d are taken then", a.Event, k.zone, k.key, taken))
 		}
 	}
@@ -41,7 +41,7 @@ func (k *key) leaks() (violations []string) {
 				taken += b.Cost
 			}
 		}
-		if taken+a.Cost <= a.Decision.Quota && a.Decision.Quota == k.Limit.Events && !a.Decision.Banned {
+		if taken+a.Cost <= a.Decision.Quota && !a.Decision.Banned {
 			violations = append(violations, fmt.Sprintf("client %d is refused a slot of zone %d, key %d, of which %d are taken", a.Event, k.zone, k.key, taken))
 		}
 	}

@@ -78,7 +78,7 @@ func (h *History) alone() (violations []string) {
 				continue
 			}
 			at := where{h.Verdicts[i].Instance, p.Zone, p.Key}
-			if used[at] += p.Cost; used[at] > z.Limit.Events+1+30*z.Limit.Events/3600 {
+			if used[at] += p.Cost; used[at] > total(h.Plan.limits(p.Zone))*3630/3600+1 {
 				violations = append(violations, fmt.Sprintf("instance %d alone has admitted %d of zone %d, key %d", at.instance, used[at], p.Zone, p.Key))
 			}
 		}

@@ -16,7 +16,7 @@ const (
 	Clear    Kind = "Clear"    // the override
 	Unban    Kind = "Unban"
 	Reset    Kind = "Reset"
-	Reload   Kind = "Reload" // another generation of the config of a whole instance
+	Reload   Kind = "Reload" // another generation of the config of a whole instance; with Cost, that is the limit of Zone
 )
 
 const banned, limited = "banned", "limited"
@@ -32,7 +32,7 @@ var (
 	_ = operate(operation{Kind: Reset, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
 		return w.instance(e.Instance).store.Reset(context.Background(), w.rules[e.Zone], keyName(e.Key))
 	})})
-	_ = operate(operation{Kind: Reload, sort: operators, fits: func(p *Plan) bool { return p.Whole }, ask: (*world).reload})
+	_ = operate(operation{Kind: Reload, sort: operators, fits: func(p *Plan) bool { return p.Whole }, draw: drawReload, ask: (*world).reload})
 )
 
 func overrides(p *Plan) bool { return len(p.overridden()) > 0 }
@@ -57,6 +57,12 @@ func drawOverride(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 
 func drawKey(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	e.Zone, e.Key = r.IntN(len(p.Zones)), r.IntN(maxKeys)
+}
+
+func drawReload(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
+	if e.Zone = r.IntN(len(p.Zones)); r.IntN(2) == 0 {
+		e.Cost = 1 + r.Int64N(20)
+	}
 }
 
 // Deed is what an operator has done.
@@ -108,6 +114,9 @@ func (w *world) reload(_ int, e *Event) {
 	if in.dead() {
 		return
 	}
-	w.history.note(w.net.now(), fmt.Sprintf("instance %d: reloads", in.number))
+	w.history.note(w.net.now(), fmt.Sprintf("instance %d: reloads, with a limit of %d for zone %d", in.number, e.Cost, e.Zone))
+	if e.Cost > 0 {
+		in.limits[e.Zone] = e.Cost
+	}
 	in.whole.Swap(w.load(in)).release(w.t)
 }

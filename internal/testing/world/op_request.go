@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,6 +39,9 @@ func drawRequest(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 		e.Delta = -r.Int64N(e.Cost + 1)
 	case 2:
 		e.Sort = []string{exempt, blocked}[r.IntN(2)]
+	}
+	if e.Sort == "" && r.IntN(3) == 0 && slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Paying > 0 }) {
+		e.Sort = paying
 	}
 	if r.IntN(6) == 0 {
 		e.For = between(r.Uint64(), 0, 2*time.Second)

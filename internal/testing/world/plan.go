@@ -37,6 +37,7 @@ type Zone struct {
 	DryRun  bool
 	Judges  bool // the status of the response decides whether it is charged
 	MaxWait time.Duration
+	Paying  int64 // the limit of clients with another plan; 0: there are no plans
 }
 
 // Event is something that happens at a time. What each field means is said where the [operation] of its kind is.
@@ -182,6 +183,9 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 	if z.Algorithm == "leaky_bucket" && z.Lend == 0 && r.IntN(2) == 0 {
 		z.Limit.Mode, z.Limit.Window = algorithms.ModeQueue, between(r.Uint64(), time.Second, 10*time.Second).Truncate(time.Microsecond)
 	}
+	if r.IntN(6) == 0 && !z.queues() {
+		z.Paying = 1 + r.Int64N(20)
+	}
 	if r.IntN(3) == 0 {
 		z.MaxWait = between(r.Uint64(), 0, 2*time.Second).Truncate(time.Microsecond)
 		if z.queues() {
@@ -192,6 +196,22 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 
 // queues reports whether requests wait for their turn.
 func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }
+
+// varies reports whether the limit of a zone is not the same for all requests: by plans, or by a config.
+func (p *Plan) varies(zone int) bool {
+	return p.Zones[zone].Paying > 0 || slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == zone && e.Cost > 0 })
+}
+
+// limits returns the limits that a zone has at one time or another.
+func (p *Plan) limits(zone int) []int64 {
+	all := []int64{p.Zones[zone].Limit.Events, p.Zones[zone].Paying}
+	for _, e := range p.Events {
+		if e.Kind == Reload && e.Zone == zone {
+			all = append(all, e.Cost)
+		}
+	}
+	return all
+}
 
 // rules are what takes precedence over the limit for single keys.
 func (z *Zone) rules() *store.KeyRules {

@@ -87,6 +87,9 @@ func (z *Zone) told() string {
 	if z.Lend > 0 {
 		text += fmt.Sprintf(", and lends for %v", z.Lend)
 	}
+	if z.Paying > 0 {
+		text += fmt.Sprintf(", and allows %d if a plan is paid", z.Paying)
+	}
 	return text
 }
 
@@ -108,7 +111,11 @@ var tales = map[Kind]func(e *Event, i int) string{
 		if e.Zone < 0 {
 			zones = "all zones"
 		}
-		return fmt.Sprintf("client %d sends a request to instance %d, for key %d of %s, cost %d", i, e.Instance, e.Key, zones, e.Cost)
+		text := fmt.Sprintf("client %d sends a request to instance %d, for key %d of %s, cost %d", i, e.Instance, e.Key, zones, e.Cost)
+		if e.Sort != "" {
+			text += " (" + e.Sort + ")"
+		}
+		return text
 	},
 	LoseRequests: func(e *Event, _ int) string { return e.lasting("requests of %s get lost") },
 	LoseReplies:  func(e *Event, _ int) string { return e.lasting("replies to %s get lost") },
@@ -151,10 +158,16 @@ var tales = map[Kind]func(e *Event, i int) string{
 		}
 		return e.byOperator("sets an override: %s is " + what)
 	},
-	Clear:  func(e *Event, _ int) string { return e.byOperator("clears the override of %s") },
-	Unban:  func(e *Event, _ int) string { return e.byOperator("unbans %s") },
-	Reset:  func(e *Event, _ int) string { return e.byOperator("resets %s") },
-	Reload: func(e *Event, _ int) string { return fmt.Sprintf("instance %d loads its config again", e.Instance) },
+	Clear: func(e *Event, _ int) string { return e.byOperator("clears the override of %s") },
+	Unban: func(e *Event, _ int) string { return e.byOperator("unbans %s") },
+	Reset: func(e *Event, _ int) string { return e.byOperator("resets %s") },
+	Reload: func(e *Event, _ int) string {
+		text := fmt.Sprintf("instance %d loads its config again", e.Instance)
+		if e.Cost > 0 {
+			text += fmt.Sprintf(", in which zone %d allows %d", e.Zone, e.Cost)
+		}
+		return text
+	},
 	Flood: func(e *Event, i int) string {
 		return fmt.Sprintf("client %d asks instance %d for key %d of zone %d, %d times at once", i, e.Instance, e.Key, e.Zone, e.Cost)
 	},

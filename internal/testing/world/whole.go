@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"testing"
@@ -52,7 +53,9 @@ func (w *world) generation(in *instance) (g *whole, err error) {
 	}
 	c := limiter.Config{Store: g.store, Local: g.local, Measure: true, Logger: zap.NewNop(), Clock: in.watch}
 	for i := range w.plan.Zones {
-		spec, err := w.plan.Zones[i].spec(i)
+		as := w.plan.Zones[i]
+		as.Limit.Events = cmp.Or(in.limits[i], as.Limit.Events)
+		spec, err := as.spec(i)
 		if err != nil {
 			return nil, err
 		}
@@ -102,6 +105,13 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	} else if z.Judges {
 		s.ChargeOnResponse = &caddyhttp.ResponseMatcher{StatusCode: []int{http.StatusUnauthorized}}
 	}
+	if z.Paying > 0 {
+		s.Plan = &limit.Plans{Of: "{http.request.header." + sortHeader + "}", Plans: map[string]*limit.Plan{paying: {Limit: limit.Limit{MaxEvents: &limit.Amount{Number: z.Paying}}}}}
+		s.PlanLimits = s.Plan.Limits(&s.Limit)
+		if s.PlanTemplate, err = keys.NewText("plan", s.Plan.Of); err != nil {
+			return s, err
+		}
+	}
 	s.Template, err = keys.New(s.Key, 0, 0)
 	return s, err
 }
@@ -117,7 +127,7 @@ const (
 	costHeader  = "X-Cost"
 	spentHeader = "X-Spent" // of responses
 
-	exempt, blocked = "exempt", "blocked"
+	exempt, blocked, paying = "exempt", "blocked", "paying"
 )
 
 // has is a matcher of requests with a value of a header.
