@@ -182,10 +182,10 @@ func (h *History) answer(a Answer) {
 	h.note(a.Ended, text)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.Answers = append(h.Answers, a)
-	slices.SortFunc(h.Answers, func(a, b Answer) int {
+	i, _ := slices.BinarySearchFunc(h.Answers, a, func(a, b Answer) int {
 		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Began, b.Began), cmp.Compare(a.Zone, b.Zone))
 	})
+	h.Answers = slices.Insert(h.Answers, i, a)
 }
 
 // zones are those of the plan, in words.

@@ -25,17 +25,20 @@ func (h *History) key(zone, number int) *key {
 	k := &key{History: h, Zone: h.Plan.Zones[zone], zone: zone, key: number}
 	for i := range h.Answers {
 		a := &h.Answers[i]
-		if a.Zone == zone && a.Key == number {
-			k.late += max(0, a.Delta)
+		if a.Zone != zone || a.Key != number {
+			continue
 		}
+		k.late += max(0, a.Delta)
 		switch {
-		case a.Zone != zone || a.Key != number || a.Cost == 0 && a.Delta == 0:
+		case a.Cost == 0 && a.Delta == 0:
 		case a.Failure != "", a.Independent && h.Plan.has(unable): // a full Redis decides about it, and does not charge it
 			k.unknown = append(k.unknown, a)
 		case a.Charged:
 			k.admitted = append(k.admitted, a)
-		case !a.Decision.Allowed:
-			k.refused = append(k.refused, a)
+		default:
+			if !a.Decision.Allowed {
+				k.refused = append(k.refused, a)
+			}
 			if a.Ended-a.Began >= timeout { // there was no answer, and the refusal of another is told: it may be charged
 				k.unknown = append(k.unknown, a)
 			}
