@@ -48,7 +48,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile screenshots scripts servers stress test trouble unit: export GOFLAGS += -buildvcs=false
+bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile screenshots scripts servers simulate stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -97,7 +97,7 @@ lint: tools aspell ## Check format, go vet, staticcheck, go.mod, and the English
 
 .PHONY: simulate
 simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one with SEED; LOG=file gets all seeds
-	LOG=$(LOG) SEEDS=$(SEEDS) MINUTES=$(MINUTES) SEED=$(SEED) go test -count 1 -timeout 0 -run TestSimulate -v ./internal/testing/world
+	LOG=$(abspath $(LOG)) SEEDS=$(SEEDS) MINUTES=$(MINUTES) SEED=$(SEED) scripts/simulate.sh
 
 .PHONY: unit
 unit: redis promtool bits32 ## Run the tests with the race detector
