@@ -87,6 +87,11 @@ type Some struct {
 	places    []int
 }
 
+// All are all checks of a request. Its decisions are made in place.
+func All(checks []store.Check, decisions []algorithms.Decision) Some {
+	return Some{Checks: checks, Decisions: decisions}
+}
+
 // Add adds the check at a place of the request.
 func (s *Some) Add(checks []store.Check, place int) {
 	s.Checks, s.places = append(s.Checks, checks[place]), append(s.places, place)

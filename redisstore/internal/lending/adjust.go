@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
@@ -12,13 +13,11 @@ import (
 // rest. If nothing is free after that, this process spends nothing of what it was lent before: what is
 // charged and what is lent may exceed the limit together.
 
-// Adjust implements [layer.Layer].
-func (l *Layer) Adjust(adjustments ...layer.Adjustment) { l.Layer.Adjust(l.adjustLent(adjustments)...) }
-
-// adjustLent carries out what it can of adjustments without Redis, and returns the others.
-func (l *Layer) adjustLent(adjustments []layer.Adjustment) []layer.Adjustment {
+// Adjust implements [layer.Layer]. It carries out what it can without Redis.
+func (l *Layer) Adjust(adjustments ...layer.Adjustment) {
 	if !slices.ContainsFunc(adjustments, func(a layer.Adjustment) bool { return a.Rule.Lend() > 0 }) {
-		return adjustments
+		l.below.Adjust(adjustments...)
+		return
 	}
 	left := make([]layer.Adjustment, 0, len(adjustments))
 	for _, a := range adjustments {
@@ -29,53 +28,56 @@ func (l *Layer) adjustLent(adjustments []layer.Adjustment) []layer.Adjustment {
 			a.Done(true)
 		}
 	}
-	return left
+	l.below.Adjust(left...)
 }
 
 // adjustLoan gives a charge back to what this process holds, if it was not reported yet, or pays a late cost by that.
-// It reports whether that was enough. Otherwise Redis is sent the rest, and the borrower hears of it.
+// It reports whether that was enough. Otherwise Redis is sent the rest, and the borrower hears of it. What is refunded
+// waits until it has been reported, if that is under way.
 func (l *Layer) adjustLoan(a *layer.Adjustment) bool {
 	if !a.Rule.LendsParts() || a.Override != "" { // under an override nothing is held
 		return false
 	}
-	if e := l.Loans.Known(a.Rule, a.Key); e != nil && a.Delta != 0 {
+	rule, key, at := a.Rule, a.Key, a.At
+	known := func() *loans.Entry { return l.Loans.Known(rule, key) } // it may be another one later
+	if e := known(); e != nil {
 		if a.Delta > 0 {
-			a.Delta -= e.Late(l.Loans.Now(), a.Delta)
-		}
-		if a.Delta == 0 || a.Delta < 0 && e.Refund(l.Loans.Now(), a.At, -a.Delta) {
+			if a.Delta -= e.Late(l.Loans.Now(), a.Delta); a.Delta == 0 {
+				return true
+			}
+		} else if a.Delta < 0 && e.Refund(l.Loans.Now(), at, -a.Delta) {
 			return true
 		}
 	}
-	sent := *a
-	a.Sending = func(ctx context.Context) { l.awaitReport(ctx, &sent) }
-	a.Sent = func(free bool, err error) { l.noteLate(&sent, free, err) }
+	if a.Delta < 0 {
+		a.Sending = func(ctx context.Context) {
+			if e := known(); e != nil {
+				e.AwaitReport(ctx, at)
+			}
+		}
+	} else if a.Delta > 0 {
+		a.Sent = func(free bool, err error) {
+			if e := known(); e != nil && !free && (err == nil || node.MayHaveRun(err)) {
+				e.Owes(l.Loans.Now())
+			}
+		}
+	}
 	return false
 }
 
-// awaitReport waits until what is refunded has been reported, if that is under way.
-func (l *Layer) awaitReport(ctx context.Context, a *layer.Adjustment) {
-	if a.Delta >= 0 {
-		return
+// releaseSlot keeps the slot of a request that has ended, and reports whether it did. Otherwise the
+// adjustment gives it back, by its own name.
+func (l *Layer) releaseSlot(a *layer.Adjustment) bool {
+	if !a.Rule.KeepsSlots() || a.LeaseID == "" || a.Delta > -a.Cost {
+		return false
 	}
-	e := l.Loans.Known(a.Rule, a.Key)
-	if e == nil {
-		return
+	fate, name := l.Slots.Release(a.LeaseID, l.Loans.Now(), l.Processes())
+	switch fate {
+	case loans.Kept:
+		return true
+	case loans.Back:
+		a.LeaseID = name
+	case loans.Unknown:
 	}
-	if over := e.Reporting(a.At); over != nil {
-		select {
-		case <-over:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// noteLate tells the borrower of a key that Redis has charged a late cost, or may have, and that nothing is
-// free since.
-func (l *Layer) noteLate(a *layer.Adjustment, free bool, err error) {
-	if a.Delta <= 0 || err != nil && !node.MayHaveRun(err) || free {
-		return
-	}
-	if e := l.Loans.Known(a.Rule, a.Key); e != nil {
-		e.Owes(l.Loans.Now())
-	}
+	return false
 }

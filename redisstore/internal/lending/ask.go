@@ -10,11 +10,43 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // maxRounds is how often a request waits for what others ask before it asks for itself.
 const maxRounds = 8
+
+// lentRequest is a request that meets zones which lend.
+type lentRequest struct {
+	checks    []store.Check
+	decisions []algorithms.Decision
+
+	unlent layer.Set   // checks that are asked for as in zones that do not lend
+	others int         // how many these are
+	alone  layer.Set   // checks that are decided by themselves, before the others, and are not asked for again
+	slots  layer.Set   // checks that are decided with slots that are kept
+	often  layer.Set   // checks of slots of keys that come often
+	sent   lend.Moment // before anything was asked
+	asked  bool        // the store, by this request or by one that it has waited for
+
+	together []lentCheck // the other checks
+	reserves bool        // what passes of these is only reserved until unlent ones are decided
+	split    bool        // no single call can decide them
+	while    time.Duration
+	room     [4]lentCheck
+}
+
+// lentCheck is a check of a zone that lends.
+type lentCheck struct {
+	*store.Check
+	index int          // among the caller's checks
+	entry *loans.Entry // nil if the key does not come often
+	next  lend.Next
+	ask   lend.Ask
+
+	charged int64 // the time at which Redis has charged the cost; 0: it has not
+}
 
 // decideTogether decides checks of zones that lend, and reports whether all pass. If others of the
 // request can refuse it still, what passes is only reserved.

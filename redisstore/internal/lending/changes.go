@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -57,18 +56,7 @@ func (l *Layer) VoidKey(rule *store.Rule, key string) {
 func (l *Layer) void(which func(zone, key string) bool) {
 	now := l.Loans.Now()
 	for _, e := range l.Loans.Void(now, which) {
-		l.Layer.Forget(e.Rule, e.Key)
+		l.below.Forget(e.Rule, e.Key)
 	}
-	l.Layer.Adjust(layer.Of(l.Slots.Void(now, which)...)...)
-}
-
-// noteBans tells other processes of bans that begin, because they may hold something of these keys. If that fails, they
-// learn of it when they ask.
-func (l *Layer) noteBans(checks []store.Check, decisions []algorithms.Decision) {
-	for i := range checks {
-		if c := &checks[i]; decisions[i].BanBegins && c.Rule.Lend() > 0 && l.Changed != nil {
-			rule, key := c.Rule, c.Key
-			go func() { _ = l.Changed(context.Background(), rule, key) }()
-		}
-	}
+	l.below.Adjust(layer.Of(l.Slots.Void(now, which)...)...)
 }

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -92,4 +94,26 @@ func (l *Layer) Lent(ctx context.Context, rule *store.Rule, key string) (lent, b
 		return 0, 0, err
 	}
 	return a.Lent, a.Borrowers, nil
+}
+
+// tendSlots gives back the slots that are not needed, and asks what is free.
+func (l *Layer) tendSlots() {
+	now := l.Loans.Now()
+	back, peeks := l.Slots.Due(now, l.Processes())
+	l.below.Adjust(layer.Of(back...)...)
+	for some := range slices.Chunk(peeks, l.PerCall) {
+		go func() {
+			decisions := make([]algorithms.Decision, len(some))
+			if l.below.Take(context.Background(), some, decisions) != nil {
+				return
+			}
+			for i := range some {
+				free := decisions[i].Remaining
+				if decisions[i].Override != "" {
+					free = 0 // see Told
+				}
+				l.Slots.Free(&some[i], now, free)
+			}
+		}()
+	}
 }

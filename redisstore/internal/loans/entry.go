@@ -3,6 +3,7 @@
 package loans
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -197,15 +198,18 @@ func (e *Entry) Rules() *store.KeyRules {
 	return e.keyRules
 }
 
-// Reporting returns what is closed when the ask is over that reports what was spent at a time; nil if none
-// is under way.
-func (e *Entry) Reporting(at int64) <-chan struct{} {
+// AwaitReport waits until the ask is over that reports what was spent at a time, if it is under way.
+func (e *Entry) AwaitReport(ctx context.Context, at int64) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.b.Reports(at) {
-		return nil
+	reports, over := e.b.Reports(at), e.over
+	e.mu.Unlock()
+	if !reports {
+		return
 	}
-	return e.over
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
 }
 
 // due returns the ask that is due, if one is.

@@ -1,0 +1,240 @@
+package lending
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// takeSome decides checks of several zones, or some that are decided by themselves.
+func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	r, asked := lentRequest{checks: checks, decisions: decisions}, false
+	for i := range checks {
+		c := &checks[i]
+		if !c.Rule.LendsParts() || !c.Alone() {
+			continue
+		}
+		r.alone.Add(i)
+		spared, err := false, error(nil)
+		if c.Peek {
+			err = l.askAlone(ctx, c, &decisions[i])
+		} else {
+			spared, err = l.takeOne(ctx, checks[i:i+1], decisions[i:i+1], l.Loans.Now())
+		}
+		if err != nil {
+			return err
+		}
+		asked = asked || !spared
+	}
+	r.asked = asked
+	err := l.decideRest(ctx, &r, false)
+	if errors.Is(err, protocol.ErrLent) {
+		r.keepDecided()
+		err = l.decideRest(ctx, &r, true)
+	}
+	for i := range checks {
+		if c := &checks[i]; err == nil && c.Peek && c.Rule.Lend() > 0 {
+			l.addHeld(c, &decisions[i])
+		}
+	}
+	return err
+}
+
+// keepDecided keeps what a call has decided that found parts of a key lent: it decides, and charges, the checks that
+// are decided by themselves.
+func (r *lentRequest) keepDecided() {
+	r.asked = true
+	for i := range r.checks {
+		if r.unlent.Has(i) && r.checks[i].Alone() && r.decisions[i].At > 0 {
+			r.alone.Add(i)
+		}
+	}
+}
+
+// addHeld adds what this process holds of a key, which is used for everybody else, to the answer to a peek.
+func (l *Layer) addHeld(c *store.Check, d *algorithms.Decision) {
+	if d.Allowed || d.Banned {
+		return
+	}
+	if c.Rule.KeepsSlots() {
+		d.Allowed = l.Slots.Keeps(c)
+	} else if e := l.Loans.Known(c.Rule, c.Key); e != nil {
+		held := e.Spare(l.Loans.Now())
+		d.Remaining = min(d.Quota, d.Remaining+held)
+		d.Allowed = c.Cost <= d.Remaining
+	}
+	if d.Allowed {
+		d.RetryAfter = 0
+	}
+}
+
+// sortLent finds out which checks are asked for as in zones that do not lend. If it is known that
+// parts of the others' keys are lent, none of a zone that lends are.
+func (l *Layer) sortLent(r *lentRequest, known bool) {
+	now := l.Loans.Now()
+	r.unlent, r.slots, r.often = layer.Set{}, layer.Set{}, layer.Set{}
+	r.others, r.reserves, r.while, r.sent = 0, false, l.Timeout, now
+	r.together = r.room[:0]
+	for i := range r.checks {
+		c := &r.checks[i]
+		var e *loans.Entry
+		lent := false
+		switch {
+		case r.alone.Has(i):
+			continue
+		case c.Rule.Lend() == 0:
+		case !c.Rule.LendsParts():
+			if l.useSlot(r, i, now) {
+				continue
+			}
+		case known:
+			e, lent = l.Loans.FindLent(c.Rule, c.Key, c.Cost, now), true
+		default:
+			e, lent = l.Loans.Find(c.Rule, c.Key, c.Cost, now)
+		}
+		if e == nil && !lent {
+			r.unlent.Add(i)
+			r.others++
+			if r.reserves = r.reserves || !c.Alone(); c.Alone() {
+				r.decisions[i] = algorithms.Decision{} // see keepDecided
+			}
+			continue
+		}
+		r.while = min(r.while, c.Rule.Lend())
+		r.together = append(r.together, lentCheck{Check: c, index: i, entry: e})
+	}
+	r.split = l.PerCall == 1 && slices.ContainsFunc(r.together, func(c lentCheck) bool { return c.Key != r.together[0].Key })
+	if r.reserves = r.reserves && len(r.together) > 0; !r.reserves && len(r.together) < 2 {
+		r.while = 0 // what is reserved is spent at once
+	}
+	if r.reserves || r.split {
+		for i := range r.together {
+			if c := &r.together[i]; c.entry == nil {
+				c.entry = l.Loans.Make(c.Rule, c.Key, c.Cost, now)
+			}
+		}
+	}
+}
+
+// decideRest decides the checks that are not decided by themselves. See sortLent for known.
+func (l *Layer) decideRest(ctx context.Context, r *lentRequest, known bool) (err error) {
+	l.sortLent(r, known)
+	if len(r.together) > 0 {
+		var pass bool
+		pass, err = l.decideTogether(ctx, r)
+		r.reserves = r.reserves && pass
+	}
+	if err == nil && r.others > 0 {
+		err = l.decideUnlent(ctx, r)
+	}
+	l.noteSlots(r, err)
+	if r.others == 0 && !r.asked && err == nil {
+		l.Spared.Add(1)
+	}
+	return err
+}
+
+// decideUnlent decides the checks that are asked for as in zones that do not lend. If there are costs
+// that are only reserved, they are spent if all checks pass.
+func (l *Layer) decideUnlent(ctx context.Context, r *lentRequest) error {
+	others := l.unlent(r)
+	var err error
+	if len(others.Checks) > 0 {
+		err = l.below.Take(ctx, others.Checks, others.Decisions)
+	}
+	if err == nil || errors.Is(err, protocol.ErrLent) {
+		others.Into(r.decisions)
+	}
+	for i := range others.Checks {
+		if c := &others.Checks[i]; err == nil && c.Rule.LendsParts() {
+			l.noteCharged(c, &others.Decisions[i])
+		}
+	}
+	switch {
+	case !r.reserves:
+	case err != nil || !layer.Pass(others.Checks, others.Decisions):
+		l.cancel(r)
+	default:
+		if spent, failed := l.spend(ctx, r, l.Loans.Now()); !spent {
+			for i := range others.Checks {
+				l.giveBackCharge(&others.Checks[i], &others.Decisions[i])
+			}
+			return failed
+		}
+	}
+	return err
+}
+
+// unlent returns the checks that are asked for as in zones that do not lend. Those that are decided together are not
+// looked at if what is held has refused the request.
+func (l *Layer) unlent(r *lentRequest) (others layer.Some) {
+	if r.others == len(r.checks) {
+		return layer.All(r.checks, r.decisions)
+	}
+	refused := slices.ContainsFunc(r.together, func(c lentCheck) bool { return !r.decisions[c.index].Allowed })
+	for i := range r.checks {
+		switch c := &r.checks[i]; {
+		case !r.unlent.Has(i):
+		case refused && !c.Alone():
+			r.decisions[i] = algorithms.Decision{Allowed: true}
+		default:
+			others.Add(r.checks, i)
+		}
+	}
+	return others
+}
+
+// giveBackCharge gives back what a check has charged.
+func (l *Layer) giveBackCharge(c *store.Check, d *algorithms.Decision) {
+	if c.Alone() || c.Cost == 0 || d.Exempt {
+		return
+	}
+	l.Adjust(layer.Adjustment{Adjustment: store.GiveBack(c, d)})
+}
+
+// Of limits of concurrency nothing is lent, but slots are kept: the slot of a request that has ended is kept for the next
+// request, as long as enough is free. To Redis and to the link it is a slot like any other. The link renews it, by
+// the name of the request that took it, until it is given back. [Layer.Renewed] hears of each renewal that was
+// answered, because a slot is used again only while its lease lasts for certain.
+
+// useSlot decides a check with a slot that is kept, if there is one.
+func (l *Layer) useSlot(r *lentRequest, i int, now lend.Moment) bool {
+	c := &r.checks[i]
+	if c.Alone() || c.LeaseID == "" || c.Cost == 0 {
+		return false
+	}
+	d, ok := l.Slots.Get(c, now)
+	if ok {
+		r.decisions[i] = d
+		r.slots.Add(i)
+	} else if l.Loans.Often(c.Rule, c.Key, now) {
+		r.often.Add(i)
+	}
+	return ok
+}
+
+// noteSlots puts the slots back of a request that does not pass, and notes those that
+// Redis has given.
+func (l *Layer) noteSlots(r *lentRequest, err error) {
+	pass := err == nil
+	for i := range r.checks {
+		pass = pass && (r.checks[i].Alone() || r.decisions[i].Allowed)
+	}
+	for i := range r.checks {
+		c, d := &r.checks[i], &r.decisions[i]
+		switch {
+		case r.slots.Has(i) && !pass:
+			l.Slots.Cancel(c.LeaseID)
+			d.Remaining = min(d.Remaining+c.Cost, d.Quota)
+		case r.unlent.Has(i) && c.Rule.KeepsSlots() && !c.Alone() && c.LeaseID != "" && err == nil && d.Quota > 0:
+			l.Slots.Told(c, r.sent, d, pass && c.Cost > 0, r.often.Has(i))
+		}
+	}
+}
