@@ -85,8 +85,9 @@ func (s *Store) stack(o *Options) {
 		c.PerCall = 1
 	}
 	s.link = link.New(&c)
-	inner := layer.Layer(s.link)
+	inner, lender := layer.Layer(s.link), lending.Lender(s.link)
 	if o.Mode == ModeCluster {
+		lender = multislot.Lender{Link: s.link}
 		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...layer.Adjustment) { s.lending.Adjust(a...) }}
 	}
 	if o.DenyCache > 0 {
@@ -94,7 +95,7 @@ func (s *Store) stack(o *Options) {
 		inner = s.refusals
 	}
 	s.forget = inner.Forget
-	s.lending = lending.New(inner, &lending.Config{Lender: s.link, Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Processes: s.Instances, Done: s.quit, Changes: s.changes, Changed: s.changed})
+	s.lending = lending.New(inner, &lending.Config{Lender: lender, Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Processes: s.Instances, Done: s.quit, Changes: s.changes, Changed: s.changed})
 	s.void = s.lending.VoidKey
 }
 

@@ -62,9 +62,6 @@ func (l *Link) AskTogether(ctx context.Context, asks []*Ask) error {
 	}
 	r.Slot = l.Servers.Slot(r.Lend[0].Key)
 	if err := l.askInCall(ctx, r); err != nil {
-		if Migrating(err) && len(asks) == 1 && asks[0].KeyRules != nil {
-			return l.askMigrating(ctx, asks[0])
-		}
 		return err // it may be under way still, so it is not used again
 	}
 	for i := range asks {

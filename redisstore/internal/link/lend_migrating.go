@@ -9,9 +9,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// askMigrating asks about a key whose slot migrates, so that what it has beside its state may be at another node: see
+// AskMigrating asks about a key whose slot migrates, so that what it has beside its state may be at another node: see
 // migrating.go. While an override or a ban holds, nothing is lent.
-func (l *Link) askMigrating(ctx context.Context, a *Ask) error {
+func (l *Link) AskMigrating(ctx context.Context, a *Ask) error {
 	op := l.op(a.Check, protocol.Peek, "", 0)
 	rules := op.KeyRules
 	override, now, err := l.readOverride(ctx, rules, &op)
