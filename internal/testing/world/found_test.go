@@ -69,6 +69,19 @@ func TestMaxWaitSharesLoans(t *testing.T) {
 	}
 }
 
+// TestConnectionsBrokenWhileIdle: a demoted master broke idle connections of which nobody could tell before a write, and
+// each of them cost a request.
+func TestConnectionsBrokenWhileIdle(t *testing.T) {
+	p := &Plan{
+		Seed: 3, Even: true, Layout: "Cluster", Instances: 2,
+		Zones:  []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}}},
+		Events: []Event{{At: time.Second, Kind: Promote, For: 690 * time.Millisecond}},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
 // TestOldConnectionsAreGivenUp: each connection to a master that has become a replica cost a request.
 func TestOldConnectionsAreGivenUp(t *testing.T) {
 	for _, lend := range []time.Duration{0, time.Second} {

@@ -86,8 +86,13 @@ func (b *bounded) Write(p []byte) (int, error) {
 		more, err = b.Conn.Write(p[n:])
 		n += more
 	}
-	if first && n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-		err = unsentError{err} // nothing was written
+	if first && n == 0 { // nothing was written
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = unsentError{err}
+		case !b.used.IsZero() && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)):
+			err = errIdle // as hungUp would have told of a socket
+		}
 	}
 	return n, b.inSetup(err)
 }

@@ -182,3 +182,39 @@ func TestBoundedSocket(t *testing.T) {
 		t.Error("what is no socket seems to be one")
 	}
 }
+
+// TestBrokenWhileIdle: of an encrypted connection nobody knows that Redis has broken it, until something is written.
+// Nothing was sent then, so that the call takes another connection.
+func TestBrokenWhileIdle(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	socket, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := bound(struct{ net.Conn }{socket}) // no syscall.Conn, as with TLS
+	defer conn.Close()
+	if _, err := server.Write([]byte("+PONG\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 7)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if _, err := socket.Read(make([]byte, 1)); err == nil { // waits until that is here
+		t.Fatal("the server has sent something")
+	}
+	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); !errors.Is(err, errIdle) {
+		t.Errorf("a write to a broken connection: %v", err)
+	}
+}
