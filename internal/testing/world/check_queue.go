@@ -24,7 +24,11 @@ func (h *History) order() (violations []string) {
 			continue
 		}
 		for number := range maxKeys {
-			all := h.waiters(h.key(z, number))
+			k := h.key(z, number)
+			if k.touched(Reset) {
+				continue // then it begins anew, and who waits keeps their turn
+			}
+			all := h.waiters(k)
 			for _, a := range all {
 				for _, b := range all {
 					both := a.Instance == b.Instance && a.cost == b.cost && max(a.answered, b.answered) < min(a.turn, b.turn)

@@ -14,13 +14,16 @@ func (k *key) tooManySlots() (violations []string) {
 		return nil // leases end early if the clock steps forth
 	}
 	for _, a := range k.admitted {
-		taken := int64(0)
+		taken, most := int64(0), a.Decision.Quota
 		for _, b := range k.admitted {
+			if k.when(b) == k.when(a) {
+				most = max(most, b.Decision.Quota) // of another plan, and nobody knows who came first
+			}
 			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.lostFor(a, b) && !k.orphaned(b, k.when(a)) {
 				taken += b.Cost
 			}
 		}
-		if taken > a.Decision.Quota {
+		if taken > most {
 			violations = append(violations, fmt.Sprintf("client %d has a slot of zone %d, key %d, of which %d are taken then", a.Event, k.zone, k.key, taken))
 		}
 	}
