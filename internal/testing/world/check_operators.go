@@ -36,7 +36,7 @@ var _ = promiseOfKeys("what an operator has set holds for all", (*key).holds)
 // holds checks that each answer keeps to an override that was set before, and is not over: at once, or with lend when an
 // instance has asked again. What others do to the key, and what loses an override, are other matters.
 func (k *key) holds() (violations []string) {
-	if len(k.clocks) > 1 || k.hasLost() || k.Plan.has(links, servers, machines, unable) || k.Plan.Work > 0 {
+	if k.isTroubled() {
 		return nil
 	}
 	for _, d := range k.Deeds {

@@ -45,8 +45,9 @@ func (w *world) remember(event int) {
 
 func (w *world) promote(i int, e *Event) {
 	old, next, from := w.host, w.spare(), w.before[i]
-	if next == nil || next.away() || !next.demoted || len(old.redis.Leaving())+len(old.redis.Coming()) > 0 {
-		return // nobody can take over
+	moves := slices.ContainsFunc(w.servers(), func(h *host) bool { return len(h.redis.Leaving())+len(h.redis.Coming()) > 0 })
+	if next == nil || next.away() || !next.demoted || moves {
+		return // nobody can take over, or who moves a slot would have to go on at the new master
 	}
 	next.redis.Copy(from.redis)
 	next.number = w.newNumber()

@@ -163,6 +163,9 @@ func drawZone(r *rand.Rand) Zone {
 	}
 	if a, _ := algorithms.Get(z.Algorithm); r.IntN(2) == 0 && lend.Check(a, z.Limit, time.Second) == nil {
 		z.Lend = time.Second
+		if longer := lend.MaxPeriod; r.IntN(3) == 0 && lend.Check(a, z.Limit, longer) == nil {
+			z.Lend = longer
+		}
 	}
 	z.drawKeyRules(r)
 	return z
@@ -220,7 +223,7 @@ func (z *Zone) rules() *store.KeyRules {
 	}
 	rules := &store.KeyRules{Overrides: z.Overrides}
 	if z.BanAfter > 0 {
-		rules.Ban = &store.Ban{For: z.BanFor, After: z.BanAfter, Within: 10 * time.Second}
+		rules.Ban = &store.Ban{For: z.BanFor, After: z.BanAfter, Within: banWithin}
 	}
 	return rules
 }

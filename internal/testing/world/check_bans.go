@@ -1,0 +1,49 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+var _ = promiseOfKeys("who is refused often enough is banned by all", (*key).bans)
+
+// bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when an instance has asked
+// again.
+func (k *key) bans() (violations []string) {
+	if k.BanAfter == 0 || k.isTroubled() || k.touched(Override, Clear, Unban, Reset) {
+		return nil
+	}
+	slack := time.Duration(0)
+	if k.Lend > 0 {
+		slack = time.Second + timeout
+	}
+	counted := slices.DeleteFunc(slices.Clone(k.refused), func(a *Answer) bool { return a.Decision.Banned && !a.Decision.BanBegins })
+	slices.SortFunc(counted, func(a, b *Answer) int { return cmp.Compare(k.when(a), k.when(b)) })
+	refused := int64(0)
+	for _, a := range counted {
+		if refused++; !a.Decision.BanBegins {
+			if refused >= k.BanAfter && k.when(a)-k.when(counted[0]) < banWithin {
+				violations = append(violations, fmt.Sprintf("client %d is the refusal %d of zone %d, key %d, and no ban begins", a.Event, refused, k.zone, k.key))
+			}
+			continue
+		}
+		for i := range k.Answers {
+			b := &k.Answers[i]
+			if b.Zone == k.zone && b.Key == k.key && b.Failure == "" && b.Began > a.Ended+slack && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !b.Decision.Banned {
+				violations = append(violations, fmt.Sprintf("client %d is not banned in zone %d, key %d, though client %d was", b.Event, k.zone, k.key, a.Event))
+			}
+		}
+		break // later ones begin with what is left of the time in which refusals are counted
+	}
+	return violations
+}
+
+// isTroubled reports whether something may lose what was set, or the answer that tells of it.
+func (k *key) isTroubled() bool {
+	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(links, servers, machines, unable) || k.Plan.Work > 0
+}
+
+// banWithin is in what time refusals are counted.
+const banWithin = 10 * time.Second
