@@ -26,6 +26,8 @@ var appliedElsewhere = map[string]string{
 	"get/unban/slots":        "TestRemedies in integration/cli",
 	"replay/suggestion":      "TestReplayAdviceIsGood",
 	"replay/trusted_proxies": "TestReplayAdviceIsGood",
+	"doctor/overrides":       "a test cannot wait a week; TestRules in internal/doctor finds them",
+	"doctor/overrides/same":  "TestSameOverride: it changes nothing by itself",
 	"doctor/agreement":       "TestDoctorFindsWhatIsWrong: it needs a second process",
 	"doctor/clock/step":      "TestStepOfTheClockIsTold: as doctor/clock",
 	"load/key/body":          "what leaks is seen in logs, not in numbers; TestWarningsAtLoad has the set-up",

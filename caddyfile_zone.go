@@ -44,6 +44,8 @@ import (
 //	cost_response json <path>[*<weight>]... { ... }, see package cost
 //	overrides     [true|false]
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
+//	note          <text>
+//	expires       <date or time> [then ignore | dry_run | keep]
 //	dry_run       [true|false]
 //	enforce       <percent>
 //	near_limit    <percent>
@@ -79,6 +81,8 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		}},
 		"overrides":  {Parse: option.Flag(d, "overrides", &z.Overrides)},
 		"ban":        {Parse: func() (string, error) { return parseBan(d, z) }},
+		"note":       {Parse: option.OneText(d, "note", &z.Note)},
+		"expires":    {Parse: func() (string, error) { return parseExpires(d, z) }},
 		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},
 		"enforce":    {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
 		"near_limit": {Parse: option.Optional(&z.NearLimit, func(to *float64) option.Parser { return percent(d, "near_limit", to) })},

@@ -35,9 +35,12 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend), NearLimit: defaultNearLimit,
 		Cost: *z.Cost, CostRequest: z.CostRequest, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse,
-		DryRun: z.DryRun, Enforce: z.Enforce,
+		Note: z.Note, DryRun: z.DryRun, Enforce: z.Enforce,
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
 		RepeatedValuesStatus: z.RepeatedValuesStatus, InvalidLimit: z.InvalidLimit, BlockStatus: z.BlockStatus,
+	}
+	if s.Expires, err = z.expiry(); err != nil {
+		return s, err
 	}
 	if z.NearLimit != nil {
 		s.NearLimit = *z.NearLimit

@@ -37,6 +37,7 @@ var within = map[string]string{
 	"charge_on_response": inZone(`"charge_on_response":{@}`),
 	"ban":                inZone(`"ban":{"duration":"1m","after":3,"window":"1m",@}`),
 	"reserve":            strings.ReplaceAll(slots, "@", `"reserve":{"match":[{"path":["/x"]}],@}`),
+	"expires":            inZone(`"expires":{"at":"2099-01-01",@}`),
 	"priority":           strings.ReplaceAll(adaptive, "@", `"priority":{"of":"{http.request.header.A}","classes":["a"],@}`),
 	"memory":             strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"memory",@}}`,
 	"redis":              strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"redis",@}}`,

@@ -84,6 +84,11 @@ type Override struct {
 	// most MaxNote bytes.
 	Note string
 
+	// Since is when it was set, in whole seconds, and By says who has done that. They are for people. The zero values
+	// say that this is not known. By has at most MaxNote bytes.
+	Since time.Time
+	By    string
+
 	// For is how long the override holds: from MinOverride to algorithms.MaxWindow, in whole
 	// microseconds. 0 means until it is cleared.
 	For time.Duration
@@ -122,6 +127,8 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 			MinOverride, algorithms.MaxWindow.Hours()/24, length)
 	case len(override.Note) > MaxNote:
 		return nil, fmt.Errorf("note of an override must be at most %d bytes, got %d", MaxNote, len(override.Note))
+	case len(override.By) > MaxNote:
+		return nil, fmt.Errorf("by of an override must be at most %d bytes, got %d", MaxNote, len(override.By))
 	}
 	o := &PreparedOverride{Override: override, algorithm: r.algorithm.Name()}
 	if kind != KindLimit {

@@ -26,12 +26,17 @@ const overrideHead = 1 + 8
 type overrideRest struct {
 	Limit *algorithms.Limit `json:"limit,omitempty"`
 	Note  string            `json:"note,omitempty"`
+	Since int64             `json:"since,omitempty"` // in seconds since 1970
+	By    string            `json:"by,omitempty"`
 }
 
 // Wire returns what a store writes for the override before its end, and after it.
 func (o *PreparedOverride) Wire() (kind byte, tail string) {
 	var b []byte
-	rest := overrideRest{Note: o.Note}
+	rest := overrideRest{Note: o.Note, By: o.By}
+	if !o.Since.IsZero() {
+		rest.Since = o.Since.Unix()
+	}
 	if o.Kind == KindLimit {
 		b = append(b, o.algorithm...)
 		b = append(b, 0)
@@ -78,7 +83,10 @@ func ParseOverride(value string, now int64) (override Override, err error) {
 	if err := json.Unmarshal([]byte(tail), &rest); err != nil || (kind == KindLimit) != (rest.Limit != nil) {
 		return override, errOverride
 	}
-	override = Override{Kind: kind, Note: rest.Note}
+	override = Override{Kind: kind, Note: rest.Note, By: rest.By}
+	if rest.Since != 0 {
+		override.Since = time.Unix(rest.Since, 0).UTC()
+	}
 	if rest.Limit != nil {
 		override.Limit = *rest.Limit
 	}

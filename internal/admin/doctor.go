@@ -44,7 +44,11 @@ func showDiagnosis(c *adminCall) error {
 	for i, s := range stores {
 		facts.Stores[i].Fleet = peers[i].fleet
 		for _, z := range s.zones {
-			facts.Zones = append(facts.Zones, z.facts(zones, &facts.Stores[i], &peers[i]))
+			of := z.facts(zones, &facts.Stores[i], &peers[i])
+			if !facts.Stores[i].Silent() {
+				of.Rules = z.overruled(ctx)
+			}
+			facts.Zones = append(facts.Zones, of)
 		}
 	}
 	slices.SortFunc(facts.Zones, func(a, b doctor.Zone) int { return cmp.Compare(a.Name, b.Name) })

@@ -14,7 +14,7 @@ import (
 func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers) doctor.Zone {
 	facts := doctor.Zone{
 		Name: z.Name, Store: of.Name, OnStoreError: z.OnStoreError, Silent: of.Silent(),
-		Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, enforced),
+		Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces),
 		Variable: z.Template.Varies(), Addresses: onlyAddresses(z.Template), Networks: z.Template.ByNetwork(), Spread: z.Stats.Keys.Spread(),
 		Key: z.Key, KeyInWords: z.KeyInWords(), MissingKey: z.MissingKey, Definition: z.definition(), Blocks: len(z.Block) > 0, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
 	}
@@ -22,7 +22,8 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	for result, before := range z.before.costs {
 		facts.Costs[result] -= before
 	}
-	facts.Adaptive = adaptive(z.Zone)
+	facts.Adaptive, facts.Expiry = adaptive(z.Zone), z.life().Expires
+	facts.Exempts, facts.For = len(z.Exempt) > 0, time.Since(processStart)
 	z.meets(&facts, all)
 	z.judges(&facts)
 	z.counts(&facts)
@@ -61,14 +62,6 @@ func (z *runningZone) counts(facts *doctor.Zone) {
 			facts.Alone, facts.Shared = true, storeName(s.store)
 		}
 	}
-}
-
-// enforced reports whether a limit is enforced for any key.
-func enforced(z *zone.Zone) bool {
-	if z.Enforce != nil {
-		return *z.Enforce > 0
-	}
-	return !z.DryRun
 }
 
 // onlyAddresses reports whether a key has no placeholder but the client's address.

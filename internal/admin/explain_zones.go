@@ -109,6 +109,8 @@ func (m *meeting) Met(z *zone.Zone, c zone.Check, met bool, err error) {
 	switch {
 	case err != nil:
 		v.Reason = err.Error()
+	case z.Ignored():
+		v.Reason = z.Expires.State(time.Now())
 	case !met:
 		v.Misses = walk.Misses(z.Matchers, m.request, clientip.MatchAny)
 	default:
@@ -225,7 +227,7 @@ func (m *meeting) describe(v *limiter.Verdict, decided *pool.Peeking, held time.
 func (q *asked) state(p *peek) *adminapi.Key {
 	return &adminapi.Key{
 		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
-		Rollout: q.Zone.Rollout(), Cost: q.check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: p.quota(), Slots: q.Policy.Slots,
+		Rollout: q.Zone.Rollout(), Life: lifeOf(q.Zone), Cost: q.check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: p.quota(), Slots: q.Policy.Slots,
 		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides(),
 		Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(),
 	}

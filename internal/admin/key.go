@@ -101,7 +101,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 		return nil, z.storeError(err)
 	}
 	answer := &adminapi.Key{
-		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
+		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(), Life: z.life(),
 		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Slots,
 		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides(), Lately: z.lately(key),
 	}

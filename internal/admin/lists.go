@@ -65,7 +65,7 @@ func (z *runningZone) listOverrides(ctx context.Context, s store.Lister, cursor 
 func (z *runningZone) describeListed(listed []store.Listed) []adminapi.Listed {
 	all := make([]adminapi.Listed, len(listed))
 	for i, l := range listed {
-		o := adminapi.Override{Kind: l.Override.Kind.String(), Note: l.Override.Note, EndsIn: l.Override.For.Seconds()}
+		o := overrideInfo(&l.Override)
 		if l.Override.Kind == store.KindLimit {
 			o.Limit = describeLimit(z.Rules()[0], l.Override.Limit, true)
 		}
@@ -87,7 +87,7 @@ func (c *adminCall) list(page func(ctx context.Context, s store.Lister, cursor s
 		return err
 	}
 	z, supported := c.zone, false
-	answer := adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
+	answer := adminapi.List{Zone: z.Name, Life: z.life(), Keys: []adminapi.Listed{}}
 	err = withStore(z.store, c, func(ctx context.Context, s store.Store) error {
 		var lister store.Lister
 		if lister, supported = s.(store.Lister); !supported {

@@ -93,6 +93,7 @@ func (c *adminCall) set(key string, rule *store.Rule, override store.Override, e
 	if err != nil {
 		return adminError(badRequest, "%w", err)
 	}
+	override.Since, override.By = time.Now().UTC().Truncate(time.Second), whoAsks(c.request)
 	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
 		was, _ := s.Get(ctx, rule, key) // a damaged one is replaced, too
 		if err := s.Set(ctx, rule, key, override); err != nil {

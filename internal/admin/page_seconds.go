@@ -40,6 +40,8 @@ type seconds struct {
 	totals [][outcome.Count]uint64
 	near   []uint64
 	tops   []topState
+
+	rollouts map[string]string // at the start, of zones
 }
 
 // topState says when the top keys of a zone were sent, and whether they have changed since.
@@ -50,10 +52,20 @@ type topState struct {
 
 func newSeconds(stores []*runningStore, zones []*runningZone) *seconds {
 	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })
+	rollouts := make(map[string]string, len(zones))
+	for _, z := range zones {
+		rollouts[z.Name] = z.rollout()
+	}
 	return &seconds{
-		stores: stores, zones: zones, templates: templatesOf(zones),
+		rollouts: rollouts,
+		stores:   stores, zones: zones, templates: templatesOf(zones),
 		totals: make([][outcome.Count]uint64, len(zones)), near: make([]uint64, len(zones)), costs: make([]adminapi.ZoneCosts, len(zones)), tops: make([]topState, len(zones)),
 	}
+}
+
+// outdated reports whether a limit has ended, so that the page must begin again.
+func (s *seconds) outdated() bool {
+	return slices.ContainsFunc(s.zones, func(z *runningZone) bool { return z.rollout() != s.rollouts[z.Name] })
 }
 
 // next returns what has happened since the event before.

@@ -65,7 +65,7 @@ func streamPage(c *adminCall) error {
 		second := seconds.next()
 		second.Refused, _ = drain(refused, refusedRate, seconds.templates)
 		second.Decisions, second.Skipped = drain(decisions, int(rate), seconds.templates)
-		if !to.event("second", second) {
+		if !to.event("second", second) || seconds.outdated() { // the page connects again
 			break
 		}
 		select {

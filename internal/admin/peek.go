@@ -112,6 +112,8 @@ func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
 	keyless := z.Template.Varies() && p.key == z.Template.Empty
 	o := outcome.Allowed
 	switch {
+	case z.Ignored():
+		return outcome.Exempt
 	case keyless && z.MissingKey == zone.MissingReject:
 		o = outcome.Rejected
 	case keyless && z.MissingKey == zone.MissingSkip, p.decision.Exempt:
@@ -147,10 +149,19 @@ func (p *peek) override() *adminapi.Override {
 	if p.stored.Kind == store.KindNone {
 		return nil
 	}
-	o := &adminapi.Override{Kind: p.stored.Kind.String(), Note: p.stored.Note, EndsIn: p.stored.For.Seconds()}
+	o := overrideInfo(&p.stored)
 	if p.stored.Kind == store.KindLimit {
 		o.Limit = describeLimit(p.rule, p.stored.Limit, p.decision.Override != "")
 		o.Elsewhere = p.decision.Override == ""
 	}
-	return o
+	return &o
+}
+
+// overrideInfo describes an override, but for its limit.
+func overrideInfo(o *store.Override) adminapi.Override {
+	info := adminapi.Override{Kind: o.Kind.String(), Note: o.Note, SetBy: o.By, EndsIn: o.For.Seconds()}
+	if !o.Since.IsZero() {
+		info.Since = &o.Since
+	}
+	return info
 }

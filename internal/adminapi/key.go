@@ -104,6 +104,8 @@ type Key struct {
 	// Rollout is as in Zone.
 	Rollout string `json:"rollout,omitempty"`
 
+	Life // of the zone
+
 	// Plan is the plan that the numbers are for.
 	Plan string `json:"plan,omitempty"`
 
@@ -223,6 +225,10 @@ type Override struct {
 	Elsewhere bool   `json:"elsewhere,omitempty"`
 
 	Note string `json:"note,omitempty"`
+
+	// Since is when it was set, and SetBy who has done that. They are absent if that is not known.
+	Since *time.Time `json:"since,omitempty"`
+	SetBy string     `json:"set_by,omitempty"`
 
 	// EndsIn is in seconds. It is absent if the override holds until it is cleared.
 	EndsIn float64 `json:"ends_in,omitempty"`

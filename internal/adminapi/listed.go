@@ -2,7 +2,10 @@ package adminapi
 
 // List is a page of the keys of a zone that are banned, or that have an override.
 type List struct {
-	Zone string   `json:"zone"`
+	Zone string `json:"zone"`
+
+	Life // of the zone
+
 	Keys []Listed `json:"keys"`
 
 	// Next is the cursor of the next page. It is absent on the last one.

@@ -96,6 +96,7 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 		}
 		rows = append(rows, []string{"limit", limit})
 	}
+	rows = append(rows, lifeRows(&k.Life)...)
 	if len(views) == 1 && len(k.Plans) == 0 {
 		rows = append(rows, k.details()...)
 	}
@@ -162,6 +163,11 @@ func (f *fleet) find(query url.Values) error {
 	if err := f.states(views, true); err != nil {
 		return err
 	}
+	lives := make(map[string]*adminapi.Life)
+	for _, v := range views {
+		lives[v.Zone] = &v.Life
+	}
+	f.printLives(lives)
 	f.printSilent(silent.all, len(good))
 	for _, g := range found.all {
 		if g.value.Doubt != "" {

@@ -18,6 +18,11 @@ func timeless(k adminapi.Key) string {
 		others := withoutTimes(*k.Others)
 		k.Others = &others
 	}
+	if k.Expires != nil {
+		expires := *k.Expires
+		expires.State = ""
+		k.Expires = &expires
+	}
 	plans := k.Plans
 	k.Plans = nil
 	for _, plan := range plans {

@@ -27,6 +27,7 @@ type topKey struct {
 // topList has the most frequent keys of all instances that answered.
 type topList struct {
 	keys   []topKey
+	lives  map[string]*adminapi.Life // of the zones
 	since  time.Time
 	caddys int
 }
@@ -101,6 +102,10 @@ func (l *topList) add(s *topSum, n int) {
 	if since := s.since; since != nil && (l.since.IsZero() || since.Before(l.since)) {
 		l.since = *since
 	}
+	if l.lives == nil {
+		l.lives = make(map[string]*adminapi.Life)
+	}
+	l.lives[s.zone] = &s.life
 	l.keys = append(l.keys, s.top(n)...)
 }
 
@@ -113,6 +118,7 @@ func (l *topList) rank(by string, n int) {
 // topSum adds up the lists of a zone, of several instances.
 type topSum struct {
 	zone, by string
+	life     adminapi.Life
 	since    *time.Time
 	lists    []caddyTop
 }
@@ -125,7 +131,7 @@ type caddyTop struct {
 }
 
 func (s *topSum) add(list, requests *adminapi.Top) *topSum {
-	s.zone, s.by = list.Zone, list.By
+	s.zone, s.by, s.life = list.Zone, list.By, list.Life
 	if list.Since != nil && (s.since == nil || list.Since.Before(*s.since)) {
 		s.since = list.Since
 	}

@@ -192,6 +192,9 @@ func (k keyView) explanation() string {
 	}
 	switch k.Outcome {
 	case outcome.Names[outcome.Exempt]:
+		if k.Expires != nil && k.Expires.Over && k.Expires.Then == thenIgnore {
+			return zone + " limits nothing: " + k.Expires.State + "."
+		}
 		if k.Override != nil {
 			return zone + " does not limit " + key + ": an override exempts it " + formatValidity(k.Override) + "."
 		}
@@ -254,6 +257,9 @@ func describeOverride(o *adminapi.Override) string {
 	return text + " " + formatValidity(o) + formatNote(o)
 }
 
+// thenIgnore is what comes after the limit of a zone that requests do not meet any longer.
+const thenIgnore = "ignore"
+
 // kindBanned is the kind of an override that is a ban.
 const kindBanned = "banned"
 
@@ -268,12 +274,23 @@ func formatValidity(o *adminapi.Override) string {
 	return "until it is cleared"
 }
 
-// formatNote returns the note of an override to put behind another text, or "" if there is none.
+// formatNote says since when an override holds, if that is more than a day, and returns its note, to put behind
+// another text. It is "" if there is nothing to say.
 func formatNote(o *adminapi.Override) string {
-	if o == nil || o.Note == "" {
+	if o == nil {
 		return ""
 	}
-	return ", note: " + shellWord(o.Note)
+	text := ""
+	if o.Since != nil && time.Since(*o.Since) >= 24*time.Hour {
+		text = ", set " + plural(int64(time.Since(*o.Since).Hours()/24), "day") + " ago"
+		if o.SetBy != "" {
+			text += " by " + shellWord(o.SetBy)
+		}
+	}
+	if o.Note != "" {
+		text += ", note: " + shellWord(o.Note)
+	}
+	return text
 }
 
 // formatBanEnd says when a ban ends, in seconds from now, or 0 for a ban without an end.

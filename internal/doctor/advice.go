@@ -15,12 +15,15 @@ var (
 
 	limitPlans   = advice.New("doctor/limit/unlimited", "give a plan a limit, or remove the zone")
 	raiseEvents  = advice.New("doctor/limit/closed", "raise events, or use respond to refuse all requests")
+	setExpiry    = advice.New("doctor/expires", "set a later date in expires, or remove expires or the zone")
 	enforceZone  = advice.New("doctor/rollout", "enforce it when the figures are right: remove dry_run, or raise enforce")
 	correctMatch = advice.New("doctor/requests", "correct its match, or its route; 'caddy rate-limit explain' shows what a request meets")
 	matchMoved   = advice.New("doctor/requests/moved", "match %q, or put rate_limit before the handler that changes the path, for example in a route block")
 	moveBefore   = advice.New("doctor/requests/behind", "put rate_limit before %s")
 	helpUpstream = advice.New("doctor/upstream", "add capacity behind the zone, or make its requests cheaper; docs/overload.md")
 	narrowExempt = advice.New("doctor/exempt", "narrow exempt; missing_key skip and unlimited plans exempt requests too")
+	clearSame    = advice.New("doctor/overrides/same", "remove them with 'caddy rate-limit clear'; 'caddy rate-limit overrides' shows them")
+	endRules     = advice.New("doctor/overrides", "remove them, or set them again with --for and --note; 'caddy rate-limit overrides' shows them")
 	seeRejected  = advice.New("doctor/rejected", "'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit")
 
 	chargeOthers = advice.New("doctor/charge", "name a status or a header of the responses that should be charged; the last response had status %d")

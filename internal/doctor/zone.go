@@ -19,6 +19,7 @@ type Zone struct {
 	// loaded. Matches says that the zone has matchers.
 	Totals      [outcome.Count]uint64
 	SinceLoaded uint64
+	For         time.Duration // how long the process has counted at most
 	Matches     bool
 
 	// If it has met no request since the config was loaded: Missed is how many have come to it, Served
@@ -29,9 +30,18 @@ type Zone struct {
 	Moved                     *Moved
 	Behind                    string
 
+	// Exempts says that the zone has the option exempt.
+	Exempts bool
+
 	// Unlimited says that no request has a limit, Closed that the limit allows none, and Blocks that the zone
 	// has the option block.
 	Unlimited, Closed, Blocks bool
+
+	// Expiry is when the limit ends; nil if it does not.
+	Expiry *adminapi.Expiry
+
+	// Rules are overrides of the zone, or some of them if there are very many.
+	Rules []Rule
 
 	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
 	DryRun  bool
@@ -103,10 +113,12 @@ type Forwarded struct {
 var zoneChecks = []check[Zone]{
 	{"config", repeatWarnings},
 	{"limit", limits},
+	{"expires", lives},
 	{"rollout", enforces},
 	{"requests", meets},
 	{"upstream", overloads},
 	{"exempt", exempts},
+	{"overrides", overrules},
 	{"rejected", rejects},
 	{"proxy", trusts},
 	{"keys", tellsApart},

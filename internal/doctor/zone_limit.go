@@ -18,6 +18,8 @@ func limits(z *Zone) []result {
 // enforces finds zones that refuse nothing because they are dry runs.
 func enforces(z *Zone) []result {
 	switch {
+	case z.Expiry != nil && z.Expiry.Over:
+		return nil
 	case z.DryRun:
 		return warn(enforceZone.With(),
 			"dry run: it refuses nothing, and would have refused %d of %d requests", z.Totals[outcome.DryRun], z.met())
@@ -33,7 +35,7 @@ const someRequests = 20
 // unmet finds zones that no request has met, and says why where that is known.
 func unmet(z *Zone) []result {
 	switch {
-	case z.SinceLoaded > 0:
+	case z.SinceLoaded > 0, z.Rollout == "expired":
 	case z.Moved != nil:
 		return warn(matchMoved.With(z.Moved.Here), "it has met no request, because a handler before rate_limit changes the path: %q arrives as %q", z.Moved.Came, z.Moved.Here)
 	case z.Behind != "":
@@ -53,7 +55,9 @@ func meets(z *Zone) []result {
 	if found := unmet(z); found != nil {
 		return found
 	}
-	if n := z.met(); n > 0 {
+	if n := z.met(); n >= enough && z.refused() == 0 && z.For >= week {
+		return ok("%d requests, none of them refused in %d days", n, int(z.For.Hours()/24))
+	} else if n > 0 {
 		return ok("%d requests, %d of them refused", n, z.refused())
 	}
 	return ok("no requests yet")
@@ -75,6 +79,8 @@ func exempts(z *Zone) []result {
 		return warn(narrowExempt.With(), "all %d requests were exempt, so it refuses nothing", n)
 	case n > 0:
 		return ok("%d of %d requests were exempt", n, z.met())
+	case z.Exempts && z.met() >= enough:
+		return ok("exempt has matched none of %d requests", z.met())
 	}
 	return nil
 }

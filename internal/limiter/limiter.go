@@ -146,6 +146,9 @@ func (l *Limiter) collect(v *Verdict) bool {
 			v.Err = err
 			return false
 		}
+		if !met && z.Ignored() {
+			continue
+		}
 		if !met {
 			z.Misses.Note(v.Request.Request)
 			continue

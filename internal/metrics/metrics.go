@@ -74,6 +74,8 @@ var (
 	descConfig = desc("config",
 		"Always 1. The labels are the limit of the zone, or of one of its plans, and whether it is enforced.", "zone", "max_events", "window", "plan", "rollout")
 
+	descExpires = desc("zone_expires_timestamp_seconds", "When the limit of the zone ends, in seconds of Unix time, by what comes then.", "zone", "then")
+
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
 	descNear      = desc("near_limit_requests_total", "Requests of the zone that passed, and left their key with little of its limit.", "zone")
 	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
@@ -110,7 +112,7 @@ var (
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
-		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
+		descRequests, descDeclined, descTime, descKeys, descConfig, descExpires, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
 		descGateLimit, descGateRunning, descGateWaiting, descGateLatency, descGateAnswers,
 		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
 	}
@@ -172,6 +174,9 @@ func (c collection) zone(z *zone.Zone) {
 			c.send(descCosts, prometheus.CounterValue, float64(n), z.Name, stats.CostNames[r])
 		}
 		c.send(descCostSum, prometheus.CounterValue, float64(sum), z.Name)
+	}
+	if e := z.Expires; e != nil {
+		c.send(descExpires, prometheus.GaugeValue, float64(e.At.Unix()), z.Name, e.Then)
 	}
 	if z.Gate != nil {
 		c.gate(z)

@@ -18,6 +18,9 @@ var errTooEarly = errors.New("TLS handshake not complete, the client's address c
 // Meet reports whether a request meets the zone, and sets what to ask the store about it. It counts
 // nothing. Without a logger it does not warn of requests that have no valid limit.
 func (z *Zone) Meet(c *Check, r *placeholder.Request, log *zap.Logger) (met bool, err error) {
+	if z.Ignored() {
+		return false, nil
+	}
 	if len(z.Matchers) > 0 {
 		if match, err := clientip.MatchAny(z.Matchers, r.Request); err != nil || !match {
 			return false, err

@@ -127,13 +127,27 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 }
 
 // Rollout says in words that the limit is not enforced for all keys: "dry run" or "enforce 50 %".
-// It is empty if the limit is.
+// It is empty if the limit is. It is "expired" if requests do not meet the zone any longer.
 func (z *Zone) Rollout() string {
 	switch {
-	case z.DryRun:
-		return "dry run"
-	case z.Enforce != nil && *z.Enforce < 100:
-		return "enforce " + strconv.FormatFloat(*z.Enforce, 'f', -1, 64) + " %"
+	case z.Ignored():
+		return "expired"
+	case z.triedOut():
+		return dryRun
+	}
+	return z.Spec.Rollout()
+}
+
+// dryRun is the rollout of a zone that refuses nothing.
+const dryRun = "dry run"
+
+// Rollout is that of a zone that has not expired.
+func (s *Spec) Rollout() string {
+	switch {
+	case s.DryRun:
+		return dryRun
+	case s.Enforce != nil && *s.Enforce < 100:
+		return "enforce " + strconv.FormatFloat(*s.Enforce, 'f', -1, 64) + " %"
 	}
 	return ""
 }
@@ -142,8 +156,8 @@ func (z *Zone) Rollout() string {
 // place from 0 to 100 that depends on nothing but the zone's name and the key. So all instances
 // choose the same keys, and keys that the limit is enforced for stay so when the share grows.
 func (z *Zone) IsDryRun(key string) bool {
-	if z.Enforce == nil {
-		return z.DryRun
+	if z.Enforce == nil || z.triedOut() {
+		return z.DryRun || z.triedOut()
 	}
 	var hash xxhash.Digest
 	hash.ResetWithSeed(z.enforceSeed)

@@ -62,6 +62,8 @@ type Spec struct {
 	CostBrokenOff    *int64
 	CostResponse     *cost.Response // nil without one
 
+	Note     string  // why the zone exists; may be empty
+	Expires  *Expiry // nil for a limit that does not end
 	DryRun   bool
 	Enforce  *float64
 	KeyRules *store.KeyRules // overrides and bans of single keys; nil without them
@@ -134,5 +136,5 @@ func (s *Spec) describe() string {
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
 	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
-		s.MissingKey != MissingShare || s.Reserved > 0 || s.DryRun || s.Enforce != nil
+		s.MissingKey != MissingShare || s.Reserved > 0 || s.DryRun || s.Enforce != nil || s.Expires != nil && s.Expires.Then == ThenDryRun
 }

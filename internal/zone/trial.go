@@ -12,7 +12,13 @@ import (
 )
 
 // Copy returns a zone that decides like this one, and has counters of its own.
-func (z *Zone) Copy() (*Zone, error) { return New(z.Spec, new(stats.Counters)) }
+func (z *Zone) Copy() (*Zone, error) {
+	made, err := New(z.Spec, new(stats.Counters))
+	if err == nil {
+		made.expired.Store(z.expired.Load())
+	}
+	return made, err
+}
 
 // LimitOf returns the limit of a plan as it holds, or the zone's own if plan is empty.
 func (z *Zone) LimitOf(plan string) (limit.Limit, error) {

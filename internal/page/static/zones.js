@@ -25,7 +25,7 @@ export function limitInWords(limit) {
 export function drawZones() {
   const body = byId('zones-body')
   byId('zones-filter').hidden = state.zones.length < 12
-  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store]))
+  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store, z.note, z.expires?.state]))
   if (!state.zones.length) {
     layout = ''
     show(body, el('div', { class: 'empty' }, el('p', {}, 'No zones: this Caddy limits nothing.'),
@@ -86,6 +86,10 @@ function spark(label) {
   }
 }
 
+// life says why a zone is there, and until when.
+export const life = z => z.note || z.expires?.due
+  ? el('div', { class: 'limit' }, z.note ? visible(z.note, 120) : null, z.expires?.due ? [' ', pill(z.expires.state, 'refused')] : null) : null
+
 function makeRow(z) {
   const [limit, how] = limitInWords(z.limit)
   const requests = spark('Requests/s'), refused = spark('Refused/s')
@@ -99,7 +103,7 @@ function makeRow(z) {
   bar.style.width = '0'
   const body = el('tbody', { 'data-zone': z.name, class: z.rollout ? 'trial' : '' },
     el('tr', {},
-      el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how))),
+      el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how)), life(z)),
       requests.cell, refused.cell,
       el('td', { 'data-label': z.rollout ? 'Would be refused' : 'Share refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, bar), part)),
       keys, el('td', { 'data-label': 'Store', class: 'c5' }, visible(z.store, 40))),
@@ -145,6 +149,8 @@ byId('zones-text').addEventListener('input', filter)
 function makePanel(at, z) {
   const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), costs = el('dl', { class: 'outcomes costs' })
   const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'], ['If the store does not answer', z.on_store_error]]
+  if (z.note) facts.push(['Note', visible(z.note, 300)])
+  if (z.expires) facts.push(['Expires', z.expires.state])
   if (z.plans?.length) facts.push(['Plans', z.plans.map((p, i) => [i ? ', ' : '', visible(p, 30)]).flat()])
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot),

@@ -133,6 +133,11 @@ func (e *engine) request(r *logs.Record, s *source) {
 		e.unknown.late++
 	}
 	e.moveTo(start)
+	for _, w := range e.worlds {
+		for _, z := range w.expiring {
+			z.SetTime(time.UnixMicro(e.now))
+		}
+	}
 	f := e.newExchange(r, s)
 	e.tallies.request(e.now)
 	e.unknown.see(r)
