@@ -84,6 +84,7 @@ func (e *explorer) manage(w *world, next func(what string, node int, change func
 // reset the key. Never is more admitted than the largest of the limits allows, and after a reset what was lent, once. A
 // process that has noticed an override spends nothing that it holds.
 func TestExploreManagement(t *testing.T) {
+	deep.OneGoroutine(t)
 	more := deep.Steps(0, 1)
 	for _, c := range []struct{ requests, faults, actions int }{{2 + more, 1, 1}, {3, 0, 1 + more}} {
 		worlds, over := exploreWatched(t, nil, 1, c.requests, c.faults, c.actions)

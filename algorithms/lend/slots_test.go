@@ -272,6 +272,7 @@ func exploreSlots(t *testing.T, limit, ticks int64, requests, faults int, rash b
 // lost or late and processes crash: never more requests run than the limit allows. The processes do not
 // even know of each other.
 func TestExploreSlots(t *testing.T) {
+	deep.OneGoroutine(t)
 	t.Parallel()
 	e := exploreSlots(t, 2, 1, deep.Steps(3, 4), 1, false)
 	if e.over != "" {
@@ -286,6 +287,7 @@ func TestExploreSlots(t *testing.T) {
 // TestExploreSlotsFindsMutation: if slots were used although their leases have ended, the explorer would
 // find too many requests.
 func TestExploreSlotsFindsMutation(t *testing.T) {
+	deep.OneGoroutine(t)
 	t.Parallel()
 	e := exploreSlots(t, 2, 1, 4, 0, true)
 	if e.over == "" {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // transitions has, for each event, all that may happen to the three machines of a borrower. What stays as it
@@ -76,6 +78,7 @@ func (w *watcher) watch(t testing.TB, event, story string, before, after *Borrow
 // TestTransitions: in all that the explorers go through, a borrower changes its state only as the table says, what
 // always holds does, and every line of the table happens.
 func TestTransitions(t *testing.T) {
+	deep.OneGoroutine(t)
 	w := &watcher{seen: make(map[string]bool)}
 	exploreWatched(t, w, 1, 4, 1, 0)
 	exploreWatched(t, w, 1, 2, 0, 1)

@@ -14,6 +14,15 @@ import (
 // Run reports whether the long tests run in full.
 func Run() bool { return os.Getenv("DEEP") == "1" }
 
+// OneGoroutine skips a test with one goroutine in a build with the race detector, which finds nothing there and takes
+// five times as long. "make unit" runs the packages of such tests without it too.
+func OneGoroutine(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("one goroutine has no races: make unit runs this test without the race detector")
+	}
+}
+
 // Steps returns how many steps a test makes: usual in "make test", all in "make deep".
 func Steps(usual, all int) int {
 	if Run() {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package deep
+
+const raceDetector = false
