@@ -42,7 +42,7 @@ var (
 	_ = operate(operation{
 		Kind: Demote, sort: servers, begin: (*world).demote,
 		fits:  func(p *Plan) bool { return p.Layout == Single },
-		tells: []string{store.FailureReadonly}, // a call that was under way
+		tells: []string{store.FailureReadonly, store.FailureNetwork}, // a call that was under way, or many that find only old connections
 	})
 )
 

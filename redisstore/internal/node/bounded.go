@@ -62,7 +62,7 @@ const maxIdle = 20 * time.Microsecond
 
 // errIdle is the error of a call that was not sent, because Redis has closed the connection meanwhile, or because it
 // leads to a server that is no longer the master.
-var errIdle error = unsentError{errors.New("redis has closed the connection")}
+var errIdle error = unsentError{fmt.Errorf("redis has closed the connection: %w", syscall.ECONNRESET)}
 
 func (b *bounded) Write(p []byte) (int, error) {
 	// A long command is written in parts, and also several commands: Redis may have answered the first of them.
