@@ -194,7 +194,7 @@ func warned(logs []observer.LoggedEntry) (text string) {
 
 // zoneAdvice are the set-ups with something wrong in the config.
 func zoneAdvice() map[string]advised {
-	const hash = "$2a$04$gMwGv3u6Sws8g2LOHVt.V.Vo9ncjJS7Vxl63tuWoTaNAz8v28g9q." // of "secret", at the least cost of bcrypt
+	const hash = "$2a$04$gMwGv3u6Sws8g2LOHVt.V.Vo9ncjJS7Vxl63tuWoTaNAz8v28g9q." // of "secret", at the least cost
 	login, people := "basic_auth {\n", each(20, "/")
 	for i := range people {
 		name := "user" + strconv.Itoa(i)
