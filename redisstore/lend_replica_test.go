@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -54,4 +55,73 @@ func TestLendReplicaBehind(t *testing.T) {
 	if n := usedOf(t, after, rule, "k"); n != passed+held {
 		t.Errorf("%d used on the replica, want the %d that passed and the %d that were held", n, passed, held)
 	}
+}
+
+// TestLendFailoverLosesANote: a failover that keeps a ban, but not the note of it, has an instance notice when it asks
+// next, here after two seconds. Until then no more passes than it held, and slots are kept no longer.
+func TestLendFailoverLosesANote(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := redistest.Start(t, redistest.WithArgs("--repl-diskless-sync-delay", "0"),
+		redistest.WithUser("operator", "p", "+@all", "~*", "resetkeys", "~rl:{*"))
+	replica := redistest.Start(t)
+	replica.Follow(server)
+	proxy := faultproxy.Start(t, server.Addr())
+	holder := open(t, redisstore.Options{Address: proxy.Addr(), DenyCache: -1})
+	rules := &store.KeyRules{Overrides: true}
+	parts := store.Check{Rule: lendingRule(t, "z", "sliding_window_log", algorithms.Limit{Events: 1000, Window: time.Minute}, time.Second), Key: "k", Cost: 1, KeyRules: rules}
+	slots := store.Check{Rule: slotsRule(t, 10, time.Minute, time.Second), Key: "k", Cost: 1, KeyRules: rules}
+	var r runner
+	slot := func() bool {
+		before := r.passed.Load()
+		r.request(holder, []store.Check{slots}, func() {})
+		return r.passed.Load() > before
+	}
+	patient.Until(t, "loans", func() bool {
+		if d, err := decideOne(holder, parts); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		slot()
+		return holder.Stats().Lent["z"] > 10 && holder.Stats().Lent["slots"] > 0
+	})
+
+	// The operator may not write the note, so it is as lost as one that was not copied.
+	operator := open(t, redisstore.Options{Address: server.Addr(), Username: "operator", Password: "p"})
+	for _, rule := range []*store.Rule{parts.Rule, slots.Rule} {
+		if err := operator.Set(ctx, rule, "k", store.Override{Kind: store.KindBanned}); err == nil {
+			t.Fatal("the note was written")
+		}
+	}
+	writer := server.Admin().Conn()
+	defer writer.Close()
+	patient.Until(t, "the replica", func() bool {
+		writer.Set(ctx, "written", "", 0)
+		n, err := writer.Do(ctx, "wait", 1, 1000).Int()
+		return err == nil && n == 1
+	})
+	if err := replica.Admin().ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Forward(replica.Addr())
+	server.Kill()
+
+	held, began, passed := holder.Stats().Lent["z"], time.Now(), int64(0)
+	patient.Until(t, "the ban of a key of which parts were held", func() bool {
+		d, err := decideOne(holder, parts)
+		if err == nil && d.Allowed {
+			passed++
+		}
+		time.Sleep(time.Second / 10) // so that what was held may last until the next ask
+		return err == nil && d.Banned
+	})
+	if took := time.Since(began); passed > held || took > 3*time.Second && patient.Idle() {
+		t.Errorf("%d passed of %d held, for %v", passed, held, took)
+	}
+	patient.Until(t, "the ban of a key of which slots were kept", func() bool {
+		if slot() || holder.Stats().Lent["slots"] > 0 {
+			return false
+		}
+		d, err := decideOne(holder, named(slots))
+		return err == nil && d.Banned
+	})
 }

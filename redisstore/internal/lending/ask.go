@@ -33,6 +33,7 @@ type lentRequest struct {
 	together []lentCheck // the other checks
 	reserves bool        // what passes of these is only reserved until unlent ones are decided
 	split    bool        // no single call can decide them
+	moves    bool        // their slot migrates, so no call may have several keys
 	while    time.Duration
 	room     [4]lentCheck
 }

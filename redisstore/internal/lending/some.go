@@ -8,6 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -110,7 +111,7 @@ func (l *Layer) sortLent(r *lentRequest, known bool) {
 		r.while = min(r.while, c.Rule.Lend())
 		r.together = append(r.together, lentCheck{Check: c, index: i, entry: e})
 	}
-	r.split = l.PerCall == 1 && slices.ContainsFunc(r.together, func(c lentCheck) bool { return c.Key != r.together[0].Key })
+	r.split = l.PerCall == 1 && slices.ContainsFunc(r.together, func(c lentCheck) bool { return r.moves || c.Key != r.together[0].Key })
 	if r.reserves = r.reserves && len(r.together) > 0; !r.reserves && len(r.together) < 2 {
 		r.while = 0 // what is reserved is spent at once
 	}
@@ -129,6 +130,10 @@ func (l *Layer) decideRest(ctx context.Context, r *lentRequest, known bool) (err
 	if len(r.together) > 0 {
 		var pass bool
 		pass, err = l.decideTogether(ctx, r)
+		if err != nil && !r.moves && len(r.together) > 1 && link.Migrating(err) { // so nothing was charged
+			r.moves = true
+			return l.decideRest(ctx, r, known)
+		}
 		r.reserves = r.reserves && pass
 	}
 	if err == nil && r.others > 0 {

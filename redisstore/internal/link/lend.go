@@ -92,8 +92,11 @@ func (l *Link) AskEach(ctx context.Context, asks []*Ask) {
 		}
 		l.makeLendCall(ctx, requests)
 		for i, a := range some {
-			if a.Err = requests[i].Err; a.Err == nil {
+			switch a.Err = requests[i].Err; {
+			case a.Err == nil:
 				a.LendAnswer = requests[i].Answers[0]
+			case Migrating(a.Err) && a.KeyRules != nil:
+				a.Err = l.AskMigrating(ctx, a)
 			}
 		}
 	}

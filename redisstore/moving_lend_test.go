@@ -1,0 +1,64 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestLendZonesWhileASlotMoves: a request of several zones that lend is decided in each state of a slot that is moved,
+// whether its keys have one slot or two, and no more passes than the limits allow.
+func TestLendZonesWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, 0)
+	perHour := func(n int64) algorithms.Limit { return algorithms.Limit{Events: n, Window: 1000 * time.Hour} }
+	rules := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Hour, After: 1000, Within: time.Hour}}
+	for name, with := range map[string]struct {
+		other string // the key of the other zone
+		rules *store.KeyRules
+		plain bool // a third zone does not lend
+	}{
+		"one key":                      {"k", nil, false},
+		"one key, rules, one without":  {"k", rules, true},
+		"two slots, rules, none other": {"other", rules, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
+			wide := lendingRule(t, "wide "+name, "fixed_window", perHour(200), 100*time.Millisecond)
+			narrow := lendingRule(t, "narrow "+name, "sliding_window_log", perHour(40), 100*time.Millisecond)
+			checks := []store.Check{{Rule: wide, Key: "k", Cost: 1, KeyRules: with.rules}, {Rule: narrow, Key: with.other, Cost: 1, KeyRules: with.rules}}
+			if with.plain {
+				plain, err := store.NewRule("plain "+name, wide.Algorithm(), perHour(200), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checks = append(checks, store.Check{Rule: plain, Key: "k", Cost: 1})
+			}
+			move(t, c, s.Key(wide, "k"), func(t *testing.T) {
+				for _, c := range checks {
+					if err := s.Reset(t.Context(), c.Rule, c.Key); err != nil {
+						t.Fatal(err)
+					}
+				}
+				passed, failed := 0, make(map[string]int)
+				for range 60 {
+					d := make([]algorithms.Decision, len(checks))
+					switch err := s.Take(t.Context(), checks, d); {
+					case err != nil:
+						failed[fmt.Sprint(err)]++
+					case d[0].Allowed && d[1].Allowed && (!with.plain || d[2].Allowed):
+						passed++
+					}
+				}
+				if passed != 40 || len(failed) > 0 {
+					t.Errorf("%d of 60 pass, failed: %v", passed, failed)
+				}
+			})
+		})
+	}
+}
