@@ -24,11 +24,13 @@ type managedFleet struct {
 
 	mu      sync.Mutex
 	arrived map[string]int64
+	running map[string]int // that wait for release, by what makes them important
+	release chan struct{}
 }
 
 func startManaged(t *testing.T) *managedFleet {
 	t.Helper()
-	f := &managedFleet{redis: redistest.Start(t), arrived: make(map[string]int64), client: harness.NewClient(t, "")}
+	f := &managedFleet{redis: redistest.Start(t), arrived: make(map[string]int64), client: harness.NewClient(t, ""), running: make(map[string]int), release: make(chan struct{})}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		f.arrived[r.URL.Path+" "+r.URL.Query().Get("k")]++
@@ -36,6 +38,12 @@ func startManaged(t *testing.T) *managedFleet {
 		w.Header().Set("X-Cost", "1")
 		if r.URL.Query().Has("bad") {
 			w.WriteHeader(http.StatusUnauthorized)
+		}
+		if r.URL.Query().Has("stays") {
+			f.mu.Lock()
+			f.running[r.Header.Get("X-Important")]++
+			f.mu.Unlock()
+			<-f.release
 		}
 	}))
 	t.Cleanup(upstream.Close)
