@@ -196,7 +196,7 @@ func (b *bench) load(ctx context.Context, c *rig.Caddy, s scenario, lasts time.D
 	}
 	// The request that used the limit up was admitted.
 	if off := refused - r.refused; off < -0.5 || off > 1.5 {
-		return r, fmt.Errorf("%.0f of %.0f requests refused, want %.0f", r.refused, r.requests, refused)
+		return r, fmt.Errorf("%.0f of %.0f requests refused, want %.0f. The metrics and the log of this Caddy:\n%s", r.refused, r.requests, refused, c.Account())
 	}
 	return r, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -98,6 +99,24 @@ func StartCaddy(binary, site string) (*Caddy, error) {
 
 // Close ends the process.
 func (c *Caddy) Close() error { return errors.Join(c.process.End(caddyTimeout), os.RemoveAll(c.dir)) }
+
+// Account reports the decisions that the process has made: its metrics that are not 0, and the end
+// of its log.
+func (c *Caddy) Account() string {
+	var b strings.Builder
+	if response, err := http.Get(c.Admin + "metrics"); err == nil {
+		text, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "caddy_rate_limit_") && !strings.HasSuffix(line, " 0\n") && !strings.Contains(line, "_bucket{") {
+				b.WriteString(line)
+			}
+		}
+	}
+	log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
+	b.Write(log[max(0, len(log)-4000):])
+	return b.String()
+}
 
 // Memory returns the resident memory of the process in bytes.
 func (c *Caddy) Memory() (float64, error) {
