@@ -7,7 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// TestOverrideSays: an override says since when it holds, who has set it and why, if that is known and worth it.
+// TestOverrideSays: an override says since when it holds, its author and its note, if they are known.
 func TestOverrideSays(t *testing.T) {
 	ago := func(d time.Duration) *time.Time {
 		at := time.Now().Add(-d)

@@ -40,7 +40,7 @@ func (k *key) bans() (violations []string) {
 	return violations
 }
 
-// isTroubled reports whether something may lose what was set, or the answer that tells of it.
+// isTroubled reports whether something may lose what was set, or the answer that reports it.
 func (k *key) isTroubled() bool {
 	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(links, servers, machines, unable) || k.Plan.Work > 0
 }

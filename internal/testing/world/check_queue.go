@@ -26,7 +26,7 @@ func (h *History) order() (violations []string) {
 		for number := range maxKeys {
 			k := h.key(z, number)
 			if k.touched(Reset) {
-				continue // then it begins anew, and who waits keeps their turn
+				continue // then it begins from zero, and requests that wait keep their turns
 			}
 			all := h.waiters(k)
 			for _, a := range all {

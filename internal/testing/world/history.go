@@ -168,7 +168,7 @@ func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
 		return false
 	case a.Lease != "":
 		return true
-	case z.queues(): // the last turn is given back, whoever had it
+	case z.queues(): // the last turn is given back, no matter which request had it
 		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && a.Adjusted == 0
 	}
 	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && a.Adjusted == 0

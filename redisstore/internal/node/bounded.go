@@ -91,7 +91,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = unsentError{err}
 		case !b.used.IsZero() && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)):
-			err = errIdle // as hungUp would have told of a socket
+			err = errIdle // as hungUp would have reported for a socket
 		}
 	}
 	return n, b.inSetup(err)
