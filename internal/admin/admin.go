@@ -44,6 +44,7 @@ func init() {
 //	GET    stores                     the health of the stores
 //	GET    doctor                     what is wrong with servers, zones and stores
 //	POST   explain                    what would happen to a request; sends and charges nothing
+//	GET    changes                    who has changed what is limited, and when
 //	GET    decisions                  decisions as they are made, as server-sent events
 //	GET    page/                      a page for browsers that shows all this
 //	GET    page/stream                what the page shows, as server-sent events
@@ -88,6 +89,7 @@ var adminRoutes = map[string]adminRoute{
 	"stores":               {http.MethodGet: showStores},
 	"doctor":               {http.MethodGet: showDiagnosis},
 	"explain":              {http.MethodPost: explainRequest},
+	"changes":              {http.MethodGet: showChanges},
 	"decisions":            {http.MethodGet: streamDecisions},
 	"page":                 {http.MethodGet: redirectToPage},
 	pagePath:               {http.MethodGet: servePage},

@@ -47,7 +47,13 @@ func resetKey(c *adminCall) error {
 			return err
 		}
 	}
-	if err := withStore(z.store, c, reset); err != nil {
+	if err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
+		err := reset(ctx, s)
+		if err == nil {
+			c.changed(ctx, s, actionReset, key, "", "")
+		}
+		return err
+	}); err != nil {
 		return c.zone.storeError(err)
 	}
 	if z.Stats.Bans.End(key) {

@@ -99,6 +99,11 @@ func (c *adminCall) set(key string, rule *store.Rule, override store.Override, e
 		if err := s.Set(ctx, rule, key, override); err != nil {
 			return err
 		}
+		action := actionOverride
+		if override.Kind == store.KindBanned {
+			action = actionBan
+		}
+		c.changed(ctx, s.(store.Store), action, key, describeChange(rule, &override), override.Note)
 		switch {
 		case override.Kind == store.KindBanned:
 			c.zone.logBan(key, &override)
@@ -118,11 +123,16 @@ func clearOverride(c *adminCall) error {
 	rule := c.zone.Rules()[0]
 	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
 		was, _ := s.Get(ctx, rule, key) // a damaged one is cleared, too
-		err := s.Clear(ctx, rule, key)
-		if err == nil && was.Kind == store.KindBanned {
+		if err := s.Clear(ctx, rule, key); err != nil {
+			return err
+		}
+		if was.Kind != store.KindNone {
+			c.changed(ctx, s.(store.Store), actionClear, key, "was "+describeChange(rule, &was), was.Note)
+		}
+		if was.Kind == store.KindBanned {
 			c.zone.logUnban(key)
 		}
-		return err
+		return nil
 	})
 }
 
@@ -141,6 +151,7 @@ func unbanKey(c *adminCall) error {
 				return err
 			}
 		}
+		c.changed(ctx, s.(store.Store), actionUnban, key, "", "")
 		c.zone.logUnban(key)
 		return nil
 	})

@@ -84,8 +84,13 @@ func (c *Config) All() []Handler {
 func (c *Config) Register() {
 	c.noteBefore()
 	registry.Lock()
+	var before *Config
+	if n := len(registry.configs); n > 0 {
+		before = registry.configs[n-1]
+	}
 	registry.configs = append(registry.configs, c)
 	registry.Unlock()
+	c.recordReload(before)
 	announce()
 }
 
@@ -109,8 +114,17 @@ func (c *Config) noteBefore() {
 // Unregister removes a config that has ended, or that failed to start.
 func (c *Config) Unregister() {
 	registry.Lock()
+	n := len(registry.configs)
+	newest := n > 0 && registry.configs[n-1] == c
 	registry.configs = slices.DeleteFunc(registry.configs, func(other *Config) bool { return other == c })
+	var left *Config
+	if n := len(registry.configs); newest && n > 0 { // the config failed to start, and the one before goes on
+		left = registry.configs[n-1]
+	}
 	registry.Unlock()
+	if left != nil {
+		left.recordReload(c)
+	}
 	announce()
 }
 

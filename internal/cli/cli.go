@@ -50,7 +50,7 @@ more exit codes.
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(), bansCommand(), overridesCommand(), explainCommand(),
-				watchCommand(), storesCommand(), doctorCommand(), pageCommand(), replayCommand())
+				watchCommand(), storesCommand(), doctorCommand(), pageCommand(), replayCommand(), diffCommand(), changesCommand())
 		},
 	})
 }

@@ -52,6 +52,9 @@ func (p Prefix) Announcement(name string) string {
 // Changes names the last changes of overrides, bans and states by operators.
 func (p Prefix) Changes() string { return string(p) + ":changes" }
 
+// Journal names the list of what operators have changed.
+func (p Prefix) Journal() string { return string(p) + ":journal" }
+
 // Probe names the key that a probe writes. The hash tag chooses its slot; without one it has any.
 func (p Prefix) Probe(tag string) string {
 	if tag == "" {

@@ -1,0 +1,147 @@
+package caddyratelimit_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// oneZone is a config with a zone z.
+func oneZone(options string) string {
+	return "http://example.com {\nrate_limit {\nzone z {\n" + options + "\n}\n}\nrespond ok\n}\n"
+}
+
+// compared compares two Caddyfiles.
+func compared(t *testing.T, before, after string, o *replay.Options) *adminapi.Comparison {
+	t.Helper()
+	var configs [2][]byte
+	for i, text := range []string{before, after} {
+		var err error
+		if configs[i], _, err = caddytest.Adapt(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := admin.AdminAPI{}.Compare(configs[0], configs[1], o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestCompare: what differs between two configs is said in words, with what happens to the counts, and what is wrong
+// now that was right before.
+func TestCompare(t *testing.T) {
+	const base = "key {client_ip}\nrate 100/1m"
+	for name, c := range map[string]struct {
+		before, after string
+		want          string // kind, counts and texts
+	}{
+		"nothing":      {base, base, ""},
+		"lowered":      {base, "key {client_ip}\nrate 60/1m", "changed kept: limit lowered from sliding_window_log 100/1m to sliding_window_log 60/1m"},
+		"raised":       {base, "key {client_ip}\nrate 200/1m", "changed kept: limit raised from sliding_window_log 100/1m to sliding_window_log 200/1m"},
+		"window":       {base, "key {client_ip}\nrate 100/1h", "changed zero: limit lowered from sliding_window_log 100/1m to sliding_window_log 100/1h"},
+		"algorithm":    {base, base + "\nalgorithm fixed_window", "changed zero: limit changed from sliding_window_log 100/1m to fixed_window 100/1m"},
+		"key":          {base, "key {header.X-User}\nrate 100/1m", "changed zero: key now {header.X-User}, was {client_ip}"},
+		"dry run":      {base, base + "\ndry_run", "changed kept: dry_run now true"},
+		"note":         {base + "\nnote a", base + "\nnote b", "changed kept: note now b, was a"},
+		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed kept: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},
+	} {
+		got := ""
+		if d := compared(t, oneZone(c.before), oneZone(c.after), nil); len(d.Zones) > 0 {
+			z := d.Zones[0]
+			var texts []string
+			for _, change := range z.Changes {
+				texts = append(texts, change.Text)
+			}
+			got = z.Kind + " " + z.Counts + ": " + strings.Join(texts, "; ")
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	d := compared(t, oneZone(base), oneZone("key {header.X-Forwarded-For}\nrate 100/1m"), nil)
+	if len(d.Zones) != 1 || len(d.Zones[0].Warnings) == 0 || !strings.Contains(d.Zones[0].Warnings[0], "any client can") {
+		t.Errorf("a key that clients choose: got %+v", d)
+	}
+	d = compared(t, oneZone(base), strings.Replace(oneZone(base), "zone z", "zone y", 1), nil)
+	if len(d.Zones) != 2 || d.Zones[0].Kind != adminapi.ZoneNew || d.Zones[1].Kind != adminapi.ZoneGone {
+		t.Errorf("another name: got %+v", d)
+	}
+	d = compared(t, oneZone(base), strings.Replace(oneZone(base), "zone z", "store redis {\naddress localhost:1\n}\nzone z", 1), nil)
+	if !d.Stores {
+		t.Errorf("another store: got %+v", d)
+	}
+}
+
+// TestCompareLog: with a log it is said which clients are refused more often, and less often.
+func TestCompareLog(t *testing.T) {
+	var log strings.Builder
+	for client, n := range map[string]int{"192.0.2.1": 3, "192.0.2.2": 8, "198.51.100.3": 12} {
+		for i := range n {
+			fmt.Fprintf(&log, "%s - - [20/Nov/2026:10:00:%02d +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"x\"\n", client, i)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "access.log")
+	if err := os.WriteFile(file, []byte(log.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := &replay.Options{Logs: []string{file}, Format: "auto"}
+	d := compared(t, oneZone("key {remote_host}\nrate 10/1m"), oneZone("key {remote_host}\nrate 5/1m\nexempt 198.51.100.0/24"), o)
+	text, err := json.Marshal(d.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"requests":23,"refused_before":2,"refused_now":3,"clients":3,"clients_refused_more":1,"clients_refused_less":1,` +
+		`"more":[{"client":"192.0.2.2","requests":8,"refused_before":0,"refused_now":3}],"less":[{"client":"198.51.100.3","requests":12,"refused_before":2,"refused_now":0}]}`
+	if string(text) != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+}
+
+// TestChanges: what operators and reloads change is kept with its author, in order, and logged. A reload that changes
+// no zone is no change.
+func TestChanges(t *testing.T) {
+	address := caddytest.FreeAddress(t)
+	caddytest.RunConfig(t, address, oneZone("key {client_ip}\nrate 100/1m\noverrides"))
+	const key = "zones/z/key/override?key=192.0.2.1"
+	caddytest.Admin(t, http.MethodPut, key, `{"limit": "5/1m", "note": "T-4711"}`)
+	caddytest.Admin(t, http.MethodDelete, key, "")
+	caddytest.Admin(t, http.MethodDelete, key, "") // there is none
+	caddytest.Admin(t, http.MethodPut, "zones/z/key/ban?key=192.0.2.1", `{"for": "1h"}`)
+	caddytest.Admin(t, http.MethodDelete, "zones/z/key/ban?key=192.0.2.1", "")
+	caddytest.Admin(t, http.MethodDelete, "zones/z/key?key=192.0.2.1", "")
+	caddytest.RunConfig(t, address, oneZone("key {client_ip}\nrate 100/1m\noverrides"))
+	logs := caddytest.RunConfig(t, address, oneZone("key {client_ip}\nrate 60/1m\noverrides"))
+	want := []string{
+		"override sliding_window_log 5/1m T-4711", "clear was sliding_window_log 5/1m T-4711", "ban banned for 1h0m0s ", "unban  ", "reset  ",
+		"reload zone z: limit lowered from sliding_window_log 100/1m with overrides to sliding_window_log 60/1m with overrides ",
+	}
+	var answer adminapi.Changes
+	if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, fmt.Sprint("changes?n=", len(want)), "")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range answer.Changes {
+		if got := c.Action + " " + c.What + " " + c.Note; got != want[i] {
+			t.Errorf("change %d: got %q, want %q", i, got, want[i])
+		}
+		if reload := c.Action == "reload"; reload != (c.By == "") || reload != (c.Key == nil) || c.ID == "" || c.Caddy == "" || c.At.IsZero() {
+			t.Errorf("change %d: %+v", i, c)
+		}
+	}
+	if len(answer.Changes) != len(want) {
+		t.Errorf("%d changes, want %d", len(answer.Changes), len(want))
+	}
+	lines := logs.FilterMessage("limits changed").All()
+	if len(lines) != 1 || lines[0].LoggerName != "http.handlers.rate_limit.changes" || lines[0].ContextMap()["action"] != "reload" {
+		t.Errorf("logged %+v", lines)
+	}
+}

@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/compare"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+)
+
+// maxClientDiffs is how many clients are listed.
+const maxClientDiffs = 20
+
+// Compare says what differs between two configs, neither of which runs, and for which clients of some logs. Without
+// logs the options may be nil. It is for the command line.
+func (a AdminAPI) Compare(before, after []byte, o *replay.Options) (*adminapi.Comparison, error) {
+	configs, zones := [][]byte{before, after}, make([]map[string]compare.Zone, 2)
+	for i, config := range configs {
+		_, handlers, err := provisionHandlers(config)
+		if err != nil {
+			return nil, fmt.Errorf("%s config: %w", [...]string{"old", "new"}[i], err)
+		}
+		defer handlers.release()
+		zones[i] = zonesOf(handlers)
+	}
+	c := &adminapi.Comparison{Zones: append([]adminapi.ZoneDiff{}, compare.Zones(zones[0], zones[1])...)}
+	c.Stores = !slices.Equal(storesIn(before), storesIn(after))
+	if o == nil || len(o.Logs) == 0 {
+		return c, nil
+	}
+	clients := make(map[string]*adminapi.ClientDiff)
+	for i, config := range configs {
+		if len(zones[i]) == 0 {
+			continue // it refuses nothing
+		}
+		again := *o
+		again.Decided = func(r *logs.Record, status int) { count(clients, r.ClientIP, i, status) }
+		if _, err := a.Replay(config, &again); err != nil {
+			return nil, err
+		}
+	}
+	c.Log = sumUp(clients)
+	return c, nil
+}
+
+// count counts a request that the old config (0) or the new one (1) has decided.
+func count(clients map[string]*adminapi.ClientDiff, client string, config, status int) {
+	d := clients[client]
+	if d == nil {
+		d = &adminapi.ClientDiff{Client: strings.Clone(client)}
+		clients[d.Client] = d
+	}
+	requests, refused := [...]*int64{&d.Before, &d.Requests}[config], [...]*int64{&d.Was, &d.Is}[config]
+	if *requests++; status != 0 {
+		*refused++
+	}
+}
+
+// sumUp sums up the counts of clients.
+func sumUp(clients map[string]*adminapi.ClientDiff) *adminapi.LogDiff {
+	d := &adminapi.LogDiff{Clients: int64(len(clients))}
+	for _, c := range clients {
+		c.Requests = max(c.Requests, c.Before)
+		d.Requests, d.Was, d.Is = d.Requests+c.Requests, d.Was+c.Was, d.Is+c.Is
+		switch {
+		case c.Is > c.Was:
+			d.More++
+			d.MoreOf = append(d.MoreOf, *c)
+		case c.Is < c.Was:
+			d.Less++
+			d.LessOf = append(d.LessOf, *c)
+		}
+	}
+	for _, list := range []*[]adminapi.ClientDiff{&d.MoreOf, &d.LessOf} {
+		slices.SortFunc(*list, func(a, b adminapi.ClientDiff) int {
+			return cmp.Or(cmp.Compare(abs(b.Is-b.Was), abs(a.Is-a.Was)), strings.Compare(a.Client, b.Client))
+		})
+		*list = (*list)[:min(len(*list), maxClientDiffs)]
+	}
+	return d
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// storesIn returns the stores that handlers of a config name, in a form that can be compared, and is not shown because
+// it may have secrets.
+func storesIn(config []byte) (all []string) {
+	var parsed any
+	if json.Unmarshal(config, &parsed) != nil {
+		return nil
+	}
+	var look func(any)
+	look = func(value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			if value["handler"] == "rate_limit" && value["store"] != nil {
+				text, _ := json.Marshal(value["store"])
+				all = append(all, string(text))
+			}
+			for _, inner := range value {
+				look(inner)
+			}
+		case []any:
+			for _, inner := range value {
+				look(inner)
+			}
+		}
+	}
+	look(parsed)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,37 @@
+package adminapi
+
+// Comparison says what differs between two configs.
+type Comparison struct {
+	Zones []ZoneDiff `json:"zones"`
+
+	// Stores says that the stores differ, so that counts may begin again from zero.
+	Stores bool `json:"stores_differ,omitempty"`
+
+	// Log is what the difference would have meant for the requests of a log. It is absent without one.
+	Log *LogDiff `json:"log,omitempty"`
+}
+
+// LogDiff says which clients of a log the new config would refuse more often than the old one, or less often.
+type LogDiff struct {
+	Requests int64 `json:"requests"`
+	Was      int64 `json:"refused_before"` // requests that the old config refuses
+	Is       int64 `json:"refused_now"`
+	Clients  int64 `json:"clients"`
+
+	// More and Less are how many clients are refused more often, or less often. MoreOf and LessOf have those with the
+	// greatest difference.
+	More   int64        `json:"clients_refused_more"`
+	Less   int64        `json:"clients_refused_less"`
+	MoreOf []ClientDiff `json:"more,omitempty"`
+	LessOf []ClientDiff `json:"less,omitempty"`
+}
+
+// ClientDiff is how many requests of a client each config refuses.
+type ClientDiff struct {
+	Client   string `json:"client"` // its address in the log
+	Requests int64  `json:"requests"`
+	Was      int64  `json:"refused_before"`
+	Is       int64  `json:"refused_now"`
+
+	Before int64 `json:"-"` // requests that the old config has decided
+}

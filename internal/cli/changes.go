@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+func changesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "changes",
+		Short: "Lists who has changed what is limited, and when",
+		Long: `
+Lists the last changes: reloads with what they have changed, overrides, bans and
+resets, of all instances that share a store. Without a shared store, those of this
+instance since it began. A change is by the name in the certificate of the client at
+the admin endpoint, or else by its address.
+`,
+		Example: "  caddy rate-limit changes\n  caddy rate-limit changes -n 1000 --json",
+		Args:    cobra.NoArgs,
+	}
+	n := cmd.Flags().IntP("number", "n", 20, "How many changes to list, up to 1000")
+	cmd.RunE = onFleet(func(f *fleet, _ []string) error { return f.changes(*n) })
+	return cmd
+}
+
+// changes prints the last changes, each once.
+func (f *fleet) changes(n int) error {
+	answers := fetchAll[adminapi.Changes](f, "changes", url.Values{"n": {strconv.Itoa(n)}})
+	good, err := answered(f, answers)
+	if f.json || good == nil {
+		return errors.Join(printAnswers(f, answers), err)
+	}
+	var all []adminapi.Change
+	for _, a := range good {
+		all = append(all, a.value.Changes...)
+		if a.value.Incomplete != "" {
+			fmt.Fprintf(f.err, "%s%s\n", f.mark(a.of), a.value.Incomplete)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b adminapi.Change) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	all = slices.CompactFunc(all, func(a, b adminapi.Change) bool { return a.ID == b.ID })
+	if len(all) == 0 {
+		fmt.Fprintln(f.out, "There are no changes.")
+		return err
+	}
+	rows := [][]string{{"AT", "ACTION", "BY", "ZONE", keyColumn, "WHAT"}}
+	for _, c := range all[max(0, len(all)-n):] {
+		key := "-"
+		if c.Key != nil {
+			key = showKey(*c.Key)
+		}
+		what := c.What
+		if c.Note != "" {
+			what += ", note: " + shellWord(c.Note)
+		}
+		rows = append(rows, []string{c.At.Local().Format(time.DateTime), c.Action, cmp.Or(c.By, c.Caddy), orDash(c.Zone), key, orDash(what)})
+	}
+	return errors.Join(f.table(rows), err)
+}

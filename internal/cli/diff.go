@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+func diffCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff <old config> <new config> [<log>...]",
+		Short: "Says what changes between two configs, and for which clients of a log",
+		Long: `
+Compares the zones of two configs: limits that are lowered or raised, other keys and
+options, zones that are new or gone, what happens to the counts when the new config is
+loaded, and what is wrong with it that was right before. With access logs it also says
+which clients would be refused more often, or less often, as 'caddy rate-limit replay'
+decides. It needs no running Caddy, and asks no store.
+
+--markdown prints what fits into the comment of a pull request.
+`,
+		Example: "  caddy rate-limit diff Caddyfile.old Caddyfile\n" +
+			"  caddy rate-limit diff --markdown Caddyfile.old Caddyfile access.log",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return errors.New("two configs are needed: write 'caddy rate-limit diff Caddyfile.old Caddyfile'")
+			}
+			if slices.Contains(args, "-") {
+				return errors.New("the configs and the logs must be files, because the logs are read twice")
+			}
+			return nil
+		},
+	}
+	markdown := cmd.Flags().Bool("markdown", false, "Print Markdown")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		adapter, _ := cmd.Flags().GetString("adapter")
+		var configs [2][]byte
+		for i := range configs {
+			var err error
+			if configs[i], err = readConfig(args[i], adapter); err != nil {
+				return err
+			}
+		}
+		module, err := caddy.GetModule("admin.api.rate_limit")
+		if err != nil {
+			return err
+		}
+		comparer, ok := module.New().(interface {
+			Compare(before, after []byte, o *replay.Options) (*adminapi.Comparison, error)
+		})
+		if !ok {
+			return fmt.Errorf("module %s cannot compare configs", module.ID)
+		}
+		c, err := comparer.Compare(configs[0], configs[1], &replay.Options{Logs: args[2:], Format: "auto"})
+		if err != nil {
+			return err
+		}
+		s := newScreen(cmd)
+		switch {
+		case s.json:
+			return s.printJSON(c)
+		case *markdown:
+			return writeMarkdown(s.out, c)
+		}
+		s.printComparison(c)
+		return nil
+	}
+	return cmd
+}
+
+// countsInWords says what happens to the counts of keys.
+var countsInWords = map[string]string{
+	adminapi.CountsKept: "kept", adminapi.CountsPartly: "kept in some plans, and begin again from zero in others", adminapi.CountsAnew: "begin again from zero: each client has its whole limit",
+}
+
+// differences says what has changed in a zone, each with a word in front.
+func differences(z *adminapi.ZoneDiff) (rows [][]string) {
+	switch z.Kind {
+	case adminapi.ZoneNew:
+		rows = append(rows, []string{"new", z.Is})
+	case adminapi.ZoneGone:
+		rows = append(rows, []string{"gone", "was " + z.Was})
+	}
+	for _, c := range z.Changes {
+		rows = append(rows, []string{"changed", c.Text})
+	}
+	for _, text := range z.Warnings {
+		rows = append(rows, []string{"warning", text})
+	}
+	if z.Kind == adminapi.ZoneChanged && z.Counts != "" {
+		rows = append(rows, []string{"counts", countsInWords[z.Counts]})
+	}
+	return rows
+}
+
+const (
+	sameZones   = "No zone differs."
+	otherStores = "The stores differ, so all counts may begin again from zero."
+)
+
+// logInWords says in a sentence what the difference means for a log.
+func logInWords(l *adminapi.LogDiff) string {
+	return fmt.Sprintf("Of %s by %s, the old config refuses %d and the new one %d. It refuses %s more often, and %s less often.",
+		plural(l.Requests, "request"), plural(l.Clients, "client"), l.Was, l.Is, plural(l.More, "client"), plural(l.Less, "client"))
+}
+
+// printComparison prints what differs between two configs.
+func (s *screen) printComparison(c *adminapi.Comparison) {
+	if len(c.Zones) == 0 {
+		fmt.Fprintln(s.out, sameZones)
+	}
+	for i := range c.Zones {
+		z := &c.Zones[i]
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		s.paragraphs(append([][]string{{"zone", shellWord(z.Zone)}}, differences(z)...))
+	}
+	if c.Stores {
+		s.say(otherStores)
+	}
+	if c.Log == nil {
+		return
+	}
+	text := []string{logInWords(c.Log)}
+	if s.width > 0 {
+		text = wrapped(text[0], s.width)
+	}
+	s.say("%s", strings.Join(text, "\n"))
+	for _, list := range [][]adminapi.ClientDiff{c.Log.MoreOf, c.Log.LessOf} {
+		if len(list) > 0 {
+			fmt.Fprintln(s.out)
+			_ = s.table(clientRows(list))
+		}
+	}
+}
+
+// clientRows is a table of clients.
+func clientRows(list []adminapi.ClientDiff) [][]string {
+	rows := [][]string{{"CLIENT", "REQUESTS", "REFUSED BEFORE", "REFUSED NOW"}}
+	for _, c := range list {
+		rows = append(rows, []string{shellWord(c.Client), fmt.Sprint(c.Requests), fmt.Sprint(c.Was), fmt.Sprint(c.Is)})
+	}
+	return rows
+}
+
+// writeMarkdown writes what differs between two configs for a pull request.
+func writeMarkdown(w io.Writer, c *adminapi.Comparison) error {
+	var b strings.Builder
+	b.WriteString("### Rate limits\n\n")
+	if len(c.Zones) == 0 {
+		b.WriteString(sameZones + "\n")
+	}
+	for i := range c.Zones {
+		z := &c.Zones[i]
+		fmt.Fprintf(&b, "- **zone %s**\n", inMarkdown(z.Zone))
+		for _, row := range differences(z) {
+			name := row[0]
+			if name == "warning" {
+				name = "**warning**"
+			}
+			fmt.Fprintf(&b, "  - %s: %s\n", name, inMarkdown(row[1]))
+		}
+	}
+	if c.Stores {
+		b.WriteString("\n" + otherStores + "\n")
+	}
+	if c.Log != nil {
+		b.WriteString("\n" + logInWords(c.Log) + "\n")
+		for _, list := range [][]adminapi.ClientDiff{c.Log.MoreOf, c.Log.LessOf} {
+			if len(list) == 0 {
+				continue
+			}
+			b.WriteString("\n| client | requests | refused before | refused now |\n|---|---:|---:|---:|\n")
+			for _, of := range list {
+				fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", inMarkdown(of.Client), of.Requests, of.Was, of.Is)
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// inMarkdown writes a text as code, so that nothing of it is markup.
+func inMarkdown(text string) string {
+	text = strings.ReplaceAll(printable(text), "\n", " ")
+	fence := "`"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	if len(fence) > 1 {
+		return fence + " " + text + " " + fence
+	}
+	return fence + strings.ReplaceAll(text, "|", `\|`) + fence
+}

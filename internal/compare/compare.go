@@ -1,0 +1,231 @@
+// Package compare says in words what differs between the zones of two configs: for the audit of reloads, and for
+// people who review a change.
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// Zone is a zone of a config, in each handler that has it.
+type Zone struct {
+	Uses     []*zone.Zone
+	Warnings []string // while it was loaded
+}
+
+// Zones returns the zones that differ, sorted by name.
+func Zones(before, after map[string]Zone) []adminapi.ZoneDiff {
+	var all []adminapi.ZoneDiff
+	names := slices.Collect(maps.Keys(before))
+	for name := range after {
+		if _, known := before[name]; !known {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		was, old := before[name]
+		is, now := after[name]
+		switch {
+		case !now:
+			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneGone, Was: describe(was.Uses[0]), Counts: adminapi.CountsAnew})
+		case !old:
+			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneNew, Is: describe(is.Uses[0]), Warnings: is.Warnings})
+		default:
+			if d := compare(was, is); len(d.Changes)+len(d.Warnings) > 0 {
+				d.Zone = name
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+// describe returns the limit of a zone, how far it is enforced, and its key.
+func describe(z *zone.Zone) string {
+	text := z.Description
+	if rollout := z.Rollout(); rollout != "" {
+		text += " (" + rollout + ")"
+	}
+	if z.Key != "" {
+		text += " by " + z.Template.Form()
+	}
+	return text
+}
+
+// compare compares the definitions of a zone.
+func compare(was, is Zone) adminapi.ZoneDiff {
+	d := adminapi.ZoneDiff{Kind: adminapi.ZoneChanged, Was: describe(was.Uses[0]), Is: describe(is.Uses[0])}
+	for i := range min(len(was.Uses), len(is.Uses)) {
+		for _, change := range options(was.Uses[i], is.Uses[i]) {
+			if !slices.Contains(d.Changes, change) {
+				d.Changes = append(d.Changes, change)
+			}
+		}
+	}
+	if a, b := len(was.Uses), len(is.Uses); a != b {
+		d.Changes = append(d.Changes, adminapi.OptionDiff{Option: "uses", Was: fmt.Sprint(a), Is: fmt.Sprint(b), Text: fmt.Sprintf("is in %d handlers, was in %d", b, a)})
+	}
+	for _, text := range is.Warnings {
+		if !slices.Contains(was.Warnings, text) {
+			d.Warnings = append(d.Warnings, text)
+		}
+	}
+	if len(d.Changes) > 0 {
+		d.Counts = counts(was.Uses[0], is.Uses[0])
+	}
+	return d
+}
+
+// counts says what happens to the counts of keys when a config replaces the other.
+func counts(was, is *zone.Zone) string {
+	if was.StoreID != is.StoreID || was.Key != is.Key || was.Template.Prefixes != is.Template.Prefixes {
+		return adminapi.CountsAnew
+	}
+	had := make(map[string]bool)
+	for _, rule := range was.States() {
+		had[rule.ID()] = true
+	}
+	kept, rules := 0, is.States()
+	for _, rule := range rules {
+		if had[rule.ID()] {
+			kept++
+		}
+	}
+	switch {
+	case kept == len(rules):
+		return adminapi.CountsKept
+	case kept == 0:
+		return adminapi.CountsAnew
+	}
+	return adminapi.CountsPartly
+}
+
+// limitOptions are described together, as the limit.
+var limitOptions = []string{"algorithm", "max_events", "window", "burst", "refill", "mode", "align", "timezone", "lease", "max_wait"}
+
+// options compares the options of two definitions, one by one.
+func options(was, is *zone.Zone) []adminapi.OptionDiff {
+	before, after := fields(was.JSON), fields(is.JSON)
+	var all []adminapi.OptionDiff
+	limit := false
+	names := slices.Sorted(maps.Keys(before))
+	for name := range after {
+		if _, known := before[name]; !known {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		a, b := before[name], after[name]
+		switch {
+		case reflect.DeepEqual(a, b):
+		case slices.Contains(limitOptions, name):
+			if !limit {
+				limit = true
+				all = append(all, limits(was, is))
+			}
+		case name == "key":
+			all = append(all, adminapi.OptionDiff{
+				Option: name, Was: was.Template.Form(), Is: is.Template.Form(), Text: fmt.Sprintf("key now %s, was %s", form(is), form(was)),
+			})
+		default:
+			all = append(all, option(name, a, b))
+		}
+	}
+	return all
+}
+
+func form(z *zone.Zone) string {
+	if z.Key == "" {
+		return "none"
+	}
+	return z.Template.Form()
+}
+
+// limits describes a limit that has changed, and in which direction if that is clear.
+func limits(was, is *zone.Zone) adminapi.OptionDiff {
+	d := adminapi.OptionDiff{Option: "limit", Was: was.Description, Is: is.Description}
+	verb := "changed"
+	if a, b := was.Policy, is.Policy; a != nil && b != nil && a.Rule.Algorithm().Name() == b.Rule.Algorithm().Name() {
+		x, y := a.Rule.Limit(), b.Rule.Limit()
+		rate := func(events int64, window float64) float64 { return float64(events) / max(window, 1) }
+		before, now := rate(x.Events, x.Window.Seconds()), rate(y.Events, y.Window.Seconds())
+		switch {
+		case x.Calendar != y.Calendar:
+		case now <= before && y.Events <= x.Events && a.Quota >= b.Quota:
+			verb = "lowered"
+		case now >= before && y.Events >= x.Events && a.Quota <= b.Quota:
+			verb = "raised"
+		}
+	}
+	d.Text = fmt.Sprintf("limit %s from %s to %s", verb, d.Was, d.Is)
+	return d
+}
+
+// option describes an option that has changed.
+func option(name string, was, is any) adminapi.OptionDiff {
+	d := adminapi.OptionDiff{Option: name, Was: text(was), Is: text(is)}
+	switch {
+	case was == nil:
+		d.Text = fmt.Sprintf("%s now %s", name, d.Is)
+	case is == nil:
+		d.Text = fmt.Sprintf("no %s any longer, was %s", name, d.Was)
+	default:
+		d.Text = fmt.Sprintf("%s now %s, was %s", name, d.Is, d.Was)
+	}
+	return d
+}
+
+// maxText bounds the value of an option in a text.
+const maxText = 300
+
+// text formats the value of an option.
+func text(value any) string {
+	if value == nil {
+		return ""
+	}
+	if s, ok := value.(string); ok {
+		return cut(placeholderForm(s))
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(value) != nil {
+		return "?"
+	}
+	return cut(strings.TrimSpace(b.String()))
+}
+
+func cut(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "..."
+}
+
+// placeholderForm writes a text that is just a placeholder as a Caddyfile does.
+func placeholderForm(s string) string {
+	if name, ok := strings.CutPrefix(s, "{"); ok && strings.IndexByte(name, '}') == len(name)-1 {
+		return "{" + placeholder.Short(name[:len(name)-1]) + "}"
+	}
+	return s
+}
+
+// fields returns the options of a definition.
+func fields(definition []byte) map[string]any {
+	all := make(map[string]any)
+	d := json.NewDecoder(bytes.NewReader(definition))
+	d.UseNumber()
+	_ = d.Decode(&all) // cannot fail: it was made from a zone
+	return all
+}
