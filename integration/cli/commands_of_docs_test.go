@@ -19,6 +19,20 @@ var follows = map[string]string{
 	"../../docs/page.md":             "the tests in the directory browser",
 }
 
+// here runs the commands: a stream ends after some time, which is no failure, and diff finds the files that it compares.
+const here = `
+	curl() { command curl -sS --fail-with-body --max-time 2 --unix-socket "$ADMIN" "$@" || test $? = 28; }
+	caddy() {
+		if [ "$2" = watch ]; then timeout 1 "$CADDY" "$@" --address "unix/$ADMIN" || test $? = 124
+		elif [ "$2" = diff ]; then (
+			cd "$(mktemp -d)" && printf 'http://example.com {\n\trate_limit {\n\t\tzone z {\n\t\t\trate 5/1m\n\t\t}\n\t}\n}\n' > Caddyfile
+			sed s/5/9/ Caddyfile > Caddyfile.old
+			echo '192.0.2.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x"' > access.log
+			command "$CADDY" "$@" )
+		else command "$CADDY" "$@" --address "unix/$ADMIN"; fi
+	}
+	`
+
 // TestCommandsInTheDocs runs every line of every page that asks the admin endpoint, with curl or
 // caddy rate-limit, but those of the pages that another test follows.
 func TestCommandsInTheDocs(t *testing.T) {
@@ -56,14 +70,6 @@ func TestCommandsInTheDocs(t *testing.T) {
 			`+harness.Memory+`
 		}
 		respond ok`))
-	// Here a stream ends after some time, which is no failure.
-	const here = `
-		curl() { command curl -sS --fail-with-body --max-time 2 --unix-socket "$ADMIN" "$@" || test $? = 28; }
-		caddy() {
-			if [ "$2" = watch ]; then timeout 1 "$CADDY" "$@" --address "unix/$ADMIN" || test $? = 124
-			else command "$CADDY" "$@" --address "unix/$ADMIN"; fi
-		}
-		`
 	fence, question := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$"), regexp.MustCompile(`(?m)^(curl .*/rate_limit/|(?:\./)?caddy rate-limit )`)
 	var pages []string
 	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/migrate/*.md", "../../examples/*.md", "../../examples/*/*.md"} {
