@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -89,13 +90,13 @@ func (s openStore) Identity() (string, error) { return fmt.Sprintf("replay:%p", 
 func (s openStore) Open() (store.Store, error) { return s.Store, nil }
 
 // newWorld makes a world on a timeline.
-func newWorld(c *Config, t *timeline, try *trial) (*world, error) {
+func newWorld(c *Config, t *clock.Timeline, try *trial) (*world, error) {
 	w := &world{try: try}
 	if try != nil {
 		try.tally = make(refusals)
 	}
 	var err error
-	if w.store, err = memorystore.New(memorystore.Options{MaxKeys: c.MaxKeys, Now: t.micros}); err != nil {
+	if w.store, err = memorystore.New(memorystore.Options{MaxKeys: c.MaxKeys, Now: t.Micros}); err != nil {
 		return nil, err
 	}
 	if w.ref, err = pool.AcquireOn(t, openStore{w.store}); err != nil {

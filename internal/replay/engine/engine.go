@@ -2,13 +2,13 @@ package engine
 
 import (
 	"errors"
-	"iter"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
@@ -18,7 +18,7 @@ import (
 
 // engine replays logs once. Only one goroutine at a time uses it.
 type engine struct {
-	timeline
+	clock.Timeline
 	config  *Config
 	worlds  []*world // the first is the config as it is, unless only other limits are tried
 	index   map[caddyhttp.MiddlewareHandler]int
@@ -45,7 +45,7 @@ func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error
 		e.separate = e.separate || n.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
 	}
 	for _, try := range trials {
-		w, err := newWorld(c, &e.timeline, try)
+		w, err := newWorld(c, &e.Timeline, try)
 		if err != nil {
 			e.close()
 			return nil, err
@@ -89,7 +89,7 @@ func (e *engine) run(m *merged, o *replay.Options, tell func()) error {
 		}
 		e.request(r, s)
 	}
-	e.finish()
+	e.Finish()
 	return nil
 }
 
@@ -129,17 +129,17 @@ type run struct {
 
 func (e *engine) request(r *logs.Record, s *source) {
 	start := r.Start.UnixMicro()
-	if start < e.now {
+	if start < e.Micros() {
 		e.unknown.late++
 	}
-	e.moveTo(start)
+	e.MoveTo(start)
 	for _, w := range e.worlds {
 		for _, z := range w.expiring {
-			z.SetTime(time.UnixMicro(e.now))
+			z.SetTime(time.UnixMicro(e.Micros()))
 		}
 	}
 	f := e.newExchange(r, s)
-	e.tallies.request(e.now)
+	e.tallies.request(e.Micros())
 	e.unknown.see(r)
 	if f.server = e.servers.of(r); f.server == nil {
 		e.unknown.servers++
@@ -163,7 +163,7 @@ func (e *engine) request(r *logs.Record, s *source) {
 	e.tallies.client(f)
 	e.unknown.proxies.see(f, e.maker.trusts[f.server])
 	for _, w := range e.worlds {
-		w.maintain(e.now)
+		w.maintain(e.Micros())
 	}
 	e.free(f)
 }
@@ -192,31 +192,11 @@ func (e *engine) begin(f *exchange, i int) {
 		return
 	}
 	f.uses++
-	w := new(waiter)
-	next, stop := iter.Pull(func(yield func(int64) bool) {
-		w.yield = yield
-		e.walk(&visitor{engine: e, exchange: f, only: i}, f, request)
-	})
-	var resume func()
-	resume = func() {
-		before := e.running
-		e.running = w
-		until, waits := next()
-		e.running = before
-		if waits {
-			e.plan(until, resume)
-			return
-		}
-		stop()
+	e.Go(func() { e.walk(&visitor{engine: e, exchange: f, only: i}, f, request) }, func() {
 		e.complete(f, i)
 		e.free(f)
-	}
-	resume()
+	})
 }
-
-// waiter is the walk of a request that may wait. It runs in a coroutine, so that other requests can be
-// decided meanwhile.
-type waiter struct{ yield func(until int64) bool }
 
 // complete gives back what a request has, and judges charges by its response, when it is over.
 func (e *engine) complete(f *exchange, i int) {
@@ -232,11 +212,11 @@ func (e *engine) complete(f *exchange, i int) {
 		return
 	}
 	f.uses++
-	e.plan(f.end, func() {
+	e.Plan(f.end, func() {
 		f.endCompletions(i, f.record.Status)
 		e.free(f)
 	})
-	if r.slots && f.end > e.now {
+	if r.slots && f.end > e.Micros() {
 		e.renew(e.worlds[i], f.end)
 	}
 }
@@ -258,11 +238,11 @@ func (f *exchange) endCompletions(i, status int) {
 func (e *engine) renew(w *world, until int64) {
 	const every = int64(150 * time.Millisecond / time.Microsecond) // less than a sixth of the shortest lease
 	w.renewUntil = max(w.renewUntil, until)
-	if w.renewing || e.now+every >= w.renewUntil {
+	if w.renewing || e.Micros()+every >= w.renewUntil {
 		return
 	}
 	w.renewing = true
-	e.plan(e.now+every, func() {
+	e.Plan(e.Micros()+every, func() {
 		w.store.Renew()
 		w.renewing = false
 		e.renew(w, w.renewUntil)
@@ -277,7 +257,7 @@ func (e *engine) newExchange(r *logs.Record, s *source) *exchange {
 		f = &exchange{engine: e, runs: make([]run, len(e.worlds))}
 	}
 	f.record, f.source, f.client, f.uses, f.response = r, s, r.ClientIP, 1, nil
-	f.end = e.now + max(0, r.Start.UnixMicro()+r.Duration.Microseconds()-e.now)
+	f.end = e.Micros() + max(0, r.Start.UnixMicro()+r.Duration.Microseconds()-e.Micros())
 	for i := range f.runs {
 		f.runs[i] = run{completions: f.runs[i].completions[:0]}
 	}
@@ -287,7 +267,7 @@ func (e *engine) newExchange(r *logs.Record, s *source) *exchange {
 // acquire counts the slots of a key until the request is over.
 func (f *exchange) acquire(k *keyTally, slots int64) {
 	f.uses++
-	f.engine.plan(f.end, func() {
+	f.engine.Plan(f.end, func() {
 		k.peak.release(slots)
 		f.engine.free(f)
 	})

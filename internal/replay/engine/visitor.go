@@ -61,7 +61,7 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 		if verdict.Err == nil && !verdict.Passes() {
 			refused = verdict.Answer(v.config.Handlers[nth].Status).Status
 		}
-		v.tallies.decision(v.exchange, v.worlds[i], nth, verdict, v.now)
+		v.tallies.decision(v.exchange, v.worlds[i], nth, verdict, v.Micros())
 		failed := verdict.Err
 		run.slots = run.slots || slots(verdict)
 		if c := verdict.Release(); c != nil {

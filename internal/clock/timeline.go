@@ -1,0 +1,131 @@
+package clock
+
+import (
+	"container/heap"
+	"iter"
+	"time"
+)
+
+// Timeline is the time of a log or of a test, and what is to happen later. It does not go back. It implements
+// [Sleeper] and is for one goroutine at a time. The zero value begins in 1970.
+type Timeline struct {
+	now     int64 // in microseconds since 1970
+	events  events
+	count   uint64
+	running *coroutine // nil if none runs
+}
+
+// coroutine is what [Timeline.Go] runs.
+type coroutine struct{ yield func(until int64) bool }
+
+// event is what happens at a time. Those of the same time happen in the order in which they were
+// planned.
+type event struct {
+	at   int64
+	nth  uint64
+	call func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].nth < e[j].nth
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	all := *e
+	last := all[len(all)-1]
+	all[len(all)-1] = event{}
+	*e = all[:len(all)-1]
+	return last
+}
+
+// Plan makes something happen at a time, in microseconds since 1970, or now if that is over.
+func (t *Timeline) Plan(at int64, call func()) {
+	t.count++
+	heap.Push(&t.events, event{max(at, t.now), t.count, call})
+}
+
+// MoveTo lets everything happen that is planned up to a time, in microseconds since 1970, and goes there.
+func (t *Timeline) MoveTo(at int64) {
+	for len(t.events) > 0 && t.events[0].at <= at {
+		next := heap.Pop(&t.events).(event)
+		t.now = max(t.now, next.at)
+		next.call()
+	}
+	t.now = max(t.now, at)
+}
+
+// Finish lets everything happen that is planned.
+func (t *Timeline) Finish() {
+	for len(t.events) > 0 {
+		t.MoveTo(t.events[0].at)
+	}
+}
+
+// Micros returns the time in microseconds since 1970.
+func (t *Timeline) Micros() int64 { return t.now }
+
+// Now implements [Clock].
+func (t *Timeline) Now() time.Duration { return time.Duration(t.now) * time.Microsecond }
+
+// Go calls f, and over once f has returned. f may sleep; then Go returns, and f goes on when its time has come.
+func (t *Timeline) Go(f, over func()) {
+	c := new(coroutine)
+	next, stop := iter.Pull(func(yield func(int64) bool) {
+		c.yield = yield
+		f()
+	})
+	var resume func()
+	resume = func() {
+		before := t.running
+		t.running = c
+		until, sleeps := next()
+		t.running = before
+		if sleeps {
+			t.Plan(until, resume)
+			return
+		}
+		stop()
+		over()
+	}
+	resume()
+}
+
+// Sleep implements [Sleeper], for what [Timeline.Go] has called. Others go on meanwhile.
+func (t *Timeline) Sleep(d time.Duration) {
+	t.running.yield(t.now + (d + time.Microsecond - 1).Microseconds())
+}
+
+// AfterFunc implements [Clock].
+func (t *Timeline) AfterFunc(d time.Duration, f func()) Timer {
+	timer := &plannedTimer{timeline: t, call: f}
+	timer.Reset(d)
+	return timer
+}
+
+type plannedTimer struct {
+	timeline *Timeline
+	call     func()
+	set      uint64 // how often it was set or stopped
+}
+
+// Stop implements [Timer].
+func (t *plannedTimer) Stop() bool {
+	t.set++
+	return false
+}
+
+// Reset implements [Timer].
+func (t *plannedTimer) Reset(d time.Duration) bool {
+	t.set++
+	set := t.set
+	t.timeline.Plan(t.timeline.now+d.Microseconds(), func() {
+		if set == t.set {
+			t.call()
+		}
+	})
+	return false
+}
