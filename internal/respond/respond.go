@@ -58,6 +58,15 @@ func New(ctx caddy.Context, c Config) *Responder {
 	return p
 }
 
+// WithoutJitter returns a Responder whose Retry-After has nothing random.
+func (p *Responder) WithoutJitter() *Responder {
+	made := &Responder{Config: p.Config, policies: p.policies, caught: p.caught, server: p.server}
+	made.Jitter = 0
+	made.self[0] = made
+	made.alone = responders{made.self[:], made.Fields.names}
+	return made
+}
+
 // serverOf returns the server that a request came to, or nil.
 func (p *Responder) serverOf(r *http.Request) *caddyhttp.Server {
 	if p.server != nil {

@@ -82,7 +82,7 @@ func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWri
 		return w.list(response.Routes, w.below(path, ".response "), rw, r, next)
 	}
 	w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Ends, Note: "is not asked"})
-	return nil
+	return w.answer(h, rw, r)
 }
 
 // decidesIn reports whether the visitor decides at one of these handlers, or of those in their routes.

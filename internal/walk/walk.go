@@ -43,6 +43,18 @@ type RouteVisitor interface {
 	Route(Route)
 }
 
+// ServingVisitor is a [Visitor] that answers requests, and so gets their responses. See [Serve].
+type ServingVisitor interface {
+	Visitor
+
+	// Serve serves a request at a handler that decides, in place of Decide.
+	Serve(handler caddyhttp.MiddlewareHandler, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
+
+	// Answer answers a request that no error has ended: in place of a handler that ends it, or behind the last route,
+	// where the handler is nil.
+	Answer(handler caddyhttp.MiddlewareHandler, w http.ResponseWriter, r *http.Request) error
+}
+
 // Route is a route that a request has come to.
 type Route struct {
 	Path     string // the numbers of the route and of those around it: "2.1"
@@ -78,15 +90,41 @@ const (
 // [caddyhttp.PrepareRequest], and must not be used afterwards. The error is that which no error route
 // has handled.
 func Walk(v Visitor, server *caddyhttp.Server, r *http.Request) (err error) {
+	return walk(&walker{visitor: v, server: server, end: nothing}, Discard(), r)
+}
+
+// Serve is [Walk] for a visitor that answers requests. Handlers that set headers of the response do so, and a
+// response that the config itself has is written to rw.
+func Serve(v ServingVisitor, server *caddyhttp.Server, rw http.ResponseWriter, r *http.Request) error {
+	w := &walker{visitor: v, server: server, serving: v}
+	w.end = caddyhttp.HandlerFunc(w.answerAtEnd)
+	return walk(w, rw, r)
+}
+
+// answerAtEnd is Caddy's handler behind the last route, for errors and for other requests.
+func (w *walker) answerAtEnd(rw http.ResponseWriter, r *http.Request) error {
+	failed, _ := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
+	if failed == nil {
+		return w.serving.Answer(nil, rw, r)
+	}
+	status := http.StatusInternalServerError
+	if e := (caddyhttp.HandlerError{}); errors.As(failed, &e) {
+		status = e.StatusCode
+	}
+	rw.WriteHeader(status)
+	return nil
+}
+
+// walk sends a request through the routes of a server, and an error through those for errors.
+func walk(w *walker, rw http.ResponseWriter, r *http.Request) (err error) {
+	server := w.server
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
 		}
 	}()
-	w := &walker{visitor: v, server: server}
-	w.routes, _ = v.(RouteVisitor)
-	rw := Discard()
-	err = w.list(server.Routes, "", rw, r, nothing)
+	w.routes, _ = w.visitor.(RouteVisitor)
+	err = w.list(server.Routes, "", rw, r, w.end)
 	if err == nil || server.Errors == nil || len(server.Errors.Routes) == 0 {
 		return err
 	}
@@ -95,7 +133,7 @@ func Walk(v Visitor, server *caddyhttp.Server, r *http.Request) (err error) {
 		url := *original.URL
 		r.URL = &url
 	}
-	return w.list(server.Errors.Routes, "error ", rw, server.Errors.WithError(r, err), nothing)
+	return w.list(server.Errors.Routes, "error ", rw, server.Errors.WithError(r, err), w.end)
 }
 
 // nothing is behind the last route.
@@ -103,10 +141,12 @@ var nothing = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) err
 
 type walker struct {
 	visitor Visitor
-	routes  RouteVisitor // nil if the visitor does not get routes
+	routes  RouteVisitor   // nil if the visitor does not get routes
+	serving ServingVisitor // nil if the visitor does not answer
 	server  *caddyhttp.Server
-	depth   int             // of named routes
-	named   map[string]bool // whether the visitor decides in a named route
+	end     caddyhttp.Handler // behind the last route
+	depth   int               // of named routes
+	named   map[string]bool   // whether the visitor decides in a named route
 }
 
 // maxDepth bounds named routes that invoke each other.
@@ -167,7 +207,7 @@ func (w *walker) one(route *caddyhttp.Route, path string, rw http.ResponseWriter
 		w.routes.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Taken: true})
 	}
 	if route.Terminal {
-		next = nothing
+		next = w.end
 	}
 	return w.handlers(route.Handlers, path, rw, r, next)
 }
@@ -188,6 +228,9 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 	if w.visitor.Decides(h) {
 		if w.routes != nil {
 			w.visitor.Handler(Handler{Name: moduleName(h), Effect: Decides})
+		}
+		if w.serving != nil {
+			return w.serving.Serve(h, rw, r, next)
 		}
 		if passes, err := w.visitor.Decide(h, r); err != nil || !passes {
 			return err
@@ -212,7 +255,7 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 		return w.run(h, name, rw, r, next)
 	case Ends:
 		w.visitor.Handler(Handler{Name: name, Effect: Ends})
-		return nil
+		return w.answer(h, rw, r)
 	case Passed:
 		w.visitor.Handler(Handler{Name: name, Effect: Passed})
 	default:
@@ -220,6 +263,20 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 		w.visitor.Handler(Handler{Name: name, Effect: Assumed, Note: note})
 	}
 	return next.ServeHTTP(rw, r)
+}
+
+// answer answers a request at a handler that ends it.
+func (w *walker) answer(h caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request) error {
+	failed := r.Context().Value(caddyhttp.ErrorCtxKey) != nil
+	switch written, ok := h.(*caddyhttp.StaticResponse); {
+	case w.serving == nil:
+		return nil
+	case failed && ok:
+		return written.ServeHTTP(rw, r, nothing)
+	case failed:
+		return w.answerAtEnd(rw, r)
+	}
+	return w.serving.Answer(h, rw, r)
 }
 
 // known says what to make of the handlers of Caddy that need no care.
