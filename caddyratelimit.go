@@ -223,6 +223,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	app.running.Add(admin.Handler{
 		Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Warnings: warnings,
 		Requests: app.requests(ctx), Module: h, StoreByDefault: h.storeByDefault, Status: h.Status, Instances: value(h.Instances), Final: h.OnLimit == onLimitProblem,
+		Respond: h.respond.WithoutJitter(),
 	})
 	return nil
 }

@@ -65,11 +65,12 @@ var layers = []struct {
 	{"internal/key", layer{caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
+	{"internal/cases", layer{caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/clock", layer{}},
 	{"internal/gate", layer{}},
 	{"internal/turns", layer{own: "internal/clock"}},
 	{"internal/pool", layer{caddy: true, own: "algorithms internal/advice internal/clock internal/gate internal/logging internal/stats internal/topk internal/turns memorystore store"}},
-	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/replay"}},
+	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/advice internal/cases internal/duration internal/outcome internal/replay"}},
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{caddy: true}},
 	{"cost", layer{caddy: true, own: "internal/body internal/option internal/suggest internal/usage"}},
@@ -78,6 +79,7 @@ var layers = []struct {
 	{"internal/doctor", layer{own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/gate internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/walk", layer{caddy: true}},
+	{"internal/incoming", layer{caddy: true, own: "internal/adminapi internal/placeholder internal/walk"}},
 	{"internal/page", layer{own: "internal/uplot"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/writers", layer{caddy: true}},
@@ -85,8 +87,9 @@ var layers = []struct {
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/gate internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
+	{"internal/cases/engine", layer{caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/walk internal/zone memorystore store"}},
 	{"internal/compare", layer{caddy: true, own: "internal/adminapi internal/placeholder internal/zone"}},
-	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/gate internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
+	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/stats internal/throttle internal/zone"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},

@@ -16,6 +16,7 @@ var follows = map[string]string{
 	"../../docs/rollout.md":          "TestChoosingALimit",
 	"../../docs/getting-started.md":  "TestGettingStarted",
 	"../../docs/behind-a-proxy.md":   "TestBehindAProxyByHand",
+	"../../docs/testing.md":          "TestTestingLimits",
 	"../../docs/page.md":             "the tests in the directory browser",
 }
 

@@ -12,7 +12,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/internal/incoming"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/walk"
@@ -50,17 +52,27 @@ func explain(ctx context.Context, app *caddyhttp.App, handlerOf func(caddyhttp.M
 	if err := decodeStrictly(bytes.NewReader(body), &described); err != nil {
 		return nil, adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
 	}
-	made, err := makeRequest(app, &described)
+	made, err := incoming.Make(app, &described, walk.Discard())
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}
-	x := &explainer{ctx: ctx, handlerOf: handlerOf, stores: make(map[string]*pool.Peeking), answer: made.answer}
-	if made.refused != nil {
-		x.fail(made.refused)
+	x := &explainer{ctx: ctx, handlerOf: handlerOf, stores: make(map[string]*pool.Peeking), answer: answerTo(made)}
+	if made.Refused != nil {
+		x.fail(made.Refused)
 		return x.answer, nil
 	}
-	x.conclude(walk.Walk(x, made.server, made.request))
+	x.conclude(walk.Walk(x, made.Server, made.Request))
 	return x.answer, nil
+}
+
+// answerTo returns the beginning of what is said of a request.
+func answerTo(r *incoming.Request) *adminapi.Explanation {
+	answer := &adminapi.Explanation{
+		Method: r.Method, URL: r.Said, From: r.Remote, Server: r.Name, Listen: r.Server.Listen,
+		ClientIP: clientip.Client(r.Request), Steps: []adminapi.Step{}, Zones: []adminapi.Visit{},
+	}
+	answer.TrustedProxy, _ = caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	return answer
 }
 
 // explainer notes what a request meets on its way through the routes. It implements [walk.Visitor].

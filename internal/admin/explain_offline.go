@@ -40,18 +40,21 @@ func provisionAlone(config []byte) (caddy.Context, error) {
 }
 
 // useMemory makes all rate limit handlers in a config count in memory.
-func useMemory(config any) {
+func useMemory(config any) { eachHandler(config, func(h map[string]any) { delete(h, "store") }) }
+
+// eachHandler calls a function for each rate limit handler in a config.
+func eachHandler(config any, f func(map[string]any)) {
 	switch value := config.(type) {
 	case map[string]any:
 		if value["handler"] == "rate_limit" {
-			delete(value, "store")
+			f(value)
 		}
 		for _, inner := range value {
-			useMemory(inner)
+			eachHandler(inner, f)
 		}
 	case []any:
 		for _, inner := range value {
-			useMemory(inner)
+			eachHandler(inner, f)
 		}
 	}
 }

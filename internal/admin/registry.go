@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/cases/engine"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -40,6 +41,9 @@ type Handler struct {
 	Status    int
 	Instances int
 	Final     bool
+
+	// Respond answers decisions on requests of tests.
+	Respond engine.Responder
 }
 
 // Config has the provisioned handlers of one config.

@@ -34,8 +34,8 @@ lets it through. 'caddy rate-limit doctor' says what is wrong, and what to do.
 
 Keys are printed as a shell reads them, so that they can be pasted into the next
 command. The exit code is 0 on success, and 1 otherwise, for example if no zone has
-an answer, or if 'stores --check' finds a store that does not answer. doctor has
-more exit codes.
+an answer, or if 'stores --check' finds a store that does not answer. doctor and
+test have more exit codes.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()
@@ -50,7 +50,7 @@ more exit codes.
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(), bansCommand(), overridesCommand(), explainCommand(),
-				watchCommand(), storesCommand(), doctorCommand(), pageCommand(), replayCommand(), diffCommand(), changesCommand())
+				watchCommand(), storesCommand(), doctorCommand(), pageCommand(), replayCommand(), diffCommand(), changesCommand(), testCommand())
 		},
 	})
 }

@@ -1,4 +1,5 @@
-package admin
+// Package incoming makes requests of a description, as a server hands them to its routes. Nothing is sent.
+package incoming
 
 import (
 	"bytes"
@@ -22,21 +23,22 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/walk"
 )
 
-// madeRequest is a request as its server would hand it to its routes.
-type madeRequest struct {
-	server  *caddyhttp.Server
-	request *http.Request
-	answer  *adminapi.Explanation
-	refused error // the server answers without its routes
+// Request is a request as its server would hand it to its routes.
+type Request struct {
+	*http.Request
+	Server  *caddyhttp.Server
+	Name    string // of the server
+	Said    string // its URL without a password
+	Remote  string // the address of the connection
+	Refused error  // the server answers without its routes
 }
 
-// makeRequest makes the request that d describes.
-func makeRequest(app *caddyhttp.App, d *adminapi.Request) (*madeRequest, error) {
+// Make makes the request that d describes, whose response goes to w. It sets the method of d if that is empty.
+func Make(app *caddyhttp.App, d *adminapi.Request, w http.ResponseWriter) (*Request, error) {
 	u, err := parseURL(d.URL)
 	if err != nil {
 		return nil, err
@@ -75,22 +77,17 @@ func makeRequest(app *caddyhttp.App, d *adminapi.Request) (*madeRequest, error) 
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(d.Body)), int64(len(d.Body))
 		r.Header.Set("Content-Length", strconv.Itoa(len(d.Body)))
 	}
-	made := &madeRequest{server: server, refused: walk.Admit(server, r)}
+	made := &Request{Server: server, Name: name, Said: u.Redacted(), Remote: remote, Refused: walk.Admit(server, r)}
 	repl := caddy.NewReplacer()
-	made.request = caddyhttp.PrepareRequest(r.WithContext(context.Background()), repl, walk.Discard(), server)
+	made.Request = caddyhttp.PrepareRequest(r.WithContext(context.Background()), repl, w, server)
 	for _, placeholder := range slices.Sorted(maps.Keys(d.Assume)) {
 		name := strings.Trim(placeholder, "{}")
 		if variable, ok := strings.CutPrefix(name, "http.vars."); ok {
-			caddyhttp.SetVar(made.request.Context(), variable, d.Assume[placeholder])
+			caddyhttp.SetVar(made.Request.Context(), variable, d.Assume[placeholder])
 		} else {
 			repl.Set(name, d.Assume[placeholder])
 		}
 	}
-	made.answer = &adminapi.Explanation{
-		Method: r.Method, URL: u.Redacted(), From: remote, Server: name, Listen: server.Listen,
-		ClientIP: clientip.Client(made.request), Steps: []adminapi.Step{}, Zones: []adminapi.Visit{},
-	}
-	made.answer.TrustedProxy, _ = caddyhttp.GetVar(made.request.Context(), caddyhttp.TrustedProxyVarKey).(bool)
 	return made, nil
 }
 

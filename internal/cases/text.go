@@ -1,0 +1,111 @@
+package cases
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Width is the widest line of the report, where texts can be broken.
+const Width = 80
+
+// Colors are the escape sequences of a terminal; empty without colors.
+type Colors struct{ Good, Bad, Plain string }
+
+// WriteText writes a line for a case, and what does not hold of it.
+func (r *Result) WriteText(w io.Writer, c Colors, width int) error {
+	var b strings.Builder
+	if len(r.Failures) == 0 {
+		fmt.Fprintf(&b, "%sok%s    %s\n", c.Good, c.Plain, r.Name)
+	} else {
+		fmt.Fprintf(&b, "%sFAIL%s  %s\n", c.Bad, c.Plain, r.Name)
+	}
+	for i := range r.Failures {
+		r.Failures[i].write(&b, r.File, width)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// write writes a failure.
+func (f *Failure) write(b *strings.Builder, file string, width int) {
+	at := fmt.Sprintf("%s:%d", file, f.Line)
+	if f.Step != "" {
+		at += ": " + f.Step
+	}
+	wrap(b, "      ", at, width)
+	if f.Expected != "" {
+		wrap(b, "        expected  ", f.Expected, width)
+	}
+	wrap(b, "        got       ", f.Got, width)
+	for _, text := range f.State {
+		wrap(b, "        ", text, width)
+	}
+}
+
+// wrap writes a text behind a beginning, in as many lines as it takes. A width of 0 breaks no line.
+func wrap(b *strings.Builder, beginning, text string, width int) {
+	indent := strings.Repeat(" ", utf8.RuneCountInString(beginning))
+	line := beginning
+	for i, word := range strings.Split(text, " ") {
+		switch {
+		case i == 0:
+			line += word
+		case width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			b.WriteString(line + "\n")
+			line = indent + "  " + word
+		default:
+			line += " " + word
+		}
+	}
+	b.WriteString(line + "\n")
+}
+
+// WriteText writes a change that no case notices.
+func (c *Change) WriteText(w io.Writer, colors Colors, width int) error {
+	var b strings.Builder
+	switch {
+	case c.FoundBy != "":
+		return nil
+	case c.Accepted != "":
+		wrap(&b, "      ", c.Change+": accepted: "+c.Accepted, width)
+	default:
+		wrap(&b, colors.Bad+"MISS"+colors.Plain+"  ", c.Change+": no case fails", width)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteSummary writes the last lines.
+func (r *Report) WriteSummary(w io.Writer) error {
+	text := fmt.Sprintf("%s, %d failed, in %s\n", plural(len(r.Cases), "case"), r.Failed, r.Took.Round(time.Millisecond))
+	if n := len(r.Changes); n > 0 {
+		found, accepted := r.Noticed()
+		text += fmt.Sprintf("%s of the config, %d noticed (%d %%), %d accepted, %d missed\n",
+			plural(n, "change"), found, 100*found/n, accepted, n-found-accepted)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// Noticed returns how many changes a case notices, and how many others are accepted.
+func (r *Report) Noticed() (found, accepted int) {
+	for _, c := range r.Changes {
+		switch {
+		case c.FoundBy != "":
+			found++
+		case c.Accepted != "":
+			accepted++
+		}
+	}
+	return found, accepted
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
