@@ -126,8 +126,8 @@ const (
 	// maxConcurrency bounds the limits of adaptive zones.
 	maxConcurrency = 1_000_000
 
-	// maxClasses bounds the classes of an adaptive zone, because each free slot looks at all of them.
-	maxClasses = 8
+	// maxClasses bounds the classes of an adaptive zone. Requests of no class are in one more.
+	maxClasses = zone.MaxClasses - 1
 
 	// minGateWait is the shortest max_wait of an adaptive zone. Without a wait it cannot share slots.
 	minGateWait = 10 * time.Millisecond

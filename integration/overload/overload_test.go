@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,7 @@ type upstream struct {
 	mu      sync.Mutex
 	arrived chan string // the key of each request that has come
 	answer  map[string]chan int
+	sending atomic.Int64 // large responses that are not over
 }
 
 // startUpstream starts an upstream. A request is answered with a status that is sent to the channel of its key.
@@ -39,11 +42,18 @@ func startUpstream(t testing.TB) *upstream {
 		u.arrived <- key
 		select {
 		case status := <-u.of(key):
+			if status == http.StatusSwitchingProtocols {
+				u.echo(w)
+				return
+			}
 			w.WriteHeader(status)
 		case <-r.Context().Done():
 			return
 		}
-		if r.URL.Path == "/stream" {
+		switch r.URL.Path {
+		case "/large":
+			u.large(w)
+		case "/stream":
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done() // an event stream
 		}
@@ -73,7 +83,12 @@ type proxy struct {
 	client  *http.Client
 }
 
-const config = `http://localhost {
+const config = `{
+	servers {
+		protocols h1 h2c
+	}
+}
+http://localhost {
 	rate_limit {
 		on_limit problem
 		zone app {
@@ -169,7 +184,7 @@ func TestRequestsWaitForASlot(t *testing.T) {
 	third := p.send(ctx, "a", "/")
 	p.waiting(2)
 	for path, want := range map[string]string{
-		"explain": "it needs a slot: 1 of 1 run, 2 wait, 1 of this key", "doctor": "the upstream is the bottleneck: 1 requests run",
+		"explain": "it needs a slot: 1 of 1 run, 2 wait, 1 of this key", "doctor": "the upstream is the bottleneck since 20",
 	} {
 		method, body := http.MethodGet, ""
 		if path == "explain" {
@@ -200,10 +215,12 @@ func TestRefusal(t *testing.T) {
 	p := start(t, "max 1\nmax_wait 10ms", "zone count {\n key {http.request.header.Key}\n rate 10/1h\n}")
 	hold := p.send(t.Context(), "hold", "/")
 	p.arrives("hold")
-	for range 3 {
+	for i := range 3 {
 		got := <-p.send(t.Context(), "b", "/")
-		if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "temporary-reduced-capacity") || got.header.Get("Retry-After") == "" ||
-			got.header.Get("RateLimit") != "" {
+		after, err := strconv.Atoi(got.header.Get("Retry-After"))
+		// So many refusals for each answer, and there was no answer.
+		if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "temporary-reduced-capacity") || err != nil || after < 1 || after > i+2 ||
+			hasQuota(got.header) {
 			t.Fatalf("%+v", got)
 		}
 	}
@@ -310,8 +327,15 @@ func TestPriority(t *testing.T) {
 		p.waiting(i + 1)
 	}
 	want := []adminapi.AdaptiveClass{{Class: "gold", Waiting: 2}, {Class: "others", Running: 1, Waiting: 2}}
-	if s := state(t); !slices.Equal(s.Classes, want) {
-		t.Errorf("%+v, want %+v", s.Classes, want)
+	got := state(t).Classes
+	for i := range got {
+		if got[i].Useful != 1 || got[i].SlotSeconds <= 0 {
+			t.Errorf("%+v after a request of each class", got[i])
+		}
+		got[i].Useful, got[i].SlotSeconds = 0, 0
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 	p.up.of("hold") <- http.StatusOK
 	p.arrives("gold")

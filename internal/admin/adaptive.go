@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"time"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -15,13 +17,22 @@ func adaptive(z *zone.Zone) *adminapi.Adaptive {
 		return nil
 	}
 	s := z.Gate.State()
+	ends := s.Ends()
 	a := &adminapi.Adaptive{
 		Limit: s.Limit, Running: s.Running, Waiting: s.Waiting, Keys: s.Keys, Latency: s.Latency.Seconds(), Trend: trend(s), Elasticity: s.Elasticity,
-		Useful: s.Answers[gate.Useful], Failed: s.Answers[gate.Failed], Left: s.Answers[gate.Left],
+		Useful: ends[gate.Useful].Count, Failed: ends[gate.Failed].Count, Left: ends[gate.Left].Count, UsefulSeconds: ends[gate.Useful].Slots.Seconds(),
+	}
+	if !s.Since.IsZero() {
+		since := s.Since.Truncate(time.Second)
+		a.Since = &since
 	}
 	if z.Adaptive.Priority != nil {
 		for i, c := range s.Classes {
-			a.Classes = append(a.Classes, adminapi.AdaptiveClass{Class: z.Adaptive.ClassName(i), Running: c.Running, Waiting: c.Waiting})
+			of := adminapi.AdaptiveClass{Class: z.Adaptive.ClassName(i), Running: c.Running, Waiting: c.Waiting, Useful: c.Ends[gate.Useful].Count}
+			for _, end := range c.Ends {
+				of.SlotSeconds += end.Slots.Seconds()
+			}
+			a.Classes = append(a.Classes, of)
 		}
 	}
 	return a

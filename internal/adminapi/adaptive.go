@@ -1,5 +1,7 @@
 package adminapi
 
+import "time"
+
 // Adaptive is the state of the gate of an adaptive zone on this instance.
 type Adaptive struct {
 	// Limit is how many requests may run now. It goes up and down a little all the time while requests wait.
@@ -26,6 +28,13 @@ type Adaptive struct {
 	Failed uint64 `json:"failed"`
 	Left   uint64 `json:"left"`
 
+	// UsefulSeconds is for how many seconds the useful ones have had slots in total.
+	UsefulSeconds float64 `json:"useful_seconds"`
+
+	// Since is when the shortage began of which requests wait now. It may have had pauses of up to a minute. It is
+	// absent while nothing waits.
+	Since *time.Time `json:"since,omitempty"`
+
 	// Classes has the classes of a zone with priorities, the most important one first.
 	Classes []AdaptiveClass `json:"classes,omitempty"`
 }
@@ -35,4 +44,8 @@ type AdaptiveClass struct {
 	Class   string `json:"class"`
 	Running int    `json:"running"`
 	Waiting int    `json:"waiting"`
+
+	// Useful counts useful answers. SlotSeconds is for how many seconds requests of the class have had slots in total.
+	Useful      uint64  `json:"useful"`
+	SlotSeconds float64 `json:"slot_seconds"`
 }

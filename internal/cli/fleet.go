@@ -242,7 +242,7 @@ func (g *shared[K, T]) differ(caddys int) bool {
 }
 
 // The headers of columns that only some tables have: the addresses of instances, and plans.
-const caddyColumn, planColumn = "CADDY", "PLAN"
+const caddyColumn, planColumn, slotsColumn = "CADDY", "PLAN", "SLOT TIME"
 
 // everyCaddy names all instances of a fleet.
 const everyCaddy = "all"

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 func topCommand() *cobra.Command {
@@ -16,8 +18,10 @@ func topCommand() *cobra.Command {
 		Long: `
 Lists the keys of a zone, or of all zones, with the most requests on this instance in
 the last five to ten minutes. With --refused it lists those with the most refusals, with
---dry-run those with the most requests that a dry run would have refused.
-"120..130" means at least 120 and at most 130.
+--dry-run those with the most requests that a dry run would have refused. With --slots it
+lists those whose requests had slots of adaptive zones for the longest time in total: who
+has 20 slots all the time has 20 seconds in each. "120..130" means at least 120 and at
+most 130.
 `,
 		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
 		Args:              cobra.MaximumNArgs(1),
@@ -25,7 +29,8 @@ the last five to ten minutes. With --refused it lists those with the most refusa
 	}
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
-	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run")
+	slots := cmd.Flags().Bool("slots", false, "Sort by the time of slots in adaptive zones, and leave out keys without any")
+	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "slots")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		by, zone := byRequests, ""
@@ -34,6 +39,8 @@ the last five to ten minutes. With --refused it lists those with the most refusa
 			by = "refused"
 		case *dryRun:
 			by = "dry_run"
+		case *slots:
+			by = bySlotTime
 		}
 		if len(args) > 0 {
 			zone = args[0]
@@ -50,14 +57,14 @@ func (f *fleet) top(zone, by string, n int) error {
 		return err
 	}
 	withPlans := slices.ContainsFunc(shown.keys, func(k topKey) bool { return k.Plan != "" })
-	rows := [][]string{{"ZONE", planColumn, "REQUESTS", "REFUSED", "DRY RUN", keyColumn}}
+	rows := [][]string{{"ZONE", planColumn, slotsColumn, "REQUESTS", "REFUSED", "DRY RUN", keyColumn}}
 	for _, k := range shown.keys {
 		rows = append(rows, []string{
-			shellWord(k.zone), showPlan(k.Plan), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
+			shellWord(k.zone), showPlan(k.Plan), formatSlots(&k.KeyCount), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
 			formatCount(k.DryRun, k.DryRunError), showKey(k.KeyText),
 		})
 	}
-	if err := f.table(only(map[string]bool{planColumn: withPlans}, rows)); err != nil {
+	if err := f.table(only(map[string]bool{planColumn: withPlans, slotsColumn: by == bySlotTime}, rows)); err != nil {
 		return err
 	}
 	f.printLives(shown.lives)
@@ -73,6 +80,16 @@ func showPlan(name string) string {
 		return "-"
 	}
 	return shellWord(name)
+}
+
+// formatSlots formats the time for which requests of a key had slots.
+func formatSlots(k *adminapi.KeyCount) string {
+	seconds := func(ms uint64) string { return strconv.FormatFloat(float64(ms)/1e3, 'f', 1, 64) }
+	text := seconds(k.SlotMS)
+	if most := seconds(k.SlotMS + k.SlotMSError); most != text {
+		text += "s.." + most
+	}
+	return text + "s"
 }
 
 // formatCount formats a count that may be higher by up to more.

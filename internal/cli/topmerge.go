@@ -16,7 +16,10 @@ import (
 
 // This file adds up the most frequent keys of several instances.
 
-const byRequests = "requests"
+const (
+	byRequests = "requests"
+	bySlotTime = "slot_time"
+)
 
 // topKey is a key with the counts of all instances.
 type topKey struct {
@@ -177,6 +180,8 @@ func count(k *adminapi.KeyCount, by string) uint64 {
 		return k.Refused
 	case "dry_run":
 		return k.DryRun
+	case bySlotTime:
+		return k.SlotMS
 	}
 	return k.Requests
 }
@@ -191,6 +196,7 @@ func (s *topSum) sum(id string, text adminapi.KeyText) adminapi.KeyCount {
 			sum.Requests, sum.RequestsError = sum.Requests+k.Requests, sum.RequestsError+k.RequestsError
 			sum.Refused, sum.RefusedError = sum.Refused+k.Refused, sum.RefusedError+k.RefusedError
 			sum.DryRun, sum.DryRunError = sum.DryRun+k.DryRun, sum.DryRunError+k.DryRunError
+			sum.SlotMS, sum.SlotMSError = sum.SlotMS+k.SlotMS, sum.SlotMSError+k.SlotMSError
 			continue
 		}
 		most := c.list.Unlisted
@@ -200,6 +206,9 @@ func (s *topSum) sum(id string, text adminapi.KeyText) adminapi.KeyCount {
 		sum.RequestsError += most
 		sum.RefusedError += c.most("refused", most)
 		sum.DryRunError += c.most("dry_run", most)
+		if c.list.By == bySlotTime { // other lists do not bound it, and do not show it
+			sum.SlotMSError += c.list.Unlisted
+		}
 	}
 	return sum
 }

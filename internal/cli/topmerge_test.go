@@ -87,3 +87,24 @@ func TestTopSums(t *testing.T) {
 		}
 	}
 }
+
+// TestTopSumsSlots: an instance that does not list a key may have counted as much time as its list says.
+func TestTopSumsSlots(t *testing.T) {
+	sum := new(topSum)
+	for i, of := range []struct{ ms, unlisted uint64 }{{500, 100}, {0, 40}, {1250, 0}} {
+		top := &adminapi.Top{Zone: "z", By: bySlotTime, Unlisted: of.unlisted}
+		if of.ms > 0 {
+			top.Keys = append(top.Keys, adminapi.KeyCount{KeyText: adminapi.NewKeyText("a", 1), SlotMS: of.ms, SlotMSError: uint64(i)})
+		}
+		sum.add(top, nil)
+	}
+	keys := sum.top(10)
+	if len(keys) != 1 || keys[0].SlotMS != 1750 || keys[0].SlotMSError != 42 || count(&keys[0].KeyCount, bySlotTime) != 1750 {
+		t.Errorf("%+v", keys)
+	}
+	for want, k := range map[string]adminapi.KeyCount{"1.7s": {SlotMS: 1700}, "0.0s": {SlotMS: 2}, "1.8s..1.9s": {SlotMS: 1800, SlotMSError: 120}} {
+		if got := formatSlots(&k); got != want {
+			t.Errorf("%+v is %q, want %q", k, got, want)
+		}
+	}
+}

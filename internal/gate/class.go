@@ -6,6 +6,7 @@ type class struct {
 	had              float64 // ns of slots, divided by the weight
 	share            float64 // ns of slots that a key has had which always had its share
 	running, waiting int
+	ends             [Left + 1]End
 	order            keyHeap // keys of which requests wait
 	newcomers        *key    // all keys that were never served
 }

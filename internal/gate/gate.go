@@ -48,8 +48,6 @@ type Gate struct {
 	queue  Queue
 	limit  *Limit
 	places sync.Pool
-
-	answers [Left + 1]uint64
 }
 
 // New returns a gate that has seen nothing.
@@ -112,13 +110,13 @@ func (g *Gate) Abandon(now int64, p *Place) {
 	g.places.Put(p)
 }
 
-// Done gives the slot of a request back.
-func (g *Gate) Done(now int64, p *Place, a Answer) {
+// Done gives the slot of a request back, and returns for how long the request had it.
+func (g *Gate) Done(now int64, p *Place, a Answer) time.Duration {
 	g.mu.Lock()
-	g.queue.Done(g.latest(now), p, a)
-	g.answers[a]++
+	took := g.queue.Done(g.latest(now), p, a)
 	g.mu.Unlock()
 	g.places.Put(p)
+	return time.Duration(took)
 }
 
 // latest returns a time that does not go back: callers read their clock before they have the lock.

@@ -1,5 +1,7 @@
 package gate
 
+import "time"
+
 // Place is the place of one request: in the queue, then in the upstream.
 type Place struct {
 	// Notify is called once for a request that has waited: with true when it has a slot, with false when it
@@ -43,6 +45,12 @@ const (
 	// Left is a request whose client has left before the answer.
 	Left
 )
+
+// End counts the requests that have had a slot and ended in one way.
+type End struct {
+	Count uint64
+	Slots time.Duration // for which they had a slot, in total
+}
 
 // AnswerNames are the names of answers in metrics.
 var AnswerNames = [Left + 1]string{Useful: "useful", Failed: "failed", Left: "left"}

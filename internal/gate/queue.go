@@ -1,5 +1,7 @@
 package gate
 
+import "time"
+
 // Limiter says how many requests may run.
 type Limiter interface {
 	// N is how many requests may run, at least 1.
@@ -27,12 +29,17 @@ type Queue struct {
 	seen             seen
 	pace             pace
 	busy             int64  // ns, since when the queue was never empty
+	tight            int64  // ns, since when requests have had to wait again and again
+	held             int64  // ns, when the last one that has to wait came
 	seq              uint64 // counts keys that begin to wait
 }
 
 // places is how many requests may wait, shared by the keys that wait. But each key may have as many
 // waiting as the limit lets run.
 const places = 1024
+
+// lull is for how many ns no request has to wait before those that wait count as a new shortage.
+const lull = 60e9
 
 // NewQueue returns an empty queue.
 func NewQueue(l Limiter, o Options) *Queue {
@@ -96,17 +103,21 @@ func (q *Queue) Leave(now int64, p *Place) bool {
 	return true
 }
 
-// Done gives the slot of a request back. It does nothing if the request has none.
-func (q *Queue) Done(now int64, p *Place, a Answer) {
+// Done gives the slot of a request back, and returns for how many ns the request had it. It does nothing if the
+// request has none.
+func (q *Queue) Done(now int64, p *Place, a Answer) int64 {
 	if p.state != runs {
-		return
+		return 0
 	}
 	took := now - p.began
 	q.limit.Step(now, q.running, q.waiting)
 	q.limit.Done(now, took, a)
 	p.state = outside
 	q.running--
-	q.classes[p.class].running--
+	c := &q.classes[p.class]
+	c.running--
+	c.ends[a].Count++
+	c.ends[a].Slots += time.Duration(took)
 	if a == Useful {
 		q.seen.add(now, p.id)
 		q.pace.answered(now)
@@ -117,6 +128,7 @@ func (q *Queue) Done(now int64, p *Place, a Answer) {
 	q.forget()
 	q.fill(now)
 	q.limit.Step(now, q.running, q.waiting)
+	return took
 }
 
 // advance lets the limit see the time. If it has risen, waiting requests may run.
@@ -144,7 +156,11 @@ func (q *Queue) run(now int64, p *Place) {
 func (q *Queue) wait(now int64, p *Place) {
 	if q.waiting == 0 {
 		q.busy = now
+		if q.held == 0 || now-q.held > lull {
+			q.tight = now
+		}
 	}
+	q.held = now
 	k := q.key(p)
 	c := &q.classes[p.class]
 	if int(k.waiting) >= max(q.limit.N(), places/(len(c.order)+1)) {

@@ -15,15 +15,35 @@ type State struct {
 	// Held is whether requests wait, so that the gate learns.
 	Held bool
 
-	// Answers counts the requests that have had a slot, by [Answer].
-	Answers [Left + 1]uint64
+	// Since is when the shortage began of which requests wait, by the wall clock. It may have had pauses of up to a
+	// minute. It is the zero time while nothing waits.
+	Since time.Time
 
-	// Classes are those that run and wait, by class.
+	// Classes are those that run, wait and have had a slot, by class.
 	Classes []ClassState
 }
 
 // ClassState is the part of a class in a State.
-type ClassState struct{ Running, Waiting int }
+type ClassState struct {
+	Running, Waiting int
+	Ends             [Left + 1]End // of requests that have had a slot, by [Answer]
+}
+
+// Ends returns the ends of all classes.
+func (s *State) Ends() (all [Left + 1]End) {
+	for _, c := range s.Classes {
+		all = added(all, c.Ends)
+	}
+	return all
+}
+
+func added(a, b [Left + 1]End) [Left + 1]End {
+	for i := range a {
+		a[i].Count += b[i].Count
+		a[i].Slots += b[i].Slots
+	}
+	return a
+}
 
 // KeyState is the part of a key in a gate.
 type KeyState struct {
@@ -41,12 +61,16 @@ func (g *Gate) State() State {
 	s := State{
 		Limit: l.n, Running: q.running, Waiting: q.waiting, Keys: len(q.keys),
 		Latency: time.Duration(l.times.mean), Elasticity: l.trend + Rest, Held: l.full,
-		Answers: g.answers, Classes: make([]ClassState, q.last+1),
+		Classes: make([]ClassState, q.last+1),
+	}
+	if q.waiting > 0 {
+		s.Since = time.Unix(0, q.tight+l.rhythm.offset)
 	}
 	for i := range q.classes {
 		c := &s.Classes[min(i, int(q.last))] // a class that is gone counts as the last one
 		c.Running += q.classes[i].running
 		c.Waiting += q.classes[i].waiting
+		c.Ends = added(c.Ends, q.classes[i].ends)
 	}
 	return s
 }

@@ -49,8 +49,10 @@ type Full struct {
 func (l *Limiter) enter(v *Verdict) {
 	start := l.start()
 	for i := range v.entrances {
-		e := &v.entrances[i]
-		if e.place = v.slot(e); e.place != nil {
+		e, came := &v.entrances[i], l.Clock.Now()
+		e.place = v.slot(e)
+		e.zone.Stats.Waits.Observe(e.class, l.Clock.Now()-came)
+		if e.place != nil {
 			continue
 		}
 		v.leaveGates()
@@ -125,10 +127,15 @@ func (v *Verdict) slot(e *entrance) *gate.Place {
 func (v *Verdict) leaveGates() {
 	for i := range v.entrances {
 		if e := &v.entrances[i]; e.place != nil {
-			e.zone.Gate.Done(int64(v.wait.clock.Now()), e.place, gate.Left)
+			e.done(int64(v.wait.clock.Now()), gate.Left)
 			e.place = nil
 		}
 	}
+}
+
+// done gives the slot back, and notes who had it for how long.
+func (e *entrance) done(now int64, a gate.Answer) {
+	e.zone.Stats.AddSlot(e.key, e.zone.Adaptive.ClassName(e.class), e.zone.Gate.Done(now, e.place, a))
 }
 
 // holdSlots makes the request hold its slots until its response begins, or until it is over.
@@ -137,7 +144,7 @@ func (v *Verdict) holdSlots(c clock.Clock) {
 		v.completion = late.New(v.strips, pool.Session{}, nil)
 	}
 	for _, e := range v.entrances {
-		v.completion.Hold(e.zone.Adaptive.Whole, func(a gate.Answer) { e.zone.Gate.Done(int64(c.Now()), e.place, a) })
+		v.completion.Hold(e.zone.Adaptive.Whole, func(a gate.Answer) { e.done(int64(c.Now()), a) })
 	}
 }
 

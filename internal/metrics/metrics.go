@@ -89,7 +89,9 @@ var (
 	descGateRunning = desc("adaptive_running", "Requests that hold a slot of an adaptive zone, by class.", "zone", "class")
 	descGateWaiting = desc("adaptive_waiting", "Requests that wait for a slot of an adaptive zone, by class.", "zone", "class")
 	descGateLatency = desc("adaptive_slot_seconds", "Seconds for which a slot of an adaptive zone is taken, on average.", "zone")
-	descGateAnswers = desc("adaptive_answers_total", "Requests that have had a slot of an adaptive zone, by their end.", "zone", "end")
+	descGateAnswers = desc("adaptive_answers_total", "Requests that have had a slot of an adaptive zone, by class and by their end.", "zone", "class", "end")
+	descGateTaken   = desc("adaptive_slot_seconds_total", "Seconds for which requests have had slots of an adaptive zone, by class and by their end.", "zone", "class", "end")
+	descGateWait    = desc("adaptive_wait_seconds", "Seconds for which requests have waited for a slot of an adaptive zone, by class, whether they got it or not.", "zone", "class")
 
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
 	descLatency = desc("store_latency_seconds",
@@ -113,7 +115,7 @@ var (
 
 	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descExpires, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
-		descGateLimit, descGateRunning, descGateWaiting, descGateLatency, descGateAnswers,
+		descGateLimit, descGateRunning, descGateWaiting, descGateLatency, descGateAnswers, descGateTaken, descGateWait,
 		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
 	}
 )
@@ -143,15 +145,20 @@ func (m *Collector) Collect(to chan<- prometheus.Metric) {
 type collection struct{ to chan<- prometheus.Metric }
 
 func (c collection) send(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+	c.to <- prometheus.MustNewConstMetric(d, kind, value, valid(labels)...)
+}
+
+func (c collection) histogram(d *prometheus.Desc, h *stats.Histogram, first int, labels ...string) {
+	count, sum, buckets := h.Read(first)
+	c.to <- prometheus.MustNewConstHistogram(d, count, sum, buckets, valid(labels)...)
+}
+
+// valid makes labels of UTF-8.
+func valid(labels []string) []string {
 	for i, label := range labels {
 		labels[i] = strings.ToValidUTF8(label, "\uFFFD")
 	}
-	c.to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
-}
-
-func (c collection) histogram(d *prometheus.Desc, h *stats.Histogram, first int, label string) {
-	count, sum, buckets := h.Read(first)
-	c.to <- prometheus.MustNewConstHistogram(d, count, sum, buckets, strings.ToValidUTF8(label, "\uFFFD"))
+	return labels
 }
 
 func (c collection) zone(z *zone.Zone) {
@@ -195,11 +202,14 @@ func (c collection) gate(z *zone.Zone) {
 	c.send(descGateLimit, prometheus.GaugeValue, float64(s.Limit), z.Name)
 	c.send(descGateLatency, prometheus.GaugeValue, s.Latency.Seconds(), z.Name)
 	for i, of := range s.Classes {
-		c.send(descGateRunning, prometheus.GaugeValue, float64(of.Running), z.Name, z.Adaptive.ClassName(i))
-		c.send(descGateWaiting, prometheus.GaugeValue, float64(of.Waiting), z.Name, z.Adaptive.ClassName(i))
-	}
-	for end, n := range s.Answers {
-		c.send(descGateAnswers, prometheus.CounterValue, float64(n), z.Name, gate.AnswerNames[end])
+		class := z.Adaptive.ClassName(i)
+		c.send(descGateRunning, prometheus.GaugeValue, float64(of.Running), z.Name, class)
+		c.send(descGateWaiting, prometheus.GaugeValue, float64(of.Waiting), z.Name, class)
+		c.histogram(descGateWait, z.Stats.Waits.Of(i), stats.FirstServerBound, z.Name, class)
+		for end, n := range of.Ends {
+			c.send(descGateAnswers, prometheus.CounterValue, float64(n.Count), z.Name, class, gate.AnswerNames[end])
+			c.send(descGateTaken, prometheus.CounterValue, n.Slots.Seconds(), z.Name, class, gate.AnswerNames[end])
+		}
 	}
 }
 

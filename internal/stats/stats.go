@@ -18,6 +18,7 @@ type Counters struct {
 	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Bans      Bans
 	Costs     Costs // of responses, in zones with cost_response
+	Waits     Waits // for slots, in adaptive zones
 }
 
 // TopSpan is the span over which frequent keys are counted: the counts cover at least this much
@@ -40,6 +41,13 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 	}
 	if latency >= 0 {
 		t.Latency.Observe(latency)
+	}
+}
+
+// AddSlot counts the time for which a request had a slot of an adaptive zone.
+func (t *Counters) AddSlot(key, class string, took time.Duration) {
+	if t.Keys != nil {
+		t.Keys.AddSlot(key, class, took)
 	}
 }
 

@@ -3,6 +3,8 @@ package topk
 import (
 	"cmp"
 	"hash/maphash"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -28,6 +30,9 @@ const (
 
 	// DryRun counts requests that a dry run would have refused, in places of their own, too.
 	DryRun
+
+	// SlotTime counts the milliseconds for which requests had slots of an adaptive zone, in places of their own, too.
+	SlotTime
 
 	kinds
 )
@@ -72,16 +77,30 @@ func New(span time.Duration) *Recent {
 // Add counts a request, and if the kind is another than Requests, as one of that kind, too. It
 // does not keep the key, but it keeps the plan of the request, unless that is empty.
 func (r *Recent) Add(key, plan string, kind Kind) {
+	c, hash := r.now(), maphash.String(r.seed, key)
+	c.sketches[Requests].add(hash, key, plan, 1)
+	if kind != Requests {
+		c.sketches[kind].add(hash, key, plan, 1)
+	}
+}
+
+// AddSlot adds the time for which a request had a slot. A part of a millisecond counts as a whole one with
+// that probability, so that many short times are right in sum.
+func (r *Recent) AddSlot(key, plan string, took time.Duration) {
+	ms := took.Seconds()*1e3 + rand.Float64()
+	if ms >= 1 {
+		r.now().sketches[SlotTime].add(maphash.String(r.seed, key), key, plan, uint32(min(ms, math.MaxUint32)))
+	}
+}
+
+// now returns the counts of this span.
+func (r *Recent) now() *spanCounts {
 	c := r.current.Load()
 	for c == nil {
 		r.begin()
 		c = r.current.Load()
 	}
-	hash := maphash.String(r.seed, key)
-	c.sketches[Requests].add(hash, key, plan)
-	if kind != Requests {
-		c.sketches[kind].add(hash, key, plan)
-	}
+	return c
 }
 
 // begin starts a span. A timer ends it, so that Add needs no clock.

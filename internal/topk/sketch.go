@@ -16,6 +16,7 @@
 package topk
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,8 @@ type bucket struct {
 
 func cellOf(hash uint64) uint64 { return hash / buckets % cells }
 
-func (s *sketch) add(hash uint64, key, plan string) {
+// add adds n to the count of a key.
+func (s *sketch) add(hash uint64, key, plan string, n uint32) {
 	at := &s.buckets[hash%buckets]
 	b := at.Load()
 	if b == nil {
@@ -62,16 +64,16 @@ func (s *sketch) add(hash uint64, key, plan string) {
 			b = at.Load()
 		}
 	}
-	b.add(hash, key, plan)
+	b.add(hash, key, plan, n)
 }
 
-func (b *bucket) add(hash uint64, key, plan string) {
+func (b *bucket) add(hash uint64, key, plan string, n uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.requests++
 	i := slices.Index(b.hashes[:b.n], hash)
 	if i < 0 {
-		if i = b.place(hash); i < 0 {
+		if i = b.place(hash, n); i < 0 {
 			return
 		}
 		b.hashes[i], b.length[i] = hash, len(key)
@@ -81,36 +83,42 @@ func (b *bucket) add(hash uint64, key, plan string) {
 	if plan != "" && b.plans[i] != plan {
 		b.plans[i] = plan
 	}
-	if b.counts[i]+1 != 0 {
-		b.counts[i]++
-	}
+	b.counts[i] = plus(b.counts[i], n)
 }
 
 // place returns a place for a new key: a free one, or that of the key with the lowest count. If the
-// key has come too rarely for that, place counts the request in the cell of the key, and returns -1.
-func (b *bucket) place(hash uint64) (i int) {
+// key has come too rarely for that, place adds n to the cell of the key, and returns -1.
+func (b *bucket) place(hash uint64, n uint32) (i int) {
 	if b.n < ways {
 		b.n++
 		return b.n - 1
 	}
 	cell := &b.without[cellOf(hash)]
 	count := *cell
-	if uint64(count)+1 >= uint64(b.least) { // then it is time to look for the lowest count again
-		for j, n := range b.counts {
-			if n < b.counts[i] {
+	if plus(count, n) >= b.least { // then it is time to look for the lowest count again
+		for j, other := range b.counts {
+			if other < b.counts[i] {
 				i = j
 			}
 		}
 		b.least = b.counts[i]
 	}
-	if uint64(count)+1 < uint64(b.least) {
-		*cell++
+	if plus(count, n) < b.least {
+		*cell = plus(count, n)
 		return -1
 	}
 	of := &b.without[cellOf(b.hashes[i])]
 	*of = max(*of, b.counts[i])
 	b.counts[i], b.errors[i] = count, count
 	return i
+}
+
+// plus adds to a count, which stays at its highest value.
+func plus(count, n uint32) uint32 {
+	if sum := count + n; sum >= count {
+		return sum
+	}
+	return math.MaxUint32
 }
 
 // keyInfo is what a bucket has of a key.

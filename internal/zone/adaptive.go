@@ -10,11 +10,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
 
 const (
 	// DefaultGateWait is the longest that a request waits for a slot by default.
 	DefaultGateWait = time.Second
+
+	// MaxClasses is how many classes a zone may have, with that of requests without a priority.
+	MaxClasses = stats.MaxClasses
 
 	// classStep is how much more the slots of a class weigh than those of the next one.
 	classStep = 10

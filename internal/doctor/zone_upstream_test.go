@@ -1,0 +1,23 @@
+package doctor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+// TestUpstream: the doctor says since when the upstream is the bottleneck.
+func TestUpstream(t *testing.T) {
+	at := time.Date(2026, 11, 26, 14, 2, 11, 0, time.Local)
+	for want, a := range map[string]adminapi.Adaptive{
+		"the upstream is the bottleneck since 2026-11-26 14:02:11: 21 requests run, as many as it can use, and 40 wait": {Since: &at, Running: 21, Waiting: 40},
+		"the upstream failed 200 of 1000 requests":          {Failed: 200, Useful: 700, Left: 100},
+		"no request waits for the upstream; its limit is 8": {Limit: 8, Failed: 1},
+	} {
+		found := overloads(&Zone{Adaptive: &a})
+		if len(found) != 1 || found[0].found != want {
+			t.Errorf("%+v, want %q", found, want)
+		}
+	}
+}

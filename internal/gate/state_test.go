@@ -1,0 +1,56 @@
+package gate
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSince: a shortage begins with the first request that has to wait, goes on after short pauses, and is told by the wall
+// clock.
+func TestSince(t *testing.T) {
+	const hour = 3600e9
+	now := int64(time.Second)
+	g := New(Options{Max: 1, MaxWait: time.Second, Wall: func() int64 { return now + hour }})
+	wait := func(after time.Duration) time.Duration {
+		t.Helper()
+		now += int64(after)
+		runs, _ := g.Enter(now, hashed(1), 0)
+		if s := g.State(); !s.Since.IsZero() {
+			t.Errorf("%+v although nothing waits", s)
+		}
+		waits, _ := g.Enter(now, hashed(2), 0)
+		since := g.State().Since
+		g.Abandon(now, waits)
+		g.Done(now, runs, Useful)
+		return since.Sub(time.Unix(0, hour).Add(time.Second))
+	}
+	for _, c := range []struct{ after, want time.Duration }{{0, 0}, {30 * time.Second, 0}, {59 * time.Second, 0}, {61 * time.Second, 150 * time.Second}} {
+		if got := wait(c.after); got != c.want {
+			t.Errorf("%v later the shortage began after %v, want %v", c.after, got, c.want)
+		}
+	}
+}
+
+// TestEnds: requests are counted by class and by how they ended, with the time of their slots.
+func TestEnds(t *testing.T) {
+	g := New(Options{Max: 9, MaxWait: time.Second, Weights: []float64{10, 1}})
+	for i, c := range []struct {
+		class int
+		end   Answer
+		took  time.Duration
+	}{{0, Useful, 5}, {0, Useful, 7}, {1, Failed, 11}, {1, Left, 13}} {
+		start := int64(1000 * (i + 1))
+		p, _ := g.Enter(start, 1, c.class)
+		if took := g.Done(start+int64(c.took), p, c.end); took != c.took {
+			t.Errorf("%v, want %v", took, c.took)
+		}
+	}
+	s := g.State()
+	if s.Classes[0].Ends != [3]End{Useful: {2, 12}} || s.Classes[1].Ends != [3]End{Failed: {1, 11}, Left: {1, 13}} || s.Ends() != [3]End{{2, 12}, {1, 11}, {1, 13}} {
+		t.Errorf("%+v", s.Classes)
+	}
+	g.Configure(Options{Max: 9, MaxWait: time.Second})
+	if s := g.State(); s.Classes[0].Ends != [3]End{{2, 12}, {1, 11}, {1, 13}} {
+		t.Errorf("a class that is gone counts as the last one: %+v", s.Classes)
+	}
+}
