@@ -37,6 +37,7 @@ func TestPage(t *testing.T) {
 		{"Why", testWhy},
 		{"Decisions", testDecisions},
 		{"Stores", testStores},
+		{"Slots", testSlots},
 		{"Keyboard", testKeyboard},
 		{"Locale", testLocale},
 		{"Accessible", testAccessible},

@@ -72,9 +72,12 @@ func (s *seconds) outdated() bool {
 func (s *seconds) next() *adminapi.PageSecond {
 	event := &adminapi.PageSecond{
 		Time: time.Now().UnixMilli(), Totals: make(map[int][]uint64), Costs: make(map[int]adminapi.ZoneCosts), Near: make(map[int]uint64), Stores: []adminapi.PageStoreState{},
-		InUse: make(map[int]int64), Lent: make(map[int]int64),
+		InUse: make(map[int]int64), Lent: make(map[int]int64), Adaptive: make(map[int]*adminapi.Adaptive),
 	}
 	for i, z := range s.zones {
+		if a := adaptive(z.Zone); a != nil {
+			event.Adaptive[i] = a
+		}
 		if costs := z.costs(); !maps.Equal(costs.Costs, s.costs[i].Costs) {
 			s.costs[i], event.Costs[i] = costs, costs
 		}

@@ -61,6 +61,9 @@ type PageSecond struct {
 	Keys   map[int]int64    `json:"keys,omitempty"`   // in memory stores, by zone; not in each event
 	InUse  map[int]int64    `json:"in_use,omitempty"` // slots, by zone
 	Lent   map[int]int64    `json:"lent,omitempty"`   // what this instance has borrowed, by zone
+
+	// Adaptive has the state of each adaptive zone, by its index.
+	Adaptive map[int]*Adaptive `json:"adaptive,omitempty"`
 }
 
 // PageTop has the keys of a zone that were refused most.

@@ -50,7 +50,7 @@ export function begin(start) {
   state.start = start
   state.zones = start.zones.map((z, i) => ({
     ...z, index: i, totals: null, near: 0, rates: { all: 0, refused: 0, dry: 0 }, samples: restarted ? [] : state.zones.find(o => o.name === z.name)?.samples ?? [],
-    refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 2),
+    refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 2), slots: historyOf('slots of ' + z.name, 4),
   }))
   for (const z of state.zones) for (const entry of z.refusing.values()) entry.zone = z
   state.stores = start.stores.map((s, i) => ({ ...s, index: i, now: null, past: [], history: historyOf(`store ${i} ${s.name}`, 2) }))
@@ -75,6 +75,7 @@ export function second(e) {
     z.keys = e.keys?.[z.index] ?? z.keys
     z.inUse = e.in_use?.[z.index]
     z.lent = e.lent?.[z.index]
+    noteSlots(z, e.adaptive?.[z.index], e.time)
     Object.assign(z, e.costs?.[z.index])
     z.totals ??= state.start.outcomes.map(() => 0)
     const changed = before && totals && passed
@@ -155,6 +156,15 @@ function noteRefusal(d) {
   if (d.decision) entry.wait = d.decision.never ? Infinity : when + (d.decision.retry_after ?? 0) * 1000
   else entry.wait = 0
   if (z.refusing.size > 200) z.refusing.delete(z.refusing.keys().next().value)
+}
+
+// noteSlots takes the state of an adaptive zone: its limit, what runs and waits, and how long useful requests had slots.
+function noteSlots(z, now, time) {
+  const before = z.adaptive
+  if (!now || !before) return
+  z.adaptive = now
+  const n = now.useful - before.useful
+  note(z.slots, time / 1000, [now.limit, now.running, now.waiting, n > 0 ? (now.useful_seconds - before.useful_seconds) / n * 1000 : null])
 }
 
 function noteStore(s, now, time) {

@@ -4,6 +4,7 @@ import { call, zonePath } from './api.js'
 import { byId, el, pill, setText, show, svg } from './dom.js'
 import { chart } from './chart.js'
 import { showKey } from './key.js'
+import { slotsPanel } from './slots.js'
 import { shown, state, sum } from './state.js'
 import { count, number, plain, rate, share, visible } from './text.js'
 
@@ -14,6 +15,7 @@ const words = { '1s': 'second', '1m': 'minute', '1h': 'hour', '24h': 'day', '1d'
 
 // limitInWords returns a limit for people, and what else there is to say.
 export function limitInWords(limit) {
+  if (limit.startsWith('adaptive')) return ['as many at once as the upstream can use', limit]
   const [, algorithm, events, window, rest] = /^(\w+) (\d+)(?:\/(\S+))?(.*)$/.exec(limit) ?? []
   if (!events) return [limit, '']
   const n = number(Number(events))
@@ -37,7 +39,7 @@ export function drawZones() {
   const open = new Set([...rows.values()].filter(r => r.open).map(r => r.name))
   rows.clear()
   seen.disconnect()
-  const classes = ['zones stack', state.stores.length > 1 ? '' : 'one-store', state.zones.some(z => z.slots) || state.stores.some(s => !s.remote) ? '' : 'no-keys']
+  const classes = ['zones stack', state.stores.length > 1 ? '' : 'one-store', state.zones.some(z => z.slots || z.adaptive) || state.stores.some(s => !s.remote) ? '' : 'no-keys']
   const table = el('table', { class: classes.join(' ') },
     el('thead', {}, el('tr', {}, ...['Zone', 'Requests/s', 'Refused/s', 'Share refused', 'Keys', 'Store'].map((t, i) => el('th', { scope: 'col', class: 'c' + i }, t)))),
     state.zones.map(z => {
@@ -118,7 +120,7 @@ function makeRow(z) {
       const [all, no] = z.history.values.map(sum)
       setText(part, share(no, all))
       bar.style.width = (all ? no / all * 100 : 0) + '%'
-      setText(keys, z.inUse !== undefined ? count(z.inUse, 'slot') : z.keys === undefined ? '–' : number(z.keys))
+      setText(keys, z.adaptive ? count(z.adaptive.running, 'slot') : z.inUse !== undefined ? count(z.inUse, 'slot') : z.keys === undefined ? '–' : number(z.keys))
       row.panel?.update(z)
     },
     toggle() {
@@ -148,21 +150,26 @@ byId('zones-text').addEventListener('input', filter)
 // makePanel shows more about a zone.
 function makePanel(at, z) {
   const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), costs = el('dl', { class: 'outcomes costs' })
-  const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'], ['If the store does not answer', z.on_store_error]]
+  const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests']]
+  const slots = z.adaptive && slotsPanel(z)
+  if (!slots) facts.push(['If the store does not answer', z.on_store_error])
   if (z.note) facts.push(['Note', visible(z.note, 300)])
   if (z.expires) facts.push(['Expires', z.expires.state])
   if (z.plans?.length) facts.push(['Plans', z.plans.map((p, i) => [i ? ', ' : '', visible(p, 30)]).flat()])
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot),
+    slots?.parts,
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
     z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs) : null,
-    el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
+    slots ? null : el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, el('h3', {}, 'Most frequent keys'), top),
     el('div', {}, el('h3', {}, 'Definition'), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
   const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name))
+  slots?.begin()
   let age = 0
   const ask = async () => {
     try {
+      await slots?.ask()
       const answer = await call('GET', zonePath(z, '/top') + '?n=8')
       const most = answer.keys[0]?.requests
       show(top, answer.keys.length ? el('table', { class: 'top' }, el('thead', {}, el('tr', {}, ['Key', 'Requests', 'Refused'].map(t => el('th', { scope: 'col' }, t)))),
@@ -179,13 +186,14 @@ function makePanel(at, z) {
   return {
     update(z) {
       drawing.draw(z.history)
+      slots?.update(z)
       show(outcomes, state.start.outcomes.flatMap((name, i) => z.totals[i] ? [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(z.totals[i]))] : []))
       if (!outcomes.children.length) show(outcomes, el('dd', {}, 'No requests yet.'))
       if (z.costs) drawCosts(costs, z)
       drawNear(near, z)
       if (++age % 10 === 0) ask()
     },
-    end: () => drawing.end(),
+    end() { drawing.end(); slots?.end() },
   }
 }
 
