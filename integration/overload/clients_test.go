@@ -1,0 +1,204 @@
+package overload_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+)
+
+// TestOverShare: a key that asks for more than its share is refused with 429, and its oldest request makes room for
+// its newest. A key that asks for less keeps its place.
+func TestOverShare(t *testing.T) {
+	const most = 341 // requests that a key may have waiting beside one other key: 1024 / 3
+	p := start(t, "max 1\nmax_wait 1m", "")
+	for _, key := range []string{"hog", "polite"} { // so that both are known
+		p.up.of(key) <- http.StatusOK
+		<-p.send(t.Context(), key, "/")
+		p.arrives(key)
+	}
+	p.send(t.Context(), "hold", "/")
+	p.arrives("hold")
+	polite := p.send(t.Context(), "polite", "/")
+	p.waiting(1)
+	oldest := p.send(t.Context(), "hog", "/")
+	p.waiting(2)
+	for range most {
+		p.send(t.Context(), "hog", "/")
+	}
+	got := <-oldest
+	after, err := strconv.Atoi(got.header.Get("Retry-After"))
+	if got.status != http.StatusTooManyRequests || err != nil || after < 1 || after > 2 || !strings.Contains(got.body, "quota-exceeded") || hasQuota(got.header) {
+		t.Errorf("the oldest request of the hog: %+v", got)
+	}
+	p.waiting(1 + most)
+	p.up.of("hold") <- http.StatusOK
+	p.up.of("polite") <- http.StatusOK
+	if got := <-polite; got.status != http.StatusOK {
+		t.Errorf("the polite key: %+v", got)
+	}
+}
+
+// hasQuota reports whether a response has a header about a quota, which an adaptive zone does not know.
+func hasQuota(header http.Header) bool {
+	for name := range header {
+		if strings.Contains(strings.ToLower(name), "ratelimit") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestWhoHasTheSlots: top sorts keys by the time of their slots, and the metrics have it by class.
+func TestWhoHasTheSlots(t *testing.T) {
+	p := start(t, "max 9\npriority {http.request.header.Key} gold", "")
+	slow := p.send(t.Context(), "gold", "/")
+	p.arrives("gold")
+	for range 20 {
+		p.up.of("quick") <- http.StatusOK
+		<-p.send(t.Context(), "quick", "/")
+		p.arrives("quick")
+	}
+	quick := state(t).Classes[1].SlotSeconds
+	time.Sleep(time.Duration(quick*float64(time.Second)) + 10*time.Millisecond)
+	p.up.of("gold") <- http.StatusOK
+	<-slow
+	top := caddytest.Admin(t, http.MethodGet, "zones/app/top?by=slot_time", "")
+	if i, j := strings.Index(top, `"gold"`), strings.Index(top, `"quick"`); i < 0 || j >= 0 && j < i {
+		t.Errorf("the key that had a slot for longest is not the first one: %s", top)
+	}
+	if s := state(t); s.Classes[0].SlotSeconds < s.Classes[1].SlotSeconds || s.Classes[1].Useful != 20 || s.UsefulSeconds < s.Classes[0].SlotSeconds {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestWebSocket: a connection that is upgraded holds no slot.
+func TestWebSocket(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	conn, err := net.Dial("tcp", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patient.Patience))
+	p.up.of("chat") <- http.StatusSwitchingProtocols
+	fmt.Fprint(conn, "GET /chat HTTP/1.1\r\nHost: localhost\r\nKey: chat\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	p.arrives("chat")
+	from := bufio.NewReader(conn)
+	response, err := http.ReadResponse(from, nil)
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(response, err)
+	}
+	echo := func(text string) {
+		t.Helper()
+		fmt.Fprintln(conn, text)
+		if got, err := from.ReadString('\n'); got != text+"\n" {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	echo("one")
+	p.up.of("b") <- http.StatusOK
+	if got := <-p.send(t.Context(), "b", "/"); got.status != http.StatusOK {
+		t.Errorf("beside the connection: %+v", got)
+	}
+	echo("two")
+	if s := state(t); s.Running != 0 || s.Useful != 2 {
+		t.Errorf("%+v while a WebSocket is open", s)
+	}
+}
+
+// TestHTTP2: streams of one connection wait and run on their own. One that is canceled frees its place, and one that
+// goes on holds no slot.
+func TestHTTP2(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	p.client = &http.Client{Transport: transport}
+	defer transport.CloseIdleConnections()
+	stream, stop := context.WithCancel(t.Context())
+	defer stop()
+	p.up.of("stream") <- http.StatusOK
+	if got := <-p.send(stream, "stream", "/stream"); got.status != http.StatusOK {
+		t.Fatalf("%+v", got)
+	}
+	p.arrives("stream")
+	hold := p.send(t.Context(), "hold", "/")
+	p.arrives("hold")
+	canceled, cancel := context.WithCancel(t.Context())
+	p.send(canceled, "a", "/")
+	p.waiting(1)
+	last := p.send(t.Context(), "b", "/")
+	p.waiting(2)
+	cancel()
+	p.waiting(1)
+	for _, key := range []string{"hold", "b"} {
+		p.up.of(key) <- http.StatusOK
+	}
+	for _, r := range []<-chan result{hold, last} {
+		if got := <-r; got.status != http.StatusOK {
+			t.Errorf("%+v", got)
+		}
+	}
+	p.arrives("b")
+	if s := state(t); s.Running != 0 || s.Waiting != 0 {
+		t.Errorf("%+v in the end", s)
+	}
+}
+
+// TestSlowLoris: clients that read nothing of a response, which is larger than all buffers, hold no slot.
+func TestSlowLoris(t *testing.T) {
+	p := start(t, "max 1\nmax_wait 1m", "")
+	for range 5 {
+		conn, err := net.Dial("tcp", p.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		p.up.of("slow") <- http.StatusOK
+		fmt.Fprint(conn, "GET /large HTTP/1.1\r\nHost: localhost\r\nKey: slow\r\n\r\n")
+		p.arrives("slow")
+	}
+	p.up.of("b") <- http.StatusOK
+	if got := <-p.send(t.Context(), "b", "/"); got.status != http.StatusOK {
+		t.Errorf("%+v", got)
+	}
+	if n := p.up.sending.Load(); n != 5 {
+		t.Errorf("the upstream still sends %d responses, want 5 that nobody reads", n)
+	}
+	if s := state(t); s.Running != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// large writes more than all buffers between the upstream and a client hold.
+func (u *upstream) large(w io.Writer) {
+	u.sending.Add(1)
+	defer u.sending.Add(-1)
+	block := make([]byte, 1<<20)
+	for range 64 {
+		if _, err := w.Write(block); err != nil {
+			return
+		}
+	}
+}
+
+// echo answers as a WebSocket server does, and sends all lines back.
+func (u *upstream) echo(w http.ResponseWriter) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
+	_, _ = io.Copy(conn, buffered)
+}
