@@ -375,3 +375,16 @@ func percent(d *caddyfile.Dispenser, name string, to *float64) option.Parser {
 		return f, nil
 	})
 }
+
+// parseExpires parses <date or time> [then ignore | dry_run | keep].
+func parseExpires(d *caddyfile.Dispenser, z *Zone) (string, error) {
+	args := d.RemainingArgs()
+	if len(args) != 1 && len(args) != 3 || len(args) == 3 && args[1] != "then" {
+		return "", d.Errf("expires takes <date or time> [then ignore|dry_run|keep], got '%s'", strings.Join(args, " "))
+	}
+	z.Expires = &Expires{At: args[0]}
+	if len(args) == 3 {
+		z.Expires.Then = args[2]
+	}
+	return strings.Join(args, " "), nil
+}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
@@ -352,5 +353,18 @@ func (h *Handler) warnAboutDistributed() {
 	if h.Distributed != nil && !h.store.Store.Remote {
 		h.logger.Warn("distributed has no effect: this instance counts on its own, so a fleet of N instances admits N times the limit; "+shareStore.With().String(),
 			zap.String("store", pool.Describe(h.store.Backend)))
+	}
+}
+
+// warnOfExpiry sets the time of a zone that is loaded, and warns if its limit has ended or ends soon. The
+// warning does not stay with the config, because it changes with time.
+func warnOfExpiry(z *zone.Zone, log *zap.Logger) {
+	now := time.Now()
+	z.SetTime(now)
+	if z.Expires == nil {
+		return
+	}
+	if soon, over := z.Expires.Due(now); soon || over {
+		log.Warn(z.Expires.State(now), z.LifeFields()...)
 	}
 }
