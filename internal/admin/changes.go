@@ -45,10 +45,12 @@ func record(c *adminapi.Change, logKey bool) {
 	if len(journal.changes) == store.MaxJournal {
 		journal.changes = slices.Delete(journal.changes, 0, 1)
 	}
-	journal.changes = append(journal.changes, *c)
+	kept := *c
+	kept.Zones, kept.What = withinBounds(c)
+	journal.changes = append(journal.changes, kept)
 	journal.Unlock()
 	fields := []zap.Field{zap.String("action", c.Action)}
-	for _, f := range []struct{ name, value string }{{"by", c.By}, {"zone", c.Zone}, {"what", c.What}, {"note", c.Note}} {
+	for _, f := range []struct{ name, value string }{{"by", c.By}, {"zone", c.Zone}, {"what", kept.What}, {"note", c.Note}} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.name, f.value))
 		}
@@ -56,13 +58,33 @@ func record(c *adminapi.Change, logKey bool) {
 	if c.Key != nil && logKey {
 		fields = append(fields, zap.String("key", logging.Key(c.Key.Key)))
 	}
-	if c.Zones != nil {
-		fields = append(fields, zap.Any("zones", c.Zones))
+	if kept.Zones != nil {
+		fields = append(fields, zap.Any("zones", kept.Zones))
 	}
 	if c.Action == actionStart {
 		return // Caddy itself logs that it starts
 	}
 	logging.Logger().Named("changes").Info("limits changed", fields...)
+}
+
+// maxKept bounds what is kept of the zones of a change, and of its text, each in bytes of JSON.
+const maxKept = store.MaxJournalEntry / 4
+
+// withinBounds returns the first zones of a change, and the beginning of its text, as far as they are kept.
+func withinBounds(c *adminapi.Change) (zones []adminapi.ZoneDiff, what string) {
+	size := 0
+	for i := range c.Zones {
+		text, err := json.Marshal(&c.Zones[i])
+		if size += len(text); err != nil || size > maxKept {
+			break
+		}
+		zones = c.Zones[:i+1]
+	}
+	what = c.What
+	if text, err := json.Marshal(what); err != nil || len(text) > maxKept {
+		what = strings.ToValidUTF8(what[:min(len(what), maxKept/6)], "") + "..." // JSON has at most six bytes for one
+	}
+	return slices.Clone(zones), what
 }
 
 // tell has a store keep a change for the other instances. That it does not is no error of what was changed.
@@ -71,12 +93,9 @@ func tell(ctx context.Context, s store.Store, c *adminapi.Change) {
 	if !ok {
 		return
 	}
-	text, err := json.Marshal(c)
-	if err == nil && len(text) > store.MaxJournalEntry && c.Zones != nil {
-		short := *c
-		short.Zones = nil
-		text, err = json.Marshal(short)
-	}
+	short := *c
+	short.Zones, short.What = withinBounds(c)
+	text, err := json.Marshal(short)
 	if err == nil && len(text) <= store.MaxJournalEntry {
 		err = shared.AddToJournal(ctx, string(text))
 	}
@@ -139,7 +158,11 @@ func (c *Config) recordReload(before *Config) {
 	}
 	record(change, false)
 	stores := make(map[string]*pool.Ref)
-	for _, h := range c.All() {
+	of := c.All()
+	if len(of) == 0 && before != nil {
+		of = before.All() // nothing is limited any longer: those who shared the store should know
+	}
+	for _, h := range of {
 		if h.Store.Store.Remote {
 			stores[h.Store.ID] = h.Store
 		}

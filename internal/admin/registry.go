@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/cases/engine"
@@ -75,6 +76,7 @@ func (c *Config) Add(h Handler) {
 var registry struct {
 	sync.Mutex
 	configs []*Config
+	started bool // a config with limits has run in this process
 }
 
 // All returns the handlers that were provisioned.
@@ -92,6 +94,10 @@ func (c *Config) Register() {
 	if n := len(registry.configs); n > 0 {
 		before = registry.configs[n-1]
 	}
+	if before == nil && registry.started { // the last reload has taken all limits away
+		before = new(Config)
+	}
+	registry.started = true
 	registry.configs = append(registry.configs, c)
 	registry.Unlock()
 	c.recordReload(before)
@@ -122,8 +128,11 @@ func (c *Config) Unregister() {
 	newest := n > 0 && registry.configs[n-1] == c
 	registry.configs = slices.DeleteFunc(registry.configs, func(other *Config) bool { return other == c })
 	var left *Config
-	if n := len(registry.configs); newest && n > 0 { // the config failed to start, and the one before goes on
+	switch n := len(registry.configs); {
+	case newest && n > 0: // the config failed to start, and the one before goes on
 		left = registry.configs[n-1]
+	case newest && !caddy.Exiting(): // the next config limits nothing
+		left = new(Config)
 	}
 	registry.Unlock()
 	if left != nil {

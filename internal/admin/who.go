@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // maxWho is how many bytes of a name are kept.
@@ -15,8 +17,8 @@ func whoAsks(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		leaf := r.TLS.PeerCertificates[0]
 		for _, name := range append([]string{leaf.Subject.CommonName}, append(leaf.EmailAddresses, leaf.DNSNames...)...) {
-			if name = strings.ToValidUTF8(name, ""); name != "" {
-				return name[:min(len(name), maxWho)]
+			if name = plain(name); name != "" {
+				return name
 			}
 		}
 		return "certificate " + leaf.SerialNumber.String()[:min(len(leaf.SerialNumber.String()), maxWho)]
@@ -25,4 +27,19 @@ func whoAsks(r *http.Request) string {
 		return host
 	}
 	return "local"
+}
+
+// plain returns the text of a certificate as one line that no terminal obeys, and cuts it.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, text[:min(len(text), maxWho)])
+	for len(text) > maxWho { // a rune in place of a byte is longer
+		_, last := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-last]
+	}
+	return strings.TrimSpace(text)
 }

@@ -57,7 +57,8 @@ type ZoneDiff struct {
 
 	Changes []OptionDiff `json:"changes,omitempty"`
 
-	// Counts says what happens to the counts of keys: kept, partly or zero. It is absent for new zones.
+	// Counts says what happens to the counts of keys: kept, partly or zero. It is absent for new zones, and if the
+	// store differs.
 	Counts string `json:"counts,omitempty"`
 
 	// Warnings are those that the new config gives, and the old one did not.

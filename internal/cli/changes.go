@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,14 @@ func (f *fleet) changes(n int) error {
 		if c.Note != "" {
 			what += ", note: " + shellWord(c.Note)
 		}
-		rows = append(rows, []string{c.At.Local().Format(time.DateTime), c.Action, cmp.Or(c.By, c.Caddy), orDash(c.Zone), key, orDash(what)})
+		zone := "-"
+		if c.Zone != "" {
+			zone = shellWord(c.Zone)
+		}
+		rows = append(rows, []string{c.At.Local().Format(time.DateTime), inLine(c.Action), inLine(cmp.Or(c.By, c.Caddy)), zone, key, orDash(inLine(what))})
 	}
 	return errors.Join(f.table(rows), err)
 }
+
+// inLine makes a text of somebody else one line that a terminal does not obey.
+func inLine(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }

@@ -181,7 +181,7 @@ func writeMarkdown(w io.Writer, c *adminapi.Comparison) error {
 			}
 			b.WriteString("\n| client | requests | refused before | refused now |\n|---|---:|---:|---:|\n")
 			for _, of := range list {
-				fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", inMarkdown(of.Client), of.Requests, of.Was, of.Is)
+				fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", inCell(of.Client), of.Requests, of.Was, of.Is)
 			}
 		}
 	}
@@ -191,13 +191,16 @@ func writeMarkdown(w io.Writer, c *adminapi.Comparison) error {
 
 // inMarkdown writes a text as code, so that nothing of it is markup.
 func inMarkdown(text string) string {
-	text = strings.ReplaceAll(printable(text), "\n", " ")
+	text = inLine(text)
 	fence := "`"
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	if len(fence) > 1 {
+	if len(fence) > 1 || strings.TrimSpace(text) == "" {
 		return fence + " " + text + " " + fence
 	}
-	return fence + strings.ReplaceAll(text, "|", `\|`) + fence
+	return fence + text + fence
 }
+
+// inCell is inMarkdown for the cell of a table, which a | ends even in code.
+func inCell(text string) string { return strings.ReplaceAll(inMarkdown(text), "|", `\|`) }

@@ -9,10 +9,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -35,6 +33,7 @@ func Zones(before, after map[string]Zone) []adminapi.ZoneDiff {
 	for _, name := range names {
 		was, old := before[name]
 		is, now := after[name]
+		was.Uses, is.Uses = sorted(was.Uses), sorted(is.Uses)
 		switch {
 		case !now:
 			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneGone, Was: describe(was.Uses[0]), Counts: adminapi.CountsAnew})
@@ -65,8 +64,9 @@ func describe(z *zone.Zone) string {
 // compare compares the definitions of a zone.
 func compare(was, is Zone) adminapi.ZoneDiff {
 	d := adminapi.ZoneDiff{Kind: adminapi.ZoneChanged, Was: describe(was.Uses[0]), Is: describe(is.Uses[0])}
-	for i := range min(len(was.Uses), len(is.Uses)) {
-		for _, change := range options(was.Uses[i], is.Uses[i]) {
+	old, changed := differing(was.Uses, is.Uses)
+	for i := range min(len(old), len(changed)) {
+		for _, change := range options(old[i], changed[i]) {
 			if !slices.Contains(d.Changes, change) {
 				d.Changes = append(d.Changes, change)
 			}
@@ -80,34 +80,13 @@ func compare(was, is Zone) adminapi.ZoneDiff {
 			d.Warnings = append(d.Warnings, text)
 		}
 	}
-	if len(d.Changes) > 0 {
-		d.Counts = counts(was.Uses[0], is.Uses[0])
+	switch {
+	case was.Uses[0].StoreID != is.Uses[0].StoreID: // an ID may have secrets
+		d.Changes = append(d.Changes, adminapi.OptionDiff{Option: "store", Text: "another store, or other options of it, so counts may begin again from zero"})
+	case len(d.Changes) > 0:
+		d.Counts = counts(was.Uses, is.Uses)
 	}
 	return d
-}
-
-// counts says what happens to the counts of keys when a config replaces the other.
-func counts(was, is *zone.Zone) string {
-	if was.StoreID != is.StoreID || was.Key != is.Key || was.Template.Prefixes != is.Template.Prefixes {
-		return adminapi.CountsAnew
-	}
-	had := make(map[string]bool)
-	for _, rule := range was.States() {
-		had[rule.ID()] = true
-	}
-	kept, rules := 0, is.States()
-	for _, rule := range rules {
-		if had[rule.ID()] {
-			kept++
-		}
-	}
-	switch {
-	case kept == len(rules):
-		return adminapi.CountsKept
-	case kept == 0:
-		return adminapi.CountsAnew
-	}
-	return adminapi.CountsPartly
 }
 
 // limitOptions are described together, as the limit.
@@ -115,7 +94,7 @@ var limitOptions = []string{"algorithm", "max_events", "window", "burst", "refil
 
 // options compares the options of two definitions, one by one.
 func options(was, is *zone.Zone) []adminapi.OptionDiff {
-	before, after := fields(was.JSON), fields(is.JSON)
+	before, after := fields(was), fields(is)
 	var all []adminapi.OptionDiff
 	limit := false
 	names := slices.Sorted(maps.Keys(before))
@@ -174,58 +153,29 @@ func limits(was, is *zone.Zone) adminapi.OptionDiff {
 
 // option describes an option that has changed.
 func option(name string, was, is any) adminapi.OptionDiff {
+	if slices.Contains(matchers, name) {
+		was, is = hidden(was, false), hidden(is, false)
+	}
 	d := adminapi.OptionDiff{Option: name, Was: text(was), Is: text(is)}
 	switch {
 	case was == nil:
 		d.Text = fmt.Sprintf("%s now %s", name, d.Is)
 	case is == nil:
 		d.Text = fmt.Sprintf("no %s any longer, was %s", name, d.Was)
+	case d.Was == d.Is:
+		d.Text = fmt.Sprintf("%s now has other values, which are hidden or too long: %s", name, d.Is)
 	default:
 		d.Text = fmt.Sprintf("%s now %s, was %s", name, d.Is, d.Was)
 	}
 	return d
 }
 
-// maxText bounds the value of an option in a text.
-const maxText = 300
-
-// text formats the value of an option.
-func text(value any) string {
-	if value == nil {
-		return ""
-	}
-	if s, ok := value.(string); ok {
-		return cut(placeholderForm(s))
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(value) != nil {
-		return "?"
-	}
-	return cut(strings.TrimSpace(b.String()))
-}
-
-func cut(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText], "") + "..."
-}
-
-// placeholderForm writes a text that is just a placeholder as a Caddyfile does.
-func placeholderForm(s string) string {
-	if name, ok := strings.CutPrefix(s, "{"); ok && strings.IndexByte(name, '}') == len(name)-1 {
-		return "{" + placeholder.Short(name[:len(name)-1]) + "}"
-	}
-	return s
-}
-
-// fields returns the options of a definition.
-func fields(definition []byte) map[string]any {
+// fields returns the options of a definition, with what its handler decides for it.
+func fields(z *zone.Zone) map[string]any {
 	all := make(map[string]any)
-	d := json.NewDecoder(bytes.NewReader(definition))
+	d := json.NewDecoder(bytes.NewReader(z.JSON))
 	d.UseNumber()
 	_ = d.Decode(&all) // cannot fail: it was made from a zone
+	all["on_store_error"] = z.OnStoreError
 	return all
 }

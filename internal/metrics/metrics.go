@@ -38,8 +38,11 @@ func (m *Collector) Add(zones []*zone.Zone, ref *pool.Ref) {
 	defer m.mu.Unlock()
 	for _, z := range zones {
 		known := func(other *zone.Zone) bool { return other.Name == z.Name }
-		if !slices.ContainsFunc(m.zones, known) {
+		switch i := slices.IndexFunc(m.zones, known); {
+		case i < 0:
 			m.zones = append(m.zones, z)
+		case z.Expires != nil && (m.zones[i].Expires == nil || z.Expires.At.Before(m.zones[i].Expires.At)):
+			m.zones[i] = z // of handlers that differ, the one whose limit ends first, whatever the order in which they load
 		}
 	}
 	sameName := 0

@@ -1,0 +1,90 @@
+package caddyratelimit_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// TestCompareUses: a zone that servers define differently is the same zone when they load in another order, which
+// Caddy chooses at random.
+func TestCompareUses(t *testing.T) {
+	use := func(port int, note string) string {
+		return strings.Replace(oneZone("key {client_ip}\nrate 100/1m\nnote "+note), "http://example.com", fmt.Sprint("http://:", port), 1)
+	}
+	before := use(8001, "a") + use(8002, "b")
+	for range 8 {
+		if d := compared(t, before, before, nil); len(d.Zones) > 0 {
+			t.Fatalf("the same config: got %+v", d)
+		}
+		d := compared(t, before, use(8001, "a")+use(8002, "c"), nil)
+		if len(d.Zones) != 1 || len(d.Zones[0].Changes) != 1 || d.Zones[0].Changes[0].Text != "note now c, was b" || d.Zones[0].Counts != adminapi.CountsKept {
+			t.Fatalf("another note: got %+v", d.Zones)
+		}
+	}
+}
+
+// TestCompareSecrets: values of matchers are not told, because they may be tokens, but their change is. What a handler
+// decides for its zones is told, too.
+func TestCompareSecrets(t *testing.T) {
+	const base = "key {client_ip}\nrate 100/1m\n"
+	for name, c := range map[string]struct{ before, after, want string }{
+		"token":      {base + "exempt header X-Token SECRET1", base + "exempt header X-Token SECRET2", `exempt now has other values, which are hidden or too long: [{"header":{"X-Token":["REDACTED"]}}]`},
+		"expression": {base, base + "match expression {header.X-Token}=='SECRET'", `"REDACTED"`},
+		"path":       {base, base + "match path /login", `match now [{"path":["/login"]}]`},
+	} {
+		d := compared(t, oneZone(c.before), oneZone(c.after), nil)
+		text := ""
+		if len(d.Zones) == 1 && len(d.Zones[0].Changes) == 1 {
+			text = d.Zones[0].Changes[0].Text
+		}
+		if all, err := json.Marshal(d); err != nil || strings.Contains(string(all), "SECRET") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: got %+v, want %s", name, d, c.want)
+		}
+	}
+	store := func(port, more string) string {
+		return strings.Replace(oneZone(base), "zone z", "store redis {\naddress localhost:"+port+"\npassword SECRET"+port+"\n}\n"+more+"zone z", 1)
+	}
+	d := compared(t, store("1", ""), store("2", "on_store_error deny\n"), nil)
+	var texts []string
+	for _, z := range d.Zones {
+		for _, change := range z.Changes {
+			texts = append(texts, change.Text)
+		}
+	}
+	const want = "on_store_error now deny, was allow"
+	if all, err := json.Marshal(d); err != nil || strings.Contains(string(all), "SECRET") || strings.Join(texts, "; ") != want || !d.Stores {
+		t.Errorf("store: got %s, %v", all, err)
+	}
+}
+
+// TestChangesOfAll: a reload that takes all limits away is a change, and so is one that brings them back, and one that
+// changes but the store.
+func TestChangesOfAll(t *testing.T) {
+	address := caddytest.FreeAddress(t)
+	limited := oneZone("key {client_ip}\nrate 100/1m")
+	caddytest.RunConfig(t, address, limited)
+	logs := caddytest.RunConfig(t, address, "http://example.com {\nrespond ok\n}\n")
+	if lines := logs.FilterMessage("limits changed").All(); len(lines) != 1 || lines[0].ContextMap()["what"] != "zone z is gone" {
+		t.Errorf("no limits: logged %+v", lines)
+	}
+	caddytest.RunConfig(t, address, limited)
+	var answer adminapi.Changes
+	if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "changes?n=2", "")), &answer); err != nil || len(answer.Changes) != 2 {
+		t.Fatalf("got %+v, %v", answer, err)
+	}
+	gone, back := answer.Changes[0], answer.Changes[1]
+	if gone.Action != "reload" || gone.What != "zone z is gone" || back.Action != "reload" || back.What != "zone z is new: sliding_window_log 100/1m by {client_ip}" {
+		t.Errorf("got %+v", answer.Changes)
+	}
+	logs = caddytest.RunConfig(t, address, strings.Replace(limited, "zone z", "store redis {\naddress 127.0.0.1:1\n}\nzone z", 1))
+	const want = "zone z: another store, or other options of it, so counts may begin again from zero"
+	if lines := logs.FilterMessage("limits changed").All(); len(lines) != 1 || lines[0].ContextMap()["what"] != want {
+		t.Errorf("another store: logged %+v", lines)
+	}
+}
