@@ -82,9 +82,14 @@ func (p *parser) top() error {
 	case "adapter":
 		return p.text("the adapter of the config, such as caddyfile", &p.file.Adapter)
 	case "url":
-		err := p.text("the beginning of URLs, such as https://example.com", &p.file.URL)
+		if err := p.text("the beginning of URLs, such as https://example.com", &p.file.URL); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(p.file.URL, "http://") && !strings.HasPrefix(p.file.URL, "https://") {
+			return p.Errf("url must begin with http:// or https://, such as https://example.com, got '%s'", p.file.URL)
+		}
 		p.file.URL = strings.TrimSuffix(p.file.URL, "/")
-		return err
+		return nil
 	case "accept":
 		a := Accepted{Line: p.Line()}
 		if !p.Args(&a.Change, &a.Reason) || p.NextArg() {
@@ -182,6 +187,7 @@ func (p *parser) step(s *Step) error {
 const (
 	maxInstances = 100
 	maxRepeat    = 1_000_000
+	maxTakes     = 24 * time.Hour
 )
 
 // number takes a whole number.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // request parses a request: its method and URL, and what belongs to it, on the same line or in a block.
@@ -71,7 +73,7 @@ var words = map[string]func(p *parser, r *Request) error{
 	"instance": (*parser).instance,
 	"repeat":   (*parser).repeat,
 	"every":    func(p *parser, r *Request) error { return p.durationOf("every", &r.Every) },
-	"takes":    func(p *parser, r *Request) error { return p.durationOf("takes", &r.Takes) },
+	"takes":    (*parser).takes,
 
 	"answer":        (*parser).answer,
 	"answer_header": (*parser).answerHeader,
@@ -184,6 +186,17 @@ func (p *parser) instance(r *Request) (err error) {
 func (p *parser) repeat(r *Request) (err error) {
 	r.Repeat, err = p.number("repeat", 1, maxRepeat)
 	return err
+}
+
+// takes is limited because a request renews its slots for as long as it runs.
+func (p *parser) takes(r *Request) error {
+	if err := p.durationOf("takes", &r.Takes); err != nil {
+		return err
+	}
+	if r.Takes > maxTakes {
+		return p.Errf("takes must be at most %s, got '%s'", duration.Format(maxTakes), p.Val())
+	}
+	return nil
 }
 
 func (p *parser) answer(r *Request) (err error) {
