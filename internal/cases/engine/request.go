@@ -192,6 +192,9 @@ func (x *exchange) Decided(e *limiter.Entry, c *store.Check, d *algorithms.Decis
 		if v.zone == e.Zone {
 			decision := *d
 			v.outcome, v.decision, v.key = e.Outcome, &decision, c.Key
+			if e.Outcome == outcome.FailedOpen || e.Outcome == outcome.FailedClosed {
+				v.decision = nil // nobody has counted, so there are no numbers
+			}
 			if x.world.detailed {
 				v.limit = x.world.config.Describe(c.Rule)
 			}

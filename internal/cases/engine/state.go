@@ -57,7 +57,7 @@ func (v *visit) said() string {
 		text += ", passes again in " + rounded(d.RetryAfter)
 	}
 	if d.Override != "" {
-		text += ", by an override"
+		text += ", by an override of this limit"
 	}
 	return text
 }
