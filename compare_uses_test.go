@@ -63,8 +63,7 @@ func TestCompareSecrets(t *testing.T) {
 	}
 }
 
-// TestChangesOfAll: a reload that takes all limits away is a change, and so is one that brings them back, and one that
-// changes but the store.
+// TestChangesOfAll: a reload is a change if it takes all limits away, brings them back, or changes only the store.
 func TestChangesOfAll(t *testing.T) {
 	address := caddytest.FreeAddress(t)
 	limited := oneZone("key {client_ip}\nrate 100/1m")

@@ -160,7 +160,7 @@ func (c *Config) recordReload(before *Config) {
 	stores := make(map[string]*pool.Ref)
 	of := c.All()
 	if len(of) == 0 && before != nil {
-		of = before.All() // nothing is limited any longer: those who shared the store should know
+		of = before.All() // nothing is limited any longer: instances that share the store should know
 	}
 	for _, h := range of {
 		if h.Store.Store.Remote {
