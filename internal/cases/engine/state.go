@@ -18,10 +18,7 @@ func (x *exchange) state() (all []string) {
 	if len(x.zones) == 0 && x.err == nil {
 		all = append(all, "it comes to no rate_limit handler with a zone")
 	}
-	for _, text := range x.assumed {
-		all = append(all, text)
-	}
-	return all
+	return append(all, x.assumed...)
 }
 
 // said says what has happened in a zone.
