@@ -114,7 +114,7 @@ unit: redis promtool bits32 ## Run the tests with the race detector
 # A machine for amd64 runs binaries for 386, which the race detector is not for.
 .PHONY: bits32
 bits32: redis ## Run the tests of packages that compute as programs of 32 bits
-	$(if $(filter x86_64,$(shell uname -m)),$(REDIS) CGO_ENABLED=0 GOARCH=386 go test -vet=off $(BITS32))
+	$(if $(filter x86_64,$(shell uname -m)),$(REDIS) scripts/bits32.sh $(BITS32))
 
 # Where apt-get can install Chromium, the tests of the page fail without it, rather than skip.
 .PHONY: browser
