@@ -33,9 +33,6 @@ TROUBLE ?= 1m
 # differ in a build constraint or in the size of an int.
 PLATFORMS ?= linux/386 linux/arm linux/riscv64 windows/amd64 darwin/arm64 freebsd/amd64
 
-# How many packages unit tests at a time, each with up to five tests.
-PACKAGES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-
 # What runs on 32 bits too, where an int is smaller: packages that compute, and import no Caddy,
 # which would take minutes to compile.
 BITS32 := ./algorithms/... ./memorystore ./store ./internal/gate ./internal/topk ./internal/turns ./internal/usage ./internal/stats \
@@ -104,8 +101,8 @@ simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one w
 
 .PHONY: unit
 unit: redis promtool bits32 ## Run the tests with the race detector
-	@# The longest begin first. lint has vetted all. Many tests wait more than they work, so there are more at a time than cores.
-	$(REDIS) $(RACE) go test -vet=off -p $(PACKAGES) -parallel 5 -timeout 20m ./redisstore . ./integration/{cli,faults,limits,queues} \
+	@# The longest begin first. lint has vetted all. Many tests wait more than they work.
+	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./redisstore . ./integration/{cli,faults,limits,queues} \
 		./internal/replay/engine ./internal/testing/world ./integration/... ./...
 	@# Tests with one goroutine have no races. The simulator has one for each scenario, and each seed of it keeps what it promises.
 	go test -vet=off ./algorithms/lend
