@@ -31,10 +31,10 @@ func (f *fifo) Leave(now int64, p *gate.Place) bool {
 	return false
 }
 
-func (f *fifo) Done(now int64, p *gate.Place, a gate.Answer) {
+func (f *fifo) Done(now int64, p *gate.Place, a gate.Answer) int64 {
 	since, ok := f.running[p]
 	if !ok {
-		return
+		return 0
 	}
 	f.step(now)
 	f.limit.Done(now, now-since, a)
@@ -46,6 +46,7 @@ func (f *fifo) Done(now int64, p *gate.Place, a gate.Answer) {
 		next.Notify(true)
 	}
 	f.step(now)
+	return now - since
 }
 
 func (f *fifo) step(now int64) { f.limit.Step(now, len(f.running), len(f.waiting)) }

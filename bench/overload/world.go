@@ -74,7 +74,7 @@ type rival struct {
 type queue interface {
 	Arrive(now int64, p *gate.Place, key uint64, class int) bool
 	Leave(now int64, p *gate.Place) bool
-	Done(now int64, p *gate.Place, a gate.Answer)
+	Done(now int64, p *gate.Place, a gate.Answer) (took int64)
 }
 
 // world is a run under way.
