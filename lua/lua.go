@@ -23,6 +23,9 @@ var (
 	//go:embed loaded/get.lua
 	Get string
 
+	//go:embed loaded/journal.lua
+	Journal string
+
 	//go:embed loaded/lend.lua
 	Lend string
 

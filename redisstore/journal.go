@@ -6,23 +6,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// journalScript adds an entry to a list, and removes the oldest ones; the list is kept for a year. The commands are among those that other scripts
-// need, so no user needs more rights.
-const journalScript = `redis.call('RPUSH', KEYS[1], ARGV[1])
-redis.call('LTRIM', KEYS[1], -tonumber(ARGV[2]), -1)
-redis.call('PEXPIRE', KEYS[1], 31622400000)
-return 1`
 
 // AddToJournal implements [store.Journal].
 func (s *operators) AddToJournal(ctx context.Context, entry string) error {
 	if len(entry) > store.MaxJournalEntry {
 		return fmt.Errorf("an entry of the journal must have at most %d bytes, got %d", store.MaxJournalEntry, len(entry))
 	}
-	_, err := s.eval(ctx, journalScript, s.keys.Journal(), entry, store.MaxJournal)
+	_, err := s.evalText(ctx, lua.Journal, s.keys.Journal(), entry, store.MaxJournal)
 	return err
 }
 
