@@ -49,6 +49,9 @@ func record(c *adminapi.Change, logKey bool) {
 	kept.Zones, kept.What = withinBounds(c)
 	journal.changes = append(journal.changes, kept)
 	journal.Unlock()
+	if c.Action == actionStart {
+		return // Caddy itself logs that it starts
+	}
 	fields := []zap.Field{zap.String("action", c.Action)}
 	for _, f := range []struct{ name, value string }{{"by", c.By}, {"zone", c.Zone}, {"what", kept.What}, {"note", c.Note}} {
 		if f.value != "" {
@@ -60,9 +63,6 @@ func record(c *adminapi.Change, logKey bool) {
 	}
 	if kept.Zones != nil {
 		fields = append(fields, zap.Any("zones", kept.Zones))
-	}
-	if c.Action == actionStart {
-		return // Caddy itself logs that it starts
 	}
 	logging.Logger().Named("changes").Info("limits changed", fields...)
 }
@@ -127,17 +127,8 @@ func describeChange(rule *store.Rule, o *store.Override) string {
 // zonesOf returns the zones of a config.
 func zonesOf(c *Config) map[string]compare.Zone {
 	zones := make(map[string]compare.Zone)
-	for _, h := range c.All() {
-		for _, z := range h.Zones {
-			of := zones[z.Name]
-			of.Uses = append(of.Uses, z)
-			for _, text := range h.Warnings[z.Name] {
-				if !slices.Contains(of.Warnings, text) {
-					of.Warnings = append(of.Warnings, text)
-				}
-			}
-			zones[z.Name] = of
-		}
+	for _, z := range c.zones() {
+		zones[z.Name] = compare.Zone{Uses: z.uses, Warnings: z.warnings}
 	}
 	return zones
 }

@@ -91,27 +91,13 @@ func abs(n int64) int64 { return max(n, -n) }
 // it may have secrets.
 func storesIn(config []byte) (all []string) {
 	var parsed any
-	if json.Unmarshal(config, &parsed) != nil {
-		return nil
-	}
-	var look func(any)
-	look = func(value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			if value["handler"] == "rate_limit" && value["store"] != nil {
-				text, _ := json.Marshal(value["store"])
-				all = append(all, string(text))
-			}
-			for _, inner := range value {
-				look(inner)
-			}
-		case []any:
-			for _, inner := range value {
-				look(inner)
-			}
+	_ = json.Unmarshal(config, &parsed)
+	eachHandler(parsed, func(h map[string]any) {
+		if h["store"] != nil {
+			text, _ := json.Marshal(h["store"])
+			all = append(all, string(text))
 		}
-	}
-	look(parsed)
+	})
 	slices.Sort(all)
 	return slices.Compact(all)
 }

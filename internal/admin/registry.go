@@ -189,14 +189,16 @@ type runningZone struct {
 }
 
 // runningZones returns the zones of the newest config that runs, sorted by name.
-func runningZones() (zones []*runningZone) {
+func runningZones() []*runningZone { return running().zones() }
+
+// zones returns the zones of a config, sorted by name.
+func (c *Config) zones() (zones []*runningZone) {
 	byName := make(map[string]*runningZone)
-	config := running()
-	for _, h := range config.handlers {
+	for _, h := range c.All() {
 		for _, z := range h.Zones {
 			known := byName[z.Name]
 			if known == nil {
-				known = &runningZone{Zone: z, store: h.Store, before: config.before[z.Name]}
+				known = &runningZone{Zone: z, store: h.Store, before: c.before[z.Name]}
 				byName[z.Name] = known
 				zones = append(zones, known)
 			}
