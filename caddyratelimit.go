@@ -201,9 +201,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			return err
 		}
 	}
-	measure := !value(h.DisableMetrics)
 	h.limiter = limiter.New(limiter.Config{
-		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Measure: measure, Logger: h.logger,
+		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Measure: !value(h.DisableMetrics), Logger: h.logger,
 	})
 	h.report = report.New(report.Config{
 		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: h.logger,
@@ -212,11 +211,17 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem,
 		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
 	})
+	h.join(ctx, app, first, events, warnings)
+	return nil
+}
+
+// join makes what the handler has known to the app: its health, metrics, and what the admin API shows.
+func (h *Handler) join(ctx caddy.Context, app *App, first bool, events report.Events, warnings map[string][]string) {
 	if first {
 		name := pool.Describe(h.store.Backend)
 		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { events.StoreState(name, h.OnStoreError, cause) })
 	}
-	if measure {
+	if !value(h.DisableMetrics) {
 		app.metrics.Add(h.zones, h.store)
 	}
 	app.exposeConnections(ctx, h.zones)
@@ -225,7 +230,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Requests: app.requests(ctx), Module: h, StoreByDefault: h.storeByDefault, Status: h.Status, Instances: value(h.Instances), Final: h.OnLimit == onLimitProblem,
 		Respond: h.respond.WithoutJitter(),
 	})
-	return nil
 }
 
 // The values of the option on_limit.

@@ -146,11 +146,10 @@ func (l *Limiter) collect(v *Verdict) bool {
 			v.Err = err
 			return false
 		}
-		if !met && z.Ignored() {
-			continue
-		}
 		if !met {
-			z.Misses.Note(v.Request.Request)
+			if !z.Ignored() {
+				z.Misses.Note(v.Request.Request)
+			}
 			continue
 		}
 		if z.CostHeader != "" {
