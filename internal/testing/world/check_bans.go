@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var _ = promiseOfKeys("who is refused often enough is banned by all", (*key).bans)
+var _ = promiseOfKeys("a key that is refused often enough is banned at all instances", (*key).bans)
 
 // bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when an instance has asked
 // again.
