@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -230,8 +229,6 @@ func lastChanges(ctx context.Context, n int) adminapi.Changes {
 			answer.Incomplete = fmt.Sprintf("%s does not answer (%v), so only changes on this instance are listed", storeName(s.store), err)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b adminapi.Change) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	all = slices.CompactFunc(all, func(a, b adminapi.Change) bool { return a.ID == b.ID })
-	answer.Changes = append([]adminapi.Change{}, all[max(0, len(all)-n):]...)
+	answer.Changes = append([]adminapi.Change{}, adminapi.LastChanges(n, all)...)
 	return answer
 }

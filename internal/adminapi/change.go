@@ -1,6 +1,10 @@
 package adminapi
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Changes are the last changes of what is limited, the newest last.
 type Changes struct {
@@ -30,6 +34,13 @@ type Change struct {
 
 	// Zones has what a reload has changed.
 	Zones []ZoneDiff `json:"zones,omitempty"`
+}
+
+// LastChanges sorts changes, and returns the last n of them, each once, the newest last.
+func LastChanges(n int, all []Change) []Change {
+	slices.SortStableFunc(all, func(a, b Change) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	all = slices.CompactFunc(all, func(a, b Change) bool { return a.ID == b.ID })
+	return all[max(0, len(all)-n):]
 }
 
 // What has happened to a zone.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,14 +46,12 @@ func (f *fleet) changes(n int) error {
 			fmt.Fprintf(f.err, "%s%s\n", f.mark(a.of), a.value.Incomplete)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b adminapi.Change) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	all = slices.CompactFunc(all, func(a, b adminapi.Change) bool { return a.ID == b.ID })
 	if len(all) == 0 {
 		fmt.Fprintln(f.out, "There are no changes.")
 		return err
 	}
 	rows := [][]string{{"AT", "ACTION", "BY", "ZONE", keyColumn, "WHAT"}}
-	for _, c := range all[max(0, len(all)-n):] {
+	for _, c := range adminapi.LastChanges(n, all) {
 		key := "-"
 		if c.Key != nil {
 			key = showKey(*c.Key)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -49,15 +48,11 @@ decides. It needs no running Caddy, and asks no store.
 				return err
 			}
 		}
-		module, err := caddy.GetModule("admin.api.rate_limit")
+		comparer, err := offline[interface {
+			Compare(before, after []byte, o *replay.Options) (*adminapi.Comparison, error)
+		}]()
 		if err != nil {
 			return err
-		}
-		comparer, ok := module.New().(interface {
-			Compare(before, after []byte, o *replay.Options) (*adminapi.Comparison, error)
-		})
-		if !ok {
-			return fmt.Errorf("module %s cannot compare configs", module.ID)
 		}
 		c, err := comparer.Compare(configs[0], configs[1], &replay.Options{Logs: args[2:], Format: "auto"})
 		if err != nil {

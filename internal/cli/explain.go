@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -145,16 +144,11 @@ func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
 	if err != nil {
 		return err
 	}
-	// The rest is a module of Caddy, which this package does not import.
-	module, err := caddy.GetModule("admin.api.rate_limit")
+	explainer, err := offline[interface {
+		ExplainConfig(config, request []byte) ([]byte, error)
+	}]()
 	if err != nil {
 		return err
-	}
-	explainer, ok := module.New().(interface {
-		ExplainConfig(config, request []byte) ([]byte, error)
-	})
-	if !ok {
-		return fmt.Errorf("module %s cannot explain requests", module.ID)
 	}
 	answered, err := explainer.ExplainConfig(config, text)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -118,15 +117,11 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	if err != nil {
 		return err
 	}
-	module, err := caddy.GetModule("admin.api.rate_limit")
+	replayer, err := offline[interface {
+		Replay(config []byte, o *replay.Options) (*replay.Result, error)
+	}]()
 	if err != nil {
 		return err
-	}
-	replayer, ok := module.New().(interface {
-		Replay(config []byte, o *replay.Options) (*replay.Result, error)
-	})
-	if !ok {
-		return fmt.Errorf("module %s cannot replay logs", module.ID)
 	}
 	s := newScreen(cmd)
 	p := newProgress(s)
