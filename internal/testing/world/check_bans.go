@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var _ = promiseOfKeys("a key that is refused often enough is banned at all instances", (*key).bans)
+var _ = promiseOfKeys("a key that is refused often enough is banned everywhere", (*key).bans)
 
 // bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when an instance has asked
 // again.

@@ -31,7 +31,7 @@ func (k *key) withoutOperators() (violations []string) {
 	return violations
 }
 
-var _ = promiseOfKeys("an override that was set holds at all instances", (*key).holds)
+var _ = promiseOfKeys("an override that was set holds everywhere", (*key).holds)
 
 // holds checks that each answer keeps to an override that was set before, and is not over: at once, or with lend when an
 // instance has asked again. What others do to the key, and what loses an override, are other matters.

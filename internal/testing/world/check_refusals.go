@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-var _ = promiseOfKeys("a refusal has the right wait: after it the client passes, if no other client comes", (*key).tellsWaits)
+var _ = promiseOfKeys("a refusal has the right wait: after it the client passes, if no other comes", (*key).tellsWaits)
 
 // tellsWaits checks what refusals tell: a wait, unless there is none after which such a cost fits; nothing passes before it
 // is over, and if nobody comes meanwhile, the cost passes then.
