@@ -41,10 +41,12 @@ BITS32 := ./algorithms/... ./memorystore ./store ./internal/gate ./internal/topk
 BIN := .bin
 # Tests that need Redis fail without it, rather than skip.
 REDIS := REQUIRE_REDIS=1
-# All steps of test build with the race detector, because a new machine then compiles Caddy once.
-# Each process would otherwise take a second to exit. With GOGC=400 the collector of garbage
-# takes a quarter of the time, and the processes up to 200 MB more.
+# With the race detector each process would otherwise take a second to exit. With GOGC=400 the collector
+# of garbage takes a quarter of the time, and the processes up to 200 MB more.
 RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
+# Folders whose tests ask what a user gets, one request or command after the other. They start hundreds of
+# processes, which take four times as long with the race detector, so only deep has it there.
+ONE_BY_ONE := admin cli costs docs headers keys observe
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
@@ -100,10 +102,11 @@ simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one w
 	LOG=$(abspath $(LOG)) SEEDS=$(SEEDS) MINUTES=$(MINUTES) SEED=$(SEED) scripts/simulate.sh
 
 .PHONY: unit
-unit: redis promtool bits32 ## Run the tests with the race detector
+unit: redis promtool bits32 ## Run the tests, with the race detector but for those that do one thing after the other
 	@# The longest begin first. lint has vetted all. Many tests wait more than they work.
-	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./redisstore . ./integration/{cli,faults,limits,queues} \
-		./internal/replay/engine ./internal/testing/world ./integration/... ./...
+	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./redisstore . ./integration/{faults,limits,queues} \
+		./internal/replay/engine ./internal/testing/world $$(go list ./... | grep -vE '/integration/($(subst $() ,|,$(ONE_BY_ONE)))$$')
+	$(REDIS) GOGC=400 go test -vet=off -parallel 5 -timeout 20m $(ONE_BY_ONE:%=./integration/%)
 	@# Tests with one goroutine have no races. The simulator has one for each scenario, and each seed of it keeps what it promises.
 	go test -vet=off ./algorithms/lend
 	go -C bench test -vet=off ./overload
@@ -116,7 +119,7 @@ bits32: redis ## Run the tests of packages that compute as programs of 32 bits
 # Where apt-get can install Chromium, the tests of the page fail without it, rather than skip.
 .PHONY: browser
 browser: redis chromium ## Test the page in headless Chromium
-	cd integration/browser && $(REDIS) $(RACE) REQUIRE_CHROMIUM=$(if $(shell command -v apt-get),1,0) go test -count=1 -parallel 4 -timeout 10m ./...
+	cd integration/browser && $(REDIS) REQUIRE_CHROMIUM=$(if $(shell command -v apt-get),1,0) go test -count=1 -parallel 4 -timeout 10m ./...
 
 .PHONY: linear
 linear: redis ## Check 100,000 answers of three stores under faults for linearizability
@@ -125,6 +128,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 .PHONY: deep
 deep: long outages mutants servers examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
 	@$(MAKE) fuzz FUZZTIME=15s
+	$(REDIS) $(RACE) go test -vet=off -count=1 -parallel 5 -timeout 30m $(ONE_BY_ONE:%=./integration/%)
 	@$(MAKE) stress ROUNDS=1
 
 .PHONY: long
