@@ -18,6 +18,11 @@ func (AdminAPI) RunCases(config []byte, files []*cases.File, o *cases.Options) (
 		return nil, err
 	}
 	defer release()
+	for _, f := range files {
+		if err := e.Check(f); err != nil {
+			return nil, err
+		}
+	}
 	var results []cases.Result
 	for _, f := range files {
 		for _, c := range f.Cases {
@@ -82,6 +87,9 @@ func sharesStore(config []byte) bool {
 func (AdminAPI) TryChanges(config []byte, files []*cases.File, o *cases.Options) (tried []cases.Change, err error) {
 	variants, err := cases.Variants(config)
 	if err != nil {
+		return nil, err
+	}
+	if err := cases.CheckAccepts(files, variants); err != nil {
 		return nil, err
 	}
 	for _, variant := range variants {

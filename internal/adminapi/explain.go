@@ -17,7 +17,7 @@ type Request struct {
 	// Server is the name of the server that gets the request, if that is not clear from the port.
 	Server string `json:"server,omitempty"`
 
-	// Assume has values of placeholders that only a real request would have.
+	// Assume has values of placeholders that only a real request would have, as a Caddyfile or JSON has them.
 	Assume map[string]string `json:"assume,omitempty"`
 }
 

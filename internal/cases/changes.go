@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
 // Variant is a config with one small change.
@@ -53,6 +54,23 @@ func Variants(config []byte) (all []Variant, err error) {
 		}
 	}
 	return all, nil
+}
+
+// CheckAccepts returns an error if a file accepts a change that is none of the config: it is misspelled, or the config
+// has changed since, so that its reason may not hold any longer.
+func CheckAccepts(files []*File, variants []Variant) error {
+	changes := make([]string, len(variants))
+	for i := range variants {
+		changes[i] = variants[i].Change
+	}
+	for _, f := range files {
+		for _, a := range f.Accepts {
+			if !slices.Contains(changes, a.Change) {
+				return fmt.Errorf("accept %q is no change of the config%s, --mutate --verbose prints them, at %s:%d", a.Change, suggest.Hint(a.Change, changes), f.Name, a.Line)
+			}
+		}
+	}
+	return nil
 }
 
 // apply returns the config with the change in all uses of a zone.

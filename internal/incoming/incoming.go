@@ -80,12 +80,12 @@ func Make(app *caddyhttp.App, d *adminapi.Request, w http.ResponseWriter) (*Requ
 	made := &Request{Server: server, Name: name, Said: u.Redacted(), Remote: remote, Refused: walk.Admit(server, r)}
 	repl := caddy.NewReplacer()
 	made.Request = caddyhttp.PrepareRequest(r.WithContext(context.Background()), repl, w, server)
-	for _, placeholder := range slices.Sorted(maps.Keys(d.Assume)) {
-		name := strings.Trim(placeholder, "{}")
+	for _, assumed := range slices.Sorted(maps.Keys(d.Assume)) {
+		name := placeholder.Full(strings.Trim(assumed, "{}"))
 		if variable, ok := strings.CutPrefix(name, "http.vars."); ok {
-			caddyhttp.SetVar(made.Request.Context(), variable, d.Assume[placeholder])
+			caddyhttp.SetVar(made.Request.Context(), variable, d.Assume[assumed])
 		} else {
-			repl.Set(name, d.Assume[placeholder])
+			repl.Set(name, d.Assume[assumed])
 		}
 	}
 	return made, nil

@@ -60,7 +60,7 @@ func Meant(text string) string {
 	if right, ok := renamed[name]; ok {
 		return right
 	}
-	if full := expandShorthand(name); full != name {
+	if full := Full(name); full != name {
 		return full
 	}
 	if strings.Contains(name, ".") {

@@ -23,7 +23,7 @@ import (
 // another module may set, and an error for one in Caddy's own namespaces that does not exist: that
 // would be empty for every client. The error goes on with the consequence.
 func Check(name, consequence string) (known bool, err error) {
-	if full := expandShorthand(name); full != name {
+	if full := Full(name); full != name {
 		return false, fmt.Errorf("{%s} is short for {%s} only in Caddyfiles: write {%s}", name, full, full)
 	}
 	if strings.HasPrefix(name, RemotePrefix) {
@@ -57,8 +57,8 @@ func checkRemotePrefix(name string) error {
 	return nil
 }
 
-// expandShorthand returns the placeholder that Caddy's Caddyfile adapter replaces a shorthand with.
-func expandShorthand(name string) string {
+// Full returns the placeholder that Caddy's Caddyfile adapter replaces a shorthand with, or the name itself.
+func Full(name string) string {
 	if strings.HasPrefix(name, "file.") {
 		return name // not a shorthand here: the placeholder is the content of a file
 	}
@@ -76,7 +76,7 @@ func Short(name string) string {
 			continue
 		}
 		for _, short := range []string{rest, strings.ReplaceAll(rest, ".", "_"), "re." + rest} {
-			if expandShorthand(short) == name {
+			if Full(short) == name {
 				return short
 			}
 		}

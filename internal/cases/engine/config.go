@@ -80,14 +80,6 @@ func New(c *Config) (*Engine, error) {
 	return e, nil
 }
 
-// zone returns a zone by its name.
-func (e *Engine) zone(name string) (*zone.Zone, error) {
-	if z := e.byName[name]; z != nil {
-		return z, nil
-	}
-	return nil, fmt.Errorf("the config has no zone %q: its zones are %s", name, strings.Join(slices.Sorted(maps.Keys(e.byName)), ", "))
-}
-
 // redirects is the name of the server that Caddy adds to send clients to https.
 const redirects = "remaining_auto_https_redirects"
 
