@@ -8,10 +8,8 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -41,48 +39,11 @@ type tried struct {
 	config  string   // where no page has it
 }
 
-// recipes are the headings of the recipes, and how to check that each one works.
+// recipes are the headings of recipes whose cases in examples/recipes leave something out, because it depends on an
+// upstream: streams of tokens, and connections that are closed.
 var recipes = map[string]tried{
-	"Limit an API by key, with plans and costs": {asks: []ask{
-		{path: "/geocode", want: "401*2"},
-		{path: "/geocode", header: []string{"X-Api-Key", "stolen"}, want: "403*2"},
-		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-alice"}, want: "200", check: toldAsSpring("10", "300", "100", 200)},
-		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-alice"}, want: "200*2 429", check: toldToWait(1, 10)},
-		{path: "/geocode/batch", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*5", check: toldAsSpring("100", "3000", "100", 2500)},
-		{path: "/geocode", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*5"},
-	}},
-	"Limit what writes more than what reads": {asks: []ask{
-		{method: "POST", path: "/api/item/17/comment", want: "200*5 429*10"},
-		{method: "POST", path: "/api/item/18/comment", want: "429"},
-		{method: "GET", path: "/api/item/17/comment", want: "200*10"},
-		{method: "PUT", path: "/API/item/x/comment/", want: "429"},
-		{path: "/", want: "200*35 429*2"}, // 50 in all, where the refused comments do not count
-		{method: "POST", path: "/api/item/17/comment", from: "127.0.0.2", want: "200*5 429"},
-	}},
-	"Let bulk calls wait instead of failing": {replace: []string{"window   1m", "window   2s"}, test: func(t *testing.T, s *harness.Server, _ *harness.Backend) {
-		client, began := harness.NewClient(t, "127.0.0.1"), time.Now()
-		for i := range 205 {
-			if a := s.Get(client, "/"); a.Status != http.StatusOK {
-				t.Fatalf("call %d: status %d", i+1, a.Status)
-			}
-		}
-		if took := time.Since(began); took < 4*time.Second {
-			t.Errorf("205 calls took %v, at 100 in 2s they need 4s", took)
-		}
-		if a := s.Get(harness.NewClient(t, "127.0.0.2"), "/"); a.Status != http.StatusOK {
-			t.Errorf("another client: status %d", a.Status)
-		}
-	}},
-	"Limit failed logins": {asks: []ask{
-		{method: "POST", path: "/login", header: []string{"X-Password", "right"}, want: "200*10", lags: true},
-		{method: "POST", path: "/login", want: "401*5 429", lags: true},
-		{method: "POST", path: "/login", header: []string{"X-Password", "right"}, want: "429"},
-		{method: "POST", path: "/login", from: "127.0.0.2", header: []string{"X-Password", "right"}, want: "200"},
-		{path: "/", want: "200*10"},
-	}},
-	"Limit logins by address and account": {replace: []string{"window 1m", "window 1h"}, test: tryLogins},
-	"Limit tokens of a language model":    {replace: []string{"token_bucket 20000/1m", "fixed_window 20000/1000h"}, test: spendTokens, speaks: new(harness.Model).Answer},
-	"Give a budget for a language model":  {test: spendBudget, speaks: new(harness.Model).Answer},
+	"Limit tokens of a language model":   {replace: []string{"token_bucket 20000/1m", "fixed_window 20000/1000h"}, test: spendTokens, speaks: new(harness.Model).Answer},
+	"Give a budget for a language model": {test: spendBudget, speaks: new(harness.Model).Answer},
 	"Limit WebSockets": {test: func(t *testing.T, s *harness.Server, _ *harness.Backend) {
 		var open []net.Conn
 		for i, fields := range []string{
@@ -105,40 +66,10 @@ var recipes = map[string]tried{
 			return status == 101
 		})
 	}},
-	"Limit each day by plan, in the user's time zone": {asks: []ask{
-		{path: "/", want: "401"},
-		{path: "/", header: []string{"X-Api-Key", "key-of-alice"}, want: "200*20 429"},
-		{path: "/", header: []string{"X-Api-Key", "key-of-bob"}, want: "200*30"},
-		{path: "/", header: []string{"X-Api-Key", "made-up"}, want: "403"},
-	}},
-	"Share one limit over many sites": {asks: []ask{
-		{path: "/", host: "one.example.com", want: "200*6"},
-		{path: "/", host: "two.example.com", want: "200*4 429"},
-		{path: "/", host: "one.example.com", want: "429"},
-		{path: "/", host: "two.example.com", from: "127.0.0.2", want: "200*10 429"},
-	}},
-	"Allow your own network more, safely": {
-		replace: []string{"198.51.100.0/24", "127.0.0.64/26", "192.0.2.0/24", "127.0.0.3", "203.0.113.7", "127.0.0.4"},
-		asks: []ask{
-			{path: "/", from: "127.0.0.65", want: "200*30"},
-			{path: "/", from: "127.0.0.2", want: "200*10 429"},
-			{path: "/", from: "127.0.0.3", want: "403*2"},
-			{path: "/", from: "127.0.0.4", want: "200*30"},
-		},
-	},
-	"Limit by country and network": {replace: []string{"173.245.48.0/20", "127.0.0.9/32", "50/1h", "6/1h", "500/1h", "8/1h"}, asks: signUps},
-	"Limit requests at a time, and keep room for what matters": {test: func(t *testing.T, s *harness.Server, b *harness.Backend) {
-		occupy(t, s, b, 8, "/browse")
-		expect(t, s, ask{path: "/browse", want: "503", check: toldToWait(1, 1)})
-		occupy(t, s, b, 10, "/pay/now")
-		expect(t, s, ask{path: "/pay/now", want: "503", check: toldToWait(1, 1)})
-		b.Open("full")
-		patient.Until(t, "room", func() bool { return s.Get(harness.NewClient(t, ""), "/browse").Status == http.StatusOK })
-	}},
 }
 
-// TestRecipes runs every recipe, and what the tables below some of them have in place of a part, with either
-// store. One Caddy with each store has them one after the other.
+// TestRecipes runs these recipes, and what the tables below others have in place of a part, with either store. One Caddy
+// with each store has them one after the other.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	all := maps.Clone(recipes)
@@ -267,27 +198,6 @@ func toldToWait(least, most int) func(*testing.T, harness.Answer) {
 		var seconds int
 		if _, err := fmt.Sscan(last.Header.Get("Retry-After"), &seconds); err != nil || seconds < least || seconds > most {
 			t.Errorf("Retry-After: %q, want from %d to %d", last.Header.Get("Retry-After"), least, most)
-		}
-	}
-}
-
-// toldAsSpring checks the fields of Spring Cloud Gateway, and that there are no other fields
-// about limits. At least that much remains, because a busy machine gives tokens time to come
-// back.
-func toldAsSpring(replenish, burst, requested string, remaining int64) func(*testing.T, harness.Answer) {
-	return func(t *testing.T, last harness.Answer) {
-		t.Helper()
-		for name, want := range map[string]string{
-			"X-RateLimit-Replenish-Rate": replenish, "X-RateLimit-Burst-Capacity": burst, "X-RateLimit-Requested-Tokens": requested,
-			"RateLimit": "", "RateLimit-Policy": "",
-		} {
-			if got := last.Header.Get(name); got != want {
-				t.Errorf("%s: %q, want %q", name, got, want)
-			}
-		}
-		got, err := strconv.ParseInt(last.Header.Get("X-RateLimit-Remaining"), 10, 64)
-		if err != nil || got < remaining {
-			t.Errorf("X-RateLimit-Remaining: %d, %v, want at least %d", got, err, remaining)
 		}
 	}
 }
