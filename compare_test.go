@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,17 +56,20 @@ func TestCompare(t *testing.T) {
 		"note":         {base + "\nnote a", base + "\nnote b", "changed kept: note now b, was a"},
 		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed kept: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},
 	} {
-		got := ""
+		got, stricter := "", false
 		if d := compared(t, oneZone(c.before), oneZone(c.after), nil); len(d.Zones) > 0 {
 			z := d.Zones[0]
 			var texts []string
 			for _, change := range z.Changes {
 				texts = append(texts, change.Text)
 			}
-			got = z.Kind + " " + z.Counts + ": " + strings.Join(texts, "; ")
+			got, stricter = z.Kind+" "+z.Counts+": "+strings.Join(texts, "; "), z.Stricter
 		}
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+		if want := slices.Contains([]string{"lowered", "window", "algorithm", "key", "no exemption"}, name); stricter != want {
+			t.Errorf("%s: stricter is %v", name, stricter)
 		}
 	}
 	d := compared(t, oneZone(base), oneZone("key {header.X-Forwarded-For}\nrate 100/1m"), nil)
@@ -79,6 +83,51 @@ func TestCompare(t *testing.T) {
 	d = compared(t, oneZone(base), strings.Replace(oneZone(base), "zone z", "store redis {\naddress localhost:1\n}\nzone z", 1), nil)
 	if !d.Stores {
 		t.Errorf("another store: got %+v", d)
+	}
+}
+
+// TestStricter: what can refuse requests that passed before is told from what cannot, by each option.
+func TestStricter(t *testing.T) {
+	const base = "key {client_ip}\nrate 100/1m\n"
+	for change, want := range map[string]bool{
+		"-> block 192.0.2.1":                          true,
+		"block 192.0.2.1 ->":                          false,
+		"-> ban 1h after 10 refusals in 1m":           true,
+		"ban 1h after 10 refusals in 1m ->":           false,
+		"-> match path /a":                            false,
+		"match path /a ->":                            true,
+		"match path /a -> match path /b":              true,
+		"-> exempt 192.0.2.1":                         false,
+		"dry_run ->":                                  true,
+		"dry_run\nnote a -> dry_run\nblock 192.0.2.1": false,
+		"enforce 10 -> enforce 50":                    true,
+		"enforce 50 -> enforce 10":                    false,
+		"enforce 50 ->":                               true,
+		"-> expires 2099-01-01":                       false,
+		"expires 2099-01-01 ->":                       true,
+		"-> expires 2020-01-01":                       false,
+		"-> missing_key reject":                       true,
+		"-> missing_key skip":                         false,
+		"-> on_store_error deny":                      true,
+		"on_store_error deny -> on_store_error allow": false,
+		"-> cost 2":                                   true,
+		"-> charge on_response {\nstatus 401\n}":      false,
+		"-> overrides":                                false,
+	} {
+		before, after, _ := strings.Cut(change, "->")
+		d := compared(t, oneZone(base+before), oneZone(base+after), nil)
+		if len(d.Zones) != 1 || d.Zones[0].Stricter != want {
+			t.Errorf("%s: got %+v, want %v", change, d.Zones, want)
+		}
+	}
+	none := "http://example.com {\nrespond ok\n}\n"
+	for options, want := range map[string]bool{"": true, "dry_run": false, "expires 2020-01-01": false, "expires 2099-01-01": true} {
+		if d := compared(t, none, oneZone(base+options), nil); len(d.Zones) != 1 || d.Zones[0].Stricter != want {
+			t.Errorf("a new zone with %q: got %+v, want %v", options, d.Zones, want)
+		}
+	}
+	if d := compared(t, oneZone(base), none, nil); len(d.Zones) != 1 || d.Zones[0].Stricter {
+		t.Errorf("a zone that is gone: got %+v", d.Zones)
 	}
 }
 
@@ -101,7 +150,7 @@ func TestCompareLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"requests":23,"refused_before":2,"refused_now":3,"clients":3,"clients_refused_more":1,"clients_refused_less":1,` +
-		`"more":[{"client":"192.0.2.2","requests":8,"refused_before":0,"refused_now":3}],"less":[{"client":"198.51.100.3","requests":12,"refused_before":2,"refused_now":0}]}`
+		`"more":[{"client":"192.0.2.2","requests":8,"refused_before":0,"refused_now":3}],"less":[{"client":"198.51.100.3","requests":12,"refused_before":2,"refused_now":0}],"begin":"2026-11-20T10:00:00Z","step":1,"refused_before_over_time":[0,0,0,0,0,0,0,0,0,0,1,1],"refused_now_over_time":[0,0,0,0,0,1,1,1,0,0,0,0]}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

@@ -33,18 +33,22 @@ func (a AdminAPI) Compare(before, after []byte, o *replay.Options) (*adminapi.Co
 	if o == nil || len(o.Logs) == 0 {
 		return c, nil
 	}
-	clients := make(map[string]*adminapi.ClientDiff)
+	clients, times := make(map[string]*adminapi.ClientDiff), new(timeline)
 	for i, config := range configs {
 		if len(zones[i]) == 0 {
 			continue // it refuses nothing
 		}
 		again := *o
-		again.Decided = func(r *logs.Record, status int) { count(clients, r.ClientIP, i, status) }
+		again.Decided = func(r *logs.Record, status int) {
+			count(clients, r.ClientIP, i, status)
+			times.add(r.Start.Unix(), i, status != 0)
+		}
 		if _, err := a.Replay(config, &again); err != nil {
 			return nil, err
 		}
 	}
 	c.Log = sumUp(clients)
+	times.into(c.Log)
 	return c, nil
 }
 

@@ -72,6 +72,9 @@ type ZoneDiff struct {
 	// store differs.
 	Counts string `json:"counts,omitempty"`
 
+	// Stricter says that the zone can refuse requests that passed before.
+	Stricter bool `json:"stricter,omitempty"`
+
 	// Warnings are those that the new config gives, and the old one did not.
 	Warnings []string `json:"warnings,omitempty"`
 }

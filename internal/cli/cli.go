@@ -34,8 +34,8 @@ lets it through. 'caddy rate-limit doctor' says what is wrong, and what to do.
 
 Keys are printed as a shell reads them, so that they can be pasted into the next
 command. The exit code is 0 on success, and 1 otherwise, for example if no zone has
-an answer, or if 'stores --check' finds a store that does not answer. doctor and
-test have more exit codes.
+an answer, or if 'stores --check' finds a store that does not answer. doctor,
+test and diff have more exit codes.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()

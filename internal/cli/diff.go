@@ -25,6 +25,10 @@ which clients would be refused more often, or less often, as 'caddy rate-limit r
 decides. It needs no running Caddy, and asks no store.
 
 --markdown prints what fits into the comment of a pull request.
+
+With --exit-code, the exit code is 2 if the new config can refuse requests that
+passed before: a zone that is new, a lower limit, another key, a dry run that ends, or
+more refusals in the logs. It is 0 otherwise, and 1 if there is no answer.
 `,
 		Example: "  caddy rate-limit diff Caddyfile.old Caddyfile\n" +
 			"  caddy rate-limit diff --markdown Caddyfile.old Caddyfile access.log",
@@ -39,6 +43,7 @@ decides. It needs no running Caddy, and asks no store.
 		},
 	}
 	markdown := cmd.Flags().Bool("markdown", false, "Print Markdown")
+	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if the new config can refuse requests that passed before")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		adapter, _ := cmd.Flags().GetString("adapter")
 		var configs [2][]byte
@@ -61,14 +66,26 @@ decides. It needs no running Caddy, and asks no store.
 		s := newScreen(cmd)
 		switch {
 		case s.json:
-			return s.printJSON(c)
+			err = s.printJSON(c)
 		case *markdown:
-			return writeMarkdown(s.out, c)
+			err = writeMarkdown(s.out, c)
+		default:
+			s.printComparison(c)
 		}
-		s.printComparison(c)
-		return nil
+		if err == nil && *exitCode && refusesMore(c) {
+			return endWith(cmd, exitRefusesMore)
+		}
+		return err
 	}
 	return cmd
+}
+
+// exitRefusesMore is the exit code of diff --exit-code.
+const exitRefusesMore = 2
+
+// refusesMore reports whether the new config can refuse requests that passed before.
+func refusesMore(c *adminapi.Comparison) bool {
+	return c.Log != nil && c.Log.More > 0 || slices.ContainsFunc(c.Zones, func(z adminapi.ZoneDiff) bool { return z.Stricter })
 }
 
 // countsInWords says what happens to the counts of keys.
@@ -89,6 +106,9 @@ func differences(z *adminapi.ZoneDiff) (rows [][]string) {
 	}
 	for _, text := range z.Warnings {
 		rows = append(rows, []string{"warning", text})
+	}
+	if z.Stricter {
+		rows = append(rows, []string{"refuses", "it can refuse requests that passed before"})
 	}
 	if z.Kind == adminapi.ZoneChanged && z.Counts != "" {
 		rows = append(rows, []string{"counts", countsInWords[z.Counts]})
@@ -130,6 +150,9 @@ func (s *screen) printComparison(c *adminapi.Comparison) {
 		text = wrapped(text[0], s.width)
 	}
 	s.say("%s", strings.Join(text, "\n"))
+	if lines := picture(c.Log); lines != nil {
+		s.say("%s", strings.Join(lines, "\n"))
+	}
 	for _, list := range [][]adminapi.ClientDiff{c.Log.MoreOf, c.Log.LessOf} {
 		if len(list) > 0 {
 			fmt.Fprintln(s.out)
@@ -170,6 +193,9 @@ func writeMarkdown(w io.Writer, c *adminapi.Comparison) error {
 	}
 	if c.Log != nil {
 		b.WriteString("\n" + logInWords(c.Log) + "\n")
+		if lines := picture(c.Log); lines != nil {
+			b.WriteString("\n```\n" + strings.Join(lines, "\n") + "\n```\n")
+		}
 		for _, list := range [][]adminapi.ClientDiff{c.Log.MoreOf, c.Log.LessOf} {
 			if len(list) == 0 {
 				continue

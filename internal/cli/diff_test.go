@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
@@ -13,7 +14,7 @@ import (
 func TestComparison(t *testing.T) {
 	c := &adminapi.Comparison{
 		Zones: []adminapi.ZoneDiff{
-			{Zone: "api", Kind: adminapi.ZoneChanged, Counts: adminapi.CountsAnew, Changes: []adminapi.OptionDiff{
+			{Zone: "api", Kind: adminapi.ZoneChanged, Counts: adminapi.CountsAnew, Stricter: true, Changes: []adminapi.OptionDiff{
 				{Text: "key now {header.X-User}, was {client_ip}"},
 				{Text: "limit lowered from sliding_window_log 100/1m to sliding_window_log 60/1m"},
 			}, Warnings: []string{"key: any client can choose header X-User"}},
@@ -24,6 +25,7 @@ func TestComparison(t *testing.T) {
 		Log: &adminapi.LogDiff{
 			Requests: 30, Clients: 2, Was: 1, Is: 4, More: 1,
 			MoreOf: []adminapi.ClientDiff{{Client: "192.0.2.1|<b>", Requests: 20, Was: 1, Is: 4}},
+			Begin:  time.Date(2026, time.November, 20, 10, 0, 0, 0, time.UTC), Step: 30, WasOver: []int64{0, 1, 0, 0}, IsOver: []int64{0, 1, 3, 0},
 		},
 	}
 	const terminal = `zone     api
@@ -31,6 +33,7 @@ changed  key now {header.X-User}, was {client_ip}
 changed  limit lowered from sliding_window_log 100/1m to sliding_window_log
          60/1m
 warning  key: any client can choose header X-User
+refuses  it can refuse requests that passed before
 counts   begin again from zero: each client has its whole limit
 
 zone  old
@@ -43,6 +46,10 @@ The stores differ, so all counts may begin again from zero.
 
 Of 30 requests by 2 clients, the old config refuses 1 and the new one 4. It
 refuses 1 client more often, and 0 clients less often.
+
+refused before  ·▃··
+refused now     ·▃█·
+from 2026-11-20 10:00:00 UTC, 30s each, █ is 3
 
 CLIENT           REQUESTS  REFUSED BEFORE  REFUSED NOW
 '192.0.2.1|<b>'  20        1               4
@@ -58,6 +65,7 @@ CLIENT           REQUESTS  REFUSED BEFORE  REFUSED NOW
   - changed: 'key now {header.X-User}, was {client_ip}'
   - changed: 'limit lowered from sliding_window_log 100/1m to sliding_window_log 60/1m'
   - **warning**: 'key: any client can choose header X-User'
+  - refuses: 'it can refuse requests that passed before'
   - counts: 'begin again from zero: each client has its whole limit'
 - **zone 'old'**
   - gone: 'was fixed_window 5/1h'
@@ -67,6 +75,12 @@ CLIENT           REQUESTS  REFUSED BEFORE  REFUSED NOW
 The stores differ, so all counts may begin again from zero.
 
 Of 30 requests by 2 clients, the old config refuses 1 and the new one 4. It refuses 1 client more often, and 0 clients less often.
+
+'''
+refused before  ·▃··
+refused now     ·▃█·
+from 2026-11-20 10:00:00 UTC, 30s each, █ is 3
+'''
 
 | client | requests | refused before | refused now |
 |---|---:|---:|---:|

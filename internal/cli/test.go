@@ -62,10 +62,15 @@ fails, and with --mutate 3 if none fails and a change was missed.
 		if err != nil || code == 0 {
 			return err
 		}
-		cmd.SilenceErrors = true // the results say it
-		return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
+		return endWith(cmd, code)
 	}
 	return cmd
+}
+
+// endWith ends a command with an exit code, whose reason is in what it has printed.
+func endWith(cmd *cobra.Command, code int) error {
+	cmd.SilenceErrors = true
+	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
 }
 
 // tester carries out the command test.
@@ -281,10 +286,10 @@ func (t *tester) group(names []string) (configs []string, files map[string][]*ca
 
 // watchFiles carries out the cases whenever a file of them, or its config, changes.
 func (t *tester) watchFiles() error {
-	var before []time.Time
+	var before []version
 	for {
 		now := t.changed()
-		if !slices.EqualFunc(before, now, time.Time.Equal) || before == nil {
+		if !slices.Equal(before, now) || before == nil {
 			before = now
 			if t.terminal {
 				fmt.Fprint(t.out, endOfScreen)
@@ -301,9 +306,13 @@ func (t *tester) watchFiles() error {
 	}
 }
 
-// changed returns when each file was last changed; a file that is missing has no time.
-func (t *tester) changed() []time.Time {
-	times := []time.Time{}
+// version tells one content of a file from another. The size is for a file that is read while it is written, because
+// its time may be the same.
+type version struct{ at, size int64 }
+
+// changed returns the version of each file; a file that is missing has none.
+func (t *tester) changed() []version {
+	versions := []version{}
 	names, _ := findCases(t.args)
 	given, _ := t.cmd.Flags().GetString("config")
 	for _, name := range append(slices.Clone(names), given) {
@@ -314,12 +323,12 @@ func (t *tester) changed() []time.Time {
 			}
 		}
 		for _, file := range all {
-			var at time.Time
+			var of version
 			if info, err := os.Stat(file); err == nil {
-				at = info.ModTime()
+				of = version{info.ModTime().UnixNano(), info.Size()}
 			}
-			times = append(times, at)
+			versions = append(versions, of)
 		}
 	}
-	return times
+	return versions
 }

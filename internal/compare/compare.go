@@ -38,7 +38,7 @@ func Zones(before, after map[string]Zone) []adminapi.ZoneDiff {
 		case !now:
 			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneGone, Was: describe(was.Uses[0]), Counts: adminapi.CountsAnew})
 		case !old:
-			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneNew, Is: describe(is.Uses[0]), Warnings: is.Warnings})
+			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneNew, Is: describe(is.Uses[0]), Warnings: is.Warnings, Stricter: refuses(is.Uses)})
 		default:
 			if d := compare(was, is); len(d.Changes)+len(d.Warnings) > 0 {
 				d.Zone = name
@@ -67,14 +67,17 @@ func compare(was, is Zone) adminapi.ZoneDiff {
 	old, changed := differing(was.Uses, is.Uses)
 	for i := range min(len(old), len(changed)) {
 		for _, change := range options(old[i], changed[i]) {
-			if !slices.Contains(d.Changes, change) {
-				d.Changes = append(d.Changes, change)
+			if !slices.Contains(d.Changes, change.OptionDiff) {
+				d.Changes = append(d.Changes, change.OptionDiff)
 			}
+			d.Stricter = d.Stricter || change.stricter
 		}
 	}
 	if a, b := len(was.Uses), len(is.Uses); a != b {
 		d.Changes = append(d.Changes, adminapi.OptionDiff{Option: "uses", Was: fmt.Sprint(a), Is: fmt.Sprint(b), Text: fmt.Sprintf("is in %d handlers, was in %d", b, a)})
+		d.Stricter = d.Stricter || b > a
 	}
+	d.Stricter = d.Stricter && refuses(is.Uses)
 	for _, text := range is.Warnings {
 		if !slices.Contains(was.Warnings, text) {
 			d.Warnings = append(d.Warnings, text)
@@ -92,10 +95,16 @@ func compare(was, is Zone) adminapi.ZoneDiff {
 // limitOptions are described together, as the limit.
 var limitOptions = []string{"algorithm", "max_events", "window", "burst", "refill", "mode", "align", "timezone", "lease", "max_wait"}
 
+// difference is an option that differs.
+type difference struct {
+	adminapi.OptionDiff
+	stricter bool // it can refuse requests that passed before
+}
+
 // options compares the options of two definitions, one by one.
-func options(was, is *zone.Zone) []adminapi.OptionDiff {
+func options(was, is *zone.Zone) []difference {
 	before, after := fields(was), fields(is)
-	var all []adminapi.OptionDiff
+	var all []difference
 	limit := false
 	names := slices.Sorted(maps.Keys(before))
 	for name := range after {
@@ -114,11 +123,10 @@ func options(was, is *zone.Zone) []adminapi.OptionDiff {
 				all = append(all, limits(was, is))
 			}
 		case name == "key":
-			all = append(all, adminapi.OptionDiff{
-				Option: name, Was: was.Template.Form(), Is: is.Template.Form(), Text: fmt.Sprintf("key now %s, was %s", form(is), form(was)),
-			})
+			d := adminapi.OptionDiff{Option: name, Was: was.Template.Form(), Is: is.Template.Form(), Text: fmt.Sprintf("key now %s, was %s", form(is), form(was))}
+			all = append(all, difference{d, true})
 		default:
-			all = append(all, option(name, a, b))
+			all = append(all, difference{option(name, a, b), stricter(name, a, b)})
 		}
 	}
 	return all
@@ -132,8 +140,8 @@ func form(z *zone.Zone) string {
 }
 
 // limits describes a limit that has changed, and in which direction if that is clear.
-func limits(was, is *zone.Zone) adminapi.OptionDiff {
-	d := adminapi.OptionDiff{Option: "limit", Was: was.Description, Is: is.Description}
+func limits(was, is *zone.Zone) difference {
+	d := difference{adminapi.OptionDiff{Option: "limit", Was: was.Description, Is: is.Description}, true}
 	verb := "changed"
 	if a, b := was.Policy, is.Policy; a != nil && b != nil && a.Rule.Algorithm().Name() == b.Rule.Algorithm().Name() {
 		x, y := a.Rule.Limit(), b.Rule.Limit()
@@ -144,7 +152,7 @@ func limits(was, is *zone.Zone) adminapi.OptionDiff {
 		case now <= before && y.Events <= x.Events && a.Quota >= b.Quota:
 			verb = "lowered"
 		case now >= before && y.Events >= x.Events && a.Quota <= b.Quota:
-			verb = "raised"
+			verb, d.stricter = "raised", false
 		}
 	}
 	d.Text = fmt.Sprintf("limit %s from %s to %s", verb, d.Was, d.Is)
