@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 // TestRules: overrides that change nothing are found, and those that hold for more than a week without an end: bans, and
@@ -31,4 +33,45 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// TestLeftOver: a limit that has refused nobody in a week and an exemption that nobody uses are told, and no others.
+func TestLeftOver(t *testing.T) {
+	const day = 24 * time.Hour
+	some := func(n uint64, more ...outcome.Outcome) (z Zone) {
+		z.SinceLoaded, z.Totals[outcome.Allowed] = n, n
+		for _, o := range more {
+			z.Totals[o]++
+		}
+		return z
+	}
+	for name, c := range map[string]struct {
+		zone  Zone
+		age   time.Duration
+		meets string
+		spare string // of exemptions
+	}{
+		"refused nobody":          {some(1000), 8 * day, "1000 requests, none of them refused in 8 days", "exempt has matched none of 1000 requests"},
+		"refused nobody in a day": {some(1000), day, "1000 requests, 0 of them refused", "exempt has matched none of 1000 requests"},
+		"refused somebody":        {some(1000, outcome.Limited), 8 * day, "1001 requests, 1 of them refused", "exempt has matched none of 1001 requests"},
+		"somebody was exempt":     {some(1000, outcome.Exempt), 8 * day, "1001 requests, none of them refused in 8 days", "1 of 1001 requests were exempt"},
+		"few requests":            {some(9), 8 * day, "9 requests, 0 of them refused", ""},
+	} {
+		c.zone.For, c.zone.Exempts = c.age, true
+		if got := found(meets(&c.zone)); got != c.meets {
+			t.Errorf("%s: got %q, want %q", name, got, c.meets)
+		}
+		if got := found(exempts(&c.zone)); got != c.spare {
+			t.Errorf("%s: got %q, want %q", name, got, c.spare)
+		}
+	}
+}
+
+// found joins what results say.
+func found(results []result) string {
+	var all []string
+	for _, r := range results {
+		all = append(all, r.found)
+	}
+	return strings.Join(all, "; ")
 }
