@@ -1,7 +1,8 @@
--- beat.lua counts a process among those that live.
--- In:   KEYS[1], a sorted set of processes, with the time in milliseconds until which each counts; ARGV: the process, and
---       for how many milliseconds it counts, and the set lives
--- Out:  how many processes there are
+-- beat.lua counts a process among those that live, keeps what it announces, and tells it whether somebody looks at the board.
+-- In:   KEYS[1], a sorted set of processes, with the time in milliseconds until which each counts; KEYS[2], what the process
+--       announces, and KEYS[3], until when somebody looks: both may be missing; ARGV: the process, for how many
+--       milliseconds it counts, and the set lives, and a new text to announce or an empty one
+-- Out:  how many processes there are, 1 if the text is kept or 0 if it has to be written, and 1 if somebody looks
 -- A key of another type is replaced.
 local call = redis.call
 --[[include wrongtype.lua]]
@@ -14,4 +15,18 @@ if type(gone) == 'table' then
 end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return redis.call('ZCARD', KEYS[1])
+local kept, looked = 0, 0
+if KEYS[2] then
+  if ARGV[4] == '' then
+    kept = redis.call('PEXPIRE', KEYS[2], ARGV[2])
+  else
+    redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[2])
+    kept = 1
+  end
+end
+--[[include looks.lua]]
+if KEYS[3] then
+  local till = redis.pcall('GET', KEYS[3])
+  if type(till) == 'string' and looks(till) then looked = 1 end
+end
+return { redis.call('ZCARD', KEYS[1]), kept, looked }

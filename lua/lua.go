@@ -17,6 +17,9 @@ var (
 	//go:embed loaded/beat.lua
 	Beat string
 
+	//go:embed loaded/board.lua
+	Board string
+
 	//go:embed loaded/change.lua
 	Change string
 

@@ -9,11 +9,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 )
 
-// announceScript renews the text of a process, or writes it if there is one to write. It returns
-// 0 if the text has to be written.
-const announceScript = `if ARGV[2] == '' then return redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
-return 1`
+// announceScript writes the text of a process. Heartbeats renew it.
+const announceScript = `redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
+return {}`
 
 // Announce implements [store.Announcer].
 func (s *operators) Announce(text string) { s.heartbeat.announce(text) }

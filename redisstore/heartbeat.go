@@ -1,10 +1,9 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
 const (
@@ -39,17 +39,18 @@ const (
 // heartbeat reports to the fleet that this process lives, and learns how many processes do. No
 // request waits for it. While Redis is away the last number holds.
 type heartbeat struct {
-	eval    func(ctx context.Context, script, key string, args ...any) (int64, error)
+	eval    evaluate
 	warn    func(error)
 	counted func(processes int64) // is told each new number
-	key     string
+	looked  func()                // is told that somebody looks at the board
+	keys    keys.Prefix
 	name    string
+	narrow  bool // the user has no right for the keys beside that of processes
 
-	announced func(name string) string // the key of what a process announces
-	text      atomic.Pointer[string]   // to announce; nil: nothing
-	changed   chan struct{}            // has an element when there is a new text
-	telling   sync.Mutex               // held while the text is under way
-	written   *string                  // the text that Redis was last sent
+	text    atomic.Pointer[string] // to announce; nil: nothing
+	changed chan struct{}          // has an element when there is a new text
+	telling sync.Mutex             // held while the text is under way
+	written *string                // the text that Redis was last sent
 
 	seen    atomic.Int64
 	present atomic.Bool // the process has been counted
@@ -58,19 +59,21 @@ type heartbeat struct {
 	done    chan struct{}
 }
 
-// startHeartbeat starts to report, until leave. An error that Redis answers goes to warn. If the
-// name is empty, the process gets one of its own.
-func startHeartbeat(eval func(ctx context.Context, script, key string, args ...any) (int64, error), warn func(error), counted func(int64), keys keys.Prefix, name string) *heartbeat {
+// evaluate runs a script whose keys have one slot.
+type evaluate func(ctx context.Context, script string, keys []string, args ...any) ([]any, error)
+
+// startHeartbeat starts to report, until leave. An error that Redis answers goes to warn.
+func startHeartbeat(eval evaluate, warn func(error), counted func(int64), looked func(), keys keys.Prefix, name string) *heartbeat {
 	h := &heartbeat{
-		eval:      eval,
-		warn:      warn,
-		counted:   counted,
-		key:       keys.Instances(),
-		name:      cmp.Or(name, rand.Text()),
-		announced: keys.Announcement,
-		changed:   make(chan struct{}, 1),
-		quit:      make(chan struct{}),
-		done:      make(chan struct{}),
+		eval:    eval,
+		warn:    warn,
+		counted: counted,
+		looked:  looked,
+		keys:    keys,
+		name:    name,
+		changed: make(chan struct{}, 1),
+		quit:    make(chan struct{}),
+		done:    make(chan struct{}),
 	}
 	go h.run()
 	return h
@@ -109,11 +112,26 @@ func (h *heartbeat) leave() {
 	})
 }
 
-// beat has this process counted for a while, and learns how many there are.
+// beat has this process counted for a while, and learns how many there are, and whether somebody looks at the board. What
+// it announces is kept in the same call.
 func (h *heartbeat) beat(life, timeout time.Duration) {
+	h.telling.Lock()
+	defer h.telling.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	seen, err := h.eval(ctx, lua.Beat, h.key, h.name, life.Milliseconds(), beatTTL.Milliseconds())
+	all, text, fresh := []string{h.keys.Instances()}, h.text.Load(), ""
+	if text != nil && !h.narrow {
+		all = append(all, h.keys.Announcement(h.name), h.keys.Looked())
+		if text != h.written {
+			fresh = *text
+		}
+	}
+	answer, err := h.eval(ctx, lua.Beat, all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), fresh)
+	if len(all) > 1 && err != nil && (node.LacksRight(err) || strings.Contains(err.Error(), "TRYAGAIN")) {
+		h.narrow = node.LacksRight(err)
+		all = all[:1]
+		answer, err = h.eval(ctx, lua.Beat, all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), "")
+	}
 	if err != nil {
 		// That Redis is away shows when it is asked for decisions.
 		if errors.As(err, new(redis.Error)) {
@@ -121,10 +139,23 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 		}
 		return
 	}
-	h.seen.Store(seen)
-	h.counted(seen)
+	var numbers [3]int64
+	for i := range min(len(numbers), len(answer)) {
+		numbers[i], _ = answer[i].(int64)
+	}
+	h.seen.Store(numbers[0])
+	h.counted(numbers[0])
 	h.present.Store(true)
-	h.tell(life, timeout)
+	switch {
+	case text == nil:
+	case numbers[1] == 1:
+		h.written = text
+	default:
+		h.write(ctx, life, text)
+	}
+	if numbers[2] == 1 {
+		h.looked()
+	}
 }
 
 // announce sets the text that others can read.
@@ -136,24 +167,21 @@ func (h *heartbeat) announce(text string) {
 	}
 }
 
-// tell keeps the text in Redis for a while. An unchanged one is only renewed, unless Redis has lost
-// it. If it fails, the next beat tries again.
+// tell writes a new text.
 func (h *heartbeat) tell(life, timeout time.Duration) {
 	h.telling.Lock()
 	defer h.telling.Unlock()
-	text := h.text.Load()
-	if text == nil {
-		return
+	if text := h.text.Load(); text != nil && text != h.written {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		h.write(ctx, life, text)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	key := h.announced(h.name)
-	if text == h.written {
-		if found, err := h.eval(ctx, announceScript, key, life.Milliseconds(), ""); err != nil || found == 1 {
-			return
-		}
-	}
-	if _, err := h.eval(ctx, announceScript, key, life.Milliseconds(), *text); err == nil {
+}
+
+// write keeps the text in Redis for a while. If it fails, the next beat tries again.
+func (h *heartbeat) write(ctx context.Context, life time.Duration, text *string) {
+	h.written = nil
+	if _, err := h.eval(ctx, announceScript, []string{h.keys.Announcement(h.name)}, life.Milliseconds(), *text); err == nil {
 		h.written = text
 	}
 }

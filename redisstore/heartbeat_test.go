@@ -14,9 +14,9 @@ import (
 func TestBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lives []any
-		eval := func(_ context.Context, _, _ string, args ...any) (int64, error) {
+		eval := func(_ context.Context, _ string, _ []string, args ...any) ([]any, error) {
 			lives = append(lives, args[1])
-			return 3, nil
+			return []any{int64(3), int64(0), int64(0)}, nil
 		}
 		for _, c := range []struct {
 			open time.Duration
@@ -30,7 +30,7 @@ func TestBeats(t *testing.T) {
 		} {
 			lives = nil
 			told := int64(0)
-			p := startHeartbeat(eval, func(error) {}, func(n int64) { told = n }, "rl", "")
+			p := startHeartbeat(eval, func(error) {}, func(n int64) { told = n }, nil, "rl", "x")
 			time.Sleep(c.open)
 			synctest.Wait()
 			if want := map[bool]int{true: 3, false: 1}[c.want != nil]; p.instances() != want || told != map[bool]int64{true: 3}[c.want != nil] {

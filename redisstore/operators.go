@@ -17,6 +17,7 @@ type operators struct {
 	servers   topology.Topology
 	link      *link.Link
 	heartbeat *heartbeat
+	board     *board
 	forget    func(rule *store.Rule, key string) // what was remembered of refusals of a key
 	void      func(rule *store.Rule, key string) // what is held of a key
 }

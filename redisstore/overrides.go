@@ -73,15 +73,19 @@ func (s *operators) delete(ctx context.Context, name string) error {
 	return failed(err)
 }
 
-// eval runs another script than that of decisions, which answers a number.
-func (s *operators) eval(ctx context.Context, script, key string, args ...any) (int64, error) {
-	cmd, err := s.link.Process(ctx, key, link.Server.Process, func() redis.Cmder {
-		return redis.NewIntCmd(ctx, append([]any{"eval", script, 1, key}, args...)...)
+// eval runs another script than that of decisions, whose keys have one slot.
+func (s *operators) eval(ctx context.Context, script string, keys []string, args ...any) ([]any, error) {
+	cmd, err := s.link.Process(ctx, keys[0], link.Server.Process, func() redis.Cmder {
+		all := []any{"eval", script, len(keys)}
+		for _, key := range keys {
+			all = append(all, key)
+		}
+		return redis.NewSliceCmd(ctx, append(all, args...)...)
 	})
 	if err != nil {
-		return 0, failed(err)
+		return nil, failed(err)
 	}
-	return cmd.(*redis.IntCmd).Val(), nil
+	return cmd.(*redis.SliceCmd).Val(), nil
 }
 
 // evalText runs a script that answers a text.

@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -65,7 +67,9 @@ func New(options Options) (*Store, error) {
 	go s.link.Run()
 	go s.tend()
 	go s.lending.Tend()
-	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.lending.Loans.CountProcesses, s.keys, o.Instance)
+	name := cmp.Or(o.Instance, rand.Text())
+	s.board = newBoard(s.eval, s.keys, name)
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.lending.Loans.CountProcesses, s.board.noticed, s.keys, name)
 	return s, nil
 }
 
@@ -205,6 +209,7 @@ func (s *Store) Stats() store.Stats {
 // Close implements [store.Store]. What is still held is given back, because nothing will renew
 // it.
 func (s *Store) Close() error {
+	s.board.leave()
 	s.heartbeat.leave()
 	s.once.Do(func() {
 		s.lending.Slots.Close() // what is kept is held too

@@ -14,6 +14,7 @@ func TestAlerts(t *testing.T) {
 	harness.NeedProgram(t, "promtool", "REQUIRE_PROMTOOL")
 	for _, args := range [][]string{
 		{"check", "rules", "../../examples/prometheus/alerts.yml"},
+		{"check", "rules", "../../examples/prometheus/recording.yml"},
 		{"test", "rules", "testdata/alerts.yml"},
 	} {
 		if output, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {

@@ -42,6 +42,7 @@ func init() {
 //	GET    zones/<zone>/overrides     the keys that have an override
 //	GET    top                        the same for all zones
 //	GET    stores                     the health of the stores
+//	GET    instances                  the instances that share a store with this one
 //	GET    doctor                     what is wrong with servers, zones and stores
 //	POST   explain                    what would happen to a request; sends and charges nothing
 //	GET    changes                    who has changed what is limited, and when
@@ -87,6 +88,7 @@ var adminRoutes = map[string]adminRoute{
 	"key":                  {http.MethodGet: findKey},
 	"top":                  {http.MethodGet: showTop},
 	"stores":               {http.MethodGet: showStores},
+	"instances":            {http.MethodGet: showInstances},
 	"doctor":               {http.MethodGet: showDiagnosis},
 	"explain":              {http.MethodPost: explainRequest},
 	"changes":              {http.MethodGet: showChanges},
@@ -129,6 +131,13 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 		if c.zone, err = findZone(name); err != nil {
 			return err
 		}
+	}
+	stores, wants, err := c.wantsFleet(routeOf(path))
+	switch {
+	case err != nil:
+		return err
+	case wants && r.Method == http.MethodGet:
+		return c.serveFleet(routeOf(path), serve, stores)
 	}
 	return serve(c)
 }

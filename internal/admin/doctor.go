@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -24,13 +25,22 @@ func showDiagnosis(c *adminCall) error {
 	if err := c.checkParameters(); err != nil {
 		return err
 	}
+	found, err := diagnose(context.WithoutCancel(c.request.Context()))
+	if err != nil {
+		return err
+	}
+	return c.writeJSON(found)
+}
+
+// diagnose checks the running config, its zones and its stores.
+func diagnose(ctx context.Context) (none adminapi.Diagnosis, err error) {
 	select {
 	case examinations <- struct{}{}:
 		defer func() { <-examinations }()
 	default:
-		return adminError(http.StatusTooManyRequests, "%d checks are under way: wait for them", cap(examinations))
+		return none, adminError(http.StatusTooManyRequests, "%d checks are under way: wait for them", cap(examinations))
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), examineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
 	zones, stores := runningZones(), runningStores()
 	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores))}
@@ -53,7 +63,7 @@ func showDiagnosis(c *adminCall) error {
 	}
 	slices.SortFunc(facts.Zones, func(a, b doctor.Zone) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(facts.Stores, func(a, b doctor.Store) int { return cmp.Compare(a.Name, b.Name) })
-	return c.writeJSON(doctor.Examine(&facts))
+	return doctor.Examine(&facts), nil
 }
 
 // servers returns the servers that have rate limit handlers, each once.

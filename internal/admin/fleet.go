@@ -36,7 +36,9 @@ const (
 func announce() {
 	var to []store.Announcer
 	a := announcement{ID: store.Process(), Name: processName(), Zones: make(map[string]string), Definitions: make(map[string]string)}
-	for _, s := range runningStores() {
+	stores := runningStores()
+	report(stores)
+	for _, s := range stores {
 		shared, ok := s.store.Store.Store.(store.Announcer)
 		if !ok {
 			continue

@@ -42,6 +42,7 @@ type seconds struct {
 	tops   []topState
 
 	rollouts map[string]string // at the start, of zones
+	others   *others           // nil: the page is about this instance
 }
 
 // topState says when the top keys of a zone were sent, and whether they have changed since.
@@ -97,6 +98,7 @@ func (s *seconds) next() *adminapi.PageSecond {
 		}
 	}
 	event.Top = s.nextTops()
+	s.addOthers(event)
 	for _, of := range s.stores {
 		event.Stores = append(event.Stores, of.forPage(s.zones, event))
 	}

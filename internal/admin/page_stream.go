@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -40,6 +41,10 @@ func streamPage(c *adminCall) error {
 	if err := checkPage(); err != nil {
 		return err
 	}
+	stores, err := c.readFleet()
+	if err != nil {
+		return err
+	}
 	rate, wants, err := c.readSubscription()
 	if err != nil {
 		return err
@@ -59,11 +64,15 @@ func streamPage(c *adminCall) error {
 		return err
 	}
 	seconds := newSeconds(runningStores(), runningZones())
+	ctx, cancel := context.WithCancel(c.request.Context())
+	defer cancel()
+	seconds.others = followOthers(ctx, stores)
 	pulse := time.NewTicker(pagePulse)
 	defer pulse.Stop()
 	for ok := to.event("start", seconds.start(c.request)); ok; {
 		second := seconds.next()
-		second.Refused, _ = drain(refused, refusedRate, seconds.templates)
+		refusals, _ := drain(refused, refusedRate, seconds.templates)
+		second.Refused = append(second.Refused, refusals...)
 		second.Decisions, second.Skipped = drain(decisions, int(rate), seconds.templates)
 		if !to.event("second", second) || seconds.outdated() { // the page connects again
 			break

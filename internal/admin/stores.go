@@ -63,7 +63,15 @@ func storeName(ref *pool.Ref) string {
 	return strings.TrimPrefix(pool.Describe(ref.Backend), "store ")
 }
 
+// describe describes the store, and asks it whether it answers.
 func (s *runningStore) describe(c *adminCall) adminapi.Store {
+	answer := s.known()
+	s.probe(c, &answer)
+	return answer
+}
+
+// known describes the store without asking it.
+func (s *runningStore) known() adminapi.Store {
 	shared := s.store.Store
 	answer := adminapi.Store{
 		Name: storeName(s.store), Backend: s.store.Backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
@@ -74,7 +82,6 @@ func (s *runningStore) describe(c *adminCall) adminapi.Store {
 	if detailed, ok := s.store.Backend.(store.Detailer); ok {
 		answer.Details = detailed.Details()
 	}
-	s.probe(c, &answer)
 	answer.Failing, answer.Busy = !shared.Health.Answers(), shared.Health.Busy()
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()

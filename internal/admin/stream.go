@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -22,6 +23,10 @@ const (
 // streamDecisions sends decisions as server-sent events until the client leaves, another subscriber
 // takes its place, or the admin endpoint shuts down, as it does on each reload.
 func streamDecisions(c *adminCall) error {
+	stores, err := c.readFleet()
+	if err != nil {
+		return err
+	}
 	rate, wants, err := c.readSubscription()
 	if err != nil {
 		return err
@@ -39,6 +44,9 @@ func streamDecisions(c *adminCall) error {
 	}
 	pulse := time.NewTicker(heartbeat)
 	defer pulse.Stop()
+	ctx, cancel := context.WithCancel(c.request.Context())
+	defer cancel()
+	reported := reportedDecisions(ctx, stores, wants)
 	for ok := to.comment("decisions follow"); ok; {
 		select {
 		case s := <-v.Decisions:
@@ -46,6 +54,9 @@ func streamDecisions(c *adminCall) error {
 			s.Skipped = v.Skipped.Swap(0)
 			templates.split(&s)
 			ok = to.event("decision", s)
+		case d := <-reported:
+			v.MarkActive()
+			ok = to.event("decision", d)
 		case <-pulse.C:
 			ok = to.comment("")
 		case <-to.ended:

@@ -79,7 +79,7 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 		}
 		return err
 	}
-	changed := &fleet{f.screen, nil}
+	changed := &fleet{screen: f.screen}
 	for _, a := range good {
 		changed.caddys = append(changed.caddys, a.of)
 	}

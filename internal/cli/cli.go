@@ -50,7 +50,7 @@ test and diff have more exit codes.
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(), bansCommand(), overridesCommand(), explainCommand(),
-				watchCommand(), storesCommand(), doctorCommand(), pageCommand(), replayCommand(), diffCommand(), changesCommand(), testCommand())
+				watchCommand(), storesCommand(), instancesCommand(), doctorCommand(), pageCommand(), replayCommand(), diffCommand(), changesCommand(), testCommand())
 		},
 	})
 }

@@ -23,14 +23,15 @@ const (
 )
 
 func doctorCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := ofFleet(&cobra.Command{
 		Use:   "doctor",
 		Short: "Finds what is wrong with limits, zones and stores",
 		Long: `
 Checks a running Caddy: whose address counts as the client's; whether each zone can
 refuse requests, has a key that differs from client to client, and is defined in the
 same way on all instances; whether each store answers, the rights of its user, its
-memory, clock and round trip. It charges nothing.
+memory, clock and round trip; and whether the instances that share a store agree. It
+charges nothing, and takes some seconds for a fleet.
 
 Each check is ok, warn, fail, or unknown if it could not be made. What fails comes
 first, then what warns, each with what to do. Zones in which everything is ok share
@@ -41,7 +42,7 @@ check fails, and with --strict 3 if one warns and none fails.
 `,
 		Example: "  caddy rate-limit doctor\n  caddy rate-limit doctor --strict --json",
 		Args:    cobra.NoArgs,
-	}
+	})
 	flags := cmd.Flags()
 	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
 	verbose := flags.BoolP("verbose", "v", false, "Print all checks of all zones")
@@ -69,12 +70,26 @@ func (f *fleet) doctor(verbose bool) (level string, err error) {
 			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no findings; does that Caddy have another version?"))
 		}
 	}
+	var b strings.Builder
+	compared := f.view != nil && len(f.view.Found) > 0
+	if compared {
+		level = f.comparison(&b, level)
+	}
 	if f.json {
 		return level, errors.Join(printAnswers(f, answers), err)
 	}
-	var b strings.Builder
+	if compared {
+		if !verbose { // what is well in the zones of other instances is not reported
+			for i := range good {
+				good[i].value.Findings = slices.DeleteFunc(good[i].value.Findings, func(one adminapi.Finding) bool { return one.Zone != "" && one.Level == adminapi.LevelOK })
+			}
+		}
+	}
 	common := commonFindings(good, verbose)
 	if len(common) > 0 {
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
 		fmt.Fprintf(&b, "all %d instances\n\n", len(good))
 		f.diagnosis(&b, common, verbose)
 	}
@@ -97,7 +112,24 @@ func (f *fleet) doctor(verbose bool) (level string, err error) {
 		f.diagnosis(&b, own, verbose)
 	}
 	_, failed := fmt.Fprint(f.out, b.String())
+	f.printView()
 	return level, errors.Join(failed, err)
+}
+
+// comparison writes what comparing the instances has found, the worst first, and returns the worst level.
+func (f *fleet) comparison(b *strings.Builder, level string) string {
+	b.WriteString("fleet\n")
+	found := slices.Clone(f.view.Found)
+	slices.SortStableFunc(found, func(x, y adminapi.Finding) int {
+		return cmp.Compare(slices.Index(levels, x.Level), slices.Index(levels, y.Level))
+	})
+	for i := range found {
+		f.finding(b, &found[i])
+		if at := found[i].Level; at == adminapi.LevelFail || at == adminapi.LevelWarn && level == adminapi.LevelOK {
+			level = at
+		}
+	}
+	return level
 }
 
 // okEach is what is found if a check is ok on each instance, in other words.

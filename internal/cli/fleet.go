@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 // fleet is the instances that a command asks, in the order in which --address names them. Usually it is
@@ -17,6 +19,11 @@ import (
 type fleet struct {
 	*screen
 	caddys []*endpoint
+
+	about    string    // what the one instance is asked about its fleet; empty: nothing
+	asked    *endpoint // this instance
+	view     *adminapi.FleetAnswer
+	viewText json.RawMessage // as it came
 }
 
 // newFleet finds the instances by the flags of a command.
@@ -45,6 +52,7 @@ func newFleet(cmd *cobra.Command) (*fleet, error) {
 			f.caddys = append(f.caddys, &endpoint{screen: f.screen, address: address})
 		}
 	}
+	f.chooseView(cmd)
 	return f, nil
 }
 
@@ -115,8 +123,14 @@ func waitFor[T any](pending <-chan T, answer *T, silence *<-chan time.Time) (cam
 	}
 }
 
-// fetchAll gets an answer from each instance.
+// fetchAll gets an answer from each instance, or the answers of a fleet from one.
 func fetchAll[T any](f *fleet, path string, query url.Values) []answer[T] {
+	if f.about != "" {
+		if answers, ok := fetchView[T](f, path, query); ok {
+			return answers
+		}
+		f.about = ""
+	}
 	return ask(f, func(e *endpoint) (value T, text json.RawMessage, err error) {
 		text, err = e.fetch(http.MethodGet, path, query, nil, &value)
 		return value, text, err
@@ -176,6 +190,10 @@ type caddyAnswer struct {
 func printAnswers[T any](f *fleet, answers []answer[T]) error {
 	if !f.json {
 		return nil
+	}
+	if f.viewText != nil {
+		_, err := f.out.Write(f.viewText)
+		return err
 	}
 	if f.isOne() {
 		_, err := f.out.Write(answers[0].text)

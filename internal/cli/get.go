@@ -30,6 +30,7 @@ If a request costs more than 1, these numbers are costs, not requests.
 		ValidArgsFunction: completeKeys,
 		Args:              needsKey,
 	}
+	cmd.Flags().Bool(fleetFlag, false, "Count the recent requests of all instances that share the store, which takes some seconds")
 	query := keyFlags(cmd)
 	plan := cmd.Flags().String("plan", "", "The plan whose limit to show, if not that of requests without a plan")
 	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)

@@ -13,21 +13,27 @@ import (
 )
 
 func storesCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := ofFleet(&cobra.Command{
 		Use:   "stores",
 		Short: "Shows the stores and their health",
 		Long: `
 Shows the stores of the running config. Each store is sent a test call that changes
 nothing, so ANSWERS is about this moment. BREAKER is failing if the call failed, but
 too few calls have failed to open the breaker. P50 and P99 are how long requests of the
-last minute waited for the store.
+last minute waited for the store. What other instances say is up to some seconds old, and
+they make no test call for it.
 
 With --check the exit code is 1 if a store does not answer, for monitoring.
 `,
 		Args: cobra.NoArgs,
-	}
+	})
 	check := cmd.Flags().Bool("check", false, "Fail if a store does not answer")
-	cmd.RunE = onFleet(func(f *fleet, _ []string) error { return f.stores(*check) })
+	cmd.RunE = onFleet(func(f *fleet, _ []string) error {
+		if *check && f.about == askIfFleet { // each instance is monitored by itself
+			f.about = ""
+		}
+		return f.stores(*check)
+	})
 	return cmd
 }
 
@@ -71,6 +77,7 @@ func (f *fleet) stores(check bool) error {
 	for _, fault := range faults {
 		fmt.Fprintln(f.out, fault)
 	}
+	f.printView()
 	return err
 }
 

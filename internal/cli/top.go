@@ -12,12 +12,12 @@ import (
 )
 
 func topCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := ofFleet(&cobra.Command{
 		Use:   "top [<zone>]",
 		Short: "Lists the most frequent, or most refused, keys",
 		Long: `
-Lists the keys of a zone, or of all zones, with the most requests on this instance in
-the last five to ten minutes. With --refused it lists those with the most refusals, with
+Lists the keys of a zone, or of all zones, with the most requests in the last five to ten
+minutes, on all instances that share the store. With --refused it lists those with the most refusals, with
 --dry-run those with the most requests that a dry run would have refused. With --slots it
 lists those whose requests had slots of adaptive zones for the longest time in total: who
 has 20 slots all the time has 20 seconds in each. "120..130" means at least 120 and at
@@ -26,7 +26,7 @@ most 130.
 		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
-	}
+	})
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
 	slots := cmd.Flags().Bool("slots", false, "Sort by the time of slots in adaptive zones, and leave out keys without any")
@@ -71,6 +71,7 @@ func (f *fleet) top(zone, by string, n int) error {
 	if !shown.since.IsZero() {
 		fmt.Fprintf(f.out, "\nCounted by %s since %s.\n", f.counter(shown.caddys), shown.since.Local().Format(time.TimeOnly))
 	}
+	f.printView()
 	return err
 }
 

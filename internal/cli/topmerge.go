@@ -2,10 +2,8 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -38,12 +36,17 @@ type topList struct {
 // topLists gets the most frequent keys of a zone, or of all zones without a name. With --json it prints
 // them, and returns nil.
 func (f *fleet) topLists(zone, by string, n int) (*topList, error) {
-	if f.isOne() || f.json {
-		answers := ask(f, func(e *endpoint) ([]adminapi.Top, json.RawMessage, error) { return e.top(zone, by, n) })
-		good, err := answered(f, answers)
-		if f.json || good == nil {
-			return nil, errors.Join(printAnswers(f, answers), err)
-		}
+	// A key that is frequent in the sum can have a low place in each list.
+	more := min(1000, max(200, 4*n))
+	if f.isOne() && f.about == "" || f.json {
+		more = n
+	}
+	answers := f.fetchTops(zone, by, more)
+	good, err := answered(f, answers)
+	if f.json || good == nil {
+		return nil, errors.Join(printAnswers(f, answers), err)
+	}
+	if f.isOne() {
 		list := &topList{caddys: 1}
 		for i := range good[0].value {
 			list.add(new(topSum).add(&good[0].value[i], nil), n)
@@ -51,28 +54,23 @@ func (f *fleet) topLists(zone, by string, n int) (*topList, error) {
 		list.rank(by, n)
 		return list, nil
 	}
-	// A key that is frequent in the sum can have a low place in each list.
-	more := min(1000, max(200, 4*n))
-	answers := ask(f, func(e *endpoint) (lists [2][]adminapi.Top, _ json.RawMessage, err error) {
-		if lists[0], _, err = e.top(zone, by, more); err == nil && by != byRequests {
-			lists[1], _, err = e.top(zone, byRequests, more)
+	byAll := make(map[string][]adminapi.Top) // the lists by requests, of each instance
+	if by != byRequests {
+		for _, a := range f.fetchTops(zone, byRequests, more) {
+			byAll[a.of.address] = a.value
 		}
-		return lists, nil, err
-	})
-	good, err := answered(f, answers)
-	if good == nil {
-		return nil, err
 	}
 	sums := make(map[string]*topSum)
 	for _, a := range good {
-		for i := range a.value[0] {
-			t := &a.value[0][i]
+		for i := range a.value {
+			t := &a.value[i]
 			if sums[t.Zone] == nil {
 				sums[t.Zone] = new(topSum)
 			}
 			var requests *adminapi.Top
-			if j := slices.IndexFunc(a.value[1], func(other adminapi.Top) bool { return other.Zone == t.Zone }); j >= 0 {
-				requests = &a.value[1][j]
+			all := byAll[a.of.address]
+			if j := slices.IndexFunc(all, func(other adminapi.Top) bool { return other.Zone == t.Zone }); j >= 0 {
+				requests = &all[j]
 			}
 			sums[t.Zone].add(t, requests)
 		}
@@ -85,19 +83,29 @@ func (f *fleet) topLists(zone, by string, n int) (*topList, error) {
 	return list, err
 }
 
-// top gets the lists of one instance.
-func (e *endpoint) top(zone, by string, n int) (lists []adminapi.Top, text json.RawMessage, err error) {
-	query := url.Values{"n": {strconv.Itoa(n)}}
+// fetchTops gets the lists of each instance.
+func (f *fleet) fetchTops(zone, by string, n int) []answer[[]adminapi.Top] {
+	path, query := topQuery(zone, by, n)
+	if zone == "" {
+		return fetchAll[[]adminapi.Top](f, path, query)
+	}
+	var lists []answer[[]adminapi.Top]
+	for _, a := range fetchAll[adminapi.Top](f, path, query) {
+		lists = append(lists, answer[[]adminapi.Top]{a.of, []adminapi.Top{a.value}, a.text, a.err})
+	}
+	return lists
+}
+
+// topQuery returns what to ask for the most frequent keys of a zone, or of all zones without a name.
+func topQuery(zone, by string, n int) (path string, query url.Values) {
+	query = url.Values{"n": {strconv.Itoa(n)}}
 	if by != byRequests {
 		query.Set("by", by)
 	}
 	if zone == "" {
-		text, err = e.fetch(http.MethodGet, "top", query, nil, &lists)
-		return lists, text, err
+		return "top", query
 	}
-	lists = make([]adminapi.Top, 1)
-	text, err = e.fetch(http.MethodGet, zonePath(zone, "/top"), query, nil, &lists[0])
-	return lists, text, err
+	return zonePath(zone, "/top"), query
 }
 
 // add adds the keys of a zone to the list.

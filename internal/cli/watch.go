@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +20,7 @@ import (
 )
 
 func watchCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := ofFleet(&cobra.Command{
 		Use:   "watch [<zone> [<key>...]]",
 		Short: "Shows decisions as they are made",
 		Long: `
@@ -31,7 +33,7 @@ milliseconds, the address of the client and the host.
 ` + keyHelp,
 		Example:           "  caddy rate-limit watch --outcome refused\n  caddy rate-limit watch clients 203.0.113.7",
 		ValidArgsFunction: completeKeys,
-	}
+	})
 	query := keyFlags(cmd)
 	outcomes := append(outcome.Names[:], outcome.NameRefused, outcome.NameErrors)
 	chosen := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomes, ", "))
@@ -48,6 +50,9 @@ milliseconds, the address of the client and the host.
 		q.Set("rate", strconv.Itoa(*rate))
 		if len(*chosen) > 0 {
 			q.Set("outcome", strings.Join(*chosen, ","))
+		}
+		if f.about != "" && f.hasOthers() {
+			q.Set(fleetFlag, f.about)
 		}
 		return f.watch(q, *count)
 	})
@@ -86,6 +91,13 @@ func (f *fleet) watch(query url.Values, count int) error {
 	case <-ended:
 		return f.failures(errs)
 	}
+}
+
+// hasOthers reports whether other instances share a store with the one that is asked. One that does not say so has none.
+func (f *fleet) hasOthers() bool {
+	var stores []adminapi.Store
+	_, err := f.asked.fetch(http.MethodGet, "stores", nil, nil, &stores)
+	return err == nil && slices.ContainsFunc(stores, func(s adminapi.Store) bool { return s.Instances > 1 })
 }
 
 // watcher prints the decisions of several instances, one at a time.
@@ -132,7 +144,10 @@ func (w *watcher) begin(e *endpoint, query url.Values) {
 	if w.layout != nil || w.json {
 		return
 	}
-	w.layout = w.fleet.decisionLayout(e, query.Get("zone"))
+	w.layout = w.fleet.decisionLayout(e, query.Get("zone"), query.Has(fleetFlag))
+	if query.Has(fleetFlag) {
+		fmt.Fprintln(w.screen.err, "Those of other instances are a sample: at most 10 refusals and 10 others of each in two seconds.")
+	}
 	w.layout.print(w.out, w.layout.header())
 }
 
@@ -169,5 +184,5 @@ func (w *watcher) printDecision(e *endpoint, text string) error {
 	if d.Skipped > 0 {
 		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
 	}
-	return w.layout.print(w.out, w.layout.cells(e.address, &d))
+	return w.layout.print(w.out, w.layout.cells(cmp.Or(printable(d.Instance), e.address), &d))
 }

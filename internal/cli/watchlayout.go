@@ -17,8 +17,9 @@ import (
 // ones, which take up the shift as soon as they have room.
 type decisionLayout struct {
 	*fleet
-	plans  bool
-	widths []int // of all columns but the last one
+	several bool // instances; each line names one
+	plans   bool
+	widths  []int // of all columns but the last one
 }
 
 // The widths that a column of the layout begins with.
@@ -34,19 +35,24 @@ const (
 
 // decisionLayout asks a Caddy for its zones and their recent keys, to guess the widths of columns. It
 // watches all zones, or one if it has a name.
-func (f *fleet) decisionLayout(e *endpoint, zone string) *decisionLayout {
+func (f *fleet) decisionLayout(e *endpoint, zone string, several bool) *decisionLayout {
 	var zones []adminapi.Zone
 	_, _ = e.fetch(http.MethodGet, "zones", nil, nil, &zones) // without them, the columns are only less straight
 	if zone != "" {
 		zones = slices.DeleteFunc(zones, func(z adminapi.Zone) bool { return z.Name != zone })
 	}
-	tops, _, _ := e.top(zone, byRequests, 20)
-	return newDecisionLayout(f, zones, tops)
+	var tops []adminapi.Top
+	_, query := topQuery("", byRequests, 20)
+	_, _ = e.fetch(http.MethodGet, "top", query, nil, &tops)
+	if zone != "" {
+		tops = slices.DeleteFunc(tops, func(t adminapi.Top) bool { return t.Zone != zone })
+	}
+	return newDecisionLayout(f, several || !f.isOne(), zones, tops)
 }
 
 // newDecisionLayout returns a layout for decisions of these zones, and keys like these.
-func newDecisionLayout(f *fleet, zones []adminapi.Zone, tops []adminapi.Top) *decisionLayout {
-	l := &decisionLayout{fleet: f}
+func newDecisionLayout(f *fleet, several bool, zones []adminapi.Zone, tops []adminapi.Top) *decisionLayout {
+	l := &decisionLayout{fleet: f, several: several}
 	zoneWidth, planWidth, keys := len("ZONE"), len("PLAN"), keyWidth
 	for _, z := range zones {
 		zoneWidth = max(zoneWidth, utf8.RuneCountInString(shellWord(z.Name)))
@@ -65,7 +71,7 @@ func newDecisionLayout(f *fleet, zones []adminapi.Zone, tops []adminapi.Top) *de
 		timeWidth = len("15:04:05.000")
 	}
 	l.widths = []int{timeWidth}
-	if !f.isOne() {
+	if several {
 		caddyWidth := len(caddyColumn)
 		for _, e := range f.caddys {
 			caddyWidth = max(caddyWidth, len(e.address))
@@ -85,6 +91,14 @@ func newDecisionLayout(f *fleet, zones []adminapi.Zone, tops []adminapi.Top) *de
 	}
 	l.widths = append(l.widths, keys, leftWidth, waitWidth)
 	return l
+}
+
+// row begins a row with the instance that it is about, if there are several.
+func (l *decisionLayout) row(caddy string, cells ...string) []string {
+	if !l.several {
+		return cells
+	}
+	return append([]string{caddy}, cells...)
 }
 
 func (l *decisionLayout) header() []string {

@@ -34,7 +34,7 @@ func TestWatchColumns(t *testing.T) {
 		if c.plans {
 			zones[1].Plans = []string{"free"}
 		}
-		l := newDecisionLayout(f, zones, nil)
+		l := newDecisionLayout(f, !f.isOne(), zones, nil)
 		var out strings.Builder
 		print := func(cells []string) {
 			if err := l.print(&out, cells); err != nil {

@@ -16,12 +16,13 @@ import (
 )
 
 func zonesCommand() *cobra.Command {
-	return &cobra.Command{
+	return ofFleet(&cobra.Command{
 		Use:   "zones [<zone>]",
 		Short: "Lists the zones and the outcomes of their requests",
 		Long: `
 Lists the zones of the running config: their limits, keys and stores, and the outcomes
-of their requests on this instance since a config first named the zone. Outcomes other
+of their requests since a config first named the zone, on all instances that share the
+store. Outcomes other
 than allowed and refused have a column only if there were any. In a narrow terminal,
 stores and keys are left out if they do not fit. With the name of a zone, shows all of
 its details.
@@ -35,7 +36,7 @@ its details.
 			}
 			return f.zones()
 		}),
-	}
+	})
 }
 
 // zoneID is what instances of a fleet must agree on in order to count for the same zone.
@@ -104,6 +105,7 @@ func (f *fleet) zones() error {
 	if len(sums.all) > 0 {
 		fmt.Fprintf(f.out, "\nCounted by %s.\n%s", f.counter(len(good)), withoutStore(sums))
 	}
+	f.printView()
 	return err
 }
 
@@ -214,6 +216,7 @@ func (f *fleet) zone(name string) error {
 			return err
 		}
 	}
+	f.printView()
 	return err
 }
 

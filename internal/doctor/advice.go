@@ -38,6 +38,14 @@ var (
 	defineOne = advice.New("doctor/agreement", "give it the same limit, key and prefixes everywhere: compare 'caddy rate-limit zones' on each instance")
 )
 
+// What to do about the instances of a fleet.
+var (
+	seeInstance    = advice.New("doctor/instances/silent", "see that it runs and reaches the store; what it has counted is lost if it ends")
+	updateInstance = advice.New("doctor/version", "give all instances the same version of this module, and its Redis user the rights that docs/redis.md lists")
+	seeNetwork     = advice.New("doctor/outage", "see the way from that instance to the store")
+	balance        = advice.New("doctor/load", "see how your load balancer distributes requests, or accept it: with the store, limits are exact all the same")
+)
+
 // What to do about a store.
 var (
 	countInstances = advice.New("doctor/fleet/instances", "remove instances, so that the shares follow the fleet, or set it to %d")

@@ -17,4 +17,21 @@ if type(gone) == 'table' then
 end
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return redis.call('ZCARD', KEYS[1])
+local kept, looked = 0, 0
+if KEYS[2] then
+  if ARGV[4] == '' then
+    kept = redis.call('PEXPIRE', KEYS[2], ARGV[2])
+  else
+    redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[2])
+    kept = 1
+  end
+end
+local function looks(value)
+  local till = tonumber(value or '')
+  return till and till > now and till <= now + 60000
+end
+if KEYS[3] then
+  local till = redis.pcall('GET', KEYS[3])
+  if type(till) == 'string' and looks(till) then looked = 1 end
+end
+return { redis.call('ZCARD', KEYS[1]), kept, looked }

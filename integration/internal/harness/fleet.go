@@ -88,11 +88,17 @@ func (s *Server) AwaitWaiting(want int) {
 // renewals.
 func ScriptCalls(t *testing.T, r *redistest.Server) int {
 	t.Helper()
+	return Calls(t, r, "evalsha")
+}
+
+// Calls returns how often Redis has carried out a command.
+func Calls(t *testing.T, r *redistest.Server, command string) int {
+	t.Helper()
 	info, err := r.Admin().InfoMap(t.Context(), "commandstats").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for field := range strings.SplitSeq(info["Commandstats"]["cmdstat_evalsha"], ",") {
+	for field := range strings.SplitSeq(info["Commandstats"]["cmdstat_"+command], ",") {
 		if calls, ok := strings.CutPrefix(field, "calls="); ok {
 			n, err := redisclient.NewCmdResult(calls, nil).Int()
 			if err != nil {

@@ -22,14 +22,15 @@ export function drawFilters() {
   zone.selectedIndex = Math.max(0, state.zones.findIndex(z => z.name === before[1]) + 1)
 }
 
-const filtered = () => {
+// follow begins the stream again, for what the filters say.
+export const follow = () => {
   state.decisions = []
   skipped = 0
   open({ outcome: outcome.value, zone: state.zones[zone.selectedIndex - 1]?.name ?? '' })
   redraw()
 }
-outcome.addEventListener('change', filtered)
-zone.addEventListener('change', filtered)
+outcome.addEventListener('change', follow)
+zone.addEventListener('change', follow)
 text.addEventListener('input', redraw)
 byId('decisions-form').addEventListener('submit', e => e.preventDefault())
 pause.addEventListener('click', () => {

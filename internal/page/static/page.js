@@ -2,8 +2,9 @@
 
 import { news } from './actions.js'
 import { call } from './api.js'
-import { drawFilters, redraw, updateDecisions } from './decisions.js'
+import { drawFilters, follow, redraw, updateDecisions } from './decisions.js'
 import { byId, setText, show } from './dom.js'
+import { updateFleet } from './fleet.js'
 import { drawRefused, nowSpan, refusedSentence, refusing, updateRefused } from './refused.js'
 import { startRules } from './rules.js'
 import { drawStores, storeSentence, updateStores } from './stores.js'
@@ -74,11 +75,16 @@ listen((what, detail) => {
   summary(all)
   updateRefused(all)
   updateStores()
+  updateFleet()
   if (document.hidden) return
   updateZones()
   updateDecisions(at < 0 ? state.decisions.length : state.decisions.length - 1 - at)
   newest = state.decisions.at(-1) ?? newest
 })
 document.addEventListener('visibilitychange', () => { if (!document.hidden && state.start) redraw() })
+byId('fleet-on').addEventListener('change', () => {
+  state.instances = []
+  follow()
+})
 
 open()

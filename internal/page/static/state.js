@@ -14,6 +14,7 @@ export const state = {
   start: null, // the first event of the stream
   zones: [], // by index
   stores: [],
+  instances: [], // of the fleet, if that is shown
   now: 0, // Caddy's clock at the last event, in milliseconds
   came: 0, // when the last event came, by the browser's clock
   connected: false,
@@ -68,6 +69,8 @@ export function second(e) {
   const passed = state.now ? Math.max(0.2, (e.time - state.now) / 1000) : 0
   state.now = e.time
   state.came = Date.now()
+  const joined = e.instances && e.instances.filter(i => i.requests).map(i => i.id).join() !== state.instances.filter(i => i.requests).map(i => i.id).join()
+  if (e.instances) state.instances = e.instances
   for (const z of state.zones) {
     const before = z.totals, totals = e.totals?.[z.index]
     if (totals) z.totals = totals
@@ -78,7 +81,7 @@ export function second(e) {
     noteSlots(z, e.adaptive?.[z.index], e.time)
     Object.assign(z, e.costs?.[z.index])
     z.totals ??= state.start.outcomes.map(() => 0)
-    const changed = before && totals && passed
+    const changed = before && totals && passed && !joined // what an instance had counted before is no rate
     z.rates = {
       all: changed ? (sum(totals) - sum(before)) / passed : 0,
       refused: changed ? (refusedOf(totals) - refusedOf(before)) / passed : 0,

@@ -1,5 +1,6 @@
 // The one stream of the page. It comes back by itself.
 
+import { wholeFleet } from './fleet.js'
 import { begin, second, state } from './state.js'
 
 const again = 1000 // milliseconds until the next attempt
@@ -13,7 +14,7 @@ const tell = (what, detail) => listeners.forEach(f => f(what, detail))
 
 // open begins the stream, or begins it again for other decisions.
 export function open(parameters = {}) {
-  query = new URLSearchParams(Object.entries({ rate: 20, ...parameters }).filter(([, v]) => v !== '')).toString()
+  query = new URLSearchParams(Object.entries({ rate: 20, fleet: wholeFleet() ? 1 : '', ...parameters }).filter(([, v]) => v !== '')).toString()
   connect()
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // loaded are the scripts.
-var loaded = []string{"banned.lua", "beat.lua", "change.lua", "get.lua", "journal.lua", "lend.lua", "set.lua", "take.lua", "unban.lua"}
+var loaded = []string{"banned.lua", "beat.lua", "board.lua", "change.lua", "get.lua", "journal.lua", "lend.lua", "set.lua", "take.lua", "unban.lua"}
 
 // numbers are what words are replaced by. Tests find the margin, which is how much longer a key lives than its state
 // is worth something, by its comment.

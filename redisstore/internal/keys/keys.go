@@ -49,6 +49,21 @@ func (p Prefix) Announcement(name string) string {
 	return string(p) + ":announced:{" + p.Instances() + "}:" + store.Escape(name)
 }
 
+// Looked names what is there while somebody looks at the board, Wished what they wish, Reporters the set of the processes
+// that have a report, and Report that of one of them. In a Cluster they are in the slot of the set of processes.
+func (p Prefix) Looked() string { return string(p) + ":looked:{" + p.Instances() + "}" }
+
+// Wished is explained with [Prefix.Looked].
+func (p Prefix) Wished() string { return string(p) + ":wished:{" + p.Instances() + "}" }
+
+// Reporters is explained with [Prefix.Looked].
+func (p Prefix) Reporters() string { return string(p) + ":reporters:{" + p.Instances() + "}" }
+
+// Report is explained with [Prefix.Looked].
+func (p Prefix) Report(name string) string {
+	return string(p) + ":report:{" + p.Instances() + "}:" + store.Escape(name)
+}
+
 // Changes names the last changes of overrides, bans and states by operators.
 func (p Prefix) Changes() string { return string(p) + ":changes" }
 

@@ -1,0 +1,32 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// TestWholeFleet: the page of one instance shows the counts of all that share its store, and which ones these are.
+func TestWholeFleet(t *testing.T) {
+	browser, redis := startChromium(t), redistest.Start(t)
+	options := "rate_limit {\nstore redis {\naddress " + redis.Addr() + "\n}\n}"
+	site := "rate_limit {\nzone shared {\nkey {header.Client}\nevents 5\nwindow 1h\n}\n}\nrespond ok"
+	one, two := startCaddy(t, options, site), startCaddy(t, options, site)
+	p := browser.tab(t)
+	p.open("http://" + one.admin + "/rate_limit/page/")
+	p.until("the switch", `!document.getElementById('fleet').hidden`)
+	two.times(7, "/", "Client: tom")
+	one.times(2, "/", "Client: ann")
+	p.untilText("#counted", "this instance only")
+	p.click("#fleet-on")
+	p.untilText("#counted", "2 instances")
+	p.untilText("#instances", "this one")
+	p.untilText("#instances", fmt.Sprintf("(process %d)", two.process.PID()))
+	p.untilText("#refused-body", "tom")
+	must(t, two.process.Kill())
+	p.untilText("#instances", "silent")
+	p.click("#fleet-on")
+	p.untilText("#counted", "this instance only")
+	p.noProblems()
+}

@@ -1,0 +1,206 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+)
+
+// told is what an instance says of the fleet.
+type told struct {
+	Instances []struct {
+		Name, State string
+		Age         float64
+		Requests    uint64
+		Differs     []string
+		Answer      json.RawMessage
+	}
+	Found []harness.Finding
+	Notes []string
+}
+
+// askFleet asks an instance about the fleet.
+func askFleet(t *testing.T, s *harness.Server, path string) (answer told) {
+	t.Helper()
+	text, err := s.Admin("GET", "/rate_limit/"+path, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return answer
+}
+
+// commands returns how many commands a Redis has carried out, but for those of tests.
+func commands(t *testing.T, server *redistest.Server) (n int) {
+	t.Helper()
+	info, err := server.Admin().InfoMap(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, stats := range info["Commandstats"] {
+		if name == "cmdstat_info" {
+			continue
+		}
+		count, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+		of, err := strconv.Atoi(count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += of
+	}
+	return n
+}
+
+// TestFleetInOneView: three instances whose admin endpoints cannot reach one another share a Redis. Each answers for all of
+// them, with the sums that the clients have counted, and tells which one was killed, hangs, or has another config.
+func TestFleetInOneView(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	config := harness.Caddyfile("", `
+		rate_limit {
+			zone shared {
+				key {query.k}
+				events 10
+				window 1h
+			}
+			zone busy {
+				key {query.k}
+				events 1000000
+				window 1h
+			}
+			`+harness.Redis(server.Addr())+`
+		}
+		respond ok`)
+	a, b := harness.StartCaddy(t, config), harness.StartCaddy(t, config)
+	c := harness.StartCaddy(t, strings.Replace(config, "events 1000000", "events 2000000", 1))
+	client := harness.NewClient(t, "")
+	admitted, sent := 0, 0
+	for i, s := range []*harness.Server{a, b, c} {
+		for range 4 + i {
+			sent++
+			if s.Get(client, "/?k=x").Status == http.StatusOK {
+				admitted++
+			}
+		}
+	}
+	if admitted != 10 || sent != 15 {
+		t.Fatalf("%d of %d admitted", admitted, sent)
+	}
+	patient.Until(t, "three heartbeats", func() bool {
+		return server.Admin().ZCard(t.Context(), "rl:instances").Val() == 3
+	})
+
+	run := func(s *harness.Server, args ...string) string {
+		t.Helper()
+		output, err := s.RateLimit(args...)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, output)
+		}
+		return output
+	}
+	patient.Until(t, "zones of three instances", func() bool {
+		return strings.Contains(run(a, "zones", "--fleet"), "Counted by 3 instances.")
+	})
+	for _, s := range []*harness.Server{a, b, c} {
+		for args, want := range map[string][]string{
+			"zones --fleet":              {`shared +sliding_window_log 10/1h .* 10 +5 +0\n`, "Counted by 3 instances.\n", "has another config: these zones differ: busy.\n"},
+			"zones shared --fleet":       {`allowed +10\n`, `refused +5 \(5 limited\)\n`},
+			"top shared --fleet":         {`shared +15 +5 +0 +x\n`, "Counted by 3 instances since "},
+			"top --refused --fleet":      {`shared +15 +5 +0 +x\n`},
+			"get shared x --fleet":       {`15 requests, 5 refused \(counted by 3 instances since `},
+			"stores --fleet":             {`(?s)(\) +redis .*yes .*){3}`},
+			"instances":                  {`here `, `(?s)(reports .*){2}`},
+			"zones shared":               {`allowed +10\n`},
+			"zones shared --fleet=false": {`defined as`},
+		} {
+			if s != a && !strings.HasPrefix(args, "top shared") && args != "zones --fleet" {
+				continue // each command is asked of one, and two of all
+			}
+			output := run(s, strings.Fields(args)...)
+			for _, w := range want {
+				if !regexp.MustCompile(w).MatchString(output) {
+					t.Errorf("%s: want %q in\n%s", args, w, output)
+				}
+			}
+		}
+	}
+	if _, output, findings := a.Doctor("--json", "--fleet"); findings != nil || !strings.Contains(output, `"found"`) {
+		t.Errorf("doctor --json --fleet:\n%s", output)
+	}
+	found := askFleet(t, a, "doctor?fleet=1")
+	of := func(check, level, text string) bool {
+		for _, f := range found.Found {
+			if f.Check == check && f.Level == level && strings.Contains(f.Found, text) {
+				return true
+			}
+		}
+		return false
+	}
+	if !of("config", "fail", "these zones differ: busy") || !of("instances", "ok", "3 instances") || !of("version", "ok", "") || !of("clock", "ok", "") {
+		t.Errorf("doctor: %+v", found.Found)
+	}
+	for _, i := range found.Instances {
+		if i.Answer == nil {
+			t.Errorf("no diagnosis of %s", i.Name)
+		}
+	}
+
+	// One is killed, and one hangs.
+	killed, hangs := fmt.Sprintf("(process %d)", b.Process.PID()), fmt.Sprintf("(process %d)", c.Process.PID())
+	if err := b.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Process.Freeze(patient.Patience); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Thaw() }()
+	began := time.Now()
+	patient.Until(t, "both to be told", func() bool {
+		silent := 0
+		for _, i := range askFleet(t, a, "instances").Instances {
+			if (i.State == "silent" || i.State == "left") && (strings.HasSuffix(i.Name, killed) || strings.HasSuffix(i.Name, hangs)) {
+				silent++
+				if i.State == "silent" && i.Age > 10 && time.Since(began) < 9*time.Second {
+					t.Errorf("%s is told after %.1fs", i.Name, i.Age)
+				}
+			}
+		}
+		return silent == 2
+	})
+	if output := run(a, "zones", "--fleet"); !regexp.MustCompile(`shared .* 10 +5 +0\n`).MatchString(output) || !strings.Contains(output, "has been silent for ") && !strings.Contains(output, "has left") {
+		t.Errorf("what they have counted is lost:\n%s", output)
+	}
+}
+
+// TestNobodyLooks: while nobody looks, a Redis gets no command but those of heartbeats. While somebody does, each instance
+// makes one call in two seconds.
+func TestNobodyLooks(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	pair := harness.StartPair(t, harness.Caddyfile("", "rate_limit {\nzone z {\nevents 10\nwindow 1h\n}\n"+harness.Redis(server.Addr())+"\n}\nrespond ok"))
+	beats := func() int { return harness.Calls(t, server, "zadd") }
+	patient.Until(t, "both instances", func() bool { return server.Admin().ZCard(t.Context(), "rl:instances").Val() == 2 && beats() >= 4 })
+	patient.Until(t, "the connections to be made", func() bool {
+		before, from, reads := commands(t, server), beats(), harness.Calls(t, server, "mget")
+		patient.Until(t, "four heartbeats", func() bool { return beats() >= from+4 })
+		sum := commands(t, server) - before
+		return harness.Calls(t, server, "mget") == reads && sum <= 8*5+5 // a fifth one may have begun
+	})
+	pair[0].Admin("GET", "/rate_limit/instances", "", "")
+	turns, began := harness.Calls(t, server, "eval"), time.Now()
+	patient.Until(t, "some turns", func() bool { return harness.Calls(t, server, "eval") > turns+10 })
+	if n, most := harness.Calls(t, server, "eval")-turns, 2*(int(time.Since(began).Seconds())/2+int(time.Since(began).Seconds())/5+3); n > most {
+		t.Errorf("%d calls within %v, want at most %d", n, time.Since(began), most)
+	}
+}

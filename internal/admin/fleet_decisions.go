@@ -1,0 +1,59 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// reportedDecisions sends the decisions that other instances report, each once, until the context is done. Without stores
+// it returns nil.
+func reportedDecisions(ctx context.Context, stores []*runningStore, wants func(zone, key string, o outcome.Outcome) bool) <-chan adminapi.Decision {
+	if len(stores) == 0 {
+		return nil
+	}
+	to := make(chan adminapi.Decision)
+	go func() {
+		seen := make(map[string]int64) // when the last report of an instance was written
+		ticker := time.NewTicker(store.ReportInterval)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			for _, m := range lookOnce(ctx, stores, "").Members[1:] {
+				if m.Report == nil || m.Report.Now <= seen[m.ID] {
+					continue
+				}
+				seen[m.ID] = m.Report.Now
+				for _, d := range m.Report.Decisions {
+					if !wantsDecision(&d, wants) {
+						continue
+					}
+					d.Instance = m.Name
+					select {
+					case to <- d:
+					case <-ctx.Done():
+						return
+					}
+				}
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return to
+}
+
+// wantsDecision reports whether somebody wants a decision of another instance.
+func wantsDecision(d *adminapi.Decision, wants func(zone, key string, o outcome.Outcome) bool) bool {
+	key, err := d.Bytes()
+	for o, name := range outcome.Names {
+		if name == d.Outcome {
+			return err == nil && wants(d.Zone, key, outcome.Outcome(o))
+		}
+	}
+	return false
+}

@@ -1,0 +1,256 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// maxLists bounds the zones whose keys are in a report, because looking them up takes about a millisecond for each
+	// kind of count, and listed the keys of each kind.
+	maxLists = 16
+	listed   = 100
+
+	// sampled is how many refusals are in a report, and how many other decisions.
+	sampled = 10
+
+	// idleReports is how long after a report the next one may come before nobody looks any more.
+	idleReports = 5 * store.ReportInterval
+
+	// wishDoctor begins the wish to know what doctor finds.
+	wishDoctor = "doctor "
+)
+
+// reporter writes the reports of this process to one store.
+type reporter struct {
+	store string // its name: zones of other stores are not told there
+
+	mu       sync.Mutex
+	at       time.Time // of the last report
+	requests uint64    // until then
+	refused  *feed.Subscriber
+	others   *feed.Subscriber
+	idle     *time.Timer
+}
+
+// reporters has the reporter of each open store with a board, by its identity.
+var reporters sync.Map
+
+// report tells the boards of all stores what writes the reports of this process.
+func report(stores []*runningStore) {
+	for _, s := range stores {
+		if board, ok := s.store.Store.Store.(store.Board); ok {
+			r, _ := reporters.LoadOrStore(s.store.ID, &reporter{store: storeName(s.store)})
+			board.Report(r.(*reporter).write)
+		}
+	}
+}
+
+// write writes a report. It is called while somebody looks.
+func (r *reporter) write(wish string) string {
+	report := r.now(true)
+	if strings.HasPrefix(wish, wishDoctor) {
+		report.Diagnosis, report.Wish = diagnoses.of(wish)
+	}
+	return fleet.Encode(report, store.MaxReport)
+}
+
+// now returns what this process has to tell at the moment. A report that is sent has decisions and a rate since the one
+// before.
+func (r *reporter) now(sent bool) *fleet.Report {
+	report := &fleet.Report{Name: processName(), Version: moduleVersion(), Since: processStart.UnixMilli(), Now: time.Now().UnixMilli()}
+	var zones []*runningZone
+	for _, s := range runningStores() {
+		if storeName(s.store) == r.store {
+			zones = append(zones, s.zones...)
+			report.Stores = append(report.Stores, s.state())
+		}
+	}
+	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
+	sum := sha256.New()
+	for _, z := range zones {
+		told := fleet.Zone{Name: z.Name, Digest: z.digest()[:8], Totals: make(map[string]uint64), Near: z.Stats.NearLimit.Load(), ZoneCosts: z.costs()}
+		for o, n := range z.Stats.Totals() {
+			if n > 0 {
+				told.Totals[outcome.Names[o]] = n
+			}
+		}
+		described := z.describe(nil)
+		told.InUse, told.Lent = described.InUse, described.Lent
+		report.Requests += told.Requests()
+		report.Zones = append(report.Zones, told)
+		sum.Write([]byte(z.Name + "\x00" + z.digest() + "\x00"))
+	}
+	report.Config = hex.EncodeToString(sum.Sum(nil)[:4])
+	report.Omitted.Lists = addLists(report.Zones, zones)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since := cmp.Or(r.at, processStart)
+	if took := time.Since(since).Seconds(); took > 0 && report.Requests >= r.requests {
+		report.Rate = float64(report.Requests-r.requests) / took
+	}
+	if sent {
+		r.at, r.requests = time.Now(), report.Requests
+		r.sample(report, zones)
+	}
+	return report
+}
+
+// addLists adds the keys of the zones with the most requests, and returns how many zones have keys that are not told.
+func addLists(told []fleet.Zone, zones []*runningZone) (omitted int) {
+	order := make([]int, len(told))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(told[b].Requests(), told[a].Requests()) })
+	for place, i := range order {
+		totals := zones[i].Stats.Totals()
+		switch {
+		case told[i].Requests() == 0:
+			told[i].Top = new(fleet.Top)
+			continue
+		case place >= maxLists || zones[i].Stats.Keys == nil:
+			omitted++
+			continue
+		}
+		lists := []adminapi.Top{zones[i].top(listed, topk.Requests)}
+		for o, n := range totals {
+			kind := topk.Kind(-1)
+			switch {
+			case n == 0:
+			case outcome.Outcome(o).Refused():
+				kind = topk.Refused
+			case outcome.Outcome(o) == outcome.DryRun:
+				kind = topk.DryRun
+			}
+			if kind >= 0 && !slices.ContainsFunc(lists, func(l adminapi.Top) bool { return l.By == sortNames[kind] }) {
+				lists = append(lists, zones[i].top(listed, kind))
+			}
+		}
+		if zones[i].Adaptive != nil {
+			lists = append(lists, zones[i].top(listed, topk.SlotTime))
+		}
+		told[i].Top = fleet.NewTop(lists)
+	}
+	return omitted
+}
+
+// sample adds decisions since the last report, and asks for more. The first report has none. The lock is held.
+func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
+	if r.refused == nil {
+		refused, err := feed.SubscribeOnDemand(r.wants(func(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }))
+		if err != nil {
+			return // others look at the decisions of this instance
+		}
+		others, err := feed.SubscribeOnDemand(r.wants(func(o outcome.Outcome) bool { return !o.Refused() && o != outcome.DryRun }))
+		if err != nil {
+			refused.Unsubscribe()
+			return
+		}
+		r.refused, r.others = refused, others
+		r.idle = time.AfterFunc(idleReports, r.rest)
+	}
+	r.idle.Reset(idleReports)
+	split := templatesOf(zones)
+	for _, from := range []*feed.Subscriber{r.refused, r.others} {
+		some, skipped := drain(from, sampled, split)
+		report.Decisions, report.Skipped = append(report.Decisions, some...), report.Skipped+skipped
+	}
+}
+
+// wants returns which decisions are told: those of zones of this store.
+func (r *reporter) wants(kind func(outcome.Outcome) bool) func(zone, _ string, o outcome.Outcome) bool {
+	mine := make(map[string]bool)
+	for _, z := range runningZones() {
+		mine[z.Name] = storeName(z.store) == r.store
+	}
+	return func(zone, _ string, o outcome.Outcome) bool { return mine[zone] && kind(o) }
+}
+
+// rest ends the subscriptions when nobody looks any more.
+func (r *reporter) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refused != nil {
+		r.refused.Unsubscribe()
+		r.others.Unsubscribe()
+		r.refused, r.others = nil, nil
+	}
+}
+
+// state describes a store by what its requests have met, without asking it.
+func (s *runningStore) state() adminapi.Store {
+	answer := s.known()
+	answers := !answer.Failing
+	answer.Answers, answer.Details, answer.Backend = &answers, nil, ""
+	return answer
+}
+
+// diagnoses has what doctor finds here for people who look at the fleet.
+var diagnoses diagnosed
+
+type diagnosed struct {
+	mu    sync.Mutex
+	wish  string // that is, or was last, answered
+	found *adminapi.Diagnosis
+	begun time.Time
+}
+
+// of returns what doctor has found for a wish, and begins to look if it is new. Wishes may be anybody's, so a new one is
+// heard at most once in a few seconds.
+func (d *diagnosed) of(wish string) (*adminapi.Diagnosis, string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if wish != d.wish && time.Since(d.begun) > store.ReportInterval {
+		d.wish, d.found, d.begun = wish, nil, time.Now()
+		go func() {
+			found, err := diagnose(context.Background())
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			switch {
+			case d.wish != wish:
+			case err != nil: // the next report asks again
+				d.wish = ""
+			default:
+				found.Findings = slices.DeleteFunc(found.Findings, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK && f.Zone != "" })
+				d.found = &found
+			}
+		}()
+	}
+	if d.found == nil || d.wish != wish {
+		return nil, ""
+	}
+	found := *d.found
+	found.Findings = slices.Clone(found.Findings)
+	return &found, wish
+}
+
+const modulePath = "github.com/seed-161337e5/caddyratelimit"
+
+// moduleVersion returns the version of this module in the binary.
+var moduleVersion = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == modulePath {
+			return m.Version
+		}
+	}
+	return "unknown"
+})

@@ -1,0 +1,332 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// firstReports is how long the first reports may take: instances learn with their next heartbeat, within five seconds,
+	// that somebody looks. firstDiagnoses is that of what doctor finds.
+	firstReports   = 6500 * time.Millisecond
+	firstDiagnoses = 13 * time.Second
+
+	// lookPause is how often the boards are looked at while reports are missing.
+	lookPause = 250 * time.Millisecond
+
+	fleetParameter = "fleet"
+)
+
+// fleetRoutes have answers about the fleet: what another instance would answer by its report, or nil if that is not known.
+var fleetRoutes = map[string]func(c *adminCall, mine json.RawMessage, m *fleet.Member) any{
+	"zones":       reportedZones,
+	"zones/*":     reportedZone,
+	"top":         reportedTops,
+	"zones/*/top": reportedTops,
+	"zones/*/key": reportedKey,
+	"stores":      func(_ *adminCall, _ json.RawMessage, m *fleet.Member) any { return m.Report.Stores },
+	"doctor":      reportedDiagnosis,
+	"instances":   func(*adminCall, json.RawMessage, *fleet.Member) any { return nil },
+}
+
+// showInstances shows the instances of the fleet. The parameter fleet is always set.
+func showInstances(c *adminCall) error { return c.checkParameters() }
+
+// wantsFleet reports whether a call is about the fleet. With "auto" it is if
+// other instances share a store. Alone, it is one about a fleet of one.
+func (c *adminCall) wantsFleet(route string) (fleetOf []*runningStore, wants bool, err error) {
+	if route == "instances" && !c.query.Has(fleetParameter) {
+		c.query.Set(fleetParameter, "1")
+	}
+	if !c.query.Has(fleetParameter) || fleetRoutes[route] == nil {
+		return nil, false, nil
+	}
+	fleetOf, err = c.readFleet()
+	return fleetOf, err == nil, err
+}
+
+// readFleet returns the stores whose instances a call is about, and takes away the parameter that says so. There are none
+// without it.
+func (c *adminCall) readFleet() (fleetOf []*runningStore, err error) {
+	if !c.query.Has(fleetParameter) {
+		return nil, nil
+	}
+	word := c.query.Get(fleetParameter)
+	if word != "1" && word != "auto" {
+		return nil, adminError(badRequest, "fleet must be 1 or auto, got %q", word)
+	}
+	c.query.Del(fleetParameter)
+	for _, s := range runningStores() {
+		shared, ok := s.store.Store.Store.(store.Board)
+		if ok && (word == "1" || shared.Instances() > 1) {
+			fleetOf = append(fleetOf, s)
+		}
+	}
+	return fleetOf, nil
+}
+
+// recorder keeps an answer instead of sending it.
+type recorder struct {
+	http.ResponseWriter
+	bytes.Buffer
+}
+
+func (r *recorder) Write(p []byte) (int, error) { return r.Buffer.Write(p) }
+
+// Header returns one that is not sent.
+func (r *recorder) Header() http.Header { return make(http.Header) }
+
+// serveFleet answers a call about the fleet: with the answer of this instance, and with those of the others by what they
+// have reported.
+func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, stores []*runningStore) error {
+	wish, patience := "", firstReports
+	if route == "doctor" {
+		wish, patience = wishDoctor+rand.Text()[:8], firstDiagnoses
+	}
+	view := lookAt(c.request.Context(), stores, wish, patience) // before this instance answers, so that its counts are the newer ones
+	to := c.ResponseWriter
+	own := &recorder{ResponseWriter: to}
+	c.ResponseWriter = own
+	if err := serve(c); err != nil {
+		return err
+	}
+	c.ResponseWriter = to
+	mine := json.RawMessage(own.Bytes())
+	answer := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(view.Members)), Notes: view.Notes}
+	for i := range view.Members {
+		m := &view.Members[i]
+		if m.State == adminapi.StateHere {
+			if len(mine) > 0 {
+				m.Answer = mine
+			}
+		} else if m.Report != nil {
+			if of := fleetRoutes[route](c, mine, m); of != nil {
+				text, err := json.Marshal(of)
+				if err != nil {
+					return err
+				}
+				m.Answer = text
+			}
+		}
+		answer.Instances[i] = m.Instance
+	}
+	if route == "doctor" && len(view.Members) > 1 {
+		answer.Found = compareMembers(view, stores)
+	}
+	return c.writeJSON(answer)
+}
+
+// looking says since when this process looks at boards.
+var looking struct {
+	sync.Mutex
+	since, last time.Time
+}
+
+// lookedSince notes a look, and returns since when there is one.
+func lookedSince() time.Time {
+	looking.Lock()
+	defer looking.Unlock()
+	if time.Since(looking.last) > store.LookLife-store.ReportInterval {
+		looking.since = time.Now()
+	}
+	looking.last = time.Now()
+	return looking.since
+}
+
+// lookAt looks at the boards of stores until all instances have reported, or it cannot be expected any more.
+func lookAt(ctx context.Context, stores []*runningStore, wish string, patience time.Duration) *fleet.View {
+	deadline := lookedSince().Add(patience)
+	if wish != "" {
+		deadline = time.Now().Add(patience)
+	}
+	for {
+		view := lookOnce(ctx, stores, wish)
+		if !view.Misses(wish) || time.Now().After(deadline) {
+			return view
+		}
+		select {
+		case <-ctx.Done():
+			return view
+		case <-time.After(lookPause):
+		}
+	}
+}
+
+// lookOnce returns the view of the fleet at the moment.
+func lookOnce(ctx context.Context, stores []*runningStore, wish string) *fleet.View {
+	boards, errs := make([][]store.Report, len(stores)), make([]error, len(stores))
+	var group sync.WaitGroup
+	for i, s := range stores {
+		group.Go(func() {
+			errs[i] = withStoreIn(ctx, s.store, func(ctx context.Context, shared store.Store) (err error) {
+				boards[i], err = shared.(store.Board).Look(ctx, wish)
+				return err
+			})
+		})
+	}
+	group.Wait()
+	mine := new(fleet.Report)
+	for _, s := range stores {
+		part := (&reporter{store: storeName(s.store)}).own()
+		if mine.Name == "" {
+			mine = part
+			continue
+		}
+		mine.Requests, mine.Rate = mine.Requests+part.Requests, mine.Rate+part.Rate
+		mine.Zones, mine.Stores = append(mine.Zones, part.Zones...), append(mine.Stores, part.Stores...)
+	}
+	if mine.Name == "" {
+		mine.Name, mine.Version, mine.Since = processName(), moduleVersion(), processStart.UnixMilli()
+	}
+	view := fleet.NewView(store.Process(), mine, boards...)
+	for i, err := range errs {
+		if err != nil {
+			view.Notes = append(view.Notes, fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(stores[i].store), err))
+		}
+	}
+	return view
+}
+
+// own returns what this process tells to the store of a reporter.
+func (r *reporter) own() *fleet.Report {
+	var found *fleet.Report
+	reporters.Range(func(_, known any) bool {
+		if known := known.(*reporter); known.store == r.store {
+			found = known.now(false)
+		}
+		return found == nil
+	})
+	if found == nil {
+		found = r.now(false)
+	}
+	return found
+}
+
+// reportedZones returns the zones of an instance. How they are defined is known of this instance if both define them alike.
+func reportedZones(_ *adminCall, mine json.RawMessage, m *fleet.Member) any {
+	var here []adminapi.Zone
+	if json.Unmarshal(mine, &here) != nil {
+		return nil
+	}
+	return describeZones(here, m)
+}
+
+func reportedZone(_ *adminCall, mine json.RawMessage, m *fleet.Member) any {
+	var here adminapi.Zone
+	if json.Unmarshal(mine, &here) != nil {
+		return nil
+	}
+	for _, z := range describeZones([]adminapi.Zone{here}, m) {
+		if z.Name == here.Name {
+			return z
+		}
+	}
+	return nil
+}
+
+// describeZones returns the zones of an instance by those of this one.
+func describeZones(here []adminapi.Zone, m *fleet.Member) []adminapi.Zone {
+	zones := make([]adminapi.Zone, 0, len(m.Report.Zones))
+	for _, told := range m.Report.Zones {
+		z := adminapi.Zone{Name: told.Name, Limit: "another limit or key than here"}
+		i := slices.IndexFunc(here, func(z adminapi.Zone) bool { return z.Name == told.Name })
+		switch {
+		case i >= 0 && !slices.Contains(m.Differs, told.Name):
+			z = here[i]
+			z.Adaptive, z.Keys = nil, nil
+		case i >= 0:
+			z.KeyForm, z.Store, z.OnStoreError = here[i].KeyForm, here[i].Store, here[i].OnStoreError
+		}
+		z.Totals, z.NearLimit, z.ZoneCosts, z.InUse, z.Lent = told.Totals, told.Near, told.ZoneCosts, told.InUse, told.Lent
+		zones = append(zones, z)
+	}
+	return zones
+}
+
+// reportedTops returns the most frequent keys of the zones of an instance.
+func reportedTops(c *adminCall, _ json.RawMessage, m *fleet.Member) any {
+	n, err := c.intParameter("n", 20, 1, 1000)
+	if err != nil {
+		return nil
+	}
+	lists := []adminapi.Top{}
+	for _, told := range m.Report.Zones {
+		if told.Top == nil || c.zone != nil && c.zone.Name != told.Name {
+			continue
+		}
+		list := told.Top.List(told.Name, cmp.Or(c.query.Get("by"), fleet.Kinds[0]), int(n))
+		if here, err := findZone(told.Name); err == nil {
+			for i := range list.Keys {
+				list.Keys[i].KeyText = here.split(list.Keys[i].KeyText)
+			}
+			list.Life = here.life()
+		}
+		if c.zone != nil {
+			return list
+		}
+		lists = append(lists, list)
+	}
+	if c.zone != nil {
+		return nil
+	}
+	return lists
+}
+
+// reportedKey returns what an instance has lately counted of a key whose state is in the store.
+func reportedKey(c *adminCall, mine json.RawMessage, m *fleet.Member) any {
+	var k adminapi.Key
+	i := slices.IndexFunc(m.Report.Zones, func(z fleet.Zone) bool { return z.Name == c.zone.Name })
+	if json.Unmarshal(mine, &k) != nil || i < 0 || slices.Contains(m.Differs, c.zone.Name) {
+		return nil
+	}
+	k.Lately = nil
+	if top := m.Report.Zones[i].Top; top != nil {
+		if n, listed := top.Of(&adminapi.KeyText{Key: k.Key, KeyBase64: k.KeyBase64, Truncated: k.Truncated}); listed {
+			k.Lately = &adminapi.Lately{Since: time.UnixMilli(top.Since), Plan: n.Plan, Requests: n.Requests, Refused: n.Refused, DryRun: n.DryRun}
+		}
+	}
+	return k
+}
+
+func reportedDiagnosis(_ *adminCall, _ json.RawMessage, m *fleet.Member) any {
+	if m.Report.Diagnosis == nil {
+		return nil
+	}
+	return m.Report.Diagnosis
+}
+
+// compareMembers has doctor compare the instances.
+func compareMembers(view *fleet.View, stores []*runningStore) []adminapi.Finding {
+	facts := doctor.Members{Troubled: make(map[string]string)}
+	for _, s := range stores {
+		if n := s.instances; n > 0 && (facts.Configured == 0 || n < facts.Configured) {
+			facts.Configured = n
+		}
+	}
+	for _, m := range view.Members {
+		facts.All = append(facts.All, m.Instance)
+		if m.Report == nil {
+			continue
+		}
+		for _, s := range m.Report.Stores {
+			if s.Failing || s.Breaker == store.BreakerOpen {
+				facts.Troubled[m.Name] = strings.TrimSpace("requests get no answer from store " + s.Name + " " + s.Error)
+			}
+		}
+	}
+	return doctor.Compare(&facts)
+}

@@ -1,0 +1,169 @@
+package admin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// others are the other instances of the fleet that a page shows. It is nil for a page about this instance.
+type others struct {
+	mu   sync.Mutex
+	view *fleet.View
+
+	sent *fleet.View // with the last event
+	seen map[[2]string]*reportedCounts
+}
+
+// reportedCounts are those of a zone of another instance. They stay when it leaves.
+type reportedCounts struct {
+	last, shown, step [outcome.Count]uint64 // reported; on the page; what the next event adds to that
+}
+
+// eventsOfReport is about how many events there are between two reports, over which counts are spread.
+const eventsOfReport = uint64(store.ReportInterval / pagePulse)
+
+// followOthers looks at the boards of stores until the context is done.
+func followOthers(ctx context.Context, stores []*runningStore) *others {
+	if len(stores) == 0 {
+		return nil
+	}
+	o := &others{seen: make(map[[2]string]*reportedCounts)}
+	go func() {
+		ticker := time.NewTicker(store.ReportInterval)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			view := lookOnce(ctx, stores, "")
+			o.mu.Lock()
+			o.view = view
+			o.mu.Unlock()
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return o
+}
+
+// now returns the view if it has changed since the last call.
+func (o *others) now() (view *fleet.View, isNew bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	isNew = o.view != o.sent
+	o.sent = o.view
+	return o.view, isNew
+}
+
+// note takes the counts of a view. A count never decreases, so that the page sees no negative rates.
+func (o *others) note(view *fleet.View) {
+	for _, m := range view.Members[1:] {
+		if m.Report == nil {
+			continue
+		}
+		for _, z := range m.Report.Zones {
+			id := [2]string{m.ID, z.Name}
+			counts, known := o.seen[id]
+			if !known {
+				counts = new(reportedCounts)
+				o.seen[id] = counts
+			}
+			for i, name := range outcome.Names {
+				counts.last[i] = max(counts.last[i], z.Totals[name])
+				if !known {
+					counts.shown[i] = counts.last[i]
+				}
+				counts.step[i] = (counts.last[i] - counts.shown[i] + eventsOfReport - 1) / eventsOfReport
+			}
+		}
+	}
+}
+
+// add adds what others have counted in a zone, and reports whether that is more than before.
+func (o *others) add(zone string, totals *[outcome.Count]uint64) (more bool) {
+	for id, counts := range o.seen {
+		if id[1] != zone {
+			continue
+		}
+		for i := range counts.shown {
+			shown := min(counts.last[i], counts.shown[i]+counts.step[i])
+			more = more || shown != counts.shown[i]
+			counts.shown[i] = shown
+			totals[i] += shown
+		}
+	}
+	return more
+}
+
+// tops adds the keys of others to the list of a zone.
+func (o *others) tops(view *fleet.View, mine adminapi.Top, z *runningZone) adminapi.Top {
+	lists := []adminapi.Top{mine}
+	for _, m := range view.Members[1:] {
+		if m.Report == nil {
+			continue
+		}
+		for _, told := range m.Report.Zones {
+			if told.Name == z.Name && told.Top != nil {
+				list := told.Top.List(z.Name, mine.By, 10*topKeys)
+				for i := range list.Keys {
+					list.Keys[i].KeyText = z.split(list.Keys[i].KeyText)
+				}
+				lists = append(lists, list)
+			}
+		}
+	}
+	return fleet.Merge(lists, topKeys)
+}
+
+// split adds the parts of a key of another instance.
+func (z *runningZone) split(k adminapi.KeyText) adminapi.KeyText {
+	text, err := k.Bytes()
+	if err != nil {
+		return k
+	}
+	return keyText(z.Template, text, max(len(text), k.Truncated))
+}
+
+// addOthers adds to an event what other instances have reported since the one before.
+func (s *seconds) addOthers(event *adminapi.PageSecond) {
+	if s.others == nil {
+		return
+	}
+	view, isNew := s.others.now()
+	if view == nil {
+		return
+	}
+	if isNew {
+		s.others.note(view)
+		for _, m := range view.Members {
+			event.Instances = append(event.Instances, m.Instance)
+			if m.Report == nil || m.State == adminapi.StateHere {
+				continue
+			}
+			for _, d := range m.Report.Decisions {
+				d.Instance = m.Name
+				if o, ok := outcome.Named(d.Outcome); ok && (o[outcome.Limited] || o[outcome.Banned] || o[outcome.Shed] || o[outcome.Rejected]) {
+					event.Refused = append(event.Refused, d)
+				}
+			}
+		}
+	}
+	for i, z := range s.zones {
+		totals := z.Stats.Totals()
+		_, changed := event.Totals[i]
+		if more := s.others.add(z.Name, &totals); more || changed || isNew {
+			event.Totals[i] = totals[:]
+		}
+		if isNew && s.n%topPause == 0 { // those of others may have changed, where this instance refuses nobody
+			s.tops[i].refused = s.tops[i].refused || totals[outcome.Limited]+totals[outcome.Banned]+totals[outcome.Shed]+totals[outcome.Rejected] > 0
+		}
+	}
+	for i := range event.Top {
+		event.Top[i].Top = s.others.tops(view, event.Top[i].Top, s.zones[event.Top[i].Index])
+	}
+}

@@ -1,0 +1,61 @@
+package adminapi
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// FleetAnswer is the answer of a route with the parameter fleet: what each instance answers that shares a store with this
+// one.
+type FleetAnswer struct {
+	// Instances are this one, and then the others by name.
+	Instances []Instance `json:"instances"`
+
+	// Found is what doctor has found by comparing the instances. It is absent otherwise.
+	Found []Finding `json:"found,omitempty"`
+
+	// Notes say what is missing in the view.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// The states of instances.
+const (
+	StateHere    = "here"    // the one that answers
+	StateReports = "reports" // it has reported within the last seconds
+	StateSilent  = "silent"  // it no longer reports: it hangs, was killed, or does not reach the store
+	StateLeft    = "left"    // it has ended, or has a config without this store
+	StateMute    = "mute"    // it has not reported: it has just started, has an older version, or may not
+)
+
+// Instance is an instance of a fleet, and its answer.
+type Instance struct {
+	Name  string `json:"name"`
+	ID    string `json:"id"` // another after each start
+	State string `json:"state"`
+
+	// Age is how many seconds ago it has reported. Its counts are of that time.
+	Age float64 `json:"age"`
+
+	Version string    `json:"version,omitempty"` // of the module
+	Since   time.Time `json:"since,omitzero"`    // when the process began, by its clock
+
+	// Config is the same for instances that define their zones alike. Differs are the zones that this one defines in
+	// another way than the instance that answers, or that only one of them has.
+	Config  string   `json:"config,omitempty"`
+	Differs []string `json:"differs,omitempty"`
+
+	// ClockAhead is how many seconds its clock is ahead of the store's.
+	ClockAhead float64 `json:"clock_ahead"`
+
+	// Requests counts those in all zones of shared stores, Rate is how many come in a second, and Share its part of those
+	// of the fleet, from 0 to 1.
+	Requests uint64  `json:"requests"`
+	Rate     float64 `json:"rate"`
+	Share    float64 `json:"share"`
+
+	// Omitted says what its report has no room for.
+	Omitted string `json:"omitted,omitempty"`
+
+	// Answer is what the route answers without the parameter. It is absent without a report.
+	Answer json.RawMessage `json:"answer,omitempty"`
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+// This file asks one instance about all that share a store with it.
+
+// ofFleet adds the flag of commands that one instance answers for its fleet.
+func ofFleet(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().Bool(fleetFlag, true, "Answer for all instances that share a store with this one; --fleet=false is for this one only")
+	return cmd
+}
+
+const (
+	fleetFlag = "fleet"
+
+	// What the admin API is asked: always for the fleet, or if there are other instances.
+	askFleet, askIfFleet = "1", "auto"
+)
+
+// chooseView finds out by the flags whether the instance is asked about its fleet. Programs have to say so, because their
+// answer has another form.
+func (f *fleet) chooseView(cmd *cobra.Command) {
+	flag := cmd.Flags().Lookup(fleetFlag)
+	switch {
+	case flag == nil || !f.isOne() || flag.Value.String() == "false":
+	case flag.Changed || cmd.Name() == "instances":
+		f.about = askFleet
+	case !f.json:
+		f.about = askIfFleet
+	}
+	f.asked = f.caddys[0]
+}
+
+// fetchView gets the answers of all instances from one. It is false if that knows no fleets.
+func fetchView[T any](f *fleet, path string, query url.Values) (answers []answer[T], ok bool) {
+	query = maps.Clone(query)
+	if query == nil {
+		query = make(url.Values)
+	}
+	query.Set(fleetFlag, f.about)
+	var text json.RawMessage
+	_, err := f.asked.fetch(http.MethodGet, path, query, nil, &text)
+	var refused *apiError
+	if errors.As(err, &refused) && refused.status == "400" && strings.Contains(refused.text, strconv.Quote(fleetFlag)) {
+		return nil, false // an older one
+	}
+	if err != nil {
+		return []answer[T]{{of: f.asked, err: err}}, true
+	}
+	view := new(adminapi.FleetAnswer)
+	if json.Unmarshal(text, view) != nil || len(view.Instances) == 0 {
+		return nil, false
+	}
+	f.view, f.viewText, f.caddys = view, text, nil
+	for i := range view.Instances {
+		m := &view.Instances[i]
+		if m.Answer == nil {
+			continue
+		}
+		a := answer[T]{of: &endpoint{screen: f.screen, address: printable(m.Name)}, text: m.Answer}
+		if err := json.Unmarshal(m.Answer, &a.value); err != nil {
+			a.err = fmt.Errorf("reading the answer: %w; does that Caddy have another version?", err)
+		}
+		f.caddys, answers = append(f.caddys, a.of), append(answers, a)
+	}
+	if len(view.Instances) == 1 && len(answers) == 1 {
+		f.caddys, answers[0].of = []*endpoint{f.asked}, f.asked
+	}
+	return answers, true
+}
+
+// printView says below an answer which instances it is about, as far as that is worth a line.
+func (f *fleet) printView() {
+	if f.view == nil || f.json {
+		return
+	}
+	for i := range f.view.Instances {
+		m := &f.view.Instances[i]
+		name := printable(m.Name)
+		switch m.State {
+		case adminapi.StateSilent:
+			fmt.Fprintf(f.out, "%s has been silent for %s; its counts are of that time.\n", name, formatSeconds(m.Age))
+		case adminapi.StateLeft:
+			fmt.Fprintf(f.out, "%s has left; its counts are those of its last report, %s ago.\n", name, formatSeconds(m.Age))
+		case adminapi.StateMute:
+			fmt.Fprintf(f.out, "%s does not report: it is not counted.\n", name)
+		}
+		if len(m.Differs) > 0 {
+			fmt.Fprintf(f.out, "%s has another config: these zones differ: %s.\n", name, f.some(m.Differs))
+		}
+		if m.Omitted != "" {
+			fmt.Fprintf(f.out, "%s has no room to report all: %s are missing.\n", name, printable(m.Omitted))
+		}
+	}
+	for _, note := range f.view.Notes {
+		fmt.Fprintf(f.out, "Note: %s.\n", printable(note))
+	}
+}
+
+// maxNamed bounds the zones that a line names.
+const maxNamed = 5
+
+func (f *fleet) some(names []string) string {
+	words := make([]string, 0, maxNamed)
+	for _, name := range names[:min(maxNamed, len(names))] {
+		words = append(words, shellWord(name))
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(words, ", ")
+}
+
+func instancesCommand() *cobra.Command {
+	return ofFleet(&cobra.Command{
+		Use:   "instances",
+		Short: "Lists the instances that share a store with this one",
+		Long: `
+Lists the instances that share a store with this one: whether they report, their version,
+for how long they run, the digest of their zones (which differs for another config), their
+share of the requests, and how far their clock is ahead of the store's.
+`,
+		Args: cobra.NoArgs,
+		RunE: onFleet(func(f *fleet, _ []string) error { return f.instances() }),
+	})
+}
+
+// instances prints a line for each instance.
+func (f *fleet) instances() error {
+	if f.about == "" {
+		return errors.New("instances asks one instance about all others: give one --address, and no --fleet=false")
+	}
+	answers, ok := fetchView[json.RawMessage](f, "instances", nil)
+	switch {
+	case !ok:
+		return errors.New("that Caddy has a version without this command")
+	case f.view == nil:
+		return answers[0].err
+	case f.json:
+		_, err := f.out.Write(f.viewText)
+		return err
+	}
+	rows := [][]string{{"INSTANCE", "STATE", "VERSION", "UP", "CONFIG", "SHARE", "RATE", "CLOCK"}}
+	for i := range f.view.Instances {
+		m := &f.view.Instances[i]
+		row := []string{printable(m.Name), m.State, "-", "-", "-", "-", "-", "-"}
+		if !m.Since.IsZero() {
+			row = []string{
+				row[0], m.State, printable(m.Version), formatSeconds(max(0, time.Since(m.Since).Truncate(time.Second).Seconds())), printable(m.Config),
+				fmt.Sprintf("%.0f %%", 100*m.Share), fmt.Sprintf("%.1f/s", m.Rate), fmt.Sprintf("%+.1fs", m.ClockAhead),
+			}
+		}
+		rows = append(rows, row)
+	}
+	if err := f.table(rows); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(f.view.Instances, func(m adminapi.Instance) bool {
+		return m.State != adminapi.StateHere && m.State != adminapi.StateReports || len(m.Differs) > 0
+	}) || len(f.view.Notes) > 0 {
+		fmt.Fprintln(f.out)
+		f.printView()
+	}
+	return nil
+}

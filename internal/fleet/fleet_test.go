@@ -1,0 +1,198 @@
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// counts are how often a key came, and how often it was refused, in truth.
+type counts [2]uint64
+
+// listsOf returns the lists of the n most frequent keys, as the admin API has them.
+func listsOf(truth map[string]counts, n int) (lists []adminapi.Top) {
+	for kind, by := range []string{"requests", "refused"} {
+		names := make([]string, 0, len(truth))
+		for name := range truth {
+			names = append(names, name)
+		}
+		slices.SortFunc(names, func(a, b string) int {
+			if c := compare(truth[b][kind], truth[a][kind]); c != 0 {
+				return c
+			}
+			return strings.Compare(a, b)
+		})
+		list := adminapi.Top{By: by}
+		for i, name := range names {
+			of := truth[name]
+			switch {
+			case i < n && of[kind] > 0:
+				error := of[0] % 3 // the sketch is not exact either
+				list.Keys = append(list.Keys, adminapi.KeyCount{
+					KeyText: adminapi.NewKeyText(name, len(name)), Requests: of[0] - error, RequestsError: error, Refused: of[1],
+				})
+			case i >= n:
+				list.Unlisted = max(list.Unlisted, of[kind])
+			}
+		}
+		lists = append(lists, list)
+	}
+	return lists
+}
+
+// TestListsKeepTheirBounds: however much of a list is cut off, a true count lies within the bounds of its key, and that of a
+// key that is not listed is at most what the list says.
+func TestListsKeepTheirBounds(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		truth := make(map[string]counts)
+		for i := range 1 + random.IntN(300) {
+			n := uint64(random.ExpFloat64() * 50)
+			truth[fmt.Sprintf("key \xff %d", i)] = counts{n + 2, uint64(random.IntN(int(n) + 2))}
+		}
+		top := NewTop(listsOf(truth, 1+random.IntN(100)))
+		r := &Report{Name: "x", Zones: []Zone{{Name: "z", Top: top, Totals: map[string]uint64{"allowed": 1}}}}
+		size := 600 + random.IntN(20_000)
+		text := Encode(r, size)
+		if len(text) > size {
+			t.Fatalf("%d bytes, want at most %d", len(text), size)
+		}
+		read, err := Decode(text, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(read.Zones) == 0 || read.Zones[0].Top == nil {
+			if read.Omitted == (Omitted{}) {
+				t.Fatal("it does not say what it omits")
+			}
+			continue
+		}
+		for kind, by := range Kinds[:2] {
+			list := read.Zones[0].Top.List("z", by, 1+random.IntN(200))
+			listed := make(map[string]bool)
+			for _, k := range list.Keys {
+				name, err := k.Bytes()
+				if err != nil {
+					t.Fatal(err)
+				}
+				listed[name] = true
+				least, more := k.Requests, k.RequestsError
+				if kind == byRefused {
+					least, more = k.Refused, k.RefusedError
+				}
+				if n := truth[name][kind]; n < least || n > least+more {
+					t.Fatalf("%q has %d %s, listed as %d and %d more", name, n, by, least, more)
+				}
+			}
+			for name, of := range truth {
+				if !listed[name] && of[kind] > list.Unlisted {
+					t.Fatalf("%q has %d %s, and is not listed; at most %d are promised", name, of[kind], by, list.Unlisted)
+				}
+			}
+		}
+	}
+}
+
+// TestManyZones: an instance with 1,000 zones reports those with the most requests, and says how many it omits.
+func TestManyZones(t *testing.T) {
+	r := &Report{Name: "host (process 1)"}
+	for i := range 1000 {
+		truth := make(map[string]counts)
+		for k := range 100 {
+			truth[fmt.Sprintf("203.0.%d.%d", i%256, k)] = counts{uint64(k + 10), 1}
+		}
+		z := Zone{Name: fmt.Sprintf("a zone with a rather long name %d", i), Digest: "01234567", Totals: map[string]uint64{"allowed": uint64(i), "limited": 1}}
+		if i > 980 {
+			z.Top = NewTop(listsOf(truth, 100))
+		}
+		r.Zones = append(r.Zones, z)
+	}
+	text := Encode(r, store.MaxReport)
+	read, err := Decode(text, store.MaxReport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read.Zones)+read.Omitted.Zones != 1000 || len(read.Zones) < 200 || read.Zones[0].Name != "a zone with a rather long name 999" || read.Omitted.String() == "" {
+		t.Errorf("%d zones, %+v, the first is %q", len(read.Zones), read.Omitted, read.Zones[0].Name)
+	}
+	all := &Report{Name: "me"}
+	if differs := differing(all, read); differs != nil {
+		t.Errorf("zones that may have been omitted differ: %v", differs)
+	}
+}
+
+// TestLies: what cannot be a report is not believed.
+func TestLies(t *testing.T) {
+	good := `{"form":1,"name":"x","zones":[{"z":"z","d":"1","t":{"allowed":5},"k":{"u":[1],"k":[{"key":"k","c":[1,2]}]}}]}`
+	if _, err := Decode(good, store.MaxReport); err != nil {
+		t.Fatal(err)
+	}
+	for name, lie := range map[string]string{
+		"nothing":            "",
+		"no JSON":            "x",
+		"another form":       strings.Replace(good, `"form":1`, `"form":2`, 1),
+		"no name":            strings.Replace(good, `"name":"x"`, `"name":""`, 1),
+		"a huge count":       strings.Replace(good, `"allowed":5`, `"allowed":18446744073709551615`, 1),
+		"a negative count":   strings.Replace(good, `"allowed":5`, `"allowed":-5`, 1),
+		"another outcome":    strings.Replace(good, "allowed", "invented", 1),
+		"a huge bound":       strings.Replace(good, `"u":[1]`, `"u":[9223372036854775807]`, 1),
+		"a huge key count":   strings.Replace(good, `"c":[1,2]`, `"c":[1,9223372036854775807]`, 1),
+		"too many counts":    strings.Replace(good, `"c":[1,2]`, `"c":[1,2,3,4,5,6,7,8,9]`, 1),
+		"a bad key":          strings.Replace(good, `"key":"k"`, `"key":"k","key_base64":"!"`, 1),
+		"a negative rate":    strings.Replace(good, `"form":1`, `"form":1,"rate":-1`, 1),
+		"an unknown level":   strings.Replace(good, `"form":1`, `"form":1,"diagnosis":{"findings":[{"level":"x"}]}`, 1),
+		"a long name":        strings.Replace(good, `"name":"x"`, `"name":"`+strings.Repeat("x", 5000)+`"`, 1),
+		"more than a report": good + strings.Repeat(" ", store.MaxReport),
+	} {
+		if r, err := Decode(lie, store.MaxReport); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// TestView: what is known of instances from their reports.
+func TestView(t *testing.T) {
+	zone := func(digest string) []Zone { return []Zone{{Name: "z", Digest: digest}} }
+	text := func(name, config, digest string, rate float64) string {
+		return Encode(&Report{Name: name, Config: config, Rate: rate, Now: 1_000_000, Zones: zone(digest)}, store.MaxReport)
+	}
+	written := time.UnixMilli(999_000)
+	mine := &Report{Name: "me", Config: "c", Rate: 30, Zones: zone("d")}
+	v := NewView("me", mine, []store.Report{
+		{Process: "me", Lives: true, Text: text("me", "c", "d", 1)},
+		{Process: "1", Lives: true, Text: text("well", "c", "d", 10), Age: time.Second, Written: written},
+		{Process: "2", Lives: true, Text: text("hangs", "c", "d", 10), Age: 7 * time.Second},
+		{Process: "3", Lives: true},
+		{Process: "4", Left: true, Lives: true, Text: text("left", "c", "d", 10)},
+		{Process: "5", Text: text("killed", "c", "d", 10), Age: 20 * time.Second},
+		{Process: "6", Lives: true, Text: text("other", "o", "e", 0)},
+		{Process: "7", Lives: true, Text: "rubbish"},
+		{Process: "8"},
+	})
+	got := make(map[string]string)
+	for _, m := range v.Members {
+		got[m.Name] = fmt.Sprintf("%s %v%v", m.State, m.Share, m.Differs)
+		if m.Name == "well" && m.ClockAhead != 1 {
+			t.Errorf("its clock is %v ahead", m.ClockAhead)
+		}
+	}
+	for name, want := range map[string]string{
+		"me": "here 0.75[]", "well": "reports 0.25[]", "hangs": "silent 0[]", "3": "mute 0[]", "left": "left 0[]", "killed": "left 0[]", "other": "reports 0[z]", "7": "mute 0[]",
+	} {
+		if got[name] != want {
+			t.Errorf("%s: %s, want %s", name, got[name], want)
+		}
+	}
+	if len(v.Members) != 8 || len(v.Notes) != 1 || !v.Misses("") || v.Members[0].Name != "me" {
+		t.Errorf("%d members, notes %q", len(v.Members), v.Notes)
+	}
+	if NewView("me", mine).Misses("") || NewView("me", mine, []store.Report{{Process: "1", Lives: true, Text: text("well", "c", "d", 10)}}).Misses("") {
+		t.Error("a report is missing")
+	}
+}

@@ -1,0 +1,228 @@
+// Package fleet has what an instance tells the others of its fleet while somebody looks, and what follows from the reports
+// of all. Reports come from a store that others may write to, so nothing in them is believed before [Decode] has checked it.
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+// form is the version of reports. Fields that are new in a form do not change it, because others ignore them.
+const form = 1
+
+// Report is what an instance tells about itself. Times are in milliseconds of Unix time, by its own clock.
+type Report struct {
+	Form    int    `json:"form"`
+	Name    string `json:"name"`    // for people
+	Version string `json:"version"` // of the module
+	Config  string `json:"config"`  // the same for instances that define all zones alike
+	Since   int64  `json:"since"`   // when the process began
+	Now     int64  `json:"now"`
+
+	// Requests are those in all zones of shared stores, and Rate is how many come in a second.
+	Requests uint64  `json:"requests"`
+	Rate     float64 `json:"rate"`
+
+	Zones  []Zone           `json:"zones"` // those with the most requests first
+	Stores []adminapi.Store `json:"stores"`
+
+	// Decisions is a sample of those since the report before, and Skipped how many are not in it.
+	Decisions []adminapi.Decision `json:"decisions,omitempty"`
+	Skipped   uint64              `json:"skipped,omitempty"`
+
+	// Diagnosis is what doctor has found here, if people who look wish to know. Wish is their wish.
+	Diagnosis *adminapi.Diagnosis `json:"diagnosis,omitempty"`
+	Wish      string              `json:"wish,omitempty"`
+
+	Omitted Omitted `json:"omitted,omitzero"`
+}
+
+// Omitted is how much of an instance is not in its report, because there was no room. Of zones that are not in it,
+// nothing is known.
+type Omitted struct {
+	Keys     int `json:"keys,omitempty"`     // which count as not listed
+	Lists    int `json:"lists,omitempty"`    // zones without a list of keys
+	Zones    int `json:"zones,omitempty"`    // whole zones
+	Findings int `json:"findings,omitempty"` // of doctor
+}
+
+// String says what is omitted, or is empty.
+func (o Omitted) String() string {
+	switch {
+	case o.Zones > 0:
+		return fmt.Sprintf("%d zones with the fewest requests", o.Zones)
+	case o.Lists > 0:
+		return fmt.Sprintf("the keys of %d zones", o.Lists)
+	case o.Findings > 0:
+		return fmt.Sprintf("%d findings", o.Findings)
+	}
+	return ""
+}
+
+// Zone is what an instance tells about a zone.
+type Zone struct {
+	Name   string `json:"z"`
+	Digest string `json:"d"` // differs for different definitions
+
+	Totals map[string]uint64 `json:"t,omitempty"` // by outcome
+	Near   uint64            `json:"n,omitempty"`
+	InUse  *int64            `json:"u,omitempty"`
+	Lent   *int64            `json:"l,omitempty"`
+	adminapi.ZoneCosts
+
+	Top *Top `json:"k,omitempty"` // nil: it is not told
+}
+
+// Requests returns how many requests the zone has had.
+func (z *Zone) Requests() (n uint64) {
+	for _, of := range z.Totals {
+		n += of
+	}
+	return n
+}
+
+// Encode returns a report as JSON of at most so many bytes. What does not fit is omitted: first the keys with the lowest
+// counts, then the keys of the zones with the fewest requests, then decisions, then these zones.
+func Encode(r *Report, most int) string {
+	r.Form = form
+	slices.SortStableFunc(r.Zones, func(a, b Zone) int { return compare(b.Requests(), a.Requests()) })
+	for _, cut := range cuts {
+		if text, err := json.Marshal(r); err == nil && len(text) <= most {
+			return string(text)
+		}
+		cut(r)
+	}
+	for {
+		text, err := json.Marshal(r)
+		switch {
+		case err == nil && len(text) <= most:
+			return string(text)
+		case len(r.Zones) == 0:
+			return ""
+		}
+		half := len(r.Zones) / 2
+		r.Omitted.Zones += len(r.Zones) - half
+		r.Zones = r.Zones[:half]
+	}
+}
+
+func compare[T uint64 | float64](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// cuts make a report smaller, in this order.
+var cuts = []func(*Report){
+	keepKeys(100), keepKeys(50), keepKeys(20), keepKeys(10), keepLists(8),
+	func(r *Report) {
+		r.Skipped += uint64(len(r.Decisions))
+		r.Decisions = nil
+	},
+	keepKeys(5), keepLists(0),
+	func(r *Report) {
+		if r.Diagnosis != nil {
+			r.Omitted.Findings += max(0, len(r.Diagnosis.Findings)-20)
+			r.Diagnosis.Findings = r.Diagnosis.Findings[:min(20, len(r.Diagnosis.Findings))]
+		}
+	},
+	func(r *Report) {
+		for i := range r.Stores {
+			r.Stores[i].Zones = nil
+		}
+	},
+}
+
+func keepKeys(n int) func(*Report) {
+	return func(r *Report) {
+		for i := range r.Zones {
+			if t := r.Zones[i].Top; t != nil {
+				r.Omitted.Keys += t.cut(n)
+			}
+		}
+	}
+}
+
+func keepLists(n int) func(*Report) {
+	return func(r *Report) {
+		for i := range r.Zones {
+			if i >= n && r.Zones[i].Top != nil {
+				r.Zones[i].Top = nil
+				r.Omitted.Lists++
+			}
+		}
+	}
+}
+
+// The largest number that a report may have, and its longest texts in bytes. More cannot be true, and sums of these do
+// not overflow.
+const (
+	mostCount = 1 << 53
+	mostText  = 4 << 10
+)
+
+var (
+	errForm  = errors.New("it is of another version")
+	errFalse = errors.New("it has numbers or texts that cannot be true")
+)
+
+// Decode reads a report. Others may have written it, so it is checked.
+func Decode(text string, most int) (*Report, error) {
+	if len(text) > most {
+		return nil, fmt.Errorf("it has %d bytes, and at most %d are possible", len(text), most)
+	}
+	r := new(Report)
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		return nil, errFalse
+	}
+	if r.Form != form {
+		return nil, errForm
+	}
+	ok := isText(r.Name) && r.Name != "" && isText(r.Version) && isText(r.Config) && isText(r.Wish) &&
+		r.Requests <= mostCount && r.Rate >= 0 && r.Rate <= mostCount && r.Since >= 0 && r.Now >= 0 && r.Since <= mostCount && r.Now <= mostCount && r.Skipped <= mostCount
+	for i := range r.Zones {
+		ok = ok && r.Zones[i].isPossible()
+	}
+	for i := range r.Stores {
+		ok = ok && isText(r.Stores[i].Name)
+	}
+	for i := range r.Decisions {
+		d := &r.Decisions[i]
+		ok = ok && isText(d.Zone) && slices.Contains(outcome.Names[:], d.Outcome) && d.Skipped <= mostCount
+	}
+	if !ok {
+		return nil, errFalse
+	}
+	if d := r.Diagnosis; d != nil && slices.ContainsFunc(d.Findings, func(f adminapi.Finding) bool {
+		return !slices.Contains([]string{adminapi.LevelOK, adminapi.LevelUnknown, adminapi.LevelWarn, adminapi.LevelFail}, f.Level)
+	}) {
+		return nil, errFalse
+	}
+	return r, nil
+}
+
+func isText(text string) bool { return len(text) <= mostText && utf8.ValidString(text) }
+
+func (z *Zone) isPossible() bool {
+	ok := isText(z.Name) && isText(z.Digest) && z.Near <= mostCount && z.CostSum <= mostCount
+	for name, n := range z.Totals {
+		ok = ok && n <= mostCount && slices.Contains(outcome.Names[:], name)
+	}
+	for _, n := range z.Costs {
+		ok = ok && n <= mostCount
+	}
+	for _, n := range []*int64{z.InUse, z.Lent} {
+		ok = ok && (n == nil || -mostCount <= *n && *n <= mostCount)
+	}
+	return ok && (z.Top == nil || z.Top.isPossible())
+}

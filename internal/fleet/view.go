@@ -1,0 +1,166 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// Fresh is how old the report of an instance may be that is well, and silentAfter how old that of one is which is not.
+	Fresh       = 2 * store.ReportInterval
+	silentAfter = 3 * store.ReportInterval
+)
+
+// Member is an instance as the view has it.
+type Member struct {
+	adminapi.Instance
+	Report *Report // nil: there is none that can be read
+}
+
+// View is a fleet as its reports show it.
+type View struct {
+	Members []Member // this instance first
+	Notes   []string
+}
+
+// NewView makes the view of this instance, whose name and report are given, and of what is on the boards of the stores.
+func NewView(me string, mine *Report, boards ...[]store.Report) *View {
+	v := &View{Members: []Member{{Report: mine, Instance: adminapi.Instance{ID: me, Name: mine.Name, State: adminapi.StateHere}}}}
+	for _, board := range boards {
+		for i := range board {
+			if r := &board[i]; r.Process != me {
+				v.add(r)
+			}
+		}
+	}
+	slices.SortStableFunc(v.Members[1:], func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	for i := range v.Members {
+		v.Members[i].describe(mine)
+	}
+	v.share()
+	return v
+}
+
+// add adds what a store has of another instance. One that shares several stores has a report in each.
+func (v *View) add(r *store.Report) {
+	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, State: adminapi.StateMute, Age: r.Age.Seconds()}}
+	if r.Text != "" {
+		var err error
+		if m.Report, err = Decode(r.Text, store.MaxReport); err != nil {
+			v.Notes = append(v.Notes, fmt.Sprintf("the report of %q is not used: %v", r.Process, err))
+		}
+	}
+	switch {
+	case r.Left || !r.Lives:
+		m.State = adminapi.StateLeft
+	case r.Text != "" && r.Age > silentAfter:
+		m.State = adminapi.StateSilent
+	case m.Report != nil:
+		m.State = adminapi.StateReports
+	}
+	if m.Report != nil {
+		m.ClockAhead = (time.Duration(m.Report.Now-r.Written.UnixMilli()) * time.Millisecond).Seconds()
+	}
+	at := slices.IndexFunc(v.Members, func(other Member) bool { return other.ID == m.ID })
+	if at < 0 {
+		if m.State == adminapi.StateLeft && m.Report == nil {
+			return
+		}
+		v.Members = append(v.Members, m)
+		return
+	}
+	known := &v.Members[at]
+	switch {
+	case m.Report == nil:
+	case known.Report == nil:
+		*known = m
+	default: // that of another store: its zones are others
+		for _, z := range m.Report.Zones {
+			if !slices.ContainsFunc(known.Report.Zones, func(other Zone) bool { return other.Name == z.Name }) {
+				known.Report.Zones = append(known.Report.Zones, z)
+			}
+		}
+		for _, s := range m.Report.Stores {
+			if !slices.ContainsFunc(known.Report.Stores, func(other adminapi.Store) bool { return other.Name == s.Name }) {
+				known.Report.Stores = append(known.Report.Stores, s)
+			}
+		}
+		if m.Age < known.Age {
+			known.Age, known.State = m.Age, m.State
+		}
+	}
+}
+
+// describe fills in what the report says of the instance.
+func (m *Member) describe(mine *Report) {
+	r := m.Report
+	if r == nil {
+		return
+	}
+	m.Name, m.Version, m.Since, m.Config = r.Name, r.Version, time.UnixMilli(r.Since), r.Config
+	m.Requests, m.Rate, m.Omitted = r.Requests, r.Rate, r.Omitted.String()
+	m.Differs = differing(mine, r)
+}
+
+// differing returns the zones that two instances define differently, or that only one of them has.
+func differing(a, b *Report) (names []string) {
+	digests := make(map[string]string)
+	for _, z := range a.Zones {
+		digests[z.Name] = z.Digest
+	}
+	for _, z := range b.Zones {
+		if digests[z.Name] != z.Digest && b.Omitted.Zones+a.Omitted.Zones == 0 || digests[z.Name] != "" && digests[z.Name] != z.Digest {
+			names = append(names, z.Name)
+		}
+		delete(digests, z.Name)
+	}
+	if b.Omitted.Zones == 0 {
+		for name := range digests {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Serves reports whether the instance takes requests, as far as is known.
+func (m *Member) Serves() bool {
+	return m.State == adminapi.StateHere || m.State == adminapi.StateReports
+}
+
+// share computes the parts of the load.
+func (v *View) share() {
+	var rate, requests float64
+	for _, m := range v.Members {
+		if m.Serves() {
+			rate, requests = rate+m.Rate, requests+float64(m.Requests)
+		}
+	}
+	for i := range v.Members {
+		switch m := &v.Members[i]; {
+		case !m.Serves():
+		case rate > 0:
+			m.Share = m.Rate / rate
+		case requests > 0:
+			m.Share = float64(m.Requests) / requests
+		}
+	}
+}
+
+// Misses reports whether there is an instance whose report is still to come. With a wish, it has to answer that.
+func (v *View) Misses(wish string) bool {
+	return slices.ContainsFunc(v.Members, func(m Member) bool {
+		switch {
+		case m.State == adminapi.StateHere || m.State == adminapi.StateLeft:
+			return false
+		case m.State != adminapi.StateReports || m.Age > Fresh.Seconds():
+			return true
+		}
+		return wish != "" && m.Report.Wish != wish
+	})
+}

@@ -1,0 +1,54 @@
+-- Made of lua/board.lua by "make scripts". Do not edit.
+local call = redis.call
+local function wrongtype(reply, ...)
+  if not string.find(reply.err, 'WRONGTYPE', 1, true) then call(...) end
+end
+local function nothing(try, key)
+  local found = redis.pcall('GET', key)
+  if type(found) == 'table' then wrongtype(found, 'GET', key) end
+  return try('SET', key, '', found and 'NX' or 'XX')
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function looks(value)
+  local till = tonumber(value or '')
+  return till and till > now and till <= now + 60000
+end
+local seen = redis.call('MGET', KEYS[1], KEYS[2])
+local looked = looks(seen[1])
+local wish = seen[2] and #seen[2] <= 100 and seen[2] or ''
+if ARGV[6] ~= '' then
+  wish = ARGV[6]
+  redis.call('SET', KEYS[2], wish, 'PX', ARGV[5])
+end
+local reads = ARGV[5] ~= '0'
+if reads then redis.call('SET', KEYS[1], now + ARGV[5], 'PX', ARGV[5]) end
+if ARGV[2] ~= '' and (reads or looked) then
+  redis.call('SET', KEYS[5], now .. ' ' .. ARGV[3] .. ' ' .. ARGV[2], 'PX', ARGV[4])
+  local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+  if type(gone) == 'table' then
+    wrongtype(gone, 'ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+    redis.call('DEL', KEYS[3])
+  end
+  redis.call('ZADD', KEYS[3], now + ARGV[4], ARGV[1])
+  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+end
+if not reads then return { now, looked and 1 or 0, wish, {}, {} } end
+local function names(key)
+  local found, short = redis.pcall('ZRANGEBYSCORE', key, now, '+inf', 'LIMIT', 0, ARGV[8]), {}
+  for _, name in ipairs(found) do
+    if #name <= 100 then short[#short + 1] = name end
+  end
+  return short
+end
+local answer, size = { now, 1, wish, names(KEYS[4]), names(KEYS[3]) }, 0
+if KEYS[6] then
+  local texts = redis.call('MGET', unpack(KEYS, 6))
+  for i = 1, #KEYS - 5 do
+    local text = texts[i] or ''
+    if #text > tonumber(ARGV[7]) + 30 or size + #text > 3000000 then text = '' end
+    size = size + #text
+    answer[5 + i] = text
+  end
+end
+return answer

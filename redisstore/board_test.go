@@ -1,0 +1,235 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// reporting opens the store of an instance that announces and reports something.
+func reporting(t *testing.T, server *redistest.Server, name string) *redisstore.Store {
+	t.Helper()
+	s := open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "p", Instance: name})
+	s.Announce("I am " + name)
+	s.Report(func(wish string) string { return fmt.Sprint(name, " hears ", wish) })
+	return s
+}
+
+// awaitReports looks until the reports of all instances are those of the names, with the wish.
+func awaitReports(t *testing.T, s *redisstore.Store, wish string, names ...string) {
+	t.Helper()
+	patient.Until(t, "reports of "+strings.Join(names, ", "), func() bool {
+		reports, err := s.Look(t.Context(), wish)
+		if err != nil {
+			t.Log(err)
+		}
+		found := make(map[string]bool)
+		for _, r := range reports {
+			found[r.Process] = r.Lives && r.Text == fmt.Sprint(r.Process, " hears ", wish) && r.Age >= 0 && !r.Written.IsZero()
+		}
+		for _, name := range names {
+			if !found[name] {
+				return false
+			}
+		}
+		return len(reports) == len(names)
+	})
+}
+
+// commandCalls returns how many commands Redis has carried out, by name.
+func commandCalls(t *testing.T, server *redistest.Server) (all map[string]string) {
+	t.Helper()
+	info, err := server.Admin().InfoMap(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = make(map[string]string)
+	for name, stats := range info["Commandstats"] {
+		n, _, _ := strings.Cut(stats, ",")
+		all[name] = n
+	}
+	return all
+}
+
+// TestBoard: a process that looks reads the reports of all, with the least rights, and the others hear the wish. What others
+// have written to the keys is not believed, and does no harm.
+func TestBoard(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithUser("limiter", "p", leastACL(t)...))
+	one, two := reporting(t, server, "one"), reporting(t, server, "two: {x}")
+	one.Beat()
+	two.Beat()
+	if n := commandCalls(t, server)["cmdstat_mget"]; n != "" {
+		t.Errorf("%s MGET, although nobody looks", n)
+	}
+	awaitReports(t, one, "well?", "one", "two: {x}")
+	for _, name := range []string{"rl:looked:{rl:instances}", "rl:wished:{rl:instances}", "rl:reporters:{rl:instances}", "rl:report:{rl:instances}:one"} {
+		if ttl := server.Admin().PTTL(t.Context(), name).Val(); ttl <= 0 || ttl > store.ReportLife {
+			t.Errorf("%s lives for %v", name, ttl)
+		}
+	}
+	awaitReports(t, two, "and now?", "one", "two: {x}")
+
+	admin := server.Admin()
+	for i := range 500 {
+		admin.ZAdd(t.Context(), "rl:reporters:{rl:instances}", redis.Z{Score: float64(admin.Time(t.Context()).Val().UnixMilli() + 60_000), Member: fmt.Sprint("forged ", i)})
+	}
+	admin.Set(t.Context(), "rl:report:{rl:instances}:forged%200", strings.Repeat("x", 8<<20), 0)
+	admin.RPush(t.Context(), "rl:report:{rl:instances}:forged%201", "x")
+	patient.Until(t, "the forged names", func() bool {
+		reports, err := one.Look(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range reports {
+			if strings.HasPrefix(r.Process, "forged") && r.Text != "" {
+				t.Fatalf("a forged report is read: %.100q", r.Text)
+			}
+		}
+		return len(reports) == store.MaxReports
+	})
+	admin.Del(t.Context(), "rl:reporters:{rl:instances}")
+	admin.RPush(t.Context(), "rl:reporters:{rl:instances}", "another type")
+	awaitReports(t, one, "again", "one", "two: {x}")
+
+	closed(t, two)
+	patient.Until(t, "two to have left", func() bool {
+		reports, err := one.Look(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range reports {
+			if r.Process == "two: {x}" && r.Left {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestLookThatDoesNotEnd: another program has written that somebody looks forever. No instance reports.
+func TestLookThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithUser("limiter", "p", leastACL(t)...))
+	one := reporting(t, server, "one")
+	for _, value := range []string{"x", "1", "99999999999999999"} {
+		server.Admin().Set(t.Context(), "rl:looked:{rl:instances}", value, 0)
+		one.Beat()
+	}
+	server.Admin().Del(t.Context(), "rl:looked:{rl:instances}")
+	server.Admin().RPush(t.Context(), "rl:looked:{rl:instances}", "x")
+	one.Beat()
+	if n := commandCalls(t, server)["cmdstat_mget"]; n != "" || one.Instances() != 1 {
+		t.Errorf("%s MGET, %d instances", n, one.Instances())
+	}
+}
+
+// TestBeatsCostNoMore: a heartbeat of an instance that announces something costs as many commands as before there was a
+// board: those of two scripts.
+func TestBeatsCostNoMore(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithUser("limiter", "p", leastACL(t)...))
+	one := reporting(t, server, "one")
+	one.Silence()
+	one.Beat()
+	server.Admin().ConfigResetStat(t.Context())
+	const beats = 10
+	for range beats {
+		one.Beat()
+	}
+	sum := 0
+	for name, n := range commandCalls(t, server) {
+		var count int
+		_, _ = fmt.Sscanf(n, "calls=%d", &count)
+		if name != "cmdstat_info" && !strings.HasPrefix(name, "cmdstat_config") {
+			sum += count
+		}
+	}
+	if sum > 8*beats {
+		t.Errorf("%d commands for %d heartbeats, want at most 8 each: %v", sum, beats, commandCalls(t, server))
+	}
+}
+
+// TestBoardWithoutRights: an instance whose user may not use the keys is counted all the same, and says why it sees no
+// other.
+func TestBoardWithoutRights(t *testing.T) {
+	t.Parallel()
+	var rights []string
+	for _, right := range leastACL(t) {
+		if right == "~rl:*" {
+			rights = append(rights, "~rl:instances", "~rl:{*", "~rl:announced:*")
+			continue
+		}
+		rights = append(rights, right)
+	}
+	server := redistest.Start(t, redistest.WithUser("limiter", "p", rights...))
+	one := reporting(t, server, "one")
+	one.Beat()
+	one.Beat()
+	if texts, err := one.Announcements(t.Context(), 10); err != nil || len(texts) != 1 || texts[0] != "I am one" {
+		t.Errorf("%q, %v", texts, err)
+	}
+	if _, err := one.Look(t.Context(), ""); store.Failure(err) != store.FailureAuth {
+		t.Errorf("a look without rights: %v", err)
+	}
+}
+
+// TestBoardOfATroubledRedis: a Redis that is full, read-only or dead takes no reports, which is an error for a process that looks.
+// Afterwards they come again.
+func TestBoardOfATroubledRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithUser("limiter", "p", leastACL(t)...))
+	one, two := reporting(t, server, "one"), reporting(t, server, "two")
+	one.Beat()
+	two.Beat()
+	awaitReports(t, one, "before", "one", "two")
+	fails := func(kind string) {
+		t.Helper()
+		patient.Until(t, "the error "+kind, func() bool {
+			_, err := one.Look(t.Context(), "")
+			return err != nil && store.Failure(err) == kind
+		})
+	}
+	fill(server)
+	fails(store.FailureOOM)
+	drain(server)
+	awaitReports(t, one, "after it was full", "one", "two")
+	if err := server.Admin().ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	fails(store.FailureReadonly)
+	if err := server.Admin().ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	awaitReports(t, two, "after it was read-only", "one", "two")
+	server.Kill()
+	patient.Until(t, "an error", func() bool {
+		_, err := one.Look(t.Context(), "")
+		return err != nil
+	})
+}
+
+// TestBoardInACluster: all that a look needs is in one slot.
+func TestBoardInACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, 0)
+	var all []*redisstore.Store
+	for _, name := range []string{"one", "two"} {
+		s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), Instance: name})
+		s.Announce("I am " + name)
+		s.Report(func(wish string) string { return fmt.Sprint(name, " hears ", wish) })
+		patient.Until(t, "a heartbeat", func() bool {
+			s.Beat()
+			return s.Instances() == len(all)+1
+		})
+		all = append(all, s)
+	}
+	awaitReports(t, all[0], "well?", "one", "two")
+}
