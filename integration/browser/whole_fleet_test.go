@@ -13,7 +13,7 @@ func TestWholeFleet(t *testing.T) {
 	options := "rate_limit {\nstore redis {\naddress " + redis.Addr() + "\n}\n}"
 	site := "rate_limit {\nzone shared {\nkey {header.Client}\nevents 5\nwindow 1h\n}\n}\nrespond ok"
 	one, two := startCaddy(t, options, site), startCaddy(t, options, site)
-	p := browser.tab(t)
+	p := browser.newTab(t)
 	p.open("http://" + one.admin + "/rate_limit/page/")
 	p.until("the switch", `!document.getElementById('fleet').hidden`)
 	two.times(7, "/", "Client: tom")

@@ -23,7 +23,7 @@ const (
 	// firstReports is how long the first reports may take: instances learn with their next heartbeat, within five seconds,
 	// that somebody looks. firstDiagnoses is that of what doctor finds.
 	firstReports   = 6500 * time.Millisecond
-	firstDiagnoses = 13 * time.Second
+	firstDiagnoses = 16 * time.Second
 
 	// lookPause is how often the boards are looked at while reports are missing.
 	lookPause = 250 * time.Millisecond
@@ -120,6 +120,8 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 					return err
 				}
 				m.Answer = text
+			} else if route == "doctor" && m.State == adminapi.StateReports {
+				answer.Notes = append(answer.Notes, "what doctor finds on "+m.Name+" has not come in time")
 			}
 		}
 		answer.Instances[i] = m.Instance

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,21 +95,28 @@ func (f *fleet) printView() {
 		name := printable(m.Name)
 		switch m.State {
 		case adminapi.StateSilent:
-			fmt.Fprintf(f.out, "%s has been silent for %s; its counts are of that time.\n", name, formatSeconds(m.Age))
+			f.say("%s has been silent for %s; its counts are of that time.", name, formatSeconds(m.Age))
 		case adminapi.StateLeft:
-			fmt.Fprintf(f.out, "%s has left; its counts are those of its last report, %s ago.\n", name, formatSeconds(m.Age))
+			f.say("%s has left; its counts are those of its last report, %s ago.", name, formatSeconds(m.Age))
 		case adminapi.StateMute:
-			fmt.Fprintf(f.out, "%s does not report: it is not counted.\n", name)
+			f.say("%s does not report: it is not counted.", name)
 		}
 		if len(m.Differs) > 0 {
-			fmt.Fprintf(f.out, "%s has another config: these zones differ: %s.\n", name, f.some(m.Differs))
+			f.say("%s has another config: these zones differ: %s.", name, f.some(m.Differs))
 		}
 		if m.Omitted != "" {
-			fmt.Fprintf(f.out, "%s has no room to report all: %s are missing.\n", name, printable(m.Omitted))
+			f.say("%s has no room to report all: %s are missing.", name, printable(m.Omitted))
 		}
 	}
 	for _, note := range f.view.Notes {
-		fmt.Fprintf(f.out, "Note: %s.\n", printable(note))
+		f.say("Note: %s.", printable(note))
+	}
+}
+
+// say prints a sentence.
+func (f *fleet) say(format string, args ...any) {
+	for _, line := range wrapped(fmt.Sprintf(format, args...), cmp.Or(f.width, findingWidth)) {
+		fmt.Fprintln(f.out, line)
 	}
 }
 

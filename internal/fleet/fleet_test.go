@@ -196,3 +196,46 @@ func TestView(t *testing.T) {
 		t.Error("a report is missing")
 	}
 }
+
+// TestMerge: the true sums of several instances lie within the bounds of the merged list.
+func TestMerge(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 100 {
+		sums := make(map[string]counts)
+		var lists [2][]adminapi.Top // by requests, and by refused ones
+		for range 2 + random.IntN(3) {
+			truth := make(map[string]counts)
+			for i := range 1 + random.IntN(100) {
+				n := uint64(random.ExpFloat64() * 50)
+				name := fmt.Sprint("key ", i)
+				truth[name] = counts{n + 2, uint64(random.IntN(int(n) + 2))}
+				sums[name] = counts{sums[name][0] + truth[name][0], sums[name][1] + truth[name][1]}
+			}
+			of := listsOf(truth, 1+random.IntN(100))
+			for kind := range lists {
+				lists[kind] = append(lists[kind], of[kind])
+			}
+		}
+		for kind := range lists {
+			n := 1 + random.IntN(100)
+			merged := Merge(lists[kind], n)
+			listed := make(map[string]bool)
+			for i := range merged.Keys {
+				k := &merged.Keys[i]
+				least, more := countOf(k, kind)
+				listed[k.Key] = true
+				if is := sums[k.Key][kind]; is < *least || is > *least+*more {
+					t.Fatalf("%q has %d, merged to %d and %d more", k.Key, is, *least, *more)
+				}
+			}
+			for name, of := range sums {
+				if !listed[name] && of[kind] > merged.Unlisted {
+					t.Fatalf("%q has %d and is not listed; at most %d are promised", name, of[kind], merged.Unlisted)
+				}
+			}
+			if len(merged.Keys) > n {
+				t.Fatalf("%d keys, want at most %d", len(merged.Keys), n)
+			}
+		}
+	}
+}
