@@ -104,7 +104,7 @@ func TestCommandFleet(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %q in\n%s", line, code, want, output)
 		}
 	}
-	if output, _ := run("zones --address "+address(a), address(a)); !strings.Contains(output, "Counted by this instance.") {
+	if output, _ := run("zones --fleet=false --address "+address(a), address(a)); !strings.Contains(output, "Counted by this instance.") {
 		t.Errorf("a Caddy that is named twice is counted twice:\n%s", output)
 	}
 	for line, want := range map[string]string{
