@@ -50,15 +50,35 @@ func (k *key) holds() (violations []string) {
 		}
 		for i := range k.Answers {
 			a := &k.Answers[i]
-			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Began <= from || e.For > 0 && a.Ended >= to || k.undecided(a) {
+			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Began <= from && !k.heard(d, a) || e.For > 0 && a.Ended >= to || k.undecided(a) {
 				continue
 			}
-			if was := a.Decision; d.Sort == exempt && !was.Exempt || d.Sort == banned && (!was.Banned || was.Allowed) || d.Sort == limited && was.Override == "" {
+			if was := a.Decision; !d.kept(a) {
 				violations = append(violations, fmt.Sprintf("client %d was not %s in zone %d, key %d, as it was set at %v: %+v", a.Event, d.Sort, k.zone, k.key, d.Ended, was))
 			}
 		}
 	}
 	return violations
+}
+
+// kept reports whether an answer keeps to an override.
+func (d *Deed) kept(a *Answer) bool {
+	switch was := a.Decision; d.Sort {
+	case exempt:
+		return was.Exempt
+	case banned:
+		return was.Banned && !was.Allowed
+	default:
+		return was.Override != ""
+	}
+}
+
+// heard reports whether the instance of an answer has kept to an override before: then it knows of it, though it may
+// decide alone.
+func (k *key) heard(set Deed, a *Answer) bool {
+	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
+		return b.Zone == k.zone && b.Key == k.key && b.Instance == a.Instance && b.Failure == "" && b.Began > set.Ended && b.Ended < a.Began && set.kept(&b)
+	})
 }
 
 // changed reports whether an operator has changed again what was set, or has tried it.

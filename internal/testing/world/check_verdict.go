@@ -36,10 +36,10 @@ func (h *History) verdicts() (violations []string) {
 	return violations
 }
 
-// enforces reports whether a request meets a zone that is no dry run.
+// enforces reports whether a request meets a zone whose limit always holds.
 func (p *Plan) enforces(e *Event) bool {
 	for i, z := range p.Zones {
-		if (e.Zone < 0 || e.Zone == i) && !z.DryRun {
+		if (e.Zone < 0 || e.Zone == i) && !z.refusesSome() {
 			return true
 		}
 	}
@@ -51,7 +51,7 @@ func (p *Plan) passes(v *Verdict, last []*Answer) (passes, known bool) {
 	if len(last) == 0 || v.Outcome == outcome.Abandoned || v.Outcome == outcome.Local {
 		return false, false
 	}
-	enforced := slices.DeleteFunc(slices.Clone(last), func(a *Answer) bool { return p.Zones[a.Zone].DryRun })
+	enforced := slices.DeleteFunc(slices.Clone(last), func(a *Answer) bool { return a.Independent })
 	some := func(what func(a *Answer) bool) bool { return slices.ContainsFunc(enforced, what) }
 	on := func(a *Answer) string { return cmp.Or(p.Zones[a.Zone].OnError, zone.AllowOnError) }
 	switch failure := last[0].Failure; failure {

@@ -48,9 +48,9 @@ func (c *conn) notify() {
 func (c *conn) Read(p []byte) (int, error) {
 	switch c.ready() {
 	case nil:
-		c.in.work(c.order())
+		c.in.work(c.order)
 	case os.ErrDeadlineExceeded:
-		c.in.work(c.order())
+		c.in.work(c.order)
 		return 0, os.ErrDeadlineExceeded
 	}
 	c.mu.Lock()
@@ -112,7 +112,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	late := !c.writing.IsZero() && !time.Now().Before(c.writing)
 	c.mu.Unlock()
-	c.in.work(bag(p) + role())
+	c.in.work(func() uint64 { return bag(p) + role() })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

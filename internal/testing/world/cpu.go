@@ -16,15 +16,16 @@ type cpu struct {
 const slice = time.Microsecond
 
 // work has the processor work for a client or a message, and returns when that is done. Of what comes at the same
-// instant, the order says what is first, and not the goroutines.
-func (in *instance) work(order uint64) {
+// instant, the order says what is first, and not the goroutines. It is asked for only if the processor has to do something else
+// first, because a look at the stack takes longer than everything else that a message needs here.
+func (in *instance) work(before func() uint64) {
 	in.processor.mu.Lock()
 	idle := in.w.plan.Work == 0 && in.processor.free <= in.w.net.now()
 	in.processor.mu.Unlock()
 	if idle {
 		return
 	}
-	done := make(chan struct{})
+	order, done := before(), make(chan struct{})
 	in.w.net.at(in.w.net.now(), order, func() {
 		in.w.net.at(in.stand(max(slice, in.w.plan.Work)), order, func() { close(done) })
 	})

@@ -62,7 +62,11 @@ func (h *host) receive(c *conn, b []byte) {
 	if h.away() || c.vanished {
 		return
 	}
-	c.asked = append(c.asked, b...)
+	if len(c.asked) == 0 {
+		c.asked = b // nobody else has it
+	} else {
+		c.asked = append(c.asked, b...)
+	}
 	h.serve(c)
 }
 

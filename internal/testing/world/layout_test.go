@@ -25,7 +25,14 @@ func TestLayoutsMeetTheirTroubles(t *testing.T) {
 		}
 		return all
 	}
-	for seed := uint64(0); seed < 3000 && len(missing()) > 0; seed++ {
+	seeds := []uint64{216, 230, 226, 141} // which meet all if goroutines run in their usual order
+	for seed := range uint64(3000) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
+		if len(missing()) == 0 {
+			break
+		}
 		p := Draw(seed)
 		if p.Layout == Single || !p.hasKind(Promote, Move) {
 			continue

@@ -36,10 +36,11 @@ func (w *world) sends(c *conn, b []byte) {
 	if c.role == 0 {
 		c.role = role() // which go-redis dials for, in another goroutine
 	}
-	m := message(w.net.draw("message", c.instance, c.role, bag(b)))
+	what := bag(b)
+	m := message(w.net.draw("message", c.instance, c.role, what))
 	c.lastOut = max(c.lastOut+1, w.net.now()+w.way(c, m, "to"))
 	lost := w.loses(c, m, LoseRequests)
-	w.net.at(c.lastOut, bag(b)+c.role+uint64(c.instance), func() {
+	w.net.at(c.lastOut, what+c.role+uint64(c.instance), func() {
 		if lost {
 			w.history.missed(Missed{At: w.net.now(), Instance: c.instance})
 			c.reset(errReset)

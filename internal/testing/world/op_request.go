@@ -80,7 +80,7 @@ func (w *world) decide(who client, e *Event) {
 	if in.dead() {
 		return
 	}
-	in.work(who.order())
+	in.work(who.order)
 	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)
 	r.Header[keyHeader], r.Header[costHeader] = []string{keyName(e.Key)}, []string{strconv.FormatInt(e.Cost, 10)}
 	for z := range w.plan.Zones {
@@ -121,17 +121,22 @@ func (w *world) handler(e *Event) caddyhttp.Handler {
 		case <-time.After(e.After):
 		case <-r.Context().Done():
 		}
+		to.Header().Set("Content-Type", "application/json")
 		if e.Delta != 0 {
-			to.Header().Set(spentHeader, strconv.FormatInt(max(0, e.Cost+e.Delta), 10))
+			to.Header().Set(spentHeader, strconv.FormatInt(e.spends(), 10))
 		}
 		status := http.StatusOK
 		if e.Cost%2 == 1 {
 			status = http.StatusUnauthorized
 		}
 		to.WriteHeader(status)
-		return nil
+		_, err := fmt.Fprintf(to, `{%q: %d}`, spentField, e.spends())
+		return err
 	})
 }
+
+// spends is what a request has cost in the end, as its response says.
+func (e *Event) spends() int64 { return max(0, e.Cost+e.Delta) }
 
 // routes are those of a server without error routes.
 type routes struct{}

@@ -38,6 +38,11 @@ type Zone struct {
 	Judges  bool // the status of the response decides whether it is charged
 	MaxWait time.Duration
 	Paying  int64 // the limit of clients with another plan; 0: there are no plans
+
+	Enforced float64       // percent of the keys that it is enforced for; 0: of all
+	Ends     time.Duration // when the limit expires, if Then says what comes then
+	Then     string
+	Body     bool // the body of the response says the cost, and not a header
 }
 
 // Event is something that happens at a time. What each field means is said where the [operation] of its kind is.
@@ -61,6 +66,9 @@ const maxKeys = 2
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) *Plan {
+	if p := drawGuarded(seed); p != nil {
+		return p
+	}
 	r := rand.New(rand.NewPCG(seed, 33))
 	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0, Layout: drawLayout(r)}
 	hot := r.IntN(3) == 0 // all is about one key
@@ -173,7 +181,7 @@ func drawZone(r *rand.Rand) Zone {
 
 func (z *Zone) drawKeyRules(r *rand.Rand) {
 	z.Overrides = r.IntN(3) == 0
-	if r.IntN(5) == 0 {
+	if r.IntN(5) == 0 || z.Lend > 0 && r.IntN(4) == 0 { // refusals that count, and instances that decide alone
 		z.BanAfter, z.BanFor = 1+r.Int64N(5), between(r.Uint64(), time.Second, 5*time.Second).Truncate(time.Microsecond)
 	}
 }
@@ -189,6 +197,7 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 	if r.IntN(6) == 0 && !z.queues() {
 		z.Paying = 1 + r.Int64N(20)
 	}
+	z.drawLife(r)
 	if r.IntN(3) == 0 {
 		z.MaxWait = between(r.Uint64(), 0, 2*time.Second).Truncate(time.Microsecond)
 		if z.queues() {
@@ -196,6 +205,20 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 		}
 	}
 }
+
+// drawLife draws which keys a limit holds for, and how long.
+func (z *Zone) drawLife(r *rand.Rand) {
+	z.Body = r.IntN(3) == 0 && !z.slots()
+	if r.IntN(6) == 0 && !z.DryRun {
+		z.Enforced = 1 + 98*r.Float64()
+	}
+	if r.IntN(6) == 0 {
+		z.Ends, z.Then = between(r.Uint64(), 0, 3*time.Second), []string{zone.ThenIgnore, zone.ThenDryRun, zone.ThenKeep}[r.IntN(3)]
+	}
+}
+
+// refusesSome reports whether a zone refuses the requests of some clients only, or for some time.
+func (z *Zone) refusesSome() bool { return z.DryRun || z.Enforced > 0 || z.Then != "" }
 
 // queues reports whether requests wait for their turn.
 func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }

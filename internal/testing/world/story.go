@@ -161,6 +161,7 @@ var tales = map[Kind]func(e *Event, i int) string{
 	Clear: func(e *Event, _ int) string { return e.byOperator("clears the override of %s") },
 	Unban: func(e *Event, _ int) string { return e.byOperator("unbans %s") },
 	Reset: func(e *Event, _ int) string { return e.byOperator("resets %s") },
+	Note:  func(e *Event, _ int) string { return fmt.Sprintf("instance %d writes to the journal", e.Instance) },
 	Reload: func(e *Event, _ int) string {
 		text := fmt.Sprintf("instance %d loads its config again", e.Instance)
 		if e.Cost > 0 {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/cost"
 	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -22,6 +24,7 @@ import (
 type whole struct {
 	store, local *pool.Ref
 	limiter      *limiter.Limiter
+	zones        []*zone.Zone
 	names        []string // of what the zones keep across generations
 }
 
@@ -62,14 +65,18 @@ func (w *world) generation(in *instance) (g *whole, err error) {
 		name := pool.ZoneKey(g.store.ID, spec.Name)
 		state := pool.AcquireZone(name)
 		g.names = append(g.names, name)
-		spec.StoreID, spec.Salt = g.store.ID, state.Salt
+		if spec.StoreID, spec.Salt = g.store.ID, state.Salt; as.Then != "" {
+			spec.Expires = &zone.Expiry{At: w.net.began.Add(as.Ends), Then: as.Then}
+		}
 		z, err := zone.New(spec, &state.Counters)
 		if err != nil {
 			return nil, err
 		}
+		z.SetTime(time.Now())
 		c.Zones = append(c.Zones, z)
 	}
-	g.limiter = limiter.New(c)
+	g.zones, g.limiter = c.Zones, limiter.New(c)
+	w.expire(g)
 	return g, nil
 }
 
@@ -100,9 +107,18 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 		Cost:       limit.Amount{From: "http.request.header." + costHeader},
 		CostHeader: spentHeader, MissingKey: zone.MissingShare, InvalidLimit: http.StatusForbidden, RepeatedValuesStatus: http.StatusBadRequest,
 	}
-	if z.slots() {
+	if z.Enforced > 0 {
+		s.Enforce = &z.Enforced
+	}
+	if z.slots() || z.Body {
 		s.CostHeader = ""
-	} else if z.Judges {
+	}
+	if z.Body {
+		if s.CostResponse = (&cost.Response{JSON: []string{spentField}}); s.CostResponse.Compile() != nil {
+			panic("cost_response")
+		}
+	}
+	if z.Judges && !z.slots() {
 		s.ChargeOnResponse = &caddyhttp.ResponseMatcher{StatusCode: []int{http.StatusUnauthorized}}
 	}
 	if z.Paying > 0 {
@@ -126,6 +142,7 @@ const (
 	keyHeader   = "X-Key"
 	costHeader  = "X-Cost"
 	spentHeader = "X-Spent" // of responses
+	spentField  = "spent"   // of their bodies
 
 	exempt, blocked, paying = "exempt", "blocked", "paying"
 )

@@ -172,5 +172,6 @@ func (w *world) last(t *testing.T) {
 			w.history.Left = append(w.history.Left, Left{z, k, d[0]})
 		}
 	}
+	w.readJournal(fresh)
 	fresh.close(t)
 }
