@@ -14,7 +14,7 @@ func TestWholeFleet(t *testing.T) {
 	site := "rate_limit {\nzone shared {\nkey {header.Client}\nevents 5\nwindow 1h\n}\n}\nrespond ok"
 	one, two := startCaddy(t, options, site), startCaddy(t, options, site)
 	p := browser.newTab(t)
-	p.open("http://" + one.admin + "/rate_limit/page/")
+	p.open(one.page("--no-open"))
 	p.until("the switch", `!document.getElementById('fleet').hidden`)
 	two.times(7, "/", "Client: tom")
 	one.times(2, "/", "Client: ann")
