@@ -34,6 +34,7 @@ func TestPage(t *testing.T) {
 		{"Actions", testActions},
 		{"Advice", testAdvice},
 		{"Bans", testBans},
+		{"Changes", testChanges},
 		{"Why", testWhy},
 		{"Decisions", testDecisions},
 		{"Stores", testStores},

@@ -2,6 +2,7 @@
 
 import { news } from './actions.js'
 import { call } from './api.js'
+import { startChanges } from './changes.js'
 import { drawFilters, follow, redraw, updateDecisions } from './decisions.js'
 import { byId, setText, show } from './dom.js'
 import { updateFleet } from './fleet.js'
@@ -50,6 +51,7 @@ function start({ what, silent }) {
   drawFilters()
   redraw()
   startRules()
+  startChanges()
   if (what === 'restarted') news('Caddy was restarted: the counts on this page start from zero.')
   else if (what === 'reloaded' && silent) news(`Connected again${silent < Date.now() - 3000 ? ': Caddy had not answered since ' + time(silent) : ': the config was reloaded'}.`)
   if (what !== 'new') {

@@ -22,8 +22,8 @@ export function slotsPanel(z) {
     parts,
     begin() {
       drawings = [
-        chart(plot, [{ label: 'limit', bound: true }, { label: 'running' }, { label: 'waiting', refused: true }], 'Limit, running and waiting requests in zone ' + plain(z.name), 150, number),
-        chart(latency, [{ label: 'mean' }], 'Time of a slot in zone ' + plain(z.name), 100, v => duration(v / 1000), 3),
+        chart(plot, [{ label: 'limit', bound: true }, { label: 'running' }, { label: 'waiting', refused: true }], 'Limit, running and waiting requests in zone ' + plain(z.name), { show: number }),
+        chart(latency, [{ label: 'mean' }], 'Time of a slot in zone ' + plain(z.name), { height: 100, show: v => duration(v / 1000), from: 3 }),
       ]
     },
     update(z) {

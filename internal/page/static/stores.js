@@ -51,7 +51,7 @@ function makeCard(s) {
       fact('Lost corrections', number(now.lost ?? 0), 'Refunds and late costs that were given up.')
       const errors = Object.entries(now.errors ?? {})
       fact('Errors', errors.length ? errors.map(([k, n]) => `${k} ${number(n)}`).join(', ') : 'none', 'Requests that Redis did not answer, since this instance started.')
-      plot ??= chart(place, [{ label: 'mean' }, { label: '99 %', refused: true }], 'Latency of the store', 120, v => duration(v / 1000))
+      plot ??= chart(place, [{ label: 'mean' }, { label: '99 %', refused: true }], 'Latency of the store', { height: 120, show: v => duration(v / 1000) })
       plot.draw(s.history)
     },
   }

@@ -2,6 +2,7 @@
 
 import { call, zonePath } from './api.js'
 import { byId, el, pill, setText, show, svg } from './dom.js'
+import { changesOf } from './changes.js'
 import { chart } from './chart.js'
 import { showKey } from './key.js'
 import { slotsPanel } from './slots.js'
@@ -157,14 +158,14 @@ function makePanel(at, z) {
   if (z.expires) facts.push(['Expires', z.expires.state])
   if (z.plans?.length) facts.push(['Plans', z.plans.map((p, i) => [i ? ', ' : '', visible(p, 30)]).flat()])
   show(at, el('div', { class: 'panel' },
-    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot),
+    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'A line across the picture is a change of the zone, or of one of its keys.')),
     slots?.parts,
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
     z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs) : null,
     slots ? null : el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, el('h3', {}, 'Most frequent keys'), top),
     el('div', {}, el('h3', {}, 'Definition'), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
-  const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name))
+  const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name), { marks: () => changesOf(z.name) })
   slots?.begin()
   let age = 0
   const ask = async () => {
