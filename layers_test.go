@@ -84,7 +84,7 @@ var layers = []struct {
 	{"internal/page", layer{own: "internal/uplot"}},
 	{"internal/routes", layer{caddy: true}},
 	{"internal/writers", layer{caddy: true}},
-	{"internal/late", layer{caddy: true, own: "algorithms internal/gate internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone limit store"}},
+	{"internal/late", layer{caddy: true, own: "algorithms internal/clock internal/gate internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone limit store"}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/gate internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/replay/engine", layer{caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},

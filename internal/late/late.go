@@ -18,10 +18,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -41,12 +44,30 @@ type Completion struct {
 	body    *bodyCosts   // nil if no charge depends on the body of the response
 	session pool.Session // has no store if nothing was charged
 	slots   []store.Adjustment
-	held    []heldSlot // of adaptive zones
+
+	held   []Slot // of adaptive zones
+	answer gate.Answer
+	clock  clock.Clock // by which they are given back
 }
+
+var completions = sync.Pool{New: func() any { return new(Completion) }}
 
 // New returns a completion that gives back slots and ends a session. Strips are headers that the client must not see.
 func New(strips []string, session pool.Session, slots []store.Adjustment) *Completion {
-	return &Completion{strips: strips, session: session, slots: slots}
+	c := completions.Get().(*Completion)
+	c.strips, c.session, c.slots = strips, session, slots
+	return c
+}
+
+// recycle keeps the completion for another request. Access logs still look at costs of bodies.
+func (c *Completion) recycle() {
+	if c.body != nil {
+		return
+	}
+	clear(c.held)
+	clear(c.charges)
+	*c = Completion{held: c.held[:0], charges: c.charges[:0]}
+	completions.Put(c)
 }
 
 // charge is a charge that the response may change.
@@ -171,14 +192,19 @@ func parseCost(values []string) (int64, error) {
 // Release gives back slots. It must be called when the next handlers have returned or panicked.
 // After it, now or later, End or Abandon must be called.
 func (c *Completion) Release() {
-	c.free()
+	c.free(true)
 	if c.session.Store != nil {
 		c.session.Adjust(c.slots...)
 	}
 }
 
-// End ends the use of the store.
+// End ends the use of the store, and of the completion.
 func (c *Completion) End() {
+	c.endSession()
+	c.recycle()
+}
+
+func (c *Completion) endSession() {
 	if c.session.Store != nil {
 		c.session.End()
 	}
@@ -188,6 +214,6 @@ func (c *Completion) End() {
 // are.
 func (c *Completion) Abandon() {
 	c.charges = nil
-	c.free()
-	c.End()
+	c.free(true)
+	c.endSession()
 }

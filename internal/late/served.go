@@ -21,14 +21,21 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 		return next.ServeHTTP(w, r)
 	}
 	var writer *chargeWriter
+	returned := false
 	defer func() {
 		c.Release()
-		if writer == nil || !writer.waitsForError() {
+		switch {
+		case writer != nil && writer.waitsForError():
+		case returned: // so the writer, whoever still has it, has seen a response begin
 			c.End()
+		default:
+			c.endSession()
 		}
 	}()
 	if !c.chargesLate() && len(c.strips)+len(c.held) == 0 {
-		return next.ServeHTTP(w, r)
+		err = next.ServeHTTP(w, r)
+		returned = true
+		return err
 	}
 	s := &served{completion: c, routes: routes}
 	if c.chargesLate() {
@@ -40,7 +47,6 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	writer = &s.writer
 	s.watch(writer, w, r)
-	returned := false
 	defer func() { writer.over(returned, err) }()
 	err = next.ServeHTTP(writer, r)
 	returned = true

@@ -2,50 +2,53 @@ package late
 
 import (
 	"net/http"
+	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// heldSlot is a slot of an adaptive zone.
-type heldSlot struct {
-	whole  bool              // until all of the response was sent
-	done   func(gate.Answer) // nil once it is given back
-	answer gate.Answer
+// Slot is a slot of an adaptive zone, which a request has or needs.
+type Slot struct {
+	Zone  *zone.Zone
+	Key   string
+	Class int
+	Place *gate.Place // nil while the request does not have the slot
 }
 
-// Hold makes the request hold a slot until its response begins, or, if whole, until it is over. Then done is called.
-func (c *Completion) Hold(whole bool, done func(gate.Answer)) {
-	c.held = append(c.held, heldSlot{whole: whole, done: done, answer: gate.Left})
+// Done gives the slot back, and notes who had it for how long.
+func (s *Slot) Done(now time.Duration, a gate.Answer) {
+	took := s.Zone.Gate.Done(int64(now), s.Place, a)
+	s.Place = nil
+	s.Zone.Stats.AddSlot(s.Key, s.Zone.Adaptive.ClassName(s.Class), took)
+}
+
+// Hold makes the request hold a slot until its response begins, or, if the zone says so, until it is over.
+func (c *Completion) Hold(by clock.Clock, s Slot) {
+	c.clock, c.answer = by, gate.Left
+	c.held = append(c.held, s)
 }
 
 // begin is called when the response begins: streams and slow readers hold no slot of an upstream that has answered.
 func (c *Completion) begin(status int) {
-	for i := range c.held {
-		h := &c.held[i]
-		switch {
-		case status == StatusClientClosedRequest:
-			h.answer = gate.Left
-		case status >= http.StatusInternalServerError:
-			h.answer = gate.Failed
-		default:
-			h.answer = gate.Useful
-		}
-		if !h.whole {
-			h.free()
-		}
+	switch {
+	case status == StatusClientClosedRequest:
+		c.answer = gate.Left
+	case status >= http.StatusInternalServerError:
+		c.answer = gate.Failed
+	default:
+		c.answer = gate.Useful
 	}
+	c.free(false)
 }
 
-// free gives back the slots that are still held. A request without a response was no use to anybody.
-func (c *Completion) free() {
+// free gives back the slots that are still held, or only those that the response frees. A request without a response
+// was no use to anybody.
+func (c *Completion) free(over bool) {
 	for i := range c.held {
-		c.held[i].free()
-	}
-}
-
-func (h *heldSlot) free() {
-	if h.done != nil {
-		h.done(h.answer)
-		h.done = nil
+		if h := &c.held[i]; h.Place != nil && (over || !h.Zone.Adaptive.Whole) {
+			h.Done(c.clock.Now(), c.answer)
+		}
 	}
 }

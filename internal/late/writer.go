@@ -69,8 +69,10 @@ func (w *chargeWriter) start(status int) {
 	}
 	w.unheard = status == StatusClientClosedRequest
 	header := w.Header()
-	if n, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64); err == nil {
-		w.length = n
+	if text := header.Get("Content-Length"); text != "" { // an error would be an allocation
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			w.length = n
+		}
 	}
 	if status == http.StatusSwitchingProtocols || status == http.StatusNoContent || status == http.StatusNotModified || w.request.Method == http.MethodHead {
 		w.length = 0

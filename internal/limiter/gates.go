@@ -12,7 +12,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -30,14 +29,6 @@ var keySeed = maphash.MakeSeed()
 // GateKey is the key of a request as gates have it.
 func GateKey(key string) uint64 { return maphash.String(keySeed, key) }
 
-// entrance is an adaptive zone of which a request needs a slot.
-type entrance struct {
-	zone  *zone.Zone
-	key   string
-	class int
-	place *gate.Place // nil before it has a slot
-}
-
 // Full is the refusal of an adaptive zone.
 type Full struct {
 	Refusal
@@ -50,9 +41,9 @@ func (l *Limiter) enter(v *Verdict) {
 	start := l.start()
 	for i := range v.entrances {
 		e, came := &v.entrances[i], l.Clock.Now()
-		e.place = v.slot(e)
-		e.zone.Stats.Waits.Observe(e.class, l.Clock.Now()-came)
-		if e.place != nil {
+		e.Place = v.slot(e)
+		e.Zone.Stats.Waits.Observe(e.Class, l.Clock.Now()-came)
+		if e.Place != nil {
 			continue
 		}
 		v.leaveGates()
@@ -83,14 +74,14 @@ func (l *Limiter) enter(v *Verdict) {
 
 // slot returns the request's place once it has a slot. If it gets none, the verdict says why, unless the client
 // has left.
-func (v *Verdict) slot(e *entrance) *gate.Place {
-	g, now := e.zone.Gate, v.wait.clock.Now
-	p, running := g.Enter(int64(now()), GateKey(e.key), e.class)
+func (v *Verdict) slot(e *late.Slot) *gate.Place {
+	g, now := e.Zone.Gate, v.wait.clock.Now
+	p, running := g.Enter(int64(now()), GateKey(e.Key), e.Class)
 	if running {
 		return p
 	}
 	over := make(chan struct{})
-	timer := v.wait.clock.AfterFunc(e.zone.Adaptive.MaxWait, func() { close(over) })
+	timer := v.wait.clock.AfterFunc(e.Zone.Adaptive.MaxWait, func() { close(over) })
 	defer timer.Stop()
 	r := v.Request.Request
 	if v.wait.client == nil {
@@ -114,11 +105,11 @@ func (v *Verdict) slot(e *entrance) *gate.Place {
 	}
 	why := g.Refuse(int64(now()), p)
 	v.Full = &Full{
-		Refusal: Refusal{Zone: e.zone, Err: ErrOverloaded, Status: statusOverloaded},
+		Refusal: Refusal{Zone: e.Zone, Err: ErrOverloaded, Status: statusOverloaded},
 		Told:    time.Duration(why.RetryAfter(rand.Float64())) * time.Second,
 	}
 	if why.Over {
-		v.Full.Key, v.Full.Err, v.Full.Status = e.key, ErrOverShare, 0
+		v.Full.Key, v.Full.Err, v.Full.Status = e.Key, ErrOverShare, 0
 	}
 	return nil
 }
@@ -126,16 +117,10 @@ func (v *Verdict) slot(e *entrance) *gate.Place {
 // leaveGates gives the slots back of a request that is not served.
 func (v *Verdict) leaveGates() {
 	for i := range v.entrances {
-		if e := &v.entrances[i]; e.place != nil {
-			e.done(int64(v.wait.clock.Now()), gate.Left)
-			e.place = nil
+		if e := &v.entrances[i]; e.Place != nil {
+			e.Done(v.wait.clock.Now(), gate.Left)
 		}
 	}
-}
-
-// done gives the slot back, and notes who had it for how long.
-func (e *entrance) done(now int64, a gate.Answer) {
-	e.zone.Stats.AddSlot(e.key, e.zone.Adaptive.ClassName(e.class), e.zone.Gate.Done(now, e.place, a))
 }
 
 // holdSlots makes the request hold its slots until its response begins, or until it is over.
@@ -144,7 +129,7 @@ func (v *Verdict) holdSlots(c clock.Clock) {
 		v.completion = late.New(v.strips, pool.Session{}, nil)
 	}
 	for _, e := range v.entrances {
-		v.completion.Hold(e.zone.Adaptive.Whole, func(a gate.Answer) { e.done(int64(c.Now()), a) })
+		v.completion.Hold(c, e)
 	}
 }
 
@@ -176,10 +161,10 @@ func (l *Limiter) uncharge(v *Verdict) {
 }
 
 // countEntrance counts the outcome of the request in an adaptive zone, and publishes it.
-func (v *Verdict) countEntrance(e *entrance, o outcome.Outcome, reason error, took time.Duration) {
-	class := e.zone.Adaptive.ClassName(e.class)
-	e.zone.Stats.Add(e.key, class, o, took)
+func (v *Verdict) countEntrance(e *late.Slot, o outcome.Outcome, reason error, took time.Duration) {
+	class := e.Zone.Adaptive.ClassName(e.Class)
+	e.Zone.Stats.Add(e.Key, class, o, took)
 	if v.witness == nil {
-		feed.PublishWithoutDecision(v.Request.Request, e.zone.Name, class, e.key, o, reason)
+		feed.PublishWithoutDecision(v.Request.Request, e.Zone.Name, class, e.Key, o, reason)
 	}
 }

@@ -59,7 +59,7 @@ type Verdict struct {
 	leases     bool     // whether a charge lasts until the request is over
 	late       bool     // whether a charge depends on the response
 	strips     []string // headers that the client must not see
-	entrances  []entrance
+	entrances  []late.Slot
 	completion *late.Completion
 }
 
@@ -207,7 +207,7 @@ func (v *Verdict) countUnasked(z *zone.Zone, c *zone.Check, o outcome.Outcome) {
 // addEntrance adds an adaptive zone. A copy of one has no gate, because what is not sent to the upstream needs no slot.
 func (v *Verdict) addEntrance(z *zone.Zone, c *zone.Check) {
 	if z.Gate != nil {
-		v.entrances = append(v.entrances, entrance{zone: z, key: c.Key, class: c.Class})
+		v.entrances = append(v.entrances, late.Slot{Zone: z, Key: c.Key, Class: c.Class})
 	}
 }
 
