@@ -7,6 +7,10 @@ type times struct {
 	failures float64 // the share of requests that the upstream failed
 }
 
+// patience is after how many times the mean a client that leaves has left because the upstream is slow. One that leaves
+// earlier says nothing of the upstream: else a client could open requests and leave, until the limit is 1.
+const patience = 2
+
 // add adds a request, with its weight in the means.
 func (t *times) add(took float64, a Answer, weight float64) {
 	if t.mean == 0 {
@@ -15,7 +19,7 @@ func (t *times) add(took float64, a Answer, weight float64) {
 	t.mean += (took - t.mean) * weight
 	t.square += (took*took - t.square) * weight
 	failed := 0.0
-	if a != Useful {
+	if a == Failed || a == Left && took > patience*t.mean {
 		failed = 1
 	}
 	t.failures += (failed - t.failures) * weight
