@@ -38,6 +38,7 @@ var appliedElsewhere = map[string]string{
 	"load/store":              "TestGoldenLoad has the set-up; TestDoctorFindsWhatIsWrong and each test of fleets has the store",
 	"doctor/clock":            "a test cannot set the clock of a machine; limits of a fleet follow the clock of Redis alone",
 	"doctor/silent":           "TestSilentSentinels in integration/faults: limits hold with a silent Sentinel and without",
+	"doctor/upstream/mixed":   "it takes seconds of slow requests; make bench-overload-real measures what it brings",
 	"doctor/upstream":         "a test can give an upstream no capacity; TestReload in integration/overload lets more run",
 	"doctor/busy":             "a test can give no processors; TestLend shows that lend saves calls",
 }

@@ -19,7 +19,7 @@ func adaptive(z *zone.Zone) *adminapi.Adaptive {
 	s := z.Gate.State()
 	ends := s.Ends()
 	a := &adminapi.Adaptive{
-		Limit: s.Limit, Running: s.Running, Waiting: s.Waiting, Keys: s.Keys, Latency: s.Latency.Seconds(), Trend: trend(s), Elasticity: s.Elasticity,
+		Limit: s.Limit, Running: s.Running, Waiting: s.Waiting, Keys: s.Keys, Latency: s.Latency.Seconds(), Spread: s.Spread, Trend: trend(s), Elasticity: s.Elasticity,
 		Useful: ends[gate.Useful].Count, Failed: ends[gate.Failed].Count, Left: ends[gate.Left].Count, UsefulSeconds: ends[gate.Useful].Slots.Seconds(),
 	}
 	if !s.Since.IsZero() {

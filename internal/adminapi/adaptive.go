@@ -15,6 +15,10 @@ type Adaptive struct {
 	// Latency is the mean time of a slot in seconds.
 	Latency float64 `json:"latency"`
 
+	// Spread is the mean of the squares of these times, divided by the square of their mean: 1 if all slots are taken for
+	// as long, and above 4 where quick and slow requests should have a zone each.
+	Spread float64 `json:"spread"`
+
 	// Trend says what the limit does: "nothing waits", "goes up", "goes down" or "rests".
 	Trend string `json:"trend"`
 

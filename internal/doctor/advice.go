@@ -21,6 +21,7 @@ var (
 	matchMoved   = advice.New("doctor/requests/moved", "match %q, or put rate_limit before the handler that changes the path, for example in a route block")
 	moveBefore   = advice.New("doctor/requests/behind", "put rate_limit before %s")
 	helpUpstream = advice.New("doctor/upstream", "add capacity behind the zone, or make its requests cheaper; docs/overload.md")
+	partZone     = advice.New("doctor/upstream/mixed", "give quick and slow requests a zone each; docs/overload.md")
 	narrowExempt = advice.New("doctor/exempt", "narrow exempt; missing_key skip and unlimited plans exempt requests too")
 	clearSame    = advice.New("doctor/overrides/same", "remove them with 'caddy rate-limit clear'; 'caddy rate-limit overrides' shows them")
 	endRules     = advice.New("doctor/overrides", "remove them, or set them again with --for and --note; 'caddy rate-limit overrides' shows them")

@@ -1,6 +1,14 @@
 package doctor
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+// mixed is how much the times of slots differ from which on quick and slow requests should have a zone each. A memoryless
+// server has 2, and 10 ms beside one in five that takes a second has 4.6.
+const mixed = 4
 
 // overloads says whether the upstream of an adaptive zone is the bottleneck.
 func overloads(z *Zone) []result {
@@ -8,12 +16,24 @@ func overloads(z *Zone) []result {
 	switch {
 	case a == nil:
 		return nil
+	case a.Waiting > 0 && a.Spread > mixed:
+		return append(overloaded(a), warn(partZone.With(), "quick and slow requests share the zone, so its limit follows the upstream slowly: a slot is taken for %v on average, and most of the time by requests that take %v",
+			seconds(a.Latency), seconds(a.Latency*a.Spread))...)
 	case a.Waiting > 0:
-		return warn(helpUpstream.With(), "the upstream is the bottleneck%s: %d requests run, as many as it can use, and %d wait", since(a.Since), a.Running, a.Waiting)
+		return overloaded(a)
 	case a.Failed > a.Useful/10 && a.Failed > enough:
 		return warn(helpUpstream.With(), "the upstream failed %d of %d requests", a.Failed, a.Failed+a.Useful+a.Left)
 	}
 	return ok("no request waits for the upstream; its limit is %d", a.Limit)
+}
+
+func overloaded(a *adminapi.Adaptive) []result {
+	return warn(helpUpstream.With(), "the upstream is the bottleneck%s: %d requests run, as many as it can use, and %d wait", since(a.Since), a.Running, a.Waiting)
+}
+
+// seconds is a duration to read.
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 }
 
 // since says since when requests wait.

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// TestUpstream: the doctor says since when the upstream is the bottleneck.
+// TestUpstream: the doctor says since when the upstream is the bottleneck, and whether its requests differ much.
 func TestUpstream(t *testing.T) {
 	at := time.Date(2026, 11, 26, 14, 2, 11, 0, time.Local)
 	for want, a := range map[string]adminapi.Adaptive{
@@ -19,5 +19,12 @@ func TestUpstream(t *testing.T) {
 		if len(found) != 1 || found[0].found != want {
 			t.Errorf("%+v, want %q", found, want)
 		}
+	}
+	found := overloads(&Zone{Adaptive: &adminapi.Adaptive{Waiting: 9, Latency: 0.208, Spread: 4.62}})
+	if len(found) != 2 || found[1].found != "quick and slow requests share the zone, so its limit follows the upstream slowly: a slot is taken for 208ms on average, and most of the time by requests that take 961ms" {
+		t.Errorf("%+v", found)
+	}
+	if found := overloads(&Zone{Adaptive: &adminapi.Adaptive{Waiting: 9, Latency: 0.2, Spread: 2.1}}); len(found) != 1 {
+		t.Errorf("%+v", found)
 	}
 }

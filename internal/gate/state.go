@@ -9,6 +9,10 @@ type State struct {
 	// Latency is the mean time of a slot.
 	Latency time.Duration
 
+	// Spread is the mean of the squares of these times, divided by the square of their mean: 1 if all slots are taken for
+	// as long, 2 for those of a memoryless server. Where quick and slow requests share a gate, it is more.
+	Spread float64
+
 	// Elasticity is the last judgment: 1 if twice the requests bring twice the answers, 0 if they bring no more.
 	Elasticity float64
 
@@ -60,7 +64,7 @@ func (g *Gate) State() State {
 	q, l := &g.queue, g.limit
 	s := State{
 		Limit: l.n, Running: q.running, Waiting: q.waiting, Keys: len(q.keys),
-		Latency: time.Duration(l.times.mean), Elasticity: l.trend + Rest, Held: l.full,
+		Latency: time.Duration(l.times.mean), Spread: l.times.slot() / max(l.times.mean, 1), Elasticity: l.trend + Rest, Held: l.full,
 		Classes: make([]ClassState, q.last+1),
 	}
 	if q.waiting > 0 {

@@ -50,6 +50,9 @@ func TestEnds(t *testing.T) {
 		t.Errorf("%+v", s.Classes)
 	}
 	g.Configure(Options{Max: 9, MaxWait: time.Second})
+	if s := g.State(); s.Spread < 1 || s.Spread > 2 {
+		t.Errorf("times of 5 to 13 ns have a spread of %v", s.Spread)
+	}
 	if s := g.State(); s.Classes[0].Ends != [3]End{{2, 12}, {1, 11}, {1, 13}} {
 		t.Errorf("a class that is gone counts as the last one: %+v", s.Classes)
 	}
