@@ -50,7 +50,7 @@ ONE_BY_ONE := admin cli costs docs headers keys observe
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile screenshots scripts servers simulate stress test trouble unit: export GOFLAGS += -buildvcs=false
+bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile screenshots scripts servers simulate stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 .PHONY: help
 help: ## List the targets
@@ -109,7 +109,7 @@ unit: redis promtool bits32 ## Run the tests, with the race detector but for tho
 	$(REDIS) GOGC=400 go test -vet=off -parallel 5 -timeout 20m $(ONE_BY_ONE:%=./integration/%)
 	@# Tests with one goroutine have no races. The simulator has one for each scenario, and each seed of it keeps what it promises.
 	go test -vet=off ./algorithms/lend
-	go -C bench test -vet=off ./overload
+	go -C bench test -vet=off ./overload/...
 
 # A machine for amd64 runs binaries for 386, which the race detector is not for.
 .PHONY: bits32
@@ -212,6 +212,12 @@ bench-overload: ## Play all scenarios of too much load with all limits, for some
 	@go -C bench build -o ../$(BIN)/bench-overload ./overload
 	$(BIN)/bench-overload $(BENCHFLAGS)
 
+.PHONY: bench-overload-real
+bench-overload-real: ## Measure an adaptive limit in front of real upstreams for five minutes, with BENCHFLAGS; -write renews its tables and its picture
+	@go -C bench build -o ../$(BIN)/bench-overload-real ./overload/real
+	$(BIN)/bench-overload-real -root . $(BENCHFLAGS)
+	@$(MAKE) pictures
+
 .PHONY: bench-admitted
 bench-admitted: redis ## Record for a minute how many requests two instances admit together, for docs/admitted.svg, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-admitted ./admitted
@@ -248,7 +254,7 @@ scripts: ## Make the scripts that Redis gets, in lua/loaded, of their parts in l
 	UPDATE_SCRIPTS=1 go test -count 1 ./internal/testing/scripts
 
 .PHONY: pictures
-pictures: ## Draw the pictures of algorithms and of a recorded fleet in docs/ again
+pictures: ## Draw the pictures of algorithms and of recorded runs in docs/ again
 	go generate ./internal/testing/picture
 
 .PHONY: screenshots

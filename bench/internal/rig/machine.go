@@ -10,6 +10,12 @@ import (
 
 // Machine says in a line where, with what and when figures were measured.
 func Machine(redisVersion string) string {
+	return fmt.Sprintf("%s, %s, %s, Redis %s on the same CPUs, %s",
+		Processors(), runtime.GOOS, runtime.Version(), redisVersion, time.Now().Format(time.DateOnly))
+}
+
+// Processors says how many processors of which model this machine has.
+func Processors() string {
 	model := runtime.GOARCH
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(text)) {
@@ -18,6 +24,5 @@ func Machine(redisVersion string) string {
 			break
 		}
 	}
-	return fmt.Sprintf("%d CPUs (%s), %s, %s, Redis %s on the same CPUs, %s",
-		runtime.NumCPU(), model, runtime.GOOS, runtime.Version(), redisVersion, time.Now().Format(time.DateOnly))
+	return fmt.Sprintf("%d CPUs (%s)", runtime.NumCPU(), model)
 }
