@@ -2,6 +2,7 @@
 package overload_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,6 +81,7 @@ type proxy struct {
 	t       testing.TB
 	address string
 	up      *upstream
+	to      string // what follows reverse_proxy; empty: the upstream
 	client  *http.Client
 }
 
@@ -110,7 +112,7 @@ func start(t testing.TB, options, more string) *proxy {
 
 func (p *proxy) load(options, more string) {
 	p.t.Helper()
-	caddytest.RunConfig(p.t, p.address, fmt.Sprintf(config, options, more, p.up.Listener.Addr()))
+	caddytest.RunConfig(p.t, p.address, fmt.Sprintf(config, options, more, cmp.Or(p.to, p.up.Listener.Addr().String())))
 }
 
 // result is an answer of the proxy.
