@@ -26,7 +26,7 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 		c.Release()
 		switch {
 		case writer != nil && writer.waitsForError():
-		case returned: // so the writer, whoever still has it, has seen a response begin
+		case returned: // so its writer has seen the response begin, and a handler may still have it
 			c.End()
 		default:
 			c.endSession()

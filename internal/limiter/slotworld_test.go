@@ -45,7 +45,7 @@ type slotWorld struct {
 	over    sync.WaitGroup
 }
 
-// slotGroup is what became of the requests of some clients.
+// slotGroup is what happened to the requests of some clients.
 type slotGroup struct{ asked, served int }
 
 const (
@@ -162,7 +162,7 @@ func (q *slotRequest) serve(w *slotWorld, rw http.ResponseWriter, r *http.Reques
 	return nil
 }
 
-// send sends a request, and checks what becomes of it.
+// send sends a request, and checks what happens to it.
 func (w *slotWorld) send(q slotRequest) {
 	rec := httptest.NewRecorder()
 	r := caddytest.Request(rec, "203.0.113.7:1")
