@@ -2,7 +2,8 @@
 -- In:   KEYS[1], a sorted set of processes, with the time in milliseconds until which each counts; KEYS[2], what the process
 --       announces, and KEYS[3], until when somebody looks: both may be missing; ARGV: the process, for how many
 --       milliseconds it counts, and the set lives, and a new text to announce or an empty one
--- Out:  how many processes there are, 1 if the text is kept or 0 if it has to be written, and 1 if somebody looks
+-- Out:  how many processes there are, 1 if the text is kept or 0 if it has to be written, 1 if somebody looks, and the mark of the last
+--       change of a network (0: none)
 -- A key of another type is replaced.
 local call = redis.call
 --[[include wrongtype.lua]]
@@ -29,4 +30,9 @@ if KEYS[3] then
   local till = redis.pcall('GET', KEYS[3])
   if type(till) == 'string' and looks(till) then looked = 1 end
 end
-return { redis.call('ZCARD', KEYS[1]), kept, looked }
+-- network.lua leaves the mark in the set, as the score of an empty name.
+local all = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 101)
+local n, mark = #all / 2, tonumber(all[2])
+if n > 100 then n = redis.call('ZCARD', KEYS[1]) end
+if mark < FIRST_MARK then return { n, kept, looked, 0 } end
+return { n - 1, kept, looked, mark }

@@ -32,6 +32,12 @@ var (
 	//go:embed loaded/lend.lua
 	Lend string
 
+	//go:embed loaded/network.lua
+	Network string
+
+	//go:embed loaded/networks.lua
+	Networks string
+
 	//go:embed loaded/set.lua
 	Set string
 

@@ -83,6 +83,7 @@ type Store struct {
 	now      func() int64
 	seeds    [2]maphash.Seed
 	settings atomic.Pointer[Settings]
+	networks sync.Map // of *store.Networks by networksOf
 
 	logger  func() *zap.Logger
 	shared  atomic.Int64 // charges to shared buckets since the last sweep

@@ -45,6 +45,7 @@ func (s *Store) Sweep() {
 		shard.sweep(s.now())
 		shard.mu.Unlock()
 	}
+	s.sweepNetworks()
 }
 
 // Keys returns how many keys are kept.

@@ -22,7 +22,7 @@ func (s *operators) Announcements(ctx context.Context, n int) ([]string, error) 
 	defer cancel()
 	key := s.keys.Instances()
 	cmd, err := s.link.Process(ctx, key, link.Server.Process, func() redis.Cmder {
-		return redis.NewStringSliceCmd(ctx, "zrangebyscore", key, "-inf", "+inf", "limit", 0, n)
+		return redis.NewStringSliceCmd(ctx, "zrangebyscore", key, "-inf", firstMark, "limit", 0, n)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances: %w", err)

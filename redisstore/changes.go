@@ -21,8 +21,16 @@ func (s *operators) changed(ctx context.Context, rule *store.Rule, key string) e
 		return nil
 	}
 	s.void(rule, key)
+	return s.changedMark(ctx, rule, protocol.ChangeMark(rule.Zone(), key))
+}
+
+// changedMark tells the processes that hold anything of a change, if the zone of the rule lends.
+func (s *operators) changedMark(ctx context.Context, rule *store.Rule, of uint64) error {
+	if rule.Lend() == 0 {
+		return nil
+	}
 	var mark [8]byte
-	binary.BigEndian.PutUint64(mark[:], protocol.ChangeMark(rule.Zone(), key))
+	binary.BigEndian.PutUint64(mark[:], of)
 	if _, err := s.evalText(ctx, lua.Change, s.keys.Changes(), string(mark[:])); err != nil {
 		return fmt.Errorf("it is done, but other instances may notice that only within 20s: %w", err)
 	}
@@ -38,5 +46,6 @@ func (s *operators) changes(ctx context.Context) (string, error) {
 	if len(text) < 8 {
 		return "", errors.New("redis answered changes without the time")
 	}
+	s.networks.noted(text[8:])
 	return text[8:], nil
 }

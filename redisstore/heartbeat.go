@@ -43,6 +43,7 @@ type heartbeat struct {
 	warn    func(error)
 	counted func(processes int64) // is told each new number
 	looked  func()                // is told that somebody looks at the board
+	marked  func(mark int64)      // is told the mark of the last change of a network
 	keys    keys.Prefix
 	name    string
 	narrow  bool // the user has no right for the keys beside that of processes
@@ -63,12 +64,13 @@ type heartbeat struct {
 type evaluate func(ctx context.Context, script string, keys []string, args ...any) ([]any, error)
 
 // startHeartbeat starts to report, until leave. An error that Redis answers goes to warn.
-func startHeartbeat(eval evaluate, warn func(error), counted func(int64), looked func(), keys keys.Prefix, name string) *heartbeat {
+func startHeartbeat(eval evaluate, warn func(error), counted func(int64), looked func(), marked func(int64), keys keys.Prefix, name string) *heartbeat {
 	h := &heartbeat{
 		eval:    eval,
 		warn:    warn,
 		counted: counted,
 		looked:  looked,
+		marked:  marked,
 		keys:    keys,
 		name:    name,
 		changed: make(chan struct{}, 1),
@@ -139,12 +141,13 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 		}
 		return
 	}
-	var numbers [3]int64
+	var numbers [4]int64
 	for i := range min(len(numbers), len(answer)) {
 		numbers[i], _ = answer[i].(int64)
 	}
 	h.seen.Store(numbers[0])
 	h.counted(numbers[0])
+	h.marked(numbers[3])
 	h.present.Store(true)
 	switch {
 	case text == nil:

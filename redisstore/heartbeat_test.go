@@ -30,7 +30,7 @@ func TestBeats(t *testing.T) {
 		} {
 			lives = nil
 			told := int64(0)
-			p := startHeartbeat(eval, func(error) {}, func(n int64) { told = n }, nil, "rl", "x")
+			p := startHeartbeat(eval, func(error) {}, func(n int64) { told = n }, nil, func(int64) {}, "rl", "x")
 			time.Sleep(c.open)
 			synctest.Wait()
 			if want := map[bool]int{true: 3, false: 1}[c.want != nil]; p.instances() != want || told != map[bool]int64{true: 3}[c.want != nil] {

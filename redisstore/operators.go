@@ -18,6 +18,7 @@ type operators struct {
 	link      *link.Link
 	heartbeat *heartbeat
 	board     *board
+	networks  *networks
 	forget    func(rule *store.Rule, key string) // what was remembered of refusals of a key
 	void      func(rule *store.Rule, key string) // what is held of a key
 }

@@ -64,12 +64,13 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s.stack(&o)
+	s.networks = newNetworks(s, o.clock)
 	go s.link.Run()
 	go s.tend()
 	go s.lending.Tend()
 	name := cmp.Or(o.Instance, rand.Text())
 	s.board = newBoard(s.eval, s.keys, name)
-	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.lending.Loans.CountProcesses, s.board.noticed, s.keys, name)
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.lending.Loans.CountProcesses, s.board.noticed, s.networks.mark, s.keys, name)
 	return s, nil
 }
 
@@ -216,6 +217,7 @@ func (s *Store) Close() error {
 		close(s.quit)
 	})
 	s.lending.Wait()
+	s.networks.wait()
 	err := s.link.Close()
 	var broken net.Error // a connection that breaks as it is closed is closed too
 	if errors.Is(err, redis.ErrClosed) || errors.As(err, &broken) {

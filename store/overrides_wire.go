@@ -53,6 +53,11 @@ func (o *PreparedOverride) Wire() (kind byte, tail string) {
 	return byte(o.Kind), string(append(b, text...))
 }
 
+// wireUntil returns the end of an override, which has a head.
+func wireUntil(value string) int64 {
+	return int64(binary.BigEndian.Uint64([]byte(value[1:overrideHead])))
+}
+
 var errOverride = errors.New("the stored override is not one of this version: set or clear it")
 
 // ParseOverride reads what a store has written, at a time in microseconds since 1970. If the
@@ -65,7 +70,7 @@ func ParseOverride(value string, now int64) (override Override, err error) {
 		return override, errOverride
 	}
 	head, tail := value[:overrideHead], value[overrideHead:]
-	kind, until := Kind(head[0]), int64(binary.BigEndian.Uint64([]byte(head[1:])))
+	kind, until := Kind(head[0]), wireUntil(value)
 	if until != 0 && until <= now {
 		return override, nil
 	}

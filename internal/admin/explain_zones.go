@@ -124,6 +124,11 @@ func (m *meeting) Met(z *zone.Zone, c zone.Check, met bool, err error) {
 // unasks notes why a zone asks no store.
 func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 	switch {
+	case c.Rejection != nil && c.Network != nil:
+		v.Status, v.Outcome = m.handler.Status, outcome.Names[outcome.Banned]
+		if v.Reason = "its network " + c.Network.Prefix.String() + " is banned"; c.DryRun {
+			v.Outcome = outcome.Names[outcome.DryRun]
+		}
 	case c.Rejection != nil:
 		v.Status, v.Reason, v.Outcome = c.Status, c.Rejection.Error(), outcome.Names[outcome.Rejected]
 		if c.DryRun {
@@ -138,7 +143,9 @@ func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 		v.Outcome, v.Reason = outcome.Names[outcome.Allowed], m.slots(z.Name, c)
 	case c.Policy == nil:
 		v.Outcome, v.Reason = outcome.Names[outcome.Exempt], "its plan has no limit"
-		if hit := walk.Hit(z.Exempt, m.request, clientip.MatchAny); hit != "" {
+		if c.Network != nil {
+			v.Reason = "its network " + c.Network.Prefix.String() + " is exempt"
+		} else if hit := walk.Hit(z.Exempt, m.request, clientip.MatchAny); hit != "" {
 			v.Reason = "its option exempt matches: " + hit
 		} else if z.MissingKey == zone.MissingSkip && c.Key == z.Template.Empty {
 			v.Reason = "the request has no key (missing_key skip)"

@@ -7,10 +7,12 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // showKey shows a key of a zone. It charges nothing and creates no state.
@@ -96,10 +98,20 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	if err != nil {
 		return nil, err
 	}
+	all := z.networks()
+	network := all.Find(keys.ParseAddress(key))
+	if network != nil && network.Override.Kind == store.KindLimit {
+		if overruled := policy.Overruled(network); overruled != nil {
+			policy = overruled
+		} else {
+			network = nil // its limit is for another algorithm
+		}
+	}
 	p := peek{rule: policy.Rule, key: key, cost: cost, rules: z.KeyRules}
 	if err := withStore(z.store, c, p.run); err != nil {
 		return nil, z.storeError(err)
 	}
+	p.under(all, network)
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(), Life: z.life(),
 		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Slots,

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func resetKey(c *adminCall) error {
 	z := c.zone
 	var running int64
 	reset := func(ctx context.Context, s store.Store) error {
-		for _, rule := range z.States() {
+		for _, rule := range z.statesOf(key) {
 			if limit.CountsSlots(rule.Algorithm().Name()) {
 				d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
 				if err != nil {
@@ -73,6 +74,20 @@ func resetKey(c *adminCall) error {
 		return c.writeDone(nil)
 	}
 	return c.writeJSON(adminapi.Reset{Warning: strings.Join(warnings, "; ")})
+}
+
+// statesOf returns the rules under which the zone may keep states of a key, with that of the network that decides about it.
+func (z *runningZone) statesOf(name string) []*store.Rule {
+	rules := z.States()
+	if n := z.networks().Find(key.ParseAddress(name)); n != nil && n.Override.Kind == store.KindLimit {
+		for _, rule := range z.Rules() {
+			if made, err := rule.Overruled(n.Override.Limit); err == nil && rule.Algorithm().Name() == n.Algorithm &&
+				!slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == made.ID() }) {
+				rules = append(rules, made)
+			}
+		}
+	}
+	return rules
 }
 
 // writeDone answers 204, or that the store did not answer.

@@ -58,8 +58,10 @@ func (z *runningZone) listOverrides(ctx context.Context, s store.Lister, cursor 
 	if !z.Overrides() || len(z.Rules()) == 0 {
 		return nil, "", nil
 	}
-	listed, next, err := s.Overrides(ctx, z.Rules()[0], cursor, n)
-	return z.describeListed(listed), next, err
+	return z.withNetworks(cursor, n, func(cursor string) ([]adminapi.Listed, string, error) {
+		listed, next, err := s.Overrides(ctx, z.Rules()[0], cursor, n)
+		return z.describeListed(listed), next, err
+	})
 }
 
 func (z *runningZone) describeListed(listed []store.Listed) []adminapi.Listed {

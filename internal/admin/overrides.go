@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -39,7 +40,7 @@ type validity struct {
 
 // setOverride replaces the override of a key.
 func setOverride(c *adminCall) error {
-	key, err := c.readOverridable()
+	of, err := c.readOverridable()
 	if err != nil {
 		return err
 	}
@@ -51,12 +52,12 @@ func setOverride(c *adminCall) error {
 	if err == nil {
 		err = request.applyTo(&override)
 	}
-	return c.set(key, rule, override, err)
+	return c.set(of, rule, override, err)
 }
 
 // banKey bans a key, without an end unless the body says for how long.
 func banKey(c *adminCall) error {
-	key, err := c.readOverridable()
+	of, err := c.readOverridable()
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func banKey(c *adminCall) error {
 		return err
 	}
 	override := store.Override{Kind: store.KindBanned}
-	return c.set(key, c.zone.Rules()[0], override, request.applyTo(&override))
+	return c.set(of, c.zone.Rules()[0], override, request.applyTo(&override))
 }
 
 // applyTo adds the validity to an override.
@@ -86,7 +87,7 @@ func (l *validity) applyTo(s *store.Override) error {
 }
 
 // set sets an override, unless it is invalid.
-func (c *adminCall) set(key string, rule *store.Rule, override store.Override, err error) error {
+func (c *adminCall) set(of target, rule *store.Rule, override store.Override, err error) error {
 	if err == nil {
 		_, err = rule.PrepareOverride(override)
 	}
@@ -94,7 +95,8 @@ func (c *adminCall) set(key string, rule *store.Rule, override store.Override, e
 		return adminError(badRequest, "%w", err)
 	}
 	override.Since, override.By = time.Now().UTC().Truncate(time.Second), whoAsks(c.request)
-	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
+	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) error {
+		key := of.text()
 		was, _ := s.Get(ctx, rule, key) // a damaged one is replaced, too
 		if err := s.Set(ctx, rule, key, override); err != nil {
 			return err
@@ -103,7 +105,7 @@ func (c *adminCall) set(key string, rule *store.Rule, override store.Override, e
 		if override.Kind == store.KindBanned {
 			action = actionBan
 		}
-		c.changed(ctx, s.(store.Store), action, key, describeChange(rule, &override), override.Note)
+		c.changed(ctx, in, action, key, describeChange(rule, &override), override.Note)
 		switch {
 		case override.Kind == store.KindBanned:
 			c.zone.logBan(key, &override)
@@ -116,18 +118,19 @@ func (c *adminCall) set(key string, rule *store.Rule, override store.Override, e
 
 // clearOverride clears the override of a key, which may be a ban.
 func clearOverride(c *adminCall) error {
-	key, err := c.readOverridable()
+	of, err := c.readOverridable()
 	if err != nil {
 		return err
 	}
 	rule := c.zone.Rules()[0]
-	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
+	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) error {
+		key := of.text()
 		was, _ := s.Get(ctx, rule, key) // a damaged one is cleared, too
 		if err := s.Clear(ctx, rule, key); err != nil {
 			return err
 		}
 		if was.Kind != store.KindNone {
-			c.changed(ctx, s.(store.Store), actionClear, key, "was "+describeChange(rule, &was), was.Note)
+			c.changed(ctx, in, actionClear, key, "was "+describeChange(rule, &was), was.Note)
 		}
 		if was.Kind == store.KindBanned {
 			c.zone.logUnban(key)
@@ -138,47 +141,53 @@ func clearOverride(c *adminCall) error {
 
 // unbanKey ends a ban, by an operator or by the zone.
 func unbanKey(c *adminCall) error {
-	key, err := c.readKey()
+	of, err := c.readTarget()
 	if err != nil {
 		return err
 	}
 	if c.zone.KeyRules == nil {
 		return adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
 	}
-	return c.withOverrider(func(ctx context.Context, s store.Overrider) error {
+	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) error {
+		key := of.text()
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
 			if err := s.Unban(ctx, rule, key); err != nil {
 				return err
 			}
 		}
-		c.changed(ctx, s.(store.Store), actionUnban, key, "", "")
+		c.changed(ctx, in, actionUnban, key, "", "")
 		c.zone.logUnban(key)
 		return nil
 	})
 }
 
-// withOverrider calls do with the zone's store, which must keep overrides.
-func (c *adminCall) withOverrider(do func(context.Context, store.Overrider) error) error {
+// withOverrider calls do with what keeps the override in the zone's store.
+func (c *adminCall) withOverrider(of target, do func(context.Context, store.Overrider, store.Store) error) error {
 	z, supported := c.zone, false
 	err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
-		var overrider store.Overrider
-		if overrider, supported = s.(store.Overrider); !supported {
+		overrider := z.overrider(s, of)
+		if supported = overrider != nil; !supported {
 			return nil
 		}
-		return do(ctx, overrider)
+		return do(ctx, overrider, s)
 	})
-	if err == nil && !supported {
+	switch {
+	case err == nil && supported && of.network.IsValid():
+		return c.writeJSON(adminapi.Reset{Network: of.text()})
+	case err == nil && !supported && of.network.IsValid():
+		return adminError(http.StatusNotImplemented, "%s keeps no overrides of networks", pool.Describe(z.store.Backend))
+	case err == nil && !supported:
 		return adminError(http.StatusNotImplemented, "%s does not support overrides", pool.Describe(z.store.Backend))
 	}
 	return c.writeDone(err)
 }
 
-// readOverridable reads the key of a zone that may have overrides.
-func (c *adminCall) readOverridable() (key string, err error) {
-	if key, err = c.readKey(); err == nil {
+// readOverridable reads the key, or the network, of a zone that may have overrides.
+func (c *adminCall) readOverridable() (of target, err error) {
+	if of, err = c.readTarget(); err == nil {
 		err = c.zone.checkOverridable()
 	}
-	return key, err
+	return of, err
 }
 
 // checkOverridable returns an error if overrides have no effect in the zone.

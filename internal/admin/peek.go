@@ -19,6 +19,7 @@ type peek struct {
 	rules *store.KeyRules
 
 	stored   store.Override
+	network  string              // that has the stored override, if the key has none
 	next     algorithms.Decision // on the next request
 	refusals *adminapi.Refusals
 	decision algorithms.Decision // without bans
@@ -61,6 +62,25 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	return p.owes(ctx, s)
+}
+
+// under has the override of a network decide, if the key has none.
+func (p *peek) under(all *store.Networks, n *store.Network) {
+	if n == nil || p.stored.Kind != store.KindNone {
+		return
+	}
+	p.stored, p.network = overrideOfNetwork(all, n), n.Prefix.String()
+	switch p.stored.Kind {
+	case store.KindExempt:
+		p.decision.Exempt = true
+	case store.KindBanned:
+		left := p.stored.For.Microseconds()
+		if left == 0 {
+			left = -1
+		}
+		p.banned = algorithms.Decision{Quota: p.decision.Quota}.Ban(left)
+		p.next = p.decision.Ban(left)
+	}
 }
 
 // countRefusals asks how near the key is to a ban by the zone.
@@ -150,9 +170,10 @@ func (p *peek) override() *adminapi.Override {
 		return nil
 	}
 	o := overrideInfo(&p.stored)
+	o.Network = p.network
 	if p.stored.Kind == store.KindLimit {
-		o.Limit = describeLimit(p.rule, p.stored.Limit, p.decision.Override != "")
-		o.Elsewhere = p.decision.Override == ""
+		here := p.decision.Override != "" || p.network != ""
+		o.Limit, o.Elsewhere = describeLimit(p.rule, p.stored.Limit, here), !here
 	}
 	return &o
 }

@@ -224,6 +224,11 @@ type Override struct {
 	Limit     string `json:"limit,omitempty"`
 	Elsewhere bool   `json:"elsewhere,omitempty"`
 
+	// Network is the network that has the override, if the key itself has none. Requests is how many requests of this
+	// instance it has decided; it is only in lists.
+	Network  string `json:"network,omitempty"`
+	Requests uint64 `json:"requests,omitempty"`
+
 	Note string `json:"note,omitempty"`
 
 	// Since is when it was set, and SetBy who has done that. They are absent if that is not known.
@@ -253,5 +258,8 @@ type KeyError struct {
 
 // Reset is the answer to a reset that may not have found all states of the key.
 type Reset struct {
-	Warning string `json:"warning"`
+	Warning string `json:"warning,omitempty"`
+
+	// Network is the network whose override was changed, if that was not the override of a key.
+	Network string `json:"network,omitempty"`
 }

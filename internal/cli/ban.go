@@ -11,8 +11,9 @@ func banCommand() *cobra.Command {
 		Use:   "ban <zone> [<key>...]",
 		Short: "Refuses all requests of a key",
 		Long: `
-Bans a key of a zone: from the next request on, all instances that share the store refuse
-its requests without counting them, until 'caddy rate-limit unban', or for the time that
+Bans a key of a zone, or a network such as 203.0.113.0/24 where keys are addresses: from
+the next request on, all instances that share the store refuse its requests without
+counting them, until 'caddy rate-limit unban', or for the time that
 --for gives. A ban replaces any other override.
 
 The zone must have the option overrides.

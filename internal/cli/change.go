@@ -73,6 +73,10 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 			fmt.Fprintln(f.err, "Warning: "+f.mark(a.of)+a.value.Warning)
 		}
 	}
+	if network := good[0].value.Network; network != "" {
+		fmt.Fprintf(f.out, "It holds for network %s in zone %s, at all instances within a second, or 5 seconds if it is the only one.\n", network, shellWord(zone))
+		return err
+	}
 	if !show {
 		if f.isOne() {
 			fmt.Fprintf(f.out, "Reset %s in zone %s.\n", cmp.Or(shellWords(slices.Concat(query["part"], query["key"], query["key_base64"])), "(no key)"), shellWord(zone))

@@ -22,6 +22,9 @@ too often, or by an operator.
 		if l.EndsIn > 0 {
 			ends = formatDeadline(l.EndsIn)
 		}
+		if l.Network != "" {
+			ends += fmt.Sprintf(", %d requests", l.Requests)
+		}
 		return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + formatNote(&l.Override)}
 	})
 }
@@ -30,7 +33,13 @@ func overridesCommand() *cobra.Command {
 	return listCommand("overrides", "Lists the keys that have an override", `
 Lists the keys of a zone, or of all zones, that have a limit of their own, or that an
 operator has exempted or banned.
-`, []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string { return []string{describeOverride(&l.Override)} })
+`, []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string {
+		text := l.Override
+		if text.Network = ""; l.Network != "" {
+			text.Note = strings.TrimSpace(fmt.Sprintf("%d requests %s", l.Requests, l.Note))
+		}
+		return []string{describeOverride(&text)}
+	})
 }
 
 // listCommand returns a command that prints all pages of a list.

@@ -219,6 +219,9 @@ func (k keyView) reason() string {
 	case k.Ban != nil && k.Ban.By == adminapi.ByRefusals:
 		return "it was refused too often, and is banned " + formatBanEnd(k.Ban.EndsIn) + "."
 	case k.Ban != nil:
+		if k.Override != nil && k.Override.Network != "" {
+			return "an operator has banned its network " + k.Override.Network + " " + formatBanEnd(k.Ban.EndsIn) + formatNote(k.Override) + "."
+		}
 		return "an operator has banned it " + formatBanEnd(k.Ban.EndsIn) + formatNote(k.Override) + "."
 	case k.Outcome == outcome.Names[outcome.DryRun] && !k.QuotaStatus.Refuses():
 		return "it has no value."
@@ -251,6 +254,9 @@ func (k keyView) nextAllowed() string {
 // describeOverride returns an override in one line.
 func describeOverride(o *adminapi.Override) string {
 	text := cmp.Or(o.Limit, o.Kind)
+	if o.Network != "" {
+		text += " as all of " + o.Network
+	}
 	if o.Elsewhere {
 		text += " for plans with another algorithm,"
 	}

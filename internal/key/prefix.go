@@ -30,6 +30,29 @@ func (p prefixes) forPlaceholder(placeholder string) prefixes {
 	return p
 }
 
+// IsAddress reports whether the key is an address and nothing else.
+func (k *Template) IsAddress() bool {
+	return len(k.Parts) == 1 && k.Parts[0].Placeholder != "" && k.Parts[0].mask != (prefixes{})
+}
+
+// Network reads a network that people write, if it has several keys. It is masked. An error says that the keys are no
+// addresses, or that the text is none.
+func (k *Template) Network(text string) (network netip.Prefix, several bool, err error) {
+	network, err = netip.ParsePrefix(text)
+	switch {
+	case err != nil || network.Addr().Is4In6():
+		return netip.Prefix{}, false, fmt.Errorf("%q is not a network such as 203.0.113.0/24", text)
+	case !k.IsAddress():
+		return network, false, fmt.Errorf("%q is a network, and the key is no address", text)
+	}
+	mask := k.Parts[0].mask
+	bits := mask.IPv6
+	if network.Addr().Is4() {
+		bits = mask.IPv4
+	}
+	return network.Masked(), network.Bits() < bits, nil
+}
+
 // ByNetwork reports whether clients of a network have one key, other than those of an IPv6 /64.
 func (k *Template) ByNetwork() bool {
 	return k.HasAddress && (cmp.Or(k.Prefixes.IPv4, 32) < 32 || cmp.Or(k.Prefixes.IPv6, 128) < defaultIPv6Prefix)

@@ -53,6 +53,9 @@ const capacityWait = time.Second
 // for the refusal by a limit, unless the zone has another.
 func (v *Verdict) Answer(usual int) Answer {
 	if rejected := v.Rejected(); rejected != nil {
+		if rejected.Policy != nil {
+			return rejected.Answer(usual)
+		}
 		return Answer{Refusal: *rejected, Status: rejected.Status, Outcome: outcome.Rejected}
 	}
 	if v.Full != nil {

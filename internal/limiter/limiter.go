@@ -61,6 +61,8 @@ type Limiter struct {
 	proxies proxyCheck
 	timed   bool // whether decisions are measured
 	mayWait bool // whether a zone may make a request wait
+
+	networks []*store.Networks // of each zone; nil for one that takes none
 }
 
 // New returns a Limiter.
@@ -69,7 +71,15 @@ func New(c Config) *Limiter {
 		c.Clock = clock.System{}
 	}
 	mayWait := slices.ContainsFunc(c.Zones, (*zone.Zone).Waits)
-	return &Limiter{Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait}
+	networks := make([]*store.Networks, len(c.Zones))
+	for i, z := range c.Zones {
+		if z.TakesNetworks() {
+			networks[i] = c.Store.Networks(z.Rules()[0])
+		}
+	}
+	return &Limiter{
+		Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait, networks: networks,
+	}
 }
 
 var (
@@ -139,6 +149,9 @@ func (l *Limiter) collect(v *Verdict) bool {
 	for i, z := range l.Zones {
 		var c zone.Check
 		met, err := z.Meet(&c, &v.Request, l.Logger)
+		if met && err == nil && l.networks[i].Any() {
+			z.ApplyNetwork(&c, l.networks[i])
+		}
 		if l.Witness != nil {
 			l.Witness.Met(z, c, met, err)
 		}
@@ -157,6 +170,9 @@ func (l *Limiter) collect(v *Verdict) bool {
 		}
 		if z.Template.HasAddress {
 			l.proxies.check(i, z, &v.Request)
+		}
+		if c.Network != nil && l.Witness == nil {
+			c.Network.Count()
 		}
 		switch {
 		case c.Rejection != nil:

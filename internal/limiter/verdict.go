@@ -81,10 +81,21 @@ type Refusal struct {
 	Status int
 
 	// Policy is the limit that refuses, and Decision its decision on Cost. Policy is nil if the store
-	// was not asked.
+	// was not asked, unless a network is banned.
 	Policy   *zone.QuotaPolicy
 	Decision algorithms.Decision
 	Cost     int64
+}
+
+// Outcome returns the outcome of a refusal for which the store was not asked. With a Policy it is the ban of a network.
+func (f *Refusal) Outcome() outcome.Outcome {
+	switch {
+	case f.DryRun:
+		return outcome.DryRun
+	case f.Policy != nil:
+		return f.Zone.RefusalOutcome(&f.Decision)
+	}
+	return outcome.Rejected
 }
 
 // Waits are the times that follow from the decision of the limit. There must be one.
@@ -188,11 +199,9 @@ func ShareLeft(d *algorithms.Decision) float64 {
 
 // reject records that a zone refuses the request without asking the store.
 func (v *Verdict) reject(z *zone.Zone, c *zone.Check) {
-	o := outcome.Rejected
-	if c.DryRun {
-		o = outcome.DryRun
-	}
-	v.Rejections = append(v.Rejections, Refusal{Zone: z, Key: c.Key, DryRun: c.DryRun, Err: c.Rejection, Status: c.Status})
+	f := Refusal{Zone: z, Key: c.Key, DryRun: c.DryRun, Err: c.Rejection, Status: c.Status, Policy: c.Policy, Decision: c.Banned, Cost: c.Cost}
+	o := f.Outcome()
+	v.Rejections = append(v.Rejections, f)
 	v.countUnasked(z, c, o)
 }
 

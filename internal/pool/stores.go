@@ -154,6 +154,17 @@ func (r *Ref) Release() (err error) {
 	return err
 }
 
+// Networks returns the networks of a zone that have overrides, or nil if the store keeps none.
+func (r *Ref) Networks(rule *store.Rule) *store.Networks {
+	switch s := r.Store.Store.(type) {
+	case *Peeking:
+		return s.of.Networks(rule)
+	case store.Networker:
+		return s.Networks(rule)
+	}
+	return nil
+}
+
 // Instances returns the number of instances that share a limit while each of them counts by itself: as
 // many as are configured, or else as the store has last seen.
 func (r *Ref) Instances(configured int) int {

@@ -130,9 +130,9 @@ func (t *record) adoptDryRuns(v *limiter.Verdict) {
 
 // reject records a refusal for which the store was not asked.
 func (t *record) reject(f *limiter.Refusal) {
-	o := outcome.Rejected
+	o := f.Outcome()
 	if f.DryRun {
-		t.dryRuns, t.wouldBe, o = true, f.Zone, outcome.DryRun
+		t.dryRuns, t.wouldBe = true, f.Zone
 	}
 	if t.binds(f.DryRun, true, 0) {
 		t.zone, t.policy, t.outcome, t.retryAfter, t.dryRun = f.Zone, nil, o, 0, f.DryRun

@@ -29,6 +29,11 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		retryAfter := zone.CeilSeconds(a.Told) // which is random already
 		p.recordFull(v, a.Outcome, retryAfter)
 		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
+	case a.Policy != nil && v.Rejected() != nil: // a network is banned
+		if retryAfter := p.retryAfter(a.Told); retryAfter > 0 {
+			p.recordOf(v).retryAfter = retryAfter
+			header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
+		}
 	case a.Policy != nil:
 		p.recordDecision(w, v, p.retryAfter(a.Told))
 	case a.Zone != nil:

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Check is what to ask the store about a request in a zone.
@@ -30,6 +31,9 @@ type Check struct {
 
 	Enters bool // the request needs a slot of the adaptive zone
 	Class  int  // of its priority
+
+	Network *store.Network      // that decides about the key; nil if none does
+	Banned  algorithms.Decision // by the network; the Rejection is then that of a limit
 
 	Repeated error // the request has different values for a placeholder of the key
 }

@@ -26,6 +26,8 @@ type QuotaPolicy struct {
 	Quota   int64         // the most that a client can use at once
 	Others  *QuotaPolicy  // for requests that no slots are reserved for; nil without a reserve
 
+	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
+
 	HeaderZone string // the zone's name in headers
 	PolicyItem string // the item of RateLimit-Policy
 	ItemPrefix string // the beginning of the item of RateLimit

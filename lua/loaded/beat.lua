@@ -34,4 +34,8 @@ if KEYS[3] then
   local till = redis.pcall('GET', KEYS[3])
   if type(till) == 'string' and looks(till) then looked = 1 end
 end
-return { redis.call('ZCARD', KEYS[1]), kept, looked }
+local all = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 101)
+local n, mark = #all / 2, tonumber(all[2])
+if n > 100 then n = redis.call('ZCARD', KEYS[1]) end
+if mark < 1000000000000000 then return { n, kept, looked, 0 } end
+return { n - 1, kept, looked, mark }

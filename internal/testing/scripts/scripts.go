@@ -19,7 +19,7 @@ import (
 )
 
 // loaded are the scripts.
-var loaded = []string{"banned.lua", "beat.lua", "board.lua", "change.lua", "get.lua", "journal.lua", "lend.lua", "set.lua", "take.lua", "unban.lua"}
+var loaded = []string{"banned.lua", "beat.lua", "board.lua", "change.lua", "get.lua", "journal.lua", "lend.lua", "network.lua", "networks.lua", "set.lua", "take.lua", "unban.lua"}
 
 // numbers are what words are replaced by. Tests find the margin, which is how much longer a key lives than its state
 // is worth something, by its comment.
@@ -34,7 +34,8 @@ var numbers = map[string]string{
 	"MAX_SLOT_COST": strconv.FormatInt(algorithms.MaxSlotCost, 10),
 	"MAX_LEASE":     strconv.FormatInt(lend.MaxLease, 10),
 	"NEVER":         "-1",
-	"CHANGES":       "512", // protocol.MaxChanges
+	"CHANGES":       "512",              // protocol.MaxChanges
+	"FIRST_MARK":    "1000000000000000", // above the scores of all processes, in milliseconds, and below the time in microseconds
 	"BANNED":        strconv.Itoa(int(store.KindBanned)),
 	"MARGIN":        "1--[[MARGIN]]",
 	"MARGIN_S":      "2--[[MARGIN_S]]", // what is left of a second counts as one

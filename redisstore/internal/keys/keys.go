@@ -64,6 +64,14 @@ func (p Prefix) Report(name string) string {
 	return string(p) + ":report:{" + p.Instances() + "}:" + store.Escape(name)
 }
 
+// Networks names the networks that have overrides, of all zones, with marks of their changes. In a Cluster
+// the set is in the slot of the processes.
+func (p Prefix) Networks() string { return string(p) + ":networks:{" + p.Instances() + "}" }
+
+// Network begins the names of the overrides of networks, in the same slot. Then come the zone, a slash and the network, each
+// escaped.
+func (p Prefix) Network() string { return string(p) + ":network:{" + p.Instances() + "}:" }
+
 // Changes names the last changes of overrides, bans and states by operators.
 func (p Prefix) Changes() string { return string(p) + ":changes" }
 

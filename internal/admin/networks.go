@@ -1,0 +1,196 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// target is what an operator changes: a key, or else a network with several keys.
+type target struct {
+	key     string
+	network netip.Prefix // not valid for a key
+}
+
+// text returns the target as people write it.
+func (t target) text() string {
+	if t.network.IsValid() {
+		return t.network.String()
+	}
+	return t.key
+}
+
+// readTarget reads the key or the network that a call names.
+func (c *adminCall) readTarget() (t target, err error) {
+	if err := c.checkParameters(keyParameters...); err != nil {
+		return t, err
+	}
+	named, err := c.readKeyQuery()
+	if err != nil {
+		return t, err
+	}
+	if named.text != nil && c.zone.Template.IsAddress() {
+		if network, several, err := c.zone.Template.Network(*named.text); err == nil && several {
+			return target{network: network}, nil
+		}
+	}
+	t.key, err = named.keyIn(c.zone)
+	return t, err
+}
+
+// overrider returns what keeps the override of the target in a store, or nil if nothing does.
+func (z *runningZone) overrider(s store.Store, t target) store.Overrider {
+	networker, ok := s.(store.Networker)
+	if t.network.IsValid() {
+		if !ok {
+			return nil
+		}
+		return ofNetwork{networker, t.network}
+	}
+	overrider, _ := s.(store.Overrider)
+	if ok && overrider != nil && z.TakesNetworks() {
+		if key := keys.ParseAddress(t.key); key.IsValid() {
+			return ofAddress{overrider, networker, key.Masked()}
+		}
+	}
+	return overrider
+}
+
+// ofNetwork keeps the override of a network, whatever the key is.
+type ofNetwork struct {
+	store.Networker
+	network netip.Prefix
+}
+
+func (o ofNetwork) Set(ctx context.Context, rule *store.Rule, _ string, to store.Override) error {
+	return o.SetNetwork(ctx, rule, o.network, to)
+}
+
+func (o ofNetwork) Get(_ context.Context, rule *store.Rule, _ string) (store.Override, error) {
+	all := o.Networks(rule)
+	return overrideOfNetwork(all, all.Get(o.network)), nil
+}
+
+func (o ofNetwork) Clear(ctx context.Context, rule *store.Rule, _ string) error {
+	return o.ClearNetwork(ctx, rule, o.network)
+}
+
+func (o ofNetwork) Unban(ctx context.Context, rule *store.Rule, _ string) error {
+	if is, _ := o.Get(ctx, rule, ""); is.Kind != store.KindBanned {
+		return nil
+	}
+	return o.ClearNetwork(ctx, rule, o.network)
+}
+
+// ofAddress keeps the override of a key that is an address. The networks around it must not decide about it, so they are
+// told first, and told last that they may again.
+type ofAddress struct {
+	store.Overrider
+	networks store.Networker
+	key      netip.Prefix
+}
+
+func (o ofAddress) Set(ctx context.Context, rule *store.Rule, key string, to store.Override) error {
+	if err := o.networks.SetNetwork(ctx, rule, o.key, store.Override{For: to.For}); err != nil {
+		return err
+	}
+	return o.Overrider.Set(ctx, rule, key, to)
+}
+
+func (o ofAddress) Clear(ctx context.Context, rule *store.Rule, key string) error {
+	if err := o.Overrider.Clear(ctx, rule, key); err != nil {
+		return err
+	}
+	return o.release(ctx, rule)
+}
+
+func (o ofAddress) Unban(ctx context.Context, rule *store.Rule, key string) error {
+	was, failed := o.Get(ctx, rule, key)
+	err := o.Overrider.Unban(ctx, rule, key)
+	if err == nil && failed == nil && was.Kind == store.KindBanned {
+		err = o.release(ctx, rule)
+	}
+	return err
+}
+
+// release lets the networks around the key decide again.
+func (o ofAddress) release(ctx context.Context, rule *store.Rule) error {
+	if o.networks.Networks(rule).Get(o.key) == nil {
+		return nil
+	}
+	return o.networks.ClearNetwork(ctx, rule, o.key)
+}
+
+// overrideOfNetwork returns the override of a network with the time that is left, or none for nil.
+func overrideOfNetwork(all *store.Networks, n *store.Network) (o store.Override) {
+	if n != nil {
+		o = n.Override
+		o.For = all.Left(n)
+	}
+	return o
+}
+
+// networks returns the networks that have overrides in the zone, or nil.
+func (z *runningZone) networks() *store.Networks {
+	if !z.TakesNetworks() {
+		return nil
+	}
+	return z.store.Networks(z.Rules()[0])
+}
+
+// listNetworks returns some networks of the zone, from the nth on. There are no more if next is "".
+func (z *runningZone) listNetworks(from, n int) (listed []adminapi.Listed, next string) {
+	all, i := z.networks(), 0
+	for network := range all.All() {
+		if i++; i <= from {
+			continue
+		}
+		if len(listed) == n {
+			return listed, networkCursor + strconv.Itoa(from+n)
+		}
+		o := overrideOfNetwork(all, network)
+		info := overrideInfo(&o)
+		if o.Kind == store.KindLimit {
+			info.Limit = describeLimit(z.Rules()[0], o.Limit, z.Rules()[0].Algorithm().Name() == network.Algorithm)
+		}
+		info.Network, info.Requests = network.Prefix.String(), network.Requests()
+		listed = append(listed, adminapi.Listed{KeyText: adminapi.NewKeyText(info.Network, len(info.Network)), Override: info})
+	}
+	return listed, ""
+}
+
+// networkCursor begins cursors of a list that comes before that of the store.
+const (
+	networkCursor = "network-"
+	keyCursor     = "key-"
+)
+
+// withNetworks puts the networks before a list of the store.
+func (z *runningZone) withNetworks(cursor string, n int, list func(cursor string) ([]adminapi.Listed, string, error)) ([]adminapi.Listed, string, error) {
+	if at, ok := strings.CutPrefix(cursor, keyCursor); ok {
+		listed, next, err := list(at)
+		if next != "" {
+			next = keyCursor + next
+		}
+		return listed, next, err
+	}
+	at, isNetwork := strings.CutPrefix(cursor, networkCursor)
+	if cursor != "" && !isNetwork || !z.networks().Any() {
+		return list(cursor)
+	}
+	from, err := strconv.Atoi(at)
+	if isNetwork && (err != nil || from < 0) {
+		return nil, "", errors.New("the cursor is not one of a list of networks")
+	}
+	listed, next := z.listNetworks(from, n)
+	if next == "" {
+		next = keyCursor
+	}
+	return listed, next, nil
+}

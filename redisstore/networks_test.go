@@ -1,0 +1,154 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
+)
+
+var networkKey = netip.MustParsePrefix("203.0.113.7/32")
+
+// kindAt is what a store knows of the networks around a key.
+func kindAt(s *redisstore.Store, rule *store.Rule, key netip.Prefix) store.Kind {
+	if n := s.Networks(rule).Find(key); n != nil {
+		return n.Override.Kind
+	}
+	return store.KindNone
+}
+
+// TestNetworks: what one process sets for a network, the others learn: the first network with the next heartbeat, later changes
+// by themselves. It ends by Redis's clock, is forgotten if Redis loses it, and a process that comes later knows all.
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a, b := open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})
+	b.Beat()
+	rule, ctx := storetest.Rule(t, "a zone/1", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
+	set := func(network string, o store.Override) {
+		t.Helper()
+		if err := a.SetNetwork(ctx, rule, netip.MustParsePrefix(network), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	knows := func(s *redisstore.Store, want store.Kind) {
+		t.Helper()
+		patient.Until(t, "all know of a change", func() bool { return kindAt(s, rule, networkKey) == want })
+	}
+	set("203.0.0.0/16", store.Override{Kind: store.KindBanned, Note: "attack"})
+	if got := kindAt(a, rule, networkKey); got != store.KindBanned {
+		t.Fatalf("the process that has set it knows %v", got)
+	}
+	b.Beat()
+	if got := kindAt(b, rule, networkKey); got != store.KindBanned {
+		t.Fatalf("after a heartbeat, the other knows %v", got)
+	}
+	if n := b.Instances(); n != 1 {
+		t.Errorf("%d instances, want the one that has sent a heartbeat", n)
+	}
+	set("203.0.113.0/24", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 3}})
+	knows(b, store.KindLimit)
+	if n := b.Networks(rule).Find(networkKey); n.Algorithm != "token_bucket" || n.Override.Limit.Events != 3 {
+		t.Errorf("got %+v", n)
+	}
+	set("203.0.113.7/32", store.Override{})
+	knows(b, store.KindNone)
+	if err := a.ClearNetwork(ctx, rule, networkKey); err != nil {
+		t.Fatal(err)
+	}
+	knows(b, store.KindLimit)
+	set("203.0.113.0/25", store.Override{Kind: store.KindExempt, For: time.Second})
+	knows(a, store.KindLimit) // after the second
+
+	for i := range 1200 {
+		set(fmt.Sprintf("10.%d.%d.0/24", i/256, i%256), store.Override{Kind: store.KindBanned})
+	}
+	c := open(t, redisstore.Options{Address: server.Addr()})
+	c.Beat()
+	known := 0
+	for range c.Networks(rule).All() {
+		known++
+	}
+	if known != 1202 {
+		t.Errorf("a new process knows %d networks, want 1202", known)
+	}
+	if err := server.Admin().FlushAll(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	knows(b, store.KindNone)
+	knows(a, store.KindNone)
+}
+
+// TestNetworksCostNothing: without networks, a process sends not one command more, whatever its zones are. Compared are the
+// commands of heartbeats before and after a network was there.
+func TestNetworksCostNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s, client := open(t, redisstore.Options{Address: server.Addr()}), server.Admin()
+	rule, ctx := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
+	s.Networks(rule)
+	s.Beat() // the first one looks, once
+	s.Silence()
+	if err := client.ConfigResetStat(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.Beat()
+	}
+	if got, want := commands(ctx, t, client), "eval=3 time=3 zadd=3 pexpire=3 zremrangebyscore=3 zrevrangebyscore=3"; !sameWords(got, want) {
+		t.Errorf("three heartbeats: %s, want %s", got, want)
+	}
+}
+
+// commands returns how often each command was called.
+func commands(ctx context.Context, t *testing.T, client *redis.Client) (all string) {
+	t.Helper()
+	text, err := client.Info(ctx, "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		calls, _, _ := strings.Cut(rest, ",")
+		if ok && !strings.Contains(name, "config") && !strings.Contains(name, "info") && name != "client|setinfo" && name != "hello" {
+			all += name + "=" + calls + " "
+		}
+	}
+	return all
+}
+
+func sameWords(a, b string) bool {
+	words := func(text string) map[string]bool {
+		m := make(map[string]bool)
+		for _, w := range strings.Fields(text) {
+			m[w] = true
+		}
+		return m
+	}
+	return fmt.Sprint(words(a)) == fmt.Sprint(words(b))
+}
+
+// TestNetworksWithLoans: processes that hold parts of a limit learn of the first network as they learn of changes of keys.
+func TestNetworksWithLoans(t *testing.T) {
+	t.Parallel()
+	f := startLent(t, "token_bucket", &store.KeyRules{Overrides: true})
+	if err := f.stores[0].SetNetwork(t.Context(), f.check.Rule, networkKey, store.Override{Kind: store.KindBanned}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	patient.Until(t, "the other one knows", func() bool { return kindAt(f.stores[1], f.check.Rule, networkKey) == store.KindBanned })
+	if took := time.Since(began); took > time.Second && patient.Idle() {
+		t.Errorf("known after %v", took)
+	}
+}

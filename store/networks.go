@@ -1,0 +1,277 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gaissmai/bart"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// Networker is a [Store] that keeps overrides of networks. That of a network holds for all keys of a zone that are
+// addresses in it, or networks within it, for the whole fleet. Each of these keys counts for itself. Of several networks
+// the smallest one decides, and the override of a key itself goes before all of them.
+//
+// A caller that sets the override of a key, which is an address, tells that to the networks around it with
+// [Networker].SetNetwork, [KindNone] and the network of just this key. Such an exception has no effect of its own.
+type Networker interface {
+	// SetNetwork sets the override of a network, in place of any that it has. It asks the store's backend at once, and
+	// fails as Take does.
+	SetNetwork(ctx context.Context, rule *Rule, network netip.Prefix, override Override) error
+
+	// ClearNetwork removes the override of a network, if it has one. It fails as SetNetwork does.
+	ClearNetwork(ctx context.Context, rule *Rule, network netip.Prefix) error
+
+	// Networks returns the networks of a zone. This process knows them: nothing is asked. All calls for a zone return the
+	// same.
+	Networks(rule *Rule) *Networks
+}
+
+// Network is the override of a network. It does not change, but for what is counted.
+type Network struct {
+	Prefix   netip.Prefix
+	Override Override // For is how long it held when this process has learned of it
+
+	// Algorithm is that of the limit of KindLimit.
+	Algorithm string
+
+	until    int64 // by the clock of its Networks; 0: it does not end
+	requests atomic.Uint64
+}
+
+// Count counts a request for which the network has decided.
+func (n *Network) Count() { n.requests.Add(1) }
+
+// Requests returns for how many requests of this process the network has decided.
+func (n *Network) Requests() uint64 { return n.requests.Load() }
+
+func (n *Network) ended(now int64) bool { return n.until != 0 && n.until <= now }
+
+// Networks are the overrides of networks in a zone, in a tree: the time to find one does not grow with their number. A
+// store makes them with [NewNetworks]. They may be used from several goroutines at once. The nil Networks are empty.
+type Networks struct {
+	now  func() int64
+	tree atomic.Pointer[bart.Table[*Network]] // nil if no network has an effect
+
+	mu    sync.Mutex
+	all   *bart.Table[*Network] // does not change; nil: none
+	real  int                   // how many of them are no exceptions
+	first int64                 // when the first one ends; 0: none does
+}
+
+// NewNetworks makes Networks on a clock, in microseconds.
+func NewNetworks(now func() int64) *Networks { return &Networks{now: now} }
+
+// Any reports whether a network may have an effect. It costs next to nothing.
+func (n *Networks) Any() bool { return n != nil && n.tree.Load() != nil }
+
+// Find returns the network that decides for a key, or nil. The key is an address or a network.
+func (n *Networks) Find(key netip.Prefix) *Network {
+	if n == nil {
+		return nil
+	}
+	tree := n.tree.Load()
+	if tree == nil || !key.IsValid() {
+		return nil
+	}
+	var found *Network
+	if key.IsSingleIP() {
+		found, _ = tree.Lookup(key.Addr())
+	} else {
+		found, _ = tree.LookupPrefix(key)
+	}
+	if found != nil && found.until != 0 && found.ended(n.now()) {
+		found = n.unended(tree, key)
+	}
+	if found == nil || found.Override.Kind == KindNone {
+		return nil
+	}
+	return found
+}
+
+// unended returns the smallest network around a key that has not ended.
+func (n *Networks) unended(tree *bart.Table[*Network], key netip.Prefix) *Network {
+	now := n.now()
+	for _, found := range tree.Supernets(key) { // the smallest one first
+		if !found.ended(now) {
+			return found
+		}
+	}
+	return nil
+}
+
+// Left returns for how much longer the override of a network holds: 0 if it does not end.
+func (n *Networks) Left(of *Network) time.Duration {
+	if of.until == 0 {
+		return 0
+	}
+	return max(time.Microsecond, time.Duration(of.until-n.now())*time.Microsecond)
+}
+
+// Get returns the override of exactly this network, which may be an exception, or nil.
+func (n *Networks) Get(network netip.Prefix) *Network {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	all := n.all
+	n.mu.Unlock()
+	if all == nil {
+		return nil
+	}
+	if found, ok := all.Get(network); ok && !found.ended(n.now()) {
+		return found
+	}
+	return nil
+}
+
+// All returns the networks that have not ended, without exceptions, sorted by address.
+func (n *Networks) All() iter.Seq[*Network] {
+	return func(yield func(*Network) bool) {
+		if !n.Any() {
+			return
+		}
+		now := n.now()
+		for _, found := range n.tree.Load().AllSorted() {
+			if found.Override.Kind != KindNone && !found.ended(now) && !yield(found) {
+				return
+			}
+		}
+	}
+}
+
+// NetworkChange is a change of one network: with a Network of KindNone of an exception, and with nil it is removed.
+type NetworkChange struct {
+	Prefix  netip.Prefix
+	Network *Network
+}
+
+// Change makes changes, and removes what has ended. With fresh, no earlier network stays. What was counted stays.
+func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before, now := n.all, n.now()
+	if before == nil {
+		before = new(bart.Table[*Network])
+	}
+	for _, c := range changes {
+		if was, ok := before.Get(c.Prefix); ok && c.Network != nil && was != c.Network {
+			c.Network.requests.Add(was.requests.Load())
+		}
+	}
+	if ended := n.first != 0 && n.first <= now; len(changes) == 1 && !fresh && !ended { // which costs no copy of the others
+		if c := changes[0]; c.Network != nil {
+			n.publish(before.InsertPersist(c.Prefix, c.Network))
+		} else {
+			n.publish(before.DeletePersist(c.Prefix))
+		}
+		return
+	}
+	all := new(bart.Table[*Network])
+	for prefix, network := range before.All() {
+		if !fresh && !network.ended(now) {
+			all.Insert(prefix, network)
+		}
+	}
+	for _, c := range changes {
+		if c.Network != nil {
+			all.Insert(c.Prefix, c.Network)
+		} else {
+			all.Delete(c.Prefix)
+		}
+	}
+	n.publish(all)
+}
+
+// publish puts a tree in place of the one that requests look at. The lock is held.
+func (n *Networks) publish(all *bart.Table[*Network]) {
+	n.all, n.real, n.first = all, 0, 0
+	for _, network := range all.All() {
+		if network.Override.Kind != KindNone {
+			n.real++
+		}
+		if network.until != 0 && (n.first == 0 || network.until < n.first) {
+			n.first = network.until
+		}
+	}
+	if n.real == 0 {
+		all = nil
+	}
+	n.tree.Store(all)
+}
+
+// Sweep removes what has ended.
+func (n *Networks) Sweep() {
+	n.mu.Lock()
+	due := n.first != 0 && n.first <= n.now()
+	n.mu.Unlock()
+	if due {
+		n.Change(false)
+	}
+}
+
+// PrepareNetwork checks the override of a network, and prepares it for a rule. One of [KindNone] is an exception.
+func (r *Rule) PrepareNetwork(network netip.Prefix, override Override) (kind byte, tail string, err error) {
+	if !network.IsValid() || network != network.Masked() {
+		return 0, "", errors.New("a network must be masked, such as 203.0.113.0/24")
+	}
+	if override.Kind == KindNone {
+		return 0, "{}", nil
+	}
+	prepared, err := r.PrepareOverride(override)
+	if err != nil {
+		return 0, "", err
+	}
+	if override.Kind == KindLimit {
+		if _, err := r.Overruled(override.Limit); err != nil {
+			return 0, "", err
+		}
+	}
+	kind, tail = prepared.Wire()
+	return kind, tail, nil
+}
+
+// ParseNetwork reads what a store has written: the kind, the end in microseconds of the store's clock and the tail. now
+// is the time on that clock, and here the same moment on the clock of the Networks. It returns nil if the network has
+// no override, or an error if it has one of another version.
+func ParseNetwork(network netip.Prefix, value string, now, here int64) (*Network, error) {
+	made := &Network{Prefix: network}
+	until := int64(0)
+	if len(value) > overrideHead && value[0] == byte(KindNone) {
+		until = wireUntil(value)
+	} else {
+		override, err := ParseOverride(value, now)
+		if err != nil || override.Kind == KindNone {
+			return nil, err
+		}
+		made.Override = override
+		if until = wireUntil(value); override.Kind == KindLimit {
+			made.Algorithm, _, _ = strings.Cut(value[overrideHead:], "\x00")
+		}
+	}
+	if until != 0 {
+		if until <= now {
+			return nil, nil
+		}
+		made.until = here + until - now
+	}
+	return made, nil
+}
+
+// Overruled returns the rule that holds for a key with this limit of an override, in place of this rule.
+func (r *Rule) Overruled(limit algorithms.Limit) (*Rule, error) {
+	full := limit.Over(r.limit)
+	if r.lend > 0 {
+		if made, err := NewLendingRule(r.zone, r.algorithm, full, r.salt, r.lend); err == nil {
+			return made, nil
+		}
+	}
+	return NewRule(r.zone, r.algorithm, full, r.salt)
+}
