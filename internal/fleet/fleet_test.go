@@ -147,6 +147,9 @@ func TestLies(t *testing.T) {
 		"a bad key":          strings.Replace(good, `"key":"k"`, `"key":"k","key_base64":"!"`, 1),
 		"a negative rate":    strings.Replace(good, `"form":1`, `"form":1,"rate":-1`, 1),
 		"an unknown level":   strings.Replace(good, `"form":1`, `"form":1,"diagnosis":{"findings":[{"level":"x"}]}`, 1),
+		"the year 10000":     strings.Replace(good, `"form":1`, `"form":1,"since":253402300800000`, 1),
+		"its clock beyond":   strings.Replace(good, `"form":1`, `"form":1,"now":253402300800000`, 1),
+		"a list beyond":      strings.Replace(good, `"u":[1]`, `"s":253402300800000,"u":[1]`, 1),
 		"a long name":        strings.Replace(good, `"name":"x"`, `"name":"`+strings.Repeat("x", 5000)+`"`, 1),
 		"more than a report": good + strings.Repeat(" ", store.MaxReport),
 	} {
@@ -194,6 +197,34 @@ func TestView(t *testing.T) {
 	}
 	if NewView("me", mine).Misses("") || NewView("me", mine, []store.Report{{Process: "1", Lives: true, Text: text("well", "c", "d", 10)}}).Misses("") {
 		t.Error("a report is missing")
+	}
+}
+
+// TestSeveralStores: what an instance reports to several stores is added up, and instances of one name are told apart.
+func TestSeveralStores(t *testing.T) {
+	text := func(zone string, rate float64) string {
+		return Encode(&Report{
+			Name: "container (process 1)", Rate: rate, Requests: 7, Zones: []Zone{{Name: zone, Digest: "d"}},
+			Decisions: []adminapi.Decision{{Zone: zone, Outcome: "limited"}}, Skipped: 1,
+		}, store.MaxReport)
+	}
+	board := func(zone string) []store.Report {
+		return []store.Report{
+			{Process: "bbbbbbbb", Lives: true, Text: text(zone, 10), Written: time.UnixMilli(0)},
+			{Process: "aaaaaaaa", Lives: true, Text: text("z", 10), Written: time.UnixMilli(0)},
+		}
+	}
+	mine := &Report{Name: "me", Rate: 10}
+	v := NewView("me", mine, board("z"), board("y"))
+	if len(v.Members) != 3 || v.Members[1].Name != "container (process 1) aaaaaa" || v.Members[2].Name != "container (process 1) bbbbbb" {
+		t.Fatalf("%+v", v.Members)
+	}
+	once, twice := v.Members[1], v.Members[2]
+	if once.Requests != 7 || once.Rate != 10 || len(once.Report.Decisions) != 1 || once.Share != 0.25 {
+		t.Errorf("two stores with one set of zones: %+v", once)
+	}
+	if twice.Requests != 14 || twice.Rate != 20 || len(twice.Report.Decisions) != 2 || twice.Report.Skipped != 2 || twice.Share != 0.5 {
+		t.Errorf("two stores: %+v", twice)
 	}
 }
 

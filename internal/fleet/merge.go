@@ -12,6 +12,7 @@ import (
 func Merge(lists []adminapi.Top, n int) adminapi.Top {
 	sum := adminapi.Top{Zone: lists[0].Zone, Life: lists[0].Life, By: lists[0].By, Keys: []adminapi.KeyCount{}}
 	at := make(map[id]int)
+	var unlisted []uint64 // of each key, by the lists that have it
 	for _, list := range lists {
 		sum.Unlisted += list.Unlisted
 		if list.Since != nil && (sum.Since == nil || list.Since.Before(*sum.Since)) {
@@ -20,20 +21,17 @@ func Merge(lists []adminapi.Top, n int) adminapi.Top {
 		for _, k := range list.Keys {
 			if i, known := at[keyID(&k.KeyText)]; known {
 				addCounts(&sum.Keys[i], &k)
+				unlisted[i] += list.Unlisted
 				continue
 			}
 			at[keyID(&k.KeyText)] = len(sum.Keys)
-			sum.Keys = append(sum.Keys, k)
+			sum.Keys, unlisted = append(sum.Keys, k), append(unlisted, list.Unlisted)
 		}
 	}
 	kind := max(0, slices.Index(Kinds[:], sum.By))
 	for i := range sum.Keys {
-		for _, list := range lists {
-			if !slices.ContainsFunc(list.Keys, func(k adminapi.KeyCount) bool { return keyID(&k.KeyText) == keyID(&sum.Keys[i].KeyText) }) {
-				_, more := countOf(&sum.Keys[i], kind)
-				*more += list.Unlisted
-			}
-		}
+		_, more := countOf(&sum.Keys[i], kind)
+		*more += sum.Unlisted - min(sum.Unlisted, unlisted[i]) // those of the lists that do not have it
 	}
 	slices.SortStableFunc(sum.Keys, func(a, b adminapi.KeyCount) int {
 		x, _ := countOf(&a, kind)

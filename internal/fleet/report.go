@@ -169,6 +169,7 @@ func keepLists(n int) func(*Report) {
 const (
 	mostCount = 1 << 53
 	mostText  = 4 << 10
+	mostTime  = 253402300799000 // the last second of the year 9999: JSON has no later times
 )
 
 var (
@@ -189,7 +190,7 @@ func Decode(text string, most int) (*Report, error) {
 		return nil, errForm
 	}
 	ok := isText(r.Name) && r.Name != "" && isText(r.Version) && isText(r.Config) && isText(r.Wish) &&
-		r.Requests <= mostCount && r.Rate >= 0 && r.Rate <= mostCount && r.Since >= 0 && r.Now >= 0 && r.Since <= mostCount && r.Now <= mostCount && r.Skipped <= mostCount
+		r.Requests <= mostCount && r.Rate >= 0 && r.Rate <= mostCount && r.Since >= 0 && r.Now >= 0 && r.Since <= mostTime && r.Now <= mostTime && r.Skipped <= mostCount
 	for i := range r.Zones {
 		ok = ok && r.Zones[i].isPossible()
 	}

@@ -167,7 +167,7 @@ type id struct {
 func keyID(t *adminapi.KeyText) id { return id{t.Key, t.KeyBase64, t.Truncated} }
 
 func (t *Top) isPossible() bool {
-	ok := t.Since >= 0 && t.Since <= mostCount
+	ok := t.Since >= 0 && t.Since <= mostTime
 	for _, n := range t.Unlisted {
 		ok = ok && n <= mostCount
 	}

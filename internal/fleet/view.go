@@ -38,10 +38,11 @@ func NewView(me string, mine *Report, boards ...[]store.Report) *View {
 			}
 		}
 	}
-	slices.SortStableFunc(v.Members[1:], func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	for i := range v.Members {
 		v.Members[i].describe(mine)
 	}
+	v.distinguish()
+	slices.SortStableFunc(v.Members[1:], func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	v.share()
 	return v
 }
@@ -64,7 +65,7 @@ func (v *View) add(r *store.Report) {
 		m.State = adminapi.StateReports
 	}
 	if m.Report != nil {
-		m.ClockAhead = (time.Duration(m.Report.Now-r.Written.UnixMilli()) * time.Millisecond).Seconds()
+		m.ClockAhead = float64(m.Report.Now-r.Written.UnixMilli()) / 1000
 	}
 	at := slices.IndexFunc(v.Members, func(other Member) bool { return other.ID == m.ID })
 	if at < 0 {
@@ -79,19 +80,45 @@ func (v *View) add(r *store.Report) {
 	case m.Report == nil:
 	case known.Report == nil:
 		*known = m
-	default: // that of another store: its zones are others
-		for _, z := range m.Report.Zones {
-			if !slices.ContainsFunc(known.Report.Zones, func(other Zone) bool { return other.Name == z.Name }) {
-				known.Report.Zones = append(known.Report.Zones, z)
-			}
-		}
-		for _, s := range m.Report.Stores {
-			if !slices.ContainsFunc(known.Report.Stores, func(other adminapi.Store) bool { return other.Name == s.Name }) {
-				known.Report.Stores = append(known.Report.Stores, s)
-			}
-		}
+	default:
+		known.Report.addStore(m.Report)
 		if m.Age < known.Age {
 			known.Age, known.State = m.Age, m.State
+		}
+	}
+}
+
+// addStore adds what the same instance reports to another store: its zones are others.
+func (r *Report) addStore(other *Report) {
+	isNew := false
+	for _, z := range other.Zones {
+		if !slices.ContainsFunc(r.Zones, func(known Zone) bool { return known.Name == z.Name }) {
+			r.Zones, isNew = append(r.Zones, z), true
+		}
+	}
+	for _, s := range other.Stores {
+		if !slices.ContainsFunc(r.Stores, func(known adminapi.Store) bool { return known.Name == s.Name }) {
+			r.Stores = append(r.Stores, s)
+		}
+	}
+	if !isNew { // a store that has two sets of options: both are told all
+		return
+	}
+	r.Requests, r.Rate, r.Now = r.Requests+other.Requests, r.Rate+other.Rate, max(r.Now, other.Now)
+	r.Decisions, r.Skipped = append(r.Decisions, other.Decisions...), r.Skipped+other.Skipped
+	r.Omitted.Keys, r.Omitted.Lists = r.Omitted.Keys+other.Omitted.Keys, r.Omitted.Lists+other.Omitted.Lists
+	r.Omitted.Zones, r.Omitted.Findings = r.Omitted.Zones+other.Omitted.Zones, max(r.Omitted.Findings, other.Omitted.Findings)
+}
+
+// distinguish adds to a name that several instances have, as containers may, the beginning of their IDs.
+func (v *View) distinguish() {
+	times := make(map[string]int)
+	for _, m := range v.Members {
+		times[m.Name]++
+	}
+	for i := range v.Members {
+		if m := &v.Members[i]; times[m.Name] > 1 {
+			m.Name += " " + m.ID[:min(6, len(m.ID))]
 		}
 	}
 }
