@@ -22,7 +22,7 @@ func reportedDecisions(ctx context.Context, stores []*runningStore, wants func(z
 		defer ticker.Stop()
 		for ctx.Err() == nil {
 			for _, m := range lookOnce(ctx, stores, "").Members[1:] {
-				if m.Report == nil || m.Report.Now <= seen[m.ID] {
+				if m.Report == nil || m.Report.Now == seen[m.ID] {
 					continue
 				}
 				seen[m.ID] = m.Report.Now

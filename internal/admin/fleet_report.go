@@ -28,6 +28,9 @@ const (
 	// sampled is how many refusals are in a report, and how many other decisions.
 	sampled = 10
 
+	// leastSpan is the shortest time whose requests tell a rate.
+	leastSpan = time.Second
+
 	// idleReports is how long after a report the next one may come before nobody looks any more.
 	idleReports = 5 * store.ReportInterval
 
@@ -40,8 +43,10 @@ type reporter struct {
 	store string // its name: zones of other stores are not told there
 
 	mu       sync.Mutex
-	at       time.Time // of the last report
-	requests uint64    // until then
+	at       time.Time     // of the last report that told a new rate
+	requests uint64        // until then
+	rate     float64       // which it told
+	last     *fleet.Report // with zones
 	refused  *feed.Subscriber
 	others   *feed.Subscriber
 	idle     *time.Timer
@@ -52,25 +57,41 @@ var reporters sync.Map
 
 // report tells the boards of all stores what writes the reports of this process.
 func report(stores []*runningStore) {
+	runs := make(map[any]bool)
 	for _, s := range stores {
 		if board, ok := s.store.Store.Store.(store.Board); ok {
-			r, _ := reporters.LoadOrStore(s.store.ID, &reporter{store: storeName(s.store)})
-			board.Report(r.(*reporter).write)
+			known, _ := reporters.LoadOrStore(s.store.ID, &reporter{store: storeName(s.store)})
+			r := known.(*reporter)
+			r.rest() // it subscribed for the zones of the config before
+			board.Report(r.write)
+			runs[s.store.ID] = true
 		}
 	}
+	reporters.Range(func(id, _ any) bool {
+		if !runs[id] {
+			reporters.Delete(id)
+		}
+		return true
+	})
 }
 
 // write writes a report. It is called while somebody looks.
 func (r *reporter) write(wish string) string {
 	report := r.now(true)
+	if len(report.Zones) > 0 {
+		r.last = report
+	} else if r.last != nil { // the store is being closed: what the zones have counted remains
+		r.last.Now, r.last.Decisions, r.last.Skipped = report.Now, nil, 0
+		report = r.last
+	}
 	if strings.HasPrefix(wish, wishDoctor) {
 		report.Diagnosis, report.Wish = diagnoses.of(wish)
 	}
 	return fleet.Encode(report, store.MaxReport)
 }
 
-// now returns what this process has to tell at the moment. A report that is sent has decisions and a rate since the one
-// before.
+// now returns what this process has to tell at the moment. A report that is sent has lists of keys too, and the decisions
+// since the one before.
 func (r *reporter) now(sent bool) *fleet.Report {
 	report := &fleet.Report{Name: processName(), Version: moduleVersion(), Since: processStart.UnixMilli(), Now: time.Now().UnixMilli()}
 	var zones []*runningZone
@@ -96,18 +117,32 @@ func (r *reporter) now(sent bool) *fleet.Report {
 		sum.Write([]byte(z.Name + "\x00" + z.digest() + "\x00"))
 	}
 	report.Config = hex.EncodeToString(sum.Sum(nil)[:4])
-	report.Omitted.Lists = addLists(report.Zones, zones)
+	if sent {
+		report.Omitted.Lists = addLists(report.Zones, zones)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since := cmp.Or(r.at, processStart)
-	if took := time.Since(since).Seconds(); took > 0 && report.Requests >= r.requests {
-		report.Rate = float64(report.Requests-r.requests) / took
-	}
+	report.Rate = r.measure(report.Requests, sent)
 	if sent {
-		r.at, r.requests = time.Now(), report.Requests
 		r.sample(report, zones)
 	}
 	return report
+}
+
+// measure returns how many requests come in a second since the last report that was sent, or what that told if it has just
+// been sent. The lock is held.
+func (r *reporter) measure(requests uint64, sent bool) (rate float64) {
+	took := time.Since(cmp.Or(r.at, processStart))
+	if took < leastSpan {
+		return r.rate
+	}
+	if requests >= r.requests {
+		rate = float64(requests-r.requests) / took.Seconds()
+	}
+	if sent {
+		r.at, r.requests, r.rate = time.Now(), requests, rate
+	}
+	return rate
 }
 
 // addLists adds the keys of the zones with the most requests, and returns how many zones have keys that are not told.
@@ -186,6 +221,7 @@ func (r *reporter) rest() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refused != nil {
+		r.idle.Stop()
 		r.refused.Unsubscribe()
 		r.others.Unsubscribe()
 		r.refused, r.others = nil, nil

@@ -124,6 +124,11 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 				answer.Notes = append(answer.Notes, "what doctor finds on "+m.Name+" has not come in time")
 			}
 		}
+		if m.Report != nil && !strings.HasSuffix(route, "top") && route != "zones/*/key" && route != "instances" {
+			all := m.Report.Omitted
+			all.Lists = 0 // the answer has no keys
+			m.Omitted = all.String()
+		}
 		answer.Instances[i] = m.Instance
 	}
 	if route == "doctor" && len(view.Members) > 1 {
@@ -182,7 +187,12 @@ func lookOnce(ctx context.Context, stores []*runningStore, wish string) *fleet.V
 	}
 	group.Wait()
 	mine := new(fleet.Report)
+	told := make(map[string]bool) // stores with one name tell the same
 	for _, s := range stores {
+		if told[storeName(s.store)] {
+			continue
+		}
+		told[storeName(s.store)] = true
 		part := (&reporter{store: storeName(s.store)}).own()
 		if mine.Name == "" {
 			mine = part
@@ -195,6 +205,11 @@ func lookOnce(ctx context.Context, stores []*runningStore, wish string) *fleet.V
 		mine.Name, mine.Version, mine.Since = processName(), moduleVersion(), processStart.UnixMilli()
 	}
 	view := fleet.NewView(store.Process(), mine, boards...)
+	for _, s := range stores {
+		if n := s.store.Instances(0); n > store.MaxReports {
+			view.Notes = append(view.Notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, storeName(s.store), store.MaxReports))
+		}
+	}
 	for i, err := range errs {
 		if err != nil {
 			view.Notes = append(view.Notes, fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(stores[i].store), err))

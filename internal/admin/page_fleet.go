@@ -16,8 +16,9 @@ type others struct {
 	mu   sync.Mutex
 	view *fleet.View
 
-	sent *fleet.View // with the last event
-	seen map[[2]string]*reportedCounts
+	sent *fleet.View                           // with the last event
+	told map[string]int64                      // when the reports were written whose decisions were sent, by instance
+	seen map[string]map[string]*reportedCounts // by zone and instance
 }
 
 // reportedCounts are those of a zone of another instance. They stay when it leaves.
@@ -33,7 +34,7 @@ func followOthers(ctx context.Context, stores []*runningStore) *others {
 	if len(stores) == 0 {
 		return nil
 	}
-	o := &others{seen: make(map[[2]string]*reportedCounts)}
+	o := &others{told: make(map[string]int64), seen: make(map[string]map[string]*reportedCounts)}
 	go func() {
 		ticker := time.NewTicker(store.ReportInterval)
 		defer ticker.Stop()
@@ -67,11 +68,13 @@ func (o *others) note(view *fleet.View) {
 			continue
 		}
 		for _, z := range m.Report.Zones {
-			id := [2]string{m.ID, z.Name}
-			counts, known := o.seen[id]
+			if o.seen[z.Name] == nil {
+				o.seen[z.Name] = make(map[string]*reportedCounts)
+			}
+			counts, known := o.seen[z.Name][m.ID]
 			if !known {
 				counts = new(reportedCounts)
-				o.seen[id] = counts
+				o.seen[z.Name][m.ID] = counts
 			}
 			for i, name := range outcome.Names {
 				counts.last[i] = max(counts.last[i], z.Totals[name])
@@ -86,10 +89,7 @@ func (o *others) note(view *fleet.View) {
 
 // add adds what others have counted in a zone, and reports whether that is more than before.
 func (o *others) add(zone string, totals *[outcome.Count]uint64) (more bool) {
-	for id, counts := range o.seen {
-		if id[1] != zone {
-			continue
-		}
+	for _, counts := range o.seen[zone] {
 		for i := range counts.shown {
 			shown := min(counts.last[i], counts.shown[i]+counts.step[i])
 			more = more || shown != counts.shown[i]
@@ -142,9 +142,10 @@ func (s *seconds) addOthers(event *adminapi.PageSecond) {
 		s.others.note(view)
 		for _, m := range view.Members {
 			event.Instances = append(event.Instances, m.Instance)
-			if m.Report == nil || m.State == adminapi.StateHere {
+			if m.Report == nil || m.State == adminapi.StateHere || m.Report.Now == s.others.told[m.ID] {
 				continue
 			}
+			s.others.told[m.ID] = m.Report.Now
 			for _, d := range m.Report.Decisions {
 				d.Instance = m.Name
 				if o, ok := outcome.Named(d.Outcome); ok && (o[outcome.Limited] || o[outcome.Banned] || o[outcome.Shed] || o[outcome.Rejected]) {

@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestRateOfReports: an instance that looks computes its rate just after it has sent a report, when no time has passed.
+func TestRateOfReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reporter{at: time.Now()}
+		for i, step := range []struct {
+			pause    time.Duration
+			requests uint64
+			sent     bool
+			want     float64
+		}{
+			{2 * time.Second, 100, true, 50},
+			{0, 100, false, 50},
+			{time.Millisecond, 103, false, 50},
+			{time.Millisecond, 103, true, 50}, // the second turn of a board
+			{1998 * time.Millisecond, 300, false, 100},
+			{0, 20, true, 0}, // a reload has taken zones away
+		} {
+			time.Sleep(step.pause)
+			if rate := r.measure(step.requests, step.sent); rate != step.want {
+				t.Errorf("step %d: %v requests in a second, want %v", i, rate, step.want)
+			}
+		}
+	})
+}
+
+// TestLastReport: when its store is closed, no config of an instance runs any more. It still reports what it has counted.
+func TestLastReport(t *testing.T) {
+	r := &reporter{last: &fleet.Report{
+		Name: "x", Zones: []fleet.Zone{{Name: "z", Totals: map[string]uint64{"allowed": 7}}}, Decisions: []adminapi.Decision{{Outcome: "limited"}},
+	}}
+	defer r.rest()
+	read, err := fleet.Decode(r.write(""), store.MaxReport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read.Zones) != 1 || read.Zones[0].Totals["allowed"] != 7 || read.Now == 0 || len(read.Decisions) != 0 {
+		t.Errorf("%+v", read)
+	}
+}
+
+// TestPageShowsOthersOnce: the page is sent the decisions of a report once, however often that is read.
+func TestPageShowsOthersOnce(t *testing.T) {
+	view := func(now int64) *fleet.View {
+		m := fleet.Member{Report: &fleet.Report{Now: now, Decisions: []adminapi.Decision{{Outcome: "limited"}}}}
+		m.ID, m.State = "x", adminapi.StateReports
+		return &fleet.View{Members: []fleet.Member{{}, m}}
+	}
+	s := &seconds{others: &others{told: make(map[string]int64), seen: make(map[string]map[string]*reportedCounts)}}
+	for i, step := range []struct{ now, want int64 }{{1, 1}, {1, 0}, {3, 1}, {2, 1}, {2, 0}} { // a clock may be set back
+		s.others.view = view(step.now)
+		event := new(adminapi.PageSecond)
+		s.addOthers(event)
+		if n := int64(len(event.Refused)); n != step.want {
+			t.Errorf("step %d: %d decisions, want %d", i, n, step.want)
+		}
+	}
+}
