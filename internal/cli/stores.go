@@ -45,7 +45,7 @@ func (f *fleet) stores(check bool) error {
 	for _, a := range good {
 		for _, s := range a.value {
 			if check && s.Answers != nil && !*s.Answers {
-				silent = append(silent, f.mark(a.of)+s.Name)
+				silent = append(silent, f.mark(a.of)+inLine(s.Name))
 			}
 		}
 	}
@@ -64,10 +64,10 @@ func (f *fleet) stores(check bool) error {
 		for _, s := range a.value {
 			rows = append(rows, append([]string{a.of.address}, storeCells(&s)...))
 			if s.Error != "" {
-				faults = append(faults, f.mark(a.of)+s.Name+": "+s.Error)
+				faults = append(faults, f.mark(a.of)+inLine(s.Name+": "+s.Error))
 			}
 			for _, m := range s.Silent {
-				faults = append(faults, f.mark(a.of)+s.Name+": "+m.Address+" is silent: "+m.Error)
+				faults = append(faults, f.mark(a.of)+inLine(s.Name+": "+m.Address+" is silent: "+m.Error))
 			}
 		}
 	}
@@ -99,11 +99,11 @@ func storeCells(s *adminapi.Store) []string {
 	if s.Instances > 0 {
 		caddys = strconv.Itoa(s.Instances)
 	}
-	breaker := orDash(s.Breaker)
+	breaker := inLine(orDash(s.Breaker))
 	if answers == "no" && breaker == "closed" {
 		breaker = "failing" // the calls that failed were too few to open it
 	}
-	return []string{s.Name, answers, breaker, p50, p99, caddys, keys, lentOf(s), shellWords(s.Zones)}
+	return []string{inLine(s.Name), answers, breaker, p50, p99, caddys, keys, lentOf(s), shellWords(s.Zones)}
 }
 
 // lentOf says how much of how many keys is lent to a Caddy.

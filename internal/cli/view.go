@@ -73,7 +73,7 @@ func fetchView[T any](f *fleet, path string, query url.Values) (answers []answer
 		if m.Answer == nil {
 			continue
 		}
-		a := answer[T]{of: &endpoint{screen: f.screen, address: printable(m.Name)}, text: m.Answer}
+		a := answer[T]{of: &endpoint{screen: f.screen, address: inLine(m.Name)}, text: m.Answer}
 		if err := json.Unmarshal(m.Answer, &a.value); err != nil {
 			a.err = fmt.Errorf("reading the answer: %w; does that Caddy have another version?", err)
 		}
@@ -92,7 +92,7 @@ func (f *fleet) printView() {
 	}
 	for i := range f.view.Instances {
 		m := &f.view.Instances[i]
-		name := printable(m.Name)
+		name := inLine(m.Name)
 		switch m.State {
 		case adminapi.StateSilent:
 			f.say("%s has been silent for %s; its counts are of that time.", name, formatSeconds(m.Age))
@@ -166,10 +166,10 @@ func (f *fleet) instances() error {
 	rows := [][]string{{"INSTANCE", "STATE", "VERSION", "UP", "CONFIG", "SHARE", "RATE", "CLOCK"}}
 	for i := range f.view.Instances {
 		m := &f.view.Instances[i]
-		row := []string{printable(m.Name), m.State, "-", "-", "-", "-", "-", "-"}
+		row := []string{inLine(m.Name), m.State, "-", "-", "-", "-", "-", "-"}
 		if !m.Since.IsZero() {
 			row = []string{
-				row[0], m.State, printable(m.Version), formatSeconds(max(0, time.Since(m.Since).Truncate(time.Second).Seconds())), printable(m.Config),
+				row[0], m.State, inLine(m.Version), formatSeconds(max(0, time.Since(m.Since).Truncate(time.Second).Seconds())), inLine(m.Config),
 				fmt.Sprintf("%.0f %%", 100*m.Share), fmt.Sprintf("%.1f/s", m.Rate), fmt.Sprintf("%+.1fs", m.ClockAhead),
 			}
 		}

@@ -184,5 +184,5 @@ func (w *watcher) printDecision(e *endpoint, text string) error {
 	if d.Skipped > 0 {
 		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
 	}
-	return w.layout.print(w.out, w.layout.cells(cmp.Or(printable(d.Instance), e.address), &d))
+	return w.layout.print(w.out, w.layout.cells(cmp.Or(inLine(d.Instance), e.address), &d))
 }

@@ -135,7 +135,7 @@ func (l *decisionLayout) cells(address string, d *adminapi.Decision) []string {
 	}
 	text := shellWords(request)
 	if d.Reason != "" {
-		text += "  (" + d.Reason + ")"
+		text += "  (" + inLine(d.Reason) + ")"
 	}
 	key := showKey(d.KeyText)
 	if !wide {

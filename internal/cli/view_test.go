@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+// TestHostileReports: what another program has written to a store as the report of an instance neither moves the cursor of a
+// terminal nor forges lines.
+func TestHostileReports(t *testing.T) {
+	const bad = "a\x1b[2J\nforged"
+	stores, err := json.Marshal([]adminapi.Store{{
+		Name: bad, Breaker: bad, Error: bad, Zones: []string{bad}, Silent: []adminapi.SilentServer{{Address: bad, Error: bad}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		m := adminapi.Instance{Name: bad, State: adminapi.StateReports, Version: bad, Config: bad, Omitted: bad, Differs: []string{bad}, Answer: stores}
+		_ = json.NewEncoder(w).Encode(adminapi.FleetAnswer{Instances: []adminapi.Instance{{Name: "me", State: adminapi.StateHere, Answer: json.RawMessage("[]")}, m}})
+	}))
+	defer server.Close()
+	for name, show := range map[string]func(*fleet) error{
+		"stores":    func(f *fleet) error { return f.stores(false) },
+		"instances": (*fleet).instances,
+		"watch": func(f *fleet) error {
+			l := newDecisionLayout(f, true, nil, nil)
+			return l.print(f.out, l.cells("x", &adminapi.Decision{Zone: bad, Reason: bad, Method: bad, Path: bad, Host: bad, ClientIP: bad, Plan: bad}))
+		},
+	} {
+		var out strings.Builder
+		s := &screen{out: &out, err: &out}
+		e := &endpoint{screen: s, address: strings.TrimPrefix(server.URL, "http://")}
+		if err := show(&fleet{screen: s, caddys: []*endpoint{e}, asked: e, about: askFleet}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if strings.HasPrefix(line, "forged") || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), unicode.IsControl) {
+				t.Errorf("%s: %q in\n%q", name, line, out.String())
+			}
+		}
+		if !strings.Contains(out.String(), "forged") {
+			t.Errorf("%s: nothing is shown: %s", name, out.String())
+		}
+	}
+}
