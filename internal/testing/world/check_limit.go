@@ -19,7 +19,7 @@ func (k *key) aboveLimit() (violations []string) {
 		return nil
 	}
 	back := slices.ContainsFunc(k.Plan.Events, func(e Event) bool { return e.Kind == Step && e.After < 0 })
-	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful() || k.Plan.varies(k.zone)) {
+	if back || k.anchored() && (k.late > 0 || k.Plan.doubtful() || k.Plan.has(unable) || k.Plan.varies(k.zone)) {
 		return nil // a window begins at another time, and depends on when something is given back
 	}
 	if len(k.Losses) > 0 && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) || k.givesBackOfOthers() {

@@ -196,3 +196,21 @@ func TestDryRunBesideALoan(t *testing.T) {
 		}
 	}
 }
+
+// TestRefundWaitsForItsWindow: a refund waited until Redis could write again, after another charge. The model that checks
+// worlds gave it back at once, and began another window with that charge.
+func TestRefundWaitsForItsWindow(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Cluster, Instances: 1,
+		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 2, Window: 1900 * time.Millisecond, Refill: "interval"}}},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Take, Cost: 1, Delta: -1},
+			{At: 2 * time.Millisecond, Kind: Unsaved, Instance: -1, For: time.Second},
+			{At: 1200 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 2 * time.Second, Kind: Take, Cost: 2},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
