@@ -8,6 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -102,22 +103,22 @@ func (o *others) add(zone string, totals *[outcome.Count]uint64) (more bool) {
 
 // tops adds the keys of others to the list of a zone.
 func (o *others) tops(view *fleet.View, mine adminapi.Top, z *runningZone) adminapi.Top {
-	lists := []adminapi.Top{mine}
+	all := []fleet.Lists{{mine, z.top(listed, topk.Requests)}}
 	for _, m := range view.Members[1:] {
 		if m.Report == nil {
 			continue
 		}
 		for _, told := range m.Report.Zones {
 			if told.Name == z.Name && told.Top != nil {
-				list := told.Top.List(z.Name, mine.By, 10*topKeys)
+				list := told.Top.List(z.Name, mine.By, listed)
 				for i := range list.Keys {
 					list.Keys[i].KeyText = z.split(list.Keys[i].KeyText)
 				}
-				lists = append(lists, list)
+				all = append(all, fleet.Lists{list, told.Top.List(z.Name, sortNames[topk.Requests], listed)})
 			}
 		}
 	}
-	return fleet.Merge(lists, topKeys)
+	return fleet.Merge(all, topKeys)
 }
 
 // split adds the parts of a key of another instance.

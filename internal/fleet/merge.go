@@ -7,43 +7,80 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// Merge adds up the lists of a zone by one kind, of several instances: up to n keys. An instance that does not list a key
-// may have counted it up to a bound, so the sum is uncertain by as much.
-func Merge(lists []adminapi.Top, n int) adminapi.Top {
-	sum := adminapi.Top{Zone: lists[0].Zone, Life: lists[0].Life, By: lists[0].By, Keys: []adminapi.KeyCount{}}
-	at := make(map[id]int)
-	var unlisted []uint64 // of each key, by the lists that have it
-	for _, list := range lists {
+// Lists are what an instance lists of a zone: the keys by the kind in question first, and then those by other kinds, which
+// have counts and bounds of further keys. If the first is not by requests, that list should be there, because it bounds
+// refusals and dry runs too.
+type Lists []adminapi.Top
+
+// Merge adds up the lists of a zone, of several instances: up to n keys. An instance that does not list a key may have
+// counted it up to a bound, so the sum is uncertain by as much.
+func Merge(of []Lists, n int) adminapi.Top {
+	sum := adminapi.Top{Zone: of[0][0].Zone, Life: of[0][0].Life, By: of[0][0].By, Keys: []adminapi.KeyCount{}}
+	listed := make(map[id]bool)
+	for _, lists := range of {
+		list := &lists[0]
 		sum.Unlisted += list.Unlisted
 		if list.Since != nil && (sum.Since == nil || list.Since.Before(*sum.Since)) {
 			sum.Since = list.Since
 		}
-		for _, k := range list.Keys {
-			if i, known := at[keyID(&k.KeyText)]; known {
-				addCounts(&sum.Keys[i], &k)
-				unlisted[i] += list.Unlisted
-				continue
+		for i := range list.Keys {
+			if key := keyID(&list.Keys[i].KeyText); !listed[key] {
+				listed[key] = true
+				sum.Keys = append(sum.Keys, adminapi.KeyCount{KeyText: list.Keys[i].KeyText})
 			}
-			at[keyID(&k.KeyText)] = len(sum.Keys)
-			sum.Keys, unlisted = append(sum.Keys, k), append(unlisted, list.Unlisted)
 		}
 	}
-	kind := max(0, slices.Index(Kinds[:], sum.By))
-	for i := range sum.Keys {
-		_, more := countOf(&sum.Keys[i], kind)
-		*more += sum.Unlisted - min(sum.Unlisted, unlisted[i]) // those of the lists that do not have it
+	for _, lists := range of {
+		counted, most := lists.counted(), lists.most()
+		for i := range sum.Keys {
+			addCounts(&sum.Keys[i], cmp.Or(counted[keyID(&sum.Keys[i].KeyText)], most))
+		}
 	}
-	slices.SortStableFunc(sum.Keys, func(a, b adminapi.KeyCount) int {
-		x, _ := countOf(&a, kind)
-		y, _ := countOf(&b, kind)
-		return cmp.Compare(*y, *x)
-	})
+	slices.SortStableFunc(sum.Keys, func(a, b adminapi.KeyCount) int { return cmp.Compare(Count(&b, sum.By), Count(&a, sum.By)) })
+	kind := kindOf(sum.By)
 	for _, k := range sum.Keys[min(n, len(sum.Keys)):] {
 		least, more := countOf(&k, kind)
 		sum.Unlisted = max(sum.Unlisted, *least+*more)
 	}
 	sum.Keys = sum.Keys[:min(n, len(sum.Keys))]
 	return sum
+}
+
+// counted returns the counts of the keys that an instance lists.
+func (l Lists) counted() map[id]*adminapi.KeyCount {
+	counted := make(map[id]*adminapi.KeyCount)
+	for _, list := range slices.Backward(l) {
+		for i := range list.Keys {
+			counted[keyID(&list.Keys[i].KeyText)] = &list.Keys[i]
+		}
+	}
+	return counted
+}
+
+// most returns the counts of a key that the instance does not list: nothing for sure, and how much it may be.
+func (l Lists) most() *adminapi.KeyCount {
+	most := new(adminapi.KeyCount)
+	for kind := range kinds {
+		bounds := make([]uint64, 0, len(l))
+		for _, list := range l {
+			if by := kindOf(list.By); by == kind || by == byRequests && kind != bySlotTime {
+				bounds = append(bounds, list.Unlisted)
+			}
+		}
+		if _, more := countOf(most, kind); len(bounds) > 0 {
+			*more = slices.Min(bounds)
+		}
+	}
+	return most
+}
+
+// kindOf returns a kind by its name. The empty one is that of requests.
+func kindOf(name string) int { return max(0, slices.Index(Kinds[:], name)) }
+
+// Count returns the count of a key by which a list is sorted.
+func Count(k *adminapi.KeyCount, by string) uint64 {
+	least, _ := countOf(k, kindOf(by))
+	return *least
 }
 
 // countOf returns a count of a key, and how much more it may be.

@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+)
+
+// listOf returns a list of a sketch, as the admin API has it.
+func listOf(r *topk.Recent, n int, by topk.Kind) adminapi.Top {
+	entries, unlisted, _ := r.Top(n, by)
+	list := adminapi.Top{Zone: "z", By: Kinds[by], Unlisted: unlisted}
+	for _, e := range entries {
+		list.Keys = append(list.Keys, adminapi.KeyCount{
+			KeyText:  adminapi.NewKeyText(e.Key, e.Length),
+			Requests: e.Counts[topk.Requests].AtLeast, RequestsError: e.Counts[topk.Requests].Error,
+			Refused: e.Counts[topk.Refused].AtLeast, RefusedError: e.Counts[topk.Refused].Error,
+		})
+	}
+	return list
+}
+
+// TestMerge: the sums over several instances are bounds of the true sums, by each kind, also of keys that are not in the
+// lists of all of them. So they are if the lists have come in reports.
+func TestMerge(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	uncertain := 0
+	for range 10 {
+		truth := make(map[string]counts)
+		var byRequest, byRefusal, reported []Lists
+		for range 1 + random.IntN(4) {
+			r, spread, length := topk.New(1<<40), 20+random.Float64()*180, 5+random.IntN(100)
+			for range 5_000 {
+				key, kind := fmt.Sprint(int(random.ExpFloat64()*spread)), topk.Requests
+				is := truth[key]
+				if is[0]++; random.IntN(3) == 0 {
+					is[1]++
+					kind = topk.Refused
+				}
+				truth[key] = is
+				r.Add(key, "", kind)
+			}
+			requests, refused := listOf(r, length, topk.Requests), listOf(r, length, topk.Refused)
+			told := NewTop(Lists{requests, refused})
+			told.cut(length / 2)
+			byRequest, byRefusal = append(byRequest, Lists{requests}), append(byRefusal, Lists{refused, requests})
+			reported = append(reported, Lists{told.List("z", Kinds[byRefused], length), told.List("z", Kinds[byRequests], length)})
+		}
+		for _, of := range [][]Lists{byRequest, byRefusal, reported} {
+			n := 1 + random.IntN(120)
+			merged, last := Merge(of, n), uint64(1<<60)
+			kind, listed := kindOf(merged.By), make(map[string]bool)
+			for i := range merged.Keys {
+				k := &merged.Keys[i]
+				listed[k.Key] = true
+				for kind, name := range Kinds[:2] {
+					least, more := countOf(k, kind)
+					if is := truth[k.Key][kind]; is < *least || is > *least+*more {
+						t.Fatalf("by %s: %q has %d %s, merged to %d and %d more", merged.By, k.Key, is, name, *least, *more)
+					}
+				}
+				if k.RequestsError > 0 {
+					uncertain++
+				}
+				if Count(k, merged.By) > last {
+					t.Fatalf("by %s: place %d has more than the place before", merged.By, i)
+				}
+				last = Count(k, merged.By)
+			}
+			for key, is := range truth {
+				if !listed[key] && is[kind] > merged.Unlisted {
+					t.Fatalf("by %s: %q has %d and is not listed; at most %d are promised", merged.By, key, is[kind], merged.Unlisted)
+				}
+			}
+			if len(merged.Keys) > n {
+				t.Fatalf("%d keys, want at most %d", len(merged.Keys), n)
+			}
+		}
+	}
+	if uncertain == 0 {
+		t.Error("no key is missing in a list")
+	}
+}
+
+// TestMergeSlots: an instance that does not list a key may have counted as much time as its list says.
+func TestMergeSlots(t *testing.T) {
+	var all []Lists
+	for i, of := range []struct{ ms, unlisted uint64 }{{500, 100}, {0, 40}, {1250, 0}} {
+		list := adminapi.Top{Zone: "z", By: Kinds[bySlotTime], Unlisted: of.unlisted}
+		if of.ms > 0 {
+			list.Keys = append(list.Keys, adminapi.KeyCount{KeyText: adminapi.NewKeyText("a", 1), SlotMS: of.ms, SlotMSError: uint64(i)})
+		}
+		all = append(all, Lists{list, {By: Kinds[byRequests], Unlisted: 7}})
+	}
+	keys := Merge(all, 10).Keys
+	if len(keys) != 1 || keys[0].SlotMS != 1750 || keys[0].SlotMSError != 42 || keys[0].RequestsError != 7 {
+		t.Errorf("%+v", keys)
+	}
+}
