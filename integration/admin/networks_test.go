@@ -54,6 +54,9 @@ func TestNetworks(t *testing.T) {
 				patient.Until(t, fmt.Sprintf("%s gets %d", address, status), func() bool { return get(s, address).Status == status })
 			}
 		}
+		if output := run("top|clients|--networks"); !strings.Contains(output, "counting has just begun") {
+			t.Errorf("top --networks at first: %s", output)
+		}
 		run("ban|clients|203.0.113.0/24|--for|1h|--note|bots")
 		expect("203.0.113.1", 429)
 		if a := get(fleet[0], "203.0.113.2"); !regexp.MustCompile(`^3[56]\d\d$`).MatchString(a.Header.Get("Retry-After")) {
@@ -87,6 +90,7 @@ func TestNetworks(t *testing.T) {
 		for line, want := range map[string]string{
 			"bans|clients":              `operator  .* [1-9]\d* requests, note: bots +203\.0\.113\.0/24\n`,
 			"overrides|clients":         `9/1h until it is cleared.* +2001:db8::/32\n`,
+			"top|clients|--networks":    `REFUSED +KEYS +BEFORE +NETWORK\n(?s).*\d+ +\d+ +about \d+ +- +\S+\n`,
 			"get|clients|203.0.113.9":   `an operator has banned its network 203\.0\.113\.0/24 until`,
 			"get|clients|203.0.113.99":  `exempt as all of 203\.0\.113\.64/26`,
 			"get|clients|2001:db8:7::1": `9/1h as all of 2001:db8::/32`,

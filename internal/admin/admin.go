@@ -38,6 +38,7 @@ func init() {
 //	DELETE zones/<zone>/key/ban       ends the ban of a key
 //	GET    key                        what a key has used in each zone
 //	GET    zones/<zone>/top           the most frequent, or most refused, keys
+//	GET    zones/<zone>/networks      the networks with the most requests
 //	GET    zones/<zone>/bans          the banned keys
 //	GET    zones/<zone>/overrides     the keys that have an override
 //	GET    top                        the same for all zones
@@ -83,10 +84,12 @@ var adminRoutes = map[string]adminRoute{
 	"zones/*/key/override": {http.MethodPut: setOverride, http.MethodDelete: clearOverride},
 	"zones/*/key/ban":      {http.MethodPut: banKey, http.MethodDelete: unbanKey},
 	"zones/*/top":          {http.MethodGet: showTop},
+	"zones/*/networks":     {http.MethodGet: showNetworks},
 	"zones/*/bans":         {http.MethodGet: showBans},
 	"zones/*/overrides":    {http.MethodGet: showOverrides},
 	"key":                  {http.MethodGet: findKey},
 	"top":                  {http.MethodGet: showTop},
+	"networks":             {http.MethodGet: showNetworks},
 	"stores":               {http.MethodGet: showStores},
 	"instances":            {http.MethodGet: showInstances},
 	"doctor":               {http.MethodGet: showDiagnosis},

@@ -22,6 +22,10 @@ minutes, on all instances that share the store. With --refused it lists those wi
 lists those whose requests had slots of adaptive zones for the longest time in total: who
 has 20 slots all the time has 20 seconds in each. "120..130" means at least 120 and at
 most 130.
+
+With --networks it lists the networks of all sizes that have at least 1 % of the requests, without what
+networks within them have that are listed, too. Instances begin to count them with this command, so ask
+again in a minute.
 `,
 		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
 		Args:              cobra.MaximumNArgs(1),
@@ -30,7 +34,8 @@ most 130.
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
 	slots := cmd.Flags().Bool("slots", false, "Sort by the time of slots in adaptive zones, and leave out keys without any")
-	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "slots")
+	networks := cmd.Flags().Bool("networks", false, "List networks in place of keys, while somebody looks")
+	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "slots", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		by, zone := byRequests, ""
@@ -44,6 +49,9 @@ most 130.
 		}
 		if len(args) > 0 {
 			zone = args[0]
+		}
+		if *networks {
+			return f.topNetworks(zone, *n)
 		}
 		return f.top(zone, by, *n)
 	})

@@ -16,6 +16,7 @@ type Counters struct {
 	NearLimit atomic.Uint64 // requests that have passed, and have left little of their limit
 	Latency   Histogram     // of decisions, including the time that requests are held
 	Keys      *topk.Recent  // nil if frequent keys are not counted
+	Networks  Networks
 	Bans      Bans
 	Costs     Costs // of responses, in zones with cost_response
 	Waits     Waits // for slots, in adaptive zones
@@ -38,6 +39,9 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 	t.outcomes[o].Add(1)
 	if t.Keys != nil {
 		t.Keys.Add(key, plan, kindOf(o))
+	}
+	if n := t.Networks.counting.Load(); n != nil {
+		n.add(key, o)
 	}
 	if latency >= 0 {
 		t.Latency.Observe(latency)
