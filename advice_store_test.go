@@ -44,7 +44,7 @@ func storeAdvice(t *testing.T) map[string]advised {
 	slow.Delay(300 * time.Millisecond)
 	crowded := start()
 	for _, name := range []string{"other", "third"} { // two other instances, which stay
-		crowded.Admin().ZAdd(t.Context(), "rl:instances", redis.Z{Score: 1e15, Member: name})
+		crowded.Admin().ZAdd(t.Context(), "rl:instances", redis.Z{Score: 9e14, Member: name})
 	}
 	acl := func(s *redistest.Server, name, rule string) func() {
 		return func() {

@@ -60,6 +60,21 @@ type Unknown struct {
 	Count   int64  `json:"requests,omitempty"` // that it is about; 0 for all
 }
 
+// Sentence says what is not known, and what was assumed.
+func (u *Unknown) Sentence() string {
+	text := u.What
+	switch {
+	case u.Zone != "" && u.Option != "":
+		text = "zone " + Printable(u.Zone) + ", " + u.Option + ": " + text
+	case u.Zone != "":
+		text = "zone " + Printable(u.Zone) + ": " + text
+	}
+	if u.Count > 0 {
+		text += " (" + Count(u.Count) + " requests)"
+	}
+	return text + "; " + u.Assumed
+}
+
 // Zone is what a zone would have done.
 type Zone struct {
 	Name   string  `json:"name"`

@@ -71,21 +71,6 @@ func (t *report) unknown() {
 	t.WriteByte('\n')
 }
 
-// Sentence says what is not known, and what was assumed.
-func (u *Unknown) Sentence() string {
-	text := u.What
-	switch {
-	case u.Zone != "" && u.Option != "":
-		text = "zone " + Printable(u.Zone) + ", " + u.Option + ": " + text
-	case u.Zone != "":
-		text = "zone " + Printable(u.Zone) + ": " + text
-	}
-	if u.Count > 0 {
-		text += " (" + Count(u.Count) + " requests)"
-	}
-	return text + "; " + u.Assumed
-}
-
 // head writes what was read.
 func (t *report) head() {
 	if t.Requests == 0 {
