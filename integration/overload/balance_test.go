@@ -10,12 +10,13 @@ import (
 )
 
 // TestTwoUpstreams: reverse_proxy spreads over a quick and a slow upstream, behind one zone. The slow one holds only the
-// slots of its own requests: the others go on with the quick one.
+// slots of its own requests: the others go on with the quick one. The limit is fixed, because it would else follow how
+// quick the machine is.
 func TestTwoUpstreams(t *testing.T) {
-	p := start(t, "max 3\nmax_wait 1m", "")
+	p := start(t, "min 3\nmax 3\nmax_wait 1m", "")
 	slow := startUpstream(t)
 	p.to = p.up.Listener.Addr().String() + " " + slow.Listener.Addr().String() + " {\n lb_policy least_conn\n}"
-	p.load("max 3\nmax_wait 1m", "")
+	p.load("min 3\nmax 3\nmax_wait 1m", "")
 	var quick, last <-chan result
 	for range 2 { // each upstream gets one of two requests
 		sent := p.send(t.Context(), "held", "/")
