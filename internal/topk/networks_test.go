@@ -55,15 +55,17 @@ func address6(high uint64) netip.Prefix {
 func TestNetworksOfAttacks(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	n, exact := NewNetworks(time.Hour), &networkTruth{make(map[netip.Prefix]uint64), make(map[netip.Prefix]uint64), make(map[netip.Prefix]map[netip.Prefix]bool), 0}
-	for range 60_000 {
+	for i := range 60_000 {
 		var key netip.Prefix
 		refused := true
 		switch dice := random.IntN(100); {
-		case dice < 4:
+		case dice < 10 && i > 30_000: // when all places are taken
+			key = address4(192<<24 | 2<<8 | random.Uint32N(256))
+		case dice < 14:
 			key = address4(203<<24 | 113<<8 | random.Uint32N(256))
-		case dice < 8:
+		case dice < 18:
 			key = address4(198<<24 | 51<<16 | random.Uint32N(1<<16))
-		case dice < 12:
+		case dice < 22:
 			key = address6(0x2001_0db8_0007_0000 | random.Uint64N(1<<16))
 		case dice < 90:
 			key, refused = address4(random.Uint32()), false
@@ -89,7 +91,7 @@ func TestNetworksOfAttacks(t *testing.T) {
 			t.Errorf("%v: %d keys, estimated %d", c.Network, keys, c.Keys)
 		}
 	}
-	for _, want := range []string{"203.0.113.0/24", "198.51.0.0/16", "2001:db8:7::/48"} {
+	for _, want := range []string{"203.0.113.0/24", "198.51.0.0/16", "2001:db8:7::/48", "192.0.2.0/24"} {
 		c, ok := found[want]
 		if exact.requests[netip.MustParsePrefix(want)] < uint64(share*float64(total)) {
 			t.Fatalf("%s is no attack", want)
