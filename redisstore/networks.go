@@ -24,7 +24,7 @@ import (
 
 const (
 	// firstMark is below all marks, and above the scores of processes: see lua/beat.lua.
-	firstMark = "(1000000000000000"
+	firstMark = "(1500000000000000"
 
 	// networksPerCall is how many networks a call reads.
 	networksPerCall = 500

@@ -37,5 +37,5 @@ end
 local all = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 101)
 local n, mark = #all / 2, tonumber(all[2])
 if n > 100 then n = redis.call('ZCARD', KEYS[1]) end
-if mark < 1000000000000000 then return { n, kept, looked, 0 } end
+if mark < 1500000000000000 then return { n, kept, looked, 0 } end
 return { n - 1, kept, looked, mark }

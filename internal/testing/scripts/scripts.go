@@ -35,7 +35,7 @@ var numbers = map[string]string{
 	"MAX_LEASE":     strconv.FormatInt(lend.MaxLease, 10),
 	"NEVER":         "-1",
 	"CHANGES":       "512",              // protocol.MaxChanges
-	"FIRST_MARK":    "1000000000000000", // above the scores of all processes, in milliseconds, and below the time in microseconds
+	"FIRST_MARK":    "1500000000000000", // above the scores of all processes, in milliseconds, and below the time in microseconds
 	"BANNED":        strconv.Itoa(int(store.KindBanned)),
 	"MARGIN":        "1--[[MARGIN]]",
 	"MARGIN_S":      "2--[[MARGIN_S]]", // what is left of a second counts as one
