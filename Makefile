@@ -109,6 +109,7 @@ unit: redis promtool bits32 ## Run the tests, with the race detector but for tho
 	$(REDIS) GOGC=400 go test -vet=off -parallel 5 -timeout 20m $(ONE_BY_ONE:%=./integration/%)
 	@# Tests with one goroutine have no races. The simulator has one for each scenario, and each seed of it keeps what it promises.
 	go test -vet=off ./algorithms/lend
+	go test -vet=off -run Allocations ./internal/limiter
 	go -C bench test -vet=off ./overload/...
 
 # A machine for amd64 runs binaries for 386, which the race detector is not for.
