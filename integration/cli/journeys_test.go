@@ -104,6 +104,9 @@ func findAndRepair(t *testing.T, s *harness.Server, b *harness.Backend) {
 	j.pastes(j.types("caddy rate-limit get search 203.0.113.8 /search"))
 
 	j.types("caddy rate-limit ban clients 203.0.113.0/24")
+	j.pastes(j.types("caddy rate-limit get clients 203.0.113.77"))
+	j.types("caddy rate-limit overrides")
+	j.types("caddy rate-limit unban clients 203.0.113.0/24")
 	j.types("caddy rate-limit ban clients 203.0.113.9 --for 1h --note 'scrapes prices'")
 	j.types(`curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.9'`)
 	j.types("caddy rate-limit bans")

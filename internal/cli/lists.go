@@ -36,7 +36,7 @@ operator has exempted or banned.
 `, []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string {
 		text := l.Override
 		if text.Network = ""; l.Network != "" {
-			text.Note = strings.TrimSpace(fmt.Sprintf("%d requests %s", l.Requests, l.Note))
+			return []string{describeOverride(&text) + fmt.Sprintf(", %d requests", l.Requests)}
 		}
 		return []string{describeOverride(&text)}
 	})

@@ -59,6 +59,8 @@ func (k keyView) remedy() advice.Text {
 		return advice.Text{}
 	case k.Outcome == outcome.Names[outcome.Rejected]:
 		return changeConfig.With()
+	case k.Ban != nil && k.Override != nil && k.Override.Network != "":
+		return exemptKey.With(program, key) // the other addresses stay banned
 	case never:
 		return k.remedyOfConfig(program, key)
 	case k.Ban == nil || limited && k.Ban.By == adminapi.ByRefusals: // a reset also ends such a ban
