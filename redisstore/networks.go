@@ -280,9 +280,10 @@ func cutNetwork(text string) (mark int64, name, value, rest string, err error) {
 // parseNetworkName reads a name that writeNetwork has made.
 func parseNetworkName(name string) (zone string, network netip.Prefix, err error) {
 	before, after, _ := strings.Cut(name, "/")
-	zone, err = url.PathUnescape(before)
-	text, failed := url.PathUnescape(after)
-	if network, err = netip.ParsePrefix(text); err != nil || failed != nil {
+	zone, errZone := url.PathUnescape(before)
+	text, errText := url.PathUnescape(after)
+	network, errNetwork := netip.ParsePrefix(text)
+	if errors.Join(errZone, errText, errNetwork) != nil {
 		return "", network, fmt.Errorf("%q names no network", name)
 	}
 	return zone, network, nil

@@ -29,7 +29,6 @@ type slotWorld struct {
 	seed int64
 	rnd  *rand.Rand // of the goroutine of the test
 
-	all     map[string]int
 	mu      sync.Mutex
 	handler caddytest.Handler
 	most    int        // may run, by the configs that may have decided what runs now
