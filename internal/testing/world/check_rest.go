@@ -18,7 +18,7 @@ func (k *key) atRest() []string {
 	if !slots && k.Limit.Window < time.Hour || k.hasLost() || len(k.clocks) > 1 {
 		return nil
 	}
-	least, most := int64(0), int64(0)
+	least, most, late := int64(0), int64(0), int64(0)
 	for _, a := range k.unknown {
 		most += a.Cost + max(0, a.Delta)
 		least += min(0, a.Delta)
@@ -28,10 +28,14 @@ func (k *key) atRest() []string {
 		least, most = least+a.Cost, most+a.Cost
 		if a.Adjusted != 0 && (a.Delta < 0 || !doubtful) {
 			least += a.Delta
+			late += max(0, a.Delta)
 		}
 		if a.Adjusted != 0 && (a.Delta > 0 || !doubtful) {
 			most += a.Delta
 		}
+	}
+	if smallest := k.Plan.smallest(k.zone); k.Plan.varies(k.zone) && (most > 2*smallest || late > smallest) {
+		least -= late // no late charge is above the limit it was made under, and none leaves more than twice as much
 	}
 	if slots {
 		least, most = 0, 0

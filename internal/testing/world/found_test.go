@@ -214,3 +214,20 @@ func TestRefundWaitsForItsWindow(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestDebtOfAPlanIsBounded: a plan allows less than the zone. What a response costs late leaves at most twice the plan's limit,
+// which the check of keys at rest did not know.
+func TestDebtOfAPlanIsBounded(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Cluster, Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Paying: 2}},
+		Events: []Event{
+			{Kind: Request, Zone: -1, Sort: "paying", Cost: 2, Delta: 1, After: time.Millisecond},
+			{At: time.Millisecond, Kind: Take, Cost: 1},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

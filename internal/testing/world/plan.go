@@ -239,6 +239,11 @@ func (p *Plan) limits(zone int) []int64 {
 	return all
 }
 
+// smallest returns the smallest of these limits.
+func (p *Plan) smallest(zone int) int64 {
+	return slices.Min(slices.DeleteFunc(p.limits(zone), func(n int64) bool { return n == 0 }))
+}
+
 // rules are what takes precedence over the limit for single keys.
 func (z *Zone) rules() *store.KeyRules {
 	if !z.Overrides && z.BanAfter == 0 {
