@@ -53,8 +53,7 @@ func (s *operators) Report(write func(wish string) string) {
 
 // Look implements [store.Board].
 func (s *operators) Look(ctx context.Context, wish string) ([]store.Report, error) {
-	reports, err := s.board.look(ctx, wish)
-	return reports, err
+	return s.board.look(ctx, wish)
 }
 
 // noticed is told that somebody looks.

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,7 +128,7 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 		}
 	}
 	answer, err := h.eval(ctx, lua.Beat, all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), fresh)
-	if len(all) > 1 && err != nil && (node.LacksRight(err) || strings.Contains(err.Error(), "TRYAGAIN")) {
+	if len(all) > 1 && err != nil && (node.LacksRight(err) || redis.HasErrorPrefix(err, "TRYAGAIN")) {
 		h.narrow = node.LacksRight(err)
 		all = all[:1]
 		answer, err = h.eval(ctx, lua.Beat, all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), "")

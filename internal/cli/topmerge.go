@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -48,7 +49,19 @@ func (f *fleet) topLists(zone, by string, n int) (*topList, error) {
 	requests := make(map[string][]adminapi.Top) // the lists by requests, of each instance
 	if by != byRequests && !f.isOne() {
 		for _, a := range f.fetchTops(zone, byRequests, more) {
-			requests[a.of.address] = a.value
+			if a.err == nil {
+				requests[a.of.address] = a.value
+			}
+		}
+		good = slices.DeleteFunc(good, func(a answer[[]adminapi.Top]) bool {
+			_, ok := requests[a.of.address]
+			if !ok { // nothing bounds what it does not list
+				err = errors.Join(err, fmt.Errorf("%s does not answer any longer, so its keys are left out", a.of.address))
+			}
+			return !ok
+		})
+		if len(good) == 0 {
+			return nil, err
 		}
 	}
 	zones := make(map[string][]reports.Lists)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -23,7 +24,7 @@ func listsOf(truth map[string]counts, n int) (lists []adminapi.Top) {
 			names = append(names, name)
 		}
 		slices.SortFunc(names, func(a, b string) int {
-			if c := compare(truth[b][kind], truth[a][kind]); c != 0 {
+			if c := cmp.Compare(truth[b][kind], truth[a][kind]); c != 0 {
 				return c
 			}
 			return strings.Compare(a, b)

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func (z *Zone) Requests() (n uint64) {
 // counts, then the keys of the zones with the fewest requests, then decisions, then these zones.
 func Encode(r *Report, most int) string {
 	r.Form = form
-	slices.SortStableFunc(r.Zones, func(a, b Zone) int { return compare(b.Requests(), a.Requests()) })
+	slices.SortStableFunc(r.Zones, func(a, b Zone) int { return cmp.Compare(b.Requests(), a.Requests()) })
 	for _, cut := range cuts {
 		if text, err := json.Marshal(r); err == nil && len(text) <= most {
 			return string(text)
@@ -110,16 +111,6 @@ func Encode(r *Report, most int) string {
 		r.Omitted.Zones += len(r.Zones) - half
 		r.Zones = r.Zones[:half]
 	}
-}
-
-func compare[T uint64 | float64](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // cuts make a report smaller, in this order.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -81,15 +82,7 @@ func NewTop(lists []adminapi.Top) *Top {
 func (t *Top) cut(n int) (removed int) {
 	keep := make([]bool, len(t.Keys))
 	for kind := range kinds {
-		order := make([]int, len(t.Keys))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortStableFunc(order, func(a, b int) int {
-			x, _ := t.Keys[a].count(kind)
-			y, _ := t.Keys[b].count(kind)
-			return compare(y, x)
-		})
+		order := t.order(kind)
 		for _, i := range order[:min(n, len(order))] {
 			if least, more := t.Keys[i].count(kind); least+more > 0 {
 				keep[i] = true
@@ -112,6 +105,20 @@ func (t *Top) cut(n int) (removed int) {
 	return removed
 }
 
+// order returns the places of the keys, those with the highest counts of a kind first.
+func (t *Top) order(kind int) []int {
+	order := make([]int, len(t.Keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, _ := t.Keys[a].count(kind)
+		y, _ := t.Keys[b].count(kind)
+		return cmp.Compare(y, x)
+	})
+	return order
+}
+
 // List returns the list by one kind, as the admin API has it.
 func (t *Top) List(zone, by string, n int) adminapi.Top {
 	kind := max(0, slices.Index(Kinds[:], by))
@@ -120,13 +127,8 @@ func (t *Top) List(zone, by string, n int) adminapi.Top {
 		since := time.UnixMilli(t.Since)
 		list.Since = &since
 	}
-	sorted := slices.Clone(t.Keys)
-	slices.SortStableFunc(sorted, func(a, b Key) int {
-		x, _ := a.count(kind)
-		y, _ := b.count(kind)
-		return compare(y, x)
-	})
-	for _, k := range sorted {
+	for _, i := range t.order(kind) {
+		k := &t.Keys[i]
 		least, more := k.count(kind)
 		if kind != byRequests && least+more == 0 {
 			continue

@@ -69,13 +69,7 @@ func (p *QuotaPolicy) withLimit(limit algorithms.Limit) *QuotaPolicy {
 	if err != nil {
 		return nil
 	}
-	full := rule.Limit()
-	made := &QuotaPolicy{
-		Rule: rule, Numbers: p.Numbers, Plan: p.Plan, Slots: p.Slots, Queues: p.Queues, MaxWait: full.MaxWait, Quota: full.Events, HeaderZone: p.HeaderZone,
-	}
-	if full.Burst > 0 && full.Events > 0 {
-		made.Quota = full.Burst
-	}
-	made.prepareHeaders()
+	made := &QuotaPolicy{Numbers: p.Numbers, Plan: p.Plan, Slots: p.Slots, Queues: p.Queues, HeaderZone: p.HeaderZone}
+	made.keep(rule)
 	return made
 }

@@ -75,14 +75,20 @@ func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPoli
 		return nil, err
 	}
 	p := &QuotaPolicy{
-		Rule: rule, Numbers: n, Plan: b.Plan, MaxWait: made.MaxWait, Quota: made.Events,
-		Slots: limit.CountsSlots(b.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
+		Numbers: n, Plan: b.Plan, Slots: limit.CountsSlots(b.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
 	}
-	if made.Burst > 0 && made.Events > 0 {
-		p.Quota = made.Burst
+	p.keep(rule)
+	return p, nil
+}
+
+// keep makes the policy that of a rule.
+func (p *QuotaPolicy) keep(rule *store.Rule) {
+	of := rule.Limit()
+	p.Rule, p.MaxWait, p.Quota = rule, of.MaxWait, of.Events
+	if of.Burst > 0 && of.Events > 0 {
+		p.Quota = of.Burst
 	}
 	p.prepareHeaders()
-	return p, nil
 }
 
 // Policies are the quota policies of one limit: Fixed for all requests, or Varying for a limit

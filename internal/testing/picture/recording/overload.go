@@ -2,9 +2,7 @@ package recording
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
-	"os"
 )
 
 // OverloadFile is the path of the recording of an overloaded upstream from the root of the repository.
@@ -32,23 +30,11 @@ type OverloadRun struct {
 // LoadOverload returns the recording in the repository.
 func LoadOverload() (*Overload, error) {
 	r := new(Overload)
-	if err := json.Unmarshal(overloaded, r); err != nil {
-		return nil, err
-	}
-	return r, r.check()
+	return r, parse(overloaded, r)
 }
 
 // Save writes the recording to a file.
-func (r *Overload) Save(file string) error {
-	if err := r.check(); err != nil {
-		return err
-	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
-}
+func (r *Overload) Save(file string) error { return save(r, file) }
 
 // check returns an error unless all seconds of all runs are there.
 func (r *Overload) check() error {

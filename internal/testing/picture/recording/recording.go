@@ -36,18 +36,25 @@ type Fleet struct {
 }
 
 // Load returns the recording in the repository.
-func Load() (*Recording, error) { return parse(recorded) }
-
-func parse(text []byte) (*Recording, error) {
+func Load() (*Recording, error) {
 	r := new(Recording)
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, err
-	}
-	return r, r.check()
+	return r, parse(recorded, r)
 }
 
 // Save writes the recording to a file.
-func (r *Recording) Save(file string) error {
+func (r *Recording) Save(file string) error { return save(r, file) }
+
+// checked is a recording, of which a part may be missing.
+type checked interface{ check() error }
+
+func parse(text []byte, r checked) error {
+	if err := json.Unmarshal(text, r); err != nil {
+		return err
+	}
+	return r.check()
+}
+
+func save(r checked, file string) error {
 	if err := r.check(); err != nil {
 		return err
 	}
