@@ -2,11 +2,10 @@ package admin
 
 import (
 	"context"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // reportedDecisions sends the decisions that other instances report, each once, until the context is done. Without stores
@@ -16,34 +15,26 @@ func reportedDecisions(ctx context.Context, stores []*runningStore, wants func(z
 		return nil
 	}
 	to := make(chan adminapi.Decision)
-	go func() {
-		seen := make(map[string]int64) // when the last report of an instance was written
-		ticker := time.NewTicker(store.ReportInterval)
-		defer ticker.Stop()
-		for ctx.Err() == nil {
-			for _, m := range lookOnce(ctx, stores, "").Members[1:] {
-				if m.Report == nil || m.Report.Now == seen[m.ID] {
+	seen := make(map[string]int64) // when the last report of an instance was written
+	go follow(ctx, stores, func(view *fleet.View) {
+		for _, m := range view.Members[1:] {
+			if m.Report == nil || m.Report.Now == seen[m.ID] {
+				continue
+			}
+			seen[m.ID] = m.Report.Now
+			for _, d := range m.Report.Decisions {
+				if !wantsDecision(&d, wants) {
 					continue
 				}
-				seen[m.ID] = m.Report.Now
-				for _, d := range m.Report.Decisions {
-					if !wantsDecision(&d, wants) {
-						continue
-					}
-					d.Instance = m.Name
-					select {
-					case to <- d:
-					case <-ctx.Done():
-						return
-					}
+				d.Instance = m.Name
+				select {
+				case to <- d:
+				case <-ctx.Done():
+					return
 				}
 			}
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-			}
 		}
-	}()
+	})
 	return to
 }
 

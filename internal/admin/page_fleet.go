@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
@@ -36,20 +35,11 @@ func followOthers(ctx context.Context, stores []*runningStore) *others {
 		return nil
 	}
 	o := &others{told: make(map[string]int64), seen: make(map[string]map[string]*reportedCounts)}
-	go func() {
-		ticker := time.NewTicker(store.ReportInterval)
-		defer ticker.Stop()
-		for ctx.Err() == nil {
-			view := lookOnce(ctx, stores, "")
-			o.mu.Lock()
-			o.view = view
-			o.mu.Unlock()
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-			}
-		}
-	}()
+	go follow(ctx, stores, func(view *fleet.View) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.view = view
+	})
 	return o
 }
 
