@@ -24,7 +24,7 @@ type Script struct {
 // may be nil.
 func NewScript(edit func(text string) string) *Script {
 	if edit == nil {
-		edit = func(text string) string { return text }
+		edit = asIs
 	}
 	s := TextScript(edit(withPorts(lua.Take)))
 	s.Lend, s.finish = TextScript(edit(withPorts(lua.Lend))), edit
@@ -48,8 +48,10 @@ func withPorts(text string) string {
 // TextScript returns a script with a text.
 func TextScript(text string) *Script {
 	digest := sha1.Sum([]byte(text)) // as above
-	return &Script{Text: text, Digest: hex.EncodeToString(digest[:])}
+	return &Script{Text: text, Digest: hex.EncodeToString(digest[:]), finish: asIs}
 }
+
+func asIs(text string) string { return text }
 
 // Finish completes another script, for the same clock.
 func (s *Script) Finish(text string) string { return s.finish(text) }
