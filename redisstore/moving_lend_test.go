@@ -29,8 +29,8 @@ func TestLendZonesWhileASlotMoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
-			wide := lendingRule(t, "wide "+name, "fixed_window", perHour(200), 100*time.Millisecond)
-			narrow := lendingRule(t, "narrow "+name, "sliding_window_log", perHour(40), 100*time.Millisecond)
+			wide := lendingRule(t, "wide "+name, "fixed_window", perHour(200), time.Second)
+			narrow := lendingRule(t, "narrow "+name, "sliding_window_log", perHour(40), time.Second)
 			checks := []store.Check{{Rule: wide, Key: "k", Cost: 1, KeyRules: with.rules}, {Rule: narrow, Key: with.other, Cost: 1, KeyRules: with.rules}}
 			if with.plain {
 				plain, err := store.NewRule("plain "+name, wide.Algorithm(), perHour(200), 0)

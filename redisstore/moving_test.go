@@ -260,7 +260,7 @@ func TestLendRulesWhileASlotMoves(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
 	ctx := context.Background()
-	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 100, Window: 1000 * time.Hour}, 100*time.Millisecond)
+	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 100, Window: 1000 * time.Hour}, time.Second)
 	check := store.Check{Rule: rule, Key: "k", Cost: 1, KeyRules: &store.KeyRules{
 		Overrides: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour},
 	}}
