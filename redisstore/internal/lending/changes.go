@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -58,5 +57,5 @@ func (l *Layer) void(which func(zone, key string) bool) {
 	for _, e := range l.Loans.Void(now, which) {
 		l.below.Forget(e.Rule, e.Key)
 	}
-	l.below.Adjust(layer.Of(l.Slots.Void(now, which)...)...)
+	l.giveBackSlots(l.Slots.Void(now, which))
 }

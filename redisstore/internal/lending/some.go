@@ -152,6 +152,7 @@ func (l *Layer) decideUnlent(ctx context.Context, r *lentRequest) error {
 	others := l.unlent(r)
 	var err error
 	if len(others.Checks) > 0 {
+		l.awaitReturns(ctx, others.Checks)
 		err = l.below.Take(ctx, others.Checks, others.Decisions)
 	}
 	if err == nil || errors.Is(err, protocol.ErrLent) {

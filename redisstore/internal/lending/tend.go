@@ -100,7 +100,7 @@ func (l *Layer) Lent(ctx context.Context, rule *store.Rule, key string) (lent, b
 func (l *Layer) tendSlots() {
 	now := l.Loans.Now()
 	back, peeks := l.Slots.Due(now, l.Processes())
-	l.below.Adjust(layer.Of(back...)...)
+	l.giveBackSlots(back)
 	for some := range slices.Chunk(peeks, l.PerCall) {
 		go func() {
 			decisions := make([]algorithms.Decision, len(some))
@@ -115,5 +115,23 @@ func (l *Layer) tendSlots() {
 				l.Slots.Free(&some[i], now, free)
 			}
 		}()
+	}
+}
+
+// giveBackSlots gives back slots that nobody uses. Until they have been sent, asks for their keys wait.
+func (l *Layer) giveBackSlots(back []store.Adjustment) {
+	adjustments := layer.Of(back...)
+	for i := range adjustments {
+		adjustments[i].Sent = func(bool, error) { l.Slots.Returned(&back[i].Check) }
+	}
+	l.below.Adjust(adjustments...)
+}
+
+// awaitReturns waits for what was given back of the keys of checks, and could be overtaken.
+func (l *Layer) awaitReturns(ctx context.Context, checks []store.Check) {
+	for i := range checks {
+		if c := &checks[i]; c.Rule.KeepsSlots() {
+			l.Slots.AwaitReturns(ctx, c, l.Loans.Now(), l.Timeout/2)
+		}
 	}
 }

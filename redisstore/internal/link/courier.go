@@ -159,6 +159,9 @@ func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (
 	}
 	errs, changed := l.doAll(ctx, ops)
 	for i, err := range errs {
+		if sent := batch[i].Sent; sent != nil {
+			sent(changed[i], err)
+		}
 		if err == nil {
 			if done := batch[i].Done; done != nil {
 				done(changed[i])

@@ -19,6 +19,8 @@ type Slots struct {
 	uses   map[string]*slotUse // by the ID of the lease of the request that uses it
 	owners map[string]owner    // of all slots, by name
 	closed bool
+
+	returning map[slotsOf]*returning // by key, for all costs (0)
 }
 
 // slotsOf is for what slots are kept: requests of one cost, of one key under a limit.
@@ -56,7 +58,7 @@ type owner struct {
 
 // NewSlots returns an empty table.
 func NewSlots() *Slots {
-	return &Slots{keys: make(map[slotsOf]*slotEntry), uses: make(map[string]*slotUse), owners: make(map[string]owner)}
+	return &Slots{keys: make(map[slotsOf]*slotEntry), uses: make(map[string]*slotUse), owners: make(map[string]owner), returning: make(map[slotsOf]*returning)}
 }
 
 func keyOf(c *store.Check) slotsOf { return slotsOf{c.Rule.Terms(), c.Key, c.Cost} }
@@ -191,7 +193,7 @@ func (t *Slots) back(e *slotEntry, slots []lend.Slot) (back []store.Adjustment) 
 	return back
 }
 
-// Due returns the slots to give back, and peeks at the keys of which it must be known what is free.
+// Due returns the slots to give back, of which Returned is to be told, and peeks at the keys of which it must be known what is free.
 func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, peeks []store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,6 +211,7 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 			delete(t.keys, of)
 		}
 	}
+	t.leave(back, now.Mono)
 	return back, peeks
 }
 
@@ -217,7 +220,7 @@ func (t *Slots) Forget(zone, key string) []store.Adjustment {
 	return t.drop(func(e *slotEntry) bool { return e.rule.Zone() == zone && e.key == key })
 }
 
-// Void gives up the slots of some keys of zones, because other rules may hold for them.
+// Void gives up the slots of some keys of zones, because other rules may hold for them. Returned is to be told of them.
 func (t *Slots) Void(now lend.Moment, which func(zone, key string) bool) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,6 +229,7 @@ func (t *Slots) Void(now lend.Moment, which func(zone, key string) bool) (back [
 			back = append(back, t.back(e, e.kept.Void(now))...)
 		}
 	}
+	t.leave(back, now.Mono)
 	return back
 }
 
