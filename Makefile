@@ -44,9 +44,10 @@ REDIS := REQUIRE_REDIS=1
 # With the race detector each process would otherwise take a second to exit. With GOGC=400 the collector
 # of garbage takes a quarter of the time, and the processes up to 200 MB more.
 RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
-# Folders whose tests ask what a user gets, one request or command after the other. They start hundreds of
-# processes, which take four times as long with the race detector, so only deep has it there.
-ONE_BY_ONE := admin cli costs docs headers keys observe
+# What takes four times as long with the race detector, so only deep has it there: folders whose tests start hundreds
+# of processes, and packages that compute, with one goroutine.
+PLAIN := $(addprefix ./integration/,limits queues floods admin cli costs docs headers keys observe overload trouble) \
+	./internal/replay/engine ./internal/cases/engine ./internal/testing/world ./internal/topk ./algorithms/lend ./examples/simplestore
 
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
@@ -102,13 +103,12 @@ simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one w
 	LOG=$(abspath $(LOG)) SEEDS=$(SEEDS) MINUTES=$(MINUTES) SEED=$(SEED) scripts/simulate.sh
 
 .PHONY: unit
-unit: redis promtool bits32 ## Run the tests, with the race detector but for those that do one thing after the other
+unit: redis promtool bits32 ## Run the tests, most of them with the race detector
 	@# The longest begin first. lint has vetted all. Many tests wait more than they work.
-	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./redisstore . ./integration/{faults,limits,queues} \
-		./internal/replay/engine ./internal/testing/world $$(go list ./... | grep -vE '/integration/($(subst $() ,|,$(ONE_BY_ONE)))$$')
-	$(REDIS) GOGC=400 go test -vet=off -parallel 5 -timeout 20m $(ONE_BY_ONE:%=./integration/%)
-	@# Tests with one goroutine have no races. The simulator has one for each scenario, and each seed of it keeps what it promises.
-	go test -vet=off ./algorithms/lend
+	$(REDIS) $(RACE) go test -vet=off -parallel 5 -timeout 20m ./redisstore . ./integration/faults \
+		$$(go list ./... | grep -vE '($(subst $() ,|,$(PLAIN:./%=/%)))$$')
+	$(REDIS) GOGC=400 go test -vet=off -parallel 5 -timeout 20m $(PLAIN)
+	@# Allocations are counted without the race detector. Each seed of the simulator keeps what it promises.
 	go test -vet=off -run Allocations ./internal/limiter
 	go -C bench test -vet=off ./overload/...
 
@@ -129,7 +129,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 .PHONY: deep
 deep: long outages mutants servers examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
 	@$(MAKE) fuzz FUZZTIME=15s
-	$(REDIS) $(RACE) go test -vet=off -count=1 -parallel 5 -timeout 30m $(ONE_BY_ONE:%=./integration/%)
+	$(REDIS) $(RACE) go test -vet=off -count=1 -parallel 5 -timeout 30m $(PLAIN)
 	@$(MAKE) stress ROUNDS=1
 
 .PHONY: long
