@@ -27,7 +27,7 @@ func TestCrashes(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			f := newFleet(t, where)
 			run := 0
-			deep.Check(t, 4000, 200_000, func(rt *rapid.T) int {
+			deep.Check(t, 1500, 200_000, func(rt *rapid.T) int {
 				run++
 				return newOutbreak(rt, f, strconv.Itoa(run)).run()
 			})

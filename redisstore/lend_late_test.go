@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -58,7 +59,7 @@ func TestLendLateCostUnderLoad(t *testing.T) {
 	s := open(t, redisstore.Options{Address: server.Addr()})
 	for _, algorithm := range []string{"token_bucket", "fixed_window", "sliding_window_counter", "sliding_window_log"} {
 		rule := lendingRule(t, "z "+algorithm, algorithm, algorithms.Limit{Events: limit, Window: 1000 * time.Hour}, 2*time.Second)
-		for try := range 50 {
+		for try := range deep.Steps(15, 50) {
 			c := store.Check{Rule: rule, Key: strconv.Itoa(try), Cost: 1}
 			var charged, over atomic.Bool
 			var passed, tooLate atomic.Int64

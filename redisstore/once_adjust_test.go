@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -21,7 +22,7 @@ import (
 const onceCost = 5
 
 // onceAdjustments is how many adjustments make a test.
-const onceAdjustments = 50
+var onceAdjustments = deep.Steps(20, 50)
 
 // onceDelta returns by how much charge n is adjusted. Some are refunds, some are late costs.
 func onceDelta(n int) int64 { return []int64{-2, 3}[n%2] }

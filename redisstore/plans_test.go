@@ -102,7 +102,7 @@ func TestPlansEqualModel(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
 			r := rand.New(rand.NewPCG(seed, 0))
 			admitted := 0
-			for steps, run := deep.Steps(1000, 100_000), 0; steps > 0; run++ {
+			for steps, run := deep.Steps(400, 100_000), 0; steps > 0; run++ {
 				f := newPlanned(t, p, r, name, name+strconv.Itoa(run))
 				for range min(steps, 200) {
 					steps--
