@@ -2,6 +2,7 @@ package loans
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
@@ -18,8 +19,12 @@ type returning struct {
 
 func keyOfAll(c *store.Check) slotsOf { return slotsOf{terms: c.Rule.Terms(), key: c.Key} }
 
+// lost is after how long slots on their way are forgotten: the outbox does not tell of what it drops.
+const lost = time.Minute
+
 // leave notes that slots are on their way to the store: see Returned. The lock is held.
 func (t *Slots) leave(back []store.Adjustment, now time.Duration) {
+	maps.DeleteFunc(t.returning, func(_ slotsOf, r *returning) bool { return now-r.since > lost })
 	for i := range back {
 		of := keyOfAll(&back[i].Check)
 		r := t.returning[of]
