@@ -177,6 +177,10 @@ examples: ## Check examples/ and .github/ by the schemas of Kubernetes, Compose 
 release: ## Write archives of VERSION (v1.2.3) for all systems into dist/
 	scripts/release.sh $(VERSION)
 
+.PHONY: reproduce
+reproduce: ## Make the release VERSION (v1.2.3) for linux/amd64 twice, in clean checkouts, and compare each byte
+	scripts/reproduce.sh $(VERSION)
+
 .PHONY: bench
 bench: redis ## Measure the Redis store beside its peers, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench .

@@ -11,7 +11,7 @@ section=$(awk -v heading="## [${version#v}]" '
 	/^\[[^]]*\]: / { inside = 0 }
 	inside' CHANGELOG.md)
 if [[ -z ${section//[[:space:]]/} ]]; then
-	echo "changes.sh: CHANGELOG.md has no section \"## [${version#v}]\"" >&2
+	echo "changes.sh: CHANGELOG.md has no changes in a section \"## [${version#v}]\"" >&2
 	exit 1
 fi
 printf '%s\n' "$section"
