@@ -44,6 +44,7 @@ import (
 //	cost_response json <path>[*<weight>]... { ... }, see package cost
 //	overrides     [true|false]
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
+//	headers       on | policy-only | off
 //	note          <text>
 //	expires       <date or time> [then ignore | dry_run | keep]
 //	dry_run       [true|false]
@@ -81,6 +82,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		}},
 		"overrides":  {Parse: option.Flag(d, "overrides", &z.Overrides)},
 		"ban":        {Parse: func() (string, error) { return parseBan(d, z) }},
+		"headers":    {Parse: option.Text(d, &z.Headers)},
 		"note":       {Parse: option.OneText(d, "note", &z.Note)},
 		"expires":    {Parse: func() (string, error) { return parseExpires(d, z) }},
 		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},

@@ -83,6 +83,13 @@ type Handler struct {
 	// zones whose limits refuse, and error routes do not run.
 	OnLimit string `json:"on_limit,omitempty"`
 
+	// The languages in which refusals are written for callers whose request shows that they speak them: one or several of
+	// `grpc`, `json-rpc`, `problem`, `html` or `off`. All others get what on_limit says. `grpc` is for gRPC and gRPC-Web,
+	// `json-rpc` for JSON-RPC, as in MCP, `problem` for callers whose field Accept names JSON, `html` for those whose
+	// Accept names HTML, and `off` for none, without another language. Error routes do not run for callers that are
+	// answered in their language. Default: `grpc`, but where there are error routes, they answer.
+	Answers []string `json:"answers,omitempty"`
+
 	// The status of a refusal by a limit, from 400 to 599. Default: 429.
 	Status int `json:"status,omitempty"`
 
@@ -164,6 +171,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
+	answers, err := respond.NewAnswers(h.Answers)
+	if err != nil {
+		return err
+	}
 	events, err := report.NewEvents(ctx)
 	if err != nil {
 		return err
@@ -208,7 +219,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: h.logger,
 	})
 	h.respond = respond.New(ctx, respond.Config{
-		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem,
+		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem, Answers: answers,
 		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
 	})
 	h.join(ctx, app, first, events, warnings)

@@ -133,6 +133,11 @@ type Zone struct {
 	// When a key that continues to send requests although it is refused is banned. Default: never.
 	Ban *Ban `json:"ban,omitempty"`
 
+	// Which headers tell clients about the zone: one of `on`, `policy-only` or `off`. `on` (the default) is for all that the
+	// handler sends, `policy-only` for RateLimit-Policy alone, and `off` for none. With the last two, refusals do not name
+	// the zone or its numbers in their bodies either. Retry-After is always sent with a refusal.
+	Headers string `json:"headers,omitempty"`
+
 	// Why the zone is there, for people: the reason, a name, a ticket. The note is shown where the zone
 	// is, and in log lines about refusals. It has at most 1024 bytes. Default: none.
 	Note string `json:"note,omitempty"`

@@ -39,6 +39,9 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
 		RepeatedValuesStatus: z.RepeatedValuesStatus, InvalidLimit: z.InvalidLimit, BlockStatus: z.BlockStatus,
 	}
+	if s.Headers, err = z.visibility(); err != nil {
+		return s, err
+	}
 	if s.Expires, err = z.expiry(); err != nil {
 		return s, err
 	}

@@ -175,9 +175,29 @@ func (v *Verdict) BindingDryRun() (index int, refuses bool) {
 // mostBinding returns the entry that binds the client most: the refusal with the longest wait or, if
 // none of the entries refuses, the entry with the smallest share of its quota left.
 func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
+	return v.mostBindingOf(from, to, nil)
+}
+
+// BindingAmong returns the enforced entry that binds the client most, of those of some zones. It is -1 if there are none.
+func (v *Verdict) BindingAmong(counts func(*zone.Zone) bool) int {
+	for i := range v.Enforced {
+		if counts(v.Entries[i].Zone) {
+			index, _ := v.mostBindingOf(i, v.Enforced, counts)
+			return index
+		}
+	}
+	return -1
+}
+
+// mostBindingOf is mostBinding for the entries of some zones, or of all if counts is nil. The first entry must be one of
+// them.
+func (v *Verdict) mostBindingOf(from, to int, counts func(*zone.Zone) bool) (index int, refused bool) {
 	index = from
 	wait, share := time.Duration(-1), 2.0
 	for i := from; i < to; i++ {
+		if counts != nil && !counts(v.Entries[i].Zone) {
+			continue
+		}
 		d := &v.Decisions[i]
 		if !d.Allowed {
 			if w := v.Entries[i].Policy.Waits(d, v.Checks[i].Cost).Retry; w > wait {

@@ -28,6 +28,9 @@ func (f *Fields) set(header http.Header, t *record, values []string) {
 // value returns the value of a field, or "" if it has none.
 func (t *record) value(f field) string {
 	p, n := t.policy, &t.numbers
+	if p == nil && f != policyField { // clients see none of the zones
+		return ""
+	}
 	switch f {
 	case rateLimitField:
 		b := t.rateLimit(t.getRoom())
@@ -72,6 +75,9 @@ func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {
 		return p.policies
 	}
 	for i := range v.Enforced {
+		if v.Entries[i].Zone.Headers == zone.ShowNone {
+			continue
+		}
 		text = appendPolicy(text, policyOf(v, i))
 	}
 	return text

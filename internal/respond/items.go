@@ -44,7 +44,9 @@ func (t *record) addItems(v *limiter.Verdict, before item) {
 		t.addItem(before)
 	}
 	for i := range v.Enforced {
-		t.addItem(itemOf(v, i))
+		if isShown(v.Entries[i].Zone) {
+			t.addItem(itemOf(v, i))
+		}
 	}
 }
 

@@ -2,19 +2,24 @@ package respond
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 )
 
-// problem is the body of a refusal: RFC 9457, with the types that
-// draft-ietf-httpapi-ratelimit-headers defines.
+// problem is a refusal in JSON: RFC 9457, with the types that draft-ietf-httpapi-ratelimit-headers defines, and
+// members for programs that read it.
 type problem struct {
 	problemType
-	Status   int      `json:"status"`
-	Detail   string   `json:"detail,omitempty"`
-	Policies []string `json:"violated-policies,omitempty"`
+	Status     int      `json:"status"`
+	Detail     string   `json:"detail,omitempty"`
+	Action     string   `json:"action"`
+	Zone       string   `json:"zone,omitempty"`
+	Limit      *int64   `json:"limit,omitempty"`
+	Remaining  *int64   `json:"remaining,omitempty"`
+	Cost       *int64   `json:"cost,omitempty"`
+	RetryAfter int64    `json:"retry_after,omitempty"`
+	Policies   []string `json:"violated-policies,omitempty"`
 }
 
 // problemType says what kind of problem it is, so that clients can tell what to do.
@@ -36,33 +41,37 @@ var ofKind = map[limiter.Problem]problemType{
 	limiter.AbnormalUsage:   {problemTypes + "abnormal-usage-detected", "Request not satisfied due to detection of abnormal request pattern"},
 }
 
-// problemOf describes an answer. It names the zones whose limits refuse, as RateLimit-Policy does. If the request was
-// refused without a limit, it says what is wrong with the request.
-func problemOf(a *limiter.Answer, v *limiter.Verdict) problem {
-	if a.Problem == limiter.WrongRequest {
-		return problem{problemType: problemType{"about:blank", http.StatusText(a.Status)}, Status: a.Status, Detail: a.Zone.Detail(a.Err)}
+// problem returns what a client is told as a problem. It names the zones whose limits refuse, as RateLimit-Policy
+// does. If the request was refused without a limit, it says what is wrong with the request.
+func (t *told) problem() problem {
+	p := problem{
+		problemType: ofKind[t.kind], Status: t.status, Detail: t.detail, Action: t.action(),
+		Zone: t.zone, RetryAfter: t.retryAfter, Policies: t.policies,
 	}
-	p := problem{problemType: ofKind[a.Problem], Status: a.Status}
-	if a.NeverPasses() {
-		p.Detail = fmt.Sprintf("this request costs %d, the limit is %d", a.Cost, a.Decision.Quota)
+	if t.kind == limiter.WrongRequest {
+		p.problemType = problemType{"about:blank", http.StatusText(t.status)}
 	}
-	for i := range v.Enforced {
-		if a.Policy != nil && !v.Decisions[i].Allowed {
-			p.Policies = append(p.Policies, v.Entries[i].Policy.HeaderZone)
-		}
+	if q := t.quota; q != nil {
+		p.Limit, p.Remaining, p.Cost = &q.limit, &q.remaining, &q.cost
 	}
 	return p
 }
 
-func writeProblem(w http.ResponseWriter, r *http.Request, p problem) error {
-	body, err := json.Marshal(p)
+func (t *told) writeProblem(w http.ResponseWriter, r *http.Request) error {
+	body, err := json.Marshal(t.problem())
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", problemMediaType)
-	w.WriteHeader(p.Status)
-	if r.Method != http.MethodHead {
-		_, err = w.Write(append(body, '\n'))
+	return writeBody(w, r, t.status, problemMediaType, append(body, '\n'))
+}
+
+// writeBody writes an answer with a body, which the answer to HEAD has not.
+func writeBody(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) error {
+	w.Header().Set(fieldContentType, mediaType)
+	w.WriteHeader(status)
+	if r.Method == http.MethodHead {
+		return nil
 	}
+	_, err := w.Write(body)
 	return err
 }

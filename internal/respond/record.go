@@ -32,6 +32,7 @@ type record struct {
 	wouldBe    *zone.Zone // the dry run that would have refused
 	policies   string     // RateLimit-Policy
 	others     []item     // of RateLimit, beside the zone's
+	shown      *record    // what headers are made of; nil if that is this record
 }
 
 // values are the values of header fields, as far as there is room for them. Header maps refer to them, so
@@ -146,7 +147,7 @@ func (t *record) addPolicies(by *Responder, v *limiter.Verdict) {
 		return
 	}
 	for i := range v.Enforced {
-		if p := policyOf(v, i); !hasPolicy(t.policies, p) {
+		if p := policyOf(v, i); v.Entries[i].Zone.Headers != zone.ShowNone && !hasPolicy(t.policies, p) {
 			t.policies = appendPolicy(t.policies, p)
 		}
 	}

@@ -24,18 +24,18 @@ const fieldChallenge = "Www-Authenticate"
 func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) error {
 	a := v.Answer(p.Status)
 	header := w.Header()
+	var retryAfter int64 // 0 without Retry-After
 	switch {
 	case v.Full != nil:
-		retryAfter := zone.CeilSeconds(a.Told) // which is random already
+		retryAfter = zone.CeilSeconds(a.Told) // which is random already
 		p.recordFull(v, a.Outcome, retryAfter)
-		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
 	case a.Policy != nil && v.Rejected() != nil: // a network is banned
-		if retryAfter := p.retryAfter(a.Told); retryAfter > 0 {
+		if retryAfter = p.retryAfter(a.Told); retryAfter > 0 {
 			p.recordOf(v).retryAfter = retryAfter
-			header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
 		}
 	case a.Policy != nil:
-		p.recordDecision(w, v, p.retryAfter(a.Told))
+		retryAfter = p.retryAfter(a.Told)
+		p.recordDecision(w, v, retryAfter)
 	case a.Zone != nil:
 		if challenge := a.Zone.ChallengeFor(a.Err); challenge != "" && header.Get(fieldChallenge) == "" {
 			header.Set(fieldChallenge, challenge) // which error routes may replace
@@ -45,12 +45,20 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		if a.Status == late.StatusClientClosedRequest {
 			return caddyhttp.Error(a.Status, a.Err)
 		}
-		header.Set(fieldRetryAfter, strconv.FormatInt(zone.CeilSeconds(a.Told), 10))
+		retryAfter = zone.CeilSeconds(a.Told)
 	}
-	if p.Problem {
-		return writeProblem(w, r, problemOf(&a, v))
+	if retryAfter > 0 {
+		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
 	}
-	return p.end(w, r, a.Status, a.Err)
+	form := p.formOf(r)
+	if len(p.Answers.byAccept) > 0 && form < jsonRPCForm {
+		addVary(header, fieldAccept)
+	}
+	if form == bareForm {
+		return p.end(w, r, a.Status, a.Err)
+	}
+	t := toldOf(&a, v, retryAfter)
+	return t.write(w, r, form)
 }
 
 // recordFull records the refusal of an adaptive zone. It has no quota, so there are no headers about one.

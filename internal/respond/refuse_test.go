@@ -103,12 +103,13 @@ func TestRejections(t *testing.T) {
 		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"detail":"%s"}`, http.StatusText(status), status, map[string]string{
+		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"detail":"%s","action":"Change the request: waiting does not help."}`, http.StatusText(status), status, map[string]string{
 			"/key": "header Key is missing", "/plan": "the request has no plan", "/quota": "the request has no valid limit",
 		}[path])
 		if path == "/shed" {
 			want = `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",` +
-				`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,"detail":"this request costs 2, the limit is 1","violated-policies":["shed"]}`
+				`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,"detail":"this request costs 2, the limit is 1",` +
+				`"action":"Ask for less in one request: waiting does not help.","zone":"shed","limit":1,"remaining":1,"cost":2,"violated-policies":["shed"]}`
 		}
 		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != status {
 			t.Errorf("%s: status %d\ngot  %s\nwant %s", path, w.Code, got, want)
@@ -160,8 +161,8 @@ func TestProblem(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _ := json.Marshal(body)
-		const want = `{"status":429,"title":"Request cannot be satisfied as assigned quota has been exceeded",` +
-			`"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","violated-policies":["a","b%C3%BCrst"]}`
+		const want = `{"action":"Wait 60 seconds before the next request.","cost":1,"limit":0,"remaining":0,"retry_after":60,"status":429,"title":"Request cannot be satisfied as assigned quota has been exceeded",` +
+			`"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","violated-policies":["a","b%C3%BCrst"],"zone":"a"}`
 		if string(got) != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

@@ -24,7 +24,8 @@ type Config struct {
 	Fields  Fields
 	Jitter  float64 // how much is added to Retry-After at random, as a fraction of it
 	Status  int     // of a refusal by a limit
-	Problem bool    // refusals have a JSON problem as their body
+	Problem bool    // refusals have a JSON problem as their body, unless Answers chooses another form
+	Answers Answers // the languages of callers
 	Traced  bool    // a handler around this one may trace requests
 
 	Observed     bool // something may look at the record of a request that passes: a placeholder or another handler
@@ -36,6 +37,7 @@ type Config struct {
 type Responder struct {
 	Config
 	policies string // RateLimit-Policy if a request meets all zones; empty if it depends on the request
+	hides    bool   // clients do not see all of the zones
 	caught   bool   // a subroute around the handler has routes for errors
 	invoked  invoked
 	server   *caddyhttp.Server // of the handler; nil if it is not known
@@ -45,7 +47,7 @@ type Responder struct {
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
-	p := &Responder{Config: c, caught: caughtBySubroute(ctx)}
+	p := &Responder{Config: c, hides: hidesAny(c.Zones), caught: caughtBySubroute(ctx)}
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	p.self[0] = p
 	p.alone = responders{p.self[:], p.Fields.names}
@@ -53,6 +55,9 @@ func New(ctx caddy.Context, c Config) *Responder {
 		return p // the limits of requests that met all zones may differ
 	}
 	for _, z := range c.Zones {
+		if z.Headers == zone.ShowNone {
+			continue
+		}
 		p.policies = appendPolicy(p.policies, z.Policy)
 	}
 	return p
@@ -60,7 +65,7 @@ func New(ctx caddy.Context, c Config) *Responder {
 
 // WithoutJitter returns a Responder whose Retry-After has nothing random.
 func (p *Responder) WithoutJitter() *Responder {
-	made := &Responder{Config: p.Config, policies: p.policies, caught: p.caught, server: p.server}
+	made := &Responder{Config: p.Config, policies: p.policies, hides: p.hides, caught: p.caught, server: p.server}
 	made.Jitter = 0
 	made.self[0] = made
 	made.alone = responders{made.self[:], made.Fields.names}
@@ -145,9 +150,10 @@ func (p *Responder) recordFailure(v *limiter.Verdict) {
 
 // setHeaders sets the headers that describe the limits that may refuse the request.
 func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict, retryAfter int64) {
+	shown := t.inHeaders(p)
 	var before item
-	if t.describesEnforced() {
-		before = t.own()
+	if shown.describesEnforced() {
+		before = shown.own()
 	}
 	if t.adopt(v, v.Binding) {
 		t.retryAfter = retryAfter
@@ -155,10 +161,13 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
 	}
-	if v.Enforced > 1 || before.prefix != "" {
-		t.addItems(v, before)
+	if shown != t {
+		shown.adoptShown(v, retryAfter)
 	}
-	t.addPolicies(p, v)
+	if shown.policy != nil && (v.Enforced > 1 || before.prefix != "") {
+		shown.addItems(v, before)
+	}
+	shown.addPolicies(p, v)
 	if len(p.Fields.sent) > 0 {
 		t.by = t.by.with(p)
 	}
@@ -168,11 +177,11 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 		all = t.by.all
 	}
 	for i, responder := range all {
-		list := t.list[:]
+		list := shown.list[:]
 		if i > 0 || len(responder.Fields.sent) > len(list) {
 			list = make([]string, len(responder.Fields.sent))
 		}
-		responder.Fields.set(header, t, list)
+		responder.Fields.set(header, shown, list)
 	}
 	if t.retryAfter > 0 {
 		t.retry[0] = strconv.FormatInt(t.retryAfter, 10)

@@ -27,6 +27,16 @@ const (
 	MissingReject = "reject"
 )
 
+// Visibility says which headers tell clients about a zone.
+type Visibility uint8
+
+// The values of headers in a zone. What is hidden is not in the bodies of refusals either.
+const (
+	ShowAll    Visibility = iota // all that the handler sends
+	ShowPolicy                   // RateLimit-Policy alone
+	ShowNone
+)
+
 // Spec is what a config says of a zone, after all checks but those of its limits, and with the defaults
 // filled in. It does not change.
 type Spec struct {
@@ -62,6 +72,7 @@ type Spec struct {
 	CostBrokenOff    *int64
 	CostResponse     *cost.Response // nil without one
 
+	Headers  Visibility
 	Note     string  // why the zone exists; may be empty
 	Expires  *Expiry // nil for a limit that does not end
 	DryRun   bool

@@ -1,0 +1,116 @@
+package respond
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// The languages that the option answers takes.
+const (
+	answersGRPC    = "grpc"
+	answersJSONRPC = "json-rpc"
+	answersProblem = "problem"
+	answersHTML    = "html"
+	answersOff     = "off"
+)
+
+// Answers are the languages in which refusals are written for callers that speak them.
+type Answers struct {
+	grpc, jsonRPC bool
+	byAccept      []answerForm // those that the field Accept chooses, in the order of the option
+	yields        bool         // nobody has chosen the languages, so error routes come first
+}
+
+// answerForm is a form of a refusal.
+type answerForm uint8
+
+const (
+	bareForm    answerForm = iota // a status, or what error routes write
+	problemForm                   // a JSON problem
+	htmlForm
+	jsonRPCForm
+	grpcForm
+	grpcWebForm
+	grpcWebTextForm
+)
+
+// NewAnswers resolves the option answers. If it is not set, gRPC is spoken where there are no error routes.
+func NewAnswers(chosen []string) (a Answers, err error) {
+	if len(chosen) == 0 {
+		return Answers{grpc: true, yields: true}, nil
+	}
+	for i, one := range chosen {
+		switch {
+		case slices.Contains(chosen[:i], one):
+			return a, fmt.Errorf("answers names %s twice", one)
+		case one == answersOff && len(chosen) > 1:
+			return a, fmt.Errorf("answers off excludes languages, got %s", strings.Join(chosen, " "))
+		}
+		switch one {
+		case answersGRPC:
+			a.grpc = true
+		case answersJSONRPC:
+			a.jsonRPC = true
+		case answersProblem:
+			a.byAccept = append(a.byAccept, problemForm)
+		case answersHTML:
+			a.byAccept = append(a.byAccept, htmlForm)
+		case answersOff:
+		default:
+			return a, fmt.Errorf("answers must be grpc, json-rpc, problem, html or off, got %q", one)
+		}
+	}
+	return a, nil
+}
+
+// formOf returns the form in which the caller of a request reads a refusal.
+func (p *Responder) formOf(r *http.Request) answerForm {
+	usual := bareForm
+	if p.Problem {
+		usual = problemForm
+	}
+	a := &p.Answers
+	if a.yields && usual == bareForm && p.ErrorRoutes(r) {
+		return usual
+	}
+	if a.grpc {
+		if form := grpcFormOf(r.Header.Get(fieldContentType)); form != bareForm {
+			return form
+		}
+	}
+	if a.jsonRPC && speaksJSONRPC(r) {
+		return jsonRPCForm
+	}
+	if len(a.byAccept) > 0 {
+		return acceptedForm(r.Header[fieldAccept], a.byAccept, usual)
+	}
+	return usual
+}
+
+const (
+	fieldContentType = "Content-Type"
+	fieldAccept      = "Accept"
+)
+
+// mediaType returns the media type of a field's value in small letters, without parameters, or "".
+func mediaType(value string) string {
+	if t, _, err := mime.ParseMediaType(value); err == nil || t != "" {
+		return t
+	}
+	return ""
+}
+
+// addVary says that the answer depends on a field of the request. What is said before stays.
+func addVary(header http.Header, field string) {
+	for _, line := range header["Vary"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = strings.TrimSpace(name); strings.EqualFold(name, field) || name == "*" {
+				return
+			}
+		}
+	}
+	header["Vary"] = append(header["Vary"], field)
+}

@@ -1,0 +1,104 @@
+package respond_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// TestHiddenZones: a zone with headers off is in no field and in no answer, also if it refuses or binds the client
+// most. One with policy-only is in RateLimit-Policy alone. Fields are about the other zones.
+func TestHiddenZones(t *testing.T) {
+	const (
+		styles = `"headers": ["draft-10", "x-ratelimit", "spring"], `
+		quota  = `"quota": {"max_events": 100, "window": "1h"}`
+	)
+	for _, c := range []struct {
+		name, zones           string
+		n                     int // requests before
+		limits, policies      string
+		remaining, retryAfter string
+		xRetryAfter, capacity string
+	}{
+		{"binds", quota + `, "flood": {"headers": "off", "max_events": 2, "window": "7s"}`, 0, `"quota";r=99;t=36`, `"quota";q=100;w=3600`, "99", "", "", "100"},
+		{"refuses", quota + `, "flood": {"headers": "off", "max_events": 2, "window": "7s"}`, 2, `"quota";r=98`, `"quota";q=100;w=3600`, "98", "7", "", "100"},
+		{"policy-only", quota + `, "flood": {"headers": "policy-only", "max_events": 2, "window": "7s"}`, 2, `"quota";r=98`, `"flood";q=2;w=7, "quota";q=100;w=3600`, "98", "7", "", "100"},
+		{"alone", `"flood": {"headers": "off", "max_events": 2, "window": "7s"}`, 2, "", "", "", "7", "", ""},
+		{"only policies", `"flood": {"headers": "policy-only", "max_events": 2, "window": "7s"}`, 1, "", `"flood";q=2;w=7`, "", "", "", ""},
+		{"both refuse", `"quota": {"max_events": 1, "window": "3s"}, "flood": {"headers": "off", "max_events": 1, "window": "7s"}`, 1, `"quota";r=0`, `"quota";q=1;w=3`, "0", "7", "7", "1"},
+		{"a plan", quota + `, "flood": {"headers": "off", "plan": {"of": "{http.vars.plan}", "default": "a", "plans": {"a": {"max_events": 2, "window": "7s"}}}}`, 2, `"quota";r=98`, `"quota";q=100;w=3600`, "98", "7", "", "100"},
+	} {
+		for _, answer := range []string{"problem", "status"} {
+			key := `{"key": "` + c.name + " " + answer + `", "`
+			zones := strings.NewReplacer(`flood": {"`, `flood": `+key, `quota": {"`, `quota": `+key).Replace(c.zones) // which the cases share
+			h := caddytest.Load(t, `{`+styles+`"on_limit": "`+answer+`", "rate_limits": {`+zones+`}}`)
+			var w *httptest.ResponseRecorder
+			for range c.n + 1 {
+				w = httptest.NewRecorder()
+				if err := h.ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddytest.Passing); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := w.Header()
+			if !strings.HasPrefix(got.Get("RateLimit"), c.limits) || c.limits == "" && got["Ratelimit"] != nil || got.Get("RateLimit-Policy") != c.policies ||
+				got.Get("X-RateLimit-Remaining") != c.remaining || got.Get("Retry-After") != c.retryAfter ||
+				got.Get("X-RateLimit-Retry-After") != c.xRetryAfter || got.Get("X-RateLimit-Burst-Capacity") != c.capacity {
+				t.Errorf("%s: %v", c.name, got)
+			}
+			if strings.Contains(w.Body.String(), "flood") || strings.Contains(got.Get("RateLimit"), "flood") {
+				t.Errorf("%s: the zone shows: %v %s", c.name, got, w.Body)
+			}
+		}
+	}
+}
+
+// TestHiddenZonesInNoLanguage: no language names a hidden zone or its numbers.
+func TestHiddenZonesInNoLanguage(t *testing.T) {
+	h := caddytest.Load(t, `{"answers": ["grpc", "json-rpc", "problem", "html"], "rate_limits": {
+		"flood": {"headers": "off", "max_events": 4321, "window": "7s", "cost": 4321}, "quota": {"max_events": 10000, "window": "1h"}}}`)
+	if w, err := refused(t, h, func(*http.Request) {}); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("status %d, %v", w.Code, err)
+	}
+	for _, one := range [][2]string{
+		{"application/grpc", ""}, {"application/grpc-web", ""}, {"application/json-rpc", ""}, {"", "application/json"}, {"", "text/html"},
+	} {
+		w, err := refused(t, h, func(r *http.Request) {
+			post(r, one[0], "")
+			r.Header.Set("Accept", one[1])
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := w.Body.String()
+		for _, values := range w.Header() {
+			text += strings.Join(values, " ")
+		}
+		if strings.Contains(text, "flood") || strings.Contains(text, "4321") || !strings.Contains(text, "7 seconds") {
+			t.Errorf("%s: %v %s", one, w.Header(), w.Body)
+		}
+	}
+}
+
+// TestHiddenInOneHandler: fields of two handlers are about the zones that clients see, whichever handler hides others.
+func TestHiddenInOneHandler(t *testing.T) {
+	open := caddytest.Load(t, `{"rate_limits": {"open": {"max_events": 10, "window": "1h"}}}`)
+	closed := caddytest.Load(t, `{"rate_limits": {"closed": {"headers": "off", "max_events": 2, "window": "7s"}, "last": {"max_events": 20, "window": "1h"}}}`)
+	w := httptest.NewRecorder()
+	if err := caddytest.ServeTwo(open, closed, w, caddytest.Request(w, "203.0.113.7:1")); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Header(); !strings.HasPrefix(got.Get("RateLimit"), `"open";r=9`) || !strings.Contains(got.Get("RateLimit"), `, "last";r=19`) ||
+		got.Get("RateLimit-Policy") != `"open";q=10;w=3600, "last";q=20;w=3600` {
+		t.Errorf("open first: %v", got)
+	}
+	w = httptest.NewRecorder()
+	if err := caddytest.ServeTwo(closed, open, w, caddytest.Request(w, "203.0.113.8:1")); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Header(); !strings.HasPrefix(got.Get("RateLimit"), `"open";r=8`) || got.Get("RateLimit-Policy") != `"last";q=20;w=3600, "open";q=10;w=3600` {
+		t.Errorf("closed first: %v", got)
+	}
+}
