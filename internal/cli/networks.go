@@ -5,24 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
+// askLists asks each instance about a zone, or about all zones without a name.
+func askLists[T any](f *fleet, zone, path string, query url.Values) []answer[[]T] {
+	return ask(f, func(e *endpoint) (lists []T, text json.RawMessage, err error) {
+		if zone == "" {
+			text, err = e.fetch(http.MethodGet, path, query, nil, &lists)
+			return lists, text, err
+		}
+		lists = make([]T, 1)
+		text, err = e.fetch(http.MethodGet, zonePath(zone, "/"+path), query, nil, &lists[0])
+		return lists, text, err
+	})
+}
+
 // topNetworks prints the networks with the most requests, of a zone or of all zones.
 func (f *fleet) topNetworks(zone string, n int) error {
 	f.about = "" // each instance counts for itself
-	answers := ask(f, func(e *endpoint) (lists []adminapi.Networks, text json.RawMessage, err error) {
-		if zone == "" {
-			text, err = e.fetch(http.MethodGet, "networks", nil, nil, &lists)
-			return lists, text, err
-		}
-		lists = make([]adminapi.Networks, 1)
-		text, err = e.fetch(http.MethodGet, zonePath(zone, "/networks"), nil, nil, &lists[0])
-		return lists, text, err
-	})
+	answers := askLists[adminapi.Networks](f, zone, "networks", nil)
 	good, err := answered(f, answers)
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)

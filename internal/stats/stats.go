@@ -17,6 +17,7 @@ type Counters struct {
 	Latency   Histogram     // of decisions, including the time that requests are held
 	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Networks  Networks
+	Watch     Watch
 	Bans      Bans
 	Costs     Costs // of responses, in zones with cost_response
 	Waits     Waits // for slots, in adaptive zones
@@ -42,6 +43,9 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 	}
 	if n := t.Networks.counting.Load(); n != nil {
 		n.add(key, o)
+	}
+	if w := t.Watch.watching.Load(); w != nil {
+		w.add(key, o)
 	}
 	if latency >= 0 {
 		t.Latency.Observe(latency)
