@@ -26,10 +26,8 @@ if KEYS[2] then
   end
 end
 --[[include looks.lua]]
-if KEYS[3] then
-  local till = redis.pcall('GET', KEYS[3])
-  if type(till) == 'string' and looks(till) then looked = 1 end
-end
+--[[include short.lua]]
+if KEYS[3] and looks(short(KEYS[3], 30)) then looked = 1 end
 -- network.lua leaves the mark in the set, as the score of an empty name.
 local all = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 101)
 local n, mark = #all / 2, tonumber(all[2])

@@ -12,9 +12,8 @@ local call = redis.call
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 --[[include looks.lua]]
-local seen = redis.call('MGET', KEYS[1], KEYS[2])
-local looked = looks(seen[1])
-local wish = seen[2] and #seen[2] <= 100 and seen[2] or ''
+--[[include short.lua]]
+local looked, wish = looks(short(KEYS[1], 30)), short(KEYS[2], 100) or ''
 if ARGV[6] ~= '' then
   wish = ARGV[6]
   redis.call('SET', KEYS[2], wish, 'PX', ARGV[5])
@@ -40,13 +39,9 @@ local function names(key)
   return short
 end
 local answer, size = { now, 1, wish, names(KEYS[4]), names(KEYS[3]) }, 0
-if KEYS[6] then
-  local texts = redis.call('MGET', unpack(KEYS, 6))
-  for i = 1, #KEYS - 5 do
-    local text = texts[i] or ''
-    if #text > tonumber(ARGV[7]) + 30 or size + #text > 3000000 then text = '' end
-    size = size + #text
-    answer[5 + i] = text
-  end
+for i = 6, #KEYS do
+  local text = short(KEYS[i], math.min(ARGV[7] + 30, 3000000 - size)) or ''
+  size = size + #text
+  answer[i] = text
 end
 return answer

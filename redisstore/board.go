@@ -15,6 +15,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
+// toldWishes is how many wishes of this process a board knows again.
+const toldWishes = 16
+
 // board writes the reports of this process while somebody looks, and reads those of all while somebody looks here: both in
 // one call in an interval. It runs only then; heartbeats tell when it has to.
 type board struct {
@@ -26,6 +29,7 @@ type board struct {
 	write   func(wish string) string // nil: nothing is reported
 	wish    string                   // the last one that was read
 	mine    string                   // one to tell the others; empty: none
+	told    []string                 // the last ones of this process
 	until   time.Time                // somebody looks here until then
 	runs    bool
 	closed  bool
@@ -76,9 +80,10 @@ func (b *board) start() {
 func (b *board) look(ctx context.Context, wish string) ([]store.Report, error) {
 	b.mu.Lock()
 	b.until = time.Now().Add(store.LookLife)
-	isNew := wish != "" && wish != b.wish
+	// A caller that waits repeats its wish. Meanwhile others may have another one, which must not be lost.
+	isNew := wish != "" && !slices.Contains(b.told, wish)
 	if isNew {
-		b.mine = wish
+		b.mine, b.told = wish, append(b.told[max(0, len(b.told)-toldWishes+1):], wish)
 	}
 	if time.Since(b.read) < store.ReportInterval && !isNew || b.closed {
 		defer b.mu.Unlock()

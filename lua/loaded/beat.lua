@@ -30,10 +30,15 @@ local function looks(value)
   local till = tonumber(value or '')
   return till and till > now and till <= now + 60000
 end
-if KEYS[3] then
-  local till = redis.pcall('GET', KEYS[3])
-  if type(till) == 'string' and looks(till) then looked = 1 end
+local function short(key, most)
+  local size = redis.pcall('SETRANGE', key, 0, '')
+  if type(size) == 'table' then
+    wrongtype(size, 'SETRANGE', key, 0, '')
+    return nil
+  end
+  return size > 0 and size <= most and redis.call('GET', key) or nil
 end
+if KEYS[3] and looks(short(KEYS[3], 30)) then looked = 1 end
 local all = redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 101)
 local n, mark = #all / 2, tonumber(all[2])
 if n > 100 then n = redis.call('ZCARD', KEYS[1]) end

@@ -14,9 +14,15 @@ local function looks(value)
   local till = tonumber(value or '')
   return till and till > now and till <= now + 60000
 end
-local seen = redis.call('MGET', KEYS[1], KEYS[2])
-local looked = looks(seen[1])
-local wish = seen[2] and #seen[2] <= 100 and seen[2] or ''
+local function short(key, most)
+  local size = redis.pcall('SETRANGE', key, 0, '')
+  if type(size) == 'table' then
+    wrongtype(size, 'SETRANGE', key, 0, '')
+    return nil
+  end
+  return size > 0 and size <= most and redis.call('GET', key) or nil
+end
+local looked, wish = looks(short(KEYS[1], 30)), short(KEYS[2], 100) or ''
 if ARGV[6] ~= '' then
   wish = ARGV[6]
   redis.call('SET', KEYS[2], wish, 'PX', ARGV[5])
@@ -42,13 +48,9 @@ local function names(key)
   return short
 end
 local answer, size = { now, 1, wish, names(KEYS[4]), names(KEYS[3]) }, 0
-if KEYS[6] then
-  local texts = redis.call('MGET', unpack(KEYS, 6))
-  for i = 1, #KEYS - 5 do
-    local text = texts[i] or ''
-    if #text > tonumber(ARGV[7]) + 30 or size + #text > 3000000 then text = '' end
-    size = size + #text
-    answer[5 + i] = text
-  end
+for i = 6, #KEYS do
+  local text = short(KEYS[i], math.min(ARGV[7] + 30, 3000000 - size)) or ''
+  size = size + #text
+  answer[i] = text
 end
 return answer
