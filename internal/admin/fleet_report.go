@@ -85,7 +85,9 @@ func (r *reporter) write(wish string) string {
 		report = r.last
 	}
 	if strings.HasPrefix(wish, wishDoctor) {
-		report.Diagnosis, report.Wish = diagnoses.of(wish)
+		if last := diagnoses.of(wish, diagnose); last.found != nil {
+			report.Diagnosis, report.Wish, report.Diagnosed = last.found, last.wish, max(1, time.Since(last.begun).Milliseconds())
+		}
 	}
 	return fleet.Encode(report, store.MaxReport)
 }
@@ -241,38 +243,46 @@ var diagnoses diagnosed
 
 type diagnosed struct {
 	mu    sync.Mutex
-	wish  string // that is, or was last, answered
-	found *adminapi.Diagnosis
+	wish  string    // the last one that was heard
+	begun time.Time // when it was
+	runs  bool      // doctor looks for it
+	last  diagnosis // what was found last
+}
+
+// diagnosis is what doctor has found for a wish.
+type diagnosis struct {
+	found *adminapi.Diagnosis // nil: nothing yet
+	wish  string
 	begun time.Time
 }
 
-// of returns what doctor has found for a wish, and begins to look if it is new. Wishes may be anybody's, so a new one is
-// heard at most once in a few seconds.
-func (d *diagnosed) of(wish string) (*adminapi.Diagnosis, string) {
+// of returns what doctor has found last, which may be for an earlier wish, and begins to look if the wish is new. Wishes may be
+// anybody's, so a new one is heard at most once in a few seconds, and when doctor has ended.
+func (d *diagnosed) of(wish string, diagnose func(context.Context) (adminapi.Diagnosis, error)) diagnosis {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if wish != d.wish && time.Since(d.begun) > store.ReportInterval {
-		d.wish, d.found, d.begun = wish, nil, time.Now()
+	if wish != d.wish && !d.runs && time.Since(d.begun) > store.ReportInterval {
+		d.wish, d.begun, d.runs = wish, time.Now(), true
 		go func() {
 			found, err := diagnose(context.Background())
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			switch {
-			case d.wish != wish:
-			case err != nil: // the next report asks again
-				d.wish = ""
-			default:
-				found.Findings = slices.DeleteFunc(found.Findings, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK && f.Zone != "" })
-				d.found = &found
+			d.runs = false
+			if err != nil {
+				d.wish = "" // the next report asks again
+				return
 			}
+			found.Findings = slices.DeleteFunc(found.Findings, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK && f.Zone != "" })
+			d.last = diagnosis{&found, wish, d.begun}
 		}()
 	}
-	if d.found == nil || d.wish != wish {
-		return nil, ""
+	last := d.last
+	if last.found != nil {
+		found := *last.found
+		found.Findings = slices.Clone(found.Findings)
+		last.found = &found
 	}
-	found := *d.found
-	found.Findings = slices.Clone(found.Findings)
-	return &found, wish
+	return last
 }
 
 const modulePath = "github.com/seed-161337e5/caddyratelimit"

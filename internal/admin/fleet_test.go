@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,4 +68,64 @@ func TestPageShowsOthersOnce(t *testing.T) {
 			t.Errorf("step %d: %d decisions, want %d", i, n, step.want)
 		}
 	}
+}
+
+// TestWishes: people who wish to know what doctor finds at the same moment all get it: a wish waits until doctor has ended, and what
+// was found for an earlier one is still told meanwhile.
+func TestWishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		d := new(diagnosed)
+		var runs atomic.Int64
+		var fails atomic.Bool
+		diagnose := func(context.Context) (found adminapi.Diagnosis, err error) {
+			runs.Add(1)
+			time.Sleep(3 * time.Second)
+			if fails.Load() {
+				err = context.Canceled
+			}
+			return found, err
+		}
+		began := time.Now()
+		for i, step := range []struct {
+			wish, told string
+			age        time.Duration
+			fails      bool
+		}{
+			{"a", "", 0, false},
+			{"b", "", 0, false}, // a second and a third one, while doctor looks
+			{"c", "a", 4 * time.Second, false},
+			{"b", "a", 6 * time.Second, false},
+			{"b", "c", 4 * time.Second, true},
+			{"b", "c", 6 * time.Second, true},
+			{"b", "c", 8 * time.Second, false}, // once more, after an error
+			{"b", "c", 10 * time.Second, false},
+			{"b", "b", 4 * time.Second, false},
+			{"b", "b", 6 * time.Second, false},
+		} {
+			time.Sleep(time.Until(began.Add(time.Duration(i) * store.ReportInterval)))
+			fails.Store(step.fails)
+			last := d.of(step.wish, diagnose)
+			if (last.found != nil) != (step.told != "") || last.wish != step.told || last.found != nil && time.Since(last.begun).Round(time.Second) != step.age {
+				t.Errorf("step %d: what was found for %q %v ago, want %q and %v", i, last.wish, time.Since(last.begun), step.told, step.age)
+			}
+		}
+		if time.Sleep(time.Minute); runs.Load() != 4 {
+			t.Errorf("doctor looked %d times, want 4", runs.Load())
+		}
+	})
+}
+
+// TestMuteInstances: nobody waits a second time for an instance that reports nothing.
+func TestMuteInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		mine := &fleet.Report{Name: "me"}
+		waited(fleet.NewView("me", mine, []store.Report{{Process: "old", Lives: true}, {Process: "gone"}}))
+		defer waited(fleet.NewView("me", mine))
+		since, mute := lookedSince()
+		if !mute["old"] || len(mute) != 1 || !since.Equal(time.Now()) {
+			t.Errorf("mute are %v, since %v", mute, since)
+		}
+	})
 }

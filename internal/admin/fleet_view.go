@@ -135,32 +135,47 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 	return c.writeJSON(answer)
 }
 
-// looking says since when this process looks at boards.
+// looking says since when this process looks at boards, and which instances have reported nothing in all that time, or in that
+// of an earlier look: nobody waits for these again.
 var looking struct {
 	sync.Mutex
 	since, last time.Time
+	mute        map[string]bool
 }
 
 // lookedSince notes a look, and returns since when there is one.
-func lookedSince() time.Time {
+func lookedSince() (since time.Time, mute map[string]bool) {
 	looking.Lock()
 	defer looking.Unlock()
 	if time.Since(looking.last) > store.LookLife-store.ReportInterval {
 		looking.since = time.Now()
 	}
 	looking.last = time.Now()
-	return looking.since
+	return looking.since, looking.mute
+}
+
+// waited notes that somebody has waited for the reports of a view long enough.
+func waited(view *fleet.View) {
+	looking.Lock()
+	defer looking.Unlock()
+	looking.mute = view.Muted()
 }
 
 // lookAt looks at the boards of stores until all instances have reported, or it cannot be expected any more.
 func lookAt(ctx context.Context, stores []*runningStore, wish string, patience time.Duration) *fleet.View {
-	deadline := lookedSince().Add(patience)
+	began := time.Now()
+	since, mute := lookedSince()
+	deadline := since.Add(patience)
 	if wish != "" {
-		deadline = time.Now().Add(patience)
+		deadline = began.Add(patience)
 	}
 	for {
 		view := lookOnce(ctx, stores, wish)
-		if !view.Misses(wish) || time.Now().After(deadline) {
+		late := time.Now().After(deadline)
+		if late {
+			waited(view)
+		}
+		if late || !view.Misses(&fleet.Looker{Wish: wish, Waited: time.Since(began), Mute: mute}) {
 			return view
 		}
 		select {

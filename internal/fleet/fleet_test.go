@@ -148,6 +148,7 @@ func TestLies(t *testing.T) {
 		"a bad key":          strings.Replace(good, `"key":"k"`, `"key":"k","key_base64":"!"`, 1),
 		"a negative rate":    strings.Replace(good, `"form":1`, `"form":1,"rate":-1`, 1),
 		"an unknown level":   strings.Replace(good, `"form":1`, `"form":1,"diagnosis":{"findings":[{"level":"x"}]}`, 1),
+		"a wait beyond":      strings.Replace(good, `"form":1`, `"form":1,"diagnosed":9223372036854775807`, 1),
 		"the year 10000":     strings.Replace(good, `"form":1`, `"form":1,"since":253402300800000`, 1),
 		"its clock beyond":   strings.Replace(good, `"form":1`, `"form":1,"now":253402300800000`, 1),
 		"a list beyond":      strings.Replace(good, `"u":[1]`, `"s":253402300800000,"u":[1]`, 1),
@@ -193,11 +194,69 @@ func TestView(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got[name], want)
 		}
 	}
-	if len(v.Members) != 8 || len(v.Notes) != 1 || !v.Misses("") || v.Members[0].Name != "me" {
+	if len(v.Members) != 8 || len(v.Notes) != 1 || !v.Misses(new(Looker)) || v.Members[0].Name != "me" {
 		t.Errorf("%d members, notes %q", len(v.Members), v.Notes)
 	}
-	if NewView("me", mine).Misses("") || NewView("me", mine, []store.Report{{Process: "1", Lives: true, Text: text("well", "c", "d", 10)}}).Misses("") {
+	if NewView("me", mine).Misses(new(Looker)) || NewView("me", mine, []store.Report{{Process: "1", Lives: true, Text: text("well", "c", "d", 10)}}).Misses(new(Looker)) {
 		t.Error("a report is missing")
+	}
+}
+
+// TestMisses: a look waits for what doctor finds for it, or finds later for another one. It waits only once for an instance that
+// reports nothing.
+func TestMisses(t *testing.T) {
+	mine := &Report{Name: "me"}
+	view := func(r Report, age time.Duration) *View {
+		r.Name = "other"
+		return NewView("me", mine, []store.Report{{Process: "1", Lives: true, Text: Encode(&r, store.MaxReport), Age: age}})
+	}
+	found := new(adminapi.Diagnosis)
+	for name, c := range map[string]struct {
+		of    *View
+		looks Looker
+		want  bool
+	}{
+		"no wish":                      {view(Report{}, time.Second), Looker{}, false},
+		"an old report":                {view(Report{}, 5*time.Second), Looker{}, true},
+		"no diagnosis":                 {view(Report{}, time.Second), Looker{Wish: "a", Waited: time.Minute}, true},
+		"its diagnosis":                {view(Report{Diagnosis: found, Wish: "a", Diagnosed: 5000}, time.Second), Looker{Wish: "a", Waited: time.Second}, false},
+		"one of somebody else, before": {view(Report{Diagnosis: found, Wish: "b", Diagnosed: 5000}, time.Second), Looker{Wish: "a", Waited: 6 * time.Second}, true},
+		"one of somebody else, later":  {view(Report{Diagnosis: found, Wish: "b", Diagnosed: 5000}, time.Second), Looker{Wish: "a", Waited: 6001 * time.Millisecond}, false},
+		"one of an older version":      {view(Report{Diagnosis: found, Wish: "b"}, time.Second), Looker{Wish: "a", Waited: time.Minute}, true},
+		"only a time":                  {view(Report{Diagnosed: 1}, time.Second), Looker{Wish: "a", Waited: time.Minute}, true},
+	} {
+		if got := c.of.Misses(&c.looks); got != c.want {
+			t.Errorf("%s: misses something: %v", name, got)
+		}
+	}
+	mute := NewView("me", mine, []store.Report{{Process: "1", Lives: true}})
+	if !mute.Misses(new(Looker)) || mute.Misses(&Looker{Wish: "a", Mute: mute.Muted()}) {
+		t.Error("somebody waits not once for an instance that reports nothing")
+	}
+	if v := view(Report{}, 5*time.Second); len(v.Muted()) != 0 || !v.Misses(&Looker{Mute: map[string]bool{"1": true}}) {
+		t.Error("nobody waits for an instance that has reported again")
+	}
+}
+
+// TestVersions: instances of a fleet may have other versions of the module. What is new in a report is ignored, and the report of
+// another form is told, and not read.
+func TestVersions(t *testing.T) {
+	mine := &Report{Name: "me", Version: "v1.0.0", Zones: []Zone{{Name: "z", Digest: "d"}}}
+	report := func(change ...string) string {
+		text := Encode(&Report{Name: "other", Version: "v1.1.0", Requests: 5, Zones: []Zone{{Name: "z", Digest: "d", Totals: map[string]uint64{"allowed": 5}}}}, store.MaxReport)
+		return strings.NewReplacer(change...).Replace(text)
+	}
+	view := func(text string) (*View, *Member) {
+		v := NewView("me", mine, []store.Report{{Process: "1", Lives: true, Text: text}})
+		return v, &v.Members[1]
+	}
+	v, m := view(report(`{"form":1,`, `{"form":1,"new":[{"x":1}],`, `"z":"z",`, `"z":"z","also":{"y":2},`))
+	if m.State != adminapi.StateReports || m.Requests != 5 || m.Version != "v1.1.0" || len(m.Report.Zones) != 1 || len(m.Differs) != 0 || len(v.Notes) != 0 {
+		t.Errorf("with new fields: %+v, notes %q", m, v.Notes)
+	}
+	v, m = view(report(`{"form":1,`, `{"form":2,`, `"zones":[`, `"zones":{},"all":[`))
+	if m.State != adminapi.StateMute || m.Report != nil || m.Requests != 0 || len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "another version") {
+		t.Errorf("of another form: %+v, notes %q", m, v.Notes)
 	}
 }
 

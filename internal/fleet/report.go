@@ -37,9 +37,11 @@ type Report struct {
 	Decisions []adminapi.Decision `json:"decisions,omitempty"`
 	Skipped   uint64              `json:"skipped,omitempty"`
 
-	// Diagnosis is what doctor has found here, if people who look wish to know. Wish is their wish.
+	// Diagnosis is what doctor has found here, if people who look wish to know. Wish is their wish. Diagnosed is how many
+	// milliseconds before the report doctor has begun, at least 1; 0: that is not told.
 	Diagnosis *adminapi.Diagnosis `json:"diagnosis,omitempty"`
 	Wish      string              `json:"wish,omitempty"`
+	Diagnosed int64               `json:"diagnosed,omitempty"`
 
 	Omitted Omitted `json:"omitted,omitzero"`
 }
@@ -160,6 +162,7 @@ func keepLists(n int) func(*Report) {
 const (
 	mostCount = 1 << 53
 	mostText  = 4 << 10
+	mostWait  = 86_400_000
 	mostTime  = 253402300799000 // the last second of the year 9999: JSON has no later times
 )
 
@@ -173,15 +176,19 @@ func Decode(text string, most int) (*Report, error) {
 	if len(text) > most {
 		return nil, fmt.Errorf("it has %d bytes, and at most %d are possible", len(text), most)
 	}
+	var of struct {
+		Form int `json:"form"`
+	}
+	if err := json.Unmarshal([]byte(text), &of); err == nil && of.Form != form { // whatever else it has
+		return nil, errForm
+	}
 	r := new(Report)
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		return nil, errFalse
 	}
-	if r.Form != form {
-		return nil, errForm
-	}
 	ok := isText(r.Name) && r.Name != "" && isText(r.Version) && isText(r.Config) && isText(r.Wish) &&
-		r.Requests <= mostCount && r.Rate >= 0 && r.Rate <= mostCount && r.Since >= 0 && r.Now >= 0 && r.Since <= mostTime && r.Now <= mostTime && r.Skipped <= mostCount
+		r.Requests <= mostCount && r.Rate >= 0 && r.Rate <= mostCount && r.Since >= 0 && r.Now >= 0 && r.Since <= mostTime && r.Now <= mostTime && r.Skipped <= mostCount &&
+		r.Diagnosed >= 0 && r.Diagnosed <= mostWait
 	for i := range r.Zones {
 		ok = ok && r.Zones[i].isPossible()
 	}

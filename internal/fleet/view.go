@@ -179,15 +179,43 @@ func (v *View) share() {
 	}
 }
 
-// Misses reports whether there is an instance whose report is still to come. With a wish, it has to answer that.
-func (v *View) Misses(wish string) bool {
+// Looker is a look at a fleet that waits for reports.
+type Looker struct {
+	Wish   string        // that the reports have to answer; empty: none
+	Waited time.Duration // since the wish is known to others at the earliest
+
+	// Mute has the IDs of instances that are known to report nothing.
+	Mute map[string]bool
+}
+
+// Misses reports whether there is an instance whose report is still to come.
+func (v *View) Misses(l *Looker) bool {
 	return slices.ContainsFunc(v.Members, func(m Member) bool {
 		switch {
-		case m.State == adminapi.StateHere || m.State == adminapi.StateLeft:
+		case m.State == adminapi.StateHere || m.State == adminapi.StateLeft || m.State == adminapi.StateMute && l.Mute[m.ID]:
 			return false
 		case m.State != adminapi.StateReports || m.Age > Fresh.Seconds():
 			return true
 		}
-		return wish != "" && m.Report.Wish != wish
+		return l.Wish != "" && !m.answers(l)
 	})
+}
+
+// answers reports whether the report has what a look wishes. What doctor has found for another look will do if it has begun
+// later, because instances hear one wish at a time.
+func (m *Member) answers(l *Looker) bool {
+	r := m.Report
+	began := time.Duration(m.Age*float64(time.Second)) + time.Duration(r.Diagnosed)*time.Millisecond
+	return r.Wish == l.Wish || r.Diagnosis != nil && r.Diagnosed > 0 && began < l.Waited
+}
+
+// Muted returns the IDs of the instances that have not reported.
+func (v *View) Muted() map[string]bool {
+	mute := make(map[string]bool)
+	for _, m := range v.Members {
+		if m.State == adminapi.StateMute {
+			mute[m.ID] = true
+		}
+	}
+	return mute
 }
