@@ -4,7 +4,7 @@
 -- Out:  the mark of the change: a time in microseconds, or one more than the mark before
 -- What is removed stays in the set for a while, so that all processes learn of it.
 local call = redis.call
-local time = call('TIME')
+local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local last = call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 local mark = last and math.max(now, tonumber(last) + 1) or now

@@ -1,6 +1,6 @@
 -- Made of lua/network.lua by "make scripts". Do not edit.
 local call = redis.call
-local time = call('TIME')
+local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local last = call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 local mark = last and math.max(now, tonumber(last) + 1) or now

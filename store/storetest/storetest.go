@@ -40,6 +40,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("KeyRules", func(t *testing.T) { keyRules(t, open) })
 	t.Run("Lending", func(t *testing.T) { lending(t, open) })
 	t.Run("Lists", func(t *testing.T) { lists(t, open) })
+	t.Run("Networks", func(t *testing.T) { networks(t, open) })
 }
 
 // bench is a store under test, with its clock.
