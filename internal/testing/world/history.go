@@ -24,6 +24,7 @@ type History struct {
 	Losses   []Loss
 	Deeds    []Deed    // of operators
 	Journal  []string  // what it has in the end
+	Networks []Known   // in the end
 	Killed   []Death   // of instances
 	Commands []Command // in the order in which Redis has carried them out
 	Wrong    []string  // what was wrong at once

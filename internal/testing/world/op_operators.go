@@ -22,7 +22,9 @@ const (
 const banned, limited = "banned", "limited"
 
 var (
-	_ = operate(operation{Kind: Override, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: deed((*world).override)})
+	_ = operate(operation{Kind: Override, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
+		return w.instance(e.Instance).store.Set(context.Background(), w.rules[e.Zone], keyName(e.Key), e.override())
+	})})
 	_ = operate(operation{Kind: Clear, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
 		return w.instance(e.Instance).store.Clear(context.Background(), w.rules[e.Zone], keyName(e.Key))
 	})})
@@ -98,7 +100,8 @@ func (h *History) deed(d Deed) {
 	h.Deeds = append(h.Deeds, d)
 }
 
-func (w *world) override(e *Event) error {
+// override returns what an operator sets.
+func (e *Event) override() store.Override {
 	o := store.Override{Kind: store.KindExempt, For: e.For}
 	switch e.Sort {
 	case banned:
@@ -106,7 +109,7 @@ func (w *world) override(e *Event) error {
 	case limited:
 		o.Kind, o.Limit = store.KindLimit, algorithms.Limit{Events: e.Cost}
 	}
-	return w.instance(e.Instance).store.Set(context.Background(), w.rules[e.Zone], keyName(e.Key), o)
+	return o
 }
 
 func (w *world) reload(_ int, e *Event) {

@@ -157,6 +157,9 @@ func (w *world) last(t *testing.T) {
 			}
 		}
 	}
+	for _, in := range w.instances {
+		w.readNetworks(in)
+	}
 	for _, in := range slices.Concat(w.instances, w.killed) {
 		in.close(t)
 	}
