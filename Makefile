@@ -119,7 +119,7 @@ bits32: redis ## Run the tests of packages that compute as programs of 32 bits
 
 # Where apt-get can install Chromium, the tests of the page fail without it, rather than skip.
 .PHONY: browser
-browser: redis chromium ## Test the page in headless Chromium
+browser: redis chromium ## Test the page in headless Chromium, and refusals with clients of other people
 	cd integration/browser && $(REDIS) REQUIRE_CHROMIUM=$(if $(shell command -v apt-get),1,0) go test -count=1 -parallel 4 -timeout 10m ./...
 
 .PHONY: linear
@@ -249,6 +249,7 @@ microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
 .PHONY: golden
 golden: redis ## Write the golden files again
 	$(REDIS) UPDATE_GOLDEN=1 go test -count 1 -run Golden ./...
+	cd integration/browser && UPDATE_GOLDEN=1 go test -count 1 -run 'GRPC|Curl$$|MCP' .
 
 .PHONY: docs
 docs: ## Write docs/json.md and the JSON schema anew, from the comments in the code

@@ -1,0 +1,137 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
+)
+
+// retries is a retry policy as services give it to their clients. Without a pushback it tries again at once.
+const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {
+	"maxAttempts": 4, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
+	"retryableStatusCodes": ["RESOURCE_EXHAUSTED", "UNAVAILABLE"]}}]}`
+
+// attempts records what happens on the wire.
+type attempts struct {
+	mu       sync.Mutex
+	begun    []time.Time
+	trailers []metadata.MD
+}
+
+func (*attempts) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*attempts) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*attempts) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (a *attempts) HandleRPC(_ context.Context, s stats.RPCStats) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch s := s.(type) {
+	case *stats.Begin:
+		a.begun = append(a.begun, time.Now())
+	case *stats.InTrailer:
+		a.trailers = append(a.trailers, s.Trailer)
+	}
+}
+
+func (a *attempts) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begun = nil
+}
+
+// dial returns a client of grpc-go.
+func dial(t *testing.T, address string, a *attempts) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(retries), grpc.WithStatsHandler(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// call calls the service in a zone.
+func call(t *testing.T, conn *grpc.ClientConn, zone string) error {
+	t.Helper()
+	reply := new(wrapperspb.StringValue)
+	err := conn.Invoke(metadata.AppendToOutgoingContext(t.Context(), "zone", zone), say, wrapperspb.String("hello"), reply)
+	if err == nil && reply.GetValue() != "hello" {
+		t.Fatalf("the service says %q", reply.GetValue())
+	}
+	return err
+}
+
+// TestGRPCRetries: the retry policy of grpc-go waits as long as a refusal says, and the caller sees nothing but that it
+// took longer.
+func TestGRPCRetries(t *testing.T) {
+	t.Parallel()
+	a, retried := new(attempts), make(chan string, 100)
+	s := startInFront(t, startService(t, func(h http.Header) { retried <- h.Get("Grpc-Previous-Rpc-Attempts") }))
+	conn := dial(t, s.site, a)
+	for before := ""; before == ""; before = <-retried { // on a busy machine a call may pass at once
+		a.forget()
+		if err := call(t, conn, "soon"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(a.begun) < 2 {
+		t.Fatalf("the service was called again, but there was one attempt")
+	}
+	for i, at := range a.begun[1:] {
+		if waited := at.Sub(a.begun[i]); waited < time.Second {
+			t.Errorf("attempt %d came after %v, but was told to wait 1s", i+2, waited)
+		}
+	}
+}
+
+// TestGRPCStatus: grpc-go reads code, message and details. It gives up at once if the wait is long, and also tells its
+// caller how long it is.
+func TestGRPCStatus(t *testing.T) {
+	t.Parallel()
+	s := startInFront(t, startService(t, func(http.Header) { t.Error("a refused call reaches the service") }))
+	var told strings.Builder
+	for _, c := range []struct {
+		zone string
+		code codes.Code
+		wait time.Duration
+	}{{"late", codes.ResourceExhausted, time.Hour}, {"busy", codes.Unavailable, 0}} {
+		a := new(attempts)
+		err := call(t, dial(t, s.site, a), c.zone)
+		st := status.Convert(err)
+		if st.Code() != c.code {
+			t.Fatalf("%s: %v", c.zone, err)
+		}
+		var wait time.Duration
+		fmt.Fprintf(&told, "zone %s: %d attempt, %v\n%s\n", c.zone, len(a.begun), st.Code(), st.Message())
+		for _, detail := range st.Details() {
+			if info, ok := detail.(*errdetails.RetryInfo); ok {
+				wait = info.GetRetryDelay().AsDuration()
+			}
+			fmt.Fprintf(&told, "%T %s\n", detail, compact(t, detail.(proto.Message)))
+		}
+		for _, name := range []string{"content-type", "grpc-retry-pushback-ms", "retry-after"} {
+			fmt.Fprintf(&told, "%s: %s\n", name, a.trailers[0].Get(name))
+		}
+		if wait != c.wait || len(a.begun) != 1 {
+			t.Errorf("%s: told to wait %v, want %v, and %d attempts", c.zone, wait, c.wait, len(a.begun))
+		}
+	}
+	golden.Open(t, "testdata/answers.txtar", "grpc-go").Check(t, told.String())
+}

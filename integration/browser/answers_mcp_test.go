@@ -1,0 +1,75 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
+)
+
+// TestMCP: a client of MCP tells its caller, which may be a model, why a tool was not called and what to do. The
+// session goes on.
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	type arguments struct {
+		Units int `json:"units"`
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "search"}, func(context.Context, *mcp.CallToolRequest, arguments) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found"}}}, nil, nil
+	})
+	behind := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	defer behind.Close()
+	s := startCaddy(t, "", `
+		rate_limit {
+			zone units {
+				events 5
+				window 1h
+				cost   0
+				cost_request json params.arguments.units {
+					missing 0
+				}
+			}
+			answers json-rpc
+			headers off
+		}
+		reverse_proxy `+strings.TrimPrefix(behind.URL, "http://"))
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: "http://" + s.site + "/mcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	search := func(units int) (string, error) {
+		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: arguments{units}})
+		if err != nil {
+			return "", err
+		}
+		return result.Content[0].(*mcp.TextContent).Text, nil
+	}
+	if text, err := search(4); err != nil || text != "found" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	told := ""
+	for _, units := range []int{6, 2} {
+		_, err = search(units)
+		var refusal *jsonrpc.Error
+		if !errors.As(err, &refusal) || refusal.Code != -32029 {
+			t.Fatalf("%d units: refused with %v", units, err)
+		}
+		told += fmt.Sprintf("%d units: code %d\n%s\n%s\n", units, refusal.Code, refusal.Message, refusal.Data)
+	}
+	golden.Open(t, "testdata/answers.txtar", "MCP").Check(t, regexp.MustCompile(`\d+( seconds)|("retry_after":)\d+`).ReplaceAllString(told, "${2}N${1}"))
+	if text, err := search(1); err != nil || text != "found" {
+		t.Errorf("the session does not go on: %q, %v", text, err)
+	}
+}
