@@ -42,6 +42,7 @@ import (
 //	cost_header   <name> [broken_off <cost>]
 //	cost_request  [json <path>[*<weight>]...] [bytes [/<divisor>]] { ... }, see package cost
 //	cost_response json <path>[*<weight>]... { ... }, see package cost
+//	cost_measured upstream_time|response_time|bytes [/<divisor>] { ... }, see package cost
 //	overrides     [true|false]
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
 //	headers       on | policy-only | off
@@ -78,6 +79,10 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		}},
 		"cost_response": {Parse: func() (shown string, err error) {
 			z.CostResponse, err = cost.ParseResponse(d)
+			return "", err
+		}},
+		"cost_measured": {Parse: func() (shown string, err error) {
+			z.CostMeasured, err = cost.ParseMeasured(d)
 			return "", err
 		}},
 		"overrides":  {Parse: option.Flag(d, "overrides", &z.Overrides)},

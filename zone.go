@@ -125,6 +125,9 @@ type Zone struct {
 	// the limit is a debt that delays later requests. Default: nowhere.
 	CostResponse *cost.Response `json:"cost_response,omitempty"`
 
+	// What is measured of the response, so that a request costs the time or the bytes that it takes. Default: nothing.
+	CostMeasured *cost.Measured `json:"cost_measured,omitempty"`
+
 	// Whether the admin API and `caddy rate-limit` may set overrides for single keys: another
 	// limit, an exemption or a ban. They hold in all instances that share the store, from the next
 	// request on. Default: false.

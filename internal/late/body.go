@@ -3,6 +3,7 @@ package late
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -38,8 +39,10 @@ type bodyCost struct {
 	err    error // why the body cannot be decoded
 }
 
-// readsBody reports whether any charge depends on the body of the response.
-func (c *Completion) readsBody() bool { return c.body != nil }
+// readsBody reports whether any charge depends on what the body of the response says.
+func (c *Completion) readsBody() bool {
+	return slices.ContainsFunc(c.charges, func(l charge) bool { return l.body.reads })
+}
 
 // openBody begins the body of a response. It reports whether its pieces must be passed to readBody.
 func (c *Completion) openBody(status int, header http.Header) bool {
@@ -93,6 +96,7 @@ func (c *Completion) closeBody(end ending) {
 	if c.body == nil {
 		return
 	}
+	c.closeMeter()
 	c.body.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.charges {
 		l := &c.charges[i]
@@ -182,12 +186,18 @@ func (c *Completion) logCosts(to zapcore.ArrayEncoder) error {
 // logOpenCosts writes what the other charges will be if nothing more of the body comes. It ends the reading of a
 // compressed body.
 func (c *Completion) logOpenCosts(to zapcore.ArrayEncoder, end ending) error {
+	defer c.meter.lock()()
 	for i := range c.charges {
 		l := &c.charges[i]
-		if !l.body.reads {
+		if !l.body.reads && !l.metered {
 			continue
 		}
-		result, cost, _ := l.bodyCost(c.body.failed, end)
+		result, cost := stats.CostRead, int64(0)
+		if l.metered {
+			result, cost = c.measuredCost(l)
+		} else {
+			result, cost, _ = l.bodyCost(c.body.failed, end)
+		}
 		if err := to.AppendObject(l.settled(result, cost)); err != nil {
 			return err
 		}

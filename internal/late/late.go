@@ -5,6 +5,7 @@
 //	booked ──────────────────────────────────────────► settled, all is given back
 //	  │ │     ReadCost, closeBody: the response says its cost
 //	  │ └──────────────────────────────────────────────► settled, the difference is charged or given back
+//	  │ └──────────────────────────────────────────────► settled, the same by what was measured: closeMeter
 //	  │       breakOff, closeBody(brokenOff): it ends before it has said so
 //	  └────────────────────────────────────────────────► broken off, what the zone says for that is charged
 //
@@ -45,6 +46,7 @@ type Completion struct {
 	session pool.Session // has no store if nothing was charged
 	slots   []store.Adjustment
 
+	meter  *meter // nil if no charge depends on what the response takes
 	held   []Slot // of adaptive zones
 	answer gate.Answer
 	clock  clock.Clock // by which they are given back
@@ -76,16 +78,24 @@ type charge struct {
 	booked store.Adjustment // gives it back
 	open   bool             // whether the response counts is not known yet
 	unpaid bool             // what it costs is not known yet
+	paid   int64            // what was charged so far
 	body   bodyCost
+
+	metered  bool // what it costs is measured until the response is over
+	measured zone.Measured
 }
 
-// Book adds a charge, which back gives back.
-func (c *Completion) Book(z *zone.Zone, back store.Adjustment) {
+// Book adds a charge, which back gives back. What it costs may be measured by a clock.
+func (c *Completion) Book(by clock.Clock, z *zone.Zone, back store.Adjustment, m zone.Measured) {
 	c.charges = append(c.charges, charge{
-		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", body: bodyCost{reads: z.CostResponse != nil},
+		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", paid: back.Cost, body: bodyCost{reads: z.CostResponse != nil},
+		metered: z.CostMeasured != nil, measured: m,
 	})
-	if z.CostResponse != nil && c.body == nil {
+	if (z.CostResponse != nil || z.CostMeasured != nil) && c.body == nil {
 		c.body = new(bodyCosts)
+	}
+	if z.CostMeasured != nil && c.meter == nil {
+		c.meter = &meter{clock: by, upstream: -1, took: -1}
 	}
 }
 
@@ -97,6 +107,7 @@ func (c *Completion) chargesLate() bool { return len(c.charges) > 0 }
 // the charge stays.
 func (c *Completion) Judge(status int, header http.Header) {
 	c.begin(status)
+	defer c.meter.lock()()
 	for i := range c.charges {
 		l := &c.charges[i]
 		if !l.open {
@@ -113,14 +124,11 @@ func (c *Completion) Judge(status int, header http.Header) {
 		if charged {
 			continue
 		}
-		l.unpaid = false
-		if l.body.reads {
-			l.body.reads = false
+		if l.body.reads || l.metered {
+			l.body.reads, l.metered = false, false
 			c.settle(l, stats.CostReturned, 0)
 		}
-		if l.booked.Cost > 0 {
-			c.session.Adjust(l.booked)
-		}
+		c.pay(l, 0)
 	}
 }
 
@@ -171,7 +179,8 @@ func (c *Completion) breakOff() {
 func (c *Completion) pay(l *charge, cost int64) {
 	l.unpaid = false
 	a := l.booked
-	if a.Delta = cost - l.booked.Cost; a.Delta != 0 {
+	if a.Delta = cost - l.paid; a.Delta != 0 {
+		l.paid = cost
 		c.session.Adjust(a)
 	}
 }
@@ -205,6 +214,7 @@ func (c *Completion) End() {
 }
 
 func (c *Completion) endSession() {
+	c.meter.stop()
 	if c.session.Store != nil {
 		c.session.End()
 	}
@@ -213,6 +223,7 @@ func (c *Completion) endSession() {
 // Abandon ends the use of the store. Charges that the response has not changed yet stay as they
 // are.
 func (c *Completion) Abandon() {
+	c.meter.stop()
 	c.charges = nil
 	c.free(true)
 	c.endSession()

@@ -39,7 +39,8 @@ func (v *Verdict) leased() (back []store.Adjustment) {
 func (v *Verdict) unserved() (back []store.Adjustment) {
 	for i := range v.Checks {
 		dry := i >= v.Enforced && v.Decisions[i].Delay > 0
-		if v.charged(i) && !v.queues(i) && (v.Checks[i].LeaseID != "" || dry || v.Entries[i].Zone.ChargeOnResponse != nil) {
+		z := v.Entries[i].Zone
+		if v.charged(i) && !v.queues(i) && (v.Checks[i].LeaseID != "" || dry || z.ChargeOnResponse != nil || z.CostMeasured != nil) {
 			back = append(back, v.giveBack(i))
 		}
 	}
@@ -64,9 +65,8 @@ func (v *Verdict) returnDryRuns(s pool.Session) {
 func (v *Verdict) bookLate(c *late.Completion) {
 	for i := range v.Entries {
 		z := v.Entries[i].Zone
-		saysCost := z.CostHeader != "" || z.CostResponse != nil
-		if z.ChargesLate() && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || saysCost) {
-			c.Book(z, v.giveBack(i))
+		if z.ChargesLate() && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || z.SaysCost()) {
+			c.Book(v.wait.clock, z, v.giveBack(i), v.Entries[i].measured)
 		}
 	}
 }

@@ -19,7 +19,8 @@ type Counters struct {
 	Networks  Networks
 	Watch     Watch
 	Bans      Bans
-	Costs     Costs // of responses, in zones with cost_response
+	Costs     Costs // of responses, in zones with cost_response or cost_measured
+	Estimates Estimates
 	Waits     Waits // for slots, in adaptive zones
 }
 

@@ -29,6 +29,8 @@ type Check struct {
 	Status    int   // of the rejection
 	Invalid   error // why the request has no valid limit; for operators
 
+	Measured Measured // what is needed to measure the cost
+
 	Enters bool // the request needs a slot of the adaptive zone
 	Class  int  // of its priority
 
@@ -90,6 +92,9 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 		if c.Cost, refusal = z.CostRequest.Of(r.Request, least); refusal != nil {
 			return c.reject(refusal.Status, refusal.Err)
 		}
+	}
+	if z.CostMeasured != nil && c.Policy != nil {
+		z.estimate(c, r.Request)
 	}
 	if c.Policy != nil && c.Policy.Others != nil {
 		reserved, err := clientip.MatchAny(z.Reserve, r.Request)

@@ -71,6 +71,7 @@ type Spec struct {
 	CostHeader       string
 	CostBrokenOff    *int64
 	CostResponse     *cost.Response // nil without one
+	CostMeasured     *cost.Measured // nil without one
 
 	Headers  Visibility
 	Note     string  // why the zone exists; may be empty
@@ -103,8 +104,11 @@ func (s *Spec) Limits() []*limit.Limit {
 
 // ChargesLate reports whether the charge depends on the response.
 func (s *Spec) ChargesLate() bool {
-	return s.ChargeOnResponse != nil || s.CostHeader != "" || s.CostResponse != nil
+	return s.ChargeOnResponse != nil || s.SaysCost() || s.CostMeasured != nil
 }
+
+// SaysCost reports whether the response says what the request costs.
+func (s *Spec) SaysCost() bool { return s.CostHeader != "" || s.CostResponse != nil }
 
 // Overrides reports whether operators may set overrides for single keys.
 func (s *Spec) Overrides() bool { return s.KeyRules != nil && s.KeyRules.Overrides }
@@ -146,6 +150,6 @@ func (s *Spec) describe() string {
 // looksAtRequests reports whether options look at single requests, so that the zone's limit and its cost are
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
-	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
+	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.CostMeasured != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
 		s.MissingKey != MissingShare || s.Reserved > 0 || s.DryRun || s.Enforce != nil || s.Expires != nil && s.Expires.Then == ThenDryRun
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
@@ -74,9 +75,16 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 		if z.Overrides() {
 			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
 		}
+		m := z.CostMeasured
+		if m != nil && m.Of == cost.UpstreamTime {
+			add(replay.Unknown{Zone: name, Option: "cost_measured", What: "when responses began", Assumed: "the whole time counts"})
+		}
 		for _, f := range formats {
 			if z.CountsSlots() && !f.Duration {
 				add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "assumed that each ends at once"})
+			}
+			if m != nil && m.IsTime() && !f.Duration {
+				add(replay.Unknown{Zone: name, Option: "cost_measured", What: "how long requests took", Assumed: "each costs the least that it can"})
 			}
 		}
 	}
