@@ -21,7 +21,9 @@ type Slots struct {
 	free  int64
 	told  Moment // when free was asked for
 	known bool
-	after time.Duration // what was asked for before does not count any more
+
+	voided bool
+	after  time.Duration // if voided: what was asked for before does not count any more
 }
 
 // Slot is charged in the store under a name.
@@ -59,7 +61,7 @@ func (s *Slots) Len() int { return len(s.idle) }
 // Get returns a slot whose lease lasts for a third of it, in which it is renewed.
 func (s *Slots) Get(now Moment, lease time.Duration) (Slot, bool) {
 	for i := len(s.idle) - 1; i >= 0; i-- {
-		if slot := s.idle[i]; slot.lasts(now, lease/3) {
+		if slot := s.idle[i]; slot.lasts(now, lease/3) && !s.old(slot) {
 			s.idle = append(s.idle[:i], s.idle[i+1:]...)
 			s.low = min(s.low, len(s.idle))
 			return slot, true
@@ -76,12 +78,15 @@ func (s *Slots) Put(slot Slot) { s.idle = append(s.idle, slot) }
 // be given back.
 func (s *Slots) Keep(now Moment, slot Slot, period time.Duration, processes int) bool {
 	fresh := s.known && now.Mono-s.told.Mono < 2*period
-	if !fresh || !slot.lasts(now, 0) || int64(len(s.idle)) >= s.most(processes) {
+	if !fresh || !slot.lasts(now, 0) || s.old(slot) || int64(len(s.idle)) >= s.most(processes) {
 		return false
 	}
 	s.idle = append(s.idle, slot)
 	return true
 }
+
+// old reports whether the store may have forgotten a slot since it was asked for or renewed: then it does not count it.
+func (s *Slots) old(slot Slot) bool { return s.voided && slot.from.Mono <= s.after }
 
 // Free returns how many slots were free when the store last told.
 func (s *Slots) Free() int64 { return s.free }
@@ -118,9 +123,10 @@ func (s *Slots) Surplus(now Moment, processes int) (back []Slot) {
 	return back
 }
 
-// Void takes all slots out, because other rules may hold for the key. None is kept until the store says what is free.
+// Void takes all slots out, because other rules may hold for the key, or the store has forgotten it. None is kept until
+// the store says what is free, and none that a request has had since before.
 func (s *Slots) Void(now Moment) []Slot {
-	s.known, s.after = false, now.Mono
+	s.known, s.voided, s.after = false, true, now.Mono
 	return s.All()
 }
 

@@ -137,7 +137,7 @@ func (l *Layer) finish(checks []store.Check, decisions []algorithms.Decision, ca
 func (l *Layer) Forget(rule *store.Rule, key string) {
 	if rule.Lend() > 0 {
 		l.Loans.Forget(rule.Zone(), key)
-		l.below.Adjust(layer.Of(l.Slots.Forget(rule.Zone(), key)...)...)
+		l.giveBackSlots(l.Slots.Void(l.Loans.Now(), func(z, k string) bool { return k == key && z == rule.Zone() }))
 	}
 	l.below.Forget(rule, key)
 }

@@ -1,6 +1,9 @@
 package loans
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -197,7 +200,7 @@ func (t *Slots) back(e *slotEntry, slots []lend.Slot) (back []store.Adjustment) 
 func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, peeks []store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for of, e := range t.keys {
+	for _, e := range t.inOrder() {
 		period := e.rule.Lend()
 		if now.Mono-e.looked < period {
 			continue
@@ -205,26 +208,21 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 		e.looked = now.Mono
 		back = append(back, t.back(e, e.kept.Surplus(now, processes))...)
 		if e.kept.Due(now, period) || e.inUse > 0 && now.Mono-e.came < 2*period {
-			peeks = append(peeks, store.Check{Rule: e.rule, Key: of.key, Cost: of.cost, Peek: true, KeyRules: e.keyRules})
+			peeks = append(peeks, store.Check{Rule: e.rule, Key: e.key, Cost: e.cost, Peek: true, KeyRules: e.keyRules})
 		}
 		if e.inUse == 0 && e.kept.Len() == 0 && now.Mono-e.came >= 2*period {
-			delete(t.keys, of)
+			delete(t.keys, e.slotsOf)
 		}
 	}
 	t.leave(back, now.Mono)
 	return back, peeks
 }
 
-// Forget gives up the slots of a key in a zone, because the store has forgotten them.
-func (t *Slots) Forget(zone, key string) []store.Adjustment {
-	return t.drop(func(e *slotEntry) bool { return e.rule.Zone() == zone && e.key == key })
-}
-
-// Void gives up the slots of some keys of zones, because other rules may hold for them. Returned is to be told of them.
+// Void gives up the slots of some keys of zones, because other rules may hold for them, or the store has forgotten them. Returned is to be told of them.
 func (t *Slots) Void(now lend.Moment, which func(zone, key string) bool) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range t.keys {
+	for _, e := range t.inOrder() {
 		if which(e.rule.Zone(), e.key) {
 			back = append(back, t.back(e, e.kept.Void(now))...)
 		}
@@ -241,22 +239,21 @@ func (t *Slots) Any() bool {
 }
 
 // Close gives up all slots. From now on none is kept.
-func (t *Slots) Close() []store.Adjustment {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	return t.drop(func(*slotEntry) bool { return true })
-}
-
-func (t *Slots) drop(which func(*slotEntry) bool) (back []store.Adjustment) {
+func (t *Slots) Close() (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range t.keys {
-		if which(e) {
-			back = append(back, t.back(e, e.kept.All())...)
-		}
+	t.closed = true
+	for _, e := range t.inOrder() {
+		back = append(back, t.back(e, e.kept.All())...)
 	}
 	return back
+}
+
+// inOrder returns what is known of keys, in the same order each time. The lock is held.
+func (t *Slots) inOrder() []*slotEntry {
+	return slices.SortedFunc(maps.Values(t.keys), func(a, b *slotEntry) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.rule.Zone(), b.rule.Zone()), cmp.Compare(a.cost, b.cost))
+	})
 }
 
 // Kept returns how many slots are kept, and of how many keys, by zone.

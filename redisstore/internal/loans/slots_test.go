@@ -188,17 +188,26 @@ func TestSlotsAreGivenUp(t *testing.T) {
 		table.told(leaseID, time.Second, 6, true)
 	}
 	table.Release("a", at(time.Second), 1)
-	if back := table.Forget("slots", "other"); len(back) != 0 {
+	of := func(name string) func(zone, key string) bool {
+		return func(zone, key string) bool { return zone == "slots" && key == name }
+	}
+	if back := table.Void(at(2*time.Second), of("other")); len(back) != 0 {
 		t.Errorf("%v go back for a reset of another key", holds(back))
 	}
-	if names := holds(table.Forget("slots", "k")); !slices.Equal(names, []string{"a"}) {
+	if names := holds(table.Void(at(2*time.Second), of("k"))); !slices.Equal(names, []string{"a"}) {
 		t.Errorf("%v go back, want a", names)
 	}
-	table.Release("b", at(time.Second), 1)
+	table.Free(table.check(""), at(3*time.Second), 8)
+	if fate, name := table.Release("c", at(3*time.Second), 1); fate != Back || name != "c" {
+		t.Errorf("fate %d, name %q: a slot is kept that the store has forgotten", fate, name)
+	}
+	table.told("c", 3*time.Second, 6, true)
+	table.Renewed("b", at(3*time.Second), at(3*time.Second))
+	table.Release("b", at(3*time.Second), 1) // which the store knows again
 	if names := holds(table.Close()); !slices.Equal(names, []string{"b"}) {
 		t.Errorf("%v go back, want b", names)
 	}
-	if fate, name := table.Release("c", at(time.Second), 1); fate != Back || name != "c" {
+	if fate, name := table.Release("c", at(4*time.Second), 1); fate != Back || name != "c" {
 		t.Errorf("fate %d, name %q, want c to go back", fate, name)
 	}
 	table.told("d", time.Second, 6, true)
