@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,6 +82,7 @@ func (h *Leases) All() []Check {
 	for _, one := range h.kept {
 		all = append(all, one.check)
 	}
+	byName(all)
 	return all
 }
 
@@ -108,5 +111,11 @@ func (h *Leases) Due(now time.Time) (due []Check) {
 		one.due = now.Add(leaser.Renewal(one.check.Rule.At(0).Params))
 		h.kept[name] = one
 	}
+	byName(due)
 	return due
+}
+
+// byName puts charges in an order that does not depend on that of a map: what a store is sent is then the same each time.
+func byName(all []Check) {
+	slices.SortFunc(all, func(a, b Check) int { return cmp.Compare(a.LeaseID, b.LeaseID) })
 }

@@ -1,6 +1,11 @@
 package loans
 
-import "github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+)
 
 // Forget removes all entries of a key in a zone, with what they hold.
 func (t *Table) Forget(zone, key string) {
@@ -70,6 +75,9 @@ func (t *Table) GiveBack(now lend.Moment) (due []Due, busy []<-chan struct{}) {
 		} else if over := e.underWay(); over != nil {
 			busy = append(busy, over)
 		}
+	})
+	slices.SortFunc(due, func(a, b Due) int { // in the same order each time
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Rule.Zone(), b.Rule.Zone()))
 	})
 	return due, busy
 }
