@@ -59,7 +59,7 @@ func commandCalls(t *testing.T, server *redistest.Server) (all map[string]string
 	return all
 }
 
-// memoryOf returns a number of bytes that Redis tells of its memory.
+// memoryOf returns a number of bytes of the memory that Redis reports.
 func memoryOf(t *testing.T, server *redistest.Server, field string) int {
 	t.Helper()
 	info, err := server.Admin().InfoMap(t.Context(), "memory").Result()
