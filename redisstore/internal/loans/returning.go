@@ -19,7 +19,7 @@ type returning struct {
 
 func keyOfAll(c *store.Check) slotsOf { return slotsOf{terms: c.Rule.Terms(), key: c.Key} }
 
-// lost is after how long slots on their way are forgotten: the outbox does not tell of what it drops.
+// lost is after how long slots on their way are forgotten: the outbox says nothing of what it drops.
 const lost = time.Minute
 
 // leave notes that slots are on their way to the store: see Returned. The lock is held.
