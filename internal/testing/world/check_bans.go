@@ -12,14 +12,14 @@ var _ = promiseOfKeys("a key that is refused often enough is banned everywhere",
 // bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when an instance has asked
 // again.
 func (k *key) bans() (violations []string) {
-	if k.BanAfter == 0 || k.isTroubled() || k.touched(Override, Clear, Unban, Reset) {
+	if k.BanAfter == 0 || k.losesRules() || k.touched(Override, Clear, Unban, Reset) {
 		return nil
 	}
 	slack := time.Duration(0)
 	if k.Lend > 0 {
 		slack = time.Second + timeout
 	}
-	counted := slices.DeleteFunc(slices.Clone(k.refused), func(a *Answer) bool { return a.Decision.Banned && !a.Decision.BanBegins })
+	counted := slices.DeleteFunc(slices.Clone(k.refused), func(a *Answer) bool { return a.Decision.Banned && !a.Decision.BanBegins || k.fromMemory(a) })
 	slices.SortFunc(counted, func(a, b *Answer) int { return cmp.Compare(k.when(a), k.when(b)) })
 	refused := int64(0)
 	for _, a := range counted {
@@ -31,7 +31,7 @@ func (k *key) bans() (violations []string) {
 		}
 		for i := range k.Answers {
 			b := &k.Answers[i]
-			if b.Zone == k.zone && b.Key == k.key && b.Failure == "" && b.Began > a.Ended+slack && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !b.Decision.Banned {
+			if b.Zone == k.zone && b.Key == k.key && b.Failure == "" && b.Began > a.Ended+slack && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !k.fromMemory(b) && !b.Decision.Banned {
 				violations = append(violations, fmt.Sprintf("client %d is not banned in zone %d, key %d, though client %d was", b.Event, k.zone, k.key, a.Event))
 			}
 		}
@@ -43,6 +43,15 @@ func (k *key) bans() (violations []string) {
 // isTroubled reports whether something may lose what was set, or the answer that reports it.
 func (k *key) isTroubled() bool {
 	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(links, servers, machines, unable) || k.Plan.Work > 0
+}
+
+// losesRules reports whether an override or a ban may be lost, or not be known in time. Where nothing is lent, each answer
+// comes from Redis, so messages that are lost or late are no excuse.
+func (k *key) losesRules() bool {
+	if k.Lend > 0 {
+		return k.isTroubled()
+	}
+	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(servers, machines, unable) || k.Plan.Work > 0
 }
 
 // banWithin is in what time refusals are counted.

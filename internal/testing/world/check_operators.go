@@ -3,7 +3,10 @@ package world
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 var _ = promiseOfKeys("exempt, banned or under another limit is only who was made so", (*key).withoutOperators)
@@ -36,8 +39,12 @@ var _ = promiseOfKeys("an override that was set holds everywhere", (*key).holds)
 // holds checks that each answer keeps to an override that was set before, and is not over: at once, or with lend when an
 // instance has asked again. What others do to the key, and what loses an override, are other matters.
 func (k *key) holds() (violations []string) {
-	if k.isTroubled() {
+	if k.losesRules() {
 		return nil
+	}
+	var asks []Command
+	if k.touched(Override) {
+		asks = k.asks()
 	}
 	for _, d := range k.Deeds {
 		e := k.Plan.Events[d.Event]
@@ -50,7 +57,7 @@ func (k *key) holds() (violations []string) {
 		}
 		for i := range k.Answers {
 			a := &k.Answers[i]
-			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Began <= from && !k.heard(d, a) || e.For > 0 && a.Ended >= to || k.undecided(a) {
+			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Began <= from && !k.heard(d, a) && !a.knows(d, asks) || k.fromMemory(a) || e.For > 0 && a.Ended >= to || k.undecided(a) {
 				continue
 			}
 			if was := a.Decision; !d.kept(a) {
@@ -80,6 +87,37 @@ func (k *key) heard(set Deed, a *Answer) bool {
 		return b.Zone == k.zone && b.Key == k.key && b.Instance == a.Instance && b.Failure == "" && b.Began > set.Ended && b.Ended < a.Began && set.kept(&b)
 	})
 }
+
+// asks returns when instances have asked for more of the key, where nothing else is sent that looks like that: adjustments
+// are made by the same script.
+func (k *key) asks() (all []Command) {
+	adjusts := func(b Answer) bool { return b.Zone == k.zone && b.Key == k.key && b.Adjusted != 0 }
+	if k.Lend == 0 || k.slots() || slices.ContainsFunc(k.Answers, adjusts) {
+		return nil
+	}
+	state, digest := fmt.Sprintf("{%s}:%s:", keyName(k.key), zoneName(k.zone)), sum(lua.Lend)
+	for _, c := range k.Commands {
+		lends := len(c.Args) > 3 && (c.Args[0] == "evalsha" && c.Args[1] == digest || c.Args[0] == "eval" && c.Args[1] == lua.Lend)
+		if lends && slices.ContainsFunc(c.Args[3:], func(arg string) bool { return strings.Contains(arg, state) }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// knows reports whether the instance of an answer has asked for more of the key after an override was set, and has heard
+// the answer: then it knows of the override, though no client came with that ask.
+func (a *Answer) knows(set Deed, asks []Command) bool {
+	return slices.ContainsFunc(asks, func(c Command) bool {
+		return c.Instance == a.Instance && c.At > set.Ended && c.At+hearsIn < a.Began
+	})
+}
+
+// hearsIn is in what time an answer comes if nothing is wrong.
+const hearsIn = time.Millisecond
+
+// fromMemory reports whether a refusal is perhaps one of before, because no answer has come.
+func (k *key) fromMemory(a *Answer) bool { return a.Ended-a.Began >= timeout && !a.Decision.Allowed }
 
 // changed reports whether an operator has changed again what was set, or has tried it.
 func (k *key) changed(set Deed) bool {

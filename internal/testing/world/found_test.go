@@ -231,3 +231,24 @@ func TestDebtOfAPlanIsBounded(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundASlotOfBeforeAReset: a request had a slot while its key was reset, so the store knew it no longer. When the
+// request had ended, its slot was kept for others, and three had one of two.
+func TestFoundASlotOfBeforeAReset(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1,
+		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 2, Lease: 10 * time.Second}, Lend: 10 * time.Millisecond}},
+		Events: []Event{
+			{Kind: Take, Cost: 1, Delta: -1},
+			{At: time.Microsecond, Kind: Take, Cost: 1, Delta: -1},
+			{At: time.Millisecond, Kind: Take, Cost: 1, Delta: -1, After: 2 * time.Millisecond},
+			{At: 2 * time.Millisecond, Kind: Reset},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1, After: 10 * time.Millisecond},
+			{At: 13 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1, After: 200 * time.Microsecond},
+			{At: 13001 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -155,6 +155,7 @@ func drawZone(r *rand.Rand) Zone {
 	z := Zone{Algorithm: names[r.IntN(len(names))], Limit: algorithms.Limit{Events: 1 + r.Int64N(10)}}
 	if z.slots() {
 		z.Limit.Lease = 10 * time.Second
+		z.drawLend(r)
 		return z
 	}
 	z.Limit.Window = time.Hour // so that nothing comes back, and what is charged can be counted
@@ -169,14 +170,18 @@ func drawZone(r *rand.Rand) Zone {
 	case z.Algorithm == "fixed_window" && r.IntN(2) == 0:
 		z.Limit.Align = algorithms.AlignFirstRequest
 	}
+	z.drawLend(r)
+	z.drawKeyRules(r)
+	return z
+}
+
+func (z *Zone) drawLend(r *rand.Rand) {
 	if a, _ := algorithms.Get(z.Algorithm); r.IntN(2) == 0 && lend.Check(a, z.Limit, time.Second) == nil {
 		z.Lend = time.Second
 		if longer := lend.MaxPeriod; r.IntN(3) == 0 && lend.Check(a, z.Limit, longer) == nil {
 			z.Lend = longer
 		}
 	}
-	z.drawKeyRules(r)
-	return z
 }
 
 func (z *Zone) drawKeyRules(r *rand.Rand) {

@@ -20,6 +20,9 @@ func drawGuarded(seed uint64) *Plan {
 		Algorithm: []string{"token_bucket", "fixed_window", "sliding_window_counter"}[r.IntN(3)], Overrides: true,
 		Limit: algorithms.Limit{Events: 5 + r.Int64N(40), Window: time.Hour}, Lend: lend.MaxPeriod,
 	}
+	if r.IntN(3) == 0 { // loans are renewed while others come to hold
+		z.Lend = time.Second
+	}
 	if r.IntN(2) == 0 {
 		z.BanAfter, z.BanFor = 1+r.Int64N(3), between(r.Uint64(), 5*time.Second, 20*time.Second).Truncate(time.Microsecond)
 	}

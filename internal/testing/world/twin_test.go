@@ -2,8 +2,6 @@ package world
 
 import (
 	"bufio"
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -166,9 +164,4 @@ func (r *real) read() string {
 		}
 	}
 	return line
-}
-
-func sum(text string) string {
-	digest := sha1.Sum([]byte(text)) // by which Redis names scripts
-	return hex.EncodeToString(digest[:])
 }

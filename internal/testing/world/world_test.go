@@ -25,7 +25,8 @@ func otherScripts(dir string) error {
 		return nil
 	}
 	for name, script := range map[string]*string{
-		"banned": &lua.Banned, "beat": &lua.Beat, "get": &lua.Get, "journal": &lua.Journal, "lend": &lua.Lend, "set": &lua.Set, "take": &lua.Take, "unban": &lua.Unban,
+		"banned": &lua.Banned, "beat": &lua.Beat, "board": &lua.Board, "change": &lua.Change, "get": &lua.Get, "journal": &lua.Journal,
+		"lend": &lua.Lend, "network": &lua.Network, "networks": &lua.Networks, "set": &lua.Set, "take": &lua.Take, "unban": &lua.Unban,
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, name+".lua"))
 		if err != nil {
@@ -36,22 +37,25 @@ func otherScripts(dir string) error {
 	return nil
 }
 
-// TestSameSeedSameHistory runs worlds twice. One of about a hundred still has two
-// histories: when an instance opens or a connection breaks, goroutines race for one that is free.
+// TestSameSeedSameHistory runs worlds twice. One of about three hundred still has two histories: goroutines that become
+// ready at one instant race for a connection. Those with a flood are left out, because they have hundreds of such goroutines.
 func TestSameSeedSameHistory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector runs goroutines in another order each time")
 	}
 	differ := 0
 	for range 20 {
-		seed := rand.Uint64()
-		first, again := Run(t, Draw(seed)).String(), Run(t, Draw(seed)).String()
+		p := Draw(rand.Uint64())
+		for p.hasKind(Flood) {
+			p = Draw(rand.Uint64())
+		}
+		first, again := Run(t, p).String(), Run(t, p).String()
 		if first != again {
 			differ++
-			t.Logf("seed %d has two histories, which differ here:\n%s", seed, difference(first, again))
+			t.Logf("seed %d has two histories, which differ here:\n%s", p.Seed, difference(first, again))
 		}
 	}
-	if differ > 2 {
+	if differ > 1 {
 		t.Errorf("%d of 20 seeds have two histories", differ)
 	}
 }

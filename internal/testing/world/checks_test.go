@@ -1,0 +1,78 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/lua"
+)
+
+// made is a history that somebody has made up. Times are in milliseconds.
+type made struct{ History }
+
+func makeUp(z Zone, instances int, events ...Event) *made {
+	m := &made{History{Plan: &Plan{Instances: instances, Zones: []Zone{z}, Events: events}}}
+	m.clocked(0, 0)
+	return m
+}
+
+// says has an instance answer a client.
+func (m *made) says(at time.Duration, instance int, d algorithms.Decision) *made {
+	at *= time.Millisecond
+	d.At, d.Quota = epoch+at.Microseconds(), 2
+	m.answer(Answer{Event: len(m.Answers), Instance: instance, Cost: 1, Began: at, Ended: at, Decision: d, Charged: d.Allowed})
+	return m
+}
+
+// sets has an operator make the key what the event says, at a time.
+func (m *made) sets(at time.Duration, event int) *made {
+	at *= time.Millisecond
+	m.Deeds = append(m.Deeds, Deed{Event: event, Kind: Override, Sort: m.Plan.Events[event].Sort, Began: at, Ended: at})
+	return m
+}
+
+// asks has an instance ask for more of the key.
+func (m *made) asks(at time.Duration, instance int) *made {
+	m.Commands = append(m.Commands, Command{At: at * time.Millisecond, Instance: instance, Args: []string{"evalsha", sum(lua.Lend), "1", "limits:{k0}:z0:fixed_window.1:"}})
+	return m
+}
+
+// TestChecksSeeThroughTroubles: messages that are lost, and what other instances may hold, excuse only what they explain.
+func TestChecksSeeThroughTroubles(t *testing.T) {
+	passes, refused := algorithms.Decision{Allowed: true}, algorithms.Decision{RetryAfter: time.Second}
+	rate := Zone{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Overrides: true}
+	lends, bans, slots := rate, rate, Zone{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 2, Lease: time.Minute}, Lend: time.Second}
+	lends.Lend, bans.BanAfter, bans.BanFor = time.Second, 2, time.Minute
+	lost, ban := Event{Kind: LoseReplies, For: time.Second}, Event{Kind: Override, Sort: banned}
+	given := makeUp(slots, 1).says(0, 0, passes)
+	given.Answers[0].Adjusted = 100 * time.Millisecond
+	others := makeUp(slots, 2).says(0, 0, passes).says(900, 1, passes)
+	others.Answers[0].Adjusted, others.Answers[1].Adjusted = 100*time.Millisecond, 900*time.Millisecond
+	for name, c := range map[string]struct {
+		history *made
+		want    string // a part of what is found; empty: nothing is
+	}{
+		"a ban that is set, messages lost":       {makeUp(rate, 2, ban, lost).sets(500, 0).says(600, 1, passes), "client 0 was not banned"},
+		"a ban that is earned, messages lost":    {makeUp(bans, 2, lost).says(500, 0, refused).says(600, 1, refused), "no ban begins"},
+		"lent, nobody else has come":             {makeUp(lends, 2).says(500, 1, refused), "without a cause"},
+		"lent, another instance may hold more":   {makeUp(lends, 2).says(400, 0, passes).says(500, 1, refused), ""},
+		"lent, an ask has heard of the ban":      {makeUp(lends, 2, ban).sets(500, 0).asks(600, 1).says(700, 1, passes), "client 0 was not banned"},
+		"lent, another instance has heard of it": {makeUp(lends, 2, ban).sets(500, 0).asks(600, 0).says(700, 1, passes), ""},
+		"lent, an ask has heard before":          {makeUp(lends, 2, ban).asks(400, 1).sets(500, 0).says(700, 1, passes), ""},
+		"a slot that is kept is free":            {given.says(1000, 0, refused), "is refused a slot"},
+		"a slot may be kept by another instance": {others.says(1000, 0, refused), ""},
+	} {
+		k := c.history.key(0, 0)
+		found := slices.Concat(k.holds(), k.bans(), k.leaks())
+		if k.Lend > 0 && !k.slots() {
+			found = append(found, k.withoutCause()...)
+		}
+		if got := fmt.Sprint(found); len(found) > 0 != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %q", name, got, c.want)
+		}
+	}
+}
