@@ -48,11 +48,13 @@ type networks struct {
 
 	zones sync.Map // *store.Networks by the name of the zone
 
-	looking sync.Mutex // held while a look is under way; it guards what follows
-	known   int64      // the mark up to which all is known
-	looked  time.Time  // when
-	beaten  int64      // the mark of the last heartbeat, plus 1
-	seen    int64      // the number of the last change that was noted
+	looking chan struct{} // has a value while a look is under way; it guards what follows
+	known   int64         // the mark up to which all is known
+	looked  time.Time     // when
+
+	marks  sync.Mutex
+	beaten int64 // the mark of the last heartbeat, plus 1
+	seen   int64 // the number of the last change that was noted
 
 	awake atomic.Bool // whether run looks
 	wake  chan struct{}
@@ -64,7 +66,7 @@ func newNetworks(s *Store, clock func() time.Time) *networks {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &networks{of: s, clock: clock, began: clock(), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return &networks{of: s, clock: clock, began: clock(), looking: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // now is the clock of all [store.Networks] here, which never goes back.
@@ -108,24 +110,24 @@ func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, network 
 
 // mark is told the mark that a heartbeat has brought.
 func (n *networks) mark(mark int64) {
-	n.looking.Lock()
+	n.marks.Lock()
 	other := n.beaten != mark+1
-	n.looking.Unlock()
+	n.marks.Unlock()
 	if other && n.look() {
-		n.looking.Lock()
+		n.marks.Lock()
 		n.beaten = mark + 1
-		n.looking.Unlock()
+		n.marks.Unlock()
 	}
 }
 
 // noted is told the last changes, the newest first, that processes with loans have read.
 func (n *networks) noted(changes string) {
-	n.looking.Lock()
+	n.marks.Lock()
 	seen := n.seen
 	if len(changes) >= 16 {
 		n.seen = int64(binary.BigEndian.Uint64([]byte(changes)))
 	}
-	n.looking.Unlock()
+	n.marks.Unlock()
 	for ; len(changes) >= 16 && int64(binary.BigEndian.Uint64([]byte(changes))) != seen; changes = changes[16:] {
 		if binary.BigEndian.Uint64([]byte(changes[8:])) == protocol.ChangeMark(networkZone, "") {
 			n.look()
@@ -175,8 +177,8 @@ func (n *networks) any() (found bool) {
 // look reads what has changed since the last look, and reports whether Redis has answered. While there are networks,
 // looks follow.
 func (n *networks) look() bool {
-	n.looking.Lock()
-	defer n.looking.Unlock()
+	n.looking <- struct{}{}
+	defer func() { <-n.looking }()
 	began := n.clock()
 	fresh := began.Sub(n.looked) > networksUnseen
 	if fresh {
