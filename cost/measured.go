@@ -42,6 +42,8 @@ const (
 
 var measures = []string{UpstreamTime, ResponseTime, Bytes}
 
+const namesOfMeasures = UpstreamTime + ", " + ResponseTime + " or " + Bytes
+
 const maxPer = 1_000_000_000
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -55,9 +57,9 @@ func (m *Measured) Compile() error {
 	m.Per, m.UpTo = cmp.Or(m.Per, 1), cmp.Or(m.UpTo, usage.MaxCost)
 	switch {
 	case m.Of == "":
-		return errors.New("cost_measured: of is missing: write " + strings.Join(measures, ", or "))
+		return errors.New("cost_measured: of is missing: write " + namesOfMeasures)
 	case !m.IsTime() && m.Of != Bytes:
-		return fmt.Errorf("cost_measured must be %s, got %q%s", strings.Join(measures, ", or "), m.Of, suggest.Hint(m.Of, measures))
+		return fmt.Errorf("cost_measured must be %s, got %q%s", namesOfMeasures, m.Of, suggest.Hint(m.Of, measures))
 	case m.Per < 1 || m.Per > maxPer:
 		return fmt.Errorf("cost_measured must be divided by a number from 1 to %d, got %d", maxPer, m.Per)
 	case m.First < 0 || m.First > usage.MaxCost:
