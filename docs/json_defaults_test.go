@@ -52,6 +52,10 @@ var seenInUse = map[string]func(t *testing.T, config string) string{
 		})
 		return swept
 	},
+	"zone.headers": func(t *testing.T, config string) string {
+		_, header := caddytest.Serve(t, caddytest.Load(t, config), "203.0.113.7:1")
+		return fmt.Sprint("shown: ", len(header["Ratelimit"]))
+	},
 	"zone.missing_key": func(t *testing.T, config string) string {
 		return caddytest.Statuses(t, caddytest.Load(t, config), 11)
 	},

@@ -243,7 +243,7 @@ func forward(upstream string) object {
 	return object{"handler": "reverse_proxy", "upstreams": []any{object{"dial": upstream}}}
 }
 
-// redial replaces all upstreams.
+// redial replaces all upstreams by one that speaks HTTP/1.1.
 func redial(value any, upstream string) {
 	switch v := value.(type) {
 	case []any:
@@ -251,6 +251,9 @@ func redial(value any, upstream string) {
 			redial(e, upstream)
 		}
 	case object:
+		if v["upstreams"] != nil {
+			delete(v, "transport")
+		}
 		for name, e := range v {
 			if name == "dial" {
 				v[name] = upstream
