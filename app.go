@@ -273,6 +273,7 @@ func (a *App) Start() error {
 	a.running.Register()
 	go a.running.Watch(ctx, a.log)
 	go a.running.Expire(ctx, a.log)
+	go a.running.Sample(ctx)
 	return nil
 }
 

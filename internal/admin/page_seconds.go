@@ -140,6 +140,9 @@ func (s *seconds) nextTops() (tops []adminapi.PageTop) {
 func (s *runningStore) forPage(zones []*runningZone, event *adminapi.PageSecond) adminapi.PageStoreState {
 	shared := s.store.Store
 	state := adminapi.PageStoreState{Failing: !shared.Health.Answers(), Share: s.store.Instances(s.instances)}
+	if since := shared.Health.DownSince(); !since.IsZero() {
+		state.Since = since.UnixMilli()
+	}
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()
 		state.Breaker, state.DenyHits, state.Lost, state.Calls = stats.Breaker, stats.DenyHits, stats.Lost, stats.Calls

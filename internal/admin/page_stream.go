@@ -135,7 +135,11 @@ func (s *seconds) start(r *http.Request) *adminapi.PageStart {
 		start.Bounds = append(start.Bounds, bound.Seconds())
 	}
 	for _, z := range s.zones {
-		start.Zones = append(start.Zones, z.forPage())
+		of := z.forPage()
+		if s.others == nil {
+			of.History = z.history()
+		}
+		start.Zones = append(start.Zones, of)
 	}
 	for _, of := range s.stores {
 		start.Stores = append(start.Stores, adminapi.PageStore{Name: storeName(of.store), Remote: of.store.Store.Remote})
@@ -146,7 +150,7 @@ func (s *seconds) start(r *http.Request) *adminapi.PageStart {
 func (z *runningZone) forPage() adminapi.PageZone {
 	p := adminapi.PageZone{
 		Zone: z.describe(nil), Parts: z.Template.PartNames(), Overrides: z.checkOverridable() == nil, Bans: z.KeyRules != nil && z.KeyRules.Ban != nil,
-		Slots: z.CountsSlots(),
+		Slots: z.CountsSlots(), Networks: z.TakesNetworks(),
 	}
 	p.Uses, p.Totals = nil, nil // the page reads neither
 	if z.OwnPolicies.Fixed != nil && z.Plans == nil {

@@ -23,9 +23,21 @@ type PageZone struct {
 	Zone
 	Parts     []string `json:"parts"` // the placeholders of the key
 	Overrides bool     `json:"overrides"`
-	Bans      bool     `json:"bans"`             // the zone bans keys by itself
-	Limited   int64    `json:"events,omitempty"` // the events of its limit, if they are always the same
-	Slots     bool     `json:"slots,omitempty"`  // it counts running requests
+	Bans      bool     `json:"bans"`               // the zone bans keys by itself
+	Limited   int64    `json:"events,omitempty"`   // the events of its limit, if they are always the same
+	Slots     bool     `json:"slots,omitempty"`    // it counts running requests
+	Networks  bool     `json:"networks,omitempty"` // networks can have overrides
+
+	// History is what happened before the page was opened. It is absent for a page about the whole fleet.
+	History *PageHistory `json:"history,omitempty"`
+}
+
+// PageHistory has what a zone has counted in each of several steps of time, one after the other.
+type PageHistory struct {
+	End      int64    `json:"end"`  // of the last step, in milliseconds of Unix time
+	Step     float64  `json:"step"` // in seconds
+	Requests []uint32 `json:"requests"`
+	Refused  []uint32 `json:"refused"` // or would have been by a dry run
 }
 
 // PageStore is a store that does not change while the config runs.
@@ -78,6 +90,7 @@ type PageTop struct {
 // PageStoreState is the state of a store. The counts never decrease while the process runs.
 type PageStoreState struct {
 	Failing   bool             `json:"failing,omitempty"`
+	Since     int64            `json:"since,omitempty"` // when it began to fail, in milliseconds of Unix time
 	Breaker   string           `json:"breaker,omitempty"`
 	Instances int              `json:"instances,omitempty"`
 	Share     int              `json:"share,omitempty"`   // while it does not answer, each instance has one part of so many

@@ -128,6 +128,14 @@ func (h *Health) note(err error, logger *zap.Logger) {
 // Answers reports whether the store counts as answering.
 func (h *Health) Answers() bool { return !h.down.active.Load() }
 
+// DownSince returns since when the store has not answered, or the zero time if it does.
+func (h *Health) DownSince() (since time.Time) {
+	if h.down.active.Load() {
+		since = clockStart.Add(time.Duration(h.down.since.Load()))
+	}
+	return since
+}
+
 // Busy reports whether this process was too busy to ask the store within the last minute.
 func (h *Health) Busy() bool {
 	last := h.busy.last.Load()

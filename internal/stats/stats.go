@@ -22,6 +22,7 @@ type Counters struct {
 	Costs     Costs // of responses, in zones with cost_response or cost_measured
 	Estimates Estimates
 	Waits     Waits // for slots, in adaptive zones
+	History   History
 }
 
 // TopSpan is the span over which frequent keys are counted: the counts cover at least this much

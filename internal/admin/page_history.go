@@ -1,0 +1,49 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+)
+
+// Sample notes now and then what the zones have counted, for pages that are opened later. It returns when ctx is done.
+func (c *Config) Sample(ctx context.Context) {
+	ticker := time.NewTicker(stats.HistoryStep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.sample()
+		}
+	}
+}
+
+// sample notes what the zones have counted by now.
+func (c *Config) sample() {
+	now := int64(time.Since(processStart) / stats.HistoryStep)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.handlers {
+		for _, z := range h.Zones { // of several handlers with the same zone, the first one notes something
+			z.Stats.History.Sample(now, z.Stats.Totals())
+		}
+	}
+}
+
+// history returns what the zone has counted in the last minutes, or nil if that is nothing.
+func (z *runningZone) history() *adminapi.PageHistory {
+	parts, newest := z.Stats.History.Read()
+	if parts == nil {
+		return nil
+	}
+	end := processStart.Add(time.Duration(newest) * stats.HistoryStep)
+	h := &adminapi.PageHistory{End: end.UnixMilli(), Step: stats.HistoryStep.Seconds()}
+	for _, p := range parts {
+		h.Requests, h.Refused = append(h.Requests, p.Requests), append(h.Refused, p.Refused+p.DryRun)
+	}
+	return h
+}

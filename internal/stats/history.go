@@ -1,0 +1,87 @@
+package stats
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+const (
+	// HistoryStep is the time between two samples of a [History].
+	HistoryStep = 5 * time.Second
+
+	// HistoryParts is how many samples are kept: those of the last 15 minutes.
+	HistoryParts = 180
+)
+
+// History knows what a zone has counted in the last 15 minutes, in parts of [HistoryStep]. Somebody else samples
+// the counters, so that requests cost nothing more. It takes 2 kB while requests come, and nothing later.
+type History struct {
+	mu     sync.Mutex
+	before Part                // what had been counted at the last sample
+	parts  *[HistoryParts]Part // by their numbers, in turn; nil while all are zero
+	newest int64               // the number of the last sample
+	filled int64               // the number of the last sample that was not zero
+}
+
+// Part is what was counted between two samples. As a difference it is right even after an overflow.
+type Part struct {
+	Requests, Refused, DryRun uint32
+}
+
+func partOf(totals [outcome.Count]uint64) (p Part) {
+	for o, n := range totals {
+		p.Requests += uint32(n)
+		switch o := outcome.Outcome(o); {
+		case o.Refused():
+			p.Refused += uint32(n)
+		case o == outcome.DryRun:
+			p.DryRun += uint32(n)
+		}
+	}
+	return p
+}
+
+// Sample notes what has been counted by now. Numbers of samples never decrease, and grow by one in a step. Two
+// samples of the same number are one.
+func (h *History) Sample(number int64, totals [outcome.Count]uint64) {
+	now := partOf(totals)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	came := Part{now.Requests - h.before.Requests, now.Refused - h.before.Refused, now.DryRun - h.before.DryRun}
+	h.before = now
+	switch {
+	case came != Part{}:
+		if h.parts == nil {
+			h.parts, h.newest = new([HistoryParts]Part), number
+		}
+		h.filled = number
+	case h.parts == nil:
+		return
+	case number-h.filled >= HistoryParts:
+		h.parts = nil
+		return
+	}
+	for h.newest < number {
+		h.newest++
+		h.parts[h.newest%HistoryParts] = Part{}
+	}
+	p := &h.parts[number%HistoryParts]
+	p.Requests, p.Refused, p.DryRun = p.Requests+came.Requests, p.Refused+came.Refused, p.DryRun+came.DryRun
+}
+
+// Read returns the samples from the first one that is not zero, and the number of the last one.
+func (h *History) Read() (parts []Part, newest int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.parts == nil {
+		return nil, 0
+	}
+	for n := max(0, h.newest-HistoryParts+1); n <= h.newest; n++ {
+		if p := h.parts[n%HistoryParts]; len(parts) > 0 || p != (Part{}) {
+			parts = append(parts, p)
+		}
+	}
+	return parts, h.newest
+}

@@ -1,0 +1,53 @@
+package stats
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
+// TestHistory: samples are told apart by their numbers, also where some are missing, old ones are forgotten, and a
+// zone without requests takes no memory.
+func TestHistory(t *testing.T) {
+	var h History
+	var totals [outcome.Count]uint64
+	expect := func(when string, wantNewest int64, want ...Part) {
+		t.Helper()
+		if got, newest := h.Read(); !slices.Equal(got, want) || newest != wantNewest {
+			t.Errorf("%s: %v up to %d, want %v up to %d", when, got, newest, want, wantNewest)
+		}
+	}
+	h.Sample(7, totals)
+	if expect("without requests", 0); h.parts != nil {
+		t.Error("without requests memory is taken")
+	}
+	totals[outcome.Allowed], totals[outcome.Limited], totals[outcome.DryRun] = 5, 2, 1
+	h.Sample(8, totals)
+	totals[outcome.Banned] = 4
+	h.Sample(8, totals)
+	expect("two samples of a number", 8, Part{12, 6, 1})
+	totals[outcome.Allowed] = 6
+	h.Sample(11, totals)
+	expect("after a pause", 11, Part{12, 6, 1}, Part{}, Part{}, Part{Requests: 1})
+	h.Sample(8+HistoryParts, totals)
+	expect("when the first is too old", 8+HistoryParts, append([]Part{{Requests: 1}}, make([]Part, HistoryParts-3)...)...)
+	h.Sample(11+HistoryParts, totals)
+	if expect("when all are too old", 0); h.parts != nil {
+		t.Error("memory is kept after the last request")
+	}
+	totals[outcome.Allowed] += 1 << 32
+	totals[outcome.Allowed] += 3
+	h.Sample(20000, totals)
+	expect("after a number that does not fit", 20000, Part{Requests: 3})
+}
+
+// BenchmarkHistory measures a sample of a zone.
+func BenchmarkHistory(b *testing.B) {
+	var c Counters
+	b.ReportAllocs()
+	for n := int64(0); b.Loop(); n++ {
+		c.outcomes[outcome.Limited].Add(1)
+		c.History.Sample(n, c.Totals())
+	}
+}
