@@ -51,13 +51,17 @@ func testReload(t *testing.T, w *world) {
 	}
 	c.reload("", "rate_limit {\n"+many+"}\nrespond ok")
 	p.untilText("#sentence", "200 zones.")
-	p.untilText("#zones-body", "zone-199")
+	p.untilText("#zones-all", "Show all 200 zones")
 	p.until("bars that are empty until they are drawn", `document.querySelector('[data-zone=zone-150] .fill')?.style.width === '0px'`)
+	p.until("a part of the zones", `[...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).length === 12`)
 	p.write("#zones-text", "zone-11")
 	p.until("ten zones", `[...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).length === 10`)
 	c.times(2, "/", "Client: sue")
 	p.untilText(".refused", "sue")
 	p.untilText("[data-zone=zone-110]", "1")
+	p.write("#zones-text", "")
+	p.click("#zones-all")
+	p.untilText("#zones-body", "zone-199")
 	p.takeProblems() // the browser logs that the stream ends
 
 	must(t, c.process.Kill())
@@ -103,7 +107,12 @@ func testOutage(t *testing.T, w *world) {
 	redis.Kill()
 	request := func() { c.times(2, "/", "Client: una") }
 	p.untilDoing("trouble", request, `document.getElementById('level').innerText === 'Trouble'`)
-	p.untilText("#sentence", "does not answer: 1 zone refuses all requests, 1 zone counts in this instance alone, with 1/2 of their limits. Overrides and bans do not hold until it answers.")
+	p.untilText("#sentence", "does not answer.")
+	p.untilText("#outage", "does not answer, since ")
+	for _, want := range []string{"Zone clients: all requests are refused.", "Zone share: this instance counts alone, with 1/2 of the limit.", "Overrides and bans do not hold until it answers.", "asks it again twice a second"} {
+		p.untilText("#outage", want)
+	}
+	p.until("a title and an icon that say so", `document.title === 'No answer – Rate limits' && decodeURIComponent(document.getElementById('icon').href).includes('black')`)
 	p.click("#rules-load")
 	p.untilText("#rules-body", "Unknown: the store keeps bans and overrides.")
 	p.untilText("#rules-body", "Zones clients, share:")
@@ -113,11 +122,11 @@ func testOutage(t *testing.T, w *world) {
 	p.untilText("#why-body", "does not answer")
 	p.noProblemsBut("503")
 	redis.Restart()
-	p.untilDoing("the end of the trouble", request, `document.getElementById('level').innerText !== 'Trouble'`)
+	p.untilDoing("the end of the trouble", request, `document.getElementById('level').innerText !== 'Trouble' && document.getElementById('outage').hidden`)
 }
 
-// testOpenedLate: of what began before it was opened, the page tells no beginning, its shares are of what it has
-// seen, and it offers nothing against a block list, which only the config changes.
+// testOpenedLate: of what began before it was opened, the page tells no beginning, but its curves and shares have it. It
+// offers nothing against a block list, which only the config changes.
 func testOpenedLate(t *testing.T, w *world) {
 	zone := func(name, more string) string {
 		return "\t\tzone " + name + " {\n\t\t\tmatch path /" + name + "\n\t\t\tkey {header.Client}\n\t\t\tevents 50\n\t\t\twindow 1h\n\t\t\toverrides\n" + more + "\t\t}\n"
@@ -130,9 +139,13 @@ func testOpenedLate(t *testing.T, w *world) {
 	}
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.open(c.page("--no-open"))
+	address := c.page("--no-open")
+	p.untilDoing("what came before the page was opened", func() { p.open(address) }, `import(new URL('state.js', document.baseURI)).then(async m => {
+		for (let i = 0; i < 100 && !m.state.now; i++) await new Promise(f => setTimeout(f, 50))
+		return m.countsOf(m.zoneNamed('early').history)[0] >= 55 && m.countsOf(m.zoneNamed('early').history)[1] >= 5
+	})`)
+	p.until("its share", `/^\d+%$/.test(document.querySelector('[data-zone=early] .share .value').innerText)`)
 	p.untilDoing("a client that is refused now", refused, `document.getElementById('sentence').innerText.includes('1 client is being refused now.')`)
-	p.untilDoing("all that the page has seen is refused", refused, `document.querySelector('[data-zone=early] .share .value').innerText.startsWith('100')`)
 	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('bad'))`
 	p.untilDoing("nothing is offered against a block list", func() { c.times(1, "/shut", "Client: bad") },
 		row+` && ![...`+row+`.querySelectorAll('button')].some(b => b.innerText === 'Let through')`)

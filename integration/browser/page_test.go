@@ -43,6 +43,14 @@ func TestPage(t *testing.T) {
 		{"Locale", testLocale},
 		{"Accessible", testAccessible},
 		{"Hostile", testHostile},
+		{"Find", testFind},
+		{"Client", testClient},
+		{"Undo", testUndo},
+		{"Order", testOrder},
+		{"Networks", testNetworks},
+		{"Touch", testTouch},
+		{"Steady", testSteady},
+		{"ManyKeys", testManyKeys},
 		{"Closed", testClosed},
 		{"Gateway", testGateway},
 		{"OtherOrigins", testOtherOrigins},
@@ -123,6 +131,12 @@ func (w *world) page(t *testing.T) *tab {
 	p.resize(1280, 900, "light")
 	p.open(w.address)
 	p.untilText("#link", "live")
+	p.until("all zones", `(() => {
+		const button = document.getElementById('zones-all')
+		if (button.hidden) return false
+		button.click()
+		return true
+	})()`)
 	t.Cleanup(p.noProblems)
 	return p
 }
@@ -144,8 +158,8 @@ type state struct {
 	Used      int64
 	Remaining int64
 	Override  *struct {
-		Kind, Limit string
-		EndsIn      float64 `json:"ends_in"`
+		Kind, Limit, Note string
+		EndsIn            float64 `json:"ends_in"`
 	}
 	Ban *struct{ By string }
 }
@@ -217,7 +231,7 @@ func testRefused(t *testing.T, w *world) {
 	w.one.times(8, "/", "Client: rita", "User-Agent: rita's agent")
 	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('rita'))`
 	for _, want := range []string{"3 of 8", "zone clients"} {
-		p.until(want+" in the row", row+`?.innerText.includes(`+quoted(want)+`)`)
+		p.until(want+" in the row", row+`?.textContent.includes(`+quoted(want)+`)`)
 	}
 	// The last request comes from a sample of the refusals, of all zones together.
 	refused := func() { w.one.times(1, "/", "Client: rita", "User-Agent: rita's agent") }

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestScreenshots draws the page with some traffic, at several sizes, into the directory that
-// SCREENSHOTS names. Its page.png and page-dark.png are in docs.
+// TestScreenshots draws the page when it is calm, in a flood and in an outage, at several sizes, into the directory
+// that SCREENSHOTS names. Its page.png and page-dark.png are in docs.
 func TestScreenshots(t *testing.T) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -67,6 +67,11 @@ func TestScreenshots(t *testing.T) {
 	respond ok`
 	one := startCaddy(t, options, site)
 	startCaddy(t, options, site)
+	p := browser.newTab(t)
+	p.resize(1280, 1000, "light")
+	p.open(one.page("--no-open"))
+	p.untilDoing("a calm page", func() { one.get("/", "X-Forwarded-For: 203.0.113.1") }, `document.getElementById('level').innerText === 'Calm' && document.querySelector('.spark .line')?.getAttribute('d')`)
+	p.pictures(dir, "calm")
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -93,14 +98,10 @@ func TestScreenshots(t *testing.T) {
 		close(stop)
 		<-done
 	}()
-	p := browser.newTab(t)
-	p.resize(1440, 1000, "light")
-	p.open(one.page("--no-open"))
 	p.untilText("#sentence", "being refused")
-	p.until("some history", `document.querySelector('.spark .line')?.getAttribute('d')`)
 	p.resize(1100, 1000, "light")
 	p.until("a minute of history", `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0].history.times.length > 50)`)
-	third := eval[int](p, `Math.round(document.querySelector('.refused tbody tr:nth-child(3)').getBoundingClientRect().bottom + scrollY)`)
+	third := eval[int](p, `Math.round(document.querySelectorAll('[data-zone]')[2].getBoundingClientRect().bottom + scrollY)`)
 	savePicture(t, filepath.Join(dir, "page.png"), p.part(0, third))
 	p.resize(1100, 1000, "dark")
 	savePicture(t, filepath.Join(dir, "page-dark.png"), p.part(0, third))
@@ -109,20 +110,29 @@ func TestScreenshots(t *testing.T) {
 	p.write("#why-parts input", "198.51.100.23")
 	p.click("#why-form button")
 	p.untilText("#why-body", "The next request passes")
-	p.click("[aria-label^='Exempt: 2001'], .refused tbody tr:last-child .actions button:nth-child(3)")
+	p.click(".refused [aria-label^='Exempt: ']")
 	p.until("the dialog", `document.querySelector('dialog').open`)
 	must(t, os.WriteFile(filepath.Join(dir, "dialog.png"), p.screenshot(), 0o600))
 	p.press("Escape")
-	for _, width := range []int{360, 800, 1440} {
+	p.pictures(dir, "flood")
+	redis.Kill()
+	p.untilText("#outage", "does not answer, since ")
+	p.pictures(dir, "outage")
+	p.takeProblems() // the browser logs the status 503
+}
+
+// pictures draws the page at several sizes, and fails the test where it is wider than the window.
+func (p *tab) pictures(dir, name string) {
+	p.t.Helper()
+	for _, width := range []int{360, 768, 1280, 1920} {
 		for _, scheme := range []string{"light", "dark"} {
 			p.resize(width, 1000, scheme)
-			must(t, p.try("scrollTo(0, 0)", nil))
+			must(p.t, p.try("scrollTo(0, 0)", nil))
 			time.Sleep(1500 * time.Millisecond) // until all is drawn again
-			must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-%s.png", width, scheme)), p.screenshot(), 0o600))
+			must(p.t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), p.screenshot(), 0o600))
 			if wide := eval[int](p, "document.documentElement.scrollWidth"); wide > width {
-				t.Errorf("at %d px the page is %d px wide: %s", width, wide, eval[string](p, `[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map(e => e.tagName + '.' + e.className).join(' ')`))
+				p.t.Errorf("at %d px the page is %d px wide: %s", width, wide, eval[string](p, `[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map(e => e.tagName + '.' + e.className).join(' ')`))
 			}
 		}
 	}
-	p.noProblems()
 }

@@ -193,13 +193,14 @@ func (p *tab) untilText(selector, text string) {
 	p.until(fmt.Sprintf("%q in %s", text, selector), fmt.Sprintf(`[...document.querySelectorAll(%s)].some(e => e.innerText.includes(%s))`, quoted(selector), quoted(text)))
 }
 
-// click clicks on an element, once it is there and a mouse would reach it. The page may move at any time,
+// click clicks on an element, once it is there and a mouse would reach it, also in a menu. The page may move at any time,
 // so that it is found and clicked in one step.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.until("a click on "+selector, fmt.Sprintf(`(() => {
 		const e = document.querySelector(%s)
 		if (!e || e.disabled) return false
+		if (e.tagName !== 'SUMMARY') e.closest('details:not([open])')?.setAttribute('open', '')
 		e.scrollIntoView({block: 'center', behavior: 'instant'})
 		const r = e.getBoundingClientRect(), at = document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2)
 		if (!at || !e.contains(at)) return false

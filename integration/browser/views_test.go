@@ -135,7 +135,7 @@ func testLocale(t *testing.T, w *world) {
 	p.open(w.address)
 	p.untilText("[data-zone=hot]", "1.000.000 per hour")
 	p.untilDoing("a time in Tokyo", func() { w.one.times(1, "/plain", "Client: lea") }, `(() => {
-		const shown = document.querySelector('.decisions .time')?.innerText
+		const shown = document.querySelector('.decisions .time span')?.innerText
 		return /^\d\d:\d\d:\d\d$/.test(shown) && Math.abs(Number(shown.slice(0, 2)) - (new Date().getUTCHours() + 9) % 24) <= 1
 	})()`)
 	p.noProblems()

@@ -1,15 +1,23 @@
 // What can be done to a key: each with a confirmation, and the command that does the same.
 
 import { call, zonePath } from './api.js'
-import { byId, el, setText, show } from './dom.js'
+import { byId, closeMenus, el, setText, show } from './dom.js'
 import { nameKey, queryOf, showKey } from './key.js'
-import { command } from './shell.js'
+import { news } from './news.js'
+import { command, word } from './shell.js'
 import { noteDone, state, zoneNamed } from './state.js'
-import { plain, visible } from './text.js'
+import { count, plain, visible } from './text.js'
+import { undoOf } from './undo.js'
 
 const lengths = [['2h', '2 hours'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '7 days'], ['', 'until it is cleared']]
 
+const most = 1024 // bytes of a note
+
 const needsOverrides = z => z.overrides ? '' : 'This zone has no overrides: add the option overrides to it.'
+
+// rule makes the body of a call that sets a rule, and flagsOf the flags of its command.
+const rule = (f, more) => ({ ...more, ...f.for ? { for: f.for } : {}, ...f.note ? { note: f.note } : {} })
+const flagsOf = (f, ...more) => [...f.for ? ['--for', f.for] : [], ...f.note ? ['--note', word(f.note)] : [], ...more]
 
 // actions are what can be done, by name. Fields are asked for; request makes the call from their
 // values, and flags and last the command.
@@ -20,22 +28,22 @@ const actions = {
     cannot: () => '', command: 'reset', request: () => ['DELETE', '/key'], done: 'Let through', mark: 'let through',
   },
   raise: {
-    label: 'Raise', title: 'Give this key a limit of its own?', yes: 'Raise the limit', fields: ['limit', 'for'], for: '2h',
+    label: 'Raise', title: 'Give this key a limit of its own?', yes: 'Raise the limit', fields: ['limit', 'for', 'note'], for: '2h',
     text: 'Replaces any other override of the key. What it has used so far still counts.',
-    cannot: needsOverrides, command: 'set', flags: f => f.for ? ['--for', f.for] : [], last: f => [f.limit],
-    request: f => ['PUT', '/key/override', f.for ? { limit: f.limit, for: f.for } : { limit: f.limit }], done: 'Raised', mark: 'raised',
+    cannot: needsOverrides, command: 'set', flags: f => flagsOf(f), last: f => [f.limit],
+    request: f => ['PUT', '/key/override', rule(f, { limit: f.limit })], done: 'Raised', mark: 'raised',
   },
   exempt: {
-    label: 'Exempt', title: 'Exempt this key?', yes: 'Exempt it', fields: ['for'], for: '',
+    label: 'Exempt', title: 'Exempt this key?', yes: 'Exempt it', fields: ['for', 'note'], for: '',
     text: 'The zone no longer limits the key, and does not ban it. Replaces any other override of the key.',
-    cannot: needsOverrides, command: 'set', flags: f => f.for ? ['--for', f.for, '--exempt'] : ['--exempt'],
-    request: f => ['PUT', '/key/override', f.for ? { exempt: true, for: f.for } : { exempt: true }], done: 'Exempted', mark: 'exempted',
+    cannot: needsOverrides, command: 'set', flags: f => flagsOf(f, '--exempt'),
+    request: f => ['PUT', '/key/override', rule(f, { exempt: true })], done: 'Exempted', mark: 'exempted',
   },
   ban: {
-    label: 'Ban', title: 'Ban this key?', yes: 'Ban it', fields: ['for'], for: '1h', danger: true,
+    label: 'Ban', title: 'Ban this key?', yes: 'Ban it', fields: ['for', 'note'], for: '1h', danger: true,
     text: 'The zone refuses all requests of the key. Replaces any other override of the key.',
-    cannot: needsOverrides, command: 'ban', flags: f => f.for ? ['--for', f.for] : [],
-    request: f => ['PUT', '/key/ban', f.for ? { for: f.for } : {}], done: 'Banned',
+    cannot: needsOverrides, command: 'ban', flags: f => flagsOf(f),
+    request: f => ['PUT', '/key/ban', rule(f)], done: 'Banned',
   },
   unban: {
     label: 'Unban', title: 'End the ban of this key?', yes: 'End the ban',
@@ -56,14 +64,18 @@ export const onDone = f => after.push(f)
 // buttons returns a button for each action on a key, and one that says why it is refused.
 export function buttons(names, z, k, why) {
   const first = why && !k.key_truncated ? el('button', { type: 'button', 'aria-label': `Why? ${nameKey(k, z)} in zone ${plain(z.name, 40)}`, click: () => why(z, k) }, 'Why?') : null
-  return el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + nameKey(k, z) }, first, names.map(name => {
-    const action = actions[name], why = reasonAgainst(action, z, k)
-    return el('button', {
-      type: 'button', class: action.danger ? 'danger' : '', 'aria-disabled': why ? 'true' : null, title: why || null,
-      'aria-label': `${action.label}: ${nameKey(k, z)} in zone ${plain(z.name, 40)}${why && '. ' + why}`,
-      click: () => why ? news(why) : ask(action, z, k),
-    }, action.label)
-  }))
+  return el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + nameKey(k, z) }, first, names.map(name => button(name, [{ z, k }])))
+}
+
+// button returns a button for an action on a key in one zone or in several.
+export function button(name, targets) {
+  const action = actions[name], { z, k } = targets[0], why = targets.map(t => reasonAgainst(action, t.z, t.k)).find(Boolean)
+  const where = targets.length > 1 ? count(targets.length, 'zone') : 'zone ' + plain(z.name, 40)
+  return el('button', {
+    type: 'button', class: action.danger ? 'danger' : '', 'aria-disabled': why ? 'true' : null, title: why || null,
+    'aria-label': `${action.label}: ${nameKey(k, z)} in ${where}${why ? '. ' + why : ''}`,
+    click: () => why ? news(why) : ask(name, targets),
+  }, action.label)
 }
 
 function reasonAgainst(action, z, k) {
@@ -74,30 +86,38 @@ function reasonAgainst(action, z, k) {
 
 let current = null
 
+// inputs make the fields of the dialog. Changed is called with each change of a value.
+const inputs = {
+  limit: (action, values, changed) => el('label', {}, 'Limit ', el('input', { id: 'field-limit', value: values.limit, required: true, autocomplete: 'off', spellcheck: 'false', 'aria-describedby': 'limit-help', input: e => { values.limit = e.target.value; changed() } }),
+    el('span', { class: 'note', id: 'limit-help' }, 'A number of events in the window of the zone, or a limit such as 500/1m.')),
+  for: (action, values, changed) => el('label', {}, 'For ', el('select', { id: 'field-for', change: e => { values.for = e.target.value; changed() } },
+    lengths.map(([value, text]) => el('option', { value, selected: value === action.for }, action.command === 'ban' && !value ? 'until it is unbanned' : text)))),
+  note: (_, values, changed) => el('label', {}, 'Note ', el('input', { id: 'field-note', maxlength: most, autocomplete: 'off', 'aria-describedby': 'note-help', input: e => { values.note = e.target.value; changed() } }),
+    el('span', { class: 'note', id: 'note-help' }, 'Why, for others who read the list. It may be empty.')),
+}
+
 // ask opens the dialog for an action.
-function ask(action, z, k) {
-  const values = { for: action.for, limit: z.events ? String(2 * z.events) : '' }
-  const fields = (action.fields ?? []).map(name => name === 'limit'
-    ? el('label', {}, 'Limit ', el('input', { id: 'field-limit', value: values.limit, required: true, autocomplete: 'off', spellcheck: 'false', 'aria-describedby': 'limit-help', input: e => { values.limit = e.target.value; draw() } }),
-      el('span', { class: 'note', id: 'limit-help' }, 'A number of events in the window of the zone, or a limit such as 500/1m.'))
-    : el('label', {}, 'For ', el('select', { id: 'field-for', change: e => { values.for = e.target.value; draw() } },
-      lengths.map(([value, text]) => el('option', { value, selected: value === action.for }, action.command === 'ban' && !value ? 'until it is unbanned' : text)))))
-  const draw = () => setText(byId('dialog-command'), command(state.start.address, action.command, z, k, action.flags?.(values) ?? [], action.last?.(values) ?? []))
+function ask(name, targets) {
+  const action = actions[name], { z, k } = targets[0]
+  const values = { for: action.for, note: '', limit: z.events ? String(2 * z.events) : '' }
+  const draw = () => setText(byId('dialog-command'), targets.map(t => command(state.start.address, action.command, t.z, t.k, action.flags?.(values) ?? [], action.last?.(values) ?? [])).join('\n'))
   setText(byId('dialog-title'), action.title)
-  show(byId('dialog-text'), showKey(k, z), ' in zone ', visible(z.name, 48), '. ', action.text)
-  show(byId('dialog-fields'), fields)
+  show(byId('dialog-text'), showKey(k, z), targets.length > 1 ? ' in zones ' : ' in zone ', targets.map((t, i) => [i ? ', ' : '', visible(t.z.name, 48)]), '. ', action.text)
+  show(byId('dialog-fields'), (action.fields ?? []).map(field => inputs[field](action, values, draw)))
   setText(byId('dialog-error'), '')
   setText(byId('dialog-yes'), action.yes)
   byId('dialog-yes').classList.toggle('danger', Boolean(action.danger))
   byId('dialog-yes').disabled = false
   draw()
-  current = { action, z, k, values }
+  current = { name, targets, values }
   byId('dialog').showModal()
 }
 
 byId('dialog-no').addEventListener('click', () => byId('dialog').close())
 byId('dialog').addEventListener('close', () => { // which comes later: the next one may be open by now
-  if (!byId('dialog').open) current = null
+  if (byId('dialog').open) return
+  current = null
+  closeMenus()
 })
 byId('dialog-copy').addEventListener('click', async () => {
   try {
@@ -114,14 +134,9 @@ byId('dialog-form').addEventListener('submit', async e => {
   e.preventDefault()
   const doing = current
   if (!doing) return
-  const { action, z, k, values } = doing, [method, path, body] = action.request(values)
   byId('dialog-yes').disabled = true
   try {
-    const answer = await call(method, zonePath(z, path) + queryOf(k), body)
-    if (current === doing) byId('dialog').close()
-    news(`${action.done} ${nameKey(k, z)} in zone ${plain(z.name, 40)}.${answer?.warning ? ' Warning: ' + answer.warning : ''}`)
-    noteDone(zoneNamed(z.name) ?? z, k, action.mark)
-    after.forEach(f => f(z, k))
+    await carryOut(doing, () => { if (current === doing) byId('dialog').close() })
   } catch (error) {
     if (current !== doing) return
     setText(byId('dialog-error'), plain(error.message, 400))
@@ -129,13 +144,25 @@ byId('dialog-form').addEventListener('submit', async e => {
   }
 })
 
-let hiding
-
-// news says what has happened, for a while.
-export function news(text) {
-  const at = byId('news')
-  at.hidden = false
-  setText(at, text)
-  clearTimeout(hiding)
-  hiding = setTimeout(() => { at.hidden = true }, 8000)
+// carryOut does what was confirmed, in one zone after the other.
+async function carryOut({ name, targets, values }, done) {
+  const action = actions[name], [method, path, body] = action.request(values), back = []
+  let warning = ''
+  for (const { z, k } of targets) {
+    const undo = await undoOf(name, z, k).catch(() => null) // what cannot be asked is done without a way back
+    const answer = await call(method, zonePath(z, path) + queryOf(k), body)
+    if (answer?.warning) warning = ' Warning: ' + answer.warning
+    if (undo) back.push(undo)
+    noteDone(zoneNamed(z.name) ?? z, k, action.mark)
+  }
+  done()
+  const tell = () => targets.forEach(({ z, k }) => after.forEach(f => f(z, k)))
+  const { z, k } = targets[0], of = `${nameKey(k, z)} in ${targets.length > 1 ? count(targets.length, 'zone') : 'zone ' + plain(z.name, 40)}`
+  news(`${action.done} ${of}.${warning}`, back.length === targets.length && (async () => {
+    for (const undo of back) await undo()
+    targets.forEach(({ z, k }) => noteDone(zoneNamed(z.name) ?? z, k, ''))
+    tell()
+    return `As before: ${of}.`
+  }))
+  tell()
 }

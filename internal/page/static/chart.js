@@ -1,4 +1,4 @@
-// Time series of five minutes, drawn by uPlot.
+// Time series of up to 15 minutes, drawn by uPlot.
 
 import { shown } from './state.js'
 import { count, minute, rate } from './text.js'
@@ -25,7 +25,7 @@ export function chart(at, series, label, { height = 150, show = rate, from = 0, 
     plot = new uPlot({
       width: Math.max(200, at.clientWidth), height, hooks: { draw: [drawMarks] }, cursor: { show: false }, legend: { live: false, markers: { dash: (_, i) => series[i - 1]?.refused ? 'dashed' : series[i - 1]?.bound ? 'dotted' : 'solid' } },
       scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
-      axes: [{ ...axis, space: 60, incrs: [60], values: (_, all) => all.map(s => minute(s * 1000)) }, { ...axis, size: 46, space: 36, values: (_, all) => all.map(v => show(v)) }],
+      axes: [{ ...axis, space: 60, incrs: [60, 120, 300], values: (_, all) => all.map(s => minute(s * 1000)) }, { ...axis, size: 46, space: 36, values: (_, all) => all.map(v => show(v)) }],
       series: [{}, ...series.map(s => ({
         label: s.label, stroke: () => color(s.refused ? '--refused' : s.bound ? '--muted' : '--accent'), width: 1.5, dash: s.refused ? [5, 3] : s.bound ? [1.5, 3] : [], points: { show: false }, spanGaps: true,
         value: (_, v) => v == null ? '–' : show(v),

@@ -4,7 +4,7 @@ import { byId, el, pill, setText, show } from './dom.js'
 import { showKey } from './key.js'
 import { refusals, state, zoneNamed } from './state.js'
 import { open } from './stream.js'
-import { number, plain, time, visible } from './text.js'
+import { duration, number, plain, time, visible } from './text.js'
 
 const most = 25
 const outcome = byId('decisions-outcome'), zone = byId('decisions-zone'), text = byId('decisions-text'), pause = byId('pause')
@@ -12,6 +12,7 @@ const outcome = byId('decisions-outcome'), zone = byId('decisions-zone'), text =
 let paused = null // the decisions that are shown while it is paused
 let missed = 0, skipped = 0
 let body = null
+let groups = [] // of decisions that are alike and follow each other, the newest first
 
 // drawFilters offers outcomes and zones.
 export function drawFilters() {
@@ -46,27 +47,57 @@ const matches = d => {
   return !wanted || [d.zone, d.key, d.client_ip, d.method, d.host, d.path, d.user_agent ?? '', d.plan ?? ''].some(t => t.toLowerCase().includes(wanted))
 }
 
-const kind = o => refusals.includes(o) ? 'refused' : o === 'dry_run' ? 'dry' : o === 'allowed' || o === 'exempt' ? 'good' : 'odd'
+const kind = o => o === 'banned' ? 'banned' : o === 'rejected' ? 'blocked' : refusals.includes(o) ? 'refused' : o === 'dry_run' ? 'dry' : o === 'allowed' || o === 'exempt' ? 'good' : 'odd'
 
-function row(d) {
-  return el('tr', {},
-    el('td', { class: 'time' }, time(Date.parse(d.time))),
-    el('td', {}, pill(d.outcome.replaceAll('_', ' '), kind(d.outcome))),
+const likeness = d => JSON.stringify([d.zone, d.key, d.key_base64, d.outcome, d.method, d.host, d.path, d.reason])
+
+// makeGroup makes a row for a decision and for those like it that follow.
+function makeGroup(d) {
+  const ago = el('span', { class: 'under' }), clock = el('span'), times = el('span', { class: 'times' }), left = el('td', { 'data-label': 'Left', class: 'left' })
+  const row = el('tr', {},
+    el('td', { class: 'time' }, clock, ' ', ago),
+    el('td', {}, pill(d.outcome.replaceAll('_', ' '), kind(d.outcome)), ' ', times),
     el('td', { 'data-label': 'Zone' }, visible(d.zone, 32)),
     el('td', { 'data-label': 'Key' }, showKey(d, zoneNamed(d.zone))),
-    el('td', { 'data-label': 'Left', class: 'left' }, d.decision ? `${number(d.decision.remaining)} of ${number(d.decision.quota)}` : d.reason ? plain(d.reason, 60) : '–'),
+    left,
     el('td', { 'data-label': 'Request' }, el('code', {}, visible(d.method, 12), ' ', visible(d.host, 40), visible(d.path, 48))))
+  const group = {
+    row, like: likeness(d), n: 0, at: 0,
+    add(d) {
+      group.n++
+      group.at = Date.parse(d.time)
+      setText(clock, time(group.at))
+      setText(times, group.n > 1 ? `× ${number(group.n)}` : '')
+      setText(left, d.decision ? `${number(d.decision.remaining)} of ${number(d.decision.quota)}` : d.reason ? plain(d.reason, 60) : '–')
+      group.age()
+    },
+    age() {
+      const passed = (state.now - group.at) / 1000
+      setText(ago, passed < 1.5 ? 'now' : duration(Math.round(passed)) + ' ago')
+    },
+  }
+  return group
+}
+
+// add puts a decision on top, and returns the group that is new, or null.
+function add(d) {
+  const made = groups[0]?.like === likeness(d) ? null : makeGroup(d)
+  if (made) groups.unshift(made)
+  groups[0].add(d)
+  return made
 }
 
 // redraw draws the whole list again.
 export function redraw() {
-  const list = (paused ?? state.decisions).filter(matches).slice(-most).reverse()
-  if (!list.length) {
+  groups = []
+  for (const d of (paused ?? state.decisions).filter(matches)) add(d)
+  groups.splice(most)
+  if (!groups.length) {
     body = null
     const filters = outcome.value || zone.value || text.value
     show(byId('decisions-body'), el('p', { class: 'empty' }, filters ? 'No decision matches the filters yet.' : 'No requests yet. Send one that a zone matches, and its decision appears here.'))
   } else {
-    body = el('tbody', {}, list.map(row))
+    body = el('tbody', {}, groups.map(g => g.row))
     show(byId('decisions-body'), el('table', { class: 'decisions stack' }, el('thead', {}, el('tr', {}, ['Time', 'Outcome', 'Zone', 'Key', 'Left', 'Request'].map(t => el('th', { scope: 'col' }, t)))), body))
   }
   remark()
@@ -81,9 +112,12 @@ export function updateDecisions(fresh) {
     return
   }
   if (!body || fresh > most) { redraw(); return }
-  const added = fresh ? state.decisions.slice(-fresh).filter(matches) : []
-  body.prepend(...added.reverse().map(row))
-  while (body.children.length > most) body.lastChild.remove()
+  for (const d of fresh ? state.decisions.slice(-fresh).filter(matches) : []) {
+    const made = add(d)
+    if (made) body.prepend(made.row)
+  }
+  for (const g of groups.splice(most)) g.row.remove()
+  for (const g of groups) g.age()
   remark()
 }
 

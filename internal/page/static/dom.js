@@ -36,3 +36,28 @@ export function show(e, ...children) {
 
 // pill is a short word with a color. The word alone says all.
 export const pill = (text, kind) => el('span', { class: 'pill ' + (kind ?? '') }, text)
+
+// place puts children into an element in this order, and moves only those that are elsewhere: what is moved loses the
+// focus.
+export function place(e, list) {
+  for (const child of [...e.children]) if (!list.includes(child)) child.remove()
+  list.forEach((child, i) => { if (e.children[i] !== child) e.insertBefore(child, e.children[i] ?? null) })
+}
+
+// menu hides less frequent actions behind a button. It closes with Escape, and when the focus leaves it.
+export function menu(label, ...children) {
+  const all = el('details', { class: 'menu' }, el('summary', { 'aria-label': label }, 'More'), el('div', { class: 'choices' }, children))
+  all.addEventListener('keydown', e => { if (e.key === 'Escape') closeMenus() })
+  all.addEventListener('focusout', e => { if (e.relatedTarget && !all.contains(e.relatedTarget) && !e.relatedTarget.closest('dialog')) all.open = false })
+  return all
+}
+
+// closeMenus closes all menus but one that has an element. The focus stays where a menu was.
+export function closeMenus(but) {
+  for (const open of document.querySelectorAll('details.menu[open]')) {
+    if (but && open.contains(but)) continue
+    if (open.contains(document.activeElement)) open.firstChild.focus()
+    open.open = false
+  }
+}
+addEventListener('click', e => closeMenus(e.target))

@@ -34,7 +34,7 @@ function textOf(k) {
 }
 
 // isNone reports whether a key has no value.
-const isNone = k => !k.key_truncated && (k.key === '' || k.parts?.length > 0 && k.parts.every(p => p === ''))
+export const isNone = k => !k.key_truncated && (k.key === '' || k.parts?.length > 0 && k.parts.every(p => p === ''))
 
 // partsOf returns what a key is shown as.
 const partsOf = k => k.parts?.length && !k.key_base64 ? k.parts : [textOf(k)]
@@ -54,8 +54,9 @@ export function nameKey(k, zone) {
 // idOf is another text for each key.
 export const idOf = k => (k.key_base64 ?? '\0' + k.key) + (k.key_truncated ? '\0' + k.key_truncated : '')
 
-// queryOf names a key in a request.
+// queryOf names a key in a request, or a network that has an override.
 export function queryOf(k) {
+  if (k.network) return '?key=' + encodeURIComponent(k.network)
   let binary = ''
   for (const b of bytesOf(k)) binary += String.fromCharCode(b)
   return '?key_base64=' + encodeURIComponent(btoa(binary))

@@ -1,16 +1,21 @@
 // Brings the stream and the views together.
 
-import { news } from './actions.js'
 import { call } from './api.js'
 import { startChanges } from './changes.js'
 import { drawFilters, follow, redraw, updateDecisions } from './decisions.js'
+import { offerCommands } from './commands.js'
 import { byId, setText, show } from './dom.js'
+import { follow as find } from './find.js'
 import { updateFleet } from './fleet.js'
+import { updateNetworks } from './networks.js'
+import { news } from './news.js'
+import { updateOutage } from './outage.js'
 import { drawRefused, nowSpan, refusedSentence, refusing, updateRefused } from './refused.js'
 import { startRules } from './rules.js'
 import { drawStores, storeSentence, updateStores } from './stores.js'
 import { state } from './state.js'
 import { listen, open } from './stream.js'
+import { showInTab } from './tab.js'
 import { count, plain, time } from './text.js'
 import { drawForm } from './why.js'
 import { drawZones, updateZones } from './zones.js'
@@ -22,21 +27,22 @@ let asked = false // why the stream does not come
 
 function summary(all) {
   const level = byId('level'), sentence = byId('sentence')
-  const set = (word, kind) => {
+  const set = (word, kind, refused = 0) => {
+    showInTab(kind, refused)
     if (level.textContent !== word) { setText(level, word); level.className = 'level ' + kind }
   }
   if (!state.connected) {
     set('No answer', 'bad')
     return
   }
-  const now = all.some(r => r.isNow && r.count > 0)
+  const now = all.some(c => c.keys.some(r => r.isNow && r.count > 0))
   if (!now) [since, quiet] = [0, quiet || state.now]
   else if (quiet) [since, quiet] = [state.now - quiet > nowSpan ? state.now : 0, 0]
   const [stores, bad] = storeSentence(), [refused, n] = refusedSentence(all, since)
   const zones = `${count(state.zones.length, 'zone')}. `
   show(sentence, zones, ...stores, state.zones.length ? refused : 'This Caddy limits nothing.')
   if (!state.zones.length) return set('No limits', '')
-  set(bad ? 'Trouble' : n ? 'Refusing' : 'Calm', bad ? 'bad' : n ? 'warn' : 'good')
+  set(bad ? 'Trouble' : n ? 'Refusing' : 'Calm', bad ? 'bad' : n ? 'warn' : 'good', n)
 }
 
 function start({ what, silent }) {
@@ -52,6 +58,9 @@ function start({ what, silent }) {
   redraw()
   startRules()
   startChanges()
+  offerCommands()
+  document.body.classList.add('ready')
+  if (what === 'new') find()
   if (what === 'restarted') news('Caddy was restarted: the counts on this page start from zero.')
   else if (what === 'reloaded' && silent) news(`Connected again${silent < Date.now() - 3000 ? ': Caddy had not answered since ' + time(silent) : ': the config was reloaded'}.`)
   if (what !== 'new') {
@@ -77,6 +86,8 @@ listen((what, detail) => {
   summary(all)
   updateRefused(all)
   updateStores()
+  updateOutage()
+  updateNetworks()
   updateFleet()
   if (document.hidden) return
   updateZones()

@@ -1,39 +1,52 @@
-// The clients that are refused now, and what can be done about it.
+// The clients that are refused now, one row for each with its zones, and what can be done about it.
 
-import { buttons } from './actions.js'
-import { byId, el, pill, setText, show } from './dom.js'
-import { idOf, showKey } from './key.js'
+import { button } from './actions.js'
+import { byId, el, menu, pill, place, setText, show } from './dom.js'
+import { idOf, isNone, nameKey, showKey } from './key.js'
 import { learn } from './rulings.js'
 import { state } from './state.js'
-import { overrideText, whyOf } from './why.js'
-import { count, duration, number, time, visible } from './text.js'
+import { overrideText, whyOf, whyOfAll } from './why.js'
+import { count, duration, number, plain, time, visible } from './text.js'
 
 export const nowSpan = 10e3 // milliseconds after its last refusal in which a key counts as refused now
-const most = 20, mostDry = 8 // rows
+const few = 20, fewDry = 8, most = 200 // rows
+const chips = 4 // zones that a row names
 
 let order = '' // of the rows that are shown
 let body = null, trials = null // the rows of limits that refuse, and those of dry runs
+let everyone = false // more rows than a few were asked for
 const rows = new Map()
 
 const isReal = r => r.count > 0
-
-// clients returns how many clients are among keys, which several zones may have.
-const clients = list => new Set(list.map(r => idOf(r.key))).size
+const sumOf = (list, of) => list.reduce((n, r) => n + of(r), 0)
 
 // refusedNow returns how many clients are refused now, and how many more would be if dry runs were enforced.
 function refusedNow(all) {
-  const now = all.filter(r => r.isNow && isReal(r)), ids = new Set(now.map(r => idOf(r.key)))
-  return [ids.size, clients(all.filter(r => r.isNow && !isReal(r) && !ids.has(idOf(r.key))))]
+  const now = all.filter(c => c.isNow && isReal(c) && c.keys.some(r => r.isNow && isReal(r)))
+  return [now.length, all.filter(c => c.isNow && !now.includes(c)).length]
 }
 
-// refusing returns the keys that were refused lately: those of now first, and dry runs last.
+// refusing returns the clients that were refused lately, each with its keys in all zones: those of now first, and dry
+// runs last.
 export function refusing() {
-  const all = state.zones.flatMap(z => [...z.refusing.values()])
-  for (const r of all) r.isNow = !r.done && r.seen > state.now - nowSpan
-  return all.sort((a, b) => isReal(b) - isReal(a) || b.isNow - a.isNow || (b.count + b.dry) - (a.count + a.dry))
+  const clients = new Map()
+  for (const z of state.zones) {
+    for (const r of z.refusing.values()) {
+      r.isNow = !r.done && r.seen > state.now - nowSpan
+      const id = idOf(r.key) + (isNone(r.key) ? '\0' + z.name : '') // without a key, each zone is another client
+      if (!clients.has(id)) clients.set(id, { id, keys: [] })
+      clients.get(id).keys.push(r)
+    }
+  }
+  const all = [...clients.values()]
+  for (const c of all) {
+    c.keys.sort(byUrgency)
+    Object.assign(c, { count: sumOf(c.keys, r => r.count), dry: sumOf(c.keys, r => r.dry), isNow: c.keys.some(r => r.isNow), seen: Math.max(...c.keys.map(r => r.seen)) })
+  }
+  return all.sort(byUrgency)
 }
 
-const rowID = r => r.zone.name + '\0' + idOf(r.key) + (r.zone.rollout ?? '')
+const byUrgency = (a, b) => isReal(b) - isReal(a) || b.isNow - a.isNow || (b.count + b.dry) - (a.count + a.dry)
 
 // drawRefused has the rows made again, after a start: their buttons depend on the config.
 export function drawRefused() {
@@ -43,62 +56,71 @@ export function drawRefused() {
   trials?.replaceChildren()
 }
 
-// updateRefused shows the keys.
+// updateRefused shows the clients.
 export function updateRefused(all) {
-  const real = all.filter(isReal), list = steady([...real.slice(0, most), ...all.slice(real.length).slice(0, mostDry)])
-  const [now, more] = refusedNow(all), tried = list.filter(r => !isReal(r))
-  setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(clients(real))} in the last few minutes` : '')
-  const ids = JSON.stringify(list.map(r => [rowID(r), isReal(r)]))
+  const real = all.filter(isReal), some = everyone ? most : few
+  const list = steady([...real.slice(0, some), ...all.slice(real.length).slice(0, everyone ? most : fewDry)], all)
+  const [now, more] = refusedNow(all), tried = list.filter(c => !isReal(c))
+  setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(real.length)} in the last few minutes` : '')
+  offerAll(all.length, list.length)
+  const ids = JSON.stringify(list.map(c => [c.id, isReal(c)]))
   if (ids !== order) {
     order = ids
-    const before = new Map(rows)
-    rows.clear()
-    if (!list.length) {
-      show(byId('refused-body'), el('div', { class: 'empty' }, el('p', {}, state.zones.length
-        ? 'Nobody was refused in the last few minutes. Refused clients appear here, with buttons to let them through.'
-        : 'There are no zones, so nobody is refused.')))
-    } else {
-      if (!body?.isConnected) {
-        const columns = ['Key', 'Refused', 'Wait', 'Last refused', 'Last request', 'Actions']
-        body = el('tbody')
-        trials = el('tbody', { class: 'trial' })
-        show(byId('refused-body'), el('table', { class: 'refused stack' }, el('thead', {}, el('tr', {}, columns.map(t => el('th', { scope: 'col' }, t)))), body, trials))
-      }
-      for (const r of list) rows.set(rowID(r), before.get(rowID(r)) ?? makeRow(r))
-      const rowOf = r => rows.get(rowID(r)).row
-      place(body, list.filter(isReal).map(rowOf))
-      place(trials, tried.length ? [heading, ...tried.map(rowOf)] : [])
-    }
+    draw(list, tried)
   }
   setText(heading.firstChild, more ? `${count(more, 'more client')} would be refused if dry runs were enforced` : 'Dry runs, which refuse nobody')
   for (const group of [list.filter(isReal), tried]) {
-    const highest = Math.max(1, ...group.map(r => r.count + r.dry))
-    for (const r of group) {
-      learn(r)
-      rows.get(rowID(r))?.update(r, highest)
+    const highest = Math.max(1, ...group.map(c => c.count + c.dry))
+    for (const c of group) {
+      c.keys.forEach(learn)
+      rows.get(c.id)?.update(c, highest)
     }
   }
 }
 
-// steady keeps the order while somebody is about to press a button, which must not move away: then keys
+function draw(list, tried) {
+  const before = new Map(rows)
+  rows.clear()
+  if (!list.length) {
+    show(byId('refused-body'), el('div', { class: 'empty' }, el('p', {}, state.zones.length
+      ? 'Nobody was refused in the last few minutes. Refused clients appear here, with buttons to let them through.'
+      : 'There are no zones, so nobody is refused.')))
+    return
+  }
+  if (!body?.isConnected) {
+    const columns = ['Client', 'Refused', 'Wait', 'Last refused', 'Last request', 'Actions']
+    body = el('tbody')
+    trials = el('tbody', { class: 'trial' })
+    show(byId('refused-body'), el('table', { class: 'refused stack' }, el('thead', {}, el('tr', {}, columns.map(t => el('th', { scope: 'col' }, t)))), body, trials))
+  }
+  for (const c of list) rows.set(c.id, before.get(c.id) ?? makeRow())
+  const rowOf = c => rows.get(c.id).row
+  place(body, list.filter(isReal).map(rowOf))
+  place(trials, tried.length ? [heading, ...tried.map(rowOf)] : [])
+}
+
+// offerAll offers all clients, if there are more than are shown.
+function offerAll(all, shown) {
+  const at = byId('refused-all'), can = Math.min(all, 2 * most)
+  at.hidden = !everyone && all <= shown
+  setText(at, everyone ? 'Show fewer' : `Show all ${number(can)}`)
+}
+byId('refused-all').addEventListener('click', () => {
+  everyone = !everyone
+  updateRefused(refusing())
+})
+
+// steady keeps the order while somebody is about to press a button, which must not move away: then clients
 // that are new come last.
-function steady(list) {
+function steady(list, all) {
   const at = byId('refused-body')
-  if (!at.matches(':has(.actions:hover)') && !at.contains(document.activeElement)) return list
+  if (!at.matches(':has(.actions:hover, details[open])') && !at.contains(document.activeElement)) return list
   const known = new Map([...rows.keys()].map((id, i) => [id, i]))
-  const kept = state.zones.flatMap(z => [...z.refusing.values()]).filter(r => known.has(rowID(r)))
-  kept.sort((a, b) => known.get(rowID(a)) - known.get(rowID(b)))
-  return [...kept, ...list.filter(r => !known.has(rowID(r)))]
+  const kept = all.filter(c => known.has(c.id)).sort((a, b) => known.get(a.id) - known.get(b.id))
+  return [...kept, ...list.filter(c => !known.has(c.id))]
 }
 
 const heading = el('tr', { class: 'heading' }, el('th', { scope: 'rowgroup', colspan: 6 }))
-
-// place puts rows into a part of the table in this order, and moves only those that are elsewhere: a row that is
-// moved loses the focus.
-function place(body, list) {
-  for (const row of [...body.children]) if (!list.includes(row)) row.remove()
-  list.forEach((row, i) => { if (body.children[i] !== row) body.insertBefore(row, body.children[i] ?? null) })
-}
 
 // waitOf says how long a key is refused.
 function waitOf(r) {
@@ -111,46 +133,65 @@ function waitOf(r) {
   return r.last?.decision?.retry_after ? 'about ' + duration(r.last.decision.retry_after) : 'not known yet'
 }
 
-function makeRow(r) {
+// howOf says in a word how a zone treats a key, and which color that has.
+function howOf(r) {
+  if (r.done) return [r.done.mark ? `${r.done.mark} ${time(r.done.at)}` : '', 'good']
+  if (r.dry && !r.count) return ['dry run', 'dry']
+  const outcome = r.last?.outcome
+  return [(outcome ?? 'limited').replaceAll('_', ' '), { rejected: 'blocked', banned: 'banned' }[outcome] ?? 'limited']
+}
+
+// chip shows a zone of a client.
+function chip(r, alone) {
+  const [how, kind] = howOf(r), override = r.ruling?.override, n = r.count + r.dry
+  return el('li', {}, el('span', { class: 'chip' }, el('span', { class: 'hide' }, 'zone '), visible(r.zone.name, 40), ' ', alone ? null : [number(n), ' '], how ? pill(how, kind) : null),
+    override ? [' ', pill('override ' + overrideText(override), 'odd')] : null)
+}
+
+const chipState = r => [r.zone.name, ...howOf(r), r.count + r.dry, r.ruling?.override]
+
+// actionsOf returns at most two buttons, and a menu with the others by zone.
+function actionsOf(c) {
+  const first = c.keys[0], { zone: z, key: k } = first, name = nameKey(k, z), several = c.keys.length > 1
+  const mutable = c.keys.filter(r => r.last?.outcome !== 'rejected') // only the config can change what it rejects
+  const label = several ? `Why? ${name}` : `Why? ${name} in zone ${plain(z.name, 40)}`
+  const choices = mutable.map(r => el('div', { class: 'actions', role: 'group', 'aria-label': 'Zone ' + plain(r.zone.name, 40) },
+    several ? el('span', { class: 'under' }, visible(r.zone.name, 24)) : null,
+    [...several ? ['reset'] : [], 'raise', 'exempt', r.last?.outcome === 'banned' ? 'unban' : 'ban'].map(a => button(a, [{ z: r.zone, k: r.key }]))))
+  return el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + name },
+    k.key_truncated ? null : el('button', { type: 'button', 'aria-label': label, click: () => several ? whyOfAll(k) : whyOf(z, k) }, 'Why?'),
+    mutable.length ? [button('reset', mutable.map(r => ({ z: r.zone, k: r.key }))), menu(`More actions for ${name} in ${several ? count(c.keys.length, 'zone') : 'zone ' + plain(z.name, 40)}`, choices)] : null)
+}
+
+function makeRow() {
   const n = el('span', { class: 'value' }), fill = el('span', { class: 'fill' }), wait = el('td', { 'data-label': 'Wait' }), seen = el('td', { 'data-label': 'Last refused' })
-  const last = el('td', { 'data-label': 'Last request', class: 'request' }), mark = el('span'), rule = el('span'), done = el('span'), acts = el('td', { 'data-label': 'Actions' })
-  let offered = null, shown, ruled
+  const name = el('span'), list = el('ul', { class: 'chips', 'aria-label': 'Zones' }), last = el('td', { 'data-label': 'Last request', class: 'request' }), acts = el('td', { 'data-label': 'Actions' })
+  const shown = {}
+  // changed reports whether something is not as it was drawn.
+  const changed = (what, now) => shown[what] !== (now = JSON.stringify(now)) && (shown[what] = now, true)
   fill.style.width = '0'
   return {
-    row: el('tr', {},
-      el('th', { scope: 'row' }, showKey(r.key, r.zone), el('div', { class: 'under' }, 'zone ', visible(r.zone.name, 40), ' ', mark, ' ', rule, done)),
-      el('td', { 'data-label': 'Refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, fill), n)), wait, seen, last, acts),
-    update(r, highest) {
-      this.row.classList.toggle('past', !r.isNow)
-      const total = r.count + r.dry
-      setText(n, number(total) + (r.requests > total ? ' of ' + number(r.requests) : ''))
+    row: el('tr', {}, el('th', { scope: 'row' }, name, list), el('td', { 'data-label': 'Refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, fill), n)), wait, seen, last, acts),
+    update(c, highest) {
+      const total = c.count + c.dry, first = c.keys[0], requests = Math.max(...c.keys.map(r => r.requests)), ago = (state.now - c.seen) / 1000
+      const newest = c.keys.map(r => r.last).filter(Boolean).sort((a, b) => Date.parse(b.time) - Date.parse(a.time))[0]
+      this.row.classList.toggle('past', !c.isNow)
+      setText(n, number(total) + (c.keys.length === 1 && requests > total ? ' of ' + number(requests) : ''))
       fill.style.width = total / highest * 100 + '%'
-      const outcome = r.last?.outcome, isBanned = outcome === 'banned'
-      setText(wait, waitOf(r))
-      const ago = (state.now - r.seen) / 1000
-      setText(seen, !r.seen ? 'minutes ago' : ago < 2 ? 'now' : ago < 60 ? duration(Math.round(ago)) + ' ago' : time(r.seen))
-      setText(done, r.done ? `${r.done.mark} ${time(r.done.at)}` : '')
-      done.className = r.done ? 'pill good' : ''
-      const override = r.ruling?.override
-      if (ruled !== override) {
-        ruled = override
-        show(rule, override ? pill('override ' + overrideText(override), 'odd') : '')
+      setText(wait, waitOf(first))
+      setText(seen, !c.seen ? 'minutes ago' : ago < 2 ? 'now' : ago < 60 ? duration(Math.round(ago)) + ' ago' : time(c.seen))
+      if (changed('name', [first.key, first.zone.name])) show(name, showKey(first.key, first.zone))
+      if (changed('chips', c.keys.map(chipState))) show(list, c.keys.slice(0, chips).map(r => chip(r, c.keys.length === 1)), c.keys.length > chips ? el('li', {}, count(c.keys.length - chips, 'more zone')) : null)
+      if (changed('last', newest?.time ?? null)) {
+        show(last, newest ? [el('div', {}, el('code', {}, visible(newest.method, 12), ' ', visible(newest.path, 48))), el('div', { class: 'under' }, newest.user_agent ? visible(newest.user_agent, 44) : 'no user agent')] : '–')
       }
-      if (shown !== r.last) {
-        shown = r.last
-        show(last, r.last ? [el('div', {}, el('code', {}, visible(r.last.method, 12), ' ', visible(r.last.path, 48))), el('div', { class: 'under' }, r.last.user_agent ? visible(r.last.user_agent, 44) : 'no user agent')] : '–')
-        show(mark, r.dry && !r.count ? pill('dry run', 'dry') : outcome && outcome !== 'limited' ? pill(outcome.replaceAll('_', ' '), 'refused') : '')
-      }
-      const can = outcome === 'rejected' ? '' : isBanned ? 'reset raise exempt unban' : 'reset raise exempt ban' // only the config can change what it rejects
-      if (offered !== can) {
-        offered = can
-        show(acts, buttons(can.split(' ').filter(Boolean), r.zone, r.key, whyOf))
-      }
+      const can = c.keys.map(r => [r.zone.name, r.last?.outcome === 'banned' ? 'banned' : r.last?.outcome === 'rejected' ? 'rejected' : ''])
+      if (!acts.querySelector('details[open]') && changed('can', can)) show(acts, actionsOf(c))
     },
   }
 }
 
-// sentence says how many clients are refused now.
+// refusedSentence says how many clients are refused now.
 export function refusedSentence(all, since) {
   const [now, more] = refusedNow(all)
   const parts = []

@@ -82,7 +82,7 @@ const loadOnce = () => { if (onScreen && !fresh && state.start) { fresh = true; 
 new IntersectionObserver(entries => {
   onScreen = entries.at(-1).isIntersecting
   loadOnce()
-}).observe(byId('rules'))
+}, { rootMargin: '600px' }).observe(byId('rules'))
 
 // startRules has the lists asked for again, after a start.
 export function startRules() {

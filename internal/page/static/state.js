@@ -1,9 +1,9 @@
-// What the stream has told: zones and stores of the running config, their counts, and five minutes of
+// What the stream has told: zones and stores of the running config, their counts, and 15 minutes of
 // rates. Views read it, and are called after each event.
 
 import { idOf } from './key.js'
 
-export const span = 300 // seconds of history
+export const span = 900 // seconds of history
 
 // shown is how many seconds of a history are drawn: more and more, so that its beginning is seen, too.
 export const shown = history => Math.min(span, Math.max(60, (history.times.at(-1) ?? 0) - (history.times[0] ?? 0)))
@@ -43,6 +43,14 @@ function note(history, at, values) {
   }
 }
 
+// recall puts what happened before the page was opened into a history, unless the page has seen it itself.
+function recall(history, past) {
+  const end = past && past.end / 1000
+  if (!past || history.times.length && history.times.at(-1) > end - 3 * past.step) return
+  history.times = past.requests.map((_, i) => end - (past.requests.length - 1 - i) * past.step)
+  history.values = [...[past.requests, past.refused].map(counts => counts.map(n => n / past.step)), past.requests.map(() => past.step)]
+}
+
 // begin takes the first event. It returns whether this is a new Caddy, or how the one that was shown before has come back.
 export function begin(start) {
   const before = state.start
@@ -50,10 +58,13 @@ export function begin(start) {
   if (restarted) histories.clear()
   state.start = start
   state.zones = start.zones.map((z, i) => ({
-    ...z, index: i, totals: null, near: 0, rates: { all: 0, refused: 0, dry: 0 }, samples: restarted ? [] : state.zones.find(o => o.name === z.name)?.samples ?? [],
-    refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 2), slots: historyOf('slots of ' + z.name, 4),
+    ...z, index: i, history_before: z.history, totals: null, near: 0, rates: { all: 0, refused: 0, dry: 0 }, samples: restarted ? [] : state.zones.find(o => o.name === z.name)?.samples ?? [],
+    refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 3), slots: historyOf('slots of ' + z.name, 4),
   }))
-  for (const z of state.zones) for (const entry of z.refusing.values()) entry.zone = z
+  for (const z of state.zones) {
+    recall(z.history, z.history_before)
+    for (const entry of z.refusing.values()) entry.zone = z
+  }
   state.stores = start.stores.map((s, i) => ({ ...s, index: i, now: null, past: [], history: historyOf(`store ${i} ${s.name}`, 2) }))
   if (restarted) state.decisions = []
   return !before ? 'new' : restarted ? 'restarted' : 'reloaded'
@@ -87,7 +98,7 @@ export function second(e) {
       refused: changed ? (refusedOf(totals) - refusedOf(before)) / passed : 0,
       dry: changed ? (at(totals, 'dry_run') - at(before, 'dry_run')) / passed : 0,
     }
-    if (before) note(z.history, e.time / 1000, [z.rates.all, z.rates.refused + z.rates.dry])
+    if (before) note(z.history, e.time / 1000, [z.rates.all, z.rates.refused + z.rates.dry, passed])
   }
   for (const t of e.top ?? []) noteTop(state.zones[t.index], t, e.time)
   for (const d of e.refused ?? []) noteRefusal(d)
@@ -102,6 +113,18 @@ export function second(e) {
   state.decisions.push(...e.decisions ?? [])
   state.decisions.splice(0, state.decisions.length - 300)
   e.stores.forEach((now, i) => noteStore(state.stores[i], now, e.time))
+}
+
+// countsOf returns how many requests a zone has had in a number of seconds, or all that are known, and how many of them
+// were refused or would have been.
+export function countsOf(history, seconds = span) {
+  const { times, values: [all, refused, lasted] } = history, after = (times.at(-1) ?? 0) - seconds
+  let requests = 0, no = 0
+  for (let i = times.length - 1; i >= 0 && times[i] > after; i--) {
+    requests += all[i] * lasted[i]
+    no += refused[i] * lasted[i]
+  }
+  return [Math.round(requests), Math.round(no)]
 }
 
 export const zoneNamed = name => state.zones.find(z => z.name === name)
@@ -131,6 +154,7 @@ function noteTop(z, top, now) {
     Object.assign(entry, { zone: z, key: k, [field]: n, requests: k.requests, plan: k.plan })
   }
   z.topped = true
+  bound(z)
   for (const [id, entry] of z.refusing) {
     if (!listed.has(entry) && entry[field] > 0 && entry.seen < now - 60e3) z.refusing.delete(id)
   }
@@ -158,7 +182,12 @@ function noteRefusal(d) {
   entry.done = null
   if (d.decision) entry.wait = d.decision.never ? Infinity : when + (d.decision.retry_after ?? 0) * 1000
   else entry.wait = 0
-  if (z.refusing.size > 200) z.refusing.delete(z.refusing.keys().next().value)
+  bound(z)
+}
+
+// bound forgets the oldest keys, if there are too many.
+function bound(z) {
+  while (z.refusing.size > 200) z.refusing.delete(z.refusing.keys().next().value)
 }
 
 // noteSlots takes the state of an adaptive zone: its limit, what runs and waits, and how long useful requests had slots.

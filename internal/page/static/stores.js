@@ -17,7 +17,7 @@ export function drawStores() {
 function makeCard(s) {
   const status = el('span'), facts = el('dl'), place = el('div', { class: 'plot' })
   const card = el('article', { class: 'store' }, el('h3', {}, visible(s.name, 60), ' ', status), facts)
-  if (s.remote) card.append(el('h4', {}, 'Latency, mean and 99th percentile, last five minutes'), place)
+  if (s.remote) card.append(el('h4', {}, 'Latency, mean and 99th percentile, since this page was opened'), place)
   const values = new Map()
   const fact = (name, text, help) => {
     if (!values.has(name)) {
@@ -63,8 +63,12 @@ export function storeState(s) {
   if (!now) return ['unknown', '']
   if (now.breaker === 'open') return ['does not answer', 'bad']
   if (now.failing || now.breaker === 'half-open') return ['failing', 'bad']
-  return [s.remote ? 'answers' : 'in memory', 'good']
+  const latest = s.remote && latestOf(s)
+  return [!s.remote ? 'in memory' : latest ? 'answers in ' + duration(latest.mean) : 'answers', 'good']
 }
+
+// latestOf returns the latency of the last second, or else of the last minute, or null without any calls.
+const latestOf = s => s.past.length > 1 ? latencyBetween(s.past.at(-2), s.now) || latencyBetween(s.past[0], s.now) : null
 
 // storeSentence says how the stores are, and whether one does not answer.
 export function storeSentence() {
@@ -72,15 +76,10 @@ export function storeSentence() {
   const parts = state.stores.filter(s => s.now).map(s => {
     if (storeState(s)[1] === 'bad') {
       bad = true
-      const zones = state.zones.filter(z => z.store === s.name), policies = new Map()
-      for (const z of zones) policies.set(z.on_store_error, (policies.get(z.on_store_error) ?? 0) + 1)
-      const part = s.now.share > 1 ? `, with 1/${number(s.now.share)} of ${zones.length === 1 ? 'its limit' : 'their limits'}` : ''
-      const means = { allow: ['lets all requests pass', 'let all requests pass'], deny: ['refuses all requests', 'refuse all requests'], local: ['counts in this instance alone' + part, 'count in this instance alone' + part] }
-      const without = zones.some(z => (z.overrides || z.bans) && z.on_store_error !== 'deny') ? 'Overrides and bans do not hold until it answers. ' : ''
-      return [visible(s.name, 48), ' does not answer: ', [...policies].map(([p, n]) => `${count(n, 'zone')} ${means[p][n === 1 ? 0 : 1]}`).join(', '), '. ', without]
+      return [visible(s.name, 48), ' does not answer. ']
     }
     if (!s.remote) return []
-    const latest = s.past.length > 1 && latencyBetween(s.past.at(-2), s.now) || s.past.length > 1 && latencyBetween(s.past[0], s.now)
+    const latest = latestOf(s)
     return [visible(s.name, 48), latest ? ` answers in ${duration(latest.mean)}. ` : ' answers. ']
   })
   return [parts.flat(), bad]

@@ -36,18 +36,44 @@ select.addEventListener('change', drawParts)
 byId('why-form').addEventListener('submit', e => {
   e.preventDefault()
   const z = chosen(), values = [...byId('why-parts').querySelectorAll('input')].map(i => i.value)
-  const query = new URLSearchParams(values.length === 1 ? [['key', values[0]]] : values.map(v => ['part', v])).toString()
-  lookUp(z ? zonePath(z, '/key') + '?' + query : 'key?' + query)
+  keep(z, new URLSearchParams(values.length === 1 ? [['key', values[0]]] : values.map(v => ['part', v])))
 })
 
-// whyOf looks up a key of a zone.
+// keep looks up a key, and has the address of the page say so.
+function keep(z, query) {
+  const asks = new URLSearchParams([...query, ...z ? [['zone', z.name]] : []])
+  history.replaceState(null, '', '#' + asks)
+  show(byId('find-body'))
+  lookUp(pathOf(z, query))
+}
+
+const pathOf = (z, query) => (z ? zonePath(z, '/key') : 'key') + '?' + query
+
+// lookUpAs fills in the form, and looks up a key in a zone, or in all zones without one.
+export function lookUpAs(z, query) {
+  select.selectedIndex = z?.index === undefined ? 0 : z.index + 1
+  drawParts()
+  const values = query.has('part') ? query.getAll('part') : [query.get('key') ?? '']
+  byId('why-parts').querySelectorAll('input').forEach((input, i) => { input.value = values[i] ?? '' })
+  lookUp(pathOf(z, query))
+}
+
+// whyOf looks up a key of a zone, and whyOfAll one in all zones.
 export function whyOf(z, k) {
   select.selectedIndex = z.index + 1
   drawParts()
   const parts = k.parts?.length > 1 ? k.parts : [k.key]
   byId('why-parts').querySelectorAll('input').forEach((input, i) => { input.value = parts[i] ?? '' })
   byId('why').scrollIntoView()
-  lookUp(zonePath(z, '/key') + queryOf(k))
+  keep(z, new URLSearchParams(queryOf(k)))
+}
+
+export function whyOfAll(k) {
+  select.selectedIndex = 0
+  drawParts()
+  byId('why-parts').querySelector('input').value = k.key
+  byId('why').scrollIntoView()
+  keep(null, new URLSearchParams(queryOf(k)))
 }
 
 async function lookUp(path) {

@@ -4,13 +4,15 @@ import { call, zonePath } from './api.js'
 import { byId, el, pill, setText, show, svg } from './dom.js'
 import { changesOf } from './changes.js'
 import { chart } from './chart.js'
+import { arrange, due, heads, onAll } from './order.js'
 import { showKey } from './key.js'
 import { slotsPanel } from './slots.js'
-import { shown, state, sum } from './state.js'
+import { countsOf, shown, state } from './state.js'
 import { count, number, plain, rate, share, visible } from './text.js'
 
 const rows = new Map() // by name
 let layout = '' // of the table that is shown
+let table = null
 
 const words = { '1s': 'second', '1m': 'minute', '1h': 'hour', '24h': 'day', '1d': 'day', day: 'day', week: 'week', month: 'month', year: 'year' }
 
@@ -31,6 +33,8 @@ export function drawZones() {
   const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store, z.note, z.expires?.state]))
   if (!state.zones.length) {
     layout = ''
+    table = null
+    byId('zones-all').hidden = true
     show(body, el('div', { class: 'empty' }, el('p', {}, 'No zones: this Caddy limits nothing.'),
       el('p', {}, 'Add a zone to its Caddyfile, and reload it:'), el('pre', { tabindex: 0, 'aria-label': 'Example' }, 'rate_limit {\n\tzone clients {\n\t\tkey    {client_ip}\n\t\tevents 100\n\t\twindow 1m\n\t}\n}')))
     return
@@ -41,8 +45,8 @@ export function drawZones() {
   rows.clear()
   seen.disconnect()
   const classes = ['zones stack', state.stores.length > 1 ? '' : 'one-store', state.zones.some(z => z.slots || z.adaptive) || state.stores.some(s => !s.remote) ? '' : 'no-keys']
-  const table = el('table', { class: classes.join(' ') },
-    el('thead', {}, el('tr', {}, ...['Zone', 'Requests/s', 'Refused/s', 'Share refused', 'Keys', 'Store'].map((t, i) => el('th', { scope: 'col', class: 'c' + i }, t)))),
+  table = el('table', { class: classes.join(' ') },
+    heads([['Zone', 'name'], ['Requests/s', 'requests'], ['Refused/s', 'refused'], ['Share refused', 'share'], ['Keys', 'keys'], ['Store']], filter),
     state.zones.map(z => {
       const row = makeRow(z)
       rows.set(z.name, row)
@@ -97,7 +101,7 @@ function makeRow(z) {
   const [limit, how] = limitInWords(z.limit)
   const requests = spark('Requests/s'), refused = spark('Refused/s')
   refused.cell.classList.add('refusals')
-  const part = el('span', { class: 'value', title: 'Over the last five minutes, or since this page was opened' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
+  const part = el('span', { class: 'value', title: 'Over the last 15 minutes' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
   const detail = el('td', { colspan: 6 }), under = el('tr', { class: 'detail', hidden: true }, detail)
   const id = 'zone-' + z.index
   const button = el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id, click: () => row.toggle() },
@@ -118,7 +122,7 @@ function makeRow(z) {
       if (!z?.totals) return
       requests.draw(z.history, z.history.values[0], state.now, rate(z.rates.all))
       refused.draw(z.history, z.history.values[1], state.now, rate(z.rates.refused + z.rates.dry))
-      const [all, no] = z.history.values.map(sum)
+      const [all, no] = countsOf(z.history)
       setText(part, share(no, all))
       bar.style.width = (all ? no / all * 100 : 0) + '%'
       setText(keys, z.adaptive ? count(z.adaptive.running, 'slot') : z.inUse !== undefined ? count(z.inUse, 'slot') : z.keys === undefined ? '–' : number(z.keys))
@@ -140,12 +144,13 @@ function makeRow(z) {
 // updateZones shows what an event has changed.
 export function updateZones() {
   for (const row of rows.values()) if (row.visible || row.open) row.update()
+  if (table && due(table)) filter()
 }
 
-const filter = () => {
-  const text = byId('zones-filter').hidden ? '' : byId('zones-text').value.toLowerCase()
-  for (const row of rows.values()) row.body.hidden = !row.name.toLowerCase().includes(text)
+function filter() {
+  if (table) arrange(table, rows, byId('zones-filter').hidden ? '' : byId('zones-text').value.toLowerCase())
 }
+onAll(filter)
 byId('zones-text').addEventListener('input', filter)
 
 // makePanel shows more about a zone.
@@ -158,7 +163,7 @@ function makePanel(at, z) {
   if (z.expires) facts.push(['Expires', z.expires.state])
   if (z.plans?.length) facts.push(['Plans', z.plans.map((p, i) => [i ? ', ' : '', visible(p, 30)]).flat()])
   show(at, el('div', { class: 'panel' },
-    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'A line across the picture is a change of the zone, or of one of its keys.')),
+    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'Up to 15 minutes, also from before this page was opened. A line across the picture is a change of the zone, or of one of its keys.')),
     slots?.parts,
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
     z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs) : null,

@@ -1,0 +1,154 @@
+package browser
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// testFind: one box finds a client in all zones, also by a part of its key. The address of the page keeps the question.
+func testFind(t *testing.T, w *world) {
+	p := w.page(t)
+	w.one.times(6, "/", "Client: finn-4711")
+	w.one.times(2, "/plain", "Client: finn-4711")
+	p.press("/")
+	p.until("the focus in the box", `document.activeElement.id === 'find'`)
+	p.write("#find", "FINN-47")
+	p.press("Enter")
+	p.untilText("#find-body", "finn-4711")
+	p.untilText("#find-body", "clients")
+	p.click(`#find-body [aria-label="Find finn-4711"]`)
+	p.untilText("#why-body", "Zone clients refuses it: 5 of 5 used.")
+	p.untilText("#why-body", "Zone plain refuses it: 1 of 1 used.")
+	if got := eval[string](p, `location.hash`); got != "#key=finn-4711" {
+		t.Errorf("the address has %s", got)
+	}
+
+	sent := w.browser.newTab(t)
+	sent.open(w.address + "#" + url.Values{"key": {"finn-4711"}, "zone": {"plain"}}.Encode())
+	sent.untilText("#why-body", "Zone plain refuses it: 1 of 1 used.")
+	if text := sent.text("#why-body"); strings.Contains(text, "Zone clients") {
+		t.Errorf("other zones are shown, too: %s", text)
+	}
+	sent.noProblems()
+
+	// An address that somebody else has made runs nothing.
+	sent.open("about:blank")
+	sent.open(w.address + "#" + url.Values{"key": {"<img src=x onerror=" + run1 + ">"}}.Encode())
+	sent.untilText("#why-body", "Zone plain allows it")
+	if eval[bool](sent, `window.ran !== undefined || Boolean(document.querySelector('main img'))`) {
+		t.Error("a key in the address was run")
+	}
+	sent.noProblems()
+}
+
+// testClient: a client that several zones refuse has one row, with a chip for each zone, at most two buttons, and a menu.
+func testClient(t *testing.T, w *world) {
+	p := w.page(t)
+	w.one.times(6, "/", "Client: cleo")
+	w.one.times(3, "/plain", "Client: cleo")
+	const row = `[...document.querySelectorAll('.refused tbody tr')].filter(r => r.textContent.includes('cleo'))`
+	p.until("one row with two zones", row+`.length === 1 && `+row+`[0].querySelectorAll('.chips li').length === 2`)
+	p.until("two buttons and a menu", row+`[0].querySelectorAll('[data-label=Actions] > .actions > button').length === 2 && `+row+`[0].querySelectorAll('details').length === 1`)
+	p.until("clients above zones", `document.getElementById('refused').getBoundingClientRect().top < document.getElementById('zones').getBoundingClientRect().top`)
+	p.click(`.refused [aria-label="Let through: cleo in 2 zones"]`)
+	command := p.confirm()
+	if !strings.HasSuffix(command, " clients cleo") && !strings.HasSuffix(command, " plain cleo") || strings.Count(command, "reset") != 2 {
+		t.Errorf("the command is %q", command)
+	}
+	p.untilText("#news", "Let through cleo in 2 zones.")
+	if n := w.two.times(1, "/", "Client: cleo") + w.two.times(1, "/plain", "Client: cleo"); n != 2 {
+		t.Errorf("%d of 2 requests are admitted, want 2", n)
+	}
+
+	p.click(`.refused [aria-label="More actions for cleo in 2 zones"]`)
+	p.until("an open menu", row+`[0].querySelector('details').open`)
+	p.press("Escape")
+	p.until("a closed menu with the focus on it", `!`+row+`[0].querySelector('details').open && document.activeElement.matches('summary')`)
+}
+
+// testUndo: a note is kept with a rule, and what was done can be taken back: then the rule before holds again.
+func testUndo(t *testing.T, w *world) {
+	p := w.page(t)
+	shell(t, "caddy rate-limit set --address "+w.one.admin+" --note 'as agreed' clients uma 7/1h")
+	w.one.times(9, "/", "Client: uma")
+	p.click(button("Ban", "uma", "clients"))
+	p.write("#field-note", `T-1 <b> "it's"`)
+	if got := p.confirm(); !strings.Contains(got, ` --note 'T-1 <b> "it'\''s"' clients uma`) {
+		t.Errorf("the command is %s", got)
+	}
+	p.untilText("#news", "Banned uma")
+	if s := w.two.state("clients", "uma"); s.Ban == nil {
+		t.Errorf("it is not banned: %+v", s)
+	}
+	p.click("#news button")
+	p.untilText("#news", "As before: uma in zone clients.")
+	if s := w.two.state("clients", "uma"); s.Ban != nil || s.Override == nil || s.Override.Kind != "limit" || s.Override.Note != "as agreed" {
+		t.Errorf("after the ban was taken back: %+v %+v", s, s.Override)
+	}
+
+	w.one.times(6, "/", "Client: udo")
+	p.click(button("Exempt", "udo", "clients"))
+	p.confirm()
+	p.click("#news button")
+	p.untilText("#news", "As before: udo in zone clients.")
+	if s := w.two.state("clients", "udo"); s.Override != nil {
+		t.Errorf("after the exemption was taken back: %+v", s.Override)
+	}
+	p.click(button("Let through", "udo", "clients"))
+	p.confirm()
+	p.until("nothing that takes back a reset", `document.getElementById('news').innerText.includes('Let through udo') && !document.querySelector('#news button')`)
+}
+
+// testOrder: zones that refuse come first. The others can be sorted, and those beyond the first few are hidden until
+// somebody asks for them.
+func testOrder(t *testing.T, w *world) {
+	site := "rate_limit {\n"
+	for i := range 15 {
+		site += "\t\tzone zone-" + string(rune('a'+i)) + " {\n\t\t\tmatch path /" + string(rune('a'+i)) + "\n\t\t\tkey {header.Client}\n\t\t\trate 1/1h\n\t\t}\n"
+	}
+	c := startCaddy(t, "", site+"\t}\n\trespond ok")
+	p := w.browser.newTab(t)
+	p.resize(1280, 900, "light")
+	p.open(c.page("--no-open"))
+	first := `document.querySelector('[data-zone]').dataset.zone`
+	p.until("zones by name", first+` === 'zone-a' && [...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).length === 12`)
+	p.untilDoing("the zone that refuses", func() { c.times(2, "/n", "Client: otis") }, first+` === 'zone-n' && !document.querySelector('[data-zone=zone-n]').hidden`)
+	p.until("a title and an icon that say so", `document.title === '1 refused – Rate limits' && decodeURIComponent(document.getElementById('icon').href).includes('#e8710a')`)
+	p.click(`[data-order=name] button`)
+	p.until("zones by name again", first+` === 'zone-a' && document.querySelector('[data-order=name]').getAttribute('aria-sort') === 'ascending'`)
+	p.click("#zones-all")
+	p.until("all zones", `[...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).length === 15`)
+	p.noProblems()
+}
+
+// testNetworks: networks are counted while somebody asks for them, and one that has an override is named by its prefix.
+func testNetworks(t *testing.T, w *world) {
+	c := startCaddy(t, "\tservers {\n\t\ttrusted_proxies static 127.0.0.1\n\t}\n", "rate_limit {\n\t\tzone clients {\n\t\t\tkey {client_ip}\n\t\t\trate 3/1h\n\t\t\toverrides\n\t\t}\n\t}\n\trespond ok")
+	p := w.browser.newTab(t)
+	p.resize(1280, 900, "light")
+	p.open(c.page("--no-open"))
+	p.untilText("#link", "live")
+	p.click("#networks-on")
+	p.untilText("#networks-body", "No requests since counting began.")
+	send := func() {
+		for i := range 200 { // each of them has too few requests to be listed
+			c.times(1, "/", fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", i))
+		}
+	}
+	p.untilDoing("a network", send, `document.querySelector('#networks-body').innerText.includes('203.0.113.0/')`)
+	network := eval[string](p, `[...document.querySelectorAll('#networks-body th code')].map(e => e.innerText).find(n => n.startsWith('203.0.113.0/'))`)
+	p.click(`#networks-body [aria-label="Ban: ` + network + ` in zone clients"]`)
+	if got := p.confirm(); !strings.HasSuffix(got, " clients "+network) {
+		t.Errorf("the command is %s", got)
+	}
+	p.untilText("#news", "Banned "+network)
+	p.untilDoing("a ban", send, `document.querySelector('#refused-body').innerText.includes('banned')`)
+	p.click("#rules-load")
+	p.untilText("#rules-body", network)
+	p.click(`.rules [aria-label^="Unban: ` + network + `"]`)
+	p.confirm()
+	p.untilText("#rules-body", "None.")
+	p.noProblems()
+}
