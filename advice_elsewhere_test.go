@@ -35,6 +35,7 @@ var appliedElsewhere = map[string]string{
 	"doctor/load":             "TestCompare in internal/doctor: it needs a load balancer",
 	"doctor/clock/step":       "TestStepOfTheClockIsTold: as doctor/clock",
 	"load/key/body":           "what leaks is seen in logs, not in numbers; TestWarningsAtLoad has the set-up",
+	"load/key/fields":         "TestRecipesHold has it, in the recipe of an MCP server",
 	"load/store":              "TestGoldenLoad has the set-up; TestDoctorFindsWhatIsWrong and each test of fleets has the store",
 	"doctor/clock":            "a test cannot set the clock of a machine; limits of a fleet follow the clock of Redis alone",
 	"doctor/silent":           "TestSilentSentinels in integration/faults: limits hold with a silent Sentinel and without",

@@ -41,6 +41,7 @@ import (
 //	}
 //	cost_header   <name> [broken_off <cost>]
 //	cost_request  [json <path>[*<weight>]...] [bytes [/<divisor>]] { ... }, see package cost
+//	json_body     [match <path> <value>...] { ... }, see package cost
 //	cost_response json <path>[*<weight>]... { ... }, see package cost
 //	cost_measured upstream_time|response_time|bytes [/<divisor>] { ... }, see package cost
 //	overrides     [true|false]
@@ -77,6 +78,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 			z.CostRequest, err = cost.ParseRequest(d)
 			return "", err
 		}},
+		"json_body": {Parse: func() (shown string, err error) { z.JSONBody, err = cost.ParseJSONBody(d); return "", err }},
 		"cost_response": {Parse: func() (shown string, err error) {
 			z.CostResponse, err = cost.ParseResponse(d)
 			return "", err

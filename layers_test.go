@@ -76,7 +76,7 @@ var layers = []struct {
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{caddy: true}},
 	{"cost", layer{caddy: true, own: "internal/body internal/option internal/suggest internal/usage"}},
-	{"internal/zone", layer{caddy: true, own: "algorithms cost internal/clientip internal/duration internal/estimate internal/gate internal/key internal/outcome internal/placeholder internal/stats internal/throttle limit store"}},
+	{"internal/zone", layer{caddy: true, own: "algorithms cost internal/body internal/clientip internal/duration internal/estimate internal/gate internal/key internal/outcome internal/placeholder internal/stats internal/throttle internal/usage limit store"}},
 	{"backend", layer{caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{own: "internal/gate internal/outcome internal/pool internal/stats internal/zone limit store"}},

@@ -56,6 +56,10 @@ type Zone struct {
 	// cost.
 	CostRequest *cost.Request `json:"cost_request,omitempty"`
 
+	// Which calls in JSON bodies the zone counts. Default: bodies are not read, unless the key has a placeholder such as
+	// `{http.rate_limit.json.method}`. Then all calls count.
+	JSONBody *cost.JSONBody `json:"json_body,omitempty"`
+
 	// The status with which a request is refused if a placeholder of max_events, window, burst,
 	// timezone or cost has no valid value and no fallback, from 400 to 599. Default: 403.
 	InvalidLimit int `json:"invalid_limit,omitempty"`

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
@@ -33,7 +34,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	s = zone.Spec{
 		Name: name, OnStoreError: z.OnStoreError, Key: z.Key,
 		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend), NearLimit: defaultNearLimit,
-		Cost: *z.Cost, CostRequest: z.CostRequest, ChargeOnResponse: z.ChargeOnResponse,
+		Cost: *z.Cost, CostRequest: z.CostRequest, JSONBody: z.JSONBody, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse, CostMeasured: z.CostMeasured,
 		Note: z.Note, DryRun: z.DryRun, Enforce: z.Enforce,
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
@@ -58,6 +59,14 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		return s, err
 	}
 	z.readAs(s.Template)
+	if fields := s.Template.Fields(); len(fields) > 0 || s.JSONBody != nil {
+		if s.JSONBody == nil {
+			s.JSONBody = new(cost.JSONBody)
+		}
+		if err := s.JSONBody.Compile(fields); err != nil {
+			return s, err
+		}
+	}
 	if z.Plan != nil && z.Plan.Of != "" {
 		if s.PlanTemplate, err = key.NewText("plan", z.Plan.Of); err != nil {
 			return s, err

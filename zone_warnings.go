@@ -103,6 +103,7 @@ var (
 	limitUsers   = advice.New("load/key/late", "put rate_limit behind it, in a route block or with the global option order")
 	writeBraces  = advice.New("load/key/constant", "did you mean %s?")
 	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {re.<name>.1}, in JSON {http.regexp.<name>.1}, as the key")
+	addClient    = advice.New("load/key/fields", "write {client_ip}, in JSON {http.vars.client_ip}, before it, and limit the client in another zone as well")
 	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
 	chosenHeader = advice.New("load/chosen/header", "remove it before rate_limit (request_header -%s, in a route block) and set it yourself, or look a secret up with map")
 	lookUp       = advice.New("load/chosen", "look a secret up with map")
@@ -208,6 +209,9 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 	if longest := 64; z.IPv6Prefix > longest && t.HasAddress {
 		log.Warn(fmt.Sprintf("ipv6_prefix %d: a client with one IPv6 address usually has all that begin with the same %d bits, and gets a new limit with each; %s",
 			z.IPv6Prefix, longest, shorten.With()))
+	}
+	if fields := t.Fields(); len(fields) > 0 && len(fields) == t.NumPlaceholders() {
+		log.Warn(fmt.Sprintf("key %q: any client can write fields of a body, and gets a new limit with each value; %s", z.Key, addClient.With()))
 	}
 	for _, p := range t.Parts {
 		if p.Placeholder == "http.request.body" {

@@ -49,6 +49,8 @@ func TestWarningsAtLoad(t *testing.T) {
 		"limit met first, other cost":  {zone: "key {client_ip}\ncost 3\n}\nzone y {\nrate 1/10s\nkey {client_ip}"},
 		"environment":                  {zone: "key {env.HOME}", want: `key "{env.HOME}" is the same for all requests`},
 		"body":                         {zone: "key {http.request.body}", want: "the key contains the body of requests"},
+		"fields of a body":             {zone: "key {http.rate_limit.json.id}", want: `any client can write fields of a body, and gets a new limit with each value; write {client_ip}, in JSON {http.vars.client_ip}, before it`},
+		"fields of a body, beside":     {zone: `key "{client_ip} {http.rate_limit.json.id}"`},
 		"user, behind":                 {zone: "key {http.auth.user.id}", after: user, want: "authentication comes after rate_limit"},
 		"user, before":                 {before: "route {\n" + user + "\nrate_limit {\nzone y {\nevents 1\nwindow 1m\nkey {http.auth.user.id}\n}\n}\n}"},
 		"user, nobody":                 {zone: "key {http.auth.user.id}", want: "nothing in this config authenticates users"},

@@ -1,20 +1,15 @@
 package cost
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"mime"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -86,8 +81,7 @@ func (q *Request) Compile() (err error) {
 			return fmt.Errorf("cost_request json: %s: a weight must be above 0, because clients could lower their cost", q.fields)
 		}
 	}
-	q.MaxBody, q.Within = cmp.Or(q.MaxBody, defaultMaxBody), cmp.Or(q.Within, caddy.Duration(defaultWithin))
-	switch within := time.Duration(q.Within); {
+	switch {
 	case q.fields == nil && q.BytesPerUnit == 0:
 		return errors.New("cost_request needs json or bytes, such as json max_tokens")
 	case math.IsNaN(q.BytesPerUnit) || q.BytesPerUnit < 0 || q.BytesPerUnit > 1e6 || q.BytesPerUnit != 0 && q.BytesPerUnit < 1e-3:
@@ -96,112 +90,103 @@ func (q *Request) Compile() (err error) {
 		return fmt.Errorf("cost_request missing must be from 0 to %d, got %d", usage.MaxCost, q.Missing)
 	case q.Missing > 0 && q.fields == nil:
 		return errors.New("cost_request missing needs json: it is booked in place of its numbers")
-	case q.Unreadable != nil && (*q.Unreadable < 0 || *q.Unreadable > usage.MaxCost):
-		return fmt.Errorf("cost_request unreadable must be from 0 to %d, got %d", usage.MaxCost, *q.Unreadable)
-	case q.UnreadableStatus != 0 && (q.UnreadableStatus < 400 || q.UnreadableStatus > 599):
-		return fmt.Errorf("cost_request unreadable_status must be from 400 to 599, got %d", q.UnreadableStatus)
-	case q.Unreadable != nil && q.UnreadableStatus != 0:
-		return errors.New("cost_request: unreadable and unreadable_status exclude each other: such requests have a cost or are refused")
-	case q.MaxBody < 1 || q.MaxBody > mostMaxBody:
-		return fmt.Errorf("cost_request max_body must be from 1 to %d bytes, got %d", mostMaxBody, q.MaxBody)
-	case within < minWithin || within > maxWithin:
-		return fmt.Errorf("cost_request within must be from %v to %v, got %v", minWithin, maxWithin, within)
+	}
+	if err := checkUnreadable("cost_request", q.Unreadable, 0, q.UnreadableStatus); err != nil {
+		return err
+	}
+	return checkReading("cost_request", &q.MaxBody, &q.Within)
+}
+
+// checkUnreadable checks what a request costs whose body cannot be read, or with which status it is refused.
+func checkUnreadable(option string, price *int64, least int64, status int) error {
+	switch {
+	case price != nil && (*price < least || *price > usage.MaxCost):
+		return fmt.Errorf("%s unreadable must be from %d to %d, got %d", option, least, usage.MaxCost, *price)
+	case status != 0 && (status < 400 || status > 599):
+		return fmt.Errorf("%s unreadable_status must be from 400 to 599, got %d", option, status)
+	case price != nil && status != 0:
+		return fmt.Errorf("%s: unreadable and unreadable_status exclude each other: such requests have a cost or are refused", option)
 	}
 	return nil
 }
 
-// Refusal is why a request is refused because of its body.
-type Refusal struct {
-	Status int
-	Err    error
+// checkReading checks how much of a body is read and for how long, and fills in defaults.
+func checkReading(option string, maxBody *int64, within *caddy.Duration) error {
+	*maxBody, *within = cmp.Or(*maxBody, defaultMaxBody), cmp.Or(*within, caddy.Duration(defaultWithin))
+	switch w := time.Duration(*within); {
+	case *maxBody < 1 || *maxBody > mostMaxBody:
+		return fmt.Errorf("%s max_body must be from 1 to %d bytes, got %d", option, mostMaxBody, *maxBody)
+	case w < minWithin || w > maxWithin:
+		return fmt.Errorf("%s within must be from %v to %v, got %v", option, minWithin, maxWithin, w)
+	}
+	return nil
 }
 
 // Of returns what a request costs before its response, but at least the least cost.
-func (q *Request) Of(r *http.Request, least int64) (int64, *Refusal) {
-	booked, status, err := q.read(r)
-	switch {
-	case err == nil:
+func (q *Request) Of(r *http.Request, least int64) (int64, *body.Refusal) {
+	booked, refusal := q.read(r)
+	if refusal == nil {
 		return max(least, booked), nil
-	case q.Unreadable == nil || status == http.StatusRequestTimeout:
-		if q.UnreadableStatus != 0 && status != http.StatusRequestTimeout && status != http.StatusServiceUnavailable {
-			status = q.UnreadableStatus
-		}
-		return 0, &Refusal{status, fmt.Errorf("cost_request: %w", err)}
 	}
-	return max(least, *q.Unreadable), nil
+	if price := refuse("cost_request", refusal, q.Unreadable, q.UnreadableStatus); price != nil {
+		return max(least, *price), nil
+	}
+	return 0, refusal
 }
 
-// read returns what a body costs, or why that cannot be known and the status for that.
-func (q *Request) read(r *http.Request) (booked int64, status int, err error) {
-	if coding := strings.Join(r.Header["Content-Encoding"], ","); coding != "" && !strings.EqualFold(coding, "identity") {
-		return 0, http.StatusUnsupportedMediaType, errors.New("the body has a Content-Encoding")
+// refuse returns what a request costs whose body cannot be read. It is nil if the request is refused, for which the
+// refusal gets its words and its status.
+func refuse(option string, refusal *body.Refusal, price *int64, status int) *int64 {
+	late := refusal.Status == http.StatusRequestTimeout
+	if price != nil && !late {
+		return price
 	}
-	if q.fields != nil && r.ContentLength != 0 {
-		if err := checkType(r.Header["Content-Type"]); err != nil {
-			return 0, http.StatusUnsupportedMediaType, err
-		}
+	refusal.Err = fmt.Errorf("%s: %w", option, refusal.Err)
+	if status != 0 && !late && refusal.Status != http.StatusServiceUnavailable {
+		refusal.Status = status
 	}
+	return nil
+}
+
+// read returns what a body costs, or why that cannot be known.
+func (q *Request) read(r *http.Request) (booked int64, refusal *body.Refusal) {
 	length := r.ContentLength
-	var text []byte
-	if q.fields != nil || length < 0 {
-		if text, err = body.Peek(r, int(q.MaxBody), time.Duration(q.Within)); err != nil {
-			return 0, statusOf(err), err
-		}
-		length = int64(len(text))
+	var whole, text []byte
+	switch {
+	case q.fields != nil:
+		whole, text, refusal = body.ReadJSON(r, q.MaxBody, time.Duration(q.Within))
+		length = int64(len(whole))
+	case length < 0:
+		whole, refusal = body.Read(r, q.MaxBody, time.Duration(q.Within))
+		length = int64(len(whole))
+	default:
+		refusal = body.CheckCoding(r)
+	}
+	if refusal != nil {
+		return 0, refusal
 	}
 	if q.BytesPerUnit > 0 {
 		booked = int64(min(math.Ceil(float64(length)/q.BytesPerUnit), float64(usage.MaxCost)))
 	}
 	if q.fields == nil {
-		return booked, 0, nil
+		return booked, nil
 	}
 	number, err := q.number(text)
-	return min(booked+number, usage.MaxCost), http.StatusBadRequest, err
-}
-
-// checkType returns an error if a Content-Type could make the upstream read another text than UTF-8.
-func checkType(values []string) error {
-	if len(values) == 0 {
-		return nil
+	if err != nil {
+		return 0, &body.Refusal{Status: http.StatusBadRequest, Err: err}
 	}
-	_, parameters, err := mime.ParseMediaType(values[0])
-	if err != nil || len(values) > 1 {
-		return errors.New("the Content-Type is not clear")
-	}
-	switch charset := strings.ToLower(parameters["charset"]); charset {
-	case "", "utf-8", "utf8", "us-ascii":
-		return nil
-	default:
-		return fmt.Errorf("the Content-Type has the charset %.20q, only utf-8 is read", charset)
-	}
+	return min(booked+number, usage.MaxCost), nil
 }
 
 // number returns the sum of the numbers in a body.
 func (q *Request) number(text []byte) (int64, error) {
-	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
 	switch {
 	case len(text) == 0:
 		return q.Missing, nil
-	case !utf8.Valid(text) || !json.Valid(text):
-		return 0, errors.New("the body is not JSON in UTF-8")
 	case text[0] != '{':
 		return 0, errors.New("the body is not an object of JSON")
 	}
 	return q.fields.RequestCost(text, q.Missing)
-}
-
-// statusOf returns the status for a body that cannot be read.
-func statusOf(err error) int {
-	_, limited := errors.AsType[*http.MaxBytesError](err)
-	switch {
-	case limited || errors.Is(err, body.ErrTooLarge):
-		return http.StatusRequestEntityTooLarge
-	case err == body.ErrBusy:
-		return http.StatusServiceUnavailable
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusRequestTimeout
-	}
-	return http.StatusBadRequest
 }
 
 // ParseRequest parses
@@ -232,10 +217,12 @@ func ParseRequest(d *caddyfile.Dispenser) (q *Request, err error) {
 		}
 	}
 	return q, option.Block(d, "cost_request", "cost_request ", map[string]option.Option{
-		"missing":    {Parse: option.Integer(d, "cost_request missing", &q.Missing)},
-		"unreadable": {Parse: func() (string, error) { return q.parseUnreadable(d) }},
-		"max_body":   {Parse: option.Parsed(d, &q.MaxBody, parseSize)},
-		"within":     {Parse: option.Duration(d, "cost_request within", &q.Within)},
+		"missing": {Parse: option.Integer(d, "cost_request missing", &q.Missing)},
+		"unreadable": {Parse: func() (string, error) {
+			return parseUnreadable(d, "cost_request", &q.Unreadable, &q.UnreadableStatus)
+		}},
+		"max_body": {Parse: option.Parsed(d, &q.MaxBody, size("cost_request"))},
+		"within":   {Parse: option.Duration(d, "cost_request within", &q.Within)},
 	})
 }
 
@@ -254,7 +241,8 @@ func (q *Request) parseBytes(d *caddyfile.Dispenser, args []string) error {
 	return nil
 }
 
-func (q *Request) parseUnreadable(d *caddyfile.Dispenser) (string, error) {
+// parseUnreadable parses <cost> | reject [<status>].
+func parseUnreadable(d *caddyfile.Dispenser, name string, price **int64, status *int) (string, error) {
 	args := d.RemainingArgs()
 	if len(args) == 0 || len(args) > 2 {
 		return "", d.ArgErr()
@@ -263,19 +251,22 @@ func (q *Request) parseUnreadable(d *caddyfile.Dispenser) (string, error) {
 	switch {
 	case len(args) == 1 && args[0] == "reject":
 	case len(args) == 1 && err == nil:
-		q.Unreadable = &n
+		*price = &n
 	case len(args) == 2 && args[0] == "reject" && err == nil && n >= 400 && n <= 599:
-		q.UnreadableStatus = int(n)
+		*status = int(n)
 	default:
-		return "", d.Errf("cost_request unreadable '%s' must be a cost, or reject with a status from 400 to 599", strings.Join(args, " "))
+		return "", d.Errf("%s unreadable '%s' must be a cost, or reject with a status from 400 to 599", name, strings.Join(args, " "))
 	}
 	return strings.Join(args, " "), nil
 }
 
-func parseSize(text string) (int64, error) {
-	n, err := humanize.ParseBytes(text)
-	if err != nil || n > mostMaxBody {
-		return 0, fmt.Errorf("cost_request max_body '%s' must be a size such as 1MiB, up to 64MiB", text)
+// size returns what parses the max_body of an option.
+func size(name string) func(string) (int64, error) {
+	return func(text string) (int64, error) {
+		n, err := humanize.ParseBytes(text)
+		if err != nil || n > mostMaxBody {
+			return 0, fmt.Errorf("%s max_body '%s' must be a size such as 1MiB, up to 64MiB", name, text)
+		}
+		return int64(n), nil
 	}
-	return int64(n), nil
 }

@@ -33,6 +33,7 @@ var within = map[string]string{
 	"plans":              inZone(`"plan":{"of":"{http.request.header.A}","plans":{"a":{"unlimited":true}},@}`),
 	"plan":               inZone(`"plan":{"of":"{http.request.header.A}","default":"a","plans":{"a":{@}}}`),
 	"cost_request":       inZone(`"cost_request":{"json":["a"],@}`),
+	"json_body":          inZone(`"json_body":{"match":{"a":["b"]},@}`),
 	"cost_response":      inZone(`"cost_response":{"json":["a"],@}`),
 	"cost_measured":      inZone(`"cost_measured":{"of":"bytes",@}`),
 	"charge_on_response": inZone(`"charge_on_response":{@}`),

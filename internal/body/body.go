@@ -63,6 +63,7 @@ type peeked struct {
 	err   error // what came behind seen; nil if there may be more
 	rest  io.ReadCloser
 	begun bool // a handler has begun to read it
+	valid bool // what is seen is a valid JSON text
 	room  room // of seen
 }
 

@@ -26,7 +26,7 @@ func checkSuitable(named string) (warning string, err error) {
 		}
 	}
 	for _, namespace := range oftenEmpty {
-		if strings.HasPrefix(named, namespace.prefix) {
+		if strings.HasPrefix(named, namespace.prefix) && !strings.HasPrefix(named, placeholder.JSONPrefix) {
 			return namespace.why, nil
 		}
 	}

@@ -124,6 +124,16 @@ func (k *Template) Varies() bool {
 	return slices.ContainsFunc(k.Parts, func(p Part) bool { return p.Placeholder != "" })
 }
 
+// Fields returns the paths of the fields of a JSON body that are parts of the template.
+func (k *Template) Fields() (paths []string) {
+	for i := range k.Parts {
+		if path, ok := strings.CutPrefix(k.Parts[i].Placeholder, placeholder.JSONPrefix); ok {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // Uses reports whether a placeholder is a part of the template.
 func (k *Template) Uses(name string) bool {
 	return slices.ContainsFunc(k.Parts, func(p Part) bool { return p.Placeholder == name })

@@ -10,9 +10,11 @@ import (
 // of one byte have another case of three.
 const maxFolded = 3 * maxName
 
-func (s *scanner) beginName() { s.state, s.nameLen, s.high = inName, 0, 0 }
+func (s *scanner) beginName() {
+	s.state, s.nameLen, s.high, s.odd, s.inText = inName, 0, 0, false, false
+}
 
-// readName reads a name up to its end or to an escape.
+// readName reads a name, or a text that counts, up to its end or to an escape.
 func (s *scanner) readName(p []byte, i int) int {
 	start := i
 	i = endOfRun(p, i)
@@ -24,7 +26,11 @@ func (s *scanner) readName(p []byte, i int) int {
 		s.state = inEscape
 	default:
 		if s.high != 0 {
-			s.appendRune(utf8.RuneError)
+			s.appendHalf()
+		}
+		if s.inText {
+			s.endText()
+			return i + 1
 		}
 		s.endName(s.name[:min(s.nameLen, len(s.name))])
 	}
@@ -33,7 +39,7 @@ func (s *scanner) readName(p []byte, i int) int {
 
 func (s *scanner) appendName(part []byte) {
 	if len(part) > 0 && s.high != 0 {
-		s.appendRune(utf8.RuneError)
+		s.appendHalf()
 	}
 	if s.nameLen < len(s.name) {
 		copy(s.name[s.nameLen:], part)
@@ -45,6 +51,12 @@ func (s *scanner) appendRune(r rune) {
 	s.high = 0
 	var room [utf8.UTFMax]byte
 	s.appendName(room[:utf8.EncodeRune(room[:], r)])
+}
+
+// appendHalf appends half a surrogate pair, as encoding/json does.
+func (s *scanner) appendHalf() {
+	s.appendRune(utf8.RuneError)
+	s.odd = true
 }
 
 // escape takes a byte of an escape in a name.
@@ -78,13 +90,14 @@ func (s *scanner) escape(c byte) {
 			s.appendRune(pair)
 			return
 		}
-		s.appendRune(utf8.RuneError)
+		s.appendHalf()
 		fallthrough
 	default:
 		if r >= 0xd800 && r < 0xdc00 {
 			s.high = r
 			return
 		}
+		s.odd = s.odd || r == 0 || utf16.IsSurrogate(r)
 		s.appendRune(r)
 	}
 }
@@ -96,11 +109,13 @@ func (s *scanner) endName(name []byte) {
 	if s.request {
 		s.doubt(name)
 	}
+	s.odd = false
 }
 
 // doubt finds the place that some upstreams take a name of a request for, whatever its case. It notes names
 // that are there twice or in another case.
 func (s *scanner) doubt(name []byte) {
+	s.doubtful = s.doubtful || s.odd && s.texts != nil
 	if s.here == nil && len(name) <= maxFolded {
 		for _, next := range s.open[s.level-1].next {
 			if strings.EqualFold(string(name), next.name) {

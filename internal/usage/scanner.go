@@ -1,5 +1,10 @@
 package usage
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // scanner finds the numbers of Fields in JSON texts, which may come in any pieces. It takes a text as
 // valid: of one that is not, it finds what was read before the fault, or nothing. Several texts may follow
 // each other, as in JSON Lines, and the elements of an array at the top count as such texts.
@@ -12,6 +17,8 @@ type scanner struct {
 	request  bool                              // names match whatever their case, and of several numbers at a path the greatest counts
 	doubtful bool                              // of a request: upstreams may differ in what they read at a path
 	seen     [MaxFields * MaxDepth / 64]uint64 // the places that a request has named, a bit for each
+	texts    *Calls                            // the texts at the paths, which are then no numbers; usually nil
+	inText   bool                              // what is read as a name is such a text
 
 	state  state
 	level  int             // how many objects are open that paths lead into
@@ -22,11 +29,12 @@ type scanner struct {
 	objs   int64           // the objects at the top so far
 	done   bool            // the last event was [DONE]
 
-	name    [maxFolded + 1]byte // the name that is being read, without escapes
-	nameLen int                 // more than the room if it is longer
-	hex     uint32              // of an escape
+	name    [MaxText + 1]byte // the name that is being read, without escapes
+	nameLen int               // more than the room if it is longer
+	hex     uint32            // of an escape
 	hexLen  int
 	high    rune // the first half of a surrogate pair; 0 if there is none
+	odd     bool // the name has half a surrogate pair or a zero byte, which parsers read in several ways
 
 	number    [48]byte
 	numberLen int // more than the room if it is longer
@@ -127,7 +135,10 @@ func (s *scanner) token(c byte) {
 // begin begins a value.
 func (s *scanner) begin(c byte) {
 	counts := s.here != nil && s.here.term >= 0
-	if s.request && s.here != nil && s.level > 0 && (c == 'n' || c != '{' && len(s.here.next) > 0) {
+	if s.texts != nil && s.level == 0 && !s.beginCall(c) {
+		return
+	}
+	if s.request && s.texts == nil && s.here != nil && s.level > 0 && (c == 'n' || c != '{' && len(s.here.next) > 0) {
 		s.doubtful = true // null, or no object where a path goes on
 	}
 	switch c {
@@ -153,6 +164,11 @@ func (s *scanner) begin(c byte) {
 	case ']': // of an empty array at the top
 		s.after(c)
 	case '"':
+		if counts && s.texts != nil {
+			s.beginName()
+			s.inText = true
+			return
+		}
 		s.record(counts, errNumber)
 		s.state = inString
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
@@ -161,6 +177,10 @@ func (s *scanner) begin(c byte) {
 			s.state, s.numberLen, s.number[0] = inNumber, 1, c
 		}
 	case 't', 'f':
+		if counts && s.texts != nil {
+			s.texts.set(s.here.term, strconv.FormatBool(c == 't'))
+			counts = false
+		}
 		s.record(counts, errNumber)
 		s.state = inLiteral
 	case 'n':
@@ -173,7 +193,10 @@ func (s *scanner) begin(c byte) {
 
 // record records that the path that ends here has no valid number.
 func (s *scanner) record(counts bool, err error) {
-	if counts {
+	switch {
+	case counts && s.texts != nil:
+		s.texts.fail(fmt.Errorf("%s is no text", s.fields.terms[s.here.term].text))
+	case counts:
 		s.set(s.here.term, 0, err, s.request)
 	}
 }
@@ -199,7 +222,10 @@ func (s *scanner) readLiteral(p []byte, i int) int {
 
 // endLiteral ends a number or a word.
 func (s *scanner) endLiteral() {
-	if s.state == inNumber {
+	switch {
+	case s.state == inNumber && s.texts != nil:
+		s.texts.setNumber(s.here.term, s.number[:min(s.numberLen, len(s.number))], s.numberLen)
+	case s.state == inNumber:
 		n, err := decimal(0), errNumber
 		if s.numberLen <= len(s.number) {
 			n, err = parseDecimal(s.number[:s.numberLen])

@@ -30,6 +30,12 @@ func (z *Zone) Meet(c *Check, r *placeholder.Request, log *zap.Logger) (met bool
 		return true, caddyhttp.Error(http.StatusTooEarly, errTooEarly)
 	}
 	c.Policy, c.Cost, c.Enters = z.Policy, z.Cost.Number, z.Adaptive != nil
+	if z.JSONBody != nil {
+		if met := z.meetCalls(c, r); !met {
+			return false, nil
+		}
+		return true, z.Apply(c, r, log)
+	}
 	if c.Key, c.Repeated = z.Template.Expand(r); z.HasPolicies || c.Repeated != nil {
 		err = z.Apply(c, r, log)
 	}

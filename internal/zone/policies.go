@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/cost"
+	"github.com/seed-161337e5/caddyratelimit/internal/body"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -38,6 +38,9 @@ type Check struct {
 	Banned  algorithms.Decision // by the network; the Rejection is then that of a limit
 
 	Repeated error // the request has different values for a placeholder of the key
+
+	Calls      int64         // in the body, of a zone that counts them; each has the cost
+	Unreadable *body.Refusal // the body cannot be read; nil if it can, or does not have to be
 }
 
 // reject records that the request is refused without asking the store.
@@ -46,7 +49,7 @@ func (c *Check) reject(status int, why error) error {
 	return nil
 }
 
-// Apply applies the zone's policies to a request: block, exempt, missing_key, plans and limits
+// Apply applies the zone's policies to a request: block, exempt, a body that cannot be read, missing_key, plans and limits
 // from placeholders, and reserve.
 func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 	c.DryRun = z.IsDryRun(c.Key)
@@ -60,6 +63,9 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 	} else if exempt {
 		c.Policy, c.Enters = nil, false
 		return nil
+	}
+	if c.Unreadable != nil {
+		return c.reject(c.Unreadable.Status, c.Unreadable.Err)
 	}
 	if c.Repeated != nil {
 		return c.reject(z.RepeatedValuesStatus, c.Repeated)
@@ -88,7 +94,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 	}
 	if z.CostRequest != nil && c.Policy != nil {
 		least := c.Cost
-		var refusal *cost.Refusal
+		var refusal *body.Refusal
 		if c.Cost, refusal = z.CostRequest.Of(r.Request, least); refusal != nil {
 			return c.reject(refusal.Status, refusal.Err)
 		}
@@ -131,6 +137,9 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 	}
 	if !limit.ValidCost(c.Cost) {
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, c.Cost)
+	}
+	if c.Calls > 1 {
+		c.multiply()
 	}
 	return nil
 }

@@ -66,7 +66,8 @@ type Spec struct {
 	Reserved float64               // percent of the slots; 0 without a reserve
 
 	Cost             limit.Amount
-	CostRequest      *cost.Request // nil without one
+	CostRequest      *cost.Request  // nil without one
+	JSONBody         *cost.JSONBody // nil if the zone reads no fields of bodies
 	ChargeOnResponse *caddyhttp.ResponseMatcher
 	CostHeader       string
 	CostBrokenOff    *int64
@@ -150,6 +151,6 @@ func (s *Spec) describe() string {
 // looksAtRequests reports whether options look at single requests, so that the zone's limit and its cost are
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
-	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.CostMeasured != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
+	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.JSONBody != nil || s.CostMeasured != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
 		s.MissingKey != MissingShare || s.Reserved > 0 || s.DryRun || s.Enforce != nil || s.Expires != nil && s.Expires.Then == ThenDryRun
 }

@@ -12,7 +12,9 @@ import (
 // decides reports whether an option says which requests a zone counts together, and by which limit. A
 // zone is not judged by a request that lacks what such an option looks at: what the zone would decide
 // instead says nothing, and it would keep the request from other zones.
-func (u *use) decides() bool { return slices.Contains([]string{"key", "plan", "match"}, u.option) }
+func (u *use) decides() bool {
+	return slices.Contains([]string{"key", "plan", "match", "json_body"}, u.option)
+}
 
 // judges has, by handler and zone, what the deciding options look at.
 type judges [][][]use

@@ -142,7 +142,7 @@ func (n *needs) limiter(v map[string]any) {
 			switch inner := options[option]; option {
 			case "cost_response":
 				n.add(in, other, "the body of the response")
-			case "cost_request":
+			case "cost_request", "json_body":
 				n.add(in, other, "the body of the request")
 			case "cost_header":
 				if field, ok := inner.(string); ok {
@@ -198,7 +198,7 @@ func (n *needs) text(text string, in use) {
 func isLost(name string) bool {
 	user, isUser := strings.CutPrefix(name, "http.auth.user.")
 	return name == "http.request.body" || name == "http.request.body_base64" || name == "http.request.uuid" || isUser && user != "id" ||
-		strings.HasPrefix(name, "http.request.tls.client.") || strings.HasPrefix(name, "http.reverse_proxy.") || strings.HasPrefix(name, "time.")
+		strings.HasPrefix(name, "http.request.tls.client.") || strings.HasPrefix(name, "http.reverse_proxy.") || strings.HasPrefix(name, placeholder.JSONPrefix) || strings.HasPrefix(name, "time.")
 }
 
 func (n *needs) add(in use, p part, name string) {

@@ -1,0 +1,96 @@
+package body
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Refusal is why a request is refused because of its body, and the status for that.
+type Refusal struct {
+	Status int
+	Err    error
+}
+
+// refuse returns the refusal of a body that could not be read.
+func refuse(err error) *Refusal {
+	_, limited := errors.AsType[*http.MaxBytesError](err)
+	status := http.StatusBadRequest
+	switch {
+	case limited || errors.Is(err, ErrTooLarge):
+		status = http.StatusRequestEntityTooLarge
+	case err == ErrBusy:
+		status = http.StatusServiceUnavailable
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		status = http.StatusRequestTimeout
+	}
+	return &Refusal{status, err}
+}
+
+// CheckCoding returns a refusal if the body has a Content-Encoding, so that its bytes are not what the upstream reads.
+func CheckCoding(r *http.Request) *Refusal {
+	if coding := strings.Join(r.Header["Content-Encoding"], ","); coding != "" && !strings.EqualFold(coding, "identity") {
+		return &Refusal{http.StatusUnsupportedMediaType, errors.New("the body has a Content-Encoding")}
+	}
+	return nil
+}
+
+// Read returns the whole body as [Peek] does, or why it cannot be read.
+func Read(r *http.Request, most int64, within time.Duration) ([]byte, *Refusal) {
+	if refusal := CheckCoding(r); refusal != nil {
+		return nil, refusal
+	}
+	text, err := Peek(r, int(most), within)
+	if err != nil {
+		return nil, refuse(err)
+	}
+	return text, nil
+}
+
+// ReadJSON returns the whole body, and the one valid JSON text in UTF-8 that is in it, without a byte order mark and space
+// around it. Both are empty without a body.
+func ReadJSON(r *http.Request, most int64, within time.Duration) (whole, text []byte, refusal *Refusal) {
+	if refusal := CheckCoding(r); refusal != nil {
+		return nil, nil, refusal
+	}
+	if r.ContentLength != 0 {
+		if err := checkType(r.Header["Content-Type"]); err != nil {
+			return nil, nil, &Refusal{http.StatusUnsupportedMediaType, err}
+		}
+	}
+	if whole, refusal = Read(r, most, within); refusal != nil {
+		return nil, nil, refusal
+	}
+	text = bytes.TrimSpace(bytes.TrimPrefix(whole, []byte("\xef\xbb\xbf")))
+	if b, ok := r.Body.(*peeked); ok && len(text) > 0 && !b.valid {
+		if !utf8.Valid(text) || !json.Valid(text) {
+			return nil, nil, &Refusal{http.StatusBadRequest, errors.New("the body is not JSON in UTF-8")}
+		}
+		b.valid = true
+	}
+	return whole, text, nil
+}
+
+// checkType returns an error if a Content-Type could make the upstream read another text than UTF-8.
+func checkType(values []string) error {
+	if len(values) == 0 {
+		return nil
+	}
+	_, parameters, err := mime.ParseMediaType(values[0])
+	if err != nil || len(values) > 1 {
+		return errors.New("the Content-Type is not clear")
+	}
+	switch charset := strings.ToLower(parameters["charset"]); charset {
+	case "", "utf-8", "utf8", "us-ascii":
+		return nil
+	default:
+		return fmt.Errorf("the Content-Type has the charset %.20q, only utf-8 is read", charset)
+	}
+}

@@ -1,0 +1,324 @@
+package zone_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// post sends a body through a handler. It returns the status, and checks that the next reader of the body reads the same.
+func post(t *testing.T, h caddytest.Handler, body string, header http.Header, chunked bool) int {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://example.com/mcp", strings.NewReader(body))
+	if chunked {
+		r.ContentLength = -1
+		r.Body = io.NopCloser(struct{ io.Reader }{strings.NewReader(body)})
+	}
+	r.Header = header.Clone()
+	w := httptest.NewRecorder()
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
+	status := caddytest.Status(h, r)
+	if rest, err := io.ReadAll(r.Body); err != nil || string(rest) != body {
+		t.Errorf("%.80q: status %d, and then %d bytes of %d are read, %v", body, status, len(rest), len(body), err)
+	}
+	return status
+}
+
+// upstreamsCall reports whether an upstream that reads JSON as Go does takes a body for a call of tools/call with search: names in
+// any case, the last one of several, and whatever comes behind the text.
+func upstreamsCall(body string) bool {
+	type call struct {
+		Method string
+		Params struct{ Name string }
+	}
+	var one call
+	var several []call
+	text := strings.TrimPrefix(body, "\xef\xbb\xbf")
+	if json.NewDecoder(strings.NewReader(text)).Decode(&one) == nil {
+		several = append(several, one)
+	} else {
+		_ = json.NewDecoder(strings.NewReader(text)).Decode(&several)
+	}
+	return slices.ContainsFunc(several, func(c call) bool { return c.Method == "tools/call" && c.Params.Name == "search" })
+}
+
+func zipped(text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	return b.String()
+}
+
+func wide(text string) string {
+	var b strings.Builder
+	for _, unit := range utf16.Encode([]rune("\ufeff" + text)) {
+		b.Write([]byte{byte(unit), byte(unit >> 8)})
+	}
+	return b.String()
+}
+
+// plain is a call as clients write it.
+const plain = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"q":"x"}}}`
+
+// What a body may be for the zone.
+const (
+	search  = 429 // it was counted as a call of search: a second one is refused
+	another = 200 // it is none, or a call of another tool
+)
+
+// hostile are bodies that a client may send to call a tool without being counted, and what the zone makes of them: they are
+// counted as what they call, or refused with a status.
+var hostile = []struct {
+	name, body string
+	want       int
+	header     []string
+}{
+	{"plain", plain, search, nil},
+	{"with spaces", " {\n\t\"method\" : \"tools/call\" , \"params\" : { \"name\" : \"search\" } }\r\n", search, nil},
+	{"in another order", `{"params":{"arguments":{},"name":"search"},"method":"tools/call"}`, search, nil},
+	{"escaped name", `{"\u006dethod":"tools/call","params":{"n\u0061me":"search"}}`, search, nil},
+	{"escaped value", `{"method":"tools\/c\u0061ll","params":{"name":"\u0073earch"}}`, search, nil},
+	{"escapes in capitals", `{"method":"tools\u002Fcall","params":{"name":"search"}}`, search, nil},
+	{"all escaped", `{"\u006d\u0065\u0074\u0068\u006f\u0064":"\u0074\u006f\u006f\u006c\u0073\u002f\u0063\u0061\u006c\u006c","params":{"name":"search"}}`, search, nil},
+	{"byte order mark", "\xef\xbb\xbf" + plain, search, nil},
+	{"batch of one", "[" + plain + "]", search, nil},
+	{"behind other calls", `[{"method":"ping"},{},` + plain + `]`, search, nil},
+	{"before other calls", `[` + plain + `,{"method":"tools/list","params":{"name":"other"}}]`, search, nil},
+	{"array in the arguments", `{"method":"tools/call","params":{"arguments":[[{"name":"other"}]],"name":"search"}}`, search, nil},
+	{"method in the arguments", `{"params":{"arguments":{"method":"ping","name":"x"},"name":"search"},"method":"tools/call"}`, search, nil},
+	{"braces in a text", `{"x":"}{\"method\":\"ping\"","method":"tools/call","params":{"name":"search"}}`, search, nil},
+	{"backslash at the end of a text", `{"x":"\\","method":"tools/call","params":{"name":"search"}}`, search, nil},
+	{"names with dots", `{"params.name":"other","method":"tools/call","params":{"name":"search"}}`, search, nil},
+	{"a name elsewhere twice", `{"x":1,"x":2,"method":"tools/call","params":{"name":"search"}}`, search, nil},
+	{"deep elsewhere", `{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,"method":"tools/call","params":{"name":"search"}}`, search, nil},
+	{"text as the type", plain, search, []string{"Content-Type", "text/plain"}},
+	{"form as the type", plain, search, []string{"Content-Type", "application/x-www-form-urlencoded"}},
+	{"type of an image", plain, search, []string{"Content-Type", "image/png"}},
+	{"charset utf-8", plain, search, []string{"Content-Type", "application/json; charset=\"UTF-8\""}},
+	{"identity", plain, search, []string{"Content-Encoding", "identity"}},
+	{"name of a prototype", `{"__proto__":{"method":"ping"},"method":"tools/call","params":{"name":"search"}}`, search, nil},
+
+	{"no body", "", another, nil},
+	{"only space", " \n", another, nil},
+	{"empty object", `{}`, another, nil},
+	{"empty batch", `[]`, another, nil},
+	{"another method", `{"method":"tools/list","params":{"name":"search"}}`, another, nil},
+	{"another tool", `{"method":"tools/call","params":{"name":"fetch"}}`, another, nil},
+	{"method is null", `{"method":null,"params":{"name":"search"}}`, another, nil},
+	{"name is null", `{"method":"tools/call","params":{"name":null}}`, another, nil},
+	{"params is null", `{"method":"tools/call","params":null}`, another, nil},
+	{"params by position", `{"method":"tools/call","params":["search"]}`, another, nil},
+	{"another case of the value", `{"method":"Tools/Call","params":{"name":"search"}}`, another, nil},
+	{"space in the value", `{"method":"tools/call ","params":{"name":"search"}}`, another, nil},
+	{"answer of a client", `{"jsonrpc":"2.0","id":1,"result":{"method":"tools/call"}}`, another, nil},
+	{"dots instead of objects", `{"method":"tools/call","params.name":"search"}`, another, nil},
+
+	{"method twice, the last counts", `{"method":"ping","method":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"method twice, the first counts", `{"method":"tools/call","method":"ping","params":{"name":"search"}}`, 400, nil},
+	{"method twice, one escaped", `{"m\u0065thod":"ping","method":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"tool twice", `{"method":"tools/call","params":{"name":"fetch","name":"search"}}`, 400, nil},
+	{"tool twice, null at last", `{"method":"tools/call","params":{"name":"search","name":null}}`, 400, nil},
+	{"params twice", `{"method":"tools/call","params":{"name":"fetch"},"params":{"name":"search"}}`, 400, nil},
+	{"params twice, which some merge", `{"method":"tools/call","params":{"name":"search"},"params":{}}`, 400, nil},
+	{"another case of a name", `{"Method":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"another case beside", `{"method":"ping","METHOD":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"another case below", `{"method":"tools/call","params":{"name":"fetch","Name":"search"}}`, 400, nil},
+	{"long s, which Go takes for s", "{\"method\":\"tools/call\",\"param\u017f\":{\"name\":\"search\"}}", 400, nil},
+	{"zero byte behind a name", `{"method\u0000x":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"zero byte behind a value", `{"method":"tools/call","params":{"name":"search\u0000x"}}`, 400, nil},
+	{"half a character in a name", `{"method\ud800":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"half a character in a value", `{"method":"tools/call","params":{"name":"search\udc00"}}`, 400, nil},
+	{"half a character before another", `{"method":"tools/call","params":{"name":"search\ud800\u0041"}}`, 400, nil},
+	{"tool is an array", `{"method":"tools/call","params":{"name":["search"]}}`, 400, nil},
+	{"tool is an object", `{"method":"tools/call","params":{"name":{"name":"search"}}}`, 400, nil},
+	{"method is an array", `{"method":["tools/call"],"params":{"name":"search"}}`, 400, nil},
+	{"tool is a fraction", `{"method":"tools/call","params":{"name":0.5}}`, 400, nil},
+	{"tool is a huge number", `{"method":"tools/call","params":{"name":1e400}}`, 400, nil},
+	{"tool is a long number", `{"method":"tools/call","params":{"name":` + strings.Repeat("1", 60) + `}}`, 400, nil},
+	{"long tool", `{"method":"tools/call","params":{"name":"` + strings.Repeat("x", 257) + `"}}`, 400, nil},
+	{"batch with several tools", `[{"method":"tools/call","params":{"name":"fetch"}},` + plain + `]`, 400, nil},
+	{"batch in a batch", `[[` + plain + `]]`, 400, nil},
+	{"batch with a number", `[1,` + plain + `]`, 400, nil},
+	{"batch with null", `[null,` + plain + `]`, 400, nil},
+	{"more calls than are read", "[" + strings.Repeat("{},", 1000) + plain + "]", 400, nil},
+	{"text at the top", `"tools/call"`, 400, nil},
+	{"number at the top", `1`, 400, nil},
+	{"null at the top", `null`, 400, nil},
+	{"second text behind", `{"method":"ping"}` + plain, 400, nil},
+	{"second text in a line", "{\"method\":\"ping\"}\n" + plain, 400, nil},
+	{"record separator before", "\x1e" + plain, 400, nil},
+	{"rest behind", plain + "x", 400, nil},
+	{"cut off", plain[:len(plain)-1], 400, nil},
+	{"comma at the end", `{"method":"tools/call","params":{"name":"search"},}`, 400, nil},
+	{"comment", `{/**/"method":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"single quotes", `{'method':'tools/call','params':{'name':'search'}}`, 400, nil},
+	{"names without quotes", `{method:"tools/call",params:{name:"search"}}`, 400, nil},
+	{"NaN", `{"x":NaN,"method":"tools/call","params":{"name":"search"}}`, 400, nil},
+	{"line break in a text", "{\"x\":\"\n\",\"method\":\"tools/call\",\"params\":{\"name\":\"search\"}}", 400, nil},
+	{"no UTF-8", "{\"x\":\"\xff\",\"method\":\"tools/call\",\"params\":{\"name\":\"search\"}}", 400, nil},
+	{"surrogates in UTF-8", "{\"x\":\"\xed\xa0\x80\",\"method\":\"tools/call\",\"params\":{\"name\":\"search\"}}", 400, nil},
+	{"letter in two bytes", "{\"\xc1\xadethod\":\"tools/call\",\"params\":{\"name\":\"search\"}}", 400, nil},
+	{"UTF-16", wide(plain), 400, nil},
+	{"two byte order marks", "\xef\xbb\xbf\xef\xbb\xbf" + plain, 400, nil},
+	{"deeper than Go reads", `{"x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `,"method":"tools/call"}`, 400, nil},
+	{"form", `method=tools/call`, 400, []string{"Content-Type", "application/x-www-form-urlencoded"}},
+	{"parts", "--x\r\n\r\n" + plain + "\r\n--x--", 400, []string{"Content-Type", "multipart/form-data; boundary=x"}},
+	{"gzip", zipped(plain), 415, []string{"Content-Encoding", "gzip"}},
+	{"gzip without a header", zipped(plain), 400, nil},
+	{"says gzip", plain, 415, []string{"Content-Encoding", "gzip"}},
+	{"unknown coding", plain, 415, []string{"Content-Encoding", "x"}},
+	{"two codings", plain, 415, []string{"Content-Encoding", "identity", "Content-Encoding", "br"}},
+	{"charset UTF-16", plain, 415, []string{"Content-Type", "application/json; charset=utf-16"}},
+	{"charset UTF-7", plain, 415, []string{"Content-Type", "application/json; charset=utf-7"}},
+	{"two types", plain, 415, []string{"Content-Type", "application/json", "Content-Type", "text/plain"}},
+	{"type that does not parse", plain, 415, []string{"Content-Type", "application/json; charset"}},
+	{"too large", `{"x":"` + strings.Repeat("x", 60_000) + `",` + plain[1:], 413, nil},
+}
+
+// TestHostileBodies: no client calls a tool without being counted, however it writes the body, whose length is known or not. The
+// body reaches the upstream byte for byte.
+func TestHostileBodies(t *testing.T) {
+	if len(hostile) < 60 {
+		t.Fatalf("only %d bodies", len(hostile))
+	}
+	h := caddytest.Load(t, `{"rate_limits": {"tools": {"max_events": 1, "window": "1h", "key": "{http.request.header.Case} {http.rate_limit.json.params.name}",
+		"json_body": {"match": {"method": ["tools/call"]}, "max_body": 50000}}}}`)
+	priced := caddytest.Load(t, `{"rate_limits": {"priced": {"max_events": 7, "window": "1h", "key": "{http.request.header.Case} {http.rate_limit.json.params.name}",
+		"json_body": {"match": {"method": ["tools/call"]}, "max_body": 50000, "unreadable": 7}}}}`)
+	for i, c := range hostile {
+		for _, chunked := range []bool{false, true} {
+			header := http.Header{"Case": {fmt.Sprint(i, chunked)}}
+			again := header.Clone()
+			for j := 0; j < len(c.header); j += 2 {
+				header.Add(c.header[j], c.header[j+1])
+			}
+			got := post(t, h, c.body, header, chunked)
+			if got == http.StatusOK {
+				got = post(t, h, plain, again, false)
+			}
+			if got != c.want {
+				t.Errorf("%s, chunked %v: %d, want %d", c.name, chunked, got, c.want)
+			}
+			if got == another && upstreamsCall(c.body) {
+				t.Errorf("%s: it is not counted, and an upstream takes it for a call of search", c.name)
+			}
+			if c.want < 400 || c.want == search {
+				continue
+			}
+			// With a price it passes, until its price is more than what is left.
+			first, second := post(t, priced, c.body, header, chunked), post(t, priced, c.body, header, chunked)
+			if several := c.name == "batch with several tools"; several && (first != 400 || second != 400) || !several && (first != 200 || second != 429) {
+				t.Errorf("%s, with a price: %d %d", c.name, first, second)
+			}
+		}
+	}
+}
+
+// TestBatches: each call that matches is charged, also with a cost, and a batch above the limit never passes.
+func TestBatches(t *testing.T) {
+	batch := func(n int) string {
+		return "[" + strings.Repeat(plain+`,{"method":"ping"},`, n-1) + plain + "]"
+	}
+	for _, c := range []struct {
+		zone   string
+		bodies []int // how many calls each has
+		want   string
+	}{
+		{`"max_events": 5`, []int{2, 3, 1}, "200 200 429"},
+		{`"max_events": 5`, []int{6, 5, 1}, "429 200 429"},
+		{`"max_events": 5`, []int{1000, 5}, "429 200"},
+		{`"max_events": 50, "cost": 10`, []int{3, 3, 2}, "200 429 200"},
+		{`"max_events": 5, "cost": 0`, []int{1000}, "200"},
+		{`"max_events": 2000, "cost": 1000000000000`, []int{1000}, "429"},
+		{`"max_events": 5, "dry_run": true`, []int{6, 6}, "200 200"},
+		{`"max_events": 5, "algorithm": "token_bucket"`, []int{3, 3, 2}, "200 429 200"},
+		{`"plan": {"of": "{http.request.header.Plan}", "plans": {"a": {"max_events": 5, "window": "1h"}}, "default": "a"}`, []int{3, 3, 2}, "200 429 200"},
+		{`"max_events": 5, "cost_request": {"json": ["x"]}`, []int{1, 2}, "200 400"},
+		{`"max_events": 5, "exempt": [{"method": ["POST"]}]`, []int{9, 9}, "200 200"},
+		{`"max_events": 5, "block": [{"method": ["POST"]}]`, []int{1}, "403"},
+	} {
+		window := `, "window": "1h"`
+		h := caddytest.Load(t, `{"rate_limits": {"calls": {`+c.zone+window+`, "json_body": {"match": {"method": ["tools/call"], "params.name": ["fetch", "search"]}}}}}`)
+		var got []string
+		for _, n := range c.bodies {
+			body := batch(n)
+			if n == 1 {
+				body = plain
+			}
+			if n == 1000 {
+				body = "[" + strings.Repeat(plain+",", n-1) + plain + "]"
+			}
+			got = append(got, fmt.Sprint(post(t, h, body, http.Header{}, false)))
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: %s, want %s", c.zone, text, c.want)
+		}
+		caddytest.CleanUp(t, h)
+	}
+}
+
+// TestKeysOfFields: one value has one key, whatever its type and spelling, and requests without it follow missing_key. A body is
+// read also without json_body, and for several zones once.
+func TestKeysOfFields(t *testing.T) {
+	for _, c := range []struct{ zone, first, second, want string }{
+		{``, `{"id":1}`, `{"id":1.0}`, "200 429"},
+		{``, `{"id":100}`, `{"id":1e2}`, "200 429"},
+		{``, `{"id":1}`, `{"id":"1"}`, "200 429"},
+		{``, `{"id":true}`, `{"id":"true"}`, "200 429"},
+		{``, `{"id":1}`, `{"id":2}`, "200 200"},
+		{``, `{"id":null}`, `{}`, "200 429"},
+		{``, ``, `{"id":""}`, "200 429"},
+		{``, `{"id":"A"}`, `{"id":"a"}`, "200 200"},
+		{`, "missing_key": "skip"`, ``, `{"id":null}`, "200 200"},
+		{`, "missing_key": "reject"`, ``, `{"id":1}`, "401 200"},
+		{`, "missing_key": "skip", "json_body": {"unreadable": 1}`, `x`, `{"id":"(unreadable)"}`, "200 429"},
+		{`, "json_body": {"unreadable_status": 422}`, `x`, `{"id":[]}`, "422 422"},
+	} {
+		h := caddytest.Load(t, `{"rate_limits": {"ids": {"max_events": 1, "window": "1h", "key": "{http.rate_limit.json.id}"`+c.zone+`},
+			"also": {"max_events": 100, "window": "1h", "key": "{http.rate_limit.json.id}", "json_body": {"unreadable": 1}}}}`)
+		got := fmt.Sprint(post(t, h, c.first, http.Header{}, false), " ", post(t, h, c.second, http.Header{}, false))
+		if got != c.want {
+			t.Errorf("%s, %s and %s: %s, want %s", c.zone, c.first, c.second, got, c.want)
+		}
+		caddytest.CleanUp(t, h)
+	}
+}
+
+// TestSlowBody: a body that comes late holds no slot of its zones.
+func TestSlowBody(t *testing.T) {
+	h := caddytest.Load(t, `{"rate_limits": {"a": {"algorithm": "concurrency", "max_events": 1}, "b": {"max_events": 100, "window": "1h", "key": "{http.rate_limit.json.id}"}}}`)
+	body, client := io.Pipe()
+	done := make(chan int)
+	go func() {
+		r := httptest.NewRequest(http.MethodPost, "http://example.com/", body)
+		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
+		done <- caddytest.Status(h, r)
+	}()
+	if _, err := io.WriteString(client, `{"id":`); err != nil { // which returns when it was read
+		t.Fatal(err)
+	}
+	for range 3 {
+		if status := post(t, h, `{"id":1}`, http.Header{}, false); status != http.StatusOK {
+			t.Errorf("beside a slow body: %d", status)
+		}
+	}
+	_, _ = io.WriteString(client, `1}`)
+	_ = client.Close()
+	if status := <-done; status != http.StatusOK {
+		t.Errorf("the slow body: %d", status)
+	}
+}
