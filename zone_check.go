@@ -353,16 +353,6 @@ func (h *Handler) checkQueues(backend store.Backend) error {
 	return nil
 }
 
-// visibility checks which headers tell clients about the zone.
-func (z *Zone) visibility() (zone.Visibility, error) {
-	words := []string{"on", "policy-only", "off"} // in the order of zone.Visibility
-	shown := z.Headers
-	if err := oneOf("headers", &shown, words...); err != nil {
-		return 0, fmt.Errorf("%w: styles belong in rate_limit, outside of its zones", err)
-	}
-	return zone.Visibility(slices.Index(words, shown)), nil //nolint:gosec // it is one of them
-}
-
 // checkNote checks the note of a zone.
 func (z *Zone) checkNote() error {
 	switch {

@@ -93,6 +93,16 @@ func (z *Zone) fillIn() {
 	}
 }
 
+// visibility checks which headers tell clients about the zone.
+func (z *Zone) visibility() (zone.Visibility, error) {
+	words := []string{"on", "policy-only", "off"} // in the order of zone.Visibility
+	shown := z.Headers
+	if err := oneOf("headers", &shown, words...); err != nil {
+		return 0, fmt.Errorf("%w: styles belong in rate_limit, outside of its zones", err)
+	}
+	return zone.Visibility(slices.Index(words, shown)), nil //nolint:gosec // it is one of them
+}
+
 // readAs sets how a text with placeholders reads their values.
 func (z *Zone) readAs(t *key.Template) {
 	t.JoinsRepeated = z.RepeatedValues == repeatedJoin
