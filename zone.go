@@ -222,8 +222,8 @@ type Expires struct {
 	Then string `json:"then,omitempty"`
 }
 
-// Reserve reserves slots for important requests, like Stripe's fleet usage load shedder: P. Tarjan,
-// Scaling your API with rate limiters (2017).
+// Reserve keeps a share of the slots of `concurrency` free for important requests. Stripe calls this a fleet
+// usage load shedder.
 type Reserve struct {
 	// The share of the slots that only these requests get, in percent above 0 and below 100. It is
 	// rounded up to whole slots. Required.
@@ -233,8 +233,8 @@ type Reserve struct {
 	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
 }
 
-// Ban bans keys that continue to send requests although they are refused. A banned key is refused
-// without being counted.
+// Ban refuses all requests of a key for some time, if the key continues to send requests although it
+// is refused. A banned key is refused without being counted.
 type Ban struct {
 	// How long the first ban lasts, from 1s to 3660d. Required.
 	Duration caddy.Duration `json:"duration,omitempty"`

@@ -86,9 +86,9 @@ type RedisStore struct {
 	// CPU.
 	PoolSize int `json:"pool_size,omitempty"`
 
-	// How long a refusal may be remembered, from 1ms to 1m, or 0, so that a refused client that
-	// keeps sending requests does not cost a call to Redis for each. 0 turns this off. A reset
-	// or a raised limit takes effect on all instances after at most this time. Default: 1s.
+	// How long a refusal may be remembered, from 1ms to 1m, or 0, which turns this off. A refused
+	// client that keeps sending requests then costs no call to Redis for each of them. A reset or
+	// a raised limit takes effect on all instances after at most this time. Default: 1s.
 	DenyCache *caddy.Duration `json:"deny_cache,omitempty"`
 
 	// Whether Redis must answer when a config starts. If it does not within 10s, the config does
@@ -101,7 +101,7 @@ type RedisStore struct {
 // Required implements [store.Required].
 func (s *RedisStore) Required() bool { return s.Require }
 
-// RedisTLS is how connections to Redis are encrypted.
+// RedisTLS encrypts the connections to Redis, and says which servers to trust.
 type RedisTLS struct {
 	// A PEM file with the CA certificates to trust. Default: those of the system.
 	CA string `json:"ca,omitempty"`
