@@ -98,7 +98,7 @@ func TestReplayPage(t *testing.T) {
 	p.untilText("h2", "Zone clients")
 	p.until("the day", `document.querySelector('.uplot canvas')`)
 	said := eval[[]string](p, `[...document.querySelector('main').children].map(e => e.innerText)`)
-	for i, want := range []string{"Nov 20, 2026", "Zone clients would have refused 16.1 % of its requests, and 1 of 141 clients.", "3,100 requests of 141 clients"} {
+	for i, want := range []string{"Zone clients would have refused 16.1 % of its requests, and 1 of 141 clients.", "Nov 20, 2026", "3,100 requests of 141 clients"} {
 		if !strings.HasPrefix(said[i], want) {
 			t.Errorf("the page begins with %q, want %q", said[i], want)
 		}

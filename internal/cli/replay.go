@@ -133,6 +133,9 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	if err != nil {
 		return err
 	}
+	if result.Config, _ = cmd.Flags().GetString("config"); result.Config == "" {
+		result.Config = adjacentFile
+	}
 	if page != "" {
 		if err := writePage(page, result); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -32,6 +31,7 @@ type pageData struct {
 	Requests int64       `json:"requests"`
 	Clients  int         `json:"clients"`
 	Logs     []string    `json:"logs"`
+	Config   string      `json:"config,omitempty"`
 	Unknown  []string    `json:"unknown"`
 	Networks []Network   `json:"networks,omitempty"`
 	Zones    []*pageZone `json:"zones"`
@@ -51,6 +51,7 @@ type pageZone struct {
 	KeysRefused  int             `json:"keys_refused"`
 	FirstRefused int64           `json:"first_refused"`
 	Busiest      *Peak           `json:"busiest,omitempty"`
+	Headroom     string          `json:"headroom,omitempty"` // of the busiest, as "3.0 %"
 	Day          pageSeries      `json:"day"`
 	Peaks        [][2]int64      `json:"peaks"` // the rank of the first client with a peak, and the peak
 	Names        []string        `json:"names"`
@@ -105,7 +106,7 @@ type pageSuggestion struct {
 func (r *Result) pageData() *pageData {
 	d := &pageData{
 		From: r.From.UnixMilli(), To: r.To.UnixMilli(), Lines: r.Lines, Bad: r.NotUnderstood, Requests: r.Requests, Clients: r.Clients,
-		Logs: []string{}, Unknown: []string{}, Zones: []*pageZone{},
+		Config: Cut(Printable(r.Config), 100), Logs: []string{}, Unknown: []string{}, Zones: []*pageZone{},
 	}
 	if b := r.FirstBad; b != nil {
 		d.BadLines = r.notUnderstood()
@@ -121,11 +122,7 @@ func (r *Result) pageData() *pageData {
 		n.Agent = Cut(Printable(n.Agent), 200)
 		d.Networks = append(d.Networks, n)
 	}
-	zones := slices.Clone(r.Zones) // the page opens on the first
-	slices.SortStableFunc(zones, func(a, b *Zone) int {
-		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Requests, a.Requests))
-	})
-	for _, z := range zones {
+	for _, z := range r.affected() { // the page opens on the first
 		d.Zones = append(d.Zones, z.page(r, max(fewSteps, min(daySteps, allSteps/len(r.Zones)))))
 	}
 	return d
@@ -150,6 +147,9 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 	}
 	if b := z.Busiest; b != nil {
 		p.Busiest = &Peak{Key: Cut(Printable(b.Key), 100), Used: b.Used}
+		if most := z.Most(); most > 0 && b.Used <= most {
+			p.Headroom = percent(most-b.Used, most)
+		}
 	}
 	day := z.Series.coarse(steps)
 	p.Day = pageSeries{day.Start.UnixMilli(), day.Step.Milliseconds(), day.Admitted, day.Refused}

@@ -10,7 +10,10 @@ import (
 
 // Result is what a config would have done to the requests of some logs.
 type Result struct {
-	// Unknown is what the logs do not tell, and what was assumed instead. It comes first.
+	// Config is the name of the config, if it has one.
+	Config string `json:"config,omitempty"`
+
+	// Unknown is what the logs do not tell, and what was assumed instead.
 	Unknown []Unknown `json:"unknown"`
 
 	Zones []*Zone `json:"zones"` // by name
@@ -80,8 +83,9 @@ type Zone struct {
 	Name   string  `json:"name"`
 	Limit  string  `json:"limit"` // "sliding_window_log 100/1m"
 	Key    string  `json:"key"`
-	Events int64   `json:"events"` // 0 if it depends on the request
-	Window float64 `json:"window"` // in seconds; 0 for concurrency and if it depends on the request
+	Events int64   `json:"events"`          // 0 if it depends on the request
+	Window float64 `json:"window"`          // in seconds; 0 for concurrency and if it depends on the request
+	Burst  int64   `json:"burst,omitempty"` // what a bucket holds; 0 for other algorithms
 	DryRun bool    `json:"dry_run,omitempty"`
 
 	Requests     int64      `json:"requests"` // that were judged
@@ -109,6 +113,15 @@ type Zone struct {
 	// as if nothing had been refused. PeakKeys are the names of the first of them.
 	Peaks    []int64  `json:"-"`
 	PeakKeys []string `json:"-"`
+}
+
+// Most returns how much a key can use in one window: of a bucket, what it holds at the beginning and what flows in.
+// It is 0 if that depends on the request.
+func (z *Zone) Most() int64 {
+	if z.Burst > 0 && z.Events > 0 {
+		return z.Events + z.Burst
+	}
+	return z.Events
 }
 
 // Peak is the most that a key has used of any window of the limit.

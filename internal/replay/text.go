@@ -26,10 +26,11 @@ type report struct {
 // WriteText writes the report for people, with times in a time zone.
 func (r *Result) WriteText(to io.Writer, in *time.Location) error {
 	t := &report{Result: r, zone: in}
-	t.unknown()
+	t.verdict()
 	t.head()
+	t.unknown()
 	t.networks()
-	for _, z := range r.Zones {
+	for _, z := range r.affected() {
 		t.WriteByte('\n')
 		t.limits(z)
 	}
@@ -57,45 +58,6 @@ func (t *report) wrap(first, indent, text string) {
 		words++
 	}
 	t.line("%s", line)
-}
-
-// unknown writes what the logs do not tell.
-func (t *report) unknown() {
-	if len(t.Unknown) == 0 {
-		return
-	}
-	t.line("NOT KNOWN FROM THE LOGS")
-	for _, u := range t.Unknown {
-		t.wrap("  ", "    ", u.Sentence())
-	}
-	t.WriteByte('\n')
-}
-
-// head writes what was read.
-func (t *report) head() {
-	if t.Requests == 0 {
-		t.line("no requests")
-	} else {
-		t.line("%s, %s by %s", t.span(), count(t.Requests, "request"), count(int64(t.Clients), "client"))
-	}
-	t.line("%s, %s, %s", count(int64(len(t.Logs)), "log"), bytes(t.Bytes), took(t.Took))
-	if t.NotUnderstood > 0 && t.FirstBad != nil {
-		first := t.FirstBad
-		t.wrap("", "  ", fmt.Sprintf("%s (first: %s:%d: %s: %s)",
-			t.notUnderstood(), Printable(first.Log), first.Line, Printable(first.Why), Cut(Printable(first.Text), Width)))
-	}
-}
-
-// networks writes which networks have many clients with one agent.
-func (t *report) networks() {
-	if len(t.Networks) == 0 {
-		return
-	}
-	t.wrap("\nMANY CLIENTS, ONE AGENT  ", "  ", "probably a program that changes its address: a zone with ipv4_prefix 24 (or ipv6_prefix 48) limits it")
-	for _, n := range t.Networks {
-		t.line("  %s: %s, %s", n.Network, count(int64(n.Clients), "client"), count(n.Requests, "request"))
-		t.line("    %s", Cut(Printable(n.Agent), Width-4))
-	}
 }
 
 // notUnderstood says how many lines were not understood, and what follows if they are many.
@@ -163,8 +125,8 @@ func (t *report) limits(z *Zone) {
 			used += "/" + window
 		}
 		room := ""
-		if z.Events > 0 && b.Used <= z.Events {
-			room = "  headroom " + percent(z.Events-b.Used, z.Events)
+		if most := z.Most(); most > 0 && b.Used <= most {
+			room = "  headroom " + percent(most-b.Used, most)
 		}
 		row("busiest client never refused", used, Cut(Printable(b.Key), 20)+room)
 	}

@@ -33,7 +33,7 @@ func report() *replay.Result {
 			{Zone: "api", Option: "cost", What: "{http.request.body}", Assumed: "treated as empty"},
 			{What: "handler forward_auth", Assumed: "assumed that it passes the request on unchanged"},
 		},
-		Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
+		Config: "Caddyfile", Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
 		FirstBad: &logs.Bad{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"},
 		Requests: 3_412_118, Clients: 41_207, From: at("00:00:00"), To: at("23:59:59"), Bytes: 38_000_000, Took: 2100 * time.Millisecond,
 		Networks: []replay.Network{{Network: "203.0.113.0/24", Clients: 250, Requests: 3_000, Agent: "python-requests/2.32"}},
@@ -79,6 +79,22 @@ func TestGoldenReport(t *testing.T) {
 		}
 		if strings.TrimRight(line, " \n") != strings.TrimRight(line, "\n") || strings.Contains(line, "\x1b") {
 			t.Errorf("spaces at the end or a control character: %q", line)
+		}
+	}
+}
+
+// TestHeadroomOfBursts: what a bucket holds at the beginning is room, too.
+func TestHeadroomOfBursts(t *testing.T) {
+	for burst, want := range map[int64]string{0: "", 50: "headroom 6.7 %", 100: "headroom 30.0 %"} {
+		r := &replay.Result{Requests: 1, Zones: []*replay.Zone{{
+			Name: "a", Limit: "token_bucket 100/1m", Events: 100, Burst: burst, Window: 60, Requests: 1, Keys: 1, Busiest: &replay.Peak{Key: "k", Used: 140},
+		}}}
+		var b strings.Builder
+		if err := r.WriteText(&b, time.UTC); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); strings.Contains(got, "headroom") != (want != "") || !strings.Contains(got, want) || !strings.HasPrefix(got, "No request would have been refused.\n") {
+			t.Errorf("burst %d: want %q in\n%s", burst, want, got)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -192,6 +193,10 @@ func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 	made.NotJudged, made.WhyNotJudged = z.notJudged, z.why
 	if p := z.zone.OwnPolicies.Fixed; p != nil {
 		made.Events = p.Numbers.Events
+		name, _, _ := strings.Cut(made.Limit, " ")
+		if name == (algorithms.TokenBucket{}).Name() || name == (algorithms.LeakyBucket{}).Name() {
+			made.Burst = cmp.Or(p.Numbers.Burst, p.Numbers.Events)
+		}
 	}
 	if !z.slots {
 		made.Window = (time.Duration(z.window) * time.Microsecond).Seconds()

@@ -87,14 +87,29 @@ const clients = (zone, moved) => {
 	const element = html("section", {},
 		html("h3", {}, "The line and the clients"),
 		html("p", { class: "note" }, limits.length > 1
-			? "The most that each client would have used had nothing been refused. Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused at least once."
-			: "The most that each client would have used had nothing been refused."),
+			? "The most that each client would have used had nothing been refused: across, the clients by rank; up, what each has used. Both axes are logarithmic: a step is ten times as much. Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused at least once."
+			: "The most that each client would have used had nothing been refused: across, the clients by rank; up, what each has used. Both axes are logarithmic: a step is ten times as much."),
 		limits.length ? html("div", { class: "live", "aria-live": "polite" },
 			html("div", {}, "limit", named), html("div", {}, "requests refused", requests, shares[0]), html("div", {}, "clients refused", keys, shares[1])) : "",
 		picture, limits.length > 1 ? range : "", tip,
-		limits.length ? html("p", { class: "note" }, "To set this limit, write in the zone: ", config) : "");
+		limits.length ? html("p", { class: "note" }, "To set this limit, write in the zone: ", config, " ", copyOf(config)) : "");
 	if (limits.length) set(zone.chosen ?? Math.max(0, limits.findIndex((w) => w.configured)));
 	return element;
+};
+
+// copyOf is a button that copies the text of an element, or selects it where a page may not copy.
+const copyOf = (element) => {
+	const button = html("button", { type: "button" }, "Copy");
+	button.addEventListener("click", async () => {
+		try {
+			await navigator.clipboard.writeText(element.textContent);
+			button.textContent = "Copied";
+			setTimeout(() => { button.textContent = "Copy"; }, 2000);
+		} catch {
+			getSelection().selectAllChildren(element);
+		}
+	});
+	return button;
 };
 
 const clientsLabel = (zone) => {

@@ -63,7 +63,7 @@ const day = (zone) => {
 	return {
 		element: html("section", {},
 			html("h3", {}, "The day"),
-			html("p", { class: "note" }, "Each step is " + duration(step) + ". Times are in the time zone of this browser. Drag to zoom in; double-click to show all. With the keyboard: + − ← → 0."),
+			html("p", { class: "note" }, "Across: the time; up: the requests of all clients in each step of " + duration(step) + ". Times are in the time zone of this browser. Drag to zoom in; double-click to show all. With the keyboard: + − ← → 0."),
 			html("div", { class: "tools" },
 				button("Zoom in", "+", () => zoom(0.5)), button("Zoom out", "−", () => zoom(2)),
 				button("Earlier", "←", () => move(-0.25)), button("Later", "→", () => move(0.25)), button("Show all", "all", () => show(first, last))),

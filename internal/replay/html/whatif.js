@@ -34,7 +34,7 @@ const whatIf = (zone) => {
 		html("td", { class: "number" }, zone.requests ? number(w.refused) : "–"), html("td", { class: "number" }, zone.requests ? number(w.keys) : "–")));
 	const element = rows.length < 2 ? reasons : html("section", {},
 		html("h3", {}, "What if"),
-		html("p", { class: "note" }, "Solid: clients refused. Dashed: requests refused. Dotted: the limit chosen above. " + (zone.beside || "")),
+		html("p", { class: "note" }, "Across: the limit; up: how many it refuses. Both axes are logarithmic. Solid: clients refused. Dashed: requests refused. Dotted: the limit chosen above. " + (zone.beside || "")),
 		picture, reasons,
 		html("details", {}, html("summary", {}, plural(rows.length, "limit") + " in numbers"), html("table", { class: "list" },
 			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "limit"), html("th", { scope: "col", class: "number" }, "requests refused"), html("th", { scope: "col", class: "number" }, "clients refused"))),

@@ -1,0 +1,92 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// This file has what comes before the zones in a report: the verdict, what was read, and what is not known.
+
+const maxLogs = 3 // that are named
+
+// affected returns the zones, those first that refuse most.
+func (r *Result) affected() []*Zone {
+	zones := slices.Clone(r.Zones)
+	slices.SortStableFunc(zones, func(a, b *Zone) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Requests, a.Requests))
+	})
+	return zones
+}
+
+// verdict writes what the zone that is affected most would have done, and a line for each zone if there are several.
+func (t *report) verdict() {
+	zones := t.affected()
+	switch {
+	case t.Requests == 0 || len(zones) == 0:
+		return
+	case zones[0].Refused == 0:
+		t.line("No request would have been refused.")
+	default:
+		z := zones[0]
+		t.wrap("", "  ", fmt.Sprintf("Zone %s would have refused %s of its requests, and %s of %s.",
+			Printable(z.Name), percent(z.Refused, z.Requests), Count(int64(z.KeysRefused)), count(int64(z.Keys), "client")))
+	}
+	if len(zones) > 1 {
+		t.line("\n  %-32s %12s %10s %9s %10s", "ZONE", "requests", "refused", "", "clients")
+		for _, z := range zones {
+			t.line("  %-32s %12s %10s %9s %10s", Cut(Printable(z.Name), 32), Count(z.Requests), Count(z.Refused), percent(z.Refused, z.Requests), Count(int64(z.KeysRefused)))
+		}
+	}
+	t.WriteByte('\n')
+}
+
+// unknown writes what the logs do not tell.
+func (t *report) unknown() {
+	if len(t.Unknown) == 0 {
+		return
+	}
+	t.line("\nNOT KNOWN FROM THE LOGS")
+	for _, u := range t.Unknown {
+		t.wrap("  ", "    ", u.Sentence())
+	}
+}
+
+// head writes what was read.
+func (t *report) head() {
+	if t.Requests == 0 {
+		t.line("no requests")
+	} else {
+		t.line("%s, %s by %s", t.span(), count(t.Requests, "request"), count(int64(t.Clients), "client"))
+	}
+	var logs []string
+	for _, l := range t.Logs[:min(len(t.Logs), maxLogs)] {
+		logs = append(logs, Cut(Printable(l.Name), Width-10))
+	}
+	if more := len(t.Logs) - maxLogs; more > 0 {
+		logs = append(logs, fmt.Sprintf("and %d more", more))
+	}
+	config := ""
+	if t.Config != "" {
+		config = "; config " + Cut(Printable(t.Config), Width-10)
+	}
+	t.wrap("", "  ", fmt.Sprintf("%s: %s, %s, %s%s", count(int64(len(t.Logs)), "log"), cmp.Or(strings.Join(logs, ", "), "none"), bytes(t.Bytes), took(t.Took), config))
+	if t.NotUnderstood > 0 && t.FirstBad != nil {
+		first := t.FirstBad
+		t.wrap("", "  ", fmt.Sprintf("%s (first: %s:%d: %s: %s)",
+			t.notUnderstood(), Printable(first.Log), first.Line, Printable(first.Why), Cut(Printable(first.Text), Width)))
+	}
+}
+
+// networks writes which networks have many clients with one agent.
+func (t *report) networks() {
+	if len(t.Networks) == 0 {
+		return
+	}
+	t.wrap("\nMANY CLIENTS, ONE AGENT  ", "  ", "probably a program that changes its address: a zone with ipv4_prefix 24 (or ipv6_prefix 48) limits it")
+	for _, n := range t.Networks {
+		t.line("  %s: %s, %s", n.Network, count(int64(n.Clients), "client"), count(n.Requests, "request"))
+		t.line("    %s", Cut(Printable(n.Agent), Width-4))
+	}
+}
