@@ -24,7 +24,7 @@ func TestBansAndOverridesAreListed(t *testing.T) {
 			return output
 		}
 		for _, list := range []string{"bans", "overrides"} {
-			if output := run(list); output != "There are no "+list+".\n" {
+			if output := run(list); !strings.HasPrefix(output, "There are no "+list+".\n") {
 				t.Errorf("%s: %s", list, output)
 			}
 		}
@@ -34,7 +34,7 @@ func TestBansAndOverridesAreListed(t *testing.T) {
 		run("set|odd / zone|friend|--exempt")
 		run("set|odd / zone|big|500/1h")
 		for line, want := range map[string]string{
-			"bans":                 `^ZONE .*\n'odd / zone'  refusals  .* \(in (10h|9h59m).*\) +greedy\n'odd / zone'  operator  .* \(in (2h|1h59m).*\), note: scrapes +'bad boy'\n$`,
+			"bans":                 `^ZONE .*\n'odd / zone'  operator  .* \(in (2h|1h59m).*\), note: scrapes +'bad boy'\n'odd / zone'  refusals  .* \(in (10h|9h59m).*\) +greedy\n$`,
 			"bans|odd / zone":      `greedy\n`,
 			"overrides|odd / zone": `(?s)sliding_window_log 500/1h until it is cleared +big\n`,
 			"overrides":            `exempt until it is cleared +friend\n`,
@@ -49,7 +49,7 @@ func TestBansAndOverridesAreListed(t *testing.T) {
 		}
 		run("unban|odd / zone|greedy")
 		run("unban|odd / zone|bad boy")
-		if output := run("bans"); output != "There are no bans.\n" {
+		if output := run("bans"); !strings.HasPrefix(output, "There are no bans.\n") {
 			t.Error(fmt.Sprint("after both were unbanned: ", output))
 		}
 	})

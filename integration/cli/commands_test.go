@@ -126,7 +126,7 @@ func TestCommands(t *testing.T) {
 		{"stores", []string{"redis " + redisServer.Addr(), "yes", "closed"}},
 		{"stores --check", []string{"yes"}},
 		{"stores --json", []string{`"answers": true`, `"instances": 1`}},
-		{"", []string{"Available Commands", "stores", "watch"}},
+		{"", []string{"See what happens, such as", "Plan a limit, such as", "stores", "watch"}},
 	} {
 		args := strings.Fields(c.args)
 		for i := range args {

@@ -47,7 +47,7 @@ func (f *fleet) changes(n int) error {
 		}
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(f.out, "There are no changes.")
+		fmt.Fprintln(f.out, "There are no changes. Reloads that change limits, overrides, bans and resets are listed here.")
 		return err
 	}
 	rows := [][]string{{"AT", "ACTION", "BY", "ZONE", keyColumn, "WHAT"}}

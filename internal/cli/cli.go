@@ -49,10 +49,33 @@ test and diff have more exit codes.
 			cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nFull documentation is available at:\n" + documentation + "\n")
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.AddCommand(zonesCommand(), topCommand(), getCommand(), resetCommand(), setCommand(), banCommand(), unbanCommand(), bansCommand(), overridesCommand(), explainCommand(),
-				watchCommand(), storesCommand(), instancesCommand(), doctorCommand(), pageCommand(), replayCommand(), diffCommand(), changesCommand(), testCommand())
+			for _, g := range groupsOfCommands() {
+				cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ", such as '" + g.example + "':"})
+				for _, sub := range g.commands {
+					sub.GroupID = g.title
+					cmd.AddCommand(sub)
+				}
+			}
 		},
 	})
+}
+
+// commandGroup is commands for the same purpose.
+type commandGroup struct {
+	title, example string
+	commands       []*cobra.Command
+}
+
+// groupsOfCommands returns all commands, by what one wants.
+func groupsOfCommands() []commandGroup {
+	return []commandGroup{
+		{"See what happens", "caddy rate-limit top --refused", []*cobra.Command{
+			zonesCommand(), topCommand(), watchCommand(), storesCommand(), instancesCommand(), bansCommand(), overridesCommand(), changesCommand(), pageCommand(),
+		}},
+		{"Find out why", "caddy rate-limit get 203.0.113.7", []*cobra.Command{getCommand(), explainCommand(), doctorCommand()}},
+		{"Change what a key may do", "caddy rate-limit set clients 203.0.113.7 500/1m", []*cobra.Command{resetCommand(), setCommand(), banCommand(), unbanCommand()}},
+		{"Plan a limit", "caddy rate-limit replay access.log", []*cobra.Command{replayCommand(), diffCommand(), testCommand()}},
+	}
 }
 
 const documentation = "https://github.com/seed-161337e5/caddyratelimit/blob/main/docs/cli.md"

@@ -34,8 +34,8 @@ memory, clock and round trip; and whether the instances that share a store agree
 charges nothing, and takes some seconds for a fleet.
 
 Each check is ok, warn, fail, or unknown if it could not be made. What fails comes
-first, then what warns, each with what to do. Zones in which everything is ok share
-one line, unless --verbose is given.
+first, then what warns, each with what to do. What is ok is counted in the last line,
+and listed with --verbose.
 
 The exit code is 0 if no check fails, 1 if the Caddy could not be checked, 2 if a
 check fails, and with --strict 3 if one warns and none fails.
@@ -45,7 +45,7 @@ check fails, and with --strict 3 if one warns and none fails.
 	})
 	flags := cmd.Flags()
 	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
-	verbose := flags.BoolP("verbose", "v", false, "Print all checks of all zones")
+	verbose := flags.BoolP("verbose", "v", false, "Print all checks, also those that are ok")
 	cmd.RunE = onFleet(func(f *fleet, _ []string) error {
 		level, err := f.doctor(*verbose)
 		if err != nil {
@@ -174,17 +174,20 @@ func exitWith(cmd *cobra.Command, level string, strict bool) error {
 	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
 }
 
-// diagnosis writes findings, grouped by what they are about.
+// diagnosis writes findings, grouped by what they are about. What is ok is only counted, unless verbose.
 func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding, verbose bool) {
 	counts := make(map[string]int)
-	quiet := 0
+	for _, f := range findings {
+		counts[f.Level]++
+	}
+	if counts[adminapi.LevelOK] == len(findings) && !verbose {
+		b.WriteString("Nothing is wrong.\n")
+	}
 	for _, group := range groups(findings) {
-		bad := slices.ContainsFunc(group, func(f adminapi.Finding) bool { return f.Level != adminapi.LevelOK })
-		for _, f := range group {
-			counts[f.Level]++
+		if !verbose {
+			group = slices.DeleteFunc(group, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK })
 		}
-		if group[0].Zone != "" && !bad && !verbose {
-			quiet++
+		if len(group) == 0 {
 			continue
 		}
 		b.WriteString(subject(&group[0]) + "\n")
@@ -192,21 +195,11 @@ func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding, verb
 			e.finding(b, &f)
 		}
 	}
-	if quiet > 0 {
-		fmt.Fprintf(b, "%s\n  %s       all checks are ok; --verbose shows them\n", otherZones(quiet), e.colored(adminapi.LevelOK))
-	}
 	fmt.Fprintf(b, "\n%d ok, %d warn, %d fail", counts[adminapi.LevelOK], counts[adminapi.LevelWarn], counts[adminapi.LevelFail])
 	if n := counts[adminapi.LevelUnknown]; n > 0 {
 		fmt.Fprintf(b, ", %d unknown", n)
 	}
 	b.WriteString("\n")
-}
-
-func otherZones(n int) string {
-	if n == 1 {
-		return "1 other zone"
-	}
-	return fmt.Sprintf("%d other zones", n)
 }
 
 // levels are the levels of findings, the worst first.

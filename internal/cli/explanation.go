@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -12,13 +13,17 @@ import (
 
 // This file has the texts of `explain`.
 
-// printExplanation prints the way of a request, its zones, and what is decided; with --json, the
+// printExplanation prints what is decided on a request, its way, and its zones; with --json, the
 // answer as it came.
 func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) error {
 	if s.json {
 		_, err := s.out.Write(answered)
 		return err
 	}
+	for _, line := range wrapped(printable(conclusion(x)), cmp.Or(s.width, findingWidth)) {
+		fmt.Fprintln(s.out, line)
+	}
+	fmt.Fprintln(s.out)
 	rows := [][]string{
 		{"request", x.Method + " " + shellWord(x.URL)},
 		{"client", describeClient(x)},
@@ -43,7 +48,6 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 	for i := range x.Zones {
 		s.printVisit(&x.Zones[i], x.Offline)
 	}
-	s.say("%s", conclusion(x))
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 func getCommand() *cobra.Command {
@@ -161,15 +162,20 @@ func (f *fleet) find(query url.Values) error {
 			return other.Zone == views[i].Zone && other.Outcome != "" && showKey(other.KeyText) != showKey(views[i].KeyText)
 		})
 	}
-	if err := f.states(views, true); err != nil {
+	counted, others := countedViews(views)
+	if err := f.states(counted, true); err != nil {
 		return err
 	}
 	lives := make(map[string]*adminapi.Life)
-	for _, v := range views {
+	for _, v := range counted {
 		lives[v.Zone] = &v.Life
 	}
 	f.printLives(lives)
 	f.printSilent(silent.all, len(good))
+	if len(others) > 0 {
+		fmt.Fprintln(f.out)
+		f.say("Not counted lately by %s.", strings.Join(others, ", "))
+	}
 	for _, g := range found.all {
 		if g.value.Doubt != "" {
 			fmt.Fprintf(f.out, "\nZone %s: %s.\n", shellWord(g.value.Zone), g.value.Doubt)
@@ -177,6 +183,36 @@ func (f *fleet) find(query url.Values) error {
 	}
 	f.printReasons(views, func(v keyView) bool { return v.Outcome != "" && v.worthReason() })
 	return err
+}
+
+// countedViews returns the views of a key in zones that know something of it, and the names of the other zones. If no
+// zone does, all are worth showing.
+func countedViews(views []keyView) (counted []keyView, others []string) {
+	for _, v := range views {
+		switch {
+		case v.isCounted():
+			counted = append(counted, v)
+		case v.Doubt == "" && !slices.Contains(others, shellWord(v.Zone)): // a doubt names its zone
+			others = append(others, shellWord(v.Zone))
+		}
+	}
+	if len(counted) == 0 {
+		return views, nil
+	}
+	of := func(name string) bool {
+		return slices.ContainsFunc(counted, func(v keyView) bool { return shellWord(v.Zone) == name })
+	}
+	return counted, slices.DeleteFunc(others, of)
+}
+
+// isCounted reports whether the zone has counted the key, does something else than allow it, or cannot say.
+func (k keyView) isCounted() bool {
+	if k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 {
+		return true
+	}
+	return slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
+		return k.Used > 0 || k.Lent > 0 || k.Outcome != outcome.Names[outcome.Allowed]
+	})
 }
 
 // printSilent prints why zones have no answer. Zones of one store have one reason, which is printed once.

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,12 +20,13 @@ func bansCommand() *cobra.Command {
 	cmd := listCommand("bans", "Lists the keys that are banned", `
 Lists the keys of a zone, or of all zones, that are banned: because they were refused
 too often, or by an operator.
+The bans that end first come first.
 
 With --networks it lists the /24 of IPv4, and the /64 and /48 of IPv6, of which several keys are
 banned, and how many other keys of each have passed in the last ten minutes: a ban of the network
 would hit them. Counting begins with this command, so ask again in a minute. If nothing speaks
 against a ban, it writes the command for it.
-`, []string{"ZONE", "BY", "ENDS", "KEY"}, func(l *adminapi.Listed) []string {
+`, "A zone bans with its option ban, and you do with 'caddy rate-limit ban <zone> <key>'.", []string{"ZONE", "BY", "ENDS", "KEY"}, func(l *adminapi.Listed) []string {
 		ends := "when unbanned"
 		if l.EndsIn > 0 {
 			ends = formatDeadline(l.EndsIn)
@@ -50,7 +54,7 @@ func overridesCommand() *cobra.Command {
 	return listCommand("overrides", "Lists the keys that have an override", `
 Lists the keys of a zone, or of all zones, that have a limit of their own, or that an
 operator has exempted or banned.
-`, []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string {
+`, "'caddy rate-limit set <zone> <key> 100/1m' makes one.", []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string {
 		text := l.Override
 		if text.Network = ""; l.Network != "" {
 			return []string{describeOverride(&text) + fmt.Sprintf(", %d requests", l.Requests)}
@@ -59,19 +63,19 @@ operator has exempted or banned.
 	})
 }
 
-// listCommand returns a command that prints all pages of a list.
-func listCommand(name, short, long string, head []string, cells func(*adminapi.Listed) []string) *cobra.Command {
+// listCommand returns a command that prints all pages of a list. If that is empty, fills says what would fill it.
+func listCommand(name, short, long, fills string, head []string, cells func(*adminapi.Listed) []string) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " [<zone>]", Short: short, Long: long,
 		Example:           "  caddy rate-limit " + name,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
-		RunE:              onFleet(func(f *fleet, args []string) error { return f.list(args, name, head, cells) }),
+		RunE:              onFleet(func(f *fleet, args []string) error { return f.list(args, name, fills, head, cells) }),
 	}
 }
 
-// list prints lists of zones, or of all zones. With --json it prints one list of pages.
-func (f *fleet) list(zones []string, name string, head []string, cells func(*adminapi.Listed) []string) error {
+// list prints lists of zones, or of all zones, in the order of their ends. With --json it prints one list of pages.
+func (f *fleet) list(zones []string, name, fills string, head []string, cells func(*adminapi.Listed) []string) error {
 	answers := ask(f, func(e *endpoint) ([]adminapi.List, json.RawMessage, error) {
 		lists, err := e.lists(zones, name)
 		if err != nil {
@@ -108,8 +112,12 @@ func (f *fleet) list(zones []string, name string, head []string, cells func(*adm
 	}
 	if len(found.all) == 0 {
 		fmt.Fprintf(f.out, "There are no %s.\n", name)
+		if len(zones) == 0 {
+			f.say("%s", fills)
+		}
 		return err
 	}
+	slices.SortStableFunc(found.all, func(a, b *agreed[row]) int { return cmp.Compare(endOf(&a.value.Listed), endOf(&b.value.Listed)) })
 	rows := [][]string{f.row(caddyColumn, head...)}
 	for _, g := range found.all {
 		key := showKey(g.value.KeyText)
@@ -122,6 +130,14 @@ func (f *fleet) list(zones []string, name string, head []string, cells func(*adm
 	err = errors.Join(f.table(rows), err)
 	f.printLives(lives)
 	return err
+}
+
+// endOf returns when an override ends, in minutes from now.
+func endOf(l *adminapi.Listed) float64 {
+	if l.EndsIn == 0 {
+		return math.Inf(1)
+	}
+	return math.Floor(l.EndsIn / 60)
 }
 
 // lists returns the lists of these zones, or of all zones: one for each zone, with all pages.

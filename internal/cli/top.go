@@ -58,10 +58,23 @@ again in a minute.
 	return cmd
 }
 
+// noKeys says what would fill a list of keys, by what it is sorted by.
+var noKeys = map[string]string{
+	byRequests: "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request.",
+	"refused":  "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed.",
+	"dry_run":  "There are no keys that a dry run would have refused. Zones with dry_run or enforce list them here.",
+	bySlotTime: "There are no keys with slots. Zones with the algorithm adaptive list them here.",
+}
+
 // top prints the most frequent keys of a zone, or of all zones.
 func (f *fleet) top(zone, by string, n int) error {
 	shown, err := f.topLists(zone, by, n)
 	if shown == nil {
+		return err
+	}
+	if len(shown.keys) == 0 {
+		f.say("%s", noKeys[by])
+		f.printView()
 		return err
 	}
 	withPlans := slices.ContainsFunc(shown.keys, func(k topKey) bool { return k.Plan != "" })
