@@ -218,7 +218,7 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 	return back, peeks
 }
 
-// Void gives up the slots of some keys of zones, because other rules may hold for them, or the store has forgotten them. Returned is to be told of them.
+// Void gives up the slots of some keys of zones, because other rules may hold for them, or the store has forgotten them. Call Returned for each.
 func (t *Slots) Void(now lend.Moment, which func(zone, key string) bool) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
