@@ -149,19 +149,16 @@ var tales = map[Kind]func(e *Event, i int) string{
 	Unsaved:       func(e *Event, _ int) string { return e.lasting("Redis cannot write to its disk, and writes nothing") },
 	Forbid:        func(e *Event, _ int) string { return e.lasting("the user of Redis may not write") },
 	Override: func(e *Event, _ int) string {
-		what := e.Sort
-		if what == limited {
-			what = fmt.Sprintf("limited to %d", e.Cost)
-		}
-		if e.For > 0 {
-			what += " for " + told(e.For)
-		}
-		return e.byOperator("sets an override: %s is " + what)
+		return e.byOperator("key", "sets an override: %s is "+e.overridden())
 	},
-	Clear: func(e *Event, _ int) string { return e.byOperator("clears the override of %s") },
-	Unban: func(e *Event, _ int) string { return e.byOperator("unbans %s") },
-	Reset: func(e *Event, _ int) string { return e.byOperator("resets %s") },
-	Note:  func(e *Event, _ int) string { return fmt.Sprintf("instance %d writes to the journal", e.Instance) },
+	Network: func(e *Event, _ int) string {
+		return e.byOperator("network", "sets an override: %s is "+e.overridden())
+	},
+	ClearNetwork: func(e *Event, _ int) string { return e.byOperator("network", "clears the override of %s") },
+	Clear:        func(e *Event, _ int) string { return e.byOperator("key", "clears the override of %s") },
+	Unban:        func(e *Event, _ int) string { return e.byOperator("key", "unbans %s") },
+	Reset:        func(e *Event, _ int) string { return e.byOperator("key", "resets %s") },
+	Note:         func(e *Event, _ int) string { return fmt.Sprintf("instance %d writes to the journal", e.Instance) },
 	Reload: func(e *Event, _ int) string {
 		text := fmt.Sprintf("instance %d loads its config again", e.Instance)
 		if e.Cost > 0 {
@@ -178,9 +175,21 @@ var tales = map[Kind]func(e *Event, i int) string{
 	},
 }
 
-// byOperator says what an operator does to a key.
-func (e *Event) byOperator(text string) string {
-	return fmt.Sprintf("an operator at instance %d ", e.Instance) + fmt.Sprintf(text, fmt.Sprintf("key %d of zone %d", e.Key, e.Zone))
+// overridden is what an override sets.
+func (e *Event) overridden() string {
+	what := e.Sort
+	if what == limited {
+		what = fmt.Sprintf("limited to %d", e.Cost)
+	}
+	if e.For > 0 {
+		what += " for " + told(e.For)
+	}
+	return what
+}
+
+// byOperator says what an operator does to a key or a network.
+func (e *Event) byOperator(to, text string) string {
+	return fmt.Sprintf("an operator at instance %d ", e.Instance) + fmt.Sprintf(text, fmt.Sprintf("%s %d of zone %d", to, e.Key, e.Zone))
 }
 
 // one is a number, or all.
