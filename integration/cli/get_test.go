@@ -49,8 +49,8 @@ func TestCommandGetPlans(t *testing.T) {
 			"Zone api is refusing this key under plan free: 2 of 2 used. Next request allowed at ", " reset --address unix/ADMIN api k1\n",
 		}},
 		{"get k1", []string{
-			"ZONE  PLAN       STATE      USED    LEFT  MORE IN", "api   free       limited    2 of 2", "api   pro        allowed    2 of 5", "some  pro        allowed    0 of 9",
-			"some  (default)  allowed    0 of 3", "Zone api is refusing this key under plan free",
+			"ZONE  PLAN   STATE      USED    LEFT  MORE IN", "api   free   limited    2 of 2", "api   pro    allowed    2 of 5",
+			"Not counted lately by some.", "Zone api is refusing this key under plan free",
 		}},
 		{"get api k1 --plan pro", []string{"plan       pro\n", "used       2 of 5\n", "Zone api allows this key."}},
 		{"get api k1 --json", []string{`"plan_from": "{header.Plan}"`, `"no_plan_status": 403`, `"plan": "staff"`, `"unlimited": true`}},

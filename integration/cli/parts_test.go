@@ -55,7 +55,7 @@ func TestCommandsAndParts(t *testing.T) {
 			{"get search 203.0.113.7 /search", "key      203.0.113.7 /search\n"},
 			{"get search '11:203.0.113.7 7:/search'", "reset --address unix/ADMIN search 203.0.113.7 /search\n"},
 			{"get search 2001:db8::9 /-X", "used     1 of 3"},
-			{"get 203.0.113.7", "search   limited  3 of 3  0     "},
+			{"get 203.0.113.7", "search  limited  3 of 3  0     "},
 			{"get /search", "203.0.113.7 /search\n"},
 			{"get 2001:db8::7", "2001:db8::/64 /-x\n"},
 			{"get search 203.0.113.7 /search --json", "\"parts\": [\n\t\t\"203.0.113.7\",\n\t\t\"/search\"\n\t]"},

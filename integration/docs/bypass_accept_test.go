@@ -19,6 +19,8 @@ func sending(body string, q func(try) try) func(try) try {
 
 // requests are what zones limit whose matchers are not read by this test.
 var requests = map[string][]func(try) try{
+	"agents.md: Count by fields of the body/tools":                  {sending(toolCall, to("POST", "/mcp", "Content-Type: application/json"))},
+	"agents.md: Count GraphQL by operation/imports":                 {sending(`{"operationName":"ImportOrders"}`, to("POST", "/graphql"))},
 	"recipes.md: Limit what writes more than what reads/comments":   {to("POST", "/api/item/17/comment")},
 	"recipes.md: Limit WebSockets/websockets":                       {to("GET", "/", "Connection: Upgrade", "Upgrade: websocket")},
 	"recipes.md: Limit logins by address and account/login_address": {sending(aliceLogsIn, to("POST", "/login"))},
@@ -27,7 +29,10 @@ var requests = map[string][]func(try) try{
 	"recipes-api.md: Limit by claims of a JWT/subjects":             {to("GET", "/", "Authorization: Bearer "+subject("alice").token())},
 }
 
-const aliceLogsIn = `{"username":"alice","password":"x"}`
+const (
+	aliceLogsIn = `{"username":"alice","password":"x"}`
+	toolCall    = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search"}}`
+)
 
 // accepted are bypasses that get through an example, and why that is right.
 var accepted = map[string]string{
