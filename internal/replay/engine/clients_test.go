@@ -86,6 +86,8 @@ func TestReplayLeavesOutZones(t *testing.T) {
 		{"a cookie", `"a": {"key": "{http.request.cookie.session}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "cookie session, which its key needs, is not in the log"},
 		{"a plan", `"a": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "free", "plans": {"free": {"max_events": 1, "window": "1h"}}}}`, combined, 0, 8, 8, "header Plan, which its plan needs, is not in the log"},
 		{"a matcher", `"a": {"match": [{"not": [{"header": {"X-Staff": ["1"]}}]}], "key": "x", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "header X-Staff, which its match needs, is not in the log"},
+		{"a field of the body", `"a": {"key": "{http.rate_limit.json.id}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "{http.rate_limit.json.id}, which its key needs, is not in the log"},
+		{"calls in the body", `"a": {"json_body": {"match": {"id": ["1"]}}, "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "the body of the request, which its json_body needs, is not in the log"},
 		{"a placeholder", `"a": {"key": "{http.request.tls.client.subject}", "max_events": 1, "window": "1h"}`, combined, 0, 8, 8, "{tls_client_subject}, which its key needs, is not in the log"},
 		{"another matcher that does not match", `"a": {"match": [{"path": ["/no"]}], "key": "{http.request.header.X-Api-Key}", "max_events": 1, "window": "1h"}`, combined, 0, 0, 8, ""},
 		{"a redacted key", `"a": {"key": "{http.request.header.Authorization}", "missing_key": "reject", "max_events": 1, "window": "1h"}`, withFields(`"Authorization":["REDACTED"]`), 0, 8, 8, "header Authorization, which its key needs, is redacted in the log"},
