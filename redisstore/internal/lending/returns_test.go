@@ -3,6 +3,7 @@ package lending_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ import (
 // slowBack is a layer to which adjustments are under way for a while.
 type slowBack struct {
 	*lender
-	under time.Duration
+	under atomic.Int64  // a time.Duration
 	gone  chan struct{} // gets a value when some have left
 }
 
@@ -27,9 +28,10 @@ func (s *slowBack) Adjust(adjustments ...layer.Adjustment) {
 	if len(adjustments) == 0 {
 		return
 	}
+	under := time.Duration(s.under.Load())
 	s.gone <- struct{}{}
 	go func() {
-		time.Sleep(s.under)
+		time.Sleep(under)
 		s.Below.Adjust(adjustments...)
 		for i := range adjustments {
 			if sent := adjustments[i].Sent; sent != nil {
@@ -78,7 +80,7 @@ func TestAsksFollowReturns(t *testing.T) {
 			for len(below.gone) > 0 {
 				<-below.gone
 			}
-			below.under = under
+			below.under.Store(int64(under))
 			<-below.gone // the slot was not needed for a while
 			began := time.Now()
 			if _, passes := take(); passes != (under < timeout) {
