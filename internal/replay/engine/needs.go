@@ -40,6 +40,12 @@ const (
 	other          part = "placeholder" // that only a real request has
 )
 
+// The names of other parts that are no placeholders.
+const (
+	requestBody  = "the body of the request"
+	responseBody = "the body of the response"
+)
+
 // needsOf finds out what a config reads.
 func needsOf(config []byte) (*needs, error) {
 	var parsed struct {
@@ -141,9 +147,9 @@ func (n *needs) limiter(v map[string]any) {
 			in := use{zone: name, option: option}
 			switch inner := options[option]; option {
 			case "cost_response":
-				n.add(in, other, "the body of the response")
+				n.add(in, other, responseBody)
 			case "cost_request", "json_body":
-				n.add(in, other, "the body of the request")
+				n.add(in, other, requestBody)
 			case "cost_header":
 				if field, ok := inner.(string); ok {
 					n.add(in, responseHeader, http.CanonicalHeaderKey(field))

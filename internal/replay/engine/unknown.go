@@ -122,6 +122,9 @@ func (u *use) what() string {
 	case responseHeader:
 		return "response header " + u.name
 	}
+	if u.name == requestBody || u.name == responseBody {
+		return u.name
+	}
 	return "{" + u.name + "}"
 }
 
