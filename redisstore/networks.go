@@ -48,7 +48,7 @@ type networks struct {
 
 	zones sync.Map // *store.Networks by the name of the zone
 
-	looking chan struct{} // has a value while a look is under way; it guards what follows
+	looking chan struct{} // has a value while a look is under way; it guards what follows. No mutex: who waits for Redis would stop a test's clock
 	known   int64         // the mark up to which all is known
 	looked  time.Time     // when
 

@@ -2,7 +2,6 @@ package loans
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -200,7 +199,7 @@ func (t *Slots) back(e *slotEntry, slots []lend.Slot) (back []store.Adjustment) 
 func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, peeks []store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range t.inOrder() {
+	for _, e := range t.keys {
 		period := e.rule.Lend()
 		if now.Mono-e.looked < period {
 			continue
@@ -214,6 +213,8 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 			delete(t.keys, e.slotsOf)
 		}
 	}
+	sortReturns(back)
+	slices.SortFunc(peeks, func(a, b store.Check) int { return byKey(&a, &b) })
 	t.leave(back, now.Mono)
 	return back, peeks
 }
@@ -222,11 +223,12 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 func (t *Slots) Void(now lend.Moment, which func(zone, key string) bool) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range t.inOrder() {
+	for _, e := range t.keys {
 		if which(e.rule.Zone(), e.key) {
 			back = append(back, t.back(e, e.kept.Void(now))...)
 		}
 	}
+	sortReturns(back)
 	t.leave(back, now.Mono)
 	return back
 }
@@ -243,17 +245,20 @@ func (t *Slots) Close() (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	for _, e := range t.inOrder() {
+	for _, e := range t.keys {
 		back = append(back, t.back(e, e.kept.All())...)
 	}
+	sortReturns(back)
 	return back
 }
 
-// inOrder returns what is known of keys, in the same order each time. The lock is held.
-func (t *Slots) inOrder() []*slotEntry {
-	return slices.SortedFunc(maps.Values(t.keys), func(a, b *slotEntry) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.rule.Zone(), b.rule.Zone()), cmp.Compare(a.cost, b.cost))
-	})
+// byKey orders checks in the same way each time, whatever the order of a map was.
+func byKey(a, b *store.Check) int {
+	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Rule.Zone(), b.Rule.Zone()), cmp.Compare(a.Cost, b.Cost))
+}
+
+func sortReturns(back []store.Adjustment) {
+	slices.SortStableFunc(back, func(a, b store.Adjustment) int { return byKey(&a.Check, &b.Check) })
 }
 
 // Kept returns how many slots are kept, and of how many keys, by zone.
