@@ -139,9 +139,9 @@ func (z *runningZone) readBans(ctx context.Context, s store.Lister, to bannedKey
 // one within it has all of them, and if it is known to be banned.
 func widen(banned bannedKeys, least int, known *store.Networks) []adminapi.BannedNetwork {
 	type group struct {
-		network netip.Prefix
 		keys    int
 		longest time.Duration
+		covered bool // a network within it has all of its keys
 	}
 	groups := make(map[netip.Prefix]*group)
 	for key, left := range banned {
@@ -156,7 +156,7 @@ func widen(banned bannedKeys, least int, known *store.Networks) []adminapi.Banne
 			network, _ := key.Addr().Prefix(bits)
 			g := groups[network]
 			if g == nil {
-				g = &group{network: network, longest: left}
+				g = &group{longest: left}
 				groups[network] = g
 			}
 			if g.keys++; left == 0 || g.longest != 0 && left > g.longest {
@@ -164,13 +164,16 @@ func widen(banned bannedKeys, least int, known *store.Networks) []adminapi.Banne
 			}
 		}
 	}
+	for network, g := range groups {
+		for _, bits := range wider6 { // IPv4 has one size
+			if around, err := network.Addr().Prefix(bits); err == nil && bits < network.Bits() && groups[around] != nil && groups[around].keys == g.keys {
+				groups[around].covered = true
+			}
+		}
+	}
 	found := []adminapi.BannedNetwork{}
 	for network, g := range groups {
-		larger := false
-		for _, other := range groups {
-			larger = larger || other.keys == g.keys && other.network.Bits() > network.Bits() && network.Contains(other.network.Addr())
-		}
-		if of := known.Find(network); g.keys < least || larger || of != nil && of.Override.Kind == store.KindBanned {
+		if of := known.Find(network); g.keys < least || g.covered || of != nil && of.Override.Kind == store.KindBanned {
 			continue
 		}
 		length := g.longest
