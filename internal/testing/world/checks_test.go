@@ -58,7 +58,7 @@ func TestChecksSeeThroughTroubles(t *testing.T) {
 	}{
 		"a ban that is set, messages lost":       {makeUp(rate, 2, ban, lost).sets(500, 0).says(600, 1, passes), "client 0 was not banned"},
 		"a ban that is earned, messages lost":    {makeUp(bans, 2, lost).says(500, 0, refused).says(600, 1, refused), "no ban begins"},
-		"lent, nobody else has come":             {makeUp(lends, 2).says(500, 1, refused), "without a cause"},
+		"lent, no other instance came":           {makeUp(lends, 2).says(500, 1, refused), "without a cause"},
 		"lent, another instance may hold more":   {makeUp(lends, 2).says(400, 0, passes).says(500, 1, refused), ""},
 		"lent, an ask has heard of the ban":      {makeUp(lends, 2, ban).sets(500, 0).asks(600, 1).says(700, 1, passes), "client 0 was not banned"},
 		"lent, another instance has heard of it": {makeUp(lends, 2, ban).sets(500, 0).asks(600, 0).says(700, 1, passes), ""},
