@@ -193,8 +193,8 @@ func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 	made.NotJudged, made.WhyNotJudged = z.notJudged, z.why
 	if p := z.zone.OwnPolicies.Fixed; p != nil {
 		made.Events = p.Numbers.Events
-		name, _, _ := strings.Cut(made.Limit, " ")
-		if name == (algorithms.TokenBucket{}).Name() || name == (algorithms.LeakyBucket{}).Name() {
+		switch p.Rule.Algorithm().(type) {
+		case algorithms.TokenBucket, algorithms.LeakyBucket:
 			made.Burst = cmp.Or(p.Numbers.Burst, p.Numbers.Events)
 		}
 	}
