@@ -39,32 +39,38 @@ func (m *meter) lock() (unlock func()) {
 
 // begin notes that the response begins, and whether its client is there.
 func (m *meter) begin(heard bool) {
+	if m == nil {
+		return
+	}
 	defer m.lock()()
-	if m != nil && m.upstream < 0 {
+	if m.upstream < 0 {
 		m.upstream, m.heard = m.clock.Now()-m.began, heard
 	}
 }
 
 // end notes that the handlers behind are done.
 func (m *meter) end() {
+	if m == nil {
+		return
+	}
 	defer m.lock()()
-	if m != nil && m.took < 0 {
+	if m.took < 0 {
 		m.took = m.clock.Now() - m.began
 	}
 }
 
 // add adds bytes of the body.
 func (m *meter) add(bytes int64) {
-	defer m.lock()()
 	if m != nil {
+		defer m.lock()()
 		m.bytes += bytes
 	}
 }
 
 // stop stops the payments.
 func (m *meter) stop() {
-	defer m.lock()()
 	if m != nil {
+		defer m.lock()()
 		m.halt()
 	}
 }
