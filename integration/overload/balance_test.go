@@ -3,7 +3,6 @@ package overload_test
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
@@ -13,8 +12,7 @@ import (
 // slots of its own requests: the others go on with the quick one. The limit is fixed, because it would else follow how
 // quick the machine is.
 func TestTwoUpstreams(t *testing.T) {
-	p := start(t, "min 3\nmax 3\nmax_wait 1m", "")
-	slow := startUpstream(t)
+	p, slow := newProxy(t), startUpstream(t)
 	p.to = p.up.Listener.Addr().String() + " " + slow.Listener.Addr().String() + " {\n lb_policy least_conn\n}"
 	p.load("min 3\nmax 3\nmax_wait 1m", "")
 	var quick, last <-chan result
@@ -25,8 +23,8 @@ func TestTwoUpstreams(t *testing.T) {
 			quick = sent
 		case <-slow.arrived:
 			last = sent
-		case <-time.After(patient.Patience):
-			t.Fatal("a request reached no upstream")
+		case got := <-sent:
+			t.Fatalf("a request reached no upstream: %+v", got)
 		}
 	}
 	p.up.of("held") <- http.StatusOK
@@ -53,7 +51,7 @@ func TestTwoUpstreams(t *testing.T) {
 // TestRetriesInOneSlot: when an upstream is dead, reverse_proxy tries the next one within the same slot. So a zone with one
 // slot is enough, and the request counts once, as useful.
 func TestRetriesInOneSlot(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
+	p := newProxy(t)
 	p.to = caddytest.FreeAddress(t) + " " + p.up.Listener.Addr().String() + " {\n lb_policy first\n lb_retries 2\n lb_try_interval 1ms\n fail_duration 1h\n}"
 	p.load("max 1\nmax_wait 1m", "")
 	first := p.send(t.Context(), "a", "/")

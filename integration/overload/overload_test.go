@@ -105,9 +105,14 @@ http://localhost {
 
 // start runs a Caddy with options of the zone, and other lines of rate_limit.
 func start(t testing.TB, options, more string) *proxy {
-	p := &proxy{t: t, address: caddytest.FreeAddress(t), up: startUpstream(t), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	p := newProxy(t)
 	p.load(options, more)
 	return p
+}
+
+// newProxy returns a proxy before its first config.
+func newProxy(t testing.TB) *proxy {
+	return &proxy{t: t, address: caddytest.FreeAddress(t), up: startUpstream(t), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
 }
 
 func (p *proxy) load(options, more string) {
