@@ -155,8 +155,10 @@ func (c *cost) bare(name, text string) {
 	c.add(&subject{name: name, text: text, fill: 1, args: c.decide(rule)}, rule, 1000)
 }
 
-// counters adds algorithms whose states are numbers.
+// counters adds algorithms whose states are numbers. Their time stands still, so that no window ends meanwhile. The script
+// asks for TIME as always.
 func (c *cost) counters() {
+	text := NewScript(redistest.Clock(fmt.Sprintf("(redis.call('TIME') and { 0, '%d' })", time.Now().UnixMicro()), time.Second)).Text
 	const interval, queue, first = algorithms.RefillInterval, algorithms.ModeQueue, algorithms.AlignFirstRequest
 	for _, s := range []struct {
 		name  string
@@ -179,7 +181,7 @@ func (c *cost) counters() {
 			}
 			name := s.name + "/" + outcome(allowed)
 			rule := storetest.Rule(c, fmt.Sprint("z", len(c.subjects)), algorithm, s.limit)
-			c.add(&subject{name: name, fill: 1, args: c.decide(rule), check: wants(rule, Decide, allowed)}, rule, 1000)
+			c.add(&subject{name: name, text: text, fill: 1, args: c.decide(rule), check: wants(rule, Decide, allowed)}, rule, 1000)
 		}
 	}
 }
