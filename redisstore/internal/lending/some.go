@@ -220,10 +220,13 @@ func (l *Layer) useSlot(r *lentRequest, i int, now lend.Moment) bool {
 	if ok {
 		r.decisions[i] = d
 		r.slots.Add(i)
-	} else if l.Loans.Often(c.Rule, c.Key, now) {
+		return true
+	}
+	l.giveBackSlots(l.Slots.GiveWay(c, now))
+	if l.Loans.Often(c.Rule, c.Key, now) {
 		r.often.Add(i)
 	}
-	return ok
+	return false
 }
 
 // noteSlots puts the slots back of a request that does not pass, and notes those that

@@ -120,6 +120,9 @@ func (l *Layer) tendSlots() {
 
 // giveBackSlots gives back slots that nobody uses. Until they have been sent, asks for their keys wait.
 func (l *Layer) giveBackSlots(back []store.Adjustment) {
+	if len(back) == 0 {
+		return
+	}
 	adjustments := layer.Of(back...)
 	for i := range adjustments {
 		adjustments[i].Sent = func(bool, error) { l.Slots.Returned(&back[i].Check) }

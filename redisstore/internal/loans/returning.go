@@ -17,8 +17,6 @@ type returning struct {
 	over  chan struct{} // closed when all have been sent
 }
 
-func keyOfAll(c *store.Check) slotsOf { return slotsOf{terms: c.Rule.Terms(), key: c.Key} }
-
 // lost is after how long slots on their way are forgotten: the outbox says nothing of what it drops.
 const lost = time.Minute
 

@@ -18,11 +18,12 @@ const maxSlotKeys = shards * maxPerShard
 type Slots struct {
 	mu     sync.Mutex
 	keys   map[slotsOf]*slotEntry
-	uses   map[string]*slotUse // by the ID of the lease of the request that uses it
-	owners map[string]owner    // of all slots, by name
+	costs  map[slotsOf][]*slotEntry // of a key, for all costs (0)
+	uses   map[string]*slotUse      // by the ID of the lease of the request that uses it
+	owners map[string]owner         // of all slots, by name
 	closed bool
 
-	returning map[slotsOf]*returning // by key, for all costs (0)
+	returning map[slotsOf]*returning // as costs
 }
 
 // slotsOf is for what slots are kept: requests of one cost, of one key under a limit.
@@ -60,10 +61,15 @@ type owner struct {
 
 // NewSlots returns an empty table.
 func NewSlots() *Slots {
-	return &Slots{keys: make(map[slotsOf]*slotEntry), uses: make(map[string]*slotUse), owners: make(map[string]owner), returning: make(map[slotsOf]*returning)}
+	return &Slots{
+		keys: make(map[slotsOf]*slotEntry), costs: make(map[slotsOf][]*slotEntry),
+		uses: make(map[string]*slotUse), owners: make(map[string]owner), returning: make(map[slotsOf]*returning),
+	}
 }
 
 func keyOf(c *store.Check) slotsOf { return slotsOf{c.Rule.Terms(), c.Key, c.Cost} }
+
+func keyOfAll(c *store.Check) slotsOf { return slotsOf{terms: c.Rule.Terms(), key: c.Key} }
 
 // Get decides a check with a slot that is kept. It reports whether there is one.
 func (t *Slots) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok bool) {
@@ -123,14 +129,15 @@ func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 		lease := time.Duration(c.Rule.At(0).Params[1]) * time.Microsecond
 		e = &slotEntry{slotsOf: keyOf(c), rule: c.Rule, lease: lease, looked: sent.Mono}
 		t.keys[e.slotsOf] = e
+		t.costs[keyOfAll(c)] = append(t.costs[keyOfAll(c)], e)
 	}
 	e.told, e.asked, e.came = *d, sent, sent.Mono
 	e.keyRules = c.KeyRules
-	free := d.Remaining / c.Cost
+	free := d.Remaining
 	if d.Override != "" {
 		free = 0 // under an override none is kept: nobody says when it ends
 	}
-	e.kept.Told(sent, free)
+	t.free(c, sent, free)
 	if charged {
 		t.use(e, lend.NewSlot(c.LeaseID, sent, e.lease), c.LeaseID)
 	}
@@ -140,9 +147,29 @@ func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 func (t *Slots) Free(c *store.Check, asked lend.Moment, free int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e := t.keys[keyOf(c)]; e != nil {
-		e.kept.Told(asked, free/c.Cost)
+	t.free(c, asked, free)
+}
+
+// free is Free. The lock is held.
+func (t *Slots) free(c *store.Check, asked lend.Moment, free int64) {
+	for _, e := range t.costs[keyOfAll(c)] {
+		e.kept.Told(asked, free/e.cost)
 	}
+}
+
+// GiveWay gives up what is kept of a check's key for requests of other costs, if the store could refuse the check because of
+// that. Call Returned for each.
+func (t *Slots) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.costs[keyOfAll(c)] {
+		if e.cost != c.Cost && e.kept.Len() > 0 && e.kept.Free()*e.cost < c.Cost {
+			back = append(back, t.back(e, e.kept.All())...)
+		}
+	}
+	sortReturns(back)
+	t.leave(back, now.Mono)
+	return back
 }
 
 // What happens to a slot that is given back.
@@ -210,13 +237,22 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 			peeks = append(peeks, store.Check{Rule: e.rule, Key: e.key, Cost: e.cost, Peek: true, KeyRules: e.keyRules})
 		}
 		if e.inUse == 0 && e.kept.Len() == 0 && now.Mono-e.came >= 2*period {
-			delete(t.keys, e.slotsOf)
+			t.forget(e)
 		}
 	}
 	sortReturns(back)
 	slices.SortFunc(peeks, func(a, b store.Check) int { return byKey(&a, &b) })
 	t.leave(back, now.Mono)
 	return back, peeks
+}
+
+// forget forgets what is known of a key for requests of one cost.
+func (t *Slots) forget(e *slotEntry) {
+	delete(t.keys, e.slotsOf)
+	all := slotsOf{terms: e.terms, key: e.key}
+	if t.costs[all] = slices.DeleteFunc(t.costs[all], func(o *slotEntry) bool { return o == e }); len(t.costs[all]) == 0 {
+		delete(t.costs, all)
+	}
 }
 
 // Void gives up the slots of some keys of zones, because other rules may hold for them, or the store has forgotten them. Call Returned for each.
@@ -287,10 +323,8 @@ func (t *Slots) Keeps(c *store.Check) bool {
 func (t *Slots) KeptOf(rule *store.Rule, key string) (n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range t.keys {
-		if e.terms == rule.Terms() && e.key == key {
-			n += int64(e.kept.Len()) * e.cost
-		}
+	for _, e := range t.costs[slotsOf{terms: rule.Terms(), key: key}] {
+		n += int64(e.kept.Len()) * e.cost
 	}
 	return n
 }
