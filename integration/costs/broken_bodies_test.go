@@ -42,7 +42,7 @@ func bodySite(store string) string {
 				key       {header.X-Client}
 				algorithm fixed_window
 				events    3
-				window    day
+				window    year
 				cost      {header.X-Cost} 1
 				charge on_response {
 					status 401 403
@@ -53,7 +53,7 @@ func bodySite(store string) string {
 				key         {header.X-Client}
 				algorithm   fixed_window
 				events      15
-				window      day
+				window      year
 				cost        {header.X-Cost} 1
 				cost_header X-Tokens-Used broken_off 5
 			}

@@ -17,7 +17,7 @@ const chargingSite = `
 			key         {header.X-Client}
 			algorithm   fixed_window
 			events      100
-			window      day
+			window      year
 			cost        {header.X-Cost} 1
 			cost_header X-Tokens-Used
 			charge on_response {

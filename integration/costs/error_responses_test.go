@@ -41,7 +41,7 @@ func TestChargesOfErrors(t *testing.T) {
 						key         {header.X-Client}
 						algorithm   fixed_window
 						events      100
-						window      day
+						window      year
 						cost        {header.X-Cost} 1
 						charge on_response {
 							status 401

@@ -22,7 +22,7 @@ func lateSite(store string) string {
 				key         {header.X-Client}
 				algorithm   fixed_window
 				events      100
-				window      day
+				window      year
 				cost        {header.X-Cost} 1
 				cost_header X-Tokens-Used
 				charge on_response {

@@ -51,7 +51,7 @@ func TestRequestBodiesPass(t *testing.T) {
 			zone tokens {
 				match        not path /slow
 				key          {header.X-Client}
-				algorithm    fixed_window 100000/1h
+				algorithm    fixed_window 100000/1000h
 				align        first_request
 				cost         10
 				cost_request json max_tokens {
@@ -63,7 +63,7 @@ func TestRequestBodiesPass(t *testing.T) {
 			zone priced {
 				match        path /priced
 				key          {header.X-Client}
-				algorithm    fixed_window 100000/1h
+				algorithm    fixed_window 100000/1000h
 				align        first_request
 				cost         10
 				cost_request json max_tokens {

@@ -88,7 +88,7 @@ func TestStreamsPassInEveryVersion(t *testing.T) {
 		rate_limit {
 			zone tokens {
 				key           {header.X-Client}
-				algorithm     fixed_window 100000/1h
+				algorithm     fixed_window 100000/1000h
 				align         first_request
 				cost          500
 				cost_response json usage.total_tokens
