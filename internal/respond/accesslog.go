@@ -21,6 +21,9 @@ func (t *record) toAccessLog(r *http.Request) {
 // MarshalLogObject implements [zapcore.ObjectMarshaler].
 func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("outcome", outcome.Names[t.outcome])
+	if t.grpcCode > 0 {
+		to.AddUint8("grpc_status", t.grpcCode)
+	}
 	if t.wouldBe != nil {
 		to.AddString("dry_run", t.wouldBe.Name)
 	}

@@ -58,7 +58,7 @@ func grpcFormOf(contentType string) answerForm {
 }
 
 // grpcCode returns the code of gRPC for a refusal.
-func (t *told) grpcCode() int {
+func (t *told) grpcCode() uint8 {
 	switch t.kind {
 	case limiter.QuotaExceeded, limiter.AbnormalUsage:
 		return grpcResourceExhausted
@@ -88,7 +88,7 @@ func (t *told) grpcTrailers() [][2]string {
 	}
 	message := t.summary() + ". " + t.action()
 	return [][2]string{
-		{grpcStatus, strconv.Itoa(t.grpcCode())},
+		{grpcStatus, strconv.Itoa(int(t.grpcCode()))},
 		{grpcMessage, percentEncoded(message)},
 		{grpcPushback, pushback},
 		{grpcDetails, base64.RawStdEncoding.EncodeToString(t.grpcStatusMessage(message))},

@@ -11,7 +11,7 @@ const (
 // grpcStatusMessage returns the google.rpc.Status of a refusal as Protocol Buffers have it. A RetryInfo tells the whole
 // wait. A QuotaFailure names the zones whose limits refuse.
 func (t *told) grpcStatusMessage(message string) []byte {
-	status := appendNumber(nil, 1, uint64(t.grpcCode())) //nolint:gosec // not negative
+	status := appendNumber(nil, 1, uint64(t.grpcCode()))
 	status = appendText(status, 2, message)
 	if t.retryAfter > 0 {
 		delay := appendNumber(nil, 1, uint64(t.retryAfter)) //nolint:gosec // not negative

@@ -23,6 +23,7 @@ type record struct {
 	never      bool              // whether the cost is above the limit
 	queueFull  bool              // whether it is refused because its queue has no place
 	inUse      bool              // whether the text of values has one; here, because that memory is only written
+	grpcCode   uint8             // of the refusal, if its caller speaks gRPC; or else 0
 	zone       *zone.Zone        // nil if nothing was decided
 	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
 	numbers    numbers           // of the decision

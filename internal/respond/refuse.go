@@ -58,6 +58,9 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		return p.end(w, r, a.Status, a.Err)
 	}
 	t := toldOf(&a, v, retryAfter)
+	if form >= grpcForm {
+		p.recordOf(v).grpcCode = t.grpcCode()
+	}
 	return t.write(w, r, form)
 }
 
