@@ -148,10 +148,7 @@ func (l *Limiter) askStore(v *Verdict, start time.Duration) {
 func (l *Limiter) collect(v *Verdict) bool {
 	for i, z := range l.Zones {
 		var c zone.Check
-		met, err := z.Meet(&c, &v.Request, l.Logger)
-		if met && err == nil && l.networks[i].Any() {
-			z.ApplyNetwork(&c, l.networks[i])
-		}
+		met, err := z.Meet(&c, &v.Request, l.networks[i], l.Logger)
 		if l.Witness != nil {
 			l.Witness.Met(z, c, met, err)
 		}

@@ -19,7 +19,7 @@ func (z *Zone) meetCalls(c *Check, r *placeholder.Request) (met bool) {
 	defer func() { r.Fields = nil }()
 	calls, counts, refusal := z.JSONBody.Read(r.Request)
 	if calls == nil {
-		r.Fields = unreadable{}
+		r.Fields = unreadable
 		c.Calls, c.Unreadable = counts, refusal
 		c.Key, c.Repeated = z.Template.Expand(r)
 		return true
@@ -50,11 +50,17 @@ type call struct {
 // Text implements [placeholder.Fields].
 func (c *call) Text(path string) string { return c.Calls.Text(c.i, path) }
 
-// unreadable is a body that cannot be read. It implements [placeholder.Fields].
-type unreadable struct{}
+// standIn stands for each field of a body that is not known. It implements [placeholder.Fields].
+type standIn string
 
-// Text implements [placeholder.Fields]. A call with this very text has the same key, which does it no good.
-func (unreadable) Text(string) string { return "(unreadable)" }
+// What stands for fields. A call with the text of one that cannot be read has the same key, which does it no good.
+const (
+	unreadable standIn = "(unreadable)"
+	unread     standIn = "(not read)"
+)
+
+// Text implements [placeholder.Fields].
+func (s standIn) Text(string) string { return string(s) }
 
 // multiply makes the cost that of all calls.
 func (c *Check) multiply() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // errTooEarly means what it means in Caddy's own matchers of addresses: before the TLS handshake is
@@ -16,8 +17,9 @@ import (
 var errTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
 
 // Meet reports whether a request meets the zone, and sets what to ask the store about it. It counts
-// nothing. Without a logger it does not warn of requests that have no valid limit.
-func (z *Zone) Meet(c *Check, r *placeholder.Request, log *zap.Logger) (met bool, err error) {
+// nothing. Networks are those that have overrides in the zone; nil without them. Without a logger it does not warn of requests
+// that have no valid limit.
+func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
 	if z.Ignored() {
 		return false, nil
 	}
@@ -31,13 +33,19 @@ func (z *Zone) Meet(c *Check, r *placeholder.Request, log *zap.Logger) (met bool
 	}
 	c.Policy, c.Cost, c.Enters = z.Policy, z.Cost.Number, z.Adaptive != nil
 	if z.JSONBody != nil {
+		if refused, err := z.refuseUnread(c, r, networks); refused || err != nil {
+			return true, err
+		}
 		if met := z.meetCalls(c, r); !met {
 			return false, nil
 		}
-		return true, z.Apply(c, r, log)
+		c.DryRun = z.IsDryRun(c.Key)
+		err = z.applyUnblocked(c, r, networks, log)
+	} else if c.Key, c.Repeated = z.Template.Expand(r); z.HasPolicies || c.Repeated != nil {
+		err = z.Apply(c, r, networks, log)
 	}
-	if c.Key, c.Repeated = z.Template.Expand(r); z.HasPolicies || c.Repeated != nil {
-		err = z.Apply(c, r, log)
+	if err == nil && networks.Any() {
+		z.applyNetwork(c, networks)
 	}
 	return true, err
 }

@@ -13,10 +13,10 @@ func (z *Zone) TakesNetworks() bool {
 	return z.Overrides() && z.Template.IsAddress() && len(z.Rules()) > 0
 }
 
-// ApplyNetwork has the network of the key decide, if there is one. It changes nothing that was rejected, or that no store
+// applyNetwork has the network of the key decide, if there is one. It changes nothing that was rejected, or that no store
 // decides about.
-func (z *Zone) ApplyNetwork(c *Check, networks *store.Networks) {
-	if c.Policy == nil {
+func (z *Zone) applyNetwork(c *Check, networks *store.Networks) {
+	if c.Policy == nil || c.Rejection != nil {
 		return
 	}
 	n := networks.Find(key.ParseAddress(c.Key))

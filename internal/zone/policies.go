@@ -49,15 +49,17 @@ func (c *Check) reject(status int, why error) error {
 	return nil
 }
 
-// Apply applies the zone's policies to a request: block, exempt, a body that cannot be read, missing_key, plans and limits
-// from placeholders, and reserve.
-func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
-	c.DryRun = z.IsDryRun(c.Key)
-	if blocked, err := clientip.MatchAny(z.Block, r.Request); err != nil {
+// Apply applies the zone's policies to a request: block, and what applyUnblocked does.
+func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) error {
+	if refused, err := z.blocks(c, r); refused || err != nil {
 		return err
-	} else if blocked {
-		return c.reject(z.BlockStatus, errBlocked)
 	}
+	return z.applyUnblocked(c, r, networks, log)
+}
+
+// applyUnblocked applies the policies other than block: exempt, a body that cannot be read, missing_key, plans and limits
+// from placeholders, and reserve. It reads no body of a request whose network is banned.
+func (z *Zone) applyUnblocked(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) error {
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil {
 		return err
 	} else if exempt {
@@ -93,6 +95,9 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, log *zap.Logger) error {
 		return c.reject(z.InvalidLimit, errInvalid)
 	}
 	if z.CostRequest != nil && c.Policy != nil {
+		if z.bansNetwork(c, networks) {
+			return nil
+		}
 		least := c.Cost
 		var refusal *body.Refusal
 		if c.Cost, refusal = z.CostRequest.Of(r.Request, least); refusal != nil {
