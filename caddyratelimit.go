@@ -238,8 +238,8 @@ func (h *Handler) join(ctx caddy.Context, app *App, first bool, events report.Ev
 	app.exposeConnections(ctx, h.zones)
 	app.running.Add(admin.Handler{
 		Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Warnings: warnings,
-		Requests: app.requests(ctx), Module: h, StoreByDefault: h.storeByDefault, Status: h.Status, Instances: value(h.Instances), Final: h.OnLimit == onLimitProblem,
-		Respond: h.respond.WithoutJitter(),
+		Requests: app.requests(ctx), Module: h, StoreByDefault: h.storeByDefault, Status: h.Status, Instances: value(h.Instances),
+		Respond: h.respond.WithoutJitter(), Final: h.respond.Final,
 	})
 }
 

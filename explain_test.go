@@ -179,6 +179,7 @@ http://awkward.test {
 				events 5
 				window 500h
 			}
+			answers problem
 		}
 		error 418
 	}
@@ -215,7 +216,7 @@ func randomRequest(r *rand.Rand, hosts []string) adminapi.Request {
 		"X-Api-Key: " + one(r, "key-of-alice", "key-of-bob", "made-up", " key-of-alice "), "X-Seller: one", "X-User: " + one(r, "a", "b", "c", "d"),
 		"X-User: " + one(r, "a", "b"), "X-Use: 60000", "X-Password: right", "Authorization: Basic YWxpY2U6aGljY3Vw", "X-Cost: " + one(r, "0", "2", "x", "-1"),
 		"X-Limit: " + one(r, "3", "9", "y"), "Cookie: session=" + one(r, "s", "t", `"s"`), "X-Bad: 1", "X-Office: a-secret-that-is-long-enough",
-		"X_User: a", "Connection: Upgrade", "Upgrade: websocket",
+		"X_User: a", "Connection: Upgrade", "Upgrade: websocket", "Accept: application/json",
 	} {
 		often := 5
 		if strings.HasPrefix(field, "X-Api-Key") || strings.HasPrefix(field, "X-User") {

@@ -87,7 +87,7 @@ func (m *meeting) decide() (passes bool, err error) {
 			m.answer.Zone = a.Zone.Name
 		}
 	}
-	if m.handler.Final {
+	if m.handler.Final(m.request) {
 		return false, nil
 	}
 	return false, caddyhttp.Error(a.Status, errors.New(outcome.Names[a.Outcome]))

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -37,11 +38,11 @@ type Handler struct {
 	Warnings map[string][]string
 
 	// What it takes to explain a request: the module in the routes, its options status and instances,
-	// and whether refusals never reach error routes.
+	// and whether the refusal of a request never reaches error routes.
 	Module    caddyhttp.MiddlewareHandler
 	Status    int
 	Instances int
-	Final     bool
+	Final     func(*http.Request) bool
 
 	// Respond answers decisions on requests of tests.
 	Respond engine.Responder

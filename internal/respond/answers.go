@@ -90,6 +90,9 @@ func (p *Responder) formOf(r *http.Request) answerForm {
 	return usual
 }
 
+// Final reports whether the refusal of a request never reaches error routes, because it is written in a form.
+func (p *Responder) Final(r *http.Request) bool { return p.formOf(r) != bareForm }
+
 const (
 	fieldContentType = "Content-Type"
 	fieldAccept      = "Accept"

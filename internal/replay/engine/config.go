@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ type Handler struct {
 	Module caddyhttp.MiddlewareHandler
 	Zones  []*zone.Zone
 	Status int
-	Final  bool // refusals never reach error routes
+	Final  func(*http.Request) bool // whether the refusal of a request never reaches error routes
 }
 
 // Config is a config that is provisioned and does not run.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -48,9 +49,10 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 	}
 	nth, status := v.index[h], 0
 	skipped := v.notJudged(nth)
+	failing := r.Context().Value(caddyhttp.ErrorCtxKey) != nil // error routes, to which a refused request comes
 	for i := range v.exchange.runs {
 		run := &v.exchange.runs[i]
-		if run.ended || v.only >= 0 && i != v.only {
+		if run.ended && !(failing && run.status != 0) || v.only >= 0 && i != v.only {
 			continue
 		}
 		if skipped != 0 && v.worlds[i].try == nil {
@@ -72,14 +74,14 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 		case failed != nil:
 			v.failed, run.ended, err = failed, true, failed
 		case refused != 0:
-			run.ended, run.status = true, refused
+			run.ended, run.status = true, cmp.Or(run.status, refused)
 			status = refused
 		default:
 			passes = true
 		}
 	}
 	switch {
-	case passes || status != 0 && v.config.Handlers[nth].Final:
+	case passes || status != 0 && v.config.Handlers[nth].Final(r):
 		return passes, nil
 	case status == 0:
 		return false, err

@@ -1,0 +1,52 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+// TestReplayOfErrorRoutes: zones in error routes count the requests that a limit refuses, unless the refusal is written in the
+// language of the caller, by its headers in the log.
+func TestReplayOfErrorRoutes(t *testing.T) {
+	callers := []string{
+		`"Accept":["text/html"]`, `"Accept":["application/json"]`, `"Content-Type":["application/grpc"]`, ``,
+		`"Content-Type":["application/json"],"Mcp-Session-Id":["x"]`,
+	}
+	for _, c := range []struct {
+		options string
+		errors  int64 // how many of the callers come to error routes
+	}{
+		{``, 5},
+		{`"answers": ["off"], `, 5},
+		{`"answers": ["problem"], `, 4},
+		{`"answers": ["grpc", "json-rpc"], `, 3},
+		{`"answers": ["grpc", "json-rpc", "problem", "html"], `, 1},
+		{`"on_limit": "problem", `, 0},
+	} {
+		config := fmt.Appendf(nil, `{"apps": {"http": {"servers": {"main": {"listen": [":8080"],
+			"routes": [{"handle": [{"handler": "rate_limit", %s"rate_limits": {"all": {"max_events": 0, "window": "1h"}}}]}],
+			"errors": {"routes": [{"handle": [{"handler": "rate_limit", "rate_limits": {"pages": {"max_events": 2, "window": "1h"}}}]}]}}}}}}`, c.options)
+		var log strings.Builder
+		for i, header := range callers {
+			line := logLine(noon+float64(i), "203.0.113.7", "/")
+			line = strings.Replace(line, `"method":"GET"`, `"method":"POST"`, 1)
+			log.WriteString(strings.Replace(line, `"headers":{}`, `"headers":{`+header+`}`, 1))
+		}
+		r, err := admin.AdminAPI{}.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]string)
+		for _, z := range r.Zones {
+			got[z.Name] = fmt.Sprint(z.Requests, " ", z.Refused)
+		}
+		want := map[string]string{"all": "5 5", "pages": fmt.Sprint(c.errors, " ", max(0, c.errors-2))}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", c.options, got, want)
+		}
+	}
+}
