@@ -19,6 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -44,7 +45,8 @@ type App struct {
 	exposed map[*caddyhttp.Server]bool
 	counted map[*caddyhttp.Server]*admin.Requests
 
-	gates []*configuredGate
+	gates    []*configuredGate
+	wideners []*widen.Widener
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
@@ -269,6 +271,9 @@ func (a *App) Start() error {
 	}
 	for _, g := range a.gates {
 		g.before = g.state.ApplyGate(g.options)
+	}
+	for _, w := range a.wideners {
+		w.Start()
 	}
 	a.running.Register()
 	go a.running.Watch(ctx, a.log)

@@ -45,7 +45,9 @@ import (
 //	cost_response json <path>[*<weight>]... { ... }, see package cost
 //	cost_measured upstream_time|response_time|bytes [/<divisor>] { ... }, see package cost
 //	overrides     [true|false]
-//	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
+//	ban           <duration> after <n> refusals in <duration> [up_to <duration>] {
+//	    widen [/<ipv4 prefix> [/<ipv6 prefix>]] from <n> [innocent <n>] [dry_run]
+//	}
 //	headers       on | policy-only | off
 //	note          <text>
 //	expires       <date or time> [then ignore | dry_run | keep]
@@ -333,34 +335,6 @@ func parseCostHeader(d *caddyfile.Dispenser, z *Zone) (string, error) {
 		z.CostBrokenOff = &n
 	}
 	return z.CostHeader, nil
-}
-
-// parseBan parses <duration> after <n> refusals in <duration> [up_to <duration>].
-func parseBan(d *caddyfile.Dispenser, z *Zone) (string, error) {
-	args := d.RemainingArgs()
-	if len(args) != 6 && len(args) != 8 || args[1] != "after" || args[3] != "refusals" || args[4] != "in" ||
-		len(args) == 8 && args[6] != "up_to" {
-		return "", d.Errf("ban takes <duration> after <n> refusals in <duration> [up_to <duration>], got '%s'", strings.Join(args, " "))
-	}
-	z.Ban = new(Ban)
-	var err error
-	if z.Ban.After, err = strconv.ParseInt(args[2], 10, 64); err != nil {
-		return "", d.Errf("ban after '%s' must be a whole number", args[2])
-	}
-	for _, part := range []struct {
-		at int
-		to *caddy.Duration
-	}{{0, &z.Ban.Duration}, {5, &z.Ban.Window}, {7, &z.Ban.UpTo}} {
-		if part.at >= len(args) {
-			break
-		}
-		v, err := caddy.ParseDuration(args[part.at])
-		if err != nil {
-			return "", d.Errf("invalid ban duration '%s': %v", args[part.at], err)
-		}
-		*part.to = caddy.Duration(v)
-	}
-	return strings.Join(args, " "), nil
 }
 
 func parseReserve(h httpcaddyfile.Helper, z *Zone) (string, error) {

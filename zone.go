@@ -233,24 +233,6 @@ type Reserve struct {
 	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
 }
 
-// Ban refuses all requests of a key for some time, if the key continues to send requests although it
-// is refused. A banned key is refused without being counted.
-type Ban struct {
-	// How long the first ban lasts, from 1s to 3660d. Required.
-	Duration caddy.Duration `json:"duration,omitempty"`
-
-	// The number of refusals by the zone's limit that lead to a ban, at least 1. Required.
-	After int64 `json:"after,omitempty"`
-
-	// The time in which these refusals must happen, counted from the first one, from 1s to 3660d.
-	// Required.
-	Window caddy.Duration `json:"window,omitempty"`
-
-	// The longest ban, at least duration and at most 3660d. Each ban is twice as long as the one before, up to
-	// this, unless this much time has passed since that one ended. Default: duration, so all bans are equally long.
-	UpTo caddy.Duration `json:"up_to,omitempty"`
-}
-
 // Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. It has no effect here:
 // instances enforce one limit if they share a store such as `redis`.
 type Distributed struct {

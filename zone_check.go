@@ -280,22 +280,6 @@ func checkReturnable(s *zone.Spec, option string) error {
 	return nil
 }
 
-// checkKeyRules checks what overrules the limit for single keys.
-func checkKeyRules(s *zone.Spec) error {
-	if s.KeyRules == nil || s.KeyRules.Ban == nil {
-		return nil
-	}
-	if err := s.KeyRules.Ban.Validate(); err != nil {
-		return err
-	}
-	for _, l := range s.Limits() {
-		if l.MaxWait > 0 && l.Mode != algorithms.ModeQueue {
-			return errors.New("ban and max_wait exclude each other, except in a queue: each retry of a waiting request would count as a refusal")
-		}
-	}
-	return nil
-}
-
 func checkEnforce(s *zone.Spec, log *zap.Logger) error {
 	if s.Enforce == nil {
 		return nil

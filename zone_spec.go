@@ -55,6 +55,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	if z.Overrides || z.Ban != nil {
 		s.KeyRules = &store.KeyRules{Overrides: z.Overrides, Ban: z.Ban.rule()}
 	}
+	s.Widen = z.Ban.widen()
 	if s.Template, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix); err != nil {
 		return s, err
 	}
@@ -119,14 +120,6 @@ func (z *Zone) check(name string) error {
 		_, err = zone.New(s, nil)
 	}
 	return err
-}
-
-// rule returns the ban as stores have it. It may be nil.
-func (b *Ban) rule() *store.Ban {
-	if b == nil {
-		return nil
-	}
-	return &store.Ban{For: time.Duration(b.Duration), After: b.After, Within: time.Duration(b.Window), UpTo: time.Duration(b.UpTo)}
 }
 
 // defaultChallenge returns a challenge for the place where a client must send its key: that of Bearer

@@ -46,4 +46,7 @@ var (
 
 	//go:embed loaded/unban.lua
 	Unban string
+
+	//go:embed loaded/widen.lua
+	Widen string
 )

@@ -90,7 +90,7 @@ func (z *runningZone) bannedNetworks(c *adminCall, least int) (answer adminapi.B
 	case !supported:
 		return answer, adminError(http.StatusNotImplemented, "%s does not list keys", pool.Describe(z.store.Backend))
 	}
-	found := widen(banned, least, z.networks())
+	found := wider(banned, least, z.networks())
 	answer.Incomplete = answer.Incomplete || len(found) > maxBannedNetworks
 	answer.Networks = found[:min(len(found), maxBannedNetworks)]
 	z.countInnocent(answer.Networks, banned)
@@ -135,9 +135,9 @@ func (z *runningZone) readBans(ctx context.Context, s store.Lister, to bannedKey
 	return false, nil
 }
 
-// widen returns the networks with at least so many banned keys, those with the most first. A network is left out if another
+// wider returns the networks with at least so many banned keys, those with the most first. A network is left out if another
 // one within it has all of them, and if it is known to be banned.
-func widen(banned bannedKeys, least int, known *store.Networks) []adminapi.BannedNetwork {
+func wider(banned bannedKeys, least int, known *store.Networks) []adminapi.BannedNetwork {
 	type group struct {
 		keys    int
 		longest time.Duration

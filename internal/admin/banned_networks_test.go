@@ -33,7 +33,7 @@ func TestWiden(t *testing.T) {
 	known := store.NewNetworks(func() int64 { return now.UnixMicro() })
 	found := func() string {
 		var all []string
-		for _, n := range widen(banned, 3, known) {
+		for _, n := range wider(banned, 3, known) {
 			all = append(all, fmt.Sprint(n.Network, " ", n.Banned, " ", n.For))
 		}
 		return strings.Join(all, ", ")
@@ -72,7 +72,7 @@ func TestInnocentKeys(t *testing.T) {
 		banned := bannedKeys{key.ParseAddress("203.0.113.1"): time.Hour, key.ParseAddress("203.0.113.2"): time.Hour}
 		expect := func(innocent int, against string) {
 			t.Helper()
-			found := widen(banned, 2, nil)
+			found := wider(banned, 2, nil)
 			if z.countInnocent(found, banned); len(found) != 1 || found[0].Innocent != innocent || !strings.Contains(found[0].Against+".", against) {
 				t.Errorf("%+v, want %d innocent keys, and against a ban: %s", found, innocent, against)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -50,6 +51,9 @@ func resetKey(c *adminCall) error {
 	}
 	if err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
 		err := reset(ctx, s)
+		if err == nil {
+			err = widen.Forget(ctx, s, z.Zone, key)
+		}
 		if err == nil {
 			c.changed(ctx, s, actionReset, key, "", "")
 		}

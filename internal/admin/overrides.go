@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -152,6 +153,11 @@ func unbanKey(c *adminCall) error {
 		key := of.text()
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
 			if err := s.Unban(ctx, rule, key); err != nil {
+				return err
+			}
+		}
+		if !of.network.IsValid() {
+			if err := widen.Forget(ctx, in, c.zone.Zone, key); err != nil {
 				return err
 			}
 		}

@@ -43,6 +43,9 @@ type Zone struct {
 	// Rules are overrides of the zone, or some of them if there are very many.
 	Rules []Rule
 
+	// Widen is what is known of bans that widen to networks; nil without.
+	Widen *Widen
+
 	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
 	DryRun  bool
 	Rollout string
@@ -119,6 +122,7 @@ var zoneChecks = []check[Zone]{
 	{"upstream", overloads},
 	{"exempt", exempts},
 	{"overrides", overrules},
+	{"widen", widens},
 	{"rejected", rejects},
 	{"proxy", trusts},
 	{"keys", tellsApart},

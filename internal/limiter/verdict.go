@@ -106,6 +106,12 @@ func (f *Refusal) Waits() zone.Waits { return f.Policy.Waits(&f.Decision, f.Cost
 // NeverPasses reports whether the reason is a cost above the limit, so that no wait is long enough.
 func (f *Refusal) NeverPasses() bool { return f.Policy != nil && zone.NeverPasses(&f.Decision, f.Cost) }
 
+// BanLasts returns how long a ban lasts at most that begins with the refusal. A decision has the wait for the limit if that is longer.
+func (f *Refusal) BanLasts() time.Duration {
+	ban := f.Zone.KeyRules.Ban
+	return min(f.Decision.RetryAfter, max(ban.For, ban.UpTo))
+}
+
 var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
 
 func newVerdict(l *Limiter, r *http.Request) *Verdict {

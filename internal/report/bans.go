@@ -29,7 +29,7 @@ func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
 		if !p.dedup.first(&f, categoryOf(&f)|banCategory) {
 			continue
 		}
-		until := time.UnixMicro(f.Decision.At).Add(lasts(&f)).UTC()
+		until := time.UnixMicro(f.Decision.At).Add(f.BanLasts()).UTC()
 		if emits {
 			data := p.eventData(r, &f)
 			data["until"] = until
@@ -41,17 +41,11 @@ func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
 	}
 }
 
-// lasts returns how long a ban lasts at most that begins. A decision has the wait for the limit if that is longer.
-func lasts(f *limiter.Refusal) time.Duration {
-	ban := f.Zone.KeyRules.Ban
-	return min(f.Decision.RetryAfter, max(ban.For, ban.UpTo))
-}
-
 // logBan logs that a ban begins, and notes it so that its end is logged too.
 func (p *Reporter) logBan(r *http.Request, f *limiter.Refusal, until time.Time) {
 	ban := stats.Ban{
 		Key: logging.Key(f.Key), RemoteIP: clientip.Remote(r), ClientIP: clientip.Client(r),
-		Until: time.Now().Add(lasts(f)), // by this machine's clock
+		Until: time.Now().Add(f.BanLasts()), // by this machine's clock
 	}
 	if network := f.Zone.Template.Address(f.Key); network.IsValid() && !network.IsSingleIP() {
 		ban.Network = network.String()
@@ -63,11 +57,14 @@ func (p *Reporter) logBan(r *http.Request, f *limiter.Refusal, until time.Time) 
 }
 
 func (p *Reporter) whoWasBanned(b *stats.Ban) []zap.Field {
-	fields := []zap.Field{zap.String("remote_ip", b.RemoteIP), zap.String("client_ip", b.ClientIP)}
+	var fields []zap.Field
+	if b.Key != "" { // else no client has sent a request that began the ban
+		fields = append(fields, zap.String("remote_ip", b.RemoteIP), zap.String("client_ip", b.ClientIP))
+	}
 	if b.Network != "" {
 		fields = append(fields, zap.String("network", b.Network))
 	}
-	if p.LogKey {
+	if p.LogKey && b.Key != "" {
 		fields = append(fields, zap.String("key", b.Key))
 	}
 	return fields

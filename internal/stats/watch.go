@@ -33,13 +33,24 @@ func (w *Watch) Look(address func(key string) netip.Prefix) *topk.Watch {
 	return &known.Watch
 }
 
+// Keep forgets all networks but these. If none is left, nothing is watched until the next look.
+func (w *Watch) Keep(networks map[netip.Prefix]bool) {
+	of := w.watching.Load()
+	if of == nil {
+		return
+	}
+	if of.Keep(networks); len(networks) == 0 {
+		w.watching.CompareAndSwap(of, nil)
+	}
+}
+
 // tend forgets networks until nobody asks any longer.
 func (w *Watch) tend(of *watch) {
 	time.AfterFunc(TopSpan, func() {
 		if of.Sweep(time.Now()) {
 			w.tend(of)
 		} else {
-			w.watching.Store(nil)
+			w.watching.CompareAndSwap(of, nil)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package topk
 
 import (
+	"iter"
 	"maps"
 	"net/netip"
 	"sync"
@@ -63,8 +64,11 @@ func (w *Watch) Add(key netip.Prefix, refused bool, now time.Time) {
 func (w *watched) add(key netip.Prefix, refused bool, now time.Time) {
 	l, known := w.keys[key]
 	if !known && len(w.keys) >= watchedKeys {
+		if refused {
+			return // it is not innocent, and needs no room
+		}
 		if now.Sub(w.missed) >= time.Second { // else the last look for room was just before
-			maps.DeleteFunc(w.keys, func(_ netip.Prefix, l lately) bool { return l.over(now) })
+			maps.DeleteFunc(w.keys, func(_ netip.Prefix, l lately) bool { return l.over(now) || now.Sub(l.refused) < watchedSpan })
 		}
 		if len(w.keys) >= watchedKeys {
 			w.missed = now
@@ -81,14 +85,57 @@ func (w *watched) add(key netip.Prefix, refused bool, now time.Time) {
 
 // Innocent returns how many keys of a network have passed in the last ten minutes and were not refused in this time, without
 // those for which except reports true, and since when they are counted. It reports false if there may be more. From the first
-// call on they are counted: then since is now.
+// call on they are counted: then since is now. If a network has many keys, one that was refused may be counted as well.
 func (w *Watch) Innocent(network netip.Prefix, except func(key netip.Prefix) bool, now time.Time) (keys int, since time.Time, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	of := w.watch(network, now)
+	if of == nil {
+		return 0, now, false
+	}
+	for key := range of.innocent(now) {
+		if !except(key) {
+			keys++
+		}
+	}
+	since = of.since
+	if oldest := now.Add(-watchedSpan); since.Before(oldest) {
+		since = oldest
+	}
+	return keys, since, now.Sub(of.missed) >= watchedSpan
+}
+
+// InnocentKeys is like [Watch.Innocent], and returns at most n of the keys.
+func (w *Watch) InnocentKeys(network netip.Prefix, n int, now time.Time) (keys []netip.Prefix, all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.watch(network, now)
+	if of == nil {
+		return nil, false
+	}
+	for key := range of.innocent(now) {
+		if len(keys) == n {
+			break
+		}
+		keys = append(keys, key)
+	}
+	return keys, now.Sub(of.missed) >= watchedSpan
+}
+
+// Keep forgets all networks but these.
+func (w *Watch) Keep(networks map[netip.Prefix]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.networks, func(network netip.Prefix, _ *watched) bool { return !networks[network] })
+	w.measure()
+}
+
+// watch returns what is known of a network, from now on if it is not watched yet. It is nil if there is no room. The lock is held.
+func (w *Watch) watch(network netip.Prefix, now time.Time) *watched {
 	of := w.networks[network]
 	if of == nil {
 		if len(w.networks) >= watchedNetworks {
-			return 0, now, false
+			return nil
 		}
 		of = &watched{since: now, keys: make(map[netip.Prefix]lately)}
 		if w.networks == nil {
@@ -98,16 +145,18 @@ func (w *Watch) Innocent(network netip.Prefix, except func(key netip.Prefix) boo
 		w.measure()
 	}
 	of.asked = now
-	for key, l := range of.keys {
-		if now.Sub(l.passed) < watchedSpan && now.Sub(l.refused) >= watchedSpan && !except(key) {
-			keys++
+	return of
+}
+
+// innocent are the keys that have passed lately, and were not refused.
+func (w *watched) innocent(now time.Time) iter.Seq[netip.Prefix] {
+	return func(yield func(netip.Prefix) bool) {
+		for key, l := range w.keys {
+			if now.Sub(l.passed) < watchedSpan && now.Sub(l.refused) >= watchedSpan && !yield(key) {
+				return
+			}
 		}
 	}
-	since = of.since
-	if oldest := now.Add(-watchedSpan); since.Before(oldest) {
-		since = oldest
-	}
-	return keys, since, now.Sub(of.missed) >= watchedSpan
 }
 
 // measure notes the sizes of networks. The lock is held.

@@ -47,6 +47,19 @@ func TestWatch(t *testing.T) {
 	w.Add(address6(0x2001_0db8_0000_0000|watchedKeys), false, now)
 	expect("the others are over", 1, true)
 
+	network = netip.MustParsePrefix("2001:db8:1::/48")
+	w.Innocent(network, nobody, now)
+	for i := range uint64(4 * watchedKeys) {
+		w.Add(address6(0x2001_0db8_0001_0000|i), true, now)
+	}
+	w.Add(address6(0x2001_0db8_0001_ffff), false, now)
+	expect("keys that are refused need no room", 1, true)
+	if keys, all := w.InnocentKeys(network, 1, now); len(keys) != 1 || !all || keys[0] != address6(0x2001_0db8_0001_ffff) {
+		t.Errorf("the innocent keys are %v, all: %v", keys, all)
+	}
+	w.Keep(map[netip.Prefix]bool{network: true})
+	expect("after all others were forgotten", 1, true)
+
 	now = now.Add(watchedFor - 1)
 	if !w.Sweep(now) || w.Sweep(now.Add(1)) {
 		t.Error("networks are not watched for as long as somebody asks, and no longer")

@@ -80,6 +80,7 @@ type Spec struct {
 	DryRun   bool
 	Enforce  *float64
 	KeyRules *store.KeyRules // overrides and bans of single keys; nil without them
+	Widen    *Widen          // of bans to networks; nil without
 
 	// Why and with which status requests are rejected without asking the store.
 	MissingKey           string
@@ -144,6 +145,9 @@ func (s *Spec) describe() string {
 		if b.UpTo != 0 {
 			text += " up_to " + duration.Format(b.UpTo)
 		}
+	}
+	if s.Widen != nil {
+		text += s.Widen.describe()
 	}
 	return text
 }
