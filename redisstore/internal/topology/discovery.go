@@ -117,6 +117,19 @@ func (d *discovery) run() {
 		case <-d.quitting.Done():
 			return
 		}
+		d.answer(ticker)
+	}
+}
+
+// answer takes what else asked for the refresh that is about to begin, so that no other one follows it.
+func (d *discovery) answer(ticker *time.Ticker) {
+	select {
+	case <-d.triggered:
+	default:
+	}
+	select {
+	case <-ticker.C:
+	default:
 	}
 }
 
