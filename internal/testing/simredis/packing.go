@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"strings"
+	"sync"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -16,7 +17,18 @@ type part struct {
 	size int
 }
 
-func parts(l *lua.LState, format string) (all []part) {
+var formats sync.Map // their parts, by text
+
+func parts(l *lua.LState, format string) []part {
+	if known, ok := formats.Load(format); ok {
+		return known.([]part)
+	}
+	all := parseFormat(l, format)
+	formats.Store(format, all)
+	return all
+}
+
+func parseFormat(l *lua.LState, format string) (all []part) {
 	format, big := strings.CutPrefix(format, ">")
 	if !big {
 		l.RaiseError("simredis knows big-endian formats only, got %s", format)
@@ -41,7 +53,8 @@ func parts(l *lua.LState, format string) (all []part) {
 }
 
 func pack(l *lua.LState) int {
-	var b []byte
+	var room [160]byte
+	b := room[:0]
 	for n, p := range parts(l, l.CheckString(1)) {
 		switch p.kind {
 		case 's':

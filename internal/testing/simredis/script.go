@@ -44,7 +44,7 @@ func (s *Server) script(digest string, args []string) any {
 	case n < 0:
 		return failed("ERR Number of keys can't be negative")
 	}
-	proto, err := compiled(s.scripts[digest])
+	proto, err := compiled(digest, s.scripts[digest])
 	if err != nil {
 		return failed("ERR Error compiling script (new function): " + err.Error())
 	}
@@ -55,10 +55,10 @@ func (s *Server) script(digest string, args []string) any {
 	return i.run(s, proto, digest, args[2:2+n], args[2+n:])
 }
 
-var protos sync.Map // by text
+var protos sync.Map // by digest
 
-func compiled(text string) (*lua.FunctionProto, error) {
-	if p, ok := protos.Load(text); ok {
+func compiled(digest, text string) (*lua.FunctionProto, error) {
+	if p, ok := protos.Load(digest); ok {
 		return p.(*lua.FunctionProto), nil
 	}
 	chunk, err := parse.Parse(strings.NewReader(text), "user_script")
@@ -68,7 +68,7 @@ func compiled(text string) (*lua.FunctionProto, error) {
 	assignApart(chunk)
 	p, err := lua.Compile(chunk, "user_script")
 	if err == nil {
-		protos.Store(text, p)
+		protos.Store(digest, p)
 	}
 	return p, err
 }

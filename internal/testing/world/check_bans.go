@@ -40,17 +40,12 @@ func (k *key) bans() (violations []string) {
 	return violations
 }
 
-// isTroubled reports whether something may lose what was set, or the answer that reports it.
-func (k *key) isTroubled() bool {
-	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(links, servers, machines, unable) || k.Plan.Work > 0
-}
-
 // losesRules reports whether an override or a ban may be lost, or not be known in time. Where nothing is lent, each answer
 // comes from Redis, so messages that are lost or late are no excuse.
-func (k *key) losesRules() bool {
-	if k.Lend > 0 {
-		return k.isTroubled()
-	}
+func (k *key) losesRules() bool { return k.loses() || k.Lend > 0 && k.Plan.has(links) }
+
+// loses reports whether an override or a ban may be lost.
+func (k *key) loses() bool {
 	return len(k.clocks) > 1 || k.hasLost() || k.Plan.has(servers, machines, unable) || k.Plan.Work > 0
 }
 

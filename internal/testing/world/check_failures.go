@@ -22,7 +22,7 @@ func (h *History) failures() (violations []string) {
 	}
 	for _, d := range h.Deeds { // whose time runs also while their instance is busy
 		told := slices.ContainsFunc(h.Plan.Events, func(e Event) bool {
-			return h.began+e.At <= d.Ended && (slices.Contains(operations[e.Kind].tells, d.Failure) || (h.Plan.Work > 0 || e.Kind == Suspend) && d.Failure == store.FailureTimeout)
+			return h.began+e.At <= d.Ended && (slices.Contains(operations[e.Kind].tells, d.Failure) || (h.Plan.Work > 0 || e.Kind == Suspend || e.Kind == Busy) && d.Failure == store.FailureTimeout)
 		})
 		if d.Failure != "" && d.Failure != killed && !told {
 			violations = append(violations, fmt.Sprintf("operator %d fails with %s, which no trouble explains: %s", d.Event, d.Failure, d.Err))

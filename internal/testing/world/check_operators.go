@@ -37,9 +37,10 @@ func (k *key) withoutOperators() (violations []string) {
 var _ = promiseOfKeys("an override that was set holds everywhere", (*key).holds)
 
 // holds checks that each answer keeps to an override that was set before, and is not over: at once, or with lend when an
-// instance has asked again. What others do to the key, and what loses an override, are other matters.
+// instance has heard of it, which it does soon unless messages get lost. What others do to the key later, and what loses
+// an override, are other matters.
 func (k *key) holds() (violations []string) {
-	if k.losesRules() {
+	if k.loses() {
 		return nil
 	}
 	var asks []Command
@@ -48,19 +49,23 @@ func (k *key) holds() (violations []string) {
 	}
 	for _, d := range k.Deeds {
 		e := k.Plan.Events[d.Event]
-		if d.Zone != k.zone || d.Key != k.key || d.Kind != Override || d.Failure != "" || k.changed(d) {
+		if d.Zone != k.zone || d.Key != k.key || d.Kind != Override || d.Failure != "" {
 			continue
 		}
-		from, to := d.Ended, d.Began+e.For
+		from, to := d.Ended, k.changed(d)
+		if e.For > 0 {
+			to = min(to, d.Began+e.For)
+		}
 		if k.Lend > 0 {
 			from += time.Second + timeout
 		}
 		for i := range k.Answers {
 			a := &k.Answers[i]
-			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Began <= from && !k.heard(d, a) && !a.knows(d, asks) || k.fromMemory(a) || e.For > 0 && a.Ended >= to || k.undecided(a) {
+			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Ended >= to || k.fromMemory(a) || k.undecided(a) {
 				continue
 			}
-			if was := a.Decision; !d.kept(a) {
+			known := a.Began > from && (k.Lend == 0 || !k.Plan.has(links)) || k.heard(d, a) || a.knows(d, asks)
+			if was := a.Decision; known && !d.kept(a) {
 				violations = append(violations, fmt.Sprintf("client %d was not %s in zone %d, key %d, as it was set at %v: %+v", a.Event, d.Sort, k.zone, k.key, d.Ended, was))
 			}
 		}
@@ -88,42 +93,53 @@ func (k *key) heard(set Deed, a *Answer) bool {
 	})
 }
 
-// asks returns when instances have asked for more of the key, where nothing else is sent that looks like that: adjustments
-// are made by the same script.
+// asks returns when instances have asked what is new: for more of the key, where nothing else is sent that looks like that,
+// because adjustments are made by the same script, or which keys have changed.
 func (k *key) asks() (all []Command) {
-	adjusts := func(b Answer) bool { return b.Zone == k.zone && b.Key == k.key && b.Adjusted != 0 }
-	if k.Lend == 0 || k.slots() || slices.ContainsFunc(k.Answers, adjusts) {
+	if k.Lend == 0 {
 		return nil
 	}
-	state, digest := fmt.Sprintf("{%s}:%s:", keyName(k.key), zoneName(k.zone)), sum(lua.Lend)
+	adjusts := k.slots() || slices.ContainsFunc(k.Answers, func(b Answer) bool { return b.Zone == k.zone && b.Key == k.key && b.Adjusted != 0 })
+	state, changes := fmt.Sprintf("{%s}:%s:", keyName(k.key), zoneName(k.zone)), ":changes"
 	for _, c := range k.Commands {
-		lends := len(c.Args) > 3 && (c.Args[0] == "evalsha" && c.Args[1] == digest || c.Args[0] == "eval" && c.Args[1] == lua.Lend)
-		if lends && slices.ContainsFunc(c.Args[3:], func(arg string) bool { return strings.Contains(arg, state) }) {
+		about := func(part string) bool {
+			return slices.ContainsFunc(c.Args[3:], func(arg string) bool { return strings.Contains(arg, part) })
+		}
+		if c.calls(lua.Lend) && !adjusts && about(state) || c.calls(lua.Get) && about(changes) {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// knows reports whether the instance of an answer has asked for more of the key after an override was set, and has heard
-// the answer: then it knows of the override, though no client came with that ask.
+// calls reports whether a command is the call of a script.
+func (c *Command) calls(script string) bool {
+	return len(c.Args) > 3 && (c.Args[0] == "evalsha" && c.Args[1] == sum(script) || c.Args[0] == "eval" && c.Args[1] == script)
+}
+
+// knows reports whether the instance of an answer has asked what is new after an override was set, and has heard the
+// answer: then it knows of the override, though no client came with that ask.
 func (a *Answer) knows(set Deed, asks []Command) bool {
 	return slices.ContainsFunc(asks, func(c Command) bool {
-		return c.Instance == a.Instance && c.At > set.Ended && c.At+hearsIn < a.Began
+		return c.Instance == a.Instance && c.At > set.Ended && c.Heard > 0 && c.Heard < c.At+hearsIn && c.Heard+time.Microsecond < a.Began
 	})
 }
 
-// hearsIn is in what time an answer comes if nothing is wrong.
-const hearsIn = time.Millisecond
+// hearsIn is in what time an answer comes that its instance waits for.
+const hearsIn = timeout / 2
 
 // fromMemory reports whether a refusal is perhaps one of before, because no answer has come.
 func (k *key) fromMemory(a *Answer) bool { return a.Ended-a.Began >= timeout && !a.Decision.Allowed }
 
-// changed reports whether an operator has changed again what was set, or has tried it.
-func (k *key) changed(set Deed) bool {
-	return slices.ContainsFunc(k.Deeds, func(d Deed) bool {
-		return d.Zone == k.zone && d.Key == k.key && d.Event != set.Event && d.Ended >= set.Began && slices.Contains([]Kind{Override, Clear, Unban, Reset}, d.Kind)
-	})
+// changed returns when an operator may have changed again what was set, or has tried it.
+func (k *key) changed(set Deed) (at time.Duration) {
+	at = k.Length
+	for _, d := range k.Deeds {
+		if d.Zone == k.zone && d.Key == k.key && d.Event != set.Event && d.Ended >= set.Began && slices.Contains([]Kind{Override, Clear, Unban, Reset}, d.Kind) {
+			at = min(at, d.Began)
+		}
+	}
+	return at
 }
 
 // undecided reports whether another zone of the request was refused from memory, so that this one was not asked.

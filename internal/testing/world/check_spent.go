@@ -7,7 +7,7 @@ var _ = promiseOfKeys("what a response says to have cost is charged, no more and
 // spent checks that a request that has passed is charged what its response says, in a header or in its body. A
 // response that its client breaks off may be charged more.
 func (k *key) spent() (violations []string) {
-	if k.slots() || k.Judges || k.queues() || len(k.Killed) > 0 {
+	if k.slots() || k.Judges || k.Measures != "" || k.queues() || len(k.Killed) > 0 {
 		return nil
 	}
 	for i := range k.Verdicts {

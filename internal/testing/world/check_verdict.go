@@ -39,7 +39,7 @@ func (h *History) verdicts() (violations []string) {
 // enforces reports whether a request meets a zone whose limit always holds.
 func (p *Plan) enforces(e *Event) bool {
 	for i, z := range p.Zones {
-		if (e.Zone < 0 || e.Zone == i) && !z.refusesSome() {
+		if uncounted := z.Asks == asksCalls && e.Cost == 0; (e.Zone < 0 || e.Zone == i) && !uncounted && !z.refusesSome() {
 			return true
 		}
 	}
@@ -65,6 +65,22 @@ func (p *Plan) passes(v *Verdict, last []*Answer) (passes, known bool) {
 	return !some(func(a *Answer) bool { return on(a) == zone.DenyOnError }), !some(func(a *Answer) bool { return on(a) == zone.LocalOnError })
 }
 
+var _ = promise("a busy machine is no fault of Redis", (*History).busy)
+
+// busy checks that where nothing is wrong but a machine that is busy, Redis does not count as silent, and nobody passes
+// uncounted.
+func (h *History) busy() (violations []string) {
+	if h.Plan.has(links, servers, unable, clocks) || h.Plan.hasKind(Kill) {
+		return nil
+	}
+	for i := range h.Verdicts {
+		if v := &h.Verdicts[i]; v.Outcome == outcome.FailedOpen && h.Plan.enforces(&h.Plan.Events[v.Event]) {
+			violations = append(violations, fmt.Sprintf("client %d passes uncounted, though Redis answers: %s, busy %v", v.Event, outcome.Names[v.Outcome], v.Busy))
+		}
+	}
+	return violations
+}
+
 var _ = promise("what decides alone admits no more than the limit", (*History).alone)
 
 // alone checks what an instance has admitted without the store, where nothing comes back meanwhile.
@@ -74,7 +90,7 @@ func (h *History) alone() (violations []string) {
 	for i := range h.Verdicts {
 		for _, p := range h.Verdicts[i].Parts {
 			z := &h.Plan.Zones[p.Zone]
-			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges {
+			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges || z.Measures != "" {
 				continue
 			}
 			at := where{h.Verdicts[i].Instance, p.Zone, p.Key}

@@ -15,7 +15,7 @@ import (
 type made struct{ History }
 
 func makeUp(z Zone, instances int, events ...Event) *made {
-	m := &made{History{Plan: &Plan{Instances: instances, Zones: []Zone{z}, Events: events}}}
+	m := &made{History{Length: time.Hour, Plan: &Plan{Instances: instances, Zones: []Zone{z}, Events: events}}}
 	m.clocked(0, 0)
 	return m
 }
@@ -37,7 +37,7 @@ func (m *made) sets(at time.Duration, event int) *made {
 
 // asks has an instance ask for more of the key.
 func (m *made) asks(at time.Duration, instance int) *made {
-	m.Commands = append(m.Commands, Command{At: at * time.Millisecond, Instance: instance, Args: []string{"evalsha", sum(lua.Lend), "1", "limits:{k0}:z0:fixed_window.1:"}})
+	m.Commands = append(m.Commands, Command{At: at * time.Millisecond, Heard: at * time.Millisecond, Instance: instance, Args: []string{"evalsha", sum(lua.Lend), "1", "limits:{k0}:z0:fixed_window.1:"}})
 	return m
 }
 

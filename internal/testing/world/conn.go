@@ -17,6 +17,7 @@ type conn struct {
 	in       *instance
 	role     uint64 // of who has used it first
 	host     *host
+	to       uint64 // a number for the address
 
 	mu       sync.Mutex
 	inbox    []byte
@@ -27,6 +28,7 @@ type conn struct {
 	changed  chan struct{} // is closed when a reader should look again
 	lastOut  time.Duration // when the last bytes arrive at the host
 	lastIn   time.Duration // and when those do that it sent
+	said     uint64        // a number for these
 	vanished bool          // nothing arrives any more, in either direction
 
 	message message // that has come last; only the network's goroutine uses it
@@ -70,7 +72,17 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) order() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return bag(c.inbox) + c.role
+	return bag(c.inbox) + c.role + c.to
+}
+
+// sender is a number for who sends over the connection, and for the address.
+func (c *conn) sender() uint64 { return c.role + c.to + uint64(c.instance) }
+
+// identity tells the connection apart from others by what it has sent last.
+func (c *conn) identity() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.role + c.to + c.said + uint64(c.lastOut)
 }
 
 // ready waits until there is something to read, or the time for that is over.
@@ -100,9 +112,10 @@ func (c *conn) ready() error {
 		timer := time.NewTimer(wait)
 		select {
 		case <-changed:
+			timer.Stop()
 		case <-timer.C:
+			c.w.net.wait(c.w.net.now(), c.identity()) // others may be late at the same instant
 		}
-		timer.Stop()
 	}
 }
 

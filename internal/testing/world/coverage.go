@@ -11,6 +11,8 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/cost"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // Coverage counts which pairs of a fault and an operation have met: the fault was on while the operation was under way.
@@ -56,6 +58,19 @@ func (c Coverage) Add(h *History) {
 				c[pair{e.Kind, z.what(adjusts)}]++
 			}
 		}
+		for j := range h.Verdicts {
+			v := &h.Verdicts[j]
+			if !meets(v.Began, v.Ended+h.Plan.Events[v.Event].After, v.Instance) {
+				continue
+			}
+			for _, part := range v.Parts {
+				for _, a := range abilities {
+					if a.of(&h.Plan.Zones[part.Zone]) {
+						c[pair{e.Kind, a.name}]++
+					}
+				}
+			}
+		}
 		for _, other := range h.Plan.Events {
 			if at := h.began + other.At; operations[other.Kind].sort == operators && meets(at, at+time.Millisecond, other.Instance) {
 				c[pair{e.Kind, string(other.Kind)}]++
@@ -64,9 +79,33 @@ func (c Coverage) Add(h *History) {
 	}
 }
 
+// abilities are what zones of whole instances can do, whatever their algorithm.
+var abilities = []struct {
+	name string
+	of   func(z *Zone) bool
+}{
+	{"costs of bodies", func(z *Zone) bool { return z.Asks != "" }},
+	{"costs that are measured", func(z *Zone) bool { return z.Measures != "" }},
+	{"enforce", func(z *Zone) bool { return z.Enforced > 0 }},
+	{"expires", func(z *Zone) bool { return z.Then != "" }},
+	{"reserve", func(z *Zone) bool { return z.Reserved > 0 }},
+}
+
+// ableZones are zones that have them.
+func ableZones() []Zone {
+	slots := Zone{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 9, Lease: 10 * time.Second}, Reserved: 30}
+	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: asksTokens}}
+	takes := Zone{Algorithm: "fixed_window", Limit: asks.Limit, Ends: time.Minute, Then: zone.ThenDryRun}
+	takes.Measures, takes.Per, takes.First, takes.Up = cost.ResponseTime, 100, 1, 9
+	return []Zone{slots, asks, takes}
+}
+
 // pairs are all that can meet.
 func pairs() (all []pair) {
 	var what []string
+	for _, a := range abilities {
+		what = append(what, a.name)
+	}
 	for _, z := range eachZone() {
 		what = append(what, z.what(asks), z.what(adjusts))
 	}
@@ -109,7 +148,7 @@ func eachZone() (all []Zone) {
 // drawMeeting returns a plan in which a fault meets all operations in all zones.
 func drawMeeting(seed uint64, fault *operation) *Plan {
 	r := rand.New(rand.NewPCG(seed, 34))
-	p := &Plan{Seed: seed, Instances: 2, Whole: true, Zones: eachZone()}
+	p := &Plan{Seed: seed, Instances: 2, Whole: true, Zones: append(eachZone(), ableZones()...)}
 	begins, lasts := 500*time.Millisecond, 400*time.Millisecond
 	f := Event{Kind: fault.Kind, Instance: -1}
 	for _, l := range []Layout{Single, Sentinels, Cluster} {
@@ -120,13 +159,20 @@ func drawMeeting(seed uint64, fault *operation) *Plan {
 	if fault.draw != nil {
 		fault.draw(r, p, &f, time.Second)
 	}
+	if fault.Kind == Busy {
+		f.Instance = -1
+	}
 	f.At, f.For = begins, lasts
 	p.Events = append(p.Events, f)
-	for zone := range p.Zones {
+	for number := range p.Zones {
 		for instance := range p.Instances {
 			for _, at := range []time.Duration{begins - 100*time.Millisecond, begins + lasts/4, begins + lasts/2} { // and back while it is on
+				kind := Take
+				if number >= len(eachZone()) {
+					kind = Request
+				}
 				p.Events = append(p.Events, Event{
-					At: at + between(r.Uint64(), 0, 50*time.Millisecond), Kind: Take, Instance: instance, Zone: zone, Key: r.IntN(maxKeys),
+					At: at + between(r.Uint64(), 0, 50*time.Millisecond), Kind: kind, Instance: instance, Zone: number, Key: r.IntN(maxKeys),
 					Cost: 1, Delta: -1, After: 150 * time.Millisecond,
 				})
 			}

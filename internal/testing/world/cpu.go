@@ -19,17 +19,30 @@ const slice = time.Microsecond
 // instant, the order says what is first, and not the goroutines. It is asked for only if the processor has to do something else
 // first, because a look at the stack takes longer than everything else that a message needs here.
 func (in *instance) work(before func() uint64) {
+	takes := in.takes()
 	in.processor.mu.Lock()
-	idle := in.w.plan.Work == 0 && in.processor.free <= in.w.net.now()
+	idle := takes == 0 && in.processor.free <= in.w.net.now()
 	in.processor.mu.Unlock()
 	if idle {
 		return
 	}
 	order, done := before(), make(chan struct{})
 	in.w.net.at(in.w.net.now(), order, func() {
-		in.w.net.at(in.stand(max(slice, in.w.plan.Work)), order, func() { close(done) })
+		in.w.net.at(in.stand(max(slice, takes)), order, func() { close(done) })
 	})
 	<-done
+}
+
+// takes returns how long the processor works now for a client or a message.
+func (in *instance) takes() time.Duration {
+	d := in.w.plan.Work
+	if !in.w.busy {
+		return d
+	}
+	if busy := in.w.meets(Busy, in.number); busy != nil {
+		d = max(d, busy.After)
+	}
+	return d
 }
 
 // stand has the processor do nothing else for some time. It returns when that is over.

@@ -47,6 +47,7 @@ type Command struct {
 	State    State
 	Args     []string
 	Reply    []byte
+	Heard    time.Duration // when the reply arrives, if nothing breaks the connection; 0: it gets lost
 }
 
 // Expired is the name of a command that nobody has sent: a key has expired.
@@ -76,6 +77,7 @@ type Answer struct {
 	Charged      bool          // the decision was to charge the cost
 	Adjusted     time.Duration // when the charge was adjusted last; 0: it was not
 	Delta        int64         // by how much
+	Late         int64         // what was charged more; some of it may have come back
 }
 
 // name tells answers apart.
@@ -159,7 +161,7 @@ func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 		return // nobody knows if it was charged
 	}
 	a := &h.Answers[i]
-	a.Adjusted, a.Delta = at, a.Delta+adjustment.Delta
+	a.Adjusted, a.Delta, a.Late = at, a.Delta+adjustment.Delta, a.Late+max(0, adjustment.Delta)
 	h.lines = append(h.lines, line{at, fmt.Sprintf("client %d: adjusts zone %d, key %d by %d", a.Event, zone, key, adjustment.Delta)})
 }
 
@@ -173,7 +175,8 @@ func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
 	case z.queues(): // the last turn is given back, no matter which request had it
 		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && a.Adjusted == 0
 	}
-	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && a.Adjusted == 0
+	again := z.Measures != "" // while a response lasts
+	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && (a.Adjusted == 0 || again)
 }
 
 func (h *History) answer(a Answer) {

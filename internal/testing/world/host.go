@@ -78,7 +78,7 @@ func (h *host) serve(c *conn) {
 	}
 	if h.free > now {
 		c.serving = true
-		h.w.net.at(h.free, bag(c.asked)+c.role+uint64(c.instance), func() {
+		h.w.net.at(h.free, bag(c.asked)+c.sender(), func() {
 			c.serving = false
 			h.serve(c)
 		})
@@ -91,9 +91,11 @@ func (h *host) serve(c *conn) {
 	c.asked = rest
 	h.redis.Readonly = h.redis.Readonly || h.demoted
 	reply := h.answer(c, args)
-	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.number, c.instance, h.state(), args, reply})
-	h.free = now + service
-	h.w.replies(c, reply)
+	if !strings.EqualFold(args[0], "hello") { // connections that are made at one instant are ready at one instant
+		h.free = now + service
+	}
+	heard := h.w.replies(c, reply)
+	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.number, c.instance, h.state(), args, reply, heard})
 	h.serve(c)
 }
 

@@ -40,6 +40,7 @@ func (w *world) open(t *testing.T, i int) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(slice) // until what it does in the background has begun, before anybody comes
 	in.store = &seam{Store: s, w: w, instance: in, leases: make(map[string]string)}
 	if w.plan.Whole {
 		in.whole.Store(w.load(in))

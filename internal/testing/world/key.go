@@ -28,7 +28,7 @@ func (h *History) key(zone, number int) *key {
 		if a.Zone != zone || a.Key != number {
 			continue
 		}
-		k.late += max(0, a.Delta)
+		k.late += a.Late
 		switch {
 		case a.Cost == 0 && a.Delta == 0:
 		case a.Failure != "", a.Independent && h.Plan.has(unable): // a full Redis decides about it, and does not charge it

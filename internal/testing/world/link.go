@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// dial makes a connection of an instance.
+// dial makes a connection of an instance. Nobody knows here who it is for, so those that are made at one instant are ready
+// at one instant.
 func (w *world) dial(ctx context.Context, in *instance, address string) (net.Conn, error) {
-	time.Sleep(between(w.net.draw("dial", in.number, address), 20*time.Microsecond, 200*time.Microsecond))
+	fate := w.net.draw("dial", in.number, address)
+	w.net.wait(w.net.now()+between(fate, 20*time.Microsecond, 200*time.Microsecond), fate)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -20,7 +22,7 @@ func (w *world) dial(ctx context.Context, in *instance, address string) (net.Con
 	if in.dead() {
 		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	}
-	c := &conn{w: w, in: in, instance: in.number, host: host, session: host.session(), changed: make(chan struct{})}
+	c := &conn{w: w, in: in, instance: in.number, host: host, session: host.session(), to: uint64(dice(fnvOffset).text(address)), changed: make(chan struct{})}
 	w.net.at(w.net.now(), 0, func() { c.host.conns = append(c.host.conns, c) })
 	w.mu.Lock()
 	w.conns = append(w.conns, c)

@@ -1,6 +1,9 @@
 package world
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // message is who sends what to Redis, and when. What it meets follows from that, and what its reply meets follows from
 // it too. So nothing of it changes if something is taken from the plan, unless it is sent at another time.
@@ -20,7 +23,7 @@ func (w *world) way(c *conn, m message, direction string) time.Duration {
 	if late := w.meets(Delay, c.instance); late != nil && late.Surely {
 		d += 3 * timeout / 2
 	} else if late != nil {
-		d += between(w.fate(m, "late "+direction), 0, 2*timeout)
+		d += between(w.fate(m, "late "+direction), 0, cmp.Or(late.After, 2*timeout))
 	}
 	return d
 }
@@ -37,10 +40,10 @@ func (w *world) sends(c *conn, b []byte) {
 		c.role = role() // which go-redis dials for, in another goroutine
 	}
 	what := bag(b)
-	m := message(w.net.draw("message", c.instance, c.role, what))
-	c.lastOut = max(c.lastOut+1, w.net.now()+w.way(c, m, "to"))
+	m := message(w.net.draw("message", c.instance, c.role, what, c.to))
+	c.said, c.lastOut = what, max(c.lastOut+1, w.net.now()+w.way(c, m, "to"))
 	lost := w.loses(c, m, LoseRequests)
-	w.net.at(c.lastOut, what+c.role+uint64(c.instance), func() {
+	w.net.at(c.lastOut, what+c.sender(), func() {
 		if lost {
 			w.history.missed(Missed{At: w.net.now(), Instance: c.instance})
 			c.reset(errReset)
@@ -51,11 +54,11 @@ func (w *world) sends(c *conn, b []byte) {
 	})
 }
 
-// replies has a reply go back to what has come last.
-func (w *world) replies(c *conn, b []byte) {
+// replies has a reply go back to what has come last. It returns when that arrives; 0: it gets lost.
+func (w *world) replies(c *conn, b []byte) (arrives time.Duration) {
 	c.lastIn = max(c.lastIn+1, w.net.now()+service+w.way(c, c.message, "from"))
 	lost := w.loses(c, c.message, LoseReplies)
-	w.net.at(c.lastIn, bag(b)+c.role+uint64(c.instance), func() {
+	w.net.at(c.lastIn, bag(b)+c.sender(), func() {
 		if lost {
 			w.history.missed(Missed{At: w.net.now(), Instance: c.instance, Reply: true})
 			c.reset(errReset)
@@ -63,4 +66,8 @@ func (w *world) replies(c *conn, b []byte) {
 			c.arrive(b)
 		}
 	})
+	if lost {
+		return 0
+	}
+	return c.lastIn
 }

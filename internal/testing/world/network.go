@@ -2,27 +2,29 @@ package world
 
 import (
 	"container/heap"
-	"hash/fnv"
 	"sync"
 	"time"
 )
 
 // network carries out what is due, in one goroutine, one after the other. What is due at the same instant has an
-// order by what it is, so that no race of goroutines decides.
+// order by what it is, so that no race of goroutines decides. Time moves on between any two, so what one of them has
+// goroutines do is done when the next one comes. Only what looks the same happens at one instant, and has no order.
 type network struct {
 	seed  uint64
 	began time.Time
 	wake  chan struct{}
 	done  chan struct{}
 
-	mu  sync.Mutex
-	due dues
+	mu   sync.Mutex
+	due  dues
+	asks uint64 // how often something was asked for
 }
 
 // due is something to do at a time.
 type due struct {
 	at    time.Duration
 	order uint64
+	asked uint64 // its number
 	do    func()
 }
 
@@ -30,7 +32,14 @@ type dues []due
 
 func (d dues) Len() int { return len(d) }
 func (d dues) Less(i, j int) bool {
-	return d[i].at < d[j].at || d[i].at == d[j].at && d[i].order < d[j].order
+	a, b := &d[i], &d[j]
+	switch {
+	case a.at != b.at:
+		return a.at < b.at
+	case a.order != b.order:
+		return a.order < b.order
+	}
+	return a.asked < b.asked
 }
 func (d dues) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
 func (d *dues) Push(x any)   { *d = append(*d, x.(due)) }
@@ -52,12 +61,24 @@ func (n *network) now() time.Duration { return time.Since(n.began) }
 // at has something done at a time. It is not carried out before all goroutines wait that run now.
 func (n *network) at(when time.Duration, order uint64, do func()) {
 	n.mu.Lock()
-	heap.Push(&n.due, due{max(when, n.now()+1), order, do})
+	n.asks++
+	heap.Push(&n.due, due{max(when, n.now()+1), order, n.asks, do})
+	first := n.due[0].asked == n.asks
 	n.mu.Unlock()
+	if !first {
+		return
+	}
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
+}
+
+// wait returns at a time, in the order that others have who wait for the same one.
+func (n *network) wait(until time.Duration, order uint64) {
+	done := make(chan struct{})
+	n.at(until, order, func() { close(done) })
+	<-done
 }
 
 func (n *network) close() { close(n.done) }
@@ -65,12 +86,18 @@ func (n *network) close() { close(n.done) }
 func (n *network) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for {
+	for last := (due{at: -1}); ; {
 		n.mu.Lock()
 		wait := time.Hour
 		var do func()
 		if len(n.due) > 0 {
-			if wait = n.due[0].at - n.now(); wait <= 0 {
+			now, next := n.now(), &n.due[0]
+			at := next.at
+			if next.order != last.order {
+				at = max(at, last.at+1)
+			}
+			if wait = at - now; wait <= 0 {
+				last = due{at: now, order: next.order}
 				do = heap.Pop(&n.due).(due).do
 			}
 		}
@@ -94,28 +121,43 @@ func (n *network) run() {
 func (n *network) draw(about ...any) uint64 { return draw(n.seed, n.now(), about) }
 
 func draw(seed uint64, now time.Duration, about []any) uint64 {
-	h := fnv.New64a()
-	number := func(v uint64) {
-		for ; ; v >>= 8 {
-			_, _ = h.Write([]byte{byte(v)})
-			if v == 0 {
-				return
-			}
-		}
-	}
-	number(seed)
-	number(uint64(now))
+	h := dice(fnvOffset).number(seed).number(uint64(now))
 	for _, a := range about {
 		switch a := a.(type) {
 		case string:
-			_, _ = h.Write([]byte(a))
+			h = h.text(a)
 		case int:
-			number(uint64(a))
+			h = h.number(uint64(a))
 		case uint64:
-			number(a)
+			h = h.number(a)
 		}
 	}
-	v := h.Sum64() // fnv's low bits are poor
+	return h.roll()
+}
+
+// dice is the hash FNV-1a of what a number is drawn for. That of package hash/fnv allocates.
+type dice uint64
+
+const fnvOffset, fnvPrime = 14695981039346656037, 1099511628211
+
+func (d dice) number(v uint64) dice {
+	for ; ; v >>= 8 {
+		if d = (d ^ dice(v&0xff)) * fnvPrime; v == 0 {
+			return d
+		}
+	}
+}
+
+func (d dice) text(s string) dice {
+	for i := range len(s) {
+		d = (d ^ dice(s[i])) * fnvPrime
+	}
+	return d
+}
+
+// roll returns the number that was drawn.
+func (d dice) roll() uint64 {
+	v := uint64(d) // whose low bits are poor
 	v ^= v >> 33
 	v *= 0xff51afd7ed558ccd
 	return v ^ v>>33

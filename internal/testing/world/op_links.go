@@ -11,7 +11,7 @@ import (
 const (
 	LoseRequests Kind = "LoseRequests" // connections break before a request arrives, now and then
 	LoseReplies  Kind = "LoseReplies"  // they break before a reply arrives
-	Delay        Kind = "Delay"        // messages take longer
+	Delay        Kind = "Delay"        // messages take longer, by After at most; 0: by twice the timeout
 )
 
 var (

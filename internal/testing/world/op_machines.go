@@ -10,6 +10,7 @@ import (
 // What happens to the machine of an instance.
 const (
 	Flood   Kind = "Flood"   // Cost clients come at once: more than its processor has time for
+	Busy    Kind = "Busy"    // others use its processor, so that each message and each client takes After of it
 	Suspend Kind = "Suspend" // it does not run, while its clock does, and messages wait
 	Kill    Kind = "Kill"    // it is no more. Another one takes its place after For
 )
@@ -20,13 +21,28 @@ var (
 		tells: []string{store.FailureBusy}, // and not one that says something of Redis
 	})
 	_ = operate(operation{
+		Kind: Busy, sort: machines, often: 2, draw: drawBusy, fits: func(p *Plan) bool { return p.Layout == Single }, tells: []string{store.FailureBusy}, // as of a Flood
+	})
+	_ = operate(operation{
 		Kind: Suspend, sort: machines, draw: drawMachine, fits: func(p *Plan) bool { return p.Layout == Single }, tells: []string{store.FailureBusy},
 		begin: func(w *world, _ int, e *Event) { w.instance(e.Instance).stand(e.For) },
 	})
-	_ = operate(operation{Kind: Kill, sort: machines, draw: drawMachine, begin: (*world).kill})
+	_ = operate(operation{
+		Kind: Kill, sort: machines, begin: (*world).kill,
+		draw: func(r *rand.Rand, p *Plan, e *Event, length time.Duration) {
+			if drawMachine(r, p, e, length); p.measures() && r.IntN(2) == 0 {
+				e.At += payEvery + time.Second // while long responses are under way
+			}
+		},
+	})
 )
 
 func drawMachine(r *rand.Rand, p *Plan, e *Event, _ time.Duration) { e.Instance = r.IntN(p.Instances) }
+
+func drawBusy(r *rand.Rand, p *Plan, e *Event, length time.Duration) {
+	drawMachine(r, p, e, length)
+	e.After = between(r.Uint64(), 100*time.Microsecond, 400*time.Microsecond<<r.IntN(8))
+}
 
 func drawFlood(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	e.Zone, e.Key, e.Cost = r.IntN(len(p.Zones)), r.IntN(maxKeys), 100+r.Int64N(400)

@@ -12,7 +12,7 @@ import (
 
 // What operators do with a key.
 const (
-	Override Kind = "Override" // Sort is what for: exempt, banned or limited (to Cost events)
+	Override Kind = "Override" // Sort is what for: exempt, banned or limited (to Cost events); then the same for Delta other keys
 	Clear    Kind = "Clear"    // the override
 	Unban    Kind = "Unban"
 	Reset    Kind = "Reset"
@@ -22,9 +22,12 @@ const (
 const banned, limited = "banned", "limited"
 
 var (
-	_ = operate(operation{Kind: Override, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.Set(context.Background(), w.rules[e.Zone], keyName(e.Key), e.override())
-	})})
+	_ = operate(operation{Kind: Override, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: func(w *world, i int, e *Event) {
+		set(w, i, e)
+		for n := range e.Delta { // which nobody uses
+			_ = w.instance(e.Instance).store.Set(context.Background(), w.rules[e.Zone], fmt.Sprint("other", n), e.override())
+		}
+	}})
 	_ = operate(operation{Kind: Clear, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
 		return w.instance(e.Instance).store.Clear(context.Background(), w.rules[e.Zone], keyName(e.Key))
 	})})
@@ -36,6 +39,11 @@ var (
 	})})
 	_ = operate(operation{Kind: Reload, sort: operators, fits: func(p *Plan) bool { return p.Whole }, draw: drawReload, ask: (*world).reload})
 )
+
+// set has an operator set an override.
+var set = deed(func(w *world, e *Event) error {
+	return w.instance(e.Instance).store.Set(context.Background(), w.rules[e.Zone], keyName(e.Key), e.override())
+})
 
 func overrides(p *Plan) bool { return len(p.overridden()) > 0 }
 
@@ -62,7 +70,7 @@ func drawKey(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 }
 
 func drawReload(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
-	if e.Zone = r.IntN(len(p.Zones)); r.IntN(2) == 0 {
+	if e.Zone = r.IntN(len(p.Zones)); r.IntN(2) == 0 && p.Zones[e.Zone].Reserved == 0 {
 		e.Cost = 1 + r.Int64N(20)
 	}
 }

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -43,8 +44,23 @@ func drawRequest(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	if e.Sort == "" && r.IntN(3) == 0 && slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Paying > 0 }) {
 		e.Sort = paying
 	}
+	p.drawImportance(r, e)
 	if r.IntN(6) == 0 {
 		e.For = between(r.Uint64(), 0, 2*time.Second)
+	}
+	if p.measures() && r.IntN(6) == 0 {
+		e.After = between(r.Uint64(), 0, 12*time.Second) // which is paid for while it lasts
+	}
+}
+
+// drawImportance draws which requests slots are reserved for, and which have bodies that nobody can read.
+func (p *Plan) drawImportance(r *rand.Rand, e *Event) {
+	switch {
+	case e.Sort != "":
+	case r.IntN(3) == 0 && slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Reserved > 0 }):
+		e.Sort = important
+	case r.IntN(8) == 0 && p.asks():
+		e.Sort = garbled
 	}
 }
 
@@ -81,7 +97,7 @@ func (w *world) decide(who client, e *Event) {
 		return
 	}
 	in.work(who.order)
-	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)
+	r := httptest.NewRequest(http.MethodPost, "/", w.sent(in, e)).WithContext(ctx)
 	r.Header[keyHeader], r.Header[costHeader] = []string{keyName(e.Key)}, []string{strconv.FormatInt(e.Cost, 10)}
 	for z := range w.plan.Zones {
 		if e.Zone < 0 || e.Zone == z {
@@ -121,6 +137,9 @@ func (w *world) handler(e *Event) caddyhttp.Handler {
 		case <-time.After(e.After):
 		case <-r.Context().Done():
 		}
+		if body, err := io.ReadAll(r.Body); string(body) != w.plan.body(e) {
+			w.history.wrong("a request for %q reaches its upstream as %q, %v", w.plan.body(e), body, err)
+		}
 		to.Header().Set("Content-Type", "application/json")
 		if e.Delta != 0 {
 			to.Header().Set(spentHeader, strconv.FormatInt(e.spends(), 10))
@@ -130,10 +149,13 @@ func (w *world) handler(e *Event) caddyhttp.Handler {
 			status = http.StatusUnauthorized
 		}
 		to.WriteHeader(status)
-		_, err := fmt.Fprintf(to, `{%q: %d}`, spentField, e.spends())
+		_, err := io.WriteString(to, spentBody(e.spends()))
 		return err
 	})
 }
+
+// spentBody is the body of a response that says what the request has cost.
+func spentBody(cost int64) string { return fmt.Sprintf(`{%q: %d}`, spentField, cost) }
 
 // spends is what a request has cost in the end, as its response says.
 func (e *Event) spends() int64 { return max(0, e.Cost+e.Delta) }

@@ -43,6 +43,9 @@ type Zone struct {
 	Ends     time.Duration // when the limit expires, if Then says what comes then
 	Then     string
 	Body     bool // the body of the response says the cost, and not a header
+
+	Reserved float64 // percent of the slots, for important requests
+	Costs
 }
 
 // Event is something that happens at a time. What each field means is said where the [operation] of its kind is.
@@ -81,6 +84,9 @@ func Draw(seed uint64) *Plan {
 			z.drawPolicies(r)
 		}
 		p.Zones = append(p.Zones, z)
+	}
+	if p.Whole {
+		p.drawCosts(r)
 	}
 	if r.IntN(8) == 0 && p.Layout == Single { // a busy instance does not find out in time which server has a slot
 		p.Work = between(r.Uint64(), 20*time.Microsecond, 400*time.Microsecond) * []time.Duration{1, 1, 10}[r.IntN(3)]
@@ -214,6 +220,9 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 // drawLife draws which keys a limit holds for, and how long.
 func (z *Zone) drawLife(r *rand.Rand) {
 	z.Body = r.IntN(3) == 0 && !z.slots()
+	if z.slots() && z.Paying == 0 && r.IntN(2) == 0 {
+		z.Reserved = 1 + 49*r.Float64()
+	}
 	if r.IntN(6) == 0 && !z.DryRun {
 		z.Enforced = 1 + 98*r.Float64()
 	}
@@ -230,12 +239,12 @@ func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }
 
 // varies reports whether the limit of a zone is not the same for all requests: by plans, or by a config.
 func (p *Plan) varies(zone int) bool {
-	return p.Zones[zone].Paying > 0 || slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == zone && e.Cost > 0 })
+	return p.Zones[zone].Paying > 0 || p.Zones[zone].unreserved() > 0 || slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == zone && e.Cost > 0 })
 }
 
 // limits returns the limits that a zone has at one time or another.
 func (p *Plan) limits(zone int) []int64 {
-	all := []int64{p.Zones[zone].Limit.Events, p.Zones[zone].Paying}
+	all := []int64{p.Zones[zone].Limit.Events, p.Zones[zone].Paying, p.Zones[zone].unreserved()}
 	for _, e := range p.Events {
 		if e.Kind == Reload && e.Zone == zone {
 			all = append(all, e.Cost)

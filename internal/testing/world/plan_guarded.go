@@ -20,30 +20,73 @@ func drawGuarded(seed uint64) *Plan {
 		Algorithm: []string{"token_bucket", "fixed_window", "sliding_window_counter"}[r.IntN(3)], Overrides: true,
 		Limit: algorithms.Limit{Events: 5 + r.Int64N(40), Window: time.Hour}, Lend: lend.MaxPeriod,
 	}
-	if r.IntN(3) == 0 { // loans are renewed while others come to hold
+	renews := r.IntN(4) == 0
+	switch {
+	case renews:
+		z.renew(r)
+	case r.IntN(3) == 0: // loans are renewed while others come to hold
 		z.Lend = time.Second
 	}
-	if r.IntN(2) == 0 {
+	if r.IntN(2) == 0 && !renews {
 		z.BanAfter, z.BanFor = 1+r.Int64N(3), between(r.Uint64(), 5*time.Second, 20*time.Second).Truncate(time.Microsecond)
 	}
 	p := &Plan{Seed: seed, Instances: 2 + r.IntN(2), Zones: []Zone{z}}
-	length := between(r.Uint64(), 3*time.Second, 6*time.Second)
-	for range 40 + r.IntN(60) {
+	length, clients := between(r.Uint64(), 3*time.Second, 6*time.Second), 40+r.IntN(60)
+	if renews {
+		length, clients = 3*time.Second, 2*clients
+	}
+	for range clients {
 		e := Event{At: between(r.Uint64(), 0, length), Kind: Take, Instance: r.IntN(p.Instances), Cost: 1}
 		if r.IntN(5) == 0 {
 			e.Cost = 1 + r.Int64N(5)
 		}
 		p.Events = append(p.Events, e)
 	}
-	if z.BanAfter == 0 || r.IntN(3) == 0 {
+	switch {
+	case renews:
+		p.drawChanges(r, length)
+	case z.BanAfter == 0 || r.IntN(3) == 0:
 		p.Events = append(p.Events, p.event(r, length/2, operators))
 	}
 	if r.IntN(3) == 0 {
 		p.Events = append(p.Events, p.event(r, length, links))
+	}
+	if r.IntN(40) == 0 {
+		p.drawMany(r, length)
 	}
 	for i := range p.Events {
 		p.Events[i].Key = 0
 	}
 	p.sort()
 	return p
+}
+
+// renew has loans be renewed before they are spent: a limit that lasts for a minute at most is never lent for long, and
+// little of it is used here.
+func (z *Zone) renew(r *rand.Rand) {
+	z.Limit.Events, z.Limit.Window = 100+r.Int64N(400), between(r.Uint64(), 10*time.Second, 30*time.Second).Truncate(time.Microsecond)
+	z.Lend = between(r.Uint64(), 200*time.Millisecond, time.Second).Truncate(time.Microsecond)
+}
+
+// drawChanges has operators change the rules of a key again and again, while instances ask for more of it.
+func (p *Plan) drawChanges(r *rand.Rand, length time.Duration) {
+	for range 2 + r.IntN(4) {
+		e := Event{At: between(r.Uint64(), length/4, length), Kind: Override, Instance: r.IntN(p.Instances)}
+		if r.IntN(3) == 0 {
+			e.Kind = Clear
+		}
+		drawOverride(r, p, &e, length)
+		p.Events = append(p.Events, e)
+	}
+	if r.IntN(2) == 0 {
+		p.Events = append(p.Events, Event{Kind: Delay, Instance: -1, For: length, After: between(r.Uint64(), time.Millisecond, timeout/3)})
+	}
+}
+
+// drawMany has an operator set an override for more keys at once than are noted.
+func (p *Plan) drawMany(r *rand.Rand, length time.Duration) {
+	e := Event{At: between(r.Uint64(), length/4, length/2), Kind: Override, Instance: r.IntN(p.Instances)}
+	drawOverride(r, p, &e, length)
+	e.Sort, e.For, e.Delta = banned, 0, 520
+	p.Events = append(p.Events, e)
 }

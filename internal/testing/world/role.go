@@ -12,10 +12,14 @@ import (
 func role() uint64 {
 	var stack [64]uintptr
 	pcs := stack[:runtime.Callers(3, stack[:])]
-	known, ok := roles.Load(stack)
+	place := dice(fnvOffset)
+	for _, pc := range pcs {
+		place = place.number(uint64(pc))
+	}
+	known, ok := roles.Load(place)
 	if !ok {
 		known = roleOf(pcs)
-		roles.Store(stack, known)
+		roles.Store(place, known)
 	}
 	return known.(uint64)
 }

@@ -169,6 +169,9 @@ var tales = map[Kind]func(e *Event, i int) string{
 	Flood: func(e *Event, i int) string {
 		return fmt.Sprintf("client %d asks instance %d for key %d of zone %d, %d times at once", i, e.Instance, e.Key, e.Zone, e.Cost)
 	},
+	Busy: func(e *Event, _ int) string {
+		return e.lasting("the machine of %s is busy, so that each message takes " + told(e.After))
+	},
 	Suspend: func(e *Event, _ int) string { return e.lasting("the machine of %s stands still") },
 	Kill: func(e *Event, _ int) string {
 		return fmt.Sprintf("instance %d is killed, and another one takes its place after %s", e.Instance, told(e.For))
@@ -183,6 +186,9 @@ func (e *Event) overridden() string {
 	}
 	if e.For > 0 {
 		what += " for " + told(e.For)
+	}
+	if e.Delta > 0 {
+		what += fmt.Sprintf(", with %d other keys", e.Delta)
 	}
 	return what
 }

@@ -1,6 +1,9 @@
 package world
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // begin has a trouble begin. Like all that changes a host, it is called by the network's goroutine.
 func (w *world) begin(i int, e Event) {
@@ -22,13 +25,24 @@ func (w *world) refresh() {
 	defer w.mu.Unlock()
 	for _, h := range w.servers() {
 		h.down = false
-		for kind, o := range operations {
-			if o.hold != nil {
-				o.hold(h, w.on(kind, -1) && (h == w.host || o.sort == unable && w.plan.Layout == Cluster))
-			}
+		for _, o := range holders() {
+			o.hold(h, w.on(o.Kind, -1) && (h == w.host || o.sort == unable && w.plan.Layout == Cluster))
 		}
 	}
 }
+
+// holders are the operations that hold hosts in a state, in the order of their names: the last of two that are on says
+// what a host answers.
+var holders = sync.OnceValue(func() (all []*operation) {
+	for s := range sorts {
+		for _, o := range kinds(s) {
+			if o.hold != nil {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+})
 
 // meets returns the trouble that a message of an instance meets now, or nil.
 func (w *world) meets(kind Kind, instance int) *Event {

@@ -110,8 +110,14 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	if z.Enforced > 0 {
 		s.Enforce = &z.Enforced
 	}
-	if z.slots() || z.Body {
+	if z.unreserved() > 0 {
+		s.Reserve, s.Reserved = sets(sortHeader, important), z.Reserved
+	}
+	if z.slots() || z.Body || z.Measures != "" {
 		s.CostHeader = ""
+	}
+	if err := z.Costs.to(&s); err != nil {
+		return s, err
 	}
 	if z.Body {
 		if s.CostResponse = (&cost.Response{JSON: []string{spentField}}); s.CostResponse.Compile() != nil {
@@ -132,6 +138,28 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	return s, err
 }
 
+// to has a zone read or measure its costs.
+func (c *Costs) to(s *zone.Spec) error {
+	var unreadable *int64
+	if c.Unreadable > 0 {
+		unreadable = &c.Unreadable
+	}
+	switch {
+	case c.Measures != "":
+		s.CostMeasured = &cost.Measured{Of: c.Measures, Per: c.Per, First: c.First, UpTo: c.Up}
+		return s.CostMeasured.Compile()
+	case c.Asks == asksTokens:
+		s.Cost = limit.Amount{Number: 1}
+		s.CostRequest = &cost.Request{JSON: []string{asksTokens}, Unreadable: unreadable}
+		return s.CostRequest.Compile()
+	case c.Asks == asksCalls:
+		s.Cost = limit.Amount{Number: 1}
+		s.JSONBody = &cost.JSONBody{Match: map[string][]string{"method": {"call"}}, Unreadable: unreadable}
+		return s.JSONBody.Compile(nil)
+	}
+	return nil
+}
+
 // zoneName is the name of a zone, as stores have it.
 func zoneName(number int) string { return fmt.Sprintf("z%d", number) }
 
@@ -145,6 +173,7 @@ const (
 	spentField  = "spent"   // of their bodies
 
 	exempt, blocked, paying = "exempt", "blocked", "paying"
+	important, garbled      = "important", "garbled"
 )
 
 // has is a matcher of requests with a value of a header.

@@ -13,11 +13,11 @@
 // excludes does not happen: the bytes of a connection come in their order, and none twice. So what is lost breaks its
 // connection, and what is late holds up what is behind it. Messages on different connections overtake each other.
 //
-// testing/synctest moves time on when all goroutines wait. Events never fall on the same instant. What a message meets
-// is drawn from the seed, the time, its bytes, and what the goroutine does that sends it, so it is the same in whatever
-// order goroutines run at one instant. What is left are races for a free connection. They nearly always have one outcome as well if
-// there is one processor, no collector of garbage that stops goroutines, and no race detector, which runs them in
-// another order each time: see [Alone].
+// testing/synctest moves time on when all goroutines wait. Events never fall on the same instant, see [network]. What a
+// message meets is drawn from the seed, the time, its bytes, where it goes, and what the goroutine does that sends it, so it is
+// the same in whatever order goroutines run at one instant. What is left are goroutines that one event wakes: they go on
+// in the same order if there is one processor, no collector of garbage that stops goroutines, and no race detector,
+// which runs them in another order each time: see [Alone].
 package world
 
 import (
@@ -48,6 +48,7 @@ type world struct {
 	host      *host            // the master
 	hosts     map[string]*host // by address
 	table     *simredis.Table  // of the Cluster
+	busy      bool             // processors may be
 	numbers   int              // see newNumber
 	epoch     int64            // of the last failover
 	instances []*instance
@@ -89,8 +90,9 @@ func Run(t *testing.T, p *Plan) *History {
 		rules = append(rules, rule(t, i, z))
 	}
 	cryptotest.SetGlobalRandom(t, p.Seed)
+	align()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall), t: t, opened: p.Instances}
+		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall), t: t, opened: p.Instances, busy: p.hasKind(Busy)}
 		w.build()
 		w.rules = rules
 		for i := range p.Instances {

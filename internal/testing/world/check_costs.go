@@ -1,0 +1,99 @@
+package world
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+var _ = promise("a request costs what its body says", (*History).bodies)
+
+// bodies checks what is decided about requests whose bodies say what they cost. One that cannot be read passes no limit
+// that always holds, unless such requests have a cost.
+func (h *History) bodies() (violations []string) {
+	for i := range h.Verdicts {
+		v := &h.Verdicts[i]
+		e := &h.Plan.Events[v.Event]
+		if e.Kind != Request {
+			continue
+		}
+		for _, p := range v.Parts {
+			z := &h.Plan.Zones[p.Zone]
+			if want, decides := z.asked(e); z.Asks != "" && (!decides || p.Cost != want) {
+				violations = append(violations, fmt.Sprintf("client %d costs %d in zone %d, should be %d", v.Event, p.Cost, p.Zone, want))
+			}
+		}
+		for i := range h.Plan.Zones {
+			z := &h.Plan.Zones[i]
+			if meets := e.Zone < 0 || e.Zone == i; meets && z.Asks != "" && e.Sort == garbled && z.Unreadable == 0 && !z.refusesSome() && v.Passes {
+				violations = append(violations, fmt.Sprintf("client %d passes zone %d with a body that cannot be read", v.Event, i))
+			}
+		}
+	}
+	return violations
+}
+
+var _ = promiseOfKeys("what a response takes is charged, also if its instance is killed", (*key).measures)
+
+// payEvery is how often a request pays for what its response has taken so far.
+const payEvery = 5 * time.Second
+
+// measures checks that a request is charged what its response has taken in the end. If its instance was killed before, it
+// has paid for all but the last five seconds. Clocks of instances are a thousandth too fast or too slow.
+func (k *key) measures() (violations []string) {
+	if k.Measures == "" || k.Judges {
+		return nil
+	}
+	for i := range k.Verdicts {
+		v := &k.Verdicts[i]
+		e := &k.Plan.Events[v.Event]
+		a := k.chargedFor(v)
+		if a == nil || !v.Passes || e.Kind != Request || e.For > 0 || e.Cost == 0 {
+			continue
+		}
+		bytes, slack := int64(len(spentBody(e.spends()))), e.After/500+time.Microsecond
+		least, greatest := k.measured(e.After-slack, bytes, e.Cost), k.measured(e.After+slack, bytes, e.Cost)
+		for _, d := range k.Killed {
+			if over := d.At - v.Ended; d.Instance == v.Instance && over <= e.After+slack {
+				least, greatest = k.measured(max(0, over-payEvery-slack), 0, e.Cost), max(greatest, a.Cost)
+			}
+		}
+		if total := a.Cost + a.Delta; total < least || total > greatest {
+			violations = append(violations, fmt.Sprintf("the response to client %d takes %v, and zone %d, key %d is charged %d, which should be from %d to %d", v.Event, e.After, k.zone, k.key, total, least, greatest))
+		}
+	}
+	return violations
+}
+
+var _ = promiseOfKeys("a reserve is for the requests that it is for", (*key).reserves)
+
+// reserves checks how many slots of a zone with a reserve each request may use.
+func (k *key) reserves() (violations []string) {
+	if k.unreserved() == 0 {
+		return nil
+	}
+	for i := range k.Answers {
+		a := &k.Answers[i]
+		e := &k.Plan.Events[a.Event]
+		if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || e.Kind == Flood || a.Decision.Quota == 0 {
+			continue
+		}
+		most := k.Limit.Events
+		if e.Kind == Request && e.Sort != important {
+			most = k.unreserved()
+		}
+		if a.Decision.Quota != most {
+			violations = append(violations, fmt.Sprintf("client %d may use %d slots of zone %d, key %d, should be %d", a.Event, a.Decision.Quota, k.zone, k.key, most))
+		}
+	}
+	return violations
+}
+
+// unreserved is how many slots there are for requests that are not important; 0: there is no reserve.
+func (z *Zone) unreserved() int64 {
+	if z.Reserved == 0 {
+		return 0
+	}
+	return zone.UnreservedSlots(z.Limit.Events, z.Reserved)
+}
