@@ -101,6 +101,8 @@ func (j *journey) writes(config, shown string) {
 var varying = []struct{ what, standsFor string }{
 	{`\d\d:\d\d:\d\d`, "hh:mm:ss"},
 	{`"ts":\d+\.\d+`, `"ts":0`},
+	{`\d\.\d\d/s`, "0.00/s"},
+	{`\d\d\.\d/s`, "0.00/s"},
 	{`127\.0\.0\.1:\d{5}\b`, "127.0.0.1:16379"},
 	{`  1  -  clients`, "  2  -  clients"},         // a Caddy learns of another one with its next heartbeat
 	{`  no  (open|half-open)  `, "  no  closed  "}, // if it was probed more often

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -54,6 +55,8 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Life: z.life(), Key: z.Key, KeyForm: z.Template.Form(), Store: storeName(z.store), OnStoreError: z.OnStoreError,
 		Totals: make(map[string]uint64), NearLimit: z.Stats.NearLimit.Load(),
 	}
+	rate := math.Round(100*z.Stats.History.Rate()) / 100
+	answer.Rate = &rate
 	answer.Plans = slices.Sorted(maps.Keys(z.Plans))
 	for o, n := range z.Stats.Totals() {
 		answer.Totals[outcome.Names[o]] = n

@@ -101,6 +101,9 @@ type Zone struct {
 	// the zone.
 	Totals map[string]uint64 `json:"totals"`
 
+	// Rate is how many requests come to the zone in a second, in the last minute. Old versions do not tell it.
+	Rate *float64 `json:"rate,omitempty"`
+
 	// NearLimit counts those of these requests that passed, and left little of their limit.
 	NearLimit uint64 `json:"near_limit"`
 

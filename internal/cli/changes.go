@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (f *fleet) changes(n int) error {
 		fmt.Fprintln(f.out, "There are no changes. Reloads that change limits, overrides, bans and resets are listed here.")
 		return err
 	}
-	rows := [][]string{{"AT", "ACTION", "BY", "ZONE", keyColumn, "WHAT"}}
+	rows := [][]string{{"AT", "ACTION", byColumn, "ZONE", keyColumn, whatColumn}}
 	for _, c := range adminapi.LastChanges(n, all) {
 		key := "-"
 		if c.Key != nil {
@@ -66,8 +67,39 @@ func (f *fleet) changes(n int) error {
 		}
 		rows = append(rows, []string{c.At.Local().Format(time.DateTime), inLine(c.Action), inLine(cmp.Or(c.By, c.Caddy)), zone, key, orDash(inLine(what))})
 	}
-	return errors.Join(f.table(rows), err)
+	return errors.Join(f.tableOfChanges(rows), err)
 }
+
+// tableOfChanges prints changes. Where the terminal is too narrow for what has changed, that is below its line.
+func (f *fleet) tableOfChanges(rows [][]string) error {
+	if f.fits(rows) {
+		return f.table(rows)
+	}
+	what := make([]string, len(rows))
+	for i, row := range rows {
+		what[i] = row[len(row)-1]
+	}
+	var lines bytes.Buffer
+	narrow := *f.screen
+	narrow.out = &lines
+	if err := narrow.table(only(map[string]bool{whatColumn: false}, rows)); err != nil {
+		return err
+	}
+	i := 0
+	for line := range strings.Lines(lines.String()) {
+		fmt.Fprintln(f.out, strings.TrimRight(line, " \n"))
+		if i > 0 && what[i] != "-" {
+			for _, part := range wrapped(what[i], f.width-len(columnGap)) {
+				fmt.Fprintln(f.out, columnGap+part)
+			}
+		}
+		i++
+	}
+	return nil
+}
+
+// whatColumn is the header of what has changed.
+const whatColumn = "WHAT"
 
 // inLine makes a text of somebody else one line that a terminal does not obey.
 func inLine(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }

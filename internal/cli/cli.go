@@ -24,18 +24,13 @@ func init() {
 		Usage: "<command>",
 		Short: "Shows and changes what a running Caddy limits",
 		Long: `
-Shows what the zones of a running Caddy have decided, their most frequent keys,
-the health of the stores, and what a key has used. Resets and bans keys, and gives
-them limits of their own. It asks the admin endpoint of that Caddy, and finds it by
-the Caddyfile in the working directory, as 'caddy reload' does.
-
-'caddy rate-limit get 203.0.113.7' says why a client is refused, and which command
-lets it through. 'caddy rate-limit doctor' says what is wrong, and what to do.
+Shows what a running Caddy limits, and why, and changes it for single keys. It asks the
+admin endpoint of that Caddy, and finds it by the Caddyfile in the working directory, as
+'caddy reload' does.
 
 Keys are printed as a shell reads them, so that they can be pasted into the next
 command. The exit code is 0 on success, and 1 otherwise, for example if no zone has
-an answer, or if 'stores --check' finds a store that does not answer. doctor,
-test and diff have more exit codes.
+an answer. doctor, test and diff have more exit codes.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()

@@ -27,15 +27,10 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Finds what is wrong with limits, zones and stores",
 		Long: `
-Checks a running Caddy: whose address counts as the client's; whether each zone can
-refuse requests, has a key that differs from client to client, and is defined in the
-same way on all instances; whether each store answers, the rights of its user, its
-memory, clock and round trip; and whether the instances that share a store agree. It
-charges nothing, and takes some seconds for a fleet.
-
-Each check is ok, warn, fail, or unknown if it could not be made. What fails comes
-first, then what warns, each with what to do. What is ok is counted in the last line,
-and listed with --verbose.
+Checks the addresses of clients, the zones and the stores of a running Caddy, and whether
+the instances that share a store agree. It charges nothing, and takes some seconds for a
+fleet. Each check is ok, warn, fail, or unknown if it could not be made. What fails comes
+first, with what to do. What is ok is listed with --verbose.
 
 The exit code is 0 if no check fails, 1 if the Caddy could not be checked, 2 if a
 check fails, and with --strict 3 if one warns and none fails.

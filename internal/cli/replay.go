@@ -26,8 +26,7 @@ func replayCommand() *cobra.Command {
 Sends the requests of access logs through the routes and zones of a config
 (--config, or the Caddyfile in this directory), at the times in the logs, and says
 which of them its limits would have refused. It needs no running Caddy, asks no store,
-and sends nothing. The report begins with what the logs do not say, and what was assumed
-instead.
+and sends nothing.
 
 The logs may be compressed (gz, zst), and come in any order; - is the standard
 input. --try tries other limits at the same time, and --suggest looks for a limit that

@@ -17,23 +17,23 @@ func storesCommand() *cobra.Command {
 		Use:   "stores",
 		Short: "Shows the stores and their health",
 		Long: `
-Shows the stores of the running config. Each store is sent a test call that changes
-nothing, so ANSWERS is about this moment. BREAKER is failing if the call failed, but
-too few calls have failed to open the breaker. P50 and P99 are how long requests of the
-last minute waited for the store. What other instances say is up to some seconds old, and
-they make no test call for it.
+Shows the stores of the running config. Each is sent a test call that changes nothing, so
+ANSWERS is about this moment. BREAKER is failing if calls fail, but too few to open it.
+P50 and P99 are how long requests of the last minute waited for the store. What other
+instances say is up to some seconds old, without a test call.
 
 With --check the exit code is 1 if a store does not answer, for monitoring.
 `,
 		Args: cobra.NoArgs,
 	})
 	check := cmd.Flags().Bool("check", false, "Fail if a store does not answer")
-	cmd.RunE = onFleet(func(f *fleet, _ []string) error {
+	watchable(cmd, func(f *fleet, _ []string) error {
 		if *check && f.about == askIfFleet { // each instance is monitored by itself
 			f.about = ""
 		}
 		return f.stores(*check)
 	})
+	cmd.MarkFlagsMutuallyExclusive("check", watchFlag)
 	return cmd
 }
 

@@ -38,10 +38,13 @@ const (
 )
 
 // shrinks are the headers of columns that a narrow terminal cuts. Names, numbers and states stay whole.
-var shrinks = []string{keyColumn, "LIMIT", "STORE", "OVERRIDE"}
+var shrinks = append([]string{"LIMIT", "STORE", "OVERRIDE", "VERSION"}, inMiddle...)
 
-// keyColumn is the header of keys, which are cut in the middle, because they often begin alike.
-const keyColumn = "KEY"
+// inMiddle are the headers of columns that are cut in the middle, because their texts often begin alike.
+var inMiddle = []string{keyColumn, instanceColumn, byColumn}
+
+// keyColumn, instanceColumn and byColumn are the headers of keys, of instances, and of who has changed something.
+const keyColumn, instanceColumn, byColumn = "KEY", "INSTANCE", "BY"
 
 // table prints rows of cells in columns, below a header, and cuts cells if the terminal is too narrow
 // for them.
@@ -66,6 +69,16 @@ func only(columns map[string]bool, rows [][]string) [][]string {
 // fits reports whether the terminal is wide enough for a table.
 func (e *screen) fits(rows [][]string) bool {
 	return slices.Equal(e.fitted(rows), widths(rows))
+}
+
+// canFit reports whether the terminal is wide enough for a table whose cells are cut.
+func (e *screen) canFit(rows [][]string) bool {
+	columns := e.fitted(rows)
+	needed := len(columnGap) * (len(columns) - 1)
+	for _, w := range columns {
+		needed += w
+	}
+	return e.width == 0 || needed <= e.width
 }
 
 // details prints names and values, which are never cut.
@@ -111,7 +124,7 @@ func (e *screen) columns(rows [][]string, width []int) error {
 	var b strings.Builder
 	for _, row := range rows {
 		for i, cell := range row {
-			if rows[0][i] == keyColumn {
+			if slices.Contains(inMiddle, rows[0][i]) {
 				cell = cutMiddle(cell, width[i])
 			}
 			cell = replay.Cut(cell, width[i])

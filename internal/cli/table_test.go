@@ -51,8 +51,8 @@ func TestAddressSpellings(t *testing.T) {
 
 // TestReadableDefinition: durations in a config are shown as people write them.
 func TestReadableDefinition(t *testing.T) {
-	const config = `{"window": 60000000000, "ban": {"duration": 5400000000000, "after": 3}, "key": "\"window\":5", "max_events": 100}`
-	const want = `{"window":"1m","ban":{"duration":"1h30m","after":3},"key":"\"window\":5","max_events":100}`
+	const config = `{"plans": {"free": {"window": 60000000000}}, "max_wait": 5400000000000, "cost": "\"window\":5", "max_events": 100}`
+	const want = `{"plans":{"free":{"window":"1m"}},"max_wait":"1h30m","cost":"\"window\":5"}`
 	if got, err := readable(json.RawMessage(config)); err != nil || got != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}

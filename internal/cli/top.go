@@ -17,17 +17,15 @@ func topCommand() *cobra.Command {
 		Short: "Lists the most frequent, or most refused, keys",
 		Long: `
 Lists the keys of a zone, or of all zones, with the most requests in the last five to ten
-minutes, on all instances that share the store. With --refused it lists those with the most refusals, with
---dry-run those with the most requests that a dry run would have refused. With --slots it
-lists those whose requests had slots of adaptive zones for the longest time in total: who
-has 20 slots all the time has 20 seconds in each. "120..130" means at least 120 and at
-most 130.
+minutes, on all instances that share the store. "120..130" means at least 120 and at
+most 130. With --slots, a client that has 20 slots of adaptive zones all the time has 20
+seconds in each.
 
-With --networks it lists the networks of all sizes that have at least 1 % of the requests, without what
-networks within them have that are listed, too. Instances begin to count them with this command, so ask
-again in a minute.
+With --networks it lists networks of all sizes that have at least 1 % of the requests,
+without what listed networks within them have. Instances begin to count with this command,
+so ask again in a minute.
 `,
-		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
+		Example:           "  caddy rate-limit top --refused --watch\n  caddy rate-limit top clients -n 50",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
 	})
@@ -37,7 +35,7 @@ again in a minute.
 	networks := cmd.Flags().Bool("networks", false, "List networks in place of keys, while somebody looks")
 	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "slots", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
-	cmd.RunE = onFleet(func(f *fleet, args []string) error {
+	return watchable(cmd, func(f *fleet, args []string) error {
 		by, zone := byRequests, ""
 		switch {
 		case *refused:
@@ -55,7 +53,6 @@ again in a minute.
 		}
 		return f.top(zone, by, *n)
 	})
-	return cmd
 }
 
 // noKeys says what would fill a list of keys, by what it is sorted by.

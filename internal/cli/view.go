@@ -163,7 +163,7 @@ func (f *fleet) instances() error {
 		_, err := f.out.Write(f.viewText)
 		return err
 	}
-	rows := [][]string{{"INSTANCE", "STATE", "VERSION", "UP", "CONFIG", "SHARE", "RATE", "CLOCK"}}
+	rows := [][]string{{instanceColumn, "STATE", "VERSION", "UP", "CONFIG", "SHARE", "RATE", "CLOCK"}}
 	for i := range f.view.Instances {
 		m := &f.view.Instances[i]
 		row := []string{inLine(m.Name), m.State, "-", "-", "-", "-", "-", "-"}

@@ -16,26 +16,23 @@ import (
 )
 
 func zonesCommand() *cobra.Command {
-	return ofFleet(&cobra.Command{
+	return watchable(ofFleet(&cobra.Command{
 		Use:   "zones [<zone>]",
 		Short: "Lists the zones and the outcomes of their requests",
 		Long: `
-Lists the zones of the running config: their limits, keys and stores, and the outcomes
-of their requests since a config first named the zone, on all instances that share the
-store. Outcomes other
-than allowed and refused have a column only if there were any. In a narrow terminal,
-stores and keys are left out if they do not fit. With the name of a zone, shows all of
-its details.
+Lists the zones of the running config, and the outcomes of their requests since a config
+first named the zone, on all instances that share the store. RATE is of the last minute,
+SHARE the part of all requests that was refused. A narrow terminal leaves out stores, keys
+and rates. With the name of a zone, shows all of its details.
 `,
-		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
+		Example:           "  caddy rate-limit zones --watch\n  caddy rate-limit zones clients",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
-		RunE: onFleet(func(f *fleet, args []string) error {
-			if len(args) == 1 {
-				return f.zone(args[0])
-			}
-			return f.zones()
-		}),
+	}), func(f *fleet, args []string) error {
+		if len(args) == 1 {
+			return f.zone(args[0])
+		}
+		return f.zones()
 	})
 }
 
@@ -50,7 +47,7 @@ func sumZones(f *fleet, answers []answer[[]adminapi.Zone]) *shared[zoneID, admin
 			id := zoneID{z.Name, z.Limit, z.Rollout, z.Key, z.Store, z.OnStoreError}
 			sums.add(id, z, a.of, func(to, z *adminapi.Zone) {
 				to.Totals, to.Keys, to.InUse = sumCounts(to.Totals, z.Totals), sumOf(to.Keys, z.Keys), sumOf(to.InUse, z.InUse)
-				to.Lent = sumOf(to.Lent, z.Lent)
+				to.Lent, to.Rate = sumOf(to.Lent, z.Lent), sumOf(to.Rate, z.Rate)
 				to.Costs, to.CostSum = sumCounts(to.Costs, z.Costs), to.CostSum+z.CostSum
 			})
 		}
@@ -72,7 +69,7 @@ func sumCounts(a, b map[string]uint64) map[string]uint64 {
 	return sums
 }
 
-func sumOf(a, b *int64) *int64 {
+func sumOf[N int64 | float64](a, b *N) *N {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
@@ -88,11 +85,14 @@ func (f *fleet) zones() error {
 		return errors.Join(printAnswers(f, answers), err)
 	}
 	sums := sumZones(f, good)
-	rows := f.zoneRows(sums, len(good), true, true)
-	for _, withKeys := range []bool{true, false} {
+	rows := f.zoneRows(sums, len(good))
+	for _, column := range []string{"STORE", keyColumn} {
 		if !f.fits(rows) {
-			rows = f.zoneRows(sums, len(good), withKeys, false)
+			rows = only(map[string]bool{column: false}, rows)
 		}
+	}
+	if !f.canFit(rows) {
+		rows = only(map[string]bool{rateColumn: false, shareColumn: false}, rows)
 	}
 	if err := f.table(rows); err != nil {
 		return err
@@ -122,12 +122,17 @@ func withoutStore(sums *shared[zoneID, adminapi.Zone]) string {
 	return fmt.Sprintf("ERRORS are requests that the store did not decide: %d let through, %d refused, %d admitted\nby the counts of one instance. Requests that these counts refused are under REFUSED.\n", open, closed, local)
 }
 
-// zoneRows returns the rows of a table of zones.
-func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int, withKeys, withStores bool) [][]string {
+// rateColumn and shareColumn are the headers of the requests in a second, and of the part that was refused.
+const rateColumn, shareColumn = "RATE", "SHARE"
+
+// zoneRows returns the rows of a table of zones, with all columns.
+func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int) [][]string {
 	columns := outcomeColumns(sums.all)
-	header := []string{caddyColumn, "ZONE", "LIMIT", keyColumn, "STORE"}
-	for _, column := range columns {
-		header = append(header, words(strings.ToUpper(column)))
+	header := []string{caddyColumn, "ZONE", "LIMIT", keyColumn, "STORE", rateColumn}
+	for i, column := range columns {
+		if header = append(header, words(strings.ToUpper(column))); i == 1 {
+			header = append(header, shareColumn)
+		}
 	}
 	rows := [][]string{header}
 	for _, g := range sums.all {
@@ -136,13 +141,38 @@ func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int, withKe
 		if f.width > 0 {
 			limit = shortLimit(z)
 		}
-		row := []string{f.names(g.of), shellWord(z.Name), limit, orDash(z.KeyForm), z.Store}
-		for _, column := range columns {
-			row = append(row, strconv.FormatUint(countColumn(z, column), 10))
+		row := []string{f.names(g.of), shellWord(z.Name), limit, orDash(z.KeyForm), z.Store, formatRate(z.Rate)}
+		for i, column := range columns {
+			if row = append(row, strconv.FormatUint(countColumn(z, column), 10)); i == 1 {
+				row = append(row, refusedShare(z))
+			}
 		}
 		rows = append(rows, row)
 	}
-	return only(map[string]bool{caddyColumn: sums.differ(caddys), keyColumn: withKeys, "STORE": withStores}, rows)
+	return only(map[string]bool{caddyColumn: sums.differ(caddys)}, rows)
+}
+
+// formatRate formats how many requests come in a second. All rates below 1000 have the same width.
+func formatRate(rate *float64) string {
+	switch {
+	case rate == nil:
+		return "-"
+	case *rate < 10:
+		return fmt.Sprintf("%5.2f/s", *rate)
+	}
+	return fmt.Sprintf("%5.1f/s", *rate)
+}
+
+// refusedShare returns the part of a zone's requests that it has refused.
+func refusedShare(z *adminapi.Zone) string {
+	all := uint64(0)
+	for _, n := range z.Totals {
+		all += n
+	}
+	if all == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(countColumn(z, outcome.Columns[1]))/float64(all))
 }
 
 // outcomeColumns returns the columns for the outcomes that requests of these zones have had.
@@ -241,6 +271,9 @@ func zoneDetails(z *adminapi.Zone) ([][]string, error) {
 	if z.Lent != nil {
 		rows = append(rows, []string{"lent", strconv.FormatInt(*z.Lent, 10) + ", and not spent yet"})
 	}
+	if z.Rate != nil {
+		rows = append(rows, []string{"rate", strings.TrimSpace(formatRate(z.Rate)) + " in the last minute"})
+	}
 	for _, column := range outcome.Columns {
 		rows = append(rows, []string{words(column), strconv.FormatUint(countColumn(z, column), 10) + inParentheses(partsOf(z, column))})
 	}
@@ -258,7 +291,9 @@ func zoneDetails(z *adminapi.Zone) ([][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, []string{"defined as", line})
+		if line != "" {
+			rows = append(rows, []string{"options", line})
+		}
 	}
 	return rows, nil
 }

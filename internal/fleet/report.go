@@ -74,6 +74,7 @@ type Zone struct {
 	Digest string `json:"d"` // differs for different definitions
 
 	Totals map[string]uint64 `json:"t,omitempty"` // by outcome
+	Rate   *float64          `json:"r,omitempty"`
 	Near   uint64            `json:"n,omitempty"`
 	InUse  *int64            `json:"u,omitempty"`
 	Lent   *int64            `json:"l,omitempty"`
@@ -223,5 +224,6 @@ func (z *Zone) isPossible() bool {
 	for _, n := range []*int64{z.InUse, z.Lent} {
 		ok = ok && (n == nil || -mostCount <= *n && *n <= mostCount)
 	}
+	ok = ok && (z.Rate == nil || 0 <= *z.Rate && *z.Rate <= mostCount)
 	return ok && (z.Top == nil || z.Top.isPossible())
 }

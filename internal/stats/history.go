@@ -13,6 +13,9 @@ const (
 
 	// HistoryParts is how many samples are kept: those of the last 15 minutes.
 	HistoryParts = 180
+
+	// rateParts is how many samples tell a rate: those of the last minute.
+	rateParts = int64(time.Minute / HistoryStep)
 )
 
 // History knows what a zone has counted in the last 15 minutes, in parts of [HistoryStep]. Somebody else samples
@@ -69,6 +72,20 @@ func (h *History) Sample(number int64, totals [outcome.Count]uint64) {
 	}
 	p := &h.parts[number%HistoryParts]
 	p.Requests, p.Refused, p.DryRun = p.Requests+came.Requests, p.Refused+came.Refused, p.DryRun+came.DryRun
+}
+
+// Rate returns how many requests have come in a second, in the last minute, or since samples have the number 0.
+func (h *History) Rate() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.parts == nil {
+		return 0
+	}
+	first, n := max(0, h.newest-rateParts+1), uint64(0)
+	for i := first; i <= h.newest; i++ {
+		n += uint64(h.parts[i%HistoryParts].Requests)
+	}
+	return float64(n) / (float64(h.newest-first+1) * HistoryStep.Seconds())
 }
 
 // Read returns the samples from the first one that is not zero, and the number of the last one.

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -40,6 +41,32 @@ func TestHistory(t *testing.T) {
 	totals[outcome.Allowed] += 3
 	h.Sample(20000, totals)
 	expect("after a number that does not fit", 20000, Part{Requests: 3})
+}
+
+// TestRate: the rate is of the last minute, or of the time since the first sample, and forgets what is older.
+func TestRate(t *testing.T) {
+	var h History
+	var totals [outcome.Count]uint64
+	for _, step := range []struct {
+		number int64
+		came   uint64
+		want   float64
+	}{
+		{0, 0, 0},       // nothing yet
+		{1, 50, 5},      // in 10 s
+		{3, 50, 5},      // in 20 s
+		{11, 20, 2},     // in a minute
+		{12, 0, 2},      // the part 0 was empty
+		{13, 0, 7. / 6}, // the first 50 are too old
+		{25, 0, 0},
+		{30, 6, 0.1},
+	} {
+		totals[outcome.Limited] += step.came
+		h.Sample(step.number, totals)
+		if got := h.Rate(); math.Abs(got-step.want) > 1e-9 {
+			t.Errorf("at sample %d: %g requests a second, want %g", step.number, got, step.want)
+		}
+	}
 }
 
 // BenchmarkHistory measures a sample of a zone.
