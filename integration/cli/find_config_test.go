@@ -75,7 +75,7 @@ func TestGetInWords(t *testing.T) {
 		has    string
 		hasNot string
 	}{
-		{[]string{"get", "203.0.113.7"}, "Zone checkout: its key is {cookie.sid}, and no request had the value 203.0.113.7 lately", "Zone clients:"},
+		{[]string{"get", "203.0.113.7"}, "Zone checkout: the key is {cookie.sid}, and no request had the value 203.0.113.7 lately", "Zone clients:"},
 		{[]string{"get", "alice"}, "alice", "no request had"},
 		{[]string{"set", "checkout", "alcie", "9/1m"}, "No request had this key lately.", "error"},
 		{[]string{"set", "checkout", "alice", "9/1m"}, "override", "No request had this key lately."},

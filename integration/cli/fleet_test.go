@@ -60,7 +60,7 @@ func TestCommandFleet(t *testing.T) {
 		line string
 		want []string
 	}{
-		{"zones", []string{"own     sliding_window_log 3/1h with overrides    {query.k}  memory", "memory ", "  4        2\n", "  4        0\n", "Counted by 2 instances.\n"}},
+		{"zones", []string{"own     sliding_window_log 3/1h with overrides    {query.k}  memory", "memory ", "  4        2        33.3 %\n", "  4        0        0.0 %\n", "Counted by 2 instances.\n"}},
 		{"zones own", []string{"caddy           all\n", "allowed         4\n", "refused         2 (2 limited)\n"}},
 		{"top own", []string{"own   6         2        0        x\n", "Counted by 2 instances since "}},
 		{"get own x", []string{

@@ -64,7 +64,7 @@ func (z *runningZone) doubt(named *keyQuery, state *adminapi.Key) string {
 		return ""
 	}
 	if t := z.Zone.Template; t.NumPlaceholders() > 0 && !t.HasAddress {
-		return "its key is " + t.Form() + ", and no request had the value " + *named.text + " lately: an address is probably no key there"
+		return "the key is " + t.Form() + ", and no request had the value " + *named.text + " lately: an address is probably no key there"
 	}
 	return ""
 }

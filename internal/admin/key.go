@@ -66,6 +66,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 		}
 		all = append(all, adminapi.PlanStatus{
 			Plan: name, Default: isDefault, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
+			Elsewhere: k.Override != nil && k.Override.Elsewhere,
 		})
 		if shown == nil || isDefault || k.Refused && !shown.Refused && (z.DefaultPlan == nil || z.DefaultPlan.Policies.Likely == nil) {
 			shown = k
@@ -79,6 +80,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 		shown = k
 		all = append(all, adminapi.PlanStatus{
 			Default: true, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
+			Elsewhere: k.Override != nil && k.Override.Elsewhere,
 		})
 	}
 	if shown == nil {

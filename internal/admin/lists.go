@@ -69,7 +69,8 @@ func (z *runningZone) describeListed(listed []store.Listed) []adminapi.Listed {
 	for i, l := range listed {
 		o := overrideInfo(&l.Override)
 		if l.Override.Kind == store.KindLimit {
-			o.Limit = describeLimit(z.Rules()[0], l.Override.Limit, true)
+			rules := z.Rules()
+			o.Limit = describeLimit(rules[0], l.Override.Limit, len(rules) == 1) // a list does not tell for which of several it is
 		}
 		all[i] = adminapi.Listed{KeyText: keyText(z.Template, l.Key, len(l.Key)), Override: o, Unknown: l.Unknown}
 		if l.Unknown {

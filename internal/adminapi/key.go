@@ -178,6 +178,9 @@ type PlanStatus struct {
 	Refused   bool   `json:"refused"`
 	QuotaStatus
 	Slots bool `json:"slots,omitempty"`
+
+	// Elsewhere says that the override of the key is a limit for plans with another algorithm, and does not hold here.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // Ban is a ban of a key.

@@ -113,6 +113,11 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 	}
 	if len(k.Plans) > 0 {
 		fmt.Fprintln(f.out, "\n"+k.whichPlan())
+		if plans := k.plansWithoutOverride(); len(plans) > 0 {
+			fmt.Fprintln(f.out)
+			f.say("The override does not hold under %s, because its algorithm is another one. For a limit there, name the algorithm of that plan, as in 'set %s <key> <algorithm> 500/1m'.",
+				enumerate("plan", plans), shellWord(k.Zone))
+		}
 	}
 	f.printReasons(views, func(keyView) bool { return true })
 	return err
@@ -176,11 +181,7 @@ func (f *fleet) find(query url.Values) error {
 		fmt.Fprintln(f.out)
 		f.say("Not counted lately by %s.", strings.Join(others, ", "))
 	}
-	for _, g := range found.all {
-		if g.value.Doubt != "" {
-			fmt.Fprintf(f.out, "\nZone %s: %s.\n", shellWord(g.value.Zone), g.value.Doubt)
-		}
-	}
+	f.printDoubts(found.all)
 	f.printReasons(views, func(v keyView) bool { return v.Outcome != "" && v.worthReason() })
 	return err
 }
@@ -192,7 +193,7 @@ func countedViews(views []keyView) (counted []keyView, others []string) {
 		switch {
 		case v.isCounted():
 			counted = append(counted, v)
-		case v.Doubt == "" && !slices.Contains(others, shellWord(v.Zone)): // a doubt names its zone
+		case v.Doubt == "" && v.Outcome != "" && !slices.Contains(others, shellWord(v.Zone)): // a doubt names its zone
 			others = append(others, shellWord(v.Zone))
 		}
 	}
@@ -211,6 +212,12 @@ func (k keyView) isCounted() bool {
 		return true
 	}
 	return slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
+		switch {
+		case len(k.Plans) == 1 && k.Plans[0].Unlimited: // of any key
+			return false
+		case k.Outcome == "": // no answer: the reason is below the table, with the name of the zone
+			return false
+		}
 		return k.Used > 0 || k.Lent > 0 || k.Outcome != outcome.Names[outcome.Allowed]
 	})
 }
@@ -230,14 +237,32 @@ func (f *fleet) printSilent(silent []*agreed[foundKey], caddys int) {
 				zones = append(zones, shellWord(other.value.Zone))
 			}
 		}
-		of, name := "", "Zone "
+		of := ""
 		if len(g.of) < caddys {
 			of = f.names(g.of) + ": "
 		}
-		if len(zones) > 1 {
-			name = "Zones "
+		fmt.Fprintf(f.out, "\n%s%s: %s.\n", of, enumerate("Zone", zones), g.value.Error)
+	}
+}
+
+// printDoubts prints why the text is probably no key of some zones, once for those with the same key.
+func (f *fleet) printDoubts(found []*agreed[adminapi.Key]) {
+	var doubts []string
+	zones := make(map[string][]string)
+	for _, g := range found {
+		doubt, name := g.value.Doubt, shellWord(g.value.Zone)
+		if doubt == "" {
+			continue
 		}
-		fmt.Fprintf(f.out, "\n%s%s%s: %s.\n", of, name, strings.Join(zones, ", "), g.value.Error)
+		if zones[doubt] == nil {
+			doubts = append(doubts, doubt)
+		}
+		if !slices.Contains(zones[doubt], name) {
+			zones[doubt] = append(zones[doubt], name)
+		}
+	}
+	for _, doubt := range doubts {
+		fmt.Fprintf(f.out, "\n%s: %s.\n", enumerate("Zone", zones[doubt]), doubt)
 	}
 }
 

@@ -48,8 +48,10 @@ http:// {
 		zone seats {
 			match path /seats
 			key   {header.User}
+			overrides
 			plan  {vars.plan} {
 				free    60/5099s
+				pro     token_bucket 10/1s burst 300
 				staff   unlimited
 				default free
 			}
@@ -136,7 +138,7 @@ func TestGoldenScreensAtWidths(t *testing.T) {
 		for line := range strings.Lines(output) {
 			b.WriteString(strings.Join(strings.Fields(runsDiffer.ReplaceAllString(line, "* ")), " ") + "\n")
 		}
-		if width < 80 || args == "stores" || args == "get seats ann" {
+		if width < 80 || args == "stores" || strings.Contains(args, " seats ann") {
 			table = "" // names, numbers and times alone are wider
 		}
 		for line := range strings.Lines(table) {
@@ -163,6 +165,7 @@ func TestGoldenScreensAtWidths(t *testing.T) {
 			show(width, args)
 		}
 	}
+	show(80, "set seats ann --plan pro --for 5m")
 	show(200, "bans") // where no time is cut
 	show(200, "overrides")
 	golden.Open(t, "testdata/screens.txtar", "screens").Check(t, b.String())

@@ -116,6 +116,24 @@ func (k keyView) whichPlan() string {
 	return text + "requests with none of these plans get the default."
 }
 
+// plansWithoutOverride returns the plans under which the limit of the key's own does not hold.
+func (k keyView) plansWithoutOverride() (names []string) {
+	for _, plan := range k.Plans {
+		if plan.Elsewhere {
+			names = append(names, shellWord(plan.Plan))
+		}
+	}
+	return names
+}
+
+// enumerate returns one name or several, behind what they are.
+func enumerate(what string, names []string) string {
+	if len(names) > 1 {
+		what += "s"
+	}
+	return what + " " + strings.Join(names, ", ")
+}
+
 // worthReason reports whether to say more about the key, if the zone was not named.
 func (k keyView) worthReason() bool {
 	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {

@@ -125,6 +125,8 @@ func options(was, is *zone.Zone) []difference {
 		case name == "key":
 			d := adminapi.OptionDiff{Option: name, Was: was.Template.Form(), Is: is.Template.Form(), Text: fmt.Sprintf("key now %s, was %s", form(is), form(was))}
 			all = append(all, difference{d, true})
+		case name == "plan" && a != nil && b != nil:
+			all = append(all, plans(was, is)...)
 		default:
 			all = append(all, difference{option(name, a, b), stricter(name, a, b)})
 		}
@@ -141,9 +143,14 @@ func form(z *zone.Zone) string {
 
 // limits describes a limit that has changed, and in which direction if that is clear.
 func limits(was, is *zone.Zone) difference {
-	d := difference{adminapi.OptionDiff{Option: "limit", Was: was.Description, Is: is.Description}, true}
+	return changedLimit("limit", was.Description, is.Description, was.Policy, is.Policy)
+}
+
+// changedLimit describes a limit that has changed. The policies are nil where limits depend on the request.
+func changedLimit(name, was, is string, a, b *zone.QuotaPolicy) difference {
+	d := difference{adminapi.OptionDiff{Option: name, Was: was, Is: is}, true}
 	verb := "changed"
-	if a, b := was.Policy, is.Policy; a != nil && b != nil && a.Rule.Algorithm().Name() == b.Rule.Algorithm().Name() {
+	if a != nil && b != nil && a.Rule.Algorithm().Name() == b.Rule.Algorithm().Name() {
 		x, y := a.Rule.Limit(), b.Rule.Limit()
 		rate := func(events int64, window float64) float64 { return float64(events) / max(window, 1) }
 		before, now := rate(x.Events, x.Window.Seconds()), rate(y.Events, y.Window.Seconds())
@@ -155,7 +162,7 @@ func limits(was, is *zone.Zone) difference {
 			verb, d.stricter = "raised", false
 		}
 	}
-	d.Text = fmt.Sprintf("limit %s from %s to %s", verb, d.Was, d.Is)
+	d.Text = fmt.Sprintf("%s %s from %s to %s", name, verb, d.Was, d.Is)
 	return d
 }
 
