@@ -147,12 +147,15 @@ func TestReplayPage(t *testing.T) {
 	if other := eval[[]string](p, `performance.getEntriesByType('resource').map(e => e.name)`); len(other) > 0 {
 		t.Errorf("the page has asked for %q", other)
 	}
-	runReplay(t, dir, "access.log", "--from", "2026-11-20T09:10", "--html", "later.html") // without the network
+	must(t, os.WriteFile(filepath.Join(dir, "Caddyfile"), []byte(strings.Replace(limits, "20/1m", "1/1m", 1)), 0o600)) // which refuses many
+	runReplay(t, dir, "access.log", "--from", "2026-11-20T09:10", "--html", "later.html")                              // without the network
 	p.open("file://" + filepath.Join(dir, "later.html"))
 	p.untilText("h2", "Zone clients")
 	if all := eval[string](p, `document.querySelector('main').innerText`); strings.Contains(all, "one agent") || strings.Contains(all, "undefined") {
 		t.Errorf("a page of no network says %q", all)
 	}
+	p.until("a network of several clients", `/^192\.0\.2\.0\/24\t[\d,]+\t[\d.]+ %\t40 of 40$/.test(document.querySelector('.networks tbody tr').innerText)`)
+	p.accessible("networks")
 	p.noProblems()
 }
 
@@ -210,7 +213,7 @@ func TestReplayScreenshots(t *testing.T) {
 	runReplay(t, dir, "access.log.gz", "--suggest", "--html", "report.html")
 	p := startChromium(t).newTab(t)
 	for scheme, name := range map[string]string{"light": "replay.png", "dark": "replay-dark.png"} {
-		for width, name := range map[int]string{400: "narrow-" + name, 900: name} {
+		for width, name := range map[int]string{360: "360-" + name, 768: "768-" + name, 1280: "1280-" + name, 1920: "1920-" + name, 900: name} {
 			p.resize(width, 700, scheme)
 			p.open("file://" + filepath.Join(dir, "report.html"))
 			p.until("the day", `document.querySelector('.uplot canvas')`)

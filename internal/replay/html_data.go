@@ -38,28 +38,29 @@ type pageData struct {
 }
 
 type pageZone struct {
-	Name         string          `json:"name"`
-	Limit        string          `json:"limit"`
-	Key          string          `json:"key"`
-	Window       float64         `json:"window"`
-	Length       string          `json:"length"` // of the window, as "1m"
-	DryRun       bool            `json:"dry_run"`
-	Requests     int64           `json:"requests"`
-	NotJudged    string          `json:"not_judged,omitempty"`
-	Keys         int             `json:"keys"`
-	Refused      int64           `json:"refused"`
-	KeysRefused  int             `json:"keys_refused"`
-	FirstRefused int64           `json:"first_refused"`
-	Busiest      *Peak           `json:"busiest,omitempty"`
-	Headroom     string          `json:"headroom,omitempty"` // of the busiest, as "3.0 %"
-	Day          pageSeries      `json:"day"`
-	Peaks        [][2]int64      `json:"peaks"` // the rank of the first client with a peak, and the peak
-	Names        []string        `json:"names"`
-	Top          []*pageKey      `json:"top"`
-	Strip        pageStrip       `json:"strip"`
-	WhatIf       []pageLimit     `json:"what_if"`
-	Beside       string          `json:"beside,omitempty"` // what the other zones mean for it
-	Suggestion   *pageSuggestion `json:"suggestion,omitempty"`
+	Name         string           `json:"name"`
+	Limit        string           `json:"limit"`
+	Key          string           `json:"key"`
+	Window       float64          `json:"window"`
+	Length       string           `json:"length"` // of the window, as "1m"
+	DryRun       bool             `json:"dry_run"`
+	Requests     int64            `json:"requests"`
+	NotJudged    string           `json:"not_judged,omitempty"`
+	Keys         int              `json:"keys"`
+	Refused      int64            `json:"refused"`
+	KeysRefused  int              `json:"keys_refused"`
+	FirstRefused int64            `json:"first_refused"`
+	Busiest      *Peak            `json:"busiest,omitempty"`
+	Headroom     string           `json:"headroom,omitempty"` // of the busiest, as "3.0 %"
+	Day          pageSeries       `json:"day"`
+	Peaks        [][2]int64       `json:"peaks"` // the rank of the first client with a peak, and the peak
+	Names        []string         `json:"names"`
+	Top          []*pageKey       `json:"top"`
+	Networks     []RefusedNetwork `json:"networks,omitempty"`
+	Strip        pageStrip        `json:"strip"`
+	WhatIf       []pageLimit      `json:"what_if"`
+	Beside       string           `json:"beside,omitempty"` // what the other zones mean for it
+	Suggestion   *pageSuggestion  `json:"suggestion,omitempty"`
 }
 
 type pageSeries struct {
@@ -132,7 +133,7 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 	p := &pageZone{
 		Name: Cut(Printable(z.Name), 100), Limit: z.Limit, Key: Cut(Printable(z.Key), 300), Window: z.Window, Length: windowText(z.Window),
 		DryRun: z.DryRun, Requests: z.Requests, Keys: z.Keys, Refused: z.Refused, KeysRefused: z.KeysRefused,
-		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, WhatIf: []pageLimit{},
+		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, Networks: z.Networks, WhatIf: []pageLimit{},
 	}
 	if len(r.Zones) > 1 {
 		p.Beside = otherZones

@@ -36,6 +36,7 @@ func aDay(clients int, text string) *replay.Result {
 			}
 			return 0
 		}),
+		Networks:   []replay.RefusedNetwork{{Network: "203.0.113.0/24", Keys: 20, KeysRefused: 20, Requests: 52_000, Refused: 21_000}},
 		Suggestion: &replay.Suggestion{Limit: "200/1m", Events: 200, Reasons: []string{"3 clients hold 84 % of what would be refused" + text, "twice the 99th percentile is 150"}},
 	}
 	for i := range clients {

@@ -47,6 +47,15 @@ type Network struct {
 	Agent    string `json:"agent"`
 }
 
+// RefusedNetwork is one in which a zone would have refused several keys.
+type RefusedNetwork struct {
+	Network     string `json:"network"` // a /24, or a /48 of IPv6
+	Keys        int    `json:"keys"`
+	KeysRefused int    `json:"keys_refused"`
+	Requests    int64  `json:"requests"` // of all its keys
+	Refused     int64  `json:"refused"`
+}
+
 // Log is a log that was read.
 type Log struct {
 	Name   string `json:"name"`
@@ -102,9 +111,10 @@ type Zone struct {
 	// Busiest is the key with the highest peak that was never refused; nil if there is none.
 	Busiest *Peak `json:"busiest_never_refused,omitempty"`
 
-	Top        []*Key      `json:"top"` // the keys that were refused most often
-	WhatIf     []WhatIf    `json:"what_if"`
-	Suggestion *Suggestion `json:"suggestion,omitempty"`
+	Top        []*Key           `json:"top"` // the keys that were refused most often
+	Networks   []RefusedNetwork `json:"networks,omitempty"`
+	WhatIf     []WhatIf         `json:"what_if"`
+	Suggestion *Suggestion      `json:"suggestion,omitempty"`
 
 	// Series is what happened over time, for all keys.
 	Series Series `json:"-"`

@@ -131,6 +131,7 @@ func (t *report) limits(z *Zone) {
 		row("busiest client never refused", used, Cut(Printable(b.Key), 20)+room)
 	}
 	t.top(z)
+	t.refusedNetworks(z)
 	t.whatIf(z)
 	t.suggestion(z)
 }
@@ -178,6 +179,17 @@ func (t *report) top(z *Zone) {
 	}
 	if more := z.KeysRefused - min(len(z.Top), maxShown); more > 0 {
 		t.line("    and %s more", Count(int64(more)))
+	}
+}
+
+// refusedNetworks writes the networks in which several keys are refused.
+func (t *report) refusedNetworks(z *Zone) {
+	if len(z.Networks) == 0 {
+		return
+	}
+	t.line("\n  %-32s %10s  %8s  %s", "NETWORKS WITH SEVERAL OF THEM", "refused", "of sent", "clients refused")
+	for _, n := range z.Networks {
+		t.line("  %-32s %10s  %8s  %s of %s", n.Network, Count(n.Refused), percent(n.Refused, n.Requests), Count(int64(n.KeysRefused)), Count(int64(n.Keys)))
 	}
 }
 

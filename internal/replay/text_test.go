@@ -51,6 +51,10 @@ func report() *replay.Result {
 						Agent: strings.Repeat("Mozilla/5.0 ", 10), Signs: []string{"logged in", "cookie", "several agents"}, Shared: true,
 					},
 				},
+				Networks: []replay.RefusedNetwork{
+					{Network: "203.0.113.0/24", Keys: 41, KeysRefused: 12, Requests: 18_400, Refused: 13_990},
+					{Network: "2001:db8:7::/48", Keys: 1_204, KeysRefused: 2, Requests: 90_218, Refused: 214},
+				},
 				WhatIf: []replay.WhatIf{
 					{Limit: "50/1m", Refused: 61_220, KeysRefused: 412, Largest: 10, Users: 9},
 					{Limit: "100/1m", Refused: 21_440, KeysRefused: 38, Configured: true},

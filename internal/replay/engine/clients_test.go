@@ -302,3 +302,31 @@ func TestReplayTellsOfNetworks(t *testing.T) {
 		t.Errorf("%+v, want %+v", r.Networks, want)
 	}
 }
+
+// TestReplayTellsOfRefusedNetworks: a zone tells in which networks it refuses several clients, also if a part of the key
+// is their address. A network of one client says no more than the client itself.
+func TestReplayTellsOfRefusedNetworks(t *testing.T) {
+	var log strings.Builder
+	for i := range 30 {
+		for client, every := range map[string]int{"198.51.100.1": 1, "198.51.100.2": 2, "198.51.100.3": 15, "203.0.113.7": 1, "2001:db8:7:1::1": 1, "2001:db8:7:2::1": 1} {
+			if i%every == 0 {
+				log.WriteString(logLine(noon, client, "/"))
+			}
+		}
+	}
+	want := []replay.RefusedNetwork{
+		{Network: "2001:db8:7::/48", Keys: 2, KeysRefused: 2, Requests: 60, Refused: 40},
+		{Network: "198.51.100.0/24", Keys: 3, KeysRefused: 2, Requests: 47, Refused: 25},
+	}
+	for key, want := range map[string][]replay.RefusedNetwork{
+		`"{http.vars.client_ip}"`:                         want,
+		`"{http.request.uri.path} {http.vars.client_ip}"`: want,
+		`"{http.vars.client_ip}", "ipv4_prefix": 24`:      want[:1],
+		`"{http.request.uri.path}"`:                       nil,
+	} {
+		r := replayed(t, `"few": {"key": `+key+`, "max_events": 10, "window": "1h"}`, log.String(), replay.Options{})
+		if got := r.Zones[0].Networks; !slices.Equal(got, want) {
+			t.Errorf("key %s: %+v, want %+v", key, got, want)
+		}
+	}
+}

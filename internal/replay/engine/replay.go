@@ -240,6 +240,7 @@ func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 			made.Busiest = &replay.Peak{Key: k.key, Used: k.peak.most}
 		}
 	}
+	made.Networks = z.refusedNetworks()
 	made.WhatIf = z.whatIf(made, trials)
 	return made
 }

@@ -15,8 +15,18 @@ const who = (zone) => {
 					key.looks ? html("div", { class: "note" }, key.looks) : "", key.agent ? html("div", { class: "note" }, html("bdi", {}, key.agent)) : ""),
 				html("td", { class: "number" }, number(key.refused)), html("td", { class: "number" }, percent(key.refused, key.requests)),
 				html("td", { class: "strip" }, strip(key, cells))))))),
-		zone.keys_refused > zone.top.length ? html("p", { class: "note" }, "and " + plural(zone.keys_refused - zone.top.length, "other client")) : "");
+		zone.keys_refused > zone.top.length ? html("p", { class: "note" }, "and " + plural(zone.keys_refused - zone.top.length, "other client")) : "",
+		zone.networks ? networksOf(zone) : "");
 };
+
+// networksOf lists the networks in which several clients are refused.
+const networksOf = (zone) => [
+	html("h3", {}, "Networks with several of them"),
+	html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "networks with several clients that would be refused" }, html("table", { class: "list networks" },
+		html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "network"), ["refused", "of its requests", "clients refused"].map((text) => html("th", { scope: "col", class: "number" }, text)))),
+		html("tbody", {}, zone.networks.map((n) => html("tr", {}, html("td", {}, html("bdi", { class: "key" }, n.network)), html("td", { class: "number" }, number(n.refused)),
+			html("td", { class: "number" }, percent(n.refused, n.requests)), html("td", { class: "number" }, `${number(n.keys_refused)} of ${number(n.keys)}`)))))),
+];
 
 const strip = (key, cells) => {
 	const width = 576, height = 26, cell = width / cells;
