@@ -56,9 +56,11 @@ func testClosed(t *testing.T, w *world) {
 	patient.Until(t, "the end of the stream", func() bool { return !working() })
 }
 
-// accessible fails the test if axe-core finds something serious in the page.
+// accessible fails the test if axe-core finds something serious in the page, such as a contrast below WCAG AA, or if
+// something has no name.
 func (p *tab) accessible(name string) {
 	p.t.Helper()
+	p.named(name)
 	axe, err := os.ReadFile("testdata/axe-core/axe.min.js")
 	must(p.t, err)
 	must(p.t, p.try(string(axe)+"\n;0", nil))

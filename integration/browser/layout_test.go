@@ -2,7 +2,9 @@ package browser
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 )
 
 // testTouch: at 360 pixels nothing scrolls sideways, and all targets are large enough for a finger.
@@ -21,25 +23,74 @@ func testTouch(t *testing.T, w *world) {
 	p.until("nothing wider with an open menu", `document.documentElement.scrollWidth <= 360`)
 }
 
+// watchesMoves notes what moves in the page, and by how much.
+const watchesMoves = `window.moved = []
+	new PerformanceObserver(list => { for (const e of list.getEntries()) moved.push([e.value, e.sources.map(s => s.node?.id || s.node?.className || s.node?.nodeName).join()]) }).observe({type: 'layout-shift', buffered: true})`
+
 // testSteady: while nobody is refused, what is on the page does not move, from the first picture on.
 func testSteady(t *testing.T, w *world) {
 	c := startCaddy(t, "", "rate_limit {\n\t\tzone calm {\n\t\t\tkey {header.Client}\n\t\t\trate 1000000/1h\n\t\t}\n\t}\n\trespond ok")
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `window.moved = []
-		new PerformanceObserver(list => { for (const e of list.getEntries()) moved.push([e.value, e.sources.map(s => s.node?.id || s.node?.className || s.node?.nodeName).join()]) }).observe({type: 'layout-shift', buffered: true})`}, nil)
+	p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": watchesMoves}, nil)
 	p.open(c.page("--no-open"))
 	p.untilDoing("some history", func() { c.times(1, "/", "Client: carl") }, `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0]?.history.times.length > 4)`)
-	if moved := eval[[][2]any](p, `moved`); len(moved) > 0 {
-		sum := 0.0
-		for _, m := range moved {
-			sum += m[0].(float64)
-		}
-		if sum > 0.03 {
-			t.Errorf("the page moves by %.3f: %v", sum, moved)
+	p.moves(0.03)
+	p.noProblems()
+}
+
+// moves fails the test if the page has moved by more than this, since it was loaded or the list was emptied.
+func (p *tab) moves(most float64) {
+	p.t.Helper()
+	moved, sum := eval[[][2]any](p, `moved`), 0.0
+	for _, m := range moved {
+		sum += m[0].(float64)
+	}
+	if sum > most {
+		p.t.Errorf("the page moves by %.3f: %v", sum, moved)
+	}
+}
+
+// testSteadyFlood: while the same clients are refused again and again, their counts and waits change, and nothing moves.
+func testSteadyFlood(t *testing.T, w *world) {
+	c := startCaddy(t, "", "rate_limit {\n\t\tzone flood {\n\t\t\tkey {header.Client}\n\t\t\trate 2/10s\n\t\t\toverrides\n\t\t}\n\t}\n\trespond ok")
+	p := w.browser.newTab(t)
+	p.resize(1280, 900, "light")
+	p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": watchesMoves}, nil)
+	p.open(c.page("--no-open"))
+	clients := 4
+	flood := func() {
+		for i := range clients { // each has its place, because it is refused more often than the next
+			c.times(10*(clients-i), "/", fmt.Sprint("Client: client-", i))
 		}
 	}
+	events := `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0]?.history.times.length > %d && document.querySelectorAll('.refused tbody tr').length === 4 && [...document.querySelectorAll('.refused .request')].every(e => e.innerText !== '–'))`
+	p.untilDoing("all rows", flood, fmt.Sprintf(events, 4))
+	must(t, p.try(`moved.length = 0`, nil))
+	n := eval[int](p, `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0].history.times.length)`)
+	p.untilDoing("eight events", flood, fmt.Sprintf(events, n+8))
+	p.moves(0.002)
 	p.noProblems()
+}
+
+// busy returns for how long the page has kept a processor busy with scripts, styles and layout.
+func (p *tab) busy() time.Duration {
+	p.t.Helper()
+	p.do("Performance.enable", map[string]any{"timeDomain": "threadTicks"}, nil)
+	var answer struct {
+		Metrics []struct {
+			Name  string
+			Value float64
+		}
+	}
+	p.do("Performance.getMetrics", nil, &answer)
+	sum := 0.0
+	for _, m := range answer.Metrics {
+		if m.Name == "ScriptDuration" || m.Name == "LayoutDuration" || m.Name == "RecalcStyleDuration" {
+			sum += m.Value
+		}
+	}
+	return time.Duration(sum * float64(time.Second))
 }
 
 // testManyKeys: 10,000 clients that are refused do not make the page grow, and none keeps it busy for long.
@@ -70,5 +121,26 @@ func testManyKeys(t *testing.T, w *world) {
 		t.Errorf("after %d clients the page has %+v", n, size)
 	}
 	p.untilDoing("a count of them", send, `/\d+ clients? now/.test(document.getElementById('refused-note').innerText)`)
+
+	// What an event changes in the page is bounded by the rows, and not by the clients. How long that takes is only
+	// told, because no machine promises it.
+	must(t, p.try(`import(new URL('stream.js', document.baseURI)).then(m => {
+		const seen = new MutationObserver(() => {})
+		seen.observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true})
+		window.changes = []
+		m.listen(what => { if (what === 'second') changes.push(seen.takeRecords().length) })
+	})`, nil))
+	before := p.busy()
+	p.untilDoing("ten events", send, `changes.length >= 10`)
+	took := p.busy() - before
+	var work struct {
+		Changes []int
+		Rows    int
+	}
+	must(t, p.try(`({Changes: changes, Rows: document.querySelectorAll('.refused tbody tr').length})`, &work))
+	t.Logf("%d clients, %d rows: %v changes of the document with each event, %v of the processor", n, work.Rows, work.Changes, took/time.Duration(len(work.Changes)))
+	if most := slices.Max(work.Changes); most > 8*work.Rows+400 {
+		t.Errorf("an event changes %d nodes for %d rows", most, work.Rows)
+	}
 	p.noProblems()
 }

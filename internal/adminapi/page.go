@@ -28,8 +28,18 @@ type PageZone struct {
 	Slots     bool     `json:"slots,omitempty"`    // it counts running requests
 	Networks  bool     `json:"networks,omitempty"` // networks can have overrides
 
+	PlanLimits []PagePlan `json:"plan_limits,omitempty"` // in place of Plans
+
 	// History is what happened before the page was opened. It is absent for a page about the whole fleet.
 	History *PageHistory `json:"history,omitempty"`
+}
+
+// PagePlan is what a plan gives.
+type PagePlan struct {
+	Plan    string `json:"plan"`              // empty for the limit of the zone itself
+	Limit   string `json:"limit,omitempty"`   // absent if the plan has none
+	Varies  bool   `json:"varies,omitempty"`  // the limit depends on the request
+	Default bool   `json:"default,omitempty"` // for requests whose plan is empty or unknown
 }
 
 // PageHistory has what a zone has counted in each of several steps of time, one after the other.

@@ -105,3 +105,24 @@ func TestScriptsArePreloaded(t *testing.T) {
 		t.Errorf("the page preloads %v, want %v", named, have)
 	}
 }
+
+// TestLegend: each color that a word can have is in the legend.
+func TestLegend(t *testing.T) {
+	all, err := files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\.pill\.(\w+)`).FindAllStringSubmatch(string(all["page.css"].text), -1) {
+		kinds[m[1]] = true
+	}
+	if len(kinds) < 7 {
+		t.Fatalf("only the colors %v", kinds)
+	}
+	_, legend, _ := strings.Cut(string(all[""].text), `class="legend"`)
+	for kind := range kinds {
+		if !strings.Contains(legend, `class="pill `+kind+`"`) {
+			t.Errorf("the legend does not explain %s", kind)
+		}
+	}
+}

@@ -1,17 +1,18 @@
 // What can be done to a key: each with a confirmation, and the command that does the same.
 
 import { call, zonePath } from './api.js'
-import { byId, closeMenus, el, setText, show } from './dom.js'
-import { nameKey, queryOf, showKey } from './key.js'
+import { byId, closeMenus, el, holdFocus, setText, show } from './dom.js'
+import { idOf, nameKey, queryOf, showKey } from './key.js'
 import { news } from './news.js'
 import { command, word } from './shell.js'
 import { noteDone, state, zoneNamed } from './state.js'
-import { count, plain, visible } from './text.js'
+import { count, number, plain, visible } from './text.js'
 import { undoOf } from './undo.js'
 
 const lengths = [['2h', '2 hours'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '7 days'], ['', 'until it is cleared']]
 
 const most = 1024 // bytes of a note
+const few = 5, mostKeys = 100 // keys that a dialog names, and those of one action
 
 const needsOverrides = z => z.overrides ? '' : 'This zone has no overrides: add the option overrides to it.'
 
@@ -70,12 +71,28 @@ export function buttons(names, z, k, why) {
 // button returns a button for an action on a key in one zone or in several.
 export function button(name, targets) {
   const action = actions[name], { z, k } = targets[0], why = targets.map(t => reasonAgainst(action, t.z, t.k)).find(Boolean)
-  const where = targets.length > 1 ? count(targets.length, 'zone') : 'zone ' + plain(z.name, 40)
+  const what = `${nameKey(k, z)} in ${targets.length > 1 ? count(targets.length, 'zone') : 'zone ' + plain(z.name, 40)}`
   return el('button', {
     type: 'button', class: action.danger ? 'danger' : '', 'aria-disabled': why ? 'true' : null, title: why || null,
-    'aria-label': `${action.label}: ${nameKey(k, z)} in ${where}${why ? '. ' + why : ''}`,
-    click: () => why ? news(why) : ask(name, targets),
+    'aria-label': `${action.label}: ${what}${why ? '. ' + why : ''}`,
+    click: () => why ? news(why) : ask({ name, targets, what }),
   }, action.label)
+}
+
+// banAgent returns a button that bans the refused keys of a zone whose last request had the user agent of one of them. It
+// is not for zones without overrides.
+export function banAgent(refused) {
+  const { zone: z, key } = refused
+  return el('button', {
+    type: 'button', class: 'danger', 'aria-label': `Ban all with the user agent of ${nameKey(key, z)} in zone ${plain(z.name, 40)}`,
+    click() {
+      const agent = refused.last.user_agent
+      const of = [...z.refusing.values()].filter(r => r.last?.user_agent === agent && !r.done && !reasonAgainst(actions.ban, z, r.key)).slice(0, mostKeys)
+      if (!of.length) return news('No client that is refused has this user agent any more.')
+      const text = 'These are the clients on this page whose last refused request had the user agent '
+      ask({ name: 'ban', targets: of.map(r => ({ z, k: r.key })), what: `${count(of.length, 'client')} in zone ${plain(z.name, 40)}`, about: [text, visible(agent, 100), '. Other clients with it are not banned. '] })
+    },
+  }, 'Ban all with its user agent')
 }
 
 function reasonAgainst(action, z, k) {
@@ -84,7 +101,7 @@ function reasonAgainst(action, z, k) {
   return action.cannot(z)
 }
 
-let current = null
+let current = null, giveBack = null
 
 // inputs make the fields of the dialog. Changed is called with each change of a value.
 const inputs = {
@@ -96,20 +113,23 @@ const inputs = {
     el('span', { class: 'note', id: 'note-help' }, 'Why, for others who read the list. It may be empty.')),
 }
 
-// ask opens the dialog for an action.
-function ask(name, targets) {
-  const action = actions[name], { z, k } = targets[0]
+// ask opens the dialog for an action: its name, its targets, what these are, and more about them.
+function ask({ name, targets, what, about }) {
+  const action = actions[name], { z, k } = targets[0], several = new Set(targets.map(t => idOf(t.k))).size
   const values = { for: action.for, note: '', limit: z.events ? String(2 * z.events) : '' }
   const draw = () => setText(byId('dialog-command'), targets.map(t => command(state.start.address, action.command, t.z, t.k, action.flags?.(values) ?? [], action.last?.(values) ?? [])).join('\n'))
-  setText(byId('dialog-title'), action.title)
-  show(byId('dialog-text'), showKey(k, z), targets.length > 1 ? ' in zones ' : ' in zone ', targets.map((t, i) => [i ? ', ' : '', visible(t.z.name, 48)]), '. ', action.text)
+  const zones = [...new Set(targets.map(t => t.z.name))]
+  setText(byId('dialog-title'), several > 1 ? action.title.replace('this key', `these ${number(several)} keys`) : action.title)
+  show(byId('dialog-text'), several > 1 ? [targets.slice(0, few).map(t => [showKey(t.k, t.z), ' ']), several > few ? `and ${number(several - few)} more` : ''] : showKey(k, z),
+    zones.length > 1 ? ' in zones ' : ' in zone ', zones.map((name, i) => [i ? ', ' : '', visible(name, 48)]), '. ', about, several > 1 ? action.text.replaceAll('the key', 'each key') : action.text)
   show(byId('dialog-fields'), (action.fields ?? []).map(field => inputs[field](action, values, draw)))
   setText(byId('dialog-error'), '')
   setText(byId('dialog-yes'), action.yes)
   byId('dialog-yes').classList.toggle('danger', Boolean(action.danger))
   byId('dialog-yes').disabled = false
   draw()
-  current = { name, targets, values }
+  current = { name, targets, values, what }
+  giveBack = holdFocus()
   byId('dialog').showModal()
 }
 
@@ -117,6 +137,7 @@ byId('dialog-no').addEventListener('click', () => byId('dialog').close())
 byId('dialog').addEventListener('close', () => { // which comes later: the next one may be open by now
   if (byId('dialog').open) return
   current = null
+  giveBack() // what had the focus may have been drawn again
   closeMenus()
 })
 byId('dialog-copy').addEventListener('click', async () => {
@@ -145,7 +166,7 @@ byId('dialog-form').addEventListener('submit', async e => {
 })
 
 // carryOut does what was confirmed, in one zone after the other.
-async function carryOut({ name, targets, values }, done) {
+async function carryOut({ name, targets, values, what }, done) {
   const action = actions[name], [method, path, body] = action.request(values), back = []
   let warning = ''
   for (const { z, k } of targets) {
@@ -157,12 +178,11 @@ async function carryOut({ name, targets, values }, done) {
   }
   done()
   const tell = () => targets.forEach(({ z, k }) => after.forEach(f => f(z, k)))
-  const { z, k } = targets[0], of = `${nameKey(k, z)} in ${targets.length > 1 ? count(targets.length, 'zone') : 'zone ' + plain(z.name, 40)}`
-  news(`${action.done} ${of}.${warning}`, back.length === targets.length && (async () => {
+  news(`${action.done} ${what}.${warning}`, back.length === targets.length && (async () => {
     for (const undo of back) await undo()
     targets.forEach(({ z, k }) => noteDone(zoneNamed(z.name) ?? z, k, ''))
     tell()
-    return `As before: ${of}.`
+    return `As before: ${what}.`
   }))
   tell()
 }

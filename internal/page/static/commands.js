@@ -1,24 +1,38 @@
-// The command that shows the same as a section, to copy.
+// The command that shows the same as a figure, to copy.
 
 import { el } from './dom.js'
 import { news } from './news.js'
 import { word } from './shell.js'
 import { state } from './state.js'
 
-const commands = { refused: 'top --refused', zones: 'zones', stores: 'stores', decisions: 'watch', rules: 'overrides', changes: 'changes' }
+const commands = {
+  refused: ['top', ['--refused']], zones: ['zones'], stores: ['stores'], decisions: ['watch'], rules: ['overrides'], networks: ['top', ['--networks']], changes: ['changes'],
+}
 
 // offerCommands puts a button into the head of each section that has a command.
 export function offerCommands() {
-  for (const [id, name] of Object.entries(commands)) {
-    const head = document.querySelector(`#${id} .head`), text = `caddy rate-limit ${name}`
+  for (const [id, command] of Object.entries(commands)) {
+    const head = document.querySelector(`#${id} .head`)
     head.querySelector('.terminal')?.remove()
-    head.append(el('button', { type: 'button', class: 'terminal', title: 'Copy the command that shows the same', 'aria-label': 'Copy the command: ' + text, click: () => copy(name) }, el('code', {}, text)))
+    head.append(terminal(...command))
   }
 }
 
-async function copy(name) {
-  const [first, ...flags] = name.split(' ')
-  const text = ['caddy', 'rate-limit', first, ...state.start.address ? ['--address', word(state.start.address)] : [], ...flags].join(' ')
+// terminal returns a button that copies a command.
+export function terminal(name, flags = [], args = []) {
+  const line = address => ['caddy', 'rate-limit', name, ...address ? ['--address', word(address)] : [], ...flags, ...args.some(a => a.startsWith('-')) ? ['--'] : [], ...args.map(word)].join(' ')
+  return copies(line(''), line(state.start.address))
+}
+
+// titled returns a title with such a button.
+export const titled = (text, ...command) => el('div', { class: 'title' }, el('h3', {}, text), terminal(...command))
+
+// copies returns a button that copies a command, of which it shows another form.
+export function copies(shown, command) {
+  return el('button', { type: 'button', class: 'terminal', title: command, 'aria-label': 'Copy the command: ' + shown, click: () => copy(command) }, el('code', {}, shown))
+}
+
+async function copy(text) {
   try {
     await navigator.clipboard.writeText(text)
     news('Copied: ' + text)

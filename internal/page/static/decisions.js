@@ -1,8 +1,8 @@
 // Decisions as they are made: a sample of at most 20 a second.
 
-import { byId, el, pill, setText, show } from './dom.js'
+import { byId, el, outcomePill, setText, show } from './dom.js'
 import { showKey } from './key.js'
-import { refusals, state, zoneNamed } from './state.js'
+import { state, zoneNamed } from './state.js'
 import { open } from './stream.js'
 import { duration, number, plain, time, visible } from './text.js'
 
@@ -47,8 +47,6 @@ const matches = d => {
   return !wanted || [d.zone, d.key, d.client_ip, d.method, d.host, d.path, d.user_agent ?? '', d.plan ?? ''].some(t => t.toLowerCase().includes(wanted))
 }
 
-const kind = o => o === 'banned' ? 'banned' : o === 'rejected' ? 'blocked' : refusals.includes(o) ? 'refused' : o === 'dry_run' ? 'dry' : o === 'allowed' || o === 'exempt' ? 'good' : 'odd'
-
 const likeness = d => JSON.stringify([d.zone, d.key, d.key_base64, d.outcome, d.method, d.host, d.path, d.reason])
 
 // makeGroup makes a row for a decision and for those like it that follow.
@@ -56,7 +54,7 @@ function makeGroup(d) {
   const ago = el('span', { class: 'under' }), clock = el('span'), times = el('span', { class: 'times' }), left = el('td', { 'data-label': 'Left', class: 'left' })
   const row = el('tr', {},
     el('td', { class: 'time' }, clock, ' ', ago),
-    el('td', {}, pill(d.outcome.replaceAll('_', ' '), kind(d.outcome)), ' ', times),
+    el('td', {}, outcomePill(d.outcome), ' ', times),
     el('td', { 'data-label': 'Zone' }, visible(d.zone, 32)),
     el('td', { 'data-label': 'Key' }, showKey(d, zoneNamed(d.zone))),
     left,

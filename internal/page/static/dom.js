@@ -31,17 +31,52 @@ export function setText(e, text) {
 
 // show replaces the children of an element.
 export function show(e, ...children) {
-  e.replaceChildren(...children.flat(Infinity).filter(c => c != null && c !== false))
+  keepFocus(e, () => e.replaceChildren(...children.flat(Infinity).filter(c => c != null && c !== false)))
+}
+
+const stops = 'a[href], button, input, select, textarea, summary, [tabindex]'
+const nameOf = e => e.id || e.getAttribute('aria-label') || e.textContent
+
+// keepFocus changes what is in an element. If the focus was there and is lost, what has the same name gets it, or else
+// what has its place, or the title of the section: otherwise the keyboard would begin again at the top of the page.
+function keepFocus(at, change) {
+  if (at === document.activeElement || !at.contains(document.activeElement)) return change()
+  const giveBack = holdFocus(at)
+  change()
+  giveBack()
+}
+
+// holdFocus returns a function that gives the focus back to what has it now, or to what has come in its place.
+export function holdFocus(at = document.activeElement.closest('section')) {
+  const had = document.activeElement, name = nameOf(had), all = () => at ? [...at.querySelectorAll(stops)].filter(e => e.checkVisibility()) : [], i = all().indexOf(had)
+  return () => {
+    if (document.activeElement !== document.body) return
+    const now = all()
+    const next = had.isConnected && had.checkVisibility() ? had : now.find(e => nameOf(e) === name) ?? now[Math.min(i, now.length - 1)] ?? at?.closest('section')?.querySelector('h2')
+    next?.focus({ preventScroll: true })
+  }
+}
+
+// goTo shows a section, and puts the focus on its title.
+export function goTo(id) {
+  byId(id).scrollIntoView()
+  byId(id).querySelector('h2').focus({ preventScroll: true })
 }
 
 // pill is a short word with a color. The word alone says all.
 export const pill = (text, kind) => el('span', { class: 'pill ' + (kind ?? '') }, text)
 
-// place puts children into an element in this order, and moves only those that are elsewhere: what is moved loses the
-// focus.
+// outcomePill is an outcome with its color: what a limit refuses, what is banned and what the config rejects differ.
+const kinds = { limited: 'limited', shed: 'limited', banned: 'banned', rejected: 'blocked', dry_run: 'dry', allowed: 'good', exempt: 'good' }
+export const outcomePill = o => pill(o.replaceAll('_', ' '), kinds[o] ?? 'odd')
+
+// place puts children into an element in this order, and moves only those that are elsewhere.
 export function place(e, list) {
-  for (const child of [...e.children]) if (!list.includes(child)) child.remove()
-  list.forEach((child, i) => { if (e.children[i] !== child) e.insertBefore(child, e.children[i] ?? null) })
+  const all = new Set(list)
+  keepFocus(e, () => {
+    for (const child of [...e.children]) if (!all.has(child)) child.remove()
+    list.forEach((child, i) => { if (e.children[i] !== child) e.insertBefore(child, e.children[i] ?? null) })
+  })
 }
 
 // menu hides less frequent actions behind a button. It closes with Escape, and when the focus leaves it.
@@ -60,4 +95,4 @@ export function closeMenus(but) {
     open.open = false
   }
 }
-addEventListener('click', e => closeMenus(e.target))
+addEventListener('click', e => { if (!e.target.closest?.('dialog')) closeMenus(e.target) })

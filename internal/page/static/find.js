@@ -2,7 +2,7 @@
 // it can be sent to somebody else.
 
 import { call } from './api.js'
-import { byId, el, show } from './dom.js'
+import { byId, el, goTo, show } from './dom.js'
 import { bytesOf, idOf, isNone, nameKey, showKey } from './key.js'
 import { state, zoneNamed } from './state.js'
 import { count, number, plain, visible } from './text.js'
@@ -29,7 +29,7 @@ export function follow() {
   lookUpAs(zone === null ? null : zoneNamed(zone) ?? { name: zone }, query)
   if (zone === null && text) listPart(text)
   else show(byId('find-body'))
-  byId('why').scrollIntoView()
+  goTo('why')
 }
 
 // listPart lists the keys that have a text in them, of those that zones know.

@@ -1,10 +1,13 @@
 // The switch between this instance and the whole fleet, and the instances of the fleet.
 
+import { titled } from './commands.js'
 import { byId, el, pill, setText, show } from './dom.js'
 import { state } from './state.js'
 import { count, duration, number, visible } from './text.js'
 
 const words = { here: 'this one', reports: 'reports', silent: 'silent', left: 'has left', mute: 'does not report' }
+
+let drawn = '' // the instances that are shown
 
 export const wholeFleet = () => byId('fleet-on').checked
 
@@ -15,8 +18,11 @@ export function updateFleet() {
   const all = wholeFleet() ? state.instances : []
   const counted = !wholeFleet() ? 'All counts are for this instance only.' : `Counts are of ${count(all.length, 'instance')}; those of others are up to two seconds old.`
   setText(byId('counted'), counted)
+  const now = JSON.stringify(all)
+  if (now === drawn) return
+  drawn = now
   if (!all.length) return show(byId('instances'))
-  show(byId('instances'), el('h3', {}, 'Instances'), el('ul', { class: 'instances' }, all.map(i => el('li', {},
+  show(byId('instances'), titled('Instances', 'instances'), el('ul', { class: 'instances' }, all.map(i => el('li', {},
     visible(i.name, 60), ' ', pill(words[i.state] ?? i.state, i.state === 'here' || i.state === 'reports' ? 'good' : 'bad'),
     ` ${number(Math.round(i.share * 100))} % of the requests`,
     i.state === 'silent' || i.state === 'left' ? `, last report ${duration(i.age)} ago` : '',

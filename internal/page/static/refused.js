@@ -1,7 +1,7 @@
 // The clients that are refused now, one row for each with its zones, and what can be done about it.
 
-import { button } from './actions.js'
-import { byId, el, menu, pill, place, setText, show } from './dom.js'
+import { banAgent, button } from './actions.js'
+import { byId, el, menu, outcomePill, pill, place, setText, show } from './dom.js'
 import { idOf, isNone, nameKey, showKey } from './key.js'
 import { learn } from './rulings.js'
 import { state } from './state.js'
@@ -48,12 +48,10 @@ export function refusing() {
 
 const byUrgency = (a, b) => isReal(b) - isReal(a) || b.isNow - a.isNow || (b.count + b.dry) - (a.count + a.dry)
 
-// drawRefused has the rows made again, after a start: their buttons depend on the config.
+// drawRefused has the rows made again with the next event, after a start: their buttons depend on the config.
 export function drawRefused() {
   order = ''
   rows.clear()
-  body?.replaceChildren()
-  trials?.replaceChildren()
 }
 
 // updateRefused shows the clients.
@@ -63,24 +61,28 @@ export function updateRefused(all) {
   const [now, more] = refusedNow(all), tried = list.filter(c => !isReal(c))
   setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(real.length)} in the last few minutes` : '')
   offerAll(all.length, list.length)
-  const ids = JSON.stringify(list.map(c => [c.id, isReal(c)]))
-  if (ids !== order) {
-    order = ids
-    draw(list, tried)
-  }
+  const ids = JSON.stringify(list.map(c => [c.id, isReal(c)])), before = order
+  order = ids
+  if (ids !== before) make(list)
   setText(heading.firstChild, more ? `${count(more, 'more client')} would be refused if dry runs were enforced` : 'Dry runs, which refuse nobody')
   for (const group of [list.filter(isReal), tried]) {
     const highest = Math.max(1, ...group.map(c => c.count + c.dry))
     for (const c of group) {
       c.keys.forEach(learn)
-      rows.get(c.id)?.update(c, highest)
+      rows.get(c.id).update(c, highest)
     }
   }
+  if (ids !== before) draw(list, tried) // with what is in the rows, so that the focus finds it again
+}
+
+// make makes the rows that are new.
+function make(list) {
+  const before = new Map(rows)
+  rows.clear()
+  for (const c of list) rows.set(c.id, before.get(c.id) ?? makeRow())
 }
 
 function draw(list, tried) {
-  const before = new Map(rows)
-  rows.clear()
   if (!list.length) {
     show(byId('refused-body'), el('div', { class: 'empty' }, el('p', {}, state.zones.length
       ? 'Nobody was refused in the last few minutes. Refused clients appear here, with buttons to let them through.'
@@ -93,7 +95,6 @@ function draw(list, tried) {
     trials = el('tbody', { class: 'trial' })
     show(byId('refused-body'), el('table', { class: 'refused stack' }, el('thead', {}, el('tr', {}, columns.map(t => el('th', { scope: 'col' }, t)))), body, trials))
   }
-  for (const c of list) rows.set(c.id, before.get(c.id) ?? makeRow())
   const rowOf = c => rows.get(c.id).row
   place(body, list.filter(isReal).map(rowOf))
   place(trials, tried.length ? [heading, ...tried.map(rowOf)] : [])
@@ -133,22 +134,17 @@ function waitOf(r) {
   return r.last?.decision?.retry_after ? 'about ' + duration(r.last.decision.retry_after) : 'not known yet'
 }
 
-// howOf says in a word how a zone treats a key, and which color that has.
-function howOf(r) {
-  if (r.done) return [r.done.mark ? `${r.done.mark} ${time(r.done.at)}` : '', 'good']
-  if (r.dry && !r.count) return ['dry run', 'dry']
-  const outcome = r.last?.outcome
-  return [(outcome ?? 'limited').replaceAll('_', ' '), { rejected: 'blocked', banned: 'banned' }[outcome] ?? 'limited']
-}
+// howOf says in a word how a zone treats a key, and what was done about that.
+const howOf = r => r.done ? r.done.mark && `${r.done.mark} ${time(r.done.at)}` : r.dry && !r.count ? 'dry_run' : r.last?.outcome ?? 'limited'
 
 // chip shows a zone of a client.
 function chip(r, alone) {
-  const [how, kind] = howOf(r), override = r.ruling?.override, n = r.count + r.dry
-  return el('li', {}, el('span', { class: 'chip' }, el('span', { class: 'hide' }, 'zone '), visible(r.zone.name, 40), ' ', alone ? null : [number(n), ' '], how ? pill(how, kind) : null),
+  const how = howOf(r), override = r.ruling?.override, n = r.count + r.dry
+  return el('li', {}, el('span', { class: 'chip' }, el('span', { class: 'hide' }, 'zone '), visible(r.zone.name, 40), r.plan ? [', plan ', visible(r.plan, 24)] : null, ' ', alone ? null : [number(n), ' '], !how ? null : r.done ? pill(how, 'good') : outcomePill(how)),
     override ? [' ', pill('override ' + overrideText(override), 'odd')] : null)
 }
 
-const chipState = r => [r.zone.name, ...howOf(r), r.count + r.dry, r.ruling?.override]
+const chipState = r => [r.zone.name, r.plan, howOf(r), Boolean(r.done), r.count + r.dry, r.ruling?.override]
 
 // actionsOf returns at most two buttons, and a menu with the others by zone.
 function actionsOf(c) {
@@ -157,7 +153,8 @@ function actionsOf(c) {
   const label = several ? `Why? ${name}` : `Why? ${name} in zone ${plain(z.name, 40)}`
   const choices = mutable.map(r => el('div', { class: 'actions', role: 'group', 'aria-label': 'Zone ' + plain(r.zone.name, 40) },
     several ? el('span', { class: 'under' }, visible(r.zone.name, 24)) : null,
-    [...several ? ['reset'] : [], 'raise', 'exempt', r.last?.outcome === 'banned' ? 'unban' : 'ban'].map(a => button(a, [{ z: r.zone, k: r.key }]))))
+    [...several ? ['reset'] : [], 'raise', 'exempt', r.last?.outcome === 'banned' ? 'unban' : 'ban'].map(a => button(a, [{ z: r.zone, k: r.key }])),
+    r.zone.overrides && r.last?.user_agent ? banAgent(r) : null))
   return el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + name },
     k.key_truncated ? null : el('button', { type: 'button', 'aria-label': label, click: () => several ? whyOfAll(k) : whyOf(z, k) }, 'Why?'),
     mutable.length ? [button('reset', mutable.map(r => ({ z: r.zone, k: r.key }))), menu(`More actions for ${name} in ${several ? count(c.keys.length, 'zone') : 'zone ' + plain(z.name, 40)}`, choices)] : null)
@@ -185,7 +182,7 @@ function makeRow() {
       if (changed('last', newest?.time ?? null)) {
         show(last, newest ? [el('div', {}, el('code', {}, visible(newest.method, 12), ' ', visible(newest.path, 48))), el('div', { class: 'under' }, newest.user_agent ? visible(newest.user_agent, 44) : 'no user agent')] : '–')
       }
-      const can = c.keys.map(r => [r.zone.name, r.last?.outcome === 'banned' ? 'banned' : r.last?.outcome === 'rejected' ? 'rejected' : ''])
+      const can = c.keys.map(r => [r.zone.name, r.last?.outcome === 'banned' ? 'banned' : r.last?.outcome === 'rejected' ? 'rejected' : '', Boolean(r.last?.user_agent)])
       if (!acts.querySelector('details[open]') && changed('can', can)) show(acts, actionsOf(c))
     },
   }

@@ -39,6 +39,18 @@ export function duration(seconds) {
   return unit(name, whole, 0) + (rest > 0 ? ' ' + unit(less, rest, 0) : '')
 }
 
+const windows = { '1s': 'second', '1m': 'minute', '1h': 'hour', '24h': 'day', '1d': 'day', day: 'day', week: 'week', month: 'month', year: 'year' }
+
+// limitInWords returns a limit for people, and what else there is to say.
+export function limitInWords(limit) {
+  if (limit.startsWith('adaptive')) return ['as many at once as the upstream can use', limit]
+  const [, algorithm, events, window, rest] = /^(\w+) (\d+)(?:\/(\S+))?(.*)$/.exec(limit) ?? []
+  if (!events) return [limit, '']
+  const n = number(Number(events))
+  const text = !window ? `${n} at once` : windows[window] ? `${n} per ${windows[window]}` : `${n} every ${window}`
+  return [text, algorithm.replaceAll('_', ' ') + rest]
+}
+
 const clock = new Intl.DateTimeFormat(locale, { timeStyle: 'medium' })
 const minutes = new Intl.DateTimeFormat(locale, { timeStyle: 'short' })
 const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })

@@ -3,8 +3,10 @@
 import { buttons, onDone } from './actions.js'
 import { call, zonePath } from './api.js'
 import { bucket } from './bucket.js'
-import { byId, el, pill, show } from './dom.js'
+import { copies } from './commands.js'
+import { byId, el, goTo, outcomePill, pill, show } from './dom.js'
 import { queryOf, showKey } from './key.js'
+import { command } from './shell.js'
 import { state, zoneNamed } from './state.js'
 import { life } from './zones.js'
 import { duration, number, plain, time, visible, zonesNamed } from './text.js'
@@ -64,7 +66,7 @@ export function whyOf(z, k) {
   drawParts()
   const parts = k.parts?.length > 1 ? k.parts : [k.key]
   byId('why-parts').querySelectorAll('input').forEach((input, i) => { input.value = parts[i] ?? '' })
-  byId('why').scrollIntoView()
+  goTo('why')
   keep(z, new URLSearchParams(queryOf(k)))
 }
 
@@ -72,7 +74,7 @@ export function whyOfAll(k) {
   select.selectedIndex = 0
   drawParts()
   byId('why-parts').querySelector('input').value = k.key
-  byId('why').scrollIntoView()
+  goTo('why')
   keep(null, new URLSearchParams(queryOf(k)))
 }
 
@@ -110,12 +112,12 @@ function verdict(k) {
   if (k.override && !k.ban) names.push('clear')
   if (k.doubt) extra.push(['Probably no key', plain(k.doubt, 300)])
   return el('article', { class: 'verdict' },
-    el('h3', {}, pill(k.outcome.replaceAll('_', ' '), k.refused ? 'refused' : k.outcome === 'dry_run' ? 'dry' : 'good'), ' ', showKey(k, z)),
+    el('h3', {}, outcomePill(k.outcome), ' ', showKey(k, z)),
     el('p', { class: 'because' }, 'Zone ', visible(k.zone, 48), ' ', reason(k)),
     k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
     el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, overrides(k) ? ' (replaced by the override)' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
     life(k),
-    buttons(names, z, k))
+    el('div', { class: 'actions' }, buttons(names, z, k), copies(command('', 'get', z, k), command(state.start.address, 'get', z, k))))
 }
 
 // overrides reports whether the numbers of a key are those of an override.

@@ -4,33 +4,23 @@ import { call, zonePath } from './api.js'
 import { byId, el, pill, setText, show, svg } from './dom.js'
 import { changesOf } from './changes.js'
 import { chart } from './chart.js'
+import { titled } from './commands.js'
 import { arrange, due, heads, onAll } from './order.js'
 import { showKey } from './key.js'
+import { asked, drawPlans, plansInWords } from './plans.js'
 import { slotsPanel } from './slots.js'
 import { countsOf, shown, state } from './state.js'
-import { count, number, plain, rate, share, visible } from './text.js'
+import { count, limitInWords, number, plain, rate, share, visible } from './text.js'
 
 const rows = new Map() // by name
 let layout = '' // of the table that is shown
 let table = null
 
-const words = { '1s': 'second', '1m': 'minute', '1h': 'hour', '24h': 'day', '1d': 'day', day: 'day', week: 'week', month: 'month', year: 'year' }
-
-// limitInWords returns a limit for people, and what else there is to say.
-export function limitInWords(limit) {
-  if (limit.startsWith('adaptive')) return ['as many at once as the upstream can use', limit]
-  const [, algorithm, events, window, rest] = /^(\w+) (\d+)(?:\/(\S+))?(.*)$/.exec(limit) ?? []
-  if (!events) return [limit, '']
-  const n = number(Number(events))
-  const text = !window ? `${n} at once` : words[window] ? `${n} per ${words[window]}` : `${n} every ${window}`
-  return [text, algorithm.replaceAll('_', ' ') + rest]
-}
-
 // drawZones draws all zones again, after a start.
 export function drawZones() {
   const body = byId('zones-body')
   byId('zones-filter').hidden = state.zones.length < 12
-  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store, z.note, z.expires?.state]))
+  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store, z.note, z.expires?.state, z.plan_limits]))
   if (!state.zones.length) {
     layout = ''
     table = null
@@ -95,10 +85,10 @@ function spark(label) {
 
 // life says why a zone is there, and until when.
 export const life = z => z.note || z.expires?.due
-  ? el('div', { class: 'limit' }, z.note ? visible(z.note, 120) : null, z.expires?.due ? [' ', pill(z.expires.state, 'refused')] : null) : null
+  ? el('div', { class: 'limit' }, z.note ? visible(z.note, 120) : null, z.expires?.due ? [' ', pill(z.expires.state, 'odd')] : null) : null
 
 function makeRow(z) {
-  const [limit, how] = limitInWords(z.limit)
+  const [limit, how] = z.plan_limits ? plansInWords(z.plan_limits) : limitInWords(z.limit)
   const requests = spark('Requests/s'), refused = spark('Refused/s')
   refused.cell.classList.add('refusals')
   const part = el('span', { class: 'value', title: 'Over the last 15 minutes' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
@@ -153,37 +143,34 @@ function filter() {
 onAll(filter)
 byId('zones-text').addEventListener('input', filter)
 
+const most = 8 // keys that are listed
+
 // makePanel shows more about a zone.
 function makePanel(at, z) {
-  const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), costs = el('dl', { class: 'outcomes costs' })
+  const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), plans = el('div'), costs = el('dl', { class: 'outcomes costs' })
   const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests']]
   const slots = z.adaptive && slotsPanel(z)
   if (!slots) facts.push(['If the store does not answer', z.on_store_error])
   if (z.note) facts.push(['Note', visible(z.note, 300)])
   if (z.expires) facts.push(['Expires', z.expires.state])
-  if (z.plans?.length) facts.push(['Plans', z.plans.map((p, i) => [i ? ', ' : '', visible(p, 30)]).flat()])
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'Up to 15 minutes, also from before this page was opened. A line across the picture is a change of the zone, or of one of its keys.')),
     slots?.parts,
+    z.plan_limits ? el('div', { class: 'wide' }, el('h3', {}, 'Plans'), plans) : null,
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
     z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs) : null,
     slots ? null : el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
-    el('div', {}, el('h3', {}, 'Most frequent keys'), top),
-    el('div', {}, el('h3', {}, 'Definition'), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
+    el('div', {}, titled('Most frequent keys', 'top', [], [z.name]), top),
+    el('div', {}, titled('Definition', 'zones', [], [z.name]), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
   const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name), { marks: () => changesOf(z.name) })
   slots?.begin()
   let age = 0
   const ask = async () => {
     try {
       await slots?.ask()
-      const answer = await call('GET', zonePath(z, '/top') + '?n=8')
-      const most = answer.keys[0]?.requests
-      show(top, answer.keys.length ? el('table', { class: 'top' }, el('thead', {}, el('tr', {}, ['Key', 'Requests', 'Refused'].map(t => el('th', { scope: 'col' }, t)))),
-        el('tbody', {}, answer.keys.map(k => {
-          const fill = el('span', { class: 'fill' })
-          fill.style.width = k.requests / most * 100 + '%'
-          return el('tr', {}, el('td', {}, showKey(k, z), el('span', { class: 'track', 'aria-hidden': 'true' }, fill)), el('td', {}, number(k.requests)), el('td', {}, number(k.refused)))
-        }))) : el('p', { class: 'empty' }, 'No requests in the last few minutes.'))
+      const answer = await call('GET', zonePath(z, '/top') + '?n=' + (z.plan_limits ? asked : most))
+      drawTop(top, answer.keys.slice(0, most), z)
+      if (z.plan_limits) drawPlans(plans, z.plan_limits, answer)
     } catch (e) {
       show(top, el('p', { class: 'error' }, plain(e.message, 300)))
     }
@@ -201,6 +188,16 @@ function makePanel(at, z) {
     },
     end() { drawing.end(); slots?.end() },
   }
+}
+
+// drawTop lists keys with the most requests.
+function drawTop(at, keys, z) {
+  show(at, keys.length ? el('table', { class: 'top' }, el('thead', {}, el('tr', {}, ['Key', 'Requests', 'Refused'].map(t => el('th', { scope: 'col' }, t)))),
+    el('tbody', {}, keys.map(k => {
+      const fill = el('span', { class: 'fill' })
+      fill.style.width = k.requests / keys[0].requests * 100 + '%'
+      return el('tr', {}, el('td', {}, showKey(k, z), el('span', { class: 'track', 'aria-hidden': 'true' }, fill)), el('td', {}, number(k.requests)), el('td', {}, number(k.refused)))
+    }))) : el('p', { class: 'empty' }, 'No requests in the last few minutes.'))
 }
 
 // drawCosts says what happened to the costs that responses should name.
