@@ -166,12 +166,8 @@ func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 			c.Network.requests.Add(was.requests.Load())
 		}
 	}
-	if ended := n.first != 0 && n.first <= now; len(changes) == 1 && !fresh && !ended { // which costs no copy of the others
-		if c := changes[0]; c.Network != nil {
-			n.publish(before.InsertPersist(c.Prefix, c.Network))
-		} else {
-			n.publish(before.DeletePersist(c.Prefix))
-		}
+	if ended := n.first != 0 && n.first <= now; len(changes) == 1 && !fresh && !ended {
+		n.changeOne(before, &changes[0])
 		return
 	}
 	all := new(bart.Table[*Network])
@@ -187,20 +183,40 @@ func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 			all.Delete(c.Prefix)
 		}
 	}
+	n.real, n.first = 0, 0
+	for _, network := range all.All() {
+		n.tally(network, 1)
+	}
 	n.publish(all)
+}
+
+// changeOne makes one change, which costs neither a copy of the others nor a look at them. If the first one to end is removed, n.first
+// is too early, until a change at that time finds the next one. The lock is held.
+func (n *Networks) changeOne(before *bart.Table[*Network], c *NetworkChange) {
+	if was, ok := before.Get(c.Prefix); ok {
+		n.tally(was, -1)
+	}
+	if c.Network == nil {
+		n.publish(before.DeletePersist(c.Prefix))
+		return
+	}
+	n.tally(c.Network, 1)
+	n.publish(before.InsertPersist(c.Prefix, c.Network))
+}
+
+// tally counts a network that is there, or with -1 no longer. The lock is held.
+func (n *Networks) tally(network *Network, by int) {
+	if network.Override.Kind != KindNone {
+		n.real += by
+	}
+	if network.until != 0 && by > 0 && (n.first == 0 || network.until < n.first) {
+		n.first = network.until
+	}
 }
 
 // publish puts a tree in place of the one that requests look at. The lock is held.
 func (n *Networks) publish(all *bart.Table[*Network]) {
-	n.all, n.real, n.first = all, 0, 0
-	for _, network := range all.All() {
-		if network.Override.Kind != KindNone {
-			n.real++
-		}
-		if network.until != 0 && (n.first == 0 || network.until < n.first) {
-			n.first = network.until
-		}
-	}
+	n.all = all
 	if n.real == 0 {
 		all = nil
 	}

@@ -1,13 +1,20 @@
 package store_test
 
 import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net/netip"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -159,23 +166,92 @@ func TestNoNetworks(t *testing.T) {
 	}
 }
 
-// BenchmarkNetworks looks among 100,000 networks, and reports what one of them takes.
+// BenchmarkNetworks looks among a hundred thousand and a million networks, changes one of them, and reports what one takes.
 func BenchmarkNetworks(b *testing.B) {
-	rule, all := networkRule(b), store.NewNetworks(func() int64 { return 1 })
-	var changes []store.NetworkChange
-	keys := make([]netip.Prefix, 0, 1<<14)
-	for i := range 100_000 {
-		a := netip.AddrFrom4([4]byte{byte(i * 7), byte(i >> 8), byte(i), byte(i * 13)})
-		prefix := netip.PrefixFrom(a, 12+i%20).Masked()
-		changes = append(changes, store.NetworkChange{Prefix: prefix, Network: made(b, rule, prefix, store.Override{Kind: store.KindBanned}, 1, 0)})
-		if len(keys) < cap(keys) {
-			keys = append(keys, netip.PrefixFrom(a, 32))
+	rule := networkRule(b)
+	for _, n := range []int{100_000, 1_000_000} {
+		all, keys, bytes := manyNetworks(b, rule, n)
+		b.Run(fmt.Sprint("Find/", n), func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				all.Find(keys[i%len(keys)])
+				i++
+			}
+			b.ReportMetric(bytes, "B/network")
+		})
+		b.Run(fmt.Sprint("Change/", n), func(b *testing.B) {
+			prefix := netip.MustParsePrefix("203.0.113.0/24")
+			one := made(b, rule, prefix, store.Override{Kind: store.KindBanned}, 1, 0)
+			for b.Loop() {
+				all.Change(false, store.NetworkChange{Prefix: prefix, Network: one})
+				all.Change(false, store.NetworkChange{Prefix: prefix})
+			}
+		})
+	}
+}
+
+// manyNetworks makes n different networks of IPv4 and IPv6, with keys, of which half are in one, and what a network takes in memory.
+func manyNetworks(t testing.TB, rule *store.Rule, n int) (all *store.Networks, keys []netip.Prefix, bytes float64) {
+	t.Helper()
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	all = store.NewNetworks(func() int64 { return 1 })
+	random, changes := rand.New(rand.NewPCG(1, 2)), make(map[netip.Prefix]store.NetworkChange, n)
+	for len(changes) < n {
+		address, bits := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, random.Uint32()))), 16+random.IntN(17)
+		if random.IntN(4) == 0 {
+			address, bits = netip.AddrFrom16([16]byte(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, 0x2001<<48|random.Uint64()>>16), 0))), 32+random.IntN(33)
+		}
+		prefix := netip.PrefixFrom(address, bits).Masked()
+		changes[prefix] = store.NetworkChange{Prefix: prefix, Network: made(t, rule, prefix, store.Override{Kind: store.KindBanned}, 1, 0)}
+		if len(keys) < 1<<14 {
+			other := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, random.Uint32())))
+			keys = append(keys, netip.PrefixFrom(address, address.BitLen()), netip.PrefixFrom(other, 32))
 		}
 	}
-	all.Change(true, changes...)
-	i := 0
-	for b.Loop() {
-		all.Find(keys[i%len(keys)])
-		i++
+	all.Change(true, slices.Collect(maps.Values(changes))...)
+	clear(changes)
+	changes = nil
+	return all, keys, float64(heap()-before) / float64(n)
+}
+
+// TestAMillionNetworks: among very many networks, a key finds what a look for each network around it finds.
+func TestAMillionNetworks(t *testing.T) {
+	n := 20_000
+	if deep.Run() {
+		n = 1_000_000
+	}
+	rule := networkRule(t)
+	all, keys, bytes := manyNetworks(t, rule, n)
+	t.Logf("%d networks, %.0f bytes for each", n, bytes)
+	if bytes > 1000 {
+		t.Errorf("a network takes %.0f bytes", bytes)
+	}
+	slow := make(map[netip.Prefix]bool, n)
+	for found := range all.All() {
+		slow[found.Prefix] = true
+	}
+	if len(slow) != n {
+		t.Fatalf("%d networks are listed, want %d", len(slow), n)
+	}
+	for _, key := range keys {
+		var want netip.Prefix
+		for bits := key.Bits(); bits >= 0 && !want.IsValid(); bits-- {
+			if around, _ := key.Addr().Prefix(bits); slow[around] {
+				want = around
+			}
+		}
+		var got netip.Prefix
+		if found := all.Find(key); found != nil {
+			got = found.Prefix
+		}
+		if got != want {
+			t.Fatalf("for %v, %v decides, want %v", key, got, want)
+		}
 	}
 }
