@@ -67,6 +67,12 @@ func (e *Estimates) Table() *estimate.Table {
 	return e.table.Load()
 }
 
+// Forget forgets all estimates.
+func (e *Estimates) Forget() { e.table.Store(nil) }
+
+// Share makes the estimates those of others.
+func (e *Estimates) Share(of *Estimates) { e.table.Store(of.Table()) }
+
 // Costs counts the results of a zone, and adds up what requests have cost.
 type Costs struct {
 	results [CostResults]atomic.Uint64
