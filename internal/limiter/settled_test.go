@@ -1,0 +1,261 @@
+package limiter_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/cost"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// backendOf opens a store of a test.
+type backendOf struct {
+	id   string
+	open func() (store.Store, error)
+}
+
+func (b backendOf) Identity() (string, error)  { return b.id, nil }
+func (b backendOf) Open() (store.Store, error) { return b.open() }
+
+// measuring is an instance with a zone whose requests cost the milliseconds of their upstream, and maybe others.
+type measuring struct {
+	*limiter.Limiter
+	ref   *pool.Ref
+	zones []*zone.Zone
+}
+
+// limitOf returns a limit.
+func limitOf(algorithm string, events int64, window time.Duration, change ...func(*limit.Limit)) limit.Limit {
+	l := limit.Limit{Algorithm: algorithm, MaxEvents: &limit.Amount{Number: events}, Window: limit.Window{Duration: caddy.Duration(window)}}
+	for _, c := range change {
+		c(&l)
+	}
+	return l
+}
+
+// newMeasuring makes an instance. The first zone measures.
+func newMeasuring(t *testing.T, b store.Backend, specs ...zone.Spec) *measuring {
+	t.Helper()
+	ref, err := pool.Acquire(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &measuring{ref: ref}
+	for i, s := range specs {
+		s.Index, s.Cost, s.MissingKey = i, limit.Amount{Number: 1}, zone.MissingShare
+		if s.Template, err = key.New("{http.request.header.X-Key}", 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			s.Name, s.CostMeasured = "time", &cost.Measured{Of: cost.UpstreamTime}
+			if err := s.CostMeasured.Compile(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		z, err := zone.New(s, new(stats.Counters))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.zones = append(m.zones, z)
+	}
+	m.Limiter = limiter.New(limiter.Config{Zones: m.zones, Store: ref, Logger: zap.NewNop()})
+	return m
+}
+
+func (m *measuring) close(t *testing.T) {
+	if err := m.ref.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// serve sends a request whose upstream takes a time, which begins when the request comes to it. It reports whether the request has passed.
+func (m *measuring) serve(takes time.Duration) bool {
+	r := httptest.NewRequest(http.MethodGet, "/page", nil)
+	r.Header.Set("X-Key", "k")
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
+	v := m.Decide(r)
+	passes := v.Passes()
+	c := v.Release()
+	if passes {
+		_ = c.Serve(httptest.NewRecorder(), r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+			time.Sleep(takes)
+			w.WriteHeader(http.StatusOK)
+			time.Sleep(takes) // of the body, which is not the upstream's
+			return nil
+		}), noErrorRoutes{})
+	}
+	return passes
+}
+
+// measured returns what the requests of an instance have cost, by what was measured.
+func (m *measuring) measured() int64 {
+	_, sum := m.zones[0].Stats.Costs.Read()
+	return int64(sum)
+}
+
+// counted returns what a store has counted in the zone.
+func (m *measuring) counted(t *testing.T, s store.Store) int64 {
+	t.Helper()
+	var d [1]algorithms.Decision
+	patient.Until(t, "an answer", func() bool {
+		return s.Take(context.Background(), []store.Check{{Rule: m.zones[0].OwnPolicies.Fixed.Rule, Key: "k", KeyRules: m.zones[0].KeyRules}}, d[:]) == nil
+	})
+	return d[0].Quota - d[0].Remaining
+}
+
+// cells are options of the zone, and zones beside it.
+var cells = []struct {
+	name   string
+	spec   zone.Spec
+	beside []zone.Spec
+	atOnce int // requests
+	passes int // of six, which take 20 ms
+}{
+	{"alone", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour)}, nil, 3, 6},
+	{"a log", zone.Spec{Limit: limitOf("sliding_window_log", 1_000_000, 1000*time.Hour)}, nil, 3, 6},
+	{"a counter", zone.Spec{Limit: limitOf("sliding_window_counter", 1_000_000, 1000*time.Hour)}, nil, 3, 6},
+	{"a bucket", zone.Spec{Limit: limitOf("token_bucket", 12, time.Hour, func(l *limit.Limit) { l.Burst = limit.Amount{Number: 1_000_000} })}, nil, 3, 6},
+	{"a dry run", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour), DryRun: true}, nil, 3, 6},
+	{"a dry run beside a limit", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour), DryRun: true}, []zone.Spec{{Name: "four", Limit: limitOf("fixed_window", 4, 1000*time.Hour)}}, 3, 4},
+	{"beside a limit", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour)}, []zone.Spec{{Name: "four", Limit: limitOf("fixed_window", 4, 1000*time.Hour)}}, 3, 4},
+	{"overrides", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour), KeyRules: &store.KeyRules{Overrides: true}}, nil, 3, 6},
+	{"a wait for slots", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour)}, []zone.Spec{{
+		Name: "slots", Limit: limitOf("concurrency", 1, 0, func(l *limit.Limit) { l.MaxWait = caddy.Duration(time.Minute) }),
+	}}, 6, 6},
+	{"a wait in a queue", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour)}, []zone.Spec{{
+		Name: "queue", Limit: limitOf("leaky_bucket", 25, time.Second, func(l *limit.Limit) { l.Mode, l.Burst = algorithms.ModeQueue, limit.Amount{Number: 100} }),
+	}}, 6, 6},
+	{"lent", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour), Lend: 20 * time.Millisecond}, nil, 3, 6},
+	{"lent, beside a wait for slots", zone.Spec{Limit: limitOf("token_bucket", 12, time.Hour, func(l *limit.Limit) { l.Burst = limit.Amount{Number: 1_000_000} }), Lend: 20 * time.Millisecond}, []zone.Spec{{
+		Name: "slots", Limit: limitOf("concurrency", 1, 0, func(l *limit.Limit) { l.MaxWait = caddy.Duration(time.Minute) }), Lend: 20 * time.Millisecond,
+	}}, 6, 6},
+}
+
+// sends sends six requests to instances in turn, some at once. It returns how many have passed.
+func sends(fleet []*measuring, atOnce int, takes time.Duration) (passed int) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	turn := make(chan struct{}, atOnce)
+	for i := range 6 {
+		turn <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turn }()
+			passes := fleet[i%len(fleet)].serve(takes)
+			mu.Lock()
+			defer mu.Unlock()
+			if passes {
+				passed++
+			}
+		})
+	}
+	all.Wait()
+	return passed
+}
+
+// TestSettled: whatever stands beside it, a zone that measures has counted at last what its requests have taken, and neither their
+// waits nor what was booked. In memory, that is known to the millisecond.
+func TestSettled(t *testing.T) {
+	for _, c := range cells {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := memorystore.New(memorystore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := newMeasuring(t, backendOf{"settled " + c.name, func() (store.Store, error) { return s, nil }}, append([]zone.Spec{c.spec}, c.beside...)...)
+			defer m.close(t)
+			passed, want := sends([]*measuring{m}, c.atOnce, 20*time.Millisecond), int64(20*c.passes)
+			synctest.Wait()
+			if got := m.counted(t, s); passed != c.passes || got != want || m.measured() != want {
+				t.Errorf("%s: %d have passed, %d are counted, %d were measured, want %d and %d", c.name, passed, got, m.measured(), c.passes, want)
+			}
+		})
+	}
+}
+
+// TestSettledInRedis: the same is true of a fleet of two with one Redis, when its instances have given back what they were lent.
+func TestSettledInRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for i, c := range cells {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			open := func() (store.Store, error) {
+				return redisstore.New(redisstore.Options{Address: server.Addr(), KeyPrefix: string(rune('a' + i)), Timeout: 10 * time.Second})
+			}
+			var fleet []*measuring
+			for _, instance := range []string{"1", "2"} {
+				fleet = append(fleet, newMeasuring(t, backendOf{"settled in Redis " + c.name + instance, open}, append([]zone.Spec{c.spec}, c.beside...)...))
+			}
+			began := time.Now()
+			passed := sends(fleet, c.atOnce, 20*time.Millisecond)
+			var measured int64
+			for _, m := range fleet {
+				m.close(t)
+				measured += m.measured()
+			}
+			if most := time.Since(began).Milliseconds() * int64(c.atOnce); passed != c.passes || measured < int64(20*c.passes) || measured > most {
+				t.Errorf("%d have passed, and %d ms were measured, want %d, and from %d to %d", passed, measured, c.passes, 20*c.passes, most)
+			}
+			s, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			patient.UntilEqual(t, "what is counted", func() int64 { return fleet[0].counted(t, s) }, measured)
+		})
+	}
+}
+
+// TestSettledInQueues: a request that waits because earlier ones have taken longer than was booked pays for its own time and not for the
+// wait, in a queue and with max_wait.
+func TestSettledInQueues(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit limit.Limit
+		waits time.Duration // the second request
+	}{
+		"a queue":  {limitOf("leaky_bucket", 1, time.Minute, func(l *limit.Limit) { l.Mode, l.Burst = algorithms.ModeQueue, limit.Amount{Number: 1000} }), 30 * time.Minute},
+		"max_wait": {limitOf("fixed_window", 50, time.Hour, func(l *limit.Limit) { l.Align, l.MaxWait = "first_request", caddy.Duration(time.Hour) }), time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := memorystore.New(memorystore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := newMeasuring(t, backendOf{"settled in " + name, func() (store.Store, error) { return s, nil }}, zone.Spec{Limit: c.limit})
+			defer m.close(t)
+			began := time.Now()
+			for _, takes := range []time.Duration{30, 50} {
+				if !m.serve(takes * time.Millisecond) {
+					t.Fatalf("%s: a request is refused", name)
+				}
+				synctest.Wait()
+				if got := m.counted(t, s); got != int64(takes) {
+					t.Errorf("%s: %d are counted, want %d", name, got, takes)
+				}
+			}
+			if waited := time.Since(began) - 160*time.Millisecond; waited < c.waits-time.Second || waited > c.waits+time.Second || m.measured() != 80 {
+				t.Errorf("%s: waited %v, want %v; %d were measured, want 80", name, waited, c.waits, m.measured())
+			}
+		})
+	}
+}
