@@ -8,6 +8,14 @@ func to(method, target string, lines ...string) func(try) try {
 	}
 }
 
+// from returns a change of a plain request that another client sends it.
+func from(client string) func(try) try {
+	return func(q try) try {
+		q.client = client
+		return q
+	}
+}
+
 // sending returns a change of a plain request that gives it a body.
 func sending(body string, q func(try) try) func(try) try {
 	return func(plain try) try {
@@ -21,6 +29,9 @@ func sending(body string, q func(try) try) func(try) try {
 var requests = map[string][]func(try) try{
 	"agents.md: Count by fields of the body/tools":                  {sending(toolCall, to("POST", "/mcp", "Content-Type: application/json"))},
 	"agents.md: Count GraphQL by operation/imports":                 {sending(`{"operationName":"ImportOrders"}`, to("POST", "/graphql"))},
+	"agents.md: Limit crawlers by who they are/crawlers":            {from("192.0.2.65")},
+	"agents.md: Limit agents that sign their requests/agents":       {to("GET", "/", partner.signs("example.com")...), to("GET", "/", stranger.signs("example.com")...)},
+	"agents.md: Limit agents that sign their requests/visitors":     {to("GET", "/", stranger.signs("example.com")...)},
 	"recipes.md: Limit what writes more than what reads/comments":   {to("POST", "/api/item/17/comment")},
 	"recipes.md: Limit WebSockets/websockets":                       {to("GET", "/", "Connection: Upgrade", "Upgrade: websocket")},
 	"recipes.md: Limit logins by address and account/login_address": {sending(aliceLogsIn, to("POST", "/login"))},

@@ -88,7 +88,7 @@ func targetsOf(t *testing.T, e example, adapted object, number *int, upstream st
 // Of targets that differ in nothing but their names, only the first is there.
 func startExamples(t *testing.T, all []example, b *harness.Backend) (targets []*target) {
 	t.Helper()
-	const sockets = 250
+	const sockets = 300
 	s := harness.StartSites(t, harness.Binary(t), sockets, harness.Caddyfile("log {\nlevel WARN\n}", "respond ok"),
 		"LIMITS_PASSWORD_HASH=$2a$04$MhSbH1Jjm8rp5Ti2IIPMLeECXCg/XqwZleMXA4NAfJoYpnP/tz.FS")
 	served, number, seen := make(object), 0, make(map[string]bool)
