@@ -101,7 +101,7 @@ func TestJSONRPCBatches(t *testing.T) {
 }
 
 // TestWrongJSONRPCBatch: a batch that json_body refuses is answered call by call, and the status tells that it is wrong. Its
-// content type need not say that it is one.
+// content type does not have to say that it is one.
 func TestWrongJSONRPCBatch(t *testing.T) {
 	h := caddytest.Load(t, `{"answers": ["json-rpc"], "rate_limits": {"z": {"max_events": 5, "window": "1m", "key": "{http.rate_limit.json.method}"}}}`)
 	w, err := refused(t, h, func(r *http.Request) {

@@ -50,10 +50,10 @@ type call struct {
 // Text implements [placeholder.Fields].
 func (c *call) Text(path string) string { return c.Calls.Text(c.i, path) }
 
-// standIn stands for each field of a body that is not known. It implements [placeholder.Fields].
+// standIn replaces each field of a body that is not known. It implements [placeholder.Fields].
 type standIn string
 
-// What stands for fields. A call with the text of one that cannot be read has the same key, which does it no good.
+// What replaces fields. A call with the text of one that cannot be read has the same key, which does it no good.
 const (
 	unreadable standIn = "(unreadable)"
 	unread     standIn = "(not read)"

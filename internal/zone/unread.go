@@ -42,7 +42,7 @@ func (z *Zone) refuseUnread(c *Check, r *placeholder.Request, networks *store.Ne
 		return refused, err
 	}
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil || exempt || c.Repeated != nil || z.resolve(c, r) != nil || c.Policy == nil {
-		return false, err // the rest says what becomes of it
+		return false, err // the rest decides
 	}
 	return z.bansNetwork(c, networks), nil
 }
