@@ -49,6 +49,7 @@ import (
 //	    widen [/<ipv4 prefix> [/<ipv6 prefix>]] from <n> [innocent <n>] [dry_run]
 //	}
 //	headers       on | policy-only | off
+//	usage         <window> [<windows>]
 //	note          <text>
 //	expires       <date or time> [then ignore | dry_run | keep]
 //	dry_run       [true|false]
@@ -72,15 +73,12 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"repeated_values": {Parse: func() (string, error) {
 			return parseRejecting(d, "repeated_values", &z.RepeatedValues, &z.RepeatedValuesStatus)
 		}},
-		"exempt":      {Repeats: true, Parse: clients(h, "exempt", &z.ExemptRaw)},
-		"block":       {Repeats: true, Parse: func() (string, error) { return parseBlocked(h, z) }},
-		"charge":      {Parse: func() (string, error) { return parseCharge(d, z) }},
-		"cost_header": {Parse: func() (string, error) { return parseCostHeader(d, z) }},
-		"cost_request": {Parse: func() (shown string, err error) {
-			z.CostRequest, err = cost.ParseRequest(d)
-			return "", err
-		}},
-		"json_body": {Parse: func() (shown string, err error) { z.JSONBody, err = cost.ParseJSONBody(d); return "", err }},
+		"exempt":       {Repeats: true, Parse: clients(h, "exempt", &z.ExemptRaw)},
+		"block":        {Repeats: true, Parse: func() (string, error) { return parseBlocked(h, z) }},
+		"charge":       {Parse: func() (string, error) { return parseCharge(d, z) }},
+		"cost_header":  {Parse: func() (string, error) { return parseCostHeader(d, z) }},
+		"cost_request": {Parse: func() (shown string, err error) { z.CostRequest, err = cost.ParseRequest(d); return "", err }},
+		"json_body":    {Parse: func() (shown string, err error) { z.JSONBody, err = cost.ParseJSONBody(d); return "", err }},
 		"cost_response": {Parse: func() (shown string, err error) {
 			z.CostResponse, err = cost.ParseResponse(d)
 			return "", err
@@ -92,6 +90,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"overrides":  {Parse: option.Flag(d, "overrides", &z.Overrides)},
 		"ban":        {Parse: func() (string, error) { return parseBan(d, z) }},
 		"headers":    {Parse: option.Text(d, &z.Headers)},
+		"usage":      {Parse: func() (string, error) { return parseUsage(d, z) }},
 		"note":       {Parse: option.OneText(d, "note", &z.Note)},
 		"expires":    {Parse: func() (string, error) { return parseExpires(d, z) }},
 		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},

@@ -145,6 +145,9 @@ type Zone struct {
 	// the zone or its numbers in their bodies either. Retry-After is always sent with a refusal.
 	Headers string `json:"headers,omitempty"`
 
+	// In which windows it is summed what keys use, for those who bill by it. Default: it is not summed.
+	Usage *Usage `json:"usage,omitempty"`
+
 	// Why the zone is there, for people: the reason, a name, a ticket. The note is shown where the zone
 	// is, and in log lines about refusals. It has at most 1024 bytes. Default: none.
 	Note string `json:"note,omitempty"`
@@ -268,6 +271,9 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 	}
 	spec.JSON, spec.Index, spec.StoreID, spec.Salt = config, len(h.zones), h.store.ID, state.Salt
 	spec.OnStoreError = cmp.Or(spec.OnStoreError, h.OnStoreError)
+	if err := h.checkUsage(&spec); err != nil {
+		return err
+	}
 	exempt := slices.Clone(z.ExemptRaw) // which loading clears
 	if err := z.loadMatchers(ctx, &spec); err != nil {
 		return err

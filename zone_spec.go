@@ -46,6 +46,9 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	if s.Expires, err = z.expiry(); err != nil {
 		return s, err
 	}
+	if s.Usage, err = z.Usage.check(&s); err != nil {
+		return s, err
+	}
 	if z.NearLimit != nil {
 		s.NearLimit = *z.NearLimit
 	}
@@ -213,6 +216,7 @@ func (z *Zone) checkAdaptive() error {
 		{"near_limit", z.NearLimit != nil, noQuota},
 		{"reserve", z.Reserve != nil, "write priority"},
 		{"lend", z.Lend != 0, noStore},
+		{"usage", z.Usage != nil, noStore},
 		{"on_store_error", z.OnStoreError != "", noStore},
 		{"invalid_limit", z.InvalidLimit != 0, finds},
 	} {

@@ -67,7 +67,7 @@ func opened(words []string) string {
 // samples are values for the names in angle brackets.
 var samples = map[string]string{
 	"date|time": "2099-01-01", "n": "5", "placeholder": "{http.vars.x}", "duration": "10s", "bits": "24", "status": "429", "code": "429", "code|2xx": "401",
-	"events": "5", "window": "10s", "algorithm": "token_bucket", "zone": "UTC", "name": "memory", "text": "x", "field": "RateLimit",
+	"events": "5", "windows": "24", "window": "10s", "algorithm": "token_bucket", "zone": "UTC", "name": "memory", "text": "x", "field": "RateLimit",
 	"percent": "50", "fraction": "0.5", "size": "1MiB", "path": "usage.tokens", "divisor": "4", "address|CIDR": "192.0.2.1",
 	"matcher": "path /x", "host:port|unix//path": "127.0.0.1:6379", "redis://...": "redis://127.0.0.1", "file": "/x.pem", "key": "/y.pem",
 	"plan": "free", "class": "paying", "value": "x", "challenge": "Bearer", "weight": "4",

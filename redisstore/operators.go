@@ -15,6 +15,7 @@ type operators struct {
 	keys      keys.Prefix
 	encrypted bool // with TLS
 	servers   topology.Topology
+	shards    int // of the sums of what keys use
 	link      *link.Link
 	heartbeat *heartbeat
 	board     *board

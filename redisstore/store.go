@@ -56,8 +56,11 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		operators: operators{timeout: o.Timeout, keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil},
+		operators: operators{timeout: o.Timeout, keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil, shards: 1},
 		logger:    o.Logger, quit: make(chan struct{}),
+	}
+	if o.Mode == ModeCluster {
+		s.shards = clusterShards
 	}
 	s.script.Store(script())
 	if s.servers, err = s.open(&o); err != nil {

@@ -80,16 +80,18 @@ type charge struct {
 	unpaid bool             // what it costs is not known yet
 	paid   int64            // what was charged so far
 	body   bodyCost
+	change func(cost int64) // notes what is charged more or less; nil if it need not be known
 
 	metered  bool // what it costs is measured until the response is over
 	measured zone.Measured
 }
 
-// Book adds a charge, which back gives back. What it costs may be measured by a clock.
-func (c *Completion) Book(by clock.Clock, z *zone.Zone, back store.Adjustment, m zone.Measured) {
+// Book adds a charge, which back gives back. What it costs may be measured by a clock. Change, if not nil, is told what is
+// charged more or less than was booked.
+func (c *Completion) Book(by clock.Clock, z *zone.Zone, back store.Adjustment, m zone.Measured, change func(cost int64)) {
 	c.charges = append(c.charges, charge{
 		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", paid: back.Cost, body: bodyCost{reads: z.CostResponse != nil},
-		metered: z.CostMeasured != nil, measured: m,
+		metered: z.CostMeasured != nil, measured: m, change: change,
 	})
 	if (z.CostResponse != nil || z.CostMeasured != nil) && c.body == nil {
 		c.body = new(bodyCosts)
@@ -182,6 +184,9 @@ func (c *Completion) pay(l *charge, cost int64) {
 	if a.Delta = cost - l.paid; a.Delta != 0 {
 		l.paid = cost
 		c.session.Adjust(a)
+		if l.change != nil {
+			l.change(a.Delta)
+		}
 	}
 }
 

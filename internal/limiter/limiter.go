@@ -63,6 +63,7 @@ type Limiter struct {
 	mayWait bool // whether a zone may make a request wait
 
 	networks []*store.Networks // of each zone; nil for one that takes none
+	sums     *pool.Ref         // where what keys use is summed; nil if no zone asks for that
 }
 
 // New returns a Limiter.
@@ -78,7 +79,7 @@ func New(c Config) *Limiter {
 		}
 	}
 	return &Limiter{
-		Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait, networks: networks,
+		sums: sumsOf(&c), Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait, networks: networks,
 	}
 }
 
@@ -117,6 +118,9 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 		l.enter(v)
 	}
 	v.countDecisions(l.since(start))
+	if v.usage.met {
+		v.countUsage()
+	}
 	return v
 }
 
@@ -271,6 +275,7 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	v.filter(func(i int) bool {
 		local := full || v.Entries[i].Zone.OnStoreError == zone.LocalOnError
 		if !local {
+			v.usage.open(v, i)
 			v.count(i, outcome.FailedOpen, took)
 		}
 		return local

@@ -56,6 +56,7 @@ type Verdict struct {
 
 	witness    Witness
 	wait       retryWait
+	usage      usage
 	leases     bool     // whether a charge lasts until the request is over
 	late       bool     // whether a charge depends on the response
 	strips     []string // headers that the client must not see
@@ -117,7 +118,7 @@ var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
 func newVerdict(l *Limiter, r *http.Request) *Verdict {
 	v := verdicts.Get().(*Verdict)
 	v.Request = placeholder.RequestOf(r)
-	v.wait.clock, v.witness = l.Clock, l.Witness
+	v.wait.clock, v.witness, v.usage.to = l.Clock, l.Witness, l.sums
 	return v
 }
 
@@ -142,6 +143,9 @@ func (v *Verdict) reset() {
 	v.entrances = emptied(v.entrances)
 	v.Request = placeholder.Request{}
 	v.wait, v.witness = retryWait{}, nil
+	if v.usage.met {
+		v.usage.reset()
+	}
 	v.leases, v.late, v.strips, v.completion = false, false, nil, nil
 }
 
@@ -256,6 +260,7 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 		v.leases = true
 	}
 	v.late = v.late || z.ChargesLate()
+	v.usage.meet(z)
 	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy, measured: c.Measured})
 	v.Checks = append(v.Checks, check)
 	v.Decisions = append(v.Decisions, algorithms.Decision{})

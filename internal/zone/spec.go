@@ -75,6 +75,7 @@ type Spec struct {
 	CostMeasured     *cost.Measured // nil without one
 
 	Headers  Visibility
+	Usage    *Usage  // nil unless it is summed what keys use
 	Note     string  // why the zone exists; may be empty
 	Expires  *Expiry // nil for a limit that does not end
 	DryRun   bool
@@ -148,6 +149,9 @@ func (s *Spec) describe() string {
 	}
 	if s.Widen != nil {
 		text += s.Widen.describe()
+	}
+	if s.Usage != nil {
+		text += fmt.Sprintf(" with usage %s %d", duration.Format(s.Usage.Length), s.Usage.Keep)
 	}
 	return text
 }

@@ -42,6 +42,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("Lists", func(t *testing.T) { lists(t, open) })
 	t.Run("Networks", func(t *testing.T) { networks(t, open) })
 	t.Run("Widen", func(t *testing.T) { widens(t, open) })
+	t.Run("Usage", func(t *testing.T) { usages(t, open) })
 }
 
 // bench is a store under test, with its clock.

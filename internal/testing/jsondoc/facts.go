@@ -63,7 +63,7 @@ var units = []struct {
 	{regexp.MustCompile(`as a fraction`), "fraction"},
 	{regexp.MustCompile(`^The status`), "HTTP status"},
 	{regexp.MustCompile(`^The number of leading bits`), "bits"},
-	{regexp.MustCompile(`^(?:The number of|How many) (instances|refusals|keys|connections|bytes|requests|events)`), ""},
+	{regexp.MustCompile(`^(?:The number of|How many) (instances|refusals|keys|connections|bytes|requests|events|windows)`), ""},
 	{regexp.MustCompile(`^The number of the database`), none},
 	{regexp.MustCompile(`^What a request takes`), "events"},
 	{regexp.MustCompile(`cost|count for`), "cost"},
