@@ -172,7 +172,7 @@ func sends(fleet []*measuring, atOnce int, takes time.Duration) (passed int) {
 	return passed
 }
 
-// TestSettled: whatever stands beside it, a zone that measures has counted at last what its requests have taken, and neither their
+// TestSettled: whatever other zones there are, a zone that measures has counted at last what its requests have taken, and neither their
 // waits nor what was booked. In memory, that is known to the millisecond.
 func TestSettled(t *testing.T) {
 	for _, c := range cells {
