@@ -53,6 +53,7 @@ import (
 //	note          <text>
 //	expires       <date or time> [then ignore | dry_run | keep]
 //	dry_run       [true|false]
+//	over          refuse | pass [<header>]
 //	enforce       <percent>
 //	near_limit    <percent>
 //	priority      <text> <class>...
@@ -94,6 +95,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"note":       {Parse: option.OneText(d, "note", &z.Note)},
 		"expires":    {Parse: func() (string, error) { return parseExpires(d, z) }},
 		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},
+		"over":       {Parse: func() (string, error) { return parseOver(d, z) }},
 		"enforce":    {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
 		"near_limit": {Parse: option.Optional(&z.NearLimit, func(to *float64) option.Parser { return percent(d, "near_limit", to) })},
 		"priority":   {Parse: func() (string, error) { return parsePriority(d, z) }},

@@ -40,7 +40,7 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 			zap.String("zone", s.Name), zap.String("placeholder", "{"+empty.Name+"}"))
 	}
 	for _, check := range []func(*zone.Spec) error{
-		z.checkReserve, checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules,
+		z.checkReserve, checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules, z.checkOver,
 	} {
 		if err := check(s); err != nil {
 			return err
@@ -367,6 +367,8 @@ func (z *Zone) expiry() (*zone.Expiry, error) {
 		switch {
 		case z.Algorithm == limit.Adaptive:
 			return nil, errors.New("algorithm adaptive has no dry_run, so the zone cannot become one when it expires: write then ignore, or then keep")
+		case z.Over == zone.OverPasses:
+			return nil, errors.New("the zone has over pass, so a dry run refuses as little: write then ignore, or then keep")
 		case z.DryRun || z.Enforce != nil && *z.Enforce == 0:
 			return nil, errors.New("the zone is a dry run, so expires has nothing to change: write then ignore, or then keep")
 		}

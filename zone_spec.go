@@ -36,7 +36,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend), NearLimit: defaultNearLimit,
 		Cost: *z.Cost, CostRequest: z.CostRequest, JSONBody: z.JSONBody, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse, CostMeasured: z.CostMeasured,
-		Note: z.Note, DryRun: z.DryRun, Enforce: z.Enforce,
+		Note: z.Note, DryRun: z.DryRun, Enforce: z.Enforce, OverPass: z.overPass(),
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
 		RepeatedValuesStatus: z.RepeatedValuesStatus, InvalidLimit: z.InvalidLimit, BlockStatus: z.BlockStatus,
 	}
@@ -212,6 +212,7 @@ func (z *Zone) checkAdaptive() error {
 		{"overrides", z.Overrides, noStore},
 		{"ban", z.Ban != nil, noStore + ": write ban in another zone"},
 		{"dry_run", z.DryRun, mustHold},
+		{"over", z.Over == zone.OverPasses, mustHold},
 		{"enforce", z.Enforce != nil, mustHold},
 		{"near_limit", z.NearLimit != nil, noQuota},
 		{"reserve", z.Reserve != nil, "write priority"},

@@ -59,6 +59,9 @@ var seenInUse = map[string]func(t *testing.T, config string) string{
 	"zone.missing_key": func(t *testing.T, config string) string {
 		return caddytest.Statuses(t, caddytest.Load(t, config), 11)
 	},
+	"zone.over": func(t *testing.T, config string) string {
+		return caddytest.Statuses(t, caddytest.Load(t, config), 11)
+	},
 	"zone.repeated_values": func(t *testing.T, config string) string {
 		r := caddytest.RequestTo("example.com", "/")
 		r.Header["A"] = []string{"x", "y"}

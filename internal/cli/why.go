@@ -134,10 +134,15 @@ func enumerate(what string, names []string) string {
 	return what + " " + strings.Join(names, ", ")
 }
 
+// isTolerated reports whether the key is above the limit, and passes all the same.
+func (k keyView) isTolerated() bool {
+	return k.Outcome == outcome.Names[outcome.DryRun] || k.Outcome == outcome.Names[outcome.Over]
+}
+
 // worthReason reports whether to say more about the key, if the zone was not named.
 func (k keyView) worthReason() bool {
 	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
-		return k.Refused || k.remedy() != (advice.Text{}) || k.Outcome == outcome.Names[outcome.DryRun]
+		return k.Refused || k.remedy() != (advice.Text{}) || k.isTolerated()
 	})
 }
 
@@ -227,6 +232,8 @@ func (k keyView) explanation() string {
 		return zone + " allows " + key + "."
 	case outcome.Names[outcome.DryRun]:
 		return zone + " would refuse " + key + ", but this is a dry run (dry_run, enforce): " + k.reason()
+	case outcome.Names[outcome.Over]:
+		return zone + " lets " + key + " pass with a mark (over pass): " + k.reason()
 	}
 	return zone + " is refusing " + key + ": " + k.reason()
 }
@@ -260,10 +267,10 @@ func (k keyView) reason() string {
 
 // nextAllowed says when the limit allows the next request.
 func (k keyView) nextAllowed() string {
-	if k.Refusals != nil && k.Refusals.Begins && k.Outcome != outcome.Names[outcome.DryRun] {
+	if k.Refusals != nil && k.Refusals.Begins && !k.isTolerated() {
 		return "The next request is refused, and begins a ban of " + formatSeconds(k.Refusals.NextBan) + "."
 	}
-	if k.Outcome == outcome.Names[outcome.DryRun] {
+	if k.isTolerated() {
 		return "Within the limit again at " + formatDeadline(k.RetryAfter) + "."
 	}
 	return "Next request allowed at " + formatDeadline(k.RetryAfter) + "."

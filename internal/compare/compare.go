@@ -120,7 +120,9 @@ func options(was, is *zone.Zone) []difference {
 		case slices.Contains(limitOptions, name):
 			if !limit {
 				limit = true
-				all = append(all, limits(was, is))
+				d := limits(was, is)
+				d.stricter = d.stricter && !is.PassesOver
+				all = append(all, d)
 			}
 		case name == "key":
 			d := adminapi.OptionDiff{Option: name, Was: was.Template.Form(), Is: is.Template.Form(), Text: fmt.Sprintf("key now %s, was %s", form(is), form(was))}

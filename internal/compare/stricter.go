@@ -8,7 +8,7 @@ import (
 )
 
 // harmless are options that refuse nobody, whatever they say.
-var harmless = []string{"note", "overrides"}
+var harmless = []string{"note", "over_header", "overrides"}
 
 // loosening are options that let requests through: without them, more requests are refused.
 var loosening = []string{"dry_run", "exempt", "match", "expires", "charge_on_response"}
@@ -28,6 +28,8 @@ func stricter(option string, was, is any) bool {
 		return is != nil
 	case option == "enforce":
 		return share(is) > share(was)
+	case option == "over":
+		return was == zone.OverPasses
 	case option == "on_store_error":
 		return is != "allow"
 	case option == "missing_key":
@@ -47,7 +49,8 @@ func share(value any) float64 {
 	return 100
 }
 
-// refuses reports whether a zone can refuse requests: it is no dry run, and has not expired.
+// refuses reports whether a zone can refuse requests: it is no dry run, and has not expired. One with over pass can refuse
+// requests by its other options.
 func refuses(uses []*zone.Zone) bool {
 	return slices.ContainsFunc(uses, func(z *zone.Zone) bool { return !z.DryRun && z.Rollout() != "expired" })
 }

@@ -47,8 +47,10 @@ type Zone struct {
 	Widen *Widen
 
 	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
-	DryRun  bool
-	Rollout string
+	// PassesOver says that requests above the limit pass, with a mark.
+	DryRun     bool
+	Rollout    string
+	PassesOver bool
 
 	// Costs counts the responses since the config was loaded that should say what their requests cost, by what
 	// happened to that.

@@ -36,7 +36,7 @@ type Verdict struct {
 
 	// Entries are the zones that asked the store. Checks and Decisions have, at the same index,
 	// what they asked and what was decided. The first Enforced entries may refuse the request;
-	// the others are dry runs.
+	// the others are lenient: dry runs, and zones that let pass what is above their limit.
 	Entries   []Entry
 	Checks    []store.Check
 	Decisions []algorithms.Decision
@@ -178,12 +178,6 @@ func (v *Verdict) Refusal(i int) Refusal {
 	}
 }
 
-// BindingDryRun returns the dry run that would bind the client most, and reports whether it would
-// refuse.
-func (v *Verdict) BindingDryRun() (index int, refuses bool) {
-	return v.mostBinding(v.Enforced, len(v.Entries))
-}
-
 // mostBinding returns the entry that binds the client most: the refusal with the longest wait or, if
 // none of the entries refuses, the entry with the smallest share of its quota left.
 func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
@@ -192,9 +186,13 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 
 // BindingAmong returns the enforced entry that binds the client most, of those of some zones. It is -1 if there are none.
 func (v *Verdict) BindingAmong(counts func(*zone.Zone) bool) int {
-	for i := range v.Enforced {
+	return v.bindingAmong(0, v.Enforced, counts)
+}
+
+func (v *Verdict) bindingAmong(from, to int, counts func(*zone.Zone) bool) int {
+	for i := from; i < to; i++ {
 		if counts(v.Entries[i].Zone) {
-			index, _ := v.mostBindingOf(i, v.Enforced, counts)
+			index, _ := v.mostBindingOf(i, to, counts)
 			return index
 		}
 	}
@@ -254,7 +252,8 @@ func (v *Verdict) addEntrance(z *zone.Zone, c *zone.Check) {
 
 // add adds what to ask of the store for a zone.
 func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
-	check := store.Check{Rule: c.Policy.Rule, Key: c.Key, Cost: c.Cost, Independent: c.DryRun, KeyRules: z.KeyRules}
+	lenient := c.DryRun || z.PassesOver
+	check := store.Check{Rule: c.Policy.Rule, Key: c.Key, Cost: c.Cost, Independent: lenient, KeyRules: z.KeyRules}
 	if c.Policy.Slots && c.Cost > 0 {
 		check.LeaseID = store.NewLeaseID()
 		v.leases = true
@@ -264,12 +263,17 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy, measured: c.Measured})
 	v.Checks = append(v.Checks, check)
 	v.Decisions = append(v.Decisions, algorithms.Decision{})
-	if c.DryRun {
-		return
+	if !lenient {
+		v.enforce(len(v.Entries) - 1)
 	}
-	if i, j := v.Enforced, len(v.Entries)-1; i < j {
+}
+
+// enforce makes an entry one that may refuse the request.
+func (v *Verdict) enforce(i int) {
+	if j := v.Enforced; i != j {
 		v.Entries[i], v.Entries[j] = v.Entries[j], v.Entries[i]
 		v.Checks[i], v.Checks[j] = v.Checks[j], v.Checks[i]
+		v.Decisions[i], v.Decisions[j] = v.Decisions[j], v.Decisions[i]
 	}
 	v.Enforced++
 }
@@ -340,6 +344,8 @@ func (v *Verdict) countDecisions(took time.Duration) {
 			v.Entries[i].Zone.Stats.Bans.Count()
 		}
 		switch {
+		case v.Entries[i].Zone.PassesOver && !enforced:
+			o = v.overOutcome(i)
 		case !v.Decisions[i].Allowed && enforced:
 			o = v.Entries[i].Zone.RefusalOutcome(&v.Decisions[i])
 		case !v.Decisions[i].Allowed:

@@ -61,7 +61,7 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 		p.near(r, v)
 	}
 	for i := v.Enforced; i < len(v.Entries); i++ {
-		if !v.Decisions[i].Allowed {
+		if v.Entries[i].Outcome.Tolerated() {
 			f := v.Refusal(i)
 			p.refused(r, &f)
 		}

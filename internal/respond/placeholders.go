@@ -19,6 +19,8 @@ func (t *record) placeholder(name string) (any, bool) {
 		return t.outcome.Passes(), true
 	case "exceeded.name":
 		return t.exceeded()
+	case "over":
+		return strings.Join(t.overNames(), ","), true
 	case "zone":
 		if t.zone == nil {
 			return "", true

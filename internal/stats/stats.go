@@ -70,7 +70,7 @@ func kindOf(o outcome.Outcome) topk.Kind {
 	switch {
 	case o.Refused():
 		return topk.Refused
-	case o == outcome.DryRun:
+	case o.Tolerated():
 		return topk.DryRun
 	}
 	return topk.Requests

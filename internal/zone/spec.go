@@ -74,12 +74,13 @@ type Spec struct {
 	CostResponse     *cost.Response // nil without one
 	CostMeasured     *cost.Measured // nil without one
 
-	Headers  Visibility
-	Usage    *Usage  // nil unless it is summed what keys use
-	Note     string  // why the zone exists; may be empty
-	Expires  *Expiry // nil for a limit that does not end
-	DryRun   bool
-	Enforce  *float64
+	Headers Visibility
+	Usage   *Usage  // nil unless it is summed what keys use
+	Note    string  // why the zone exists; may be empty
+	Expires *Expiry // nil for a limit that does not end
+	DryRun  bool
+	Enforce *float64
+	OverPass
 	KeyRules *store.KeyRules // overrides and bans of single keys; nil without them
 	Widen    *Widen          // of bans to networks; nil without
 
@@ -160,5 +161,5 @@ func (s *Spec) describe() string {
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
 	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.JSONBody != nil || s.CostMeasured != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
-		s.MissingKey != MissingShare || s.Reserved > 0 || s.DryRun || s.Enforce != nil || s.Expires != nil && s.Expires.Then == ThenDryRun
+		s.MissingKey != MissingShare || s.Reserved > 0 || s.DryRun || s.PassesOver || s.Enforce != nil || s.Expires != nil && s.Expires.Then == ThenDryRun
 }

@@ -89,8 +89,8 @@ func (z *Zone) IsNear(d *algorithms.Decision) bool {
 }
 
 // Waits reports whether any of the zone's limits can hold requests.
-func (z *Zone) Waits() bool {
-	return z.Adaptive != nil || slices.ContainsFunc(z.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
+func (s *Spec) Waits() bool {
+	return s.Adaptive != nil || slices.ContainsFunc(s.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
 }
 
 // judged counts the responses that charge on_response has judged since the config was loaded.
