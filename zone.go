@@ -145,7 +145,7 @@ type Zone struct {
 	// the zone or its numbers in their bodies either. Retry-After is always sent with a refusal.
 	Headers string `json:"headers,omitempty"`
 
-	// In which windows it is summed what keys use, for those who bill by it. Default: it is not summed.
+	// In which windows it is summed what keys use, for people who bill by it. Default: it is not summed.
 	Usage *Usage `json:"usage,omitempty"`
 
 	// Why the zone is there, for people: the reason, a name, a ticket. The note is shown where the zone

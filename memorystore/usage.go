@@ -56,7 +56,7 @@ func (s *Store) AddUsage(_ context.Context, process string, batch int64, sums []
 	return nil
 }
 
-// forget forgets windows that need not be kept any longer.
+// forget forgets windows whose time is over.
 func (b *usageBook) forget(now time.Time) {
 	for w, sums := range b.windows {
 		if !now.Before(sums.until) {

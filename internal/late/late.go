@@ -80,7 +80,7 @@ type charge struct {
 	unpaid bool             // what it costs is not known yet
 	paid   int64            // what was charged so far
 	body   bodyCost
-	change func(cost int64) // notes what is charged more or less; nil if it need not be known
+	change func(cost int64) // notes what is charged more or less; nil if nobody asks
 
 	metered  bool // what it costs is measured until the response is over
 	measured zone.Measured

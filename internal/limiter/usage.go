@@ -55,7 +55,7 @@ func (u *usage) open(v *Verdict, i int) {
 
 func (u *usage) add(z *zone.Zone, key string, c sums.Counts) { u.to.AddUsage(z.WindowOf(u.at), key, c) }
 
-// change returns what notes that a request costs more or less than was booked; nil if it need not be noted.
+// change returns what notes that a request costs more or less than was booked; nil if it does not have to be noted.
 func (u *usage) change(z *zone.Zone, key string) func(cost int64) {
 	if !u.met || z.Usage == nil {
 		return nil

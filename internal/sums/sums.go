@@ -1,4 +1,4 @@
-// Package sums gathers what keys use, for those who bill by it, and sends it to the store that all instances share.
+// Package sums gathers what keys use, for people who bill by it, and sends it to the store that all instances share.
 //
 // A zone with the option usage has windows, such as the hours of a day in UTC. For each key and window there are three
 // numbers: the requests that have passed, what these have cost, and the requests that the limit has refused. A cost that is

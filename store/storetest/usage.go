@@ -32,7 +32,7 @@ type usageBench struct {
 
 func (u *usageBench) on(t testing.TB) *usageBench { return &usageBench{t, u.keeper, u.hour} }
 
-// sum returns a sum of a window that is so many hours ago.
+// sum returns a sum of a window some hours ago.
 func (u *usageBench) sum(zone string, ago int, key string, requests, cost, refused int64) store.Usage {
 	from := u.hour.Add(-time.Duration(ago) * time.Hour)
 	return store.Usage{Zone: zone, Length: time.Hour, From: from, Until: from.Add(100 * time.Hour), Kind: store.UsageOfKey, Key: key, Requests: requests, Cost: cost, Refused: refused}
@@ -76,7 +76,7 @@ func (u *usageBench) expect(what string, got []string, want ...string) {
 	}
 }
 
-// sums: numbers of one key and window are added up, whoever adds them, and keys of any bytes are told apart.
+// sums: numbers of one key and window are added up, from all processes, and keys of any bytes are told apart.
 func (u *usageBench) sums() {
 	const big = 1 << 52
 	odd := "a\nb {} * \x00\xff"
@@ -158,7 +158,7 @@ func (u *usageBench) pages() {
 	}
 }
 
-// over: a window is forgotten when it need not be kept any longer.
+// over: a window is forgotten when its time is over.
 func (u *usageBench) over() {
 	short := u.sum("over", 0, "a", 1, 1, 1)
 	short.Until = time.Now().Add(time.Second)
