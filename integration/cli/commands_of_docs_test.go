@@ -67,6 +67,7 @@ func TestCommandsInTheDocs(t *testing.T) {
 					default free
 				}
 				overrides
+				usage 1h
 			}
 			`+harness.Memory+`
 		}
