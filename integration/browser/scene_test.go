@@ -98,9 +98,8 @@ func TestScreenshots(t *testing.T) {
 		close(stop)
 		<-done
 	}()
-	p.untilText("#sentence", "being refused")
 	p.resize(1100, 1000, "light")
-	p.until("a minute of history", `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0].history.times.length > 50)`)
+	p.until("clients that are refused, with their requests", `document.getElementById('level').innerText === 'Refusing' && [...document.querySelectorAll('.refused .request')].filter(e => e.innerText !== '–').length >= 5`)
 	third := eval[int](p, `Math.round(document.querySelectorAll('[data-zone]')[2].getBoundingClientRect().bottom + scrollY)`)
 	savePicture(t, filepath.Join(dir, "page.png"), p.part(0, third))
 	p.resize(1100, 1000, "dark")

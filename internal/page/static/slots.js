@@ -27,7 +27,7 @@ export function slotsPanel(z) {
       ]
     },
     update(z) {
-      drawings.forEach(d => d.draw(z.slots))
+      drawings.forEach(d => d.draw(z.slot_history))
       setText(sentence, inWords(z.adaptive))
       past = [...past.slice(-60), z.adaptive.classes]
       if (z.adaptive.classes) drawClasses(classes, past[0], z.adaptive.classes)

@@ -59,7 +59,7 @@ export function begin(start) {
   state.start = start
   state.zones = start.zones.map((z, i) => ({
     ...z, index: i, history_before: z.history, totals: null, near: 0, rates: { all: 0, refused: 0, dry: 0 }, samples: restarted ? [] : state.zones.find(o => o.name === z.name)?.samples ?? [],
-    refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 3), slots: historyOf('slots of ' + z.name, 4),
+    refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 3), slot_history: historyOf('slots of ' + z.name, 4),
   }))
   for (const z of state.zones) {
     recall(z.history, z.history_before)
@@ -197,7 +197,7 @@ function noteSlots(z, now, time) {
   if (!now || !before) return
   z.adaptive = now
   const n = now.useful - before.useful
-  note(z.slots, time / 1000, [now.limit, now.running, now.waiting, n > 0 ? (now.useful_seconds - before.useful_seconds) / n * 1000 : null])
+  note(z.slot_history, time / 1000, [now.limit, now.running, now.waiting, n > 0 ? (now.useful_seconds - before.useful_seconds) / n * 1000 : null])
 }
 
 function noteStore(s, now, time) {
