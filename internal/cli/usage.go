@@ -57,7 +57,7 @@ A window is complete when it is over and the last of its responses has ended.
 	return cmd
 }
 
-// timeAgo returns the time that is so long ago. Another text is a time already.
+// timeAgo returns the time before a duration. Another text is a time already.
 func timeAgo(text string) string {
 	ago, err := caddy.ParseDuration(text)
 	if err != nil {

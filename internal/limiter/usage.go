@@ -78,7 +78,7 @@ func (v *Verdict) countUsage() {
 		case e.Zone.Usage == nil:
 		case o.Refused(), o == outcome.DryRun:
 			v.usage.add(e.Zone, c.Key, sums.Counts{Refused: 1})
-		case passes && (o == outcome.Allowed || o == outcome.Local):
+		case passes && (o == outcome.Allowed || o == outcome.Local || o == outcome.Over):
 			v.usage.add(e.Zone, c.Key, sums.Counts{Requests: 1, Cost: c.Cost})
 		}
 	}

@@ -43,17 +43,19 @@ func (s awayStore) Take(ctx context.Context, checks []store.Check, decisions []a
 }
 
 // summedZone is a zone with usage, of so many requests an hour.
-func summedZone(t *testing.T, name string, events int64, onError string, dry bool) *zone.Zone {
+func summedZone(t *testing.T, name string, events int64, onError string) *zone.Zone {
 	t.Helper()
 	template, err := key.New("{http.request.header.X-Key}", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	z, err := zone.New(zone.Spec{
-		Name: name, Template: template, Cost: limit.Amount{Number: 2}, MissingKey: zone.MissingShare, OnStoreError: onError, DryRun: dry,
+	spec := zone.Spec{
+		Name: name, Template: template, Cost: limit.Amount{Number: 2}, MissingKey: zone.MissingShare, OnStoreError: onError, DryRun: name == "dry",
 		Limit: limit.Limit{MaxEvents: &limit.Amount{Number: 2 * events}, Window: limit.Window{Duration: caddy.Duration(1000 * time.Hour)}, Algorithm: "sliding_window_log"},
 		Usage: &zone.Usage{Length: 24 * time.Hour, Keep: 3},
-	}, new(stats.Counters))
+	}
+	spec.PassesOver = name == "soft"
+	z, err := zone.New(spec, new(stats.Counters))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,8 @@ func TestWhatUsageCounts(t *testing.T) {
 		}
 	}()
 	zones := []*zone.Zone{
-		summedZone(t, "many", 5, zone.AllowOnError, false), summedZone(t, "few", 2, zone.LocalOnError, false), summedZone(t, "dry", 1, zone.AllowOnError, true),
+		summedZone(t, "many", 5, zone.AllowOnError), summedZone(t, "few", 2, zone.LocalOnError), summedZone(t, "dry", 1, zone.AllowOnError),
+		summedZone(t, "soft", 1, zone.AllowOnError),
 	}
 	config := limiter.Config{Zones: zones, Store: ref, Local: local, Logger: zap.NewNop()}
 	l := limiter.New(config)
@@ -119,22 +122,22 @@ func TestWhatUsageCounts(t *testing.T) {
 		}
 	}
 	send(l, true)
-	expect("many 1 2 0, few 1 2 0, dry 1 2 0")
+	expect("many 1 2 0, few 1 2 0, dry 1 2 0, soft 1 2 0")
 	send(l, true) // the dry run would refuse it
-	expect("many 2 4 0, few 2 4 0, dry 1 2 1")
+	expect("many 2 4 0, few 2 4 0, dry 1 2 1, soft 2 4 0")
 	send(l, false)
-	expect("many 2 4 0, few 2 4 1, dry 1 2 2")
+	expect("many 2 4 0, few 2 4 1, dry 1 2 2, soft 2 4 0")
 
 	peeking := pool.NewPeeking(t.Context(), ref, new(clock.Imagined))
 	asks := config
 	asks.Store = peeking.Ref
 	send(limiter.New(asks), false)
-	expect("many 2 4 0, few 2 4 1, dry 1 2 2")
+	expect("many 2 4 0, few 2 4 1, dry 1 2 2, soft 2 4 0")
 
 	s.away.Store(true)
 	send(l, true)
 	send(l, true)
-	expect("many 4 8 0, few 4 8 1, dry 3 6 2")
+	expect("many 4 8 0, few 4 8 1, dry 3 6 2, soft 4 8 0")
 	send(l, false) // by the local memory, so it has not passed in the other zones either
-	expect("many 4 8 0, few 4 8 2, dry 3 6 2")
+	expect("many 4 8 0, few 4 8 2, dry 3 6 2, soft 4 8 0")
 }
