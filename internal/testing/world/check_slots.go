@@ -15,11 +15,14 @@ func (k *key) tooManySlots() (violations []string) {
 	}
 	for _, a := range k.admitted {
 		taken, most := int64(0), a.Decision.Quota
+		if k.Lend > 0 && k.Reserved > 0 {
+			most = max(most, k.Limit.Events) // a slot that is kept may be used while those of a reserve are taken
+		}
 		for _, b := range k.admitted {
 			if k.when(b) == k.when(a) {
 				most = max(most, b.Decision.Quota) // of another plan, and nobody knows who came first
 			}
-			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.lostFor(a, b) && !k.orphaned(b, k.when(a)) {
+			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.lostFor(a, b) && !k.keptOverLoss(b, k.when(a)) && !k.orphaned(b, k.when(a)) {
 				taken += b.Cost
 			}
 		}
@@ -28,6 +31,16 @@ func (k *key) tooManySlots() (violations []string) {
 		}
 	}
 	return violations
+}
+
+// keptOverLoss reports whether a request may have had a slot, kept from one before it, which Redis had lost by some time, or
+// an operator had reset elsewhere.
+func (k *key) keptOverLoss(a *Answer, by time.Duration) bool {
+	since := k.when(a) - k.Limit.Lease
+	return k.Lend > 0 && (slices.ContainsFunc(k.Losses, func(l Loss) bool { return l.To >= since && l.From <= by }) ||
+		slices.ContainsFunc(k.Deeds, func(d Deed) bool {
+			return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && d.Ended >= since && d.Began <= by
+		}))
 }
 
 var _ = promiseOfKeys("no slot leaks", (*key).leaks)
