@@ -8,23 +8,28 @@ import (
 
 var _ = promiseOfKeys("never more slots than there are", (*key).tooManySlots)
 
-// tooManySlots checks that no more slots were taken at once than there are.
+// tooManySlots checks that no more slots were taken at once than there are. In a zone that lends, the slot of a request may be
+// kept for a later one, as if the first one still ran. So a request without a reserved slot may come after those with one, but
+// never are there more of its kind than theirs.
 func (k *key) tooManySlots() (violations []string) {
 	if !k.slots() || len(k.clocks) > 1 {
 		return nil // leases end early if the clock steps forth
 	}
 	for _, a := range k.admitted {
-		taken, most := int64(0), a.Decision.Quota
-		if k.Lend > 0 && k.Reserved > 0 {
-			most = max(most, k.Limit.Events) // a slot that is kept may be used while those of a reserve are taken
-		}
+		taken, ofKind, most := int64(0), int64(0), a.Decision.Quota
 		for _, b := range k.admitted {
 			if k.when(b) == k.when(a) {
 				most = max(most, b.Decision.Quota) // of another plan, and nobody knows who came first
 			}
-			if k.when(b) <= k.when(a) && (b.Adjusted == 0 || b.Adjusted > k.when(a)) && !k.lostFor(a, b) && !k.keptOverLoss(b, k.when(a)) && !k.orphaned(b, k.when(a)) {
-				taken += b.Cost
+			if k.when(b) > k.when(a) || b.Adjusted != 0 && b.Adjusted <= k.when(a) || k.lostFor(a, b) || k.outlives(b, k.when(a)) || k.orphaned(b, k.when(a)) {
+				continue
 			}
+			if taken += b.Cost; b.Decision.Quota == a.Decision.Quota {
+				ofKind += b.Cost
+			}
+		}
+		if k.Lend > 0 && k.Reserved > 0 && ofKind <= most {
+			most = max(most, k.Limit.Events)
 		}
 		if taken > most {
 			violations = append(violations, fmt.Sprintf("client %d has a slot of zone %d, key %d, of which %d are taken then", a.Event, k.zone, k.key, taken))
@@ -33,13 +38,17 @@ func (k *key) tooManySlots() (violations []string) {
 	return violations
 }
 
-// keptOverLoss reports whether a request may have had a slot, kept from one before it, which Redis had lost by some time, or
-// an operator had reset elsewhere.
-func (k *key) keptOverLoss(a *Answer, by time.Duration) bool {
-	since := k.when(a) - k.Limit.Lease
-	return k.Lend > 0 && (slices.ContainsFunc(k.Losses, func(l Loss) bool { return l.To >= since && l.From <= by }) ||
+// outlives reports whether a request may have the slot of an earlier one, which its instance has kept although Redis had lost it
+// by some time, or an operator had reset the key less than a second before.
+func (k *key) outlives(a *Answer, by time.Duration) bool {
+	kept := func(lost time.Duration) bool {
+		return lost <= by && lost <= k.when(a) && lost >= k.when(a)-k.Limit.Lease && slices.ContainsFunc(k.admitted, func(b *Answer) bool {
+			return b.Instance == a.Instance && b.Cost == a.Cost && k.when(b) <= lost && b.Adjusted != 0 && b.Adjusted <= k.when(a)
+		})
+	}
+	return k.Lend > 0 && (slices.ContainsFunc(k.Losses, func(l Loss) bool { return kept(l.To) }) ||
 		slices.ContainsFunc(k.Deeds, func(d Deed) bool {
-			return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && d.Ended >= since && d.Began <= by
+			return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && k.when(a) <= d.Ended+time.Second+timeout && kept(d.Ended)
 		}))
 }
 
