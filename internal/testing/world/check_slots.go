@@ -60,7 +60,7 @@ func (k *key) leaks() (violations []string) {
 		return nil
 	}
 	for _, a := range k.refused {
-		if k.Lend > 0 && k.keptFor(a) {
+		if k.Lend > 0 && k.shared(a) {
 			continue
 		}
 		taken := int64(0)
@@ -76,12 +76,8 @@ func (k *key) leaks() (violations []string) {
 	return violations
 }
 
-// keptFor reports whether slots may be kept that a client cannot get: by another instance, or for requests of another cost.
-func (k *key) keptFor(a *Answer) bool {
-	return k.shared(a) || slices.ContainsFunc(k.admitted, func(b *Answer) bool { return b.Cost != a.Cost && b.Began <= a.Ended })
-}
-
-// shared reports whether another instance was asked about the key by the time of an answer.
+// shared reports whether slots may be kept that a client cannot get, because another instance was asked about the key by the time of
+// an answer.
 func (k *key) shared(a *Answer) bool {
 	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
 		return b.Zone == k.zone && b.Key == k.key && b.Instance != a.Instance && b.Began <= a.Ended

@@ -252,3 +252,27 @@ func TestFoundASlotOfBeforeAReset(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundASlotOfAnotherLimit: a slot that was kept for requests with a reserved one refused a request without, of the same
+// instance, although nobody used it.
+func TestFoundASlotOfAnotherLimit(t *testing.T) {
+	p := &Plan{
+		Seed:      1,
+		Even:      true,
+		Layout:    "Cluster",
+		Instances: 1,
+		Whole:     true,
+		Zones: []Zone{
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 2, Lease: 10 * time.Second}, Lend: 200 * time.Millisecond, Reserved: 38.6},
+		},
+		Events: []Event{
+			{Kind: Take, Cost: 1, Delta: -1},
+			{At: 100 * time.Millisecond, Kind: Request, Sort: important, Cost: 1},
+			{At: 200 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1},
+			{At: 300 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -22,9 +22,9 @@ const lost = time.Minute
 
 // leave notes that slots are on their way to the store: see Returned. The lock is held.
 func (t *Slots) leave(back []store.Adjustment, now time.Duration) {
-	maps.DeleteFunc(t.returning, func(_ slotsOf, r *returning) bool { return now-r.since > lost })
+	maps.DeleteFunc(t.returning, func(_ keyOfZone, r *returning) bool { return now-r.since > lost })
 	for i := range back {
-		of := keyOfAll(&back[i].Check)
+		of := zoneKeyOf(&back[i].Check)
 		r := t.returning[of]
 		if r == nil {
 			r = &returning{since: now, over: make(chan struct{})}
@@ -38,7 +38,7 @@ func (t *Slots) leave(back []store.Adjustment, now time.Duration) {
 func (t *Slots) Returned(c *store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := keyOfAll(c)
+	of := zoneKeyOf(c)
 	r := t.returning[of]
 	if r == nil {
 		return
@@ -53,10 +53,10 @@ func (t *Slots) Returned(c *store.Check) {
 // waited for only until they have been on their way for so long.
 func (t *Slots) AwaitReturns(ctx context.Context, c *store.Check, now lend.Moment, atMost time.Duration) {
 	t.mu.Lock()
-	r := t.returning[keyOfAll(c)]
+	r := t.returning[zoneKeyOf(c)]
 	if r != nil {
 		if atMost -= now.Mono - r.since; atMost <= 0 {
-			delete(t.returning, keyOfAll(c))
+			delete(t.returning, zoneKeyOf(c))
 			r = nil
 		}
 	}

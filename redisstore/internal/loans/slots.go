@@ -18,12 +18,12 @@ const maxSlotKeys = shards * maxPerShard
 type Slots struct {
 	mu     sync.Mutex
 	keys   map[slotsOf]*slotEntry
-	costs  map[slotsOf][]*slotEntry // of a key, for all costs (0)
-	uses   map[string]*slotUse      // by the ID of the lease of the request that uses it
-	owners map[string]owner         // of all slots, by name
+	ofKeys map[keyOfZone][]*slotEntry
+	uses   map[string]*slotUse // by the ID of the lease of the request that uses it
+	owners map[string]owner    // of all slots, by name
 	closed bool
 
-	returning map[slotsOf]*returning // as costs
+	returning map[keyOfZone]*returning
 }
 
 // slotsOf is for what slots are kept: requests of one cost, of one key under a limit.
@@ -32,6 +32,10 @@ type slotsOf struct {
 	key   string
 	cost  int64
 }
+
+// keyOfZone is a key of a zone. Its slots are the same for requests of all costs, and under all limits: that of requests without a
+// reserved slot too.
+type keyOfZone struct{ zone, key string }
 
 type slotEntry struct {
 	slotsOf
@@ -62,14 +66,14 @@ type owner struct {
 // NewSlots returns an empty table.
 func NewSlots() *Slots {
 	return &Slots{
-		keys: make(map[slotsOf]*slotEntry), costs: make(map[slotsOf][]*slotEntry),
-		uses: make(map[string]*slotUse), owners: make(map[string]owner), returning: make(map[slotsOf]*returning),
+		keys: make(map[slotsOf]*slotEntry), ofKeys: make(map[keyOfZone][]*slotEntry),
+		uses: make(map[string]*slotUse), owners: make(map[string]owner), returning: make(map[keyOfZone]*returning),
 	}
 }
 
 func keyOf(c *store.Check) slotsOf { return slotsOf{c.Rule.Terms(), c.Key, c.Cost} }
 
-func keyOfAll(c *store.Check) slotsOf { return slotsOf{terms: c.Rule.Terms(), key: c.Key} }
+func zoneKeyOf(c *store.Check) keyOfZone { return keyOfZone{c.Rule.Zone(), c.Key} }
 
 // Get decides a check with a slot that is kept. It reports whether there is one.
 func (t *Slots) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok bool) {
@@ -129,7 +133,7 @@ func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 		lease := time.Duration(c.Rule.At(0).Params[1]) * time.Microsecond
 		e = &slotEntry{slotsOf: keyOf(c), rule: c.Rule, lease: lease, looked: sent.Mono}
 		t.keys[e.slotsOf] = e
-		t.costs[keyOfAll(c)] = append(t.costs[keyOfAll(c)], e)
+		t.ofKeys[zoneKeyOf(c)] = append(t.ofKeys[zoneKeyOf(c)], e)
 	}
 	e.told, e.asked, e.came = *d, sent, sent.Mono
 	e.keyRules = c.KeyRules
@@ -152,18 +156,25 @@ func (t *Slots) Free(c *store.Check, asked lend.Moment, free int64) {
 
 // free is Free. The lock is held.
 func (t *Slots) free(c *store.Check, asked lend.Moment, free int64) {
-	for _, e := range t.costs[keyOfAll(c)] {
-		e.kept.Told(asked, free/e.cost)
+	for _, e := range t.ofKeys[zoneKeyOf(c)] {
+		of := int64(0) // if nothing is free under one limit, nobody has said how much is under a higher one
+		if free > 0 {
+			of = max(0, free+e.more(c))
+		}
+		e.kept.Told(asked, of/e.cost)
 	}
 }
 
-// GiveWay gives up what is kept of a check's key for requests of other costs, if the store could refuse the check because of
-// that. Call Returned for each.
+// more returns how many slots more the limit of an entry has than that of a check.
+func (e *slotEntry) more(c *store.Check) int64 { return e.rule.Limit().Events - c.Rule.Limit().Events }
+
+// GiveWay gives up what is kept of a check's key for other requests, of other costs or under another limit, if the store could
+// refuse the check because of that. Call Returned for each.
 func (t *Slots) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range t.costs[keyOfAll(c)] {
-		if e.cost != c.Cost && e.kept.Len() > 0 && e.kept.Free()*e.cost < c.Cost {
+	for _, e := range t.ofKeys[zoneKeyOf(c)] {
+		if e.slotsOf != keyOf(c) && e.kept.Len() > 0 && e.kept.Free()*e.cost-e.more(c) < c.Cost {
 			back = append(back, t.back(e, e.kept.All())...)
 		}
 	}
@@ -246,12 +257,12 @@ func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, pe
 	return back, peeks
 }
 
-// forget forgets what is known of a key for requests of one cost.
+// forget forgets an entry.
 func (t *Slots) forget(e *slotEntry) {
 	delete(t.keys, e.slotsOf)
-	all := slotsOf{terms: e.terms, key: e.key}
-	if t.costs[all] = slices.DeleteFunc(t.costs[all], func(o *slotEntry) bool { return o == e }); len(t.costs[all]) == 0 {
-		delete(t.costs, all)
+	of := keyOfZone{e.rule.Zone(), e.key}
+	if t.ofKeys[of] = slices.DeleteFunc(t.ofKeys[of], func(o *slotEntry) bool { return o == e }); len(t.ofKeys[of]) == 0 {
+		delete(t.ofKeys, of)
 	}
 }
 
@@ -323,7 +334,7 @@ func (t *Slots) Keeps(c *store.Check) bool {
 func (t *Slots) KeptOf(rule *store.Rule, key string) (n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range t.costs[slotsOf{terms: rule.Terms(), key: key}] {
+	for _, e := range t.ofKeys[keyOfZone{rule.Zone(), key}] {
 		n += int64(e.kept.Len()) * e.cost
 	}
 	return n
