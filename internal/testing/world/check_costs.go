@@ -2,8 +2,10 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -40,30 +42,53 @@ var _ = promiseOfKeys("what a response takes is charged, also if its instance is
 const payEvery = 5 * time.Second
 
 // measures checks that a request is charged what its response has taken in the end. If its instance was killed before, it
-// has paid for all but the last five seconds. Clocks of instances are a thousandth too fast or too slow.
+// has paid for all but the last five seconds. Clocks of instances are a thousandth too fast or too slow. When a request has left
+// a queue, others pay for its turn in place of their own, so what they pay together is checked.
 func (k *key) measures() (violations []string) {
 	if k.Measures == "" || k.Judges {
 		return nil
 	}
+	together, unclear := k.Limit.Mode == algorithms.ModeQueue && slices.ContainsFunc(k.Verdicts, func(v Verdict) bool { return !v.Passes }), false
+	var leastOfAll, greatestOfAll int64
 	for i := range k.Verdicts {
 		v := &k.Verdicts[i]
 		e := &k.Plan.Events[v.Event]
 		a := k.chargedFor(v)
 		if a == nil || !v.Passes || e.Kind != Request || e.For > 0 || e.Cost == 0 {
+			unclear = unclear || v.Passes
 			continue
 		}
-		bytes, slack := int64(len(spentBody(e.spends()))), e.After/500+time.Microsecond
-		least, greatest := k.measured(e.After-slack, bytes, e.Cost), k.measured(e.After+slack, bytes, e.Cost)
-		for _, d := range k.Killed {
-			if over := d.At - v.Ended; d.Instance == v.Instance && over <= e.After+slack {
-				least, greatest = k.measured(max(0, over-payEvery-slack), 0, e.Cost), max(greatest, a.Cost)
-			}
-		}
-		if total := a.Cost + a.Delta; total < least || total > greatest {
+		least, greatest := k.mayPay(v, a)
+		leastOfAll, greatestOfAll = leastOfAll+least, greatestOfAll+greatest
+		if total := a.Cost + a.Delta; !together && (total < least || total > greatest) {
 			violations = append(violations, fmt.Sprintf("the response to client %d takes %v, and zone %d, key %d is charged %d, which should be from %d to %d", v.Event, e.After, k.zone, k.key, total, least, greatest))
 		}
 	}
+	if total := k.charged(); together && !unclear && (total < leastOfAll || total > greatestOfAll) {
+		violations = append(violations, fmt.Sprintf("all responses together charge zone %d, key %d with %d, which should be from %d to %d", k.zone, k.key, total, leastOfAll, greatestOfAll))
+	}
 	return violations
+}
+
+// mayPay returns what the response to a request may cost.
+func (k *key) mayPay(v *Verdict, a *Answer) (least, greatest int64) {
+	e := &k.Plan.Events[v.Event]
+	bytes, slack := int64(len(spentBody(e.spends()))), e.After/500+time.Microsecond
+	least, greatest = k.measured(e.After-slack, bytes, e.Cost), k.measured(e.After+slack, bytes, e.Cost)
+	for _, d := range k.Killed {
+		if over := d.At - v.Ended; d.Instance == v.Instance && over <= e.After+slack {
+			least, greatest = k.measured(max(0, over-payEvery-slack), 0, e.Cost), max(greatest, a.Cost)
+		}
+	}
+	return least, greatest
+}
+
+// charged returns what the key is charged in the end.
+func (k *key) charged() (sum int64) {
+	for _, a := range k.admitted {
+		sum += a.Cost + a.Delta
+	}
+	return sum
 }
 
 var _ = promiseOfKeys("a reserve is for the requests that it is for", (*key).reserves)
