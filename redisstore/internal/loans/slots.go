@@ -168,13 +168,13 @@ func (t *Slots) free(c *store.Check, asked lend.Moment, free int64) {
 // more returns how many slots more the limit of an entry has than that of a check.
 func (e *slotEntry) more(c *store.Check) int64 { return e.rule.Limit().Events - c.Rule.Limit().Events }
 
-// GiveWay gives up what is kept of a check's key for other requests, of other costs or under another limit, if the store could
-// refuse the check because of that. Call Returned for each.
+// GiveWay gives up what is kept of a check's key if the store could refuse the check because of that: it is kept for other
+// requests, of other costs or under another limit, or its lease ends too soon, because it was not renewed. Call Returned for each.
 func (t *Slots) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.ofKeys[zoneKeyOf(c)] {
-		if e.slotsOf != keyOf(c) && e.kept.Len() > 0 && e.kept.Free()*e.cost-e.more(c) < c.Cost {
+		if e.kept.Len() > 0 && e.kept.Free()*e.cost-e.more(c) < c.Cost {
 			back = append(back, t.back(e, e.kept.All())...)
 		}
 	}

@@ -139,6 +139,26 @@ func TestSlotsAreRenewed(t *testing.T) {
 	}
 }
 
+// TestSlotsThatEndGiveWay: a kept slot that was not renewed, in an outage for example, refuses no request of its own key. It goes
+// back first, unless enough is free beside it.
+func TestSlotsThatEndGiveWay(t *testing.T) {
+	t.Parallel()
+	for _, free := range []int64{8, 0} {
+		table := newSlotTable(t)
+		table.told("ended", time.Second, 7, true)
+		table.Release("ended", at(time.Second), 1)
+		later := time.Second + slotLease*5/6
+		table.Free(table.check(""), at(later), free)
+		if table.takes("next", later) {
+			t.Fatal("its lease lasts for less than a third, and it is used")
+		}
+		back := table.GiveWay(table.check("next"), at(later))
+		if went := len(back) == 1 && back[0].LeaseID == "ended"; went != (free == 0) {
+			t.Errorf("%d free: %v go back", free, back)
+		}
+	}
+}
+
 // TestSlotsAreDue: what no request needed for a period goes back, and what is free is asked for as long as it matters. Then
 // the key is forgotten.
 func TestSlotsAreDue(t *testing.T) {
