@@ -2,6 +2,7 @@ package caddyratelimit_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,164 +37,6 @@ func explain(t *testing.T, r adminapi.Request) (x adminapi.Explanation) {
 	return x
 }
 
-// globalOptions matches the block of global options of a recipe.
-var globalOptions = regexp.MustCompile(`(?ms)\A\{\n.*?^\}\n`)
-
-// recipeSites returns the sites of the recipes as parts of one config in which nothing expires
-// during a test. Each recipe has hosts of its own.
-func recipeSites(t *testing.T, upstream string) (config string, hosts []string) {
-	t.Helper()
-	recipes := ""
-	for _, page := range []string{"docs/recipes.md", "docs/recipes-api.md"} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		recipes += string(text)
-	}
-	endless := regexp.MustCompile(`(window +)\d+[ms]\b|(\d/)1[ms]\b`)
-	site := regexp.MustCompile(`(?m)^([a-z.]*example\.com) \{$`)
-	for i, match := range regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(recipes, -1) {
-		text := globalOptions.ReplaceAllString(match[2], "")
-		text = strings.Replace(text, "*.example.com {", fmt.Sprintf("http://*.r%d.example.com {", i), 1)
-		for _, host := range site.FindAllStringSubmatch(text, -1) {
-			hosts = append(hosts, fmt.Sprintf("r%d.%s", i, host[1]))
-		}
-		config += site.ReplaceAllString(text, fmt.Sprintf("http://r%d.$1 {", i))
-	}
-	config = endless.ReplaceAllString(config, "${1}${2}500h")
-	for _, pair := range [][2]string{
-		{"window      day", "window month"},
-		{"localhost:9000", upstream},
-		{"localhost:9001", upstream},
-		{"max_wait  5s", "max_wait  1ms"}, // Retry-After is never less than the t of RateLimit, which does not know of it
-		{"198.51.100.0/24", "127.0.0.64/26"},
-		{"192.0.2.0/24", "127.0.0.3"},
-		{"203.0.113.7", "127.0.0.4"},
-	} {
-		if !strings.Contains(config, pair[0]) {
-			t.Fatalf("no recipe says %q", pair[0])
-		}
-		config = strings.ReplaceAll(config, pair[0], pair[1])
-	}
-	return config, hosts
-}
-
-// awkwardSites are what the recipes lack: rewrites, handlers that share a zone, bans, queues, error
-// routes, and all options that look at single requests.
-const awkwardSites = `
-http://awkward.test {
-	uri strip_prefix /v1
-	vars tier {query.tier}
-	handle_path /app/* {
-		rate_limit {
-			zone inner {
-				key "{path} {vars.tier}"
-				events 16
-				window 500h
-			}
-			zone double {
-				key {client_ip}
-				events 7
-				window 500h
-			}
-		}
-		rate_limit {
-			zone double {
-				key {client_ip}
-				events 7
-				window 500h
-			}
-		}
-		respond ok
-	}
-	handle /v2/* {
-		rate_limit {
-			zone v2 {
-				key {client_ip}
-				events 1
-				window 500h
-				ban 5h after 2 refusals in 4h
-			}
-		}
-	}
-	handle /queue {
-		rate_limit {
-			zone turns {
-				key {header.X-User}
-				algorithm leaky_bucket 1/20h
-				mode queue
-				burst 3
-				max_wait 1m
-			}
-		}
-	}
-	handle /plain {
-		rate_limit {
-			zone aliases {
-				key {header.X_User}
-				missing_key skip
-				events 2
-				window 500h
-			}
-			zone plain {
-				key "{header.X-User} {method}"
-				missing_key reject 401
-				block header X-Bad *
-				exempt header X-Office a-secret-that-is-long-enough
-				events 1
-				window 500h
-				ban 5h after 2 refusals in 4h
-			}
-			zone half {
-				key {header.X-User}
-				missing_key skip
-				events 2
-				window 500h
-				enforce 50
-			}
-			zone priced {
-				key {header.X-User}
-				cost {header.X-Cost} 1
-				events {header.X-Limit} 9
-				window 500h
-				invalid_limit 402
-			}
-			on_limit problem
-		}
-		respond ok
-	}
-	handle {
-		rate_limit {
-			zone queued {
-				key {header.X-User}
-				algorithm leaky_bucket 1/500h
-				mode queue
-				burst 2
-				dry_run
-			}
-			zone cookies {
-				key {cookie.session}
-				events 5
-				window 500h
-			}
-			answers problem
-		}
-		error 418
-	}
-	handle_errors {
-		rate_limit {
-			zone errors {
-				key {client_ip}
-				events 40
-				window 500h
-			}
-		}
-		respond "{err.status_code}" 418
-	}
-}
-`
-
 // one returns one of the values.
 func one[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
@@ -209,7 +50,10 @@ func randomRequest(r *rand.Rand, hosts []string) adminapi.Request {
 	path := one(r, "/", "/geocode", "/geocode/batch", "/api/item/17/comment", "/API//item/17/comment", "/login", "/token/a", "/leaky/a",
 		"/sliding/a", "/sliding/%61", "/concurrent/a", "/pay/now", "/browse")
 	if host == "awkward.test" {
-		path = one(r, "/plain", "/v1/plain", "/app/x", "/v1/app/y?tier=gold", "/APP/y", "/other", "/v1/other", "/v2/a", "/queue")
+		path = one(r, "/plain", "/v1/plain", "/app/x", "/v1/app/y?tier=gold", "/APP/y", "/other", "/v1/other", "/v2/a", "/queue", "/calls", "/calls", "/calls", "/calls")
+	}
+	if r.IntN(2) == 0 {
+		speak(r, &q)
 	}
 	q.URL = "http://" + host + path
 	for _, field := range []string{
@@ -239,7 +83,8 @@ func sendExplained(t *testing.T, address string, q *adminapi.Request) *http.Resp
 	}
 	defer conn.Close()
 	_, target, _ := strings.Cut(strings.TrimPrefix(q.URL, "http://"), "/")
-	text := q.Method + " /" + target + " HTTP/1.1\r\n" + strings.Join(append([]string{"Connection: close"}, q.Header...), "\r\n") + "\r\n\r\n"
+	header := append([]string{"Connection: close", fmt.Sprintf("Content-Length: %d", len(q.Body))}, q.Header...)
+	text := q.Method + " /" + target + " HTTP/1.1\r\n" + strings.Join(header, "\r\n") + "\r\n\r\n" + string(q.Body)
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
 	}
@@ -248,6 +93,11 @@ func sendExplained(t *testing.T, address string, q *adminapi.Request) *http.Resp
 		t.Fatalf("%s: %v", text, err)
 	}
 	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
 	if _, err := io.Copy(io.Discard, conn); err != nil { // until the server has closed it, when the request is over
 		t.Fatal(err)
 	}
@@ -307,7 +157,7 @@ func TestExplainAgrees(t *testing.T) {
 	defer decisions.Unsubscribe()
 
 	random := rand.New(rand.NewPCG(1, 0))
-	outcomes := make(map[string]int)
+	outcomes, languages := make(map[string]int), make(map[string]int)
 	var slowest time.Duration
 	for i := range deep.Steps(5000, 20_000) {
 		q := randomRequest(random, hosts)
@@ -338,6 +188,7 @@ func TestExplainAgrees(t *testing.T) {
 			outcomes[d.Outcome]++
 		}
 		slices.Sort(counted)
+		languages[before.Language]++
 		want := foreseen(&before)
 		slowest = max(slowest, took)
 		if difference := differs(&before, got, took, slowest); difference != "" || !slices.Equal(counted, want) {
@@ -353,7 +204,12 @@ func TestExplainAgrees(t *testing.T) {
 			t.Errorf("no request was %s: %v", outcome.Names[o], outcomes)
 		}
 	}
-	t.Logf("%v", outcomes)
+	for _, language := range []string{"grpc", "json-rpc", "problem", "html"} {
+		if languages[language] < 4 {
+			t.Errorf("%d requests were refused in %s: %v", languages[language], language, languages)
+		}
+	}
+	t.Logf("%v %v", outcomes, languages)
 }
 
 // describeDecision describes a decision as foreseen does.
@@ -382,6 +238,9 @@ func differs(x *adminapi.Explanation, got *http.Response, took, slowest time.Dur
 	refused := !x.Passes && x.Outcome != adminapi.Failed
 	if refused && answered != status || x.Passes && answered == http.StatusTooManyRequests {
 		return fmt.Sprintf("status %d, want %d", answered, status)
+	}
+	if language, code := languageOf(got); refused && !byErrorRoute && (language != x.Language || code != x.GRPCStatus) {
+		return fmt.Sprintf("language %q with code %d, want %q with %d", language, code, x.Language, x.GRPCStatus)
 	}
 	retryAfter, _ := strconv.ParseFloat(got.Header.Get("Retry-After"), 64)
 	if most, least := math.Ceil(told+slowest.Seconds()), math.Ceil(max(0, told-took.Seconds())); retryAfter > most || retryAfter < least {

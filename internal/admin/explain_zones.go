@@ -83,15 +83,17 @@ func (m *meeting) decide() (passes bool, err error) {
 		return true, nil
 	}
 	a := v.Answer(m.handler.Status)
+	written := m.handler.Respond.Written(m.request, &a)
 	if !m.ended {
 		m.ended = true
-		m.answer.Passes, m.answer.Status, m.answer.Outcome = false, a.Status, outcome.Names[a.Outcome]
+		m.answer.Passes, m.answer.Status, m.answer.Outcome = false, written.Status, outcome.Names[a.Outcome]
+		m.answer.Language, m.answer.GRPCStatus = written.Language, written.GRPCStatus
 		m.answer.RetryAfter, m.answer.Never = a.Told.Round(time.Microsecond).Seconds(), a.Endless
 		if a.Zone != nil {
 			m.answer.Zone = a.Zone.Name
 		}
 	}
-	if m.handler.Final(m.request) {
+	if written.Language != "" { // no error routes run
 		return false, nil
 	}
 	return false, caddyhttp.Error(a.Status, errors.New(outcome.Names[a.Outcome]))

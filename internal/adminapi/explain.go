@@ -48,9 +48,12 @@ type Explanation struct {
 	// Passes says that no limit refuses the request.
 	Passes bool `json:"passes"`
 
-	// Zone is the zone that refuses the request, and Status the status of the refusal.
-	Zone   string `json:"zone,omitempty"`
-	Status int    `json:"status,omitempty"`
+	// Zone is the zone that refuses the request, and Status the status that its caller gets. Language is the language of
+	// the option answers in which the refusal is written, and GRPCStatus its code of gRPC.
+	Zone       string `json:"zone,omitempty"`
+	Status     int    `json:"status,omitempty"`
+	Language   string `json:"language,omitempty"`
+	GRPCStatus uint8  `json:"grpc_status,omitempty"`
 
 	// RetryAfter is the Retry-After of the refusal in seconds, before it is rounded. Never says that the refusal does
 	// not end by itself. Wait is how long the request is held before it passes, or is refused.
@@ -107,7 +110,7 @@ type Visit struct {
 	DryRun bool `json:"dry_run,omitempty"`
 
 	// Reason says in words why the zone has the outcome, if its limit is not the reason. Status is that of
-	// a refusal.
+	// a refusal, before it is written in the caller's language.
 	Reason string `json:"reason,omitempty"`
 	Status int    `json:"status,omitempty"`
 

@@ -46,7 +46,7 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 		}
 	}
 	for i := range x.Zones {
-		s.printVisit(&x.Zones[i], x.Offline)
+		s.printVisit(x, &x.Zones[i])
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func visitState(v *adminapi.Visit) string {
 }
 
 // printVisit says why a zone counts a request, or refuses it.
-func (s *screen) printVisit(v *adminapi.Visit, offline bool) {
+func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 	zone := "Zone " + shellWord(v.Zone)
 	switch {
 	case v.State != nil && v.Reason == "":
@@ -194,7 +194,7 @@ func (s *screen) printVisit(v *adminapi.Visit, offline bool) {
 		if text := k.explanation(); k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
 			s.say("%s", text)
 		}
-		if !offline {
+		if !x.Offline {
 			s.advise(k.remedy())
 		}
 	case len(v.Misses) > 0:
@@ -204,7 +204,11 @@ func (s *screen) printVisit(v *adminapi.Visit, offline bool) {
 	case v.Outcome == outcome.Names[outcome.Exempt]:
 		s.say("%s does not limit it: %s.", zone, v.Reason)
 	case v.Outcome == outcome.Names[outcome.Rejected]:
-		s.say("%s refuses it with status %d: %s.", zone, v.Status, v.Reason)
+		with := ""
+		if refusedWith(x) == statusText(x.Status) { // or else the caller gets another one
+			with = " with " + statusText(v.Status)
+		}
+		s.say("%s refuses it%s: %s.", zone, with, v.Reason)
 	case v.Outcome == outcome.Names[outcome.DryRun]:
 		s.say("%s would refuse it with status %d, but this is a dry run: %s.", zone, v.Status, v.Reason)
 	case v.Reason != "":
@@ -228,9 +232,23 @@ func conclusion(x *adminapi.Explanation) string {
 	case x.Passes:
 		return "It is allowed, because the store does not answer (" + x.Outcome + ")."
 	case x.Never:
-		return fmt.Sprintf("It is refused with status %d, and always will be.", x.Status)
+		return fmt.Sprintf("It is refused with %s, and always will be.", refusedWith(x))
 	case x.RetryAfter > 0:
-		return fmt.Sprintf("It is refused with status %d, until %s.", x.Status, formatDeadline(x.RetryAfter))
+		return fmt.Sprintf("It is refused with %s, until %s.", refusedWith(x), formatDeadline(x.RetryAfter))
 	}
-	return fmt.Sprintf("It is refused with status %d.", x.Status)
+	return fmt.Sprintf("It is refused with %s.", refusedWith(x))
 }
+
+// refusedWith says what the caller gets of a refusal.
+func refusedWith(x *adminapi.Explanation) string {
+	text := statusText(x.Status)
+	switch {
+	case x.GRPCStatus != 0:
+		text += fmt.Sprintf(" and grpc-status %d", x.GRPCStatus)
+	case x.Language == "json-rpc":
+		text += " and an error of JSON-RPC"
+	}
+	return text
+}
+
+func statusText(status int) string { return fmt.Sprintf("status %d", status) }

@@ -23,6 +23,16 @@ type Answer struct {
 	Endless bool
 }
 
+// Written is how an answer reaches its caller.
+type Written struct {
+	// Language is that of the option answers in which the answer is written. It is empty if error routes write it, or if
+	// it is only a status.
+	Language string
+
+	Status     int   // of HTTP
+	GRPCStatus uint8 // the code of gRPC; 0 in other languages
+}
+
 // Problem is a kind of problem, by which clients can tell what to do.
 type Problem uint8
 

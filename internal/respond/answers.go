@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 )
 
 // The languages that the option answers takes.
@@ -36,6 +38,12 @@ const (
 	grpcWebForm
 	grpcWebTextForm
 )
+
+// languages are the languages of the forms.
+var languages = [...]string{
+	bareForm: "", problemForm: answersProblem, htmlForm: answersHTML, jsonRPCForm: answersJSONRPC,
+	grpcForm: answersGRPC, grpcWebForm: answersGRPC, grpcWebTextForm: answersGRPC,
+}
 
 // NewAnswers resolves the option answers. If it is not set, gRPC is spoken where there are no error routes.
 func NewAnswers(chosen []string) (a Answers, err error) {
@@ -88,6 +96,28 @@ func (p *Responder) formOf(r *http.Request) answerForm {
 		return acceptedForm(r.Header[fieldAccept], a.byAccept, usual)
 	}
 	return usual
+}
+
+// Written returns how the refusal of a request reaches its caller.
+func (p *Responder) Written(r *http.Request, a *limiter.Answer) limiter.Written {
+	form, t := p.formOf(r), told{kind: a.Problem, status: a.Status}
+	w := limiter.Written{Language: languages[form], Status: t.statusIn(form, r)}
+	if form >= grpcForm {
+		w.GRPCStatus = t.grpcCode()
+	}
+	return w
+}
+
+// statusIn returns the status of HTTP of an answer in a form. The callers of gRPC look for their own status.
+func (t *told) statusIn(form answerForm, r *http.Request) int {
+	switch {
+	case form >= grpcForm:
+		return http.StatusOK
+	case form == jsonRPCForm:
+		calls, _ := rpcCallsOf(r)
+		return t.statusFor(&calls)
+	}
+	return t.status
 }
 
 // Final reports whether the refusal of a request never reaches error routes, because it is written in a form.

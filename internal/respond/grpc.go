@@ -102,7 +102,7 @@ func (t *told) writeGRPC(w http.ResponseWriter, r *http.Request) error {
 	for _, one := range t.grpcTrailers() {
 		header.Set(one[0], one[1])
 	}
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(t.statusIn(grpcForm, r))
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (t *told) writeGRPCWeb(w http.ResponseWriter, r *http.Request, form answerF
 	if form == grpcWebTextForm {
 		frame = base64.StdEncoding.AppendEncode(nil, frame)
 	}
-	return writeBody(w, r, http.StatusOK, mediaType(r.Header.Get(fieldContentType)), frame)
+	return writeBody(w, r, t.statusIn(form, r), mediaType(r.Header.Get(fieldContentType)), frame)
 }
 
 // percentEncoded encodes a message as gRPC wants it: all but printable ASCII, and the percent sign.

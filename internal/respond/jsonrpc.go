@@ -140,23 +140,29 @@ func (c *rpcCalls) answers(reason []byte) (text []byte) {
 	return append(text, '\n')
 }
 
-// writeJSONRPC writes errors of JSON-RPC. With the id of a call it is the answer to it, which has status 200: clients of MCP
-// do not look into the body of a 429. Without an id, or if the request itself is wrong, the status tells what happened.
+// statusFor returns the status of an answer in JSON-RPC. With the id of a call it is the answer to it, which has status 200:
+// clients of MCP do not look into the body of a 429. Without an id, or if the request itself is wrong, the status tells
+// what happened.
+func (t *told) statusFor(calls *rpcCalls) int {
+	if calls.known() && t.kind != limiter.WrongRequest {
+		return http.StatusOK
+	}
+	return t.status
+}
+
+// writeJSONRPC writes errors of JSON-RPC.
 func (t *told) writeJSONRPC(w http.ResponseWriter, r *http.Request) error {
 	calls, _ := rpcCallsOf(r)
-	status, code := t.status, rpcLimited
+	code := rpcLimited
 	switch {
 	case t.kind == limiter.WrongRequest:
 		code = rpcWrongRequest
 	case t.kind == limiter.ReducedCapacity:
 		code = rpcUnavailable
 	}
-	if calls.known() && t.kind != limiter.WrongRequest {
-		status = http.StatusOK
-	}
 	reason, err := json.Marshal(rpcReason{code, t.summary() + ". " + t.action(), t.problem()})
 	if err != nil {
 		return err
 	}
-	return writeBody(w, r, status, "application/json", calls.answers(reason))
+	return writeBody(w, r, t.statusFor(&calls), "application/json", calls.answers(reason))
 }

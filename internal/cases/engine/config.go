@@ -49,6 +49,7 @@ type Handler struct {
 type Responder interface {
 	Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error)
 	Mark(r *http.Request, v *limiter.Verdict)
+	Written(r *http.Request, a *limiter.Answer) limiter.Written
 	Serve(c *late.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 }
 
