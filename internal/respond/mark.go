@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/body"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -30,7 +31,7 @@ func marksOf(zones []*zone.Zone) (m marks) {
 type overMark struct{ zone, field string }
 
 // Mark shows the handlers behind, and the upstream, above which limits a request passes. What a client has sent in the
-// headers for that is removed, also if the request is refused. Begin calls it.
+// headers or trailers for that is removed, also if the request is refused. Begin calls it.
 func (p *Responder) Mark(r *http.Request, v *limiter.Verdict) {
 	if !p.marks.any {
 		return
@@ -47,6 +48,7 @@ func (p *Responder) Mark(r *http.Request, v *limiter.Verdict) {
 	}
 	for _, field := range p.marks.fields {
 		removeHeader(r.Header, field)
+		body.RemoveTrailers(r, func(name string) bool { return sameVariable(name, field) })
 		if t == nil {
 			continue
 		}
