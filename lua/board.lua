@@ -4,8 +4,8 @@
 --       reports to read; ARGV: the process, its report or an empty text, 1 if it leaves, for how many milliseconds a report
 --       lives, for how many a look of this process holds or 0, what it wishes or an empty text, how long a report may be,
 --       and how many are read
--- Out:  the time in milliseconds, 1 if somebody looks, their wish, the processes that live, those that have reports, and the
---       reports, each with the time and whether its process has left before it
+-- Out:  the time in milliseconds, 1 if somebody looks, their wish, the processes that live, each followed by its time in the
+--       set, those that have reports, likewise, and the reports, each with the time and whether its process has left before it
 -- Others may have written anything to the keys: what is not possible is not returned.
 local call = redis.call
 --[[include wrongtype.lua]]
@@ -32,9 +32,12 @@ if ARGV[2] ~= '' and (reads or looked) then
 end
 if not reads then return { now, looked and 1 or 0, wish, {}, {} } end
 local function names(key)
-  local found, short = redis.pcall('ZRANGEBYSCORE', key, now, FIRST_MARK, 'LIMIT', 0, ARGV[8]), {}
-  for _, name in ipairs(found) do
-    if #name <= 100 then short[#short + 1] = name end
+  local found, short = redis.pcall('ZRANGEBYSCORE', key, now, FIRST_MARK, 'WITHSCORES', 'LIMIT', 0, ARGV[8]), {}
+  for i = 1, #found, 2 do
+    if #found[i] <= 100 then
+      short[#short + 1] = found[i]
+      short[#short + 1] = found[i + 1]
+    end
   end
   return short
 end

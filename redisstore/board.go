@@ -15,8 +15,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// toldWishes is how many wishes of this process a board knows again.
-const toldWishes = 16
+const (
+	// toldWishes is how many wishes of this process a board knows again.
+	toldWishes = 16
+
+	// soon is the time to the next turn while a report that was just asked for may come, and answering how long it may
+	// take to answer a wish.
+	soon      = store.ReportInterval / 4
+	answering = 2 * store.ReportInterval
+)
 
 // board writes the reports of this process while somebody looks, and reads those of all while somebody looks here: both in
 // one call in an interval. It runs only then; heartbeats tell when it has to.
@@ -30,22 +37,28 @@ type board struct {
 	wish    string                   // the last one that was read
 	mine    string                   // one to tell the others; empty: none
 	told    []string                 // the last ones of this process
-	until   time.Time                // somebody looks here until then
+	since   time.Time                // somebody looks here since then
+	until   time.Time                // and until then
+	asked   time.Time                // when the last wish was told
+	heard   int                      // turns that follow soon, to answer a wish of others
 	runs    bool
 	closed  bool
 	wrote   bool          // in the last turn
 	turned  chan struct{} // closed with the next turn
-	read    time.Time     // when reports were last read; zero: not since somebody looks here
+	read    time.Time     // when reports were last read, or could not be; zero: not since somebody looks here
+	had     time.Time     // when they were last read
+	pause   time.Duration // to the next turn
 	reports []store.Report
 	err     error
 	names   []string // whose reports are read
 
-	quit chan struct{}
-	done sync.WaitGroup
+	hurry chan struct{} // has an element if a turn is to be taken soon
+	quit  chan struct{}
+	done  sync.WaitGroup
 }
 
 func newBoard(eval evaluate, keys keys.Prefix, name string) *board {
-	return &board{eval: eval, keys: keys, name: name, turned: make(chan struct{}), quit: make(chan struct{})}
+	return &board{eval: eval, keys: keys, name: name, turned: make(chan struct{}), hurry: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
 // Report implements [store.Board].
@@ -79,18 +92,27 @@ func (b *board) start() {
 
 func (b *board) look(ctx context.Context, wish string) ([]store.Report, error) {
 	b.mu.Lock()
-	b.until = time.Now().Add(store.LookLife)
+	now := time.Now()
+	if now.After(b.until) {
+		b.since = now
+	}
+	b.until = now.Add(store.LookLife)
 	// A caller that waits repeats its wish. Meanwhile others may have another one, which must not be lost.
 	isNew := wish != "" && !slices.Contains(b.told, wish)
 	if isNew {
 		b.mine, b.told = wish, append(b.told[max(0, len(b.told)-toldWishes+1):], wish)
+		b.asked = now
+		select {
+		case b.hurry <- struct{}{}:
+		default:
+		}
 	}
-	if time.Since(b.read) < store.ReportInterval && !isNew || b.closed {
+	if now.Sub(b.read) < b.pause && !isNew || b.closed {
 		defer b.mu.Unlock()
 		if b.closed {
 			return nil, store.ErrClosed
 		}
-		return b.reports, b.err
+		return b.known(), b.err
 	}
 	b.start()
 	turned := b.turned
@@ -99,7 +121,7 @@ func (b *board) look(ctx context.Context, wish string) ([]store.Report, error) {
 	case <-turned:
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.reports, b.err
+		return b.known(), b.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-b.quit:
@@ -113,16 +135,62 @@ func (b *board) run() {
 	if more && b.isNew() { // the first turn has only learned the names
 		more = b.turn(false)
 	}
-	timer := time.NewTimer(store.ReportInterval)
+	last := time.Now()
+	timer := time.NewTimer(b.next())
 	defer timer.Stop()
-	for ; more; timer.Reset(store.ReportInterval) {
+	for more {
 		select {
 		case <-timer.C:
 			more = b.turn(false)
+			last = time.Now()
+			timer.Reset(b.next())
+		case <-b.hurry:
+			timer.Reset(max(0, soon-time.Since(last)))
 		case <-b.quit:
 			return
 		}
 	}
+}
+
+// next returns the time to the next turn.
+func (b *board) next() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pause = store.ReportInterval
+	switch {
+	case b.heard == 2: // what it takes no time to say
+		b.heard, b.pause = 1, 0
+	case b.heard == 1: // what had to be found out
+		b.heard, b.pause = 0, soon
+	case b.expects(time.Now()):
+		b.pause = soon
+	}
+	return b.pause
+}
+
+// expects reports whether another process may report any moment: it has just been asked to answer a wish, or is
+// soon counted, and learns then that somebody looks. The lock is held.
+func (b *board) expects(now time.Time) bool {
+	if b.err != nil || !now.Before(b.until) {
+		return false
+	}
+	asked, begun := now.Sub(b.asked) < answering, now.Sub(b.since) < store.CountInterval+store.ReportInterval
+	return slices.ContainsFunc(b.reports, func(r store.Report) bool {
+		reports := r.Text != "" && r.Age < answering
+		return r.Process != b.name && r.Lives && (asked && reports || begun && !reports && r.Counted < store.CountInterval+store.ReportInterval)
+	})
+}
+
+// known returns the last reports. If they could not be read since, they have grown older. The lock is held.
+func (b *board) known() []store.Report {
+	if b.err == nil {
+		return b.reports
+	}
+	all, older := slices.Clone(b.reports), time.Since(b.had)
+	for i := range all {
+		all[i].Age, all[i].Counted = all[i].Age+older, all[i].Counted+older
+	}
+	return all
 }
 
 // isNew reports whether there are names whose reports were not asked for.
@@ -177,6 +245,9 @@ func (b *board) note(r *reply, err error, reads bool, mine string, wrote bool) (
 	defer b.mu.Unlock()
 	b.err, b.wrote = err, wrote && err == nil && r.looked
 	if err == nil {
+		if r.wish != b.wish && r.wish != mine && r.wish != "" {
+			b.heard = 2
+		}
 		b.wish = r.wish
 		if b.mine == mine {
 			b.mine = ""
@@ -185,7 +256,7 @@ func (b *board) note(r *reply, err error, reads bool, mine string, wrote bool) (
 	if reads {
 		b.read = time.Now()
 		if err == nil {
-			b.reports = r.reports
+			b.reports, b.had = r.reports, b.read
 		}
 		close(b.turned)
 		b.turned = make(chan struct{})
@@ -239,10 +310,10 @@ func readReply(answer []any, names []string) (r reply, err error) {
 	}
 	r.wish, _ = answer[2].(string)
 	for i, all := range [][]any{lives, reporting} {
-		for _, name := range all {
-			name, ok := name.(string)
+		for pair := range slices.Chunk(all, 2) {
+			name, ok := pair[0].(string)
 			if ok && len(r.reports) < store.MaxReports && !slices.ContainsFunc(r.reports, func(known store.Report) bool { return known.Process == name }) {
-				r.reports = append(r.reports, store.Report{Process: name, Lives: i == 0})
+				r.reports = append(r.reports, store.Report{Process: name, Lives: i == 0, Counted: countedAgo(pair, now)})
 			}
 		}
 	}
@@ -254,6 +325,21 @@ func readReply(answer []any, names []string) (r reply, err error) {
 		}
 	}
 	return r, nil
+}
+
+// countedAgo returns how long ago a process was counted, by its time in the set. One that leaves counts for a shorter time, and
+// seems to have been counted before.
+func countedAgo(pair []any, now int64) time.Duration {
+	if len(pair) < 2 {
+		return 0
+	}
+	text, _ := pair[1].(string)
+	until, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+	ago := float64(now) - (until - float64(beatTTL.Milliseconds()))
+	return time.Duration(min(max(ago, 0), float64(beatTTL.Milliseconds()))) * time.Millisecond
 }
 
 // readReport reads what is kept of a report. One that is damaged, or of the future, counts as none.

@@ -52,10 +52,15 @@ func (s *operators) masters(ctx context.Context) ([]*node.Node, error) {
 	return []*node.Node{n}, nil
 }
 
+// mostSilence is how long a server may take for the first answer, unless requests wait longer for it.
+const mostSilence = 2500 * time.Millisecond
+
 // condition examines one server.
 func (s *operators) condition(ctx context.Context, n *node.Node) store.Condition {
 	c := store.Condition{Address: n.Address}
-	first, err := n.Ask(ctx) // which may have to make a connection
+	patience, cancel := context.WithTimeout(ctx, max(mostSilence, s.timeout))
+	defer cancel()
+	first, err := n.Ask(patience) // which may have to make a connection
 	if err != nil {
 		return s.troubled(c, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 
 	// beatInterval is how often a process reports that it lives, and beatTTL how long it
 	// counts after that.
-	beatInterval = 5 * time.Second
+	beatInterval = store.CountInterval
 	beatTTL      = 3 * beatInterval
 
 	// leaveTTL is how long a process counts after it has closed its store. It may have another

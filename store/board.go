@@ -10,8 +10,10 @@ const (
 	MaxReport  = 32 << 10
 	MaxReports = 64
 
-	// ReportInterval is the time between two reports of a process while somebody looks at the board.
+	// ReportInterval is the time between two reports of a process while somebody looks at the board, and CountInterval that
+	// between two moments in which a process is counted.
 	ReportInterval = 2 * time.Second
+	CountInterval  = 5 * time.Second
 
 	// LookLife is for how long a look makes processes report, and ReportLife for how long a report can be read.
 	LookLife   = 20 * time.Second
@@ -29,8 +31,8 @@ type Board interface {
 
 	// Look returns the reports of all processes, those of this one too, and makes them report for LookLife. Others learn of
 	// a first look within some seconds, so their first report takes that long. A wish is a text for the functions that write
-	// reports; without one, the last wish holds. Reports are read once in a ReportInterval, however often Look is called. It
-	// fails as Take does.
+	// reports; without one, the last wish holds. Reports are read once in a ReportInterval, however often Look is called, and up to
+	// four times as often while one that was just asked for may come. It fails as Take does, with the last reports.
 	Look(ctx context.Context, wish string) ([]Report, error)
 }
 
@@ -41,6 +43,9 @@ type Report struct {
 
 	// Lives says that the process was counted lately: see [Fleet]. Left says that it has closed its store.
 	Lives, Left bool
+
+	// Counted is how long ago the process was last counted. A process that is well is counted once in a CountInterval.
+	Counted time.Duration
 
 	// Written is when the report was written, and Age how long ago that was, both by the clock of the store. Text is
 	// empty if there is no report.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +23,7 @@ const (
 	// firstReports is how long the first reports may take: instances learn with their next heartbeat, within five seconds,
 	// that somebody looks. firstDiagnoses is that of what doctor finds.
 	firstReports   = 6500 * time.Millisecond
-	firstDiagnoses = 16 * time.Second
+	firstDiagnoses = 12 * time.Second
 
 	// lookPause is how often the boards are looked at while reports are missing.
 	lookPause = 250 * time.Millisecond
@@ -95,14 +97,22 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 	if route == "doctor" {
 		wish, patience = wishDoctor+rand.Text()[:8], firstDiagnoses
 	}
-	view := lookAt(c.request.Context(), stores, wish, patience) // before this instance answers, so that its counts are the newer ones
+	var view *fleet.View
+	look := func() { view = lookAt(c.request.Context(), stores, wish, patience) }
+	var group sync.WaitGroup
+	if route == "doctor" {
+		group.Go(look) // both take their time
+	} else {
+		look() // before this instance answers, so that its counts are the newer ones
+	}
 	to := c.ResponseWriter
 	own := &recorder{ResponseWriter: to}
 	c.ResponseWriter = own
-	if err := serve(c); err != nil {
+	err := serve(c)
+	c.ResponseWriter = to
+	if group.Wait(); err != nil {
 		return err
 	}
-	c.ResponseWriter = to
 	mine := json.RawMessage(own.Bytes())
 	answer := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(view.Members)), Notes: view.Notes}
 	for i := range view.Members {
@@ -169,13 +179,19 @@ func lookAt(ctx context.Context, stores []*runningStore, wish string, patience t
 	if wish != "" {
 		deadline = began.Add(patience)
 	}
+	answered := began
 	for {
-		view := lookOnce(ctx, stores, wish)
+		view, outage := lookOnce(ctx, stores, wish)
+		if outage == nil {
+			answered = time.Now()
+		}
 		late := time.Now().After(deadline)
 		if late {
 			waited(view)
 		}
-		if late || !view.Misses(&fleet.Looker{Wish: wish, Waited: time.Since(began), Mute: mute}) {
+		// Without a store that answers, no report comes. But it, or this machine, may be slow for a moment.
+		late = late || outage != nil && (store.Failure(outage) != store.FailureTimeout || time.Since(answered) >= store.ReportInterval)
+		if late || !view.Misses(&fleet.Looker{Wish: wish, Waited: time.Since(began), Looked: time.Since(since), Mute: mute}) {
 			return view
 		}
 		select {
@@ -186,8 +202,8 @@ func lookAt(ctx context.Context, stores []*runningStore, wish string, patience t
 	}
 }
 
-// lookOnce returns the view of the fleet at the moment.
-func lookOnce(ctx context.Context, stores []*runningStore, wish string) *fleet.View {
+// lookOnce returns the view of the fleet at the moment, and an error if no store answers.
+func lookOnce(ctx context.Context, stores []*runningStore, wish string) (view *fleet.View, outage error) {
 	boards, errs := make([][]store.Report, len(stores)), make([]error, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
@@ -217,7 +233,7 @@ func lookOnce(ctx context.Context, stores []*runningStore, wish string) *fleet.V
 	if mine.Name == "" {
 		mine.Name, mine.Version, mine.Since = processName(), moduleVersion(), processStart.UnixMilli()
 	}
-	view := fleet.NewView(store.Process(), mine, boards...)
+	view = fleet.NewView(store.Process(), mine, boards...)
 	for _, s := range stores {
 		if n := s.store.Instances(0); n > store.MaxReports {
 			view.Notes = append(view.Notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, storeName(s.store), store.MaxReports))
@@ -228,7 +244,10 @@ func lookOnce(ctx context.Context, stores []*runningStore, wish string) *fleet.V
 			view.Notes = append(view.Notes, fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(stores[i].store), err))
 		}
 	}
-	return view
+	if !slices.Contains(errs, nil) {
+		outage = errors.Join(errs...)
+	}
+	return view, outage
 }
 
 // follow looks at the boards of stores, as often as reports come, until the context is done.
@@ -236,7 +255,8 @@ func follow(ctx context.Context, stores []*runningStore, see func(*fleet.View)) 
 	ticker := time.NewTicker(store.ReportInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		see(lookOnce(ctx, stores, ""))
+		view, _ := lookOnce(ctx, stores, "")
+		see(view)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

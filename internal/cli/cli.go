@@ -167,6 +167,11 @@ func (e *endpoint) read(path string, query url.Values, answer any) (done bool, e
 
 // fetch sends a request to the endpoint, and decodes the answer, if there is one.
 func (e *endpoint) fetch(method, path string, query url.Values, body, answer any) ([]byte, error) {
+	what := "an answer of caddy " + e.address
+	if query.Has(fleetFlag) {
+		what = "the instances of the fleet: the first reports take up to five seconds"
+	}
+	defer e.waiting(what)()
 	response, err := e.call(method, path, query, body)
 	if err != nil {
 		return nil, err

@@ -180,13 +180,15 @@ func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding, verb
 	}
 	for _, group := range groups(findings) {
 		if !verbose {
-			group = slices.DeleteFunc(group, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK })
+			group.findings = slices.DeleteFunc(group.findings, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK })
 		}
-		if len(group) == 0 {
+		if len(group.findings) == 0 {
 			continue
 		}
-		b.WriteString(subject(&group[0]) + "\n")
-		for _, f := range group {
+		for _, line := range wrapped(group.about, cmp.Or(e.width, findingWidth)) {
+			b.WriteString(line + "\n")
+		}
+		for _, f := range group.findings {
 			e.finding(b, &f)
 		}
 	}
@@ -199,38 +201,6 @@ func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding, verb
 
 // levels are the levels of findings, the worst first.
 var levels = []string{adminapi.LevelFail, adminapi.LevelWarn, adminapi.LevelUnknown, adminapi.LevelOK}
-
-// groups divides findings by what they are about. The worst come first, in a group too, and otherwise all keep their order.
-func groups(findings []adminapi.Finding) (all [][]adminapi.Finding) {
-	for _, f := range findings {
-		if n := len(all); n > 0 && subject(&all[n-1][0]) == subject(&f) {
-			all[n-1] = append(all[n-1], f)
-		} else {
-			all = append(all, []adminapi.Finding{f})
-		}
-	}
-	worse := func(a, b adminapi.Finding) int {
-		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
-	}
-	for _, group := range all {
-		slices.SortStableFunc(group, worse)
-	}
-	slices.SortStableFunc(all, func(a, b []adminapi.Finding) int { return worse(a[0], b[0]) })
-	return all
-}
-
-// subject names what a finding is about.
-func subject(f *adminapi.Finding) string {
-	switch {
-	case f.Server != "":
-		return "server " + shellWord(f.Server)
-	case f.Zone != "":
-		return "zone " + shellWord(f.Zone)
-	case f.Store != "":
-		return "store " + printable(f.Store)
-	}
-	return "config"
-}
 
 const (
 	// findingWidth is the width to which findings are wrapped without a terminal.

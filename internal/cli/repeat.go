@@ -54,7 +54,7 @@ func (f *fleet) repeat(ctx context.Context, pause time.Duration, show func(*flee
 		if _, err := fmt.Fprint(f.out, f.frame(text.String(), time.Now(), !shown)); err != nil {
 			return err
 		}
-		shown = true
+		shown, f.waits = true, nil // it would be in the way
 		select {
 		case <-ctx.Done():
 			return nil
@@ -121,8 +121,8 @@ func (s *screen) measure() {
 
 // terminalOf returns the terminal that a command writes to, or nil.
 func terminalOf(cmd *cobra.Command) *os.File {
-	if file, ok := cmd.OutOrStdout().(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		return file
+	if isTerminal(cmd.OutOrStdout()) {
+		return cmd.OutOrStdout().(*os.File)
 	}
 	return nil
 }

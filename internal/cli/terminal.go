@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // screen is where a command prints, and how.
@@ -16,9 +19,10 @@ type screen struct {
 	fixed    bool // the width does not follow the terminal
 	height   int  // of the terminal; 0 if it is not known
 	color    bool
-	terminal bool     // a person sees what is printed
-	file     *os.File // the terminal, if out is one
-	flags    string   // the flags that named the instances, for a shell
+	terminal bool      // a person sees what is printed
+	file     *os.File  // the terminal, if out is one
+	waits    io.Writer // where a person sees what a command waits for; nil: nowhere
+	flags    string    // the flags that named the instances, for a shell
 }
 
 // newScreen returns the screen of a command. Without a terminal nothing is cut and there is no color,
@@ -28,7 +32,9 @@ func newScreen(cmd *cobra.Command) *screen {
 	s.json, _ = cmd.Flags().GetBool("json")
 	s.file = terminalOf(cmd)
 	noColor, _ := cmd.Flags().GetBool("no-color")
-	s.terminal = s.file != nil
+	if s.terminal = s.file != nil; isTerminal(s.err) {
+		s.waits = s.err
+	}
 	s.color = s.terminal && !noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if wide, _ := cmd.Flags().GetBool("wide"); wide {
 		s.fixed = true
@@ -37,4 +43,23 @@ func newScreen(cmd *cobra.Command) *screen {
 	}
 	s.measure()
 	return s
+}
+
+// isTerminal reports whether a person sees what is written.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// quiet is how long a command may say nothing.
+const quiet = time.Second
+
+// waiting tells a person what the command waits for, if that takes longer than a moment. The function that it returns ends
+// that.
+func (s *screen) waiting(what string) (ended func()) {
+	if s.waits == nil {
+		return func() {}
+	}
+	timer := time.AfterFunc(quiet, func() { fmt.Fprintf(s.waits, "Waiting for %s ...\n", what) })
+	return func() { timer.Stop() }
 }

@@ -238,6 +238,33 @@ func TestMisses(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForTheOverdue: a look waits for an instance that may still report, and not for one that hangs, because it was
+// not counted in time or is counted and says nothing.
+func TestNobodyWaitsForTheOverdue(t *testing.T) {
+	mine := &Report{Name: "me"}
+	text := Encode(&Report{Name: "other"}, store.MaxReport)
+	for name, c := range map[string]struct {
+		of    store.Report
+		looks Looker
+		want  bool
+	}{
+		"it is soon counted":                   {store.Report{Counted: 4 * time.Second}, Looker{Looked: time.Second}, true},
+		"it should have been counted":          {store.Report{Counted: 7001 * time.Millisecond}, Looker{}, false},
+		"it was just counted":                  {store.Report{Counted: time.Second}, Looker{Looked: 2 * time.Second}, true},
+		"it was counted, and says nothing":     {store.Report{Counted: time.Second}, Looker{Looked: 4 * time.Second}, false},
+		"it has reported to somebody else":     {store.Report{Text: text, Age: time.Minute / 2, Counted: time.Second}, Looker{}, true},
+		"it no longer reports":                 {store.Report{Text: text, Age: 5 * time.Second, Counted: 4 * time.Second}, Looker{Looked: time.Minute}, false},
+		"it reports":                           {store.Report{Text: text, Age: 3 * time.Second}, Looker{}, false},
+		"it may grant the wish":                {store.Report{Text: text, Age: 3 * time.Second}, Looker{Wish: "a", Looked: time.Minute}, true},
+		"it should have reported, with a wish": {store.Report{Text: text, Age: 3100 * time.Millisecond, Counted: time.Second}, Looker{Wish: "a", Looked: time.Minute}, false},
+	} {
+		c.of.Process, c.of.Lives = "1", true
+		if got := NewView("me", mine, []store.Report{c.of}).Misses(&c.looks); got != c.want {
+			t.Errorf("%s: misses something: %v", name, got)
+		}
+	}
+}
+
 // TestVersions: instances of a fleet may have other versions of the module. What is new in a report is ignored, and the report of
 // another form is told, and not read.
 func TestVersions(t *testing.T) {

@@ -14,12 +14,18 @@ const (
 	// Fresh is how old the report of an instance may be that is well, and silentAfter how old that of one is which is not.
 	Fresh       = 2 * store.ReportInterval
 	silentAfter = 3 * store.ReportInterval
+
+	// late is by how much an instance that is well may be late, and mostAge how old its last report may be therefore.
+	late    = store.ReportInterval
+	mostAge = store.ReportInterval * 3 / 2
 )
 
 // Member is an instance as the view has it.
 type Member struct {
 	adminapi.Instance
 	Report *Report // nil: there is none that can be read
+
+	counted time.Duration // how long ago
 }
 
 // View is a fleet as its reports show it.
@@ -49,7 +55,7 @@ func NewView(me string, mine *Report, boards ...[]store.Report) *View {
 
 // add adds what a store has of another instance. One that shares several stores has a report in each.
 func (v *View) add(r *store.Report) {
-	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, State: adminapi.StateMute, Age: r.Age.Seconds()}}
+	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, State: adminapi.StateMute, Age: r.Age.Seconds()}, counted: r.Counted}
 	if r.Text != "" {
 		var err error
 		if m.Report, err = Decode(r.Text, store.MaxReport); err != nil {
@@ -183,21 +189,25 @@ func (v *View) share() {
 type Looker struct {
 	Wish   string        // that the reports have to answer; empty: none
 	Waited time.Duration // since the wish is known to others at the earliest
+	Looked time.Duration // since they can know at the earliest that somebody looks
 
 	// Mute has the IDs of instances that are known to report nothing.
 	Mute map[string]bool
 }
 
-// Misses reports whether there is an instance whose report is still to come.
+// Misses reports whether there is an instance whose report is still to come. Nobody waits for one that is overdue.
 func (v *View) Misses(l *Looker) bool {
 	return slices.ContainsFunc(v.Members, func(m Member) bool {
 		switch {
 		case m.State == adminapi.StateHere || m.State == adminapi.StateLeft || m.State == adminapi.StateMute && l.Mute[m.ID]:
 			return false
-		case m.State != adminapi.StateReports || m.Age > Fresh.Seconds():
-			return true
+		case m.State == adminapi.StateReports && m.Age <= mostAge.Seconds():
+			return l.Wish != "" && !m.answers(l)
+		case m.State == adminapi.StateReports && m.Age <= Fresh.Seconds() && l.Wish == "":
+			return false
 		}
-		return l.Wish != "" && !m.answers(l)
+		// It learns that somebody looks when it is counted, and reports then at once.
+		return m.counted <= store.CountInterval+late && m.counted+late >= l.Looked
 	})
 }
 

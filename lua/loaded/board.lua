@@ -41,9 +41,12 @@ if ARGV[2] ~= '' and (reads or looked) then
 end
 if not reads then return { now, looked and 1 or 0, wish, {}, {} } end
 local function names(key)
-  local found, short = redis.pcall('ZRANGEBYSCORE', key, now, 1500000000000000, 'LIMIT', 0, ARGV[8]), {}
-  for _, name in ipairs(found) do
-    if #name <= 100 then short[#short + 1] = name end
+  local found, short = redis.pcall('ZRANGEBYSCORE', key, now, 1500000000000000, 'WITHSCORES', 'LIMIT', 0, ARGV[8]), {}
+  for i = 1, #found, 2 do
+    if #found[i] <= 100 then
+      short[#short + 1] = found[i]
+      short[#short + 1] = found[i + 1]
+    end
   end
   return short
 end
