@@ -1,0 +1,53 @@
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// What worlds have found of overrides and networks.
+
+// TestFoundNetworksThatAReplicaLacks: a Sentinel named a replica that knew no networks, for a moment. An instance forgot its
+// networks then, and did not ask the master for them until one changed.
+func TestFoundNetworksThatAReplicaLacks(t *testing.T) {
+	for _, lend := range []time.Duration{0, time.Second} {
+		p := &Plan{
+			Seed: 6082625548161670691, Layout: Sentinels, Instances: 1,
+			Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 800, Window: time.Hour}, Lend: lend, Overrides: true}},
+			Events: []Event{
+				{Kind: Network, Sort: banned, Cost: 1},
+				{At: 2 * time.Second, Kind: Lie, For: time.Millisecond, Surely: true},
+				{At: 8 * time.Second, Kind: Network, Sort: exempt, Key: 1, Cost: 1}, // a heartbeat brings a mark from now on
+				{At: 10 * time.Second, Kind: Lie, For: time.Millisecond, Surely: true},
+			},
+		}
+		for _, violation := range Check(Run(t, p)) {
+			t.Errorf("lend %v: %s", lend, violation)
+		}
+	}
+}
+
+// TestFoundCostsOfNothing: a key got an override while an instance held parts of its limit. The instance learned of it, but
+// requests that cost nothing passed as before until the loan ended.
+func TestFoundCostsOfNothing(t *testing.T) {
+	for _, what := range []string{banned, exempt, limited} {
+		p := &Plan{
+			Seed: 1, Even: true, Instances: 2,
+			Zones: []Zone{{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 7, Window: 112500 * time.Millisecond}, Lend: time.Second, Overrides: true}},
+			Events: []Event{
+				{Kind: Take},
+				{At: time.Microsecond, Kind: Take},
+				{At: 2 * time.Microsecond, Kind: Take},
+				{At: time.Second, Kind: Take},
+				{At: 1100002 * time.Microsecond, Kind: Take, Cost: 1},
+				{At: 1101002 * time.Microsecond, Kind: Override, Instance: 1, Sort: what, Cost: 1},
+				{At: 2100002 * time.Microsecond, Kind: Take},
+			},
+		}
+		for _, violation := range Check(Run(t, p)) {
+			t.Errorf("%s: %s", what, violation)
+		}
+	}
+}
