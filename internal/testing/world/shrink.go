@@ -85,7 +85,8 @@ func (p *Plan) valid() bool {
 	}
 	return !slices.ContainsFunc(p.Events, func(e Event) bool {
 		slots := e.Kind == Take && p.Zones[e.Zone].slots()
-		return e.Cost < 0 || e.Delta < -e.Cost || e.Kind == Take && e.Cost == 0 && e.Delta != 0 || slots && e.Delta != -e.Cost || e.For < 0
+		rules := slices.Contains([]Kind{Override, Clear, Network, ClearNetwork}, e.Kind)
+		return rules && (!p.Zones[e.Zone].Overrides || e.Cost == 0) || e.Cost < 0 || e.Delta < -e.Cost || e.Kind == Take && e.Cost == 0 && e.Delta != 0 || slots && e.Delta != -e.Cost || e.For < 0
 	})
 }
 
