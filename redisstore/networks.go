@@ -49,7 +49,7 @@ type networks struct {
 	zones sync.Map // *store.Networks by the name of the zone
 
 	looking chan struct{} // has a value while a look is under way; it guards what follows. No mutex: who waits for Redis would stop a test's clock
-	known   int64         // the mark up to which all is known
+	known   atomic.Int64  // the mark up to which all is known
 	looked  time.Time     // when
 
 	marks  sync.Mutex
@@ -108,16 +108,20 @@ func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, network 
 	return err
 }
 
-// mark is told the mark that a heartbeat has brought.
+// mark is told the mark that a heartbeat has brought: less may be known after a look at a server that lacks changes.
 func (n *networks) mark(mark int64) {
 	n.marks.Lock()
-	other := n.beaten != mark+1
+	other := n.beaten != mark+1 || n.known.Load() < mark
 	n.marks.Unlock()
 	if other && n.look() {
-		n.marks.Lock()
-		n.beaten = mark + 1
-		n.marks.Unlock()
+		n.beat(mark + 1)
 	}
+}
+
+func (n *networks) beat(beaten int64) {
+	n.marks.Lock()
+	n.beaten = beaten
+	n.marks.Unlock()
 }
 
 // noted is told the last changes, the newest first, that processes with loans have read.
@@ -174,21 +178,26 @@ func (n *networks) any() (found bool) {
 	return found
 }
 
-// look reads what has changed since the last look, and reports whether Redis has answered. While there are networks,
-// looks follow.
+// look reads what has changed since the last look, and reports whether Redis has told all. While there are networks,
+// looks follow. If Redis has lost changes, the next heartbeat has another one follow: perhaps a replica was asked that a Sentinel
+// took for the master.
 func (n *networks) look() bool {
 	n.looking <- struct{}{}
 	defer func() { <-n.looking }()
 	began := n.clock()
 	fresh := began.Sub(n.looked) > networksUnseen
 	if fresh {
-		n.known = 0
+		n.known.Store(0)
 	}
-	changes := make(map[string][]store.NetworkChange)
+	changes, all := make(map[string][]store.NetworkChange), true
 	for {
-		more, err := n.read(changes, &fresh)
+		more, lost, err := n.read(changes)
 		if err != nil {
 			return false // the next look sees all of it
+		}
+		if lost {
+			fresh, all = true, false
+			n.beat(0)
 		}
 		if !more {
 			break
@@ -212,33 +221,34 @@ func (n *networks) look() bool {
 		default:
 		}
 	}
-	return true
+	return all
 }
 
-// read reads the next changes, and reports whether there may be more. If Redis has lost networks, it begins again.
-func (n *networks) read(changes map[string][]store.NetworkChange, fresh *bool) (more bool, err error) {
+// read reads the next changes, and reports whether there may be more, and whether Redis has lost some: then it begins again.
+func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bool, err error) {
 	ctx := context.Background()
-	text, err := n.of.evalText(ctx, lua.Networks, n.of.keys.Networks(), n.known, networksPerCall, n.of.keys.Network())
+	text, err := n.of.evalText(ctx, lua.Networks, n.of.keys.Networks(), n.known.Load(), networksPerCall, n.of.keys.Network())
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	here := n.now()
 	if len(text) < 16 {
-		return false, errors.New("redis answered networks without the time")
+		return false, false, errors.New("redis answered networks without the time")
 	}
 	now, last := number(text), number(text[8:])
-	if last < n.known {
+	if last < n.known.Load() {
 		clear(changes)
-		n.known, *fresh = 0, true
-		return last > 0, nil
+		n.known.Store(0)
+		return last > 0, true, nil
 	}
 	found := 0
 	for text = text[16:]; len(text) > 0; found++ {
 		mark, name, value, rest, err := cutNetwork(text)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
-		n.known, text = mark, rest
+		n.known.Store(mark)
+		text = rest
 		zone, network, err := parseNetworkName(name)
 		if err != nil {
 			continue // of another version
@@ -249,7 +259,7 @@ func (n *networks) read(changes map[string][]store.NetworkChange, fresh *bool) (
 		}
 		changes[zone] = append(changes[zone], change)
 	}
-	return found == networksPerCall, nil
+	return found == networksPerCall, false, nil
 }
 
 func number(text string) int64 { return int64(binary.BigEndian.Uint64([]byte(text[:8]))) }
