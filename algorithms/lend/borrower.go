@@ -84,9 +84,10 @@ func (b *Borrower) Next(now Moment, cost int64, while time.Duration) Next {
 	return Begin
 }
 
-// Reserve reserves a cost, and reports whether it did.
+// Reserve reserves a cost, and reports whether it did. A request that costs nothing
+// spends nothing of what was given up, but passes no ban of its key either.
 func (b *Borrower) Reserve(now Moment, cost int64, while time.Duration) bool {
-	if !b.lasts(now, while) || cost > b.loan.limit-b.loan.spent-b.loan.reserved {
+	if !b.lasts(now, while) || cost > b.loan.limit-b.loan.spent-b.loan.reserved || cost == 0 && b.loan.hold == givenUp {
 		return false
 	}
 	b.loan.reserved += cost
