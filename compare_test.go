@@ -171,7 +171,7 @@ func TestChanges(t *testing.T) {
 	caddytest.RunConfig(t, address, oneZone("key {client_ip}\nrate 100/1m\noverrides"))
 	logs := caddytest.RunConfig(t, address, oneZone("key {client_ip}\nrate 60/1m\noverrides"))
 	want := []string{
-		"override sliding_window_log 5/1m T-4711", "clear was sliding_window_log 5/1m T-4711", "ban banned for 1h0m0s ", "unban  ", "reset  ",
+		"override sliding_window_log 5/1m T-4711", "clear was sliding_window_log 5/1m T-4711", "ban banned for 1h ", "unban  ", "reset  ",
 		"reload zone z: limit lowered from sliding_window_log 100/1m with overrides to sliding_window_log 60/1m with overrides ",
 	}
 	var answer adminapi.Changes

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/compare"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -118,7 +119,7 @@ func describeChange(rule *store.Rule, o *store.Override) string {
 		text = describeLimit(rule, o.Limit, true)
 	}
 	if o.For > 0 {
-		text += " for " + o.For.String()
+		text += " for " + duration.Format(o.For)
 	}
 	return text
 }
