@@ -100,6 +100,7 @@ func TestRemedies(t *testing.T) {
 			{zone: "pages", user: "a", before: "ban pages a", sent: 1, status: 429, fix: "unban"},
 			{zone: "pages", user: "b", spent: true, before: "ban pages b", sent: 1, status: 429, fix: "unban && reset"},
 			{zone: "hammered", user: "a", before: "set hammered a 0/1h", sent: 3, status: 429, fix: "unban && set --clear"},
+			{zone: "hammered", user: "b", sent: 8, status: 429, fix: "reset"},
 			{zone: "slots", user: "a", hold: true, sent: 1, status: 429, fix: "reset"},
 			{zone: "slots", user: "b", hold: true, before: "ban slots b", sent: 1, status: 429, fix: "unban && reset"},
 			{zone: "shared", user: "", hold: true, sent: 1, status: 503, fix: "reset"},
@@ -130,6 +131,9 @@ func TestRemedies(t *testing.T) {
 			why, err := s.RateLimit("get", c.zone, c.user)
 			if err != nil {
 				t.Fatal(err, why)
+			}
+			if strings.Contains(why, "banned") && strings.Contains(why, "double") {
+				t.Errorf("%s %s: a higher limit ends no ban:\n%s", c.zone, c.user, why)
 			}
 			if c.edits != nil {
 				if !strings.HasSuffix(strings.TrimSpace(why), c.fix) {

@@ -67,7 +67,7 @@ func (k keyView) remedy() advice.Text {
 		if k.Slots {
 			return resetSlots.With(program, key)
 		}
-		if k.Overrides && k.Override == nil && len(k.Plans) == 0 && strings.Contains(k.Limit, fmt.Sprintf(" %d/", k.Quota)) {
+		if k.Ban == nil && k.Overrides && k.Override == nil && len(k.Plans) == 0 && strings.Contains(k.Limit, fmt.Sprintf(" %d/", k.Quota)) {
 			return resetOrSet.With(program, key, program, key, 2*k.Quota)
 		}
 		return resetKey.With(program, key)
