@@ -12,7 +12,7 @@ import (
 )
 
 // Processes that hold something of a key in a zone that lends decide without Redis. So what changes the rules of such a
-// key is noted beside the states, after the change, and these processes look there: see [lending.Layer].
+// key is noted beside the states, after the change, and these processes look there.
 
 // changed tells all processes that the rules of a key have changed, if its zone lends. This process gives up at once
 // what it holds.
@@ -20,7 +20,7 @@ func (s *operators) changed(ctx context.Context, rule *store.Rule, key string) e
 	if rule.Lend() == 0 {
 		return nil
 	}
-	s.void(rule, key)
+	s.void(func(z, k string) bool { return k == key && z == rule.Zone() })
 	return s.changedMark(ctx, rule, protocol.ChangeMark(rule.Zone(), key))
 }
 

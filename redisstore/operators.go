@@ -20,8 +20,8 @@ type operators struct {
 	heartbeat *heartbeat
 	board     *board
 	networks  *networks
-	forget    func(rule *store.Rule, key string) // what was remembered of refusals of a key
-	void      func(rule *store.Rule, key string) // what is held of a key
+	forget    func(rule *store.Rule, key string)      // what was remembered of refusals of a key
+	void      func(which func(zone, key string) bool) // what is held of keys
 }
 
 // Instances implements [store.Fleet].

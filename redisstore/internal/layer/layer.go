@@ -92,6 +92,28 @@ func All(checks []store.Check, decisions []algorithms.Decision) Some {
 	return Some{Checks: checks, Decisions: decisions}
 }
 
+// Rest are the checks of a request that are not known. If they stand side by side, its decisions are made in place.
+func Rest(checks []store.Check, decisions []algorithms.Decision, known *Set) (rest Some) {
+	first, end, n := 0, 0, 0
+	for i := range checks {
+		if !known.Has(i) {
+			if n++; n == 1 {
+				first = i
+			}
+			end = i + 1
+		}
+	}
+	if end-first == n {
+		return All(checks[first:end], decisions[first:end])
+	}
+	for i := range checks {
+		if !known.Has(i) {
+			rest.Add(checks, i)
+		}
+	}
+	return rest
+}
+
 // Add adds the check at a place of the request.
 func (s *Some) Add(checks []store.Check, place int) {
 	s.Checks, s.places = append(s.Checks, checks[place]), append(s.places, place)

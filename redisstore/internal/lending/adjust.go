@@ -4,9 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Late costs of requests in zones that lend are paid by what this process holds, and Redis charges the
@@ -15,14 +17,14 @@ import (
 
 // Adjust implements [layer.Layer]. It carries out what it can without Redis.
 func (l *Layer) Adjust(adjustments ...layer.Adjustment) {
-	if !slices.ContainsFunc(adjustments, func(a layer.Adjustment) bool { return a.Rule.Lend() > 0 }) {
+	if !slices.ContainsFunc(adjustments, func(a layer.Adjustment) bool { return a.Rule.LendsParts() }) {
 		l.below.Adjust(adjustments...)
 		return
 	}
 	left := make([]layer.Adjustment, 0, len(adjustments))
 	for _, a := range adjustments {
 		switch {
-		case !l.adjustLoan(&a) && !l.releaseSlot(&a):
+		case !l.adjustLoan(&a):
 			left = append(left, a)
 		case a.Done != nil:
 			a.Done(true)
@@ -65,19 +67,10 @@ func (l *Layer) adjustLoan(a *layer.Adjustment) bool {
 	return false
 }
 
-// releaseSlot keeps the slot of a request that has ended, and reports whether it did. Otherwise the
-// adjustment gives it back, by its own name.
-func (l *Layer) releaseSlot(a *layer.Adjustment) bool {
-	if !a.Rule.KeepsSlots() || a.LeaseID == "" || a.Delta > -a.Cost {
-		return false
+// giveBackCharge gives back what a check has charged.
+func (l *Layer) giveBackCharge(c *store.Check, d *algorithms.Decision) {
+	if c.Alone() || c.Cost == 0 || d.Exempt {
+		return
 	}
-	fate, name := l.Slots.Release(a.LeaseID, l.Loans.Now(), l.Processes())
-	switch fate {
-	case loans.Kept:
-		return true
-	case loans.Back:
-		a.LeaseID = name
-	case loans.Unknown:
-	}
-	return false
+	l.Adjust(layer.Adjustment{Adjustment: store.GiveBack(c, d)})
 }

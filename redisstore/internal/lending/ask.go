@@ -22,13 +22,10 @@ type lentRequest struct {
 	checks    []store.Check
 	decisions []algorithms.Decision
 
-	unlent layer.Set   // checks that are asked for as in zones that do not lend
-	others int         // how many these are
-	alone  layer.Set   // checks that are decided by themselves, before the others, and are not asked for again
-	slots  layer.Set   // checks that are decided with slots that are kept
-	often  layer.Set   // checks of slots of keys that come often
-	sent   lend.Moment // before anything was asked
-	asked  bool        // the store, by this request or by one that it has waited for
+	unlent layer.Set // checks that are asked for as in zones that do not lend
+	others int       // how many these are
+	alone  layer.Set // checks that are decided by themselves, before the others, and are not asked for again
+	asked  bool      // the store, by this request or by one that it has waited for
 
 	together []lentCheck // the other checks
 	reserves bool        // what passes of these is only reserved until unlent ones are decided

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/lending"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -48,7 +49,7 @@ func BenchmarkCold(b *testing.B) {
 		lent bool
 	}{{"without", plain, false}, {"lend", lends, false}, {"lend, another key is lent", lends, true}} {
 		b.Run(c.name, func(b *testing.B) {
-			l := lending.New(instant{}, &lending.Config{PerCall: 32, Timeout: time.Second, Processes: func() int { return 2 }})
+			l := lending.New(instant{}, &lending.Config{Loans: loans.New(), PerCall: 32, Timeout: time.Second})
 			if c.lent {
 				l.Loans.Make(lends, "hot", 1, l.Loans.Now())
 			}

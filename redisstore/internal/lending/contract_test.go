@@ -11,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer/layertest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/lending"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -93,11 +94,10 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {
 		below, done := &lender{Below: layertest.New(t), keys: make(map[string]*lend.Key)}, make(chan struct{})
 		top := lending.New(below, &lending.Config{
-			Lender: below, PerCall: link.MaxPerCall, Timeout: time.Second, Processes: func() int { return 1 }, Done: done,
+			Lender: below, Loans: loans.New(), PerCall: link.MaxPerCall, Timeout: time.Second, Done: done,
 		})
 		go top.Tend()
 		t.Cleanup(func() {
-			top.Slots.Close()
 			close(done)
 			top.Wait()
 			below.mu.Lock()

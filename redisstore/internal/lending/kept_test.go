@@ -10,6 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer/layertest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/lending"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -29,7 +30,7 @@ func TestDryRunsAreChargedOnce(t *testing.T) {
 	for _, holds := range []bool{false, true} {
 		below, done := &lender{Below: layertest.New(t), keys: make(map[string]*lend.Key)}, make(chan struct{})
 		below.SetNow(storetest.Start)
-		top := lending.New(below, &lending.Config{Lender: below, PerCall: link.MaxPerCall, Timeout: time.Second, Processes: func() int { return 2 }, Done: done})
+		top := lending.New(below, &lending.Config{Loans: loans.New(), Lender: below, PerCall: link.MaxPerCall, Timeout: time.Second, Done: done})
 		go top.Tend()
 		take := func(checks ...store.Check) []algorithms.Decision {
 			decisions := make([]algorithms.Decision, len(checks))

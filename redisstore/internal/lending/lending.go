@@ -25,8 +25,6 @@ type Layer struct {
 	Config
 	below layer.Layer
 
-	Loans   *loans.Table
-	Slots   *loans.Slots
 	Spared  atomic.Uint64 // requests that needed no call because of what is held
 	Refused atomic.Uint64 // those that are refused without one
 	done    chan struct{} // closed when all that is held has been given back
@@ -43,15 +41,13 @@ type Lender interface {
 
 // Config is what the layer needs beside the one below it.
 type Config struct {
-	Lender    Lender
-	PerCall   int // how many keys may share a call; 1: each needs its own
-	Timeout   time.Duration
-	Refusals  *refusals.Layer // remembers those of the lender too; nil: nothing does
-	Processes func() int      // that use the store
+	Lender   Lender
+	Loans    *loans.Table
+	PerCall  int // how many keys may share a call; 1: each needs its own
+	Timeout  time.Duration
+	Refusals *refusals.Layer // remembers those of the lender too; nil: nothing does
 
-	// Changes reads which keys have got other rules lately, as [protocol.Changes] has it. Changed notes that one has, for
-	// all processes. If they are nil, there are no such rules.
-	Changes func(ctx context.Context) (string, error)
+	// Changed notes for all processes that a key has got other rules. If it is nil, no key gets any.
 	Changed func(ctx context.Context, rule *store.Rule, key string) error
 
 	// Done is closed when the layer is to give back what is held, and to end.
@@ -60,7 +56,7 @@ type Config struct {
 
 // New puts lending on another layer.
 func New(inner layer.Layer, c *Config) *Layer {
-	return &Layer{Config: *c, below: inner, Loans: loans.New(), Slots: loans.NewSlots(), done: make(chan struct{})}
+	return &Layer{Config: *c, below: inner, done: make(chan struct{})}
 }
 
 // Take implements [layer.Layer]. There are three kinds of requests: those with one check, of a zone that lends parts,
@@ -135,27 +131,26 @@ func (l *Layer) finish(checks []store.Check, decisions []algorithms.Decision, ca
 
 // Forget implements [layer.Layer].
 func (l *Layer) Forget(rule *store.Rule, key string) {
-	if rule.Lend() > 0 {
+	if rule.LendsParts() {
 		l.Loans.Forget(rule.Zone(), key)
-		l.giveBackSlots(l.Slots.Void(l.Loans.Now(), func(z, k string) bool { return k == key && z == rule.Zone() }))
 	}
 	l.below.Forget(rule, key)
 }
 
-// Renewed tells that the link's renewal of a lease, sent at a time, was just answered.
-func (l *Layer) Renewed(leaseID string, sent time.Time) {
-	l.Slots.Renewed(leaseID, l.Loans.At(sent), l.Loans.Now())
+// Holds reports whether this process may hold something.
+func (l *Layer) Holds() bool { return l.Loans.Size() > 0 }
+
+// Void gives up what is held of some keys, because they have got other rules, and forgets what was remembered of their
+// refusals.
+func (l *Layer) Void(which func(zone, key string) bool) {
+	for _, e := range l.Loans.Void(l.Loans.Now(), which) {
+		l.below.Forget(e.Rule, e.Key)
+	}
 }
 
 // Count adds what is held to the counts of a store.
 func (l *Layer) Count(all *store.Stats) {
 	all.Lent, all.Loans = l.Loans.Held(l.Loans.Now())
-	kept, keys := l.Slots.Kept()
-	for zone, n := range kept {
-		all.InUse[zone] -= n
-		all.Lent[zone] += n
-		all.Loans[zone] += keys[zone]
-	}
 	all.Spared = l.Spared.Load()
 }
 

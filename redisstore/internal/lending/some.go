@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
@@ -41,7 +40,7 @@ func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []
 		err = l.decideRest(ctx, &r, true)
 	}
 	for i := range checks {
-		if c := &checks[i]; err == nil && c.Peek && c.Rule.Lend() > 0 {
+		if c := &checks[i]; err == nil && c.Peek && c.Rule.LendsParts() {
 			l.addHeld(c, &decisions[i])
 		}
 	}
@@ -64,9 +63,7 @@ func (l *Layer) addHeld(c *store.Check, d *algorithms.Decision) {
 	if d.Allowed || d.Banned {
 		return
 	}
-	if c.Rule.KeepsSlots() {
-		d.Allowed = l.Slots.Keeps(c)
-	} else if e := l.Loans.Known(c.Rule, c.Key); e != nil {
+	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
 		held := e.Spare(l.Loans.Now())
 		d.Remaining = min(d.Quota, d.Remaining+held)
 		d.Allowed = c.Cost <= d.Remaining
@@ -80,8 +77,7 @@ func (l *Layer) addHeld(c *store.Check, d *algorithms.Decision) {
 // parts of the others' keys are lent, none of a zone that lends are.
 func (l *Layer) sortLent(r *lentRequest, known bool) {
 	now := l.Loans.Now()
-	r.unlent, r.slots, r.often = layer.Set{}, layer.Set{}, layer.Set{}
-	r.others, r.reserves, r.while, r.sent = 0, false, l.Timeout, now
+	r.unlent, r.others, r.reserves, r.while = layer.Set{}, 0, false, l.Timeout
 	r.together = r.room[:0]
 	for i := range r.checks {
 		c := &r.checks[i]
@@ -90,11 +86,7 @@ func (l *Layer) sortLent(r *lentRequest, known bool) {
 		switch {
 		case r.alone.Has(i):
 			continue
-		case c.Rule.Lend() == 0:
 		case !c.Rule.LendsParts():
-			if l.useSlot(r, i, now) {
-				continue
-			}
 		case known:
 			e, lent = l.Loans.FindLent(c.Rule, c.Key, c.Cost, now), true
 		default:
@@ -139,7 +131,6 @@ func (l *Layer) decideRest(ctx context.Context, r *lentRequest, known bool) (err
 	if err == nil && r.others > 0 {
 		err = l.decideUnlent(ctx, r)
 	}
-	l.noteSlots(r, err)
 	if r.others == 0 && !r.asked && err == nil {
 		l.Spared.Add(1)
 	}
@@ -152,7 +143,6 @@ func (l *Layer) decideUnlent(ctx context.Context, r *lentRequest) error {
 	others := l.unlent(r)
 	var err error
 	if len(others.Checks) > 0 {
-		l.awaitReturns(ctx, others.Checks)
 		err = l.below.Take(ctx, others.Checks, others.Decisions)
 	}
 	if err == nil || errors.Is(err, protocol.ErrLent) {
@@ -195,55 +185,4 @@ func (l *Layer) unlent(r *lentRequest) (others layer.Some) {
 		}
 	}
 	return others
-}
-
-// giveBackCharge gives back what a check has charged.
-func (l *Layer) giveBackCharge(c *store.Check, d *algorithms.Decision) {
-	if c.Alone() || c.Cost == 0 || d.Exempt {
-		return
-	}
-	l.Adjust(layer.Adjustment{Adjustment: store.GiveBack(c, d)})
-}
-
-// Of limits of concurrency nothing is lent, but slots are kept: the slot of a request that has ended is kept for the next
-// request, as long as enough is free. To Redis and to the link it is a slot like any other. The link renews it, by
-// the name of the request that took it, until it is given back. [Layer.Renewed] hears of each renewal that was
-// answered, because a slot is used again only while its lease lasts for certain.
-
-// useSlot decides a check with a slot that is kept, if there is one.
-func (l *Layer) useSlot(r *lentRequest, i int, now lend.Moment) bool {
-	c := &r.checks[i]
-	if c.Alone() || c.LeaseID == "" || c.Cost == 0 {
-		return false
-	}
-	d, ok := l.Slots.Get(c, now)
-	if ok {
-		r.decisions[i] = d
-		r.slots.Add(i)
-		return true
-	}
-	l.giveBackSlots(l.Slots.GiveWay(c, now))
-	if l.Loans.Often(c.Rule, c.Key, now) {
-		r.often.Add(i)
-	}
-	return false
-}
-
-// noteSlots puts the slots back of a request that does not pass, and notes those that
-// Redis has given.
-func (l *Layer) noteSlots(r *lentRequest, err error) {
-	pass := err == nil
-	for i := range r.checks {
-		pass = pass && (r.checks[i].Alone() || r.decisions[i].Allowed)
-	}
-	for i := range r.checks {
-		c, d := &r.checks[i], &r.decisions[i]
-		switch {
-		case r.slots.Has(i) && !pass:
-			l.Slots.Cancel(c.LeaseID)
-			d.Remaining = min(d.Remaining+c.Cost, d.Quota)
-		case r.unlent.Has(i) && c.Rule.KeepsSlots() && !c.Alone() && c.LeaseID != "" && err == nil && d.Quota > 0:
-			l.Slots.Told(c, r.sent, d, pass && c.Cost > 0, r.often.Has(i))
-		}
-	}
 }

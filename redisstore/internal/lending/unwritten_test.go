@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer/layertest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/lending"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -81,7 +82,7 @@ func TestUnwrittenReports(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			below, done := &readOnly{lender: &lender{Below: layertest.New(t), keys: make(map[string]*lend.Key)}}, make(chan struct{})
-			top := lending.New(below, &lending.Config{Lender: below, PerCall: link.MaxPerCall, Timeout: time.Second, Processes: func() int { return 1 }, Done: done})
+			top := lending.New(below, &lending.Config{Loans: loans.New(), Lender: below, PerCall: link.MaxPerCall, Timeout: time.Second, Done: done})
 			go top.Tend()
 			passed := int64(0)
 			ask := func(cost int64) {

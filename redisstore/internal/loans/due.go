@@ -98,3 +98,27 @@ func (e *Entry) plan(now lend.Moment) {
 		e.schedule.plan(e, at)
 	}
 }
+
+// minTend is the shortest time between two looks at what is due.
+const minTend = 5 * time.Millisecond
+
+// Tend waits until a key comes often. From then on it does something four times in the shortest period of a key, until done
+// is closed.
+func (t *Table) Tend(done <-chan struct{}, do func()) {
+	select {
+	case <-t.Used:
+	case <-done:
+		return
+	}
+	timer := time.NewTimer(lend.MinPeriod)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			do()
+			timer.Reset(max(minTend, t.Period()/4))
+		case <-done:
+			return
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package lending_test
+package slots_test
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer/layertest"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/lending"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/slots"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // slowBack is a layer to which adjustments are under way for a while.
 type slowBack struct {
-	*lender
+	*layertest.Below
 	under atomic.Int64  // a time.Duration
 	gone  chan struct{} // gets a value when some have left
 }
@@ -41,6 +42,16 @@ func (s *slowBack) Adjust(adjustments ...layer.Adjustment) {
 	}()
 }
 
+// tend has a layer tend its slots. The result is closed when it has ended.
+func tend(top *slots.Layer) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		top.Tend()
+	}()
+	return over
+}
+
 // TestAsksFollowReturns: a slot that nobody uses is on its way back when a request comes. The request does not overtake it,
 // so it is not refused. What is on its way for too long may be lost, and holds up nobody.
 func TestAsksFollowReturns(t *testing.T) {
@@ -51,10 +62,10 @@ func TestAsksFollowReturns(t *testing.T) {
 	}
 	for under, most := range map[time.Duration]time.Duration{3 * time.Millisecond: 3 * time.Millisecond, time.Hour: timeout / 2} {
 		synctest.Test(t, func(t *testing.T) {
-			below, done := &slowBack{lender: &lender{Below: layertest.New(t)}, gone: make(chan struct{}, 100)}, make(chan struct{})
+			below, done := &slowBack{Below: layertest.New(t), gone: make(chan struct{}, 100)}, make(chan struct{})
 			below.SetNow(time.Now().UnixMicro())
-			top := lending.New(below, &lending.Config{Lender: below, PerCall: link.MaxPerCall, Timeout: timeout, Processes: func() int { return 1 }, Done: done})
-			go top.Tend()
+			top := slots.New(below, &slots.Config{Loans: loans.New(), PerCall: link.MaxPerCall, Timeout: timeout, Processes: func() int { return 1 }, Done: done})
+			over := tend(top)
 			take := func() (store.Check, bool) {
 				c, decisions := store.Check{Rule: rule, Key: "k", Cost: 1, LeaseID: store.NewLeaseID()}, make([]algorithms.Decision, 1)
 				if err := top.Take(context.Background(), []store.Check{c}, decisions); err != nil {
@@ -63,7 +74,7 @@ func TestAsksFollowReturns(t *testing.T) {
 				return c, decisions[0].Allowed
 			}
 			kept := func() int64 {
-				kept, _ := top.Slots.Kept()
+				kept, _ := top.Kept.Kept()
 				return kept["slots"]
 			}
 			for kept() == 0 {
@@ -94,7 +105,7 @@ func TestAsksFollowReturns(t *testing.T) {
 				t.Errorf("%v under way: another request waits, too", under)
 			}
 			close(done)
-			top.Wait()
+			<-over
 			time.Sleep(under)
 		})
 	}

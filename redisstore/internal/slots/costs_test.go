@@ -1,4 +1,4 @@
-package lending_test
+package slots_test
 
 import (
 	"context"
@@ -9,8 +9,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer/layertest"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/lending"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/slots"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -22,11 +23,11 @@ func TestSlotsGiveWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		below, done := &slowBack{lender: &lender{Below: layertest.New(t)}, gone: make(chan struct{}, 100)}, make(chan struct{})
+		below, done := &slowBack{Below: layertest.New(t), gone: make(chan struct{}, 100)}, make(chan struct{})
 		below.SetNow(time.Now().UnixMicro())
 		below.under.Store(int64(3 * time.Millisecond))
-		top := lending.New(below, &lending.Config{Lender: below, PerCall: link.MaxPerCall, Timeout: 100 * time.Millisecond, Processes: func() int { return 1 }, Done: done})
-		go top.Tend()
+		top := slots.New(below, &slots.Config{Loans: loans.New(), PerCall: link.MaxPerCall, Timeout: 100 * time.Millisecond, Processes: func() int { return 1 }, Done: done})
+		over := tend(top)
 		take := func(cost int64) (store.Check, bool) {
 			c, decisions := store.Check{Rule: rule, Key: "k", Cost: cost, LeaseID: store.NewLeaseID()}, make([]algorithms.Decision, 1)
 			if err := top.Take(context.Background(), []store.Check{c}, decisions); err != nil {
@@ -37,7 +38,7 @@ func TestSlotsGiveWay(t *testing.T) {
 		end := func(c store.Check) {
 			top.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: c, Delta: -c.Cost}})
 		}
-		kept := func() int64 { return top.Slots.KeptOf(rule, "k") }
+		kept := func() int64 { return top.Kept.KeptOf(rule, "k") }
 		for kept() < 2 {
 			a, _ := take(1)
 			b, _ := take(1)
@@ -59,7 +60,7 @@ func TestSlotsGiveWay(t *testing.T) {
 		end(few)
 		end(many)
 		close(done)
-		top.Wait()
+		<-over
 		time.Sleep(time.Second)
 	})
 }
