@@ -10,6 +10,7 @@ import (
 type cpu struct {
 	mu   sync.Mutex
 	free time.Duration // when it has done all that it was asked
+	busy time.Duration // since when it has had something to do all the time
 }
 
 // slice is what the smallest work takes, so that no two goroutines of an instance go on at the same instant.
@@ -49,6 +50,12 @@ func (in *instance) takes() time.Duration {
 func (in *instance) stand(d time.Duration) (until time.Duration) {
 	in.processor.mu.Lock()
 	defer in.processor.mu.Unlock()
-	in.processor.free = max(in.w.net.now(), in.processor.free) + d
-	return in.processor.free
+	now, p := in.w.net.now(), &in.processor
+	if p.free <= now {
+		p.busy, p.free = now, now
+	}
+	if p.free += d; p.free-p.busy > time.Second {
+		in.w.history.stalled(Stall{in.number, p.busy, p.free})
+	}
+	return p.free
 }

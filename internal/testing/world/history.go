@@ -26,6 +26,7 @@ type History struct {
 	Journal  []string  // what it has in the end
 	Networks []Known   // in the end
 	Killed   []Death   // of instances
+	Stalls   []Stall   // of their processors
 	Commands []Command // in the order in which Redis has carried them out
 	Wrong    []string  // what was wrong at once
 
@@ -103,6 +104,25 @@ type Missed struct {
 type Death struct {
 	Instance int
 	At       time.Duration
+}
+
+// Stall says from when to when the processor of an instance had so much to do that nothing was done at once.
+type Stall struct {
+	Instance int
+	From, To time.Duration
+}
+
+// stalled notes a stall, or that the last one of the instance becomes longer.
+func (h *History) stalled(s Stall) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.Stalls {
+		if last := &h.Stalls[i]; last.Instance == s.Instance && last.From == s.From {
+			last.To = s.To
+			return
+		}
+	}
+	h.Stalls = append(h.Stalls, s)
 }
 
 // killed notes that an instance is no more.
