@@ -28,6 +28,7 @@ import (
 //	    <name>  [<algorithm>] [<events>/<window>] [<option> <value>...]... | { ... } | unlimited
 //	    default <name> | reject [<status>]
 //	}
+//	group         <placeholder>
 //	missing_key   share | skip | reject [<status> [<challenge>]]
 //	repeated_values reject [<status>] | join
 //	raw_values    [true|false]
@@ -67,6 +68,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	d := h.Dispenser
 	return map[string]option.Option{
 		"plan":                       {Parse: func() (string, error) { return parsePlans(d, z) }},
+		"group":                      {Parse: option.NonEmpty(d, "group", &z.Group)},
 		"missing_key":                {Parse: func() (string, error) { return parseMissingKey(d, z) }},
 		"raw_values":                 {Parse: option.Flag(d, "raw_values", &z.RawValues)},
 		"allow_unknown_placeholders": {Parse: option.Flag(d, "allow_unknown_placeholders", &z.AllowUnknownPlaceholders)},

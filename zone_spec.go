@@ -32,7 +32,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	}
 	z.fillIn()
 	s = zone.Spec{
-		Name: name, OnStoreError: z.OnStoreError, Key: z.Key,
+		Name: name, OnStoreError: z.OnStoreError, Key: z.Key, Group: z.Group,
 		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend), NearLimit: defaultNearLimit,
 		Cost: *z.Cost, CostRequest: z.CostRequest, JSONBody: z.JSONBody, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse, CostMeasured: z.CostMeasured,
@@ -63,6 +63,9 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		return s, err
 	}
 	z.readAs(s.Template)
+	if s.GroupTemplate, err = z.readGroup(); err != nil {
+		return s, err
+	}
 	if fields := s.Template.Fields(); len(fields) > 0 || s.JSONBody != nil {
 		if s.JSONBody == nil {
 			s.JSONBody = new(cost.JSONBody)
@@ -113,6 +116,20 @@ func (z *Zone) readAs(t *key.Template) {
 	if !z.RawValues {
 		t.Normalize()
 	}
+}
+
+// readGroup reads the placeholder of the option group. Its value is that of the whole header, parameter or cookie, also if it is
+// repeated: it is shown to people, and no limit depends on it.
+func (z *Zone) readGroup() (*key.Template, error) {
+	if z.Group == "" {
+		return nil, nil
+	}
+	t, err := key.NewGroup(z.Group)
+	if err == nil {
+		z.readAs(t)
+		t.JoinsRepeated = true
+	}
+	return t, err
 }
 
 // check checks the options of a zone that is not provisioned.

@@ -39,9 +39,11 @@ func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, a
 		if err := z.checkUse(use, around, log); err != nil {
 			return err
 		}
-		if strings.HasPrefix(use.option, "key ") {
+		switch {
+		case strings.HasPrefix(use.option, "group "): // clients may choose it, because no limit depends on it
+		case strings.HasPrefix(use.option, "key "):
 			z.warnIfFree(use.option, use.name, around, log)
-		} else {
+		default:
 			warnIfChosen(use.option, z.live.Name, use.name, around, log)
 		}
 	}
@@ -272,6 +274,9 @@ func (z *Zone) placeholders() (uses []use) {
 	}
 	for _, p := range z.live.Template.Parts {
 		add(use{fmt.Sprintf("key %q", z.Key), p.Placeholder, z.ifEmpty(), true})
+	}
+	if z.live.GroupTemplate != nil {
+		add(use{fmt.Sprintf("group %q", z.Group), z.live.GroupTemplate.Parts[0].Placeholder, "all requests are in one group", true})
 	}
 	if z.live.PlanTemplate != nil {
 		for _, p := range z.live.PlanTemplate.Parts {

@@ -22,8 +22,9 @@ most 130. With --slots, a client that has 20 slots of adaptive zones all the tim
 seconds in each.
 
 With --networks it lists networks of all sizes that have at least 1 % of the requests,
-without what listed networks within them have. Instances begin to count with this command,
-so ask again in a minute.
+without what listed networks within them have, and with --groups values of the option
+group that have as many. Instances begin to count with this command, so ask again in a
+minute.
 `,
 		Example:           "  caddy rate-limit top --refused --watch\n  caddy rate-limit top clients -n 50",
 		Args:              cobra.MaximumNArgs(1),
@@ -33,7 +34,8 @@ so ask again in a minute.
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
 	slots := cmd.Flags().Bool("slots", false, "Sort by the time of slots in adaptive zones, and leave out keys without any")
 	networks := cmd.Flags().Bool("networks", false, "List networks in place of keys, while somebody looks")
-	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "slots", "networks")
+	groups := cmd.Flags().Bool("groups", false, "List values of the zone's option group in place of keys, while somebody looks")
+	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "slots", "networks", "groups")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	return watchable(cmd, func(f *fleet, args []string) error {
 		by, zone := byRequests, ""
@@ -48,8 +50,11 @@ so ask again in a minute.
 		if len(args) > 0 {
 			zone = args[0]
 		}
-		if *networks {
-			return f.topNetworks(zone, *n)
+		switch {
+		case *networks:
+			return topHeavy(f, &heavyNetworks, zone, *n)
+		case *groups:
+			return topHeavy(f, &heavyGroups, zone, *n)
 		}
 		return f.top(zone, by, *n)
 	})

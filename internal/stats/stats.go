@@ -17,6 +17,7 @@ type Counters struct {
 	Latency   Histogram     // of decisions, including the time that requests are held
 	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Networks  Networks
+	Groups    Groups
 	Watch     Watch
 	Suspects  Watch // networks to which bans may widen
 	Bans      Bans
@@ -46,7 +47,7 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 		t.Keys.Add(key, plan, kindOf(o))
 	}
 	if n := t.Networks.counting.Load(); n != nil {
-		n.add(key, o)
+		(*n).add(key, o)
 	}
 	if w := t.Watch.watching.Load(); w != nil {
 		w.add(key, o)
