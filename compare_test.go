@@ -54,6 +54,7 @@ func TestCompare(t *testing.T) {
 		"key":          {base, "key {header.X-User}\nrate 100/1m", "changed zero: key now {header.X-User}, was {client_ip}"},
 		"dry run":      {base, base + "\ndry_run", "changed kept: dry_run now true"},
 		"note":         {base + "\nnote a", base + "\nnote b", "changed kept: note now b, was a"},
+		"group":        {base, base + "\ngroup {method}", "changed kept: group now {method}"},
 		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed kept: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},
 	} {
 		got, stricter := "", false

@@ -8,7 +8,7 @@ import (
 )
 
 // harmless are options that refuse nobody, whatever they say.
-var harmless = []string{"note", "over_header", "overrides"}
+var harmless = []string{"group", "note", "over_header", "overrides"}
 
 // loosening are options that let requests through: without them, more requests are refused.
 var loosening = []string{"dry_run", "exempt", "match", "expires", "charge_on_response"}
