@@ -23,6 +23,9 @@ func (k *key) bans() (violations []string) {
 	slices.SortFunc(counted, func(a, b *Answer) int { return cmp.Compare(k.when(a), k.when(b)) })
 	refused := int64(0)
 	for _, a := range counted {
+		if k.bannedUnheard(a) {
+			break
+		}
 		if refused++; !a.Decision.BanBegins {
 			if refused >= k.BanAfter && k.when(a)-k.when(counted[0]) < banWithin {
 				violations = append(violations, fmt.Sprintf("client %d is the refusal %d of zone %d, key %d, and no ban begins", a.Event, refused, k.zone, k.key))
@@ -38,6 +41,17 @@ func (k *key) bans() (violations []string) {
 		break // later ones begin with what is left of the time in which refusals are counted
 	}
 	return violations
+}
+
+// bannedUnheard reports whether a ban may have begun before an answer with a refusal of which nobody has heard: others were banned
+// since. What is counted begins again with it.
+func (k *key) bannedUnheard(a *Answer) bool {
+	return slices.ContainsFunc(k.refused, func(b *Answer) bool {
+		unheard := func(c *Answer) bool {
+			return c.Began < k.when(b) && (c.Failure != "" || k.fromMemory(c))
+		}
+		return b.Decision.Banned && !b.Decision.BanBegins && b.Ended <= a.Ended && slices.ContainsFunc(k.unknown, unheard)
+	})
 }
 
 // losesRules reports whether an override or a ban may be lost, or not be known in time. Where nothing is lent, each answer
