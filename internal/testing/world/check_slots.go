@@ -9,8 +9,8 @@ import (
 var _ = promiseOfKeys("never more slots than there are", (*key).tooManySlots)
 
 // tooManySlots checks that no more slots were taken at once than there are. In a zone that lends, the slot of a request may be
-// kept for a later one, as if the first one still ran. So a request without a reserved slot may come after those with one, but
-// never are there more of its kind than theirs.
+// kept for a later one under the same limit, as if the first one still ran. So a request without a reserved slot, or one that meets
+// a lower limit than after a reload, may come after others, but never are there more of its kind than theirs.
 func (k *key) tooManySlots() (violations []string) {
 	if !k.slots() || len(k.clocks) > 1 {
 		return nil // leases end early if the clock steps forth
@@ -28,14 +28,22 @@ func (k *key) tooManySlots() (violations []string) {
 				ofKind += b.Cost
 			}
 		}
-		if k.Lend > 0 && k.Reserved > 0 && ofKind <= most {
-			most = max(most, k.Limit.Events)
+		if k.Plan.varies(k.zone) && ofKind <= most && k.mayHaveKept(a) {
+			most = max(most, slices.Max(k.Plan.limits(k.zone)))
 		}
 		if taken > most {
 			violations = append(violations, fmt.Sprintf("client %d has a slot of zone %d, key %d, of which %d are taken then", a.Event, k.zone, k.key, taken))
 		}
 	}
 	return violations
+}
+
+// mayHaveKept reports whether a request may have the slot of an earlier one of its instance, cost and limit.
+func (k *key) mayHaveKept(a *Answer) bool {
+	return k.Lend > 0 && slices.ContainsFunc(k.admitted, func(b *Answer) bool {
+		same := b.Instance == a.Instance && b.Cost == a.Cost && b.Decision.Quota == a.Decision.Quota
+		return same && k.when(b) < k.when(a) && b.Adjusted != 0 && b.Adjusted <= k.when(a)
+	})
 }
 
 // outlives reports whether a request may have the slot of an earlier one, which its instance has kept although Redis had lost it
