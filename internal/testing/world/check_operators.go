@@ -86,15 +86,23 @@ func (d *Deed) kept(a *Answer) bool {
 }
 
 // heard reports whether the instance of an answer has kept to an override before: then it knows of it, though it may
-// decide alone.
+// decide alone. What it holds under the limit of another plan or config, it spends until it learns of the change there too.
 func (k *key) heard(set Deed, a *Answer) bool {
 	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
-		return b.Zone == k.zone && b.Key == k.key && b.Instance == a.Instance && b.Failure == "" && b.Began > set.Ended && b.Ended < a.Began && set.kept(&b)
+		return k.sameLimit(a, &b) && b.Zone == k.zone && b.Key == k.key && b.Instance == a.Instance && b.Failure == "" && b.Began > set.Ended && b.Ended < a.Began && set.kept(&b)
 	})
 }
 
-// asks returns when instances have asked what is new: for more of the key, where nothing else is sent that looks like that,
-// because adjustments are made by the same script, or which keys have changed.
+// sameLimit reports whether two requests meet the same limit of the zone for sure. A config that is loaded again has another one
+// only for requests.
+func (k *key) sameLimit(a, b *Answer) bool {
+	one, other := &k.Plan.Events[a.Event], &k.Plan.Events[b.Event]
+	reloads := slices.ContainsFunc(k.Plan.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == k.zone && e.Cost > 0 })
+	return !k.Plan.varies(k.zone) || one.Sort == other.Sort && one.Kind == other.Kind && (one.Kind == Take || !reloads)
+}
+
+// asks returns when instances have asked what is new: for more of the key under its only limit, where nothing else is sent that
+// looks like that, because adjustments are made by the same script, or which keys have changed.
 func (k *key) asks() (all []Command) {
 	if k.Lend == 0 {
 		return nil
@@ -105,7 +113,7 @@ func (k *key) asks() (all []Command) {
 		about := func(part string) bool {
 			return slices.ContainsFunc(c.Args[3:], func(arg string) bool { return strings.Contains(arg, part) })
 		}
-		if c.calls(lua.Lend) && !adjusts && about(state) || c.calls(lua.Get) && about(changes) {
+		if c.calls(lua.Lend) && !adjusts && !k.Plan.varies(k.zone) && about(state) || c.calls(lua.Get) && about(changes) {
 			all = append(all, c)
 		}
 	}
@@ -121,11 +129,11 @@ func (c *Command) calls(script string) bool {
 // answer: then it knows of the override, though no client came with that ask.
 func (a *Answer) knows(set Deed, asks []Command) bool {
 	return slices.ContainsFunc(asks, func(c Command) bool {
-		return c.Instance == a.Instance && c.At > set.Ended && c.Heard > 0 && c.Heard < c.At+hearsIn && c.Heard+time.Microsecond < a.Began
+		return c.Instance == a.Instance && c.At > set.Ended && c.Heard > 0 && c.Heard < c.Sent+hearsIn && c.Heard+time.Microsecond < a.Began
 	})
 }
 
-// hearsIn is in what time an answer comes that its instance waits for.
+// hearsIn is in what time an answer comes that its instance waits for: it was asked perhaps some time before the message was sent.
 const hearsIn = timeout / 2
 
 // fromMemory reports whether a refusal is perhaps one of before, because no answer has come.

@@ -48,6 +48,7 @@ type Command struct {
 	State    State
 	Args     []string
 	Reply    []byte
+	Sent     time.Duration
 	Heard    time.Duration // when the reply arrives, if nothing breaks the connection; 0: it gets lost
 }
 

@@ -95,7 +95,7 @@ func (h *host) serve(c *conn) {
 		h.free = now + service
 	}
 	heard := h.w.replies(c, reply)
-	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.number, c.instance, h.state(), args, reply, heard})
+	h.w.history.Commands = append(h.w.history.Commands, Command{now, h.clock(), h.number, c.instance, h.state(), args, reply, c.sent, heard})
 	h.serve(c)
 }
 

@@ -42,13 +42,13 @@ func (w *world) sends(c *conn, b []byte) {
 	what := bag(b)
 	m := message(w.net.draw("message", c.instance, c.role, what, c.to))
 	c.said, c.lastOut = what, max(c.lastOut+1, w.net.now()+w.way(c, m, "to"))
-	lost := w.loses(c, m, LoseRequests)
+	lost, sent := w.loses(c, m, LoseRequests), w.net.now()
 	w.net.at(c.lastOut, what+c.sender(), func() {
 		if lost {
 			w.history.missed(Missed{At: w.net.now(), Instance: c.instance})
 			c.reset(errReset)
 		} else {
-			c.message = m
+			c.message, c.sent = m, sent
 			c.host.receive(c, b)
 		}
 	})
