@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -28,11 +29,10 @@ func (h *History) order() (violations []string) {
 			if k.touched(Reset) {
 				continue // then it begins from zero, and requests that wait keep their turns
 			}
-			all := h.waiters(k)
+			all, gone := h.waiters(k)
 			for _, a := range all {
 				for _, b := range all {
-					both := a.Instance == b.Instance && a.cost == b.cost && max(a.answered, b.answered) < min(a.turn, b.turn)
-					if both && a.turn < b.turn && a.Ended > b.Ended {
+					if b.overtakes(&a) && !b.moves(&a, gone) {
 						violations = append(violations, fmt.Sprintf("client %d leaves the queue of zone %d, key %d, before client %d", b.Event, z, number, a.Event))
 					}
 				}
@@ -42,17 +42,36 @@ func (h *History) order() (violations []string) {
 	return violations
 }
 
-func (h *History) waiters(k *key) (all []waiter) {
+// overtakes reports whether a request leaves before another one with an earlier turn.
+func (b *waiter) overtakes(a *waiter) bool {
+	both := a.Instance == b.Instance && a.cost == b.cost && max(a.answered, b.answered) < min(a.turn, b.turn)
+	return both && a.turn < b.turn && a.Ended > b.Ended
+}
+
+// moves reports whether another request has left before a later one came. Then the turn of that may be the one that was given
+// back, while a request that has waited since before has moved up to an earlier one.
+func (b *waiter) moves(later *waiter, gone []waiter) bool {
+	return b.answered < later.answered && slices.ContainsFunc(gone, func(g waiter) bool {
+		return g.Instance == b.Instance && g.cost == b.cost && g.turn > b.answered && g.Ended <= later.answered
+	})
+}
+
+// waiters returns who has waited for a turn in one queue alone, and who has left a queue before.
+func (h *History) waiters(k *key) (all, gone []waiter) {
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
-		if v.Outcome != outcome.Allowed || !v.Passes || len(v.Parts) != 1 || v.Parts[0].DryRun {
-			continue
-		}
 		for _, a := range k.admitted {
-			if a.Event == v.Event && a.Client == v.Client && a.Decision.Delay > 0 && a.Began >= v.Began && a.Ended <= v.Ended {
-				all = append(all, waiter{v, k.when(a) + a.Decision.Delay, a.Ended, a.Cost})
+			if a.Event != v.Event || a.Client != v.Client || a.Decision.Delay == 0 || a.Began < v.Began || a.Ended > v.Ended {
+				continue
+			}
+			w := waiter{v, k.when(a) + a.Decision.Delay, a.Ended, a.Cost}
+			switch {
+			case v.Outcome == outcome.Abandoned:
+				gone = append(gone, w)
+			case v.Outcome == outcome.Allowed && v.Passes && len(v.Parts) == 1 && !v.Parts[0].DryRun:
+				all = append(all, w)
 			}
 		}
 	}
-	return all
+	return all, gone
 }
