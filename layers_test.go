@@ -74,7 +74,7 @@ var layers = []struct {
 	{"internal/turns", layer{own: "internal/clock"}},
 	{"internal/sums", layer{own: "internal/throttle store"}},
 	{"internal/pool", layer{caddy: true, own: "algorithms internal/advice internal/clock internal/gate internal/logging internal/stats internal/sums internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{own: "internal/adminapi internal/outcome store"}},
+	{"internal/fleet", layer{own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"internal/cli", layer{caddy: true, own: "internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"limit", layer{caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{caddy: true}},

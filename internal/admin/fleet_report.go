@@ -47,6 +47,7 @@ type reporter struct {
 	requests uint64        // until then
 	rate     float64       // which it told
 	last     *fleet.Report // with zones
+	networks time.Time     // until when they are told
 	refused  *feed.Subscriber
 	others   *feed.Subscriber
 	idle     *time.Timer
@@ -77,6 +78,11 @@ func report(stores []*runningStore) {
 
 // write writes a report. It is called while somebody looks.
 func (r *reporter) write(wish string) string {
+	if strings.HasPrefix(wish, wishNetworks) {
+		r.mu.Lock()
+		r.networks = time.Now().Add(store.LookLife)
+		r.mu.Unlock()
+	}
 	report := r.now(true)
 	if len(report.Zones) > 0 {
 		r.last = report
@@ -126,6 +132,7 @@ func (r *reporter) now(sent bool) *fleet.Report {
 	defer r.mu.Unlock()
 	report.Rate = r.measure(report.Requests, sent)
 	if sent {
+		r.addNetworks(report, zones, time.Now())
 		r.sample(report, zones)
 	}
 	return report

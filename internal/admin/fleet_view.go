@@ -33,14 +33,16 @@ const (
 
 // fleetRoutes have answers about the fleet: what another instance would answer by its report, or nil if that is not known.
 var fleetRoutes = map[string]func(c *adminCall, mine json.RawMessage, m *fleet.Member) any{
-	"zones":       reportedZones,
-	"zones/*":     reportedZone,
-	"top":         reportedTops,
-	"zones/*/top": reportedTops,
-	"zones/*/key": reportedKey,
-	"stores":      func(_ *adminCall, _ json.RawMessage, m *fleet.Member) any { return m.Report.Stores },
-	"doctor":      reportedDiagnosis,
-	"instances":   func(*adminCall, json.RawMessage, *fleet.Member) any { return nil },
+	"zones":            reportedZones,
+	"zones/*":          reportedZone,
+	"top":              reportedTops,
+	"zones/*/top":      reportedTops,
+	"networks":         reportedNetworks,
+	"zones/*/networks": reportedNetworks,
+	"zones/*/key":      reportedKey,
+	"stores":           func(_ *adminCall, _ json.RawMessage, m *fleet.Member) any { return m.Report.Stores },
+	"doctor":           reportedDiagnosis,
+	"instances":        func(*adminCall, json.RawMessage, *fleet.Member) any { return nil },
 }
 
 // showInstances shows the instances of the fleet. The parameter fleet is always set.
@@ -94,8 +96,11 @@ func (r *recorder) Header() http.Header { return make(http.Header) }
 // have reported.
 func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, stores []*runningStore) error {
 	wish, patience := "", firstReports
-	if route == "doctor" {
+	switch {
+	case route == "doctor":
 		wish, patience = wishDoctor+rand.Text()[:8], firstDiagnoses
+	case isNetworks(route):
+		wish = wishOfNetworks()
 	}
 	var view *fleet.View
 	look := func() { view = lookAt(c.request.Context(), stores, wish, patience) }
@@ -135,12 +140,21 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 		if m.Report != nil && !strings.HasSuffix(route, "top") && route != "zones/*/key" && route != "instances" {
 			all := m.Report.Omitted
 			all.Lists = 0 // the answer has no keys
+			if !isNetworks(route) {
+				all.Networks = 0
+			}
 			m.Omitted = all.String()
 		}
 		answer.Instances[i] = m.Instance
 	}
-	if route == "doctor" && len(view.Members) > 1 {
+	switch {
+	case len(view.Members) == 1:
+	case route == "doctor":
 		answer.Found = compareMembers(view, stores)
+	case isNetworks(route):
+		if answer.Networks, err = c.sumNetworks(view); err != nil {
+			return err
+		}
 	}
 	return c.writeJSON(answer)
 }
@@ -191,7 +205,7 @@ func lookAt(ctx context.Context, stores []*runningStore, wish string, patience t
 		}
 		// Without a store that answers, no report comes. But it, or this machine, may be slow for a moment.
 		late = late || outage != nil && (store.Failure(outage) != store.FailureTimeout || time.Since(answered) >= store.ReportInterval)
-		if late || !view.Misses(&fleet.Looker{Wish: wish, Waited: time.Since(began), Looked: time.Since(since), Mute: mute}) {
+		if late || !view.Misses(&fleet.Looker{Wish: wish, Waited: time.Since(began), Looked: time.Since(since), Mute: mute, Networks: strings.HasPrefix(wish, wishNetworks)}) {
 			return view
 		}
 		select {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
@@ -28,12 +29,9 @@ func showHeavy[T any](c *adminCall, has func(*runningZone) bool, top func(z *run
 	if err := c.checkParameters("share"); err != nil {
 		return err
 	}
-	share := 0.01
-	if text := c.query.Get("share"); text != "" {
-		var err error
-		if share, err = strconv.ParseFloat(text, 64); err != nil || !(share >= 0.002 && share <= 1) {
-			return adminError(badRequest, "share must be from 0.002 to 1, got %q", text)
-		}
+	share, err := c.readShare()
+	if err != nil {
+		return err
 	}
 	if c.zone != nil {
 		return c.writeJSON(top(c.zone, share))
@@ -47,10 +45,26 @@ func showHeavy[T any](c *adminCall, has func(*runningZone) bool, top func(z *run
 	return c.writeJSON(answers)
 }
 
+// readShare returns the share of all requests that is asked for.
+func (c *adminCall) readShare() (share float64, err error) {
+	text := c.query.Get("share")
+	if text == "" {
+		return 0.01, nil
+	}
+	if share, err = strconv.ParseFloat(text, 64); err != nil || !(share >= 0.002 && share <= 1) {
+		return 0, adminError(badRequest, "share must be from 0.002 to 1, got %q", text)
+	}
+	return share, nil
+}
+
 func (z *runningZone) topNetworks(share float64) adminapi.Networks {
-	top, total, since := z.Stats.Networks.Look(z.Template.Address).Top(share)
+	top, total, since := z.countNetworks().Top(share)
+	return heavyNetworks(z.Name, share, top, total, since)
+}
+
+func heavyNetworks(zone string, share float64, top []topk.NetworkCount, total uint64, since time.Time) adminapi.Networks {
 	answer := adminapi.Networks{
-		HeavyList: adminapi.HeavyList{Zone: z.Name, Since: since, Requests: total, Share: share}, Networks: make([]adminapi.NetworkCount, len(top)),
+		HeavyList: adminapi.HeavyList{Zone: zone, Since: since, Requests: total, Share: share}, Networks: make([]adminapi.NetworkCount, len(top)),
 	}
 	for i := range top {
 		answer.Networks[i] = adminapi.NetworkCount{Network: top[i].Network.String(), HeavyCount: heavyCount(&top[i].Heavy), Own: top[i].Own}

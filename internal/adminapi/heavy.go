@@ -29,6 +29,10 @@ type HeavyList struct {
 	// Share is the part of all requests that a set must have to be listed; a network without those of networks within it
 	// that are listed, too. All such sets are listed.
 	Share float64 `json:"share"`
+
+	// Unlisted is how many requests a set may have that is not listed, if that is more than the share: in a fleet, where
+	// reports are short. It is absent otherwise.
+	Unlisted uint64 `json:"unlisted,omitempty"`
 }
 
 // HeavyCount has the counts of a set of keys. The true counts are at least Requests and Refused, and at most higher by the error.
@@ -40,6 +44,9 @@ type HeavyCount struct {
 	// Keys is about how many different keys it has, with a standard error of KeysError.
 	Keys      uint64  `json:"keys"`
 	KeysError float64 `json:"keys_error"`
+
+	// KeysMost is, in a fleet, how many they are if no key came to several instances. Keys are those of one instance.
+	KeysMost uint64 `json:"keys_most,omitempty"`
 
 	// Before is what Requests was ten minutes before, and BeforeError by how much it may be higher. They are absent if
 	// that was not counted.

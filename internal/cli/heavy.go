@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -25,12 +24,24 @@ func askLists[T any](f *fleet, zone, path string, query url.Values) []answer[[]T
 	})
 }
 
+// fetchLists gets the lists of each instance, of a zone or of all zones without a name.
+func fetchLists[T any](f *fleet, zone, path string) (lists []answer[[]T]) {
+	if zone == "" {
+		return fetchAll[[]T](f, path, nil)
+	}
+	for _, a := range fetchAll[T](f, zonePath(zone, "/"+path), nil) {
+		lists = append(lists, answer[[]T]{a.of, []T{a.value}, a.text, a.err})
+	}
+	return lists
+}
+
 // heavyKind is a kind of sets of keys that may have many requests.
 type heavyKind[T any] struct {
 	path, column string
 	none         string // what is said if none has many requests
 	nowhere      string // what is said if no zone has such sets
 	read         func(T) (adminapi.HeavyList, []heavySet)
+	sums         func(*adminapi.FleetAnswer) []T // of all instances; nil: each counts for itself
 }
 
 // heavySet is a set with many requests.
@@ -48,6 +59,7 @@ var heavyNetworks = heavyKind[adminapi.Networks]{
 		}
 		return list.HeavyList, sets
 	},
+	sums: func(a *adminapi.FleetAnswer) []adminapi.Networks { return a.Networks },
 }
 
 var heavyGroups = heavyKind[adminapi.Groups]{
@@ -77,18 +89,25 @@ func showGroup(c *adminapi.GroupCount) string {
 
 // topHeavy prints the sets of a kind with the most requests, of a zone or of all zones.
 func topHeavy[T any](f *fleet, kind *heavyKind[T], zone string, n int) error {
-	f.about = "" // each instance counts for itself
-	answers := askLists[T](f, zone, kind.path, nil)
+	if kind.sums == nil {
+		f.about = ""
+	}
+	answers := fetchLists[T](f, zone, kind.path)
 	good, err := answered(f, answers)
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
 	}
-	rows := [][]string{f.row(caddyColumn, "ZONE", "REQUESTS", "REFUSED", "KEYS", "BEFORE", kind.column)}
-	since, nowhere := time.Now(), true
+	row, by := f.row, f.counter(len(good))
+	if f.view != nil && kind.sums != nil && !f.isOne() {
+		row = func(_ string, cells ...string) []string { return cells }
+		good = []answer[[]T]{{of: f.asked, value: kind.sums(f.view)}}
+	}
+	rows := [][]string{row(caddyColumn, "ZONE", "REQUESTS", "REFUSED", "KEYS", "BEFORE", kind.column)}
+	since, nowhere, unlisted := time.Now(), true, uint64(0)
 	for _, a := range good {
 		for _, list := range a.value {
 			of, sets := kind.read(list)
-			nowhere = false
+			nowhere, unlisted = false, max(unlisted, of.Unlisted)
 			if of.Since.Before(since) {
 				since = of.Since
 			}
@@ -97,8 +116,8 @@ func topHeavy[T any](f *fleet, kind *heavyKind[T], zone string, n int) error {
 				if c.Before != nil {
 					before = formatCount(*c.Before, c.BeforeError)
 				}
-				rows = append(rows, f.row(a.of.address, shellWord(of.Zone), formatCount(c.Requests, c.Error), formatCount(c.Refused, c.Error),
-					"about "+strconv.FormatUint(c.Keys, 10), before, c.shown))
+				rows = append(rows, row(a.of.address, shellWord(of.Zone), formatCount(c.Requests, c.Error), formatCount(c.Refused, c.Error),
+					"about "+formatCount(c.Keys, max(c.Keys, c.KeysMost)-c.Keys), before, c.shown))
 			}
 		}
 	}
@@ -111,6 +130,10 @@ func topHeavy[T any](f *fleet, kind *heavyKind[T], zone string, n int) error {
 		return err
 	}
 	err = errors.Join(f.table(rows), err)
-	fmt.Fprintf(f.out, "\nCounted by %s since %s. KEYS may be wrong by a quarter; BEFORE is ten minutes before.\n", f.counter(len(good)), since.Local().Format(time.TimeOnly))
+	fmt.Fprintf(f.out, "\nCounted by %s since %s. KEYS may be wrong by a quarter; BEFORE is ten minutes before.\n", by, since.Local().Format(time.TimeOnly))
+	if unlisted > 0 {
+		f.say("What is not listed may have up to %d requests.", unlisted)
+	}
+	f.printView()
 	return err
 }

@@ -43,6 +43,9 @@ type Report struct {
 	Wish      string              `json:"wish,omitempty"`
 	Diagnosed int64               `json:"diagnosed,omitempty"`
 
+	// Networks says that zones have networks, because people who look wish that.
+	Networks bool `json:"networks,omitempty"`
+
 	Omitted Omitted `json:"omitted,omitzero"`
 }
 
@@ -53,6 +56,7 @@ type Omitted struct {
 	Lists    int `json:"lists,omitempty"`    // zones without a list of keys
 	Zones    int `json:"zones,omitempty"`    // whole zones
 	Findings int `json:"findings,omitempty"` // of doctor
+	Networks int `json:"networks,omitempty"` // zones without networks, although they have some
 }
 
 // String says what is omitted, or is empty.
@@ -62,6 +66,8 @@ func (o Omitted) String() string {
 		return fmt.Sprintf("%d zones with the fewest requests", o.Zones)
 	case o.Lists > 0:
 		return fmt.Sprintf("the keys of %d zones", o.Lists)
+	case o.Networks > 0:
+		return fmt.Sprintf("the networks of %d zones", o.Networks)
 	case o.Findings > 0:
 		return fmt.Sprintf("%d findings", o.Findings)
 	}
@@ -80,7 +86,8 @@ type Zone struct {
 	Lent   *int64            `json:"l,omitempty"`
 	adminapi.ZoneCosts
 
-	Top *Top `json:"k,omitempty"` // nil: it is not told
+	Top      *Top      `json:"k,omitempty"` // nil: it is not told
+	Networks *Networks `json:"p,omitempty"` // nil: they are not told
 }
 
 // Requests returns how many requests the zone has had.
@@ -118,12 +125,12 @@ func Encode(r *Report, most int) string {
 
 // cuts make a report smaller, in this order.
 var cuts = []func(*Report){
-	keepKeys(100), keepKeys(50), keepKeys(20), keepKeys(10), keepLists(8),
+	keepKeys(100), keepKeys(50), keepKeys(20), keepNetworks(20, 8), keepKeys(10), keepNetworks(10, 4), keepLists(8),
 	func(r *Report) {
 		r.Skipped += uint64(len(r.Decisions))
 		r.Decisions = nil
 	},
-	keepKeys(5), keepLists(0),
+	keepKeys(5), keepNetworks(10, 1), keepLists(0), keepNetworks(0, 0),
 	func(r *Report) {
 		if r.Diagnosis != nil {
 			r.Omitted.Findings += max(0, len(r.Diagnosis.Findings)-20)
@@ -142,6 +149,24 @@ func keepKeys(n int) func(*Report) {
 		for i := range r.Zones {
 			if t := r.Zones[i].Top; t != nil {
 				r.Omitted.Keys += t.cut(n)
+			}
+		}
+	}
+}
+
+// keepNetworks keeps so many networks of each length of prefix, of so many zones.
+func keepNetworks(n, zones int) func(*Report) {
+	return func(r *Report) {
+		left := zones
+		for i := range r.Zones {
+			switch of := r.Zones[i].Networks; {
+			case of == nil:
+			case left > 0:
+				of.cut(n)
+				left--
+			default:
+				r.Zones[i].Networks = nil
+				r.Omitted.Networks++
 			}
 		}
 	}
@@ -225,5 +250,5 @@ func (z *Zone) isPossible() bool {
 		ok = ok && (n == nil || -mostCount <= *n && *n <= mostCount)
 	}
 	ok = ok && (z.Rate == nil || 0 <= *z.Rate && *z.Rate <= mostCount)
-	return ok && (z.Top == nil || z.Top.isPossible())
+	return ok && (z.Top == nil || z.Top.isPossible()) && (z.Networks == nil || z.Networks.isPossible())
 }

@@ -36,6 +36,9 @@ type Key struct {
 
 	// Counts are, by kind, what was surely counted and how much more it may be. Zeros at the end are left out.
 	Counts []uint64 `json:"c"`
+
+	// Distinct is, of a network, about how many keys it has.
+	Distinct uint64 `json:"n,omitempty"`
 }
 
 // count returns a count of a key, and how much more it may be.

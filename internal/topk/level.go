@@ -179,3 +179,13 @@ func total[K comparable](levels []*level[K], of K) (c Count) {
 	}
 	return c
 }
+
+// unlisted returns how often a set that has no place in any level may have come.
+func unlisted[K comparable](levels []*level[K]) (n uint64) {
+	for _, l := range levels {
+		l.mu.Lock()
+		n += l.unlisted()
+		l.mu.Unlock()
+	}
+	return n
+}

@@ -3,6 +3,7 @@ package topk
 import (
 	"cmp"
 	"hash/maphash"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -57,23 +58,56 @@ type NetworkCount struct {
 	Own uint64
 }
 
+// NetworkLevel has the networks with one length of prefix.
+type NetworkLevel struct {
+	Bits   int
+	Counts []NetworkCount // without Own, and the one with the most requests first
+
+	// Unlisted is how many requests a network that is not in Counts may have, and UnlistedBefore how many ten minutes before.
+	Unlisted, UnlistedBefore uint64
+}
+
+// NetworkLevels are the networks of IPv4 and those of IPv6, those with the longest prefixes first.
+type NetworkLevels [2][]NetworkLevel
+
 // Top returns the networks with at least this share of all requests, from 0.002 to 1, without those of larger ones only because
 // of networks within them. A network that is not listed has at most that many own requests. It also returns how many requests
 // there were, and since when they were counted.
 func (n *Networks) Top(share float64) (top []NetworkCount, total uint64, since time.Time) {
-	v := n.look(share)
+	all, total, since := n.Levels()
+	return all.Top(share, total), total, since
+}
+
+// Levels returns all that is counted, how many requests there were, and since when they were counted.
+func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
+	v := n.look(1)
 	for family := range levels {
-		var listed []NetworkCount // by length of prefix, the longest first
-		for i := range levels[family] {
+		for i, bits := range levels[family] {
 			at := func(all []*networkLevels) (these []*level[netip.Prefix]) {
 				for _, counts := range all {
 					these = append(these, &counts[family][i])
 				}
 				return these
 			}
-			for _, h := range sum(at(v.now), at(v.before), netip.Prefix.Compare) {
-				c := NetworkCount{Network: h.of, Heavy: h.Heavy}
-				if c.Own = c.own(listed); c.Own >= v.least {
+			now, before := at(v.now), at(v.before)
+			l := NetworkLevel{Bits: bits, Unlisted: unlisted(now), UnlistedBefore: unlisted(before)}
+			for _, h := range sum(now, before, netip.Prefix.Compare) {
+				l.Counts = append(l.Counts, NetworkCount{Network: h.of, Heavy: h.Heavy})
+			}
+			all[family] = append(all[family], l)
+		}
+	}
+	return all, v.total, v.since
+}
+
+// Top returns the networks with at least this share of all requests, as [Networks.Top] does.
+func (all *NetworkLevels) Top(share float64, total uint64) (top []NetworkCount) {
+	least := max(1, uint64(math.Ceil(share*float64(total))))
+	for family := range all {
+		var listed []NetworkCount // by length of prefix, the longest first
+		for _, l := range all[family] {
+			for _, c := range l.Counts {
+				if c.Own = c.own(listed); c.Own >= least {
 					listed = append(listed, c)
 				}
 			}
@@ -81,7 +115,7 @@ func (n *Networks) Top(share float64) (top []NetworkCount, total uint64, since t
 		top = append(top, listed...)
 	}
 	slices.SortStableFunc(top, func(a, b NetworkCount) int { return cmp.Compare(b.Own, a.Own) })
-	return top, v.total, v.since
+	return top
 }
 
 // own returns how many requests of a network are, at most, in none of those that are listed.

@@ -4,6 +4,7 @@
 import { buttons } from './actions.js'
 import { call } from './api.js'
 import { byId, el, menu, setText, show } from './dom.js'
+import { wholeFleet } from './fleet.js'
 import { state, zoneNamed } from './state.js'
 import { number, plain, share, time, visible } from './text.js'
 
@@ -29,7 +30,8 @@ async function load() {
   if (asking || byId('networks-body').querySelector('details[open]') || byId('networks-body').contains(document.activeElement)) return
   asking = true
   try {
-    draw(await call('GET', 'networks'))
+    const answer = await call('GET', wholeFleet() ? 'networks?fleet=1' : 'networks')
+    draw(answer.networks ?? answer.instances?.[0].answer ?? answer)
   } catch (e) {
     show(byId('networks-body'), el('p', { class: 'error' }, plain(e.message, 300)))
   }
@@ -54,7 +56,7 @@ function row(a, n) {
     el('th', { scope: 'row' }, el('code', { class: 'key' }, n.network)),
     el('td', { 'data-label': 'Requests' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, fill), el('span', { class: 'value' }, `${number(n.requests)} (${share(n.requests, a.requests)})`))),
     el('td', { 'data-label': 'Refused' }, number(n.refused)),
-    el('td', { 'data-label': 'Keys' }, 'about ' + number(n.keys)),
+    el('td', { 'data-label': 'Keys' }, 'about ' + number(n.keys) + (n.keys_most ? ' to ' + number(n.keys_most) : '')),
     el('td', { 'data-label': 'Ten minutes before' }, n.before === undefined ? 'not known' : number(n.before)),
     el('td', { 'data-label': 'Actions' }, z?.networks ? el('div', { class: 'actions' }, buttons(['ban'], z, k), menu('More actions for ' + n.network, buttons(['raise', 'exempt', 'unban'], z, k))) : '–'))
 }
