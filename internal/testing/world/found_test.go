@@ -276,3 +276,27 @@ func TestFoundASlotOfAnotherLimit(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundADryRunBesideKeptSlots: a dry run was told that it would be refused, because of slots that its own instance kept for
+// requests of before, and that nobody used.
+func TestFoundADryRunBesideKeptSlots(t *testing.T) {
+	p := &Plan{
+		Seed: 10985170671754728821, Layout: Sentinels, Instances: 1, Whole: true,
+		Zones: []Zone{
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 9, Lease: 10 * time.Second}, Lend: time.Second, OnError: "deny", DryRun: true, MaxWait: 1459035 * time.Microsecond, Reserved: 13.127975010553707},
+		},
+		Events: []Event{
+			{Kind: Take, Cost: 1, Delta: -1, After: 238440608, Returns: true},
+			{At: 33369430, Kind: Take, Cost: 1, Delta: -1, After: 385203476},
+			{At: 931944946, Kind: Take, Cost: 1, Delta: -1, After: 990067552},
+			{At: 1144730397, Kind: Take, Cost: 1, Delta: -1, After: 573378372, Returns: true},
+			{At: 2038884349, Kind: Request, Cost: 1, After: 512318100},
+			{At: 2349919059, Kind: Request, Sort: important, Cost: 3, After: 258094481},
+			{At: 2414515941, Kind: Request, Zone: -1, Cost: 1, Delta: -1, After: 174697985, For: 1989206241},
+			{At: 2481396868, Kind: Request, Cost: 1, For: 685385998},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

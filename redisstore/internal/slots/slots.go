@@ -64,9 +64,12 @@ func (l *Layer) take(ctx context.Context, checks []store.Check, decisions []algo
 				kept.Add(i)
 				continue
 			}
-			if l.giveBack(l.Kept.GiveWay(c, sent)); l.Loans.Often(c.Rule, c.Key, sent) {
+			if l.Loans.Often(c.Rule, c.Key, sent) {
 				often.Add(i)
 			}
+		}
+		if uses(c) || c.Independent && c.Rule.KeepsSlots() && c.Cost > 0 { // a dry run is told what holds for requests
+			l.giveBack(l.Kept.GiveWay(c, sent))
 		}
 		left++
 	}
@@ -87,6 +90,8 @@ func (l *Layer) take(ctx context.Context, checks []store.Check, decisions []algo
 		case kept.Has(i) || err != nil || !c.Rule.KeepsSlots():
 		case c.Peek && !d.Allowed && !d.Banned && l.Kept.Keeps(c): // for everybody else
 			d.Allowed, d.RetryAfter = true, 0
+		case c.Independent && !c.Peek && d.Quota > 0:
+			l.Kept.Free(c, sent, free(d))
 		case !c.Alone() && c.LeaseID != "" && d.Quota > 0:
 			l.Kept.Told(c, sent, d, pass && c.Cost > 0, often.Has(i))
 		}

@@ -24,14 +24,18 @@ func (l *Layer) tend() {
 				return
 			}
 			for i := range some {
-				free := decisions[i].Remaining
-				if decisions[i].Override != "" {
-					free = 0 // see Told
-				}
-				l.Kept.Free(&some[i], now, free)
+				l.Kept.Free(&some[i], now, free(&decisions[i]))
 			}
 		}()
 	}
+}
+
+// free returns how many slots are free that may be kept: see [loans.Slots.Told].
+func free(d *algorithms.Decision) int64 {
+	if d.Override != "" {
+		return 0
+	}
+	return d.Remaining
 }
 
 // giveBack gives back slots that nobody uses. Until they have been sent, asks for their keys wait.
