@@ -194,7 +194,8 @@ func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
 	case a.Lease != "":
 		return true
 	case z.queues(): // the last turn is given back, no matter which request had it
-		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && a.Adjusted == 0
+		again := z.Measures != "" && adjustment.Delta > 0 // while a response lasts
+		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && (a.Adjusted == 0 || again)
 	}
 	again := z.Measures != "" // while a response lasts
 	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && (a.Adjusted == 0 || again)
