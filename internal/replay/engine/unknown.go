@@ -75,6 +75,9 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 		if z.Overrides() {
 			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
 		}
+		if e.needs.chosenBy(z) {
+			add(replay.Unknown{Zone: name, Option: "over", What: "routes that the mark of over pass chooses", Assumed: "taken as if no request had the mark"})
+		}
 		m := z.CostMeasured
 		if m != nil && m.Of == cost.UpstreamTime {
 			add(replay.Unknown{Zone: name, Option: "cost_measured", What: "when responses began", Assumed: "the whole time counts"})
