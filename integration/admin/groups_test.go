@@ -42,7 +42,7 @@ func TestGroups(t *testing.T) {
 					key {client_ip}
 					rate 1/1h
 					group {header.User-Agent}
-					exempt header User-Agent *
+					exempt method GET
 				}
 				zone other {
 					key {client_ip}
