@@ -10,9 +10,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
-// mostNetworks is how many networks of each length of prefix are in a report.
-const mostNetworks = 40
-
 // Networks has the networks of a zone with the most requests, as far as an instance has counted them.
 type Networks struct {
 	Since    int64  `json:"s"` // in milliseconds
