@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,6 +119,13 @@ func (l *lookers) await(t *testing.T, b *board, wish, name, text string) time.Du
 	return time.Since(began)
 }
 
+// counted returns how many calls each instance has made.
+func (l *lookers) counted() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.calls)
+}
+
 // TestReportsComeSoon: the first report of an instance comes when it is counted the next time, and what somebody wishes comes soon
 // after its next report. While nobody waits, each makes one call in an interval. One that hangs is not counted any more.
 func TestReportsComeSoon(t *testing.T) {
@@ -133,8 +141,8 @@ func TestReportsComeSoon(t *testing.T) {
 		clear(l.calls)
 		l.mu.Unlock()
 		time.Sleep(10 * time.Second)
-		if l.calls["one"] != 2 || l.calls["two"] != 2 {
-			t.Errorf("while nobody looks, the calls are %v, want 2 of each", l.calls)
+		if calls := l.counted(); calls["one"] != 2 || calls["two"] != 2 {
+			t.Errorf("while nobody looks, the calls are %v, want 2 of each", calls)
 		}
 		if took := l.await(t, one, "", "two", "well"); took > store.CountInterval+soon {
 			t.Errorf("the first report has taken %v", took)
@@ -150,8 +158,8 @@ func TestReportsComeSoon(t *testing.T) {
 		clear(l.calls)
 		l.mu.Unlock()
 		time.Sleep(10 * time.Second)
-		if l.calls["two"] > 5+2+1 || l.calls["one"] > 5+2+1 {
-			t.Errorf("in 10s, the calls are %v, want one in an interval and heartbeats", l.calls)
+		if calls := l.counted(); calls["two"] > 5+2+1 || calls["one"] > 5+2+1 {
+			t.Errorf("in 10s, the calls are %v, want one in an interval and heartbeats", calls)
 		}
 		if took := l.await(t, one, "wish", "two", "found wish"); took > store.ReportInterval+3*soon {
 			t.Errorf("what is wished has taken %v", took)
