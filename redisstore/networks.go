@@ -29,9 +29,6 @@ const (
 	// networksPerCall is how many networks a call reads.
 	networksPerCall = 500
 
-	// lookEvery is how often a process looks for changes while there are networks.
-	lookEvery = 900 * time.Millisecond
-
 	// networksUnseen is how long a process may go without a look and still learn only of changes: what is removed is
 	// forgotten later.
 	networksUnseen = time.Hour

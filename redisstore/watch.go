@@ -11,9 +11,9 @@ import (
 // see changed. Then it gives up what it holds of the keys in question, so their next requests ask. Each ask looks at the
 // override and the ban of its key by itself.
 
-// lookForChanges is how often this process looks: a change is known a second after it at the latest, if an answer takes no
+// lookEvery is how often this process looks, for changes of networks too: a change is known a second after it at the latest, if an answer takes no
 // longer than a tenth of it.
-const lookForChanges = 900 * time.Millisecond
+const lookEvery = 900 * time.Millisecond
 
 // watch looks for changes until the store is closed.
 func (s *Store) watch() {
@@ -22,7 +22,7 @@ func (s *Store) watch() {
 	case <-s.quit:
 		return
 	}
-	ticker := time.NewTicker(lookForChanges)
+	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	var seen protocol.Changes
 	for {

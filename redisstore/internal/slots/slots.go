@@ -57,8 +57,8 @@ func (l *Layer) take(ctx context.Context, checks []store.Check, decisions []algo
 	var kept, often layer.Set
 	left, sent := 0, l.Loans.Now()
 	for i := range checks {
-		c := &checks[i]
-		if uses(c) {
+		switch c := &checks[i]; {
+		case uses(c):
 			if d, ok := l.Kept.Get(c, sent); ok {
 				decisions[i] = d
 				kept.Add(i)
@@ -67,8 +67,8 @@ func (l *Layer) take(ctx context.Context, checks []store.Check, decisions []algo
 			if l.Loans.Often(c.Rule, c.Key, sent) {
 				often.Add(i)
 			}
-		}
-		if uses(c) || c.Independent && c.Rule.KeepsSlots() && c.Cost > 0 { // a dry run is told what holds for requests
+			l.giveBack(l.Kept.GiveWay(c, sent))
+		case c.Independent && c.Rule.KeepsSlots() && c.Cost > 0: // a dry run is told what holds for requests
 			l.giveBack(l.Kept.GiveWay(c, sent))
 		}
 		left++
