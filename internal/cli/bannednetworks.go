@@ -23,7 +23,8 @@ type bannedNetwork struct {
 
 // bannedNetworks prints the networks of which several keys are banned, of a zone or of all zones whose keys are addresses.
 func (f *fleet) bannedNetworks(zone string, least int) error {
-	answers := askLists[adminapi.BannedNetworks](f, zone, "bans/networks", url.Values{"least": {strconv.Itoa(least)}})
+	f.about = "" // each instance answers for itself
+	answers := fetchLists[adminapi.BannedNetworks](f, zone, "bans/networks", url.Values{"least": {strconv.Itoa(least)}})
 	good, err := answered(f, answers)
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)

@@ -1,35 +1,20 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// askLists asks each instance about a zone, or about all zones without a name.
-func askLists[T any](f *fleet, zone, path string, query url.Values) []answer[[]T] {
-	return ask(f, func(e *endpoint) (lists []T, text json.RawMessage, err error) {
-		if zone == "" {
-			text, err = e.fetch(http.MethodGet, path, query, nil, &lists)
-			return lists, text, err
-		}
-		lists = make([]T, 1)
-		text, err = e.fetch(http.MethodGet, zonePath(zone, "/"+path), query, nil, &lists[0])
-		return lists, text, err
-	})
-}
-
 // fetchLists gets the lists of each instance, of a zone or of all zones without a name.
-func fetchLists[T any](f *fleet, zone, path string) (lists []answer[[]T]) {
+func fetchLists[T any](f *fleet, zone, path string, query url.Values) (lists []answer[[]T]) {
 	if zone == "" {
-		return fetchAll[[]T](f, path, nil)
+		return fetchAll[[]T](f, path, query)
 	}
-	for _, a := range fetchAll[T](f, zonePath(zone, "/"+path), nil) {
+	for _, a := range fetchAll[T](f, zonePath(zone, "/"+path), query) {
 		lists = append(lists, answer[[]T]{a.of, []T{a.value}, a.text, a.err})
 	}
 	return lists
@@ -92,7 +77,7 @@ func topHeavy[T any](f *fleet, kind *heavyKind[T], zone string, n int) error {
 	if kind.sums == nil {
 		f.about = ""
 	}
-	answers := fetchLists[T](f, zone, kind.path)
+	answers := fetchLists[T](f, zone, kind.path, nil)
 	good, err := answered(f, answers)
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
