@@ -94,10 +94,15 @@ func (s *Slots) Free() int64 { return s.free }
 // most returns how many slots may be kept: others may keep as many each, and half of all is free.
 func (s *Slots) most(processes int) int64 { return s.free / int64(2*max(1, processes)-1) }
 
-// Told tells what the store said is free, and when it was asked.
+// Told tells what the store said is free, and when it was asked. Of answers to asks that overtook each other, the least counts,
+// because nobody knows which the store gave last.
 func (s *Slots) Told(asked Moment, free int64) {
-	if asked.Mono >= s.after && (!s.known || asked.Mono >= s.told.Mono) {
+	switch {
+	case asked.Mono < s.after:
+	case !s.known || asked.Mono >= s.told.Mono:
 		s.free, s.told, s.known = free, asked, true
+	default:
+		s.free = min(s.free, free)
 	}
 }
 

@@ -277,6 +277,27 @@ func TestFoundASlotOfAnotherLimit(t *testing.T) {
 	}
 }
 
+// TestFoundASlotBesideARareCost: requests of a cost that came rarely told nobody how much they left. A slot that was kept for those
+// of another cost refused the next request, although nobody used it.
+func TestFoundASlotBesideARareCost(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1,
+		Zones: []Zone{
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 7, Lease: 10 * time.Second}, Lend: time.Second},
+		},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Take, Cost: 1, Delta: -1},
+			{At: time.Second, Kind: Take, Cost: 1, Delta: -1, After: 100 * time.Millisecond},
+			{At: 1001 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1},
+			{At: 1002 * time.Millisecond, Kind: Take, Cost: 3, Delta: -3, After: 100 * time.Millisecond},
+			{At: 1100 * time.Millisecond, Kind: Take, Cost: 3, Delta: -3},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
 // TestFoundADryRunBesideKeptSlots: a dry run was told that it would be refused, because of slots that its own instance kept for
 // requests of before, and that nobody used.
 func TestFoundADryRunBesideKeptSlots(t *testing.T) {

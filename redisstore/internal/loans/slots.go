@@ -23,6 +23,7 @@ type Slots struct {
 	owners map[string]owner    // of all slots, by name
 	closed bool
 
+	asked     map[keyOfZone]int64 // what asks under way may take of a key: see Asks
 	returning map[keyOfZone]*returning
 }
 
@@ -67,7 +68,7 @@ type owner struct {
 func NewSlots() *Slots {
 	return &Slots{
 		keys: make(map[slotsOf]*slotEntry), ofKeys: make(map[keyOfZone][]*slotEntry),
-		uses: make(map[string]*slotUse), owners: make(map[string]owner), returning: make(map[keyOfZone]*returning),
+		uses: make(map[string]*slotUse), owners: make(map[string]owner), asked: make(map[keyOfZone]int64), returning: make(map[keyOfZone]*returning),
 	}
 }
 
@@ -126,25 +127,30 @@ func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.keys[keyOf(c)]
-	if e == nil {
-		if !often || !charged || t.closed || len(t.keys) >= maxSlotKeys {
-			return
-		}
-		lease := time.Duration(c.Rule.At(0).Params[1]) * time.Microsecond
-		e = &slotEntry{slotsOf: keyOf(c), rule: c.Rule, lease: lease, looked: sent.Mono}
-		t.keys[e.slotsOf] = e
-		t.ofKeys[zoneKeyOf(c)] = append(t.ofKeys[zoneKeyOf(c)], e)
+	if e == nil && often && charged && !t.closed && len(t.keys) < maxSlotKeys {
+		e = t.begin(c, sent)
 	}
-	e.told, e.asked, e.came = *d, sent, sent.Mono
-	e.keyRules = c.KeyRules
+	if e != nil {
+		e.told, e.asked, e.came = *d, sent, sent.Mono
+		e.keyRules = c.KeyRules
+	}
 	free := d.Remaining
 	if d.Override != "" {
 		free = 0 // under an override none is kept: nobody says when it ends
 	}
-	t.free(c, sent, free)
-	if charged {
+	t.free(c, sent, free) // also to those of other costs
+	if e != nil && charged {
 		t.use(e, lend.NewSlot(c.LeaseID, sent, e.lease), c.LeaseID)
 	}
+}
+
+// begin makes an entry for checks of a cost, of a key under a limit.
+func (t *Slots) begin(c *store.Check, now lend.Moment) *slotEntry {
+	lease := time.Duration(c.Rule.At(0).Params[1]) * time.Microsecond
+	e := &slotEntry{slotsOf: keyOf(c), rule: c.Rule, lease: lease, looked: now.Mono}
+	t.keys[e.slotsOf] = e
+	t.ofKeys[zoneKeyOf(c)] = append(t.ofKeys[zoneKeyOf(c)], e)
+	return e
 }
 
 // Free tells what the store said is free.
@@ -170,17 +176,37 @@ func (e *slotEntry) more(c *store.Check) int64 { return e.rule.Limit().Events - 
 
 // GiveWay gives up what is kept of a check's key if the store could refuse the check because of that: it is kept for other
 // requests, of other costs or under another limit, or its lease ends too soon, because it was not renewed. Call Returned for each.
+//
+// What the store said is free may have gone to asks of this process that are under way, so these count.
 func (t *Slots) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, e := range t.ofKeys[zoneKeyOf(c)] {
-		if e.kept.Len() > 0 && e.kept.Free()*e.cost-e.more(c) < c.Cost {
+	of := zoneKeyOf(c)
+	for _, e := range t.ofKeys[of] {
+		if e.kept.Len() > 0 && e.kept.Free()*e.cost-e.more(c)-t.asked[of] < c.Cost {
 			back = append(back, t.back(e, e.kept.All())...)
 		}
 	}
 	sortReturns(back)
 	t.leave(back, now.Mono)
 	return back
+}
+
+// Asks tells that the store is about to be asked for a check's slots. Call Answered when it has been, after Told.
+func (t *Slots) Asks(c *store.Check) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked[zoneKeyOf(c)] += c.Cost
+}
+
+// Answered ends what Asks has begun.
+func (t *Slots) Answered(c *store.Check) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := zoneKeyOf(c)
+	if t.asked[of] -= c.Cost; t.asked[of] == 0 {
+		delete(t.asked, of)
+	}
 }
 
 // What happens to a slot that is given back.

@@ -159,6 +159,42 @@ func TestSlotsThatEndGiveWay(t *testing.T) {
 	}
 }
 
+// TestSlotsGiveWayToWhatIsUnderWay: what the store said is free may be taken by now: by a request of a cost that comes rarely, by
+// requests that are being asked about, or by one whose answer was overtaken. A slot that is kept goes back before the next request
+// is refused because of it.
+func TestSlotsGiveWayToWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	of := func(table *slotTable, cost int64) *store.Check {
+		c := table.check("big")
+		c.Cost = cost
+		return c
+	}
+	for name, takes := range map[string]func(*slotTable){
+		"nothing": func(*slotTable) {},
+		"a rare cost": func(table *slotTable) {
+			table.Told(of(table, 4), at(2*time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 3}, true, false)
+		},
+		"under way": func(table *slotTable) { table.Asks(of(table, 4)) },
+		"overtaken": func(table *slotTable) {
+			table.Free(table.check(""), at(3*time.Second), 7)
+			table.Told(of(table, 4), at(2*time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 3}, true, false)
+		},
+		"answered": func(table *slotTable) {
+			table.Asks(of(table, 4))
+			table.Answered(of(table, 4))
+		},
+	} {
+		table := newSlotTable(t)
+		table.told("ended", time.Second, 7, true)
+		table.Release("ended", at(time.Second), 1)
+		takes(table)
+		back := table.GiveWay(of(table, 5), at(4*time.Second))
+		if went, want := len(back) == 1, name != "nothing" && name != "answered"; went != want {
+			t.Errorf("%s is taken of 7: %v go back", name, back)
+		}
+	}
+}
+
 // TestSlotsAreDue: what no request needed for a period goes back, and what is free is asked for as long as it matters. Then
 // the key is forgotten.
 func TestSlotsAreDue(t *testing.T) {

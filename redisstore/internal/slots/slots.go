@@ -68,6 +68,7 @@ func (l *Layer) take(ctx context.Context, checks []store.Check, decisions []algo
 				often.Add(i)
 			}
 			l.giveBack(l.Kept.GiveWay(c, sent))
+			l.Kept.Asks(c)
 		case c.Independent && c.Rule.KeepsSlots() && c.Cost > 0: // a dry run is told what holds for requests
 			l.giveBack(l.Kept.GiveWay(c, sent))
 		}
@@ -94,6 +95,9 @@ func (l *Layer) take(ctx context.Context, checks []store.Check, decisions []algo
 			l.Kept.Free(c, sent, free(d))
 		case !c.Alone() && c.LeaseID != "" && d.Quota > 0:
 			l.Kept.Told(c, sent, d, pass && c.Cost > 0, often.Has(i))
+		}
+		if uses(&checks[i]) && !kept.Has(i) {
+			l.Kept.Answered(&checks[i])
 		}
 	}
 	return err
