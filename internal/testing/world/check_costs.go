@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -70,7 +71,8 @@ func (k *key) measures() (violations []string) {
 	return violations
 }
 
-// mayPay returns what the response to a request may cost.
+// mayPay returns what the response to a request may cost. A request that passes uncounted, because Redis did not answer its last
+// try, may pay nothing: what it was charged when it tried before is given back.
 func (k *key) mayPay(v *Verdict, a *Answer) (least, greatest int64) {
 	e := &k.Plan.Events[v.Event]
 	bytes, slack := int64(len(spentBody(e.spends()))), e.After/500+time.Microsecond
@@ -79,6 +81,9 @@ func (k *key) mayPay(v *Verdict, a *Answer) (least, greatest int64) {
 		if over := d.At - v.Ended; d.Instance == v.Instance && over <= e.After+slack {
 			least, greatest = k.measured(max(0, over-payEvery-slack), 0, e.Cost), max(greatest, a.Cost)
 		}
+	}
+	if v.Outcome == outcome.FailedOpen {
+		least = 0
 	}
 	return least, greatest
 }

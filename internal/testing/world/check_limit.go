@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
 )
 
@@ -25,10 +26,7 @@ func (k *key) aboveLimit() (violations []string) {
 	if len(k.Losses) > 0 && slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 }) || k.givesBackOfOthers() {
 		return nil
 	}
-	for _, under := range k.limits() {
-		violations = append(violations, under.above()...)
-	}
-	return violations
+	return k.above()
 }
 
 // givesBackOfOthers reports whether something is given back of a charge that Redis has lost: then it comes back of the
@@ -37,28 +35,16 @@ func (k *key) givesBackOfOthers() bool {
 	return slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Delta < 0 && k.forgotten(k.when(a), a.Adjusted+rest) })
 }
 
-// limits divides what was admitted by the limit that was in force: for each of them, what is admitted under it alone
-// never exceeds it. Buckets of several rates do not know of each other.
-func (k *key) limits() (all []*key) {
-	for _, a := range k.admitted {
-		i := slices.IndexFunc(all, func(u *key) bool {
-			first := &u.admitted[0].Decision
-			return first.Override == a.Decision.Override && first.Quota == a.Decision.Quota
-		})
-		if i < 0 {
-			under := *k
-			under.admitted = nil
-			switch {
-			case a.Decision.Override != "":
-				under.Limit.Events, under.Limit.Burst = a.Decision.Quota, 0
-			case a.Decision.Quota > 0:
-				under.Limit.Events = a.Decision.Quota
-			}
-			i, all = len(all), append(all, &under)
-		}
-		all[i].admitted = append(all[i].admitted, a)
+// limitOf returns the limit that was in force for a request.
+func (k *key) limitOf(a *Answer) algorithms.Limit {
+	limit := k.Limit
+	switch {
+	case a.Decision.Override != "":
+		limit.Events, limit.Burst = a.Decision.Quota, 0
+	case a.Decision.Quota > 0:
+		limit.Events = a.Decision.Quota
 	}
-	return all
+	return limit
 }
 
 func (k *key) above() (violations []string) {
@@ -122,7 +108,7 @@ func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 		return cmp.Compare(a.Adjusted, b.Adjusted)
 	})
 	for _, b := range back {
-		m.Adjust(k.Limit, a.Decision.At-(now-b.Adjusted).Microseconds(), b.Decision.Booked(), b.Delta, b.name())
+		m.Adjust(k.limitOf(b), a.Decision.At-(now-b.Adjusted).Microseconds(), b.Decision.Booked(), b.Delta, b.name())
 	}
-	return m.Admit(k.Limit, a.Decision.At, a.Cost, a.name())
+	return m.Admit(k.limitOf(a), a.Decision.At, a.Cost, a.name())
 }

@@ -51,3 +51,36 @@ func TestFoundCostsOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestFoundAnOverrideWithinAWindow: an override raises a limit within a window that began with a request. The window goes on: it is
+// not the override's own, as a check took it to be.
+func TestFoundAnOverrideWithinAWindow(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{
+			{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 3, Window: 10 * time.Millisecond, Align: algorithms.AlignFirstRequest}, Overrides: true},
+		},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: time.Millisecond, Kind: Take, Cost: 1},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 3, Returns: true},
+			{At: 4 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 5 * time.Millisecond, Kind: Override, Sort: limited, Cost: 5},
+			{At: 6 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 7 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	}
+	h := Run(t, p)
+	for _, violation := range Check(h) {
+		t.Error(violation)
+	}
+	for i := range h.Answers { // and the check sees one more
+		if a := &h.Answers[i]; a.Event == 7 {
+			a.Cost = 2
+		}
+	}
+	if len(Check(h)) == 0 {
+		t.Error("no check finds 6 in a window of 5")
+	}
+}
