@@ -22,7 +22,7 @@ type Layer struct {
 	Config
 	below layer.Layer
 
-	Kept   *loans.Slots
+	Kept   *Table
 	spared atomic.Uint64 // requests that needed nothing but slots that are kept
 }
 
@@ -39,7 +39,7 @@ type Config struct {
 
 // New puts the layer on another.
 func New(below layer.Layer, c *Config) *Layer {
-	return &Layer{Config: *c, below: below, Kept: loans.NewSlots()}
+	return &Layer{Config: *c, below: below, Kept: NewTable()}
 }
 
 // Take implements [layer.Layer].
@@ -143,11 +143,11 @@ func (l *Layer) release(a *layer.Adjustment) bool {
 	}
 	fate, name := l.Kept.Release(a.LeaseID, l.Loans.Now(), l.Processes())
 	switch fate {
-	case loans.Kept:
+	case Kept:
 		return true
-	case loans.Back:
+	case Back:
 		a.LeaseID = name
-	case loans.Unknown:
+	case Unknown:
 	}
 	return false
 }

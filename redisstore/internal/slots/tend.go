@@ -30,7 +30,7 @@ func (l *Layer) tend() {
 	}
 }
 
-// free returns how many slots are free that may be kept: see [loans.Slots.Told].
+// free returns how many slots are free that may be kept: see [Table.Told].
 func free(d *algorithms.Decision) int64 {
 	if d.Override != "" {
 		return 0

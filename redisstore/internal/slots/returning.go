@@ -1,4 +1,4 @@
-package loans
+package slots
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type returning struct {
 const lost = time.Minute
 
 // leave notes that slots are on their way to the store: see Returned. The lock is held.
-func (t *Slots) leave(back []store.Adjustment, now time.Duration) {
+func (t *Table) leave(back []store.Adjustment, now time.Duration) {
 	maps.DeleteFunc(t.returning, func(_ keyOfZone, r *returning) bool { return now-r.since > lost })
 	for i := range back {
 		of := zoneKeyOf(&back[i].Check)
@@ -35,7 +35,7 @@ func (t *Slots) leave(back []store.Adjustment, now time.Duration) {
 }
 
 // Returned notes that a slot which Due or Void has returned was sent to the store, whatever has come of it.
-func (t *Slots) Returned(c *store.Check) {
+func (t *Table) Returned(c *store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := zoneKeyOf(c)
@@ -51,7 +51,7 @@ func (t *Slots) Returned(c *store.Check) {
 
 // AwaitReturns waits until the slots of a check's key that nobody uses are back in the store. They may be lost, so they are
 // waited for only until they have been on their way for so long.
-func (t *Slots) AwaitReturns(ctx context.Context, c *store.Check, now lend.Moment, atMost time.Duration) {
+func (t *Table) AwaitReturns(ctx context.Context, c *store.Check, now lend.Moment, atMost time.Duration) {
 	t.mu.Lock()
 	r := t.returning[zoneKeyOf(c)]
 	if r != nil {

@@ -1,4 +1,4 @@
-package loans
+package slots
 
 import (
 	"slices"
@@ -7,14 +7,17 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const slotLease, slotPeriod = time.Minute, 10 * time.Second
 
+func at(d time.Duration) lend.Moment { return lend.Moment{Mono: d, Wall: d} }
+
 // slotTable has requests of one key, of a limit of 10.
 type slotTable struct {
-	*Slots
+	*Table
 	rule *store.Rule
 }
 
@@ -24,7 +27,7 @@ func newSlotTable(t *testing.T) *slotTable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &slotTable{NewSlots(), rule}
+	return &slotTable{NewTable(), rule}
 }
 
 func (t *slotTable) check(leaseID string) *store.Check {

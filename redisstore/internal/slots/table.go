@@ -1,8 +1,6 @@
-package loans
+package slots
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,10 +10,10 @@ import (
 )
 
 // maxSlotKeys bounds the keys of which slots are kept.
-const maxSlotKeys = shards * maxPerShard
+const maxSlotKeys = 1 << 14
 
-// Slots is what this process keeps of limits of concurrency: see [lend.Slots].
-type Slots struct {
+// Table is what this process keeps of limits of concurrency: see [lend.Slots].
+type Table struct {
 	mu     sync.Mutex
 	keys   map[slotsOf]*slotEntry
 	ofKeys map[keyOfZone][]*slotEntry
@@ -64,9 +62,9 @@ type owner struct {
 	user string
 }
 
-// NewSlots returns an empty table.
-func NewSlots() *Slots {
-	return &Slots{
+// NewTable returns an empty table.
+func NewTable() *Table {
+	return &Table{
 		keys: make(map[slotsOf]*slotEntry), ofKeys: make(map[keyOfZone][]*slotEntry),
 		uses: make(map[string]*slotUse), owners: make(map[string]owner), asked: make(map[keyOfZone]int64), returning: make(map[keyOfZone]*returning),
 	}
@@ -77,7 +75,7 @@ func keyOf(c *store.Check) slotsOf { return slotsOf{c.Rule.Terms(), c.Key, c.Cos
 func zoneKeyOf(c *store.Check) keyOfZone { return keyOfZone{c.Rule.Zone(), c.Key} }
 
 // Get decides a check with a slot that is kept. It reports whether there is one.
-func (t *Slots) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok bool) {
+func (t *Table) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.keys[keyOf(c)]
@@ -97,14 +95,14 @@ func (t *Slots) Get(c *store.Check, now lend.Moment) (d algorithms.Decision, ok 
 	return d, true
 }
 
-func (t *Slots) use(e *slotEntry, slot lend.Slot, leaseID string) {
+func (t *Table) use(e *slotEntry, slot lend.Slot, leaseID string) {
 	e.inUse++
 	t.uses[leaseID] = &slotUse{e, slot}
 	t.owners[slot.Name] = owner{e, leaseID}
 }
 
 // Cancel puts a slot back that a request got, which does not pass.
-func (t *Slots) Cancel(leaseID string) {
+func (t *Table) Cancel(leaseID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if u := t.uses[leaseID]; u != nil {
@@ -115,7 +113,7 @@ func (t *Slots) Cancel(leaseID string) {
 }
 
 // end ends the use of a slot.
-func (t *Slots) end(u *slotUse, leaseID string) {
+func (t *Table) end(u *slotUse, leaseID string) {
 	u.inUse--
 	delete(t.uses, leaseID)
 	delete(t.owners, u.slot.Name)
@@ -123,7 +121,7 @@ func (t *Slots) end(u *slotUse, leaseID string) {
 
 // Told tells what the store has decided about a check, which was sent at a time, and whether it was
 // charged. If the key comes often, the slot may be kept later.
-func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, charged, often bool) {
+func (t *Table) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, charged, often bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.keys[keyOf(c)]
@@ -145,7 +143,7 @@ func (t *Slots) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 }
 
 // begin makes an entry for checks of a cost, of a key under a limit.
-func (t *Slots) begin(c *store.Check, now lend.Moment) *slotEntry {
+func (t *Table) begin(c *store.Check, now lend.Moment) *slotEntry {
 	lease := time.Duration(c.Rule.At(0).Params[1]) * time.Microsecond
 	e := &slotEntry{slotsOf: keyOf(c), rule: c.Rule, lease: lease, looked: now.Mono}
 	t.keys[e.slotsOf] = e
@@ -154,14 +152,14 @@ func (t *Slots) begin(c *store.Check, now lend.Moment) *slotEntry {
 }
 
 // Free tells what the store said is free.
-func (t *Slots) Free(c *store.Check, asked lend.Moment, free int64) {
+func (t *Table) Free(c *store.Check, asked lend.Moment, free int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.free(c, asked, free)
 }
 
 // free is Free. The lock is held.
-func (t *Slots) free(c *store.Check, asked lend.Moment, free int64) {
+func (t *Table) free(c *store.Check, asked lend.Moment, free int64) {
 	for _, e := range t.ofKeys[zoneKeyOf(c)] {
 		of := int64(0) // if nothing is free under one limit, nobody has said how much is under a higher one
 		if free > 0 {
@@ -178,7 +176,7 @@ func (e *slotEntry) more(c *store.Check) int64 { return e.rule.Limit().Events - 
 // requests, of other costs or under another limit, or its lease ends too soon, because it was not renewed. Call Returned for each.
 //
 // What the store said is free may have gone to asks of this process that are under way, so these count.
-func (t *Slots) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustment) {
+func (t *Table) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := zoneKeyOf(c)
@@ -193,14 +191,14 @@ func (t *Slots) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustmen
 }
 
 // Asks tells that the store is about to be asked for a check's slots. Call Answered when it has been, after Told.
-func (t *Slots) Asks(c *store.Check) {
+func (t *Table) Asks(c *store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.asked[zoneKeyOf(c)] += c.Cost
 }
 
 // Answered ends what Asks has begun.
-func (t *Slots) Answered(c *store.Check) {
+func (t *Table) Answered(c *store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := zoneKeyOf(c)
@@ -219,7 +217,7 @@ const (
 )
 
 // Release ends the use of a slot.
-func (t *Slots) Release(leaseID string, now lend.Moment, processes int) (fate Fate, name string) {
+func (t *Table) Release(leaseID string, now lend.Moment, processes int) (fate Fate, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	u := t.uses[leaseID]
@@ -238,7 +236,7 @@ func (t *Slots) Release(leaseID string, now lend.Moment, processes int) (fate Fa
 }
 
 // Renewed tells that the renewal of a slot, sent at a time, was answered now.
-func (t *Slots) Renewed(name string, sent, now lend.Moment) {
+func (t *Table) Renewed(name string, sent, now lend.Moment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch o, ok := t.owners[name]; {
@@ -251,117 +249,10 @@ func (t *Slots) Renewed(name string, sent, now lend.Moment) {
 }
 
 // back makes adjustments that give slots back.
-func (t *Slots) back(e *slotEntry, slots []lend.Slot) (back []store.Adjustment) {
+func (t *Table) back(e *slotEntry, slots []lend.Slot) (back []store.Adjustment) {
 	for _, slot := range slots {
 		delete(t.owners, slot.Name)
 		back = append(back, store.Adjustment{Check: store.Check{Rule: e.rule, Key: e.key, Cost: e.cost, LeaseID: slot.Name}, Delta: -e.cost})
 	}
 	return back
-}
-
-// Due returns the slots to give back, of which Returned is to be told, and peeks at the keys of which it must be known what is free.
-func (t *Slots) Due(now lend.Moment, processes int) (back []store.Adjustment, peeks []store.Check) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.keys {
-		period := e.rule.Lend()
-		if now.Mono-e.looked < period {
-			continue
-		}
-		e.looked = now.Mono
-		back = append(back, t.back(e, e.kept.Surplus(now, processes))...)
-		if e.kept.Due(now, period) || e.inUse > 0 && now.Mono-e.came < 2*period {
-			peeks = append(peeks, store.Check{Rule: e.rule, Key: e.key, Cost: e.cost, Peek: true, KeyRules: e.keyRules})
-		}
-		if e.inUse == 0 && e.kept.Len() == 0 && now.Mono-e.came >= 2*period {
-			t.forget(e)
-		}
-	}
-	sortReturns(back)
-	slices.SortFunc(peeks, func(a, b store.Check) int { return byKey(&a, &b) })
-	t.leave(back, now.Mono)
-	return back, peeks
-}
-
-// forget forgets an entry.
-func (t *Slots) forget(e *slotEntry) {
-	delete(t.keys, e.slotsOf)
-	of := keyOfZone{e.rule.Zone(), e.key}
-	if t.ofKeys[of] = slices.DeleteFunc(t.ofKeys[of], func(o *slotEntry) bool { return o == e }); len(t.ofKeys[of]) == 0 {
-		delete(t.ofKeys, of)
-	}
-}
-
-// Void gives up the slots of some keys of zones, because other rules may hold for them, or the store has forgotten them. Call Returned for each.
-func (t *Slots) Void(now lend.Moment, which func(zone, key string) bool) (back []store.Adjustment) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.keys {
-		if which(e.rule.Zone(), e.key) {
-			back = append(back, t.back(e, e.kept.Void(now))...)
-		}
-	}
-	sortReturns(back)
-	t.leave(back, now.Mono)
-	return back
-}
-
-// Any reports whether slots of any key may be kept.
-func (t *Slots) Any() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.keys) > 0
-}
-
-// Close gives up all slots. From now on none is kept.
-func (t *Slots) Close() (back []store.Adjustment) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-	for _, e := range t.keys {
-		back = append(back, t.back(e, e.kept.All())...)
-	}
-	sortReturns(back)
-	return back
-}
-
-// byKey orders checks in the same way each time, whatever the order of a map was.
-func byKey(a, b *store.Check) int {
-	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Rule.Zone(), b.Rule.Zone()), cmp.Compare(a.Cost, b.Cost))
-}
-
-func sortReturns(back []store.Adjustment) {
-	slices.SortStableFunc(back, func(a, b store.Adjustment) int { return byKey(&a.Check, &b.Check) })
-}
-
-// Kept returns how many slots are kept, and of how many keys, by zone.
-func (t *Slots) Kept() (kept, keys map[string]int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	kept, keys = make(map[string]int64), make(map[string]int64)
-	for _, e := range t.keys {
-		if n := e.kept.Len(); n > 0 {
-			kept[e.rule.Zone()] += int64(n)
-			keys[e.rule.Zone()]++
-		}
-	}
-	return kept, keys
-}
-
-// Keeps reports whether a slot is kept for such a check.
-func (t *Slots) Keeps(c *store.Check) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e := t.keys[keyOf(c)]
-	return e != nil && e.kept.Len() > 0
-}
-
-// KeptOf returns how many slots of a key are kept.
-func (t *Slots) KeptOf(rule *store.Rule, key string) (n int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.ofKeys[keyOfZone{rule.Zone(), key}] {
-		n += int64(e.kept.Len()) * e.cost
-	}
-	return n
 }

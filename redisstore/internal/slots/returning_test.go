@@ -1,4 +1,4 @@
-package loans
+package slots
 
 import (
 	"strconv"
