@@ -47,10 +47,11 @@ type reporter struct {
 	requests uint64        // until then
 	rate     float64       // which it told
 	last     *fleet.Report // with zones
-	networks time.Time     // until when they are told
 	refused  *feed.Subscriber
 	others   *feed.Subscriber
 	idle     *time.Timer
+
+	wished map[heavySets]time.Time // until when they are told
 }
 
 // reporters has the reporter of each open store with a board, by its identity.
@@ -78,11 +79,7 @@ func report(stores []*runningStore) {
 
 // write writes a report. It is called while somebody looks.
 func (r *reporter) write(wish string) string {
-	if strings.HasPrefix(wish, wishNetworks) {
-		r.mu.Lock()
-		r.networks = time.Now().Add(store.LookLife)
-		r.mu.Unlock()
-	}
+	r.hear(wish)
 	report := r.now(true)
 	if len(report.Zones) > 0 {
 		r.last = report
@@ -96,6 +93,20 @@ func (r *reporter) write(wish string) string {
 		}
 	}
 	return fleet.Encode(report, store.MaxReport)
+}
+
+// hear notes that people who look wish to know sets of keys, if a wish is about these.
+func (r *reporter) hear(wish string) {
+	for _, kind := range []heavySets{networkSets, groupSets} {
+		if kind.isWish(wish) {
+			r.mu.Lock()
+			if r.wished == nil {
+				r.wished = make(map[heavySets]time.Time)
+			}
+			r.wished[kind] = time.Now().Add(store.LookLife)
+			r.mu.Unlock()
+		}
+	}
 }
 
 // now returns what this process has to tell at the moment. A report that is sent has lists of keys too, and the decisions
@@ -132,7 +143,11 @@ func (r *reporter) now(sent bool) *fleet.Report {
 	defer r.mu.Unlock()
 	report.Rate = r.measure(report.Requests, sent)
 	if sent {
-		r.addNetworks(report, zones, time.Now())
+		for kind, until := range r.wished {
+			if time.Now().Before(until) {
+				kind.addTo(report, zones)
+			}
+		}
 		r.sample(report, zones)
 	}
 	return report

@@ -37,8 +37,10 @@ var fleetRoutes = map[string]func(c *adminCall, mine json.RawMessage, m *fleet.M
 	"zones/*":          reportedZone,
 	"top":              reportedTops,
 	"zones/*/top":      reportedTops,
-	"networks":         reportedNetworks,
-	"zones/*/networks": reportedNetworks,
+	"networks":         networkSets.reported,
+	"zones/*/networks": networkSets.reported,
+	"groups":           groupSets.reported,
+	"zones/*/groups":   groupSets.reported,
 	"zones/*/key":      reportedKey,
 	"stores":           func(_ *adminCall, _ json.RawMessage, m *fleet.Member) any { return m.Report.Stores },
 	"doctor":           reportedDiagnosis,
@@ -95,15 +97,15 @@ func (r *recorder) Header() http.Header { return make(http.Header) }
 // serveFleet answers a call about the fleet: with the answer of this instance, and with those of the others by what they
 // have reported.
 func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, stores []*runningStore) error {
-	wish, patience := "", firstReports
+	looker, patience, heavy := fleet.Looker{}, firstReports, heavyRoutes[route]
 	switch {
 	case route == "doctor":
-		wish, patience = wishDoctor+rand.Text()[:8], firstDiagnoses
-	case isNetworks(route):
-		wish = wishOfNetworks()
+		looker.Wish, patience = wishDoctor+rand.Text()[:8], firstDiagnoses
+	case heavy != nil:
+		looker.Wish, looker.Told = heavy.wish(), heavy.isToldBy
 	}
 	var view *fleet.View
-	look := func() { view = lookAt(c.request.Context(), stores, wish, patience) }
+	look := func() { view = lookAt(c.request.Context(), stores, looker, patience) }
 	var group sync.WaitGroup
 	if route == "doctor" {
 		group.Go(look) // both take their time
@@ -139,9 +141,9 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 		}
 		if m.Report != nil && !strings.HasSuffix(route, "top") && route != "zones/*/key" && route != "instances" {
 			all := m.Report.Omitted
-			all.Lists = 0 // the answer has no keys
-			if !isNetworks(route) {
-				all.Networks = 0
+			all.Lists, all.Networks, all.Groups = 0, 0, 0 // the answer has none
+			if heavy != nil {
+				heavy.keepOmitted(&m.Report.Omitted, &all)
 			}
 			m.Omitted = all.String()
 		}
@@ -151,8 +153,8 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 	case len(view.Members) == 1:
 	case route == "doctor":
 		answer.Found = compareMembers(view, stores)
-	case isNetworks(route):
-		if answer.Networks, err = c.sumNetworks(view); err != nil {
+	case heavy != nil:
+		if err := heavy.sumUp(c, view, &answer); err != nil {
 			return err
 		}
 	}
@@ -185,17 +187,19 @@ func waited(view *fleet.View) {
 	looking.mute = view.Muted()
 }
 
-// lookAt looks at the boards of stores until all instances have reported, or it cannot be expected any more.
-func lookAt(ctx context.Context, stores []*runningStore, wish string, patience time.Duration) *fleet.View {
+// lookAt looks at the boards of stores until all instances have reported, with what the looker wishes, or it cannot be expected
+// any more.
+func lookAt(ctx context.Context, stores []*runningStore, looker fleet.Looker, patience time.Duration) *fleet.View {
 	began := time.Now()
 	since, mute := lookedSince()
+	looker.Mute = mute
 	deadline := since.Add(patience)
-	if wish != "" {
+	if looker.Wish != "" {
 		deadline = began.Add(patience)
 	}
 	answered := began
 	for {
-		view, outage := lookOnce(ctx, stores, wish)
+		view, outage := lookOnce(ctx, stores, looker.Wish)
 		if outage == nil {
 			answered = time.Now()
 		}
@@ -205,7 +209,8 @@ func lookAt(ctx context.Context, stores []*runningStore, wish string, patience t
 		}
 		// Without a store that answers, no report comes. But it, or this machine, may be slow for a moment.
 		late = late || outage != nil && (store.Failure(outage) != store.FailureTimeout || time.Since(answered) >= store.ReportInterval)
-		if late || !view.Misses(&fleet.Looker{Wish: wish, Waited: time.Since(began), Looked: time.Since(since), Mute: mute, Networks: strings.HasPrefix(wish, wishNetworks)}) {
+		looker.Waited, looker.Looked = time.Since(began), time.Since(since)
+		if late || !view.Misses(&looker) {
 			return view
 		}
 		select {

@@ -26,7 +26,7 @@ type heavyKind[T any] struct {
 	none         string // what is said if none has many requests
 	nowhere      string // what is said if no zone has such sets
 	read         func(T) (adminapi.HeavyList, []heavySet)
-	sums         func(*adminapi.FleetAnswer) []T // of all instances; nil: each counts for itself
+	sums         func(*adminapi.FleetAnswer) []T // of all instances
 }
 
 // heavySet is a set with many requests.
@@ -56,6 +56,7 @@ var heavyGroups = heavyKind[adminapi.Groups]{
 		}
 		return list.HeavyList, sets
 	},
+	sums: func(a *adminapi.FleetAnswer) []adminapi.Groups { return a.Groups },
 }
 
 // showGroup returns a group for a table.
@@ -74,16 +75,13 @@ func showGroup(c *adminapi.GroupCount) string {
 
 // topHeavy prints the sets of a kind with the most requests, of a zone or of all zones.
 func topHeavy[T any](f *fleet, kind *heavyKind[T], zone string, n int) error {
-	if kind.sums == nil {
-		f.about = ""
-	}
 	answers := fetchLists[T](f, zone, kind.path, nil)
 	good, err := answered(f, answers)
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
 	}
 	row, by := f.row, f.counter(len(good))
-	if f.view != nil && kind.sums != nil && !f.isOne() {
+	if f.view != nil && !f.isOne() {
 		row = func(_ string, cells ...string) []string { return cells }
 		good = []answer[[]T]{{of: f.asked, value: kind.sums(f.view)}}
 	}

@@ -43,8 +43,9 @@ type Report struct {
 	Wish      string              `json:"wish,omitempty"`
 	Diagnosed int64               `json:"diagnosed,omitempty"`
 
-	// Networks says that zones have networks, because people who look wish that.
+	// Networks and Groups say that zones have these, because people who look wish that.
 	Networks bool `json:"networks,omitempty"`
+	Groups   bool `json:"groups,omitempty"`
 
 	Omitted Omitted `json:"omitted,omitzero"`
 }
@@ -57,6 +58,7 @@ type Omitted struct {
 	Zones    int `json:"zones,omitempty"`    // whole zones
 	Findings int `json:"findings,omitempty"` // of doctor
 	Networks int `json:"networks,omitempty"` // zones without networks, although they have some
+	Groups   int `json:"groups,omitempty"`   // zones without groups, although they have some
 }
 
 // String says what is omitted, or is empty.
@@ -68,6 +70,8 @@ func (o Omitted) String() string {
 		return fmt.Sprintf("the keys of %d zones", o.Lists)
 	case o.Networks > 0:
 		return fmt.Sprintf("the networks of %d zones", o.Networks)
+	case o.Groups > 0:
+		return fmt.Sprintf("the groups of %d zones", o.Groups)
 	case o.Findings > 0:
 		return fmt.Sprintf("%d findings", o.Findings)
 	}
@@ -88,6 +92,7 @@ type Zone struct {
 
 	Top      *Top      `json:"k,omitempty"` // nil: it is not told
 	Networks *Networks `json:"p,omitempty"` // nil: they are not told
+	Groups   *Groups   `json:"g,omitempty"` // nil: they are not told
 }
 
 // Requests returns how many requests the zone has had.
@@ -103,6 +108,8 @@ func (z *Zone) Requests() (n uint64) {
 func Encode(r *Report, most int) string {
 	r.Form = form
 	slices.SortStableFunc(r.Zones, func(a, b Zone) int { return cmp.Compare(b.Requests(), a.Requests()) })
+	keepNetworks(mostSets, len(r.Zones))(r)
+	keepGroups(mostSets, len(r.Zones))(r)
 	for _, cut := range cuts {
 		if text, err := json.Marshal(r); err == nil && len(text) <= most {
 			return string(text)
@@ -123,14 +130,17 @@ func Encode(r *Report, most int) string {
 	}
 }
 
+// mostSets is how many networks of one length of prefix are encoded, and how many groups of a zone: more have no room anyway.
+const mostSets = 100
+
 // cuts make a report smaller, in this order.
 var cuts = []func(*Report){
-	keepKeys(100), keepKeys(50), keepKeys(20), keepNetworks(20, 8), keepKeys(10), keepNetworks(10, 4), keepLists(8),
+	keepKeys(100), keepKeys(50), keepKeys(20), keepNetworks(20, 8), keepGroups(50, 8), keepKeys(10), keepNetworks(10, 4), keepGroups(20, 4), keepLists(8),
 	func(r *Report) {
 		r.Skipped += uint64(len(r.Decisions))
 		r.Decisions = nil
 	},
-	keepKeys(5), keepNetworks(10, 1), keepLists(0), keepNetworks(0, 0),
+	keepKeys(5), keepNetworks(10, 1), keepGroups(10, 1), keepLists(0), keepNetworks(0, 0), keepGroups(0, 0),
 	func(r *Report) {
 		if r.Diagnosis != nil {
 			r.Omitted.Findings += max(0, len(r.Diagnosis.Findings)-20)
@@ -149,24 +159,6 @@ func keepKeys(n int) func(*Report) {
 		for i := range r.Zones {
 			if t := r.Zones[i].Top; t != nil {
 				r.Omitted.Keys += t.cut(n)
-			}
-		}
-	}
-}
-
-// keepNetworks keeps so many networks of each length of prefix, of so many zones.
-func keepNetworks(n, zones int) func(*Report) {
-	return func(r *Report) {
-		left := zones
-		for i := range r.Zones {
-			switch of := r.Zones[i].Networks; {
-			case of == nil:
-			case left > 0:
-				of.cut(n)
-				left--
-			default:
-				r.Zones[i].Networks = nil
-				r.Omitted.Networks++
 			}
 		}
 	}
@@ -250,5 +242,5 @@ func (z *Zone) isPossible() bool {
 		ok = ok && (n == nil || -mostCount <= *n && *n <= mostCount)
 	}
 	ok = ok && (z.Rate == nil || 0 <= *z.Rate && *z.Rate <= mostCount)
-	return ok && (z.Top == nil || z.Top.isPossible()) && (z.Networks == nil || z.Networks.isPossible())
+	return ok && (z.Top == nil || z.Top.isPossible()) && (z.Networks == nil || z.Networks.isPossible()) && (z.Groups == nil || z.Groups.isPossible())
 }

@@ -37,7 +37,7 @@ type Key struct {
 	// Counts are, by kind, what was surely counted and how much more it may be. Zeros at the end are left out.
 	Counts []uint64 `json:"c"`
 
-	// Distinct is, of a network, about how many keys it has.
+	// Distinct is, of a network or a group, about how many keys it has.
 	Distinct uint64 `json:"n,omitempty"`
 }
 
@@ -71,14 +71,19 @@ func NewTop(lists []adminapi.Top) *Top {
 			if known := keyID(&text); !listed[known] {
 				listed[known] = true
 				counts := []uint64{k.Requests, k.RequestsError, k.Refused, k.RefusedError, k.DryRun, k.DryRunError, k.SlotMS, k.SlotMSError}
-				for len(counts) > 1 && counts[len(counts)-1] == 0 {
-					counts = counts[:len(counts)-1]
-				}
-				t.Keys = append(t.Keys, Key{KeyText: text, Plan: k.Plan, Counts: counts})
+				t.Keys = append(t.Keys, Key{KeyText: text, Plan: k.Plan, Counts: trimmed(counts)})
 			}
 		}
 	}
 	return t
+}
+
+// trimmed returns counts without the zeros at their end.
+func trimmed(counts []uint64) []uint64 {
+	for len(counts) > 1 && counts[len(counts)-1] == 0 {
+		counts = counts[:len(counts)-1]
+	}
+	return counts
 }
 
 // cut keeps the n first keys by each kind, and returns how many it has removed. These count as not listed.
@@ -179,7 +184,7 @@ func (t *Top) isPossible() bool {
 	for i := range t.Keys {
 		k := &t.Keys[i]
 		_, err := k.Bytes()
-		ok = ok && err == nil && isText(k.Key) && isText(k.Plan) && k.Parts == nil && k.Truncated >= 0 && len(k.Counts) <= 2*kinds
+		ok = ok && err == nil && isText(k.Key) && isText(k.Plan) && k.Parts == nil && k.Truncated >= 0 && len(k.Counts) <= 2*kinds && k.Distinct <= mostCount
 		for _, n := range k.Counts {
 			ok = ok && n <= mostCount
 		}

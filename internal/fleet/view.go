@@ -114,7 +114,7 @@ func (r *Report) addStore(other *Report) {
 	r.Decisions, r.Skipped = append(r.Decisions, other.Decisions...), r.Skipped+other.Skipped
 	r.Omitted.Keys, r.Omitted.Lists = r.Omitted.Keys+other.Omitted.Keys, r.Omitted.Lists+other.Omitted.Lists
 	r.Omitted.Zones, r.Omitted.Findings = r.Omitted.Zones+other.Omitted.Zones, max(r.Omitted.Findings, other.Omitted.Findings)
-	r.Omitted.Networks += other.Omitted.Networks
+	r.Omitted.Networks, r.Omitted.Groups = r.Omitted.Networks+other.Omitted.Networks, r.Omitted.Groups+other.Omitted.Groups
 }
 
 // distinguish adds to a name that several instances have, as containers may, the beginning of their IDs.
@@ -192,7 +192,8 @@ type Looker struct {
 	Waited time.Duration // since the wish is known to others at the earliest
 	Looked time.Duration // since they can know at the earliest that somebody looks
 
-	Networks bool // the wish is for networks, which many reports tell while it is known
+	// Told reports whether a report has what the wish is for, if many reports have it while the wish is known; nil: only one has.
+	Told func(*Report) bool
 
 	// Mute has the IDs of instances that are known to report nothing.
 	Mute map[string]bool
@@ -218,8 +219,8 @@ func (v *View) Misses(l *Looker) bool {
 // later, because instances hear one wish at a time.
 func (m *Member) answers(l *Looker) bool {
 	r := m.Report
-	if l.Networks {
-		return r.Networks
+	if l.Told != nil {
+		return l.Told(r)
 	}
 	began := time.Duration(m.Age*float64(time.Second)) + time.Duration(r.Diagnosed)*time.Millisecond
 	return r.Wish == l.Wish || r.Diagnosis != nil && r.Diagnosed > 0 && began < l.Waited

@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Groups counts requests by a value that they have besides their key. It is for a time in which somebody looks. It may be used
@@ -18,7 +20,7 @@ type Groups struct {
 type group struct {
 	beginning string // at most MaxKey bytes
 	length    int    // of the whole value
-	hash      uint64 // of the whole value, if it is longer
+	hash      uint64 // of the whole value, if it is longer: the same in all processes
 }
 
 // NewGroups makes Groups that count in spans of this length.
@@ -32,7 +34,7 @@ func NewGroups(span time.Duration) *Groups {
 func (g *Groups) Add(value, key string, refused bool) {
 	of := group{beginning: value, length: len(value)}
 	if len(value) > MaxKey {
-		of.beginning, of.hash = value[:MaxKey], maphash.String(g.seed, value)
+		of.beginning, of.hash = value[:MaxKey], xxhash.Sum64String(value)
 	}
 	hash := maphash.String(g.seed, key)
 	g.add(func(counts *level[group]) { counts.add(of, hash, refused, group.copy) })
@@ -50,19 +52,46 @@ type GroupCount struct {
 	Value  string
 	Length int
 
+	// Hash tells longer values apart, in all processes alike. It is 0 for others.
+	Hash uint64
+
 	Heavy
+}
+
+// GroupList has values.
+type GroupList struct {
+	Counts []GroupCount // the one with the most requests first
+
+	// Unlisted is how many requests a value that is not in Counts may have, and UnlistedBefore how many ten minutes before.
+	Unlisted, UnlistedBefore uint64
 }
 
 // Top returns the values with at least this share of all requests, from 0.002 to 1, the one with the most first. None is missing.
 // It also returns how many requests there were, and since when they were counted.
 func (g *Groups) Top(share float64) (top []GroupCount, total uint64, since time.Time) {
-	v := g.look(share)
+	all, total, since := g.List()
+	return all.Top(share, total), total, since
+}
+
+// List returns all that is counted, how many requests there were, and since when they were counted.
+func (g *Groups) List() (all GroupList, total uint64, since time.Time) {
+	v := g.look()
+	all.Unlisted, all.UnlistedBefore = unlisted(v.now), unlisted(v.before)
 	for _, h := range sum(v.now, v.before, compareGroups) {
-		if h.Requests.AtLeast+h.Requests.Error >= v.least {
-			top = append(top, GroupCount{Value: h.of.beginning, Length: h.of.length, Heavy: h.Heavy})
+		all.Counts = append(all.Counts, GroupCount{Value: h.of.beginning, Length: h.of.length, Hash: h.of.hash, Heavy: h.Heavy})
+	}
+	return all, v.total, v.since
+}
+
+// Top returns the values with at least this share of all requests, as [Groups.Top] does.
+func (all *GroupList) Top(share float64, total uint64) (top []GroupCount) {
+	least := leastOf(share, total)
+	for _, c := range all.Counts {
+		if c.Requests.AtLeast+c.Requests.Error >= least {
+			top = append(top, c)
 		}
 	}
-	return top, v.total, v.since
+	return top
 }
 
 func compareGroups(a, b group) int {

@@ -127,6 +127,9 @@ type Heavy struct {
 	// Keys is how many different keys it has, estimated: see [KeysError]. Some may be missing if Requests has an error.
 	Keys uint64
 
+	// KeysMost is, of several instances, how many they are if no key came to two of them. Keys are those of one instance.
+	KeysMost uint64
+
 	// Before is what its Requests were ten minutes before. It is nil if they were not counted then.
 	Before *Count
 }

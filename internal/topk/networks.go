@@ -3,7 +3,6 @@ package topk
 import (
 	"cmp"
 	"hash/maphash"
-	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -80,7 +79,7 @@ func (n *Networks) Top(share float64) (top []NetworkCount, total uint64, since t
 
 // Levels returns all that is counted, how many requests there were, and since when they were counted.
 func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
-	v := n.look(1)
+	v := n.look()
 	for family := range levels {
 		for i, bits := range levels[family] {
 			at := func(all []*networkLevels) (these []*level[netip.Prefix]) {
@@ -102,7 +101,7 @@ func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
 
 // Top returns the networks with at least this share of all requests, as [Networks.Top] does.
 func (all *NetworkLevels) Top(share float64, total uint64) (top []NetworkCount) {
-	least := max(1, uint64(math.Ceil(share*float64(total))))
+	least := leastOf(share, total)
 	for family := range all {
 		var listed []NetworkCount // by length of prefix, the longest first
 		for _, l := range all[family] {

@@ -57,11 +57,10 @@ func (s *spans[L]) Rotate(now time.Time) bool {
 type look[L any] struct {
 	now, before []*L // before is empty if not all of that time was counted
 	total       uint64
-	least       uint64 // how many requests are a share of the total, at least 1
 	since       time.Time
 }
 
-func (s *spans[L]) look(share float64) (v look[L]) {
+func (s *spans[L]) look() (v look[L]) {
 	s.asked.Store(int64(time.Since(s.began)))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -74,6 +73,10 @@ func (s *spans[L]) look(share float64) (v look[L]) {
 			v.before = append(v.before, &held.counts)
 		}
 	}
-	v.least = max(1, uint64(math.Ceil(share*float64(v.total))))
 	return v
+}
+
+// leastOf returns how many requests are a share of all, at least 1.
+func leastOf(share float64, total uint64) uint64 {
+	return max(1, uint64(math.Ceil(share*float64(total))))
 }
