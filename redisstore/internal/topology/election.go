@@ -38,15 +38,23 @@ func (e *election) result(now func(slot int) *node.Node) []string {
 		}
 		return n
 	}
-	named := make([][]int, len(voters)) // by voter and slot
+	named := make([][]int16, len(voters)) // by voter and slot
+	begins := make([]bool, Slots+1)       // whether a ballot's range begins at a slot, or has ended before
 	for i, b := range voters {
-		named[i] = b.nodes(number)
+		named[i] = b.nodes(number, begins)
 	}
 	chosen := make([]string, Slots)
 	votes := make([]int, len(nodes))
+	var last *node.Node
 	for slot := range chosen {
 		present := now(slot)
-		if stays(present) {
+		same := slot > 0 && present == last && !begins[slot]
+		last = present
+		switch {
+		case same: // slots come in long ranges
+			chosen[slot] = chosen[slot-1]
+			continue
+		case stays(present):
 			chosen[slot] = present.Address
 			continue
 		}
@@ -67,14 +75,16 @@ func (e *election) result(now func(slot int) *node.Node) []string {
 	return chosen
 }
 
-// nodes returns the number of the node that a ballot names for each slot; -1 if it names none.
-func (b *ballot) nodes(number func(address string) int) []int {
-	all := slices.Repeat([]int{-1}, Slots)
+// nodes returns the number of the node that a ballot names for each slot; -1 if it names none. It notes where ranges begin, and
+// where they have ended.
+func (b *ballot) nodes(number func(address string) int, begins []bool) []int16 {
+	all := slices.Repeat([]int16{-1}, Slots)
 	for _, r := range b.ranges {
-		if len(r.Nodes) == 0 || r.Start < 0 || r.End >= Slots {
+		if len(r.Nodes) == 0 || r.Start < 0 || r.Start > r.End || r.End >= Slots {
 			continue
 		}
-		node := number(resolveAddress(b.from.Address, r.Nodes[0].Addr))
+		begins[r.Start], begins[r.End+1] = true, true
+		node := int16(min(number(resolveAddress(b.from.Address, r.Nodes[0].Addr)), Slots)) // no more have slots
 		for slot := r.Start; slot <= r.End; slot++ {
 			all[slot] = node
 		}
