@@ -89,16 +89,19 @@ func (d *Deed) kept(a *Answer) bool {
 // decide alone. What it holds under the limit of another plan or config, it spends until it learns of the change there too.
 func (k *key) heard(set Deed, a *Answer) bool {
 	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
-		return k.sameLimit(a, &b) && b.Zone == k.zone && b.Key == k.key && b.Instance == a.Instance && b.Failure == "" && b.Began > set.Ended && b.Ended < a.Began && set.kept(&b)
+		return b.Zone == k.zone && b.Key == k.key && b.Instance == a.Instance && b.Failure == "" && b.Began > set.Ended && b.Ended < a.Began && set.kept(&b) && k.sameLimit(a, &b)
 	})
 }
 
 // sameLimit reports whether two requests meet the same limit of the zone for sure. A config that is loaded again has another one
 // only for requests.
 func (k *key) sameLimit(a, b *Answer) bool {
+	if !k.Plan.varies(k.zone) {
+		return true
+	}
 	one, other := &k.Plan.Events[a.Event], &k.Plan.Events[b.Event]
 	reloads := slices.ContainsFunc(k.Plan.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == k.zone && e.Cost > 0 })
-	return !k.Plan.varies(k.zone) || one.Sort == other.Sort && one.Kind == other.Kind && (one.Kind == Take || !reloads)
+	return one.Sort == other.Sort && one.Kind == other.Kind && (one.Kind == Take || !reloads)
 }
 
 // asks returns when instances have asked what is new: for more of the key under its only limit, where nothing else is sent that

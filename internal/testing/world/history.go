@@ -175,15 +175,22 @@ func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	zone, key, ok := placeOf(&adjustment.Check)
-	i := slices.IndexFunc(h.Answers, func(a Answer) bool {
-		return ok && a.Charged && a.Zone == zone && a.Key == key && h.Plan.Zones[zone].same(&a, adjustment)
-	})
-	if i < 0 {
+	a := h.chargeOf(adjustment, zone, key)
+	if !ok || a == nil {
 		return // nobody knows if it was charged
 	}
-	a := &h.Answers[i]
 	a.Adjusted, a.Delta, a.Late = at, a.Delta+adjustment.Delta, a.Late+max(0, adjustment.Delta)
 	h.lines = append(h.lines, line{at, fmt.Sprintf("client %d: adjusts zone %d, key %d by %d", a.Event, zone, key, adjustment.Delta)})
+}
+
+// chargeOf returns the answer whose charge is adjusted.
+func (h *History) chargeOf(adjustment *store.Adjustment, zone, key int) *Answer {
+	for i := range h.Answers {
+		if a := &h.Answers[i]; a.Charged && a.Zone == zone && a.Key == key && h.Plan.Zones[zone].same(a, adjustment) {
+			return a
+		}
+	}
+	return nil
 }
 
 // same reports whether an adjustment is of an answer's charge. Several charges may look the same, of which one is adjusted.

@@ -142,12 +142,22 @@ func (p *Plan) sort() {
 
 // has reports whether a plan has events of some sorts.
 func (p *Plan) has(of ...sort) bool {
-	return slices.ContainsFunc(p.Events, func(e Event) bool { return slices.Contains(of, operations[e.Kind].sort) })
+	for i := range p.Events { // which are large, and looked at often
+		if slices.Contains(of, operations[p.Events[i].Kind].sort) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasKind reports whether a plan has events of some kinds.
 func (p *Plan) hasKind(of ...Kind) bool {
-	return slices.ContainsFunc(p.Events, func(e Event) bool { return slices.Contains(of, e.Kind) })
+	for i := range p.Events {
+		if slices.Contains(of, p.Events[i].Kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // doubtful reports whether it can be unknown if something was carried out. A script that meets a right that is missing
