@@ -33,6 +33,9 @@ func (k *key) atRest() []string {
 		if a.Adjusted != 0 && (a.Delta > 0 || !doubtful) {
 			most += a.Delta
 		}
+		if k.isBucket() { // which gives back no more than its limit at a time, though late costs may be more
+			most += max(0, a.Late-a.Delta-k.Plan.smallest(k.zone))
+		}
 	}
 	if smallest := k.Plan.smallest(k.zone); (k.Plan.varies(k.zone) || k.Measures != "") && (most > 2*smallest || late > smallest) {
 		least -= late // no late charge is above the limit it was made under, and none leaves more than twice as much
