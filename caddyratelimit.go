@@ -290,7 +290,7 @@ func (h *Handler) check() error {
 		return fmt.Errorf("status must be from 400 to 599, got %d", h.Status)
 	}
 	if h.SweepInterval != 0 {
-		if err := duration.CheckMin("sweep_interval", h.SweepInterval, minSweepInterval); err != nil {
+		if err := duration.CheckMin("sweep_interval", time.Duration(h.SweepInterval), minSweepInterval); err != nil {
 			return err
 		}
 	}

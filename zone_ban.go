@@ -166,7 +166,7 @@ func parseBan(d *caddyfile.Dispenser, z *Zone) (string, error) {
 		if part.at >= len(args) {
 			break
 		}
-		v, err := caddy.ParseDuration(args[part.at])
+		v, err := option.ParseDuration(args[part.at])
 		if err != nil {
 			return "", d.Errf("invalid ban duration '%s': %v", args[part.at], err)
 		}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/cost"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
@@ -254,7 +255,7 @@ func (z *Zone) checkConcurrency() error {
 		return fmt.Errorf("max_concurrency must be from %d to %d, got %d", max(least, 1), maxConcurrency, most)
 	}
 	if z.MaxWait != 0 && (time.Duration(z.MaxWait) < minGateWait || time.Duration(z.MaxWait) > time.Hour) {
-		return fmt.Errorf("max_wait must be from %v to 1h, got %v", minGateWait, time.Duration(z.MaxWait))
+		return fmt.Errorf("max_wait must be from %s to 1h, got %s", duration.Format(minGateWait), duration.Format(time.Duration(z.MaxWait)))
 	}
 	if z.Priority == nil {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -63,7 +64,7 @@ func parseUsage(d *caddyfile.Dispenser, z *Zone) (string, error) {
 	if len(args) != 1 && len(args) != 2 {
 		return "", d.Errf("usage takes <window> [<windows>], such as 1h 168, got '%s'", strings.Join(args, " "))
 	}
-	window, err := caddy.ParseDuration(args[0])
+	window, err := option.ParseDuration(args[0])
 	if err != nil {
 		return "", d.Errf("invalid usage window '%s': %v", args[0], err)
 	}

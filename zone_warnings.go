@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -54,7 +55,7 @@ func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, a
 func warnIfShadowed(z *zone.Zone, all []*zone.Zone, log *zap.Logger) {
 	for _, other := range all {
 		if most, yes := z.ShadowedBy(other); yes {
-			log.Warn(fmt.Sprintf("it never refuses: zone %s, with the same key, admits at most %d in %v; %s", other.Name, most, z.Policy.Rule.Limit().Window, lowerLater.With()),
+			log.Warn(fmt.Sprintf("it never refuses: zone %s, with the same key, admits at most %d in %s; %s", other.Name, most, duration.Format(z.Policy.Rule.Limit().Window), lowerLater.With()),
 				zap.String("zone", z.Name))
 			return
 		}

@@ -42,7 +42,7 @@ func TestWarningsAtLoad(t *testing.T) {
 		"long prefix":                  {zone: "key {client_ip}\nipv6_prefix 65", want: "set ipv6_prefix 64 or less"},
 		"a network":                    {zone: "key {client_ip}\nipv6_prefix 64"},
 		"long prefix, no address":      {zone: "key {header.X}\nipv6_prefix 128"},
-		"limit met first":              {zone: "key {client_ip}\n}\nzone y {\nrate 1/10s\nkey {client_ip}", want: "it never refuses: zone y, with the same key, admits at most 7 in 1m0s; set it below that, or remove the zone"},
+		"limit met first":              {zone: "key {client_ip}\n}\nzone y {\nrate 1/10s\nkey {client_ip}", want: "it never refuses: zone y, with the same key, admits at most 7 in 1m; set it below that, or remove the zone"},
 		"limit met first that holds":   {zone: "key {client_ip}\n}\nzone y {\nrate 2/10s\nkey {client_ip}"},
 		"limit met first, other key":   {zone: "key {client_ip}\n}\nzone y {\nrate 1/10s\nkey {host}"},
 		"limit met first, not for all": {zone: "key {client_ip}\n}\nzone y {\nrate 1/10s\nmatch path /a\nkey {client_ip}"},

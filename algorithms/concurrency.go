@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // Concurrency limits how many requests run at the same time. Each request holds a lease on
@@ -30,9 +32,9 @@ func (a Concurrency) Prepare(l Limit) (Params, error) {
 	case l.Events > MaxSlots:
 		return Params{}, fmt.Errorf("events must be at most %d for %s, got %d", MaxSlots, a.Name(), l.Events)
 	case lease < MinLease || lease > MaxLease:
-		return Params{}, fmt.Errorf("lease must be from %v to %v, got %v", MinLease, MaxLease, lease)
+		return Params{}, fmt.Errorf("lease must be from %s to %s, got %s", duration.Format(MinLease), duration.Format(MaxLease), duration.Format(lease))
 	case lease%time.Microsecond != 0:
-		return Params{}, fmt.Errorf("lease must be a whole number of microseconds, got %v", lease)
+		return Params{}, fmt.Errorf("lease must be a whole number of microseconds, got %s", duration.Format(lease))
 	}
 	return Params{l.Events, lease.Microseconds()}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // Limit is a limit as a config has it. Algorithm.Prepare rejects fields that mean nothing to
@@ -99,9 +101,9 @@ func (l Limit) validate(algorithm string, has supports) error {
 		{"refill", "it is for token_bucket", l.Refill, l.Refill == "", has.refill},
 		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode},
 		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align},
-		{"lease", "it is for concurrency", l.Lease, l.Lease == 0, has.lease},
+		{"lease", "it is for concurrency", duration.Format(l.Lease), l.Lease == 0, has.lease},
 		{"window", "use algorithm fixed_window, or a duration such as 24h", l.Calendar, l.Calendar == 0, has.calendar},
-		{"window", "a slot is taken for as long as the request runs", l.Window, l.Window == 0, has.window || l.Calendar != 0},
+		{"window", "a slot is taken for as long as the request runs", duration.Format(l.Window), l.Window == 0, has.window || l.Calendar != 0},
 	} {
 		if !option.absent && !option.supported {
 			return fmt.Errorf("%s has no meaning for %s, got %v; %s", option.name, algorithm, option.value, option.fix)
@@ -122,18 +124,18 @@ func (l Limit) validate(algorithm string, has supports) error {
 		if l.Window == 24*time.Hour {
 			hint = "; did you mean window day?"
 		}
-		return fmt.Errorf("timezone is for windows of a day, week, month or year, got window %v%s", l.Window, hint)
+		return fmt.Errorf("timezone is for windows of a day, week, month or year, got window %s%s", duration.Format(l.Window), hint)
 	}
 	if !has.window || l.Calendar != 0 {
 		return nil
 	}
 	switch {
 	case l.Window < MinWindow:
-		return fmt.Errorf("window must be at least %v, got %v", MinWindow, l.Window)
+		return fmt.Errorf("window must be at least %s, got %s", duration.Format(MinWindow), duration.Format(l.Window))
 	case l.Window > MaxWindow:
-		return fmt.Errorf("window must be at most %v, got %v", MaxWindow, l.Window)
+		return fmt.Errorf("window must be at most %s, got %s", duration.Format(MaxWindow), duration.Format(l.Window))
 	case l.Window%time.Microsecond != 0:
-		return fmt.Errorf("window must be a whole number of microseconds, got %v", l.Window)
+		return fmt.Errorf("window must be a whole number of microseconds, got %s", duration.Format(l.Window))
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package algorithms
 import (
 	"fmt"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // TokenBucket is a bucket that holds burst tokens. In each window, events of them come
@@ -61,8 +63,8 @@ func prepareBucket(l Limit, name string, has supports) (Params, error) {
 		return Params{0, 1, window}, nil
 	}
 	if recovery := float64(burst) / float64(l.Events) * float64(l.Window); recovery > float64(MaxRecovery) {
-		return Params{}, fmt.Errorf("burst %d takes %.0f days to come back at %d per %v, must be at most %.0f days",
-			burst, recovery/float64(24*time.Hour), l.Events, l.Window, MaxRecovery.Hours()/24)
+		return Params{}, fmt.Errorf("burst %d takes %.0f days to come back at %d per %s, must be at most %.0f days",
+			burst, recovery/float64(24*time.Hour), l.Events, duration.Format(l.Window), MaxRecovery.Hours()/24)
 	}
 	g := gcd(l.Events, window)
 	return Params{burst, l.Events / g, window / g}, nil

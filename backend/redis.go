@@ -138,7 +138,7 @@ func (RedisStore) CaddyModule() caddy.ModuleInfo {
 // Provision implements [caddy.Provisioner].
 func (s *RedisStore) Provision(caddy.Context) error {
 	if s.Timeout != 0 {
-		if err := duration.CheckMin("timeout", s.Timeout, redisstore.MinTimeout); err != nil {
+		if err := duration.CheckMin("timeout", time.Duration(s.Timeout), redisstore.MinTimeout); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (s *RedisStore) Provision(caddy.Context) error {
 	if s.DenyCache != nil {
 		if o.DenyCache = time.Duration(*s.DenyCache); o.DenyCache == 0 {
 			o.DenyCache = -1
-		} else if err := duration.CheckMin("deny_cache", *s.DenyCache, time.Millisecond); err != nil {
+		} else if err := duration.CheckMin("deny_cache", time.Duration(*s.DenyCache), time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -76,7 +76,7 @@ func (s *RedisStore) parseDenyCache(d *caddyfile.Dispenser) option.Parser {
 			if text == "off" {
 				return 0, nil
 			}
-			v, err := caddy.ParseDuration(text)
+			v, err := option.ParseDuration(text)
 			if err != nil {
 				return 0, fmt.Errorf("invalid deny_cache duration '%s': %w; write a duration such as 1s, or off", text, err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/body"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/usage"
 )
@@ -117,7 +118,7 @@ func checkReading(option string, maxBody *int64, within *caddy.Duration) error {
 	case *maxBody < 1 || *maxBody > mostMaxBody:
 		return fmt.Errorf("%s max_body must be from 1 to %d bytes, got %d", option, mostMaxBody, *maxBody)
 	case w < minWithin || w > maxWithin:
-		return fmt.Errorf("%s within must be from %v to %v, got %v", option, minWithin, maxWithin, w)
+		return fmt.Errorf("%s within must be from %s to %s, got %s", option, duration.Format(minWithin), duration.Format(maxWithin), duration.Format(w))
 	}
 	return nil
 }

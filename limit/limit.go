@@ -176,7 +176,7 @@ func (l *Limit) Check() error {
 	case l.MaxEvents.Number < 0:
 		return fmt.Errorf("max_events must be at least zero, got %d", l.MaxEvents.Number)
 	case l.MaxWait < 0 || time.Duration(l.MaxWait) > maxMaxWait:
-		return fmt.Errorf("max_wait must be from 0 to %s, got %v", duration.Format(maxMaxWait), time.Duration(l.MaxWait))
+		return fmt.Errorf("max_wait must be from 0 to %s, got %s", duration.Format(maxMaxWait), duration.Format(time.Duration(l.MaxWait)))
 	}
 	if !CountsSlots(l.Algorithm) {
 		if err := l.Window.validate(); err != nil {

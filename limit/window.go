@@ -69,7 +69,7 @@ func parseWindow(text string) (w Window, err error) {
 	if w.Calendar = calendarWords[text]; w.Calendar != 0 {
 		return w, nil
 	}
-	d, err := duration.Parse(text)
+	d, err := option.ParseDuration(text)
 	w.Duration = caddy.Duration(d)
 	return w, err
 }
@@ -112,7 +112,7 @@ func (w *Window) UnmarshalJSON(b []byte) error {
 	}
 	*w = Window{}
 	err := json.Unmarshal(b, &w.Duration)
-	if _, unclear := duration.Parse(word); err != nil && unclear != nil && word != "" {
+	if _, unclear := option.ParseDuration(word); err != nil && unclear != nil && word != "" {
 		err = unclear
 	}
 	if err != nil {
@@ -141,12 +141,12 @@ func (w Window) validate() error {
 	case w.Duration == 0:
 		return errors.New("window is missing: a zone needs max_events and a window")
 	case w.Duration < 0:
-		return fmt.Errorf("window must be greater than zero, got %v", time.Duration(w.Duration))
+		return fmt.Errorf("window must be greater than zero, got %s", duration.Format(time.Duration(w.Duration)))
 	}
 	if err := placeholder.CheckOption("window", w.From); err != nil {
 		return err
 	}
-	return duration.CheckMin("window", w.Duration, algorithms.MinWindow)
+	return duration.CheckMin("window", time.Duration(w.Duration), algorithms.MinWindow)
 }
 
 // Format returns the window as a Caddyfile has it.

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -72,7 +73,7 @@ func (o Options) Validate() error {
 	case o.MaxKeys != 0 && o.MaxKeys < MinMaxKeys:
 		return fmt.Errorf("max_keys must be at least %d, got %d", MinMaxKeys, o.MaxKeys)
 	case o.SweepInterval < 0:
-		return fmt.Errorf("sweep_interval must be positive, got %v", o.SweepInterval)
+		return fmt.Errorf("sweep_interval must be positive, got %s", duration.Format(o.SweepInterval))
 	}
 	return nil
 }

@@ -146,9 +146,9 @@ func TestOptionErrors(t *testing.T) {
 		want    string
 	}{
 		{redisstore.Options{DB: -1}, "db must be at least 0, got -1"},
-		{redisstore.Options{Timeout: -time.Second}, "timeout must be from 1ms to 1m0s, got -1s"},
-		{redisstore.Options{Timeout: 60}, "timeout must be from 1ms to 1m0s, got 60ns"},
-		{redisstore.Options{Timeout: 2 * time.Minute}, "timeout must be from 1ms to 1m0s, got 2m0s"},
+		{redisstore.Options{Timeout: -time.Second}, "timeout must be from 1ms to 1m, got -1s"},
+		{redisstore.Options{Timeout: 60}, "timeout must be from 1ms to 1m, got 60ns"},
+		{redisstore.Options{Timeout: 2 * time.Minute}, "timeout must be from 1ms to 1m, got 2m"},
 		{redisstore.Options{PoolSize: -2}, "pool_size must be from 1 to 10000, got -2"},
 		{redisstore.Options{PoolSize: 10_001}, "pool_size must be from 1 to 10000, got 10001"},
 		{redisstore.Options{KeyPrefix: "a{b"}, `key_prefix must not contain braces, got "a{b"`},

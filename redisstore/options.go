@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
@@ -135,9 +136,9 @@ func (o Options) Complete() (Options, error) {
 	case o.DB < 0:
 		return Options{}, fmt.Errorf("db must be at least 0, got %d", o.DB)
 	case o.Timeout != 0 && (o.Timeout < MinTimeout || o.Timeout > MaxTimeout):
-		return Options{}, fmt.Errorf("timeout must be from %v to %v, got %v", MinTimeout, MaxTimeout, o.Timeout)
+		return Options{}, fmt.Errorf("timeout must be from %s to %s, got %s", duration.Format(MinTimeout), duration.Format(MaxTimeout), duration.Format(o.Timeout))
 	case o.DenyCache > MaxDenyCache:
-		return Options{}, fmt.Errorf("deny_cache must be at most %v, got %v", MaxDenyCache, o.DenyCache)
+		return Options{}, fmt.Errorf("deny_cache must be at most %s, got %s", duration.Format(MaxDenyCache), duration.Format(o.DenyCache))
 	case o.PoolSize < 0 || o.PoolSize > MaxPoolSize:
 		return Options{}, fmt.Errorf("pool_size must be from 1 to %d, got %d", MaxPoolSize, o.PoolSize)
 	case strings.ContainsAny(o.KeyPrefix, "{}"):

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // Ban says when a key is banned, and for how long. A key that the limit has refused After
@@ -32,10 +33,10 @@ func (b *Ban) Validate() error {
 	}{{"duration", b.For, MinBan}, {"window", b.Within, MinBan}, {"up_to", b.longest(), b.For}} {
 		switch {
 		case d.value < d.least || d.value > algorithms.MaxWindow:
-			return fmt.Errorf("ban: %s must be from %v to %.0fd, got %v",
-				d.name, d.least, algorithms.MaxWindow.Hours()/24, d.value)
+			return fmt.Errorf("ban: %s must be from %s to %s, got %s",
+				d.name, duration.Format(d.least), duration.Format(algorithms.MaxWindow), duration.Format(d.value))
 		case d.value%time.Microsecond != 0:
-			return fmt.Errorf("ban: %s must be a whole number of microseconds, got %v", d.name, d.value)
+			return fmt.Errorf("ban: %s must be a whole number of microseconds, got %s", d.name, duration.Format(d.value))
 		}
 	}
 	if b.After < 1 || b.After > algorithms.MaxEvents {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // Overrider is a [Store] that keeps overrides of single keys beside their states. An override
@@ -123,8 +124,8 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	case kind != KindLimit && limit != algorithms.Limit{}:
 		return nil, fmt.Errorf("override %s cannot have a limit: leave it out", kind)
 	case length != 0 && (length < MinOverride || length > algorithms.MaxWindow):
-		return nil, fmt.Errorf("override must last from %v to %.0fd, or 0 for until it is cleared, got %v",
-			MinOverride, algorithms.MaxWindow.Hours()/24, length)
+		return nil, fmt.Errorf("override must last from %s to %s, or 0 for until it is cleared, got %s",
+			duration.Format(MinOverride), duration.Format(algorithms.MaxWindow), duration.Format(length))
 	case len(override.Note) > MaxNote:
 		return nil, fmt.Errorf("note of an override must be at most %d bytes, got %d", MaxNote, len(override.Note))
 	case len(override.By) > MaxNote:
@@ -141,7 +142,7 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	}
 	_, leases := r.algorithm.(algorithms.Leaser)
 	if want := cmp.Or(r.limit.Lease, algorithms.DefaultLease); leases && limit.Lease != 0 && limit.Lease != want {
-		return nil, fmt.Errorf("lease of an override must be the zone's, %v, got %v: leave it out", want, limit.Lease)
+		return nil, fmt.Errorf("lease of an override must be the zone's, %s, got %s: leave it out", duration.Format(want), duration.Format(limit.Lease))
 	}
 	var err error
 	if o.params, err = r.algorithm.Prepare(full); err != nil {

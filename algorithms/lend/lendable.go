@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // The bounds of a period, which is how often a borrower asks. It is chosen by people, for a zone: a borrower chooses by
@@ -41,9 +42,9 @@ func Lendable(a algorithms.Algorithm, l algorithms.Limit) bool {
 func Check(a algorithms.Algorithm, l algorithms.Limit, period time.Duration) error {
 	switch {
 	case period < MinPeriod || period > MaxPeriod:
-		return fmt.Errorf("lend must be from %v to %v, got %v", MinPeriod, MaxPeriod, period)
+		return fmt.Errorf("lend must be from %s to %s, got %s", duration.Format(MinPeriod), duration.Format(MaxPeriod), duration.Format(period))
 	case period%time.Microsecond != 0:
-		return fmt.Errorf("lend must be a whole number of microseconds, got %v", period)
+		return fmt.Errorf("lend must be a whole number of microseconds, got %s", duration.Format(period))
 	case l.Mode == algorithms.ModeQueue:
 		return fmt.Errorf("lend has no meaning for mode %s: a queue is about the order of all requests; leave it out", algorithms.ModeQueue)
 	case !Lendable(a, l):
@@ -53,10 +54,10 @@ func Check(a algorithms.Algorithm, l algorithms.Limit, period time.Duration) err
 		}
 		p, err := leaser.Prepare(l)
 		if lease := time.Duration(p[1]) * time.Microsecond; err == nil && leasePeriods*period > lease {
-			return fmt.Errorf("lend must be at most a third of the lease %v, because slots are renewed so often, got %v", lease, period)
+			return fmt.Errorf("lend must be at most a third of the lease %s, because slots are renewed so often, got %s", duration.Format(lease), duration.Format(period))
 		}
 	case l.Window > 0 && leasePeriods*period > l.Window:
-		return fmt.Errorf("lend must be at most a third of the window %v, because a loan lasts three times as long, got %v", l.Window, period)
+		return fmt.Errorf("lend must be at most a third of the window %s, because a loan lasts three times as long, got %s", duration.Format(l.Window), duration.Format(period))
 	}
 	return nil
 }

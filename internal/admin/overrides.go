@@ -78,7 +78,7 @@ func (l *validity) applyTo(s *store.Override) error {
 	if l.For == nil {
 		return nil
 	}
-	if err := duration.CheckMin("for", *l.For, store.MinOverride); err != nil {
+	if err := duration.CheckMin("for", time.Duration(*l.For), store.MinOverride); err != nil {
 		return err
 	}
 	if s.For = time.Duration(*l.For); s.For > algorithms.MaxWindow {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
@@ -228,7 +229,7 @@ func durationIn(value any) (time.Duration, bool) {
 	case float64:
 		return time.Duration(value), true
 	case string:
-		d, err := duration.Parse(value)
+		d, err := option.ParseDuration(value)
 		return d, err == nil
 	}
 	return 0, false

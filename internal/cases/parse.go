@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
@@ -216,7 +216,7 @@ func (p *parser) durationOf(word string, to *time.Duration) error {
 	if !p.NextArg() {
 		return p.Errf("%s needs a duration, such as 30s", word)
 	}
-	d, err := duration.Parse(p.Val())
+	d, err := option.ParseDuration(p.Val())
 	if err != nil || d < 0 {
 		if err == nil {
 			err = fmt.Errorf("it is below 0")

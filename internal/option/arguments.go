@@ -6,11 +6,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // Parser reads the arguments of one option. It returns them in the form in which errors may show
@@ -154,12 +153,25 @@ func Fraction(d *caddyfile.Dispenser, what string, to *float64) Parser {
 // Duration takes one duration.
 func Duration(d *caddyfile.Dispenser, what string, to *caddy.Duration) Parser {
 	return Parsed(d, to, func(s string) (caddy.Duration, error) {
-		v, err := duration.Parse(s)
+		v, err := ParseDuration(s)
 		if err != nil {
 			return 0, fmt.Errorf("invalid %s '%s': %w", what, s, err)
 		}
 		return caddy.Duration(v), nil
 	})
+}
+
+// ParseDuration parses a duration of a config, such as 90s or 1d. The error about a number without a unit
+// says what was probably meant.
+func ParseDuration(text string) (time.Duration, error) {
+	d, err := caddy.ParseDuration(text)
+	if err == nil {
+		return d, nil
+	}
+	if _, notNumber := strconv.ParseUint(text, 10, 32); notNumber == nil {
+		return 0, fmt.Errorf("it has no unit; did you mean %ss?", text)
+	}
+	return 0, err
 }
 
 // Boolean takes true, false, or no argument, which means true.
