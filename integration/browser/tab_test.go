@@ -214,7 +214,7 @@ func (p *tab) click(selector string) {
 func (p *tab) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
-		params := map[string]any{"key": name, "code": name, "windowsVirtualKeyCode": map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "Space": 32}[name]}
+		params := map[string]any{"key": name, "code": name, "windowsVirtualKeyCode": map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "Space": 32, "ArrowDown": 40}[name]}
 		switch name {
 		case "Enter":
 			params["text"] = "\r"

@@ -151,7 +151,7 @@ func (s *seconds) start(r *http.Request) *adminapi.PageStart {
 func (z *runningZone) forPage() adminapi.PageZone {
 	p := adminapi.PageZone{
 		Zone: z.describe(nil), Parts: z.Template.PartNames(), Overrides: z.checkOverridable() == nil, Bans: z.KeyRules != nil && z.KeyRules.Ban != nil,
-		Slots: z.CountsSlots(), Networks: z.TakesNetworks(),
+		Slots: z.CountsSlots(), Networks: z.TakesNetworks(), Groups: groupSets.has(z),
 	}
 	p.Uses, p.Totals = nil, nil // the page reads neither
 	if z.OwnPolicies.Fixed != nil && z.Plans == nil {

@@ -27,6 +27,7 @@ type PageZone struct {
 	Limited   int64    `json:"events,omitempty"`   // the events of its limit, if they are always the same
 	Slots     bool     `json:"slots,omitempty"`    // it counts running requests
 	Networks  bool     `json:"networks,omitempty"` // networks can have overrides
+	Groups    bool     `json:"groups,omitempty"`   // it has the option group
 
 	PlanLimits []PagePlan `json:"plan_limits,omitempty"` // in place of Plans
 

@@ -6,16 +6,19 @@ import { word } from './shell.js'
 import { state } from './state.js'
 
 const commands = {
-  refused: ['top', ['--refused']], zones: ['zones'], stores: ['stores'], decisions: ['watch'], rules: ['overrides'], networks: ['top', ['--networks']], changes: ['changes'],
+  refused: ['top', ['--refused']], zones: ['zones'], stores: ['stores'], decisions: ['watch'], rules: ['overrides'], changes: ['changes'],
 }
 
 // offerCommands puts a button into the head of each section that has a command.
 export function offerCommands() {
-  for (const [id, command] of Object.entries(commands)) {
-    const head = document.querySelector(`#${id} .head`)
-    head.querySelector('.terminal')?.remove()
-    head.append(terminal(...command))
-  }
+  for (const [id, command] of Object.entries(commands)) offer(id, ...command)
+}
+
+// offer puts a button for a command into the head of a section.
+export function offer(id, ...command) {
+  const head = document.querySelector(`#${id} .head`)
+  head.querySelector('.terminal')?.remove()
+  head.append(terminal(...command))
 }
 
 // terminal returns a button that copies a command.

@@ -7,7 +7,7 @@ import { offerCommands } from './commands.js'
 import { byId, setText, show } from './dom.js'
 import { follow as find } from './find.js'
 import { updateFleet } from './fleet.js'
-import { updateNetworks } from './networks.js'
+import { startNetworks, updateNetworks } from './networks.js'
 import { news } from './news.js'
 import { updateOutage } from './outage.js'
 import { drawRefused, nowSpan, refusedSentence, refusing, updateRefused } from './refused.js'
@@ -59,6 +59,7 @@ function start({ what, silent }) {
   startRules()
   startChanges()
   offerCommands()
+  startNetworks()
   document.body.classList.add('ready')
   if (what === 'new') find()
   if (what === 'restarted') news('Caddy was restarted: the counts on this page start from zero.')
