@@ -70,13 +70,36 @@ export const pill = (text, kind) => el('span', { class: 'pill ' + (kind ?? '') }
 const kinds = { limited: 'limited', shed: 'limited', banned: 'banned', rejected: 'blocked', dry_run: 'dry', over: 'dry', allowed: 'good', exempt: 'good' }
 export const outcomePill = o => pill(o.replaceAll('_', ' '), kinds[o] ?? 'odd')
 
-// place puts children into an element in this order, and moves only those that are elsewhere.
+// place puts children into an element in this order. It moves as few as it can, because what moves is laid out again.
 export function place(e, list) {
   const all = new Set(list)
   keepFocus(e, () => {
     for (const child of [...e.children]) if (!all.has(child)) child.remove()
-    list.forEach((child, i) => { if (e.children[i] !== child) e.insertBefore(child, e.children[i] ?? null) })
+    const at = new Map([...e.children].map((child, i) => [child, i])), stay = rising(list.map(child => at.get(child) ?? -1))
+    list.reduceRight((next, child, i) => {
+      if (!stay.has(i)) e.insertBefore(child, next)
+      return child
+    }, null)
   })
+}
+
+// rising returns the places of the most numbers that rise from each to the next, without those below 0.
+function rising(list) {
+  const ends = [], before = [] // the place of the lowest number with which so many end, and that of the number before each
+  list.forEach((n, i) => {
+    if (n < 0) return
+    let low = 0, high = ends.length
+    while (low < high) {
+      const middle = low + high >> 1
+      if (list[ends[middle]] < n) low = middle + 1
+      else high = middle
+    }
+    before[i] = ends[low - 1]
+    ends[low] = i
+  })
+  const stay = new Set()
+  for (let i = ends.at(-1); i !== undefined; i = before[i]) stay.add(i)
+  return stay
 }
 
 // menu hides less frequent actions behind a button. It closes with Escape, and when the focus leaves it.

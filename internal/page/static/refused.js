@@ -11,11 +11,25 @@ import { count, duration, number, plain, time, visible } from './text.js'
 export const nowSpan = 10e3 // milliseconds after its last refusal in which a key counts as refused now
 const few = 20, fewDry = 8, most = 200 // rows
 const chips = 4 // zones that a row names
+const step = 40 // rows that one frame adds, if all are asked for
+const others = 24 // rows beyond the screen that an event updates
 
 let order = '' // of the rows that are shown
 let body = null, trials = null // the rows of limits that refuse, and those of dry runs
 let everyone = false // more rows than a few were asked for
-const rows = new Map()
+let room = few // how many of these there are so far
+let turn = 0 // counts the updates
+const rows = new Map(), rowOf = new WeakMap() // by client, and by element
+
+// near notes which rows are on the screen, or close to it. An event updates these, and of the others the few that have waited
+// longest: all 200 would be too much for a frame.
+const near = new IntersectionObserver(entries => {
+  for (const e of entries) {
+    const row = rowOf.get(e.target)
+    row.near = e.isIntersecting
+    if (row.near) row.update()
+  }
+}, { rootMargin: '50% 0px' })
 
 const isReal = r => r.count > 0
 const sumOf = (list, of) => list.reduce((n, r) => n + of(r), 0)
@@ -51,13 +65,22 @@ const byUrgency = (a, b) => isReal(b) - isReal(a) || b.isNow - a.isNow || (b.cou
 // drawRefused has the rows made again with the next event, after a start: their buttons depend on the config.
 export function drawRefused() {
   order = ''
+  near.disconnect()
   rows.clear()
+}
+
+// grow adds rows until there is room for all that were asked for.
+function grow() {
+  if (!everyone || room >= most) return
+  room = Math.min(most, room + step)
+  updateRefused(refusing())
+  requestAnimationFrame(grow)
 }
 
 // updateRefused shows the clients.
 export function updateRefused(all) {
-  const real = all.filter(isReal), some = everyone ? most : few
-  const list = steady([...real.slice(0, some), ...all.slice(real.length).slice(0, everyone ? most : fewDry)], all)
+  const real = all.filter(isReal), some = everyone ? room : few
+  const list = steady([...real.slice(0, some), ...all.slice(real.length).slice(0, everyone ? room : fewDry)], all)
   const [now, more] = refusedNow(all), tried = list.filter(c => !isReal(c))
   setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(real.length)} in the last few minutes` : '')
   offerAll(all.length, list.length)
@@ -65,13 +88,17 @@ export function updateRefused(all) {
   order = ids
   if (ids !== before) make(list)
   setText(heading.firstChild, more ? `${count(more, 'more client')} would be refused if dry runs were enforced` : 'Dry runs, which refuse nobody')
+  const due = []
+  turn++
   for (const group of [list.filter(isReal), tried]) {
     const highest = Math.max(1, ...group.map(c => c.count + c.dry))
     for (const c of group) {
       c.keys.forEach(learn)
-      rows.get(c.id).update(c, highest)
+      due.push(Object.assign(rows.get(c.id), { client: c, highest }))
     }
   }
+  const far = due.filter(r => !r.near).sort((a, b) => a.updated - b.updated)
+  for (const r of [...due.filter(r => r.near), ...far.slice(0, others)]) r.update()
   if (ids !== before) draw(list, tried) // with what is in the rows, so that the focus finds it again
 }
 
@@ -80,6 +107,7 @@ function make(list) {
   const before = new Map(rows)
   rows.clear()
   for (const c of list) rows.set(c.id, before.get(c.id) ?? makeRow())
+  for (const [id, r] of before) if (!rows.has(id)) near.unobserve(r.row)
 }
 
 function draw(list, tried) {
@@ -95,9 +123,9 @@ function draw(list, tried) {
     trials = el('tbody', { class: 'trial' })
     show(byId('refused-body'), el('table', { class: 'refused stack' }, el('thead', {}, el('tr', {}, columns.map(t => el('th', { scope: 'col' }, t)))), body, trials))
   }
-  const rowOf = c => rows.get(c.id).row
-  place(body, list.filter(isReal).map(rowOf))
-  place(trials, tried.length ? [heading, ...tried.map(rowOf)] : [])
+  const element = c => rows.get(c.id).row
+  place(body, list.filter(isReal).map(element))
+  place(trials, tried.length ? [heading, ...tried.map(element)] : [])
 }
 
 // offerAll offers all clients, if there are more than are shown.
@@ -108,7 +136,9 @@ function offerAll(all, shown) {
 }
 byId('refused-all').addEventListener('click', () => {
   everyone = !everyone
+  room = few
   updateRefused(refusing())
+  grow()
 })
 
 // steady keeps the order while somebody is about to press a button, which must not move away: then clients
@@ -167,9 +197,12 @@ function makeRow() {
   // changed reports whether something is not as it was drawn.
   const changed = (what, now) => shown[what] !== (now = JSON.stringify(now)) && (shown[what] = now, true)
   fill.style.width = '0'
-  return {
+  const made = {
+    near: true, updated: 0, // a row that is new is updated at once
     row: el('tr', {}, el('th', { scope: 'row' }, name, list), el('td', { 'data-label': 'Refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, fill), n)), wait, seen, last, acts),
-    update(c, highest) {
+    update() {
+      const { client: c, highest } = this
+      this.updated = turn
       const total = c.count + c.dry, first = c.keys[0], requests = Math.max(...c.keys.map(r => r.requests)), ago = (state.now - c.seen) / 1000
       const newest = c.keys.map(r => r.last).filter(Boolean).sort((a, b) => Date.parse(b.time) - Date.parse(a.time))[0]
       this.row.classList.toggle('past', !c.isNow)
@@ -186,6 +219,9 @@ function makeRow() {
       if (!acts.querySelector('details[open]') && changed('can', can)) show(acts, actionsOf(c))
     },
   }
+  rowOf.set(made.row, made)
+  near.observe(made.row)
+  return made
 }
 
 // refusedSentence says how many clients are refused now.
