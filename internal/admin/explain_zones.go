@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -30,6 +31,8 @@ type meeting struct {
 	request *http.Request
 	first   int // the index of the first zone among those of the answer
 	asked   []asked
+
+	overruled map[string]*store.Network // what decides about the request in a zone, in place of its limit
 }
 
 // asked is what a zone has asked a store.
@@ -126,6 +129,10 @@ func (m *meeting) Met(z *zone.Zone, c zone.Check, met bool, err error) {
 		v.Match = walk.Hit(z.Matchers, m.request, clientip.MatchAny)
 		v.DryRun, v.Placeholders = c.DryRun || z.IsDryRun(c.Key), placeholders(z, c.Key)
 		m.unasks(z, &c, &v)
+		if m.overruled == nil {
+			m.overruled = make(map[string]*store.Network)
+		}
+		m.overruled[z.Name] = c.Network
 	}
 	m.answer.Zones = append(m.answer.Zones, v)
 }
@@ -135,7 +142,7 @@ func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 	switch {
 	case c.Rejection != nil && c.Network != nil:
 		v.Status, v.Outcome = m.handler.Status, outcome.Names[outcome.Banned]
-		if v.Reason = "its network " + c.Network.Prefix.String() + " is banned"; c.DryRun {
+		if v.Reason = "its " + named(c.Network) + " is banned"; c.DryRun {
 			v.Outcome = outcome.Names[outcome.DryRun]
 		}
 	case c.Rejection != nil:
@@ -153,13 +160,21 @@ func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 	case c.Policy == nil:
 		v.Outcome, v.Reason = outcome.Names[outcome.Exempt], "its plan has no limit"
 		if c.Network != nil {
-			v.Reason = "its network " + c.Network.Prefix.String() + " is exempt"
+			v.Reason = "its " + named(c.Network) + " is exempt"
 		} else if hit := walk.Hit(z.Exempt, m.request, clientip.MatchAny); hit != "" {
 			v.Reason = "its option exempt matches: " + hit
 		} else if z.MissingKey == zone.MissingSkip && c.Key == z.Template.Empty {
 			v.Reason = "the request has no key (missing_key skip)"
 		}
 	}
+}
+
+// named names a network or a group in words.
+func named(n *store.Network) string {
+	if n.IsGroup() {
+		return "group " + groupBy(n.Group) + " " + strconv.Quote(n.Group.Value)
+	}
+	return "network " + n.Prefix.String()
 }
 
 // slots says in words how the gate of an adaptive zone is now. Whether the request would get a slot in time depends on
@@ -224,6 +239,7 @@ func (m *meeting) describe(v *limiter.Verdict, decided *pool.Peeking, held time.
 			visit.Reason = fmt.Sprintf("%s does not answer (%v)", pool.Describe(of.Backend), err)
 			continue
 		}
+		p.under(m.handler.Store.Networks(q.check.Rule), m.overruled[q.Zone.Name])
 		visit.State = q.state(&p)
 		switch {
 		case !q.check.Independent && q.delay > 0 && v.Passes():

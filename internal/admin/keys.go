@@ -80,15 +80,25 @@ func resetKey(c *adminCall) error {
 	return c.writeJSON(adminapi.Reset{Warning: strings.Join(warnings, "; ")})
 }
 
-// statesOf returns the rules under which the zone may keep states of a key, with that of the network that decides about it.
+// statesOf returns the rules under which the zone may keep states of a key, with those of the network that decides about it,
+// and of the zone's groups.
 func (z *runningZone) statesOf(name string) []*store.Rule {
-	rules := z.States()
-	if n := z.networks().Find(key.ParseAddress(name)); n != nil && n.Override.Kind == store.KindLimit {
+	rules, all := z.States(), z.networks()
+	add := func(n *store.Network) {
+		if n == nil || n.Override.Kind != store.KindLimit {
+			return
+		}
 		for _, rule := range z.Rules() {
 			if made, err := rule.Overruled(n.Override.Limit); err == nil && rule.Algorithm().Name() == n.Algorithm &&
 				!slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == made.ID() }) {
 				rules = append(rules, made)
 			}
+		}
+	}
+	add(all.Find(key.ParseAddress(name)))
+	for group := range all.AllGroups() {
+		if group.Group.By == z.Group {
+			add(group)
 		}
 	}
 	return rules

@@ -3,7 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,27 +14,46 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// target is what an operator changes: a key, or else a network with several keys.
+// target is what an operator changes: a key, or else a network with several keys, or a group.
 type target struct {
 	key     string
-	network netip.Prefix // not valid for a key
+	network netip.Prefix // not valid for a key or a group
+	group   store.Group  // the zero Group for a key or a network
 }
+
+// isKey reports whether the target is a key.
+func (t target) isKey() bool { return !t.network.IsValid() && t.group == store.Group{} }
 
 // text returns the target as people write it.
 func (t target) text() string {
-	if t.network.IsValid() {
+	switch {
+	case t.network.IsValid():
 		return t.network.String()
+	case t.group != store.Group{}:
+		return groupText(t.group)
 	}
 	return t.key
 }
 
-// readTarget reads the key or the network that a call names.
+// answer says which network or group was changed.
+func (t target) answer() *adminapi.Reset {
+	if t.network.IsValid() {
+		return &adminapi.Reset{Network: t.text()}
+	}
+	return &adminapi.Reset{Group: describeGroup(t.group)}
+}
+
+// readTarget reads the key, the network or the group that a call names.
 func (c *adminCall) readTarget() (t target, err error) {
-	if err := c.checkParameters(keyParameters...); err != nil {
+	if err := c.checkParameters(slices.Concat(keyParameters, groupParameters)...); err != nil {
 		return t, err
 	}
 	named, err := c.readKeyQuery()
 	if err != nil {
+		return t, err
+	}
+	if c.namesGroup() {
+		t.group, err = c.readGroup(&named)
 		return t, err
 	}
 	if named.text != nil && c.zone.Template.IsAddress() {
@@ -46,6 +67,12 @@ func (c *adminCall) readTarget() (t target, err error) {
 
 // overrider returns what keeps the override of the target in a store, or nil if nothing does.
 func (z *runningZone) overrider(s store.Store, t target) store.Overrider {
+	if (t.group != store.Group{}) {
+		if grouper, ok := s.(store.Grouper); ok {
+			return ofGroup{grouper, t.group}
+		}
+		return nil
+	}
 	networker, ok := s.(store.Networker)
 	if t.network.IsValid() {
 		if !ok {
@@ -144,25 +171,39 @@ func (z *runningZone) networks() *store.Networks {
 	return z.store.Networks(z.Rules()[0])
 }
 
-// listNetworks returns some networks of the zone, from the nth on. There are no more if next is "".
+// listNetworks returns some networks of the zone, and then groups, from the nth on. There are no more if next is "".
 func (z *runningZone) listNetworks(from, n int) (listed []adminapi.Listed, next string) {
 	all, i := z.networks(), 0
-	for network := range all.All() {
-		if i++; i <= from {
-			continue
+	for _, some := range []iter.Seq[*store.Network]{all.All(), all.AllGroups()} {
+		for network := range some {
+			if i++; i <= from {
+				continue
+			}
+			if len(listed) == n {
+				return listed, networkCursor + strconv.Itoa(from+n)
+			}
+			listed = append(listed, z.listed(all, network))
 		}
-		if len(listed) == n {
-			return listed, networkCursor + strconv.Itoa(from+n)
-		}
-		o := overrideOfNetwork(all, network)
-		info := overrideInfo(&o)
-		if o.Kind == store.KindLimit {
-			info.Limit = describeLimit(z.Rules()[0], o.Limit, z.Rules()[0].Algorithm().Name() == network.Algorithm)
-		}
-		info.Network, info.Requests = network.Prefix.String(), network.Requests()
-		listed = append(listed, adminapi.Listed{KeyText: adminapi.NewKeyText(info.Network, len(info.Network)), Override: info})
 	}
 	return listed, ""
+}
+
+// listed describes a network, or a group, in a list.
+func (z *runningZone) listed(all *store.Networks, network *store.Network) adminapi.Listed {
+	o := overrideOfNetwork(all, network)
+	info := overrideInfo(&o)
+	if o.Kind == store.KindLimit {
+		info.Limit = describeLimit(z.Rules()[0], o.Limit, z.Rules()[0].Algorithm().Name() == network.Algorithm)
+	}
+	info.Requests = network.Requests()
+	text := network.Prefix.String()
+	if network.IsGroup() {
+		text, info.Group = groupText(network.Group), describeGroup(network.Group)
+		info.Group.Unused = network.Group.By != z.Group
+	} else {
+		info.Network = text
+	}
+	return adminapi.Listed{KeyText: adminapi.NewKeyText(text, len(text)), Override: info}
 }
 
 // networkCursor begins cursors of a list that comes before that of the store.

@@ -9,7 +9,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/widen"
@@ -156,7 +155,7 @@ func unbanKey(c *adminCall) error {
 				return err
 			}
 		}
-		if !of.network.IsValid() {
+		if of.isKey() {
 			if err := widen.Forget(ctx, in, c.zone.Zone, key); err != nil {
 				return err
 			}
@@ -178,17 +177,17 @@ func (c *adminCall) withOverrider(of target, do func(context.Context, store.Over
 		return do(ctx, overrider, s)
 	})
 	switch {
-	case err == nil && supported && of.network.IsValid():
-		return c.writeJSON(adminapi.Reset{Network: of.text()})
-	case err == nil && !supported && of.network.IsValid():
-		return adminError(http.StatusNotImplemented, "%s keeps no overrides of networks", pool.Describe(z.store.Backend))
-	case err == nil && !supported:
+	case err == nil && supported && !of.isKey():
+		return c.writeJSON(of.answer())
+	case err == nil && !supported && of.isKey():
 		return adminError(http.StatusNotImplemented, "%s does not support overrides", pool.Describe(z.store.Backend))
+	case err == nil && !supported:
+		return adminError(http.StatusNotImplemented, "%s keeps no overrides of networks and groups", pool.Describe(z.store.Backend))
 	}
 	return c.writeDone(err)
 }
 
-// readOverridable reads the key, or the network, of a zone that may have overrides.
+// readOverridable reads the key, the network or the group of a zone that may have overrides.
 func (c *adminCall) readOverridable() (of target, err error) {
 	if of, err = c.readTarget(); err == nil {
 		err = c.zone.checkOverridable()

@@ -19,7 +19,7 @@ type peek struct {
 	rules *store.KeyRules
 
 	stored   store.Override
-	network  string              // that has the stored override, if the key has none
+	network  *store.Network      // the network or the group that has the stored override, if the key has none
 	next     algorithms.Decision // on the next request
 	refusals *adminapi.Refusals
 	decision algorithms.Decision // without bans
@@ -64,12 +64,12 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	return p.owes(ctx, s)
 }
 
-// under has the override of a network decide, if the key has none.
+// under has the override of a network or a group decide, if the key has none.
 func (p *peek) under(all *store.Networks, n *store.Network) {
 	if n == nil || p.stored.Kind != store.KindNone {
 		return
 	}
-	p.stored, p.network = overrideOfNetwork(all, n), n.Prefix.String()
+	p.stored, p.network = overrideOfNetwork(all, n), n
 	switch p.stored.Kind {
 	case store.KindExempt:
 		p.decision.Exempt = true
@@ -170,9 +170,15 @@ func (p *peek) override() *adminapi.Override {
 		return nil
 	}
 	o := overrideInfo(&p.stored)
-	o.Network = p.network
+	switch {
+	case p.network == nil:
+	case p.network.IsGroup():
+		o.Group = describeGroup(p.network.Group)
+	default:
+		o.Network = p.network.Prefix.String()
+	}
 	if p.stored.Kind == store.KindLimit {
-		here := p.decision.Override != "" || p.network != ""
+		here := p.decision.Override != "" || p.network != nil
 		o.Limit, o.Elsewhere = describeLimit(p.rule, p.stored.Limit, here), !here
 	}
 	return &o

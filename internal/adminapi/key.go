@@ -232,6 +232,9 @@ type Override struct {
 	Network  string `json:"network,omitempty"`
 	Requests uint64 `json:"requests,omitempty"`
 
+	// Group is the group that has the override, if neither the key nor its network has one.
+	Group *Group `json:"group,omitempty"`
+
 	Note string `json:"note,omitempty"`
 
 	// Since is when it was set, and SetBy who has done that. They are absent if that is not known.
@@ -263,6 +266,7 @@ type KeyError struct {
 type Reset struct {
 	Warning string `json:"warning,omitempty"`
 
-	// Network is the network whose override was changed, if that was not the override of a key.
+	// Network or Group is the network or the group whose override was changed, if that was not the override of a key.
 	Network string `json:"network,omitempty"`
+	Group   *Group `json:"group,omitempty"`
 }

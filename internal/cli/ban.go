@@ -17,7 +17,7 @@ counting them, until 'caddy rate-limit unban', or for the time that
 --for gives. A ban replaces any other override.
 
 The zone must have the option overrides.
-` + keyHelp,
+` + groupHelp + keyHelp,
 		Example: "  caddy rate-limit ban clients 203.0.113.7 --for 1h --note 'scrapes prices'",
 	}, http.MethodPut, "/key/ban", validityFlags, true)
 }
@@ -32,7 +32,7 @@ bans and the refusals that count towards the next one. What the key has used so 
 counts, so its limit may still refuse it. With Redis the ban ends for all instances. If the zone has
 no overrides, another instance may still refuse the key from its deny cache, for at most a
 second (deny_cache).
-` + keyHelp,
+` + groupHelp + keyHelp,
 		Example: "  caddy rate-limit unban clients 203.0.113.7",
 	}, http.MethodDelete, "/key/ban", nil, true)
 }

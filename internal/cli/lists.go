@@ -31,9 +31,7 @@ against a ban, it writes the command for it.
 		if l.EndsIn > 0 {
 			ends = formatDeadline(l.EndsIn)
 		}
-		if l.Network != "" {
-			ends += fmt.Sprintf(", %d requests", l.Requests)
-		}
+		ends += ofSeveral(l)
 		return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + formatNote(&l.Override)}
 	})
 	networks := cmd.Flags().Bool("networks", false, "List networks with several banned keys")
@@ -56,11 +54,20 @@ Lists the keys of a zone, or of all zones, that have a limit of their own, or th
 operator has exempted or banned.
 `, "'caddy rate-limit set <zone> <key> 100/1m' makes one.", []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string {
 		text := l.Override
-		if text.Network = ""; l.Network != "" {
-			return []string{describeOverride(&text) + fmt.Sprintf(", %d requests", l.Requests)}
-		}
-		return []string{describeOverride(&text)}
+		text.Network, text.Group = "", nil
+		return []string{describeOverride(&text) + ofSeveral(l)}
 	})
+}
+
+// ofSeveral says what is to know of the override of a network or a group. It is empty for that of a key.
+func ofSeveral(l *adminapi.Listed) string {
+	switch {
+	case l.Network == "" && l.Group == nil:
+		return ""
+	case l.Group != nil && l.Group.Unused:
+		return ", no effect: the zone has another option group"
+	}
+	return fmt.Sprintf(", %d requests", l.Requests)
 }
 
 // listCommand returns a command that prints all pages of a list. If that is empty, fills says what would fill it.
@@ -121,6 +128,9 @@ func (f *fleet) list(zones []string, name, fills string, head []string, cells fu
 	rows := [][]string{f.row(caddyColumn, head...)}
 	for _, g := range found.all {
 		key := showKey(g.value.KeyText)
+		if g.value.Group != nil {
+			key = describeGroup(g.value.Group)
+		}
 		if g.value.Unknown {
 			key = "(only its hash is known: " + g.value.Key + ")"
 		}

@@ -22,13 +22,13 @@ From the next request on, an override holds for all instances that share the sto
 it is cleared, or for the time that --for gives. What the key has used so far still counts.
 
 The zone must have the option overrides.
-` + keyHelp,
+` + groupHelp + keyHelp,
 		Example: "  caddy rate-limit set clients 203.0.113.7 500/1m --for 2h\n  caddy rate-limit set clients 203.0.113.7 --exempt\n" +
 			"  caddy rate-limit set clients 203.0.113.7 --clear",
 		Args:              needsZone,
 		ValidArgsFunction: completeKeys,
 	}
-	query := keyFlags(cmd)
+	query := groupFlags(cmd, keyFlags(cmd))
 	body := validityFlags(cmd)
 	flags := cmd.Flags()
 	plan := flags.String("plan", "", "The plan whose limit the key gets")

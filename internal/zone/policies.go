@@ -34,8 +34,8 @@ type Check struct {
 	Enters bool // the request needs a slot of the adaptive zone
 	Class  int  // of its priority
 
-	Network *store.Network      // that decides about the key; nil if none does
-	Banned  algorithms.Decision // by the network; the Rejection is then that of a limit
+	Network *store.Network      // that decides about the key, or the group that does; nil if none does
+	Banned  algorithms.Decision // by it; the Rejection is then that of a limit
 
 	Repeated error // the request has different values for a placeholder of the key
 
@@ -58,7 +58,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 }
 
 // applyUnblocked applies the policies other than block: exempt, a body that cannot be read, missing_key, plans and limits
-// from placeholders, and reserve. It reads no body of a request whose network is banned.
+// from placeholders, and reserve. It reads no body of a request whose network or group is banned.
 func (z *Zone) applyUnblocked(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) error {
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (z *Zone) applyUnblocked(c *Check, r *placeholder.Request, networks *store.
 		return c.reject(z.InvalidLimit, errInvalid)
 	}
 	if z.CostRequest != nil && c.Policy != nil {
-		if z.bansNetwork(c, networks) {
+		if z.bansNetwork(c, r, networks) {
 			return nil
 		}
 		least := c.Cost

@@ -2,7 +2,6 @@ package zone
 
 import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -16,21 +15,21 @@ func (z *Zone) blocks(c *Check, r *placeholder.Request) (refused bool, err error
 	return refused, err
 }
 
-// bansNetwork refuses a request whose network is banned. It reports whether it has done so.
-func (z *Zone) bansNetwork(c *Check, networks *store.Networks) (refused bool) {
+// bansNetwork refuses a request whose network or group is banned. It reports whether it has done so.
+func (z *Zone) bansNetwork(c *Check, r *placeholder.Request, networks *store.Networks) (refused bool) {
 	if !networks.Any() {
 		return false
 	}
-	if n := networks.Find(key.ParseAddress(c.Key)); n == nil || n.Override.Kind != store.KindBanned {
+	if n := z.overruling(c, r, networks); n == nil || n.Override.Kind != store.KindBanned {
 		return false
 	}
-	z.applyNetwork(c, networks)
+	z.applyNetwork(c, r, networks)
 	return c.Rejection != nil
 }
 
-// refuseUnread refuses a request of a zone with json_body before its body is read, if block matches it or its network is banned.
-// Otherwise a client could have this process read and keep bodies that nobody wants. It reports whether it has refused the
-// request.
+// refuseUnread refuses a request of a zone with json_body before its body is read, if block matches it, or its network or group is
+// banned. Otherwise a client could have this process read and keep bodies that nobody wants. It reports whether it has refused
+// the request.
 func (z *Zone) refuseUnread(c *Check, r *placeholder.Request, networks *store.Networks) (refused bool, err error) {
 	if len(z.Block) == 0 && !networks.Any() {
 		return false, nil
@@ -44,5 +43,5 @@ func (z *Zone) refuseUnread(c *Check, r *placeholder.Request, networks *store.Ne
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil || exempt || c.Repeated != nil || z.resolve(c, r) != nil || c.Policy == nil {
 		return false, err // the rest decides
 	}
-	return z.bansNetwork(c, networks), nil
+	return z.bansNetwork(c, r, networks), nil
 }

@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("Lending", func(t *testing.T) { lending(t, open) })
 	t.Run("Lists", func(t *testing.T) { lists(t, open) })
 	t.Run("Networks", func(t *testing.T) { networks(t, open) })
+	t.Run("Groups", func(t *testing.T) { groups(t, open) })
 	t.Run("Widen", func(t *testing.T) { widens(t, open) })
 	t.Run("Usage", func(t *testing.T) { usages(t, open) })
 }

@@ -70,7 +70,7 @@ func (p Prefix) Report(name string) string {
 func (p Prefix) Networks() string { return string(p) + ":networks:{" + p.Instances() + "}" }
 
 // Network begins the names of the overrides of networks, in the same slot. Then come the zone, a slash and the network, each
-// escaped.
+// escaped; or, in place of the network, "group" and the placeholder and the value of a group, after a slash each.
 func (p Prefix) Network() string { return string(p) + ":network:{" + p.Instances() + "}:" }
 
 // Suspects names the networks of a zone of which several keys are banned, and begins the names of what is known of each. In a
