@@ -36,10 +36,16 @@ func (h *History) verdicts() (violations []string) {
 	return violations
 }
 
-// enforces reports whether a request meets a zone whose limit always holds.
+// enforces reports whether a request meets a zone that always holds, with its blocks.
 func (p *Plan) enforces(e *Event) bool {
-	for i, z := range p.Zones {
-		if uncounted := z.Asks == asksCalls && e.Cost == 0; (e.Zone < 0 || e.Zone == i) && !uncounted && !z.refusesSome() {
+	return p.meets(e, func(z *Zone) bool { return !z.refusesSome() })
+}
+
+// meets reports whether a request meets a zone of some sort, which counts it.
+func (p *Plan) meets(e *Event, some func(z *Zone) bool) bool {
+	for i := range p.Zones {
+		z := &p.Zones[i]
+		if uncounted := z.Asks == asksCalls && e.Cost == 0; (e.Zone < 0 || e.Zone == i) && !uncounted && some(z) {
 			return true
 		}
 	}
@@ -56,7 +62,8 @@ func (p *Plan) passes(v *Verdict, last []*Answer) (passes, known bool) {
 	on := func(a *Answer) string { return cmp.Or(p.Zones[a.Zone].OnError, zone.AllowOnError) }
 	switch failure := last[0].Failure; failure {
 	case "":
-		return !some(func(a *Answer) bool { return !a.Decision.Allowed }), true
+		bans := slices.ContainsFunc(last, func(a *Answer) bool { return p.Zones[a.Zone].Over && a.Decision.Banned })
+		return !bans && !some(func(a *Answer) bool { return !a.Decision.Allowed }), true
 	case store.FailureOOM:
 		return false, false
 	case store.FailureBusy:
@@ -74,7 +81,7 @@ func (h *History) busy() (violations []string) {
 		return nil
 	}
 	for i := range h.Verdicts {
-		if v := &h.Verdicts[i]; v.Outcome == outcome.FailedOpen && h.Plan.enforces(&h.Plan.Events[v.Event]) {
+		if v := &h.Verdicts[i]; v.Outcome == outcome.FailedOpen && h.Plan.meets(&h.Plan.Events[v.Event], func(z *Zone) bool { return !z.lenient() }) {
 			violations = append(violations, fmt.Sprintf("client %d passes uncounted, though Redis answers: %s, busy %v", v.Event, outcome.Names[v.Outcome], v.Busy))
 		}
 	}
@@ -90,7 +97,7 @@ func (h *History) alone() (violations []string) {
 	for i := range h.Verdicts {
 		for _, p := range h.Verdicts[i].Parts {
 			z := &h.Plan.Zones[p.Zone]
-			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges || z.Measures != "" {
+			if p.Outcome != outcome.Local || p.DryRun && !z.Over || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges || z.Measures != "" {
 				continue
 			}
 			at := where{h.Verdicts[i].Instance, p.Zone, p.Key}

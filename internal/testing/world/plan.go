@@ -45,6 +45,7 @@ type Zone struct {
 	Body     bool // the body of the response says the cost, and not a header
 
 	Reserved float64 // percent of the slots, for important requests
+	Over     bool    // requests above the limit pass, and are marked
 	Costs
 }
 
@@ -106,6 +107,7 @@ func Draw(seed uint64) *Plan {
 		}
 	}
 	p.drawTroubles(r, length)
+	p.drawOver()
 	p.sort()
 	return p
 }

@@ -107,6 +107,9 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 		Cost:       limit.Amount{From: "http.request.header." + costHeader},
 		CostHeader: spentHeader, MissingKey: zone.MissingShare, InvalidLimit: http.StatusForbidden, RepeatedValuesStatus: http.StatusBadRequest,
 	}
+	if z.Over {
+		s.OverPass = zone.OverPass{PassesOver: true, OverHeader: overHeader}
+	}
 	if z.Enforced > 0 {
 		s.Enforce = &z.Enforced
 	}
@@ -171,6 +174,7 @@ const (
 	costHeader  = "X-Cost"
 	spentHeader = "X-Spent" // of responses
 	spentField  = "spent"   // of their bodies
+	overHeader  = "X-Over"  // has the names of zones
 
 	exempt, blocked, paying = "exempt", "blocked", "paying"
 	important, garbled      = "important", "garbled"
