@@ -55,6 +55,10 @@ export GOFLAGS += -trimpath
 # to tell go the version. Only "make build" and "make run" ask for it.
 bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile screenshots scripts servers simulate stress test trouble unit: export GOFLAGS += -buildvcs=false
 
+# While these run, no source changes: each Caddy that their tests run is built once.
+RUN := $(shell date +%s%N)
+unit browser: export RUN_OF_TESTS := $(RUN)
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -30,12 +30,12 @@ func NoonZone() string { return fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour(
 
 // Both build cmd/caddy once, when the first test asks for it, so that -list and runs of other
 // tests do not wait for the linker. Commands are built without the race detector: they do one
-// thing after the other, and start five times as fast. Where GOFLAGS asks for the race detector
-// everywhere, the server is the command too, so that it is linked once.
+// thing after the other, and start five times as fast. Where both have the race detector or neither,
+// the server is the command too, so that it is linked once.
 var (
 	buildServer  = sync.OnceValues(func() (string, error) { return build("caddy", raceFlags...) })
 	buildCommand = sync.OnceValues(func() (string, error) {
-		if slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
+		if raceFlags == nil || slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
 			return buildServer()
 		}
 		return build("command")

@@ -2,6 +2,7 @@ package buildcaddy
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -51,9 +52,66 @@ func build(t *testing.T, root string) (path string, binary os.FileInfo) {
 	return path, binary
 }
 
+// TestHighlighterIsCut: Caddy is linked with a highlighter that is cut, and the program that has it starts.
+func TestHighlighterIsCut(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join("../../..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(root, name), string(text))
+	}
+	write(t, filepath.Join(root, "main.go"), `package main
+
+import (
+	"fmt"
+
+	"`+highlighter+`/lexers"
+	"`+highlighter+`/styles"
+)
+
+func main() { fmt.Print(len(lexers.Names(false)) < 50, len(styles.Names()) < 5) }
+`)
+	flags, err := quick(root, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(flags) != 1 {
+		t.Fatalf("nothing is replaced: Caddy no longer needs %s?", highlighter)
+	}
+	cmd := exec.Command("go", append([]string{"run", "-mod=mod"}, append(flags, ".")...)...)
+	cmd.Dir, cmd.Env = root, environment()
+	if output, err := cmd.CombinedOutput(); err != nil || string(output) != "true true" {
+		t.Errorf("few languages, few styles: %s, error %v", output, err)
+	}
+}
+
+// TestOneRunOfMake: within it, a binary is compiled once.
+func TestOneRunOfMake(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	root := module(t, "package main\n\nfunc main() {}\n")
+	var binaries []os.FileInfo
+	for _, name := range []string{"a", "a", "b"} {
+		t.Setenv("RUN_OF_TESTS", name)
+		inRun(t, cache, func() {
+			_, binary := build(t, root)
+			binaries = append(binaries, binary)
+		})
+		write(t, filepath.Join(root, "cmd", "caddy", "main.go"), "package main\n\nfunc main() { println() }\n")
+	}
+	if !os.SameFile(binaries[0], binaries[1]) {
+		t.Error("the second package has linked again")
+	}
+	if os.SameFile(binaries[1], binaries[2]) {
+		t.Error("another run of make has the binary of another source")
+	}
+}
+
 // TestRunsShareABinary: the second run has the same file as the first, until the source changes. Then a run that has
 // the file before keeps it. A run leaves nothing.
 func TestRunsShareABinary(t *testing.T) {
+	t.Setenv("RUN_OF_TESTS", "")
 	cache := filepath.Join(t.TempDir(), "cache")
 	root := module(t, "package main\n\nfunc main() {}\n")
 	var first os.FileInfo
