@@ -55,6 +55,9 @@ func newWorkspace(t *testing.T) *workspace {
 	own := fmt.Sprintf("\nrequire %[1]s v0.0.0\nreplace %[1]s => %[2]s\n", module, root)
 	w.addModule("simplestore", root, own)
 	w.addModule("caddy", root, own+"require example.com/simplestore v0.0.0\nreplace example.com/simplestore => ../simplestore\n")
+	// Without a workspace the packages of this module would be those of a version, which nothing else has compiled.
+	version := regexp.MustCompile(`(?m)^go .*$`).Find(w.read(filepath.Join(root, "go.mod")))
+	w.write("go.work", fmt.Appendf(nil, "%s\nuse (\n./simplestore\n./caddy\n%q\n)\n", version, root))
 	w.write("caddy/main.go", []byte(mainFile))
 	for _, file := range []string{"store.go", "limit.go", "optional.go", "module.go", "store_test.go"} {
 		text := bytes.ReplaceAll(w.read(file), []byte(module+"/examples/simplestore"), []byte("example.com/simplestore"))
@@ -96,7 +99,7 @@ func (w *workspace) run(name string, args ...string) {
 	w.Helper()
 	cmd := exec.Command("go", args...)
 	cmd.Dir = filepath.Join(w.dir, name)
-	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(w.dir, "go.work"))
 	if output, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
