@@ -90,6 +90,7 @@ var abilities = []struct {
 	{"expires", func(z *Zone) bool { return z.Then != "" }},
 	{"reserve", func(z *Zone) bool { return z.Reserved > 0 }},
 	{"over pass", func(z *Zone) bool { return z.Over }},
+	{"usage", func(z *Zone) bool { return z.Usage }},
 }
 
 // ableZones are zones that have them.
@@ -98,7 +99,7 @@ func ableZones() []Zone {
 	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: asksTokens}}
 	takes := Zone{Algorithm: "fixed_window", Limit: asks.Limit, Ends: time.Minute, Then: zone.ThenDryRun}
 	takes.Measures, takes.Per, takes.First, takes.Up = cost.ResponseTime, 100, 1, 9
-	return []Zone{slots, asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true}}
+	return []Zone{slots, asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true, Usage: true}}
 }
 
 // pairs are all that can meet.

@@ -20,6 +20,7 @@ type History struct {
 	Verdicts []Verdict     // of whole instances
 	Length   time.Duration // of the world
 	Left     []Left
+	Used     []Used
 	Missed   []Missed
 	Losses   []Loss
 	Deeds    []Deed    // of operators

@@ -46,6 +46,7 @@ type Zone struct {
 
 	Reserved float64 // percent of the slots, for important requests
 	Over     bool    // requests above the limit pass, and are marked
+	Usage    bool    // what keys use is summed
 	Costs
 }
 
@@ -108,6 +109,7 @@ func Draw(seed uint64) *Plan {
 	}
 	p.drawTroubles(r, length)
 	p.drawOver()
+	p.drawUsage()
 	p.sort()
 	return p
 }

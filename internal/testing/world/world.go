@@ -178,5 +178,6 @@ func (w *world) last(t *testing.T) {
 		}
 	}
 	w.readJournal(fresh)
+	w.readUsage(fresh)
 	fresh.close(t)
 }
