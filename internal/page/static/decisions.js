@@ -11,6 +11,7 @@ const outcome = byId('decisions-outcome'), zone = byId('decisions-zone'), text =
 
 let paused = null // the decisions that are shown while it is paused
 let missed = 0, skipped = 0
+let newest = null // of the decisions that were counted
 let body = null
 let groups = [] // of decisions that are alike and follow each other, the newest first
 
@@ -87,6 +88,7 @@ function add(d) {
 
 // redraw draws the whole list again.
 export function redraw() {
+  newest = state.decisions.at(-1) ?? newest
   groups = []
   for (const d of (paused ?? state.decisions).filter(matches)) add(d)
   groups.splice(most)
@@ -102,7 +104,9 @@ export function redraw() {
 }
 
 // updateDecisions adds what has come.
-export function updateDecisions(fresh) {
+export function updateDecisions() {
+  const fresh = state.decisions.length - 1 - state.decisions.lastIndexOf(newest)
+  newest = state.decisions.at(-1) ?? newest
   skipped = state.skipped
   if (paused) {
     missed += fresh

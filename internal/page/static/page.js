@@ -22,7 +22,7 @@ import { drawZones, updateZones } from './zones.js'
 
 let since = 0 // when the first of the clients that are refused now was refused
 let quiet = 0 // since when the page has seen that nobody is refused, so that it knows since when somebody is
-let newest = null
+let drawing = false // zones and decisions wait for their frame
 let asked = false // why the stream does not come
 
 function summary(all) {
@@ -83,18 +83,24 @@ function lost() {
 listen((what, detail) => {
   if (what === 'start') return start(detail)
   if (what === 'lost') return lost()
-  const all = refusing(), at = state.decisions.lastIndexOf(newest)
+  const all = refusing()
   summary(all)
   updateRefused(all)
   updateStores()
   updateOutage()
   updateNetworks()
   updateFleet()
-  if (document.hidden) return
-  updateZones()
-  updateDecisions(at < 0 ? state.decisions.length : state.decisions.length - 1 - at)
-  newest = state.decisions.at(-1) ?? newest
+  if (document.hidden || drawing) return
+  drawing = true
+  requestAnimationFrame(() => setTimeout(draw)) // after the frame of what is above, so that no frame has all of it
 })
+
+function draw() {
+  drawing = false
+  if (!state.connected) return
+  updateZones()
+  updateDecisions()
+}
 document.addEventListener('visibilitychange', () => { if (!document.hidden && state.start) redraw() })
 byId('fleet-on').addEventListener('change', () => {
   state.instances = []

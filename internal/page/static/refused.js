@@ -27,7 +27,7 @@ const near = new IntersectionObserver(entries => {
   for (const e of entries) {
     const row = rowOf.get(e.target)
     row.near = e.isIntersecting
-    if (row.near) row.update()
+    if (row.near && row.updated !== turn) row.update()
   }
 }, { rootMargin: '50% 0px' })
 
@@ -97,8 +97,8 @@ export function updateRefused(all) {
       due.push(Object.assign(rows.get(c.id), { client: c, highest }))
     }
   }
-  const far = due.filter(r => !r.near).sort((a, b) => a.updated - b.updated)
-  for (const r of [...due.filter(r => r.near), ...far.slice(0, others)]) r.update()
+  const first = due.filter(r => r.near || !r.updated), far = due.filter(r => !r.near && r.updated).sort((a, b) => a.updated - b.updated)
+  for (const r of [...first, ...far.slice(0, others)]) r.update()
   if (ids !== before) draw(list, tried) // with what is in the rows, so that the focus finds it again
 }
 
@@ -198,7 +198,7 @@ function makeRow() {
   const changed = (what, now) => shown[what] !== (now = JSON.stringify(now)) && (shown[what] = now, true)
   fill.style.width = '0'
   const made = {
-    near: true, updated: 0, // a row that is new is updated at once
+    near: false, updated: 0, // a row that is new is updated at once, wherever it is
     row: el('tr', {}, el('th', { scope: 'row' }, name, list), el('td', { 'data-label': 'Refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, fill), n)), wait, seen, last, acts),
     update() {
       const { client: c, highest } = this
