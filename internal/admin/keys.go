@@ -3,7 +3,9 @@ package admin
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -139,8 +141,18 @@ func (z *runningZone) storeError(err error) error {
 		zone.AllowOnError: "the zone lets all requests pass", zone.DenyOnError: "the zone answers 503 to all requests",
 		zone.LocalOnError: "each instance counts for itself",
 	}[z.OnStoreError]
-	return adminError(http.StatusServiceUnavailable, "%s does not answer: %w; meanwhile %s (on_store_error %s)",
-		pool.Describe(z.store.Backend), err, means, z.OnStoreError)
+	return adminError(http.StatusServiceUnavailable, "%s does not answer: %s; meanwhile %s (on_store_error %s)",
+		pool.Describe(z.store.Backend), reason(err), means, z.OnStoreError)
+}
+
+// reason says what keeps a store from answering, in the same words for all zones: without those of the breaker, and
+// without the port that a connection had on this machine.
+func reason(err error) string {
+	text := strings.TrimPrefix(err.Error(), store.ErrUnavailable.Error()+": ")
+	if of := new(net.OpError); errors.As(err, &of) && of.Source != nil {
+		text = strings.Replace(text, of.Source.String()+"->", "", 1)
+	}
+	return text
 }
 
 // keyParameters are the parameters that name a key.
