@@ -70,12 +70,12 @@ type Handler struct {
 	// `draft-10`, `x-ratelimit`, `spring` or `off`. `draft-10` (the default) is for RateLimit and
 	// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10. `x-ratelimit` is for
 	// X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset (seconds from now) and, with a
-	// refusal, X-RateLimit-Retry-After. `spring` is for the fields of Spring Cloud Gateway. `off` is
-	// for none, without another style. Fields with these names from an upstream are replaced. Retry-After
+	// refusal, X-RateLimit-Retry-After. `spring` is for the headers of Spring Cloud Gateway. `off` is
+	// for none, without another style. Headers with these names from an upstream are replaced. Retry-After
 	// is always sent with a refusal.
 	Headers []string `json:"headers,omitempty"`
 
-	// Other names for these fields, by the names that they have in their style:
+	// Other names for these headers, by the names that they have in their style:
 	// `{"X-RateLimit-Limit": "X-Quota"}`. Default: none.
 	HeaderNames map[string]string `json:"header_names,omitempty"`
 
@@ -86,7 +86,7 @@ type Handler struct {
 
 	// The languages in which refusals are written for callers whose request shows that they speak them: one or several of
 	// `grpc`, `json-rpc`, `problem`, `html` or `off`. All others get what on_limit says. `grpc` is for gRPC and gRPC-Web,
-	// `json-rpc` for JSON-RPC, as in MCP, `problem` for callers whose field Accept names JSON, `html` for those whose
+	// `json-rpc` for JSON-RPC, as in MCP, `problem` for callers whose header Accept names JSON, `html` for those whose
 	// Accept names HTML, and `off` for none, without another language. Error routes do not run for callers that are
 	// answered in their language. Default: `grpc`, but where there are error routes, they answer.
 	Answers []string `json:"answers,omitempty"`

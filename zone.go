@@ -56,8 +56,8 @@ type Zone struct {
 	// cost.
 	CostRequest *cost.Request `json:"cost_request,omitempty"`
 
-	// Which calls in JSON bodies the zone counts. Default: bodies are not read, unless the key has a placeholder such as
-	// `{http.rate_limit.json.method}`. Then all calls count.
+	// Which calls in JSON bodies the zone counts. Default: all calls if the key has a placeholder such as
+	// `{http.rate_limit.json.method}`, otherwise bodies are not read.
 	JSONBody *cost.JSONBody `json:"json_body,omitempty"`
 
 	// The status with which a request is refused if a placeholder of max_events, window, burst,
@@ -76,12 +76,12 @@ type Zone struct {
 	// with `skip` this zone does not limit them, and with `reject` they are refused.
 	MissingKey string `json:"missing_key,omitempty"`
 
-	// The status of missing_key `reject`, from 400 to 599. Default: 401.
+	// The status with which missing_key `reject` refuses, from 400 to 599. Default: 401.
 	MissingKeyStatus int `json:"missing_key_status,omitempty"`
 
-	// The challenge of missing_key `reject` with status 401, for the field WWW-Authenticate, such
-	// as `Bearer realm="api"`. The field stays as it is if something has set it. Default:
-	// `Bearer realm="restricted"` if the key is the field Authorization, a challenge that says
+	// The challenge of missing_key `reject` with status 401, for the header WWW-Authenticate, such
+	// as `Bearer realm="api"`. The header stays as it is if something has set it. Default:
+	// `Bearer realm="restricted"` if the key is the header Authorization, a challenge that says
 	// where the key belongs, such as `ApiKey in=header, name="X-Api-Key"`, if it is another
 	// header, a query parameter or a cookie, and none otherwise.
 	MissingKeyChallenge string `json:"missing_key_challenge,omitempty"`
@@ -112,7 +112,7 @@ type Zone struct {
 	// sets matches, also if they are exempt. Default: none.
 	BlockRaw caddyhttp.RawMatcherSets `json:"block,omitempty" caddy:"namespace=http.matchers"`
 
-	// The status of block, from 400 to 599. Default: 403.
+	// The status with which block refuses, from 400 to 599. Default: 403.
 	BlockStatus int `json:"block_status,omitempty"`
 
 	// Which responses count: the responses with one of these statuses and all of these
@@ -122,7 +122,7 @@ type Zone struct {
 
 	// The header or trailer of the response in which the upstream says what the request has
 	// cost: a whole number. It replaces cost. What exceeds the limit is a debt that delays later
-	// requests. The field is removed from the response. Default: none.
+	// requests. It is removed from the response. Default: none.
 	CostHeader string `json:"cost_header,omitempty"`
 
 	// What a request costs if the client or the upstream breaks the response off before it has a
@@ -130,7 +130,7 @@ type Zone struct {
 	CostBrokenOff *int64 `json:"cost_broken_off,omitempty"`
 
 	// Where the body of the response says what the request has cost, which replaces cost. What exceeds
-	// the limit is a debt that delays later requests. Default: nowhere.
+	// the limit is a debt that delays later requests. Default: the response is not read.
 	CostResponse *cost.Response `json:"cost_response,omitempty"`
 
 	// What is measured of the response, so that a request costs the time or the bytes that it takes. Default: nothing.
@@ -149,7 +149,7 @@ type Zone struct {
 	// the zone or its numbers in their bodies either. Retry-After is always sent with a refusal.
 	Headers string `json:"headers,omitempty"`
 
-	// In which windows it is summed what keys use, for people who bill by it. Default: it is not summed.
+	// The windows in which the use of each key is summed, for people who bill by it. Default: none.
 	Usage *Usage `json:"usage,omitempty"`
 
 	// Why the zone is there, for people: the reason, a name, a ticket. The note is shown where the zone
@@ -181,18 +181,17 @@ type Zone struct {
 	// near_limit_requests_total, and emit the event rate_limit_near_limit. Default: 80.
 	NearLimit *float64 `json:"near_limit,omitempty"`
 
-	// Reserves a share of the slots of `concurrency` for important requests. Refused requests get
-	// status 503. Default: none.
+	// Reserves a share of the slots of `concurrency` for important requests. Requests that are
+	// shed get status 503. Default: none.
 	Reserve *Reserve `json:"reserve,omitempty"`
 
 	// The classes of requests in a zone with algorithm `adaptive`. Default: all requests are in one class.
 	Priority *Priority `json:"priority,omitempty"`
 
-	// How many requests may run at once in a zone with algorithm `adaptive` at least, from 1 to 1000000.
-	// Default: none.
+	// How many requests may always run at once with algorithm `adaptive`, from 1 to 1000000. Default: none.
 	MinConcurrency int `json:"min_concurrency,omitempty"`
 
-	// How many requests may run at once in a zone with algorithm `adaptive` at most, from 1 to 1000000, and not less than
+	// How many requests may ever run at once with algorithm `adaptive`, from 1 to 1000000, and not less than
 	// min_concurrency. Default: none.
 	MaxConcurrency int `json:"max_concurrency,omitempty"`
 
@@ -238,8 +237,7 @@ type Expires struct {
 	Then string `json:"then,omitempty"`
 }
 
-// Reserve keeps a share of the slots of `concurrency` free for important requests. Stripe calls this a fleet
-// usage load shedder.
+// Reserve keeps a share of the slots of `concurrency` free for important requests.
 type Reserve struct {
 	// The share of the slots that only these requests get, in percent above 0 and below 100. It is
 	// rounded up to whole slots. Required.

@@ -31,12 +31,12 @@ type Limit struct {
 	// How many requests a window has room for, from 0 to 1000000000000; with
 	// `sliding_window_log` at most 50000000, with `concurrency` at most 1000000. 0 refuses
 	// all. May be a placeholder, with or without a fallback, e.g. `"{http.vars.quota} 100"`.
-	// Required.
+	// Required, except with `adaptive` or in a zone with plans.
 	MaxEvents *Amount `json:"max_events,omitempty"`
 
 	// The length of a window, from 1ms to 3660d; with `fixed_window` also `day`, `week`
 	// (from Monday), `month` or `year`. May be a placeholder, with or without a fallback.
-	// Required, except with `concurrency`, which has no window.
+	// Required, except with `concurrency` or `adaptive` or in a zone with plans.
 	Window Window `json:"window,omitzero"`
 
 	// How to count: one of `sliding_window_log`, `sliding_window_counter`, `token_bucket`, `gcra`,

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// Window is the length of a window, or a placeholder whose value is one. In JSON it is a
+// Window is a length of time, or a placeholder whose value is one. In JSON it is a
 // duration such as `"1m"`, a calendar window `"day"`, `"week"`, `"month"` or `"year"`, a placeholder
 // such as `"{http.vars.window}"`, or a placeholder with a fallback such as
 // `"{http.vars.window} 1m"`. The fallback applies when the placeholder is empty; without a
