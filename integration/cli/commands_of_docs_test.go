@@ -42,6 +42,7 @@ func TestCommandsInTheDocs(t *testing.T) {
 		rate_limit {
 			zone clients {
 				key {client_ip}
+				group {header.User-Agent}
 				events 100
 				window 1m
 				overrides
