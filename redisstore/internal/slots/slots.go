@@ -68,7 +68,6 @@ func (l *Layer) take(ctx context.Context, checks []store.Check, decisions []algo
 				often.Add(i)
 			}
 			l.giveBack(l.Kept.GiveWay(c, sent))
-			l.Kept.Asks(c)
 		case c.Independent && c.Rule.KeepsSlots() && c.Cost > 0: // a dry run is told what holds for requests
 			l.giveBack(l.Kept.GiveWay(c, sent))
 		}

@@ -21,7 +21,7 @@ type Table struct {
 	owners map[string]owner    // of all slots, by name
 	closed bool
 
-	asked     map[keyOfZone]int64 // what asks under way may take of a key: see Asks
+	asked     map[keyOfZone]int64 // what asks under way may take of a key: from GiveWay to Answered
 	returning map[keyOfZone]*returning
 }
 
@@ -175,7 +175,8 @@ func (e *slotEntry) more(c *store.Check) int64 { return e.rule.Limit().Events - 
 // GiveWay gives up what is kept of a check's key if the store could refuse the check because of that: it is kept for other
 // requests, of other costs or under another limit, or its lease ends too soon, because it was not renewed. Call Returned for each.
 //
-// What the store said is free may have gone to asks of this process that are under way, so these count.
+// What the store said is free may have gone to asks of this process that are under way, so these count. This one does until
+// Answered is called, unless it is a dry run, which takes nothing.
 func (t *Table) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,19 +186,15 @@ func (t *Table) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustmen
 			back = append(back, t.back(e, e.kept.All())...)
 		}
 	}
+	if !c.Independent {
+		t.asked[of] += c.Cost
+	}
 	sortReturns(back)
 	t.leave(back, now.Mono)
 	return back
 }
 
-// Asks tells that the store is about to be asked for a check's slots. Call Answered when it has been, after Told.
-func (t *Table) Asks(c *store.Check) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.asked[zoneKeyOf(c)] += c.Cost
-}
-
-// Answered ends what Asks has begun.
+// Answered tells that the store has been asked about a check for which GiveWay was called, after Told.
 func (t *Table) Answered(c *store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
