@@ -63,28 +63,16 @@ func groupBy(g store.Group) string { return "{" + placeholder.Short(strings.Trim
 // groupText returns a group as it is listed among keys, and in logs.
 func groupText(g store.Group) string { return groupBy(g) + " " + g.Value }
 
-// ofGroup keeps the override of a group, whatever the key is.
-type ofGroup struct {
-	store.Grouper
-	group store.Group
-}
-
-func (o ofGroup) Set(ctx context.Context, rule *store.Rule, _ string, to store.Override) error {
-	return o.SetGroup(ctx, rule, o.group, to)
-}
-
-func (o ofGroup) Get(_ context.Context, rule *store.Rule, _ string) (store.Override, error) {
-	all := o.Networks(rule)
-	return overrideOfNetwork(all, all.GetGroup(o.group)), nil
-}
-
-func (o ofGroup) Clear(ctx context.Context, rule *store.Rule, _ string) error {
-	return o.ClearGroup(ctx, rule, o.group)
-}
-
-func (o ofGroup) Unban(ctx context.Context, rule *store.Rule, _ string) error {
-	if is, _ := o.Get(ctx, rule, ""); is.Kind != store.KindBanned {
-		return nil
+// ofGroup returns what keeps the override of a group.
+func ofGroup(s store.Grouper, group store.Group) store.Overrider {
+	return ofSeveral{
+		set: func(ctx context.Context, rule *store.Rule, to store.Override) error {
+			return s.SetGroup(ctx, rule, group, to)
+		},
+		clear: func(ctx context.Context, rule *store.Rule) error { return s.ClearGroup(ctx, rule, group) },
+		get: func(rule *store.Rule) store.Override {
+			all := s.Networks(rule)
+			return overrideOfNetwork(all, all.GetGroup(group))
+		},
 	}
-	return o.ClearGroup(ctx, rule, o.group)
 }

@@ -69,7 +69,7 @@ func (c *adminCall) readTarget() (t target, err error) {
 func (z *runningZone) overrider(s store.Store, t target) store.Overrider {
 	if (t.group != store.Group{}) {
 		if grouper, ok := s.(store.Grouper); ok {
-			return ofGroup{grouper, t.group}
+			return ofGroup(grouper, t.group)
 		}
 		return nil
 	}
@@ -78,7 +78,7 @@ func (z *runningZone) overrider(s store.Store, t target) store.Overrider {
 		if !ok {
 			return nil
 		}
-		return ofNetwork{networker, t.network}
+		return ofNetwork(networker, t.network)
 	}
 	overrider, _ := s.(store.Overrider)
 	if ok && overrider != nil && z.TakesNetworks() {
@@ -89,30 +89,44 @@ func (z *runningZone) overrider(s store.Store, t target) store.Overrider {
 	return overrider
 }
 
-// ofNetwork keeps the override of a network, whatever the key is.
-type ofNetwork struct {
-	store.Networker
-	network netip.Prefix
+// ofNetwork returns what keeps the override of a network.
+func ofNetwork(s store.Networker, network netip.Prefix) store.Overrider {
+	return ofSeveral{
+		set: func(ctx context.Context, rule *store.Rule, to store.Override) error {
+			return s.SetNetwork(ctx, rule, network, to)
+		},
+		clear: func(ctx context.Context, rule *store.Rule) error { return s.ClearNetwork(ctx, rule, network) },
+		get: func(rule *store.Rule) store.Override {
+			all := s.Networks(rule)
+			return overrideOfNetwork(all, all.Get(network))
+		},
+	}
 }
 
-func (o ofNetwork) Set(ctx context.Context, rule *store.Rule, _ string, to store.Override) error {
-	return o.SetNetwork(ctx, rule, o.network, to)
+// ofSeveral keeps the override of a network or a group, whatever the key is.
+type ofSeveral struct {
+	set   func(context.Context, *store.Rule, store.Override) error
+	clear func(context.Context, *store.Rule) error
+	get   func(*store.Rule) store.Override
 }
 
-func (o ofNetwork) Get(_ context.Context, rule *store.Rule, _ string) (store.Override, error) {
-	all := o.Networks(rule)
-	return overrideOfNetwork(all, all.Get(o.network)), nil
+func (o ofSeveral) Set(ctx context.Context, rule *store.Rule, _ string, to store.Override) error {
+	return o.set(ctx, rule, to)
 }
 
-func (o ofNetwork) Clear(ctx context.Context, rule *store.Rule, _ string) error {
-	return o.ClearNetwork(ctx, rule, o.network)
+func (o ofSeveral) Get(_ context.Context, rule *store.Rule, _ string) (store.Override, error) {
+	return o.get(rule), nil
 }
 
-func (o ofNetwork) Unban(ctx context.Context, rule *store.Rule, _ string) error {
-	if is, _ := o.Get(ctx, rule, ""); is.Kind != store.KindBanned {
+func (o ofSeveral) Clear(ctx context.Context, rule *store.Rule, _ string) error {
+	return o.clear(ctx, rule)
+}
+
+func (o ofSeveral) Unban(ctx context.Context, rule *store.Rule, _ string) error {
+	if o.get(rule).Kind != store.KindBanned {
 		return nil
 	}
-	return o.ClearNetwork(ctx, rule, o.network)
+	return o.clear(ctx, rule)
 }
 
 // ofAddress keeps the override of a key that is an address. The networks around it must not decide about it, so they are
