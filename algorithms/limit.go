@@ -8,6 +8,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
+// length is a duration that is written as people do, once it is shown.
+type length time.Duration
+
+func (d length) String() string { return duration.Format(time.Duration(d)) }
+
 // Limit is a limit as a config has it. Algorithm.Prepare rejects fields that mean nothing to
 // the algorithm.
 type Limit struct {
@@ -101,9 +106,9 @@ func (l Limit) validate(algorithm string, has supports) error {
 		{"refill", "it is for token_bucket", l.Refill, l.Refill == "", has.refill},
 		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode},
 		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align},
-		{"lease", "it is for concurrency", duration.Format(l.Lease), l.Lease == 0, has.lease},
+		{"lease", "it is for concurrency", length(l.Lease), l.Lease == 0, has.lease},
 		{"window", "use algorithm fixed_window, or a duration such as 24h", l.Calendar, l.Calendar == 0, has.calendar},
-		{"window", "a slot is taken for as long as the request runs", duration.Format(l.Window), l.Window == 0, has.window || l.Calendar != 0},
+		{"window", "a slot is taken for as long as the request runs", length(l.Window), l.Window == 0, has.window || l.Calendar != 0},
 	} {
 		if !option.absent && !option.supported {
 			return fmt.Errorf("%s has no meaning for %s, got %v; %s", option.name, algorithm, option.value, option.fix)
