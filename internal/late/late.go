@@ -77,7 +77,7 @@ type charge struct {
 	zone   *zone.Zone
 	booked store.Adjustment // gives it back
 	open   bool             // whether the response counts is not known yet
-	unpaid bool             // what it costs is not known yet
+	unpaid bool             // what it costs is not known yet, until a header says so; only the request itself looks at it
 	paid   int64            // what was charged so far
 	body   bodyCost
 	change func(cost int64) // notes what is charged more or less; nil if nobody asks
@@ -130,6 +130,7 @@ func (c *Completion) Judge(status int, header http.Header) {
 			l.body.reads, l.metered = false, false
 			c.settle(l, stats.CostReturned, 0)
 		}
+		l.unpaid = false
 		c.pay(l, 0)
 	}
 }
@@ -155,9 +156,9 @@ func (c *Completion) ReadCost(header http.Header) {
 		if len(values) == 0 {
 			continue
 		}
+		l.unpaid = false
 		cost, err := parseCost(values)
 		if err != nil {
-			l.unpaid = false
 			if l.zone.UnclearCost.Allow() {
 				logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
 					zap.String("zone", l.zone.Name), zap.String("cost_header", l.zone.CostHeader), zap.Error(err))
@@ -172,6 +173,7 @@ func (c *Completion) ReadCost(header http.Header) {
 func (c *Completion) breakOff() {
 	for i := range c.charges {
 		if l := &c.charges[i]; l.unpaid && l.zone.CostBrokenOff != nil {
+			l.unpaid = false
 			c.pay(l, *l.zone.CostBrokenOff)
 		}
 	}
@@ -179,7 +181,6 @@ func (c *Completion) breakOff() {
 
 // pay charges the difference between a cost and what was charged before.
 func (c *Completion) pay(l *charge, cost int64) {
-	l.unpaid = false
 	a := l.booked
 	if a.Delta = cost - l.paid; a.Delta != 0 {
 		l.paid = cost
