@@ -50,6 +50,7 @@ func TestPage(t *testing.T) {
 		{"Hostile", testHostile},
 		{"Find", testFind},
 		{"Client", testClient},
+		{"Menus", testMenus},
 		{"Undo", testUndo},
 		{"Order", testOrder},
 		{"Networks", testNetworks},

@@ -133,13 +133,21 @@ function ask({ name, targets, what, about }) {
   byId('dialog').showModal()
 }
 
-byId('dialog-no').addEventListener('click', () => byId('dialog').close())
-byId('dialog').addEventListener('close', () => { // which comes later: the next one may be open by now
-  if (byId('dialog').open) return
+// end closes the dialog, and the menu from which it was opened. The event close comes with a later frame, when another menu
+// or dialog may be open, so that it counts only if the browser has closed the dialog by itself.
+function end() {
+  byId('dialog').close()
+  if (!current) return
   current = null
   giveBack() // what had the focus may have been drawn again
   closeMenus()
+}
+byId('dialog-no').addEventListener('click', end)
+byId('dialog').addEventListener('cancel', e => {
+  e.preventDefault()
+  end()
 })
+byId('dialog').addEventListener('close', () => { if (!byId('dialog').open) end() })
 byId('dialog-copy').addEventListener('click', async () => {
   try {
     await navigator.clipboard.writeText(byId('dialog-command').textContent)
@@ -157,7 +165,7 @@ byId('dialog-form').addEventListener('submit', async e => {
   if (!doing) return
   byId('dialog-yes').disabled = true
   try {
-    await carryOut(doing, () => { if (current === doing) byId('dialog').close() })
+    await carryOut(doing, () => { if (current === doing) end() })
   } catch (error) {
     if (current !== doing) return
     setText(byId('dialog-error'), plain(error.message, 400))

@@ -70,13 +70,16 @@ export function updateNetworks() {
   if (on && !document.hidden && ++turn % every === 0) load()
 }
 
+// used reports whether somebody is about to press a button, which must stay.
+const used = () => body.matches(':focus-within, :has(details[open], .actions:hover, :active)')
+
 async function load() {
-  if (asking || body.querySelector('details[open]') || body.contains(document.activeElement)) return
+  if (asking || used()) return
   asking = true
   const asked = kind
   try {
     const answer = await call('GET', wholeFleet() ? asked + '?fleet=1' : asked)
-    if (asked === kind) draw(answer[asked] ?? answer.instances?.[0].answer ?? answer)
+    if (asked === kind && !used()) draw(answer[asked] ?? answer.instances?.[0].answer ?? answer)
   } catch (e) {
     if (asked === kind) show(body, el('p', { class: 'error' }, plain(e.message, 300)))
   }

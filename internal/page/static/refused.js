@@ -19,6 +19,7 @@ let body = null, trials = null // the rows of limits that refuse, and those of d
 let everyone = false // more rows than a few were asked for
 let room = few // how many of these there are so far
 let turn = 0 // counts the updates
+let config = 0 // counts the configs
 const rows = new Map(), rowOf = new WeakMap() // by client, and by element
 
 // near notes which rows are on the screen, or close to it. An event updates these, and of the others the few that have waited
@@ -62,11 +63,10 @@ export function refusing() {
 
 const byUrgency = (a, b) => isReal(b) - isReal(a) || b.isNow - a.isNow || (b.count + b.dry) - (a.count + a.dry)
 
-// drawRefused has the rows made again with the next event, after a start: their buttons depend on the config.
+// drawRefused has the rows drawn again with the next event, after a start: their buttons depend on the config.
 export function drawRefused() {
   order = ''
-  near.disconnect()
-  rows.clear()
+  config++
 }
 
 // grow adds rows until there is room for all that were asked for.
@@ -142,13 +142,13 @@ byId('refused-all').addEventListener('click', () => {
 })
 
 // steady keeps the order while somebody is about to press a button, which must not move away: then clients
-// that are new come last.
+// that are new come last. What is used stays, although its client is forgotten.
 function steady(list, all) {
-  const at = byId('refused-body')
-  if (!at.matches(':has(.actions:hover, details[open])') && !at.contains(document.activeElement)) return list
-  const known = new Map([...rows.keys()].map((id, i) => [id, i]))
-  const kept = all.filter(c => known.has(c.id)).sort((a, b) => known.get(a.id) - known.get(b.id))
-  return [...kept, ...list.filter(c => !known.has(c.id))]
+  const at = byId('refused-body'), pressing = at.matches(':has(.actions:hover, .actions :active)')
+  if (!pressing && !at.matches(':focus-within, :has(details[open])')) return list
+  const now = new Map(all.map(c => [c.id, c])), isUsed = r => pressing || r.row.matches(':focus-within, :has(details[open])')
+  const kept = [...rows].filter(([id, r]) => now.has(id) || isUsed(r)).map(([id, r]) => now.get(id) ?? r.client)
+  return [...kept, ...list.filter(c => !rows.has(c.id)).slice(0, Math.max(0, most - kept.length))]
 }
 
 const heading = el('tr', { class: 'heading' }, el('th', { scope: 'rowgroup', colspan: 6 }))
@@ -210,13 +210,13 @@ function makeRow() {
       fill.style.width = total / highest * 100 + '%'
       setText(wait, waitOf(first))
       setText(seen, !c.seen ? 'minutes ago' : ago < 2 ? 'now' : ago < 60 ? duration(Math.round(ago)) + ' ago' : time(c.seen))
-      if (changed('name', [first.key, first.zone.name])) show(name, showKey(first.key, first.zone))
+      if (changed('name', [config, first.key, first.zone.name])) show(name, showKey(first.key, first.zone))
       if (changed('chips', c.keys.map(chipState))) show(list, c.keys.slice(0, chips).map(r => chip(r, c.keys.length === 1)), c.keys.length > chips ? el('li', {}, count(c.keys.length - chips, 'more zone')) : null)
       if (changed('last', newest?.time ?? null)) {
         show(last, newest ? [el('div', {}, el('code', {}, visible(newest.method, 12), ' ', visible(newest.path, 48))), el('div', { class: 'under' }, newest.user_agent ? visible(newest.user_agent, 44) : 'no user agent')] : '–')
       }
-      const can = c.keys.map(r => [r.zone.name, r.last?.outcome === 'banned' ? 'banned' : r.last?.outcome === 'rejected' ? 'rejected' : '', Boolean(r.last?.user_agent)])
-      if (!acts.querySelector('details[open]') && changed('can', can)) show(acts, actionsOf(c))
+      const can = [config, ...c.keys.map(r => [r.zone.name, r.last?.outcome === 'banned' ? 'banned' : r.last?.outcome === 'rejected' ? 'rejected' : '', Boolean(r.last?.user_agent)])]
+      if (!acts.querySelector('details[open], :active') && changed('can', can)) show(acts, actionsOf(c))
     },
   }
   rowOf.set(made.row, made)
