@@ -47,7 +47,14 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 # What takes four times as long with the race detector, so only deep has it there: folders whose tests start hundreds
 # of processes, and packages that compute, with one goroutine.
 PLAIN := $(addprefix ./integration/,limits queues floods admin cli costs docs headers keys observe overload trouble) \
-	./internal/replay/engine ./internal/cases/engine ./internal/testing/world ./internal/topk ./algorithms/lend ./examples/simplestore
+	./internal/replay/engine ./internal/cases/engine ./internal/testing/world ./internal/topk ./algorithms/lend ./examples/simplestore \
+	./algorithms ./docs ./internal/replay/logs ./redisstore/internal/protocol \
+	$(addprefix ./internal/testing/,model mutants picture platforms)
+# The tests of other packages of which the same holds: those that call deep.InTurn or deep.OneGoroutine.
+IN_TURN_CALLS := deep\.(InTurn|OneGoroutine)\(t\)
+IN_TURN_FILES = $(shell grep -rlE --include='*_test.go' '$(IN_TURN_CALLS)' redisstore memorystore internal)
+IN_TURN = $(or $(shell awk -F '[ \050]' '/^func Test/ { test = $$2 } /$(IN_TURN_CALLS)/ { print test }' $(IN_TURN_FILES)),$(error no test calls deep.InTurn))
+RUN_IN_TURN = -run '^($(subst $() ,|,$(strip $(IN_TURN))))$$' $(sort $(addprefix ./,$(dir $(IN_TURN_FILES))))
 
 # What is compiled for one checkout serves all, because no path of it is part of the result.
 export GOFLAGS += -trimpath
@@ -115,8 +122,7 @@ unit: redis promtool bits32 ## Run the tests, most of them with the race detecto
 	$(REDIS) $(RACE) go test -vet=off -count=1 -parallel 5 -timeout 20m ./redisstore . ./integration/faults \
 		$$(go list ./... | grep -vE '($(subst $() ,|,$(PLAIN:./%=/%)))$$')
 	$(REDIS) GOGC=400 go test -vet=off -count=1 -parallel 5 -timeout 20m $(PLAIN)
-	@# Allocations are counted without the race detector. Each seed of the simulator keeps what it promises.
-	go test -vet=off -run Allocations ./internal/limiter
+	$(REDIS) GOGC=400 go test -vet=off -count=1 -parallel 5 -timeout 20m $(RUN_IN_TURN)
 	go -C bench test -vet=off ./overload/...
 
 # A machine for amd64 runs binaries for 386, which the race detector is not for.
@@ -137,6 +143,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 deep: long outages mutants servers examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
 	@$(MAKE) fuzz FUZZTIME=15s
 	$(REDIS) $(RACE) go test -vet=off -count=1 -parallel 5 -timeout 30m $(PLAIN)
+	$(REDIS) $(RACE) RACES=all go test -vet=off -count=1 -parallel 5 -timeout 30m $(RUN_IN_TURN)
 	@$(MAKE) stress ROUNDS=1
 
 .PHONY: long

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -22,6 +23,7 @@ import (
 
 // TestClusterConforms runs the contract on a Cluster.
 func TestClusterConforms(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	conforms(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:2]}, c.Nodes())

@@ -23,6 +23,7 @@ import (
 // limit, a request that some zone refuses is charged in none, and what a crash has lost is back
 // when its window is over.
 func TestCrashes(t *testing.T) {
+	deep.InTurn(t)
 	for _, where := range []string{"memory", "redis"} {
 		t.Run(where, func(t *testing.T) {
 			f := newFleet(t, where)

@@ -18,6 +18,7 @@ import (
 // TestInvariants checks what each algorithm promises, in both stores, on random schedules and
 // without a model: only by what was admitted when.
 func TestInvariants(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {

@@ -24,6 +24,7 @@ import (
 // with overrides that come and go, random bans, and charges that are adjusted whatever rules the
 // key has by then. It compares every field of every decision.
 func TestKeyRulesInGoEqualLua(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {

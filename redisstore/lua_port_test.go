@@ -22,6 +22,7 @@ import (
 // memory store, which runs the Go algorithms, and through the Redis store, which runs their Lua
 // ports, and compares every field of every decision.
 func TestGoEqualsLua(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {

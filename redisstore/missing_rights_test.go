@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -23,6 +24,7 @@ import (
 // its limit, in any kind of zone. What cannot be decided is an error of the kind auth. No state counts as
 // damaged, and no refund is lost without a word.
 func TestMissingRights(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	type kind struct {

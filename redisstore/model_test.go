@@ -24,6 +24,7 @@ import (
 // limits change, in part or altogether, and change back. Each run draws other schedules. A
 // schedule that fails names the seed with which it can be drawn again.
 func TestStoresEqualModel(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, name := range algorithms.Names() {

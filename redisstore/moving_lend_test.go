@@ -1,11 +1,13 @@
 package redisstore_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -14,6 +16,7 @@ import (
 // TestLendZonesWhileASlotMoves: a request of several zones that lend is decided in each state of a slot that is moved,
 // whether its keys have one slot or two, and no more passes than the limits allow.
 func TestLendZonesWhileASlotMoves(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	perHour := func(n int64) algorithms.Limit { return algorithms.Limit{Events: n, Window: 1000 * time.Hour} }
@@ -29,8 +32,8 @@ func TestLendZonesWhileASlotMoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
-			wide := lendingRule(t, "wide "+name, "fixed_window", perHour(200), time.Second)
-			narrow := lendingRule(t, "narrow "+name, "sliding_window_log", perHour(40), time.Second)
+			wide := lendingRule(t, "wide "+name, "fixed_window", perHour(200), 10*time.Second)
+			narrow := lendingRule(t, "narrow "+name, "sliding_window_log", perHour(40), 10*time.Second)
 			checks := []store.Check{{Rule: wide, Key: "k", Cost: 1, KeyRules: with.rules}, {Rule: narrow, Key: with.other, Cost: 1, KeyRules: with.rules}}
 			if with.plain {
 				plain, err := store.NewRule("plain "+name, wide.Algorithm(), perHour(200), 0)
@@ -45,17 +48,19 @@ func TestLendZonesWhileASlotMoves(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				passed, failed := 0, make(map[string]int)
+				passed, late, failed := 0, 0, make(map[string]int)
 				for range 60 {
 					d := make([]algorithms.Decision, len(checks))
 					switch err := s.Take(t.Context(), checks, d); {
+					case errors.Is(err, store.ErrBusy): // this process got no time for ten seconds, and gives back what it got
+						late++
 					case err != nil:
 						failed[fmt.Sprint(err)]++
 					case d[0].Allowed && d[1].Allowed && (!with.plain || d[2].Allowed):
 						passed++
 					}
 				}
-				if passed != 40 || len(failed) > 0 {
+				if passed > 40 || passed < 40 && late == 0 || len(failed) > 0 {
 					t.Errorf("%d of 60 pass, failed: %v", passed, failed)
 				}
 			})

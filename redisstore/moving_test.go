@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -40,6 +41,7 @@ func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T
 // TestKeyRulesHoldWhileASlotMoves: bans, exemptions and limits of overrides hold in each state
 // of a slot that is moved, and refusals count.
 func TestKeyRulesHoldWhileASlotMoves(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
@@ -256,6 +258,7 @@ func TestNodesNameEachOther(t *testing.T) {
 
 // TestLendRulesWhileASlotMoves is TestKeyRulesHoldWhileASlotMoves for a key of which parts may be lent.
 func TestLendRulesWhileASlotMoves(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})

@@ -30,6 +30,7 @@ var counting = []string{"sliding_window_log", "sliding_window_counter", "fixed_w
 // TestPlansWipeNothing: requests under one plan never erase what a client has used under another
 // one, of another window or of the same.
 func TestPlansWipeNothing(t *testing.T) {
+	deep.InTurn(t)
 	server := redistest.Start(t)
 	for _, name := range counting {
 		for _, where := range []string{"memory", "redis"} {
@@ -95,6 +96,7 @@ func passed(t testing.TB, h caddytest.Handler, method string, n int) (passed int
 // then the key gets an override with a limit, or loses it. The requests that pass are those that
 // the model lets pass, and those of each limit also pass by themselves.
 func TestPlansEqualModel(t *testing.T) {
+	deep.InTurn(t)
 	server := redistest.Start(t)
 	for _, name := range counting {
 		t.Run(name, func(t *testing.T) {

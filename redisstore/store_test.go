@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -13,6 +14,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {

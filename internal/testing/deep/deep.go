@@ -23,6 +23,16 @@ func OneGoroutine(t *testing.T) {
 	}
 }
 
+// InTurn skips a test that waits for each answer before it asks again, in a build with the race detector, with which it
+// takes three times as long. Other tests make the same requests at once there. "make unit" runs tests in turn without the
+// race detector, and "make deep" also with it: it sets RACES=all.
+func InTurn(t *testing.T) {
+	t.Helper()
+	if raceDetector && os.Getenv("RACES") != "all" {
+		t.Skip("no two requests at once: make unit runs this test without the race detector")
+	}
+}
+
 // Steps returns how many steps a test makes: usual in "make test", all in "make deep".
 func Steps(usual, all int) int {
 	if Run() {
