@@ -60,7 +60,13 @@ func (b *Borrower) Banned() bool { return b.news.Banned }
 
 // refuses reports whether a cost is refused without an ask.
 func (b *Borrower) refuses(now Moment, cost int64) bool {
-	return b.news.mode == refusing && b.news.from > 0 && cost >= b.news.from && now.Mono < b.news.until
+	return b.news.mode == refusing && b.news.from > 0 && cost >= b.news.from && now.Mono < b.news.until && b.news.covers(cost)
+}
+
+// covers reports whether the wait of a cost that is refused is known. That of a larger cost than the one that was refused may be
+// longer, unless it has none because it is above the limit, or all of the limit comes back at once.
+func (n *news) covers(cost int64) bool {
+	return cost == n.from || n.Banned || cost > n.Quota || !n.Allowed && n.RetryAfter == n.ResetAfter
 }
 
 // RefusedAlone tells that the store has refused a request that asked for itself, with so much left: the next one
