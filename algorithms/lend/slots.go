@@ -20,6 +20,7 @@ type Slots struct {
 	low   int // the least number of idle slots since the last look
 	free  int64
 	told  Moment // when free was asked for
+	at    int64  // when the store said it, by its clock
 	known bool
 
 	voided bool
@@ -94,17 +95,26 @@ func (s *Slots) Free() int64 { return s.free }
 // most returns how many slots may be kept: others may keep as many each, and half of all is free.
 func (s *Slots) most(processes int) int64 { return s.free / int64(2*max(1, processes)-1) }
 
-// Told tells what the store said is free, and when it was asked. Of answers to asks that overtook each other, the least counts,
-// because nobody knows which the store gave last.
-func (s *Slots) Told(asked Moment, free int64) {
+// Told tells what the store said is free, when it was asked, and the time on its clock then in microseconds. Of answers to asks that
+// overtook each other, on the way or back, the least counts. The clock of the store may have been set back.
+func (s *Slots) Told(asked Moment, at, free int64) {
+	last := asked.Mono >= s.told.Mono && (at > s.at || at < s.at-setBack)
 	switch {
 	case asked.Mono < s.after:
-	case !s.known || asked.Mono >= s.told.Mono:
-		s.free, s.told, s.known = free, asked, true
+	case !s.known || last:
+		s.free, s.told, s.at, s.known = free, asked, at, true
 	default:
 		s.free = min(s.free, free)
 	}
 }
+
+// Heard returns what Told was told last.
+func (s *Slots) Heard() (asked Moment, at, free int64, known bool) {
+	return s.told, s.at, s.free, s.known
+}
+
+// setBack is by how many microseconds no ask overtakes another one.
+const setBack = int64(time.Minute / time.Microsecond)
 
 // Due reports whether the store should be asked what is free.
 func (s *Slots) Due(now Moment, period time.Duration) bool {

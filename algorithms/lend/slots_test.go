@@ -41,6 +41,7 @@ type slotMessage struct {
 	sent    int64
 	allowed bool
 	free    int64
+	at      int64 // when it was decided
 }
 
 // slotExplorer goes through all that can happen to a small fleet that keeps slots.
@@ -84,6 +85,7 @@ func slotName(i int) string { return string(rune('a' + i)) }
 // decide carries a message out.
 func (e *slotExplorer) decide(w *slotWorld, m slotMessage) {
 	var a algorithms.Concurrency
+	m.at = w.now()
 	switch m.what {
 	case "take":
 		d := a.Decide(w.store, e.params, w.now(), 1)
@@ -106,14 +108,14 @@ func (e *slotExplorer) hear(w *slotWorld, m slotMessage) {
 	p, sent := &w.processes[m.process], Moment{time.Duration(m.sent) * slotTick, time.Duration(m.sent) * slotTick}
 	switch m.what {
 	case "take":
-		p.kept.Told(sent, m.free)
+		p.kept.Told(sent, m.at, m.free)
 		if slot := NewSlot(m.name, sent, slotLease); m.allowed && slot.lasts(w.moment(), 0) { // else it has timed out
 			p.runs = append(p.runs, slot)
 		}
 	case "renew":
 		p.kept.Renewed(m.name, sent, w.moment(), slotLease)
 	case "free":
-		p.kept.Told(sent, m.free)
+		p.kept.Told(sent, m.at, m.free)
 	}
 }
 
@@ -126,7 +128,7 @@ func (e *slotExplorer) visit(w *slotWorld, story string) {
 	maphash.WriteComparable(&h, [...]int64{w.tick, int64(w.made), int64(w.requests), int64(w.faults), int64(w.looks), int64(len(w.under)), int64(len(w.answers))})
 	for i := range w.processes {
 		p := &w.processes[i]
-		maphash.WriteComparable(&h, [...]int64{int64(p.kept.low), p.kept.free, int64(p.kept.told.Mono), int64(len(p.kept.idle))})
+		maphash.WriteComparable(&h, [...]int64{int64(p.kept.low), p.kept.free, p.kept.at, int64(p.kept.told.Mono), int64(len(p.kept.idle))})
 		for _, slot := range append(slices.Clone(p.kept.idle), p.runs...) {
 			maphash.WriteComparable(&h, slot)
 		}

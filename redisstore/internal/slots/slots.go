@@ -91,7 +91,7 @@ func (l *Layer) take(ctx context.Context, checks []store.Check, decisions []algo
 		case c.Peek && !d.Allowed && !d.Banned && l.Kept.Keeps(c): // for everybody else
 			d.Allowed, d.RetryAfter = true, 0
 		case c.Independent && !c.Peek && d.Quota > 0:
-			l.Kept.Free(c, sent, free(d))
+			l.Kept.Free(c, sent, d)
 		case !c.Alone() && c.LeaseID != "" && d.Quota > 0:
 			l.Kept.Told(c, sent, d, pass && c.Cost > 0, often.Has(i))
 		}

@@ -21,7 +21,7 @@ type Table struct {
 	owners map[string]owner    // of all slots, by name
 	closed bool
 
-	asked     map[keyOfZone]int64 // what asks under way may take of a key: from GiveWay to Answered
+	asked     map[keyOfZone]asks // those under way: from GiveWay to Answered
 	returning map[keyOfZone]*returning
 }
 
@@ -35,6 +35,13 @@ type slotsOf struct {
 // keyOfZone is a key of a zone. Its slots are the same for requests of all costs, and under all limits: that of requests without a
 // reserved slot too.
 type keyOfZone struct{ zone, key string }
+
+// asks are those of a key that are under way.
+type asks struct {
+	cost int64      // what they may take
+	told lend.Slots // what the store has said is free since the first of them was sent, of a limit of so many events
+	of   int64
+}
 
 type slotEntry struct {
 	slotsOf
@@ -66,7 +73,7 @@ type owner struct {
 func NewTable() *Table {
 	return &Table{
 		keys: make(map[slotsOf]*slotEntry), ofKeys: make(map[keyOfZone][]*slotEntry),
-		uses: make(map[string]*slotUse), owners: make(map[string]owner), asked: make(map[keyOfZone]int64), returning: make(map[keyOfZone]*returning),
+		uses: make(map[string]*slotUse), owners: make(map[string]owner), asked: make(map[keyOfZone]asks), returning: make(map[keyOfZone]*returning),
 	}
 }
 
@@ -132,11 +139,7 @@ func (t *Table) Told(c *store.Check, sent lend.Moment, d *algorithms.Decision, c
 		e.told, e.asked, e.came = *d, sent, sent.Mono
 		e.keyRules = c.KeyRules
 	}
-	free := d.Remaining
-	if d.Override != "" {
-		free = 0 // under an override none is kept: nobody says when it ends
-	}
-	t.free(c, sent, free) // also to those of other costs
+	t.free(c, sent, d) // also to those of other costs
 	if e != nil && charged {
 		t.use(e, lend.NewSlot(c.LeaseID, sent, e.lease), c.LeaseID)
 	}
@@ -148,25 +151,43 @@ func (t *Table) begin(c *store.Check, now lend.Moment) *slotEntry {
 	e := &slotEntry{slotsOf: keyOf(c), rule: c.Rule, lease: lease, looked: now.Mono}
 	t.keys[e.slotsOf] = e
 	t.ofKeys[zoneKeyOf(c)] = append(t.ofKeys[zoneKeyOf(c)], e)
+	under := t.asked[zoneKeyOf(c)]
+	if asked, at, free, known := under.told.Heard(); known {
+		e.kept.Told(asked, at, freeOf(e.rule.Limit().Events, free, under.of)/e.cost)
+	}
 	return e
 }
 
-// Free tells what the store said is free.
-func (t *Table) Free(c *store.Check, asked lend.Moment, free int64) {
+// Free tells what the store said is free, with a decision that charged nothing.
+func (t *Table) Free(c *store.Check, asked lend.Moment, d *algorithms.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.free(c, asked, free)
+	t.free(c, asked, d)
 }
 
 // free is Free. The lock is held.
-func (t *Table) free(c *store.Check, asked lend.Moment, free int64) {
-	for _, e := range t.ofKeys[zoneKeyOf(c)] {
-		of := int64(0) // if nothing is free under one limit, nobody has said how much is under a higher one
-		if free > 0 {
-			of = max(0, free+e.more(c))
-		}
-		e.kept.Told(asked, of/e.cost)
+func (t *Table) free(c *store.Check, asked lend.Moment, d *algorithms.Decision) {
+	free := d.Remaining
+	if d.Override != "" {
+		free = 0 // under an override none is kept: nobody says when it ends
 	}
+	of := zoneKeyOf(c)
+	for _, e := range t.ofKeys[of] {
+		e.kept.Told(asked, d.At, freeOf(e.rule.Limit().Events, free, c.Rule.Limit().Events)/e.cost)
+	}
+	if under, ok := t.asked[of]; ok {
+		under.told.Told(asked, d.At, freeOf(under.of, free, c.Rule.Limit().Events))
+		t.asked[of] = under
+	}
+}
+
+// freeOf returns how many slots are free for certain under a limit, if so many are under another one. If nothing is free there,
+// nobody has said how much is under a higher limit.
+func freeOf(limit, free, other int64) int64 {
+	if free <= 0 {
+		return 0
+	}
+	return max(0, free+limit-other)
 }
 
 // more returns how many slots more the limit of an entry has than that of a check.
@@ -175,6 +196,8 @@ func (e *slotEntry) more(c *store.Check) int64 { return e.rule.Limit().Events - 
 // GiveWay gives up what is kept of a check's key if the store could refuse the check because of that: it is kept for other
 // requests, of other costs or under another limit, or its lease ends too soon, because it was not renewed. Call Returned for each.
 //
+// If nothing is free under a limit, nobody has said by how much all that is taken exceeds it.
+//
 // What the store said is free may have gone to asks of this process that are under way, so these count. This one does until
 // Answered is called, unless it is a dry run, which takes nothing.
 func (t *Table) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustment) {
@@ -182,12 +205,17 @@ func (t *Table) GiveWay(c *store.Check, now lend.Moment) (back []store.Adjustmen
 	defer t.mu.Unlock()
 	of := zoneKeyOf(c)
 	for _, e := range t.ofKeys[of] {
-		if e.kept.Len() > 0 && e.kept.Free()*e.cost-e.more(c)-t.asked[of] < c.Cost {
+		free := e.kept.Free() * e.cost
+		if e.kept.Len() > 0 && (free == 0 || free-e.more(c)-t.asked[of].cost < c.Cost) {
 			back = append(back, t.back(e, e.kept.All())...)
 		}
 	}
-	if !c.Independent {
-		t.asked[of] += c.Cost
+	if under := t.asked[of]; !c.Independent {
+		if under.cost == 0 {
+			under.of = c.Rule.Limit().Events
+		}
+		under.cost += c.Cost
+		t.asked[of] = under
 	}
 	sortReturns(back)
 	t.leave(back, now.Mono)
@@ -199,8 +227,11 @@ func (t *Table) Answered(c *store.Check) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := zoneKeyOf(c)
-	if t.asked[of] -= c.Cost; t.asked[of] == 0 {
+	under := t.asked[of]
+	if under.cost -= c.Cost; under.cost == 0 {
 		delete(t.asked, of)
+	} else {
+		t.asked[of] = under
 	}
 }
 

@@ -40,6 +40,11 @@ func (t *slotTable) told(leaseID string, now time.Duration, free int64, often bo
 	t.Told(t.check(leaseID), at(now), &d, true, often)
 }
 
+// says has the store say how much is free.
+func (t *slotTable) says(now time.Duration, free int64) {
+	t.Free(t.check(""), at(now), &algorithms.Decision{Remaining: free, At: now.Microseconds()})
+}
+
 // takes reports whether a request gets a slot that is kept.
 func (t *slotTable) takes(leaseID string, now time.Duration) bool {
 	_, ok := t.Get(t.check(leaseID), at(now))
@@ -130,12 +135,12 @@ func TestSlotsAreRenewed(t *testing.T) {
 			}
 		}
 		later += slotLease / 3 // the first leases last for less than a third
-		table.Free(table.check(""), at(later), 8)
+		table.says(later, 8)
 		if got := table.takes("next", later); got != renewed {
 			t.Errorf("renewed %t: taken %t", renewed, got)
 		}
 		later += slotLease / 4 // and now they are over
-		table.Free(table.check(""), at(later), 8)
+		table.says(later, 8)
 		if fate, _ := table.Release("running", at(later), 1); (fate == Kept) != renewed {
 			t.Errorf("renewed %t: fate %d", renewed, fate)
 		}
@@ -151,7 +156,7 @@ func TestSlotsThatEndGiveWay(t *testing.T) {
 		table.told("ended", time.Second, 7, true)
 		table.Release("ended", at(time.Second), 1)
 		later := time.Second + slotLease*5/6
-		table.Free(table.check(""), at(later), free)
+		table.says(later, free)
 		if table.takes("next", later) {
 			t.Fatal("its lease lasts for less than a third, and it is used")
 		}
@@ -175,13 +180,22 @@ func TestSlotsGiveWayToWhatIsUnderWay(t *testing.T) {
 	for name, takes := range map[string]func(*slotTable){
 		"nothing": func(*slotTable) {},
 		"a rare cost": func(table *slotTable) {
-			table.Told(of(table, 4), at(2*time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 3}, true, false)
+			table.Told(of(table, 4), at(2*time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 3, At: 2e6}, true, false)
 		},
 		"under way": func(table *slotTable) { table.GiveWay(of(table, 4), at(2*time.Second)) },
 		"overtaken": func(table *slotTable) {
-			table.Free(table.check(""), at(3*time.Second), 7)
+			table.says(3*time.Second, 7)
 			table.Told(of(table, 4), at(2*time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 3}, true, false)
 		},
+		"overtaken on the way": func(table *slotTable) {
+			table.Told(of(table, 4), at(2*time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 3, At: 2_000_300}, true, false)
+			table.Free(table.check(""), at(2*time.Second+1), &algorithms.Decision{Remaining: 7, At: 2_000_200})
+		},
+		"the clock was set back": func(table *slotTable) {
+			table.Told(of(table, 4), at(2*time.Second), &algorithms.Decision{Allowed: true, Quota: 10, Remaining: 3, At: 1e12}, true, false)
+			table.says(3*time.Second, 7)
+		},
+		"below a lower limit": func(table *slotTable) { table.says(2*time.Second, 0) },
 		"answered": func(table *slotTable) {
 			table.GiveWay(of(table, 4), at(2*time.Second))
 			table.Answered(of(table, 4))
@@ -197,7 +211,7 @@ func TestSlotsGiveWayToWhatIsUnderWay(t *testing.T) {
 		table.Release("ended", at(time.Second), 1)
 		takes(table)
 		back := table.GiveWay(of(table, 5), at(4*time.Second))
-		if went, want := len(back) == 1, name != "nothing" && name != "answered" && name != "a dry run"; went != want {
+		if went, want := len(back) == 1, !slices.Contains([]string{"nothing", "answered", "a dry run", "the clock was set back"}, name); went != want {
 			t.Errorf("%s is taken of 7: %v go back", name, back)
 		}
 	}
@@ -225,18 +239,18 @@ func TestSlotsAreDue(t *testing.T) {
 	table.told("b", began, 7, true)
 	look(began+slotPeriod/2, nil, 0)
 	look(began+slotPeriod, nil, 1) // they run
-	table.Free(table.check(""), at(began+slotPeriod), 7)
+	table.says(began+slotPeriod, 7)
 	table.Release("a", at(began+slotPeriod), 1)
 	table.Release("b", at(began+slotPeriod), 1)
 	table.kept(t, 2)
 	look(began+2*slotPeriod, nil, 1) // they were not kept for a period yet
-	table.Free(table.check(""), at(began+2*slotPeriod), 8)
+	table.says(began+2*slotPeriod, 8)
 	if !table.takes("c", began+2*slotPeriod) {
 		t.Fatal("no slot")
 	}
 	table.Release("c", at(began+2*slotPeriod), 1)
 	look(began+3*slotPeriod, []string{"a"}, 1) // one was enough
-	table.Free(table.check(""), at(began+3*slotPeriod), 9)
+	table.says(began+3*slotPeriod, 9)
 	look(began+4*slotPeriod, []string{"b"}, 0)
 	if len(table.keys) != 0 || len(table.owners) != 0 || len(table.uses) != 0 {
 		t.Errorf("%d keys, %d owners and %d uses are left", len(table.keys), len(table.owners), len(table.uses))
@@ -261,7 +275,7 @@ func TestSlotsAreGivenUp(t *testing.T) {
 	if names := holds(table.Void(at(2*time.Second), of("k"))); !slices.Equal(names, []string{"a"}) {
 		t.Errorf("%v go back, want a", names)
 	}
-	table.Free(table.check(""), at(3*time.Second), 8)
+	table.says(3*time.Second, 8)
 	if fate, name := table.Release("c", at(3*time.Second), 1); fate != Back || name != "c" {
 		t.Errorf("fate %d, name %q: a slot is kept that the store has forgotten", fate, name)
 	}

@@ -24,18 +24,10 @@ func (l *Layer) tend() {
 				return
 			}
 			for i := range some {
-				l.Kept.Free(&some[i], now, free(&decisions[i]))
+				l.Kept.Free(&some[i], now, &decisions[i])
 			}
 		}()
 	}
-}
-
-// free returns how many slots are free that may be kept: see [Table.Told].
-func free(d *algorithms.Decision) int64 {
-	if d.Override != "" {
-		return 0
-	}
-	return d.Remaining
 }
 
 // giveBack gives back slots that nobody uses. Until they have been sent, asks for their keys wait.
