@@ -142,11 +142,12 @@ const hearsIn = timeout / 2
 // fromMemory reports whether a refusal is perhaps one of before, because no answer has come.
 func (k *key) fromMemory(a *Answer) bool { return a.Ended-a.Began >= timeout && !a.Decision.Allowed }
 
-// changed returns when an operator may have changed again what was set, or has tried it.
+// changed returns when an operator may have changed again what was set, or has tried it. What failed may still be on its way, and
+// come after what was done later.
 func (k *key) changed(set Deed) (at time.Duration) {
 	at = k.Length
 	for _, d := range k.Deeds {
-		if d.Zone == k.zone && d.Key == k.key && d.Event != set.Event && d.Ended >= set.Began && slices.Contains([]Kind{Override, Clear, Unban, Reset}, d.Kind) {
+		if d.Zone == k.zone && d.Key == k.key && d.Event != set.Event && (d.Ended >= set.Began || d.Failure != "") && slices.Contains([]Kind{Override, Clear, Unban, Reset}, d.Kind) {
 			at = min(at, d.Began)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/lua"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // made is a history that somebody has made up. Times are in milliseconds.
@@ -48,6 +49,8 @@ func TestChecksSeeThroughTroubles(t *testing.T) {
 	lends, bans, slots := rate, rate, Zone{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 2, Lease: time.Minute}, Lend: time.Second}
 	lends.Lend, bans.BanAfter, bans.BanFor = time.Second, 2, time.Minute
 	lost, ban := Event{Kind: LoseReplies, For: time.Second}, Event{Kind: Override, Sort: banned}
+	late := makeUp(rate, 2, Event{Kind: Override, Sort: exempt}, ban).sets(400, 0).sets(500, 1)
+	late.Deeds[0].Failure = store.FailureTimeout
 	given := makeUp(slots, 1).says(0, 0, passes)
 	given.Answers[0].Adjusted = 100 * time.Millisecond
 	others := makeUp(slots, 2).says(0, 0, passes).says(900, 1, passes)
@@ -57,6 +60,7 @@ func TestChecksSeeThroughTroubles(t *testing.T) {
 		want    string // a part of what is found; empty: nothing is
 	}{
 		"a ban that is set, messages lost":       {makeUp(rate, 2, ban, lost).sets(500, 0).says(600, 1, passes), "client 0 was not banned"},
+		"a ban that is set after another try":    {late.says(600, 1, algorithms.Decision{Allowed: true, Exempt: true}), ""},
 		"a ban that is earned, messages lost":    {makeUp(bans, 2, lost).says(500, 0, refused).says(600, 1, refused), "no ban begins"},
 		"lent, no other instance came":           {makeUp(lends, 2).says(500, 1, refused), "without a cause"},
 		"lent, another instance may hold more":   {makeUp(lends, 2).says(400, 0, passes).says(500, 1, refused), ""},
