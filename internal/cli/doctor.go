@@ -65,66 +65,111 @@ func (f *fleet) doctor(verbose bool) (level string, err error) {
 			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no findings; does that Caddy have another version?"))
 		}
 	}
-	var b strings.Builder
-	compared := f.view != nil && len(f.view.Found) > 0
-	if compared {
-		level = f.comparison(&b, level)
+	sections := f.sections(good, verbose)
+	if len(sections) > 0 && sections[0].of == ofComparison { // instances do not count it in their level
+		level = worse(level, sections[0].level())
 	}
 	if f.json {
 		return level, errors.Join(printAnswers(f, answers), err)
 	}
-	if compared {
-		if !verbose { // what is well in the zones of other instances is not reported
-			for i := range good {
-				good[i].value.Findings = slices.DeleteFunc(good[i].value.Findings, func(one adminapi.Finding) bool { return one.Zone != "" && one.Level == adminapi.LevelOK })
-			}
-		}
-	}
-	common := commonFindings(good, verbose)
-	if len(common) > 0 {
-		if b.Len() > 0 {
-			b.WriteString("\n")
-		}
-		fmt.Fprintf(&b, "all %d instances\n\n", len(good))
-		f.diagnosis(&b, common, verbose)
-	}
-	for _, a := range good {
-		own := a.value.Findings
-		if len(common) > 0 {
-			own = slices.DeleteFunc(slices.Clone(own), func(one adminapi.Finding) bool {
-				return slices.ContainsFunc(common, func(c adminapi.Finding) bool { return c == one || c.Found == okEach && c == each(one) })
-			})
-		}
-		if len(own) == 0 {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("\n")
-		}
-		if !f.isOne() {
-			fmt.Fprintf(&b, "caddy %s\n\n", a.of.address)
-		}
-		f.diagnosis(&b, own, verbose)
-	}
-	_, failed := fmt.Fprint(f.out, b.String())
+	_, failed := fmt.Fprint(f.out, f.verdict(sections, len(good), verbose))
 	f.printView()
 	return level, errors.Join(failed, err)
 }
 
-// comparison writes what comparing the instances has found, the worst first, and returns the worst level.
-func (f *fleet) comparison(b *strings.Builder, level string) string {
-	b.WriteString("fleet\n")
-	found := slices.Clone(f.view.Found)
-	slices.SortStableFunc(found, func(x, y adminapi.Finding) int {
-		return cmp.Compare(slices.Index(levels, x.Level), slices.Index(levels, y.Level))
-	})
-	for i := range found {
-		f.finding(b, &found[i])
-		if at := found[i].Level; at == adminapi.LevelFail || at == adminapi.LevelWarn && level == adminapi.LevelOK {
-			level = at
-		}
+// section is what was found about the same instances.
+type section struct {
+	of       string // whose it is; empty if there is just one instance
+	findings []adminapi.Finding
+}
+
+// ofComparison is the title of what comparing the instances has found.
+const ofComparison = "fleet"
+
+// level returns the worst level of the findings, of those that decide an exit code.
+func (s section) level() string {
+	level := adminapi.LevelOK
+	for i := range s.findings {
+		level = worse(level, s.findings[i].Level)
 	}
 	return level
+}
+
+// worse returns the worse of two levels, of those that decide an exit code.
+func worse(a, b string) string {
+	for _, level := range []string{adminapi.LevelFail, adminapi.LevelWarn} {
+		if a == level || b == level {
+			return level
+		}
+	}
+	return a
+}
+
+// sections returns what was found: by comparing the instances, by all of them, and by each of them alone.
+func (f *fleet) sections(good []answer[adminapi.Diagnosis], verbose bool) (all []section) {
+	compared := f.view != nil && len(f.view.Found) > 0
+	if compared {
+		found := slices.Clone(f.view.Found)
+		slices.SortStableFunc(found, func(x, y adminapi.Finding) int {
+			return cmp.Compare(slices.Index(levels, x.Level), slices.Index(levels, y.Level))
+		})
+		all = append(all, section{ofComparison, found})
+	}
+	common := commonFindings(good, verbose)
+	if len(common) > 0 {
+		all = append(all, section{fmt.Sprintf("all %d instances", len(good)), common})
+	}
+	for _, a := range good {
+		own := slices.DeleteFunc(slices.Clone(a.value.Findings), func(one adminapi.Finding) bool {
+			// What is well in the zones of other instances is not reported.
+			return compared && !verbose && one.Zone != "" && one.Level == adminapi.LevelOK ||
+				slices.ContainsFunc(common, func(c adminapi.Finding) bool { return c == one || c.Found == okEach && c == each(one) })
+		})
+		if len(own) == 0 {
+			continue
+		}
+		of := ""
+		if !f.isOne() {
+			of = "caddy " + a.of.address
+		}
+		all = append(all, section{of, own})
+	}
+	return all
+}
+
+// verdict writes all sections. What was found about several instances is summed up first.
+func (f *fleet) verdict(sections []section, instances int, verbose bool) string {
+	var b strings.Builder
+	if len(sections) > 1 {
+		counts := make(map[string]int)
+		for _, s := range sections {
+			for i := range s.findings {
+				counts[s.findings[i].Level]++
+			}
+		}
+		verdict := fmt.Sprintf("%d fail and %d warn", counts[adminapi.LevelFail], counts[adminapi.LevelWarn])
+		if counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] == 0 {
+			verdict = "Nothing is wrong"
+		}
+		fmt.Fprintf(&b, "%s in a fleet of %d.\n", verdict, instances)
+	}
+	for _, s := range sections {
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		if s.of == ofComparison {
+			b.WriteString(s.of + "\n")
+			for i := range s.findings {
+				f.finding(&b, &s.findings[i])
+			}
+			continue
+		}
+		if s.of != "" {
+			fmt.Fprintf(&b, "%s\n\n", s.of)
+		}
+		f.diagnosis(&b, s.findings, verbose)
+	}
+	return b.String()
 }
 
 // okEach is what is found if a check is ok on each instance, in other words.

@@ -78,3 +78,44 @@ func TestCommonFindings(t *testing.T) {
 		t.Errorf("one instance: %+v", common)
 	}
 }
+
+// TestVerdict: what was found about several instances is summed up in the first line, each finding once. One instance has
+// no such line.
+func TestVerdict(t *testing.T) {
+	ok := adminapi.Finding{Level: adminapi.LevelOK, Check: "answer", Store: "redis", Found: "it answers"}
+	warn := adminapi.Finding{Level: adminapi.LevelWarn, Check: "maxmemory", Store: "redis", Found: "no limit"}
+	fail := adminapi.Finding{Level: adminapi.LevelFail, Check: "clock", Store: "redis", Found: "an hour apart"}
+	apart := adminapi.Finding{Level: adminapi.LevelFail, Check: "config", Found: "2 configs"}
+	for _, test := range []struct {
+		name      string
+		compared  []adminapi.Finding
+		instances [][]adminapi.Finding
+		want      string // the first line
+		level     string
+	}{
+		{"one instance", nil, [][]adminapi.Finding{{ok, fail}}, "store redis", adminapi.LevelFail},
+		{"one is wrong", nil, [][]adminapi.Finding{{ok, warn}, {ok, warn, fail}}, "1 fail and 1 warn in a fleet of 2.", adminapi.LevelFail},
+		{"they differ", []adminapi.Finding{apart}, [][]adminapi.Finding{{ok}, {ok}, {ok}}, "1 fail and 0 warn in a fleet of 3.", adminapi.LevelFail},
+		{"all warn", nil, [][]adminapi.Finding{{ok, warn}, {warn, ok}}, "all 2 instances", adminapi.LevelWarn},
+		{"all is well", []adminapi.Finding{ok}, [][]adminapi.Finding{{ok}, {ok}}, "Nothing is wrong in a fleet of 2.", adminapi.LevelOK},
+	} {
+		f := &fleet{screen: new(screen)}
+		if test.compared != nil {
+			f.view = &adminapi.FleetAnswer{Found: test.compared}
+		}
+		var good []answer[adminapi.Diagnosis]
+		for i, findings := range test.instances {
+			f.caddys = append(f.caddys, &endpoint{address: fmt.Sprint("caddy-", i)})
+			good = append(good, answer[adminapi.Diagnosis]{of: f.caddys[i], value: adminapi.Diagnosis{Findings: findings}})
+		}
+		sections := f.sections(good, false)
+		first, _, _ := strings.Cut(f.verdict(sections, len(good), false), "\n")
+		level := adminapi.LevelOK
+		for _, s := range sections {
+			level = worse(level, s.level())
+		}
+		if first != test.want || level != test.level {
+			t.Errorf("%s: got %q, %s; want %q, %s", test.name, first, level, test.want, test.level)
+		}
+	}
+}
