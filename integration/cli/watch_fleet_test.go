@@ -32,22 +32,33 @@ func TestWatchTheFleet(t *testing.T) {
 		output, err := pair[0].RateLimit("instances")
 		return err == nil && regexp.MustCompile(`reports `).MatchString(output)
 	})
+	for _, server := range pair { // the second is another instance for the one that is asked
+		watchUntilRefused(t, pair[0], func() error {
+			_, err := harness.Send(client, server.URL("/?k=there"))
+			return err
+		}, regexp.MustCompile(`\(process \d+\) .*limited .*there`))
+	}
+}
+
+// watchUntilRefused watches a fleet until a request is refused, and compares what is printed.
+func watchUntilRefused(t *testing.T, asked *harness.Server, send func() error, want *regexp.Regexp) {
+	t.Helper()
 	type result struct {
 		output string
 		err    error
 	}
 	ended := make(chan result, 1)
 	go func() {
-		output, err := pair[0].RateLimit("watch", "shared", "--fleet", "--outcome", "limited", "-n", "1")
+		output, err := asked.RateLimit("watch", "shared", "--fleet", "--outcome", "limited", "-n", "1")
 		ended <- result{output, err}
 	}()
 	for {
-		if _, err := harness.Send(client, pair[1].URL("/?k=there")); err != nil {
+		if err := send(); err != nil {
 			t.Fatal(err)
 		}
 		select {
 		case r := <-ended:
-			if r.err != nil || !regexp.MustCompile(`\(process \d+\) .*limited .*there`).MatchString(r.output) {
+			if r.err != nil || !want.MatchString(r.output) {
 				t.Errorf("%v\n%s", r.err, r.output)
 			}
 			return

@@ -47,12 +47,17 @@ func streamDecisions(c *adminCall) error {
 	ctx, cancel := context.WithCancel(c.request.Context())
 	defer cancel()
 	reported := reportedDecisions(ctx, stores, wants)
+	me := ""
+	if len(stores) > 0 {
+		me = processName()
+	}
 	for ok := to.comment("decisions follow"); ok; {
 		select {
 		case s := <-v.Decisions:
 			v.MarkActive()
 			s.Skipped = v.Skipped.Swap(0)
 			templates.split(&s)
+			s.Instance = me
 			ok = to.event("decision", s)
 		case d := <-reported:
 			v.MarkActive()
