@@ -72,9 +72,6 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 		if z.Adaptive != nil {
 			add(replay.Unknown{Zone: name, Option: "algorithm", What: "how the upstream would answer under another load", Assumed: "the zone is left out"})
 		}
-		if z.Overrides() {
-			add(replay.Unknown{Zone: name, Option: "overrides", What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
-		}
 		if e.needs.chosenBy(z) {
 			add(replay.Unknown{Zone: name, Option: "over", What: "routes that the mark of over pass chooses", Assumed: "taken as if no request had the mark"})
 		}
@@ -94,6 +91,11 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	for _, used := range e.needs.uses {
 		if used.zone == "" {
 			u.use(used, formats, add)
+		}
+	}
+	for _, z := range e.config.zones() {
+		if z.Overrides() { // said once, because a config of ten zones has it ten times
+			add(replay.Unknown{What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
 		}
 	}
 	for _, f := range formats {
