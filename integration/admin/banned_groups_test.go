@@ -153,7 +153,7 @@ func TestBannedGroups(t *testing.T) {
 		if a := get(fleet[0], "203.0.113.12", "bad bot/1.0", "Referer", "bad bot/1.0"); a.Status != http.StatusOK {
 			t.Errorf("with another placeholder: %d", a.Status)
 		}
-		if output := run("bans|clients"); !strings.Contains(output, "no effect: the zone has another option group") {
+		if output := run("bans|clients"); !strings.Contains(output, "no effect: the zone does not group by this placeholder") {
 			t.Errorf("bans with another placeholder: %s", output)
 		}
 		fleet[0].MustLoad(config(byAgent))

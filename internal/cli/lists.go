@@ -65,7 +65,7 @@ func ofSeveral(l *adminapi.Listed) string {
 	case l.Network == "" && l.Group == nil:
 		return ""
 	case l.Group != nil && l.Group.Unused:
-		return ", no effect: the zone has another option group"
+		return ", no effect: the zone does not group by this placeholder"
 	}
 	return fmt.Sprintf(", %d requests", l.Requests)
 }
