@@ -22,7 +22,7 @@ compile() {
 		-trimpath -buildvcs=false -tags nobadger,nomysql,nopgx -ldflags "-s -w$version" -o "$3" ./cmd/caddy
 }
 
-# archive compiles for a target, and packs the binary with its license and changes.
+# archive compiles for a target, and packs the binary with its license, changes and docs, as they were committed.
 archive() {
 	local system=${1%/*} arch=${1#*/} binary=caddy
 	[[ $system != windows ]] || binary=caddy.exe
@@ -32,7 +32,7 @@ archive() {
 	compile "$system" "$arch" "$dir/$binary" "$version"
 	"$tmp/tools/cyclonedx-gomod" bin -json -std -noserial -notimestamp -version "$version" \
 		-output "$dist/$name.cdx.json" "$dir/$binary"
-	cp LICENSE README.md CHANGELOG.md "$dir"
+	git archive HEAD LICENSE ./*.md docs examples | tar -x -C "$dir" --exclude='*_test.go'
 	find "$dir" -exec touch -d "@$commit_time" {} +
 	if [[ $system == windows ]]; then
 		(cd "$tmp" && find "$name" | LC_ALL=C sort | TZ=UTC zip -q -X -@ "$dist/$name.zip")
