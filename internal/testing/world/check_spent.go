@@ -1,11 +1,16 @@
 package world
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
 
 var _ = promiseOfKeys("what a response says to have cost is charged, no more and no less", (*key).spent)
 
 // spent checks that a request that has passed is charged what its response says, in a header or in its body. A
-// response that its client breaks off may be charged more.
+// response that its client breaks off may be charged more. What Redis has not decided in the end pays nothing: a charge of an
+// earlier try is given back.
 func (k *key) spent() (violations []string) {
 	if k.slots() || k.Judges || k.Measures != "" || k.queues() || len(k.Killed) > 0 {
 		return nil
@@ -13,7 +18,7 @@ func (k *key) spent() (violations []string) {
 	for i := range k.Verdicts {
 		v := &k.Verdicts[i]
 		e := &k.Plan.Events[v.Event]
-		if a := k.chargedFor(v); a != nil && v.Passes && e.Kind == Request && e.For == 0 && e.Delta != 0 && a.Cost == e.Cost {
+		if a := k.chargedFor(v); a != nil && v.Passes && v.Outcome == outcome.Allowed && e.Kind == Request && e.For == 0 && e.Delta != 0 && a.Cost == e.Cost {
 			if want := e.spends() - e.Cost; a.Delta != want {
 				violations = append(violations, fmt.Sprintf("the response to client %d says %d, and zone %d, key %d is charged %d and %d", v.Event, e.spends(), k.zone, k.key, a.Cost, a.Delta))
 			}

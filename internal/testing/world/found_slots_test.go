@@ -7,7 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// What worlds have found of slots that are kept under several limits, and of waits of several costs.
+// What worlds have found of slots that are kept under several limits, of waits of several costs, and of checks that were wrong.
 
 // TestFoundAWaitOfAnotherCost: an instance that held parts of a limit refused a request for the sake of one before, which had cost
 // less, and told it the wait of that one.
@@ -63,6 +63,43 @@ func TestFoundASlotOfAsksThatOvertook(t *testing.T) {
 			{At: 100996 * time.Microsecond, Kind: Request, Sort: important, Cost: 1},
 			{At: 100998 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1},
 			{At: 101 * time.Millisecond, Kind: Request, Sort: important, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
+// TestChecksKnowWhoHasATurn: a turn of a queue that was given back is that of the next client, which pays for it. That client was
+// taken for the first one, and its charge for one above the limit.
+func TestChecksKnowWhoHasATurn(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 5, Window: 7 * time.Second, Mode: "queue"}, Costs: Costs{Measures: "bytes", Per: 3, First: 9, Up: 9}}},
+		Events: []Event{
+			{Kind: Request, Zone: -1, Cost: 1},
+			{At: time.Second, Kind: Take, Cost: 1, Delta: -1, Returns: true},
+			{At: 2 * time.Second, Kind: Take, Cost: 1, Delta: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
+// TestChecksKnowAnEarlierTry: a request waited for a zone, and Redis did not answer its next try. So it pays nothing in the zone that
+// had charged its first one.
+func TestChecksKnowAnEarlierTry(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Sentinels, Instances: 1, Whole: true,
+		Zones: []Zone{
+			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 3, Window: 200 * time.Millisecond}, MaxWait: 400 * time.Millisecond},
+			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 4, Window: time.Millisecond}, Over: true},
+		},
+		Events: []Event{
+			{At: time.Second, Kind: Take, Cost: 1},
+			{At: 1000001 * time.Microsecond, Kind: Request, Zone: -1, Cost: 3, Delta: 1},
+			{At: 1330 * time.Millisecond, Kind: LoseReplies, For: 200 * time.Microsecond, Surely: true},
 		},
 	}
 	for _, violation := range Check(Run(t, p)) {

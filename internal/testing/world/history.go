@@ -201,6 +201,8 @@ func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
 		return false
 	case a.Lease != "":
 		return true
+	case a.Delta < 0 && a.Delta <= -a.Cost: // all of it was given back, and another one may look the same since
+		return false
 	case z.queues(): // the last turn is given back, no matter which request had it
 		again := z.Measures != "" && adjustment.Delta > 0 // while a response lasts
 		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && (a.Adjusted == 0 || again)
