@@ -9,10 +9,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// What operators do with a network, which the event's Key numbers.
+// What operators do with a network or a group, which the event's Key numbers.
 const (
 	Network      Kind = "Network" // Sort is what for, as of an Override
 	ClearNetwork Kind = "ClearNetwork"
+	Group        Kind = "Group" // as Network
+	ClearGroup   Kind = "ClearGroup"
 )
 
 var (
@@ -22,6 +24,12 @@ var (
 	_ = operate(operation{Kind: ClearNetwork, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
 		return w.instance(e.Instance).store.ClearNetwork(context.Background(), w.rules[e.Zone], networkOf(e.Key))
 	})})
+	_ = operate(operation{Kind: Group, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
+		return w.instance(e.Instance).store.SetGroup(context.Background(), w.rules[e.Zone], groupOf(e.Key), e.override())
+	})})
+	_ = operate(operation{Kind: ClearGroup, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
+		return w.instance(e.Instance).store.ClearGroup(context.Background(), w.rules[e.Zone], groupOf(e.Key))
+	})})
 )
 
 // networkOf returns a network by its number. Each is in that of the number before.
@@ -29,40 +37,69 @@ func networkOf(number int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 0, 0}), 8+number)
 }
 
-// Known is what an instance knows in the end of a network.
-type Known struct {
-	Instance, Zone, Network int
-	Kind                    store.Kind
+// groupOf returns a group by its number.
+func groupOf(number int) store.Group {
+	return store.Group{By: "{http.request.header.User-Agent}", Value: fmt.Sprintf("a/%d %%", number)}
 }
 
-// readNetworks has an instance tell which networks it knows.
+// Known is what an instance knows in the end of a network or a group.
+type Known struct {
+	Instance, Zone, Number int
+	Group                  bool
+	Kind                   store.Kind
+	Limit                  int64 // of KindLimit
+}
+
+// String is which one it is.
+func (k *Known) String() string {
+	if k.Group {
+		return fmt.Sprintf("group %d of zone %d", k.Number, k.Zone)
+	}
+	return fmt.Sprintf("network %d of zone %d", k.Number, k.Zone)
+}
+
+// about reports whether an operator has done something with it.
+func (k *Known) about(d *Deed) bool {
+	is := d.Kind == Network || d.Kind == ClearNetwork
+	if k.Group {
+		is = d.Kind == Group || d.Kind == ClearGroup
+	}
+	return is && d.Zone == k.Zone && d.Key == k.Number
+}
+
+// readNetworks has an instance tell which networks and groups it knows.
 func (w *world) readNetworks(in *instance) {
 	for zone, rule := range w.rules {
+		all := in.store.Networks(rule)
 		for number := range maxKeys {
-			known := Known{in.number, zone, number, store.KindNone}
-			if n := in.store.Networks(rule).Get(networkOf(number)); n != nil {
-				known.Kind = n.Override.Kind
+			for i, of := range []*store.Network{all.Get(networkOf(number)), all.GetGroup(groupOf(number))} {
+				known := Known{Instance: in.number, Zone: zone, Number: number, Group: i == 1}
+				if of != nil {
+					known.Kind, known.Limit = of.Override.Kind, of.Override.Limit.Events
+				}
+				w.history.Networks = append(w.history.Networks, known)
 			}
-			w.history.Networks = append(w.history.Networks, known)
 		}
 	}
 }
 
-var _ = promise("all instances know the same networks, as operators have set them", (*History).networks)
+var _ = promise("all instances know the same networks and groups, as operators have set them", (*History).networks)
 
-// networks checks what the instances know of networks in the end: what was done last, unless Redis may have lost it. What an
-// instance knows without a cause is wrong in any case.
+// networks checks what the instances know of networks and groups in the end: what was done last, unless Redis may have lost it. What
+// an instance knows without a cause is wrong in any case.
 func (h *History) networks() (violations []string) {
-	for _, known := range h.Networks {
+	for i := range h.Networks {
+		known := &h.Networks[i]
 		var done []Deed
 		for _, d := range h.Deeds {
-			if (d.Kind == Network || d.Kind == ClearNetwork) && d.Zone == known.Zone && d.Key == known.Network {
+			if known.about(&d) {
 				done = append(done, d)
 			}
 		}
-		causes := func(d Deed) bool { return h.Plan.Events[d.Event].sets() == known.Kind }
+		is := func(kind store.Kind, limit int64) bool { return known.Kind == kind && known.Limit == limit }
+		causes := func(d Deed) bool { return is(h.Plan.Events[d.Event].sets()) }
 		if known.Kind != store.KindNone && !slices.ContainsFunc(done, causes) {
-			violations = append(violations, fmt.Sprintf("instance %d knows network %d of zone %d as %v, without a cause", known.Instance, known.Network, known.Zone, known.Kind))
+			violations = append(violations, fmt.Sprintf("instance %d knows %v as %v, without a cause", known.Instance, known, known.Kind))
 		}
 		last := slices.IndexFunc(done, func(d Deed) bool {
 			return !slices.ContainsFunc(done, func(other Deed) bool { return other.Failure != "" || other.Event != d.Event && other.Ended >= d.Began })
@@ -71,21 +108,22 @@ func (h *History) networks() (violations []string) {
 			continue
 		}
 		e := &h.Plan.Events[done[last].Event]
-		want := e.sets()
+		want, limit := e.sets()
 		if e.For > 0 {
-			want = store.KindNone // it has ended
+			want, limit = store.KindNone, 0 // it has ended
 		}
-		if known.Kind != want {
-			violations = append(violations, fmt.Sprintf("instance %d knows network %d of zone %d as %v, and operator %d has set %v", known.Instance, known.Network, known.Zone, known.Kind, done[last].Event, want))
+		if !is(want, limit) {
+			violations = append(violations, fmt.Sprintf("instance %d knows %v as %v (%d), and operator %d has set %v", known.Instance, known, known.Kind, known.Limit, done[last].Event, want))
 		}
 	}
 	return violations
 }
 
-// sets returns what is set after the event.
-func (e *Event) sets() store.Kind {
-	if e.Kind == Network {
-		return e.override().Kind
+// sets returns what is set after the event, and its limit.
+func (e *Event) sets() (store.Kind, int64) {
+	if e.Kind == Network || e.Kind == Group {
+		o := e.override()
+		return o.Kind, o.Limit.Events
 	}
-	return store.KindNone
+	return store.KindNone, 0
 }

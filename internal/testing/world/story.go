@@ -160,6 +160,8 @@ var tales = map[Kind]func(e *Event, i int) string{
 	Network: func(e *Event, _ int) string {
 		return e.byOperator("network", "sets an override: %s is "+e.overridden())
 	},
+	Group:        func(e *Event, _ int) string { return e.byOperator("group", "sets an override: %s is "+e.overridden()) },
+	ClearGroup:   func(e *Event, _ int) string { return e.byOperator("group", "clears the override of %s") },
 	ClearNetwork: func(e *Event, _ int) string { return e.byOperator("network", "clears the override of %s") },
 	Clear:        func(e *Event, _ int) string { return e.byOperator("key", "clears the override of %s") },
 	Unban:        func(e *Event, _ int) string { return e.byOperator("key", "unbans %s") },
@@ -199,7 +201,7 @@ func (e *Event) overridden() string {
 	return what
 }
 
-// byOperator says what an operator does to a key or a network.
+// byOperator says what an operator does to a key, a network or a group.
 func (e *Event) byOperator(to, text string) string {
 	return fmt.Sprintf("an operator at instance %d ", e.Instance) + fmt.Sprintf(text, fmt.Sprintf("%s %d of zone %d", to, e.Key, e.Zone))
 }
