@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -53,10 +52,10 @@ func (g Group) compare(other Group) int {
 	return cmp.Or(strings.Compare(g.By, other.By), strings.Compare(g.Value, other.Value))
 }
 
-// groups are the overrides of groups in a zone. A change copies them, so that requests find one without a lock.
+// groups are the overrides of groups in a zone.
 type groups struct {
-	all   atomic.Pointer[map[Group]*Network] // does not change; nil: none
-	first int64                              // when the first one ends; 0: none does. It is guarded as Networks.first is
+	all   atomic.Pointer[groupTable] // nil: none
+	first int64                      // no group ends before; 0: none does. It is guarded as Networks.first is
 }
 
 // AnyGroup reports whether a group may have an effect. It costs next to nothing.
@@ -76,11 +75,7 @@ func (n *Networks) GetGroup(group Group) *Network {
 	if n == nil {
 		return nil
 	}
-	all := n.groups.all.Load()
-	if all == nil {
-		return nil
-	}
-	found := (*all)[group]
+	found := n.groups.all.Load().get(group)
 	if found == nil || found.until != 0 && found.ended(n.now()) {
 		return nil
 	}
@@ -93,9 +88,17 @@ func (n *Networks) AllGroups() iter.Seq[*Network] {
 		if !n.AnyGroup() {
 			return
 		}
-		all, now := *n.groups.all.Load(), n.now()
-		for _, of := range slices.SortedFunc(maps.Keys(all), Group.compare) {
-			if found := all[of]; !found.ended(now) && !yield(found) {
+		now := n.now()
+		all := slices.Collect(func(yield func(*Network) bool) {
+			for _, found := range n.groups.all.Load().all() {
+				if !found.ended(now) && !yield(found) {
+					return
+				}
+			}
+		})
+		slices.SortFunc(all, func(a, b *Network) int { return a.Group.compare(b.Group) })
+		for _, found := range all {
+			if !yield(found) {
 				return
 			}
 		}
@@ -110,44 +113,48 @@ func (n *Networks) changeGroups(fresh bool, changes []NetworkChange) (others []N
 	if !slices.ContainsFunc(changes, isGroup) && (known == nil || !fresh && !ended) {
 		return changes
 	}
-	var before map[Group]*Network
-	if known != nil {
-		before = *known
+	table := known
+	if fresh || known == nil {
+		table = newGroupTable()
+		n.groups.first = 0
 	}
-	all := make(map[Group]*Network)
-	if !fresh {
-		if all = maps.Clone(before); all == nil {
-			all = make(map[Group]*Network)
-		}
-		if ended {
-			maps.DeleteFunc(all, func(_ Group, found *Network) bool { return found.ended(now) })
+	edit := table.edit()
+	if ended && table == known {
+		n.groups.first = 0
+		for group, found := range known.all() {
+			if found.ended(now) {
+				edit.set(group, nil)
+			} else {
+				n.groups.endsAt(found)
+			}
 		}
 	}
 	for _, c := range changes {
-		switch {
-		case !isGroup(c):
+		if !isGroup(c) {
 			others = append(others, c)
-		case c.Network == nil:
-			delete(all, c.Group)
-		default:
-			if was := before[c.Group]; was != nil && was != c.Network {
+			continue
+		}
+		if c.Network != nil {
+			if was := known.get(c.Group); was != nil && was != c.Network {
 				c.Network.requests.Add(was.requests.Load())
 			}
-			all[c.Group] = c.Network
+			n.groups.endsAt(c.Network)
 		}
+		edit.set(c.Group, c.Network)
 	}
-	n.groups.first = 0
-	for _, found := range all {
-		if found.until != 0 && (n.groups.first == 0 || found.until < n.groups.first) {
-			n.groups.first = found.until
-		}
+	edit.publish()
+	if table.number == 0 {
+		table = nil
 	}
-	if len(all) == 0 {
-		n.groups.all.Store(nil)
-	} else {
-		n.groups.all.Store(&all)
-	}
+	n.groups.all.Store(table)
 	return others
+}
+
+// endsAt notes that a group is there, and when it ends. The lock is held.
+func (g *groups) endsAt(found *Network) {
+	if found.until != 0 && (g.first == 0 || found.until < g.first) {
+		g.first = found.until
+	}
 }
 
 // PrepareGroup checks the override of a group, and prepares it for a rule.
