@@ -3,6 +3,7 @@ package limits_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -10,9 +11,20 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
+
+// managedLimit is the limit of most zones of a managed fleet. Parts of it are lent as parts of a larger one are, and most
+// of the time goes by until requests have used it up.
+var managedLimit = deep.Steps(300, 1000)
+
+// of1000 returns what a number is for the limit of this run that is made for a limit of 1000.
+func of1000(n int) int { return n * managedLimit / 1000 }
+
+// perDay is a limit of that many requests.
+func perDay(n int) string { return strconv.Itoa(n) + "/24h" }
 
 // managedFleet is three instances with zones that lend, with the options that operators manage keys by, and an upstream
 // that counts what reaches it, by zone and key.
@@ -52,12 +64,12 @@ func startManaged(t *testing.T) *managedFleet {
 		return "handle /" + name + " {\nrate_limit {\nzone " + name + " {\n" + options + "\n}\n" + store + "}\nreverse_proxy {$UPSTREAM}\n}\n"
 	}
 	zone := func(name string, options ...string) string {
-		lines := "key {query.k}\nalgorithm sliding_window_log 1000/24h\nlend 10s\n" + strings.Join(options, "\n")
+		lines := "key {query.k}\nalgorithm sliding_window_log " + perDay(managedLimit) + "\nlend 10s\n" + strings.Join(options, "\n")
 		return route(name, lines)
 	}
 	f.config = harness.Caddyfile("", zone("managed", "overrides")+zone("banning", "overrides", "ban 48h after 30 refusals in 1h")+
 		zone("trial", "dry_run")+zone("rollout", "enforce 50")+zone("charged", "charge on_response {\nstatus 401\n}")+zone("priced", "cost_header X-Cost")+
-		route("plans", "key {query.k}\nlend 10s\nplan {query.plan} {\nfree sliding_window_log 300/24h\npro sliding_window_log 1000/24h\ndefault free\n}")+
+		route("plans", "key {query.k}\nlend 10s\nplan {query.plan} {\nfree sliding_window_log "+perDay(of1000(300))+"\npro sliding_window_log "+perDay(managedLimit)+"\ndefault free\n}")+
 		route("waits", "key {query.k}\nalgorithm token_bucket 50/1s\nmax_wait 30s\nlend 100ms")+
 		route("slots", "algorithm concurrency 10\nlend 1s\nreserve 20% {\nmatch header X-Important yes\n}"))
 	for range 3 {
@@ -130,16 +142,16 @@ func (f *managedFleet) operator(t *testing.T, args ...string) {
 // no more than docs/exactness.md says.
 func TestLendManaged(t *testing.T) {
 	t.Parallel()
-	f := startManaged(t)
+	f, limit, raised := startManaged(t), int64(managedLimit), int64(of1000(1200))
 	for name, c := range map[string]struct {
 		do      []string
 		least   int64 // that the new limit allows
 		most    int64 // that reaches the upstream in all
 		refuses bool  // whether everything is refused that is beyond least
 	}{
-		"lowered":   {[]string{"set", "managed", "lowered", "50/24h"}, 50, 1000, true},
-		"raised":    {[]string{"set", "managed", "raised", "1200/24h"}, 1200, 1200, false},
-		"forbidden": {[]string{"ban", "managed", "forbidden"}, 0, 1000, true},
+		"lowered":   {[]string{"set", "managed", "lowered", "50/24h"}, 50, limit, true},
+		"raised":    {[]string{"set", "managed", "raised", perDay(of1000(1200))}, raised, raised, false},
+		"forbidden": {[]string{"ban", "managed", "forbidden"}, 0, limit, true},
 	} {
 		held := f.hold(t, "managed", name)
 		before := f.reached("managed", name)
@@ -150,7 +162,7 @@ func TestLendManaged(t *testing.T) {
 			t.Errorf("%s: %d reached the upstream before, %d until all had noticed, %d were held", name, before, n, held)
 		}
 		reached := f.reached("managed", name)
-		f.send(t, "managed", "k="+name, 1500, 0, 1, 2)
+		f.send(t, "managed", "k="+name, of1000(1500), 0, 1, 2)
 		switch n := f.reached("managed", name); {
 		case c.refuses && n > max(reached, c.least): // what was held until then counted as used
 			t.Errorf("%s: %d more reached the upstream", name, n-reached)
@@ -167,7 +179,7 @@ func (f *managedFleet) exempt(t *testing.T) {
 	f.hold(t, "managed", "friend")
 	f.operator(t, "set", "managed", "friend", "--exempt")
 	f.noticed(t, "managed")
-	if refused := f.send(t, "managed", "k=friend", 1500, 0, 1, 2); refused > 0 {
+	if refused := f.send(t, "managed", "k=friend", of1000(1500), 0, 1, 2); refused > 0 {
 		t.Errorf("%d requests of an exempt key are refused", refused)
 	}
 }
@@ -191,7 +203,7 @@ func (f *managedFleet) earned(t *testing.T) {
 		patient.Until(t, "the ban", func() bool { return banned(at) })
 	}
 	var k adminapi.Key
-	if f.caddys[1].Ask("/rate_limit/zones/banning/key?key=noisy", &k); f.reached("banning", "noisy") > 1000 {
+	if f.caddys[1].Ask("/rate_limit/zones/banning/key?key=noisy", &k); f.reached("banning", "noisy") > int64(managedLimit) {
 		t.Errorf("%d reached the upstream: %+v", f.reached("banning", "noisy"), k)
 	}
 	f.operator(t, "unban", "banning", "noisy")
@@ -201,11 +213,11 @@ func (f *managedFleet) earned(t *testing.T) {
 }
 
 func (f *managedFleet) reset(t *testing.T) {
-	held := f.hold(t, "managed", "again")
+	limit, held := int64(managedLimit), f.hold(t, "managed", "again")
 	before := f.reached("managed", "again")
 	f.operator(t, "reset", "managed", "again")
-	f.send(t, "managed", "k=again", 1500, 0, 1, 2)
-	if n := f.reached("managed", "again") - before; n > 1000+held || n < 1000 {
+	f.send(t, "managed", "k=again", of1000(1500), 0, 1, 2)
+	if n := f.reached("managed", "again") - before; n > limit+held || n < limit {
 		t.Errorf("%d reached the upstream after a reset, %d were held", n, held)
 	}
 }
@@ -214,17 +226,18 @@ func (f *managedFleet) reset(t *testing.T) {
 func TestLendWithOptions(t *testing.T) {
 	t.Parallel()
 	f := startManaged(t)
+	limit, more := int64(managedLimit), int64(of1000(1100))
 	calls := harness.ScriptCalls(t, f.redis)
-	if refused := f.send(t, "trial", "k=1", 1500, 0, 1, 2); refused > 0 || f.reached("trial", "1") != 1500 {
+	if refused := f.send(t, "trial", "k=1", of1000(1500), 0, 1, 2); refused > 0 || f.reached("trial", "1") != int64(of1000(1500)) {
 		t.Errorf("a dry run refuses %d", refused)
 	}
-	if made := harness.ScriptCalls(t, f.redis) - calls; made > 900 {
-		t.Errorf("%d calls for 1500 requests of a dry run", made)
+	if made := harness.ScriptCalls(t, f.redis) - calls; made > of1000(900) {
+		t.Errorf("%d calls for %d requests of a dry run", made, of1000(1500))
 	}
 	enforced := 0
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
-		refused := f.send(t, "rollout", "k="+key, 1100, 0, 1, 2)
-		if n := f.reached("rollout", key); n != 1000 && n != 1100 || int64(refused) != 1100-n {
+		refused := f.send(t, "rollout", "k="+key, of1000(1100), 0, 1, 2)
+		if n := f.reached("rollout", key); n != limit && n != more || int64(refused) != more-n {
 			t.Errorf("enforce: %d reached the upstream", n)
 		}
 		enforced += min(refused, 1)
@@ -232,19 +245,19 @@ func TestLendWithOptions(t *testing.T) {
 	if enforced == 0 || enforced == 6 {
 		t.Errorf("enforce 50 is enforced for %d keys of 6", enforced)
 	}
-	f.send(t, "charged", "k=1", 1100, 0, 1, 2) // which cost nothing
-	f.send(t, "charged", "k=1&bad", 1500, 0, 1, 2)
-	if n := f.reached("charged", "1"); n < 1100+900 || n > 1100+1000 {
+	f.send(t, "charged", "k=1", of1000(1100), 0, 1, 2) // which cost nothing
+	f.send(t, "charged", "k=1&bad", of1000(1500), 0, 1, 2)
+	if n := f.reached("charged", "1"); n < more+int64(of1000(900)) || n > more+limit {
 		t.Errorf("charge on_response: %d reached the upstream", n)
 	}
-	f.send(t, "priced", "k=1", 1500, 0, 1, 2)
-	if n := f.reached("priced", "1"); n != 1000 {
+	f.send(t, "priced", "k=1", of1000(1500), 0, 1, 2)
+	if n := f.reached("priced", "1"); n != limit {
 		t.Errorf("cost_header: %d reached the upstream", n)
 	}
-	for i := range 1500 {
+	for i := range of1000(1500) {
 		f.send(t, "plans", "k=1&plan="+[]string{"free", "pro"}[i/3%2], 1, i%3)
 	}
-	if n := f.reached("plans", "1"); n > 1000 || n < 600 {
+	if n := f.reached("plans", "1"); n > limit || n < int64(of1000(600)) {
 		t.Errorf("plans: %d reached the upstream", n)
 	}
 	began := time.Now()
@@ -263,17 +276,17 @@ func TestLendWithOptions(t *testing.T) {
 // forgotten everything let no more through than docs/exactness.md says.
 func TestLendInTrouble(t *testing.T) {
 	t.Parallel()
-	f := startManaged(t)
+	f, limit := startManaged(t), int64(managedLimit)
 	f.hold(t, "managed", "frozen")
 	if err := f.caddys[2].Process.Freeze(patient.Patience); err != nil {
 		t.Skip(err)
 	}
-	f.send(t, "managed", "k=frozen", 1200, 0, 1)
+	f.send(t, "managed", "k=frozen", of1000(1200), 0, 1)
 	if err := f.caddys[2].Process.Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	f.send(t, "managed", "k=frozen", 300, 2, 1, 0)
-	if n := f.reached("managed", "frozen"); n > 1000 || n < 600 {
+	f.send(t, "managed", "k=frozen", of1000(300), 2, 1, 0)
+	if n := f.reached("managed", "frozen"); n > limit || n < int64(of1000(600)) {
 		t.Errorf("frozen: %d reached the upstream", n)
 	}
 
@@ -282,19 +295,19 @@ func TestLendInTrouble(t *testing.T) {
 	if err := f.redis.Admin().FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	f.send(t, "managed", "k=emptied", 1500, 0, 1, 2)
-	if n := f.reached("managed", "emptied") - before; n > 1000+held || n < 950 {
+	f.send(t, "managed", "k=emptied", of1000(1500), 0, 1, 2)
+	if n := f.reached("managed", "emptied") - before; n > limit+held || n < int64(of1000(950)) {
 		t.Errorf("emptied: %d reached the upstream, %d were held", n, held)
 	}
 
 	f.hold(t, "managed", "lower")
-	f.caddys[0].MustLoad(strings.ReplaceAll(f.config, "1000/24h", "200/24h"))
-	f.send(t, "managed", "k=lower", 300, 0)
-	if n := f.reached("managed", "lower"); n > 200 {
+	f.caddys[0].MustLoad(strings.ReplaceAll(f.config, perDay(managedLimit), perDay(of1000(200))))
+	f.send(t, "managed", "k=lower", of1000(300), 0)
+	if n := f.reached("managed", "lower"); n > int64(of1000(200)) {
 		t.Errorf("lower: %d reached the upstream", n)
 	}
-	f.send(t, "managed", "k=lower", 1500, 1, 2, 0)
-	if n := f.reached("managed", "lower"); n > 1000 {
+	f.send(t, "managed", "k=lower", of1000(1500), 1, 2, 0)
+	if n := f.reached("managed", "lower"); n > limit {
 		t.Errorf("lower: %d reached the upstream", n)
 	}
 
@@ -302,8 +315,8 @@ func TestLendInTrouble(t *testing.T) {
 	if err := f.caddys[2].Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	f.send(t, "managed", "k=killed", 1200, 1)
-	if n := f.reached("managed", "killed"); n > 1000 || n < 400 {
+	f.send(t, "managed", "k=killed", of1000(1200), 1)
+	if n := f.reached("managed", "killed"); n > limit || n < int64(of1000(400)) {
 		t.Errorf("killed: %d reached the upstream", n)
 	}
 }
