@@ -29,9 +29,10 @@ LOG ?=
 # For how long trouble breaks Redis.
 TROUBLE ?= 1m
 
-# For which systems lint checks that all compiles, beside its own: those of Caddy's download page that
-# differ in a build constraint or in the size of an int.
-PLATFORMS ?= linux/386 linux/arm linux/riscv64 windows/amd64 darwin/arm64 freebsd/amd64
+# For which systems lint checks that all compiles, beside its own: one for each build constraint of ours, and for the
+# other size of an int. deep checks more of those of Caddy's download page, where packages of others may lack something.
+PLATFORMS ?= linux/386 windows/amd64 darwin/arm64
+MORE_PLATFORMS ?= linux/arm linux/riscv64 freebsd/amd64
 
 # What runs on 32 bits too, where an int is smaller: packages that compute, and import no Caddy,
 # which would take minutes to compile.
@@ -141,6 +142,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 
 .PHONY: deep
 deep: long outages mutants servers examples ## On an idle machine, for half an hour: all of what test has in short, outages, stress
+	go run ./internal/testing/platforms $(MORE_PLATFORMS)
 	@$(MAKE) fuzz FUZZTIME=15s
 	$(REDIS) $(RACE) go test -vet=off -count=1 -parallel 5 -timeout 30m $(PLAIN)
 	$(REDIS) $(RACE) RACES=all go test -vet=off -count=1 -parallel 5 -timeout 30m $(RUN_IN_TURN)
