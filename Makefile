@@ -150,7 +150,7 @@ deep: long outages mutants servers examples ## On an idle machine, for half an h
 
 .PHONY: long
 long: redis ## Run the tests with random steps in full
-	$(REDIS) DEEP=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v '/integration/') ./integration/trouble
+	$(REDIS) DEEP=1 go test -count=1 -timeout 40m $$(go list ./... | grep -v '/integration/') ./integration/{cli,keys,limits,trouble}
 
 .PHONY: outages
 outages: redis ## On an idle machine: times held to their bounds, 60 s without Redis, 30 s of reloads, floods
