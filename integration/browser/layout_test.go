@@ -25,7 +25,7 @@ func testTouch(t *testing.T, w *world) {
 
 // watchesMoves notes what moves in the page, and by how much.
 const watchesMoves = `window.moved = []
-	new PerformanceObserver(list => { for (const e of list.getEntries()) moved.push([e.value, e.sources.map(s => s.node?.id || s.node?.className || s.node?.nodeName).join()]) }).observe({type: 'layout-shift', buffered: true})`
+	new PerformanceObserver(list => { for (const e of list.getEntries()) moved.push([e.value, e.sources.map(s => (s.node?.id || s.node?.className || s.node?.nodeName) + ' from ' + Math.round(s.previousRect.y) + ' to ' + Math.round(s.currentRect.y)).join()]) }).observe({type: 'layout-shift', buffered: true})`
 
 // testSteady: while nobody is refused, what is on the page does not move, from the first picture on.
 func testSteady(t *testing.T, w *world) {
@@ -93,61 +93,79 @@ func (p *tab) busy() time.Duration {
 	return time.Duration(sum * float64(time.Second))
 }
 
-// testManyKeys: 10,000 clients that are refused do not make the page grow, and none keeps it busy for long.
-func testManyKeys(t *testing.T, w *world) {
+// many opens the page of a Caddy, and returns it with a function that has 500 more clients refused, and with their number.
+func (w *world) many(t *testing.T) (p *tab, n *int, send func()) {
+	t.Helper()
 	c := startCaddy(t, "", "rate_limit {\n\t\tzone many {\n\t\t\tkey {header.Client}\n\t\t\tevents 0\n\t\t\twindow 1h\n\t\t}\n\t}\n\trespond ok")
-	p := w.browser.newTab(t)
+	p = w.browser.newTab(t)
 	p.resize(1280, 900, "light")
 	p.open(c.page("--no-open"))
 	p.untilText("#link", "live")
-	n := 0
-	send := func() {
+	n = new(int)
+	return p, n, func() {
 		for range 500 {
-			c.get("/", fmt.Sprintf("Client: client-%d", n))
-			n++
+			c.get("/", fmt.Sprintf("Client: client-%d", *n))
+			*n++
 		}
 	}
-	for n < 2000 {
+}
+
+// testManyKeys: 10,000 clients that are refused do not make the page grow, and none keeps it busy for long.
+func testManyKeys(t *testing.T, w *world) {
+	p, n, send := w.many(t)
+	for *n < 2000 {
 		send()
 	}
 	p.click("#refused-all")
 	p.untilDoing("many rows", send, `document.querySelectorAll('.refused tbody tr').length > 20`)
-	for n < 10000 {
+	for *n < 10000 {
 		send()
 	}
 	var size struct{ Elements, Rows, Known int }
 	must(t, p.try(`import(new URL('state.js', document.baseURI)).then(m => ({Elements: document.querySelectorAll('*').length, Rows: document.querySelectorAll('.refused tbody tr').length, Known: m.state.zones[0].refusing.size}))`, &size))
 	if size.Elements > 12000 || size.Rows > 201 || size.Known > 220 {
-		t.Errorf("after %d clients the page has %+v", n, size)
+		t.Errorf("after %d clients the page has %+v", *n, size)
 	}
 	p.untilDoing("a count of them", send, `/\d+ clients? now/.test(document.getElementById('refused-note').innerText)`)
 
-	// What an event changes in the page is bounded: it changes the rows on the screen and few others, and moves no row that keeps
-	// its place among the others. How long that takes is only told, because no machine promises it.
+	// What an event changes in the page is bounded: it makes few rows, changes those on the screen and few others, and moves no row
+	// that keeps its place among the others. The browser draws what is on the screen, or near. How long that takes is only told, because no machine promises it.
 	must(t, p.try(`import(new URL('stream.js', document.baseURI)).then(m => {
 		const seen = new MutationObserver(() => {})
 		seen.observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true})
-		window.work = {Changes: [], Touched: [], Long: []}
+		window.work = {Changes: [], Touched: [], Made: [], Drawn: [], Long: []}
+		const rows = () => [...document.querySelectorAll('.refused tbody tr')]
+		let before = new Set(rows())
 		new PerformanceObserver(list => { for (const e of list.getEntries()) work.Long.push(Math.round(e.duration)) }).observe({type: 'longtask'})
 		m.listen(what => {
 			if (what !== 'second') return
 			const all = seen.takeRecords()
 			work.Changes.push(all.length)
 			work.Touched.push(new Set(all.map(r => (r.target.closest ? r.target : r.target.parentElement)?.closest('.refused tr')).filter(Boolean)).size)
+			const now = rows()
+			work.Made.push(now.filter(r => !before.has(r)).length)
+			work.Drawn.push(now.filter(r => r.lastChild.checkVisibility({contentVisibilityAuto: true})).length)
+			before = new Set(now)
 		})
 	})`, nil))
 	before := p.busy()
 	p.untilDoing("ten events", send, `work.Changes.length >= 10`)
 	took := p.busy() - before
-	var work struct{ Changes, Touched, Long []int }
+	var work struct{ Changes, Touched, Made, Drawn, Long []int }
 	must(t, p.try(`work`, &work))
 	rows := eval[int](p, `document.querySelectorAll('.refused tbody tr').length`)
-	t.Logf("%d clients, %d rows: %v changes of the document with each event, in %v rows; %v of the processor; long tasks: %v ms", n, rows, work.Changes, work.Touched, took/time.Duration(len(work.Changes)), work.Long)
+	t.Logf("%d clients, %d rows: %v changes of the document with each event, in %v rows, of which %v are new; the browser draws %v; %v of the processor; long tasks: %v ms", *n, rows, work.Changes, work.Touched, work.Made, work.Drawn, took/time.Duration(len(work.Changes)), work.Long)
 	if most := slices.Max(work.Changes); rows < 150 || most > 8*rows+400 {
 		t.Errorf("an event changes %d nodes for %d rows", most, rows)
 	}
 	if most := slices.Max(work.Touched); most > 80 {
 		t.Errorf("an event changes %d of %d rows", most, rows)
+	}
+	if most := slices.Max(work.Made); most > 12 {
+		t.Errorf("an event makes %d rows, want at most 12", most)
+	}
+	if most := slices.Max(work.Drawn); most > 120 {
+		t.Errorf("the browser draws %d of %d rows, although most are not on the screen", most, rows)
 	}
 	p.movesFew()
 	p.noProblems()

@@ -92,7 +92,8 @@ listen((what, detail) => {
   updateFleet()
   if (document.hidden || drawing) return
   drawing = true
-  requestAnimationFrame(() => setTimeout(draw)) // after the frame of what is above, so that no frame has all of it
+  // After two frames: one draws what is above, the next one the rows that came to the screen by that. So no frame has all of it.
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(draw)))
 })
 
 function draw() {

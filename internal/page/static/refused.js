@@ -11,13 +11,13 @@ import { count, duration, number, plain, time, visible } from './text.js'
 export const nowSpan = 10e3 // milliseconds after its last refusal in which a key counts as refused now
 const few = 20, fewDry = 8, most = 200 // rows
 const chips = 4 // zones that a row names
-const step = 40 // rows that one frame adds, if all are asked for
+const step = 12 // rows that an event may add, or a frame until there are as many as were asked for
 const others = 24 // rows beyond the screen that an event updates
 
 let order = '' // of the rows that are shown
 let body = null, trials = null // the rows of limits that refuse, and those of dry runs
 let everyone = false // more rows than a few were asked for
-let room = few // how many of these there are so far
+let growing = false // the next frame adds rows
 let turn = 0 // counts the updates
 let config = 0 // counts the configs
 const rows = new Map(), rowOf = new WeakMap() // by client, and by element
@@ -69,18 +69,26 @@ export function drawRefused() {
   config++
 }
 
-// grow adds rows until there is room for all that were asked for.
-function grow() {
-  if (!everyone || room >= most) return
-  room = Math.min(most, room + step)
-  updateRefused(refusing())
-  requestAnimationFrame(grow)
+// bounded adds at most a step of rows that are new, the first ones. In place of the others, rows that should go stay a little longer.
+function bounded(list, all) {
+  const late = new Set(list.filter(c => !rows.has(c.id)).slice(step))
+  if (!late.size) return list
+  const wanted = new Set(list.map(c => c.id)), now = new Map(all.map(c => [c.id, c]))
+  const old = [...rows].filter(([id]) => !wanted.has(id)).slice(0, late.size)
+  if (old.length < late.size && !growing) {
+    growing = true
+    requestAnimationFrame(() => {
+      growing = false
+      updateRefused(refusing())
+    })
+  }
+  return [...list.filter(c => !late.has(c)), ...old.map(([id, r]) => now.get(id) ?? r.client)]
 }
 
 // updateRefused shows the clients.
 export function updateRefused(all) {
-  const real = all.filter(isReal), some = everyone ? room : few
-  const list = steady([...real.slice(0, some), ...all.slice(real.length).slice(0, everyone ? room : fewDry)], all)
+  const real = all.filter(isReal), some = everyone ? most : few
+  const list = bounded(steady([...real.slice(0, some), ...all.slice(real.length).slice(0, everyone ? most : fewDry)], all), all)
   const [now, more] = refusedNow(all), tried = list.filter(c => !isReal(c))
   setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(real.length)} in the last few minutes` : '')
   offerAll(all.length, list.length)
@@ -136,9 +144,7 @@ function offerAll(all, shown) {
 }
 byId('refused-all').addEventListener('click', () => {
   everyone = !everyone
-  room = few
   updateRefused(refusing())
-  grow()
 })
 
 // steady keeps the order while somebody is about to press a button, which must not move away: then clients
