@@ -17,12 +17,13 @@ import (
 
 // TestLinearizable: three stores lose requests and replies on their ways to one Redis. Still all
 // answers that clients get are those of one store that carries out one operation after the other, and
-// every lost operation was carried out once or not at all. At least 100,000 answers are checked.
+// every lost operation was carried out once or not at all. At least 100,000 answers are checked, and with the race
+// detector 25,000.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := &linear.Fleet{
-		Start: storetest.Start, Operations: deep.Steps(110_000, 1_000_000), Clients: 32,
+		Start: storetest.Start, Operations: deep.Steps(deep.Racing(30_000, 110_000), 1_000_000), Clients: 32,
 		SetTime: func(now int64) error { return server.Admin().Set(context.Background(), clockKey, now, 0).Err() },
 	}
 	var proxies []*faultproxy.Proxy

@@ -41,6 +41,15 @@ func Steps(usual, all int) int {
 	return usual
 }
 
+// Racing returns how many steps a test makes of what several goroutines do at once: few with the race detector, with
+// which each takes three times as long, and many without.
+func Racing(few, many int) int {
+	if raceDetector {
+		return few
+	}
+	return many
+}
+
 // Check runs a property on schedules that rapid draws, until these have made as many steps
 // as [Steps] says. The property returns how many steps it made.
 func Check(t *testing.T, usual, all int, property func(*rapid.T) int) {
