@@ -152,3 +152,41 @@ func testNetworks(t *testing.T, w *world) {
 	p.untilText("#rules-body", "None.")
 	p.noProblems()
 }
+
+// testGroups: a group is banned and unbanned by clicks, which has no effect on other groups.
+func testGroups(t *testing.T, w *world) {
+	c := startCaddy(t, "\tservers {\n\t\ttrusted_proxies static 127.0.0.1\n\t}\n", "rate_limit {\n\t\tzone clients {\n\t\t\tkey {client_ip}\n\t\t\trate 1000/1h\n\t\t\toverrides\n\t\t\tgroup {header.User-Agent}\n\t\t}\n\t}\n\trespond ok")
+	p := w.browser.newTab(t)
+	p.resize(360, 740, "light")
+	p.open(c.page("--no-open"))
+	p.untilText("#link", "live")
+	p.choose("#networks-by", "group")
+	p.click("#networks-on")
+	p.untilText("#networks-body", "No requests since counting began.")
+	n := 0
+	get := func(agent string) int {
+		n++
+		return c.get("/", fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", n%250), "User-Agent: "+agent)
+	}
+	const bot, named = "bot \xff 'x'", `bot \xff 'x' in zone clients`
+	ban := `#networks-body [aria-label=` + quoted("Ban: "+named) + `]`
+	p.untilDoing("two groups", func() { get(bot); get("bot"); get("") }, `document.querySelector(`+quoted(ban)+`) && document.querySelector('#networks-body [aria-label="Ban: bot in zone clients"]')`)
+	p.until("nothing that is wider than the window", `document.documentElement.scrollWidth <= 360`)
+	p.accessible("groups with actions")
+	p.click(ban)
+	p.untilText("#dialog-title", "Ban this group?")
+	if got := p.confirm(); !strings.HasSuffix(got, " --group-base64 Ym90IP8gJ3gn clients") {
+		t.Errorf("the command is %s", got)
+	}
+	p.untilText("#news", "Banned "+named)
+	if got := []int{get(bot), get("bot"), get("")}; fmt.Sprint(got) != "[429 200 200]" {
+		t.Errorf("a banned group and two others get %v", got)
+	}
+	p.click(`#networks-body [aria-label=` + quoted("Unban: "+named) + `]`)
+	p.confirm()
+	p.untilText("#news", "Unbanned "+named)
+	if got := get(bot); got != 200 {
+		t.Errorf("after the end of the ban it gets %d", got)
+	}
+	p.noProblems()
+}

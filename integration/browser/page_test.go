@@ -54,6 +54,7 @@ func TestPage(t *testing.T) {
 		{"Undo", testUndo},
 		{"Order", testOrder},
 		{"Networks", testNetworks},
+		{"Groups", testGroups},
 		{"Touch", testTouch},
 		{"Steady", testSteady},
 		{"SteadyFlood", testSteadyFlood},

@@ -115,13 +115,13 @@ const inputs = {
 
 // ask opens the dialog for an action: its name, its targets, what these are, and more about them.
 function ask({ name, targets, what, about }) {
-  const action = actions[name], { z, k } = targets[0], several = new Set(targets.map(t => idOf(t.k))).size
+  const action = actions[name], { z, k } = targets[0], several = new Set(targets.map(t => idOf(t.k))).size, thing = k.group ? 'group' : k.network ? 'network' : 'key'
   const values = { for: action.for, note: '', limit: z.events ? String(2 * z.events) : '' }
   const draw = () => setText(byId('dialog-command'), targets.map(t => command(state.start.address, action.command, t.z, t.k, action.flags?.(values) ?? [], action.last?.(values) ?? [])).join('\n'))
   const zones = [...new Set(targets.map(t => t.z.name))]
-  setText(byId('dialog-title'), several > 1 ? action.title.replace('this key', `these ${number(several)} keys`) : action.title)
+  setText(byId('dialog-title'), several > 1 ? action.title.replace('this key', `these ${number(several)} keys`) : action.title.replace('this key', 'this ' + thing))
   show(byId('dialog-text'), several > 1 ? [targets.slice(0, few).map(t => [showKey(t.k, t.z), ' ']), several > few ? `and ${number(several - few)} more` : ''] : showKey(k, z),
-    zones.length > 1 ? ' in zones ' : ' in zone ', zones.map((name, i) => [i ? ', ' : '', visible(name, 48)]), '. ', about, several > 1 ? action.text.replaceAll('the key', 'each key') : action.text)
+    zones.length > 1 ? ' in zones ' : ' in zone ', zones.map((name, i) => [i ? ', ' : '', visible(name, 48)]), '. ', about, several > 1 ? action.text.replaceAll('the key', 'each key') : action.text.replaceAll('the key', 'the ' + thing))
   show(byId('dialog-fields'), (action.fields ?? []).map(field => inputs[field](action, values, draw)))
   setText(byId('dialog-error'), '')
   setText(byId('dialog-yes'), action.yes)

@@ -6,7 +6,7 @@ import { call } from './api.js'
 import { offer } from './commands.js'
 import { byId, el, menu, setText, show } from './dom.js'
 import { wholeFleet } from './fleet.js'
-import { showKey } from './key.js'
+import { nameKey, showKey } from './key.js'
 import { state, zoneNamed } from './state.js'
 import { number, plain, share, time, visible } from './text.js'
 
@@ -19,14 +19,13 @@ const body = byId('networks-body'), button = byId('networks-on'), by = byId('net
 const kinds = {
   networks: {
     title: 'Networks', column: 'Network', none: 'No zone has an address in its key.', name: n => el('code', { class: 'key' }, n.network),
-    actions(a, n) {
-      const z = zoneNamed(a.zone), k = { key: n.network, network: n.network }
-      return z?.networks ? el('div', { class: 'actions' }, buttons(['ban'], z, k), menu('More actions for ' + n.network, buttons(['raise', 'exempt', 'unban'], z, k))) : '–'
-    },
+    can: z => z.networks, keyOf: n => ({ key: n.network, network: n.network }),
   },
   groups: {
     title: 'Groups', column: 'Group', none: 'No zone has the option group.',
-    name: n => n.group === '' ? el('span', { class: 'none' }, 'no value') : showKey({ key: n.group, key_base64: n.group_base64, key_truncated: n.group_truncated }),
+    name: n => n.group === '' ? el('span', { class: 'none' }, 'no value') : showKey(kinds.groups.keyOf(n)),
+    can: (z, n) => z.networks && z.groups && n.group !== '',
+    keyOf: n => ({ key: n.group, key_base64: n.group_base64, key_truncated: n.group_truncated, group: { value: n.group, value_base64: n.group_base64 } }),
   },
 }
 
@@ -88,10 +87,10 @@ async function load() {
 }
 
 function draw(answers) {
-  const counted = answers.filter(a => a[kind].length), { title, column, none, actions } = kinds[kind]
+  const counted = answers.filter(a => a[kind].length), { title, column, none } = kinds[kind]
   if (!answers.length) return show(body, el('p', { class: 'empty' }, state.zones.length ? none : 'There are no zones.'))
   if (!counted.length) return show(body, el('p', { class: 'empty' }, `No requests since counting began. ${title} appear here as soon as some come.`))
-  const columns = [column, 'Requests', 'Refused', 'Keys', 'Ten minutes before', ...actions ? ['Actions'] : []]
+  const columns = [column, 'Requests', 'Refused', 'Keys', 'Ten minutes before', 'Actions']
   show(body, counted.map(a => el('div', { class: 'of-zone' },
     el('h3', {}, 'Zone ', visible(a.zone, 48), el('span', { class: 'how' }, a.by ? ['by ', visible(a.by, 60), ', '] : null, `${number(a.requests)} requests since ${time(Date.parse(a.since))}`)),
     el('table', { class: 'networks stack' }, el('thead', {}, el('tr', {}, columns.map(t => el('th', { scope: 'col' }, t)))),
@@ -101,7 +100,7 @@ function draw(answers) {
 }
 
 function row(a, n) {
-  const fill = el('span', { class: 'fill' }), { name, actions } = kinds[kind]
+  const fill = el('span', { class: 'fill' }), { name } = kinds[kind]
   fill.style.width = a.requests ? n.requests / a.requests * 100 + '%' : '0'
   return el('tr', {},
     el('th', { scope: 'row' }, name(n)),
@@ -109,5 +108,11 @@ function row(a, n) {
     el('td', { 'data-label': 'Refused' }, number(n.refused)),
     el('td', { 'data-label': 'Keys' }, 'about ' + number(n.keys) + (n.keys_most ? ' to ' + number(n.keys_most) : '')),
     el('td', { 'data-label': 'Ten minutes before' }, n.before === undefined ? 'not known' : number(n.before)),
-    actions ? el('td', { 'data-label': 'Actions' }, actions(a, n)) : null)
+    el('td', { 'data-label': 'Actions' }, actions(a, n)))
+}
+
+// actions are what can be done to a network or a group, if its zone allows overrides of them.
+function actions(a, n) {
+  const z = zoneNamed(a.zone), { can, keyOf } = kinds[kind], k = keyOf(n)
+  return z && can(z, n) ? el('div', { class: 'actions' }, buttons(['ban'], z, k), menu(`More actions for ${nameKey(k, z)} in zone ${plain(z.name, 40)}`, buttons(['raise', 'exempt', 'unban'], z, k))) : '–'
 }
