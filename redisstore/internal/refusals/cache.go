@@ -32,6 +32,7 @@ type Cache struct {
 	seeds  [2]maphash.Seed
 	size   atomic.Int64
 	hits   atomic.Int64
+	large  atomic.Int64 // see Asks
 	shards [shards]shard
 }
 
@@ -39,6 +40,7 @@ type shard struct {
 	mu       sync.Mutex
 	size     int
 	refusals map[id]*refusal // the first of a list
+	overtake overtake
 }
 
 // id is a key under the limits of a family, which count in one state.
@@ -191,7 +193,7 @@ func (c *Cache) put(check *store.Check, p *store.Prepared, decision algorithms.D
 		// The last of the quota went to this request: no other gets any until there is more.
 		r.cost, r.decision.Allowed, r.decision.RetryAfter = 1, false, decision.NextAfter
 	default:
-		if c.size.Load() > 0 {
+		if c.size.Load() > 0 || charged && c.large.Load() > 0 {
 			c.outdate(check, p, &decision, charged, now)
 		}
 		return
@@ -199,15 +201,21 @@ func (c *Cache) put(check *store.Check, p *store.Prepared, decision algorithms.D
 	if !r.asks {
 		r.until = sent + min(c.maxTTL, r.decision.RetryAfter)
 	}
-	r.recent = now + max(c.maxTTL, min(recentTTL*c.maxTTL, r.decision.RetryAfter))
 	r.brief = r.until <= now
+	r.recent = now + max(c.maxTTL, min(recentTTL*c.maxTTL, r.decision.RetryAfter))
 	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if charged {
-		shard.charged(id, p)
-	}
 	known := shard.find(id, p)
+	switch {
+	case charged:
+		c.noteCharge(shard, id, p, &decision, now)
+	case !r.asks && shard.overtake.by(id, &r, sent):
+		if known != nil && now < known.until {
+			return // it is of the charge that came after this one
+		}
+		r.asks, r.until = true, 0
+	}
 	switch {
 	case known == nil:
 		c.makeRoom(shard, id)
@@ -260,20 +268,21 @@ func asks(check *store.Check, d *algorithms.Decision) bool {
 	return rules != nil && rules.Overrides || !d.Banned && (leases || rules != nil && rules.Ban != nil)
 }
 
-// outdate forgets the refusal of a larger cost if a charge has left less than there was then: it still holds, but for
-// longer. A refusal that only Recent knows is over with the first request that may pass.
+// outdate forgets the refusal of a larger cost if a charge came after it, or has left less than there was then: it still holds, but
+// for longer. A refusal that only Recent knows is over with the first request that may pass.
 func (c *Cache) outdate(check *store.Check, p *store.Prepared, allowed *algorithms.Decision, charged bool, now time.Duration) {
 	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if charged {
-		shard.charged(id, p)
+		c.noteCharge(shard, id, p, allowed, now)
 	}
 	r := shard.find(id, p)
 	if r == nil {
 		return
 	}
-	if less := charged && now < r.until && !r.decision.Banned && allowed.Remaining < r.decision.Remaining; r.asks || less {
+	after := allowed.At > r.decision.At || allowed.Remaining < r.decision.Remaining
+	if less := charged && now < r.until && !r.decision.Banned && after; r.asks || less {
 		c.delete(shard, id, r)
 	}
 }

@@ -114,6 +114,8 @@ func (l *Layer) decide(checks []store.Check, decisions []algorithms.Decision, no
 
 // ask has the layer below decide what is not known, and remembers the answer.
 func (l *Layer) ask(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, left int, known *layer.Set, sent time.Duration) error {
+	l.Asks(checks, 1)
+	defer l.Asks(checks, -1)
 	if left == len(checks) {
 		err := l.Layer.Take(ctx, checks, decisions)
 		if err == nil {
