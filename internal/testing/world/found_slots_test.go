@@ -128,3 +128,24 @@ func TestChecksKnowAnEarlierTry(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowWhatOthersCharge: an instance remembers a refusal, and does not know that another one has charged a smaller cost since:
+// docs/exactness.md does not claim that the wait is right then.
+func TestChecksKnowWhatOthersCharge(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Cluster, Instances: 2,
+		Zones: []Zone{{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 5, Window: 12500 * time.Microsecond}}},
+		Events: []Event{
+			{At: 990 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 990001 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 990002 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 990003 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 991 * time.Millisecond, Kind: Take, Instance: 1, Cost: 2},
+			{At: 992 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: time.Second, Kind: Take, Instance: 1, Cost: 2, Returns: true},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
