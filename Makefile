@@ -53,7 +53,7 @@ PLAIN := $(addprefix ./integration/,limits queues floods admin cli costs docs he
 	$(addprefix ./internal/testing/,model mutants picture platforms)
 # The tests of other packages of which the same holds: those that call deep.InTurn or deep.OneGoroutine.
 IN_TURN_CALLS := deep\.(InTurn|OneGoroutine)\(t\)
-IN_TURN_FILES = $(shell grep -rlE --include='*_test.go' '$(IN_TURN_CALLS)' redisstore memorystore internal)
+IN_TURN_FILES = $(shell grep -rlE --include='*_test.go' '$(IN_TURN_CALLS)' $(wildcard *_test.go) redisstore memorystore internal)
 IN_TURN = $(or $(shell awk -F '[ \050]' '/^func Test/ { test = $$2 } /$(IN_TURN_CALLS)/ { print test }' $(IN_TURN_FILES)),$(error no test calls deep.InTurn))
 RUN_IN_TURN = -run '^($(subst $() ,|,$(strip $(IN_TURN))))$$' $(sort $(addprefix ./,$(dir $(IN_TURN_FILES))))
 

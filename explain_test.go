@@ -133,6 +133,7 @@ func foreseen(x *adminapi.Explanation) (all []string) {
 // random, and those of the recipes, of some awkward sites, and of zones whose states change meanwhile. In between,
 // explain changes nothing.
 func TestExplainAgrees(t *testing.T) {
+	deep.InTurn(t)
 	address := caddytest.FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	states := newChanging(t, address)

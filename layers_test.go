@@ -134,7 +134,7 @@ var layers = []struct {
 	{"examples/simplestore", layer{caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{}},
 	{"docs", layer{}},
-	{"integration/internal/harness", layer{own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/golden internal/testing/patient internal/testing/redistest"}},
+	{"integration/internal/harness", layer{own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/deep internal/testing/golden internal/testing/patient internal/testing/redistest"}},
 	{"integration/admin", layer{}},
 	{"integration/cli", layer{}},
 	{"integration/costs", layer{}},
