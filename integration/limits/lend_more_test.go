@@ -73,7 +73,7 @@ func TestLendRedisRestarts(t *testing.T) {
 	before := f.reached("managed", "k")
 	f.redis.Kill()
 	f.redis.Restart()
-	for decided, i := 0, 0; decided < 1500; i++ {
+	for decided, i := 0, 0; decided < of1000(1500); i++ {
 		switch a := f.caddys[i%3].Get(f.client, "/managed?k=k"); a.Status {
 		case http.StatusOK, http.StatusTooManyRequests:
 			decided++
@@ -83,7 +83,7 @@ func TestLendRedisRestarts(t *testing.T) {
 			t.Fatalf("status %d", a.Status)
 		}
 	}
-	if n := f.reached("managed", "k") - before; n > 1000+held || n < 900 {
+	if n := f.reached("managed", "k") - before; n > int64(managedLimit)+held || n < int64(of1000(900)) {
 		t.Errorf("%d reached the upstream after the restart, %d were held", n, held)
 	}
 }
