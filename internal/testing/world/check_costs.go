@@ -82,7 +82,7 @@ func (k *key) mayPay(v *Verdict, a *Answer) (least, greatest int64) {
 			least, greatest = k.measured(max(0, over-payEvery-slack), 0, e.Cost), max(greatest, a.Cost)
 		}
 	}
-	if v.Outcome == outcome.FailedOpen {
+	if v.Outcome == outcome.FailedOpen || v.Outcome == outcome.Local {
 		least = 0
 	}
 	return least, greatest

@@ -16,6 +16,7 @@ type waiter struct {
 	turn     time.Duration
 	answered time.Duration
 	cost     int64
+	quota    int64 // of the limit: another one has a queue of its own
 }
 
 // order checks that of two requests that wait in the same queue of an instance, the one with the earlier turn leaves first.
@@ -44,7 +45,7 @@ func (h *History) order() (violations []string) {
 
 // overtakes reports whether a request leaves before another one with an earlier turn.
 func (b *waiter) overtakes(a *waiter) bool {
-	both := a.Instance == b.Instance && a.cost == b.cost && max(a.answered, b.answered) < min(a.turn, b.turn)
+	both := a.Instance == b.Instance && a.cost == b.cost && a.quota == b.quota && max(a.answered, b.answered) < min(a.turn, b.turn)
 	return both && a.turn < b.turn && a.Ended > b.Ended
 }
 
@@ -64,7 +65,7 @@ func (h *History) waiters(k *key) (all, gone []waiter) {
 			if a.Event != v.Event || a.Client != v.Client || a.Decision.Delay == 0 || a.Began < v.Began || a.Ended > v.Ended {
 				continue
 			}
-			w := waiter{v, k.when(a) + a.Decision.Delay, a.Ended, a.Cost}
+			w := waiter{v, k.when(a) + a.Decision.Delay, a.Ended, a.Cost, a.Decision.Quota}
 			switch {
 			case v.Outcome == outcome.Abandoned:
 				gone = append(gone, w)

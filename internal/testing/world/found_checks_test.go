@@ -1,0 +1,50 @@
+package world
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+)
+
+// Worlds in which checks have claimed more than what is promised.
+
+// TestChecksKnowWhoHasDecided: a request waited for a zone, and an instance decided its next try alone. It pays nothing in the zone
+// that had charged its first one.
+func TestChecksKnowWhoHasDecided(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true,
+		Zones: []Zone{
+			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 800 * time.Millisecond}, OnError: "local", MaxWait: time.Second},
+			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Over: true, Costs: Costs{Measures: "upstream_time", Per: 50, First: 3, Up: 3}},
+		},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Request, Cost: 1},
+			{At: 1001 * time.Microsecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 801 * time.Millisecond, Kind: Failover, Instance: -1, For: time.Millisecond},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
+// TestChecksKnowTheQueueOfALimit: a reload gave a zone another rate, which has a queue of its own. Those who wait in the one before
+// may leave later.
+func TestChecksKnowTheQueueOfALimit(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 4, Window: 25 * time.Millisecond, Mode: "queue"}}},
+		Events: []Event{
+			{Kind: Request, Zone: -1, Cost: 1},
+			{At: time.Millisecond, Kind: Request, Cost: 1},
+			{At: 2 * time.Millisecond, Kind: Reload, Cost: 7},
+			{At: 3 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 4 * time.Millisecond, Kind: Request, Cost: 1, For: time.Millisecond},
+			{At: 5 * time.Millisecond, Kind: Request, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
