@@ -60,6 +60,9 @@ func (b *Borrower) Look(now Moment) time.Duration {
 	return max(at, now.Mono+b.period/4)
 }
 
+// Ends reports whether something is held, in a loan that ends before what is due is looked at again: see [Borrower.Look].
+func (b *Borrower) Ends(now Moment) bool { return b.Live(now) > 0 && !b.lasts(now, b.period/2) }
+
 // Asks reports whether an ask is under way.
 func (b *Borrower) Asks() bool { return b.ask.underWay }
 

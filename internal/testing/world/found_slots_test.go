@@ -92,6 +92,27 @@ func TestFoundARefusalThatWasOvertaken(t *testing.T) {
 	}
 }
 
+// TestFoundARefundOfALoanThatEnds: an instance had spent all of a loan, and took one of it back just before the loan ended. The next
+// look at what to report came after that, and so all of the loan counted as spent.
+func TestFoundARefundOfALoanThatEnds(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Sentinels, Instances: 1,
+		Zones: []Zone{{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 10, Window: time.Hour}, Lend: time.Second}},
+		Events: []Event{
+			{Kind: Take},
+			{At: time.Second, Kind: Take},
+			{At: 2 * time.Second, Kind: Take, Cost: 1},
+			{At: 3 * time.Second, Kind: Take, Cost: 1},
+			{At: 4 * time.Second, Kind: Take, Cost: 1},
+			{At: 5 * time.Second, Kind: Take, Cost: 1, Delta: 2},
+			{At: 6 * time.Second, Kind: Take, Cost: 1, Delta: -1, After: 800 * time.Millisecond},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
 // TestChecksKnowWhoHasATurn: a turn of a queue that was given back is that of the next client, which pays for it. That client was
 // taken for the first one, and its charge for one above the limit.
 func TestChecksKnowWhoHasATurn(t *testing.T) {

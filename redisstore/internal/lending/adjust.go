@@ -48,6 +48,9 @@ func (l *Layer) adjustLoan(a *layer.Adjustment) bool {
 				return true
 			}
 		} else if a.Delta < 0 && e.Refund(l.Loans.Now(), at, -a.Delta) {
+			if last, ok := e.Last(l.Loans.Now()); ok {
+				go l.sendLoans(context.Background(), []loans.Due{last})
+			}
 			return true
 		}
 	}

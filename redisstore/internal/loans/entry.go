@@ -165,6 +165,18 @@ func (e *Entry) Refund(now lend.Moment, at, cost int64) bool {
 	return refunded
 }
 
+// Last returns the ask that gives back what is held, if the loan ends before the next look may come: then all of it would count
+// as spent.
+func (e *Entry) Last(now lend.Moment) (due Due, ok bool) {
+	a, ok := e.begin(func() (lend.Ask, bool) {
+		if !e.b.Ends(now) {
+			return lend.Ask{}, false
+		}
+		return e.b.Return(now), true
+	})
+	return Due{e, a}, ok
+}
+
 // Late spends what is held on a late cost, and returns how much of it is paid.
 func (e *Entry) Late(now lend.Moment, cost int64) int64 {
 	e.mu.Lock()
