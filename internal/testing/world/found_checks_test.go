@@ -48,3 +48,43 @@ func TestChecksKnowTheQueueOfALimit(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowWhoCameFirst: Redis decided two requests in the same microsecond, under limits that count together. The one that says
+// that less is used came first.
+func TestChecksKnowWhoCameFirst(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true, Work: 3769210,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Millisecond}, Paying: 1, Enforced: 19.72269940657894, Costs: Costs{Asks: "tokens", Unreadable: 2}}},
+		Events: []Event{
+			{Kind: Flood, Cost: 113},
+			{At: 600 * time.Millisecond, Kind: Request, Zone: -1},
+			{At: 600001 * time.Microsecond, Kind: Request, Zone: -1, Sort: "paying"},
+			{At: 610001 * time.Microsecond, Kind: Request, Zone: -1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
+// TestChecksKnowASlowReport: what an instance has spent of a loan is charged when Redis has done what came before its report.
+func TestChecksKnowASlowReport(t *testing.T) {
+	p := &Plan{
+		Seed: 16229161945747329756, Instances: 1, Work: 1159840,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 3 * time.Second}, Lend: 10 * time.Millisecond}},
+		Events: []Event{
+			{Kind: Flood, Cost: 492},
+			{At: time.Second, Kind: Take, Cost: 1, Returns: true},
+			{At: 1000001 * time.Microsecond, Kind: Flood},
+			{At: 1000002 * time.Microsecond, Kind: Flood, Cost: 127},
+			{At: 1000003 * time.Microsecond, Kind: Flood, Cost: 138},
+			{At: 1000004 * time.Microsecond, Kind: Flood, Cost: 293},
+			{At: 1638212358, Kind: Flood, Cost: 460},
+			{At: 1640 * time.Millisecond, Kind: Flood, Cost: 465},
+			{At: 2 * time.Second, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

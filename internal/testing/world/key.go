@@ -45,7 +45,9 @@ func (h *History) key(zone, number int) *key {
 		}
 	}
 	slices.SortStableFunc(k.admitted, func(a, b *Answer) int {
-		return cmp.Or(cmp.Compare(k.when(a), k.when(b)), cmp.Compare(a.Decision.Turn(), b.Decision.Turn()))
+		// Of several at the same moment, the one came first that says that less is used.
+		return cmp.Or(cmp.Compare(k.when(a), k.when(b)), cmp.Compare(a.Decision.Turn(), b.Decision.Turn()),
+			cmp.Compare(a.Decision.Quota-a.Decision.Remaining, b.Decision.Quota-b.Decision.Remaining))
 	})
 	return k
 }
