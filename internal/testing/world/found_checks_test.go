@@ -29,8 +29,8 @@ func TestChecksKnowWhoHasDecided(t *testing.T) {
 	}
 }
 
-// TestChecksKnowTheQueueOfALimit: a reload gave a zone another rate, which has a queue of its own. Those who wait in the one before
-// may leave later.
+// TestChecksKnowTheQueueOfALimit: a reload gave a zone another rate, which has a queue of its own. Requests that wait in the one
+// before may leave later.
 func TestChecksKnowTheQueueOfALimit(t *testing.T) {
 	p := &Plan{
 		Seed: 1, Even: true, Instances: 1, Whole: true,
