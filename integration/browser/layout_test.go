@@ -128,6 +128,8 @@ func testManyKeys(t *testing.T, w *world) {
 	}
 	p.untilDoing("a count of them", send, `/\d+ clients? now/.test(document.getElementById('refused-note').innerText)`)
 
+	p.untilDoing("all rows, because until then each frame makes some", send, `document.querySelectorAll('.refused tbody tr').length >= 200`)
+
 	// What an event changes in the page is bounded: it makes few rows, changes those on the screen and few others, and moves no row
 	// that keeps its place among the others. The browser draws what is on the screen, or near. How long that takes is only told, because no machine promises it.
 	must(t, p.try(`import(new URL('stream.js', document.baseURI)).then(m => {
