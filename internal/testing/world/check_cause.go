@@ -10,8 +10,8 @@ var _ = promiseOfKeys("nothing is refused without a cause", (*key).withoutCause)
 // withoutCause checks that nothing is refused for which there is room for sure: if all was charged that can have
 // been, and none of it has come back.
 func (k *key) withoutCause() (violations []string) {
-	if k.Lend > 0 && (k.Plan.varies(k.zone) || k.late > 0 || len(k.Killed) > 0 || k.Plan.hasKind(Flood)) || k.queues() && k.Limit.MaxWait > 0 {
-		return nil // what others hold, or is on its way, is used, and a wait may be too long
+	if k.Lend > 0 && (k.Plan.varies(k.zone) || k.late > 0 || len(k.Killed) > 0 || len(k.clocks) > 1 || k.Plan.hasKind(Flood)) || k.queues() && k.Limit.MaxWait > 0 {
+		return nil // what others hold, or is on its way, is used, as is a loan that a step of the clock has ended, and a wait may be too long
 	}
 	for _, a := range k.refused {
 		if k.Lend > 0 && k.shared(a) {

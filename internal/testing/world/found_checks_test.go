@@ -88,3 +88,26 @@ func TestChecksKnowASlowReport(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowThatAStepEndsLoans: the clock of Redis was set forward by more than a loan lasts. So all of the loan counts as spent.
+func TestChecksKnowThatAStepEndsLoans(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 10, Window: 225 * time.Second}, Lend: time.Second}},
+		Events: []Event{
+			{Kind: Take},
+			{At: time.Second, Kind: Take},
+			{At: 2 * time.Second, Kind: Take},
+			{At: 3 * time.Second, Kind: Take, Cost: 1},
+			{At: 4 * time.Second, Kind: Take, Cost: 1},
+			{At: 5 * time.Second, Kind: Step, After: 3 * time.Second},
+			{At: 6 * time.Second, Kind: Take, Cost: 1},
+			{At: 7 * time.Second, Kind: Take, Cost: 2},
+			{At: 8 * time.Second, Kind: Take, Cost: 1},
+			{At: 9 * time.Second, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
