@@ -44,13 +44,15 @@ func (k *key) bans() (violations []string) {
 }
 
 // bannedUnheard reports whether a ban may have begun before an answer with a refusal of which nobody has heard: others were banned
-// since. What is counted begins again with it.
+// since, or it may have ended meanwhile. What is counted begins again with it.
 func (k *key) bannedUnheard(a *Answer) bool {
+	unheard := func(c *Answer) bool { return c.Failure != "" || k.fromMemory(c) }
+	if slices.ContainsFunc(k.unknown, func(c *Answer) bool { return unheard(c) && c.Began+k.BanFor < k.when(a) }) {
+		return true
+	}
 	return slices.ContainsFunc(k.refused, func(b *Answer) bool {
-		unheard := func(c *Answer) bool {
-			return c.Began < k.when(b) && (c.Failure != "" || k.fromMemory(c))
-		}
-		return b.Decision.Banned && !b.Decision.BanBegins && b.Ended <= a.Ended && slices.ContainsFunc(k.unknown, unheard)
+		before := func(c *Answer) bool { return c.Began < k.when(b) && unheard(c) }
+		return b.Decision.Banned && !b.Decision.BanBegins && b.Ended <= a.Ended && slices.ContainsFunc(k.unknown, before)
 	})
 }
 

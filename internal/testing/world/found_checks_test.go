@@ -111,3 +111,25 @@ func TestChecksKnowThatAStepEndsLoans(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowOfABanThatIsOver: a request got no answer in time, and Redis banned its key when it came. Nobody asked before that ban
+// was over, so refusals count from one again.
+func TestChecksKnowOfABanThatIsOver(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Sentinels, Instances: 1,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 3, Window: 7 * time.Second}, BanAfter: 3, BanFor: time.Second}},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: time.Microsecond, Kind: Take, Cost: 1},
+			{At: 1001 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 1002 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 1003 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 11003 * time.Microsecond, Kind: Delay, For: time.Microsecond, Surely: true},
+			{At: 11004 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 1400999 * time.Microsecond, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
