@@ -173,6 +173,7 @@ func testGroups(t *testing.T, w *world) {
 	p.untilDoing("two groups", func() { get(bot); get("bot"); get("") }, `document.querySelector(`+quoted(ban)+`) && document.querySelector('#networks-body [aria-label="Ban: bot in zone clients"]')`)
 	p.until("nothing that is wider than the window", `document.documentElement.scrollWidth <= 360`)
 	p.accessible("groups with actions")
+	p.menuFits(".networks summary")
 	p.click(ban)
 	p.untilText("#dialog-title", "Ban this group?")
 	if got := p.confirm(); !strings.HasSuffix(got, " --group-base64 Ym90IP8gJ3gn clients") {

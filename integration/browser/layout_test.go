@@ -21,6 +21,17 @@ func testTouch(t *testing.T, w *world) {
 	}
 	p.click(`.refused [aria-label="More actions for theo in zone clients"]`)
 	p.until("nothing wider with an open menu", `document.documentElement.scrollWidth <= 360`)
+	p.press("Escape")
+	p.menuFits(`.refused [aria-label="More actions for theo in zone clients"]`)
+}
+
+// menuFits: in a window of 600 pixels, where rows are lists, an open menu is within the window.
+func (p *tab) menuFits(summary string) {
+	p.t.Helper()
+	p.resize(600, 900, "light")
+	p.click(summary)
+	p.until("a menu within the window", `(() => { const r = document.querySelector('details.menu[open] .choices')?.getBoundingClientRect(); return r && r.left >= 0 && r.right <= 600 })()`)
+	p.press("Escape")
 }
 
 // watchesMoves notes what moves in the page, and by how much.
