@@ -89,16 +89,9 @@ func (n *Networks) AllGroups() iter.Seq[*Network] {
 			return
 		}
 		now := n.now()
-		all := slices.Collect(func(yield func(*Network) bool) {
-			for _, found := range n.groups.all.Load().all() {
-				if !found.ended(now) && !yield(found) {
-					return
-				}
-			}
-		})
-		slices.SortFunc(all, func(a, b *Network) int { return a.Group.compare(b.Group) })
+		all := slices.SortedFunc(n.groups.all.Load().all(), func(a, b *Network) int { return a.Group.compare(b.Group) })
 		for _, found := range all {
-			if !yield(found) {
+			if !found.ended(now) && !yield(found) {
 				return
 			}
 		}
@@ -121,9 +114,9 @@ func (n *Networks) changeGroups(fresh bool, changes []NetworkChange) (others []N
 	edit := table.edit()
 	if ended && table == known {
 		n.groups.first = 0
-		for group, found := range known.all() {
+		for found := range known.all() {
 			if found.ended(now) {
-				edit.set(group, nil)
+				edit.set(found.Group, nil)
 			} else {
 				n.groups.endsAt(found)
 			}

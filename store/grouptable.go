@@ -37,8 +37,8 @@ func (t *groupTable) get(group Group) *Network {
 }
 
 // all returns all groups in any order.
-func (t *groupTable) all() iter.Seq2[Group, *Network] {
-	return func(yield func(Group, *Network) bool) {
+func (t *groupTable) all() iter.Seq[*Network] {
+	return func(yield func(*Network) bool) {
 		if t == nil {
 			return
 		}
@@ -47,8 +47,8 @@ func (t *groupTable) all() iter.Seq2[Group, *Network] {
 			if part == nil {
 				continue
 			}
-			for group, of := range *part {
-				if !yield(group, of) {
+			for _, of := range *part {
+				if !yield(of) {
 					return
 				}
 			}

@@ -58,9 +58,7 @@ func (f *fleet) doctor(verbose bool) (level string, err error) {
 	good, err := answered(f, answers)
 	level = adminapi.LevelOK
 	for _, a := range good {
-		if a.value.Level == adminapi.LevelFail || level == adminapi.LevelOK {
-			level = a.value.Level
-		}
+		level = worse(level, a.value.Level)
 		if len(a.value.Findings) == 0 {
 			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no findings; does that Caddy have another version?"))
 		}

@@ -201,8 +201,8 @@ func (c *Cache) put(check *store.Check, p *store.Prepared, decision algorithms.D
 	if !r.asks {
 		r.until = sent + min(c.maxTTL, r.decision.RetryAfter)
 	}
-	r.brief = r.until <= now
 	r.recent = now + max(c.maxTTL, min(recentTTL*c.maxTTL, r.decision.RetryAfter))
+	r.brief = r.until <= now
 	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
