@@ -133,3 +133,21 @@ func TestChecksKnowOfABanThatIsOver(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowOfTwoNewMasters: the master that an instance has just gone to became a replica too. So soon it does not leave again.
+func TestChecksKnowOfTwoNewMasters(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}}},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Demote},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 10 * time.Millisecond, Kind: Demote},
+			{At: 80 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 140 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
