@@ -137,6 +137,7 @@ func (c *Completion) Judge(status int, header http.Header) {
 
 // keep leaves the charges as they are, whatever the response will be.
 func (c *Completion) keep() {
+	defer c.meter.lock()()
 	for i := range c.charges {
 		c.charges[i].open = false
 	}

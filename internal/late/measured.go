@@ -91,14 +91,15 @@ func (c *Completion) Start() {
 	c.meter.timer = c.meter.clock.AfterFunc(payEvery, c.payRunning)
 }
 
-// payRunning charges for what the response has taken so far, if that is more than was charged.
+// payRunning charges for what the response has taken so far, if that is more than was charged. A request that may not count
+// pays nothing before its response says so: a store bounds what it charges late, so it could not tell how much to give back.
 func (c *Completion) payRunning() {
 	defer c.meter.lock()()
 	if c.meter.stopped {
 		return
 	}
 	for i := range c.charges {
-		if l := &c.charges[i]; l.metered {
+		if l := &c.charges[i]; l.metered && !l.open {
 			if cost := c.taken(l); cost > l.paid {
 				c.pay(l, cost)
 			}

@@ -103,8 +103,8 @@ func TestMeasuredCosts(t *testing.T) {
 }
 
 // TestMeasuredBookings: what such requests have cost is booked, and never more than the limit allows. While a response
-// takes longer, the request pays every five seconds. If the response does not count, it all comes back. None of it
-// changes when the config is loaded again meanwhile.
+// takes longer, the request pays every five seconds, as soon as it is known that the response counts. None of it changes when
+// the config is loaded again meanwhile.
 func TestMeasuredBookings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := caddytest.KeepMemory(t, memorystore.Options{})
@@ -127,13 +127,13 @@ func TestMeasuredBookings(t *testing.T) {
 		long := begins(first, "k", 0, takes(time.Hour/2))
 		used(1, 1, 1)
 		time.Sleep(12 * time.Second)
-		used(10_000, 10_000, 10_000)
+		used(10_000, 1, 10_000)
 		second := caddytest.Load(t, config)
 		caddytest.CleanUp(t, first)
 		time.Sleep(5 * time.Second)
-		used(15_000, 15_000, 15_000)
+		used(15_000, 1, 15_000)
 		time.Sleep(85 * time.Second)
-		used(100_000, 100_000, 100_000)
+		used(100_000, 1, 100_000)
 		<-long
 		used(100_000, 0, 100_000) // which is all that shows of a debt
 		time.Sleep(time.Hour)
@@ -141,5 +141,37 @@ func TestMeasuredBookings(t *testing.T) {
 		used(100_000, 1, 100_000) // the whole limit, and no more
 		<-again
 		used(10, 0, 10)
+	})
+}
+
+// TestMeasuredFailures: where only failures count, a long response pays from when it is known to be one, and also if its client
+// leaves before.
+func TestMeasuredFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := caddytest.KeepMemory(t, memorystore.Options{})
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"failures": `+measuredZone(`"charge_on_response": {"status_code": [5]}, `, `"of": "response_time"`)+`}}`)
+		used := func(key string, want int64) {
+			t.Helper()
+			synctest.Wait()
+			if got := kept.Used(t, "failures", key); got != want {
+				t.Errorf("%d are charged to %s, want %d", got, key, want)
+			}
+		}
+		fails := begins(h, "fails", 0, func(w http.ResponseWriter, _ *http.Request) error {
+			time.Sleep(7 * time.Second)
+			w.WriteHeader(http.StatusBadGateway)
+			time.Sleep(5 * time.Second)
+			return nil
+		})
+		left := begins(h, "left", 8*time.Second, func(_ http.ResponseWriter, r *http.Request) error { return wait499(r) })
+		time.Sleep(6 * time.Second)
+		used("fails", 1)
+		used("left", 1)
+		time.Sleep(5 * time.Second)
+		used("fails", 10_000)
+		<-fails
+		used("fails", 12_000)
+		<-left
+		used("left", 8_000)
 	})
 }

@@ -84,3 +84,19 @@ func TestFoundAnOverrideWithinAWindow(t *testing.T) {
 		t.Error("no check finds 6 in a window of 5")
 	}
 }
+
+// TestFoundALateChargeThatDoesNotCount: a long request paid for its time while nobody knew whether it counts. When its response said
+// that it does not, the log gave back what was booked, but not what was paid since.
+func TestFoundALateChargeThatDoesNotCount(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Cluster, Instances: 1, Whole: true,
+		Zones: []Zone{{
+			Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour},
+			Judges: true, Costs: Costs{Measures: "upstream_time", Per: 100, First: 1, Up: 11},
+		}},
+		Events: []Event{{Kind: Request, Zone: -1, Cost: 2, After: 6 * time.Second}},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
