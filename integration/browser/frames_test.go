@@ -101,16 +101,19 @@ func TestFrames(t *testing.T) {
 		t.Skip("FRAMES=1 measures the longest tasks")
 	}
 	w := &world{browser: startChromium(t)}
-	p, _, send := w.many(t)
-	for range 6 {
+	p, n, send := w.many(t)
+	for *n < 10000 {
 		send()
 	}
 	p.click("#refused-all")
-	p.untilDoing("many rows", send, `document.querySelectorAll('.refused tbody tr').length > 150`)
-	p.events(1)
-	before, end := p.busy(), w.browser.trace(t)
+	p.untilDoing("many rows", send, `document.querySelectorAll('.refused tbody tr').length >= 100`)
 	must(t, p.try(`import(new URL('stream.js', document.baseURI)).then(m => { window.seconds = 0; m.listen(what => { if (what === 'second') seconds++ }) })`, nil))
-	p.untilDoing("ten events", send, `seconds >= 10`)
-	took, n := p.busy()-before, eval[int](p, `seconds`)
-	t.Logf("%v of the processor for each of %d events; the longest tasks:\n%s", took/time.Duration(n), n, strings.Join(longest(end(), 14), "\n"))
+	for _, width := range []int{1280, 900, 360} {
+		p.resize(width, 900, "light")
+		p.events(1)
+		before, end, since := p.busy(), w.browser.trace(t), eval[int](p, `seconds`)
+		p.untilDoing("ten events", send, fmt.Sprintf(`seconds >= %d`, since+10))
+		took, seconds := p.busy()-before, eval[int](p, `seconds`)-since
+		t.Logf("%d px, %d clients: %v of the processor for each of %d events; the longest tasks:\n%s", width, *n, took/time.Duration(seconds), seconds, strings.Join(longest(end(), 8), "\n"))
+	}
 }

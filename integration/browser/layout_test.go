@@ -134,12 +134,12 @@ func testManyKeys(t *testing.T, w *world) {
 	}
 	var size struct{ Elements, Rows, Known int }
 	must(t, p.try(`import(new URL('state.js', document.baseURI)).then(m => ({Elements: document.querySelectorAll('*').length, Rows: document.querySelectorAll('.refused tbody tr').length, Known: m.state.zones[0].refusing.size}))`, &size))
-	if size.Elements > 12000 || size.Rows > 201 || size.Known > 220 {
+	if size.Elements > 12000 || size.Rows > 101 || size.Known > 220 {
 		t.Errorf("after %d clients the page has %+v", *n, size)
 	}
 	p.untilDoing("a count of them", send, `/\d+ clients? now/.test(document.getElementById('refused-note').innerText)`)
 
-	p.untilDoing("all rows, because until then each frame makes some", send, `document.querySelectorAll('.refused tbody tr').length >= 200`)
+	p.untilDoing("all rows, because until then each frame makes some", send, `document.querySelectorAll('.refused tbody tr').length >= 100`)
 
 	// What an event changes in the page is bounded: it makes few rows, changes those on the screen and few others, and moves no row
 	// that keeps its place among the others. The browser draws what is on the screen, or near. How long that takes is only told, because no machine promises it.
@@ -168,16 +168,16 @@ func testManyKeys(t *testing.T, w *world) {
 	must(t, p.try(`work`, &work))
 	rows := eval[int](p, `document.querySelectorAll('.refused tbody tr').length`)
 	t.Logf("%d clients, %d rows: %v changes of the document with each event, in %v rows, of which %v are new; the browser draws %v; %v of the processor; long tasks: %v ms", *n, rows, work.Changes, work.Touched, work.Made, work.Drawn, took/time.Duration(len(work.Changes)), work.Long)
-	if most := slices.Max(work.Changes); rows < 150 || most > 8*rows+400 {
+	if most := slices.Max(work.Changes); rows < 90 || most > 8*rows+400 {
 		t.Errorf("an event changes %d nodes for %d rows", most, rows)
 	}
-	if most := slices.Max(work.Touched); most > 80 {
+	if most := slices.Max(work.Touched); most > 70 {
 		t.Errorf("an event changes %d of %d rows", most, rows)
 	}
 	if most := slices.Max(work.Made); most > 12 {
 		t.Errorf("an event makes %d rows, want at most 12", most)
 	}
-	if most := slices.Max(work.Drawn); most > 120 {
+	if most := slices.Max(work.Drawn); most > 80 {
 		t.Errorf("the browser draws %d of %d rows, although most are not on the screen", most, rows)
 	}
 	p.movesFew()

@@ -9,9 +9,9 @@ import { overrideText, whyOf, whyOfAll } from './why.js'
 import { count, duration, number, plain, time, visible } from './text.js'
 
 export const nowSpan = 10e3 // milliseconds after its last refusal in which a key counts as refused now
-const few = 20, fewDry = 8, most = 200 // rows
+const few = 20, fewDry = 8, most = 100 // rows
 const chips = 4 // zones that a row names
-const step = 12 // rows that an event may add, or a frame until there are as many as were asked for
+const step = 6 // rows that an event may add, and each frame after it until there are as many as were asked for
 const others = 24 // rows beyond the screen that an event updates
 
 let order = '' // of the rows that are shown
@@ -23,7 +23,7 @@ let config = 0 // counts the configs
 const rows = new Map(), rowOf = new WeakMap() // by client, and by element
 
 // near notes which rows are on the screen, or close to it. An event updates these, and of the others the few that have waited
-// longest: all 200 would be too much for a frame.
+// longest: all would be too much for a frame.
 const near = new IntersectionObserver(entries => {
   for (const e of entries) {
     const row = rowOf.get(e.target)
@@ -91,7 +91,7 @@ export function updateRefused(all) {
   const list = bounded(steady([...real.slice(0, some), ...all.slice(real.length).slice(0, everyone ? most : fewDry)], all), all)
   const [now, more] = refusedNow(all), tried = list.filter(c => !isReal(c))
   setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(real.length)} in the last few minutes` : '')
-  offerAll(all.length, list.length)
+  offerAll(all, list.length)
   const ids = JSON.stringify(list.map(c => [c.id, isReal(c)])), before = order
   order = ids
   if (ids !== before) make(list)
@@ -136,11 +136,11 @@ function draw(list, tried) {
   place(trials, tried.length ? [heading, ...tried.map(element)] : [])
 }
 
-// offerAll offers all clients, if there are more than are shown.
+// offerAll offers all clients, or as many as the page has rows for, if there are more than are shown.
 function offerAll(all, shown) {
-  const at = byId('refused-all'), can = Math.min(all, 2 * most)
-  at.hidden = !everyone && all <= shown
-  setText(at, everyone ? 'Show fewer' : `Show all ${number(can)}`)
+  const at = byId('refused-all'), real = all.filter(isReal).length, can = Math.min(real, most) + Math.min(all.length - real, most)
+  at.hidden = !everyone && can <= shown
+  setText(at, everyone ? 'Show fewer' : `Show ${can < all.length ? 'the first' : 'all'} ${number(can)}`)
 }
 byId('refused-all').addEventListener('click', () => {
   everyone = !everyone
