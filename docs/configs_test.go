@@ -2,9 +2,12 @@ package docs_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
@@ -42,5 +45,30 @@ func TestConfigsInTheDocs(t *testing.T) {
 	}
 	if found < 3 {
 		t.Errorf("found only %d configs", found)
+	}
+}
+
+// TestConfigsAreFormatted: a config that somebody copies is as "caddy fmt" would write it, so Caddy does not warn.
+func TestConfigsAreFormatted(t *testing.T) {
+	formatted := func(place, config string) {
+		if want := strings.TrimSpace(string(caddyfile.Format([]byte(config)))); want != strings.TrimSpace(config) {
+			t.Errorf("%s:\n%s\nwould be formatted as\n%s", place, config, want)
+		}
+	}
+	found := 0
+	for _, page := range append(docPages(t), "README.md") {
+		for _, match := range fence.FindAllStringSubmatch(read(t, page), -1) {
+			if match[1] == "caddyfile" {
+				found++
+				formatted(page, match[2])
+			}
+		}
+	}
+	files, err := filepath.Glob("examples/*/*/Caddyfile")
+	if err != nil || len(files) == 0 || found == 0 {
+		t.Fatal(found, files, err)
+	}
+	for _, file := range append(files, "examples/compose/Caddyfile") {
+		formatted(file, read(t, file))
 	}
 }

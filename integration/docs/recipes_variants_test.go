@@ -14,7 +14,7 @@ var variants = map[string]tried{
 		{path: "/", want: "200*10 429", check: toldToWait(1, 60)},
 		{path: "/", from: "127.0.0.2", want: "200*10 429"},
 	}},
-	"logins of WordPress": {of: "Limit failed logins", instead: []string{"match  path /login*", "match {\nmethod POST\npath /wp-login*\n}", "status 401 403", "status 200"}, asks: []ask{
+	"logins of WordPress": {of: "Limit failed logins", instead: []string{"match path /login*", "match {\nmethod POST\npath /wp-login*\n}", "status 401 403", "status 200"}, asks: []ask{
 		{method: "POST", path: "/wp-login.php", header: []string{"X-Status", "302"}, want: "302*10", lags: true},
 		{path: "/wp-login.php", want: "200*10"},
 		{method: "POST", path: "/wp-login.php", want: "200*5 429", lags: true},
@@ -22,7 +22,7 @@ var variants = map[string]tried{
 		{method: "POST", path: "/wp-login.php", from: "127.0.0.2", header: []string{"X-Status", "302"}, want: "302"},
 	}},
 	"wrong passwords of basic_auth": {
-		of: "Limit failed logins", instead: []string{"match  path /login*", "match header Authorization *", "status 401 403", "status 401"},
+		of: "Limit failed logins", instead: []string{"match path /login*", "match header Authorization *", "status 401 403", "status 401"},
 		replace: []string{"reverse_proxy localhost:9000", "basic_auth {\n# caddy hash-password\nalice $2a$08$cy9egAr4luR06gP4k71NWeufAowZa4epgNZgNKwDAShhfOrQwRXUm\n}\nrespond \"Hello, {http.auth.user.id}\""},
 		asks: []ask{
 			{path: "/", header: []string{"Authorization", "Basic YWxpY2U6aGljY3Vw"}, want: "200*7", lags: true},
@@ -105,13 +105,13 @@ var variants = map[string]tried{
 }
 
 // tokensFromBodies is what a header says in place of.
-const tokensFromBodies = `			cost         200
+const tokensFromBodies = `			cost 200
 			cost_request json max_tokens|max_completion_tokens bytes /4 {
 				missing 2000
 			}
 			cost_response json usage.prompt_tokens usage.completion_tokens {
 				broken_off counted
-				unknown    counted
+				unknown counted
 			}
 `
 
