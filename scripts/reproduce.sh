@@ -12,9 +12,11 @@ targets=("${@:2}")
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+commit=$(git rev-parse HEAD) # which stays the same if another one comes meanwhile
 # release makes the release in a clone.
 release() {
 	git clone -q --no-hardlinks . "$1"
+	git -C "$1" checkout -q --detach "$commit"
 	DIST=$1.dist "$1/scripts/release.sh" "$version" "${targets[@]}"
 }
 release "$tmp/first"
