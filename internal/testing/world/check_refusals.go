@@ -23,7 +23,7 @@ func (k *key) tellsWaits() (violations []string) {
 			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, with a wait of %v", a.Event, k.zone, k.key, d.RetryAfter))
 		}
 		unwritten := k.slots() && k.Plan.has(unable) // then leases from before a step stay as they are
-		if most := k.longestWait(); d.RetryAfter > most+timeout && !never && !unwritten && k.late == 0 {
+		if most := k.longestWait(); d.RetryAfter > most+storeTimeout && !never && !unwritten && k.late == 0 {
 			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, for %v: nothing lasts longer than %v", a.Event, k.zone, k.key, d.RetryAfter, most))
 		}
 		if never || k.slots() || k.Measures != "" || k.Plan.varies(k.zone) || k.queues() || k.Lend > 0 || k.hasLost() || len(k.clocks) > 1 || k.Plan.doubtful() || k.touched(Override, Clear, Unban, Reset) {

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -110,4 +111,12 @@ func placeOf(c *store.Check) (zone, key int, ok bool) {
 	}
 	key, err = strconv.Atoi(strings.TrimPrefix(c.Key, "k"))
 	return zone, key, err == nil
+}
+
+// AddUsage implements [store.UsageKeeper]. The sums come in the order of a map, which is another one each time.
+func (s *seam) AddUsage(ctx context.Context, process string, batch int64, sums []store.Usage) error {
+	sums = slices.SortedFunc(slices.Values(sums), func(a, b store.Usage) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+	})
+	return s.Store.AddUsage(ctx, process, batch, sums)
 }

@@ -17,7 +17,8 @@
 // message meets is drawn from the seed, the time, its bytes, where it goes, and what the goroutine does that sends it, so it is
 // the same in whatever order goroutines run at one instant. What is left are goroutines that one event wakes: they go on
 // in the same order if there is one processor, no collector of garbage that stops goroutines, and no race detector,
-// which runs them in another order each time: see [Alone].
+// which runs them in another order each time: see [Alone]. Of 2,000 seeds that ran twice in one process, five had two
+// histories: three with a Flood, and two in which several connections were made at one instant. In two processes, eight had.
 package world
 
 import (
@@ -38,8 +39,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// timeout bounds a decision of an instance.
-const timeout = 50 * time.Millisecond
+// timeout bounds a decision of an instance. The stores have a little more, so that what they do again after a timeout does not
+// fall on the instant of something else that they do at round times.
+const (
+	timeout      = 50 * time.Millisecond
+	storeTimeout = timeout + 1013*time.Nanosecond
+)
 
 // world is a world that runs.
 type world struct {
