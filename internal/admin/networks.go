@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -83,7 +84,7 @@ func (z *runningZone) overrider(s store.Store, t target) store.Overrider {
 	overrider, _ := s.(store.Overrider)
 	if ok && overrider != nil && z.TakesNetworks() {
 		if key := keys.ParseAddress(t.key); key.IsValid() {
-			return ofAddress{overrider, networker, key.Masked()}
+			return &zone.OfAddress{Overrider: overrider, Networks: networker, Key: key.Masked()}
 		}
 	}
 	return overrider
@@ -127,45 +128,6 @@ func (o ofSeveral) Unban(ctx context.Context, rule *store.Rule, _ string) error 
 		return nil
 	}
 	return o.clear(ctx, rule)
-}
-
-// ofAddress keeps the override of a key that is an address. The networks around it must not decide about it, so they are
-// told first, and told last that they may again.
-type ofAddress struct {
-	store.Overrider
-	networks store.Networker
-	key      netip.Prefix
-}
-
-func (o ofAddress) Set(ctx context.Context, rule *store.Rule, key string, to store.Override) error {
-	if err := o.networks.SetNetwork(ctx, rule, o.key, store.Override{For: to.For}); err != nil {
-		return err
-	}
-	return o.Overrider.Set(ctx, rule, key, to)
-}
-
-func (o ofAddress) Clear(ctx context.Context, rule *store.Rule, key string) error {
-	if err := o.Overrider.Clear(ctx, rule, key); err != nil {
-		return err
-	}
-	return o.release(ctx, rule)
-}
-
-func (o ofAddress) Unban(ctx context.Context, rule *store.Rule, key string) error {
-	was, failed := o.Get(ctx, rule, key)
-	err := o.Overrider.Unban(ctx, rule, key)
-	if err == nil && failed == nil && was.Kind == store.KindBanned {
-		err = o.release(ctx, rule)
-	}
-	return err
-}
-
-// release lets the networks around the key decide again.
-func (o ofAddress) release(ctx context.Context, rule *store.Rule) error {
-	if o.networks.Networks(rule).Get(o.key) == nil {
-		return nil
-	}
-	return o.networks.ClearNetwork(ctx, rule, o.key)
 }
 
 // overrideOfNetwork returns the override of a network with the time that is left, or none for nil.
