@@ -113,6 +113,9 @@ func (k *key) reserves() (violations []string) {
 		if e.Kind == Request && e.Sort != important {
 			most = k.unreserved()
 		}
+		if slices.Contains(k.Plan.overruled(k.zone), a.Decision.Quota) {
+			continue // the limit of a network or a group has no reserve
+		}
 		if a.Decision.Quota != most {
 			violations = append(violations, fmt.Sprintf("client %d may use %d slots of zone %d, key %d, should be %d", a.Event, a.Decision.Quota, k.zone, k.key, most))
 		}

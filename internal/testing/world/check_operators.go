@@ -111,7 +111,7 @@ func (k *key) asks() (all []Command) {
 		return nil
 	}
 	adjusts := k.slots() || slices.ContainsFunc(k.Answers, func(b Answer) bool { return b.Zone == k.zone && b.Key == k.key && b.Adjusted != 0 })
-	state, changes := fmt.Sprintf("{%s}:%s:", keyName(k.key), zoneName(k.zone)), ":changes"
+	state, changes := fmt.Sprintf("{%s}:%s:", k.Plan.tag(k.key), zoneName(k.zone)), ":changes"
 	for _, c := range k.Commands {
 		about := func(part string) bool {
 			return slices.ContainsFunc(c.Args[3:], func(arg string) bool { return strings.Contains(arg, part) })

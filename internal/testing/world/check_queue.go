@@ -25,7 +25,7 @@ func (h *History) order() (violations []string) {
 		if !h.Plan.Zones[z].queues() || h.Plan.has(clocks, servers, links, machines) {
 			continue
 		}
-		for number := range maxKeys {
+		for number := range h.Plan.keys() {
 			k := h.key(z, number)
 			if k.touched(Reset) {
 				continue // then it begins from zero, and requests that wait keep their turns

@@ -29,8 +29,8 @@ func (w *world) readUsage(in *instance) {
 			w.history.wrong("what keys of zone %d have used cannot be read: %q, %v", i, next, err)
 		}
 		for _, u := range all {
-			number := 0
-			if _, err := fmt.Sscanf(u.Key, "k%d", &number); err != nil || u.Kind != store.UsageOfKey {
+			number, ok := w.plan.keyNumber(u.Key)
+			if !ok || u.Kind != store.UsageOfKey {
 				w.history.wrong("zone %d has a sum of %c%q", i, u.Kind, u.Key)
 			}
 			w.history.note(w.net.now(), fmt.Sprintf("zone %d, key %d has used %+v", i, number, u))

@@ -100,3 +100,22 @@ func TestFoundALateChargeThatDoesNotCount(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundAddressesThatNetworksPassOver: an operator set the override of an address, and cleared it at another instance, which had
+// not learned of it yet. The networks around the address did not decide about it any more, and so a ban did not hold.
+func TestFoundAddressesThatNetworksPassOver(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 2, Whole: true, Addresses: 4,
+		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Overrides: true}},
+		Events: []Event{
+			{Kind: Override, Sort: exempt, Cost: 1},
+			{At: 100 * time.Millisecond, Kind: Clear, Instance: 1, Cost: 1},
+			{At: 200 * time.Millisecond, Kind: Network, Sort: banned, Cost: 1},
+			{At: 8 * time.Second, Kind: Request, Cost: 1},
+			{At: 9 * time.Second, Kind: Request, Instance: 1, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

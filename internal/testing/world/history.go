@@ -175,7 +175,7 @@ func (h *History) wrong(format string, args ...any) {
 func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	zone, key, ok := placeOf(&adjustment.Check)
+	zone, key, ok := h.Plan.placeOf(&adjustment.Check)
 	a := h.chargeOf(adjustment, zone, key)
 	if !ok || a == nil {
 		return // nobody knows if it was charged

@@ -2,13 +2,9 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
-
-// keyName is the name of a key, as stores have it.
-func keyName(number int) string { return fmt.Sprintf("k%d", number) }
 
 // key is what happened to a key of a zone.
 type key struct {

@@ -141,7 +141,7 @@ func (w *world) spare() *host {
 }
 
 // ownerOf returns the node of a Cluster that has the slot of a key.
-func (w *world) ownerOf(key int) *host { return w.hosts[w.table.Owner(simredis.Slot(keyName(key)))] }
+func (w *world) ownerOf(key int) *host { return w.hosts[w.table.Owner(simredis.Slot(w.plan.tag(key)))] }
 
 // reach returns the host at an address, or an error.
 func (w *world) reach(address string) (*host, error) {

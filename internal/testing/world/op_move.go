@@ -27,7 +27,7 @@ func (w *world) move(i int, e *Event) {
 	if w.plan.Layout != Cluster {
 		return
 	}
-	slot := simredis.Slot(keyName(e.Key))
+	slot := simredis.Slot(w.plan.tag(e.Key))
 	from, to := w.ownerOf(e.Key), w.hosts[serverAddress(0)]
 	for n := 0; to == from || to == w.spare(); n++ {
 		to = w.hosts[serverAddress(n)]
@@ -87,6 +87,6 @@ func (h *History) moved(m moved) {
 }
 
 // of reports whether the key of an answer has gone.
-func (m *moved) of(a *Answer) bool {
-	return strings.Contains(m.key, "{"+keyName(a.Key)+"}") && strings.Contains(m.key, fmt.Sprintf("z%d", a.Zone))
+func (m *moved) of(p *Plan, a *Answer) bool {
+	return strings.Contains(m.key, "{"+p.tag(a.Key)+"}") && strings.Contains(m.key, fmt.Sprintf("z%d", a.Zone))
 }

@@ -3,7 +3,6 @@ package world
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -19,10 +18,10 @@ const (
 
 var (
 	_ = operate(operation{Kind: Network, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.SetNetwork(context.Background(), w.rules[e.Zone], networkOf(e.Key), e.override())
+		return w.instance(e.Instance).store.SetNetwork(context.Background(), w.rules[e.Zone], w.plan.network(e.Key), e.override())
 	})})
 	_ = operate(operation{Kind: ClearNetwork, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.ClearNetwork(context.Background(), w.rules[e.Zone], networkOf(e.Key))
+		return w.instance(e.Instance).store.ClearNetwork(context.Background(), w.rules[e.Zone], w.plan.network(e.Key))
 	})})
 	_ = operate(operation{Kind: Group, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
 		return w.instance(e.Instance).store.SetGroup(context.Background(), w.rules[e.Zone], groupOf(e.Key), e.override())
@@ -31,11 +30,6 @@ var (
 		return w.instance(e.Instance).store.ClearGroup(context.Background(), w.rules[e.Zone], groupOf(e.Key))
 	})})
 )
-
-// networkOf returns a network by its number. Each is in that of the number before.
-func networkOf(number int) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 0, 0}), 8+number)
-}
 
 // groupOf returns a group by its number.
 func groupOf(number int) store.Group {
@@ -72,7 +66,7 @@ func (w *world) readNetworks(in *instance) {
 	for zone, rule := range w.rules {
 		all := in.store.Networks(rule)
 		for number := range maxKeys {
-			for i, of := range []*store.Network{all.Get(networkOf(number)), all.GetGroup(groupOf(number))} {
+			for i, of := range []*store.Network{all.Get(w.plan.network(number)), all.GetGroup(groupOf(number))} {
 				known := Known{Instance: in.number, Zone: zone, Number: number, Group: i == 1}
 				if of != nil {
 					known.Kind, known.Limit = of.Override.Kind, of.Override.Limit.Events

@@ -29,20 +29,20 @@ var (
 		}
 	}})
 	_ = operate(operation{Kind: Clear, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.Clear(context.Background(), w.rules[e.Zone], keyName(e.Key))
+		return w.overrider(e).Clear(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
 	})})
 	_ = operate(operation{Kind: Unban, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.Unban(context.Background(), w.rules[e.Zone], keyName(e.Key))
+		return w.overrider(e).Unban(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
 	})})
 	_ = operate(operation{Kind: Reset, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.Reset(context.Background(), w.rules[e.Zone], keyName(e.Key))
+		return w.instance(e.Instance).store.Reset(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
 	})})
 	_ = operate(operation{Kind: Reload, sort: operators, fits: func(p *Plan) bool { return p.Whole }, draw: drawReload, ask: (*world).reload})
 )
 
 // set has an operator set an override.
 var set = deed(func(w *world, e *Event) error {
-	return w.instance(e.Instance).store.Set(context.Background(), w.rules[e.Zone], keyName(e.Key), e.override())
+	return w.overrider(e).Set(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key), e.override())
 })
 
 func overrides(p *Plan) bool { return len(p.overridden()) > 0 }

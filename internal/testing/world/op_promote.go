@@ -202,6 +202,6 @@ func (h *History) unknownTo(a, charged *Answer) bool {
 // movedLate reports whether a charge has come to a master when it was too late for who took its place.
 func (h *History) movedLate(charged *Answer, of int, f fork) bool {
 	return slices.ContainsFunc(h.moves, func(m moved) bool {
-		return m.from == of && m.to == f.from && m.at >= h.when(charged) && m.at > f.at-time.Microsecond && m.of(charged)
+		return m.from == of && m.to == f.from && m.at >= h.when(charged) && m.at > f.at-time.Microsecond && m.of(h.Plan, charged)
 	})
 }

@@ -73,12 +73,14 @@ type Verdict struct {
 	Outcome       outcome.Outcome // if no zone refuses
 	Err           string
 	Parts         []Part
+	Unasked       []Unasked
 }
 
 // Part is what one zone has decided about a request with its store, or the local memory.
 type Part struct {
 	Zone, Key int
 	Cost      int64
+	Quota     int64 // of the limit
 	Outcome   outcome.Outcome
 	DryRun    bool
 	Allowed   bool
@@ -98,7 +100,7 @@ func (w *world) decide(who client, e *Event) {
 	}
 	in.work(who.order)
 	r := httptest.NewRequest(http.MethodPost, "/", w.sent(in, e)).WithContext(ctx)
-	r.Header[keyHeader], r.Header[costHeader] = []string{keyName(e.Key)}, []string{strconv.FormatInt(e.Cost, 10)}
+	r.Header[keyHeader], r.Header[costHeader] = []string{w.plan.client(e.Key)}, []string{strconv.FormatInt(e.Cost, 10)}
 	for z := range w.plan.Zones {
 		if e.Zone < 0 || e.Zone == z {
 			r.Header.Add(zonesHeader, zoneName(z))
@@ -106,6 +108,9 @@ func (w *world) decide(who client, e *Event) {
 	}
 	if e.Sort != "" {
 		r.Header.Set(sortHeader, e.Sort)
+	}
+	if e.Group > 0 {
+		r.Header.Set("User-Agent", groupOf(e.Group-1).Value)
 	}
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
 	o := Verdict{Event: who.event, Client: who.number, Instance: in.number, Began: w.net.now()}
@@ -115,10 +120,11 @@ func (w *world) decide(who client, e *Event) {
 		o.Err = v.Err.Error()
 	}
 	for j := range v.Entries {
-		p := Part{Cost: v.Checks[j].Cost, Outcome: v.Entries[j].Outcome, DryRun: j >= v.Enforced, Allowed: v.Decisions[j].Allowed}
-		p.Zone, p.Key, _ = placeOf(&v.Checks[j])
+		p := Part{Cost: v.Checks[j].Cost, Quota: v.Entries[j].Policy.Quota, Outcome: v.Entries[j].Outcome, DryRun: j >= v.Enforced, Allowed: v.Decisions[j].Allowed}
+		p.Zone, p.Key, _ = w.plan.placeOf(&v.Checks[j])
 		o.Parts = append(o.Parts, p)
 	}
+	o.unasked(v)
 	c := v.Release()
 	if !in.dead() {
 		w.history.verdict(o)
@@ -167,7 +173,7 @@ type routes struct{}
 func (routes) ErrorRoutes(*http.Request) bool { return false }
 
 func (h *History) verdict(v Verdict) {
-	h.note(v.Ended, fmt.Sprintf("client %d at %d: passes %v, busy %v, %s %s %+v", v.Event, v.Instance, v.Passes, v.Busy, outcome.Names[v.Outcome], v.Err, v.Parts))
+	h.note(v.Ended, fmt.Sprintf("client %d at %d: passes %v, busy %v, %s %s %+v %+v", v.Event, v.Instance, v.Passes, v.Busy, outcome.Names[v.Outcome], v.Err, v.Parts, v.Unasked))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Verdicts = append(h.Verdicts, v)

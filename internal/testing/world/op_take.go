@@ -40,7 +40,7 @@ func (w *world) charge(who client, e *Event) {
 		return
 	}
 	in.work(who.order)
-	c := store.Check{Rule: w.rules[e.Zone], Key: keyName(e.Key), Cost: e.Cost, KeyRules: w.plan.Zones[e.Zone].rules()}
+	c := store.Check{Rule: w.rules[e.Zone], Key: w.plan.keyName(e.Key), Cost: e.Cost, KeyRules: w.plan.Zones[e.Zone].rules()}
 	if w.plan.Zones[e.Zone].slots() && e.Cost > 0 {
 		c.LeaseID = store.NewLeaseID()
 	}

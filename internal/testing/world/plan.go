@@ -18,6 +18,7 @@ type Plan struct {
 	Layout    Layout
 	Instances int
 	Whole     bool          // instances have a limiter, and not only a store
+	Addresses int           // keys are addresses of this version: 4, or 6 with a /64 for each; 0: they are none
 	Work      time.Duration // what each message and each client takes of an instance's processor
 	Zones     []Zone
 	Events    []Event // in the order of time
@@ -64,9 +65,10 @@ type Event struct {
 	For      time.Duration // how long a trouble lasts
 	Returns  bool          // a client that is refused comes back after the wait that it was told
 	Surely   bool          // a trouble with the network meets each message, and not each second one or so
+	Group    int           // of a request: 1 for the first group, 0 for none
 }
 
-// maxKeys is how many keys a zone has at most.
+// maxKeys is how many keys a zone has, if they are no addresses.
 const maxKeys = 2
 
 // Draw returns the plan of a seed.
@@ -110,6 +112,7 @@ func Draw(seed uint64) *Plan {
 	p.drawTroubles(r, length)
 	p.drawOver()
 	p.drawUsage()
+	p.drawAddresses()
 	p.sort()
 	return p
 }
@@ -253,7 +256,7 @@ func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }
 
 // varies reports whether the limit of a zone is not the same for all requests: by plans, or by a config.
 func (p *Plan) varies(zone int) bool {
-	return p.Zones[zone].Paying > 0 || p.Zones[zone].unreserved() > 0 || slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == zone && e.Cost > 0 })
+	return p.Zones[zone].Paying > 0 || p.Zones[zone].unreserved() > 0 || len(p.overruled(zone)) > 0 || slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == zone && e.Cost > 0 })
 }
 
 // limits returns the limits that a zone has at one time or another.
@@ -264,7 +267,7 @@ func (p *Plan) limits(zone int) []int64 {
 			all = append(all, e.Cost)
 		}
 	}
-	return all
+	return append(all, p.overruled(zone)...)
 }
 
 // smallest returns the smallest of these limits.

@@ -20,7 +20,7 @@ func promise(name string, broken func(h *History) []string) string {
 func promiseOfKeys(name string, broken func(k *key) []string) string {
 	return promise(name, func(h *History) (violations []string) {
 		for zone := range h.Plan.Zones {
-			for number := range maxKeys {
+			for number := range h.Plan.keys() {
 				violations = append(violations, broken(h.key(zone, number))...)
 			}
 		}

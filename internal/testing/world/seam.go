@@ -91,7 +91,7 @@ func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms
 	for i := range checks {
 		one, c := a, &checks[i]
 		var ok bool
-		if one.Zone, one.Key, ok = placeOf(c); !ok || c.Peek {
+		if one.Zone, one.Key, ok = h.Plan.placeOf(c); !ok || c.Peek {
 			continue
 		}
 		one.Cost, one.Lease, one.Independent = c.Cost, c.LeaseID, c.Independent
@@ -104,13 +104,13 @@ func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms
 }
 
 // placeOf returns which zone and which key of a plan a check is of, if it is of one.
-func placeOf(c *store.Check) (zone, key int, ok bool) {
+func (p *Plan) placeOf(c *store.Check) (zone, key int, ok bool) {
 	zone, err := strconv.Atoi(strings.TrimPrefix(c.Rule.Zone(), "z"))
 	if err != nil {
 		return 0, 0, false
 	}
-	key, err = strconv.Atoi(strings.TrimPrefix(c.Key, "k"))
-	return zone, key, err == nil
+	key, ok = p.keyNumber(c.Key)
+	return zone, key, ok
 }
 
 // AddUsage implements [store.UsageKeeper]. The sums come in the order of a map, which is another one each time.

@@ -133,7 +133,7 @@ func (s *shrinker) fewerInstances() {
 
 // fewerKeys has all ask for the first key, or for those before.
 func (s *shrinker) fewerKeys() {
-	for key := maxKeys - 1; key >= 0; key-- {
+	for key := s.least.keys() - 1; key >= 0; key-- {
 		c := s.least.clone()
 		for i := range c.Events {
 			c.Events[i].Key = without(c.Events[i].Key, key)

@@ -23,6 +23,9 @@ func (h *History) Story(violations []string) string {
 	if l := h.Plan.Layout; l != Single {
 		fmt.Fprintf(&b, "Redis has the layout %s.\n", l)
 	}
+	for number := range addresses[h.Plan.Addresses] {
+		fmt.Fprintf(&b, "Key %d is the address %s.\n", number, h.Plan.keyName(number))
+	}
 	for i, z := range h.Plan.Zones {
 		fmt.Fprintf(&b, "Zone %d %s.\n", i, z.told())
 	}
@@ -118,6 +121,9 @@ var tales = map[Kind]func(e *Event, i int) string{
 			zones = "all zones"
 		}
 		text := fmt.Sprintf("client %d sends a request to instance %d, for key %d of %s, cost %d", i, e.Instance, e.Key, zones, e.Cost)
+		if e.Group > 0 {
+			text += fmt.Sprintf(", of group %d", e.Group-1)
+		}
 		if e.Sort != "" {
 			text += " (" + e.Sort + ")"
 		}

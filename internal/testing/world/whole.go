@@ -62,6 +62,9 @@ func (w *world) generation(in *instance) (g *whole, err error) {
 		as := w.plan.Zones[i]
 		as.Limit.Events = cmp.Or(in.limits[i], as.Limit.Events)
 		spec, err := as.spec(i)
+		if err == nil {
+			err = w.plan.address(&spec)
+		}
 		if err != nil {
 			return nil, err
 		}

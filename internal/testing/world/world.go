@@ -173,9 +173,9 @@ func (w *world) last(t *testing.T) {
 	fresh := w.open(t, w.opened+1)
 	s := fresh.store
 	for z, r := range w.rules {
-		for k := range maxKeys {
+		for k := range w.plan.keys() {
 			var d [1]algorithms.Decision
-			c := store.Check{Rule: r, Key: keyName(k), Cost: 1, Peek: true}
+			c := store.Check{Rule: r, Key: w.plan.keyName(k), Cost: 1, Peek: true}
 			if err := s.Take(context.Background(), []store.Check{c}, d[:]); err != nil {
 				w.history.wrong("what is left of zone %d, key %d cannot be asked: %v", z, k, err)
 			}

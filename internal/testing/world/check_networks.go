@@ -1,0 +1,274 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+var _ = promise("a network or a group decides about its requests while its override holds, and no longer", (*History).ruled)
+
+// ruled checks each request to a zone in which networks and groups decide: it meets the limit, the ban or the exemption that
+// the smallest network has then, or else its group. While an instance may not know of a change, both are right.
+func (h *History) ruled() (violations []string) {
+	if h.Plan.Addresses == 0 {
+		return nil
+	}
+	awake := h.lasting()
+	for i := range h.Verdicts {
+		v := &h.Verdicts[i]
+		for zone := range h.Plan.Zones {
+			t := h.treated(v, zone)
+			if t == nil {
+				continue
+			}
+			rules := h.mayDecide(v, zone, awake)
+			if !slices.ContainsFunc(rules, func(r ruling) bool { return t.by(&r, h.Plan.ownLimits(zone)) }) {
+				violations = append(violations, fmt.Sprintf("client %d in zone %d, key %d: %v, which should be by one of %v", v.Event, zone, h.Plan.Events[v.Event].Key, t, rules))
+			}
+		}
+	}
+	return violations
+}
+
+// ruling is what holds after an operator has done something to a network, a group or a key.
+type ruling struct {
+	kind         store.Kind // KindNone: the limit of the zone
+	limit        int64      // of KindLimit
+	began, ended time.Duration
+	ends, over   time.Duration // when it ends at the earliest and at the latest
+	clears       bool          // nothing holds after it
+	doubtful     bool          // it may not be done, or later
+	exception    bool          // it is for one key
+	instance     int
+}
+
+func (r ruling) String() string {
+	if r.kind == store.KindNone {
+		return "the zone"
+	}
+	return fmt.Sprintf("%v %d since %v until %v", r.kind, r.limit, r.ended, r.ends)
+}
+
+// rulings are those of what some deeds were done to, in the order in which they ended.
+func (h *History) rulings(about func(d *Deed) bool) (all []ruling) {
+	for i := range h.Deeds {
+		d := &h.Deeds[i]
+		if !about(d) {
+			continue
+		}
+		e := &h.Plan.Events[d.Event]
+		r := ruling{began: d.Began, ended: d.Ended, ends: forever, over: forever, instance: e.Instance}
+		r.doubtful = d.Failure != "" || d.Kind == Unban // which ends a ban, and nothing else
+		switch d.Kind {
+		case Network, Group:
+			r.kind, r.limit = e.sets()
+		case Override:
+			r.exception = true
+		default:
+			r.clears = true
+		}
+		if e.For > 0 && !r.clears {
+			r.ends, r.over = d.Began+e.For-timeout, d.Ended+e.For+timeout
+		}
+		if r.doubtful || h.unsure() {
+			r.over = forever
+		}
+		if len(h.clocks) > 1 && r.ends < forever {
+			r.ends = d.Began // clocks may have stepped
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+const forever = 1000 * time.Hour
+
+// levels are the rulings about a request in a zone: those of its key, of the networks around it, the smallest first, and of its group.
+func (h *History) levels(e *Event, zone int) (all [][]ruling) {
+	all = append(all, h.rulings(func(d *Deed) bool {
+		return d.Zone == zone && d.Key == e.Key && slices.Contains([]Kind{Override, Clear, Unban}, d.Kind)
+	}))
+	for number := maxKeys - 1; number >= 0; number-- {
+		if h.Plan.network(number).Contains(h.Plan.prefix(e.Key).Addr()) {
+			all = append(all, h.rulings((&Known{Zone: zone, Number: number}).about))
+		}
+	}
+	if e.Group > 0 {
+		all = append(all, h.rulings((&Known{Zone: zone, Number: e.Group - 1, Group: true}).about))
+	}
+	return all
+}
+
+// mayDecide returns the rulings of which one decides about a request in a zone.
+func (h *History) mayDecide(v *Verdict, zone int, awake []ruling) (all []ruling) {
+	for _, level := range h.levels(&h.Plan.Events[v.Event], zone) {
+		some, none := h.mayHold(level, v, awake)
+		if all = append(all, some...); !none {
+			return all
+		}
+	}
+	return append(all, ruling{})
+}
+
+// mayHold returns which rulings of a level may hold for a request, and whether perhaps none does.
+func (h *History) mayHold(level []ruling, v *Verdict, awake []ruling) (some []ruling, none bool) {
+	none = true
+	surely := slices.DeleteFunc(slices.Clone(level), func(r ruling) bool { return !h.isKnown(&r, v, awake) })
+	if len(surely) > 0 {
+		none = false
+	}
+	for _, r := range level {
+		replaced := !r.doubtful && slices.ContainsFunc(surely, func(by ruling) bool { return by.began > r.ended })
+		switch {
+		case r.began > v.looked() || replaced:
+		case r.clears:
+			none = true
+		case v.Began > r.over && !h.unsure():
+			none = true
+		default:
+			none = none || v.looked() >= r.ends
+			some = append(some, r)
+		}
+	}
+	return some, none
+}
+
+// looked is until when an instance looks which network decides: a body may come late, and the networks are looked at before and after.
+func (v *Verdict) looked() time.Duration { return min(v.Ended, v.Began+timeout) }
+
+// unsure reports whether Redis may forget what operators do, or an instance may not learn of it in time.
+func (h *History) unsure() bool {
+	return h.hasLost() || len(h.clocks) > 1 || h.Plan.Work > 0 || h.Plan.has(machines)
+}
+
+const (
+	knownWithin = time.Second     // if the instance knows a network already
+	firstWithin = 5 * time.Second // otherwise
+	calmWithin  = 10 * time.Second
+	answersIn   = 100 * time.Millisecond
+)
+
+// isKnown reports whether an instance knows of a change for sure when a request comes to it.
+func (h *History) isKnown(r *ruling, v *Verdict, awake []ruling) bool {
+	if r.doubtful || r.ended >= v.Began || h.unsure() {
+		return false
+	}
+	calm := time.Duration(-1)
+	for i := range h.Plan.Events {
+		if e := &h.Plan.Events[i]; operations[e.Kind].sort.trouble() && h.began+e.At <= v.Began {
+			calm = max(calm, h.began+e.At+e.For)
+		}
+	}
+	switch {
+	case calm >= 0:
+		return v.Began > max(r.ended, calm)+calmWithin
+	case r.instance == v.Instance:
+		return true
+	}
+	within := firstWithin + answersIn
+	if slices.ContainsFunc(awake, func(other ruling) bool {
+		knows := other.instance == v.Instance && other.ended < r.began || other.ended+within < r.began
+		return knows && other.ends > v.Began
+	}) {
+		within = knownWithin
+	}
+	return v.Began > r.ended+within
+}
+
+// lasting returns the rulings of networks and groups that nothing has replaced. They end when they say, or when the next one may come.
+func (h *History) lasting() (all []ruling) {
+	for zone := range h.Plan.Zones {
+		for number := range maxKeys {
+			for _, group := range []bool{false, true} {
+				level := h.rulings((&Known{Zone: zone, Number: number, Group: group}).about)
+				for _, r := range level {
+					if r.clears || r.doubtful || slices.ContainsFunc(level, func(other ruling) bool { return other.doubtful }) {
+						continue
+					}
+					for _, other := range level {
+						if other != r && other.ended >= r.began {
+							r.ends = min(r.ends, max(r.began, other.began))
+						}
+					}
+					all = append(all, r)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// treatment is what a zone has done with a request.
+type treatment struct {
+	kind  store.Kind
+	asked bool  // the store was asked, and no more is known
+	quota int64 // of the limit that it has met
+	wait  time.Duration
+	at    time.Duration
+}
+
+// treated returns what a zone that takes networks has done with a request; nil if that says nothing of networks.
+func (h *History) treated(v *Verdict, zone int) *treatment {
+	e, z := &h.Plan.Events[v.Event], &h.Plan.Zones[zone]
+	if !z.Overrides || v.Err != "" || e.Zone >= 0 && e.Zone != zone || z.over(v.Ended) || e.Sort == exempt {
+		return nil
+	}
+	for _, u := range v.Unasked {
+		switch {
+		case u.Zone == zone && u.Banned:
+			return &treatment{kind: store.KindBanned, wait: u.Wait, at: v.Began}
+		case u.Zone == zone || u.Zone < zone && !u.DryRun:
+			return nil
+		}
+	}
+	for _, p := range v.Parts {
+		if p.Zone == zone {
+			return &treatment{quota: p.Quota}
+		}
+	}
+	asked := slices.ContainsFunc(h.Answers, func(a Answer) bool {
+		return a.Event == v.Event && a.Client == v.Client && a.Zone == zone && a.Began >= v.Began
+	})
+	if asked {
+		return &treatment{asked: true}
+	}
+	if _, decides := z.asked(e); v.Outcome != outcome.Allowed || z.Asks != "" && !decides {
+		return nil
+	}
+	return &treatment{kind: store.KindExempt}
+}
+
+func (t *treatment) String() string {
+	if t.kind != store.KindNone {
+		return fmt.Sprintf("%v for %v", t.kind, t.wait)
+	}
+	return fmt.Sprintf("meets a limit of %d", t.quota)
+}
+
+// by reports whether a ruling does that, in a zone with some limits of its own. A ban tells when it ends.
+func (t *treatment) by(r *ruling, own []int64) bool {
+	switch {
+	case t.kind == store.KindBanned && r.kind == store.KindBanned && r.ends == forever:
+		return t.wait == algorithms.Never
+	case t.kind == store.KindBanned && r.kind == store.KindBanned:
+		return t.wait >= r.ends-t.at-timeout && t.wait <= r.over-t.at
+	case t.kind != store.KindNone || r.kind == store.KindBanned || r.kind == store.KindExempt:
+		return t.kind == r.kind
+	case t.asked:
+		return true
+	case r.kind == store.KindLimit:
+		return t.quota == r.limit
+	}
+	return slices.Contains(own, t.quota)
+}
+
+// ownLimits are those that a zone has without networks and groups.
+func (p *Plan) ownLimits(zone int) []int64 {
+	all := p.limits(zone)
+	return all[:len(all)-len(p.overruled(zone))]
+}
