@@ -49,8 +49,9 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 # of processes, and packages that compute, with one goroutine.
 PLAIN := $(addprefix ./integration/,limits queues floods admin cli costs docs headers keys observe overload trouble) \
 	./internal/replay/engine ./internal/cases/engine ./internal/testing/world ./internal/topk ./algorithms/lend ./examples/simplestore \
-	./algorithms ./docs ./internal/replay/logs ./redisstore/internal/protocol \
-	$(addprefix ./internal/testing/,model mutants picture platforms)
+	./algorithms ./docs ./internal/replay/logs ./redisstore/internal/protocol ./backend ./cost ./limit \
+	$(addprefix ./internal/,advice cases doctor fleet key msgpack option outcome placeholder routes suggest) \
+	$(addprefix ./internal/testing/,buildcaddy model model/vectors mutants picture picture/recording platforms scripts)
 # The tests of other packages of which the same holds: those that call deep.InTurn or deep.OneGoroutine.
 IN_TURN_CALLS := deep\.(InTurn|OneGoroutine)\(t\)
 IN_TURN_FILES = $(shell grep -rlE --include='*_test.go' '$(IN_TURN_CALLS)' $(wildcard *_test.go) redisstore memorystore internal)

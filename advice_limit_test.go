@@ -96,8 +96,8 @@ func limitAdvice() map[string]advised {
 			site:   "rate_limit {\nstore memory {\nmax_keys 1024\n}\nzone z {\nrate 2/1h\nkey {client_ip}\n}\n}\nrespond ok",
 			fixed:  "rate_limit {\nstore memory {\nmax_keys 10000\n}\nzone z {\nrate 2/1h\nkey {client_ip}\n}\n}\nrespond ok",
 			global: proxied, then: proxied,
-			visits: slices.Concat(each(2000, "/", "X-Forwarded-For", "2001:db8:0:{n}::1"), each(2000, "/", "X-Forwarded-For", "2001:db8:0:{n}::1")),
-			advice: "doctor/max_keys", after: all(4000),
+			visits: slices.Concat(each(1300, "/", "X-Forwarded-For", "2001:db8:0:{n}::1"), each(1300, "/", "X-Forwarded-For", "2001:db8:0:{n}::1")),
+			advice: "doctor/max_keys", after: all(2600),
 		},
 		"a key without braces": {
 			site: limited("key client_ip") + "respond ok", fixed: good, visits: byClients(20, each(20, "/")),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -269,6 +270,7 @@ func zoneAdvice() map[string]advised {
 // TestAdviceIsGood: what is wrong is found, and the set-up that follows the advice does better with the same
 // requests, and nothing is found in it. No advice is left out.
 func TestAdviceIsGood(t *testing.T) {
+	deep.InTurn(t)
 	cases := zoneAdvice()
 	maps.Copy(cases, limitAdvice())
 	maps.Copy(cases, storeAdvice(t))
