@@ -35,10 +35,10 @@ func recipeSites(t *testing.T, upstream string) (config string, hosts []string) 
 	}
 	config = endless.ReplaceAllString(config, "${1}${2}500h")
 	for _, pair := range [][2]string{
-		{"window      day", "window month"},
+		{"window day", "window month"},
 		{"localhost:9000", upstream},
 		{"localhost:9001", upstream},
-		{"max_wait  5s", "max_wait  1ms"}, // Retry-After is never less than the t of RateLimit, which does not know of it
+		{"max_wait 5s", "max_wait 1ms"}, // Retry-After is never less than the t of RateLimit, which does not know of it
 		{"198.51.100.0/24", "127.0.0.64/26"},
 		{"192.0.2.0/24", "127.0.0.3"},
 		{"203.0.113.7", "127.0.0.4"},

@@ -38,7 +38,7 @@ func startJourney(t *testing.T, s *harness.Server, want golden.Case) *journey {
 
 // shellOfJourneys makes curl print only the status, and send all requests to the Caddy.
 const shellOfJourneys = `
-	curl() { command curl -s -o /dev/null -w '%{http_code} ' --connect-to "::$SITE" "$@"; }
+	curl() { command curl -s --max-time 30 -o /dev/null -w '%{http_code} ' --connect-to "::$SITE" "$@"; }
 	`
 
 // types runs a line in the shell and puts it on the screen with its output. The exit code is shown

@@ -37,6 +37,11 @@ func recipe(t *testing.T, heading, options string, b *harness.Backend, replace .
 	if at < 0 {
 		t.Fatalf("no recipe %q", heading)
 	}
+	for i := 0; i < len(replace); i += 2 {
+		if !strings.Contains(all[at].Config, replace[i]) {
+			t.Fatalf("recipe %q does not say %q", heading, replace[i])
+		}
+	}
 	config := strings.NewReplacer(replace...).Replace(all[at].Config)
 	return strings.Replace(harness.Localize(config, harness.Memory, b.Address), "auto_https off\n", "auto_https off\n"+options+"\n", 1)
 }
@@ -169,7 +174,7 @@ func rollOut(t *testing.T, s *harness.Server) {
 // limitWebSockets: a client may have two WebSockets, however it spells its requests.
 func limitWebSockets(t *testing.T, s *harness.Server, b *harness.Backend) {
 	j := startJourney(t, s, golden.Open(t, goldenScreens, "limit WebSockets"))
-	j.writes(recipe(t, "Limit WebSockets", "", b, "events    5", "events    2"), "recipe WebSockets, with events 2")
+	j.writes(recipe(t, "Limit WebSockets", "", b, "events 5", "events 2"), "recipe WebSockets, with events 2")
 	var open []net.Conn
 	for i, fields := range []string{
 		"Connection: Upgrade\r\nUpgrade: websocket", "Connection: keep-alive, upgrade\r\nUpgrade: WebSocket",
