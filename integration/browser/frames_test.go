@@ -108,11 +108,12 @@ func TestFrames(t *testing.T) {
 	p.click("#refused-all")
 	p.untilDoing("many rows", send, `document.querySelectorAll('.refused tbody tr').length >= 100`)
 	must(t, p.try(`import(new URL('stream.js', document.baseURI)).then(m => { window.seconds = 0; m.listen(what => { if (what === 'second') seconds++ }) })`, nil))
+	paced := func() { send(); time.Sleep(time.Second) }
 	for _, width := range []int{1280, 900, 360} {
 		p.resize(width, 900, "light")
-		p.events(1)
+		p.events(2)
 		before, end, since := p.busy(), w.browser.trace(t), eval[int](p, `seconds`)
-		p.untilDoing("ten events", send, fmt.Sprintf(`seconds >= %d`, since+10))
+		p.untilDoing("ten events", paced, fmt.Sprintf(`seconds >= %d`, since+10))
 		took, seconds := p.busy()-before, eval[int](p, `seconds`)-since
 		t.Logf("%d px, %d clients: %v of the processor for each of %d events; the longest tasks:\n%s", width, *n, took/time.Duration(seconds), seconds, strings.Join(longest(end(), 8), "\n"))
 	}
