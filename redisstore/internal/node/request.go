@@ -60,9 +60,10 @@ func (r *Request) again(asking bool) {
 }
 
 // migrating reports whether a request has failed because its slot migrates, while a call can have only keys that
-// are in the same place, and it was in one with others.
+// are in the same place, and it was in one with others. It looks at the request only if that was answered: a call may still use
+// that of a caller that has left.
 func (r *Request) migrating(err error) bool {
-	return r.shared && (redis.IsTryAgainError(err) || isAsk(err))
+	return (redis.IsTryAgainError(err) || isAsk(err)) && r.shared
 }
 
 // lateness is the error of a request that was not sent in time.
