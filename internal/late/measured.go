@@ -92,7 +92,7 @@ func (c *Completion) Start() {
 }
 
 // payRunning charges for what the response has taken so far, if that is more than was charged. A request that may not count
-// pays nothing before its response says so: a store bounds what it charges late, so it could not tell how much to give back.
+// pays nothing before its response says so: an algorithm that bounds what is charged late cannot give all of it back.
 func (c *Completion) payRunning() {
 	defer c.meter.lock()()
 	if c.meter.stopped {

@@ -175,3 +175,21 @@ func TestMeasuredFailures(t *testing.T) {
 		used("left", 8_000)
 	})
 }
+
+// TestMeasuredDebt: a long response that does not count leaves what other requests of the key have used, and no more, although a bucket
+// bounds its debt.
+func TestMeasuredDebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := caddytest.KeepMemory(t, memorystore.Options{})
+		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"failures": {"key": "{http.request.header.Client}", "algorithm": "token_bucket", "max_events": 10, "window": "24h",
+			"charge_on_response": {"status_code": [5]}, "cost_measured": {"of": "response_time", "first": 1}}}}`)
+		for range 4 {
+			<-begins(h, "k", 0, func(w http.ResponseWriter, _ *http.Request) error { w.WriteHeader(http.StatusBadGateway); return nil })
+		}
+		<-begins(h, "k", 0, func(http.ResponseWriter, *http.Request) error { time.Sleep(time.Minute); return nil })
+		synctest.Wait()
+		if got := kept.Used(t, "failures", "k"); got != 4 {
+			t.Errorf("%d are charged, want the 4 of before", got)
+		}
+	})
+}
