@@ -93,10 +93,11 @@ func (k *key) givenBackOfLost(a *Answer) (sum int64) {
 }
 
 // charge has the model give back what was given back since the last of what was charged, and charges more. It reports
-// whether that fits. What is given back of a charge that was lost is given back of others.
+// whether that fits. What is given back of a charge that was lost is given back of others. In a queue all is given back again,
+// which changes nothing if it was: a turn comes back only when it is the last, and Redis may learn of it after those behind it.
 func (k *key) charge(m *model.Key, charged []*Answer, a *Answer) bool {
 	since := time.Duration(0)
-	if len(charged) > 0 {
+	if len(charged) > 0 && !k.queues() {
 		since = k.when(charged[len(charged)-1])
 	}
 	now := k.when(a)

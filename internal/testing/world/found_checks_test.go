@@ -151,3 +151,62 @@ func TestChecksKnowOfTwoNewMasters(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowLateRefunds: two requests gave their turns in a queue back, and Redis learned of the first one after the second one,
+// when it was the last.
+func TestChecksKnowLateRefunds(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 4,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 3, Window: 500 * time.Millisecond, Mode: "queue"}}},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: time.Millisecond, Kind: Request, Zone: -1, Cost: 1, For: 1},
+			{At: 1001 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1, After: 5 * time.Millisecond},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 4 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 5 * time.Millisecond, Kind: Reload, Cost: 1},
+			{At: 6 * time.Millisecond, Kind: Request, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
+// TestChecksKnowWhoPaysLate: a request took the turn of one that had left, and paid late costs in that turn.
+func TestChecksKnowWhoPaysLate(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 10, Window: 7 * time.Second, Mode: "queue"}}},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Take, Cost: 1},
+			{At: 1001 * time.Microsecond, Kind: Request, Zone: -1, Cost: 2},
+			{At: 1002 * time.Microsecond, Kind: Take, Cost: 2},
+			{At: 1003 * time.Microsecond, Kind: Request, Zone: -1, Cost: 1, For: 1},
+			{At: 599999500, Kind: Request, Zone: -1, Cost: 1, Delta: 3},
+			{At: 707342238, Kind: Request, Cost: 1},
+			{At: 951225726, Kind: Request, Zone: -1, Cost: 1},
+			{At: 999999500, Kind: Request, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
+// TestSlotsMoveInOrder: a slot was to move to another node while that was away. Both nodes agree about it in the end.
+func TestSlotsMoveInOrder(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}}},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Failover, Instance: -1, For: 42900 * time.Microsecond},
+			{At: 2 * time.Millisecond, Kind: Move, For: 10 * time.Millisecond},
+			{At: 100 * time.Millisecond, Kind: Move},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

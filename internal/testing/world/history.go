@@ -184,14 +184,21 @@ func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 	h.lines = append(h.lines, line{at, fmt.Sprintf("client %d: adjusts zone %d, key %d by %d", a.Event, zone, key, adjustment.Delta)})
 }
 
-// chargeOf returns the answer whose charge is adjusted.
-func (h *History) chargeOf(adjustment *store.Adjustment, zone, key int) *Answer {
+// chargeOf returns the answer whose charge is adjusted. A request in a queue that has taken the turn of one that left pays
+// late costs in that turn, which was given back.
+func (h *History) chargeOf(adjustment *store.Adjustment, zone, key int) (left *Answer) {
+	z := &h.Plan.Zones[zone]
 	for i := range h.Answers {
-		if a := &h.Answers[i]; a.Charged && a.Zone == zone && a.Key == key && h.Plan.Zones[zone].same(a, adjustment) {
+		a := &h.Answers[i]
+		switch {
+		case !a.Charged || a.Zone != zone || a.Key != key:
+		case z.same(a, adjustment):
 			return a
+		case z.queues() && adjustment.Delta > 0 && a.Decision.Turn() == adjustment.Turn:
+			left = a
 		}
 	}
-	return nil
+	return left
 }
 
 // same reports whether an adjustment is of an answer's charge. Several charges may look the same, of which one is adjusted.

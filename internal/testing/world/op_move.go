@@ -35,11 +35,12 @@ func (w *world) move(i int, e *Event) {
 	if from.demoted || to.demoted || len(from.redis.Leaving()) > 0 {
 		return
 	}
-	// Each step comes if the other one has succeeded, and again if a node does not answer.
+	// Each step comes when the one before has succeeded, and again if a node does not answer.
 	to.redis.View.Coming[slot] = from.address
-	began := w.net.now()
-	w.step(began+e.For/10, i, from, to, func() { from.redis.View.Leaving[slot] = to.address })
-	w.step(began+e.For/5, i, from, to, func() { w.moveKeys(slot, from, to, e.For/2, i) })
+	w.step(w.net.now()+e.For/10, i, from, to, func() {
+		from.redis.View.Leaving[slot] = to.address
+		w.step(w.net.now()+e.For/10, i, from, to, func() { w.moveKeys(slot, from, to, e.For/2, i) })
+	})
 }
 
 // step does something at a time at which two nodes answer.
