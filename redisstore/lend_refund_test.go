@@ -85,3 +85,50 @@ func TestLendLateRefunds(t *testing.T) {
 		}
 	}
 }
+
+// TestLendRefundOfAnUnbegunAsk: an ask that Redis did not begin, because it was a replica without its master, has told nothing.
+// What was spent before it is given back at once, where a log of Redis has nothing to take off.
+func TestLendRefundOfAnUnbegunAsk(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := redistest.Start(t, redistest.WithArgs("--replica-serve-stale-data", "no"))
+	s := open(t, redisstore.Options{Address: server.Addr()})
+	rule := lendingRule(t, "z", "sliding_window_log", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second)
+	c := store.Check{Rule: rule, Key: "k", Cost: 1}
+	passed := 0
+	take := func() (d algorithms.Decision) {
+		t.Helper()
+		d, err := decideOne(s, c)
+		if err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		passed++
+		return d
+	}
+	patient.Until(t, "a loan", func() bool {
+		take()
+		return s.Stats().Lent["z"] > 10
+	})
+	time.Sleep(2 * time.Millisecond) // later than the answer that lent it
+	spent := take()
+	if err := server.Admin().ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	large := c
+	large.Cost = 500 // more than is held
+	if d, err := decideOne(s, large); store.Failure(err) != store.FailureLoading {
+		t.Fatalf("%+v, %v, want a replica without its master", d, err)
+	}
+	s.Adjust(store.Adjustment{Check: c, At: spent.Booked(), Turn: spent.Turn(), Delta: -1})
+	if err := server.Admin().ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	patient.Until(t, "Redis to answer", func() bool {
+		_, err := decideOne(s, store.Check{Rule: rule, Key: "another", Cost: 1})
+		return err == nil
+	})
+	closed(t, s)
+	if n := used(t, server, rule); n != int64(passed-1) {
+		t.Errorf("%d are used, %d passed, of which one was refunded", n, passed)
+	}
+}

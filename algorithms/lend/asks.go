@@ -29,6 +29,7 @@ const (
 type ask struct {
 	Ask
 	underWay bool
+	reported int64 // what asks before it have told as spent
 	sent     Moment
 	void     bool          // what the answer lends is given up: see Owes
 	doubt    time.Duration // until then the store may have lent something that the borrower does not know
@@ -105,7 +106,8 @@ func (b *Borrower) begin(now Moment, cost, want, live int64) Ask {
 	b.ask.Number++
 	b.ask.underWay, b.ask.sent, b.ask.void, b.loan.returned = true, now, false, 0
 	b.loan.limit = b.loan.spent + live // whatever the clocks say later
-	b.charged.before, b.charged.until = b.charged.until, max(b.charged.until, b.charged.latest, b.At(now))
+	b.charged.before, b.charged.asked = b.charged.until, max(b.charged.until, b.charged.latest, b.At(now))
+	b.ask.reported = b.ask.Spent
 	b.ask.Ask = Ask{
 		Borrower: b.id, Number: b.ask.Number, Spent: b.loan.spent, Live: live, Want: want,
 		Lease: (leasePeriods * b.span).Microseconds(), Scarce: b.news.mode == refusing, Cost: cost,
@@ -122,7 +124,8 @@ func (b *Borrower) End(now Moment, number int64, answer Answer, reserve int64) b
 	if !b.ask.underWay || number != b.ask.Number {
 		return false
 	}
-	b.ask.underWay, b.ask.doubt = false, 0
+	b.settle(true)
+	b.ask.doubt = 0
 	lease := time.Duration(answer.Lease) * time.Microsecond
 	b.loan.from, b.loan.until = b.ask.sent, b.ask.sent.plus(lease-lease/Drift-2*time.Microsecond)
 	if answer.Held > 0 {
@@ -143,15 +146,25 @@ func (b *Borrower) End(now Moment, number int64, answer Answer, reserve int64) b
 }
 
 // Fail gives up an ask, and reports whether it was still under way. It may be carried out, or not,
-// or later.
-func (b *Borrower) Fail(number int64) bool {
+// or later, unless the store never began it: then what it told can still be taken back.
+func (b *Borrower) Fail(number int64, mayHaveRun bool) bool {
 	if !b.ask.underWay || number != b.ask.Number {
 		return false
 	}
-	b.ask.underWay = false
+	b.settle(mayHaveRun)
 	b.ask.doubt = max(b.ask.doubt, b.loan.until.Mono)
-	if b.ask.Want > 0 || b.ask.Borrows {
+	if mayHaveRun && (b.ask.Want > 0 || b.ask.Borrows) {
 		b.ask.doubt = b.ask.sent.Mono + time.Duration(b.ask.Lease)*time.Microsecond
 	}
 	return true
+}
+
+// settle ends the ask that is under way, and notes whether what it told may be the store's.
+func (b *Borrower) settle(mayHaveRun bool) {
+	if mayHaveRun {
+		b.charged.until = max(b.charged.until, b.charged.asked)
+	} else {
+		b.ask.Spent = b.ask.reported
+	}
+	b.ask.underWay, b.charged.asked = false, 0
 }

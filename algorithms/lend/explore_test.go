@@ -144,7 +144,7 @@ func (e *explorer) visit(w *world, story string) {
 		if w.borrowers[n].Asks() && w.faults > 0 {
 			next("give up", n, func(w *world, _ string) bool {
 				w.faults--
-				w.borrowers[n].Fail(w.borrowers[n].ask.Number)
+				w.borrowers[n].Fail(w.borrowers[n].ask.Number, true)
 				return true
 			})
 		}
@@ -178,6 +178,13 @@ func (e *explorer) visit(w *world, story string) {
 				w.asks = slices.Delete(w.asks, i, i+1)
 				return true
 			})
+			next("not begun", w.asks[i].node, func(w *world, _ string) bool {
+				w.faults--
+				sent := w.asks[i]
+				w.asks = slices.Delete(w.asks, i, i+1)
+				w.borrowers[sent.node].Fail(sent.ask.Number, false)
+				return true
+			})
 		}
 	}
 	for i := range w.answers {
@@ -207,7 +214,7 @@ func (e *explorer) visit(w *world, story string) {
 }
 
 // exploreEvents says what the steps are to a borrower.
-var exploreEvents = map[string]string{"renew": "begin", "return": "begin", "give up": "fail", "hear": "end", "tick": "time", "notice": "void"}
+var exploreEvents = map[string]string{"renew": "begin", "return": "begin", "give up": "fail", "not begun": "fail", "hear": "end", "tick": "time", "notice": "void"}
 
 // watch checks what a step has made of the borrowers.
 func (e *explorer) watch(what, story string, before, after *world) {

@@ -105,7 +105,7 @@ type lateOrder struct {
 var lateEvents = map[string]string{
 	"a request": "request", "spent": "request", "spent after a look at the clock": "request", "cancelled": "request", "refunded": "request",
 	"asked for a request": "begin", "borrowed for a request": "begin", "renewed": "begin", "returned": "begin",
-	"decided": "request", "given up": "fail", "answered": "end", "answered and reserved": "end",
+	"decided": "request", "given up": "fail", "not begun": "fail", "answered": "end", "answered and reserved": "end",
 	"paid": "request", "charged": "request", "known": "owes",
 }
 
@@ -185,7 +185,8 @@ func (o *lateOrder) next(t *testing.T) (all []*lateOrder) {
 				n.held, n.allowed = 5, true // at least what is live and the request's cost
 			}
 		})
-		add("given up", func(n *lateOrder) { n.Fail(n.ask.Number) })
+		add("given up", func(n *lateOrder) { n.Fail(n.ask.Number, true) })
+		add("not begun", func(n *lateOrder) { n.Fail(n.ask.Number, false) })
 	case o.Asks():
 		add("answered", func(n *lateOrder) { n.answers(n.held, n.allowed, 0) })
 		if o.ask.Borrows && o.allowed {

@@ -26,7 +26,7 @@ func TestLostAnswerIsReturned(t *testing.T) {
 			if got := Decide(micros, []*Key{key}, []Ask{ask})[0]; hears {
 				b.End(m, ask.Number, got, 0)
 			} else {
-				b.Fail(ask.Number)
+				b.Fail(ask.Number, true)
 			}
 		}
 		began, _ := at(0)

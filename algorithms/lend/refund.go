@@ -4,6 +4,7 @@ package lend
 // taken back.
 type charges struct {
 	until  int64
+	asked  int64 // the same, if the ask that is under way is carried out
 	before int64 // the same before the last ask
 	latest int64 // what At told before the last answer, at most: it goes back if an answer was slow
 }
@@ -11,7 +12,7 @@ type charges struct {
 // Refund takes back what a request has spent, and reports whether it did: nothing that was
 // reported can be taken back.
 func (b *Borrower) Refund(now Moment, at, cost int64) bool {
-	if at <= b.charged.until || cost > b.loan.spent-b.ask.Spent || !b.lasts(now, 0) {
+	if at <= max(b.charged.until, b.charged.asked) || cost > b.loan.spent-b.ask.Spent || !b.lasts(now, 0) {
 		return false
 	}
 	b.loan.spent -= cost

@@ -152,10 +152,47 @@ func TestReports(t *testing.T) {
 	if !b.Reports(at) {
 		t.Error("the ask does not report what was spent before it")
 	}
-	b.Fail(b.ask.Number)
+	b.Fail(b.ask.Number, true)
 	now = now.plus(time.Second)
 	b.Renew(now)
 	if b.Reports(at) {
 		t.Error("the next ask reports it, too")
+	}
+}
+
+// TestUnbegunAsk: what an ask told that the store never began can be taken back, unless an ask before it has told it too.
+func TestUnbegunAsk(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{false, true} {
+		b := NewBorrower(1, 10*time.Second, 10*time.Second)
+		now := Moment{time.Second, time.Second}
+		d := algorithms.Decision{Allowed: true, Quota: 100, At: simEpoch + now.Mono.Microseconds()}
+		b.Renew(now)
+		b.End(now, b.ask.Number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()}, 0)
+		now = now.plus(time.Second)
+		if !b.Reserve(now, 2, 0) || !b.Spend(now, 2) {
+			t.Fatal("nothing is held")
+		}
+		at := b.At(now)
+		if before {
+			now = now.plus(time.Second)
+			b.Renew(now)
+			b.Fail(b.ask.Number, true)
+		}
+		now = now.plus(time.Second)
+		b.Renew(now)
+		if b.Refund(now, at, 1) {
+			t.Error("an ask is under way that tells it")
+		}
+		if !b.Fail(b.ask.Number, false) || b.Fail(b.ask.Number, false) {
+			t.Error("the ask was under way once")
+		}
+		if got := b.Refund(now, at, 1); got == before {
+			t.Errorf("told before: %v, taken back: %v", before, got)
+		}
+		b.ChargedAlone(b.At(now), 50)
+		if b.Refund(now, at, 1) {
+			t.Error("the store may have charged it since")
+		}
 	}
 }

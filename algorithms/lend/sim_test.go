@@ -180,11 +180,20 @@ func (s *simulation) send(n *simNode, a Ask) {
 	s.in(s.timeout, func() {
 		if !over && !n.dead {
 			over = true
-			n.b.Fail(a.Number)
+			n.b.Fail(a.Number, true)
 			end()
 		}
 	})
 	if s.lost > 0 && s.Float64() < s.lost {
+		if s.Float64() < 0.5 { // the store says that it has not begun
+			s.in(delay(), func() {
+				if !over && !n.dead {
+					over = true
+					n.b.Fail(a.Number, false)
+					end()
+				}
+			})
+		}
 		return
 	}
 	s.in(delay(), func() {

@@ -321,3 +321,27 @@ func TestFoundADryRunBesideKeptSlots(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundARefundAfterAnUnbegunAsk: an ask was to report what was spent, and Redis was a replica without its master. What was
+// given back of that then was sent to Redis, which had nothing to take it off.
+func TestFoundARefundAfterAnUnbegunAsk(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 100, Window: time.Hour}, Lend: 10 * time.Millisecond}},
+		Events: []Event{
+			{Kind: Take},
+			{At: time.Microsecond, Kind: Take},
+			{At: time.Second, Kind: Take},
+			{At: 1000001 * time.Microsecond, Kind: Take},
+			{At: 1100 * time.Millisecond, Kind: Take},
+			{At: 1100001 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 1100002 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 1101 * time.Millisecond, Kind: Take, Cost: 3, Delta: -2, After: 2 * time.Millisecond},
+			{At: 1102 * time.Millisecond, Kind: MasterDown, Instance: -1, For: 150 * time.Microsecond},
+			{At: 1102001 * time.Microsecond, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

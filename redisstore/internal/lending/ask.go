@@ -11,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -179,7 +180,7 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	for i, c := range asked {
 		if i >= answered {
 			if c.ask.Number > 0 {
-				c.entry.Fail(now, c.ask.Number)
+				c.entry.Fail(now, c.ask.Number, node.MayHaveRun(err))
 			}
 			continue
 		}
@@ -244,7 +245,7 @@ func (r *lentRequest) answer(c *lentCheck, a *link.Ask, now lend.Moment, pass bo
 			c.charged = a.Booked()
 		}
 	case c.ask.Number > 0 && a.Unwritten:
-		c.entry.Fail(now, c.ask.Number)
+		c.entry.Fail(now, c.ask.Number, false)
 	case c.ask.Number > 0:
 		reserve := int64(0)
 		if r.borrows() && pass {

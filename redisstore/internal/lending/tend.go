@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -52,7 +53,7 @@ func (l *Layer) sendLoans(ctx context.Context, due []loans.Due) {
 	l.Lender.AskEach(ctx, asks)
 	for i, a := range asks {
 		if a.Err != nil || a.Unwritten {
-			due[i].Fail(l.Loans.Now(), due[i].Ask.Number)
+			due[i].Fail(l.Loans.Now(), due[i].Ask.Number, a.Err != nil && node.MayHaveRun(a.Err))
 		} else {
 			due[i].End(l.Loans.Now(), due[i].Ask.Number, a.LendAnswer.Answer, 0, 0)
 		}

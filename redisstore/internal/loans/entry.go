@@ -114,12 +114,12 @@ func (e *Entry) End(now lend.Moment, number int64, answer lend.Answer, reserve i
 	return reserve > 0 && e.b.Next(now, reserve, while) == lend.Reserved
 }
 
-// Fail gives an ask up.
-func (e *Entry) Fail(now lend.Moment, number int64) {
+// Fail gives an ask up, which may have been carried out or not.
+func (e *Entry) Fail(now lend.Moment, number int64, mayHaveRun bool) {
 	defer e.plan(now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.b.Fail(number) {
+	if e.b.Fail(number, mayHaveRun) {
 		close(e.over)
 	}
 }

@@ -200,7 +200,7 @@ func TestAskUnderWay(t *testing.T) {
 	if next != lend.Wait {
 		t.Fatalf("%d, want %d", next, lend.Wait)
 	}
-	e.Fail(now, ask.Number)
+	e.Fail(now, ask.Number, true)
 	<-over
 	if next, _ := e.Next(now, &one, 0, &d); next != lend.Begin {
 		t.Errorf("%d, want %d", next, lend.Begin)
