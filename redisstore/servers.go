@@ -28,7 +28,7 @@ func (s servers) Redirect(ctx context.Context, slot uint16, err error, hop int) 
 const (
 	// firstTend is when the connections of a store that was opened are looked after, and tendInterval how
 	// often from then on.
-	firstTend    = 1100 * time.Millisecond // not together with the first heartbeat, see there
+	firstTend    = 1083 * time.Millisecond // not together with the first heartbeat or its default timeout, see there
 	tendInterval = 5 * time.Second
 )
 

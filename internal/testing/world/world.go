@@ -1,6 +1,6 @@
 // Package world runs a whole fleet from one seed: instances with the stores that users have, a Redis with the scripts
 // that users have, clients, and the network between them, on a virtual clock. It checks what must hold whatever
-// happens. The same seed gives the same history.
+// happens. The same seed gives the same history, if nothing else takes the processor: see TestSameSeedSameHistory.
 //
 // Files op_*.go have what can happen: how it is drawn, and how it is carried out. Files check_*.go have what must hold.
 // They register themselves, so a new ability joins with files of its own: see [operation] and [promise].
