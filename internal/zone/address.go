@@ -31,11 +31,11 @@ func (o *OfAddress) Clear(ctx context.Context, rule *store.Rule, key string) err
 	return o.release(ctx, rule)
 }
 
-// Unban implements [store.Overrider].
+// Unban implements [store.Overrider]. A key without an override is released, too, in case that has failed before.
 func (o *OfAddress) Unban(ctx context.Context, rule *store.Rule, key string) error {
 	was, failed := o.Get(ctx, rule, key)
 	err := o.Overrider.Unban(ctx, rule, key)
-	if err == nil && failed == nil && was.Kind == store.KindBanned {
+	if err == nil && failed == nil && (was.Kind == store.KindBanned || was.Kind == store.KindNone) {
 		err = o.release(ctx, rule)
 	}
 	return err
