@@ -41,7 +41,7 @@ func otherScripts(dir string) error {
 // TestSameSeedSameHistory runs worlds twice: 20, or those of TWICE. The runtime interrupts a goroutine that has gone on for 10 ms of
 // the real time, also if another process had the processor. So on a busy machine one pair may differ, and those with a flood
 // are left out, in which hundreds of goroutines go on at one instant. With TWICE, in a process that nothing interrupts
-// ("chrt -f 1"), none may.
+// (`chrt -f 1`), none may.
 func TestSameSeedSameHistory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector runs goroutines in another order each time")
