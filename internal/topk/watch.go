@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -105,21 +106,15 @@ func (w *Watch) Innocent(network netip.Prefix, except func(key netip.Prefix) boo
 	return keys, since, now.Sub(of.missed) >= watchedSpan
 }
 
-// InnocentKeys is like [Watch.Innocent], and returns at most n of the keys.
-func (w *Watch) InnocentKeys(network netip.Prefix, n int, now time.Time) (keys []netip.Prefix, all bool) {
+// InnocentKeys is like [Watch.Innocent], and returns the keys, without an order.
+func (w *Watch) InnocentKeys(network netip.Prefix, now time.Time) (keys []netip.Prefix, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	of := w.watch(network, now)
 	if of == nil {
 		return nil, false
 	}
-	for key := range of.innocent(now) {
-		if len(keys) == n {
-			break
-		}
-		keys = append(keys, key)
-	}
-	return keys, now.Sub(of.missed) >= watchedSpan
+	return slices.Collect(of.innocent(now)), now.Sub(of.missed) >= watchedSpan
 }
 
 // Keep forgets all networks but these.

@@ -54,7 +54,7 @@ func TestWatch(t *testing.T) {
 	}
 	w.Add(address6(0x2001_0db8_0001_ffff), false, now)
 	expect("keys that are refused need no room", 1, true)
-	if keys, all := w.InnocentKeys(network, 1, now); len(keys) != 1 || !all || keys[0] != address6(0x2001_0db8_0001_ffff) {
+	if keys, all := w.InnocentKeys(network, now); len(keys) != 1 || !all || keys[0] != address6(0x2001_0db8_0001_ffff) {
 		t.Errorf("the innocent keys are %v, all: %v", keys, all)
 	}
 	w.Keep(map[netip.Prefix]bool{network: true})

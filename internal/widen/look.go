@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
@@ -63,34 +64,32 @@ func (w *Widener) judge(ctx context.Context, s store.Widener, z *zone.Zone, netw
 	return err
 }
 
-// passing returns keys of a network that have lately passed here and were not refused: one more than may pass at most. If more may
-// have passed than are known, there are as many.
+// passing returns keys of a network that have lately passed here and were not refused, the first ones in order: more than may pass,
+// because other instances may have banned some of them. If more may have passed than are known, there are unknown ones, too.
 func passing(z *zone.Zone, network netip.Prefix, recent map[netip.Prefix]bool, now time.Time) (passed []string) {
-	enough := z.Widen.Innocent + 1
-	found, all := z.Stats.Suspects.Look(z.Template.Address).InnocentKeys(network, enough, now)
-	seen := make(map[netip.Prefix]bool)
-	for _, k := range found {
-		seen[k] = true
-	}
+	keys, all := z.Stats.Suspects.Look(z.Template.Address).InnocentKeys(network, now)
 	for k := range recent {
 		if network.Contains(k.Addr()) {
-			seen[k] = true
+			keys = append(keys, k)
 		}
 	}
-	for k := range seen {
+	slices.SortFunc(keys, netip.Prefix.Compare)
+	keys = slices.Compact(keys)
+	for _, k := range keys[:min(len(keys), z.Widen.Innocent+maxElsewhere)] {
 		text := k.String()
 		if k.IsSingleIP() {
 			text = k.Addr().String()
 		}
-		if passed = append(passed, text); len(passed) == enough {
-			return passed
-		}
+		passed = append(passed, text)
 	}
-	for i := 0; !all && len(passed) < enough; i++ {
+	for i := 0; !all && i <= z.Widen.Innocent; i++ {
 		passed = append(passed, fmt.Sprint("unknown ", i))
 	}
 	return passed
 }
+
+// maxElsewhere is how many of the keys that pass here others may have banned, one more at most: as many as a /24 has.
+const maxElsewhere = 256
 
 // recentKeys are the keys that have come most often in the last minutes, and were not refused. So the busy keys of a network are
 // known before it was watched for long.

@@ -230,6 +230,23 @@ func TestInnocentKeys(t *testing.T) {
 	}
 }
 
+// TestInnocentAmongBanned: a network is spared for a key that passes on an instance, also if many others have passed there before
+// other instances have banned them.
+func TestInnocentAmongBanned(t *testing.T) {
+	all := fleet(t, zone.Widen{Widen: store.Widen{From: 2}, IPv4: 24, IPv6: 48})
+	for n := range 20 {
+		all[0].ask(fmt.Sprint("203.0.113.", n))
+	}
+	all[0].ask("203.0.113.200")
+	for n := range 20 {
+		all[1].earn(fmt.Sprint("203.0.113.", n))
+	}
+	lookAll(all[1:], time.Hour)
+	if decided := lookAll(all[:1], 0); len(decided) != 1 || decided[0].Verdict != store.Spared || decided[0].Banned != 20 || decided[0].Passed != 1 {
+		t.Errorf("with one that passes: %+v", decided)
+	}
+}
+
 // TestDryRunWidens: a dry run decides and bans nothing.
 func TestDryRunWidens(t *testing.T) {
 	all := fleet(t, zone.Widen{Widen: store.Widen{From: 2}, IPv4: 24, IPv6: 48, DryRun: true})
