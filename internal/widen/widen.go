@@ -189,13 +189,13 @@ type unset struct {
 	since time.Time
 }
 
-// set bans a network.
+// set bans a network, unless it is set meanwhile, by an operator or by a call that has failed.
 func (u *unset) set(ctx context.Context, s store.Widener) error {
-	left := u.zone.Widen.For - time.Since(u.since)
-	if left < store.MinOverride {
+	left, rule := u.zone.Widen.For-time.Since(u.since), u.zone.Rules()[0]
+	if left < store.MinOverride || s.Networks(rule).Get(u.of.Network) != nil {
 		return nil
 	}
-	return s.SetNetwork(ctx, u.zone.Rules()[0], u.of.Network, store.Override{
+	return s.SetNetwork(ctx, rule, u.of.Network, store.Override{
 		Kind: store.KindBanned, For: left.Truncate(time.Microsecond), Since: u.since.Truncate(time.Second), By: zone.WidenBy, Note: zone.WidenNote(&u.of),
 	})
 }

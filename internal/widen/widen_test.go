@@ -1,6 +1,8 @@
 package widen_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -285,6 +287,40 @@ func TestOperatorsDecide(t *testing.T) {
 	if got, want := all[0].networks(), "198.51.0.0/16 banned by : \n203.0.113.0/24 exempt by : an office"; got != want || len(all[0].decided) > 0 {
 		t.Errorf("got %s and %+v, want %s", got, all[0].decided, want)
 	}
+}
+
+// TestOperatorsDecideMeanwhile: while Redis did not take the ban of a network, an operator has exempted that, which stays.
+func TestOperatorsDecideMeanwhile(t *testing.T) {
+	one := fleet(t, zone.Widen{Widen: store.Widen{From: 2}, IPv4: 24, IPv6: 48})[0]
+	for n := range 2 {
+		one.earn(fmt.Sprint("203.0.113.", n))
+	}
+	refusing := &refusing{Store: one.ref.Store.Store.(*redisstore.Store)}
+	one.ref.Store.Store = refusing
+	one.LookNow(0)
+	network, rule := netip.MustParsePrefix("203.0.113.0/24"), one.zone.Rules()[0]
+	if refusing.refused != 1 || one.networks() != "" {
+		t.Fatalf("refused are %d, and banned %s", refusing.refused, one.networks())
+	}
+	if err := refusing.Store.SetNetwork(t.Context(), rule, network, store.Override{Kind: store.KindExempt, Note: "an office"}); err != nil {
+		t.Fatal(err)
+	}
+	one.LookNow(0)
+	if got, want := one.networks(), "203.0.113.0/24 exempt by : an office"; got != want || refusing.refused != 1 {
+		t.Errorf("got %s after %d bans, want %s", got, refusing.refused, want)
+	}
+}
+
+// refusing is a store that refuses bans of networks.
+type refusing struct {
+	*redisstore.Store
+	refused int
+}
+
+// SetNetwork implements [store.Networker].
+func (r *refusing) SetNetwork(context.Context, *store.Rule, netip.Prefix, store.Override) error {
+	r.refused++
+	return errors.New("no")
 }
 
 // TestManyBans: what waits to be noted is bounded. In a flood of banned keys, one network is banned, and nothing is
