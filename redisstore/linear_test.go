@@ -23,7 +23,7 @@ func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := &linear.Fleet{
-		Start: storetest.Start, Operations: deep.Steps(deep.Racing(30_000, 110_000), 1_000_000), Clients: 32,
+		Start: storetest.Start, Operations: deep.Steps(deep.Racing(15_000, 110_000), 1_000_000), Clients: 32,
 		SetTime: func(now int64) error { return server.Admin().Set(context.Background(), clockKey, now, 0).Err() },
 	}
 	var proxies []*faultproxy.Proxy
@@ -88,7 +88,7 @@ func inTurn() func(command string) faultproxy.Fault {
 func TestLinearizableByRedisTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	f := &linear.Fleet{Operations: deep.Steps(10_000, 300_000), Clients: 16}
+	f := &linear.Fleet{Operations: deep.Steps(deep.Racing(5_000, 10_000), 300_000), Clients: 16}
 	for range 3 {
 		options := redisstore.Options{Address: server.Addr(), Timeout: time.Minute, DenyCache: -1}
 		f.Stores = append(f.Stores, open(t, redisstore.WithoutRenewal(options))) // nobody hears when a lease is renewed

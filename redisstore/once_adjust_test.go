@@ -30,6 +30,7 @@ func onceDelta(n int) int64 { return []int64{-2, 3}[n%2] }
 // TestAdjustedAtMostOnce loses the requests and replies of adjustments alone, each in one call
 // with a slot that is given back.
 func TestAdjustedAtMostOnce(t *testing.T) {
+	deep.InTurn(t)
 	for _, c := range []struct {
 		fault faultproxy.Fault
 		lost  lostCharge

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -140,6 +141,7 @@ func awaitFleet(t *testing.T, redisServer *redistest.Server, size int64) {
 
 // TestOnStoreErrorOfZones: zones on one route can have different values of on_store_error.
 func TestOnStoreErrorOfZones(t *testing.T) {
+	deep.InTurn(t)
 	t.Parallel()
 	dead := redistest.FreePort(t)
 	zone := func(name string, events int, policy string) string {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -29,8 +30,8 @@ func decidesAll(s *harness.Server) {
 	}
 }
 
-// silent returns which servers are silent, by each way in which that is told.
-func silent(s *harness.Server) string {
+// silentByAPI returns which servers are silent, as the admin API tells it.
+func silentByAPI(s *harness.Server) (api []string) {
 	s.T.Helper()
 	text, err := s.Admin("GET", "/rate_limit/stores", "", "")
 	if err != nil {
@@ -42,10 +43,17 @@ func silent(s *harness.Server) string {
 	if err := json.Unmarshal([]byte(text), &stores); err != nil {
 		s.T.Fatal(err)
 	}
-	var api, command, doctor, log []string
 	for _, one := range stores[0].Silent {
 		api = append(api, one.Address)
 	}
+	return api
+}
+
+// silent returns which servers are silent, by each way in which that is told.
+func silent(s *harness.Server) string {
+	s.T.Helper()
+	var command, doctor, log []string
+	api := silentByAPI(s)
 	output, err := s.RateLimit("stores")
 	if err != nil {
 		s.T.Fatal(err, output)
@@ -76,7 +84,7 @@ func silent(s *harness.Server) string {
 		}
 	}
 	slices.Sort(log)
-	text, err = s.Admin("GET", "/metrics", "", "")
+	text, err := s.Admin("GET", "/metrics", "", "")
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -89,7 +97,8 @@ func silent(s *harness.Server) string {
 	return fmt.Sprint(api, command, doctor, log, metric)
 }
 
-// untilSilent waits until exactly these servers are told to be silent, in every way.
+// untilSilent waits until exactly these servers are told to be silent, in every way. It waits for the admin API
+// first, because some of the ways are commands, and a process takes far longer to ask than a request.
 func untilSilent(s *harness.Server, servers ...*redistest.Server) {
 	s.T.Helper()
 	addresses := []string{}
@@ -97,12 +106,14 @@ func untilSilent(s *harness.Server, servers ...*redistest.Server) {
 		addresses = append(addresses, one.Addr())
 	}
 	slices.Sort(addresses)
+	patient.UntilEqual(s.T, "the servers that the admin API tells to be silent", func() string { return fmt.Sprint(silentByAPI(s)) }, fmt.Sprint(addresses))
 	patient.UntilEqual(s.T, "the servers that are told to be silent", func() string { return silent(s) }, fmt.Sprint(addresses, addresses, addresses, addresses, len(addresses)))
 }
 
 // TestSilentSentinels: a Sentinel that is dead, one that hangs and one that does not know the master are told, although
 // all requests are decided, and are told to be back.
 func TestSilentSentinels(t *testing.T) {
+	deep.InTurn(t)
 	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)
 	all := g.Sentinels()
@@ -139,6 +150,7 @@ func TestSilentSentinels(t *testing.T) {
 
 // TestSilentNode: a node of a Cluster that is dead is told, and that it is back.
 func TestSilentNode(t *testing.T) {
+	deep.InTurn(t)
 	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 0)
 	s := startWatched(t, "mode cluster\naddress "+c.Addrs()[0]+"\ntimeout 1s")
