@@ -126,7 +126,7 @@ var layers = []struct {
 	{"internal/testing/picture", layer{own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/jsondoc", layer{}},
 	{"internal/testing/simredis", layer{}},
-	{"internal/testing/world", layer{caddy: true, own: "algorithms algorithms/lend cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/sums internal/testing/model internal/testing/simredis internal/zone limit lua redisstore store"}},
+	{"internal/testing/world", layer{caddy: true, own: "algorithms algorithms/lend cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/sums internal/testing/model internal/testing/simredis internal/widen internal/zone limit lua redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{own: "algorithms algorithms/lend internal/testing/deep internal/testing/patient store"}},
 

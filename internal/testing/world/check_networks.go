@@ -75,13 +75,33 @@ func (h *History) rulings(about func(d *Deed) bool) (all []ruling) {
 		if e.For > 0 && !r.clears {
 			r.ends, r.over = d.Began+e.For-timeout, d.Ended+e.For+timeout
 		}
-		if r.doubtful || h.unsure() {
-			r.over = forever
+		all = append(all, h.loosen(r))
+	}
+	return all
+}
+
+// loosen returns a ruling that may end sooner or later if something may be lost, or a clock may have stepped.
+func (h *History) loosen(r ruling) ruling {
+	if r.doubtful || h.unsure() {
+		r.over = forever
+	}
+	if len(h.clocks) > 1 && r.ends < forever {
+		r.ends = r.began
+	}
+	return r
+}
+
+// rulingsOf are those of a network or a group, by operators and by bans that widen.
+func (h *History) rulingsOf(of *Known) []ruling {
+	all := h.rulings(of.about)
+	for i := range h.Steps {
+		s := &h.Steps[i]
+		if s.What == widened && s.Zone == of.Zone && of.widens() {
+			all = append(all, h.loosen(ruling{
+				kind: store.KindBanned, began: s.Began, ended: s.Ended, ends: s.Began + s.For - timeout, over: s.Ended + s.For + timeout,
+				doubtful: s.Failure != "", instance: s.Instance,
+			}))
 		}
-		if len(h.clocks) > 1 && r.ends < forever {
-			r.ends = d.Began // clocks may have stepped
-		}
-		all = append(all, r)
 	}
 	return all
 }
@@ -95,7 +115,7 @@ func (h *History) levels(e *Event, zone int) (all [][]ruling) {
 	}))
 	for number := maxKeys - 1; number >= 0; number-- {
 		if h.Plan.network(number).Contains(h.Plan.prefix(e.Key).Addr()) {
-			all = append(all, h.rulings((&Known{Zone: zone, Number: number}).about))
+			all = append(all, h.rulingsOf(&Known{Zone: zone, Number: number}))
 		}
 	}
 	if e.Group > 0 {
@@ -185,7 +205,7 @@ func (h *History) lasting() (all []ruling) {
 	for zone := range h.Plan.Zones {
 		for number := range maxKeys {
 			for _, group := range []bool{false, true} {
-				level := h.rulings((&Known{Zone: zone, Number: number, Group: group}).about)
+				level := h.rulingsOf(&Known{Zone: zone, Number: number, Group: group})
 				for _, r := range level {
 					if r.clears || r.doubtful || slices.ContainsFunc(level, func(other ruling) bool { return other.doubtful }) {
 						continue

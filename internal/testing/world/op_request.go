@@ -114,7 +114,8 @@ func (w *world) decide(who client, e *Event) {
 	}
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
 	o := Verdict{Event: who.event, Client: who.number, Instance: in.number, Began: w.net.now()}
-	v := in.whole.Load().limiter.Decide(r)
+	g := in.whole.Load()
+	v := g.limiter.Decide(r)
 	o.Ended, o.Passes, o.Busy, o.Outcome = w.net.now(), v.Passes(), v.Busy, v.Outcome
 	if v.Err != nil {
 		o.Err = v.Err.Error()
@@ -125,6 +126,7 @@ func (w *world) decide(who client, e *Event) {
 		o.Parts = append(o.Parts, p)
 	}
 	o.unasked(v)
+	g.widen.Note(v)
 	c := v.Release()
 	if !in.dead() {
 		w.history.verdict(o)

@@ -48,6 +48,7 @@ type Zone struct {
 	Reserved float64 // percent of the slots, for important requests
 	Over     bool    // requests above the limit pass, and are marked
 	Usage    bool    // what keys use is summed
+	Widens
 	Costs
 }
 
@@ -113,6 +114,7 @@ func Draw(seed uint64) *Plan {
 	p.drawOver()
 	p.drawUsage()
 	p.drawAddresses()
+	p.drawWidening()
 	p.sort()
 	return p
 }

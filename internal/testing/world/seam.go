@@ -105,12 +105,16 @@ func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms
 
 // placeOf returns which zone and which key of a plan a check is of, if it is of one.
 func (p *Plan) placeOf(c *store.Check) (zone, key int, ok bool) {
-	zone, err := strconv.Atoi(strings.TrimPrefix(c.Rule.Zone(), "z"))
-	if err != nil {
-		return 0, 0, false
+	if zone, ok = zoneOf(c.Rule); ok {
+		key, ok = p.keyNumber(c.Key)
 	}
-	key, ok = p.keyNumber(c.Key)
 	return zone, key, ok
+}
+
+// zoneOf returns which zone a rule is of, if it is of one.
+func zoneOf(rule *store.Rule) (number int, ok bool) {
+	number, err := strconv.Atoi(strings.TrimPrefix(rule.Zone(), "z"))
+	return number, err == nil
 }
 
 // AddUsage implements [store.UsageKeeper]. The sums come in the order of a map, which is another one each time.
