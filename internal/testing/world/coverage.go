@@ -65,7 +65,7 @@ func (c Coverage) Add(h *History) {
 			}
 			for _, part := range v.Parts {
 				for _, a := range abilities {
-					if a.of(&h.Plan.Zones[part.Zone]) {
+					if a.of(h.Plan, &h.Plan.Zones[part.Zone]) {
 						c[pair{e.Kind, a.name}]++
 					}
 				}
@@ -82,15 +82,17 @@ func (c Coverage) Add(h *History) {
 // abilities are what zones of whole instances can do, whatever their algorithm.
 var abilities = []struct {
 	name string
-	of   func(z *Zone) bool
+	of   func(p *Plan, z *Zone) bool
 }{
-	{"costs of bodies", func(z *Zone) bool { return z.Asks != "" }},
-	{"costs that are measured", func(z *Zone) bool { return z.Measures != "" }},
-	{"enforce", func(z *Zone) bool { return z.Enforced > 0 }},
-	{"expires", func(z *Zone) bool { return z.Then != "" }},
-	{"reserve", func(z *Zone) bool { return z.Reserved > 0 }},
-	{"over pass", func(z *Zone) bool { return z.Over }},
-	{"usage", func(z *Zone) bool { return z.Usage }},
+	{"bans that widen", func(_ *Plan, z *Zone) bool { return z.WidenFrom > 0 }},
+	{"costs of bodies", func(_ *Plan, z *Zone) bool { return z.Asks != "" }},
+	{"costs that are measured", func(_ *Plan, z *Zone) bool { return z.Measures != "" }},
+	{"enforce", func(_ *Plan, z *Zone) bool { return z.Enforced > 0 }},
+	{"expires", func(_ *Plan, z *Zone) bool { return z.Then != "" }},
+	{"reserve", func(_ *Plan, z *Zone) bool { return z.Reserved > 0 }},
+	{"over pass", func(_ *Plan, z *Zone) bool { return z.Over }},
+	{"keys that are addresses", func(p *Plan, _ *Zone) bool { return p.Addresses > 0 }},
+	{"usage", func(_ *Plan, z *Zone) bool { return z.Usage }},
 }
 
 // ableZones are zones that have them.
@@ -99,7 +101,9 @@ func ableZones() []Zone {
 	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: asksTokens}}
 	takes := Zone{Algorithm: "fixed_window", Limit: asks.Limit, Ends: time.Minute, Then: zone.ThenDryRun}
 	takes.Measures, takes.Per, takes.First, takes.Up = cost.ResponseTime, 100, 1, 9
-	return []Zone{slots, asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true, Usage: true}}
+	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
+	bans.WidenFrom = 2
+	return []Zone{slots, asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true, Usage: true}, bans}
 }
 
 // pairs are all that can meet.
@@ -151,6 +155,9 @@ func eachZone() (all []Zone) {
 func drawMeeting(seed uint64, fault *operation) *Plan {
 	r := rand.New(rand.NewPCG(seed, 34))
 	p := &Plan{Seed: seed, Instances: 2, Whole: true, Zones: append(eachZone(), ableZones()...)}
+	if p.Addresses = 4; seed%2 == 0 {
+		p.Addresses = 6
+	}
 	begins, lasts := 500*time.Millisecond, 400*time.Millisecond
 	f := Event{Kind: fault.Kind, Instance: -1}
 	for _, l := range []Layout{Single, Sentinels, Cluster} {
