@@ -107,8 +107,8 @@ lint: tools aspell ## Check format, go vet, staticcheck, go.mod, and the English
 	fi
 	$(RACE) go vet ./...
 	$(RACE) $(BIN)/staticcheck ./...
-	@# memorystore has assembly for amd64 and arm64. All else is checked from source, tests included.
-	for arch in amd64 arm64 riscv64; do CGO_ENABLED=0 GOARCH=$$arch go vet ./memorystore || exit 1; done
+	@# The assembly there is for amd64 and arm64. All else is checked from source, tests included.
+	for arch in amd64 arm64 riscv64; do CGO_ENABLED=0 GOARCH=$$arch go vet ./memorystore/internal/prefetch || exit 1; done
 	go run ./internal/testing/platforms $(PLATFORMS)
 	go mod tidy -diff
 	$(if $(shell command -v apt-get),REQUIRE_ASPELL=1) go test -vet=off ./internal/testing/english

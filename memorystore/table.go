@@ -4,6 +4,8 @@ import (
 	"iter"
 	"math/bits"
 	"unsafe"
+
+	"github.com/seed-161337e5/caddyratelimit/memorystore/internal/prefetch"
 )
 
 // stateID identifies the state of a key: a hash of zone, family and key, see [Store.place]. The first
@@ -49,8 +51,8 @@ func (t *table[V]) get(id stateID) *slot[V] {
 func (t *table[V]) prefetch(id stateID) {
 	if t.n > 0 {
 		s := unsafe.Pointer(&t.slots[t.home(id)])
-		prefetch(s)
-		prefetch(unsafe.Add(s, unsafe.Sizeof(slot[V]{})-1)) // often in the next cache line
+		prefetch.At(s)
+		prefetch.At(unsafe.Add(s, unsafe.Sizeof(slot[V]{})-1)) // often in the next cache line
 	}
 }
 
