@@ -15,11 +15,16 @@ local decided = suspects .. '/decided'
 
 local function number(n) return string.format('%.0f', n) end
 
--- keep keeps a member of a set until a time, and the set until the last of these times.
+-- last keeps a set until the last of its members ends.
+local function last(set)
+  local till = call('ZREVRANGEBYSCORE', set, '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  if till then call('PEXPIRE', set, math.ceil((tonumber(till) - now) / 1000) + MARGIN_MS) end
+end
+
+-- keep keeps a member of a set until a time.
 local function keep(set, member, till)
   call('ZADD', set, number(till), member)
-  local last = call('ZREVRANGEBYSCORE', set, '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  call('PEXPIRE', set, math.ceil((tonumber(last) - now) / 1000) + MARGIN_MS)
+  last(set)
 end
 
 -- count removes what no longer counts, and counts the rest.
@@ -60,9 +65,11 @@ if what == 'ban' then
 elseif not call('ZSCORE', suspects, network) then
   return ''
 elseif what == 'passed' then
+  local room = MAX_WIDEN + 1 - count(passed)
   for i = 3, #ARGV do
-    if count(passed) <= MAX_WIDEN and not call('ZSCORE', banned, ARGV[i]) then keep(passed, ARGV[i], now + PASSED_FOR) end
+    if room > 0 and not call('ZSCORE', banned, ARGV[i]) then room = room - call('ZADD', passed, number(now + PASSED_FOR), ARGV[i]) end
   end
+  last(passed)
 else
   local innocent, verdict, life = count(passed), 0, 0
   call('ZREM', suspects, network)

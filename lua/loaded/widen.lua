@@ -5,10 +5,13 @@ local now = time[1] * 1000000 + time[2]
 local suspects, what, network = KEYS[1], ARGV[1], ARGV[2]
 local decided = suspects .. '/decided'
 local function number(n) return string.format('%.0f', n) end
+local function last(set)
+  local till = call('ZREVRANGEBYSCORE', set, '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  if till then call('PEXPIRE', set, math.ceil((tonumber(till) - now) / 1000) + 1000--[[MARGIN_MS]]) end
+end
 local function keep(set, member, till)
   call('ZADD', set, number(till), member)
-  local last = call('ZREVRANGEBYSCORE', set, '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  call('PEXPIRE', set, math.ceil((tonumber(last) - now) / 1000) + 1000--[[MARGIN_MS]])
+  last(set)
 end
 local function count(set)
   call('ZREMRANGEBYSCORE', set, '-inf', number(now))
@@ -46,9 +49,11 @@ if what == 'ban' then
 elseif not call('ZSCORE', suspects, network) then
   return ''
 elseif what == 'passed' then
+  local room = 1000 + 1 - count(passed)
   for i = 3, #ARGV do
-    if count(passed) <= 1000 and not call('ZSCORE', banned, ARGV[i]) then keep(passed, ARGV[i], now + 600000000) end
+    if room > 0 and not call('ZSCORE', banned, ARGV[i]) then room = room - call('ZADD', passed, number(now + 600000000), ARGV[i]) end
   end
+  last(passed)
 else
   local innocent, verdict, life = count(passed), 0, 0
   call('ZREM', suspects, network)
