@@ -47,7 +47,7 @@ func (k *key) mayHaveKept(a *Answer) bool {
 }
 
 // outlives reports whether a request may have the slot of an earlier one, which its instance has kept although Redis had lost it
-// by some time, or an operator had reset the key less than a second before.
+// by some time, or an operator had reset the key less than a second before, or longer before if what it was told may be lost.
 func (k *key) outlives(a *Answer, by time.Duration) bool {
 	kept := func(lost time.Duration) bool {
 		return lost <= by && lost <= k.when(a) && lost >= k.when(a)-k.Limit.Lease && slices.ContainsFunc(k.admitted, func(b *Answer) bool {
@@ -56,7 +56,8 @@ func (k *key) outlives(a *Answer, by time.Duration) bool {
 	}
 	return k.Lend > 0 && (slices.ContainsFunc(k.Losses, func(l Loss) bool { return kept(l.To) }) ||
 		slices.ContainsFunc(k.Deeds, func(d Deed) bool {
-			return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && k.when(a) <= d.Ended+time.Second+timeout && kept(d.Ended)
+			unaware := k.Plan.has(links) || k.when(a) <= d.Ended+time.Second+timeout
+			return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && unaware && kept(d.Ended)
 		}))
 }
 
