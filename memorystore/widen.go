@@ -164,6 +164,15 @@ func (s *Store) Widenings(_ context.Context, rule *store.Rule) (all store.Wideni
 	return all, nil
 }
 
+// BanNetwork implements [store.Widener].
+func (s *Store) BanNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, ban store.Override) (bool, error) {
+	if s.Networks(rule).Get(network) != nil {
+		return false, nil
+	}
+	err := s.SetNetwork(ctx, rule, network, ban)
+	return err == nil, err
+}
+
 // Judge implements [store.Widener].
 func (s *Store) Judge(_ context.Context, rule *store.Rule, network netip.Prefix, by store.Widen) (store.Widening, error) {
 	w, in := &s.widenings, inNetwork(rule, network)

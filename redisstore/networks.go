@@ -86,12 +86,14 @@ func (s *operators) SetNetwork(ctx context.Context, rule *store.Rule, network ne
 	if err != nil {
 		return err
 	}
-	return s.writeNetwork(ctx, rule, nameOfNetwork(network), string([]byte{kind}), override.For.Microseconds(), tail)
+	_, err = s.writeNetwork(ctx, rule, nameOfNetwork(network), string([]byte{kind}), override.For.Microseconds(), tail)
+	return err
 }
 
 // ClearNetwork implements [store.Networker].
 func (s *operators) ClearNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix) error {
-	return s.writeNetwork(ctx, rule, nameOfNetwork(network))
+	_, err := s.writeNetwork(ctx, rule, nameOfNetwork(network))
+	return err
 }
 
 // SetGroup implements [store.Grouper].
@@ -100,23 +102,27 @@ func (s *operators) SetGroup(ctx context.Context, rule *store.Rule, group store.
 	if err != nil {
 		return err
 	}
-	return s.writeNetwork(ctx, rule, nameOfGroup(group), string([]byte{kind}), override.For.Microseconds(), tail)
+	_, err = s.writeNetwork(ctx, rule, nameOfGroup(group), string([]byte{kind}), override.For.Microseconds(), tail)
+	return err
 }
 
 // ClearGroup implements [store.Grouper].
 func (s *operators) ClearGroup(ctx context.Context, rule *store.Rule, group store.Group) error {
-	return s.writeNetwork(ctx, rule, nameOfGroup(group))
+	_, err := s.writeNetwork(ctx, rule, nameOfGroup(group))
+	return err
 }
 
-// writeNetwork writes the override of a network or a group with this name in the zone, or removes it.
-func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, name string, value ...any) error {
+// writeNetwork writes the override of a network or a group with this name in the zone, or removes it. It reports whether it did: a
+// new one is not written in place of another.
+func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, name string, value ...any) (bool, error) {
 	args := append([]any{store.Escape(rule.Zone()) + "/" + name, s.keys.Network(), s.keys.Instances()}, value...)
-	if _, err := s.evalText(ctx, lua.Network, s.keys.Networks(), args...); err != nil {
-		return err
+	mark, err := s.evalText(ctx, lua.Network, s.keys.Networks(), args...)
+	if err != nil {
+		return false, err
 	}
-	err := s.changedMark(ctx, rule, protocol.ChangeMark(networkZone, ""))
+	err = s.changedMark(ctx, rule, protocol.ChangeMark(networkZone, ""))
 	s.networks.look()
-	return err
+	return mark != "", err
 }
 
 // mark is told the mark that a heartbeat has brought: less may be known after a look at a server that lacks changes.

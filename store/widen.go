@@ -28,6 +28,10 @@ type Widener interface {
 	// Judge decides about a suspect, which then is none any longer. If several processes call it at once, one of them gets the
 	// decision, and the others get one of kind [Undecided].
 	Judge(ctx context.Context, rule *Rule, network netip.Prefix, by Widen) (Widening, error)
+
+	// BanNetwork is SetNetwork for a ban that widens, and reports whether it did. It leaves any override that the network has: an
+	// operator may have set one, of which this process has not learned.
+	BanNetwork(ctx context.Context, rule *Rule, network netip.Prefix, ban Override) (bool, error)
 }
 
 const (

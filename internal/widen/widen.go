@@ -189,15 +189,16 @@ type unset struct {
 	since time.Time
 }
 
-// set bans a network, unless it is set meanwhile, by an operator or by a call that has failed.
+// set bans a network, unless it is set by now, by an operator or by a call that has failed.
 func (u *unset) set(ctx context.Context, s store.Widener) error {
-	left, rule := u.zone.Widen.For-time.Since(u.since), u.zone.Rules()[0]
-	if left < store.MinOverride || s.Networks(rule).Get(u.of.Network) != nil {
+	left := u.zone.Widen.For - time.Since(u.since)
+	if left < store.MinOverride {
 		return nil
 	}
-	return s.SetNetwork(ctx, rule, u.of.Network, store.Override{
+	_, err := s.BanNetwork(ctx, u.zone.Rules()[0], u.of.Network, store.Override{
 		Kind: store.KindBanned, For: left.Truncate(time.Microsecond), Since: u.since.Truncate(time.Second), By: zone.WidenBy, Note: zone.WidenNote(&u.of),
 	})
+	return err
 }
 
 // setAgain tries again to ban networks.

@@ -317,10 +317,13 @@ type refusing struct {
 	refused int
 }
 
-// SetNetwork implements [store.Networker].
-func (r *refusing) SetNetwork(context.Context, *store.Rule, netip.Prefix, store.Override) error {
+// BanNetwork implements [store.Widener].
+func (r *refusing) BanNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, ban store.Override) (bool, error) {
+	if r.refused > 0 {
+		return r.Store.BanNetwork(ctx, rule, network, ban)
+	}
 	r.refused++
-	return errors.New("no")
+	return false, errors.New("no")
 }
 
 // TestManyBans: what waits to be noted is bounded. In a flood of banned keys, one network is banned, and nothing is

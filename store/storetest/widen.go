@@ -109,7 +109,36 @@ func widens(t *testing.T, open Open) {
 	b.knows("the bans so far count no longer", "0 2")
 	b.ban("d", time.Hour, 2)
 	b.knows("after two new ones", "1 2")
+	b.bansOnce()
 	b.widenBounds(by)
+}
+
+// bansOnce: a ban that widens leaves what the network has until that ends.
+func (b *widenBench) bansOnce() {
+	for _, before := range []store.Override{{Kind: store.KindExempt}, {Kind: store.KindBanned}, {Kind: store.KindExempt, For: time.Second}, {}} {
+		ctx, of := context.Background(), b.widener.Networks(b.rule)
+		if before.Kind != store.KindNone {
+			if err := b.widener.SetNetwork(ctx, b.rule, b.network, before); err != nil {
+				b.Fatal(err)
+			}
+		}
+		ban := func(what string, want bool) {
+			b.Helper()
+			made, err := b.widener.BanNetwork(ctx, b.rule, b.network, store.Override{Kind: store.KindBanned, For: time.Hour})
+			if err != nil {
+				b.Fatal(err)
+			}
+			has := of.Get(b.network)
+			equal(b, fmt.Sprintf("%s %v", what, before), fmt.Sprint(made, has.Override.Kind), fmt.Sprint(want, map[bool]store.Kind{true: store.KindBanned, false: before.Kind}[want]))
+		}
+		if ban("a ban beside", before.Kind == store.KindNone); before.For > 0 {
+			b.wait(2 * time.Second)
+			ban("a ban after the end of", true)
+		}
+		if err := b.widener.ClearNetwork(ctx, b.rule, b.network); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // widenBounds: suspects are bounded, and those of a zone are not those of another.

@@ -176,7 +176,6 @@ func (w *widening) noted(v *Verdict, by *WidenStep) bool {
 
 // decisions checks that a decision holds for as long as it says, and that what an operator has set for the network stays.
 func (w *widening) decisions() (violations []string) {
-	awake := w.lasting()
 	decided := time.Duration(-1)
 	for i := range w.steps {
 		s := &w.steps[i]
@@ -187,7 +186,7 @@ func (w *widening) decisions() (violations []string) {
 			}
 			decided = s.Began
 		case s.What == widened:
-			if r := w.overruled(s, awake); r != nil {
+			if r := w.overruled(s); r != nil {
 				violations = append(violations, fmt.Sprintf("instance %d bans the network of zone %d at %v, for which %v was set", s.Instance, w.zone, s.Began, *r))
 			}
 		}
@@ -195,15 +194,15 @@ func (w *widening) decisions() (violations []string) {
 	return violations
 }
 
-// overruled returns what an operator has set last for a network for sure, if the instance knows it that bans the network.
-func (w *widening) overruled(s *WidenStep, awake []ruling) *ruling {
+// overruled returns what an operator has set last for a network for sure, and still holds.
+func (w *widening) overruled(s *WidenStep) *ruling {
 	all := w.rulings((&Known{Zone: w.zone}).about)
 	if len(all) == 0 {
 		return nil
 	}
 	last := slices.MaxFunc(all, func(a, b ruling) int { return cmp.Compare(a.began, b.began) })
 	others := slices.ContainsFunc(all, func(r ruling) bool { return r.doubtful || r != last && r.ended >= last.began })
-	if others || last.clears || last.ends <= s.Ended || !w.isKnown(&last, &Verdict{Instance: s.Instance, Began: s.Began}, awake) {
+	if others || w.unsure() || last.clears || last.ends <= s.Ended || last.ended >= s.Began {
 		return nil
 	}
 	return &last

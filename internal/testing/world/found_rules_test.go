@@ -119,3 +119,27 @@ func TestFoundAddressesThatNetworksPassOver(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundABanOverAnOperators: an operator banned a network for good, and an instance that had not learned of it had a ban widen to
+// that network, which ended soon.
+func TestFoundABanOverAnOperators(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 2, Whole: true, Addresses: 4,
+		Zones: []Zone{{
+			Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: 14 * time.Second}, Overrides: true,
+			BanAfter: 1, BanFor: 5 * time.Second, Widens: Widens{WidenFrom: 2, Innocent: 1},
+		}},
+		Events: []Event{
+			{Kind: Request, Cost: 1},
+			{At: time.Microsecond, Kind: Request, Zone: -1, Key: 1, Cost: 1},
+			{At: time.Second, Kind: Request, Cost: 1},
+			{At: 1000001 * time.Microsecond, Kind: Request, Key: 1, Cost: 1},
+			{At: 1100999 * time.Microsecond, Kind: Network, Instance: 1, Sort: "banned", Cost: 1},
+			{At: 17800999 * time.Microsecond, Kind: Request, Cost: 1},
+			{At: 17801 * time.Millisecond, Kind: Request, Key: 1, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -79,6 +79,7 @@ const (
 	watched What = "watched" // it has noted which keys of a suspect have passed
 	judged  What = "judged"
 	widened What = "widened" // it has banned the network, For
+	left    What = "left"    // it has not, because that had an override
 )
 
 // step notes a step. Those of an instance that is no more may be done.
@@ -92,7 +93,7 @@ func (s *seam) step(what What, rule *store.Rule, do func(step *WidenStep) error)
 		step.Failure = store.Failure(err)
 	}
 	h := s.w.history
-	h.note(step.Ended, fmt.Sprintf("instance %d: %s network 0 of zone %d since %v: %v %v %s", step.Instance, what, step.Zone, step.Began, step.Widening, step.For, step.Failure))
+	h.note(step.Ended, fmt.Sprintf("instance %d: %s network 0 of zone %d since %v: %v %v %s", step.Instance, step.What, step.Zone, step.Began, step.Widening, step.For, step.Failure))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at, _ := slices.BinarySearchFunc(h.Steps, step, func(a, b WidenStep) int {
@@ -117,13 +118,14 @@ func (s *seam) Judge(ctx context.Context, rule *store.Rule, network netip.Prefix
 	return of, err
 }
 
-// SetNetwork implements [store.Networker].
-func (s *seam) SetNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, o store.Override) error {
-	if o.By != zone.WidenBy {
-		return s.Store.SetNetwork(ctx, rule, network, o)
-	}
-	return s.step(widened, rule, func(step *WidenStep) error {
-		step.For = o.For
-		return s.Store.SetNetwork(ctx, rule, network, o)
+// BanNetwork implements [store.Widener].
+func (s *seam) BanNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, ban store.Override) (made bool, err error) {
+	err = s.step(widened, rule, func(step *WidenStep) error {
+		step.For = ban.For
+		if made, err = s.Store.BanNetwork(ctx, rule, network, ban); !made && err == nil {
+			step.What = left
+		}
+		return err
 	})
+	return made, err
 }
