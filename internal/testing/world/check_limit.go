@@ -65,12 +65,23 @@ func (k *key) above() (violations []string) {
 			charged = append(charged, a)
 			continue
 		}
-		if beyond += a.Cost; beyond > k.givenBackOfLost(a) {
+		if beyond += k.excess(m, charged, a); beyond > k.givenBackOfLost(a) {
 			violations = append(violations, fmt.Sprintf("client %d was admitted above the limit of zone %d, key %d", a.Event, k.zone, k.key))
 		}
 		charged = append(charged, a)
 	}
 	return violations
+}
+
+// excess charges as much of an answer as fits, and returns the rest.
+func (k *key) excess(m *model.Key, charged []*Answer, a *Answer) (rest int64) {
+	part := *a
+	for part.Cost--; part.Cost > 0; part.Cost-- {
+		if k.charge(m, charged, &part) {
+			break
+		}
+	}
+	return a.Cost - part.Cost
 }
 
 // model returns a model that is charged with answers.

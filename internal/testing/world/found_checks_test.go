@@ -233,3 +233,27 @@ func TestChecksKnowLostNews(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowWhatIsBeyond: a failover lost a charge, which was given back of another one. Then a cost of three was admitted, of
+// which only one was above what the limit had left otherwise.
+func TestChecksKnowWhatIsBeyond(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1, Whole: true,
+		Zones: []Zone{{
+			Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 3, Window: time.Second, Mode: "queue"},
+			Costs: Costs{Measures: "response_time", Per: 50, First: 6, Up: 10},
+		}},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Take, Cost: 1},
+			{At: 1001 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1, After: 5 * time.Millisecond},
+			{At: 1002 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: 3 * time.Millisecond, Kind: Promote, After: time.Millisecond, Surely: true},
+			{At: 4 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 5 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: time.Second, Kind: Request, Zone: -1, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
