@@ -257,3 +257,21 @@ func TestChecksKnowWhatIsBeyond(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowWhatCameBack: a slot moved away and back, and a failover lost that it had come back, with its charge.
+func TestChecksKnowWhatCameBack(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 500 * time.Millisecond}, Overrides: true}},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: 100 * time.Millisecond, Kind: Move},
+			{At: 200 * time.Millisecond, Kind: Move},
+			{At: 300 * time.Millisecond, Kind: Promote, After: 100 * time.Millisecond},
+			{At: 400 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -192,16 +192,16 @@ func (h *History) unknownTo(a, charged *Answer) bool {
 		case by < 0 || of < 0:
 			return late
 		case by == of:
-		case of == f.from && late, by == f.from && later && late, by == f.to && h.movedLate(charged, of, f):
+		case of == f.from && late, by == f.from && later && late, by == f.to && h.movedLate(charged, f):
 			return true
 		}
 	}
 	return false
 }
 
-// movedLate reports whether a charge has come to a master when it was too late for who took its place.
-func (h *History) movedLate(charged *Answer, of int, f fork) bool {
+// movedLate reports whether a charge has come to a master, or back to it, when it was too late for who took its place.
+func (h *History) movedLate(charged *Answer, f fork) bool {
 	return slices.ContainsFunc(h.moves, func(m moved) bool {
-		return m.from == of && m.to == f.from && m.at >= h.when(charged) && m.at > f.at-time.Microsecond && m.of(h.Plan, charged)
+		return m.to == f.from && m.at >= h.when(charged) && m.at > f.at-time.Microsecond && m.of(h.Plan, charged)
 	})
 }
