@@ -165,12 +165,9 @@ func (s *Store) Widenings(_ context.Context, rule *store.Rule) (all store.Wideni
 }
 
 // BanNetwork implements [store.Widener].
-func (s *Store) BanNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, ban store.Override) (bool, error) {
-	if s.Networks(rule).Get(network) != nil {
-		return false, nil
-	}
-	err := s.SetNetwork(ctx, rule, network, ban)
-	return err == nil, err
+func (s *Store) BanNetwork(_ context.Context, rule *store.Rule, network netip.Prefix, ban store.Override) (bool, error) {
+	made, err := s.setNetwork(rule, network, ban, true)
+	return err == nil && s.Networks(rule).Get(network) == made, err
 }
 
 // Judge implements [store.Widener].

@@ -82,12 +82,17 @@ func (n *networks) in(zone string) *store.Networks {
 
 // SetNetwork implements [store.Networker].
 func (s *operators) SetNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, override store.Override) error {
+	_, err := s.setNetwork(ctx, rule, network, override)
+	return err
+}
+
+// setNetwork sets the override of a network, with more arguments of the script, and reports whether it did.
+func (s *operators) setNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, override store.Override, more ...any) (bool, error) {
 	kind, tail, err := rule.PrepareNetwork(network, override)
 	if err != nil {
-		return err
+		return false, err
 	}
-	_, err = s.writeNetwork(ctx, rule, nameOfNetwork(network), string([]byte{kind}), override.For.Microseconds(), tail)
-	return err
+	return s.writeNetwork(ctx, rule, nameOfNetwork(network), append([]any{string([]byte{kind}), override.For.Microseconds(), tail}, more...)...)
 }
 
 // ClearNetwork implements [store.Networker].

@@ -83,11 +83,7 @@ func (s *operators) Judge(ctx context.Context, rule *store.Rule, network netip.P
 
 // BanNetwork implements [store.Widener].
 func (s *operators) BanNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, ban store.Override) (bool, error) {
-	kind, tail, err := rule.PrepareNetwork(network, ban)
-	if err != nil {
-		return false, err
-	}
-	return s.writeNetwork(ctx, rule, nameOfNetwork(network), string([]byte{kind}), ban.For.Microseconds(), tail, "new")
+	return s.setNetwork(ctx, rule, network, ban, "new")
 }
 
 func (s *operators) widen(ctx context.Context, rule *store.Rule, args ...any) (string, error) {

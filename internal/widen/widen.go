@@ -189,23 +189,28 @@ type unset struct {
 	since time.Time
 }
 
-// set bans a network, unless it is set by now, by an operator or by a call that has failed.
-func (u *unset) set(ctx context.Context, s store.Widener) error {
+// set bans a network, and reports whether that has an override already: of an operator, or of a call that has failed.
+func (u *unset) set(ctx context.Context, s store.Widener) (has bool, err error) {
 	left := u.zone.Widen.For - time.Since(u.since)
 	if left < store.MinOverride {
-		return nil
+		return false, nil
 	}
-	_, err := s.BanNetwork(ctx, u.zone.Rules()[0], u.of.Network, store.Override{
+	made, err := s.BanNetwork(ctx, u.zone.Rules()[0], u.of.Network, store.Override{
 		Kind: store.KindBanned, For: left.Truncate(time.Microsecond), Since: u.since.Truncate(time.Second), By: zone.WidenBy, Note: zone.WidenNote(&u.of),
 	})
-	return err
+	return err == nil && !made, err
 }
 
 // setAgain tries again to ban networks.
 func (w *Widener) setAgain(ctx context.Context, s store.Widener) error {
 	for len(w.unset) > 0 {
-		if err := w.unset[0].set(ctx, s); err != nil {
+		u := w.unset[0]
+		has, err := u.set(ctx, s)
+		if err != nil {
 			return err
+		}
+		if has {
+			w.Logger.Info("a ban does not widen, because its network has an override", zap.String("zone", u.zone.Name), zap.Stringer("network", u.of.Network))
 		}
 		w.unset = w.unset[1:]
 	}
