@@ -185,6 +185,8 @@ func (w *widening) decisions() (violations []string) {
 				violations = append(violations, fmt.Sprintf("instance %d judges the network of zone %d at %v, and it was judged at %v", s.Instance, w.zone, s.Began, decided))
 			}
 			decided = s.Began
+		case s.What == widened && w.WidenDryRun:
+			violations = append(violations, fmt.Sprintf("instance %d bans the network of zone %d at %v, in a dry run", s.Instance, w.zone, s.Began))
 		case s.What == widened:
 			if r := w.overruled(s); r != nil {
 				violations = append(violations, fmt.Sprintf("instance %d bans the network of zone %d at %v, for which %v was set", s.Instance, w.zone, s.Began, *r))
@@ -208,7 +210,8 @@ func (w *widening) overruled(s *WidenStep) *ruling {
 	return &last
 }
 
-// comes checks that the network is banned when enough of its keys were long enough, where nothing disturbs that.
+// comes checks that the network is banned when enough of its keys were long enough, where nothing disturbs that. A dry run decides
+// that it would be.
 func (w *widening) comes() (violations []string) {
 	if w.unsure() || w.Plan.has(links, servers, unable, clocks, machines) || w.Plan.hasKind(Reload) || w.touched() {
 		return nil
@@ -234,7 +237,11 @@ func (w *widening) comes() (violations []string) {
 	if len(others) > w.Innocent || slices.ContainsFunc(first, func(f earned) bool { return f.ends <= by }) {
 		return nil
 	}
-	if !slices.ContainsFunc(w.steps, func(s WidenStep) bool { return s.What == widened && s.Failure == "" && s.Ended <= by }) {
+	banned := func(s WidenStep) bool {
+		decides := s.What == widened || w.WidenDryRun && s.What == judged && s.Verdict == store.Widened
+		return decides && s.Failure == "" && s.Ended <= by
+	}
+	if !slices.ContainsFunc(w.steps, banned) {
 		violations = append(violations, fmt.Sprintf("the network of zone %d is not banned at %v, though %d keys of it are", w.zone, by, len(first)))
 	}
 	return violations

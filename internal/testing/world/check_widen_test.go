@@ -54,4 +54,14 @@ func TestWideningIsChecked(t *testing.T) {
 	h.Plan.Events = append(h.Plan.Events, Event{Kind: Network, Sort: exempt, Cost: 1})
 	h.Deeds = append(h.Deeds, Deed{Event: len(h.Plan.Events) - 1, Kind: Network, Sort: exempt, Began: h.began, Ended: h.began + time.Millisecond})
 	expect(h, "for which exempt 0 since")
+	h = run()
+	h.Plan = h.Plan.clone()
+	h.Plan.Zones[0].WidenDryRun = true
+	expect(h, "in a dry run")
+	p.Zones[0].WidenDryRun = true
+	if h = run(); !h.Verdicts[4].Passes {
+		t.Errorf("another address, in a dry run: %+v", h.Verdicts[4])
+	}
+	h.Steps = slices.DeleteFunc(h.Steps, func(s WidenStep) bool { return s.What == judged })
+	expect(h, "though 2 keys of it are")
 }

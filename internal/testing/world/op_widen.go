@@ -24,8 +24,9 @@ const (
 
 // Widens says when bans widen to networks.
 type Widens struct {
-	WidenFrom int // how many keys must be banned at once; 0: bans do not widen
-	Innocent  int // how many others may pass
+	WidenFrom   int  // how many keys must be banned at once; 0: bans do not widen
+	Innocent    int  // how many others may pass
+	WidenDryRun bool // networks are judged, and not banned
 }
 
 // widens has bans of a zone widen to the first network around its keys.
@@ -33,7 +34,7 @@ func (z *Zone) widens() *zone.Widen {
 	if z.WidenFrom == 0 {
 		return nil
 	}
-	w := &zone.Widen{Widen: store.Widen{From: z.WidenFrom, Innocent: z.Innocent, For: z.BanFor}}
+	w := &zone.Widen{Widen: store.Widen{From: z.WidenFrom, Innocent: z.Innocent, For: z.BanFor}, DryRun: z.WidenDryRun}
 	w.IPv4, w.IPv6 = around[4][0].Bits(), around[6][0].Bits()
 	return w
 }

@@ -53,6 +53,7 @@ func (p *Plan) drawWidening() {
 			p.Events = append(p.Events, e)
 		}
 	}
+	z.WidenDryRun = r.IntN(6) == 0
 }
 
 // politeKey is a key of the network that perhaps is never refused.
