@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -47,10 +48,36 @@ func (k *key) atRest() []string {
 		least -= 1 + 30*k.Limit.Events/3600 // what has come back in half a minute
 	}
 	left := k.left()
+	most += k.withheld(left.At)
 	if used := left.Quota - left.Remaining; used > most && !k.unreported() || used < min(least, left.Quota) {
 		return []string{fmt.Sprintf("%d of zone %d, key %d are used at rest, which should be from %d to %d", used, k.zone, k.key, least, most)}
 	}
 	return nil
+}
+
+// withheld returns how much of what was given back a bucket still counts by some time of Redis, at most. If others were charged since,
+// it takes a charge to have come back by itself from when it was made. All the same comes back from what was charged last on.
+func (k *key) withheld(by int64) int64 {
+	if !k.isBucket() {
+		return 0
+	}
+	comesBack := func(since int64) float64 {
+		return float64(by-since) * float64(k.Limit.Events) / float64(k.Limit.Window.Microseconds())
+	}
+	withheld, last := 0.0, int64(0)
+	for _, a := range k.admitted {
+		last = max(last, a.Decision.At)
+		switch {
+		case a.Delta > 0:
+			last = by
+		case a.Adjusted != 0:
+			withheld += min(float64(-a.Delta), comesBack(a.Decision.At))
+		}
+	}
+	if len(k.unknown) > 0 {
+		last = by // one of them may have been charged then
+	}
+	return int64(math.Ceil(max(0, withheld-comesBack(last))))
 }
 
 // unreported reports whether a loan may have ended before an instance could report what it has spent of it: then all of

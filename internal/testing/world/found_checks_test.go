@@ -275,3 +275,22 @@ func TestChecksKnowWhatCameBack(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowWhatABucketKeeps: costs of long responses were given back late, when others were charged. A bucket takes what came back
+// meanwhile to be of what it gives back, so it counts a little more.
+func TestChecksKnowWhatABucketKeeps(t *testing.T) {
+	takes := Costs{Measures: "upstream_time", Per: 1600, First: 10, Up: 12}
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 31, Window: time.Hour}, Costs: takes}},
+		Events: []Event{
+			{Kind: Request, Zone: -1, Cost: 1, After: 10 * time.Second},
+			{At: time.Millisecond, Kind: Request, Cost: 1, After: 6 * time.Second},
+			{At: 2 * time.Millisecond, Kind: Request, Cost: 1, After: 10 * time.Second},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
