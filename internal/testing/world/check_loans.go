@@ -14,14 +14,14 @@ func (k *key) aboveLent() []string {
 	if k.Lend == 0 || k.Limit.Window < time.Hour || k.late > 0 || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset) || k.Plan.hasKind(Suspend) {
 		return nil
 	}
-	admitted, most := int64(0), k.comesBack(k.mostOf())
+	admitted, most := int64(0), k.mostOf()
 	for _, a := range k.admitted {
 		admitted += a.Cost
 		if a.Adjusted != 0 {
 			admitted += a.Delta
 		}
 	}
-	if admitted > most {
+	if most += k.comesBack(most); admitted > most {
 		return []string{fmt.Sprintf("%d of zone %d, key %d were admitted together, of %d", admitted, k.zone, k.key, most)}
 	}
 	return nil
@@ -61,10 +61,10 @@ func total(all []int64) (n int64) {
 
 func (k *key) isBucket() bool { return k.Algorithm == "token_bucket" || k.Algorithm == "leaky_bucket" }
 
-// comesBack adds how much of an hour's limit comes back while a world lasts, at most.
-func (k *key) comesBack(most int64) int64 {
+// comesBack returns how much of a limit comes back while a world lasts, at most, if nothing does at the end of a window.
+func (k *key) comesBack(limit int64) int64 {
 	if !k.isBucket() {
-		return most
+		return 0
 	}
-	return most + 1 + k.Length.Microseconds()*most/k.Limit.Window.Microseconds()
+	return 1 + k.Length.Microseconds()*limit/k.Limit.Window.Microseconds()
 }

@@ -44,9 +44,7 @@ func (k *key) atRest() []string {
 	if slots {
 		least, most = 0, 0
 	}
-	if k.Algorithm == "token_bucket" || k.Algorithm == "leaky_bucket" {
-		least -= 1 + 30*k.Limit.Events/3600 // what has come back in half a minute
-	}
+	least -= k.comesBack(k.Limit.Events)
 	left := k.left()
 	most += k.withheld(left.At)
 	if used := left.Quota - left.Remaining; used > most && !k.unreported() || used < min(least, left.Quota) {
@@ -61,7 +59,7 @@ func (k *key) withheld(by int64) int64 {
 	if !k.isBucket() {
 		return 0
 	}
-	comesBack := func(since int64) float64 {
+	back := func(since int64) float64 {
 		return float64(by-since) * float64(k.Limit.Events) / float64(k.Limit.Window.Microseconds())
 	}
 	withheld, last := 0.0, int64(0)
@@ -71,13 +69,13 @@ func (k *key) withheld(by int64) int64 {
 		case a.Delta > 0:
 			last = by
 		case a.Adjusted != 0:
-			withheld += min(float64(-a.Delta), comesBack(a.Decision.At))
+			withheld += min(float64(-a.Delta), back(a.Decision.At))
 		}
 	}
 	if len(k.unknown) > 0 {
 		last = by // one of them may have been charged then
 	}
-	return int64(math.Ceil(max(0, withheld-comesBack(last))))
+	return int64(math.Ceil(max(0, withheld-back(last))))
 }
 
 // unreported reports whether a loan may have ended before an instance could report what it has spent of it: then all of

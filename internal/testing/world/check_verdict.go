@@ -101,7 +101,9 @@ func (h *History) alone() (violations []string) {
 				continue
 			}
 			at := where{h.Verdicts[i].Instance, p.Zone, p.Key}
-			if used[at] += p.Cost; used[at] > total(h.Plan.limits(p.Zone))*3630/3600+1 {
+			most := total(h.Plan.limits(p.Zone))
+			most += 1 + h.Length.Microseconds()*most/z.Limit.Window.Microseconds()
+			if used[at] += p.Cost; used[at] > most {
 				violations = append(violations, fmt.Sprintf("instance %d alone has admitted %d of zone %d, key %d", at.instance, used[at], p.Zone, p.Key))
 			}
 		}

@@ -294,3 +294,19 @@ func TestChecksKnowWhatABucketKeeps(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowHowLongAWorldLasts: with a long response a world lasts longer, and more of a bucket has come back by
+// its end.
+func TestChecksKnowHowLongAWorldLasts(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1000, Window: time.Hour}, Costs: Costs{Measures: "bytes", Per: 2, First: 4, Up: 7}}},
+		Events: []Event{
+			{Kind: Request, Zone: -1, Cost: 1},
+			{At: 10 * time.Second, Kind: Request, Cost: 1, After: 11 * time.Second},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
