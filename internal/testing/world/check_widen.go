@@ -115,7 +115,7 @@ func (w *widening) banned(s *WidenStep) int {
 	keys := make(map[int]bool)
 	for _, b := range w.bans {
 		over := b.ends + answersIn
-		if w.Plan.has(links, servers, unable, machines) {
+		if w.Plan.has(links, servers, unable, machines) || w.Plan.Work > 0 {
 			over += noteSlack
 		}
 		if b.answer.Began <= s.Ended && (over >= s.Began || len(w.clocks) > 1) && !w.unbanned(&b, s) {

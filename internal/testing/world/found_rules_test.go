@@ -143,3 +143,27 @@ func TestFoundABanOverAnOperators(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundALoanAfterABan: a request asked for itself, because an ask took long, and heard that an operator had banned its key. The ask
+// had been decided before, and its loan came later: the next requests spent that.
+func TestFoundALoanAfterABan(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 3,
+		Zones: []Zone{{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 219, Window: 750 * time.Millisecond}, Lend: 50 * time.Millisecond, Overrides: true}},
+		Events: []Event{
+			{At: time.Second, Kind: Take},
+			{At: 1000001 * time.Microsecond, Kind: Take},
+			{At: 1000002 * time.Microsecond, Kind: Take},
+			{At: 1002 * time.Millisecond, Kind: Take},
+			{At: 1040999 * time.Microsecond, Kind: LoseRequests, For: 200 * time.Microsecond, Surely: true},
+			{At: 1041 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 1050 * time.Millisecond, Kind: Delay, After: 10 * time.Millisecond, For: 50 * time.Millisecond},
+			{At: 1070 * time.Millisecond, Kind: Take},
+			{At: 1100 * time.Millisecond, Kind: Override, Instance: 1, Sort: banned, Cost: 1},
+			{At: 1110 * time.Millisecond, Kind: Take},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -159,6 +159,7 @@ func (l *Layer) askAlone(ctx context.Context, c *store.Check, d *algorithms.Deci
 	err := l.Lender.AskTogether(ctx, []*link.Ask{&a})
 	if err == nil {
 		*d = a.Decision
+		l.noteOverruled(c, d)
 	}
 	return err
 }
@@ -271,6 +272,9 @@ func (r *lentRequest) answer(c *lentCheck, a *link.Ask, now lend.Moment, pass bo
 		}
 	case c.entry != nil && !a.Allowed:
 		c.entry.RefusedAlone(a.Remaining)
+	}
+	if c.entry != nil && c.ask.Number == 0 && a.Overruled {
+		c.entry.OverruledAlone(now)
 	}
 	return true
 }

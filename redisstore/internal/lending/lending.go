@@ -109,6 +109,17 @@ func (l *Layer) noteCharged(c *store.Check, d *algorithms.Decision) {
 	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
 		e.ChargedAlone(d.At, d.Remaining)
 	}
+	l.noteOverruled(c, d)
+}
+
+// noteOverruled tells the borrower of a key if an override or a ban has decided a request that was asked for by itself.
+func (l *Layer) noteOverruled(c *store.Check, d *algorithms.Decision) {
+	if !d.Exempt && !d.Banned && d.Override == "" {
+		return
+	}
+	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
+		e.OverruledAlone(l.Loans.Now())
+	}
 }
 
 // finish tells other processes of bans that begin, because they may hold something of these keys. If that fails, they

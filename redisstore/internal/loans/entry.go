@@ -138,6 +138,20 @@ func (e *Entry) RefusedAlone(remaining int64) {
 	e.mu.Unlock()
 }
 
+// OverruledAlone tells that an override or a ban has decided a request that asked for itself. What is held is given up, and what is
+// asked for, which may come later and be from before.
+func (e *Entry) OverruledAlone(now lend.Moment) {
+	e.mu.Lock()
+	holds := e.b.Asks() || e.b.Live(now) > 0
+	if holds {
+		e.b.Void()
+	}
+	e.mu.Unlock()
+	if holds {
+		e.plan(now)
+	}
+}
+
 // Spend spends what was reserved, and reports whether it did: if the loan has ended meanwhile, what
 // was reserved is given up. It returns when that was, as At of decisions has it: an ask may have begun since
 // the decision, and did not report it.
