@@ -329,3 +329,25 @@ func TestChecksKnowABanThatWasToldLate(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowWhoseChargeIsAdjusted: Redis decided two requests in the same microsecond. One gave a part back at once, and the other one
+// when it had its response.
+func TestChecksKnowWhoseChargeIsAdjusted(t *testing.T) {
+	takes := Costs{Measures: "upstream_time", Per: 1600, First: 3, Up: 3}
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 2, Whole: true,
+		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 6, Window: 200 * time.Millisecond}, Costs: takes}},
+		Events: []Event{
+			{Kind: Request},
+			{At: time.Microsecond, Kind: Suspend, For: 500 * time.Millisecond},
+			{At: time.Millisecond, Kind: Request},
+			{At: 300 * time.Millisecond, Kind: Request, Cost: 1, After: 100 * time.Millisecond},
+			{At: 399 * time.Millisecond, Kind: Request, Cost: 1},
+			{At: 400 * time.Millisecond, Kind: Take},
+			{At: 600 * time.Millisecond, Kind: Request, Instance: 1, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -186,20 +186,23 @@ func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 }
 
 // chargeOf returns the answer whose charge is adjusted. A request in a queue that has taken the turn of one that left pays
-// late costs in that turn, which was given back.
-func (h *History) chargeOf(adjustment *store.Adjustment, zone, key int) (left *Answer) {
+// late costs in that turn, which was given back. Of charges that look the same, one that was not adjusted before is.
+func (h *History) chargeOf(adjustment *store.Adjustment, zone, key int) *Answer {
 	z := &h.Plan.Zones[zone]
+	var again, left *Answer
 	for i := range h.Answers {
 		a := &h.Answers[i]
 		switch {
 		case !a.Charged || a.Zone != zone || a.Key != key:
-		case z.same(a, adjustment):
+		case z.same(a, adjustment) && a.Adjusted == 0:
 			return a
+		case z.same(a, adjustment):
+			again = cmp.Or(again, a)
 		case z.queues() && adjustment.Delta > 0 && a.Decision.Turn() == adjustment.Turn:
 			left = a
 		}
 	}
-	return left
+	return cmp.Or(again, left)
 }
 
 // same reports whether an adjustment is of an answer's charge. Several charges may look the same, of which one is adjusted.
