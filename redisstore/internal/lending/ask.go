@@ -159,7 +159,7 @@ func (l *Layer) askAlone(ctx context.Context, c *store.Check, d *algorithms.Deci
 	err := l.Lender.AskTogether(ctx, []*link.Ask{&a})
 	if err == nil {
 		*d = a.Decision
-		l.noteOverruled(c, d)
+		l.noteOverruled(l.Loans.Known(c.Rule, c.Key), d)
 	}
 	return err
 }

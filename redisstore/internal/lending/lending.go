@@ -108,16 +108,14 @@ func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []a
 func (l *Layer) noteCharged(c *store.Check, d *algorithms.Decision) {
 	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
 		e.ChargedAlone(d.At, d.Remaining)
+		l.noteOverruled(e, d)
 	}
-	l.noteOverruled(c, d)
 }
 
-// noteOverruled tells the borrower of a key if an override or a ban has decided a request that was asked for by itself.
-func (l *Layer) noteOverruled(c *store.Check, d *algorithms.Decision) {
-	if !d.Exempt && !d.Banned && d.Override == "" {
-		return
-	}
-	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
+// noteOverruled tells the borrower of a key if an override or a ban has decided a request that was asked for by itself. Where nothing
+// is held, there is none.
+func (l *Layer) noteOverruled(e *loans.Entry, d *algorithms.Decision) {
+	if e != nil && (d.Exempt || d.Banned || d.Override != "") {
 		e.OverruledAlone(l.Loans.Now())
 	}
 }
