@@ -85,6 +85,22 @@ func (k *key) leaks() (violations []string) {
 	return violations
 }
 
+// over checks that a request that is over has given back its slots.
+func (h *History) over(who client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.Answers {
+		a := &h.Answers[i]
+		if a.Event != who.event || a.Client != who.number || a.Lease == "" || !a.Charged {
+			continue
+		}
+		back := func(b Answer) bool { return b.Lease == a.Lease && b.Adjusted != 0 }
+		if !slices.ContainsFunc(h.Answers, back) {
+			h.Wrong = append(h.Wrong, fmt.Sprintf("client %d is over, and keeps a slot of zone %d, key %d", a.Event, a.Zone, a.Key))
+		}
+	}
+}
+
 // shared reports whether slots may be kept that a client cannot get, because another instance was asked about the key by the time of
 // an answer.
 func (k *key) shared(a *Answer) bool {

@@ -136,6 +136,9 @@ func (w *world) decide(who client, e *Event) {
 			w.history.wrong("client %d: %v", who.event, err)
 		}
 	}
+	if !in.dead() {
+		w.history.over(who)
+	}
 }
 
 // handler is what is behind the limiter.
