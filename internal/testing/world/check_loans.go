@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -25,6 +26,48 @@ func (k *key) aboveLent() []string {
 		return []string{fmt.Sprintf("%d of zone %d, key %d were admitted together, of %d", admitted, k.zone, k.key, most)}
 	}
 	return nil
+}
+
+var _ = promiseOfKeys("with lend, never above the limit", (*key).aboveLentInTime)
+
+// aboveLentInTime checks that all instances together have admitted no more in any time than one limiter would, of limits that are
+// easy to add up. When an instance has decided is only known to be between when a client came and when it had its answer.
+func (k *key) aboveLentInTime() []string {
+	if k.Lend == 0 || k.slots() || k.anchored() || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) || k.Plan.hasKind(Suspend) {
+		return nil
+	}
+	if slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Adjusted != 0 || a.Decision.Override != "" }) {
+		return nil
+	}
+	byEnd := slices.SortedFunc(slices.Values(k.admitted), func(a, b *Answer) int { return cmp.Compare(a.Ended, b.Ended) })
+	for _, first := range k.admitted {
+		admitted := int64(0)
+		for _, last := range byEnd {
+			if last.Began < first.Began {
+				continue
+			}
+			if admitted += last.Cost; admitted > k.mostBetween(first.Began, last.Ended) {
+				return []string{fmt.Sprintf("%d of zone %d, key %d were admitted together from client %d to client %d", admitted, k.zone, k.key, first.Event, last.Event)}
+			}
+		}
+	}
+	return nil
+}
+
+// mostBetween returns how much of a limit may be used between two times.
+func (k *key) mostBetween(from, to time.Duration) int64 {
+	at := func(t time.Duration) int64 { return epoch + (t + k.clocks[0].offset).Microseconds() }
+	window := k.Limit.Window.Microseconds()
+	windows := int64(1)
+	switch {
+	case k.isBucket():
+		return cmp.Or(k.Limit.Burst, k.Limit.Events) + (at(to)-at(from)+2)*k.Limit.Events/window + 1
+	case k.Algorithm != "sliding_window_log": // windows begin at the same times for all keys
+		windows += at(to)/window - at(from)/window
+	default:
+		windows += (at(to) - at(from) + 1) / window
+	}
+	return windows * k.Limit.Events
 }
 
 // mostOf is how much of a limit that never comes back a key can use under all limits that it had: a window counts

@@ -77,6 +77,9 @@ func Draw(seed uint64) *Plan {
 	if p := drawGuarded(seed); p != nil {
 		return p
 	}
+	if p := drawLent(seed); p != nil {
+		return p
+	}
 	r := rand.New(rand.NewPCG(seed, 33))
 	p := &Plan{Seed: seed, Instances: 1 + r.IntN(3), Whole: r.IntN(3) == 0, Layout: drawLayout(r)}
 	hot := r.IntN(3) == 0 // all is about one key
