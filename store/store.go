@@ -49,8 +49,9 @@ type Check struct {
 	// and is always allowed unless the key is banned.
 	Cost int64
 
-	// LeaseID is a name for the charge that is unique in the whole fleet, so that the charge can
-	// be renewed and given back. Only an [algorithms.Leaser] needs one. See [NewLeaseID].
+	// LeaseID is a name for the charge that is unique in the whole fleet and in all calls, so that the charge can
+	// be renewed and given back. To ask again needs a new one, because an earlier call may have charged the old
+	// one, and give it back later. Only an [algorithms.Leaser] needs one. See [NewLeaseID].
 	LeaseID string
 
 	// Independent separates the check from the others of its call. It is decided and charged

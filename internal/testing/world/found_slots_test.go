@@ -170,3 +170,28 @@ func TestChecksKnowWhatOthersCharge(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestClientsNameNewSlots: a client was refused from memory, because Redis did not answer in time, and came back with the same name for
+// its slot. An instance gives back what Redis may have charged before, by its name, again and again for as long as a lease lasts.
+// Requests have a new name then.
+func TestClientsNameNewSlots(t *testing.T) {
+	p := &Plan{
+		Seed: 9437026258527064679, Layout: Cluster, Instances: 3,
+		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 4, Lease: 10 * time.Second}, Lend: 10 * time.Millisecond}},
+		Events: []Event{
+			{At: 180 * time.Millisecond, Kind: Take, Key: 1, Cost: 1, Delta: -1, After: 900 * time.Millisecond},
+			{At: 300 * time.Millisecond, Kind: Take, Key: 1, Cost: 1, Delta: -1, After: 100 * time.Millisecond},
+			{At: 300001 * time.Microsecond, Kind: Take, Key: 1, Cost: 1, Delta: -1, After: 100 * time.Millisecond},
+			{At: 400 * time.Millisecond, Kind: Take, Key: 1, Cost: 3, Delta: -3, Returns: true},
+			{At: 600 * time.Millisecond, Kind: Take, Key: 1, Cost: 1, Delta: -1, After: 500 * time.Millisecond},
+			{At: 700 * time.Millisecond, Kind: Take, Instance: 1, Key: 1, Cost: 1, Delta: -1, After: 400 * time.Millisecond},
+			{At: 700001 * time.Microsecond, Kind: Delay, For: 600 * time.Millisecond},
+			{At: 800 * time.Millisecond, Kind: Take, Key: 1, Cost: 1, Delta: -1},
+			{At: 918518987, Kind: Take, Key: 1, Cost: 1, Delta: -1},
+			{At: time.Second, Kind: Take, Key: 1, Cost: 2, Delta: -2, After: 100 * time.Millisecond, Returns: true},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
