@@ -45,7 +45,7 @@ func TestLeft(t *testing.T) {
 	if paid := b.Late(now, 39); paid != 15 {
 		t.Fatalf("%d paid, want what was held", paid)
 	}
-	b.Refund(now, simEpoch+1, 2)
+	b.Refund(now, b.At(now), 2)
 	tells("after a late cost that the store pays a part of", 27)
 	b.Owes()
 	if d := b.Allowed(now); d.Remaining != 0 {

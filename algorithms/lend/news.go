@@ -78,10 +78,15 @@ func (b *Borrower) RefusedAlone(remaining int64) {
 	}
 }
 
-// At returns the time on the store's clock, as far as it is known, in microseconds since 1970:
-// it is never too late.
+// At returns the time on the store's clock, as far as it is known, in microseconds since 1970. It is too late by a microsecond at
+// most: what is spent just after the store has charged something by itself is spent later than that, so that a refund tells them
+// apart.
 func (b *Borrower) At(now Moment) int64 {
-	return b.news.At + (now.Mono - b.news.at.Mono).Microseconds()
+	at := b.news.At + (now.Mono - b.news.at.Mono).Microseconds()
+	if charged := b.charged.until; at <= charged && charged-at < justBefore {
+		at = charged + 1
+	}
+	return at
 }
 
 // Allowed returns the decision on a cost that was reserved.

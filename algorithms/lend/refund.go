@@ -9,6 +9,10 @@ type charges struct {
 	latest int64 // what At told before the last answer, at most: it goes back if an answer was slow
 }
 
+// justBefore is how much the time that a borrower knows may be behind that of the store, in microseconds. If it is behind by
+// more, the store's clock has gone back.
+const justBefore = 1_000_000
+
 // Refund takes back what a request has spent, and reports whether it did: nothing that was
 // reported can be taken back.
 func (b *Borrower) Refund(now Moment, at, cost int64) bool {

@@ -196,3 +196,34 @@ func TestUnbegunAsk(t *testing.T) {
 		}
 	}
 }
+
+// TestRefundAtTheInstantOfAnAnswer: what is spent in the microsecond in which the store has charged another request can be taken back.
+func TestRefundAtTheInstantOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	b := NewBorrower(1, 10*time.Second, 10*time.Second)
+	now := Moment{time.Second, time.Second}
+	ask := func() {
+		at := simEpoch + now.Mono.Microseconds()
+		d := algorithms.Decision{Allowed: true, Quota: 100, At: at}
+		b.End(now, b.Begin(now, 1).Number, Answer{Decision: d, Held: 20, Lease: time.Minute.Microseconds()}, 0)
+		b.ChargedAlone(at, 0)
+	}
+	spend := func() int64 {
+		if b.Next(now, 1, 0) != Reserved || !b.Spend(now, 1) {
+			t.Fatal("nothing is spent")
+		}
+		return b.Allowed(now).At
+	}
+	ask()
+	if charged := simEpoch + now.Mono.Microseconds(); b.Refund(now, charged, 1) {
+		t.Error("what the store has charged is taken back from what was spent")
+	}
+	if !b.Refund(now, spend(), 1) {
+		t.Error("what was spent at the instant of an answer is not taken back")
+	}
+	at := spend()
+	b.Renew(now)
+	if b.Refund(now, at, 1) {
+		t.Error("what an ask tells is taken back")
+	}
+}

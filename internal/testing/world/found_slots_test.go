@@ -195,3 +195,22 @@ func TestClientsNameNewSlots(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundARefundAtTheInstantOfAnAnswer: an ask charged a request, and lent something that another request spent in the same
+// microsecond. What that one gave back was taken for a charge of the store: Redis was to take it off, and had only the first charge.
+func TestFoundARefundAtTheInstantOfAnAnswer(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Sentinels, Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Lend: 10 * time.Millisecond, BanAfter: 1, BanFor: time.Second, Paying: 1}},
+		Events: []Event{
+			{Kind: Request, Zone: -1},
+			{At: 100 * time.Millisecond, Kind: Request, Cost: 1},
+			{At: 200 * time.Millisecond, Kind: Request, Zone: -1, Sort: paying, Cost: 1},
+			{At: 300 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 400 * time.Millisecond, Kind: Take, Cost: 2, Delta: -2, Returns: true},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -247,8 +247,12 @@ func TestRefund(t *testing.T) {
 	if !e.SpendNow(now, 2, &d) || e.Refund(now, d.At, 3) || !e.Refund(now, d.At, 2) || e.Refund(now, d.At, 1) {
 		t.Error("refunds of what was spent")
 	}
-	if e.ChargedAlone(d.At, d.Remaining); !e.SpendNow(now, 2, &d) || e.Refund(now, d.At, 1) {
+	charged := d.At
+	if e.ChargedAlone(charged, d.Remaining); !e.SpendNow(now, 2, &d) || e.Refund(now, charged, 1) {
 		t.Error("what the store has charged by itself must not come back from the loan")
+	}
+	if !e.Refund(now, d.At, 1) {
+		t.Error("what was spent at the same instant must come back")
 	}
 }
 
