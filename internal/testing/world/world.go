@@ -94,9 +94,9 @@ func Run(t *testing.T, p *Plan) *History {
 	for i, z := range p.Zones {
 		rules = append(rules, rule(t, i, z))
 	}
-	cryptotest.SetGlobalRandom(t, p.Seed)
 	align()
 	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, p.Seed) // until this world is over
 		w := &world{plan: p, history: h, net: newNetwork(p.Seed), before: make(map[int]recall), t: t, opened: p.Instances, busy: p.hasKind(Busy)}
 		w.build()
 		w.rules = rules
