@@ -267,10 +267,12 @@ func TestStreamsHoldNoSlot(t *testing.T) {
 		t.Fatalf("%+v while a stream goes on", s)
 	}
 	stop()
-	p.load("max 1\nmax_wait 1m\nhold response", "")
+	p = start(t, "max 1\nmax_wait 1m\nhold response", "") // at another address, or the config of before might still answer
 	ctx, stop = context.WithCancel(t.Context())
 	p.up.of("stream") <- http.StatusOK
-	<-p.send(ctx, "stream", "/stream")
+	if got := <-p.send(ctx, "stream", "/stream"); got.status != http.StatusOK {
+		t.Fatalf("%+v", got)
+	}
 	p.arrives("stream")
 	if s := state(t); s.Running != 1 {
 		t.Fatalf("%+v while a stream holds its slot", s)
