@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,6 +141,9 @@ func (p *proxy) send(ctx context.Context, key, path string) <-chan result {
 	r.Header.Set("Key", key)
 	go func() {
 		response, err := p.client.Do(r)
+		for errors.Is(err, syscall.ECONNRESET) { // by the listener of a config of before, which was being closed
+			response, err = p.client.Do(r)
+		}
 		if err != nil {
 			done <- result{err: err}
 			return
