@@ -78,9 +78,9 @@ func (b *Borrower) RefusedAlone(remaining int64) {
 	}
 }
 
-// At returns the time on the store's clock, as far as it is known, in microseconds since 1970. It is too late by a microsecond at
-// most: what is spent just after the store has charged something by itself is spent later than that, so that a refund tells them
-// apart.
+// At returns the time on the store's clock, as far as it is known, in microseconds since 1970. Unless that clock goes
+// back, it is too late by a microsecond at most: what is spent just after the store has charged something by itself is spent later
+// than that, so that a refund tells them apart.
 func (b *Borrower) At(now Moment) int64 {
 	at := b.news.At + (now.Mono - b.news.at.Mono).Microseconds()
 	if charged := b.charged.until; at <= charged && charged-at < justBefore {
