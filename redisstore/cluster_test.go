@@ -82,7 +82,7 @@ func TestCluster(t *testing.T) {
 		slot := int(topology.SlotOf("{" + tag + "}"))
 		others := sameSlot(slot, 200)
 		hot := startLoad(t, s, rules, func() string { return tag })
-		lending := []*store.Rule{lendingRule(t, "lent", "fixed_window", algorithms.Limit{Events: limit, Window: 24 * time.Hour}, 50*time.Millisecond)}
+		lending := []*store.Rule{lendingRule(t, "lent", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour}, 50*time.Millisecond)}
 		lent := []*load{startLoad(t, s, lending, func() string { return tag }), startLoad(t, open(t, options), lending, func() string { return tag })}
 		new := startLoad(t, s, rules, func() string { return others[fresh.Add(1)%int64(len(others))] })
 		patient.Until(t, "requests before the slot moves", func() bool { return hot.admitted.Load() > 100 })
@@ -126,7 +126,7 @@ func TestCluster(t *testing.T) {
 	t.Run("LostReplies", func(t *testing.T) {
 		const limit = 1e6
 		s := open(t, options)
-		rules := []*store.Rule{storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: limit, Window: 24 * time.Hour})}
+		rules := []*store.Rule{storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})}
 		l := startLoad(t, s, rules, func() string { return "lost" })
 		for range 50 {
 			n := l.admitted.Load()

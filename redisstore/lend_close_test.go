@@ -22,7 +22,7 @@ func TestLendCloseWhileAsking(t *testing.T) {
 	s.Silence()
 	// A slot is held: that it is given back shows that the store is being closed.
 	slot := store.Check{Rule: ruleOf(t, "slots", "concurrency", algorithms.Limit{Events: 1, Lease: time.Hour}), Key: "k", Cost: 1, LeaseID: store.NewLeaseID()}
-	c := store.Check{Rule: lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second), Key: "k", Cost: 1}
+	c := store.Check{Rule: lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}, 10*time.Second), Key: "k", Cost: 1}
 	if d, err := decideOne(s, slot); err != nil || !d.Allowed {
 		t.Fatal(d, err)
 	}

@@ -22,7 +22,7 @@ func TestLendHotAndCold(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	const keys = 6
-	limit := func(n int64) algorithms.Limit { return algorithms.Limit{Events: n, Window: 24 * time.Hour} }
+	limit := func(n int64) algorithms.Limit { return algorithms.Limit{Events: n, Window: 1000 * time.Hour} }
 	rules := []*store.Rule{
 		lendingRule(t, "fixed", "fixed_window", limit(150), period),
 		lendingRule(t, "log", "sliding_window_log", limit(170), period),
@@ -108,7 +108,7 @@ func TestLendAlone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
-	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second)
+	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}, 10*time.Second)
 	until := func(key string) (requests int) {
 		for begin := s.Stats().Lent["z"]; s.Stats().Lent["z"] == begin && requests < 100; requests++ {
 			if d, err := decideOne(s, store.Check{Rule: rule, Key: key, Cost: 1}); err != nil || !d.Allowed {

@@ -83,7 +83,7 @@ func TestLendAdjustmentsShareCalls(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
 	s.Silence()
-	c := store.Check{Rule: lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, time.Second), Key: "k", Cost: 1}
+	c := store.Check{Rule: lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}, time.Second), Key: "k", Cost: 1}
 	if _, err := decideOne(s, c); err != nil {
 		t.Fatal(err)
 	}

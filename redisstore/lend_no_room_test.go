@@ -18,9 +18,9 @@ func TestLendNoRoom(t *testing.T) {
 	t.Parallel()
 	const others, roomFor, passing = lend.MaxLoans - 2, 2, 5
 	server := redistest.Start(t)
-	limit := algorithms.Limit{Events: 1000, Window: 24 * time.Hour}
+	limit := algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}
 	lent := lendingRule(t, "lent", "fixed_window", limit, 10*time.Second)
-	plain, err := store.NewRule("plain", lent.Algorithm(), algorithms.Limit{Events: passing, Window: 24 * time.Hour}, 0)
+	plain, err := store.NewRule("plain", lent.Algorithm(), algorithms.Limit{Events: passing, Window: 1000 * time.Hour}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

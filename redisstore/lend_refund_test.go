@@ -64,7 +64,7 @@ func TestLendLateRefunds(t *testing.T) {
 	server := redistest.Start(t)
 	for _, algorithm := range []string{"fixed_window", "sliding_window_log"} {
 		s := open(t, redisstore.Options{Address: server.Addr()})
-		rule := lendingRule(t, "z", algorithm, algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 100*time.Millisecond)
+		rule := lendingRule(t, "z", algorithm, algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}, 100*time.Millisecond)
 		c := store.Check{Rule: rule, Key: "k", Cost: 1}
 		var made [30]algorithms.Decision
 		for i := range made {
@@ -93,7 +93,7 @@ func TestLendRefundOfAnUnbegunAsk(t *testing.T) {
 	ctx := t.Context()
 	server := redistest.Start(t, redistest.WithArgs("--replica-serve-stale-data", "no"))
 	s := open(t, redisstore.Options{Address: server.Addr()})
-	rule := lendingRule(t, "z", "sliding_window_log", algorithms.Limit{Events: 1000, Window: 24 * time.Hour}, 10*time.Second)
+	rule := lendingRule(t, "z", "sliding_window_log", algorithms.Limit{Events: 1000, Window: 1000 * time.Hour}, 10*time.Second)
 	c := store.Check{Rule: rule, Key: "k", Cost: 1}
 	passed := 0
 	take := func() (d algorithms.Decision) {

@@ -144,8 +144,8 @@ func TestLendSlotsFaults(t *testing.T) {
 		stores[i] = open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 50 * time.Millisecond})
 	}
 	rule := slotsRule(t, slots, time.Minute, 20*time.Millisecond)
-	lent := lendingRule(t, "lent", "fixed_window", algorithms.Limit{Events: 2000, Window: 24 * time.Hour}, 100*time.Millisecond)
-	plain, err := store.NewRule("plain", lent.Algorithm(), algorithms.Limit{Events: 2100, Window: 24 * time.Hour}, 0)
+	lent := lendingRule(t, "lent", "fixed_window", algorithms.Limit{Events: 2000, Window: 1000 * time.Hour}, 100*time.Millisecond)
+	plain, err := store.NewRule("plain", lent.Algorithm(), algorithms.Limit{Events: 2100, Window: 1000 * time.Hour}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

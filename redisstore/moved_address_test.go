@@ -23,7 +23,7 @@ import (
 // otherwise.
 func TestAddressMovesToTheNewMaster(t *testing.T) {
 	t.Parallel()
-	l := algorithms.Limit{Events: 10_000, Window: 24 * time.Hour}
+	l := algorithms.Limit{Events: 10_000, Window: 1000 * time.Hour}
 	for _, c := range []struct {
 		name   string
 		rule   *store.Rule
@@ -110,7 +110,7 @@ func TestReplicaIsNotDialedForEachCall(t *testing.T) {
 	leads := &leads{to: server.Addr()}
 	s := open(t, redisstore.Options{Address: "redis:6379", DenyCache: -1, Dial: leads.dial})
 	s.Silence()
-	rule := ruleOf(t, "zone", "fixed_window", algorithms.Limit{Events: 10_000, Window: 24 * time.Hour})
+	rule := ruleOf(t, "zone", "fixed_window", algorithms.Limit{Events: 10_000, Window: 1000 * time.Hour})
 	began, calls := time.Now(), 500
 	for range calls {
 		if _, err := decideOne(s, store.Check{Rule: rule, Key: "k", Cost: 1}); !redis.HasErrorPrefix(err, "READONLY") {

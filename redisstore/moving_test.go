@@ -47,7 +47,7 @@ func TestKeyRulesHoldWhileASlotMoves(t *testing.T) {
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
 	ctx := context.Background()
 	for _, name := range algorithms.Names() {
-		limit := algorithms.Limit{Events: 1, Window: 24 * time.Hour}
+		limit := algorithms.Limit{Events: 1, Window: 1000 * time.Hour}
 		if name == "concurrency" {
 			limit = algorithms.Limit{Events: 1, Lease: time.Hour}
 		}
@@ -133,7 +133,7 @@ func TestAdjustingWhileASlotMoves(t *testing.T) {
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
 	ctx := context.Background()
 	for _, name := range []string{"concurrency", "fixed_window", "sliding_window_log"} {
-		limit := algorithms.Limit{Events: 1, Window: 24 * time.Hour}
+		limit := algorithms.Limit{Events: 1, Window: 1000 * time.Hour}
 		if name == "concurrency" {
 			limit = algorithms.Limit{Events: 1, Lease: time.Hour}
 		}
@@ -177,7 +177,7 @@ func TestOwnLimitWhileASlotMoves(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range counting {
 		t.Run(name, func(t *testing.T) {
-			rule := storetest.Rule(t, name, name, algorithms.Limit{Events: 9, Window: 24 * time.Hour})
+			rule := storetest.Rule(t, name, name, algorithms.Limit{Events: 9, Window: 1000 * time.Hour})
 			check := store.Check{Rule: rule, Key: "own " + name, Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
 			beside := store.Check{Rule: storetest.Rule(t, "beside "+name, "sliding_window_log", algorithms.Limit{Events: 1e6, Window: time.Hour}), Key: check.Key, Cost: 1}
 			if !ask(t, s, check, beside)[0].Allowed {
@@ -236,7 +236,7 @@ func TestNodesNameEachOther(t *testing.T) {
 	s := open(t, redisstore.WithoutRenewal(redisstore.Options{
 		Mode: redisstore.ModeCluster, Addresses: []string{nodes[0].Addr()}, DenyCache: -1, Timeout: time.Minute,
 	}))
-	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 100, Window: 24 * time.Hour})
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 100, Window: 1000 * time.Hour})
 	check := store.Check{Rule: rule, Key: "k", Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
 	for _, call := range []func() error{
 		func() error { return s.Take(t.Context(), []store.Check{check}, make([]algorithms.Decision, 1)) },

@@ -26,7 +26,7 @@ func TestSentinel(t *testing.T) {
 		options.Timeout = 200 * time.Millisecond
 		s, rules := open(t, options), twoZones(t, 200)
 		l := startLoad(t, s, rules, func() string { return "client" })
-		lending := []*store.Rule{lendingRule(t, "lent", "fixed_window", algorithms.Limit{Events: 200, Window: 24 * time.Hour}, 50*time.Millisecond)}
+		lending := []*store.Rule{lendingRule(t, "lent", "fixed_window", algorithms.Limit{Events: 200, Window: 1000 * time.Hour}, 50*time.Millisecond)}
 		lent := startLoad(t, s, lending, func() string { return "client" })
 		patient.Until(t, "the limit to be used up", func() bool { return l.refused.Load() > 0 && lent.refused.Load() > 0 })
 		before := g.Master()

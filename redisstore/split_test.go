@@ -24,7 +24,7 @@ func TestSentinelSplit(t *testing.T) {
 	g := redistest.StartSentinel(t, nil, nil)
 	ctx := context.Background()
 	s := open(t, redisstore.Options{MasterName: redistest.MasterName, Addresses: g.Addrs(), Timeout: 2 * time.Second, DenyCache: -1})
-	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 20, Window: 24 * time.Hour})
+	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 20, Window: 1000 * time.Hour})
 	check := []store.Check{{Rule: rule, Key: "k", Cost: 1}}
 	d := make([]algorithms.Decision, 1)
 	for range 10 {
@@ -134,9 +134,9 @@ func TestOverridesOfTwoAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := context.Background()
 	both := []*redisstore.Store{open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})}
-	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 5, Window: 24 * time.Hour})
+	rule := storetest.Rule(t, "z", "fixed_window", algorithms.Limit{Events: 5, Window: 1000 * time.Hour})
 	check := store.Check{Rule: rule, Key: "k", Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
-	own := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 7, Window: 24 * time.Hour}, For: time.Hour}
+	own := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 7, Window: 1000 * time.Hour}, For: time.Hour}
 	changes := []func(s *redisstore.Store) error{
 		func(s *redisstore.Store) error { return s.Set(ctx, rule, "k", store.Override{Kind: store.KindExempt}) },
 		func(s *redisstore.Store) error { return s.Set(ctx, rule, "k", own) },

@@ -64,7 +64,7 @@ func (c *switchover) measure(t *testing.T, g *redistest.Sentinel, run string) {
 	if c.deaf {
 		options.SentinelUsername, options.SentinelPassword = "deaf", "p"
 	}
-	l := algorithms.Limit{Events: limit, Window: 24 * time.Hour}
+	l := algorithms.Limit{Events: limit, Window: 1000 * time.Hour}
 	rule := ruleOf(t, "zone", "fixed_window", l)
 	if c.lend > 0 {
 		rule = lendingRule(t, "zone", "fixed_window", l, c.lend)

@@ -23,7 +23,7 @@ func TestHeadersCountDown(t *testing.T) {
 	const limit, requests, atOnce = 2500, 3000, 48
 	redis := redistest.Start(t)
 	store := "store redis {\naddress " + redis.Addr() + "\n" + harness.Timeout() + "\n}\non_store_error deny\n"
-	config := harness.Caddyfile("", harness.Limited("count", fmt.Sprintf("algorithm fixed_window %d/24h", limit), store, "respond ok"))
+	config := harness.Caddyfile("", harness.Limited("count", fmt.Sprintf("algorithm fixed_window %d/1000h", limit), store, "respond ok"))
 	var caddys []*harness.Server
 	for range 3 {
 		caddys = append(caddys, harness.StartCaddy(t, config))

@@ -16,7 +16,7 @@ func TestExpiryDuringALoan(t *testing.T) {
 	redis := redistest.Start(t)
 	client := harness.NewClient(t, "")
 	config := func(expires string) string {
-		return harness.Caddyfile("", harness.Limited("lent", "key {query.k}\nalgorithm fixed_window 100000/24h\nlend 1s\n"+expires, "store redis {\naddress "+redis.Addr()+"\n"+harness.Timeout()+"\n}\n", "respond ok"))
+		return harness.Caddyfile("", harness.Limited("lent", "key {query.k}\nalgorithm fixed_window 100000/1000h\nlend 1s\n"+expires, "store redis {\naddress "+redis.Addr()+"\n"+harness.Timeout()+"\n}\n", "respond ok"))
 	}
 	s := harness.StartCaddy(t, config(""))
 	counted := int64(0)

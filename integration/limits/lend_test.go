@@ -43,8 +43,8 @@ func startLendFleet(t *testing.T) *lendFleet {
 	}))
 	t.Cleanup(upstream.Close)
 	store := "store redis {\naddress " + f.proxy.Addr() + "\n" + harness.Timeout() + "\n}\non_store_error deny\n"
-	config := harness.Caddyfile("", harness.Limited("fixed", "key {query.k}\nalgorithm fixed_window 3000/24h\nlend 100ms", store, "respond ok")+
-		harness.Limited("log", "key {query.k}\nalgorithm sliding_window_log 3000/24h\nlend 100ms", store, "respond ok")+
+	config := harness.Caddyfile("", harness.Limited("fixed", "key {query.k}\nalgorithm fixed_window 3000/1000h\nlend 100ms", store, "respond ok")+
+		harness.Limited("log", "key {query.k}\nalgorithm sliding_window_log 3000/1000h\nlend 100ms", store, "respond ok")+
 		harness.Limited("bucket", "key {query.k}\nalgorithm token_bucket 2000/1s\nlend 100ms", store, "respond ok")+
 		harness.Limited("held", "algorithm token_bucket 1000/24h\nlend 10s", store, "respond ok")+
 		harness.Limited("flood", "algorithm token_bucket 500/1s\nlend 20ms", store, "reverse_proxy {$UPSTREAM}"))
