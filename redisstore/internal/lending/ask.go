@@ -156,12 +156,16 @@ func (l *Layer) cancel(r *lentRequest) {
 // askAlone decides a check by itself, without what this process holds of its key.
 func (l *Layer) askAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
 	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
-	err := l.Lender.AskTogether(ctx, []*link.Ask{&a})
-	if err == nil {
-		*d = a.Decision
-		l.noteOverruled(l.Loans.Known(c.Rule, c.Key), d)
+	if err := l.Lender.AskTogether(ctx, []*link.Ask{&a}); err != nil {
+		return err
 	}
-	return err
+	*d = a.Decision
+	if a.Overruled {
+		if e := l.Loans.Known(c.Rule, c.Key); e != nil {
+			e.OverruledAlone(l.Loans.Now())
+		}
+	}
+	return nil
 }
 
 // askTogether asks for what is not reserved. What others can refuse still, or is in several slots of a Cluster,

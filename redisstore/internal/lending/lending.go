@@ -104,19 +104,13 @@ func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []a
 	return err == nil && !r.asked, err
 }
 
-// noteCharged tells the borrower of a key that Redis has charged it by itself.
+// noteCharged tells the borrower of a key that Redis has charged it by itself, or that an override or a ban has decided.
 func (l *Layer) noteCharged(c *store.Check, d *algorithms.Decision) {
 	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
 		e.ChargedAlone(d.At, d.Remaining)
-		l.noteOverruled(e, d)
-	}
-}
-
-// noteOverruled tells the borrower of a key if an override or a ban has decided a request that was asked for by itself. Where nothing
-// is held, there is none.
-func (l *Layer) noteOverruled(e *loans.Entry, d *algorithms.Decision) {
-	if e != nil && (d.Exempt || d.Banned || d.Override != "") {
-		e.OverruledAlone(l.Loans.Now())
+		if d.Exempt || d.Banned || d.Override != "" {
+			e.OverruledAlone(l.Loans.Now())
+		}
 	}
 }
 
