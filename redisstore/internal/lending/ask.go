@@ -20,6 +20,7 @@ const maxRounds = 8
 
 // lentRequest is a request that meets zones which lend.
 type lentRequest struct {
+	came      lend.Moment
 	checks    []store.Check
 	decisions []algorithms.Decision
 
@@ -50,10 +51,10 @@ type lentCheck struct {
 // decideTogether decides checks of zones that lend, and reports whether all pass. If others of the
 // request can refuse it still, what passes is only reserved.
 func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error) {
-	began := l.Loans.Now()
 	var patience *time.Timer // for what others ask
 	for round := 0; ; round++ {
 		now := l.Loans.Now()
+		left := l.Timeout/2 - (now.Mono - r.came.Mono) // what it may wait for others: the rest is for an ask of its own
 		refused, asks := -1, 0
 		var other <-chan struct{}
 		for i := range r.together {
@@ -83,11 +84,11 @@ func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error
 			}
 			l.Refused.Add(1) // which needed no call
 			return false, nil
-		case other != nil && round < maxRounds:
+		case other != nil && round < maxRounds && left > 0:
 			l.cancel(r)
 			// An answer that is lost must not fail all requests that wait for it.
 			if patience == nil {
-				patience = time.NewTimer(l.Timeout/2 - (now.Mono - began.Mono))
+				patience = time.NewTimer(left)
 				defer patience.Stop()
 			}
 			select {

@@ -64,7 +64,7 @@ func New(inner layer.Layer, c *Config) *Layer {
 func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	if len(checks) == 1 && checks[0].Rule.LendsParts() && !checks[0].Peek {
 		came := l.Loans.Now()
-		spared, err := l.takeOne(ctx, checks, decisions, came)
+		spared, err := l.takeOne(ctx, checks, decisions, came, came)
 		if spared {
 			l.Spared.Add(1)
 			return nil
@@ -74,7 +74,7 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 	for i := range checks {
 		if checks[i].Rule.Lend() > 0 {
 			came := l.Loans.Now()
-			return l.finish(checks, decisions, came, l.takeSome(ctx, checks, decisions))
+			return l.finish(checks, decisions, came, l.takeSome(ctx, checks, decisions, came))
 		}
 	}
 	return l.below.Take(ctx, checks, decisions)
@@ -83,7 +83,7 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 // takeOne decides a check of a zone that lends, which is decided by itself. If this process holds enough, it is spent.
 // If the key comes rarely, the request goes the way of a zone that does not lend. Only otherwise anything is put
 // together for an ask. It reports whether no call was needed.
-func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, now lend.Moment) (spared bool, err error) {
+func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, came, now lend.Moment) (spared bool, err error) {
 	c := &checks[0]
 	e, lent := l.Loans.Find(c.Rule, c.Key, c.Cost, now)
 	switch {
@@ -98,7 +98,7 @@ func (l *Layer) takeOne(ctx context.Context, checks []store.Check, decisions []a
 		}
 		e = l.Loans.FindLent(c.Rule, c.Key, c.Cost, l.Loans.Now())
 	}
-	r := lentRequest{checks: checks, decisions: decisions}
+	r := lentRequest{came: came, checks: checks, decisions: decisions}
 	r.together = append(r.room[:0], lentCheck{Check: c, entry: e})
 	_, err = l.decideTogether(ctx, &r)
 	return err == nil && !r.asked, err

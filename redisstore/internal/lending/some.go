@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
@@ -14,8 +15,8 @@ import (
 )
 
 // takeSome decides checks of several zones, or some that are decided by themselves.
-func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	r, asked := lentRequest{checks: checks, decisions: decisions}, false
+func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, came lend.Moment) error {
+	r, asked := lentRequest{came: came, checks: checks, decisions: decisions}, false
 	for i := range checks {
 		c := &checks[i]
 		if !c.Rule.LendsParts() || !c.Alone() {
@@ -26,7 +27,7 @@ func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []
 		if c.Peek {
 			err = l.askAlone(ctx, c, &decisions[i])
 		} else {
-			spared, err = l.takeOne(ctx, checks[i:i+1], decisions[i:i+1], l.Loans.Now())
+			spared, err = l.takeOne(ctx, checks[i:i+1], decisions[i:i+1], came, l.Loans.Now())
 		}
 		if err != nil {
 			return err
