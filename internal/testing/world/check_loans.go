@@ -56,18 +56,14 @@ func (k *key) aboveLentInTime() []string {
 
 // mostBetween returns how much of a limit may be used between two times.
 func (k *key) mostBetween(from, to time.Duration) int64 {
-	at := func(t time.Duration) int64 { return epoch + (t + k.clocks[0].offset).Microseconds() }
-	window := k.Limit.Window.Microseconds()
-	windows := int64(1)
+	first, last, window := epoch+from.Microseconds(), epoch+to.Microseconds(), k.Limit.Window.Microseconds()
 	switch {
 	case k.isBucket():
-		return cmp.Or(k.Limit.Burst, k.Limit.Events) + (at(to)-at(from)+2)*k.Limit.Events/window + 1
-	case k.Algorithm != "sliding_window_log": // windows begin at the same times for all keys
-		windows += at(to)/window - at(from)/window
-	default:
-		windows += (at(to) - at(from) + 1) / window
+		return cmp.Or(k.Limit.Burst, k.Limit.Events) + (last-first+2)*k.Limit.Events/window + 1
+	case k.Algorithm == "sliding_window_log":
+		return (1 + (last-first+1)/window) * k.Limit.Events
 	}
-	return windows * k.Limit.Events
+	return (1 + last/window - first/window) * k.Limit.Events // windows begin at the same times for all keys
 }
 
 // mostOf is how much of a limit that never comes back a key can use under all limits that it had: a window counts

@@ -17,8 +17,8 @@
 // message meets is drawn from the seed, the time, its bytes, where it goes, and what the goroutine does that sends it, so it is
 // the same in whatever order goroutines run at one instant. What is left are goroutines that one event wakes: they go on
 // in the same order if there is one processor, no collector of garbage that stops goroutines, and no race detector,
-// which runs them in another order each time: see [Alone]. Of 2,000 seeds that ran twice in one process, five had two
-// histories: three with a Flood, and two in which several connections were made at one instant. In two processes, eight had.
+// which runs them in another order each time: see [Alone]. Timers of one instant go off in an order that Go draws anew each
+// time, so what waits is to count from when its request came, and not from an answer that several have got.
 package world
 
 import (
