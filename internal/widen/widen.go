@@ -124,6 +124,11 @@ func (w *Widener) run() {
 	ticker := time.NewTicker(w.Every)
 	defer ticker.Stop()
 	for {
+		select { // before bans, which may begin faster than they are noted
+		case <-ticker.C:
+			w.lookAtAll()
+		default:
+		}
 		select {
 		case b := <-w.begun:
 			w.note(&b)
