@@ -32,7 +32,7 @@ func (in *instance) dead() bool { return in.over.Load() }
 // open starts an instance.
 func (w *world) open(t *testing.T, i int) *instance {
 	rate := 1 + (float64(w.net.draw("rate", i)%2001)-1000)/1e6 // up to 0.1 % too fast or too slow
-	in := &instance{w: w, number: i, watch: &watch{began: time.Now(), rate: rate}, limits: make(map[int]int64)}
+	in := &instance{w: w, number: i, watch: newWatch(w.net, rate), limits: make(map[int]int64)}
 	o := w.plan.Layout.options()
 	o.Timeout, o.PoolSize, o.Instance = storeTimeout, 20, fmt.Sprintf("i%d", i)
 	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) { return w.dial(ctx, in, address) }

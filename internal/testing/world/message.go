@@ -41,7 +41,7 @@ func (w *world) sends(c *conn, b []byte) {
 	}
 	what := bag(b)
 	m := message(w.net.draw("message", c.instance, c.role, what, c.to))
-	c.said, c.lastOut = what, max(c.lastOut+1, w.net.now()+w.way(c, m, "to"))
+	c.said, c.lastOut = what, even(max(c.lastOut+1, w.net.now()+w.way(c, m, "to")))
 	lost, sent := w.loses(c, m, LoseRequests), w.net.now()
 	w.net.at(c.lastOut, what+c.sender(), func() {
 		if lost {
@@ -56,7 +56,7 @@ func (w *world) sends(c *conn, b []byte) {
 
 // replies has a reply go back to what has come last. It returns when that arrives; 0: it gets lost.
 func (w *world) replies(c *conn, b []byte) (arrives time.Duration) {
-	c.lastIn = max(c.lastIn+1, w.net.now()+service+w.way(c, c.message, "from"))
+	c.lastIn = even(max(c.lastIn+1, w.net.now()+service+w.way(c, c.message, "from")))
 	lost := w.loses(c, c.message, LoseReplies)
 	w.net.at(c.lastIn, bag(b)+c.sender(), func() {
 		if lost {

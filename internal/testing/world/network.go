@@ -2,6 +2,7 @@ package world
 
 import (
 	"container/heap"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -62,7 +63,7 @@ func (n *network) now() time.Duration { return time.Since(n.began) }
 func (n *network) at(when time.Duration, order uint64, do func()) {
 	n.mu.Lock()
 	n.asks++
-	heap.Push(&n.due, due{max(when, n.now()+1), order, n.asks, do})
+	heap.Push(&n.due, due{even(max(when, n.now()+1)), order, n.asks, do})
 	first := n.due[0].asked == n.asks
 	n.mu.Unlock()
 	if !first {
@@ -73,6 +74,10 @@ func (n *network) at(when time.Duration, order uint64, do func()) {
 	default:
 	}
 }
+
+// even returns a time of the network, which is an even number of nanoseconds: those of watches are odd, so that of two that come in a
+// row neither falls on the other.
+func even(t time.Duration) time.Duration { return t + t&1 }
 
 // wait returns at a time, in the order that others have who wait for the same one.
 func (n *network) wait(until time.Duration, order uint64) {
@@ -94,7 +99,7 @@ func (n *network) run() {
 			now, next := n.now(), &n.due[0]
 			at := next.at
 			if next.order != last.order {
-				at = max(at, last.at+1)
+				at = max(at, even(last.at+1))
 			}
 			if wait = at - now; wait <= 0 {
 				last = due{at: now, order: next.order}
@@ -103,6 +108,7 @@ func (n *network) run() {
 		}
 		n.mu.Unlock()
 		if do != nil {
+			runtime.Gosched() // begins a new time slice
 			do()
 			continue
 		}

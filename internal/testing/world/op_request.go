@@ -132,7 +132,7 @@ func (w *world) decide(who client, e *Event) {
 		w.history.verdict(o)
 	}
 	if o.Passes {
-		if err := c.Serve(httptest.NewRecorder(), r, w.handler(e), routes{}); err != nil {
+		if err := c.Serve(httptest.NewRecorder(), r, w.handler(who, e), routes{}); err != nil {
 			w.history.wrong("client %d: %v", who.event, err)
 		}
 	}
@@ -142,10 +142,12 @@ func (w *world) decide(who client, e *Event) {
 }
 
 // handler is what is behind the limiter.
-func (w *world) handler(e *Event) caddyhttp.Handler {
+func (w *world) handler(who client, e *Event) caddyhttp.Handler {
 	return caddyhttp.HandlerFunc(func(to http.ResponseWriter, r *http.Request) error {
+		after := make(chan struct{})
+		w.net.at(w.net.now()+e.After, who.order(), func() { close(after) })
 		select {
-		case <-time.After(e.After):
+		case <-after:
 		case <-r.Context().Done():
 		}
 		if body, err := io.ReadAll(r.Body); string(body) != w.plan.body(e) {

@@ -48,14 +48,14 @@ func (w *world) charge(who client, e *Event) {
 	ctx := context.WithValue(context.Background(), client{}, who)
 	err := in.store.Take(ctx, []store.Check{c}, d[:])
 	if wait := d[0].RetryAfter; e.Returns && err == nil && !d[0].Allowed && wait <= 10*time.Second {
-		time.Sleep(wait + time.Duration(1+who.event)*time.Microsecond) // others were told the same
+		w.wait(wait+time.Duration(1+who.event)*time.Microsecond, who) // others were told the same
 		if c.LeaseID != "" {
 			c.LeaseID = store.NewLeaseID() // perhaps Redis has charged the first one, and it is yet to be given back
 		}
 		err = in.store.Take(ctx, []store.Check{c}, d[:])
 	}
 	if e.Delta != 0 && err == nil && d[0].Allowed && !d[0].Exempt {
-		time.Sleep(e.After)
+		w.wait(e.After, who)
 		in.store.Adjust(store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Override: d[0].Override, Delta: e.Delta})
 	}
 }

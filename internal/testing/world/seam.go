@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -30,6 +31,9 @@ type seam struct {
 type client struct{ event, number int }
 
 func (c client) order() uint64 { return uint64(c.event)<<32 + uint64(c.number) }
+
+// wait returns after some time. Others may wait for the same instant.
+func (w *world) wait(d time.Duration, who client) { w.net.wait(w.net.now()+d, who.order()) }
 
 // Take implements [store.Store].
 func (s *seam) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {

@@ -15,10 +15,11 @@
 //
 // testing/synctest moves time on when all goroutines wait. Events never fall on the same instant, see [network]. What a
 // message meets is drawn from the seed, the time, its bytes, where it goes, and what the goroutine does that sends it, so it is
-// the same in whatever order goroutines run at one instant. What is left are goroutines that one event wakes: they go on
-// in the same order if there is one processor, no collector of garbage that stops goroutines, and no race detector,
-// which runs them in another order each time: see [Alone]. Timers of one instant go off in an order that Go draws anew each
-// time, so what waits is to count from when its request came, and not from an answer that several have got.
+// the same in whatever order goroutines run at one instant. What is left are goroutines that one event wakes. They go on in the same
+// order if nothing but they decides it: there is one processor, no collector of garbage that stops goroutines, no race detector,
+// which runs them in another order each time, and nobody who interrupts them, see [Alone] and TestSameSeedSameHistory. Go itself draws
+// which of two timers goes off first at one instant, and which case of a select if two are ready. So what waits is to count from when
+// its request came, and not from an answer that several have got, and a loop that can find two things to do is to say what comes first.
 package world
 
 import (
@@ -80,14 +81,21 @@ func Alone() {
 }
 
 // collectAfter is after how many worlds garbage is collected.
-const collectAfter = 20
+const collectAfter = 50
 
 var ran atomic.Uint64
 
+// collect collects garbage. Go looks within 10 ms what memory it can give back, by a goroutine that must not go on in the next world.
+func collect() {
+	runtime.GC()
+	time.Sleep(12 * time.Millisecond)
+	align() // it has gone on
+}
+
 // Run carries out a plan, and returns what happened.
 func Run(t *testing.T, p *Plan) *History {
-	if ran.Add(1)%collectAfter == 0 {
-		runtime.GC()
+	if ran.Add(1)%collectAfter == 1 {
+		collect()
 	}
 	h := &History{Plan: p}
 	var rules []*store.Rule

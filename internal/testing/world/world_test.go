@@ -39,10 +39,10 @@ func otherScripts(dir string) error {
 	return nil
 }
 
-// TestSameSeedSameHistory runs worlds twice: 20, or those of TWICE. The runtime interrupts a goroutine that has gone on for 10 ms of
-// the real time, also if another process had the processor. So on a busy machine one pair may differ, and those with a flood
-// are left out, in which hundreds of goroutines go on at one instant. With TWICE, in a process that nothing interrupts
-// (`chrt -f 1`), none may.
+// TestSameSeedSameHistory runs worlds twice: 20, or those of TWICE. The runtime interrupts a goroutine if it and others that it readied
+// have gone on for 10 ms of the real time, also if another process had the processor. So on a busy machine one pair may differ, and those
+// with a flood are left out, in which hundreds of goroutines go on at one instant. With TWICE none may, in a process that nothing
+// interrupts, not even the thread of the runtime that would: `taskset -c 0 chrt -f 1`.
 func TestSameSeedSameHistory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector runs goroutines in another order each time")
