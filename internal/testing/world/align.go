@@ -19,6 +19,9 @@ func align() {
 	}
 	runtime.Gosched() // until a look, because others are there
 	since := others - ran.Load()
+	if since == others {
+		since-- // the last of them is still to go on, in the time slice of this one
+	}
 	for ; ran.Load() < others; since++ {
 		runtime.Gosched()
 	}
