@@ -46,16 +46,16 @@ func (l *Link) Run() {
 	defer renewal.Stop()
 	reported := uint64(0)
 	for {
-		select {
-		case <-l.Outbox.Wake:
+		switch l.nextDuty(renewal.C) {
+		case sending:
 			l.SendWaiting(ctx)
-		case <-renewal.C:
+		case renewing:
 			l.renew(ctx)
 			if l.Outbox.Retry() {
 				l.SendWaiting(ctx)
 			}
 			reported = l.warnLost(reported, false)
-		case <-l.Done:
+		case ending:
 			l.endLeases()
 			l.sendLast()
 			if l.lingers = !l.Ends() && l.Outbox.Retry(); l.lingers {
@@ -66,6 +66,37 @@ func (l *Link) Run() {
 			l.warnLost(reported, true)
 			return
 		}
+	}
+}
+
+// duty is what Run does next.
+type duty int
+
+const (
+	sending duty = iota
+	renewing
+	ending
+)
+
+// nextDuty waits until there is something to do. If there is more than one thing, Run ends, or else renews.
+func (l *Link) nextDuty(renewal <-chan time.Time) duty {
+	select {
+	case <-l.Done:
+		return ending
+	default:
+	}
+	select {
+	case <-renewal:
+		return renewing
+	default:
+	}
+	select {
+	case <-l.Outbox.Wake:
+		return sending
+	case <-renewal:
+		return renewing
+	case <-l.Done:
+		return ending
 	}
 }
 

@@ -80,7 +80,9 @@ func byKey(a, b *store.Check) int {
 }
 
 func sortReturns(back []store.Adjustment) {
-	slices.SortStableFunc(back, func(a, b store.Adjustment) int { return byKey(&a.Check, &b.Check) })
+	slices.SortFunc(back, func(a, b store.Adjustment) int {
+		return cmp.Or(byKey(&a.Check, &b.Check), cmp.Compare(a.LeaseID, b.LeaseID))
+	})
 }
 
 // Kept returns how many slots are kept, and of how many keys, by zone.

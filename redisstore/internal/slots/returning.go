@@ -2,7 +2,6 @@ package slots
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
@@ -14,7 +13,8 @@ import (
 type returning struct {
 	slots int
 	since time.Duration
-	over  chan struct{} // closed when all have been sent
+	over  chan struct{} // closed when all have been sent, or nobody is to wait any longer
+	late  *time.Timer   // of those who wait; nil if nobody has waited yet
 }
 
 // lost is after how long slots on their way are forgotten: the outbox says nothing of what it drops.
@@ -22,7 +22,11 @@ const lost = time.Minute
 
 // leave notes that slots are on their way to the store: see Returned. The lock is held.
 func (t *Table) leave(back []store.Adjustment, now time.Duration) {
-	maps.DeleteFunc(t.returning, func(_ keyOfZone, r *returning) bool { return now-r.since > lost })
+	for of, r := range t.returning {
+		if now-r.since > lost {
+			t.over(of, r)
+		}
+	}
 	for i := range back {
 		of := zoneKeyOf(&back[i].Check)
 		r := t.returning[of]
@@ -44,31 +48,42 @@ func (t *Table) Returned(c *store.Check) {
 		return
 	}
 	if r.slots--; r.slots == 0 {
-		delete(t.returning, of)
-		close(r.over)
+		t.over(of, r)
+	}
+}
+
+// over ends that slots are on their way. The lock is held.
+func (t *Table) over(of keyOfZone, r *returning) {
+	if t.returning[of] != r {
+		return // it has ended
+	}
+	delete(t.returning, of)
+	close(r.over)
+	if r.late != nil {
+		r.late.Stop()
 	}
 }
 
 // AwaitReturns waits until the slots of a check's key that nobody uses are back in the store. They may be lost, so they are
-// waited for only until they have been on their way for so long.
+// waited for only until they have been on their way for so long. All who wait share a timer, so that they go on in their order.
 func (t *Table) AwaitReturns(ctx context.Context, c *store.Check, now lend.Moment, atMost time.Duration) {
+	of := zoneKeyOf(c)
 	t.mu.Lock()
-	r := t.returning[zoneKeyOf(c)]
-	if r != nil {
-		if atMost -= now.Mono - r.since; atMost <= 0 {
-			delete(t.returning, zoneKeyOf(c))
-			r = nil
-		}
-	}
-	t.mu.Unlock()
+	r := t.returning[of]
 	if r == nil {
+		t.mu.Unlock()
 		return
 	}
-	timer := time.NewTimer(atMost)
-	defer timer.Stop()
+	if r.late == nil {
+		r.late = time.AfterFunc(atMost-(now.Mono-r.since), func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.over(of, r)
+		})
+	}
+	t.mu.Unlock()
 	select {
 	case <-r.over:
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
