@@ -28,8 +28,9 @@ func (in *instance) work(before func() uint64) {
 		return
 	}
 	order, done := before(), make(chan struct{})
+	takes = max(slice, takes) + time.Duration(order%1000) // so that what counts by what it takes falls on no other instant
 	in.w.net.at(in.w.net.now(), order, func() {
-		in.w.net.at(in.stand(max(slice, takes)), order, func() { close(done) })
+		in.w.net.at(in.stand(takes), order, func() { close(done) })
 	})
 	<-done
 }
