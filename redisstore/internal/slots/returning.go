@@ -14,7 +14,7 @@ type returning struct {
 	slots int
 	since time.Duration
 	over  chan struct{} // closed when all have been sent, or nobody is to wait any longer
-	late  *time.Timer   // of those who wait; nil if nobody has waited yet
+	late  *time.Timer   // goes off when nobody is to wait any longer; nil if nobody has waited yet
 }
 
 // lost is after how long slots on their way are forgotten: the outbox says nothing of what it drops.
