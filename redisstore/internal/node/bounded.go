@@ -86,6 +86,11 @@ func (b *bounded) Write(p []byte) (int, error) {
 		more, err = b.Conn.Write(p[n:])
 		n += more
 	}
+	for looks := 0; looks < maxLooks && b.socket != nil && errors.Is(err, os.ErrDeadlineExceeded); looks++ {
+		var more int
+		more, err = b.goOn(p[n:])
+		n += more
+	}
 	if first && n == 0 { // nothing was written
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -137,8 +142,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 const (
-	// lookTime is how long a read that has come to its end looks what has come by then, and maxLooks how often it
-	// does: this process may have been kept from running until the deadline, while the reply was there.
+	// lookTime is how long a read that has come to its end looks what has come by then, and a write whether there is room, and
+	// maxLooks how often they do: this process may have been kept from running until the deadline, while the reply was there.
 	lookTime = time.Millisecond
 	maxLooks = 3
 )
@@ -150,6 +155,15 @@ func (b *bounded) look(p []byte) (int, error) {
 		return 0, err
 	}
 	return b.Conn.Read(p)
+}
+
+// goOn writes what there is room for, although the deadline is over.
+func (b *bounded) goOn(p []byte) (int, error) {
+	b.writing = postponed{}
+	if err := b.Conn.SetWriteDeadline(time.Now().Add(lookTime)); err != nil {
+		return 0, err
+	}
+	return b.Conn.Write(p)
 }
 
 // SetDeadline implements [net.Conn].

@@ -218,3 +218,41 @@ func TestBrokenWhileIdle(t *testing.T) {
 		t.Errorf("a write to a broken connection: %v", err)
 	}
 }
+
+// TestWriteAfterItsDeadline: a process that did not run until the deadline of a write has still written what there is room for.
+func TestWriteAfterItsDeadline(t *testing.T) {
+	received := make(chan string, 1)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		server, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		b, _ := io.ReadAll(server)
+		received <- string(b)
+	}()
+	socket, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := bound(socket)
+	if err := conn.SetWriteDeadline(time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := socket.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil { // as when it comes just before the write
+		t.Fatal(err)
+	}
+	const ping = "*1\r\n$4\r\nPING\r\n"
+	if n, err := conn.Write([]byte(ping)); n != len(ping) || err != nil {
+		t.Errorf("%d bytes of %d were written, %v", n, len(ping), err)
+	}
+	conn.Close()
+	if got := <-received; got != ping {
+		t.Errorf("the server has received %q", got)
+	}
+}

@@ -26,8 +26,8 @@ func (c *counted) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// TestPostponedDeadlines: writes end exactly when their deadlines are over, although these are
-// rarely set, and reads when they have also looked what has come.
+// TestPostponedDeadlines: writes and reads end exactly when their deadlines are over, although these are rarely set, and when they
+// have also looked for room or what has come.
 func TestPostponedDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -71,10 +71,7 @@ func TestPostponedDeadlines(t *testing.T) {
 			set()
 			time.Sleep(timeout / 10) // so little that the next deadline is a postponed one
 			c.used = time.Time{}     // nobody looks whether the connection was closed
-			deadline := set()
-			if what == "read" {
-				deadline = deadline.Add(maxLooks * lookTime)
-			}
+			deadline := set().Add(maxLooks * lookTime)
 			if _, err := wait(b); !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Equal(deadline) {
 				t.Errorf("a %s ended with %v, %v after its deadline", what, err, time.Since(deadline))
 			}
