@@ -86,7 +86,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 		more, err = b.Conn.Write(p[n:])
 		n += more
 	}
-	for looks := 0; looks < maxLooks && b.socket != nil && errors.Is(err, os.ErrDeadlineExceeded); looks++ {
+	inTime := b.socket != nil && b.writeFor > 0 // the deadline was not over when it was set
+	for looks := 0; looks < maxLooks && inTime && errors.Is(err, os.ErrDeadlineExceeded); looks++ {
 		var more int
 		more, err = b.goOn(p[n:])
 		n += more
