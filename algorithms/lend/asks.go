@@ -67,6 +67,14 @@ func (b *Borrower) Ends(now Moment) bool { return b.Live(now) > 0 && !b.lasts(no
 // Asks reports whether an ask is under way.
 func (b *Borrower) Asks() bool { return b.ask.underWay }
 
+// Ended returns how many asks are over.
+func (b *Borrower) Ended() int64 {
+	if b.ask.underWay {
+		return b.ask.Number - 1
+	}
+	return b.ask.Number
+}
+
 // Begin returns an ask for a request that costs more than the borrower holds. Until the answer
 // has come, nothing can be reserved.
 func (b *Borrower) Begin(now Moment, cost int64) Ask {
@@ -133,6 +141,9 @@ func (b *Borrower) End(now Moment, number int64, answer Answer, reserve int64) b
 	}
 	if b.loan.limit = b.ask.Spent + answer.Held - b.loan.returned; answer.Held > b.ask.Live {
 		b.loan.hold = inForce
+	}
+	if answer.Held > 0 && !b.lasts(now, 0) { // it came too late to be spent, and the store counts it from later on
+		b.ask.doubt = now.Mono + lease
 	}
 	switch {
 	case answer.Overruled:

@@ -8,7 +8,7 @@ import (
 )
 
 // TestLostAnswerIsReturned: a borrower that gives up an ask returns what the store may have lent it by
-// that, instead of letting it count as spent. The same holds if its return is lost.
+// that, instead of letting it count as spent. The same holds if its return is lost, and for a loan that comes when its time is over.
 func TestLostAnswerIsReturned(t *testing.T) {
 	t.Parallel()
 	var a algorithms.FixedWindow
@@ -17,7 +17,7 @@ func TestLostAnswerIsReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	const period = 100 * time.Millisecond
-	for _, lost := range []string{"ask", "return"} {
+	for _, lost := range []string{"ask", "return", "time"} {
 		key := &Key{Account: &Counter{Algorithm: a, Params: p}}
 		b := NewBorrower(1, period, period)
 		at := func(d time.Duration) (Moment, int64) { return Moment{d, d}, simEpoch + d.Microseconds() }
@@ -31,8 +31,15 @@ func TestLostAnswerIsReturned(t *testing.T) {
 		}
 		began, _ := at(0)
 		b.Want(began, 50)
-		answer(0, b.Begin(began, 1), lost != "ask")
-		now := 120 * time.Millisecond
+		now := 20 * time.Millisecond
+		if lost == "time" {
+			now = 350 * time.Millisecond
+		}
+		answer(now, b.Begin(began, 1), lost != "ask")
+		if m, _ := at(now); lost == "time" && (key.Book.Held() == 0 || b.Live(m) > 0) {
+			t.Fatalf("%d are lent, of which %d may be spent", key.Book.Held(), b.Live(m))
+		}
+		now += 100 * time.Millisecond
 		for range 20 {
 			m, _ := at(now)
 			switch renew, giveBack := b.Due(m); {

@@ -29,6 +29,8 @@ type lentRequest struct {
 	alone  layer.Set // checks that are decided by themselves, before the others, and are not asked for again
 	asked  bool      // the store, by this request or by one that it has waited for
 
+	patience time.Duration // how long after it came it waits for what others ask
+
 	together []lentCheck // the other checks
 	reserves bool        // what passes of these is only reserved until unlent ones are decided
 	split    bool        // no single call can decide them
@@ -44,17 +46,17 @@ type lentCheck struct {
 	entry *loans.Entry // nil if the key does not come often
 	next  lend.Next
 	ask   lend.Ask
+	ended int64 // how many asks of its key were over before it was asked for by itself
 
 	charged int64 // the time at which Redis has charged the cost; 0: it has not
 }
 
-// decideTogether decides checks of zones that lend, and reports whether all pass. If others of the
-// request can refuse it still, what passes is only reserved.
-func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error) {
+// decideOnce is decideTogether without the look again.
+func (l *Layer) decideOnce(ctx context.Context, r *lentRequest) (bool, error) {
 	var patience *time.Timer // for what others ask
 	for round := 0; ; round++ {
 		now := l.Loans.Now()
-		left := l.Timeout/2 - (now.Mono - r.came.Mono) // what it may wait for others: the rest is for an ask of its own
+		left := r.patience - (now.Mono - r.came.Mono)
 		refused, asks := -1, 0
 		var other <-chan struct{}
 		for i := range r.together {
@@ -128,6 +130,7 @@ func (l *Layer) spend(ctx context.Context, r *lentRequest, now lend.Moment) (spe
 			c.charged, d.At = at, at
 			continue
 		}
+		c.askAlone()
 		if err = l.askAlone(ctx, c.Check, d); err != nil || !d.Allowed {
 			l.cancel(r)
 			return false, err
@@ -202,6 +205,14 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	return pass && err == nil, err
 }
 
+// askAlone prepares an ask that borrows nothing.
+func (c *lentCheck) askAlone() {
+	c.ask = lend.Ask{Cost: c.Cost}
+	if c.entry != nil {
+		c.ended = c.entry.Ended()
+	}
+}
+
 // borrows reports whether what a request asks for is only reserved, and charged later.
 func (r *lentRequest) borrows() bool { return r.reserves || r.split }
 
@@ -212,7 +223,7 @@ func (l *Layer) prepareAsks(r *lentRequest) (asked []*lentCheck, asks []*link.As
 		if c.next == lend.Reserved {
 			continue
 		}
-		c.ask = lend.Ask{Cost: c.Cost}
+		c.askAlone()
 		if c.entry != nil && (c.next == lend.Begin || r.borrows()) {
 			if ask, ok := c.entry.Begin(l.Loans.Now(), c.Check, r.borrows()); ok {
 				c.ask, c.next = ask, lend.Begin

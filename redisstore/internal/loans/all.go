@@ -72,7 +72,7 @@ func (t *Table) GiveBack(now lend.Moment) (due []Due, busy []<-chan struct{}) {
 	t.each(func(_ *shard, e idEntry) {
 		if a, ok := e.giveBack(now); ok {
 			due = append(due, Due{e.Entry, a})
-		} else if over := e.underWay(); over != nil {
+		} else if over := e.UnderWay(); over != nil {
 			busy = append(busy, over)
 		}
 	})

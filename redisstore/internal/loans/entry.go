@@ -261,8 +261,8 @@ func (e *Entry) giveBack(now lend.Moment) (a lend.Ask, ok bool) {
 	})
 }
 
-// underWay returns what is closed when the ask under way is over, or nil if none is.
-func (e *Entry) underWay() <-chan struct{} {
+// UnderWay returns what is closed when the ask under way is over, or nil if none is.
+func (e *Entry) UnderWay() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.b.Asks() {
@@ -276,6 +276,20 @@ func (e *Entry) Spare(now lend.Moment) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.b.Spare(now)
+}
+
+// Ended returns how many asks are over.
+func (e *Entry) Ended() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.b.Ended()
+}
+
+// Hides reports whether the store may count a cost as used only because this process has it.
+func (e *Entry) Hides(now lend.Moment, cost int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.gone && e.b.Hides(now, cost)
 }
 
 // live returns what may still be spent.

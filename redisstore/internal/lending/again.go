@@ -1,0 +1,80 @@
+package lending
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
+)
+
+// decideTogether decides checks of zones that lend, and reports whether all pass. If others of the request can refuse it still,
+// what passes is only reserved.
+//
+// What is lent counts as used for requests that ask for themselves, also if their own process has it. So one of them may be refused
+// because of what the same call has lent, or one before it. Such a request is decided again, if there is time.
+func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error) {
+	r.patience = l.Timeout / 2 // the rest is for an ask of its own
+	pass, err := l.decideOnce(ctx, r)
+	if pass || err != nil || !l.changed(ctx, r) {
+		return pass, err
+	}
+	r.patience = l.Timeout
+	ctx, cancel := context.WithTimeout(ctx, l.left(r.came))
+	defer cancel()
+	for range maxRounds {
+		refused := slices.Clone(r.decisions)
+		if pass, err = l.decideOnce(ctx, r); err != nil {
+			copy(r.decisions, refused)
+			return false, nil
+		}
+		if pass || !l.changed(ctx, r) {
+			break
+		}
+	}
+	for i := range r.together {
+		if c := &r.together[i]; pass && l.Refusals != nil {
+			l.Refusals.Delete(c.Rule, c.Key)
+		}
+	}
+	return pass, nil
+}
+
+// changed reports whether a request may pass that was refused by itself: what its process has of the keys may have changed since, or is
+// what the request lacks.
+func (l *Layer) changed(ctx context.Context, r *lentRequest) bool {
+	for i := range r.together {
+		c, d := &r.together[i], &r.decisions[r.together[i].index]
+		if d.Allowed {
+			continue
+		}
+		if c.entry == nil || c.next == lend.Refused || c.ask.Number > 0 || d.Banned || d.Override != "" {
+			return false
+		}
+		if l.settle(ctx, c.entry, r.came); c.entry.Ended() == c.ended && !c.entry.Hides(l.Loans.Now(), c.Cost) {
+			return false
+		}
+	}
+	return true
+}
+
+// left returns how long a request may still take.
+func (l *Layer) left(came lend.Moment) time.Duration {
+	return l.Timeout - (l.Loans.Now().Mono - came.Mono)
+}
+
+// settle waits for the ask of a key that is under way, if one is, as long as a request may take.
+func (l *Layer) settle(ctx context.Context, e *loans.Entry, came lend.Moment) {
+	over := e.UnderWay()
+	if over == nil {
+		return
+	}
+	late := time.NewTimer(l.left(came))
+	defer late.Stop()
+	select {
+	case <-over:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
