@@ -191,3 +191,27 @@ func TestFoundARefusalBehindItsOwnLoan(t *testing.T) {
 		}
 	}
 }
+
+// TestFoundABanByOneRefusal: with a loan that may have come to nothing, a request that was refused asked again, and each of its refusals
+// counted towards the ban.
+func TestFoundABanByOneRefusal(t *testing.T) {
+	p := &Plan{
+		Even: true, Layout: "Cluster", Instances: 1,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 56 * time.Second}, Lend: time.Second, BanAfter: 5, BanFor: time.Second}},
+		Events: []Event{
+			{Kind: Take},
+			{At: time.Microsecond, Kind: Take},
+			{At: 2 * time.Microsecond, Kind: Take},
+			{At: time.Second, Kind: Take, Cost: 1},
+			{At: 1100 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 1101 * time.Millisecond, Kind: Delay, For: 600 * time.Millisecond, Surely: true},
+			{At: 1102 * time.Millisecond, Kind: Take},
+			{At: 2 * time.Second, Kind: Take, Cost: 1},
+		},
+	}
+	for p.Seed = range uint64(10) {
+		for _, violation := range Check(Run(t, p)) {
+			t.Errorf("seed %d: %s", p.Seed, violation)
+		}
+	}
+}

@@ -15,17 +15,17 @@ import (
 // What is lent counts as used for requests that ask for themselves, also if their own process has it. So one of them may be refused
 // because of what the same call has lent, or one before it. Such a request is decided again, if there is time.
 func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error) {
-	r.patience = l.Timeout / 2 // the rest is for an ask of its own
+	r.patience, r.again, r.spends = l.Timeout/2, false, false // the other half is for an ask of its own
 	pass, err := l.decideOnce(ctx, r)
 	if pass || err != nil || !l.changed(ctx, r) {
 		return pass, err
 	}
-	r.patience = l.Timeout
+	r.patience, r.again = l.Timeout, true
 	ctx, cancel := context.WithTimeout(ctx, l.left(r.came))
 	defer cancel()
 	for range maxRounds {
 		refused := slices.Clone(r.decisions)
-		if pass, err = l.decideOnce(ctx, r); err != nil {
+		if pass, err = l.decideOnce(ctx, r); err != nil || r.spends && !pass {
 			copy(r.decisions, refused)
 			return false, nil
 		}
@@ -52,8 +52,13 @@ func (l *Layer) changed(ctx context.Context, r *lentRequest) bool {
 		if c.entry == nil || c.next == lend.Refused || c.ask.Number > 0 || d.Banned || d.Override != "" {
 			return false
 		}
-		if l.settle(ctx, c.entry, r.came); c.entry.Ended() == c.ended && !c.entry.Hides(l.Loans.Now(), c.Cost) {
+		l.settle(ctx, c.entry, r.came)
+		now := l.Loans.Now()
+		switch bans := c.KeyRules != nil && c.KeyRules.Ban != nil; {
+		case bans && c.entry.Spare(now) < c.Cost, !bans && c.entry.Ended() == c.ended && !c.entry.Hides(now, c.Cost):
 			return false
+		case bans:
+			r.spends = true
 		}
 	}
 	return true

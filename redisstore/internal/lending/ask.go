@@ -30,6 +30,8 @@ type lentRequest struct {
 	asked  bool      // the store, by this request or by one that it has waited for
 
 	patience time.Duration // how long after it came it waits for what others ask
+	again    bool          // it was refused, and asks as its borrower does: that reports what came too late
+	spends   bool          // it was refused, and asks no more: a ban would count it twice
 
 	together []lentCheck // the other checks
 	reserves bool        // what passes of these is only reserved until unlent ones are decided
@@ -85,6 +87,9 @@ func (l *Layer) decideOnce(ctx context.Context, r *lentRequest) (bool, error) {
 				}
 			}
 			l.Refused.Add(1) // which needed no call
+			return false, nil
+		case r.spends && asks > 0:
+			l.cancel(r)
 			return false, nil
 		case other != nil && round < maxRounds && left > 0:
 			l.cancel(r)
@@ -224,7 +229,7 @@ func (l *Layer) prepareAsks(r *lentRequest) (asked []*lentCheck, asks []*link.As
 			continue
 		}
 		c.askAlone()
-		if c.entry != nil && (c.next == lend.Begin || r.borrows()) {
+		if c.entry != nil && (c.next == lend.Begin || r.again || r.borrows()) {
 			if ask, ok := c.entry.Begin(l.Loans.Now(), c.Check, r.borrows()); ok {
 				c.ask, c.next = ask, lend.Begin
 			}
