@@ -6,35 +6,35 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 )
+
+// maxAgain bounds how often a request is decided again: each time another one of its key was faster.
+const maxAgain = 3
 
 // decideTogether decides checks of zones that lend, and reports whether all pass. If others of the request can refuse it still,
 // what passes is only reserved.
 //
 // What is lent counts as used for requests that ask for themselves, also if their own process has it. So one of them may be refused
-// because of what the same call has lent, or one before it. Such a request is decided again, if there is time.
+// because of what the same call has lent, or one before it. Such a request is decided again. When its time is over, it only
+// spends what is held.
 func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	r.patience, r.again, r.spends = l.Timeout/2, false, false // the other half is for an ask of its own
 	pass, err := l.decideOnce(ctx, r)
-	if pass || err != nil || !l.changed(ctx, r) {
-		return pass, err
+	if err != nil {
+		return false, err
 	}
-	r.patience, r.again = l.Timeout, true
-	ctx, cancel := context.WithTimeout(ctx, l.left(r.came))
-	defer cancel()
-	for range maxRounds {
+	for n := 0; n < maxAgain && !pass && l.changed(ctx, r); n++ {
 		refused := slices.Clone(r.decisions)
-		if pass, err = l.decideOnce(ctx, r); err != nil || r.spends && !pass {
+		r.patience, r.again = l.Timeout, true
+		r.spends = r.spends || l.left(r) <= 0
+		pass, err = l.decideOnce(ctx, r)
+		if err != nil || r.spends && !pass {
 			copy(r.decisions, refused)
 			return false, nil
 		}
-		if pass || !l.changed(ctx, r) {
-			break
-		}
 	}
 	for i := range r.together {
-		if c := &r.together[i]; pass && l.Refusals != nil {
+		if c := &r.together[i]; pass && r.again && l.Refusals != nil {
 			l.Refusals.Delete(c.Rule, c.Key)
 		}
 	}
@@ -49,10 +49,10 @@ func (l *Layer) changed(ctx context.Context, r *lentRequest) bool {
 		if d.Allowed {
 			continue
 		}
-		if c.entry == nil || c.next == lend.Refused || c.ask.Number > 0 || d.Banned || d.Override != "" {
+		if c.entry == nil || c.next == lend.Refused || c.ask.Number > 0 || d.Banned || d.Override != "" || c.Cost > d.Quota {
 			return false
 		}
-		l.settle(ctx, c.entry, r.came)
+		l.settle(ctx, r, c)
 		now := l.Loans.Now()
 		switch bans := c.KeyRules != nil && c.KeyRules.Ban != nil; {
 		case bans && c.entry.Spare(now) < c.Cost, !bans && c.entry.Ended() == c.ended && !c.entry.Hides(now, c.Cost):
@@ -65,17 +65,17 @@ func (l *Layer) changed(ctx context.Context, r *lentRequest) bool {
 }
 
 // left returns how long a request may still take.
-func (l *Layer) left(came lend.Moment) time.Duration {
-	return l.Timeout - (l.Loans.Now().Mono - came.Mono)
+func (l *Layer) left(r *lentRequest) time.Duration {
+	return l.Timeout - (l.Loans.Now().Mono - r.came.Mono)
 }
 
-// settle waits for the ask of a key that is under way, if one is, as long as a request may take.
-func (l *Layer) settle(ctx context.Context, e *loans.Entry, came lend.Moment) {
-	over := e.UnderWay()
-	if over == nil {
+// settle waits for the ask of a key that is under way, unless enough is held, as long as a request may take.
+func (l *Layer) settle(ctx context.Context, r *lentRequest, c *lentCheck) {
+	over := c.entry.UnderWay()
+	if over == nil || c.Cost <= c.entry.Spare(l.Loans.Now()) {
 		return
 	}
-	late := time.NewTimer(l.left(came))
+	late := time.NewTimer(l.left(r))
 	defer late.Stop()
 	select {
 	case <-over:

@@ -31,7 +31,7 @@ type lentRequest struct {
 
 	patience time.Duration // how long after it came it waits for what others ask
 	again    bool          // it was refused, and asks as its borrower does: that reports what came too late
-	spends   bool          // it was refused, and asks no more: a ban would count it twice
+	spends   bool          // it was refused, and asks no more: there is no time, or a ban would count it twice
 
 	together []lentCheck // the other checks
 	reserves bool        // what passes of these is only reserved until unlent ones are decided
@@ -86,7 +86,9 @@ func (l *Layer) decideOnce(ctx context.Context, r *lentRequest) (bool, error) {
 					r.decisions[c.index] = algorithms.Decision{Allowed: true}
 				}
 			}
-			l.Refused.Add(1) // which needed no call
+			if !r.again {
+				l.Refused.Add(1) // which needed no call
+			}
 			return false, nil
 		case r.spends && asks > 0:
 			l.cancel(r)

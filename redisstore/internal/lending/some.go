@@ -42,7 +42,7 @@ func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []
 	}
 	for i := range checks {
 		if c := &checks[i]; err == nil && c.Peek && c.Rule.LendsParts() {
-			l.addHeld(ctx, c, &decisions[i], came)
+			l.addHeld(c, &decisions[i])
 		}
 	}
 	return err
@@ -60,12 +60,11 @@ func (r *lentRequest) keepDecided() {
 }
 
 // addHeld adds what this process holds of a key, which is used for everybody else, to the answer to a peek.
-func (l *Layer) addHeld(ctx context.Context, c *store.Check, d *algorithms.Decision, came lend.Moment) {
+func (l *Layer) addHeld(c *store.Check, d *algorithms.Decision) {
 	if d.Allowed || d.Banned {
 		return
 	}
 	if e := l.Loans.Known(c.Rule, c.Key); e != nil {
-		l.settle(ctx, e, came)
 		held := e.Spare(l.Loans.Now())
 		d.Remaining = min(d.Quota, d.Remaining+held)
 		d.Allowed = c.Cost <= d.Remaining
