@@ -197,7 +197,7 @@ func TestFoundARefusalBehindItsOwnLoan(t *testing.T) {
 func TestFoundABanByOneRefusal(t *testing.T) {
 	p := &Plan{
 		Even: true, Layout: "Cluster", Instances: 1,
-		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 56 * time.Second}, Lend: time.Second, BanAfter: 5, BanFor: time.Second}},
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 56 * time.Second}, Lend: time.Second, BanAfter: 3, BanFor: time.Second}},
 		Events: []Event{
 			{Kind: Take},
 			{At: time.Microsecond, Kind: Take},
