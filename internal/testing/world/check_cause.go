@@ -14,7 +14,7 @@ func (k *key) withoutCause() (violations []string) {
 		return nil // what others hold, or is on its way, is used, as is a loan that a step of the clock has ended, and a wait may be too long
 	}
 	for _, a := range k.refused {
-		if k.Lend > 0 && (k.shared(a) || k.BanAfter > 0 && k.Plan.has(links)) { // asked again, it would count towards the ban again
+		if k.Lend > 0 && k.shared(a) {
 			continue
 		}
 		most := k.late
