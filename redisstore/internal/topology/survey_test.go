@@ -55,6 +55,7 @@ func newPanel(t *testing.T, every time.Duration, addresses ...string) *panel {
 	if err := p.wait(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+	p.ReportFailure() // which wait has done, unless the answers came before it looked
 	t.Cleanup(func() { _ = p.close(func() error { return nil }) })
 	return p
 }
