@@ -1257,7 +1257,7 @@ local function group(checks)
       if not c.exempt then
         c.counts = c.lent + c.live
         c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
-        if c.ban and c.op == 0 and not c.left and not c.allowed and not dry and not (unable and not c.known) then count(c) end
+        if c.ban and c.op == 0 and not c.left and not c.allowed and not c.again and not dry and not (unable and not c.known) then count(c) end
         if c.left then banned(c) end
         pass = pass and c.allowed
       end
@@ -1305,10 +1305,11 @@ local function read(at, k)
       op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
       x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
       place = false, loan = false, whole = false, size = 0, owed = 0, entries = 0,
-      taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false,
+      taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false, again = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,
     }
     c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, c.brief, at = unpack_struct('>Bi8c8i8i8i8i8i8i8', groups, at)
+    if c.op >= 64 then c.op, c.again = c.op - 64, true end
     local bans = c.op >= 32
     if bans then c.op, c.till, c.since, c.count = c.op - 32, 0, 0, 0 end
     at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.first_ban, c.after, c.within, c.longest =

@@ -173,21 +173,32 @@ func TestFoundALoanAfterABan(t *testing.T) {
 // TestFoundARefusalBehindItsOwnLoan: requests waited too long for an ask of their own instance, and asked for themselves in the same call.
 // The last of them was refused because of what the ask had been lent, which came so late that nobody could spend it.
 func TestFoundARefusalBehindItsOwnLoan(t *testing.T) {
-	p := &Plan{
-		Even: true, Instances: 1,
-		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 10, Window: 50 * time.Millisecond}, Lend: 10 * time.Millisecond}},
-		Events: []Event{
-			{Kind: Delay, For: 2 * time.Millisecond, Surely: true},
-			{At: time.Millisecond, Kind: Take},
-			{At: 2 * time.Millisecond, Kind: Take},
-		},
-	}
-	for i := range 9 {
-		p.Events = append(p.Events, Event{At: time.Duration(3+i) * time.Millisecond, Kind: Take, Cost: 1})
-	}
-	for p.Seed = range uint64(10) {
-		for _, violation := range Check(Run(t, p)) {
-			t.Errorf("seed %d: %s", p.Seed, violation)
+	for _, is := range []struct {
+		delay time.Duration
+		zone  Zone
+	}{
+		{delay: 2 * time.Millisecond},
+		{delay: 6 * time.Millisecond}, // so that the loan comes too late
+		{delay: 2 * time.Millisecond, zone: Zone{BanAfter: 30, BanFor: time.Second}},
+		{delay: 6 * time.Millisecond, zone: Zone{BanAfter: 30, BanFor: time.Second}},
+	} {
+		is.zone.Algorithm, is.zone.Limit, is.zone.Lend = "sliding_window_log", algorithms.Limit{Events: 10, Window: 50 * time.Millisecond}, 10*time.Millisecond
+		p := &Plan{
+			Even: true, Instances: 1,
+			Zones: []Zone{is.zone},
+			Events: []Event{
+				{Kind: Delay, For: is.delay, Surely: true},
+				{At: time.Millisecond, Kind: Take},
+				{At: 2 * time.Millisecond, Kind: Take},
+			},
+		}
+		for i := range 9 {
+			p.Events = append(p.Events, Event{At: time.Duration(3+i) * time.Millisecond, Kind: Take, Cost: 1})
+		}
+		for p.Seed = range uint64(10) {
+			for _, violation := range Check(Run(t, p)) {
+				t.Errorf("a delay of %v, %d refusals for a ban, seed %d: %s", is.delay, is.zone.BanAfter, p.Seed, violation)
+			}
 		}
 	}
 }

@@ -16,7 +16,7 @@ const maxAgain = 3
 //
 // What is lent counts as used for requests that ask for themselves, also if their own process has it. So one of them may be refused
 // because of what the same call has lent, or one before it. Such a request is decided again. When its time is over, it only
-// spends what is held.
+// spends what is held. A ban counts it once.
 func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	r.patience, r.again, r.spends = l.Timeout/2, false, false // the other half is for an ask of its own
 	pass, err := l.decideOnce(ctx, r)
@@ -53,12 +53,8 @@ func (l *Layer) changed(ctx context.Context, r *lentRequest) bool {
 			return false
 		}
 		l.settle(ctx, r, c)
-		now := l.Loans.Now()
-		switch bans := c.KeyRules != nil && c.KeyRules.Ban != nil; {
-		case bans && c.entry.Spare(now) < c.Cost, !bans && c.entry.Ended() == c.ended && !c.entry.Hides(now, c.Cost):
+		if c.entry.Ended() == c.ended && !c.entry.Hides(l.Loans.Now(), c.Cost) {
 			return false
-		case bans:
-			r.spends = true
 		}
 	}
 	return true

@@ -31,7 +31,7 @@ type lentRequest struct {
 
 	patience time.Duration // how long after it came it waits for what others ask
 	again    bool          // it was refused, and asks as its borrower does: that reports what came too late
-	spends   bool          // it was refused, and asks no more: there is no time, or a ban would count it twice
+	spends   bool          // it was refused, and asks no more: there is no time
 
 	together []lentCheck // the other checks
 	reserves bool        // what passes of these is only reserved until unlent ones are decided
@@ -49,6 +49,7 @@ type lentCheck struct {
 	next  lend.Next
 	ask   lend.Ask
 	ended int64 // how many asks of its key were over before it was asked for by itself
+	again bool  // Redis has refused it before
 
 	charged int64 // the time at which Redis has charged the cost; 0: it has not
 }
@@ -138,7 +139,8 @@ func (l *Layer) spend(ctx context.Context, r *lentRequest, now lend.Moment) (spe
 			continue
 		}
 		c.askAlone()
-		if err = l.askAlone(ctx, c.Check, d); err != nil || !d.Allowed {
+		if err = l.askAlone(ctx, c.Check, c.again, d); err != nil || !d.Allowed {
+			c.again = c.again || err == nil
 			l.cancel(r)
 			return false, err
 		}
@@ -164,9 +166,9 @@ func (l *Layer) cancel(r *lentRequest) {
 	}
 }
 
-// askAlone decides a check by itself, without what this process holds of its key.
-func (l *Layer) askAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
-	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
+// askAlone decides a check by itself, without what this process holds of its key. See [link.Ask] for again.
+func (l *Layer) askAlone(ctx context.Context, c *store.Check, again bool, d *algorithms.Decision) error {
+	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek, Again: again}
 	if err := l.Lender.AskTogether(ctx, []*link.Ask{&a}); err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	pass := err == nil
 	for i, a := range asks[:answered] {
 		r.decisions[asked[i].index] = a.Decision
-		pass = pass && a.Allowed
+		pass, asked[i].again = pass && a.Allowed, asked[i].again || !a.Allowed
 		if l.Refusals != nil {
 			l.Refusals.Note(a.Check, a.Decision)
 		}
@@ -236,7 +238,7 @@ func (l *Layer) prepareAsks(r *lentRequest) (asked []*lentCheck, asks []*link.As
 				c.ask, c.next = ask, lend.Begin
 			}
 		}
-		asked, asks = append(asked, c), append(asks, &link.Ask{Check: c.Check, Ask: c.ask})
+		asked, asks = append(asked, c), append(asks, &link.Ask{Check: c.Check, Ask: c.ask, Again: c.again})
 	}
 	return asked, asks
 }

@@ -18,7 +18,8 @@ const MaxPerCall = 32
 type Ask struct {
 	*store.Check
 	lend.Ask
-	Peek bool // nothing is asked but how the key is
+	Peek  bool // nothing is asked but how the key is
+	Again bool // its request was refused already, so a ban does not count it
 
 	protocol.LendAnswer
 	Err error
@@ -26,7 +27,7 @@ type Ask struct {
 
 // op makes an ask ready for the script.
 func (l *Link) lendOp(a *Ask) protocol.LendOp {
-	op := protocol.LendOp{Rule: a.Rule, Prepared: l.Today.At(a.Rule), Key: l.Keys.State(a.Rule.ID(), a.Key), Ask: a.Ask, Peek: a.Peek}
+	op := protocol.LendOp{Rule: a.Rule, Prepared: l.Today.At(a.Rule), Key: l.Keys.State(a.Rule.ID(), a.Key), Ask: a.Ask, Peek: a.Peek, Again: a.Again}
 	if a.KeyRules != nil {
 		op.KeyRules = l.keyRules(a.Check)
 	}

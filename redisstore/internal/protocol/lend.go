@@ -23,6 +23,7 @@ type LendOp struct {
 	Key      string // in Redis
 	Ask      lend.Ask
 	Peek     bool
+	Again    bool // its request was refused already, so a ban does not count it
 
 	// Adjustment changes a charge; nil for an ask or a peek.
 	Adjustment *store.Adjustment
@@ -58,6 +59,7 @@ const (
 	lendBorrows   = 8
 	lendOverrides = 16
 	lendBans      = 32
+	lendAgain     = 64
 )
 
 // Append appends the operation in the form that lend.lua reads.
@@ -81,6 +83,9 @@ func (o *LendOp) Append(to []byte) []byte {
 	}
 	if o.bans() {
 		kind += lendBans
+	}
+	if o.Again {
+		kind += lendAgain
 	}
 	to = append(to, kind)
 	to = binary.BigEndian.AppendUint64(to, uint64(a.Cost))

@@ -64,8 +64,8 @@ func (r refusing) Decide(now, cost, more int64) algorithms.Decision {
 	return d.Ban(r.left)
 }
 
-// decide decides an ask.
-func (o *overruled) decide(now int64, ask lend.Ask) lend.Answer {
+// decide decides an ask. If its request was refused already, a ban does not count it.
+func (o *overruled) decide(now int64, ask lend.Ask, again bool) lend.Answer {
 	key := lend.Key{Account: o.own.Account, Book: o.own.Book}
 	defer func() { o.own.Book = key.Book }()
 	kind, params := o.override.Kind, o.rule.At(0).Params
@@ -109,7 +109,7 @@ func (o *overruled) decide(now int64, ask lend.Ask) lend.Answer {
 		answer.Decision, answer.Overruled = got.Decision, true
 	}
 	answer.Banned, answer.Override = left != 0, encoded
-	if !answer.Allowed && left == 0 {
+	if !answer.Allowed && left == 0 && !again {
 		var begins int64
 		if o.refusals, begins, _ = o.ban.Refused(o.refusals, now); begins > 0 {
 			answer.Decision = answer.Ban(begins)
@@ -194,10 +194,10 @@ func overruledSchedule(t *testing.T, r *rand.Rand, client *redis.Client, script 
 			a.Borrower, a.Number, a.Spent = uint64(n+1), numbers[n], r.Int64N(100)
 			a.Live, a.Want, a.Lease, a.Borrows = r.Int64N(20)*r.Int64N(2), r.Int64N(100), 1+r.Int64N(3e6), r.IntN(4) == 0
 		}
-		op.Ask = a
-		want, got := o.decide(now, a), callLend(t, client, script, []LendOp{op})[0]
+		op.Ask, op.Again = a, r.IntN(3) == 0
+		want, got := o.decide(now, a, op.Again), callLend(t, client, script, []LendOp{op})[0]
 		if got.Answer != want {
-			t.Fatalf("%s, step %d, override %+v until %d, now %d:\n  ask %+v\n  Go  %+v\n  Lua %+v", story, step, o.override, o.ends, now, a, want, got.Answer)
+			t.Fatalf("%s, step %d, override %+v until %d, now %d:\n  ask %+v, again %t\n  Go  %+v\n  Lua %+v", story, step, o.override, o.ends, now, a, op.Again, want, got.Answer)
 		}
 	}
 }
