@@ -53,8 +53,8 @@ type Widen struct {
 	// The number of leading bits of an IPv6 network, from 48 to 127, and fewer than those of a key. Default: 48.
 	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
 
-	// The number of keys of the network that may be innocent, from 0 to 1000. If more have passed in ten minutes and were not
-	// refused, the network is not banned. Default: 0.
+	// The number of keys of the network that may be innocent, from 0 to 1000. If more came in ten minutes that the zone did
+	// not refuse, the network is not banned. Default: 0.
 	Innocent int `json:"innocent,omitempty"`
 
 	// Whether no network is banned, and only the log and doctor tell which ones would be. Default: false.

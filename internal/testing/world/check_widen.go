@@ -41,7 +41,7 @@ type earned struct {
 	told   time.Duration // when the instance knew
 }
 
-// pass is a request of a key that has passed the zone.
+// pass is a request that the zone has not refused. Another one may have.
 type pass struct {
 	key    int
 	v      *Verdict
@@ -60,7 +60,7 @@ func (h *History) widening(zone int) *widening {
 		for _, part := range v.Parts {
 			if part.Zone == zone {
 				p.surely = part.Allowed && part.Outcome == outcome.Allowed
-				passes = passes || part.Allowed
+				passes = passes || !part.Outcome.Refused()
 			}
 		}
 		if passes {
