@@ -104,6 +104,17 @@ func (s *Server) elsewhere(keys []string, asking bool) failed {
 	return failed(fmt.Sprintf("MOVED %d %s", slot, owner))
 }
 
+// inScript is what a script hears where a client would hear that its keys are elsewhere.
+func inScript(elsewhere failed) failed {
+	switch word, _, _ := strings.Cut(string(elsewhere), " "); word {
+	case "CLUSTERDOWN":
+		return "ERR Script attempted to execute a command while the cluster is down"
+	case "CROSSSLOT":
+		return "ERR Script attempted to access keys that do not hash to the same slot"
+	}
+	return "ERR Script attempted to access a non local key in a cluster node"
+}
+
 // cluster is CLUSTER SLOTS.
 func (s *Server) cluster(args []string) any {
 	switch {

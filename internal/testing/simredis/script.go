@@ -217,6 +217,9 @@ func (i *interpreter) carryOut() (reply any, err failed) {
 		return nil, r
 	}
 	s.running.dirty = s.running.dirty || c.write
+	if r := s.elsewhere(keysOf(name, args), s.asked); r != "" {
+		return nil, inScript(r)
+	}
 	reply = s.run(&c, args)
 	err, _ = reply.(failed)
 	return reply, err

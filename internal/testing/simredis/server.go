@@ -32,7 +32,8 @@ type Server struct {
 	Refuses string
 
 	// View is what it knows of its Cluster; nil: it belongs to none.
-	View *View
+	View  *View
+	asked bool // the command that it carries out came after ASKING
 
 	// Expired, if not nil, gets each key that has expired.
 	Expired func(key string)
@@ -97,6 +98,7 @@ func (s *Server) reply(args []string, asking bool) any {
 	if r := s.elsewhere(keysOf(name, args), asking); r != "" {
 		return r
 	}
+	s.asked = asking
 	if r := s.refusesWrite(&c, false, s.Full); r != "" {
 		return r
 	}

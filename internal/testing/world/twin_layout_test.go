@@ -80,6 +80,16 @@ func TestRealClusterAnswersTheSame(t *testing.T) {
 				n.same(t, call...)
 			}
 		}
+		for _, unnamed := range []string{"{k}a", "{k}b", "{k}c"} {
+			for _, key := range []string{"{k}a", "{k}b"} {
+				call := []string{"eval", "return redis.call('GET', ARGV[1])", "1", key, unnamed}
+				all(call...)
+				for _, n := range nodes {
+					n.same(t, "asking")
+					n.same(t, call...)
+				}
+			}
+		}
 		all("get", "{k}a")
 	}
 	slot := simredis.Slot("{k}a")
