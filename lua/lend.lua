@@ -10,9 +10,9 @@
 --   a byte         what to do: 0 ask, 1 adjust a charge, 2 peek; plus 4 if the borrower was refused
 --                  the last time, plus 8 if the cost is lent instead of charged, plus 16 if the key may
 --                  have an override, plus 32 if it may be banned: then nothing is lent, and these decide, plus
---                  64 if its request was refused already, so that the ban does not count it
+--                  64 if its request does not ask again: see flag 128 of the reply
 --   a number       the cost
---   seven numbers  the borrower, and the number, spent, live, want, lease and brief of its ask, all 0
+--   seven numbers  the borrower, and the number, spent, live, want, lease and brief of its ask, which are 0
 --                  if nothing is borrowed; to adjust, when the charge was made, its turn and the delta
 --   the rule       the algorithm's name and six parameters, as MessagePack has them, and then the four
 --                  of the ban, if the key may be banned
@@ -26,7 +26,8 @@
 -- two bytes for the length, and the text. If it is 3, Redis cannot write what the group charges, and
 -- nothing follows. If it is 2, nothing was written, and if it is 0, everything: then for each check
 --   a byte         flags: 1 allowed, 2 what was stored was damaged and ignored, 4 exempt, 8 banned,
---                  16 the ban begins, 32 decided by the limit of an override
+--                  16 the ban begins, 32 decided by the limit of an override, 128 refused only because
+--                  of what its borrower holds, which a ban does not count, as it may ask again
 --   eleven numbers quota, remaining, retry, next, reset, held, lease, others, pause, what is lent in
 --                  all, and to how many. Of an adjustment, quota is 1 if it has changed anything, and remaining
 --                  is 1 if something is free after a charge
@@ -210,7 +211,7 @@ local function decided(checks, pass)
       if c.changed or c.taken then write(c) end
       if c.life then remember(c) end
     end
-    local flags = (c.allowed and 1 or 0) + (c.damaged and 2 or 0)
+    local flags = (c.allowed and 1 or 0) + (c.damaged and 2 or 0) + (c.own and 128 or 0)
     if c.setting or c.ban then
       flags = flags + (c.exempt and 4 or c.left and 8 or 0) + (c.begins and 16 or 0) + (c.override and 32 or 0)
     end
@@ -265,7 +266,8 @@ local function group(checks)
       if not c.exempt then
         c.counts = c.lent + c.live
         c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
-        if c.ban and c.op == 0 and not c.left and not c.allowed and not c.again and not dry and not (unable and not c.known) then count(c) end
+        c.own = c.op == 0 and not c.allowed and not c.left and not c.override and own(c)
+        if c.ban and c.op == 0 and not c.left and not c.allowed and (c.final or not c.own) and not dry and not (unable and not c.known) then count(c) end
         if c.left then banned(c) end
         pass = pass and c.allowed
       end
@@ -325,11 +327,11 @@ local function read(at, k)
       op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
       x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
       place = false, loan = false, whole = false, size = 0, owed = 0, entries = 0,
-      taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false, again = false,
+      taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false, final = false, own = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,
     }
     c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, c.brief, at = unpack_struct('>Bi8c8i8i8i8i8i8i8', groups, at)
-    if c.op >= 64 then c.op, c.again = c.op - 64, true end
+    if c.op >= 64 then c.op, c.final = c.op - 64, true end
     local bans = c.op >= 32
     if bans then c.op, c.till, c.since, c.count = c.op - 32, 0, 0, 0 end
     at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.first_ban, c.after, c.within, c.longest =

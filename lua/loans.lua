@@ -1,6 +1,8 @@
 -- loans.lua reads and changes the book of a key's loans.
 -- In:   now, call, pack, unpack_struct, floor, sub, find, dry, booked and the functions above it in lend.lua
--- Out:  open, expire, report, lend, pause and replace, functions of c, a check with its state
+-- Out:  open, expire, report, own, lend, pause and replace, functions of c, a check with its state
+
+local NOBODY = string.rep('\0', 8)
 
 -- damaged forgets loans that make no sense.
 local function damaged(c)
@@ -81,12 +83,18 @@ local function expire(c)
   end
 end
 
+-- place returns where the loan of a borrower is in the book.
+local function place(c)
+  local at = find(c.book, c.id, 1, true)
+  while at and at % 40 ~= 1 do at = find(c.book, c.id, at + 1, true) end
+  return at
+end
+
 -- report charges what a borrower has spent, and ends its loan, but leaves it in the book.
 local function report(c)
   expire(c)
   if c.number > 0 then
-    local at = find(c.book, c.id, 1, true)
-    while at and at % 40 ~= 1 do at = find(c.book, c.id, at + 1, true) end
+    local at = place(c)
     local number, spent, held, ends
     if at then number, spent, held, ends = loan(c, at) end
     if number then
@@ -104,6 +112,14 @@ local function report(c)
     end
   end
   if c.number == 0 then c.live, c.want, c.borrows = 0, 0, false end
+end
+
+-- own reports whether a cost is refused only because of what its borrower holds, which was not reported.
+local function own(c)
+  local at = c.number == 0 and c.loans > 0 and c.id ~= NOBODY and place(c)
+  local number, _, held
+  if at then number, _, held = loan(c, at) end
+  return number and decide(c, c.cost, c.counts - held)
 end
 
 -- lend lends what the borrower wants, or less. The new loan has the place of the one that was renewed.

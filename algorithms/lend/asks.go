@@ -67,13 +67,8 @@ func (b *Borrower) Ends(now Moment) bool { return b.Live(now) > 0 && !b.lasts(no
 // Asks reports whether an ask is under way.
 func (b *Borrower) Asks() bool { return b.ask.underWay }
 
-// Ended returns how many asks are over.
-func (b *Borrower) Ended() int64 {
-	if b.ask.underWay {
-		return b.ask.Number - 1
-	}
-	return b.ask.Number
-}
+// Alone returns an ask of a request that asks for itself.
+func (b *Borrower) Alone(cost int64) Ask { return Ask{Borrower: b.id, Cost: cost} }
 
 // Begin returns an ask for a request that costs more than the borrower holds. Until the answer
 // has come, nothing can be reserved.

@@ -58,12 +58,6 @@ func (b *Borrower) Live(now Moment) int64 {
 // Holds reports whether anything may be held at now, whether the borrower knows it or not.
 func (b *Borrower) Holds(now Moment) bool { return b.Live(now) > 0 || now.Mono < b.ask.doubt }
 
-// Hides reports whether the store may count a cost as used only because this borrower has it: it is held and not reserved, or it may
-// be, and the borrower does not know.
-func (b *Borrower) Hides(now Moment, cost int64) bool {
-	return cost <= b.Spare(now) || now.Mono < b.ask.doubt
-}
-
 // Next is what a request does next.
 type Next uint8
 

@@ -20,15 +20,15 @@ type Key struct {
 
 // Ask is what a borrower tells and wants of one key. The zero Ask borrows nothing.
 type Ask struct {
-	Borrower uint64
-	Number   int64 // higher than that of any ask before; 0 borrows nothing and reports nothing
-	Spent    int64 // what it has spent since it exists
-	Live     int64 // what it may still spend of what it holds, before the answer or after it
-	Want     int64 // what it wants to hold after the answer
-	Lease    int64 // how long, in microseconds
-	Brief    int64 // how long if it can only be a large part of what is free; 0: as long
-	Scarce   bool  // it was refused the last time
-	Cost     int64 // of the request that waits for the answer
+	Borrower uint64 // 0: none
+	Number   int64  // higher than that of any ask before; 0 borrows nothing and reports nothing
+	Spent    int64  // what it has spent since it exists
+	Live     int64  // what it may still spend of what it holds, before the answer or after it
+	Want     int64  // what it wants to hold after the answer
+	Lease    int64  // how long, in microseconds
+	Brief    int64  // how long if it can only be a large part of what is free; 0: as long
+	Scarce   bool   // it was refused the last time
+	Cost     int64  // of the request that waits for the answer
 
 	// Borrows says that the cost is lent instead of charged, because it is not certain yet. If it is
 	// allowed and nothing is held then, it was charged, because no loan could be made.
@@ -59,6 +59,9 @@ type Answer struct {
 	// Pause is, if something was wanted and nothing is held, after how many microseconds there is
 	// enough to lend some of it; -1 for never.
 	Pause int64
+
+	// Own says that the cost was refused only because of what its borrower holds, which the ask did not report.
+	Own bool
 
 	// Overruled says that an override or a ban has decided, so that nothing that was lent before may be spent,
 	// but by the requests that have reserved it.
@@ -114,6 +117,7 @@ func Decide(now int64, keys []*Key, asks []Ask) []Answer {
 			a.Want, a.Borrows = 0, false
 		}
 		answers[i].Decision = k.Account.Decide(now, a.Cost, k.counted(a))
+		answers[i].Own = !answers[i].Allowed && !k.Overruled && k.own(now, a)
 		pass = pass && answers[i].Allowed
 	}
 	for i, k := range keys {
@@ -174,6 +178,12 @@ func (k *Key) counted(a *Ask) int64 {
 		return a.Live
 	}
 	return k.Book.Held() + a.Live
+}
+
+// own reports whether a cost fits without what its borrower holds, which was not reported.
+func (k *Key) own(now int64, a *Ask) bool {
+	i := k.Book.find(a.Borrower)
+	return capped && a.Number == 0 && a.Borrower > 0 && i >= 0 && k.Account.Decide(now, a.Cost, k.counted(a)-k.Book[i].Held).Allowed
 }
 
 // lend lends what the borrower wants, or less.

@@ -876,6 +876,7 @@ local function charge(c, at, cost)
     c.x, c.y, c.z = charged(c.name, at, cost, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   end
 end
+local NOBODY = string.rep('\0', 8)
 local function damaged(c)
   c.damaged, c.whole, c.book, c.loans, c.lent, c.place = true, true, '', 0, 0, false
 end
@@ -943,11 +944,15 @@ local function expire(c)
     end
   end
 end
+local function place(c)
+  local at = find(c.book, c.id, 1, true)
+  while at and at % 40 ~= 1 do at = find(c.book, c.id, at + 1, true) end
+  return at
+end
 local function report(c)
   expire(c)
   if c.number > 0 then
-    local at = find(c.book, c.id, 1, true)
-    while at and at % 40 ~= 1 do at = find(c.book, c.id, at + 1, true) end
+    local at = place(c)
     local number, spent, held, ends
     if at then number, spent, held, ends = loan(c, at) end
     if number then
@@ -965,6 +970,12 @@ local function report(c)
     end
   end
   if c.number == 0 then c.live, c.want, c.borrows = 0, 0, false end
+end
+local function own(c)
+  local at = c.number == 0 and c.loans > 0 and c.id ~= NOBODY and place(c)
+  local number, _, held
+  if at then number, _, held = loan(c, at) end
+  return number and decide(c, c.cost, c.counts - held)
 end
 local function lend(c, pass)
   local lenders = c.loans + 1
@@ -1205,7 +1216,7 @@ local function decided(checks, pass)
       if c.changed or c.taken then write(c) end
       if c.life then remember(c) end
     end
-    local flags = (c.allowed and 1 or 0) + (c.damaged and 2 or 0)
+    local flags = (c.allowed and 1 or 0) + (c.damaged and 2 or 0) + (c.own and 128 or 0)
     if c.setting or c.ban then
       flags = flags + (c.exempt and 4 or c.left and 8 or 0) + (c.begins and 16 or 0) + (c.override and 32 or 0)
     end
@@ -1257,7 +1268,8 @@ local function group(checks)
       if not c.exempt then
         c.counts = c.lent + c.live
         c.allowed, c.quota, c.remaining, c.retry, c.next, c.reset, c.s1, c.s2, c.s3 = decide(c, c.cost, c.counts)
-        if c.ban and c.op == 0 and not c.left and not c.allowed and not c.again and not dry and not (unable and not c.known) then count(c) end
+        c.own = c.op == 0 and not c.allowed and not c.left and not c.override and own(c)
+        if c.ban and c.op == 0 and not c.left and not c.allowed and (c.final or not c.own) and not dry and not (unable and not c.known) then count(c) end
         if c.left then banned(c) end
         pass = pass and c.allowed
       end
@@ -1305,11 +1317,11 @@ local function read(at, k)
       op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
       x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
       place = false, loan = false, whole = false, size = 0, owed = 0, entries = 0,
-      taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false, again = false,
+      taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false, final = false, own = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,
     }
     c.op, c.cost, c.id, c.number, c.spent, c.live, c.want, c.lease, c.brief, at = unpack_struct('>Bi8c8i8i8i8i8i8i8', groups, at)
-    if c.op >= 64 then c.op, c.again = c.op - 64, true end
+    if c.op >= 64 then c.op, c.final = c.op - 64, true end
     local bans = c.op >= 32
     if bans then c.op, c.till, c.since, c.count = c.op - 32, 0, 0, 0 end
     at, c.name, c.p1, c.p2, c.p3, c.p4, c.p5, c.p6, c.first_ban, c.after, c.within, c.longest =

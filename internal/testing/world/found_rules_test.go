@@ -226,3 +226,23 @@ func TestFoundABanByOneRefusal(t *testing.T) {
 		}
 	}
 }
+
+// TestFoundABanOfWhoPasses: many requests at once asked by themselves while their instance was being lent what they lacked. Each was
+// decided again and passed, and still its first refusal counted towards a ban.
+func TestFoundABanOfWhoPasses(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Work: 249520,
+		Zones: []Zone{
+			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 500, Window: 1500 * time.Millisecond}, Lend: 20 * time.Millisecond, BanAfter: 4, BanFor: time.Second},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}},
+		},
+		Events: []Event{
+			{Kind: Take, Zone: 1},
+			{At: 100 * time.Millisecond, Kind: Flood, Zone: 1, Cost: 170},
+			{At: 200 * time.Millisecond, Kind: Flood, Cost: 399},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

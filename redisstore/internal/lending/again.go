@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 )
 
 // maxAgain bounds how often a request is decided again: each time another one of its key was faster.
@@ -14,47 +12,37 @@ const maxAgain = 3
 // decideTogether decides checks of zones that lend, and reports whether all pass. If others of the request can refuse it still,
 // what passes is only reserved.
 //
-// What is lent counts as used for requests that ask for themselves, also if their own process has it. So one of them may be refused
-// because of what the same call has lent, or one before it. Such a request is decided again. When its time is over, it only
-// spends what is held. A ban counts it once.
+// What is lent counts as used for requests that ask for themselves, also if their own process has it. The store tells such a request
+// that it is refused only because of that, and it is decided again. When its time is over, it only spends what is held. A ban counts
+// what refuses it in the end.
 func (l *Layer) decideTogether(ctx context.Context, r *lentRequest) (bool, error) {
-	r.patience, r.again, r.spends = l.Timeout/2, false, false // the other half is for an ask of its own
+	r.patience, r.again, r.spends = l.Timeout/2, 0, false // the other half is for an ask of its own
 	pass, err := l.decideOnce(ctx, r)
 	if err != nil {
 		return false, err
 	}
-	for n := 0; n < maxAgain && !pass && l.changed(ctx, r); n++ {
+	for !pass && r.again < maxAgain && l.own(ctx, r) {
 		refused := slices.Clone(r.decisions)
-		r.patience, r.again = l.Timeout, true
-		r.spends = r.spends || l.left(r) <= 0
+		r.patience = l.Timeout
+		r.again++
 		pass, err = l.decideOnce(ctx, r)
 		if err != nil || r.spends && !pass {
 			copy(r.decisions, refused)
 			return false, nil
 		}
 	}
-	for i := range r.together {
-		if c := &r.together[i]; pass && r.again && l.Refusals != nil {
-			l.Refusals.Delete(c.Rule, c.Key)
-		}
-	}
 	return pass, nil
 }
 
-// changed reports whether a request may pass that was refused by itself: what its process has of the keys may have changed since, or is
-// what the request lacks.
-func (l *Layer) changed(ctx context.Context, r *lentRequest) bool {
+// own reports whether a request was refused only because of what its own process holds, and may pass now. It waits for an ask
+// that is under way.
+func (l *Layer) own(ctx context.Context, r *lentRequest) bool {
 	for i := range r.together {
-		c, d := &r.together[i], &r.decisions[r.together[i].index]
-		if d.Allowed {
-			continue
-		}
-		if c.entry == nil || c.next == lend.Refused || c.ask.Number > 0 || d.Banned || d.Override != "" || c.Cost > d.Quota {
-			return false
-		}
-		l.settle(ctx, r, c)
-		if c.entry.Ended() == c.ended && !c.entry.Hides(l.Loans.Now(), c.Cost) {
-			return false
+		if c, d := &r.together[i], &r.decisions[r.together[i].index]; !d.Allowed {
+			if !c.own || d.Banned {
+				return false
+			}
+			l.settle(ctx, r, c)
 		}
 	}
 	return true

@@ -30,8 +30,8 @@ type lentRequest struct {
 	asked  bool      // the store, by this request or by one that it has waited for
 
 	patience time.Duration // how long after it came it waits for what others ask
-	again    bool          // it was refused, and asks as its borrower does: that reports what came too late
-	spends   bool          // it was refused, and asks no more: there is no time
+	again    int           // how often it was decided again: then it asks as its borrower does, which reports what came too late
+	spends   bool          // it was decided again, and asks no more: there is no time
 
 	together []lentCheck // the other checks
 	reserves bool        // what passes of these is only reserved until unlent ones are decided
@@ -48,8 +48,7 @@ type lentCheck struct {
 	entry *loans.Entry // nil if the key does not come often
 	next  lend.Next
 	ask   lend.Ask
-	ended int64 // how many asks of its key were over before it was asked for by itself
-	again bool  // Redis has refused it before
+	own   bool // it was refused only because of what this process holds
 
 	charged int64 // the time at which Redis has charged the cost; 0: it has not
 }
@@ -60,11 +59,12 @@ func (l *Layer) decideOnce(ctx context.Context, r *lentRequest) (bool, error) {
 	for round := 0; ; round++ {
 		now := l.Loans.Now()
 		left := r.patience - (now.Mono - r.came.Mono)
+		r.spends = r.again > 0 && left <= 0
 		refused, asks := -1, 0
 		var other <-chan struct{}
 		for i := range r.together {
 			c := &r.together[i]
-			if c.next = lend.Alone; c.entry != nil {
+			if c.next, c.own = lend.Alone, false; c.entry != nil {
 				var over <-chan struct{}
 				if c.next, over = c.entry.Next(now, c.Check, r.while, &r.decisions[c.index]); over != nil {
 					other = over
@@ -87,7 +87,7 @@ func (l *Layer) decideOnce(ctx context.Context, r *lentRequest) (bool, error) {
 					r.decisions[c.index] = algorithms.Decision{Allowed: true}
 				}
 			}
-			if !r.again {
+			if r.again == 0 {
 				l.Refused.Add(1) // which needed no call
 			}
 			return false, nil
@@ -139,8 +139,7 @@ func (l *Layer) spend(ctx context.Context, r *lentRequest, now lend.Moment) (spe
 			continue
 		}
 		c.askAlone()
-		if err = l.askAlone(ctx, c.Check, c.again, d); err != nil || !d.Allowed {
-			c.again = c.again || err == nil
+		if err = l.askAlone(ctx, c.Check, d); err != nil || !d.Allowed {
 			l.cancel(r)
 			return false, err
 		}
@@ -166,9 +165,9 @@ func (l *Layer) cancel(r *lentRequest) {
 	}
 }
 
-// askAlone decides a check by itself, without what this process holds of its key. See [link.Ask] for again.
-func (l *Layer) askAlone(ctx context.Context, c *store.Check, again bool, d *algorithms.Decision) error {
-	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek, Again: again}
+// askAlone decides a check by itself, without what this process holds of its key.
+func (l *Layer) askAlone(ctx context.Context, c *store.Check, d *algorithms.Decision) error {
+	a := link.Ask{Check: c, Ask: lend.Ask{Cost: c.Cost}, Peek: c.Peek}
 	if err := l.Lender.AskTogether(ctx, []*link.Ask{&a}); err != nil {
 		return err
 	}
@@ -189,8 +188,8 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 	pass := err == nil
 	for i, a := range asks[:answered] {
 		r.decisions[asked[i].index] = a.Decision
-		pass, asked[i].again = pass && a.Allowed, asked[i].again || !a.Allowed
-		if l.Refusals != nil {
+		pass, asked[i].own = pass && a.Allowed, a.Own
+		if l.Refusals != nil && !a.Own {
 			l.Refusals.Note(a.Check, a.Decision)
 		}
 	}
@@ -216,9 +215,8 @@ func (l *Layer) askTogether(ctx context.Context, r *lentRequest) (bool, error) {
 
 // askAlone prepares an ask that borrows nothing.
 func (c *lentCheck) askAlone() {
-	c.ask = lend.Ask{Cost: c.Cost}
-	if c.entry != nil {
-		c.ended = c.entry.Ended()
+	if c.ask = (lend.Ask{Cost: c.Cost}); c.entry != nil {
+		c.ask = c.entry.Alone(c.Cost)
 	}
 }
 
@@ -233,12 +231,12 @@ func (l *Layer) prepareAsks(r *lentRequest) (asked []*lentCheck, asks []*link.As
 			continue
 		}
 		c.askAlone()
-		if c.entry != nil && (c.next == lend.Begin || r.again || r.borrows()) {
+		if c.entry != nil && (c.next == lend.Begin || r.again > 0 || r.borrows()) {
 			if ask, ok := c.entry.Begin(l.Loans.Now(), c.Check, r.borrows()); ok {
 				c.ask, c.next = ask, lend.Begin
 			}
 		}
-		asked, asks = append(asked, c), append(asks, &link.Ask{Check: c.Check, Ask: c.ask, Again: c.again})
+		asked, asks = append(asked, c), append(asks, &link.Ask{Check: c.Check, Ask: c.ask, Final: r.again == maxAgain})
 	}
 	return asked, asks
 }

@@ -25,7 +25,7 @@ func (l *Layer) takeSome(ctx context.Context, checks []store.Check, decisions []
 		r.alone.Add(i)
 		spared, err := false, error(nil)
 		if c.Peek {
-			err = l.askAlone(ctx, c, false, &decisions[i])
+			err = l.askAlone(ctx, c, &decisions[i])
 		} else {
 			spared, err = l.takeOne(ctx, checks[i:i+1], decisions[i:i+1], came, l.Loans.Now())
 		}

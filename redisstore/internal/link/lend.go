@@ -19,7 +19,7 @@ type Ask struct {
 	*store.Check
 	lend.Ask
 	Peek  bool // nothing is asked but how the key is
-	Again bool // its request was refused already, so a ban does not count it
+	Final bool // its request does not ask again, so a ban counts each refusal: see [lend.Answer]
 
 	protocol.LendAnswer
 	Err error
@@ -27,7 +27,7 @@ type Ask struct {
 
 // op makes an ask ready for the script.
 func (l *Link) lendOp(a *Ask) protocol.LendOp {
-	op := protocol.LendOp{Rule: a.Rule, Prepared: l.Today.At(a.Rule), Key: l.Keys.State(a.Rule.ID(), a.Key), Ask: a.Ask, Peek: a.Peek, Again: a.Again}
+	op := protocol.LendOp{Rule: a.Rule, Prepared: l.Today.At(a.Rule), Key: l.Keys.State(a.Rule.ID(), a.Key), Ask: a.Ask, Peek: a.Peek, Final: a.Final}
 	if a.KeyRules != nil {
 		op.KeyRules = l.keyRules(a.Check)
 	}

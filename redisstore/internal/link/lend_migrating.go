@@ -62,7 +62,7 @@ func (l *Link) AskMigrating(ctx context.Context, a *Ask) error {
 	case left != 0:
 		*d = d.Ban(left)
 	default:
-		if d.Override = encoded; !d.Allowed && rules.Ban != nil && !a.Peek && !a.Again {
+		if d.Override = encoded; !d.Allowed && rules.Ban != nil && !a.Peek && (a.Final || !a.Own) {
 			if left, err = l.evalBan(ctx, rules, 1); err == nil && left > 0 {
 				*d = d.Ban(left)
 				d.BanBegins = true

@@ -90,6 +90,9 @@ func (e *Entry) Begin(now lend.Moment, c *store.Check, borrow bool) (lend.Ask, b
 	})
 }
 
+// Alone returns an ask of a request that asks for itself.
+func (e *Entry) Alone(cost int64) lend.Ask { return e.b.Alone(cost) }
+
 // begin begins an ask, unless one is under way or none is to be made.
 func (e *Entry) begin(ask func() (lend.Ask, bool)) (a lend.Ask, ok bool) {
 	e.mu.Lock()
@@ -276,20 +279,6 @@ func (e *Entry) Spare(now lend.Moment) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.b.Spare(now)
-}
-
-// Ended returns how many asks are over.
-func (e *Entry) Ended() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.b.Ended()
-}
-
-// Hides reports whether the store may count a cost as used only because this process has it.
-func (e *Entry) Hides(now lend.Moment, cost int64) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return !e.gone && e.b.Hides(now, cost)
 }
 
 // live returns what may still be spent.

@@ -23,7 +23,7 @@ type LendOp struct {
 	Key      string // in Redis
 	Ask      lend.Ask
 	Peek     bool
-	Again    bool // its request was refused already, so a ban does not count it
+	Final    bool // its request does not ask again, so a ban counts each refusal: see [lend.Answer]
 
 	// Adjustment changes a charge; nil for an ask or a peek.
 	Adjustment *store.Adjustment
@@ -59,7 +59,7 @@ const (
 	lendBorrows   = 8
 	lendOverrides = 16
 	lendBans      = 32
-	lendAgain     = 64
+	lendFinal     = 64
 )
 
 // Append appends the operation in the form that lend.lua reads.
@@ -84,8 +84,8 @@ func (o *LendOp) Append(to []byte) []byte {
 	if o.bans() {
 		kind += lendBans
 	}
-	if o.Again {
-		kind += lendAgain
+	if o.Final {
+		kind += lendFinal
 	}
 	to = append(to, kind)
 	to = binary.BigEndian.AppendUint64(to, uint64(a.Cost))
@@ -208,17 +208,18 @@ func (a *LendAnswer) read(r *LendReply, o *LendOp) error {
 	if flags&flagOverride != 0 {
 		override = strings.Clone(r.text(int(r.uint16())))
 	}
-	allowed := flags&flagAllowed != 0
+	allowed, own := flags&flagAllowed != 0, flags&flagOwn != 0
+	flags &^= flagOwn
 	quota, remaining, retry, next, reset := n[0], n[1], n[2], n[3], n[4]
 	a.Held, a.Lease, a.Others, a.Pause, a.Lent, a.Borrowers = n[5], n[6], n[7], n[8], n[9], n[10]
 	rules := Op{KeyRules: o.KeyRules}
-	if !rules.mayHave(flags) || flags&flagLent != 0 || flags&flagOverride != 0 && override == "" || !possible(allowed, quota, remaining, retry, next, reset) ||
+	if !rules.mayHave(flags) || flags&flagLent != 0 || own && (allowed || o.Ask.Borrower == 0) || flags&flagOverride != 0 && override == "" || !possible(allowed, quota, remaining, retry, next, reset) ||
 		a.Held < 0 || a.Held > o.Ask.Most() || a.Held > 0 && o.Ask.Number == 0 || a.Held < o.Ask.Live && a.Held > 0 ||
 		a.Lease < 0 || a.Lease > lend.MaxLease || a.Others < 0 || a.Pause < -1 || a.Lent < 0 || a.Borrowers < 0 || a.Borrowers > lend.MaxLoans {
 		return fmt.Errorf("redis answered an invalid loan: flags %d, numbers %d", flags, n)
 	}
 	a.Decision = algorithms.Micros(allowed, quota, remaining, retry, next, reset, 0)
-	a.At, a.Damaged = r.now, flags&flagDamaged != 0
+	a.At, a.Damaged, a.Own = r.now, flags&flagDamaged != 0, own
 	a.Exempt, a.Banned = flags&flagExempt != 0, flags&flagBanned != 0
 	a.BanBegins, a.Override = flags&flagBanBegins != 0, override
 	a.Overruled = flags&(flagExempt|flagBanned|flagOverride) != 0

@@ -64,8 +64,8 @@ func (r refusing) Decide(now, cost, more int64) algorithms.Decision {
 	return d.Ban(r.left)
 }
 
-// decide decides an ask. If its request was refused already, a ban does not count it.
-func (o *overruled) decide(now int64, ask lend.Ask, again bool) lend.Answer {
+// decide decides an ask. If its request does not ask again, a ban counts each refusal.
+func (o *overruled) decide(now int64, ask lend.Ask, final bool) lend.Answer {
 	key := lend.Key{Account: o.own.Account, Book: o.own.Book}
 	defer func() { o.own.Book = key.Book }()
 	kind, params := o.override.Kind, o.rule.At(0).Params
@@ -109,7 +109,7 @@ func (o *overruled) decide(now int64, ask lend.Ask, again bool) lend.Answer {
 		answer.Decision, answer.Overruled = got.Decision, true
 	}
 	answer.Banned, answer.Override = left != 0, encoded
-	if !answer.Allowed && left == 0 && !again {
+	if !answer.Allowed && left == 0 && (final || !answer.Own) {
 		var begins int64
 		if o.refusals, begins, _ = o.ban.Refused(o.refusals, now); begins > 0 {
 			answer.Decision = answer.Ban(begins)
@@ -176,6 +176,8 @@ func overruledSchedule(t *testing.T, r *rand.Rand, client *redis.Client, script 
 	key := "rl:{" + story + "}:"
 	op := LendOp{Rule: rule, Prepared: rule.At(0), Key: key + rule.ID(), KeyRules: &KeyRules{Override: key + "override", BanState: key + "ban", Ban: ban}}
 	now, numbers := storetest.Start, [3]int64{}
+	var borrower uint64
+	var loan lend.Answer // the last one
 	for step := range 80 {
 		now += r.Int64N(1+rule.Limit().Window.Microseconds()/20) * r.Int64N(2)
 		if err := client.Set(context.Background(), "lend:now", now, 0).Err(); err != nil {
@@ -193,11 +195,16 @@ func overruledSchedule(t *testing.T, r *rand.Rand, client *redis.Client, script 
 			numbers[n]++
 			a.Borrower, a.Number, a.Spent = uint64(n+1), numbers[n], r.Int64N(100)
 			a.Live, a.Want, a.Lease, a.Borrows = r.Int64N(20)*r.Int64N(2), r.Int64N(100), 1+r.Int64N(3e6), r.IntN(4) == 0
+		} else if loan.Held > 0 { // it asks for itself, for more than is free, and no more than its borrower holds beside that
+			a.Borrower, a.Cost = borrower, loan.Remaining+1+r.Int64N(loan.Held)
 		}
-		op.Ask, op.Again = a, r.IntN(3) == 0
-		want, got := o.decide(now, a, op.Again), callLend(t, client, script, []LendOp{op})[0]
+		op.Ask, op.Final = a, r.IntN(3) == 0
+		want, got := o.decide(now, a, op.Final), callLend(t, client, script, []LendOp{op})[0]
+		if want.Held > 0 {
+			borrower, loan = a.Borrower, want
+		}
 		if got.Answer != want {
-			t.Fatalf("%s, step %d, override %+v until %d, now %d:\n  ask %+v, again %t\n  Go  %+v\n  Lua %+v", story, step, o.override, o.ends, now, a, op.Again, want, got.Answer)
+			t.Fatalf("%s, step %d, override %+v until %d, now %d:\n  ask %+v, final %t\n  Go  %+v\n  Lua %+v", story, step, o.override, o.ends, now, a, op.Final, want, got.Answer)
 		}
 	}
 }

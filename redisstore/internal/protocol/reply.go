@@ -18,6 +18,7 @@ const (
 	flagBanBegins = 16
 	flagOverride  = 32
 	flagLent      = 64
+	flagOwn       = 128 // of lend.lua
 
 	allFlags = 63
 )
