@@ -17,15 +17,7 @@ var _ = promise("while Redis does not answer, on_store_error decides", (*History
 func (h *History) verdicts() (violations []string) {
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
-		var last []*Answer
-		for j := range h.Answers {
-			if a := &h.Answers[j]; a.Event == v.Event && a.Client == v.Client && a.Failure != killed {
-				if len(last) > 0 && last[0].Began < a.Began {
-					last = nil
-				}
-				last = append(last, a)
-			}
-		}
+		last := h.last(v)
 		if e := &h.Plan.Events[v.Event]; e.Sort == blocked && v.Passes && h.Plan.enforces(e) || e.Sort == exempt && (!v.Passes || len(last) > 0) {
 			violations = append(violations, fmt.Sprintf("client %d is %s, and passes is %v", v.Event, e.Sort, v.Passes))
 		}
@@ -34,6 +26,24 @@ func (h *History) verdicts() (violations []string) {
 		}
 	}
 	return violations
+}
+
+// last are the answers to the last question of a request.
+func (h *History) last(v *Verdict) (last []*Answer) {
+	for j := range h.Answers {
+		if a := &h.Answers[j]; a.Event == v.Event && a.Client == v.Client && a.Failure != killed {
+			if len(last) > 0 && last[0].Began < a.Began {
+				last = nil
+			}
+			last = append(last, a)
+		}
+	}
+	return last
+}
+
+// onlyDryRuns reports whether a request has asked, and only for dry runs: in the zones that would refuse it, it is exempt.
+func onlyDryRuns(last []*Answer) bool {
+	return len(last) > 0 && !slices.ContainsFunc(last, func(a *Answer) bool { return !a.Independent })
 }
 
 // enforces reports whether a request meets a zone that always holds, with its blocks.
@@ -81,7 +91,9 @@ func (h *History) busy() (violations []string) {
 		return nil
 	}
 	for i := range h.Verdicts {
-		if v := &h.Verdicts[i]; v.Outcome == outcome.FailedOpen && h.Plan.meets(&h.Plan.Events[v.Event], func(z *Zone) bool { return !z.lenient() }) {
+		v := &h.Verdicts[i]
+		firm := h.Plan.meets(&h.Plan.Events[v.Event], func(z *Zone) bool { return !z.lenient() })
+		if v.Outcome == outcome.FailedOpen && firm && !onlyDryRuns(h.last(v)) {
 			violations = append(violations, fmt.Sprintf("client %d passes uncounted, though Redis answers: %s, busy %v", v.Event, outcome.Names[v.Outcome], v.Busy))
 		}
 	}

@@ -377,3 +377,25 @@ func TestChecksKnowWhomAnotherZoneRefused(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowWhoIsOnlyInADryRun: a machine was too busy to ask for a request. One zone was a dry run, and in the other one its network
+// was exempt, so it passed.
+func TestChecksKnowWhoIsOnlyInADryRun(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 4, Work: 2641570,
+		Zones: []Zone{
+			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, DryRun: true, Costs: Costs{Asks: "calls"}},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Overrides: true, Costs: Costs{Asks: "calls", Unreadable: 2}},
+		},
+		Events: []Event{
+			{Kind: Network, Zone: 1, Sort: "exempt", Cost: 1},
+			{At: 101 * time.Millisecond, Kind: Flood, Cost: 11},
+			{At: 102 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 103 * time.Millisecond, Kind: Busy, After: 10 * time.Millisecond, For: 100 * time.Microsecond},
+			{At: 103001 * time.Microsecond, Kind: Flood, Zone: 1, Cost: 160},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
