@@ -53,6 +53,10 @@ type Decision struct {
 	// field and the ones below.
 	Exempt bool
 
+	// Uncharged reports whether the store could not write the charge of a check that is decided by itself. The request
+	// passes all the same, and has nothing to give back.
+	Uncharged bool
+
 	// Banned reports whether the key is banned. Then it is refused, whatever is left of the
 	// limit, and RetryAfter is at least the rest of the ban.
 	Banned bool

@@ -21,7 +21,9 @@ func (v *Verdict) giveBack(i int) store.Adjustment {
 }
 
 // charged reports whether an entry was charged.
-func (v *Verdict) charged(i int) bool { return v.Decisions[i].Allowed && v.Checks[i].Cost > 0 }
+func (v *Verdict) charged(i int) bool {
+	return v.Decisions[i].Allowed && !v.Decisions[i].Uncharged && v.Checks[i].Cost > 0
+}
 
 // leased returns adjustments for the charges that last until the request is over.
 func (v *Verdict) leased() (back []store.Adjustment) {

@@ -246,3 +246,29 @@ func TestFoundABanOfWhoPasses(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundARefundOfNoCharge: Redis could not write, so the charge of a dry run was not made. Another zone refused the request, and the
+// dry run gave back what was not charged: another request was above the limit.
+func TestFoundARefundOfNoCharge(t *testing.T) {
+	p := &Plan{
+		Seed: 2, Even: true, Layout: "Cluster", Instances: 1, Whole: true, Addresses: 4,
+		Zones: []Zone{
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Millisecond}, Enforced: 4.943455813618286, Costs: Costs{Asks: "tokens", Unreadable: 1}},
+			{
+				Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 5 * time.Millisecond}, Overrides: true,
+				BanAfter: 1, BanFor: time.Second, Widens: Widens{WidenFrom: 2, Innocent: 1}, Costs: Costs{Asks: "tokens"},
+			},
+		},
+		Events: []Event{
+			{Kind: Take, Zone: 1, Cost: 1},
+			{At: time.Millisecond, Kind: Request, Zone: -1},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 3 * time.Millisecond, Kind: Readonly, Instance: -1, For: time.Millisecond},
+			{At: 4 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 5 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}

@@ -257,7 +257,7 @@ func (r *request) undo(p *part, all bool) {
 	}
 	for i := range p.Checks {
 		c, d := &p.Checks[i], &p.Decisions[i]
-		if c.Cost > 0 && d.Allowed && !d.Exempt && !c.Peek && (all || !c.Alone()) {
+		if c.Cost > 0 && d.Allowed && !d.Exempt && !d.Uncharged && !c.Peek && (all || !c.Alone()) {
 			r.GiveBack(layer.Of(store.GiveBack(c, d))...)
 			d.Remaining, d.Delay, d.Ahead = min(d.Remaining+c.Cost, d.Quota), 0, 0
 		}

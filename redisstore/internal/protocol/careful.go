@@ -78,6 +78,7 @@ func (b *Batch) failUncharged() error {
 			} else {
 				for j := range ops {
 					ops[j].LeaseID = "" // nothing is to be renewed
+					w.Decisions[ops[j].Index].Uncharged = true
 				}
 			}
 		}
