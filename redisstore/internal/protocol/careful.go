@@ -77,8 +77,9 @@ func (b *Batch) failUncharged() error {
 				w.Err = b.unable
 			} else {
 				for j := range ops {
+					// A slot has a name, and is given back all the same: a call before this one may have taken it.
+					w.Decisions[ops[j].Index].Uncharged = ops[j].LeaseID == ""
 					ops[j].LeaseID = "" // nothing is to be renewed
-					w.Decisions[ops[j].Index].Uncharged = true
 				}
 			}
 		}
