@@ -214,3 +214,23 @@ func TestFoundARefundAtTheInstantOfAnAnswer(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundASlotThatWasNotCharged: Redis took a slot and was full before the answer came. The next call could not charge it, so it
+// was not given back.
+func TestFoundASlotThatWasNotCharged(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 6, Work: 352203,
+		Zones: []Zone{
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, Over: true},
+			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Costs: Costs{Asks: "calls"}},
+		},
+		Events: []Event{
+			{Kind: Take, Zone: 1, Cost: 1},
+			{At: 10 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 20 * time.Millisecond, Kind: Full, Instance: -1, For: 2 * time.Millisecond},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
