@@ -9,13 +9,8 @@ local call = redis.call
 --[[include wrongtype.lua]]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if type(gone) == 'table' then
-  wrongtype(gone, 'ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-  redis.call('DEL', KEYS[1])
-end
-redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+--[[include member.lua]]
+member(KEYS[1], now + ARGV[2], ARGV[1], ARGV[3])
 local kept, looked = 0, 0
 if KEYS[2] then
   if ARGV[4] == '' then

@@ -12,6 +12,7 @@ local call = redis.call
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 --[[include looks.lua]]
+--[[include member.lua]]
 --[[include short.lua]]
 local looked, wish = looks(short(KEYS[1], 30)), short(KEYS[2], 100) or ''
 if ARGV[6] ~= '' then
@@ -22,13 +23,7 @@ local reads = ARGV[5] ~= '0'
 if reads then redis.call('SET', KEYS[1], now + ARGV[5], 'PX', ARGV[5]) end
 if ARGV[2] ~= '' and (reads or looked) then
   redis.call('SET', KEYS[5], now .. ' ' .. ARGV[3] .. ' ' .. ARGV[2], 'PX', ARGV[4])
-  local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
-  if type(gone) == 'table' then
-    wrongtype(gone, 'ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
-    redis.call('DEL', KEYS[3])
-  end
-  redis.call('ZADD', KEYS[3], now + ARGV[4], ARGV[1])
-  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+  member(KEYS[3], now + ARGV[4], ARGV[1], ARGV[4])
 end
 if not reads then return { now, looked and 1 or 0, wish, {}, {} } end
 local function names(key)

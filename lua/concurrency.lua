@@ -52,16 +52,16 @@ take = function(now, cost, events, lease, _, _, _, _, key)
   return allowed, events, remaining, retry, next, reset, 0, now, lease, horizon(now), damaged
 end
 
--- isset reports whether the key is a sorted set, or does not exist.
-local function isset(key)
-  local size = redis.pcall('ZCARD', key)
-  return type(size) == 'number' or wrongtype(size, 'ZCARD', key)
+-- card returns how many slots a sorted set has, or nil if the key has another type.
+local function card(key)
+  local n = redis.pcall('ZCARD', key)
+  return type(n) == 'number' and n or wrongtype(n, 'ZCARD', key)
 end
 
 -- ZADD must come first. When Redis is out of memory, it refuses a command that needs memory,
 -- but only until the script has written something.
 record = function(key, cost, now, lease, horizon, lease_id)
-  if not isset(key) then call('DEL', key) end
+  if not card(key) then call('DEL', key) end
   local ends = precise(now + lease)
   local members = { ends, lease_id }
   for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, lease_id .. '#' .. i end
@@ -73,13 +73,21 @@ end
 if op == 2 then
   -- A lease is given back by name, so doing it twice does no harm, and only as a whole.
   adjust = function(key, _, _, _, delta, _, _, _, _, _, _, lease_id)
-    if delta >= 0 or not isset(key) then return false end
-    if call('ZSCORE', key, lease_id .. '#' .. (1 - delta)) then return false end
+    local held = delta < 0 and card(key)
+    if not held or call('ZSCORE', key, lease_id .. '#' .. (1 - delta)) then return false end
+    -- A set that becomes empty is no key any more: while its slot of the Cluster moves to another node, a script may not touch
+    -- such a key again. So the last one stays, as one that has ended.
+    local last = held > 1 and lease_id .. '#' .. held or lease_id
+    local stays = held <= -delta and tonumber(call('ZSCORE', key, last) or 0) > 0
+    if stays then
+      call('ZREMRANGEBYSCORE', key, '(0', 0) -- it removes none, but a full Redis refuses a first write that may need memory
+      call('ZADD', key, 0, last)
+    end
     local ended, name = 0, lease_id
-    while ended < -delta and call('ZREM', key, name) == 1 do
+    while ended < -delta and name ~= last and call('ZREM', key, name) == 1 do
       ended = ended + 1
       name = lease_id .. '#' .. (ended + 1)
     end
-    return ended > 0
+    return stays or ended > 0
   end
 end

@@ -194,9 +194,9 @@ if op == 2 then
     if not time or not until_last then return 0 end
     -- gone charges are removed, and the sums after them fall by fall.
     local gone, fall = behind - first, (after - before) % MAX_SUM
-    if fall == 0 then
+    if fall == 0 and (n < gone or gone < size) then
       return call('LREM', key, n < gone and -n or -gone, text(time, before, before))
-    elseif size - first > MAX_SHIFTED then
+    elseif fall > 0 and size - first > MAX_SHIFTED then
       return 0
     elseif n < gone + fall then -- the last of the charges stays, with what is left
       gone = gone - 1
@@ -212,12 +212,16 @@ if op == 2 then
       before, sum = after, last
     end
     -- What is dropped must be sure to come back: a user may have lost the right to write it, and a full Redis refuses it
-    -- until the script has written something. So it is written once before.
-    if #tail > 0 then
-      call('LTRIM', key, 0, -1)
-      call('RPUSH', key, unpack(tail))
+    -- until the script has written something. So it is written before. And a list that becomes empty is no key any more:
+    -- while its slot of the Cluster moves to another node, a script may not touch such a key again.
+    call('LTRIM', key, 0, -1)
+    if first == 0 then
+      call('RPUSH', key, EXPIRED, unpack(tail))
+      call('LTRIM', key, size, -1)
+      return gone + fall
     end
-    if first == 0 then call('LTRIM', key, 1, 0) else call('LTRIM', key, 0, first - 1) end
+    if #tail > 0 then call('RPUSH', key, unpack(tail)) end
+    call('LTRIM', key, 0, first - 1)
     if #tail > 0 then call('RPUSH', key, unpack(tail)) end
     return gone + fall
   end

@@ -184,11 +184,12 @@ func TestRefundRightsTakenAway(t *testing.T) {
 		if !strings.HasPrefix(right, "+") {
 			continue
 		}
-		for _, place := range []int{0, 2, 4} {
+		for n, place := range []int{0, 2, 4, 0} {
+			delta := int64([]int{-cost, -cost, -cost, -1}[n])
 			rule := lasting(t, "sliding_window_log", limit)
 			lent := lendingRule(t, "lent", "sliding_window_log", rule.Limit(), 10*time.Second)
 			for _, rule := range []*store.Rule{rule, lent} {
-				c := store.Check{Rule: rule, Key: right + strconv.Itoa(place), Cost: cost}
+				c := store.Check{Rule: rule, Key: right + strconv.Itoa(n), Cost: cost}
 				used := func() int64 {
 					peek := c
 					peek.Peek = true
@@ -208,14 +209,41 @@ func TestRefundRightsTakenAway(t *testing.T) {
 				}
 				d := charges[place]
 				allow("-" + right[1:])
-				s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: -cost})
+				s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Delta: delta})
 				s.Flush()
 				allow(right)
 				s.Flush()
-				if got := used(); got < 4*cost || rule != lent && got > 5*cost {
-					t.Errorf("%s, charge %d, without %s for a while: %d used of %d", rule.Zone(), place, right, got, 5*cost)
+				if got := used(); got < 5*cost+delta || rule != lent && got > 5*cost {
+					t.Errorf("%s, charge %d, without %s for a while: %d used of %d after %d", rule.Zone(), place, right, got, 5*cost, delta)
 				}
 			}
+		}
+	}
+}
+
+// TestSlotsRightsTakenAway: a user who loses a right gives back all slots of a request or none.
+func TestSlotsRightsTakenAway(t *testing.T) {
+	t.Parallel()
+	server, s := limited(t)
+	rule := lasting(t, "concurrency", 10)
+	for _, right := range leastACL(t) {
+		if !strings.HasPrefix(right, "+") {
+			continue
+		}
+		c := store.Check{Rule: rule, Key: right, Cost: 2, LeaseID: storetest.LeaseID(rule)}
+		d, err := decideOne(s, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range []string{"-" + right[1:], right} {
+			if err := server.Admin().Do(t.Context(), "acl", "setuser", "limiter", rule).Err(); err != nil {
+				t.Fatal(err)
+			}
+			s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Delta: -2})
+			s.Flush()
+		}
+		if held := server.Slots(s.Key(rule, right)); held != 0 {
+			t.Errorf("without %s for a while: %d slots are held", right, held)
 		}
 	}
 }

@@ -334,7 +334,7 @@ func (w *once) checkSlots(server *redistest.Server) {
 		w.t.Errorf("%d slots were held at once, there are %d", n, onceSlots)
 	}
 	key := w.store.Key(w.slots, "")
-	patient.Until(w.t, "all slots to come back", func() bool { return server.Admin().ZCard(context.Background(), key).Val() == 0 })
+	patient.Until(w.t, "all slots to come back", func() bool { return server.Slots(key) == 0 })
 }
 
 // bounds returns how many of n lost charges were made, at least and at most.

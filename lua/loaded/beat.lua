@@ -10,13 +10,18 @@ local function nothing(try, key)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if type(gone) == 'table' then
-  wrongtype(gone, 'ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-  redis.call('DEL', KEYS[1])
+local function member(key, till, name, lives)
+  local kept, added = call('PEXPIRE', key, lives), redis.pcall('ZADD', key, till, name)
+  if type(added) == 'table' then
+    wrongtype(added, 'ZADD', key, till, name)
+    call('DEL', key)
+    kept = 0
+    call('ZADD', key, till, name)
+  end
+  call('ZREMRANGEBYSCORE', key, '-inf', now)
+  if kept == 0 then call('PEXPIRE', key, lives) end
 end
-redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+member(KEYS[1], now + ARGV[2], ARGV[1], ARGV[3])
 local kept, looked = 0, 0
 if KEYS[2] then
   if ARGV[4] == '' then

@@ -14,6 +14,17 @@ local function looks(value)
   local till = tonumber(value or '')
   return till and till > now and till <= now + 60000
 end
+local function member(key, till, name, lives)
+  local kept, added = call('PEXPIRE', key, lives), redis.pcall('ZADD', key, till, name)
+  if type(added) == 'table' then
+    wrongtype(added, 'ZADD', key, till, name)
+    call('DEL', key)
+    kept = 0
+    call('ZADD', key, till, name)
+  end
+  call('ZREMRANGEBYSCORE', key, '-inf', now)
+  if kept == 0 then call('PEXPIRE', key, lives) end
+end
 local function short(key, most)
   local size = redis.pcall('SETRANGE', key, 0, '')
   if type(size) == 'table' then
@@ -31,13 +42,7 @@ local reads = ARGV[5] ~= '0'
 if reads then redis.call('SET', KEYS[1], now + ARGV[5], 'PX', ARGV[5]) end
 if ARGV[2] ~= '' and (reads or looked) then
   redis.call('SET', KEYS[5], now .. ' ' .. ARGV[3] .. ' ' .. ARGV[2], 'PX', ARGV[4])
-  local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
-  if type(gone) == 'table' then
-    wrongtype(gone, 'ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
-    redis.call('DEL', KEYS[3])
-  end
-  redis.call('ZADD', KEYS[3], now + ARGV[4], ARGV[1])
-  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+  member(KEYS[3], now + ARGV[4], ARGV[1], ARGV[4])
 end
 if not reads then return { now, looked and 1 or 0, wish, {}, {} } end
 local function names(key)

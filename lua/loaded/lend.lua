@@ -476,9 +476,9 @@ local function port(name, op)
         local until_last, _, after = charge(key, behind - 1)
         if not time or not until_last then return 0 end
         local gone, fall = behind - first, (after - before) % 4503599627370496
-        if fall == 0 then
+        if fall == 0 and (n < gone or gone < size) then
           return call('LREM', key, n < gone and -n or -gone, text(time, before, before))
-        elseif size - first > 200 then
+        elseif fall > 0 and size - first > 200 then
           return 0
         elseif n < gone + fall then -- the last of the charges stays, with what is left
           gone = gone - 1
@@ -493,11 +493,14 @@ local function port(name, op)
           tail[i] = (at or tail[i]) .. ((before ~= 0 or after ~= 0) and ' ' .. sum .. ' ' .. last or '')
           before, sum = after, last
         end
-        if #tail > 0 then
-          call('LTRIM', key, 0, -1)
-          call('RPUSH', key, unpack(tail))
+        call('LTRIM', key, 0, -1)
+        if first == 0 then
+          call('RPUSH', key, '0', unpack(tail))
+          call('LTRIM', key, size, -1)
+          return gone + fall
         end
-        if first == 0 then call('LTRIM', key, 1, 0) else call('LTRIM', key, 0, first - 1) end
+        if #tail > 0 then call('RPUSH', key, unpack(tail)) end
+        call('LTRIM', key, 0, first - 1)
         if #tail > 0 then call('RPUSH', key, unpack(tail)) end
         return gone + fall
       end
@@ -561,12 +564,12 @@ local function port(name, op)
       if remaining == events then next, reset = 0, 0 end
       return allowed, events, remaining, retry, next, reset, 0, now, lease, horizon(now), damaged
     end
-    local function isset(key)
-      local size = redis.pcall('ZCARD', key)
-      return type(size) == 'number' or wrongtype(size, 'ZCARD', key)
+    local function card(key)
+      local n = redis.pcall('ZCARD', key)
+      return type(n) == 'number' and n or wrongtype(n, 'ZCARD', key)
     end
     record = function(key, cost, now, lease, horizon, lease_id)
-      if not isset(key) then call('DEL', key) end
+      if not card(key) then call('DEL', key) end
       local ends = precise(now + lease)
       local members = { ends, lease_id }
       for i = 2, cost do members[2 * i - 1], members[2 * i] = ends, lease_id .. '#' .. i end
@@ -576,14 +579,20 @@ local function port(name, op)
     end
     if op == 2 then
       adjust = function(key, _, _, _, delta, _, _, _, _, _, _, lease_id)
-        if delta >= 0 or not isset(key) then return false end
-        if call('ZSCORE', key, lease_id .. '#' .. (1 - delta)) then return false end
+        local held = delta < 0 and card(key)
+        if not held or call('ZSCORE', key, lease_id .. '#' .. (1 - delta)) then return false end
+        local last = held > 1 and lease_id .. '#' .. held or lease_id
+        local stays = held <= -delta and tonumber(call('ZSCORE', key, last) or 0) > 0
+        if stays then
+          call('ZREMRANGEBYSCORE', key, '(0', 0) -- it removes none, but a full Redis refuses a first write that may need memory
+          call('ZADD', key, 0, last)
+        end
         local ended, name = 0, lease_id
-        while ended < -delta and call('ZREM', key, name) == 1 do
+        while ended < -delta and name ~= last and call('ZREM', key, name) == 1 do
           ended = ended + 1
           name = lease_id .. '#' .. (ended + 1)
         end
-        return ended > 0
+        return stays or ended > 0
       end
     end
   else -- of another module
@@ -1162,7 +1171,12 @@ local function write(c)
     local _, _, _, _, _, reset = c.take(latest, c.lent, 9007199254740992, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
     if c.loan then replace(c, c.place, c.loan) end
     c.taken = nil
-    if c.loans > 0 then call('RPUSH', c.key, 'L' .. about .. c.book) end
+    local book = 'L' .. about .. c.book
+    if c.loans > 0 and call('LLEN', c.key) == 0 then -- the list must not become empty when the book is taken
+      call('RPUSH', c.key, '0', book)
+    elseif c.loans > 0 then
+      call('RPUSH', c.key, book)
+    end
     call('PEXPIRE', c.key, floor((latest - now + reset) / 1000) + 1000--[[MARGIN_MS]])
     return
   end

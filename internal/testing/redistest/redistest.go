@@ -152,6 +152,16 @@ func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
 // connects on first use.
 func (s *Server) Admin() *redis.Client { return s.admin }
 
+// Slots returns how many slots of a key are held. The last one that is given back stays for a moment, as one that has ended.
+func (s *Server) Slots(key string) int64 {
+	s.t.Helper()
+	n, err := s.admin.ZCount(context.Background(), key, "1", "+inf").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
 // Configure changes an option of the running server.
 func (s *Server) Configure(option, value string) {
 	s.t.Helper()
