@@ -17,6 +17,30 @@ type run struct {
 	began int64 // the time on the clock, which stands still for expiries
 	full  bool  // there was no memory when it began
 	dirty bool  // it has written
+
+	emptied map[string]bool // the keys that are gone because it took out all that was in them
+}
+
+// touches notes which keys a command of a script touches.
+func (s *Server) touches(keys []string) {
+	for _, key := range keys {
+		if s.running.emptied[key] && s.Touched != nil {
+			s.Touched(key)
+		}
+	}
+}
+
+// empties carries out a command that writes a key, and notes whether the key is gone because nothing is left in it.
+func (s *Server) empties(c *command, key string, args []string) any {
+	there := s.find(key) != nil
+	reply := s.run(c, args)
+	if there && s.find(key) == nil {
+		if s.running.emptied == nil {
+			s.running.emptied = make(map[string]bool)
+		}
+		s.running.emptied[key] = true
+	}
+	return reply
 }
 
 func (s *Server) eval(args []string) any {
@@ -217,10 +241,16 @@ func (i *interpreter) carryOut() (reply any, err failed) {
 		return nil, r
 	}
 	s.running.dirty = s.running.dirty || c.write
-	if r := s.elsewhere(keysOf(name, args), s.asked); r != "" {
+	keys := keysOf(name, args)
+	s.touches(keys)
+	if r := s.elsewhere(keys, s.asked); r != "" {
 		return nil, inScript(r)
 	}
-	reply = s.run(&c, args)
+	if c.write && name != "DEL" {
+		reply = s.empties(&c, keys[0], args)
+	} else {
+		reply = s.run(&c, args)
+	}
 	err, _ = reply.(failed)
 	return reply, err
 }

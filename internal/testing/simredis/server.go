@@ -38,6 +38,9 @@ type Server struct {
 	// Expired, if not nil, gets each key that has expired.
 	Expired func(key string)
 
+	// Touched, if not nil, gets each key that a script touches again after it took out of it all that was in it.
+	Touched func(key string)
+
 	keys    map[string]*entry
 	scripts map[string]string // the texts, by digest
 	running *run              // the script that runs

@@ -54,3 +54,39 @@ func TestChecksKnowWhoIsOnlyInADryRun(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestFoundARefundInASlotThatMoves: a refund took the first charge out of a log, and was to write the ones behind it again. With the
+// first one went the key, and while its slot moved, Redis let the script not write it again. All charges were lost.
+func TestFoundARefundInASlotThatMoves(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Cluster, Instances: 1, Whole: true,
+		Zones: []Zone{{
+			Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 7, Window: 500 * time.Millisecond},
+			Costs: Costs{Measures: "bytes", Per: 3, First: 5, Up: 7},
+		}},
+		Events: []Event{
+			{Kind: Request, Cost: 1, After: 100 * time.Millisecond},
+			{At: time.Microsecond, Kind: Move, For: 900 * time.Millisecond},
+			{At: 400999 * time.Microsecond, Kind: Request, Cost: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
+
+// TestFoundASlotGivenBackInASlotThatMoves: what held the last slot of a key gave it back. With it went the key, and while its slot of the
+// Cluster moved, Redis let the script not look at it again: what gave it back got an error.
+func TestFoundASlotGivenBackInASlotThatMoves(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Cluster, Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 2, Lease: 10 * time.Second}}},
+		Events: []Event{
+			{Kind: Request, Cost: 1, After: 300 * time.Millisecond},
+			{At: 10 * time.Millisecond, Kind: Move, For: 900 * time.Millisecond},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
