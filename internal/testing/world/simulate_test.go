@@ -73,10 +73,20 @@ func (s *simulation) run(t *testing.T) {
 	t.Logf("%d worlds with %.1f hours in %.1f minutes", worlds, simulated.Hours(), time.Since(began).Minutes())
 }
 
+// longestWorld is after how much of the real time a world is given up. A usual one takes 15 ms.
+const longestWorld = 20 * time.Second
+
+// ended runs the world of a seed, and returns what it has broken. It panics if the world does not end, as with a script that loops.
+func ended(t *testing.T, seed uint64) (h *History, violations []string) {
+	timer := time.AfterFunc(longestWorld, func() { panic(fmt.Sprintf("seed %d: the world does not end", seed)) })
+	defer timer.Stop()
+	h = Run(t, Draw(seed))
+	return h, Check(h)
+}
+
 // world runs the world of a seed.
 func (s *simulation) world(t *testing.T, seed uint64) *History {
-	h := Run(t, Draw(seed))
-	violations := Check(h)
+	h, violations := ended(t, seed)
 	if s.seed != 0 && !s.first {
 		t.Logf("\n%s%s", h.Plan.zones(), h)
 	}
