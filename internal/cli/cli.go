@@ -123,7 +123,7 @@ func (e *endpoint) call(method, path string, query url.Values, body any) (*http.
 const maxRepeats = 2
 
 // brokenOff is an error of such a connection, of which Caddy has only the text.
-var brokenOff = regexp.MustCompile(`^performing request: .*(EOF|connection reset by peer|broken pipe|server closed idle connection)$`)
+var brokenOff = regexp.MustCompile(`^performing request: .*(EOF|connection reset by peer|broken pipe|server closed idle connection|use of closed network connection)$`)
 
 // apiError is an error in an answer of the admin API.
 type apiError struct{ status, text string }
