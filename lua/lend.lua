@@ -153,11 +153,9 @@ local function write(c)
     local _, _, _, _, _, reset = c.take(latest, c.lent, MAX_EXACT, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
     if c.loan then replace(c, c.place, c.loan) end
     c.taken = nil
-    local book = 'L' .. about .. c.book
-    if c.loans > 0 and call('LLEN', c.key) == 0 then -- the list must not become empty when the book is taken
-      call('RPUSH', c.key, EXPIRED, book)
-    elseif c.loans > 0 then
-      call('RPUSH', c.key, book)
+    if c.loans > 0 then
+      if call('LLEN', c.key) == 0 then call('RPUSH', c.key, EXPIRED) end -- it must not become empty when the book is taken
+      call('RPUSH', c.key, 'L' .. about .. c.book)
     end
     call('PEXPIRE', c.key, floor((latest - now + reset) / 1000) + MARGIN_MS)
     return

@@ -214,7 +214,7 @@ if op == 2 then
     -- What is dropped must be sure to come back: a user may have lost the right to write it, and a full Redis refuses it
     -- until the script has written something. So it is written before. And a list that becomes empty is no key any more:
     -- while its slot of the Cluster moves to another node, a script may not touch such a key again.
-    call('LTRIM', key, 0, -1)
+    if #tail > 0 or first == 0 then call('LTRIM', key, 0, -1) end
     if first == 0 then
       call('RPUSH', key, EXPIRED, unpack(tail))
       call('LTRIM', key, size, -1)

@@ -493,7 +493,7 @@ local function port(name, op)
           tail[i] = (at or tail[i]) .. ((before ~= 0 or after ~= 0) and ' ' .. sum .. ' ' .. last or '')
           before, sum = after, last
         end
-        call('LTRIM', key, 0, -1)
+        if #tail > 0 or first == 0 then call('LTRIM', key, 0, -1) end
         if first == 0 then
           call('RPUSH', key, '0', unpack(tail))
           call('LTRIM', key, size, -1)
@@ -1171,11 +1171,9 @@ local function write(c)
     local _, _, _, _, _, reset = c.take(latest, c.lent, 9007199254740992, c.p2, c.p3, c.p4, c.p5, c.p6, c.key)
     if c.loan then replace(c, c.place, c.loan) end
     c.taken = nil
-    local book = 'L' .. about .. c.book
-    if c.loans > 0 and call('LLEN', c.key) == 0 then -- the list must not become empty when the book is taken
-      call('RPUSH', c.key, '0', book)
-    elseif c.loans > 0 then
-      call('RPUSH', c.key, book)
+    if c.loans > 0 then
+      if call('LLEN', c.key) == 0 then call('RPUSH', c.key, '0') end -- it must not become empty when the book is taken
+      call('RPUSH', c.key, 'L' .. about .. c.book)
     end
     call('PEXPIRE', c.key, floor((latest - now + reset) / 1000) + 1000--[[MARGIN_MS]])
     return

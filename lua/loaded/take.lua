@@ -819,7 +819,7 @@ return (function()
             tail[i] = (at or tail[i]) .. ((before ~= 0 or after ~= 0) and ' ' .. sum .. ' ' .. last or '')
             before, sum = after, last
           end
-          call('LTRIM', key, 0, -1)
+          if #tail > 0 or first == 0 then call('LTRIM', key, 0, -1) end
           if first == 0 then
             call('RPUSH', key, '0', unpack(tail))
             call('LTRIM', key, size, -1)
