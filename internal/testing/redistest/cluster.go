@@ -78,7 +78,7 @@ func (c *Cluster) meet() {
 	for _, one := range c.nodes {
 		for _, other := range c.nodes {
 			if one != other {
-				c.must(one, "cluster", "meet", "127.0.0.1", other.ownPort())
+				c.must(one, "cluster", "meet", other.host(), other.ownPort())
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (m *Migration) MoveKeys() {
 		if len(keys) == 0 {
 			return
 		}
-		args := []any{"migrate", "127.0.0.1", m.to.ownPort(), "", 0, 5000}
+		args := []any{"migrate", m.to.host(), m.to.ownPort(), "", 0, 5000}
 		if password := m.from.settings.password; password != "" {
 			args = append(args, "auth", password)
 		}

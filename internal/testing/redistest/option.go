@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // Option changes how Start starts a server.
@@ -18,6 +19,7 @@ type settings struct {
 	clientCerts bool
 	certs       certs
 	extra       []string
+	host        string   // empty: 127.0.0.1
 	bus         bool     // it has a Cluster bus beside each port
 	sentinel    []string // it is a Sentinel, with these lines of configuration
 }
@@ -45,6 +47,16 @@ func WithTLS(clientCerts bool) Option {
 	return func(s *settings) { s.tls, s.clientCerts = true, clientCerts }
 }
 
+// WithHosts has servers listen on other loopback addresses than 127.0.0.1, such as "::1": each server on
+// the next one.
+func WithHosts(hosts ...string) Option {
+	var next atomic.Int64
+	return func(s *settings) {
+		s.host = hosts[int(next.Add(1))%len(hosts)]
+		s.extra = append(s.extra, "--bind-source-addr", s.host) // by which others know it
+	}
+}
+
 // WithClusterMode makes the server a node of a cluster that it has not joined yet.
 func WithClusterMode() Option {
 	return func(s *settings) {
@@ -67,7 +79,7 @@ func WithArgs(args ...string) Option {
 // arguments returns the command line of the server.
 func (s *Server) arguments() []string {
 	args := []string{
-		"--bind", "127.0.0.1",
+		"--bind", s.host(),
 		"--port", strconv.Itoa(s.port),
 		"--unixsocket", s.Socket(),
 		"--unixsocketperm", "700",

@@ -11,6 +11,7 @@ package redistest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,16 +130,19 @@ func (s *Server) pickPorts() {
 	}
 }
 
+// host is the address that the server listens on.
+func (s *Server) host() string { return cmp.Or(s.settings.host, "127.0.0.1") }
+
 // Addr returns the address of the plain TCP port, "127.0.0.1:port". It is open
 // with WithTLS too.
-func (s *Server) Addr() string { return localAddr(s.port) }
+func (s *Server) Addr() string { return net.JoinHostPort(s.host(), strconv.Itoa(s.port)) }
 
 // TLSAddr returns the address of the TLS port, or "" without WithTLS.
 func (s *Server) TLSAddr() string {
 	if s.tlsPort == 0 {
 		return ""
 	}
-	return localAddr(s.tlsPort)
+	return net.JoinHostPort(s.host(), strconv.Itoa(s.tlsPort))
 }
 
 // TLS returns what a client needs for the TLS port; it is zero without WithTLS.
