@@ -21,8 +21,8 @@ func (s servers) Node(ctx context.Context, slot uint16) (link.Server, error) {
 }
 
 // Redirect implements [link.Servers].
-func (s servers) Redirect(ctx context.Context, slot uint16, err error, hop int) (link.Server, bool, error) {
-	return s.Topology.Redirect(ctx, slot, err, hop)
+func (s servers) Redirect(ctx context.Context, from link.Server, slot uint16, err error, hop int) (link.Server, bool, error) {
+	return s.Topology.Redirect(ctx, from.(*node.Node), slot, err, hop)
 }
 
 const (

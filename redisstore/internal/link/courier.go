@@ -260,8 +260,8 @@ func (l *Link) linger(reported uint64) {
 // for each that failed, and of adjustments whether they changed anything.
 func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, changed []bool) {
 	errs, changed = make([]error, len(ops)), make([]bool, len(ops))
-	requests, at := make([]*node.Request, len(ops)), make(map[Server][]*node.Request)
-	var servers []Server
+	requests, of := make([]*node.Request, len(ops)), make([]Server, len(ops))
+	at := make(map[Server][]*node.Request)
 	for i := range ops {
 		slot := l.Servers.Slot(ops[i].Key)
 		s, err := l.Servers.Node(ctx, slot)
@@ -273,21 +273,18 @@ func (l *Link) doAll(ctx context.Context, ops []protocol.Op) (errs []error, chan
 		r.Slot, r.Ops = slot, append(r.Ops, ops[i])
 		r.EndGroup()
 		r.Expect(1)
-		requests[i] = r
-		if at[s] == nil {
-			servers = append(servers, s)
-		}
+		requests[i], of[i] = r, s
 		at[s] = append(at[s], r)
 	}
 	var wait sync.WaitGroup
-	for _, s := range servers {
-		wait.Go(func() { s.DoAll(ctx, at[s], false) })
+	for s, some := range at {
+		wait.Go(func() { s.DoAll(ctx, some, false) })
 	}
 	wait.Wait()
 	for i, r := range requests {
 		if r != nil && r.Err != nil {
 			wait.Go(func() {
-				errs[i] = l.redirected(ctx, r.Slot, r.Err, func(s Server, asking bool) error {
+				errs[i] = l.redirected(ctx, of[i], r.Slot, r.Err, func(s Server, asking bool) error {
 					s.DoAll(ctx, []*node.Request{r}, asking)
 					return r.Err
 				})

@@ -298,7 +298,7 @@ func (s *servers) Node(_ context.Context, slot uint16) (link.Server, error) {
 	return s.all[0], s.away
 }
 
-func (s *servers) Redirect(_ context.Context, _ uint16, err error, hop int) (link.Server, bool, error) {
+func (s *servers) Redirect(_ context.Context, _ link.Server, _ uint16, err error, hop int) (link.Server, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hops = append(s.hops, hop)

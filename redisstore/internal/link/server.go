@@ -39,7 +39,7 @@ type Server interface {
 type Servers interface {
 	Slot(key string) uint16
 	Node(ctx context.Context, slot uint16) (Server, error)
-	Redirect(ctx context.Context, slot uint16, err error, hop int) (to Server, asking bool, left error)
+	Redirect(ctx context.Context, from Server, slot uint16, err error, hop int) (to Server, asking bool, left error)
 	ReportFailure()
 	Close() error
 }
@@ -77,17 +77,17 @@ func (l *Link) follow(ctx context.Context, slot uint16, ask func(s Server, askin
 	if err != nil {
 		return err
 	}
-	return l.redirected(ctx, slot, ask(s, false), ask)
+	return l.redirected(ctx, s, slot, ask(s, false), ask)
 }
 
 // redirected makes a call again where the servers say, as long as they do.
-func (l *Link) redirected(ctx context.Context, slot uint16, err error, ask func(s Server, asking bool) error) error {
+func (l *Link) redirected(ctx context.Context, from Server, slot uint16, err error, ask func(s Server, asking bool) error) error {
 	for hop := 1; err != nil; hop++ {
-		to, asking, left := l.Servers.Redirect(ctx, slot, err, hop)
+		to, asking, left := l.Servers.Redirect(ctx, from, slot, err, hop)
 		if left != nil {
 			return left
 		}
-		err = ask(to, asking)
+		from, err = to, ask(to, asking)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,9 @@ type Config struct {
 
 	// Dial makes the connections; nil: go-redis does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Instead are the addresses by IP of servers, by their addresses by a name that perhaps does not resolve here.
+	Instead sync.Map
 
 	// Timeout bounds a call.
 	Timeout time.Duration
@@ -51,6 +55,10 @@ func (c *Config) Options(address string) *redis.Options {
 	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
 		o.Network, o.Addr = "unix", path
 	}
+	if c.TLS != nil && c.TLS.ServerName == "" { // the name stays if Instead is dialed
+		o.TLSConfig = c.TLS.Clone()
+		o.TLSConfig.ServerName, _, _ = net.SplitHostPort(address)
+	}
 
 	// A reply that got lost may belong to a charge that was carried out, so nothing is
 	// sent twice. Each decision brings its deadline; only a connection that is made in the
@@ -63,7 +71,7 @@ func (c *Config) Options(address string) *redis.Options {
 	o.PipelinePoolSize = -1 // pipelines take their connections from the one pool
 	o.DisableIdentity = true
 	o.Protocol = 2 // for pushed messages, which RESP3 adds, go-redis looks before and after each command
-	o.Dialer = dialer(o, c.Dial)
+	o.Dialer = c.dialer(o)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o
 }

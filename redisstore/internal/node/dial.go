@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -13,12 +14,17 @@ import (
 // go-redis dials only once a second, and fails all other calls with the last error. On top of
 // the breaker that would more than double the time until a Redis that is back is noticed. So
 // go-redis does not learn of a failure until it uses the connection.
-func dialer(options *redis.Options, dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (c *Config) dialer(options *redis.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := c.Dial
 	if dial == nil {
 		dial = redis.NewDialer(options)
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
+		var unresolved *net.DNSError
+		if other, known := c.Instead.Load(address); known && errors.As(err, &unresolved) {
+			conn, err = dial(ctx, network, other.(string))
+		}
 		if err != nil {
 			return &unreached{err: unsentError{err}, where: where{network, address}}, nil // see above
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -92,30 +90,35 @@ func (c *Cluster) Close() error {
 
 // Redirect implements [Topology]: it follows what the nodes say, as long as ctx lasts. Nothing
 // has been carried out of a call that was refused in this way.
-func (c *Cluster) Redirect(ctx context.Context, slot uint16, err error, hop int) (to *node.Node, asking bool, _ error) {
-	if hop > maxHops || !node.Elsewhere(err) {
+func (c *Cluster) Redirect(ctx context.Context, from *node.Node, slot uint16, err error, hop int) (to *node.Node, asking bool, _ error) {
+	if !node.Elsewhere(err) {
 		return nil, false, err
 	}
 	c.ReportFailure()
 	moved, isMoved := redis.IsMovedError(err)
 	asked, isAsk := redis.IsAskError(err)
+	if hop > maxHops {
+		if (isMoved || isAsk) && readName(moved+asked).unknown() {
+			err = fmt.Errorf("%w: this names no host; set cluster-preferred-endpoint-type ip at all nodes, or cluster-announce-hostname", err)
+		}
+		return nil, false, err
+	}
 	// Where two nodes name each other for a moment, at the end of a slot's move, all hops would take a millisecond.
 	if (isMoved && hop > 1 || !isMoved && !isAsk) && pause(ctx, time.Duration(hop)*hopPause) != nil {
 		return nil, false, err
 	}
 	var lost error
-	switch {
-	case isMoved:
-		if to, lost = c.at(c.complete(slot, moved)); lost == nil {
-			c.table[slot].Store(to)
-		}
-	case isAsk:
-		to, lost = c.at(c.complete(slot, asked))
-	default: // a node that no longer belongs, or a Cluster that is down
+	sure := false
+	if isMoved || isAsk {
+		to, sure, lost = c.sentTo(from, slot, moved+asked, hop)
+	} else { // a node that no longer belongs, or a Cluster that is down
 		to, lost = c.Node(ctx, slot)
 	}
 	if lost != nil {
 		return nil, false, node.Unsent(lost)
+	}
+	if isMoved && sure {
+		c.table[slot].Store(to)
 	}
 	return to, isAsk, nil
 }
@@ -149,7 +152,16 @@ func (c *Cluster) refresh() error {
 	questions := make([]question[ballot], len(all))
 	for i, n := range all {
 		questions[i] = question[ballot]{n.Address, func(ctx context.Context) (ballot, error) {
-			ranges, err := n.Slots(ctx)
+			answer, err := n.Slots(ctx)
+			if err != nil {
+				return ballot{}, err
+			}
+			ranges, err := readSlots(n.Address, answer)
+			for _, r := range ranges {
+				if r.instead != "" {
+					c.config.Instead.Store(r.address, r.instead)
+				}
+			}
 			return ballot{n, ranges}, err
 		}}
 	}
@@ -184,27 +196,6 @@ func (c *Cluster) write(e *election) error {
 	c.known = true
 	c.retire()
 	return nil
-}
-
-func (c *Cluster) complete(slot uint16, address string) string {
-	if from := c.table[slot].Load(); from != nil {
-		return resolveAddress(from.Address, address)
-	}
-	return address
-}
-
-// resolveAddress completes the address of a node without a host, which means the host of the
-// node that said so.
-func resolveAddress(from, address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err == nil && host != "" && host != "?" {
-		return address
-	}
-	if err != nil {
-		port = address[strings.LastIndexByte(address, ':')+1:]
-	}
-	host, _, _ = net.SplitHostPort(from)
-	return net.JoinHostPort(host, port)
 }
 
 var (

@@ -3,15 +3,13 @@ package topology
 import (
 	"slices"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
 // ballot is what a node says about the slots.
 type ballot struct {
 	from   *node.Node
-	ranges []redis.ClusterSlot
+	ranges []slotRange
 }
 
 // election decides which node has a slot: the one that most nodes name. A master that is cut off
@@ -80,12 +78,9 @@ func (e *election) result(now func(slot int) *node.Node) []string {
 func (b *ballot) nodes(number func(address string) int, begins []bool) []int16 {
 	all := slices.Repeat([]int16{-1}, Slots)
 	for _, r := range b.ranges {
-		if len(r.Nodes) == 0 || r.Start < 0 || r.Start > r.End || r.End >= Slots {
-			continue
-		}
-		begins[r.Start], begins[r.End+1] = true, true
-		node := int16(min(number(resolveAddress(b.from.Address, r.Nodes[0].Addr)), Slots)) // no more have slots
-		for slot := r.Start; slot <= r.End; slot++ {
+		begins[r.first], begins[r.last+1] = true, true
+		node := int16(min(number(r.address), Slots)) // no more have slots
+		for slot := r.first; slot <= r.last; slot++ {
 			all[slot] = node
 		}
 	}

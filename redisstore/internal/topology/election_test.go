@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
@@ -25,10 +23,8 @@ func TestElection(t *testing.T) {
 		for range 1 + random.IntN(4) {
 			b := ballot{from: nodes[0]}
 			for range random.IntN(5) {
-				b.ranges = append(b.ranges, redis.ClusterSlot{
-					Start: edges[random.IntN(len(edges))], End: edges[random.IntN(len(edges))],
-					Nodes: []redis.ClusterNode{{Addr: nodes[random.IntN(len(nodes))].Address}},
-				})
+				one, other := edges[random.IntN(len(edges))], edges[random.IntN(len(edges))]
+				b.ranges = append(b.ranges, slotRange{first: min(one, other), last: max(one, other), address: nodes[random.IntN(len(nodes))].Address})
 			}
 			e.ballots = append(e.ballots, b)
 		}
@@ -54,8 +50,8 @@ func mostNamed(e *election, slot int, present *node.Node) map[string]bool {
 	for _, b := range e.ballots {
 		named := ""
 		for _, r := range b.ranges {
-			if slot >= r.Start && slot <= r.End {
-				named = r.Nodes[0].Addr
+			if slot >= r.first && slot <= r.last {
+				named = r.address
 			}
 		}
 		if named != "" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -72,7 +71,7 @@ func (s *Sentinel) Node(ctx context.Context, _ uint16) (*node.Node, error) {
 
 // Redirect implements [Topology]. When a server reports that it is no longer the master, the
 // new master is not known yet.
-func (s *Sentinel) Redirect(_ context.Context, _ uint16, err error, _ int) (*node.Node, bool, error) {
+func (s *Sentinel) Redirect(_ context.Context, _ *node.Node, _ uint16, err error, _ int) (*node.Node, bool, error) {
 	return nil, false, err
 }
 
@@ -166,5 +165,6 @@ func (s *Sentinel) locate(ctx context.Context, client *redis.Client) (report, er
 		return report{}, errors.New("it answers no address")
 	}
 	epoch, _ := strconv.ParseInt(about.Val()["config-epoch"], 10, 64)
-	return report{address: net.JoinHostPort(address.Val()[0], address.Val()[1]), epoch: epoch}, nil
+	named, err := name{host: address.Val()[0], port: address.Val()[1]}.address(client.Options().Addr)
+	return report{address: named, epoch: epoch}, err
 }

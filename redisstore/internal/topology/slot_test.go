@@ -13,15 +13,3 @@ func TestSlotOf(t *testing.T) {
 		}
 	}
 }
-
-// TestResolveAddress: an address without a host is one of the host that named it.
-func TestResolveAddress(t *testing.T) {
-	for address, want := range map[string]string{
-		"10.0.0.2:6379": "10.0.0.2:6379", "redis-2:6379": "redis-2:6379", "[::1]:6379": "[::1]:6379",
-		":6380": "10.0.0.1:6380", "?:6380": "10.0.0.1:6380",
-	} {
-		if got := resolveAddress("10.0.0.1:6379", address); got != want {
-			t.Errorf("%q is at %s, want %s", address, got, want)
-		}
-	}
-}

@@ -40,11 +40,11 @@ type Topology interface {
 	// Node returns the one that has a slot's keys.
 	Node(ctx context.Context, slot uint16) (*node.Node, error)
 
-	// Redirect says where a call is to be made again that failed with an error, if Redis
-	// refused it because another node is to be asked, or the same one a moment later. Asking
+	// Redirect says where a call is to be made again that failed with an error, if the node it came
+	// from refused it because another node is to be asked, or the same one a moment later. Asking
 	// is for a slot that is about to become that node's own. Without such a node it returns
 	// the error that is left. Hop counts the times that the call was made, from 1.
-	Redirect(ctx context.Context, slot uint16, err error, hop int) (to *node.Node, asking bool, _ error)
+	Redirect(ctx context.Context, from *node.Node, slot uint16, err error, hop int) (to *node.Node, asking bool, _ error)
 
 	// ReportFailure says that a node failed: another may have taken its place.
 	ReportFailure()
@@ -72,7 +72,7 @@ func (s Single) Slot(string) uint16 { return 0 }
 func (s Single) Node(context.Context, uint16) (*node.Node, error) { return s.node, nil }
 
 // Redirect implements [Topology].
-func (s Single) Redirect(_ context.Context, _ uint16, err error, _ int) (*node.Node, bool, error) {
+func (s Single) Redirect(_ context.Context, _ *node.Node, _ uint16, err error, _ int) (*node.Node, bool, error) {
 	return nil, false, err
 }
 

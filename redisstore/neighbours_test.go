@@ -1,0 +1,82 @@
+package redisstore_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// TestNeighboursByAnyName: however the nodes of a Cluster name each other, each request is decided and the limit is
+// exact. This holds in each state of a slot that moves too.
+func TestNeighboursByAnyName(t *testing.T) {
+	deep.InTurn(t)
+	t.Parallel()
+	hosts := redistest.WithHosts("127.0.0.2", "127.0.0.3", "127.0.0.4")
+	names := func(kind string) redistest.Option {
+		return redistest.WithArgs("--cluster-preferred-endpoint-type", kind)
+	}
+	for name, c := range map[string]struct {
+		options []redistest.Option
+		deep    bool
+	}{
+		"IPv6":                    {options: []redistest.Option{redistest.WithHosts("::1")}},
+		"no host name":            {options: []redistest.Option{hosts, names("hostname")}},
+		"no host":                 {options: []redistest.Option{hosts, names("unknown-endpoint")}, deep: true},
+		"no host but one":         {options: []redistest.Option{names("unknown-endpoint")}, deep: true},
+		"a host name that is one": {options: []redistest.Option{names("hostname"), redistest.WithArgs("--cluster-announce-hostname", "localhost")}, deep: true},
+		"a host name that is none": {options: []redistest.Option{hosts, names("hostname"),
+			redistest.WithArgs("--cluster-announce-hostname", "redis.invalid")}, deep: true},
+	} {
+		if c.deep && !deep.Run() {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			decidesEach(t, redistest.StartCluster(t, 3, 0, c.options...))
+		})
+	}
+}
+
+// decidesEach expects that each request is decided as it should while a slot moves.
+func decidesEach(t *testing.T, c *redistest.Cluster) {
+	const limit = 3
+	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1], DenyCache: -1})
+	rule := ruleOf(t, "zone", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})
+	moving := sameSlot(int(topology.SlotOf("{moving}")), 100)
+	used := 0
+	move(t, c, s.Key(rule, moving[0]), func(t *testing.T) {
+		keys := slices.Clone(moving[used : used+10])
+		used += 10
+		for i := range 60 {
+			keys = append(keys, t.Name()+strconv.Itoa(i))
+		}
+		for _, key := range keys {
+			passed := 0
+			for range 2 * limit {
+				d, err := decideOne(s, store.Check{Rule: rule, Key: key, Cost: 1})
+				if err != nil {
+					t.Fatalf("%s: %v", key, err)
+				}
+				if d.Allowed {
+					passed++
+				}
+			}
+			if passed != limit {
+				t.Errorf("%s: %d passed of %d", key, passed, limit)
+			}
+		}
+		for _, key := range moving[:used] { // some have moved
+			if d, err := decideOne(s, store.Check{Rule: rule, Key: key, Cost: 1}); err != nil || d.Allowed {
+				t.Errorf("%s passes beyond the limit, or %v", key, err)
+			}
+		}
+	})
+}
