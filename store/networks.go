@@ -147,11 +147,11 @@ func (n *Networks) Get(network netip.Prefix) *Network {
 // All returns the networks that have not ended, without exceptions, sorted by address.
 func (n *Networks) All() iter.Seq[*Network] {
 	return func(yield func(*Network) bool) {
-		if !n.Any() {
+		tree, now := n.tree.Load(), n.now()
+		if tree == nil { // loaded once: the last network may be removed meanwhile
 			return
 		}
-		now := n.now()
-		for _, found := range n.tree.Load().AllSorted() {
+		for _, found := range tree.AllSorted() {
 			if found.Override.Kind != KindNone && !found.ended(now) && !yield(found) {
 				return
 			}
