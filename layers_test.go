@@ -42,8 +42,8 @@ var layers = []struct {
 	{"redisstore/internal/protocol", layer{own: "algorithms algorithms/lend internal/msgpack lua store"}},
 	{"redisstore/internal/loans", layer{own: "algorithms algorithms/lend store"}},
 	{"redisstore/internal/outbox", layer{own: "algorithms redisstore/internal/layer store"}},
-	{"redisstore/internal/node", layer{own: "redisstore/internal/protocol store"}},
-	{"redisstore/internal/topology", layer{own: "redisstore/internal/node store"}},
+	{"redisstore/internal/node", layer{own: "internal/advice redisstore/internal/protocol store"}},
+	{"redisstore/internal/topology", layer{own: "internal/advice redisstore/internal/node store"}},
 	{"redisstore/internal/link", layer{own: "algorithms algorithms/lend internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
 		"redisstore/internal/outbox redisstore/internal/protocol store"}},
 	{"redisstore/internal/multislot", layer{own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},

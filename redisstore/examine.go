@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -22,7 +26,7 @@ func (s *operators) Examine(ctx context.Context) store.Examination {
 	found := store.Examination{Timeout: s.timeout}
 	masters, err := s.masters(ctx)
 	if err != nil {
-		found.Servers = []store.Condition{s.troubled(store.Condition{}, err)}
+		found.Servers, found.Rights = []store.Condition{s.troubled(store.Condition{}, err)}, s.undiscovered(err)
 		return found
 	}
 	found.Servers = make([]store.Condition, len(masters))
@@ -76,7 +80,7 @@ func (s *operators) condition(ctx context.Context, n *node.Node) store.Condition
 	if fields, err := n.Info(ctx); err == nil {
 		describe(&c, fields)
 	}
-	if err := n.Charges(ctx); err != nil {
+	if err := cmp.Or(n.Charges(ctx), n.Whole(ctx)); err != nil {
 		return s.troubled(c, err)
 	}
 	return c
@@ -112,7 +116,11 @@ func (s *operators) trouble(err error) string {
 		s.wantsTLS(err), strings.Contains(err.Error(), "remote error: tls: "):
 		return store.TroubleTLS
 	}
-	switch node.Failure(err) {
+	kind, said := node.Failure(err), redis.Error(nil)
+	if errors.As(err, &said) { // also if the servers could not be found
+		kind = node.Failure(said)
+	}
+	switch kind {
 	case store.FailureAuth:
 		if node.LacksRight(err) {
 			return store.TroubleRights
@@ -122,6 +130,9 @@ func (s *operators) trouble(err error) string {
 		return store.TroubleReplica
 	case store.FailureOOM:
 		return store.TroubleMemory
+	}
+	if _, fix := advice.Split(err.Error()); fix != (advice.Text{}) {
+		return store.TroubleServer
 	}
 	return store.TroubleAnswer
 }

@@ -32,8 +32,10 @@ func TestNeighboursByAnyName(t *testing.T) {
 		"no host":                 {options: []redistest.Option{hosts, names("unknown-endpoint")}, deep: true},
 		"no host but one":         {options: []redistest.Option{names("unknown-endpoint")}, deep: true},
 		"a host name that is one": {options: []redistest.Option{names("hostname"), redistest.WithArgs("--cluster-announce-hostname", "localhost")}, deep: true},
-		"a host name that is none": {options: []redistest.Option{hosts, names("hostname"),
-			redistest.WithArgs("--cluster-announce-hostname", "redis.invalid")}, deep: true},
+		"a host name that is none": {options: []redistest.Option{
+			hosts, names("hostname"),
+			redistest.WithArgs("--cluster-announce-hostname", "redis.invalid"),
+		}, deep: true},
 	} {
 		if c.deep && !deep.Run() {
 			continue

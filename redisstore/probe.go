@@ -14,7 +14,7 @@ import (
 func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 	masters, err := s.masters(ctx)
 	if err != nil {
-		return store.Server{}, failure{err}
+		return store.Server{Rights: s.undiscovered(err)}, failure{s.explain(err)}
 	}
 	var slowest store.Server
 	var rights *store.Rights
@@ -66,6 +66,9 @@ func probe(ctx context.Context, n *node.Node) (server store.Server, err error) {
 	}
 	// A full Redis still decides what needs no room.
 	if err := n.Charges(ctx); err != nil && node.Failure(err) != store.FailureOOM {
+		return server, err
+	}
+	if err := n.Whole(ctx); err != nil {
 		return server, err
 	}
 	fields, err := n.Info(ctx)

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -69,7 +70,7 @@ func (s *operators) lacks(ctx context.Context, n *node.Node) (missing []string, 
 	}
 	cmd := redis.NewStringSliceCmd(ctx, args...)
 	if err := n.Process(ctx, cmd, false); err != nil {
-		return forbidden(err, "eval")
+		return forbidden(err)
 	}
 	for _, failed := range cmd.Val() {
 		name, text, _ := strings.Cut(failed, " ")
@@ -82,7 +83,7 @@ func (s *operators) lacks(ctx context.Context, n *node.Node) (missing []string, 
 	}
 	for _, name := range n.Commands() {
 		if err := s.try(ctx, n, name); err != nil {
-			more, _ := forbidden(err, name)
+			more, _ := forbidden(err)
 			missing = append(missing, more...)
 		}
 	}
@@ -98,12 +99,24 @@ func (s *operators) try(ctx context.Context, n *node.Node, name string) (err err
 	return n.Process(ctx, redis.NewCmd(ctx, name), false)
 }
 
-// forbidden says whether an error is that the user may not run a command.
-func forbidden(err error, command string) (missing []string, known bool) {
-	if node.LacksRight(err) && strings.Contains(err.Error(), "'"+command) {
-		return []string{command}, true
+// commandOf finds the command in what Redis says to a user who may not run it.
+var commandOf = regexp.MustCompile(`run the '([^']+)' command`)
+
+// forbidden says which command an error says that the user may not run.
+func forbidden(err error) (missing []string, known bool) {
+	if found := commandOf.FindStringSubmatch(err.Error()); found != nil && node.LacksRight(err) {
+		return found[1:], true
 	}
 	return nil, false
+}
+
+// undiscovered returns the right that the user lacks to find out where the states are; nil if it is another reason. The
+// users of Sentinels are others.
+func (s *operators) undiscovered(err error) *store.Rights {
+	if missing, known := forbidden(err); known && s.shards > 1 {
+		return &store.Rights{Missing: missing}
+	}
+	return nil
 }
 
 // keyAt returns a key that a server has, for what is to be tried there.

@@ -95,6 +95,7 @@ const (
 	TroubleTLS     = "tls"     // one side expects TLS and the other does not, or a certificate is not trusted
 	TroubleLogin   = "login"   // a wrong user or password
 	TroubleRights  = "rights"  // the user lacks a right
+	TroubleServer  = "server"  // it is another kind of server than the config says; the error says what to do
 	TroubleReplica = "replica" // it is a replica, which is read-only
 	TroubleMemory  = "memory"  // its memory is full
 )

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -120,7 +121,7 @@ func (s *runningStore) known() adminapi.Store {
 	return answer
 }
 
-// probe makes a test call that changes nothing.
+// probe makes a test call that changes no limit.
 func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.Rules()) > 0 })
 	if i < 0 {
@@ -128,6 +129,10 @@ func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 	}
 	start := time.Now()
 	err := withStore(s.store, c, func(ctx context.Context, probed store.Store) error {
+		if prober, ok := probed.(store.Prober); ok { // requests of some keys may be decided although others are not
+			server, err := prober.Probe(ctx)
+			return cmp.Or(server.Rights.Err(), err)
+		}
 		return probed.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
 	})
 	answer.Took = time.Since(start).Seconds()

@@ -3,6 +3,7 @@ package doctor
 import (
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -57,6 +58,7 @@ var storeChecks = []check[Store]{
 	{"tls", trouble(store.TroubleTLS, alignTLS.With())},
 	{"login", trouble(store.TroubleLogin, correctLogin.With())},
 	{"rights", rights},
+	{"server", trouble(store.TroubleServer, advice.Text{})},
 	{"replica", trouble(store.TroubleReplica, useMaster.With())},
 	{"breaker", breaker},
 	{"busy", busy},

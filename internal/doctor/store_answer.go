@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func (s *Store) of(c store.Condition) string {
 	return c.Address + ": "
 }
 
-// trouble returns a check that finds servers which do not decide for one reason.
+// trouble returns a check that finds servers which do not decide for one reason. Their error may have a better fix.
 func trouble(kind string, fix advice.Text) func(*Store) []result {
 	return func(s *Store) (all []result) {
 		if s.Examined == nil {
@@ -51,7 +52,8 @@ func trouble(kind string, fix advice.Text) func(*Store) []result {
 		}
 		for _, c := range s.Examined.Servers {
 			if c.Trouble == kind {
-				all = append(all, fail(fix, "%scannot decide: %v", s.of(c), c.Err)...)
+				found, better := advice.Split(c.Err.Error())
+				all = append(all, fail(cmp.Or(better, fix), "%scannot decide: %s", s.of(c), found)...)
 			}
 		}
 		return all

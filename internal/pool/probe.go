@@ -78,7 +78,7 @@ func (f *firstProbe) try(ctx context.Context, p store.Prober, r *Ref, logger *za
 }
 
 // Require waits until the store's server answers. It returns why it does not after a while, and at once
-// if the user lacks a right, which waiting does not bring.
+// if the user lacks a right or it is another server than the config says, which waiting does not mend.
 func (r *Ref) Require(ctx context.Context) error {
 	p, ok := r.Store.Store.(store.Prober)
 	if !ok {
@@ -93,6 +93,9 @@ func (r *Ref) Require(ctx context.Context) error {
 		}
 		if err == nil {
 			return nil
+		}
+		if _, fix := advice.Split(err.Error()); fix != (advice.Text{}) {
+			return fmt.Errorf("%s is required, but %w", Describe(r.Backend), err)
 		}
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -89,6 +90,17 @@ func expectRequired(t *testing.T, ref *pool.Ref, command string) {
 // expectLogged expects that the log names a right that is missing.
 func expectLogged(t *testing.T, ref *pool.Ref, command string) {
 	t.Helper()
+	switch lines := logged(t, ref); {
+	case command == "" && lines != "":
+		t.Errorf("with all rights: %s", lines)
+	case command != "" && !strings.Contains(lines, "+"+command):
+		t.Errorf("the log does not name +%s: %s", command, lines)
+	}
+}
+
+// logged is what the log warns of when a store is opened.
+func logged(t *testing.T, ref *pool.Ref) (text string) {
+	t.Helper()
 	log, lines := observer.New(zapcore.WarnLevel)
 	ctx, cancel := context.WithCancel(t.Context())
 	var probing sync.WaitGroup
@@ -108,15 +120,8 @@ func expectLogged(t *testing.T, ref *pool.Ref, command string) {
 			return lines.FilterMessage("a consequence").Len() > 0
 		}
 	})
-	named := false
 	for _, line := range lines.All() {
-		cause, _ := line.ContextMap()["error"].(string)
-		named = named || strings.Contains(line.Message+cause, "+"+command)
-		if command == "" {
-			t.Errorf("with all rights: %s", line.Message)
-		}
+		text += fmt.Sprintf("%s %v\n", line.Message, line.ContextMap()["error"])
 	}
-	if command != "" && !named {
-		t.Errorf("the log does not name +%s: %v", command, lines.All())
-	}
+	return text
 }

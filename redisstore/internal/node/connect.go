@@ -135,6 +135,15 @@ func (n *Node) charges() error {
 	return n.Charges(ctx)
 }
 
+// Whole finds out whether the node has all keys: one of a Cluster refuses a call with keys of two slots.
+func (n *Node) Whole(ctx context.Context) error {
+	if n.config.Cluster {
+		return nil
+	}
+	key := n.config.ProbeKey(0)
+	return n.Process(ctx, redis.NewIntCmd(ctx, "eval", "return 0", 2, key+"{0}", key+"{1}"), false)
+}
+
 // Charges finds out whether Redis can charge: a Redis that answers may be unable to write.
 func (n *Node) Charges(ctx context.Context) error {
 	key := n.config.ProbeKey(uint16(n.failedSlot.Load()))

@@ -137,7 +137,7 @@ const maxErrorText = 300
 
 // Clip shortens the text of an error, because Redis chooses it. It is still the same error.
 func Clip(err error) error {
-	if err == nil || len(err.Error()) <= maxErrorText {
+	if err == nil || len(err.Error()) <= maxErrorText || errors.As(err, new(advisedError)) {
 		return err
 	}
 	return clippedError{err}

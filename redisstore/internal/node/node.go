@@ -239,7 +239,7 @@ func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error 
 	} else {
 		err = n.use(ctx, func(ctx context.Context, c conn) error { return c.Process(ctx, cmd) })
 	}
-	return closedOr(err)
+	return Advise(closedOr(err), !n.config.Cluster)
 }
 
 // ProcessIfReady is like Process, but fails at once if the node is known not to answer. A context without

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
@@ -40,7 +41,7 @@ func (n name) address(from string) (string, error) {
 		host = ip.Unmap().String()
 	}
 	if port, err := strconv.ParseUint(n.port, 10, 16); err != nil || port == 0 {
-		return "", fmt.Errorf("it names a server at port %q of %q, which it has not: with TLS, set tls-cluster yes at the nodes", n.port, host)
+		return "", node.WithAdvice(fmt.Errorf("it names a server without a port: %q of host %q", n.port, host), advice.NamePorts)
 	}
 	return net.JoinHostPort(host, n.port), nil
 }

@@ -68,8 +68,16 @@ func TestAddress(t *testing.T) {
 			t.Errorf("%v, %v: %v, want %q; %v", c.host, c.added, got, c.want, err)
 		}
 	}
-	for _, answer := range []any{"", []any{}, []any{int64(0)}, []any{"0", int64(1)}, []any{int64(0), int64(Slots), nil}, []any{int64(2), int64(1)},
-		[]any{int64(0), int64(1), []any{"10.0.0.2"}}, []any{int64(0), int64(1), []any{"10.0.0.2", int64(0)}}} {
+	for _, answer := range []any{
+		"",
+		[]any{},
+		[]any{int64(0)},
+		[]any{"0", int64(1)},
+		[]any{int64(0), int64(Slots), nil},
+		[]any{int64(2), int64(1)},
+		[]any{int64(0), int64(1), []any{"10.0.0.2"}},
+		[]any{int64(0), int64(1), []any{"10.0.0.2", int64(0)}},
+	} {
 		if got, err := readSlots(from, []any{answer}); err == nil {
 			t.Errorf("%v: %v", answer, got)
 		}
@@ -91,8 +99,11 @@ func TestRedirect(t *testing.T) {
 		"IPv6":                    {"[fd00::1]:1", "[fd00::1]:1", "ASK 5 fd00::2:2", []string{"[fd00::2]:2"}, false},
 		"the host that answers":   {"10.0.0.1:1", "10.0.0.2:2", "MOVED 5 :3", []string{"10.0.0.2:3"}, true},
 		"?, and one has the port": {"10.0.0.1:1 10.0.0.2:2 10.0.0.3:3", "10.0.0.1:1", "MOVED 5 ?:3", []string{"10.0.0.3:3"}, true},
-		"?, and some have the port": {"10.0.0.1:1 10.0.0.2:1 10.0.0.3:1", "10.0.0.1:1", "ASK 5 ?:1",
-			[]string{"10.0.0.2:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.3:1", "10.0.0.2:1"}, false},
+		"?, and some have the port": {
+			"10.0.0.1:1 10.0.0.2:1 10.0.0.3:1", "10.0.0.1:1", "ASK 5 ?:1",
+			[]string{"10.0.0.2:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.3:1", "10.0.0.2:1"},
+			false,
+		},
 		"?, and the owner has it": {"10.0.0.1:1 10.0.0.2:1 10.0.0.3:1", "10.0.0.2:1", "MOVED 5 ?:1", []string{"10.0.0.1:1"}, true},
 		"the node itself":         {"10.0.0.1:1", "10.0.0.1:1", "MOVED 5 :1", []string{"10.0.0.1:1"}, true},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 )
 
@@ -99,7 +100,7 @@ func (c *Cluster) Redirect(ctx context.Context, from *node.Node, slot uint16, er
 	asked, isAsk := redis.IsAskError(err)
 	if hop > maxHops {
 		if (isMoved || isAsk) && readName(moved+asked).unknown() {
-			err = fmt.Errorf("%w: this names no host; set cluster-preferred-endpoint-type ip at all nodes, or cluster-announce-hostname", err)
+			err = node.WithAdvice(err, advice.NameHosts)
 		}
 		return nil, false, err
 	}

@@ -96,7 +96,7 @@ func (d *discovery) run() {
 	for known := false; ; {
 		err := d.refresh()
 		d.mu.Lock()
-		d.err = node.Clip(err)
+		d.err = node.Clip(node.Advise(err, false))
 		d.mu.Unlock()
 		if err == nil && !known {
 			known = true

@@ -13,7 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
@@ -130,7 +132,14 @@ func (s *Sentinel) refresh() error {
 	}
 	reports, errs := survey(s.discovery, sentinelPatience, questions)
 	if len(reports) == 0 {
-		return fmt.Errorf("no sentinel answers where the master %q is: %w", s.name, errors.Join(errs...))
+		err := fmt.Errorf("no sentinel answers where the master %q is: %w", s.name, errors.Join(errs...))
+		switch {
+		case errors.As(err, new(unwatched)):
+			return node.WithAdvice(err, advice.NameMaster)
+		case node.Failure(err) == store.FailureAuth:
+			return node.WithAdvice(err, advice.FindSentinel)
+		}
+		return err
 	}
 	best := slices.MaxFunc(reports, func(a, b report) int { return cmp.Compare(a.epoch, b.epoch) })
 	// A minority that knows less than this process is behind. A majority was set up again.
@@ -158,7 +167,7 @@ func (s *Sentinel) locate(ctx context.Context, client *redis.Client) (report, er
 	})
 	switch {
 	case errors.Is(err, redis.Nil):
-		return report{}, fmt.Errorf("it watches no master %q", s.name)
+		return report{}, unwatched{s.name}
 	case err != nil:
 		return report{}, err
 	case len(address.Val()) != 2:
@@ -168,3 +177,8 @@ func (s *Sentinel) locate(ctx context.Context, client *redis.Client) (report, er
 	named, err := name{host: address.Val()[0], port: address.Val()[1]}.address(client.Options().Addr)
 	return report{address: named, epoch: epoch}, err
 }
+
+// unwatched is the error of a Sentinel that does not know a master by this name.
+type unwatched struct{ master string }
+
+func (u unwatched) Error() string { return fmt.Sprintf("it watches no master %q", u.master) }

@@ -134,7 +134,7 @@ func (r *roll) end(address string, err error) {
 	if a.failed.Err == nil {
 		a.failed = store.Silence{Address: address, Since: time.Now()}
 	}
-	a.failed.Err = node.Clip(err)
+	a.failed.Err = node.Clip(node.Advise(err, false))
 	if !a.silent && time.Since(a.failed.Since) >= silentAfter {
 		a.silent = true
 		r.logger().Warn("a server of the rate limit store is silent: requests are decided without it, but a failover may need it",
