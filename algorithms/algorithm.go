@@ -50,9 +50,9 @@ type Algorithm interface {
 
 // Dated is an algorithm whose parameters depend on the date for some limits.
 type Dated interface {
-	// PrepareAt returns the parameters for a time, and until when they hold. The limit
-	// must be one that Prepare accepts.
-	PrepareAt(l Limit, now time.Time) (Params, time.Time)
+	// PrepareAt returns the parameters for a time, and from when until when they hold. The
+	// limit must be one that Prepare accepts.
+	PrepareAt(l Limit, now time.Time) (p Params, from, until time.Time)
 }
 
 // Counter is an algorithm whose state is a few numbers.

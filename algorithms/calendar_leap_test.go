@@ -32,7 +32,7 @@ func TestCalendarWindowsFarBehind(t *testing.T) {
 	today := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
 	for calendar, length := range map[Calendar]time.Duration{Day: 24 * time.Hour, Week: 7 * 24 * time.Hour, Month: 31 * 24 * time.Hour, Year: 366 * 24 * time.Hour} {
 		for _, off := range []time.Duration{-24 * time.Hour, -3 * 24 * time.Hour, -100 * 24 * time.Hour, -4000 * 24 * time.Hour, 4000 * 24 * time.Hour} {
-			p, _ := FixedWindow{}.PrepareAt(Limit{Events: 3, Calendar: calendar}, today)
+			p, _, _ := FixedWindow{}.PrepareAt(Limit{Events: 3, Calendar: calendar}, today)
 			now := today.Add(off).UnixMicro()
 			var s State
 			var d Decision

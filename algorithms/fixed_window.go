@@ -41,7 +41,7 @@ func (a FixedWindow) Prepare(l Limit) (Params, error) {
 	case l.Calendar != 0 && l.Align == AlignFirstRequest:
 		return Params{}, errors.New("window " + l.Calendar.String() + " is a calendar window: use align clock, or a duration such as 24h")
 	case l.Calendar != 0:
-		p, _ := a.PrepareAt(l, time.UnixMicro(0))
+		p, _, _ := a.PrepareAt(l, time.UnixMicro(0))
 		return p, nil
 	case l.Align == AlignFirstRequest:
 		return Params{l.Events, onFirstRequest, l.Window.Microseconds()}, nil
@@ -54,13 +54,13 @@ func (a FixedWindow) Prepare(l Limit) (Params, error) {
 // after it. With four windows the store's clock may be most of a day ahead or behind. If it
 // was another day ahead before it went back, the counts of that time are still in one of
 // the four.
-func (FixedWindow) PrepareAt(l Limit, now time.Time) (Params, time.Time) {
+func (FixedWindow) PrepareAt(l Limit, now time.Time) (p Params, from, until time.Time) {
 	bounds := l.Calendar.Bounds(now, l.Location, 3)
 	previous := l.Calendar.Bounds(bounds[0].Add(-time.Microsecond), l.Location, 0)[0]
 	return Params{
 		l.Events, bounds[3].UnixMicro(),
 		previous.UnixMicro(), bounds[0].UnixMicro(), bounds[1].UnixMicro(), bounds[2].UnixMicro(),
-	}, bounds[1]
+	}, bounds[0], bounds[1]
 }
 
 // Take implements [Counter].
@@ -124,12 +124,18 @@ func windowAt(s State, p Params, now int64) (start, end, count int64) {
 	return start, end, count
 }
 
-// lengthOf returns the length of a window. Of calendar windows it is that of the first one.
+// lengthOf returns the length of a window. Of calendar windows it is about that, and the same whichever of them the
+// parameters have.
 func lengthOf(p Params) int64 {
 	if p[1] == onTheClock || p[1] == onFirstRequest {
 		return p[2]
 	}
-	return p[3] - p[2]
+	for _, days := range [...]int64{1, 7, 30} {
+		if p[3]-p[2] < 3*days*day {
+			return days * day
+		}
+	}
+	return 365 * day
 }
 
 // windowOf returns the window that contains t.

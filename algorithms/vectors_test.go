@@ -55,7 +55,7 @@ func (p *player) params(l algorithms.Limit, now int64) algorithms.Params {
 		p.Fatal(err)
 	}
 	if dated, ok := p.algorithm.(algorithms.Dated); ok && l.Calendar != 0 {
-		params, _ = dated.PrepareAt(l, time.UnixMicro(now))
+		params, _, _ = dated.PrepareAt(l, time.UnixMicro(now))
 	}
 	return params
 }

@@ -6,7 +6,11 @@ take = function(now, cost, events, starts, a, b, c, d, seen, count)
     seen, count = 0, 0
   end
   if seen > now then
-    local length = starts > 1 and b - a or a
+    local length = a
+    if starts > 1 then
+      length = b - a
+      length = (length < 3 * DAY and 1 or length < 21 * DAY and 7 or length < 90 * DAY and 30 or 365) * DAY
+    end
     if seen - now > length then seen = now - (now - seen) % (2 * length) end
   end
   local t = now > seen and now or seen

@@ -190,7 +190,7 @@ func (o *PreparedOverride) Params(p algorithms.Params) algorithms.Params {
 
 // Prepared is like Params, for parameters with their wire form.
 func (o *PreparedOverride) Prepared(p *Prepared) *Prepared {
-	return prepare(o.algorithm, o.Params(p.Params), p.until)
+	return prepare(o.algorithm, o.Params(p.Params), p.from, p.until)
 }
 
 // States returns the states in which the override's limit counts, where rule are those of the

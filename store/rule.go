@@ -38,7 +38,7 @@ type Prepared struct {
 	// Wire is the algorithm and its parameters in the form that scripts read: MessagePack.
 	Wire string
 
-	until int64 // until when the parameters hold, in microseconds since 1970
+	from, until int64 // when the parameters hold, in microseconds since 1970
 }
 
 // NewRule checks a limit and prepares it. Its error names the option, its value and what
@@ -63,33 +63,33 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 	if limit.Calendar != 0 {
 		r.dated, _ = algorithm.(algorithms.Dated)
 	}
-	until := int64(math.MaxInt64)
+	from, until := int64(math.MinInt64), int64(math.MaxInt64)
 	if r.dated != nil {
-		until = 0
+		until = from
 	}
-	r.prepared.Store(prepare(algorithm.Name(), params, until))
+	r.prepared.Store(prepare(algorithm.Name(), params, from, until))
 	return r, nil
 }
 
-func prepare(name string, params algorithms.Params, until int64) *Prepared {
+func prepare(name string, params algorithms.Params, from, until int64) *Prepared {
 	wire := msgpack.AppendText(nil, name)
 	for _, p := range params {
 		wire = msgpack.AppendInt(wire, p)
 	}
-	return &Prepared{Params: params, Wire: string(wire), until: until}
+	return &Prepared{Params: params, Wire: string(wire), from: from, until: until}
 }
 
 // At returns the numbers for a time in microseconds since 1970.
 func (r *Rule) At(now int64) *Prepared {
-	if p := r.prepared.Load(); now < p.until {
+	if p := r.prepared.Load(); p.from <= now && now < p.until {
 		return p
 	}
 	return r.prepareAt(now)
 }
 
 func (r *Rule) prepareAt(now int64) *Prepared {
-	params, until := r.dated.PrepareAt(r.limit, time.UnixMicro(now))
-	p := prepare(r.algorithm.Name(), params, until.UnixMicro())
+	params, from, until := r.dated.PrepareAt(r.limit, time.UnixMicro(now))
+	p := prepare(r.algorithm.Name(), params, from.UnixMicro(), until.UnixMicro())
 	r.prepared.Store(p)
 	return p
 }

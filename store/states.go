@@ -61,9 +61,9 @@ func (r *Rule) ChargedBy(override string, now int64) (*Prepared, States) {
 	if !own {
 		params = p.Params
 		params[0] = int64(binary.BigEndian.Uint64([]byte(override[1:])))
-		return prepare(r.algorithm.Name(), params, now), r.states
+		return prepare(r.algorithm.Name(), params, now, now), r.states
 	}
-	return prepare(r.algorithm.Name(), params, now), r.statesOfFamily(override[limitHead:])
+	return prepare(r.algorithm.Name(), params, now, now), r.statesOfFamily(override[limitHead:])
 }
 
 // lentFamily is added to the family of a limit of which parts are lent.

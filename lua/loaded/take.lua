@@ -170,7 +170,11 @@ if not ARGV[2] or ARGV[2] == 'c' then
                 s1, s2 = 0, 0
               end
               if s1 > now then
-                local length = p2 > 1 and p4 - p3 or p3
+                local length = p3
+                if p2 > 1 then
+                  length = p4 - p3
+                  length = (length < 3 * 86400000000 and 1 or length < 21 * 86400000000 and 7 or length < 90 * 86400000000 and 30 or 365) * 86400000000
+                end
                 if s1 - now > length then s1 = now - (now - s1) % (2 * length) end
               end
               local t = now > s1 and now or s1
@@ -510,7 +514,11 @@ return (function()
           seen, count = 0, 0
         end
         if seen > now then
-          local length = starts > 1 and b - a or a
+          local length = a
+          if starts > 1 then
+            length = b - a
+            length = (length < 3 * 86400000000 and 1 or length < 21 * 86400000000 and 7 or length < 90 * 86400000000 and 30 or 365) * 86400000000
+          end
           if seen - now > length then seen = now - (now - seen) % (2 * length) end
         end
         local t = now > seen and now or seen

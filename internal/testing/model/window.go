@@ -17,9 +17,8 @@ type window struct {
 func (w *window) asOf(l algorithms.Limit, now int64) memory {
 	length := l.Window.Microseconds()
 	if l.Calendar != 0 {
-		start, _ := Window(l.Calendar, l.Location, now)
-		before, _ := Window(l.Calendar, l.Location, start-1)
-		length = start - before
+		days := map[algorithms.Calendar]int64{algorithms.Day: 1, algorithms.Week: 7, algorithms.Month: 30, algorithms.Year: 365}
+		length = days[l.Calendar] * day
 	}
 	return &window{w.start - moved(w.start, now, length, length), slices.Clone(w.costs)}
 }
