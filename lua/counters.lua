@@ -46,21 +46,22 @@ repeat
     local asked = shared and string.byte(shared, j) or 1
     local times = asked
     repeat
-      local i, fit, stuck, ok, room, till, x, y, z, lives, cost = 1, times
+      local i, fit, stuck, ok, room, till, x, y, z, lives, cost, since = 1, times
       repeat
         if rules then _, name, p1, p2, p3, p4, p5, p6, each = unpack(rules[i]) end
         local value, s1, s2, s3 = values[k + i]
-        if value and #value == 28 then
-          s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
+        if value and #value == 36 then
+          s1, s2, s3, since, lives = unpack_struct('>i8i8i8i8I4', value)
+          if since > now then since = now end
         else
           if value then
             if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then call('GET', keys[1]) end
-            local lent = #value % 40 == 28
+            local lent = #value % 40 == 36
             noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i)
             if lent then fit = 0 end
           end
-          values[k + i] = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-          s1, s2, s3, lives = 0, 0, 0, 0
+          values[k + i] = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+          s1, s2, s3, since, lives = 0, 0, 0, now, 0
         end
         cost = each * times
         --[[include charge.lua]]
@@ -68,7 +69,7 @@ repeat
           local fits = times > 1 and math.floor(room / each) or 0
           if fits < fit then fit = fits end
         elseif after then
-          after[i] = { x, y, z, till, lives, cost }
+          after[i] = { x, y, z, till, lives, cost, since }
         end
         if unable and cost > 0 and (not full or lives == 0) then stuck = true end
         i = i + 1
@@ -79,7 +80,7 @@ repeat
       elseif fit == times then
         i = 1
         repeat
-          if after then x, y, z, till, lives, cost = unpack(after[i]) end
+          if after then x, y, z, till, lives, cost, since = unpack(after[i]) end
           if cost > 0 then
             local key = keys[k + i]
             if unlock then

@@ -12,7 +12,7 @@
 --     the index of its key, from 1
 --     the cost
 --     the ID of the lease, a text; to adjust, three numbers of eight bytes precede it: when the charge was
---       made, its turn, and the delta
+--       made, its turn, and the delta. The turn of a positive delta is from when it does not matter any more, or 0
 --     where its rule begins in ARGV[1], counted from 0, or -1 if the rule follows
 --     the rule, if it follows: the algorithm's name and six parameters
 --     the index of the override, if the key may have one
@@ -57,7 +57,7 @@ end
 
 -- By the index of a key: what MGET has read; the states of Counters and bans, which are read once and written once at
 -- the end; and what the states of a group were before it. A state is x, y and z; till, until when it is worth something,
--- if it must be written; lives, the second until which the key lives at least, false for a ban; and new, whether it
+-- if it must be written; since, when it began; lives, the second until which the key lives at least, false for a ban; and new, whether it
 -- needs memory that it does not have yet. Growing a table is slow, so where there are several keys, these begin
 -- with some room.
 local values, states, before = nil, { false }, nil
@@ -121,7 +121,7 @@ while at >= 0 and #groups > 0 do
           quota, remaining, retry, next, reset, delay)
         all[k + i] = override and reply .. pack('>Hc0', #override, override) or reply
       elseif round == 1 then
-        all[k + i] = pack('>i8i8i8I4', s1, s2, s3, 0)
+        all[k + i] = pack('>i8i8i8i8I4', s1, s2, s3, 0, 0)
         if damaged or lent then noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i) end
       end
     end
@@ -156,7 +156,7 @@ local span, text
 for i = 1, #KEYS do
   local state = states[i]
   if state and state.till then
-    local key, x, y, z, till, lives = KEYS[i], state.x, state.y, state.z, state.till, state.lives
+    local key, x, y, z, since, till, lives = KEYS[i], state.x, state.y, state.z, state.since, state.till, state.lives
     if unlock then
       unlock = unlock(key)
       lives = lives and 0

@@ -164,8 +164,8 @@ local function write(c)
   local _, _, _, till = charged(c.name, latest, c.lent, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   local need = (till > latest and till or latest) / 1000000 + MARGIN
   if c.lives >= need and not c.whole then
-    call('SETRANGE', c.key, '0', pack('>i8i8i8I4', c.x, c.y, c.z, c.lives) .. about)
-    if c.loan then call('SETRANGE', c.key, 67 + c.place, c.loan) end
+    call('SETRANGE', c.key, '0', pack('>i8i8i8i8I4', c.x, c.y, c.z, c.born, c.lives) .. about)
+    if c.loan then call('SETRANGE', c.key, 75 + c.place, c.loan) end
     return
   end
   if c.loan then replace(c, c.place, c.loan) end
@@ -173,7 +173,7 @@ local function write(c)
   local life = floor(need) + 1 - seconds
   life = life + (life < 172800 and floor(life / 2) or 86400) + 16
   local lives = seconds + life < 4294967296 and seconds + life or 0
-  call('SET', c.key, pack('>i8i8i8I4', c.x, c.y, c.z, lives) .. about .. c.book, 'EX', life)
+  call('SET', c.key, pack('>i8i8i8i8I4', c.x, c.y, c.z, c.born, lives) .. about .. c.book, 'EX', life)
 end
 
 -- grows reports whether a check needs more memory than its key has.
@@ -181,7 +181,7 @@ local function grows(c)
   local room = #c.book
   if c.loan and c.place > room then room = room + 40 end
   if c.record then return room > #c.book or c.entries > 0 and c.entries > expired(c, now) end
-  return c.changed and 28 + (c.loans > 0 and 40 + room or 0) > c.size
+  return c.changed and 36 + (c.loans > 0 and 40 + room or 0) > c.size
 end
 
 -- decided returns the replies to the checks of a group.
@@ -328,7 +328,7 @@ local function read(at, k)
     local c = {
       key = KEYS[k], name = false, take = false, record = false, adjust = false, p1 = 0, p2 = 0, p3 = 0, p4 = 0, p5 = 0, p6 = 0,
       op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
-      x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
+      x = 0, y = 0, z = 0, born = now, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
       place = false, loan = false, whole = false, size = 0, owed = 0, entries = 0,
       taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false, final = false, own = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,

@@ -12,7 +12,7 @@ end
 -- open reads the state, and takes the book off it.
 local function open(c)
   local value, at
-  if c.record then value, at = redis.pcall('LINDEX', c.key, -1), 2 else value, at = redis.pcall('GET', c.key), 29 end
+  if c.record then value, at = redis.pcall('LINDEX', c.key, -1), 2 else value, at = redis.pcall('GET', c.key), 37 end
   if type(value) == 'table' then
     if c.record then wrongtype(value, 'LINDEX', c.key, -1) else wrongtype(value, 'GET', c.key) end
   end
@@ -28,11 +28,12 @@ local function open(c)
     end
   elseif not value then
     return
-  elseif type(value) ~= 'string' or #value % 40 ~= 28 or #value > 28 + 65 * 40 then
+  elseif type(value) ~= 'string' or #value % 40 ~= 36 or #value > 36 + 65 * 40 then
     c.damaged = true
     return
   else
-    c.x, c.y, c.z, c.lives = unpack_struct('>i8i8i8I4', value)
+    c.x, c.y, c.z, c.born, c.lives = unpack_struct('>i8i8i8i8I4', value)
+    if c.born > now then c.born = now end
     c.size = #value
   end
   if #value < at then return end

@@ -55,7 +55,7 @@ end
 local function elsewhere(c)
   local d = {}
   for field, value in pairs(c) do d[field] = value end
-  d.key, d.here, d.x, d.y, d.z, d.lives, d.size = c.other, c, 0, 0, 0, 0, 0
+  d.key, d.here, d.x, d.y, d.z, d.born, d.lives, d.size = c.other, c, 0, 0, 0, now, 0, 0
   d.book, d.loans, d.lent, d.live, d.number, d.place, d.loan = '', 0, 0, 0, 0, false, false
   d.taken, d.changed, d.whole, d.owed, d.entries = false, false, false, 0, 0
   open(d)

@@ -3,8 +3,8 @@
 --       redis, call, floor, the functions of wrongtype.lua
 -- Out:  take, record, adjust and spares, as far as the algorithm has them
 --
--- For a Counter, whose state the scripts keep as a string of three integers and the second until which the key lives
--- at least (four bytes):
+-- For a Counter, whose state the scripts keep as a string of three integers, when it began, and the second until which
+-- the key lives at least (four bytes):
 --   take(now, cost, p1, .., p6, s1, s2, s3) -> allowed, quota, remaining, retry, next,
 --                                              reset, delay, s1, s2, s3
 --   adjust(now, at, turn, delta, p1, .., p6, s1, s2, s3) -> s1, s2, s3 or nothing

@@ -11,17 +11,18 @@ if not record then
   if state then
     s1, s2, s3 = state.x, state.y, state.z
   else
-    local value, lives = values and values[index] or redis.pcall('GET', key), 0
+    local value, since, lives = values and values[index] or redis.pcall('GET', key), now, 0
     s1, s2, s3 = 0, 0, 0
-    if value and #value == 28 then
-      s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
+    if value and #value == 36 then
+      s1, s2, s3, since, lives = unpack_struct('>i8i8i8i8I4', value)
+      if since > now then since = now end
     elseif value then
       if type(value) == 'table' then wrongtype(value, 'GET', key) end
-      lent = #value % 40 == 28
+      lent = #value % 40 == 36
       damaged = not lent
     end
     if not lent then
-      state = { x = s1, y = s2, z = s3, till = false, lives = lives, new = lives == 0 }
+      state = { x = s1, y = s2, z = s3, till = false, since = since, lives = lives, new = lives == 0 }
       states[index] = state
     end
   end

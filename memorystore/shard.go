@@ -1,6 +1,7 @@
 package memorystore
 
 import (
+	"math"
 	"math/bits"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 type shard struct {
 	mu        sync.Mutex
 	numbers   table[algorithms.State]   // of keys whose algorithm is a Counter; without pointers
+	begun     map[stateID]beginning     // of numbers that were reset; nil until there is one
 	logs      table[*algorithms.Log]    // of keys whose algorithm is a Recorder
 	leases    table[*algorithms.Leases] // of keys whose algorithm is a Leaser
 	bans      table[algorithms.State]   // they do not count towards MaxKeys
@@ -20,7 +22,44 @@ type shard struct {
 	swept     int64                     // when the shard was last swept
 	took      int64                     // how long that took, in microseconds
 
-	_ [24]byte // so that no two shards share a cache line
+	_ [16]byte // so that no two shards share a cache line
+}
+
+// beginning is when a state began that was reset.
+type beginning struct {
+	since   int64 // math.MaxInt64: nothing was charged yet
+	expires int64 // then nothing counts any more that was charged before the reset
+}
+
+func (b beginning) expired(now int64) bool { return b.expires <= now }
+
+// keep keeps the state of a Counter.
+func (s *shard) keep(id stateID, state algorithms.State, now, expires int64) {
+	if b, ok := s.begun[id]; ok {
+		s.begun[id] = beginning{min(b.since, now), b.expires}
+	}
+	s.numbers.put(id, state, expires)
+}
+
+// forget drops the states under the IDs of a key. What was charged to a Counter before is not given back later.
+func forget(s *shard, ids ...stateID) {
+	expires := int64(0)
+	for _, id := range ids {
+		if kept := s.numbers.get(id); kept != nil {
+			expires = max(expires, kept.expires, s.begun[id].expires)
+		}
+		s.numbers.delete(id)
+		s.logs.delete(id)
+		s.leases.delete(id)
+	}
+	for _, id := range ids {
+		if expires > 0 {
+			if s.begun == nil {
+				s.begun = make(map[stateID]beginning)
+			}
+			s.begun[id] = beginning{math.MaxInt64, expires}
+		}
+	}
 }
 
 func (s *shard) size() int { return s.numbers.n + s.logs.n + s.leases.n }
@@ -57,6 +96,7 @@ func (s *shard) sweep(now int64) {
 	s.bans.drop(now)
 	drop(s.overrides, now)
 	drop(s.banNames, now)
+	drop(s.begun, now)
 	s.swept = now
 }
 

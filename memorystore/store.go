@@ -232,10 +232,12 @@ func (s *Store) Renew() {
 		now = s.leases.Now()
 	}
 	for _, c := range s.leases.Due(now) {
-		s.each(c.Rule, c.Rule.States(), c.Key, func(shard *shard, id stateID) {
-			if kept := shard.leases.get(id); kept != nil && s.leases.Has(c.LeaseID) {
-				now := s.now()
-				shard.lease(&c, id, kept.value, c.Rule.At(now).Params, now)
+		s.visit(c.Rule, c.Rule.States(), c.Key, func(shard *shard, ids ...stateID) {
+			for _, id := range ids {
+				if kept := shard.leases.get(id); kept != nil && s.leases.Has(c.LeaseID) {
+					now := s.now()
+					shard.lease(&c, id, kept.value, c.Rule.At(now).Params, now)
+				}
 			}
 		})
 	}
@@ -249,27 +251,20 @@ func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
 	override := shard.overrides[id].prepared
 	shard.bans.delete(ban)
 	shard.mu.Unlock()
-	s.each(rule, rule.States(), key, forget)
+	s.visit(rule, rule.States(), key, forget)
 	if override.ReplacesLimit(rule) {
-		s.each(rule, override.States(rule.States()), key, forget)
+		s.visit(rule, override.States(rule.States()), key, forget)
 	}
 	return nil
 }
 
-func forget(s *shard, id stateID) {
-	s.numbers.delete(id)
-	s.logs.delete(id)
-	s.leases.delete(id)
-}
-
-// each visits both IDs under which a state of a key may be, with the shard locked.
-func (s *Store) each(rule *store.Rule, states store.States, key string, visit func(*shard, stateID)) {
+// visit visits the IDs under which a state of a key may be, with the shard locked.
+func (s *Store) visit(rule *store.Rule, states store.States, key string, do func(*shard, ...stateID)) {
 	n, id, shared := s.place(rule, states, key)
 	shard := &s.shards[n]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	visit(shard, id)
-	visit(shard, shared)
+	do(shard, id, shared)
 }
 
 // Close implements [store.Store]. Calls in progress finish normally.

@@ -89,7 +89,7 @@ func find[V any](t *ticket, s *Store, kept *table[V], now int64) V {
 func (t *ticket) charge(s *Store, now int64, d *algorithms.Decision) {
 	expires := now + d.ResetAfter.Microseconds()
 	if t.check.Rule.Counter() != nil {
-		t.shard.numbers.put(t.id, t.state, expires)
+		t.shard.keep(t.id, t.state, now, expires)
 	} else {
 		t.chargeOther(now, expires)
 	}
@@ -145,11 +145,14 @@ func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (change
 	switch a := to.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, &t.shard.numbers, now)
+		if begun := t.shard.begun[t.id].since; to.Delta < 0 && to.At < begun {
+			return false
+		}
 		if t.state = a.Adjust(was, params, now, to.At, to.Turn, to.Delta); t.state == was {
 			return false
 		}
 		_, d := a.Take(t.state, params, now, 0)
-		t.shard.numbers.put(t.id, t.state, now+d.ResetAfter.Microseconds())
+		t.shard.keep(t.id, t.state, now, now+d.ResetAfter.Microseconds())
 	case algorithms.Recorder:
 		t.log = find(t, s, &t.shard.logs, now)
 		switch exists := t.shard.logs.get(t.id) != nil; {

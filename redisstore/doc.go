@@ -46,9 +46,9 @@
 //
 // Slots of concurrency are a sorted set with the ends of their leases.
 //
-// All other states are strings of three big-endian integers of eight bytes and one of four:
+// All other states are strings of four big-endian integers of eight bytes and one of four:
 //
-//	struct.unpack('>i8i8i8I4', redis.call('GET', KEYS[1]))
+//	struct.unpack('>i8i8i8i8I4', redis.call('GET', KEYS[1]))
 //
 // Times are in microseconds. The first three are, for
 //
@@ -60,8 +60,9 @@
 //		the last charge, the count of its window, the count of the previous window
 //
 // What has come back since the bucket was full is the time since then, times the rate. What was taken may be more
-// than fits, because of another limit of the family or a debt. The fourth number is the second until which Redis
-// keeps the key: nothing else may shorten its expiry.
+// than fits, because of another limit of the family or a debt. The fourth number is when the state began: what was
+// charged before is not in it, so it is not given back. The fifth is the second until which Redis keeps the key:
+// nothing else may shorten its expiry.
 //
 // # Expiries
 //

@@ -54,7 +54,7 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("%+v: got %s, want %s", c.limit, got, want)
 		}
 	}
-	if got := s.Key(storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 5, Lease: time.Hour}), "k"); got != "rl:{k}:zone:concurrency.3" {
+	if got := s.Key(storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 5, Lease: time.Hour}), "k"); got != "rl:{k}:zone:concurrency.4" {
 		t.Errorf("slots are at %s", got)
 	}
 	words := strings.FieldsFunc(string(documented), func(r rune) bool { return strings.ContainsRune(" \t\n,", r) })

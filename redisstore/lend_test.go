@@ -129,7 +129,7 @@ func TestLendColdKeys(t *testing.T) {
 	}
 	states := server.Admin().Keys(context.Background(), "*:token_bucket.*").Val()
 	for _, key := range states {
-		if n := server.Admin().StrLen(context.Background(), key).Val(); n != 28 {
+		if n := server.Admin().StrLen(context.Background(), key).Val(); n != 36 {
 			t.Errorf("the state of %s has %d bytes", key, n)
 		}
 	}

@@ -57,6 +57,7 @@ type schedule struct {
 	last                 algorithms.Decision
 	newest               int64 // the time of the latest charge
 	charges              []charged
+	before               int // how many of these are from before the last reset
 	names                int
 	story                []string // the events so far, as in testdata/vectors
 }
@@ -101,11 +102,13 @@ func (s *schedule) run() int {
 		}
 		s.now = min(max(s.now+drawGap(s.T, s.limit, s.last), s.earliest), latest)
 		s.pair.set(s.now, s.skew)
-		switch rapid.IntRange(0, 9).Draw(s.T, "do") {
-		case 0:
+		switch rapid.IntRange(0, 19).Draw(s.T, "do") {
+		case 0, 1:
 			s.adjust()
-		case 1:
+		case 2, 3:
 			s.renew()
+		case 4:
+			s.reset()
 		}
 		s.take(i)
 	}
@@ -138,6 +141,7 @@ func (s *schedule) take(i int) {
 	s.last = want
 	if want.Allowed && c.Cost > 0 {
 		s.newest = max(s.newest, s.now)
+		s.keep(func(c *charged) bool { return c.At < s.now }) // the clock has gone back, or stood still: not told apart
 		s.charges = append(s.charges, charged{store.Adjustment{Check: c, At: want.Booked(), Turn: want.Turn()}, name})
 	}
 }
@@ -172,8 +176,11 @@ func (s *schedule) adjust() {
 	switch {
 	case c.Delta < 0:
 		s.charges = slices.Delete(s.charges, i, i+1)
+		if i < s.before {
+			s.before--
+		}
 	case queued:
-		s.charges = nil // nothing is left of a debt, so no charge depends on it
+		s.charges, s.before = nil, 0 // nothing is left of a debt, so no charge depends on it
 	}
 	if s.algorithm != "concurrency" {
 		s.newest, s.earliest = s.now, s.now
@@ -185,6 +192,30 @@ func (s *schedule) adjust() {
 	}
 	s.model.Adjust(by, s.now, c.At, c.Delta, c.name)
 	s.story = append(s.story, vectors.Options(s.limit))
+}
+
+// reset makes the key new. Charges of before stay, to be adjusted later.
+func (s *schedule) reset() {
+	s.story = append(s.story, "reset")
+	for _, l := range s.limits {
+		for _, side := range s.sides {
+			side.reset(s.T, rule(s.T, s.algorithm, l), s.key)
+		}
+	}
+	s.model.Reset()
+	s.before = len(s.charges)
+}
+
+// keep keeps those charges from before the last reset for which ok is true.
+func (s *schedule) keep(ok func(c *charged) bool) {
+	kept := s.charges[:0]
+	for i := range s.charges {
+		if i >= s.before || ok(&s.charges[i]) {
+			kept = append(kept, s.charges[i])
+		}
+	}
+	s.before -= len(s.charges) - len(kept)
+	s.charges = kept
 }
 
 func (s *schedule) renew() {

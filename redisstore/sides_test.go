@@ -19,6 +19,7 @@ type side interface {
 	take(t rapid.TB, c store.Check) algorithms.Decision
 	adjust(t rapid.TB, r store.Adjustment)
 	renew(t rapid.TB, c store.Check)
+	reset(t rapid.TB, r *store.Rule, key string)
 }
 
 // storeSide is a store whose leases are renewed by the test alone.
@@ -35,6 +36,12 @@ func (s storeSide) take(t rapid.TB, c store.Check) algorithms.Decision {
 func (s storeSide) adjust(_ rapid.TB, r store.Adjustment) { s.Adjust(r) }
 
 func (s storeSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("%T renews when it wants to", s.Store) }
+
+func (s storeSide) reset(t rapid.TB, r *store.Rule, key string) {
+	if err := s.Reset(context.Background(), r, key); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // redisSide waits until Redis has received an adjustment.
 type redisSide struct {
@@ -86,6 +93,8 @@ func (s *leaseSide) take(_ rapid.TB, c store.Check) algorithms.Decision {
 }
 
 func (s *leaseSide) adjust(_ rapid.TB, r store.Adjustment) { s.leases.GiveBack(r.LeaseID, -r.Delta) }
+
+func (s *leaseSide) reset(rapid.TB, *store.Rule, string) { s.leases = algorithms.Leases{} }
 
 func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
 	algorithms.Concurrency{}.Lease(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.LeaseID)

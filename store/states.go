@@ -18,7 +18,7 @@ import (
 
 // stateVersion is the version of the states and their names. It goes up when the form of a
 // state changes, so that no version misreads the states of another.
-const stateVersion = ".3"
+const stateVersion = ".4"
 
 // States identifies the states that the limits of one family share, one for each key.
 type States struct {

@@ -9,6 +9,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
@@ -101,6 +102,10 @@ type Adjustment struct {
 	// positive Delta charges more, beyond the limit if necessary; later requests then wait.
 	Delta int64
 
+	// Known is how long after the charge a positive Delta became known, at most; 0 if that is not
+	// known. If it reaches the store only when it would not count any more, it is dropped.
+	Known time.Duration
+
 	// Override is Decision.Override. If the limit of an override decided, it identifies the
 	// state that was charged, whatever override the key has by now.
 	Override string
@@ -141,7 +146,8 @@ type Store interface {
 
 	// Adjust changes charges. A lease ends when all of its cost is given back. A turn in a
 	// queue comes back only if no later turn depends on it. A charge that no longer counts is
-	// not refunded. Refunds have no identity, so the same one twice counts twice, except for
+	// not refunded. The same holds for one that the state does not have because the key was reset,
+	// or because the store has lost the state. Refunds have no identity, so the same one twice counts twice, except for
 	// leases and turns.
 	//
 	// Adjust does not wait: it may take effect a moment later. If the server is away, the

@@ -69,6 +69,9 @@ func (l *limit) charge(c *store.Check) {
 
 // keep keeps a changed state until its quota is full again.
 func (l *limit) keep(kept *state) {
+	if _, known := l.store.states[l.name]; !known || kept.begun > l.now {
+		kept.begun = l.now
+	}
 	l.store.states[l.name] = kept
 	measure := *l
 	if _, counts := l.algorithm.(algorithms.Counter); !counts {

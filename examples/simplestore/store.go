@@ -51,6 +51,7 @@ type state struct {
 	numbers algorithms.State  // of a Counter
 	log     algorithms.Log    // of a Recorder
 	leases  algorithms.Leases // of a Leaser
+	begun   int64             // when it was new
 	expires int64             // from then on, the state is the same as none
 }
 
@@ -181,6 +182,9 @@ func (s *Store) adjust(a *store.Adjustment) (changed bool) {
 	switch algorithm := l.algorithm.(type) {
 	case algorithms.Counter:
 		before := kept.numbers
+		if a.Delta < 0 && a.At < kept.begun {
+			return false // it does not have the charge
+		}
 		kept.numbers = algorithm.Adjust(before, l.params, now, a.At, a.Turn, a.Delta)
 		if changed = kept.numbers != before; !changed {
 			return false

@@ -28,7 +28,7 @@ func TestFaultsOfCluster(t *testing.T) {
 	const resharding, failover = "resharding", "cluster failover"
 	redisCluster := redistest.StartCluster(t, 3, 1)
 	f := startFaultFleet(t, "mode cluster\n address "+strings.Join(redisCluster.Addrs()[:3], " "))
-	key := func(name string) string { return "rl:{" + faultKey(name) + "}:deny:fixed_window.3:1h-first_request" }
+	key := func(name string) string { return "rl:{" + faultKey(name) + "}:deny:fixed_window.4:1h-first_request" }
 	var move *redistest.Migration
 	f.sufferAll(t, []fault{
 		{

@@ -77,7 +77,7 @@ func TestMissingKeyAndImitation(t *testing.T) {
 			t.Error("the empty key has a bucket apart from that of no key")
 		}
 		for _, imitation := range []string{
-			"203.0.113.7", "*", "%2A", "#", "-", "\"\"", "by_ip", "203.0.113.7}:by_ip:sliding_window_log.3:1h",
+			"203.0.113.7", "*", "%2A", "#", "-", "\"\"", "by_ip", "203.0.113.7}:by_ip:sliding_window_log.4:1h",
 			"{header.X-Api-Key}", "{client_ip}", "a b", "a  b", "a%20b", "a+b", "\u00e4", "a\u0308", "%C3%A4", "\xe4", "A", "a",
 		} {
 			twice("header "+imitation, "/by_header", "X-Api-Key", imitation)

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -49,7 +50,8 @@ type Completion struct {
 	meter  *meter // nil if no charge depends on what the response takes
 	held   []Slot // of adaptive zones
 	answer gate.Answer
-	clock  clock.Clock // by which they are given back
+	clock  clock.Clock
+	asked  time.Duration // when the store was asked for the charges, on the clock
 }
 
 var completions = sync.Pool{New: func() any { return new(Completion) }}
@@ -86,13 +88,14 @@ type charge struct {
 	measured zone.Measured
 }
 
-// Book adds a charge, which back gives back. What it costs may be measured by a clock. Change, if not nil, is told what is
+// Book adds a charge, which back gives back. The store was asked at a time of a clock, by which costs are measured, too. Change, if not nil, is told what is
 // charged more or less than was booked.
-func (c *Completion) Book(by clock.Clock, z *zone.Zone, back store.Adjustment, m zone.Measured, change func(cost int64)) {
+func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment, m zone.Measured, change func(cost int64)) {
 	c.charges = append(c.charges, charge{
 		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", paid: back.Cost, body: bodyCost{reads: z.CostResponse != nil},
 		metered: z.CostMeasured != nil, measured: m, change: change,
 	})
+	c.clock, c.asked = by, asked
 	if (z.CostResponse != nil || z.CostMeasured != nil) && c.body == nil {
 		c.body = new(bodyCosts)
 	}
@@ -185,6 +188,7 @@ func (c *Completion) pay(l *charge, cost int64) {
 	a := l.booked
 	if a.Delta = cost - l.paid; a.Delta != 0 {
 		l.paid = cost
+		a.Known = c.clock.Now() - c.asked
 		c.session.Adjust(a)
 		if l.change != nil {
 			l.change(a.Delta)

@@ -221,6 +221,9 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 	if s.Remote {
 		ctx = detached{v.Request.Context()}
 	}
+	if v.late {
+		v.asked = v.wait.clock.Now()
+	}
 	for n := len(v.Checks); ; n = v.Enforced { // dry runs are asked once
 		if err := s.Take(ctx, v.Checks[:n], v.Decisions[:n]); err != nil {
 			if n == v.Enforced {

@@ -46,7 +46,7 @@ func TestSlotsReturnToTheirStore(t *testing.T) {
 		"store": {"backend": "redis", "address": [%q], "timeout": "3s", "deny_cache": 0},
 		"rate_limits": {"slots": {"algorithm": "concurrency", "max_events": 4}}
 	}`, server.Addr()))
-	slots := func() int64 { return server.Slots("rl:{*}:slots:concurrency.3") }
+	slots := func() int64 { return server.Slots("rl:{*}:slots:concurrency.4") }
 	holdAll := func(ctx context.Context, n int) (passed int) { // at once, so that all wait for Redis together
 		results := make(chan bool, n)
 		for range n {

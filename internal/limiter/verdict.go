@@ -57,9 +57,10 @@ type Verdict struct {
 	witness    Witness
 	wait       retryWait
 	usage      usage
-	leases     bool     // whether a charge lasts until the request is over
-	late       bool     // whether a charge depends on the response
-	strips     []string // headers that the client must not see
+	leases     bool          // whether a charge lasts until the request is over
+	late       bool          // whether a charge depends on the response
+	asked      time.Duration // when the store was first asked, if a charge depends on the response
+	strips     []string      // headers that the client must not see
 	entrances  []late.Slot
 	completion *late.Completion
 }

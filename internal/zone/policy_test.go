@@ -94,8 +94,8 @@ func TestStatesOfAZone(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	const log = "states:sliding_window_log.3:"
-	if got, want := names(z.States()), []string{log + "1h", log + "2h", log + "3h", log + "4h", "states:token_bucket.3:1per100ms"}; !slices.Equal(got, want) {
+	const log = "states:sliding_window_log.4:"
+	if got, want := names(z.States()), []string{log + "1h", log + "2h", log + "3h", log + "4h", "states:token_bucket.4:1per100ms"}; !slices.Equal(got, want) {
 		t.Errorf("states: got %q, want %q", got, want)
 	}
 	if got := names(z.Rules()); len(got) != 2 {

@@ -899,7 +899,7 @@ local function damaged(c)
 end
 local function open(c)
   local value, at
-  if c.record then value, at = redis.pcall('LINDEX', c.key, -1), 2 else value, at = redis.pcall('GET', c.key), 29 end
+  if c.record then value, at = redis.pcall('LINDEX', c.key, -1), 2 else value, at = redis.pcall('GET', c.key), 37 end
   if type(value) == 'table' then
     if c.record then wrongtype(value, 'LINDEX', c.key, -1) else wrongtype(value, 'GET', c.key) end
   end
@@ -914,11 +914,12 @@ local function open(c)
     end
   elseif not value then
     return
-  elseif type(value) ~= 'string' or #value % 40 ~= 28 or #value > 28 + 65 * 40 then
+  elseif type(value) ~= 'string' or #value % 40 ~= 36 or #value > 36 + 65 * 40 then
     c.damaged = true
     return
   else
-    c.x, c.y, c.z, c.lives = unpack_struct('>i8i8i8I4', value)
+    c.x, c.y, c.z, c.born, c.lives = unpack_struct('>i8i8i8i8I4', value)
+    if c.born > now then c.born = now end
     c.size = #value
   end
   if #value < at then return end
@@ -1137,7 +1138,7 @@ end
 local function elsewhere(c)
   local d = {}
   for field, value in pairs(c) do d[field] = value end
-  d.key, d.here, d.x, d.y, d.z, d.lives, d.size = c.other, c, 0, 0, 0, 0, 0
+  d.key, d.here, d.x, d.y, d.z, d.born, d.lives, d.size = c.other, c, 0, 0, 0, now, 0, 0
   d.book, d.loans, d.lent, d.live, d.number, d.place, d.loan = '', 0, 0, 0, 0, false, false
   d.taken, d.changed, d.whole, d.owed, d.entries = false, false, false, 0, 0
   open(d)
@@ -1190,8 +1191,8 @@ local function write(c)
   local _, _, _, till = charged(c.name, latest, c.lent, c.p2, c.p3, c.p4, c.p5, c.p6, c.x, c.y, c.z)
   local need = (till > latest and till or latest) / 1000000 + 1--[[MARGIN]]
   if c.lives >= need and not c.whole then
-    call('SETRANGE', c.key, '0', pack('>i8i8i8I4', c.x, c.y, c.z, c.lives) .. about)
-    if c.loan then call('SETRANGE', c.key, 67 + c.place, c.loan) end
+    call('SETRANGE', c.key, '0', pack('>i8i8i8i8I4', c.x, c.y, c.z, c.born, c.lives) .. about)
+    if c.loan then call('SETRANGE', c.key, 75 + c.place, c.loan) end
     return
   end
   if c.loan then replace(c, c.place, c.loan) end
@@ -1199,13 +1200,13 @@ local function write(c)
   local life = floor(need) + 1 - seconds
   life = life + (life < 172800 and floor(life / 2) or 86400) + 16
   local lives = seconds + life < 4294967296 and seconds + life or 0
-  call('SET', c.key, pack('>i8i8i8I4', c.x, c.y, c.z, lives) .. about .. c.book, 'EX', life)
+  call('SET', c.key, pack('>i8i8i8i8I4', c.x, c.y, c.z, c.born, lives) .. about .. c.book, 'EX', life)
 end
 local function grows(c)
   local room = #c.book
   if c.loan and c.place > room then room = room + 40 end
   if c.record then return room > #c.book or c.entries > 0 and c.entries > expired(c, now) end
-  return c.changed and 28 + (c.loans > 0 and 40 + room or 0) > c.size
+  return c.changed and 36 + (c.loans > 0 and 40 + room or 0) > c.size
 end
 local function decided(checks, pass)
   local replies = {}
@@ -1335,7 +1336,7 @@ local function read(at, k)
     local c = {
       key = KEYS[k], name = false, take = false, record = false, adjust = false, p1 = 0, p2 = 0, p3 = 0, p4 = 0, p5 = 0, p6 = 0,
       op = 0, cost = 0, id = false, number = 0, spent = 0, live = 0, want = 0, lease = 0, brief = 0, scarce = false, borrows = false,
-      x = 0, y = 0, z = 0, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
+      x = 0, y = 0, z = 0, born = now, lives = 0, s1 = false, s2 = false, s3 = false, book = '', loans = 0, lent = 0, first = 0, last = 0, counts = 0,
       place = false, loan = false, whole = false, size = 0, owed = 0, entries = 0,
       taken = false, changed = false, damaged = false, done = false, index = k, setting = false, ban = false, final = false, own = false,
       allowed = false, quota = 0, remaining = 0, retry = 0, next = 0, reset = 0, held = 0, length = 0, others = 0, pause = 0,

@@ -41,21 +41,22 @@ if not ARGV[2] or ARGV[2] == 'c' then
       local asked = shared and string.byte(shared, j) or 1
       local times = asked
       repeat
-        local i, fit, stuck, ok, room, till, x, y, z, lives, cost = 1, times
+        local i, fit, stuck, ok, room, till, x, y, z, lives, cost, since = 1, times
         repeat
           if rules then _, name, p1, p2, p3, p4, p5, p6, each = unpack(rules[i]) end
           local value, s1, s2, s3 = values[k + i]
-          if value and #value == 28 then
-            s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
+          if value and #value == 36 then
+            s1, s2, s3, since, lives = unpack_struct('>i8i8i8i8I4', value)
+            if since > now then since = now end
           else
             if value then
               if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then call('GET', keys[1]) end
-              local lent = #value % 40 == 28
+              local lent = #value % 40 == 36
               noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i)
               if lent then fit = 0 end
             end
-            values[k + i] = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-            s1, s2, s3, lives = 0, 0, 0, 0
+            values[k + i] = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+            s1, s2, s3, since, lives = 0, 0, 0, now, 0
           end
           cost = each * times
           if name == 'token_bucket' or name == 'leaky_bucket' then
@@ -286,7 +287,7 @@ if not ARGV[2] or ARGV[2] == 'c' then
             local fits = times > 1 and math.floor(room / each) or 0
             if fits < fit then fit = fits end
           elseif after then
-            after[i] = { x, y, z, till, lives, cost }
+            after[i] = { x, y, z, till, lives, cost, since }
           end
           if unable and cost > 0 and (not full or lives == 0) then stuck = true end
           i = i + 1
@@ -297,7 +298,7 @@ if not ARGV[2] or ARGV[2] == 'c' then
         elseif fit == times then
           i = 1
           repeat
-            if after then x, y, z, till, lives, cost = unpack(after[i]) end
+            if after then x, y, z, till, lives, cost, since = unpack(after[i]) end
             if cost > 0 then
               local key = keys[k + i]
               if unlock then
@@ -306,7 +307,7 @@ if not ARGV[2] or ARGV[2] == 'c' then
               end
               local need = till / 1000000 + 1--[[MARGIN]]
               if lives >= need then
-                call('SETRANGE', key, '0', pack('>i8i8i8', x, y, z))
+                call('SETRANGE', key, '0', pack('>i8i8i8i8', x, y, z, since))
               else
                 local seconds = (now - now % 1000000) / 1000000
                 local life = need - need % 1 + 1 - seconds
@@ -317,7 +318,7 @@ if not ARGV[2] or ARGV[2] == 'c' then
                   if life > 1024 then life = life + 128 - life % 128 elseif life > 64 then life = life + 8 - life % 8 end
                 end
                 if life ~= span then span, text = life, tostring(life) end
-                call('SET', key, pack('>i8i8i8I4', x, y, z, seconds + life), 'EX', text)
+                call('SET', key, pack('>i8i8i8i8I4', x, y, z, since, seconds + life), 'EX', text)
               end
             end
             i = i + 1
@@ -1104,17 +1105,18 @@ return (function()
           if state then
             s1, s2, s3 = state.x, state.y, state.z
           else
-            local value, lives = values and values[index] or redis.pcall('GET', key), 0
+            local value, since, lives = values and values[index] or redis.pcall('GET', key), now, 0
             s1, s2, s3 = 0, 0, 0
-            if value and #value == 28 then
-              s1, s2, s3, lives = unpack_struct('>i8i8i8I4', value)
+            if value and #value == 36 then
+              s1, s2, s3, since, lives = unpack_struct('>i8i8i8i8I4', value)
+              if since > now then since = now end
             elseif value then
               if type(value) == 'table' then wrongtype(value, 'GET', key) end
-              lent = #value % 40 == 28
+              lent = #value % 40 == 36
               damaged = not lent
             end
             if not lent then
-              state = { x = s1, y = s2, z = s3, till = false, lives = lives, new = lives == 0 }
+              state = { x = s1, y = s2, z = s3, till = false, since = since, lives = lives, new = lives == 0 }
               states[index] = state
             end
           end
@@ -1123,14 +1125,15 @@ return (function()
         local write, x, y, z -- whether the state x, y, z is to be written, or lives on
         if op == 2 then
           local made, turn, delta, from = unpack_struct('>i8i8i8', lease_id)
+          local over = delta < 0 and state and made < state.since or delta > 0 and turn > 0 and now >= turn
           if not adjust then
             write = nil -- the algorithm cannot change charges
           elseif record then
             x = key
-            stuck = unable and (not full or delta > 0)
-            write = not stuck and adjust(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(lease_id, from))
+            stuck = not over and unable and (not full or delta > 0)
+            write = not over and not stuck and adjust(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(lease_id, from))
           else
-            if not lent then x, y, z = adjust(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
+            if not lent and not over then x, y, z = adjust(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
             stuck = unable and (not full or lent or x and state.new)
             write = x and not stuck
           end
@@ -1227,7 +1230,7 @@ return (function()
             quota, remaining, retry, next, reset, delay)
           all[k + i] = override and reply .. pack('>Hc0', #override, override) or reply
         elseif round == 1 then
-          all[k + i] = pack('>i8i8i8I4', s1, s2, s3, 0)
+          all[k + i] = pack('>i8i8i8i8I4', s1, s2, s3, 0, 0)
           if damaged or lent then noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i) end
         end
       end
@@ -1261,7 +1264,7 @@ return (function()
   for i = 1, #KEYS do
     local state = states[i]
     if state and state.till then
-      local key, x, y, z, till, lives = KEYS[i], state.x, state.y, state.z, state.till, state.lives
+      local key, x, y, z, since, till, lives = KEYS[i], state.x, state.y, state.z, state.since, state.till, state.lives
       if unlock then
         unlock = unlock(key)
         lives = lives and 0
@@ -1269,7 +1272,7 @@ return (function()
       if lives then
         local need = till / 1000000 + 1--[[MARGIN]]
         if lives >= need then
-          call('SETRANGE', key, '0', pack('>i8i8i8', x, y, z))
+          call('SETRANGE', key, '0', pack('>i8i8i8i8', x, y, z, since))
         else
           local seconds = (now - now % 1000000) / 1000000
           local life = need - need % 1 + 1 - seconds
@@ -1280,7 +1283,7 @@ return (function()
             if life > 1024 then life = life + 128 - life % 128 elseif life > 64 then life = life + 8 - life % 8 end
           end
           if life ~= span then span, text = life, tostring(life) end
-          call('SET', key, pack('>i8i8i8I4', x, y, z, seconds + life), 'EX', text)
+          call('SET', key, pack('>i8i8i8i8I4', x, y, z, since, seconds + life), 'EX', text)
         end
       else
         call('SET', key, pack('>i8i8i8', x, y, z), 'EX', floor((till - now) / 1000000) + 2--[[MARGIN_S]])

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -52,6 +53,42 @@ func adjustments(t *testing.T, open Open) {
 			b.take(rule, "client", 5)
 			b.adjust(old, -5)
 			equal(t, name, b.take(rule, "client", 1).Allowed, false)
+		}
+	})
+
+	t.Run("WhatWasResetGivesNothingBack", func(t *testing.T) {
+		for _, name := range algorithms.Names() {
+			for _, rule := range Kinds(t, name, 10, time.Hour) {
+				b := start(t, open)
+				old := b.charged(rule, 10)
+				b.wait(time.Second)
+				b.reset(rule)
+				b.wait(time.Second)
+				made := b.charged(rule, 10)
+				b.wait(time.Second)
+				b.adjust(old, -10)
+				equal(t, rule.ID()+": admitted after a refund from before a reset", b.admitted(rule, "client", 20), 0)
+				b.adjust(made, -10)
+				equal(t, rule.ID()+": and after one from behind it", b.admitted(rule, "client", 20), 10)
+			}
+		}
+	})
+
+	t.Run("ALateCostCountsAfterAReset", func(t *testing.T) {
+		for _, name := range algorithms.Names() {
+			if name == "concurrency" {
+				continue
+			}
+			for _, rule := range Kinds(t, name, 10, time.Hour) {
+				b := start(t, open)
+				old := b.charged(rule, 10)
+				b.wait(time.Second)
+				b.reset(rule)
+				b.wait(time.Second)
+				b.adjust(old, 3)
+				b.adjust(old, -10)
+				equal(t, rule.ID()+": left", b.take(rule, "client", 0).Remaining, 7)
+			}
 		}
 	})
 
@@ -174,12 +211,44 @@ func independent(t *testing.T, open Open) {
 // charged takes a cost, which must pass, and returns an adjustment for it.
 func (b *bench) charged(rule *store.Rule, cost int64) store.Adjustment {
 	b.Helper()
-	c := store.Check{Rule: rule, Key: "client", Cost: cost}
+	c := store.Check{Rule: rule, Key: "client", Cost: cost, LeaseID: LeaseID(rule)}
 	d := b.takeNamed(c)
 	if !d.Allowed {
 		b.Fatalf("cost %d: %s", cost, describe(d))
 	}
 	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn(), Override: d.Override}
+}
+
+// Kinds returns a rule for each kind of an algorithm.
+func Kinds(t testing.TB, algorithm string, events int64, window time.Duration) (rules []*store.Rule) {
+	base := Limit(algorithm, events, window)
+	all := []algorithms.Limit{base}
+	with := func(change func(l *algorithms.Limit)) {
+		l := base
+		change(&l)
+		all = append(all, l)
+	}
+	switch algorithm {
+	case "fixed_window":
+		with(func(l *algorithms.Limit) { l.Align = algorithms.AlignFirstRequest })
+		with(func(l *algorithms.Limit) { l.Window, l.Calendar = 0, algorithms.Day })
+	case "token_bucket":
+		with(func(l *algorithms.Limit) { l.Refill = algorithms.RefillInterval })
+	case "leaky_bucket":
+		with(func(l *algorithms.Limit) { l.Mode = algorithms.ModeQueue })
+	}
+	for _, l := range all {
+		rules = append(rules, Rule(t, "zone", algorithm, l))
+	}
+	return rules
+}
+
+// reset makes the client of a rule new.
+func (b *bench) reset(rule *store.Rule) {
+	b.Helper()
+	if err := b.store.Reset(context.Background(), rule, "client"); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // adjust makes an adjustment and waits until it has taken effect: until a slot that is given

@@ -50,6 +50,7 @@ type state struct {
 // zone is the state of the key in one zone. Which part is in use depends on the algorithm.
 type zone struct {
 	numbers algorithms.State
+	since   int64 // when they began; 0: nothing was charged
 	log     *algorithms.Log
 	held    []lease
 	ban     algorithms.State
@@ -174,7 +175,9 @@ func (z *zone) limit(c *store.Check, now, cost int64) (d algorithms.Decision, ne
 	}
 	switch a := c.Rule.Algorithm().(type) {
 	case algorithms.Counter:
-		next.numbers, d = a.Take(z.numbers, p, now, cost)
+		if next.numbers, d = a.Take(z.numbers, p, now, cost); d.Allowed && cost > 0 {
+			next.begin(now)
+		}
 	case algorithms.Recorder:
 		log := z.log
 		if log == nil {
@@ -200,7 +203,12 @@ func (z *zone) adjusted(rule *store.Rule, now int64, to *store.Adjustment) zone 
 	next, p := *z, prepared.Params
 	switch a := rule.Algorithm().(type) {
 	case algorithms.Counter:
-		next.numbers = a.Adjust(z.numbers, p, now, to.At, to.Turn, to.Delta)
+		if to.Delta < 0 && to.At < z.since {
+			return next
+		}
+		if next.numbers = a.Adjust(z.numbers, p, now, to.At, to.Turn, to.Delta); next.numbers != z.numbers {
+			next.begin(now)
+		}
 	case algorithms.Recorder:
 		next.log = z.clone()
 		a.Adjust(next.log, p, now, to.At, to.Delta)
@@ -208,6 +216,13 @@ func (z *zone) adjusted(rule *store.Rule, now int64, to *store.Adjustment) zone 
 		next.held = slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.hold == to.LeaseID && l.cost <= -to.Delta })
 	}
 	return next
+}
+
+// begin notes when the numbers began, if they were new.
+func (z *zone) begin(now int64) {
+	if z.since == 0 || z.since > now {
+		z.since = now
+	}
 }
 
 func (z *zone) clone() *algorithms.Log {
@@ -234,7 +249,7 @@ func (s *state) equal(other *state) bool {
 	}
 	for i := range s.zones {
 		a, b := &s.zones[i], &other.zones[i]
-		if a.numbers != b.numbers || a.ban != b.ban || a.override != b.override || !slices.Equal(a.held, b.held) || !sameLog(a.log, b.log) {
+		if a.numbers != b.numbers || a.since != b.since || a.ban != b.ban || a.override != b.override || !slices.Equal(a.held, b.held) || !sameLog(a.log, b.log) {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 	"time"
 
@@ -27,6 +28,8 @@ const horizon = 1 << 50
 type Key struct {
 	algorithm string
 	memories  map[family]memory
+	charged   map[string]bool // the names of charges
+	forgotten map[string]bool // and of those before the last reset
 }
 
 // memory is what an algorithm remembers. Only charge and adjust change it.
@@ -77,7 +80,15 @@ type queue interface {
 }
 
 // New returns a key that was never seen.
-func New(algorithm string) *Key { return &Key{algorithm, make(map[family]memory)} }
+func New(algorithm string) *Key {
+	return &Key{algorithm, make(map[family]memory), make(map[string]bool), make(map[string]bool)}
+}
+
+// Reset forgets all. What was charged is not given back later.
+func (k *Key) Reset() {
+	clear(k.memories)
+	maps.Copy(k.forgotten, k.charged)
+}
 
 // memory returns what the key remembers of the limit's family.
 func (k *Key) memory(l algorithms.Limit) memory {
@@ -118,8 +129,7 @@ func (k *Key) Take(l algorithms.Limit, now, cost int64, name string, guess *algo
 		if q, ok := m.(queue); ok && l.Mode == algorithms.ModeQueue {
 			d.Delay = first(guess.Delay, func(wait int64) bool { return q.idle(l, now+wait) })
 		}
-		m.charge(l, now, cost, name)
-		k.memories[k.family(l)] = m
+		k.charge(m, l, now, cost, name)
 		d.Ahead = time.Duration(max(0, m.booked()-now)) * time.Microsecond
 	}
 	d.Remaining = m.left(l, now)
@@ -140,9 +150,15 @@ func (k *Key) Admit(l algorithms.Limit, now, cost int64, name string) bool {
 		}
 		return false
 	}
+	k.charge(m, l, now, cost, name)
+	return true
+}
+
+// charge charges a cost that fits to a memory of the key.
+func (k *Key) charge(m memory, l algorithms.Limit, now, cost int64, name string) {
 	m.charge(l, now, cost, name)
 	k.memories[k.family(l)] = m
-	return true
+	k.charged[name] = true
 }
 
 // Renew renews the lease under a name.
@@ -155,6 +171,9 @@ func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
 // Adjust changes what was charged at an instant under a name, if the algorithm can. It does
 // nothing under a limit of 0, because that has charged nothing.
 func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
+	if delta < 0 && k.forgotten[name] {
+		return
+	}
 	m := k.memory(l)
 	_, lends := m.(*leases)
 	if delta > 0 && !lends {

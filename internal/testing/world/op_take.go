@@ -46,6 +46,7 @@ func (w *world) charge(who client, e *Event) {
 	}
 	var d [1]algorithms.Decision
 	ctx := context.WithValue(context.Background(), client{}, who)
+	asked := time.Now()
 	err := in.store.Take(ctx, []store.Check{c}, d[:])
 	if wait := d[0].RetryAfter; e.Returns && err == nil && !d[0].Allowed && wait <= 10*time.Second {
 		w.wait(wait+time.Duration(1+who.event)*time.Microsecond, who) // others were told the same
@@ -56,6 +57,8 @@ func (w *world) charge(who client, e *Event) {
 	}
 	if e.Delta != 0 && err == nil && d[0].Allowed && !d[0].Exempt {
 		w.wait(e.After, who)
-		in.store.Adjust(store.Adjustment{Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Override: d[0].Override, Delta: e.Delta})
+		in.store.Adjust(store.Adjustment{
+			Check: c, At: d[0].Booked(), Turn: d[0].Turn(), Override: d[0].Override, Delta: e.Delta, Known: time.Since(asked),
+		})
 	}
 }

@@ -215,7 +215,11 @@ func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (
 // adjustOp makes an adjustment ready for the script: of the state that was charged, whatever
 // the key has by now.
 func (l *Link) adjustOp(a *store.Adjustment) protocol.Op {
-	op := l.op(&a.Check, protocol.Adjust, protocol.EncodeAdjustment(a), 0)
+	sent := *a
+	if a.Delta > 0 {
+		sent.Turn = outbox.Until(a)
+	}
+	op := l.op(&a.Check, protocol.Adjust, protocol.EncodeAdjustment(&sent), 0)
 	if a.Override != "" {
 		prepared, states := a.Rule.ChargedBy(a.Override, l.Today.Of(a.Rule))
 		op.Prepared, op.Key = prepared, l.Keys.State(states.ID, a.Key)

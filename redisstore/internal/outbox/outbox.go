@@ -211,23 +211,33 @@ func (a *Adjustment) Repeatable() bool {
 	return leases
 }
 
-// overdue reports whether the adjustment has waited for so long that the charge would not
-// count any more, if it had been adjusted in time. A cost would now be charged to a later
+// overdue reports whether the adjustment has waited for so long that the charge would not count
+// any more, if it had been adjusted in time. A cost would now be charged to a later
 // window, and of a refund nothing would be left. Leases are given back in any case, because
 // a renewal that was under way may have been carried out late.
 func (a *Adjustment) overdue(now time.Time) bool {
 	waited := now.Sub(a.since)
-	return !a.Repeatable() && waited >= a.Rule.Limit().Window && waited >= a.lasts()
+	return !a.Repeatable() && waited >= a.Rule.Limit().Window && waited >= lasts(&a.Adjustment.Adjustment, a.since.UnixMicro())
 }
 
-// lasts is how long a charge of such a size counts by itself.
-func (a *Adjustment) lasts() time.Duration {
-	at, cost := a.since.UnixMicro(), max(a.Cost, a.Delta)
+// Until returns when a late cost would not count any more, if it had been charged when it was known, in microseconds
+// since 1970 on the clock of the store. It is 0 if that is not known.
+func Until(a *store.Adjustment) int64 {
+	if a.Known <= 0 {
+		return 0
+	}
+	known := a.At + a.Known.Microseconds()
+	return known + lasts(a, known).Microseconds()
+}
+
+// lasts is how long an adjustment made at an instant counts at most.
+func lasts(a *store.Adjustment, at int64) time.Duration {
 	by, _ := a.Rule.ChargedBy(a.Override, at)
-	params := by.Params
+	params, cost := by.Params, max(a.Cost, a.Delta)
 	switch alg := a.Rule.Algorithm().(type) {
 	case algorithms.Counter:
-		_, d := alg.Take(alg.Adjust(algorithms.State{}, params, at, at, at, cost), params, at, 0)
+		used, _ := alg.Take(algorithms.State{}, params, at, params[0]) // what counts longest
+		_, d := alg.Take(alg.Adjust(used, params, at, at, at, cost), params, at, 0)
 		return d.ResetAfter
 	case algorithms.Recorder:
 		var l algorithms.Log

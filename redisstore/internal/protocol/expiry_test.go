@@ -60,7 +60,7 @@ func TestExpiriesAreKept(t *testing.T) {
 			}
 			before := expires
 			was := lives
-			lives, expires = int64(binary.BigEndian.Uint32([]byte(value[24:]))), admin.PExpireTime(ctx, key).Val()
+			lives, expires = int64(binary.BigEndian.Uint32([]byte(value[32:]))), admin.PExpireTime(ctx, key).Val()
 			if until := now + d.ResetAfter.Microseconds() + margin.Microseconds(); lives*1e6 < until {
 				t.Fatalf("%s: at %d, the key lives until %d, and counts until %d", name, now, lives*1e6, until)
 			}

@@ -36,7 +36,7 @@ const (
 )
 
 // stateSize is how many bytes of the state of a Counter are in a reply.
-const stateSize = 28
+const stateSize = 36
 
 // markLent is added to the number of a check if parts of its key are lent.
 const markLent = 1 << 15
@@ -191,7 +191,7 @@ func (g *group) replay(now int64) (admitted int) {
 	r := reader{rest: g.states}
 	for i := range states {
 		states[i] = algorithms.State{r.number(), r.number(), r.number()}
-		r.text(4) // the second until which the key lives
+		r.text(12) // when it began, and the second until which the key lives
 	}
 	for _, w := range g.waiters {
 		if g.lent {

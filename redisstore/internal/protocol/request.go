@@ -47,7 +47,7 @@ func (o *Op) merges() bool {
 	return ok && o.Kind == Decide && o.KeyRules == nil && o.Cost > 0 && m.Merges(o.Prepared.Params)
 }
 
-// EncodeAdjustment encodes an adjustment for the script: see groups.lua.
+// EncodeAdjustment encodes an adjustment for the script: see groups.lua. The Turn of a late cost is until when it counts.
 func EncodeAdjustment(a *store.Adjustment) string {
 	b := make([]byte, 0, 24+len(a.LeaseID))
 	for _, n := range [...]int64{a.At, a.Turn, a.Delta} {

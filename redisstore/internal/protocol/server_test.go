@@ -6,9 +6,9 @@ import "strings"
 func keyBytes(info string) int64 {
 	switch {
 	case strings.Contains(info, "valkey_version:"):
-		return 152
+		return 168
 	case strings.Contains(info, "redis_version:6."), strings.Contains(info, "redis_version:7."):
-		return 136
+		return 152
 	}
-	return 144
+	return 160
 }
