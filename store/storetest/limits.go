@@ -218,6 +218,14 @@ func overrideFamily(t *testing.T, open Open, name string) {
 		t.Fatal(err)
 	}
 	equal(t, "under the zone's limit, after a reset", admitted(), 5)
+	ends := store.Override{Kind: store.KindLimit, Limit: per(3, 2*time.Hour), For: store.MinOverride}
+	if err := overrider.Set(ctx, rule, "client", ends); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "under an override that ends soon", admitted(), 3)
+	b.wait(store.MinOverride - time.Millisecond)
+	b.reset(rule)
+	equal(t, "under it, after a reset", admitted(), 3)
 }
 
 // adjustedWhereCharged: an adjustment changes the state that was charged, whichever limit the
