@@ -289,7 +289,9 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	}
 	n := l.Store.Instances(l.Instances)
 	for i := range v.Checks {
-		v.Checks[i].Rule = v.Checks[i].Rule.Split(n)
+		e := &v.Entries[i]
+		e.Policy = e.Policy.Split(n)
+		v.Checks[i].Rule = e.Policy.Rule
 	}
 	return l.ask(l.Local, v)
 }

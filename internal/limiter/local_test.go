@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,38 @@ func TestShareOfACost(t *testing.T) {
 		r.Header.Set("Cost", c.cost)
 		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil || w.Code != c.want {
 			t.Errorf("request %d of cost %s: %d, %v; want %d", i+1, c.cost, w.Code, err, c.want)
+		}
+	}
+}
+
+// TestShareIsShown: while an instance decides alone, all that it shows of a limit is its share.
+func TestShareIsShown(t *testing.T) {
+	for _, c := range []struct{ limit, policy, left, most, rate string }{
+		{`"max_events": 10, "window": "1m"`, `"all";q=5;w=60`, `"all";r=4;t=`, "5", "0.083"},
+		{`"algorithm": "fixed_window", "max_events": 10, "window": "day"`, `"all";q=5;w=86400`, `"all";r=4;t=`, "5", "0"},
+		{`"algorithm": "token_bucket", "max_events": 10, "window": "1s", "burst": 40`, `"all";q=20;w=4`, `"all";r=19;t=`, "20", "5"},
+		{`"algorithm": "leaky_bucket", "mode": "queue", "max_events": 100, "window": "1s"`, `"all";q=50;w=1`, `"all";r=49;t=`, "50", "50"},
+		{`"algorithm": "concurrency", "max_events": 10`, `"all";q=5;qu="concurrent-requests"`, `"all";r=4`, "5", ""},
+		{`"plan": {"of": "{http.request.header.Plan}", "reject": 403, "plans": {"p": {"max_events": 10, "window": "1m"}}}`, `"all";q=5;w=60`, `"all";r=4;t=`, "5", "0.083"},
+	} {
+		h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "local", "instances": 2,
+			"headers": ["draft-10", "x-ratelimit", "spring"], "rate_limits": {"all": {`+c.limit+`}}}`)
+		w := httptest.NewRecorder()
+		r := caddytest.Request(w, "203.0.113.7:1")
+		r.Header.Set("Plan", "p")
+		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+			t.Fatal(err)
+		}
+		got := w.Header()
+		for name, want := range map[string]string{
+			"Ratelimit-Policy": c.policy, "X-Ratelimit-Limit": c.most, "X-Ratelimit-Burst-Capacity": c.most, "X-Ratelimit-Replenish-Rate": c.rate,
+		} {
+			if values := got.Values(name); strings.Join(values, "|") != want {
+				t.Errorf("%s: %s: %q, want %q", c.limit, name, values, want)
+			}
+		}
+		if value := strings.Join(got["RateLimit"], "") + strings.Join(got["Ratelimit"], ""); !strings.HasPrefix(value, c.left) {
+			t.Errorf("%s: RateLimit: %s, want %s", c.limit, value, c.left)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -71,7 +72,7 @@ func (t *record) reset() int64 { return max(t.numbers.reset, t.retryAfter) }
 
 // policiesOf returns the value of RateLimit-Policy for the zones that may refuse a request.
 func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {
-	if p.policies != "" && len(v.Entries) == len(p.Zones) {
+	if p.policies != "" && len(v.Entries) == len(p.Zones) && v.Outcome != outcome.Local {
 		return p.policies
 	}
 	for i := range v.Enforced {

@@ -84,7 +84,5 @@ func (p *QuotaPolicy) withLimit(limit algorithms.Limit) *QuotaPolicy {
 	if err != nil {
 		return nil
 	}
-	made := &QuotaPolicy{Numbers: p.Numbers, Plan: p.Plan, Slots: p.Slots, Queues: p.Queues, HeaderZone: p.HeaderZone}
-	made.keep(rule)
-	return made
+	return p.with(rule)
 }

@@ -27,6 +27,7 @@ type QuotaPolicy struct {
 	Others  *QuotaPolicy  // for requests that no slots are reserved for; nil without a reserve
 
 	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
+	part      atomic.Pointer[QuotaPolicy]                       // see Split
 
 	HeaderZone string // the zone's name in headers
 	PolicyItem string // the item of RateLimit-Policy
@@ -79,6 +80,30 @@ func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPoli
 	}
 	p.keep(rule)
 	return p, nil
+}
+
+// Split returns the policy of one of n instances that count separately.
+func (p *QuotaPolicy) Split(n int) *QuotaPolicy {
+	rule := p.Rule.Split(n)
+	if rule == p.Rule {
+		return p
+	}
+	part := p.part.Load()
+	if part == nil || part.Rule != rule {
+		part = p.with(rule)
+		p.part.Store(part)
+	}
+	return part
+}
+
+// with returns the policy with another rule.
+func (p *QuotaPolicy) with(rule *store.Rule) *QuotaPolicy {
+	limit := rule.Limit()
+	made := &QuotaPolicy{Numbers: p.Numbers, Plan: p.Plan, Slots: p.Slots, Queues: p.Queues}
+	made.Numbers.Events, made.Numbers.Burst = limit.Events, limit.Burst
+	made.Numbers.Window.Duration, made.Numbers.Window.Calendar = caddy.Duration(limit.Window), limit.Calendar
+	made.keep(rule)
+	return made
 }
 
 // keep makes the policy that of a rule.

@@ -247,6 +247,9 @@ func (h *History) treated(v *Verdict, zone int) *treatment {
 		}
 	}
 	for _, p := range v.Parts {
+		if p.Zone == zone && p.Outcome == outcome.Local { // of a share of the limit
+			return nil
+		}
 		if p.Zone == zone {
 			return &treatment{quota: p.Quota}
 		}
