@@ -120,14 +120,15 @@ func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
 }
 
 // drawAdjustment draws any change of any charge, under the limit that charged it or the one in
-// force.
+// force, if both count in the same state.
 func drawAdjustment(t *rapid.T, charged []store.Adjustment, limit algorithms.Limit, last algorithms.Decision) store.Adjustment {
 	c := charged[len(charged)-1]
 	if rapid.Bool().Draw(t, "older") {
 		c = rapid.SampledFrom(charged).Draw(t, "charge")
 	}
-	if algorithm := c.Rule.Algorithm(); rapid.Bool().Draw(t, "by the limit in force") {
-		c.Rule = rule(t, algorithm.Name(), limit)
+	made := rule(t, c.Rule.Algorithm().Name(), limit)
+	if made.ID() == c.Rule.ID() && rapid.Bool().Draw(t, "by the limit in force") {
+		c.Rule = made
 	}
 	c.Delta = -c.Cost
 	switch rapid.IntRange(0, 3).Draw(t, "how much") {
