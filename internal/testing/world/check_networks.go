@@ -247,10 +247,7 @@ func (h *History) treated(v *Verdict, zone int) *treatment {
 		}
 	}
 	for _, p := range v.Parts {
-		if p.Zone == zone && p.Outcome == outcome.Local { // of a share of the limit
-			return nil
-		}
-		if p.Zone == zone {
+		if p.Zone == zone && v.Outcome != outcome.Local { // which meets a share of the limit
 			return &treatment{quota: p.Quota}
 		}
 	}
