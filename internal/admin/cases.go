@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/cases"
@@ -41,7 +40,7 @@ func (AdminAPI) RunCases(config []byte, files []*cases.File, o *cases.Options) (
 
 // casesEngine returns what carries out cases on a config. The caller must release it.
 func casesEngine(config []byte) (e *engine.Engine, release func(), err error) {
-	app, handlers, err := provisionHandlers(config)
+	app, handlers, release, err := provisionHandlers(config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,10 +51,10 @@ func casesEngine(config []byte) (e *engine.Engine, release func(), err error) {
 		})
 	}
 	if e, err = engine.New(c); err != nil {
-		handlers.release()
+		release()
 		return nil, nil, err
 	}
-	return e, handlers.release, nil
+	return e, release, nil
 }
 
 // overrideByText returns the override that a text asks for.
@@ -71,12 +70,9 @@ func overrideByText(z *zone.Zone, text string) (*store.Rule, store.Override, err
 }
 
 // sharesStore reports whether a rate limit handler in a config has a store that is not memory.
-func sharesStore(config []byte) bool {
-	var parsed any
-	_ = json.Unmarshal(config, &parsed)
-	shares := false
-	eachHandler(parsed, func(h map[string]any) {
-		s, ok := h["store"].(map[string]any)
+func sharesStore(config []byte) (shares bool) {
+	eachStore(config, func(store any) {
+		s, ok := store.(map[string]any)
 		shares = shares || ok && s["backend"] != "memory"
 	})
 	return shares

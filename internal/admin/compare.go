@@ -21,11 +21,11 @@ const maxClientDiffs = 20
 func (a AdminAPI) Compare(before, after []byte, o *replay.Options) (*adminapi.Comparison, error) {
 	configs, zones := [][]byte{before, after}, make([]map[string]compare.Zone, 2)
 	for i, config := range configs {
-		_, handlers, err := provisionHandlers(config)
+		_, handlers, release, err := provisionHandlers(config)
 		if err != nil {
 			return nil, fmt.Errorf("%s config: %w", [...]string{"old", "new"}[i], err)
 		}
-		defer handlers.release()
+		defer release()
 		zones[i] = zonesOf(handlers)
 	}
 	c := &adminapi.Comparison{Zones: append([]adminapi.ZoneDiff{}, compare.Zones(zones[0], zones[1])...)}
@@ -94,11 +94,9 @@ func abs(n int64) int64 { return max(n, -n) }
 // storesIn returns the stores that handlers of a config name, in a form that can be compared, and is not shown because
 // it may have secrets.
 func storesIn(config []byte) (all []string) {
-	var parsed any
-	_ = json.Unmarshal(config, &parsed)
-	eachHandler(parsed, func(h map[string]any) {
-		if h["store"] != nil {
-			text, _ := json.Marshal(h["store"])
+	eachStore(config, func(store any) {
+		if store != nil {
+			text, _ := json.Marshal(store)
 			all = append(all, string(text))
 		}
 	})

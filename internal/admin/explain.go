@@ -168,11 +168,11 @@ func decodeStrictly(text io.Reader, to any) error {
 // config, the request and the answer are JSON. It is for the command line, which asks no
 // running Caddy for this.
 func (AdminAPI) ExplainConfig(config, request []byte) ([]byte, error) {
-	app, handlers, err := provisionHandlers(config)
+	app, handlers, release, err := provisionHandlers(config)
 	if err != nil {
 		return nil, err
 	}
-	defer handlers.release()
+	defer release()
 	answer, err := explain(context.Background(), app, handlers.handlerOf, request)
 	if err != nil {
 		return nil, err
