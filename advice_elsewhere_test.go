@@ -27,7 +27,7 @@ var appliedElsewhere = map[string]string{
 	"replay/suggestion":           "TestReplayAdviceIsGood",
 	"replay/trusted_proxies":      "TestReplayAdviceIsGood",
 	"doctor/overrides":            "a test cannot wait a week; TestRules in internal/doctor finds them",
-	"doctor/overrides/same":       "TestSameOverride: it changes nothing by itself",
+	"doctor/overrides/same":       "TestSameOverride, and TestNamedCommandsExist in internal/cli",
 	"doctor/agreement":            "TestDoctorFindsWhatIsWrong: it needs a second process",
 	"doctor/instances/silent":     "TestFleetInOneView in integration/cli: it needs a second process",
 	"doctor/version":              "TestCompare in internal/doctor: a test has one version of the module",

@@ -24,6 +24,13 @@ func TestSameOverride(t *testing.T) {
 		if got := slices.Contains(blamed(t), "doctor/overrides/same"); got != c.found {
 			t.Errorf("limit %s: found %v, want %v", c.limit, got, c.found)
 		}
+		if !c.found {
+			continue
+		}
+		caddytest.Admin(t, http.MethodDelete, "zones/z/key/override?key=192.0.2.1", "") // set --clear
+		if slices.Contains(blamed(t), "doctor/overrides/same") {
+			t.Errorf("limit %s: found after it was cleared", c.limit)
+		}
 	}
 	var key struct {
 		Note     string

@@ -23,7 +23,7 @@ var (
 	helpUpstream = advice.New("doctor/upstream", "add capacity behind the zone, or make its requests cheaper; docs/overload.md")
 	partZone     = advice.New("doctor/upstream/mixed", "give quick and slow requests a zone each; docs/overload.md")
 	narrowExempt = advice.New("doctor/exempt", "narrow exempt; missing_key skip and unlimited plans exempt requests too")
-	clearSame    = advice.New("doctor/overrides/same", "remove them with 'caddy rate-limit clear'; 'caddy rate-limit overrides' shows them")
+	clearSame    = advice.New("doctor/overrides/same", "clear each with 'caddy rate-limit set --clear'; 'caddy rate-limit overrides' shows them")
 	endRules     = advice.New("doctor/overrides", "remove them, or set them again with --for and --note; 'caddy rate-limit overrides' shows them")
 	seeRejected  = advice.New("doctor/rejected", "'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit")
 
