@@ -127,7 +127,7 @@ func TestCommandFleet(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal([]byte(output), &list)
 		}
-		if err != nil || len(list) != 3 || list[0].Address != address(a) || list[2].Error == "" || list[1].Error != "" || (list[1].Answer == nil) != (line == "reset own x") {
+		if err != nil || len(list) != 3 || list[0].Address != address(a) || list[2].Error == "" || list[1].Error != "" || list[1].Answer == nil {
 			t.Errorf("%s: %v\n%s", line, err, output)
 		}
 	}

@@ -125,7 +125,7 @@ func TestCommandGetSlots(t *testing.T) {
 		}
 		upstream.Open("end")
 		group.Wait()
-		if output, err := s.RateLimit("reset", "slots", "bo"); err != nil || output != "Reset bo in zone slots.\n" {
+		if output, err := s.RateLimit("reset", "slots", "bo"); err != nil || output != "Warning: it had used nothing\n" {
 			t.Errorf("a reset without running requests: %v\n%s", err, output)
 		}
 	})

@@ -10,10 +10,14 @@ import (
 )
 
 // logBan logs that an operator has banned a key.
-func (z *runningZone) logBan(key string, ban *store.Override) {
+func (z *runningZone) logBan(of target, ban *store.Override) {
+	key := of.text()
 	var fields []zap.Field
 	if ban.For > 0 {
 		fields = append(fields, zap.Time("until", time.Now().Add(ban.For).UTC()))
+	}
+	if z.mayTry(key, !of.isKey()) {
+		fields = append(fields, zap.Bool("dry_run", true))
 	}
 	if ban.Note != "" {
 		fields = append(fields, zap.String("note", ban.Note))

@@ -31,15 +31,18 @@ func resetKey(c *adminCall) error {
 	}
 	z := c.zone
 	var running int64
+	var answer adminapi.Reset
+	used := z.HasUnknownStates()
 	reset := func(ctx context.Context, s store.Store) error {
 		for _, rule := range z.statesOf(key) {
+			d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
+			if err != nil {
+				return err
+			}
 			if limit.CountsSlots(rule.Algorithm().Name()) {
-				d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
-				if err != nil {
-					return err
-				}
 				running += max(0, d.Quota-d.Remaining)
 			}
+			used = used || d.Remaining < d.Quota
 			if err := s.Reset(ctx, rule, key); err != nil {
 				return err
 			}
@@ -52,14 +55,21 @@ func resetKey(c *adminCall) error {
 		}
 	}
 	if err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
+		of := target{key: key}
+		by, counted := z.bannedBy(ctx, nil, s, of)
 		err := reset(ctx, s)
 		if err == nil {
 			err = widen.Forget(ctx, s, z.Zone, key)
 		}
-		if err == nil {
+		if err != nil {
+			return err
+		}
+		answer.Unchanged = !used && by != adminapi.ByRefusals && !counted
+		if !answer.Unchanged {
 			c.changed(ctx, s, actionReset, key, "", "")
 		}
-		return err
+		answer = without("it had used nothing", !used, z.remains(ctx, s, of, true), answer)
+		return nil
 	}); err != nil {
 		return c.zone.storeError(err)
 	}
@@ -67,6 +77,9 @@ func resetKey(c *adminCall) error {
 		z.logUnban(key)
 	}
 	var warnings []string
+	if answer.Warning != "" {
+		warnings = append(warnings, answer.Warning)
+	}
 	if running > 0 {
 		warnings = append(warnings, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
 			"until they end, more requests can run at once than the limit allows", running))
@@ -76,10 +89,8 @@ func resetKey(c *adminCall) error {
 			"only those of limits that recent requests have brought to this instance, since its config was loaded, were reset; "+
 			"if the key is still refused, reset it again after its next request to this instance", z.Name))
 	}
-	if warnings == nil {
-		return c.writeDone(nil)
-	}
-	return c.writeJSON(adminapi.Reset{Warning: strings.Join(warnings, "; ")})
+	answer.Warning = strings.Join(warnings, "; ")
+	return c.writeReset(&answer)
 }
 
 // statesOf returns the rules under which the zone may keep states of a key, with those of the network that decides about it,
@@ -106,10 +117,10 @@ func (z *runningZone) statesOf(name string) []*store.Rule {
 	return rules
 }
 
-// writeDone answers 204, or that the store did not answer.
-func (c *adminCall) writeDone(err error) error {
-	if err != nil {
-		return c.zone.storeError(err)
+// writeReset answers what there is to say of a change, or 204 if there is nothing.
+func (c *adminCall) writeReset(answer *adminapi.Reset) error {
+	if *answer != (adminapi.Reset{}) {
+		return c.writeJSON(answer)
 	}
 	c.WriteHeader(http.StatusNoContent)
 	return nil

@@ -3,10 +3,12 @@ package admin
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -72,12 +74,20 @@ func (z *runningZone) describeListed(listed []store.Listed) []adminapi.Listed {
 			rules := z.Rules()
 			o.Limit = describeLimit(rules[0], l.Override.Limit, len(rules) == 1) // a list does not tell for which of several it is
 		}
-		all[i] = adminapi.Listed{KeyText: keyText(z.Template, l.Key, len(l.Key)), Override: o, Unknown: l.Unknown}
+		all[i] = adminapi.Listed{KeyText: keyText(z.Template, l.Key, len(l.Key)), Override: o, Unknown: l.Unknown, DryRun: z.mayTry(l.Key, l.Unknown)}
 		if l.Unknown {
 			all[i].KeyText = adminapi.NewKeyText(l.Key, len(l.Key))
 		}
 	}
 	return all
+}
+
+// mayTry reports whether the zone is only tried out on a key. With several, as those of a network, or one that is not
+// known, it reports whether that may be so.
+func (z *runningZone) mayTry(key string, several bool) bool {
+	return !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool {
+		return !use.IsDryRun(key) && (!several || use.Enforce == nil || *use.Enforce == 100)
+	})
 }
 
 // list answers with a page of a list.

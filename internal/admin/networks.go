@@ -36,12 +36,13 @@ func (t target) text() string {
 	return t.key
 }
 
-// answer says which network or group was changed.
-func (t target) answer() *adminapi.Reset {
+// nameIn says in an answer which network or group was changed.
+func (t target) nameIn(answer *adminapi.Reset) {
 	if t.network.IsValid() {
-		return &adminapi.Reset{Network: t.text()}
+		answer.Network = t.text()
+	} else {
+		answer.Group = describeGroup(t.group)
 	}
-	return &adminapi.Reset{Group: describeGroup(t.group)}
 }
 
 // readTarget reads the key, the network or the group that a call names.
@@ -179,7 +180,7 @@ func (z *runningZone) listed(all *store.Networks, network *store.Network) admina
 	} else {
 		info.Network = text
 	}
-	return adminapi.Listed{KeyText: adminapi.NewKeyText(text, len(text)), Override: info}
+	return adminapi.Listed{KeyText: adminapi.NewKeyText(text, len(text)), Override: info, DryRun: z.mayTry("", true)}
 }
 
 // networkCursor begins cursors of a list that comes before that of the store.

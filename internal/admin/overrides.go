@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -95,11 +98,11 @@ func (c *adminCall) set(of target, rule *store.Rule, override store.Override, er
 		return adminError(badRequest, "%w", err)
 	}
 	override.Since, override.By = time.Now().UTC().Truncate(time.Second), whoAsks(c.request)
-	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) error {
+	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
 		key := of.text()
 		was, _ := s.Get(ctx, rule, key) // a damaged one is replaced, too
 		if err := s.Set(ctx, rule, key, override); err != nil {
-			return err
+			return answer, err
 		}
 		action := actionOverride
 		if override.Kind == store.KindBanned {
@@ -108,12 +111,25 @@ func (c *adminCall) set(of target, rule *store.Rule, override store.Override, er
 		c.changed(ctx, in, action, key, describeChange(rule, &override), override.Note)
 		switch {
 		case override.Kind == store.KindBanned:
-			c.zone.logBan(key, &override)
+			c.zone.logBan(of, &override)
 		case was.Kind == store.KindBanned:
 			c.zone.logUnban(key)
 		}
-		return nil
+		answer.Warning = c.zone.caveats(of)
+		return answer, nil
 	})
+}
+
+// caveats says why an override of the zone holds less than one expects; empty if it does not.
+func (z *runningZone) caveats(of target) string {
+	var all []string
+	if !z.store.Store.Remote {
+		all = append(all, "it holds in this process only, until it ends (store memory)")
+	}
+	if z.mayTry(of.key, !of.isKey()) {
+		all = append(all, fmt.Sprintf("the zone only tries it out (%s)", z.rollout()))
+	}
+	return strings.Join(all, "; ")
 }
 
 // clearOverride clears the override of a key, which may be a ban.
@@ -123,11 +139,11 @@ func clearOverride(c *adminCall) error {
 		return err
 	}
 	rule := c.zone.Rules()[0]
-	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) error {
+	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
 		key := of.text()
-		was, _ := s.Get(ctx, rule, key) // a damaged one is cleared, too
+		was, damaged := s.Get(ctx, rule, key) // a damaged one is cleared, too
 		if err := s.Clear(ctx, rule, key); err != nil {
-			return err
+			return answer, err
 		}
 		if was.Kind != store.KindNone {
 			c.changed(ctx, in, actionClear, key, "was "+describeChange(rule, &was), was.Note)
@@ -135,7 +151,8 @@ func clearOverride(c *adminCall) error {
 		if was.Kind == store.KindBanned {
 			c.zone.logUnban(key)
 		}
-		return nil
+		answer.Unchanged = was.Kind == store.KindNone && damaged == nil
+		return without("it had no override", answer.Unchanged, c.zone.remains(ctx, in, of, false), answer), nil
 	})
 }
 
@@ -148,43 +165,114 @@ func unbanKey(c *adminCall) error {
 	if c.zone.KeyRules == nil {
 		return adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
 	}
-	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) error {
+	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
 		key := of.text()
+		by, counted := c.zone.bannedBy(ctx, s, in, of)
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
 			if err := s.Unban(ctx, rule, key); err != nil {
-				return err
+				return answer, err
 			}
 		}
 		if of.isKey() {
 			if err := widen.Forget(ctx, in, c.zone.Zone, key); err != nil {
-				return err
+				return answer, err
 			}
 		}
-		c.changed(ctx, in, actionUnban, key, "", "")
-		c.zone.logUnban(key)
-		return nil
+		if answer.Unchanged = by == "" && !counted; !answer.Unchanged {
+			c.changed(ctx, in, actionUnban, key, "", "")
+		}
+		if by != "" {
+			c.zone.logUnban(key)
+		}
+		return without("it was not banned", by == "", c.zone.remains(ctx, in, of, true), answer), nil
 	})
 }
 
-// withOverrider calls do with what keeps the override in the zone's store.
-func (c *adminCall) withOverrider(of target, do func(context.Context, store.Overrider, store.Store) error) error {
+// bannedBy returns what has banned a target, or "", and whether refusals are counted that would lead to a ban. An
+// override that cannot be read may be a ban.
+func (z *runningZone) bannedBy(ctx context.Context, s store.Overrider, in store.Store, of target) (by string, counted bool) {
+	if len(z.Rules()) == 0 {
+		return "", false
+	}
+	rule := z.Rules()[0]
+	if !of.isKey() {
+		if was, err := s.Get(ctx, rule, of.text()); err == nil && was.Kind != store.KindBanned {
+			return "", false
+		}
+		return adminapi.ByOverride, false
+	}
+	p := peek{rule: rule, key: of.key, rules: z.KeyRules}
+	if err := p.run(ctx, in); err != nil {
+		return adminapi.ByOverride, false
+	}
+	if ban := p.ban(); ban != nil {
+		by = ban.By
+	}
+	return by, p.refusals != nil && p.refusals.Count > 0
+}
+
+// remains says which override still decides about a key, though it may be that of a network; empty for none. With
+// bans it looks for bans only.
+func (z *runningZone) remains(ctx context.Context, in store.Store, of target, bans bool) string {
+	if !of.isKey() || len(z.Rules()) == 0 {
+		return ""
+	}
+	p := peek{rule: z.Rules()[0], key: of.key, rules: z.KeyRules}
+	if p.run(ctx, in) != nil {
+		return ""
+	}
+	all := z.networks()
+	p.under(all, all.Find(keys.ParseAddress(of.key)))
+	switch o := p.override(); {
+	case o == nil || bans && p.stored.Kind != store.KindBanned:
+		return ""
+	case o.Network == "":
+		return "an operator has banned it: unban it"
+	case p.stored.Kind == store.KindBanned:
+		return fmt.Sprintf("its network %s is banned: unban that", o.Network)
+	default:
+		return fmt.Sprintf("its network %s has an override: clear that", o.Network)
+	}
+}
+
+// without adds to an answer that there was nothing to change, if so, and what remains.
+func without(what string, is bool, remains string, answer adminapi.Reset) adminapi.Reset {
+	switch {
+	case is && remains != "":
+		answer.Warning = what + "; " + remains
+	case is:
+		answer.Warning = what
+	default:
+		answer.Warning = remains
+	}
+	return answer
+}
+
+// withOverrider calls do with what keeps the override in the zone's store, and writes what it answers.
+func (c *adminCall) withOverrider(of target, do func(context.Context, store.Overrider, store.Store) (adminapi.Reset, error)) error {
 	z, supported := c.zone, false
+	var answer adminapi.Reset
 	err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
 		overrider := z.overrider(s, of)
 		if supported = overrider != nil; !supported {
 			return nil
 		}
-		return do(ctx, overrider, s)
+		var err error
+		answer, err = do(ctx, overrider, s)
+		return err
 	})
 	switch {
 	case err == nil && supported && !of.isKey():
-		return c.writeJSON(of.answer())
+		of.nameIn(&answer)
 	case err == nil && !supported && of.isKey():
 		return adminError(http.StatusNotImplemented, "%s does not support overrides", pool.Describe(z.store.Backend))
 	case err == nil && !supported:
 		return adminError(http.StatusNotImplemented, "%s keeps no overrides of networks and groups", pool.Describe(z.store.Backend))
 	}
-	return c.writeDone(err)
+	if err != nil {
+		return c.zone.storeError(err)
+	}
+	return c.writeReset(&answer)
 }
 
 // readOverridable reads the key, the network or the group of a zone that may have overrides.

@@ -262,9 +262,12 @@ type KeyError struct {
 	Error string `json:"error"`
 }
 
-// Reset is the answer to a reset that may not have found all states of the key.
+// Reset is the answer to a change of a key of which there is something to say.
 type Reset struct {
 	Warning string `json:"warning,omitempty"`
+
+	// Unchanged says that there was nothing to change: no ban, no override, or nothing used.
+	Unchanged bool `json:"unchanged,omitempty"`
 
 	// Network or Group is the network or the group whose override was changed, if that was not the override of a key.
 	Network string `json:"network,omitempty"`

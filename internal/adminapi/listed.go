@@ -18,6 +18,9 @@ type Listed struct {
 	By string `json:"by,omitempty"`
 	Override
 
+	// DryRun says that the zone may refuse nothing because of it: of this key, or of some keys of a network.
+	DryRun bool `json:"dry_run,omitempty"`
+
 	// Unknown says that the store only has a hash of the key, which is shown instead.
 	Unknown bool `json:"unknown,omitempty"`
 }

@@ -13,8 +13,9 @@ func banCommand() *cobra.Command {
 		Long: `
 Bans a key of a zone, or a network such as 203.0.113.0/24 where keys are addresses: from
 the next request on, all instances that share the store refuse its requests without
-counting them, until 'caddy rate-limit unban', or for the time that
---for gives. A ban replaces any other override.
+counting them, until 'caddy rate-limit unban', or for the time that --for gives. With the
+store memory, it holds in that process only, until it ends. A ban replaces any other
+override.
 
 The zone must have the option overrides.
 ` + groupHelp + keyHelp,

@@ -57,6 +57,9 @@ func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Co
 func (f *fleet) changeKey(method, zone, path string, query url.Values, body any, show bool) error {
 	answers := ask(f, func(e *endpoint) (reset adminapi.Reset, text json.RawMessage, err error) {
 		text, err = e.fetch(method, zonePath(zone, path), query, body, &reset)
+		if f.json && reset.Warning != "" {
+			fmt.Fprintln(f.err, "Warning: "+reset.Warning)
+		}
 		if err != nil || !show || !f.json || reset.Network != "" || reset.Group != nil {
 			return reset, text, err
 		}
@@ -84,12 +87,16 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 			fmt.Fprintln(f.err, "Warning: "+f.mark(a.of)+a.value.Warning)
 		}
 	}
+	unchanged := !slices.ContainsFunc(good, func(a answer[adminapi.Reset]) bool { return !a.value.Unchanged })
 	if of := overruled(&good[0].value); of != "" {
-		fmt.Fprintf(f.out, "It holds for %s in zone %s, at all instances within a second, or 5 seconds if it is the only one.\n", of, shellWord(zone))
+		if !unchanged {
+			fmt.Fprintf(f.out, "%s %s in zone %s, at all instances within a second, or 5 seconds if it is the only one.\n",
+				map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], of, shellWord(zone))
+		}
 		return err
 	}
 	if !show {
-		if f.isOne() {
+		if f.isOne() && !unchanged {
 			fmt.Fprintf(f.out, "Reset %s in zone %s.\n", cmp.Or(shellWords(slices.Concat(query["part"], query["key"], query["key_base64"])), "(no key)"), shellWord(zone))
 		}
 		return err

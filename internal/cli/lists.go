@@ -19,7 +19,7 @@ import (
 func bansCommand() *cobra.Command {
 	cmd := listCommand("bans", "Lists the keys that are banned", `
 Lists the keys of a zone, or of all zones, that are banned: because they were refused
-too often, or by an operator.
+too often, or by an operator. "dry run" marks those that refuse nothing.
 The bans that end first come first.
 
 With --networks it lists the /24 of IPv4, and the /64 and /48 of IPv6, of which several keys are
@@ -31,7 +31,7 @@ against a ban, it writes the command for it.
 		if l.EndsIn > 0 {
 			ends = formatDeadline(l.EndsIn)
 		}
-		ends += ofSeveral(l)
+		ends += ofList(l)
 		return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + formatNote(&l.Override)}
 	})
 	networks := cmd.Flags().Bool("networks", false, "List networks with several banned keys")
@@ -55,19 +55,23 @@ operator has exempted or banned.
 `, "'caddy rate-limit set <zone> <key> 100/1m' makes one.", []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string {
 		text := l.Override
 		text.Network, text.Group = "", nil
-		return []string{describeOverride(&text) + ofSeveral(l)}
+		return []string{describeOverride(&text) + ofList(l)}
 	})
 }
 
-// ofSeveral says what is to know of the override of a network or a group. It is empty for that of a key.
-func ofSeveral(l *adminapi.Listed) string {
-	switch {
-	case l.Network == "" && l.Group == nil:
-		return ""
-	case l.Group != nil && l.Group.Unused:
-		return ", no effect: the zone does not group by this placeholder"
+// ofList says what is to know of an override in a list: whether it has no effect, and of one of a network or a group,
+// how many requests it has decided.
+func ofList(l *adminapi.Listed) (text string) {
+	if l.Network != "" || l.Group != nil {
+		text = fmt.Sprintf(", %d requests", l.Requests)
 	}
-	return fmt.Sprintf(", %d requests", l.Requests)
+	if l.Group != nil && l.Group.Unused {
+		text = ", no effect: the zone does not group by this placeholder"
+	}
+	if l.DryRun {
+		text += ", dry run"
+	}
+	return text
 }
 
 // listCommand returns a command that prints all pages of a list. If that is empty, fills says what would fill it.

@@ -19,7 +19,8 @@ in the zone's window. --plan gives the key the limit that this plan has now, --e
 lifts the limit, and --clear clears the override, even if it is a ban.
 
 From the next request on, an override holds for all instances that share the store, until
-it is cleared, or for the time that --for gives. What the key has used so far still counts.
+it is cleared, or for the time that --for gives; with the store memory, it holds in that
+process only, until it ends. What the key has used so far still counts.
 
 The zone must have the option overrides.
 ` + groupHelp + keyHelp,

@@ -76,7 +76,7 @@ export function button(name, targets) {
     type: 'button', class: action.danger ? 'danger' : '', 'aria-disabled': why ? 'true' : null, title: why || null,
     'aria-label': `${action.label}: ${what}${why ? '. ' + why : ''}`,
     click: () => why ? news(why) : ask({ name, targets, what }),
-  }, action.label)
+  }, action.label + (k.network ? ' the network' : ''))
 }
 
 // banAgent returns a button that bans the refused keys of a zone whose last request had the user agent of one of them. It
@@ -176,17 +176,19 @@ byId('dialog-form').addEventListener('submit', async e => {
 // carryOut does what was confirmed, in one zone after the other.
 async function carryOut({ name, targets, values, what }, done) {
   const action = actions[name], [method, path, body] = action.request(values), back = []
-  let warning = ''
+  let warning = '', changed = false
   for (const { z, k } of targets) {
     const undo = await undoOf(name, z, k).catch(() => null) // what cannot be asked is done without a way back
     const answer = await call(method, zonePath(z, path) + queryOf(k), body)
     if (answer?.warning) warning = ' Warning: ' + answer.warning
     if (undo) back.push(undo)
+    if (answer?.unchanged) continue
+    changed = true
     noteDone(zoneNamed(z.name) ?? z, k, action.mark)
   }
   done()
   const tell = () => targets.forEach(({ z, k }) => after.forEach(f => f(z, k)))
-  news(`${action.done} ${what}.${warning}`, back.length === targets.length && (async () => {
+  news(`${changed ? action.done : 'Nothing has changed for'} ${what}.${warning}`, changed && back.length === targets.length && (async () => {
     for (const undo of back) await undo()
     targets.forEach(({ z, k }) => noteDone(zoneNamed(z.name) ?? z, k, ''))
     tell()

@@ -65,7 +65,7 @@ function draw(able, rows, errors, more) {
     el('thead', {}, el('tr', {}, ['Key', 'Rule', 'Until', 'Note', 'Actions'].map(t => el('th', { scope: 'col' }, t)))),
     el('tbody', {}, rows.map(({ z, k, by }) => el('tr', {},
       el('th', { scope: 'row' }, showKey(k, z), el('div', { class: 'under' }, 'zone ', visible(z.name, 40))),
-      el('td', { 'data-label': 'Rule' }, k.kind === 'limit' ? k.limit : pill(k.kind === 'banned' ? 'banned ' + by : 'exempt', k.kind === 'banned' ? 'banned' : 'good')),
+      el('td', { 'data-label': 'Rule' }, k.kind === 'limit' ? k.limit : pill(k.kind === 'banned' ? 'banned ' + by : 'exempt', k.kind === 'banned' ? 'banned' : 'good'), k.dry_run ? [' ', pill('dry run', 'dry')] : null),
       el('td', { 'data-label': 'Until' }, k.ends_in ? time(at + k.ends_in * 1000) : k.kind === 'banned' ? 'it is unbanned' : 'it is cleared'),
       el('td', { 'data-label': 'Note' }, k.note ? visible(k.note, 120) : '–', k.since ? el('div', { class: 'under' }, 'set ', time(Date.parse(k.since)), k.set_by ? [' by ', visible(k.set_by, 40)] : null) : null),
       el('td', { 'data-label': 'Actions' }, buttons([k.kind === 'banned' ? 'unban' : 'clear'], z, k)))))),

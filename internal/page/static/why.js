@@ -108,8 +108,9 @@ function verdict(k) {
   if (k.lately) extra.push(['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(Date.parse(k.lately.since))}`])
   if (k.assumed) extra.push(['Assumed limit', k.assumed])
   if (k.plans) extra.push(['Plans', k.plans.map(p => `${plain(p.plan || 'default', 30)}: ${p.unlimited ? 'unlimited' : `${number(p.used)} of ${number(p.quota)}`}${p.refused ? ', refused' : ''}`).join('; ')])
-  const names = k.outcome === 'rejected' ? [] : ['reset', 'raise', 'exempt', k.ban ? 'unban' : 'ban'] // only the config can change that
-  if (k.override && !k.ban) names.push('clear')
+  const ends = k.ban ? ['unban'] : k.override ? ['clear'] : []
+  const names = k.outcome === 'rejected' ? [] : ['reset', 'raise', 'exempt', ...k.ban ? [] : ['ban']] // only the config can change that
+  const of = k.override?.network ? { key: k.override.network, network: k.override.network } : k // whose rule it is
   if (k.doubt) extra.push(['Probably no key', plain(k.doubt, 300)])
   return el('article', { class: 'verdict' },
     el('h3', {}, outcomePill(k.outcome), ' ', showKey(k, z)),
@@ -117,7 +118,7 @@ function verdict(k) {
     k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
     el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, overrides(k) ? ' (replaced by the override)' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
     life(k),
-    el('div', { class: 'actions' }, buttons(names, z, k), copies(command('', 'get', z, k), command(state.start.address, 'get', z, k))))
+    el('div', { class: 'actions' }, buttons(names, z, k), buttons(ends, z, of), copies(command('', 'get', z, k), command(state.start.address, 'get', z, k))))
 }
 
 // overrides reports whether the numbers of a key are those of an override.
@@ -137,7 +138,7 @@ function reason(k) {
   if (k.blocked_address) return `blocks all requests from ${plain(k.blocked_address)} with status ${k.block_status} (block). Only the config can change that.`
   if (k.ban) {
     const end = k.ban.ends_in ? 'until ' + time(Date.now() + k.ban.ends_in * 1000) : 'until it is unbanned'
-    return k.ban.by === 'refusals' ? `refuses it: it was refused too often, and is banned ${end}.` : `refuses it: an operator has banned it ${end}.`
+    return k.ban.by === 'refusals' ? `refuses it: it was refused too often, and is banned ${end}.` : `refuses it: an operator has banned ${k.override?.network ? 'its network ' + k.override.network : 'it'} ${end}.`
   }
   switch (k.outcome) {
     case 'exempt': return k.override ? 'does not limit it: an override exempts it.' : 'does not limit requests without a key (missing_key skip).'

@@ -1,0 +1,133 @@
+package caddyratelimit_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// TestChangesWithoutEffect: a change of a key says what it has not changed, which other rule still decides about the key,
+// and where it holds less than one expects. What has not happened is not logged.
+func TestChangesWithoutEffect(t *testing.T) {
+	address := caddytest.FreeAddress(t)
+	logs := caddytest.RunConfig(t, address, `:80 {
+		rate_limit {
+			zone z {
+				key {client_ip}
+				rate 3/1h
+				overrides
+				ban 1h after 2 refusals in 1m
+			}
+			zone dry {
+				key {client_ip}
+				rate 3/1h
+				overrides
+				dry_run
+			}
+		}
+		respond ok
+	}`)
+	const (
+		network = "zones/z/key/ban?key=192.0.2.0/24"
+		local   = "it holds in this process only, until it ends (store memory)"
+	)
+	for _, step := range []struct {
+		method, path, body string
+		want               string // in the answer; empty if it is empty
+		logged             string // by the log of bans and of changes, with commas
+	}{
+		{"DELETE", "zones/z/key/ban?key=192.0.2.1", "", `"it was not banned"`, ""},
+		{"DELETE", "zones/z/key/override?key=192.0.2.1", "", `"it had no override"`, ""},
+		{"DELETE", "zones/z/key?key=192.0.2.1", "", `"it had used nothing"`, ""},
+		{"DELETE", network, "", `"it was not banned"`, ""},
+		{"PUT", network, "", local, "ban,client banned"},
+		{"DELETE", "zones/z/key/ban?key=192.0.2.1", "", `"it was not banned; its network 192.0.2.0/24 is banned: unban that"`, ""},
+		{"DELETE", "zones/z/key/override?key=192.0.2.1", "", `"it had no override; its network 192.0.2.0/24 is banned: unban that"`, ""},
+		{"DELETE", "zones/z/key?key=192.0.2.1", "", `"it had used nothing; its network 192.0.2.0/24 is banned: unban that"`, ""},
+		{"PUT", "zones/z/key/override?key=192.0.2.1", `{"limit": "5/1h"}`, local, "override"},
+		{"DELETE", "zones/z/key/ban?key=192.0.2.1", "", `"it was not banned"`, ""},
+		{"PUT", "zones/z/key/ban?key=192.0.2.1", "", local, "ban,client banned"},
+		{"DELETE", "zones/z/key?key=192.0.2.1", "", `"it had used nothing; an operator has banned it: unban it"`, ""},
+		{"DELETE", "zones/z/key/ban?key=192.0.2.1", "", `"its network 192.0.2.0/24 is banned: unban that"`, "unban,ban ended"},
+		{"DELETE", network, "", `"network": "192.0.2.0/24"`, "unban,ban ended"},
+		{"PUT", "zones/z/key/override?key=192.0.2.0/24", `{"limit": "5/1h"}`, local, "override"},
+		{"DELETE", "zones/z/key/override?key=192.0.2.1", "", `"it had no override; its network 192.0.2.0/24 has an override: clear that"`, ""},
+		{"DELETE", "zones/z/key/ban?key=192.0.2.0/24", "", `"it was not banned"`, ""},
+		{"DELETE", "zones/z/key/override?key=192.0.2.0/24", "", `"network": "192.0.2.0/24"`, "clear"},
+		{"PUT", "zones/dry/key/ban?key=192.0.2.1", "", local + "; the zone only tries it out (dry run)", "ban,client banned"},
+		{"PUT", "zones/dry/key/ban?key=192.0.2.0/24", "", "(dry run)", "ban,client banned"},
+	} {
+		before := logs.Len()
+		got := caddytest.Admin(t, step.method, step.path, step.body)
+		if !strings.Contains(got, step.want) || strings.Contains(got, "warning") && strings.Contains(step.want, `"network"`) {
+			t.Errorf("%s %s: got %s, want %s", step.method, step.path, got, step.want)
+		}
+		var logged []string
+		for _, line := range logs.All()[before:] {
+			if action, ok := line.ContextMap()["action"].(string); ok {
+				logged = append(logged, action)
+			} else if line.Message == "ban ended" || line.Message == "client banned" {
+				logged = append(logged, line.Message)
+			}
+		}
+		if got := strings.Join(logged, ","); got != step.logged {
+			t.Errorf("%s %s: logged %q, want %q", step.method, step.path, got, step.logged)
+		}
+	}
+	if got := bansOf(t, "dry"); strings.Count(got, `"dry_run": true`) != 2 {
+		t.Errorf("bans of a dry run: got %s", got)
+	}
+	if n := logs.FilterMessage("client banned").FilterField(zap.Bool("dry_run", true)).Len(); n != 2 {
+		t.Errorf("%d bans are logged as those of a dry run, want 2", n)
+	}
+	send(t, address, byClients(1, each(6, "/"))) // 3 pass, 2 are refused, 1 is banned
+	for path, want := range map[string]string{"zones/z/key/ban": "", "zones/z/key": ""} {
+		if got := caddytest.Admin(t, http.MethodDelete, path+"?key=127.0.1.1", ""); got != want {
+			t.Errorf("%s: got %s, want %q", path, got, want)
+		}
+	}
+}
+
+// TestListsMarkDryRuns: bans and overrides that refuse nothing are marked: in a dry run, and of keys that enforce leaves out.
+func TestListsMarkDryRuns(t *testing.T) {
+	for rollout, marked := range map[string]int{"": 0, "dry_run": 21, "enforce 0": 21, "enforce 50": -1, "enforce 100": 0} {
+		address := caddytest.FreeAddress(t) // a new one, because the server before closes its connections
+		caddytest.RunConfig(t, address, ":80 {\nrate_limit {\nzone z {\nkey {client_ip}\nrate 1/1h\noverrides\nban 1h after 1 refusals in 1m\n"+rollout+"\n}\n}\nrespond ok\n}\n")
+		clients := byClients(20, each(60, "/"))
+		refused := send(t, address, clients)[http.StatusTooManyRequests] / 2 // the first of three requests passes
+		caddytest.Admin(t, http.MethodPut, "zones/z/key/ban?key=192.0.2.0/24", "")
+		if marked < 0 {
+			marked = 21 - refused // the network has keys of both kinds
+		}
+		got := bansOf(t, "z")
+		if keys, dry := strings.Count(got, `"key":`), strings.Count(got, `"dry_run": true`); keys != 21 || dry != marked {
+			t.Errorf("%s: %d bans, %d marked; want 21, %d\n%s", rollout, keys, dry, marked, got)
+		}
+		caddytest.Admin(t, http.MethodDelete, "zones/z/key/ban?key=192.0.2.0/24", "")
+		for _, v := range clients {
+			caddytest.Admin(t, http.MethodDelete, "zones/z/key?key="+v.from, "")
+		}
+	}
+}
+
+// bansOf returns all pages of the list of bans of a zone.
+func bansOf(t *testing.T, zone string) (all string) {
+	t.Helper()
+	for cursor := ""; ; {
+		page := caddytest.Admin(t, http.MethodGet, "zones/"+zone+"/bans?cursor="+cursor, "")
+		var list adminapi.List
+		if err := json.Unmarshal([]byte(page), &list); err != nil {
+			t.Fatal(err)
+		}
+		if all += page; list.Next == "" {
+			return all
+		}
+		cursor = list.Next
+	}
+}
