@@ -115,7 +115,7 @@ func TestCommandGetSlots(t *testing.T) {
 			t.Errorf("status %d, want 429", a.Status)
 		}
 		output, err := s.RateLimit("get", "slots", "bo")
-		for _, want := range []string{"used     2 of 2", "more in  at most ", ": 2 of 2 slots are taken. Next request allowed when one of 2 requests ends, at the latest at ", "forget its running requests"} {
+		for _, want := range []string{"used    2 of 2", ": 2 of 2 slots are taken. Next request allowed when one of 2 requests ends.", "forget its running requests"} {
 			if err != nil || !strings.Contains(output, want) {
 				t.Errorf("%v, want %q in\n%s", err, want, output)
 			}

@@ -56,7 +56,7 @@ func (c *adminCall) wantsFleet(route string) (fleetOf []*runningStore, wants boo
 	if route == "instances" && !c.query.Has(fleetParameter) {
 		c.query.Set(fleetParameter, "1")
 	}
-	if !c.query.Has(fleetParameter) || fleetRoutes[route] == nil {
+	if !c.query.Has(fleetParameter) || fleetRoutes[route] == nil || c.request.Method != http.MethodGet {
 		return nil, false, nil
 	}
 	fleetOf, err = c.readFleet()

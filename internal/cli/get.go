@@ -314,11 +314,14 @@ func (k keyView) details() (rows [][]string) {
 	if k.Lent > 0 {
 		rows = append(rows, []string{"lent", lentTo(k.Lent, k.LentTo)})
 	}
+	if k.Slots { // they come back when requests end
+		return rows
+	}
 	if k.NextAfter > 0 {
-		rows = append(rows, []string{"more in", k.atMost() + formatSeconds(k.NextAfter)})
+		rows = append(rows, []string{"more in", formatSeconds(k.NextAfter)})
 	}
 	if k.ResetAfter > 0 {
-		rows = append(rows, []string{"all in", k.atMost() + formatSeconds(k.ResetAfter)})
+		rows = append(rows, []string{"all in", formatSeconds(k.ResetAfter)})
 	}
 	return rows
 }

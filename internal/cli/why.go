@@ -59,14 +59,6 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// atMost is the beginning of a duration: slots come back when requests end, and at the latest then.
-func (k keyView) atMost() string {
-	if k.Slots {
-		return "at most "
-	}
-	return ""
-}
-
 // byPlan returns a view for each plan of the zone, or the key itself without plans.
 func (k keyView) byPlan() []keyView {
 	if len(k.Plans) == 0 {
@@ -101,8 +93,8 @@ func (k keyView) numbers() []string {
 		return []string{"unlimited", "-", "-", "-"}
 	}
 	more := "-"
-	if k.NextAfter > 0 {
-		more = k.atMost() + formatSeconds(k.NextAfter)
+	if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
+		more = formatSeconds(k.NextAfter)
 	}
 	return []string{k.state(), k.used(), k.remaining(), more}
 }
@@ -257,8 +249,7 @@ func (k keyView) reason() string {
 	case k.Cost > 1 && k.Remaining > 0:
 		return fmt.Sprintf("a request costs %d, and only %d of %d are left. ", k.Cost, k.Remaining, k.Quota) + k.nextAllowed()
 	case k.Slots && k.RetryAfter > 0:
-		return fmt.Sprintf("%d of %d slots are taken. Next request allowed when one of %s ends, at the latest at %s.",
-			k.Used, k.Quota, plural(k.Used, "request"), formatDeadline(k.RetryAfter))
+		return fmt.Sprintf("%d of %d slots are taken. Next request allowed when one of %s ends.", k.Used, k.Quota, plural(k.Used, "request"))
 	case k.Outcome == outcome.Names[outcome.Shed]:
 		return fmt.Sprintf("all of its %d slots are taken.", k.Quota)
 	}
