@@ -18,6 +18,10 @@ func limitAdvice() map[string]advised {
 	return map[string]advised{
 		"no zone": {
 			site: "rate_limit\nrespond ok", fixed: good, visits: each(20, "/"),
+			advice: "load/zones", before: admitted, after: held,
+		},
+		"no handler": {
+			site: "respond ok", fixed: good, visits: each(20, "/"),
 			advice: "doctor/zones", before: admitted, after: held,
 		},
 		"everybody is a proxy": {

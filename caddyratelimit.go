@@ -24,6 +24,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
@@ -124,7 +125,7 @@ type Handler struct {
 	// Has no effect, and is accepted for the same reason as `distributed`.
 	Storage json.RawMessage `json:"storage,omitempty"`
 
-	logger  *zap.Logger
+	logger  *zap.Logger // while it is loaded, so that doctor repeats the warnings
 	zones   []*zone.Zone
 	store   *pool.Ref
 	local   *pool.Ref // replaces the store while it does not answer; nil if no zone may need it
@@ -165,7 +166,8 @@ func (h *Handler) UnmarshalJSON(text []byte) error {
 
 // Provision implements [caddy.Provisioner].
 func (h *Handler) Provision(ctx caddy.Context) error {
-	h.logger = ctx.Logger()
+	log, warned := ctx.Logger(), new(logging.Recorder)
+	h.logger = warned.Record(log) // while it is loaded
 	if err := h.check(); err != nil {
 		return err
 	}
@@ -195,14 +197,13 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := app.configure(backend, h.store.Store, h.SweepInterval); err != nil {
 		return err
 	}
-	first := app.use(h.store, h.logger)
+	first := app.use(h.store, log)
 	h.warnAboutDistributed()
 	if len(h.RateLimits) == 0 {
-		h.logger.Warn("no zones: this rate_limit limits nothing")
+		h.logger.Warn("no zones: this rate_limit limits nothing; " + fillHandler.With().String())
 	}
 	around := routes.Read(ctx)
-	warnings, err := h.provisionZones(ctx, app, around)
-	if err != nil {
+	if err := h.provisionZones(ctx, app, around); err != nil {
 		return err
 	}
 	h.warnAboutLending()
@@ -218,18 +219,18 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 	}
 	h.limiter = limiter.New(limiter.Config{
-		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Measure: !value(h.DisableMetrics), Logger: h.logger,
+		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Measure: !value(h.DisableMetrics), Logger: log,
 	})
 	h.report = report.New(report.Config{
-		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: h.logger,
+		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: log,
 	})
-	h.widen = widen.New(widen.Config{Zones: h.zones, Store: h.store, Decided: h.report.Widened, Logger: h.logger})
+	h.widen = widen.New(widen.Config{Zones: h.zones, Store: h.store, Decided: h.report.Widened, Logger: log})
 	app.wideners = append(app.wideners, h.widen)
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem, Answers: answers,
 		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
 	})
-	h.join(ctx, app, first, events, warnings)
+	h.join(ctx, app, first, events, warned.Warnings())
 	return nil
 }
 

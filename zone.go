@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
-	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
@@ -295,7 +294,7 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 	if z.live, err = zone.New(spec, &state.Counters); err != nil {
 		return err
 	}
-	warnOfExpiry(z.live, h.logger) // not to log, whose warnings are kept
+	warnOfExpiry(z.live, ctx.Logger()) // not to log, whose warnings are kept
 	if spec.Adaptive != nil {
 		options := spec.Adaptive.Options()
 		z.live.Gate = state.Gate(&options)
@@ -304,29 +303,26 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 	return z.warn(exempt, clientip.SourceIn(ctx), around, log)
 }
 
-// provisionZones makes the zones. It returns what was warned of each.
-func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Routes) (map[string][]string, error) {
-	recorders, warnings := make(map[string]*logging.Recorder), make(map[string][]string)
+// provisionZones makes the zones.
+func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Routes) error {
 	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
 		z := h.RateLimits[name]
 		if z == nil {
 			z = new(Zone)
 			h.RateLimits[name] = z
 		}
-		recorders[name] = new(logging.Recorder)
-		if err := z.provision(ctx, h, app, name, around, recorders[name].Record(h.logger)); err != nil {
-			return nil, fmt.Errorf("zone %q: %w", name, err)
+		if err := z.provision(ctx, h, app, name, around, h.logger); err != nil {
+			return fmt.Errorf("zone %q: %w", name, err)
 		}
 		if err := app.define(z.live, h.store); err != nil {
-			return nil, fmt.Errorf("zone %q: %w", name, err)
+			return fmt.Errorf("zone %q: %w", name, err)
 		}
 		h.zones = append(h.zones, z.live)
 	}
 	for _, z := range h.zones {
-		warnIfShadowed(z, h.zones, recorders[z.Name].Record(h.logger))
-		warnings[z.Name] = recorders[z.Name].Warnings()
+		warnIfShadowed(z, h.zones, h.logger)
 	}
-	return warnings, nil
+	return nil
 }
 
 // loadMatchers loads the matchers of the zone.

@@ -113,6 +113,7 @@ var (
 	mapWhole     = advice.New("load/chosen/part", "map whole values")
 	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
 	matchClient  = advice.New("load/exempt/proxy", "match client_ip instead")
+	fillHandler  = advice.New("load/zones", "add a zone to it, or remove it")
 	shareStore   = advice.New("load/store", "write store redis { address <host:port> } for one limit of all instances")
 )
 

@@ -1,6 +1,7 @@
 package caddyratelimit_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -17,15 +19,17 @@ func site(before, zone, after string) string {
 		"\nrate_limit {\nzone z {\nevents 10\nwindow 1m\n" + zone + "\n}\n}\n" + after + "\nrespond ok\n}\n"
 }
 
-// TestWarningsAtLoad: options that do not do what they seem to do are warned about, once each, with
-// the zone and what to write instead.
-func TestWarningsAtLoad(t *testing.T) {
+// warnedZone has the options of a zone, and what is around it.
+type warnedZone struct {
+	before, zone, after string
+	want                string // of the one warning; "" for none
+}
+
+// warnedZones are zones that loading warns about, and others like them.
+func warnedZones() map[string]warnedZone {
 	const plans = "{\nfree 1/1m\ndefault free\n}"
 	const user = "basic_auth {\nbob $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n}"
-	for name, c := range map[string]struct {
-		before, zone, after string
-		want                string // of the one warning; "" for none
-	}{
+	return map[string]warnedZone{
 		"client":                       {zone: "key {client_ip}"},
 		"no key":                       {},
 		"constant":                     {zone: "key everybody"},
@@ -84,7 +88,13 @@ func TestWarningsAtLoad(t *testing.T) {
 		"exempt by a secret":           {zone: "exempt header X-Monitoring 3fa85f6457174562b3fc"},
 		"exempt by a beginning":        {zone: "exempt header X-Monitoring 3fa85f6457174562b3fc*", want: "X-Monitoring"},
 		"exempt by both":               {zone: "exempt {\nheader X-Monitoring yes\nremote_ip 192.0.2.0/24\n}"},
-	} {
+	}
+}
+
+// TestWarningsAtLoad: options that do not do what they seem to do are warned about, once each, with
+// the zone and what to write instead.
+func TestWarningsAtLoad(t *testing.T) {
+	for name, c := range warnedZones() {
 		warnings, err := caddytest.Validate(t, site(c.before, c.zone, c.after))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -100,6 +110,37 @@ func TestWarningsAtLoad(t *testing.T) {
 		}
 		if want == 1 && (!strings.Contains(warnings[0].Message, c.want) || warnings[0].ContextMap()["zone"] != "z") {
 			t.Errorf("%s: got %q of zone %v, want %q", name, warnings[0].Message, warnings[0].ContextMap()["zone"], c.want)
+		}
+	}
+}
+
+// TestDoctorRepeatsWarnings: while a config runs, doctor says all that was warned of when it was loaded. The configs are
+// all those of other tests that have warnings.
+func TestDoctorRepeatsWarnings(t *testing.T) {
+	configs := make(map[string]string)
+	for name, c := range warnedZones() {
+		if c.want != "" {
+			configs[name] = site(c.before, c.zone, c.after)
+		}
+	}
+	for _, g := range caddytest.Goldens(t, "testdata/load/*.txtar") {
+		if strings.Contains(g.Want, "\nwarn: ") {
+			configs[g.Name] = string(g.Config(t))
+		}
+	}
+	for name, config := range configs {
+		warnings := strings.Split(warned(caddytest.RunConfig(t, caddytest.FreeAddress(t), config).All()), "\n")
+		said := caddytest.Admin(t, http.MethodGet, "doctor", "")
+		for _, text := range warnings {
+			found, fix := advice.Split(text)
+			for _, part := range []string{found, fix.String()} {
+				if quoted, _ := json.Marshal(part); !strings.Contains(said, strings.Trim(string(quoted), `"`)) {
+					t.Errorf("%s: %q is missing in %s", name, part, said)
+				}
+			}
+		}
+		if len(warnings) < 2 { // the last one is empty
+			t.Errorf("%s: no warning", name)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func diagnose(ctx context.Context) (none adminapi.Diagnosis, err error) {
 	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
 	zones, stores := runningZones(), runningStores()
-	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores))}
+	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores)), Warnings: warnings()}
 	peers := make([]peers, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
@@ -76,6 +76,18 @@ func servers() (all []doctor.Server) {
 			Name: h.Clients.Server, Trusted: h.Clients.Trusted, TrustsSockets: h.Clients.TrustsSockets,
 			Strict: h.Clients.Strict, Headers: h.Clients.Headers,
 		})
+	}
+	return all
+}
+
+// warnings returns what loading the config has warned of, without naming a zone.
+func warnings() (all []string) {
+	for _, h := range runningHandlers() {
+		for _, text := range h.Warnings[""] {
+			if !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
 	}
 	return all
 }

@@ -34,7 +34,7 @@ type Handler struct {
 	// StoreByDefault says that the config names no store.
 	StoreByDefault bool
 
-	// Warnings are those of the zones while they were loaded, by name.
+	// Warnings are those while it was loaded, by zone; those of the whole handler have the name "".
 	Warnings map[string][]string
 
 	// What it takes to explain a request: the module in the routes, its options status and instances,

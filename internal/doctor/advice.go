@@ -11,7 +11,7 @@ var (
 
 // What to do about a zone.
 var (
-	correctZone = advice.New("doctor/config", "correct the zone in the config")
+	correctZone = advice.New("doctor/config", "correct the config")
 
 	limitPlans   = advice.New("doctor/limit/unlimited", "give a plan a limit, or remove the zone")
 	raiseEvents  = advice.New("doctor/limit/closed", "raise events, or use respond to refuse all requests")

@@ -14,12 +14,15 @@ type Facts struct {
 	Servers []Server
 	Zones   []Zone
 	Stores  []Store
+
+	// Warnings are those of the config that name no zone.
+	Warnings []string
 }
 
 // Examine makes all checks.
 func Examine(f *Facts) adminapi.Diagnosis {
-	var all []adminapi.Finding
-	if len(f.Zones) == 0 {
+	all := run(nil, []check[Facts]{{"config", func(f *Facts) []result { return repeated(f.Warnings) }}}, f, func(*adminapi.Finding) {})
+	if len(f.Zones)+len(f.Warnings) == 0 { // a handler without zones warns
 		all = append(all, adminapi.Finding{
 			Level: adminapi.LevelWarn, Check: "zones", Found: "the running config has no zones, so it limits nothing",
 			Fix: addZone.With(),

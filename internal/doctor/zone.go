@@ -98,7 +98,7 @@ type Zone struct {
 	// Adaptive is the state of an adaptive zone; nil for others.
 	Adaptive *adminapi.Adaptive
 
-	// Warnings are those of the config.
+	// Warnings are those of the config that name the zone.
 	Warnings []string
 }
 
@@ -147,9 +147,12 @@ func (z *Zone) met() (n uint64) {
 	return n
 }
 
-// repeatWarnings repeats the warnings of the config.
-func repeatWarnings(z *Zone) (all []result) {
-	for _, text := range z.Warnings {
+// repeatWarnings repeats the warnings of the config about a zone.
+func repeatWarnings(z *Zone) []result { return repeated(z.Warnings) }
+
+// repeated has a result for each warning of the config.
+func repeated(warnings []string) (all []result) {
+	for _, text := range warnings {
 		found, fix := advice.Split(text)
 		all = append(all, result{adminapi.LevelWarn, found, cmp.Or(fix, correctZone.With())})
 	}

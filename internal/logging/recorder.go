@@ -2,6 +2,7 @@ package logging
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,15 +11,20 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Recorder keeps the warnings of a config while it is loaded, so that they can be shown later. It
+// Recorder keeps the warnings of a handler while it is loaded, so that they can be shown later. It
 // may be used from several goroutines at once.
 type Recorder struct {
-	mu       sync.Mutex
-	warnings []string
+	mu   sync.Mutex
+	kept map[string][]string // by zone
 }
 
-// maxWarnings bounds what a recorder keeps.
-const maxWarnings = 20
+const (
+	// maxWarnings bounds what a recorder keeps of a zone.
+	maxWarnings = 20
+
+	// zoneField is the field of a line that names its zone.
+	zoneField = "zone"
+)
 
 // Record returns a logger that also writes warnings to the recorder.
 func (r *Recorder) Record(logger *zap.Logger) *zap.Logger {
@@ -27,21 +33,24 @@ func (r *Recorder) Record(logger *zap.Logger) *zap.Logger {
 	}))
 }
 
-// Warnings returns the warnings so far.
-func (r *Recorder) Warnings() []string {
+// Warnings returns the warnings so far, by the zone that their field "zone" names. Those without one have the name "".
+func (r *Recorder) Warnings() map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.warnings)
+	return maps.Clone(r.kept)
 }
 
 // recorderCore writes to a recorder.
 type recorderCore struct {
 	zapcore.LevelEnabler
-	to *Recorder
+	to   *Recorder
+	with []zapcore.Field
 }
 
-// With implements [zapcore.Core]. Fields of a logger are the zone's name, which is known.
-func (c *recorderCore) With([]zapcore.Field) zapcore.Core { return c }
+// With implements [zapcore.Core].
+func (c *recorderCore) With(fields []zapcore.Field) zapcore.Core {
+	return &recorderCore{c.LevelEnabler, c.to, slices.Concat(c.with, fields)}
+}
 
 // Check implements [zapcore.Core].
 func (c *recorderCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -55,8 +64,10 @@ func (c *recorderCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore
 func (c *recorderCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	values := zapcore.NewMapObjectEncoder()
 	var shown []string
-	for _, f := range fields {
-		if f.Key == "zone" {
+	zone := ""
+	for _, f := range slices.Concat(c.with, fields) {
+		if f.Key == zoneField {
+			zone = f.String
 			continue
 		}
 		f.AddTo(values)
@@ -68,8 +79,11 @@ func (c *recorderCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	}
 	c.to.mu.Lock()
 	defer c.to.mu.Unlock()
-	if len(c.to.warnings) < maxWarnings {
-		c.to.warnings = append(c.to.warnings, text)
+	if c.to.kept == nil {
+		c.to.kept = make(map[string][]string)
+	}
+	if len(c.to.kept[zone]) < maxWarnings {
+		c.to.kept[zone] = append(c.to.kept[zone], text)
 	}
 	return nil
 }

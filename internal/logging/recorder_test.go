@@ -1,6 +1,7 @@
 package logging
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestRecorder: warnings are kept with their fields, up to a bound, and everything is logged as
+// TestRecorder: warnings are kept by zone, with their other fields and up to a bound, and everything is logged as
 // before.
 func TestRecorder(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
@@ -18,13 +19,15 @@ func TestRecorder(t *testing.T) {
 	logger.Info("no warning")
 	logger.Warn("first", zap.String("zone", "z"))
 	logger.Warn("second", zap.String("placeholder", "{x}"), zap.Int("cost", 5))
-	if got, want := r.Warnings(), []string{"first", "second (placeholder {x}, cost 5)"}; !slices.Equal(got, want) {
+	r.Record(zap.New(core)).Warn("of all")
+	want := map[string][]string{"z": {"first", "second (placeholder {x}, cost 5)"}, "": {"of all"}}
+	if got := r.Warnings(); !maps.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for range 100 {
 		logger.Warn("many")
 	}
-	if n := len(r.Warnings()); n != maxWarnings || logs.Len() != 103 {
+	if n := len(r.Warnings()["z"]); n != maxWarnings || logs.Len() != 104 {
 		t.Errorf("%d warnings kept, %d lines logged", n, logs.Len())
 	}
 }

@@ -42,7 +42,7 @@ type Handler struct {
 	Status    int
 	Instances int // by which limits are divided while the store is down; 0 for as many as there are
 	Respond   Responder
-	Warnings  map[string][]string // by zone
+	Warnings  map[string][]string // by zone; "" for those of the whole handler
 }
 
 // Responder answers what is decided, as in production, but without anything random.
