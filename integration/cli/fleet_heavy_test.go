@@ -97,7 +97,7 @@ func TestNetworksAndGroupsOfTheFleet(t *testing.T) {
 		})
 	}
 	for line, want := range map[string]string{
-		"top --networks":                       `clients +10 +8 +about 1\.\.3 +- +203\.0\.113\.0/32\n(?s).*Counted by 3 instances since `,
+		"top --networks":                       `KEYS +BEFORE +NETWORK\nclients +130 +104 +about [\d.]+ +- +203\.0\.113\.0/24\n\nCounted by 3 instances since `,
 		"top clients --groups":                 `clients +130 +104 +about [\d.]+ +- +\$'\\377 bot'\n(?s).*Counted by 3 instances since `,
 		"top clients --networks --fleet=false": `(?s)clients(.*)Counted by this instance`,
 		"top clients --groups --fleet=false":   `(?s)clients +4\d +.*Counted by this instance`,

@@ -27,7 +27,8 @@ type HeavyList struct {
 	Requests uint64    `json:"requests"`
 
 	// Share is the part of all requests that a set must have to be listed; a network without those of networks within it
-	// that are listed, too. All such sets are listed.
+	// that are listed, too. All such sets are listed, but for networks within a listed one all over which its requests are
+	// spread, and networks with less than ten requests.
 	Share float64 `json:"share"`
 
 	// Unlisted is how many requests a set may have that is not listed, if that is more than the share: in a fleet, where

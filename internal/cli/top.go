@@ -21,9 +21,9 @@ minutes, on all instances that share the store. "120..130" means at least 120 an
 most 130. With --slots, a client that has 20 slots of adaptive zones all the time has 20
 seconds in each.
 
-With --networks it lists networks of all sizes that have at least 1 % of the requests,
-without what listed networks within them have, and with --groups values of the option
-group that have as many. Instances begin to count with this command, so ask again in a
+With --networks it lists the smallest networks that explain the requests, of those that
+have at least 1 % of them, and with --groups values of the option group that have as
+many. Instances begin to count with this command, so ask again in a
 minute.
 `,
 		Example:           "  caddy rate-limit top --refused --watch\n  caddy rate-limit top clients -n 50",

@@ -3,6 +3,7 @@ package topk
 import (
 	"cmp"
 	"hash/maphash"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -14,6 +15,17 @@ var (
 	levels4 = []int{32, 28, 24, 20, 16, 12, 8}
 	levels6 = []int{64, 56, 48, 40, 32}
 	levels  = [2][]int{levels4, levels6}
+)
+
+const (
+	// widest is the shortest prefix of a network that stands for those within it. Larger ones belong to several owners.
+	widest = 16
+
+	// several is in how many parts of a network, of mostly 16, its requests are spread all over it.
+	several = 8
+
+	// fewest is how many requests a listed network has at least. Fewer say nothing, as when counting has just begun.
+	fewest = 10
 )
 
 // Networks counts requests by the networks of their addresses, on all levels at once. It is for a time in which somebody looks:
@@ -69,9 +81,10 @@ type NetworkLevel struct {
 // NetworkLevels are the networks of IPv4 and those of IPv6, those with the longest prefixes first.
 type NetworkLevels [2][]NetworkLevel
 
-// Top returns the networks with at least this share of all requests, from 0.002 to 1, without those of larger ones only because
-// of networks within them. A network that is not listed has at most that many own requests. It also returns how many requests
-// there were, and since when they were counted.
+// Top returns the networks with at least this share of all requests, from 0.002 to 1: the smallest ones that explain them. Larger
+// ones are not listed only because of networks within them, and not the parts of a network all over which the requests are spread.
+// A network that is not listed, and in none that is, has at most that many own requests. It also returns how many requests there
+// were, and since when they were counted.
 func (n *Networks) Top(share float64) (top []NetworkCount, total uint64, since time.Time) {
 	all, total, since := n.Levels()
 	return all.Top(share, total), total, since
@@ -101,20 +114,53 @@ func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
 
 // Top returns the networks with at least this share of all requests, as [Networks.Top] does.
 func (all *NetworkLevels) Top(share float64, total uint64) (top []NetworkCount) {
-	least := leastOf(share, total)
+	least := max(fewest, leastOf(share, total))
 	for family := range all {
 		var listed []NetworkCount // by length of prefix, the longest first
-		for _, l := range all[family] {
+		for i, l := range all[family] {
 			for _, c := range l.Counts {
+				if i > 0 && l.Bits >= widest {
+					listed = c.standsFor(listed, all[family][i-1].Bits)
+				}
 				if c.Own = c.own(listed); c.Own >= least {
 					listed = append(listed, c)
 				}
 			}
 		}
+		for i := range listed {
+			listed[i].Own = listed[i].own(listed[:i])
+		}
 		top = append(top, listed...)
 	}
 	slices.SortStableFunc(top, func(a, b NetworkCount) int { return cmp.Compare(b.Own, a.Own) })
 	return top
+}
+
+// standsFor returns what is listed without the networks for which this one stands: if they are in several of its parts, whose
+// prefixes have these bits, and have half of its requests. One that stands out from them stays.
+func (c *NetworkCount) standsFor(listed []NetworkCount, bits int) []NetworkCount {
+	within := func(most uint64) (parts map[netip.Prefix]bool, sum uint64) {
+		parts = make(map[netip.Prefix]bool)
+		for _, other := range listed {
+			if part, err := other.Network.Addr().Prefix(bits); err == nil && c.Network.Contains(part.Addr()) && other.Own <= most {
+				parts[part] = true
+				sum += other.Own
+			}
+		}
+		return parts, sum
+	}
+	parts, sum := within(math.MaxUint64)
+	if len(parts) < several {
+		return listed
+	}
+	most := 2 * sum / uint64(len(parts))
+	parts, even := within(most)
+	if all := c.Requests.AtLeast + c.Requests.Error; len(parts) < several || 2*even < all-min(all, sum-even) {
+		return listed
+	}
+	return slices.DeleteFunc(slices.Clone(listed), func(other NetworkCount) bool {
+		return c.Network.Contains(other.Network.Addr()) && other.Own <= most
+	})
 }
 
 // own returns how many requests of a network are, at most, in none of those that are listed.

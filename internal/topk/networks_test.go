@@ -2,9 +2,12 @@ package topk
 
 import (
 	"encoding/binary"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +130,84 @@ func coveredWithin(top []NetworkCount, network, outer netip.Prefix) bool {
 		}
 	}
 	return false
+}
+
+// TestSmallestNetworks: each attack is listed as the smallest network that explains it, with all of its requests, whatever people do.
+func TestSmallestNetworks(t *testing.T) {
+	type requests map[string]int // from each address or network
+	all := func(format string, n, each int) requests {
+		from := make(requests)
+		for i := range n {
+			from[fmt.Sprintf(format, i)] = each
+		}
+		return from
+	}
+	both := func(all ...requests) requests {
+		sum := make(requests)
+		for _, one := range all {
+			maps.Copy(sum, one)
+		}
+		return sum
+	}
+	people, random := make(requests), rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		people[fmt.Sprintf("%d.%d.%d.%d", 1+random.IntN(220), random.IntN(256), random.IntN(256), random.IntN(256))] = 1 + random.IntN(5)
+	}
+	crowd := make(requests) // of one provider, all over its /8
+	for range 3000 {
+		crowd[fmt.Sprintf("100.%d.%d.%d", random.IntN(256), random.IntN(256), random.IntN(256))] = 1 + random.IntN(5)
+	}
+	for name, c := range map[string]struct {
+		from requests
+		want string
+	}{
+		"nobody":                     {nil, ""},
+		"single requests":            {all("192.0.2.%d", 5, 1), ""},
+		"nine requests":              {requests{"192.0.2.1": 9}, ""},
+		"one address":                {requests{"192.0.2.1": 1000}, "192.0.2.1/32 1000"},
+		"one address, and people":    {both(people, requests{"192.0.2.1": 1000}), "192.0.2.1/32 1000"},
+		"people":                     {people, ""},
+		"a /28":                      {all("192.0.2.%d", 16, 100), "192.0.2.0/28 1600"},
+		"a /28, and people":          {both(people, all("192.0.2.%d", 16, 20)), "192.0.2.0/28 320"},
+		"all of a /24":               {all("192.0.2.%d", 256, 10), "192.0.2.0/24 2560"},
+		"all of a /24, and people":   {both(people, all("192.0.2.%d", 256, 10)), "192.0.2.0/24 2560"},
+		"ten /28 of a /24":           {all("192.0.2.%d", 160, 10), "192.0.2.0/24 1600"},
+		"two /28 of a /24":           {all("192.0.2.%d", 32, 40), "192.0.2.0/28 640, 192.0.2.16/28 640"},
+		"some of a /24":              {both(people, requests{"192.0.2.1": 100, "192.0.2.33": 200, "192.0.2.70": 100, "192.0.2.90": 150, "192.0.2.100": 100, "192.0.2.130": 150, "192.0.2.150": 90, "192.0.2.170": 120, "192.0.2.200": 200, "192.0.2.250": 110}), "192.0.2.0/24 1320"},
+		"one of a /24 is far ahead":  {both(people, all("192.0.2.%d", 256, 10), requests{"192.0.2.77": 5000}), "192.0.2.77/32 5000, 192.0.2.0/24 7550"},
+		"/24s of a /16":              {both(all("198.51.%d.1", 256, 20), all("198.51.%d.9", 256, 20)), "198.51.0.0/16 10240"},
+		"some /24s of a /16":         {both(people, all("198.51.1%d1.1", 10, 300), all("198.51.%d.1", 100, 30)), "198.51.0.0/16 6000"},
+		"two attackers in a /16":     {both(people, requests{"198.51.1.1": 2000, "198.51.200.1": 1000}), "198.51.1.1/32 2000, 198.51.200.1/32 1000"},
+		"ten /16 of a /8":            {all("10.%d.0.1", 10, 100), "10.0.0.1/32 100, 10.1.0.1/32 100, 10.2.0.1/32 100, 10.3.0.1/32 100, 10.4.0.1/32 100, 10.5.0.1/32 100, 10.6.0.1/32 100, 10.7.0.1/32 100, 10.8.0.1/32 100, 10.9.0.1/32 100"},
+		"an attacker in a crowd":     {both(crowd, requests{"100.64.0.1": 2000}), "100.64.0.1/32 2000"},
+		"a customer of IPv6":         {all("2001:db8:0:4%02x::1", 200, 10), "2001:db8:0:400::/56 2000"},
+		"a customer with a /48":      {all("2001:db8:7:%x00::1", 200, 10), "2001:db8:7::/48 2000"},
+		"two customers of IPv6":      {both(people, requests{"2001:db8:7:1::1": 500, "2001:db8:9:1::1": 600}), "2001:db8:9:1::/64 600, 2001:db8:7:1::/64 500"},
+		"an attacker of each family": {requests{"192.0.2.1": 100, "2001:db8::1": 100}, "192.0.2.1/32 100, 2001:db8::/64 100"},
+	} {
+		n := NewNetworks(time.Hour)
+		for text, times := range c.from {
+			address := netip.MustParseAddr(text)
+			bits := 32
+			if address.Is6() {
+				bits = 64
+			}
+			for range times {
+				n.Add(netip.PrefixFrom(address, bits), true)
+			}
+		}
+		top, _, _ := n.Top(0.01)
+		var listed []string
+		for _, l := range top {
+			// A provider that has much of the requests is listed too.
+			if name != "an attacker in a crowd" || l.Network.Bits() > 16 {
+				listed = append(listed, fmt.Sprintf("%v %d", l.Network, l.Requests.AtLeast))
+			}
+		}
+		if got := strings.Join(listed, ", "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
 }
 
 // TestNetworksLater: a network tells what it had ten minutes before, counting ends when nobody looks any longer, and a million
