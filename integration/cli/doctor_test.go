@@ -106,7 +106,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	send(10, "/keyless", nil)
 	send(10, "/untold", nil)
 	send(100, "/same", func(int) []string { return []string{"X-Key", "me"} })
-	for range 20 { // calls that fail one after the other open the breaker
+	for range 20 { // calls that fail one after the other open the breaker, which is no finding of its own
 		send(1, "/dead", nil)
 	}
 	patient.Until(t, "two instances to tell their zones", func() bool {
@@ -135,7 +135,6 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		"clock":                        {Check: "clock", Store: lying.Addr()},
 		"slow":                         {Check: "round_trip", Store: slow.Addr()},
 		"dead":                         {Check: "answer", Store: dead},
-		"open breaker":                 {Check: "breaker", Store: dead},
 		"limits nothing without store": {Check: "on_store_error", Zone: "dead"},
 		"two instances that disagree":  {Check: "agreement", Zone: "shared"},
 		"untrusted proxy":              {Check: "proxy", Zone: "proxied"},
@@ -164,6 +163,9 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	}
 	if f := find(findings, harness.Finding{Check: "agreement", Zone: "shared"}); f != nil && !(strings.HasPrefix(f.Found, "here it is ") && strings.Contains(f.Found, ") has ")) {
 		t.Errorf("the definitions are missing: %s", f.Found)
+	}
+	if f := find(findings, harness.Finding{Check: "breaker", Store: dead}); f != nil && f.Level != "ok" {
+		t.Errorf("what follows from the cause is a finding of its own: %+v", f)
 	}
 	asked := []string{"proxied", "new", "exempt", "rejected", "keyless", "untold", "same", "dead"}
 	// What is well in this set-up is not blamed.
@@ -246,6 +248,56 @@ func TestDoctorIsContent(t *testing.T) {
 	for want, args := range map[int][]string{0: nil, 3: {"--strict"}, 1: {"--strict", "--address", "unix/" + filepath.Join(s.Dir, "nobody")}} {
 		if code, output, _ := s.Doctor(args...); code != want {
 			t.Errorf("%s: exit code %d, want %d\n%s", args, code, want, output)
+		}
+	}
+}
+
+// TestDoctorSaysTheCauseFirst: while Redis answers late, or not at all, doctor begins with that, says it once, and concludes nothing
+// about instances of which it does not hear.
+func TestDoctorSaysTheCauseFirst(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	proxy := faultproxy.Start(t, redis.Addr())
+	pair := harness.StartPair(t, harness.Caddyfile("", strings.Join([]string{
+		zoneIn("a", "store redis {\naddress "+proxy.Addr()+"\ntimeout 100ms\n}", "key {client_ip}"),
+		zoneIn("b", "store redis {\naddress "+proxy.Addr()+"\ntimeout 100ms\n}", "key {client_ip}"),
+	}, "")))
+	client := harness.NewClient(t, "")
+	send := func() {
+		for _, s := range pair {
+			for range 100 {
+				s.Get(client, "/a")
+			}
+		}
+	}
+	doctor := func() string {
+		send()
+		_, screen, _ := pair[0].Doctor()
+		return screen
+	}
+	// What others found is on the board, and is old when Redis is in trouble.
+	patient.Until(t, "both to report", func() bool { return strings.Contains(doctor(), "in a fleet of 2.\n") })
+	for _, trouble := range []struct {
+		name, cause string
+		begin       func()
+	}{
+		{"slow", "  fail     round_trip ", func() { proxy.Delay(300 * time.Millisecond) }},
+		{"dead", "  fail     answer ", redis.Kill},
+	} {
+		trouble.begin()
+		patient.Until(t, trouble.name, func() bool { return strings.Contains(doctor(), trouble.cause) })
+		screen := doctor()
+		first, _, _ := strings.Cut(screen[strings.Index(screen, "\n  ")+1:], "\n")
+		if !strings.HasPrefix(first, trouble.cause) || strings.Count(screen, "  fail ")-strings.Count(screen, "  fail     on_store_error ") != 1 {
+			t.Errorf("%s: the cause does not come first, and once:\n%s", trouble.name, screen)
+		}
+		for _, wrong := range []string{"hangs", "share the store", " load ", "breaker", "waits"} {
+			if strings.Contains(screen, wrong) {
+				t.Errorf("%s: it concludes %q:\n%s", trouble.name, wrong, screen)
+			}
+		}
+		if trouble.name == "dead" && strings.Contains(screen, "round_trip") {
+			t.Errorf("%s: it shows what was before:\n%s", trouble.name, screen)
 		}
 	}
 }

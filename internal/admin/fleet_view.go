@@ -105,7 +105,11 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 		looker.Wish, looker.Told = heavy.wish(), heavy.isToldBy
 	}
 	var view *fleet.View
-	look := func() { view = lookAt(c.request.Context(), stores, looker, patience) }
+	look := func() {
+		began := time.Now()
+		view = lookAt(c.request.Context(), stores, looker, patience)
+		looker.Waited = time.Since(began)
+	}
 	var group sync.WaitGroup
 	if route == "doctor" {
 		group.Go(look) // both take their time
@@ -129,7 +133,7 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 				m.Answer = mine
 			}
 		} else if m.Report != nil {
-			if of := fleetRoutes[route](c, mine, m); of != nil {
+			if of := fleetRoutes[route](c, mine, m); of != nil && (route != "doctor" || m.Answers(&looker)) {
 				text, err := json.Marshal(of)
 				if err != nil {
 					return err
@@ -259,6 +263,9 @@ func lookOnce(ctx context.Context, stores []*runningStore, wish string) (view *f
 		}
 	}
 	for i, err := range errs {
+		if shared := stores[i].store.Store; err != nil || !shared.Health.Answers() {
+			view.Doubt()
+		}
 		if err != nil {
 			view.Notes = append(view.Notes, fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(stores[i].store), err))
 		}

@@ -29,6 +29,9 @@ const (
 	StateSilent  = "silent"  // it no longer reports: it hangs, was killed, or does not reach the store
 	StateLeft    = "left"    // it has ended, or has a config without this store
 	StateMute    = "mute"    // it has not reported: it has just started, has an older version, or may not
+
+	// StateUnknown is that of one which has not reported lately while a store does not answer in time, so that nothing follows.
+	StateUnknown = "unknown"
 )
 
 // Instance is an instance of a fleet, and its answer.

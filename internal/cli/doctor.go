@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -64,14 +65,18 @@ func (f *fleet) doctor(verbose bool) (level string, err error) {
 		}
 	}
 	sections := f.sections(good, verbose)
-	if len(sections) > 0 && sections[0].of == ofComparison { // instances do not count it in their level
-		level = worse(level, sections[0].level())
+	for _, s := range sections { // instances do not count the comparison in their level
+		level = worse(level, s.level())
 	}
 	if f.json {
 		return level, errors.Join(printAnswers(f, answers), err)
 	}
-	_, failed := fmt.Fprint(f.out, f.verdict(sections, len(good), verbose))
-	f.printView()
+	instances := len(good)
+	if f.view != nil {
+		instances = max(instances, len(f.view.Instances))
+	}
+	_, failed := fmt.Fprint(f.out, f.verdict(sections, instances, verbose))
+	f.printNotes()
 	return level, errors.Join(failed, err)
 }
 
@@ -103,14 +108,12 @@ func worse(a, b string) string {
 	return a
 }
 
-// sections returns what was found: by comparing the instances, by all of them, and by each of them alone.
+// sections returns what was found, the worst first: by comparing the instances, by all of them, and by each of them alone.
 func (f *fleet) sections(good []answer[adminapi.Diagnosis], verbose bool) (all []section) {
 	compared := f.view != nil && len(f.view.Found) > 0
 	if compared {
 		found := slices.Clone(f.view.Found)
-		slices.SortStableFunc(found, func(x, y adminapi.Finding) int {
-			return cmp.Compare(slices.Index(levels, x.Level), slices.Index(levels, y.Level))
-		})
+		slices.SortStableFunc(found, worseFirst)
 		all = append(all, section{ofComparison, found})
 	}
 	common := commonFindings(good, verbose)
@@ -121,7 +124,7 @@ func (f *fleet) sections(good []answer[adminapi.Diagnosis], verbose bool) (all [
 		own := slices.DeleteFunc(slices.Clone(a.value.Findings), func(one adminapi.Finding) bool {
 			// What is well in the zones of other instances is not reported.
 			return compared && !verbose && one.Zone != "" && one.Level == adminapi.LevelOK ||
-				slices.ContainsFunc(common, func(c adminapi.Finding) bool { return c == one || c.Found == okEach && c == each(one) })
+				slices.ContainsFunc(common, func(c adminapi.Finding) bool { return same(c, one, verbose) })
 		})
 		if len(own) == 0 {
 			continue
@@ -132,6 +135,7 @@ func (f *fleet) sections(good []answer[adminapi.Diagnosis], verbose bool) (all [
 		}
 		all = append(all, section{of, own})
 	}
+	slices.SortStableFunc(all, func(a, b section) int { return rank(a.level()) - rank(b.level()) })
 	return all
 }
 
@@ -152,6 +156,12 @@ func (f *fleet) verdict(sections []section, instances int, verbose bool) string 
 		fmt.Fprintf(&b, "%s in a fleet of %d.\n", verdict, instances)
 	}
 	for _, s := range sections {
+		if s.of == ofComparison && !verbose {
+			s.findings = slices.DeleteFunc(slices.Clone(s.findings), isOK)
+		}
+		if len(s.findings) == 0 {
+			continue
+		}
 		if b.Len() > 0 {
 			b.WriteString("\n")
 		}
@@ -170,30 +180,31 @@ func (f *fleet) verdict(sections []section, instances int, verbose bool) string 
 	return b.String()
 }
 
-// okEach is what is found if a check is ok on each instance, in other words.
-const okEach = "on each instance; --verbose shows how"
+// figure matches what may differ between instances that have found the same.
+var figure = regexp.MustCompile(`\d[\d.]*( ?([kMG]B|[mµ]?s|m))?`)
 
-// each returns a finding without what one instance says of it.
-func each(f adminapi.Finding) adminapi.Finding {
-	f.Found = okEach
-	return f
+// same reports whether two instances have found the same. Unless verbose, the figures may differ, and all words of what is ok.
+func same(a, b adminapi.Finding, verbose bool) bool {
+	switch {
+	case verbose:
+	case a.Level == adminapi.LevelOK:
+		a.Found = b.Found
+	case figure.ReplaceAllString(a.Found, "") == figure.ReplaceAllString(b.Found, ""):
+		a.Found = b.Found
+	}
+	return a == b
 }
 
-// commonFindings returns the findings that all instances have, in the order of the first. Unless verbose, that is
-// also a check that is ok on each, whatever its figures are.
+// commonFindings returns the findings that all instances have, in the order and the words of the first.
 func commonFindings(answers []answer[adminapi.Diagnosis], verbose bool) (common []adminapi.Finding) {
 	if len(answers) < 2 {
 		return nil
 	}
-	onAll := func(has func(adminapi.Finding) bool) bool {
-		return !slices.ContainsFunc(answers, func(a answer[adminapi.Diagnosis]) bool { return !slices.ContainsFunc(a.value.Findings, has) })
-	}
 	for _, one := range answers[0].value.Findings {
-		switch {
-		case onAll(func(f adminapi.Finding) bool { return f == one }):
+		if !slices.ContainsFunc(answers, func(a answer[adminapi.Diagnosis]) bool {
+			return !slices.ContainsFunc(a.value.Findings, func(f adminapi.Finding) bool { return same(f, one, verbose) })
+		}) {
 			common = append(common, one)
-		case !verbose && one.Level == adminapi.LevelOK && onAll(func(f adminapi.Finding) bool { return each(f) == each(one) }):
-			common = append(common, each(one))
 		}
 	}
 	return common
@@ -223,7 +234,7 @@ func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding, verb
 	}
 	for _, group := range groups(findings) {
 		if !verbose {
-			group.findings = slices.DeleteFunc(group.findings, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK })
+			group.findings = slices.DeleteFunc(group.findings, isOK)
 		}
 		if len(group.findings) == 0 {
 			continue
@@ -244,6 +255,13 @@ func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding, verb
 
 // levels are the levels of findings, the worst first.
 var levels = []string{adminapi.LevelFail, adminapi.LevelWarn, adminapi.LevelUnknown, adminapi.LevelOK}
+
+// rank is the place of a level among them.
+func rank(level string) int { return slices.Index(levels, level) }
+
+func isOK(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK }
+
+func worseFirst(a, b adminapi.Finding) int { return rank(a.Level) - rank(b.Level) }
 
 const (
 	// findingWidth is the width to which findings are wrapped without a terminal.

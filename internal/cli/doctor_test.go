@@ -74,6 +74,25 @@ func TestCommonFindings(t *testing.T) {
 			t.Errorf("verbose %v: got %s, want %s", verbose, got, want)
 		}
 	}
+	of := func(found ...string) (a answer[adminapi.Diagnosis]) {
+		for _, text := range found {
+			a.value.Findings = append(a.value.Findings, adminapi.Finding{Level: adminapi.LevelWarn, Check: "config", Zone: "z", Found: text})
+		}
+		return a
+	}
+	for name, c := range map[string]struct {
+		a, b answer[adminapi.Diagnosis]
+		want int
+	}{
+		"figures":       {of("uses 1922 kB of 1.5 GB, after 300ms"), of("uses 2 MB of 1.5 GB, after 1.02s"), 1},
+		"other words":   {of("the key is a constant", "one more"), of("the cost is 5"), 0},
+		"one of them":   {of("the key is a constant", "the cost is 5"), of("the cost is 6"), 1},
+		"no difference": {of("x", "y"), of("y", "x"), 2},
+	} {
+		if common := commonFindings([]answer[adminapi.Diagnosis]{c.a, c.b}, false); len(common) != c.want {
+			t.Errorf("%s: %+v", name, common)
+		}
+	}
 	if common := commonFindings(answers[:1], false); common != nil {
 		t.Errorf("one instance: %+v", common)
 	}
@@ -97,6 +116,7 @@ func TestVerdict(t *testing.T) {
 		{"one is wrong", nil, [][]adminapi.Finding{{ok, warn}, {ok, warn, fail}}, "1 fail and 1 warn in a fleet of 2.", adminapi.LevelFail},
 		{"they differ", []adminapi.Finding{apart}, [][]adminapi.Finding{{ok}, {ok}, {ok}}, "1 fail and 0 warn in a fleet of 3.", adminapi.LevelFail},
 		{"all warn", nil, [][]adminapi.Finding{{ok, warn}, {warn, ok}}, "all 2 instances", adminapi.LevelWarn},
+		{"they differ less", []adminapi.Finding{ok, warn}, [][]adminapi.Finding{{ok, fail}, {ok, fail}}, "1 fail and 1 warn in a fleet of 2.", adminapi.LevelFail},
 		{"all is well", []adminapi.Finding{ok}, [][]adminapi.Finding{{ok}, {ok}}, "Nothing is wrong in a fleet of 2.", adminapi.LevelOK},
 	} {
 		f := &fleet{screen: new(screen)}
@@ -109,7 +129,11 @@ func TestVerdict(t *testing.T) {
 			good = append(good, answer[adminapi.Diagnosis]{of: f.caddys[i], value: adminapi.Diagnosis{Findings: findings}})
 		}
 		sections := f.sections(good, false)
-		first, _, _ := strings.Cut(f.verdict(sections, len(good), false), "\n")
+		verdict := f.verdict(sections, len(good), false)
+		first, _, _ := strings.Cut(verdict, "\n")
+		if at := strings.Index(verdict, "  fail "); at > 0 && strings.Contains(verdict[:at], "  warn ") || strings.Contains(verdict, "  ok ") {
+			t.Errorf("%s: what fails does not come first, or something is well:\n%s", test.name, verdict)
+		}
 		level := adminapi.LevelOK
 		for _, s := range sections {
 			level = worse(level, s.level())

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -36,13 +35,10 @@ func groups(findings []adminapi.Finding) (all []findingsOf) {
 			all[at].findings = append(all[at].findings, f)
 		}
 	}
-	worse := func(a, b adminapi.Finding) int {
-		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
-	}
 	for _, group := range all {
-		slices.SortStableFunc(group.findings, worse)
+		slices.SortStableFunc(group.findings, worseFirst)
 	}
-	slices.SortStableFunc(all, func(a, b findingsOf) int { return worse(a.findings[0], b.findings[0]) })
+	slices.SortStableFunc(all, func(a, b findingsOf) int { return worseFirst(a.findings[0], b.findings[0]) })
 	return all
 }
 

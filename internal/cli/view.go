@@ -94,6 +94,8 @@ func (f *fleet) printView() {
 		m := &f.view.Instances[i]
 		name := inLine(m.Name)
 		switch m.State {
+		case adminapi.StateUnknown:
+			f.say("What %s does is not known, because the store does not answer in time; its counts may be missing.", name)
 		case adminapi.StateSilent:
 			f.say("%s has been silent for %s; its counts are of that time.", name, formatSeconds(m.Age))
 		case adminapi.StateLeft:
@@ -104,8 +106,18 @@ func (f *fleet) printView() {
 		if len(m.Differs) > 0 {
 			f.say("%s has another config: these zones differ: %s.", name, f.some(m.Differs))
 		}
-		if m.Omitted != "" {
-			f.say("%s has no room to report all: %s are missing.", name, printable(m.Omitted))
+	}
+	f.printNotes()
+}
+
+// printNotes says what is missing in the answers of instances.
+func (f *fleet) printNotes() {
+	if f.view == nil || f.json {
+		return
+	}
+	for i := range f.view.Instances {
+		if m := &f.view.Instances[i]; m.Omitted != "" {
+			f.say("%s has no room to report all: %s are missing.", inLine(m.Name), printable(m.Omitted))
 		}
 	}
 	for _, note := range f.view.Notes {
@@ -172,6 +184,9 @@ func (f *fleet) instances() error {
 				row[0], m.State, inLine(m.Version), formatSeconds(max(0, time.Since(m.Since).Truncate(time.Second).Seconds())), inLine(m.Config),
 				fmt.Sprintf("%.0f %%", 100*m.Share), fmt.Sprintf("%.1f/s", m.Rate), fmt.Sprintf("%+.1fs", m.ClockAhead),
 			}
+		}
+		if m.State == adminapi.StateUnknown {
+			row[5], row[6], row[7] = "-", "-", "-" // what was once
 		}
 		rows = append(rows, row)
 	}

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
@@ -19,7 +20,7 @@ type Facts struct {
 	Warnings []string
 }
 
-// Examine makes all checks.
+// Examine makes all checks. What fails comes first, then what warns, and what is about a store before what is about zones.
 func Examine(f *Facts) adminapi.Diagnosis {
 	all := run(nil, []check[Facts]{{"config", func(f *Facts) []result { return repeated(f.Warnings) }}}, f, func(*adminapi.Finding) {})
 	if len(f.Zones)+len(f.Warnings) == 0 { // a handler without zones warns
@@ -31,12 +32,13 @@ func Examine(f *Facts) adminapi.Diagnosis {
 	for i := range f.Servers {
 		all = run(all, serverChecks, &f.Servers[i], func(found *adminapi.Finding) { found.Server = f.Servers[i].Name })
 	}
+	for i := range f.Stores { // before the zones that they explain
+		all = run(all, storeChecks, &f.Stores[i], func(found *adminapi.Finding) { found.Store = f.Stores[i].Name })
+	}
 	for i := range f.Zones {
 		all = run(all, zoneChecks, &f.Zones[i], func(found *adminapi.Finding) { found.Zone = f.Zones[i].Name })
 	}
-	for i := range f.Stores {
-		all = run(all, storeChecks, &f.Stores[i], func(found *adminapi.Finding) { found.Store = f.Stores[i].Name })
-	}
+	slices.SortStableFunc(all, func(a, b adminapi.Finding) int { return severity[b.Level] - severity[a.Level] })
 	return adminapi.Diagnosis{Level: worst(all), Findings: all}
 }
 
@@ -46,6 +48,12 @@ type check[T any] struct {
 	look func(of *T) []result
 }
 
+// What is wrong by the checks of a store that follow is so because of what one that explains fails for, if one does.
+var (
+	explain = []string{"answer", "tls", "login", "rights", "replica", "round_trip"}
+	follow  = []string{"breaker", "waits", "fleet"}
+)
+
 // result is what a check has found. A check that does not apply has no results.
 type result struct {
 	level, found string
@@ -53,8 +61,13 @@ type result struct {
 }
 
 func run[T any](all []adminapi.Finding, checks []check[T], of *T, name func(*adminapi.Finding)) []adminapi.Finding {
+	explained := false
 	for _, c := range checks {
 		for _, r := range c.look(of) {
+			if explained && slices.Contains(follow, c.name) && r.level != adminapi.LevelOK {
+				continue
+			}
+			explained = explained || r.level == adminapi.LevelFail && slices.Contains(explain, c.name)
 			f := adminapi.Finding{Level: r.level, Check: c.name, Found: r.found, Fix: r.fix}
 			name(&f)
 			all = append(all, f)

@@ -142,6 +142,15 @@ func TestChecks(t *testing.T) {
 		"spare instances": {of(func(s *Store) { s.Fleet.Configured = 3 }), ""},
 		"an older Caddy":  {of(func(s *Store) { s.Fleet.Size = 3 }), "unknown fleet"},
 		"unreadable":      {of(func(s *Store) { s.Fleet.Err = errors.New("no") }), "unknown fleet"},
+		"slow": {func(f *Facts) {
+			f.Stores[0].Examined.Servers[0].RoundTrip, f.Stores[0].Breaker, f.Stores[0].Fleet.Err = time.Second, store.BreakerOpen, errors.New("no")
+			f.Stores[0].Asked, f.Stores[0].P99 = 100, time.Second
+		}, "fail round_trip"},
+		"dead, with what follows": {func(f *Facts) {
+			trouble(store.TroubleAnswer)(f)
+			f.Zones[0].Silent, f.Zones[0].DryRun = true, true
+			f.Stores[0].Breaker, f.Stores[0].Failing, f.Stores[0].Asked, f.Stores[0].P99 = store.BreakerOpen, true, 100, time.Second
+		}, "fail answer, fail on_store_error, warn rollout"},
 		"a store of other people": {of(func(s *Store) {
 			*s = Store{Name: "theirs", Tested: true}
 		}), "unknown fleet"},

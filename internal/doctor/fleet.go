@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
 // Members are the instances of a fleet, compared.
 type Members struct {
-	All []adminapi.Instance
+	All []adminapi.Instance // the one that compares first
 
 	// Configured is the option instances; 0 without one.
 	Configured int
@@ -33,6 +34,16 @@ func Compare(m *Members) []adminapi.Finding {
 	return run(nil, memberChecks, m, func(*adminapi.Finding) {})
 }
 
+// unheard returns how many instances have not reported because of the store.
+func (m *Members) unheard() (n int) {
+	for _, i := range m.All {
+		if i.State == adminapi.StateUnknown {
+			n++
+		}
+	}
+	return n
+}
+
 // serving returns the instances that take requests, as far as is known.
 func (m *Members) serving() (all []adminapi.Instance) {
 	for _, i := range m.All {
@@ -45,6 +56,12 @@ func (m *Members) serving() (all []adminapi.Instance) {
 
 // present names the instances that do not report.
 func present(m *Members) (all []result) {
+	switch n := m.unheard(); {
+	case n > 0:
+		return cannotSay(fmt.Sprintf("what %d of %d instances do, because their store does not answer in time", n, len(m.All)), advice.Text{})
+	case m.Troubled[m.All[0].Name] != "":
+		return nil // another one may just not be heard
+	}
 	alive := 0
 	for _, i := range m.All {
 		switch i.State {
@@ -71,11 +88,11 @@ func present(m *Members) (all []result) {
 // sameConfig names the instances that define zones otherwise.
 func sameConfig(m *Members) (all []result) {
 	for _, i := range m.All {
-		if len(i.Differs) > 0 && i.State != adminapi.StateLeft {
+		if len(i.Differs) > 0 && i.State != adminapi.StateLeft && i.State != adminapi.StateUnknown {
 			all = append(all, fail(defineOne.With(), "%s has another config than this instance; these zones differ: %s", i.Name, shorten(i.Differs))...)
 		}
 	}
-	if all == nil {
+	if all == nil && len(m.serving()) > 1 {
 		return ok("all instances that report define their zones alike")
 	}
 	return all
@@ -86,7 +103,10 @@ func sameVersion(m *Members) []result {
 	for _, i := range m.serving() {
 		by[i.Version] = append(by[i.Version], i.Name)
 	}
-	if len(by) < 2 {
+	switch {
+	case len(m.serving()) < 2:
+		return nil
+	case len(by) < 2:
 		return ok("all instances that report have the same version of this module")
 	}
 	var parts []string
@@ -110,7 +130,7 @@ func sameClock(m *Members) (all []result) {
 			all = append(all, warn(setClocks.With(), "the clock of %s is %.1fs %s that of the store", i.Name, apart, way)...)
 		}
 	}
-	if all == nil {
+	if all == nil && len(m.serving()) > 1 {
 		return ok("the clocks of all instances that report agree with that of the store")
 	}
 	return all
@@ -123,7 +143,7 @@ func outages(m *Members) (all []result) {
 			all = append(all, warn(seeNetwork.With(), "%s: %s; others are well", i.Name, trouble)...)
 		}
 	}
-	if len(m.Troubled) >= len(m.serving()) { // then it is the store, and each instance says so
+	if len(m.Troubled) >= len(m.serving()) || m.unheard() > 0 { // then it is the store, and each instance says so
 		return nil
 	}
 	return all
@@ -133,7 +153,7 @@ func outages(m *Members) (all []result) {
 // the limit.
 func evenLoad(m *Members) []result {
 	all := m.serving()
-	if len(all) < 2 {
+	if len(all) < 2 || m.unheard()+len(m.Troubled) > 0 { // counts of others may be old
 		return nil
 	}
 	busiest := slices.MaxFunc(all, func(a, b adminapi.Instance) int { return int(1e6*a.Share) - int(1e6*b.Share) })

@@ -197,6 +197,17 @@ func TestView(t *testing.T) {
 	if len(v.Members) != 8 || len(v.Notes) != 1 || !v.Misses(new(Looker)) || v.Members[0].Name != "me" {
 		t.Errorf("%d members, notes %q", len(v.Members), v.Notes)
 	}
+	v.Doubt() // the store does not answer: nothing follows from what was not heard lately
+	for _, m := range v.Members {
+		want := got[m.Name]
+		switch m.Name {
+		case "hangs", "3", "killed", "7":
+			want = "unknown 0[]"
+		}
+		if doubted := fmt.Sprintf("%s %v%v", m.State, m.Share, m.Differs); doubted != want {
+			t.Errorf("in doubt, %s: %s, want %s", m.Name, doubted, want)
+		}
+	}
 	if NewView("me", mine).Misses(new(Looker)) || NewView("me", mine, []store.Report{{Process: "1", Lives: true, Text: text("well", "c", "d", 10)}}).Misses(new(Looker)) {
 		t.Error("a report is missing")
 	}

@@ -162,6 +162,16 @@ func differing(a, b *Report) (names []string) {
 	return names
 }
 
+// Doubt takes back what follows from reports that have not come: a store does not answer, or not in time.
+func (v *View) Doubt() {
+	for i := range v.Members {
+		if m := &v.Members[i]; m.State != adminapi.StateHere && (m.Report == nil || m.Age > Fresh.Seconds()) {
+			m.State, m.Share = adminapi.StateUnknown, 0
+		}
+	}
+	v.share()
+}
+
 // Serves reports whether the instance takes requests, as far as is known.
 func (m *Member) Serves() bool {
 	return m.State == adminapi.StateHere || m.State == adminapi.StateReports
@@ -206,7 +216,7 @@ func (v *View) Misses(l *Looker) bool {
 		case m.State == adminapi.StateHere || m.State == adminapi.StateLeft || m.State == adminapi.StateMute && l.Mute[m.ID]:
 			return false
 		case m.State == adminapi.StateReports && m.Age <= mostAge.Seconds():
-			return l.Wish != "" && !m.answers(l)
+			return l.Wish != "" && !m.Answers(l)
 		case m.State == adminapi.StateReports && m.Age <= Fresh.Seconds() && l.Wish == "":
 			return false
 		}
@@ -215,9 +225,9 @@ func (v *View) Misses(l *Looker) bool {
 	})
 }
 
-// answers reports whether the report has what a look wishes. What doctor has found for another look will do if it has begun
+// Answers reports whether the report has what a look wishes. What doctor has found for another look will do if it has begun
 // later, because instances hear one wish at a time.
-func (m *Member) answers(l *Looker) bool {
+func (m *Member) Answers(l *Looker) bool {
 	r := m.Report
 	if l.Told != nil {
 		return l.Told(r)

@@ -5,7 +5,7 @@ import { byId, el, pill, setText, show } from './dom.js'
 import { state } from './state.js'
 import { count, duration, number, visible } from './text.js'
 
-const words = { here: 'this one', reports: 'reports', silent: 'silent', left: 'has left', mute: 'does not report' }
+const words = { here: 'this one', reports: 'reports', silent: 'silent', left: 'has left', mute: 'does not report', unknown: 'not known, because the store does not answer in time' }
 
 let drawn = '' // the instances that are shown
 
