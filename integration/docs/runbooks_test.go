@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -57,12 +58,13 @@ var runbooks = []struct {
 		e.spread()
 	}, []step{
 		{prints: `nets .*198\.51\.100\.0/24`},
+		{prints: `clients .*203\.0\.113\.8/32`},
 		{prints: `clients [\s\S]*nets `},
 		{prints: `203\.0\.113\.8`},
 		{after: func(e *trouble) any { return e.differs(complaining, http.StatusTooManyRequests) }},
 		{after: func(e *trouble) any { return e.differs("203.0.113.99", http.StatusTooManyRequests) }},
-		{prints: `clients .*203\.0\.113\.7[\s\S]*nets .*203\.0\.113\.0/24`},
-		{prints: `nets .* redis \S+ +[\d.]+/s +\d+ +[1-9]`}, // how many requests are refused
+		{prints: `clients .*203\.0\.113\.0/24[\s\S]*clients .*203\.0\.113\.7`},
+		{prints: `clients .* redis \S+ +[\d.]+/s +\d+ +[1-9]`}, // how many requests are refused
 		{before: func(e *trouble) {
 			e.write("rate_limit {\n\t\tzone clients {", "@bad header User-Agent bad*\nrate_limit {\nzone clients {\nblock 198.51.100.0/24\nblock @bad")
 		}, after: func(e *trouble) any { return e.differs("198.51.100.9", http.StatusForbidden) }},
@@ -94,10 +96,15 @@ var runbooks = []struct {
 	}},
 	{"Redis is gone", func(e *trouble) {
 		e.must("caddy rate-limit set clients 203.0.113.7 500/1m")
+		e.must("caddy rate-limit ban clients 203.0.113.9/32")
+		e.must("caddy rate-limit ban clients 198.51.100.0/31")
+		e.exceed("198.51.100.1")
 		e.redis.Kill()
 	}, []step{
 		{prints: `connection refused`},
-		{prints: `on_store_error`},
+		{prints: `on_store_error`, after: func(e *trouble) any { // the ban of a network holds, and that of an address does not
+			return cmp.Or(e.differs("198.51.100.1", http.StatusTooManyRequests), e.differs("203.0.113.9", http.StatusOK))
+		}},
 		{
 			before: func(e *trouble) { e.write("on_store_error allow", "on_store_error deny") },
 			after:  func(e *trouble) any { return e.differs(complaining, http.StatusServiceUnavailable) },

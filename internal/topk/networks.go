@@ -18,7 +18,7 @@ var (
 )
 
 const (
-	// widest is the shortest prefix of a network that stands for those within it. Larger ones belong to several owners.
+	// widest is the shortest prefix of a network that replaces those within it. Larger ones belong to several owners.
 	widest = 16
 
 	// several is in how many parts of a network, of mostly 16, its requests are spread all over it.
@@ -120,7 +120,7 @@ func (all *NetworkLevels) Top(share float64, total uint64) (top []NetworkCount) 
 		for i, l := range all[family] {
 			for _, c := range l.Counts {
 				if i > 0 && l.Bits >= widest {
-					listed = c.standsFor(listed, all[family][i-1].Bits)
+					listed = c.replace(listed, all[family][i-1].Bits)
 				}
 				if c.Own = c.own(listed); c.Own >= least {
 					listed = append(listed, c)
@@ -136,9 +136,9 @@ func (all *NetworkLevels) Top(share float64, total uint64) (top []NetworkCount) 
 	return top
 }
 
-// standsFor returns what is listed without the networks for which this one stands: if they are in several of its parts, whose
+// replace returns what is listed without the networks that this one replaces, if they are in several of its parts, whose
 // prefixes have these bits, and have half of its requests. One that stands out from them stays.
-func (c *NetworkCount) standsFor(listed []NetworkCount, bits int) []NetworkCount {
+func (c *NetworkCount) replace(listed []NetworkCount, bits int) []NetworkCount {
 	within := func(most uint64) (parts map[netip.Prefix]bool, sum uint64) {
 		parts = make(map[netip.Prefix]bool)
 		for _, other := range listed {
