@@ -52,6 +52,8 @@ var appliedElsewhere = map[string]string{
 	"doctor/server/host":          "TestRedirect in redisstore/internal/topology: nodes that cannot be told apart are on several machines",
 	"doctor/server/port":          "TestAddress in redisstore/internal/topology: only Redis 7.0 names port 0",
 	"doctor/busy":                 "a test can give no processors; TestLend shows that lend saves calls",
+	"doctor/breaker":              "TestChecks in internal/doctor has a breaker without a cause, which a test cannot hold open",
+	"doctor/breaker/failing":      "TestChecks in internal/doctor: calls fail without a cause for some seconds only",
 }
 
 // TestAdviceAppliedElsewhere: the tests that [appliedElsewhere] names exist.

@@ -56,25 +56,25 @@ func storeAdvice(t *testing.T) map[string]advised {
 	return map[string]advised{
 		"a Redis that is gone": {
 			site: inRedis(gone.Addr(), patience), fixed: inRedis(gone.Addr(), patience), mend: gone.Restart, visits: each(20, "/"),
-			advice: "doctor/answer doctor/breaker doctor/on_store_error/allow", before: admitted, after: held,
+			advice: "doctor/answer doctor/on_store_error/allow", before: admitted, after: held,
 		},
 		"a Redis that is gone, and all is denied": {
 			site: "rate_limit {\non_store_error deny\n" + inRedis(denied.Addr(), patience)[len("rate_limit {\n"):], fixed: inRedis(denied.Addr(), patience), mend: denied.Restart, visits: each(20, "/"),
-			advice: "doctor/answer doctor/breaker doctor/on_store_error", before: shares{503: 20}, after: held,
+			advice: "doctor/answer doctor/on_store_error", before: shares{503: 20}, after: held,
 		},
 		"a password that is wrong": {
 			site: inRedis(locked.Addr(), patience+"password wrong"), fixed: inRedis(locked.Addr(), patience+"password right"), visits: each(20, "/"),
-			advice: "doctor/breaker doctor/login doctor/on_store_error/allow", before: admitted, after: held,
+			advice: "doctor/login doctor/on_store_error/allow", before: admitted, after: held,
 		},
 		"a user without a right": {
 			site: inRedis(narrow.Addr(), patience+"username narrow\npassword p"), fixed: inRedis(narrow.Addr(), patience+"username narrow\npassword p"),
 			mend: acl(narrow, "narrow", "+@all"), visits: each(20, "/"),
-			advice: "doctor/breaker/failing doctor/on_store_error/allow doctor/rights", before: admitted, after: held,
+			advice: "doctor/on_store_error/allow doctor/rights", before: admitted, after: held,
 		},
 		"a user of other keys": {
 			site: inRedis(foreign.Addr(), patience+"username foreign\npassword p"), fixed: inRedis(foreign.Addr(), patience+"username foreign\npassword p"),
 			mend: acl(foreign, "foreign", "~rl:*"), visits: each(20, "/"),
-			advice: "doctor/breaker doctor/on_store_error/allow doctor/rights/keys", before: admitted, after: held,
+			advice: "doctor/on_store_error/allow doctor/rights/keys", before: admitted, after: held,
 		},
 		"a user who may not ask how Redis is": {
 			site: inRedis(silent.Addr(), patience+"username silent\npassword p"), fixed: inRedis(silent.Addr(), patience+"key_prefix rl:2\nusername silent\npassword p"),
@@ -83,7 +83,7 @@ func storeAdvice(t *testing.T) map[string]advised {
 		},
 		"a replica": {
 			site: inRedis(replica.Addr(), patience), fixed: inRedis(fast.Addr(), patience+"key_prefix replica"), visits: each(20, "/"),
-			advice: "doctor/breaker/failing doctor/on_store_error/allow doctor/replica", before: admitted, after: held,
+			advice: "doctor/on_store_error/allow doctor/replica", before: admitted, after: held,
 		},
 		"a Redis without a bound": {
 			site: inRedis(unbound.Addr(), patience), fixed: inRedis(unbound.Addr(), patience+"key_prefix bound"), mend: func() { unbound.Configure("maxmemory", "1gb") }, visits: each(20, "/"),
@@ -99,7 +99,7 @@ func storeAdvice(t *testing.T) map[string]advised {
 		},
 		"a Redis that is too far": {
 			site: inRedis(far.Addr(), "timeout 50ms\nkey_prefix far"), fixed: inRedis(far.Addr(), "timeout 3s\nkey_prefix near"), visits: each(20, "/"),
-			advice: "doctor/breaker doctor/round_trip/late", before: admitted, after: held,
+			advice: "doctor/round_trip/late", before: admitted, after: held,
 		},
 		"a Redis that is rather far": {
 			site: inRedis(third.Addr(), "timeout 850ms\nkey_prefix third"), fixed: inRedis(third.Addr(), "timeout 10s\nkey_prefix tenth"), visits: each(20, "/"),
@@ -114,7 +114,7 @@ func storeAdvice(t *testing.T) map[string]advised {
 			s := start(redistest.WithTLS(false))
 			return advised{
 				site: inRedis(s.TLSAddr(), patience), fixed: inRedis(s.TLSAddr(), patience+fmt.Sprintf("tls {\nca %s\n}", s.TLS().CA)), visits: each(20, "/"),
-				advice: "doctor/breaker doctor/on_store_error/allow doctor/tls", before: admitted, after: held,
+				advice: "doctor/on_store_error/allow doctor/tls", before: admitted, after: held,
 			}
 		}(),
 		"instances below the fleet": {
