@@ -45,12 +45,12 @@ type App struct {
 	exposed map[*caddyhttp.Server]bool
 	counted map[*caddyhttp.Server]*admin.Requests
 
-	gates    []*configuredGate
+	gates    []configuredGate
 	wideners []*widen.Widener
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
-	before   *memorystore.Settings
+	reverts  []func() // what Stop takes back, if no other config has begun to run since
 }
 
 // usedStore is a store that handlers of the config use.
@@ -62,8 +62,8 @@ type usedStore struct {
 
 // configuredGate is the gate of an adaptive zone, which outlives the config, with the options of this one.
 type configuredGate struct {
-	state           *pool.ZoneState
-	options, before *gate.Options
+	state   *pool.ZoneState
+	options gate.Options
 }
 
 // definition is what all zones of the same name must agree on, with defaults filled in. Matchers
@@ -269,10 +269,10 @@ func (a *App) Start() error {
 		return err
 	}
 	if a.memory != nil {
-		a.before = a.memory.Apply(&a.settings)
+		a.reverts = append(a.reverts, a.memory.Apply(a.settings))
 	}
 	for _, g := range a.gates {
-		g.before = g.state.ApplyGate(g.options)
+		a.reverts = append(a.reverts, g.state.ApplyGate(g.options))
 	}
 	for _, w := range a.wideners {
 		w.Start()
@@ -285,19 +285,14 @@ func (a *App) Start() error {
 }
 
 // Stop implements [caddy.App]. If the config never ran, because another app did not start, the
-// memory store gets the settings of the running config back.
+// memory store and the gates get the settings of the running config back.
 func (a *App) Stop() error {
 	if a.cancel != nil {
 		a.cancel()
 	}
 	a.running.Unregister()
-	for _, g := range a.gates {
-		if g.before != nil {
-			g.state.RevertGate(g.options, g.before)
-		}
-	}
-	if a.memory != nil {
-		a.memory.Revert(&a.settings, a.before)
+	for _, revert := range slices.Backward(a.reverts) {
+		revert()
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	limits "github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -44,11 +45,8 @@ func TestSettingsOfFailedConfig(t *testing.T) {
 	memory := used.Store.Store.(*memorystore.Store)
 	expect := func(when string, want int) {
 		t.Helper()
-		probe := new(memorystore.Settings)
-		now := memory.Apply(probe)
-		memory.Revert(probe, now)
-		if now.MaxKeys != want {
-			t.Fatalf("%s: max_keys is %d, want %d", when, now.MaxKeys, want)
+		if got := memory.Examine(t.Context()).MaxKeys; got != want {
+			t.Fatalf("%s: max_keys is %d, want %d", when, got, want)
 		}
 	}
 	start(running)
@@ -85,4 +83,42 @@ func TestZoneDefinedTwice(t *testing.T) {
 		}
 	}
 	caddytest.Load(t, zone(`, "algorithm": "fixed_window"`)) // another config may define the zone differently
+}
+
+// TestGateOfFailedConfig: the gate of an adaptive zone gets the options of the config back that still runs, even if several
+// handlers of the config that failed have the zone.
+func TestGateOfFailedConfig(t *testing.T) {
+	load := func(low, high int) *limits.App {
+		ctx := caddytest.Config(t)
+		for range 2 {
+			caddytest.LoadInto(t, ctx, fmt.Sprintf(`{"rate_limits": {"failed_gate": {"algorithm": "adaptive", "min_concurrency": %d, "max_concurrency": %d}}}`, low, high))
+		}
+		app, err := ctx.App("rate_limit")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return app.(*limits.App)
+	}
+	running := load(50, 60)
+	gate := running.Handlers().All()[0].Zones[0].Gate
+	failing := load(1, 5)
+	for _, step := range []struct {
+		name      string
+		do        func() error
+		low, high int
+	}{
+		{"the running config starts", running.Start, 50, 60},
+		{"the other one starts", failing.Start, 1, 5},
+		{"the other one has failed", failing.Stop, 50, 60},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := gate.State().Limit; got < step.low || got > step.high {
+			t.Errorf("%s: the limit is %d, want %d to %d", step.name, got, step.low, step.high)
+		}
+	}
+	if err := running.Stop(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -297,8 +297,8 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 	warnOfExpiry(z.live, ctx.Logger()) // not to log, whose warnings are kept
 	if spec.Adaptive != nil {
 		options := spec.Adaptive.Options()
-		z.live.Gate = state.Gate(&options)
-		app.gates = append(app.gates, &configuredGate{state: state, options: &options})
+		z.live.Gate = state.Gate(options)
+		app.gates = append(app.gates, configuredGate{state, options})
 	}
 	return z.warn(exempt, clientip.SourceIn(ctx), around, log)
 }

@@ -14,17 +14,14 @@ type Settings struct {
 	SweepInterval time.Duration
 }
 
-// Apply changes the settings. It returns the previous ones, for [Store.Revert].
-func (s *Store) Apply(settings *Settings) (before *Settings) {
-	before = s.settings.Swap(settings)
+// Apply changes the settings. The returned function goes back to the ones before, unless others were applied since.
+func (s *Store) Apply(settings Settings) (revert func()) {
+	before := s.settings.Swap(&settings)
 	s.wake()
-	return before
-}
-
-// Revert goes back from settings to the ones before, unless others were applied since.
-func (s *Store) Revert(settings, before *Settings) {
-	if s.settings.CompareAndSwap(settings, before) {
-		s.wake()
+	return func() {
+		if s.settings.CompareAndSwap(&settings, before) {
+			s.wake()
+		}
 	}
 }
 

@@ -114,7 +114,7 @@ func New(options Options) (*Store, error) {
 	if s.logger == nil {
 		s.logger = zap.NewNop
 	}
-	s.Apply(&Settings{MaxKeys: options.MaxKeys, SweepInterval: options.SweepInterval})
+	s.Apply(Settings{MaxKeys: options.MaxKeys, SweepInterval: options.SweepInterval})
 	if s.now == nil {
 		s.now = newClock().now
 		go s.sweeper()

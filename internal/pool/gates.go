@@ -16,35 +16,31 @@ type gates struct {
 }
 
 // Gate returns the zone's gate. It makes one with these options if there is none.
-func (s *ZoneState) Gate(o *gate.Options) *gate.Gate {
+func (s *ZoneState) Gate(o gate.Options) *gate.Gate {
 	g := &s.gates
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.gate == nil {
 		o.Wall = wall
-		g.gate, g.options = gate.New(*o), o
+		g.gate, g.options = gate.New(o), &o
 	}
 	return g.gate
 }
 
-// ApplyGate gives the gate the options of a config that begins to run. It returns those that were in force.
-func (s *ZoneState) ApplyGate(o *gate.Options) (before *gate.Options) {
+// ApplyGate gives the gate the options of a config that begins to run. The returned function gives it back those that were
+// in force before, unless another config has begun to run since.
+func (s *ZoneState) ApplyGate(o gate.Options) (revert func()) {
 	g := &s.gates
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	before = g.options
-	s.setGate(o)
-	return before
-}
-
-// RevertGate gives the gate the options back that were in force before a config, unless another config has
-// begun to run since.
-func (s *ZoneState) RevertGate(of, before *gate.Options) {
-	g := &s.gates
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.options == of {
-		s.setGate(before)
+	before := g.options
+	s.setGate(&o)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.options == &o {
+			s.setGate(before)
+		}
 	}
 }
 
