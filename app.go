@@ -19,6 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/report"
 	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
@@ -38,6 +39,7 @@ type App struct {
 	zones   map[string]definition
 	metrics metrics.Collector
 
+	start   *limiter.Start
 	running admin.Config
 	stores  map[string]*usedStore // by identity
 	cancel  context.CancelFunc    // ends what Start has started
@@ -100,6 +102,12 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
+	events, err := report.NewEvents(ctx)
+	if err != nil {
+		return err
+	}
+	a.start = limiter.NewStart(ctx.Done(), pool.RequireTimeout)
+	events.AfterStart(func() { a.start.End(true) }) // also where handlers are loaded so late that Caddy does not call Start
 	return nil
 }
 
@@ -260,11 +268,12 @@ func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval 
 }
 
 // Start implements [caddy.App]. Only now it is known that the config is valid, so only now it may
-// change what the config before still uses.
-func (a *App) Start() error {
+// change what the config before still uses. Requests that come earlier wait for it.
+func (a *App) Start() (err error) {
+	defer func() { a.start.End(err == nil) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
-	if err := a.probe(ctx); err != nil {
+	if err = a.probe(ctx); err != nil {
 		cancel()
 		return err
 	}

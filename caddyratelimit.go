@@ -219,7 +219,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 	}
 	h.limiter = limiter.New(limiter.Config{
-		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Measure: !value(h.DisableMetrics), Logger: log,
+		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Start: app.start,
+		Measure: !value(h.DisableMetrics), Logger: log,
 	})
 	h.report = report.New(report.Config{
 		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: log,

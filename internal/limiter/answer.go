@@ -77,8 +77,11 @@ func (v *Verdict) Answer(usual int) Answer {
 		return a
 	case v.Outcome == outcome.FailedClosed:
 		a.Err, a.Status, a.Problem, a.Told = ErrNoStore, http.StatusServiceUnavailable, ReducedCapacity, capacityWait
-		if v.Busy {
+		switch {
+		case v.Busy:
 			a.Err = ErrBusy
+		case v.Unstarted:
+			a.Err = ErrNotStarted
 		}
 		return a
 	}

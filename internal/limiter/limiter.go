@@ -34,6 +34,9 @@ type Config struct {
 	// many as the store has last seen.
 	Instances int
 
+	// Start is the start of the config. The default is one that is over.
+	Start *Start
+
 	// Measure switches on the measurement of how long decisions take.
 	Measure bool
 
@@ -110,6 +113,13 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 	if len(v.Entries)+len(v.entrances) == 0 {
 		return v
 	}
+	if !l.Start.ended() {
+		if err := l.Start.wait(r); err != nil {
+			v.close(err)
+			v.countAll(v.Outcome, l.since(start))
+			return v
+		}
+	}
 	defer v.wait.over()
 	if len(v.Entries) > 0 {
 		l.askStore(v, start)
@@ -133,16 +143,22 @@ func (l *Limiter) askStore(v *Verdict, start time.Duration) {
 		err = l.fallBack(v, start, err)
 	}
 	switch {
-	case err == ErrLeft:
-		v.Outcome = outcome.Abandoned
 	case err != nil:
-		v.Outcome = outcome.FailedClosed
+		v.close(err)
 	case len(v.Entries) == 0: // no zone has decided
 		if v.Outcome != outcome.Allowed {
 			v.Outcome = outcome.FailedOpen
 		}
 	default:
 		v.Binding, v.Refused = v.mostBinding(0, v.Enforced)
+	}
+}
+
+// close ends a request that no limit has decided, for this reason.
+func (v *Verdict) close(reason error) {
+	v.Outcome, v.Unstarted = outcome.FailedClosed, reason == ErrNotStarted
+	if reason == ErrLeft {
+		v.Outcome = outcome.Abandoned
 	}
 }
 

@@ -34,6 +34,9 @@ type Verdict struct {
 	// Busy says that the store has not decided because this process was too busy to ask.
 	Busy bool
 
+	// Unstarted says that no store was asked because the config has not started.
+	Unstarted bool
+
 	// Entries are the zones that asked the store. Checks and Decisions have, at the same index,
 	// what they asked and what was decided. The first Enforced entries may refuse the request;
 	// the others are lenient: dry runs, and zones that let pass what is above their limit.
@@ -138,7 +141,7 @@ func (v *Verdict) Release() *late.Completion {
 // reset makes the verdict empty. It keeps room for the next request, and what is in the first place of
 // each list until then: one field after the other costs less than all while garbage is collected.
 func (v *Verdict) reset() {
-	v.Err, v.Outcome, v.Busy = nil, 0, false
+	v.Err, v.Outcome, v.Busy, v.Unstarted = nil, 0, false, false
 	v.Rejections, v.Entries, v.Checks, v.Decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.Checks), v.Decisions[:0]
 	v.Enforced, v.Binding, v.Refused, v.Near, v.Full = 0, 0, false, false, nil
 	v.entrances = emptied(v.entrances)

@@ -83,6 +83,9 @@ func (s *start) after(do func()) {
 	do()
 }
 
+// AfterStart does something when all apps of the config have started.
+func (e *Events) AfterStart(do func()) { e.started.after(do) }
+
 // wanted reports whether an event has subscribers.
 func (e *Events) wanted(name string) bool {
 	return e.app != nil && e.started.over.Load() && e.app.ShouldEmit(name)
@@ -121,7 +124,7 @@ func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any
 // with a nil cause. It does not wait for subscribers, because a request may have noticed it. A store
 // may be found not to answer while the apps start. Then the event is emitted when they have.
 func (e *Events) StoreState(store, onStoreError string, cause error) {
-	e.started.after(func() { e.storeState(store, onStoreError, cause) })
+	e.AfterStart(func() { e.storeState(store, onStoreError, cause) })
 }
 
 func (e *Events) storeState(store, onStoreError string, cause error) {
