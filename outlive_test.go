@@ -309,15 +309,14 @@ func TestReloadsLeaveHeapFlat(t *testing.T) {
 			}
 		}
 		var m runtime.MemStats
-		runtime.GC() // twice, for what has a finalizer or was in a pool
+		runtime.GC() // twice, for what was in a pool
 		runtime.GC()
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapObjects)
 	}
 	const reloads = 100
-	var before int64
 	objects(20)
-	before = objects(0)
+	before := objects(0)
 	// What the last config has in the background may come and go, once.
 	patient.Until(t, "the heap to be as it was", func() bool { return objects(reloads)-before < reloads })
 }
