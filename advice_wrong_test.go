@@ -69,6 +69,12 @@ func wrongAdvice(t *testing.T) map[string]advised {
 			visits: each(20, "/"),
 			told:   "load", advice: "load/cost", before: shares{429: 20}, after: held,
 		},
+		"waits longer than a timeout of the server": {
+			global: "servers {\ntimeouts {\nwrite 5s\n}\n}\n", site: limited("max_wait 10s") + "respond ok",
+			then: "servers {\ntimeouts {\nwrite 11s\n}\n}\n", fixed: limited("max_wait 10s") + "respond ok",
+			visits: each(20, "/"),
+			told:   "load", advice: "load/timeout", before: held, after: held,
+		},
 		"a limit that another one always meets first": {
 			site: with(twoRate, "10000"), fixed: with(twoRate, "60"), visits: byClients(2, each(240, "/")),
 			told: "load", advice: "load/shadowed", before: shares{200: 200, 429: 40}, after: shares{200: 120, 429: 120},

@@ -300,6 +300,8 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 		z.live.Gate = state.Gate(options)
 		app.gates = append(app.gates, configuredGate{state, options})
 	}
+	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	z.warnAboutTimeouts(server, log)
 	return z.warn(exempt, clientip.SourceIn(ctx), around, log)
 }
 

@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
@@ -49,6 +51,38 @@ func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, a
 		}
 	}
 	return nil
+}
+
+// serverIdle is how long a server of Caddy waits for a client that does not go on, by default.
+const serverIdle = time.Minute
+
+// warnAboutTimeouts warns about waits that are longer than the server has for a request. Caddy counts from its begin.
+func (z *Zone) warnAboutTimeouts(server *caddyhttp.Server, log *zap.Logger) {
+	wait := z.live.LongestWait()
+	if server == nil || wait == 0 {
+		return
+	}
+	idle := func(timeout caddy.Duration, rate int64) caddy.Duration {
+		if rate == 0 { // then it counts from what was last read or written
+			return 0
+		}
+		return cmp.Or(timeout, caddy.Duration(serverIdle))
+	}
+	for _, t := range []struct {
+		name, json string
+		after      caddy.Duration
+	}{
+		{"read_body", "read_timeout", server.ReadTimeout},
+		{"read_body_idle", "read_idle_timeout", idle(server.ReadIdleTimeout, server.ReadMinRate)},
+		{"write", "write_timeout", server.WriteTimeout},
+		{"write_idle", "write_idle_timeout", idle(server.WriteIdleTimeout, server.WriteMinRate)},
+	} {
+		if after := time.Duration(t.after); after > 0 && wait >= after {
+			log.Warn(fmt.Sprintf("requests may wait here for %s, but the server has %s for them (timeouts %s), so some are charged and get no answer; %s",
+				duration.Format(wait), duration.Format(after), t.name,
+				waitLess.With(t.name+", in JSON "+t.json+",", duration.Format(wait), duration.Format(after))), zap.String("zone", z.live.Name))
+		}
+	}
 }
 
 // warnIfShadowed warns about a zone that never refuses because another one of the handler always does so before.
@@ -114,6 +148,7 @@ var (
 	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
 	matchClient  = advice.New("load/exempt/proxy", "match client_ip instead")
 	fillHandler  = advice.New("load/zones", "add a zone to it, or remove it")
+	waitLess     = advice.New("load/timeout", "set %s to more than %s, or max_wait to less than %s")
 	shareStore   = advice.New("load/store", "write store redis { address <host:port> } for one limit of all instances")
 )
 

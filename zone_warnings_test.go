@@ -145,6 +145,47 @@ func TestDoctorRepeatsWarnings(t *testing.T) {
 	}
 }
 
+// TestWaitsAndTimeouts: a wait that is longer than the server has for a request is warned about.
+func TestWaitsAndTimeouts(t *testing.T) {
+	const said = "requests may wait here for 10s, but the server has 5s for them (timeouts %s), so some are charged and get no answer; " +
+		"set %[1]s, in JSON %s, to more than 10s, or max_wait to less than 5s"
+	for timeouts, jsonName := range map[string]string{
+		"read_body 5s": "read_timeout", "write 5s": "write_timeout", "read_body_idle 5s 100": "read_idle_timeout", "write_idle 5s 100": "write_idle_timeout",
+		"read_body 10001ms": "", "write 1h": "", "read_body_idle 5s": "", "write_idle 5s": "", "idle 5s": "", "read_header 5s": "", "read_body_idle -1s 100": "",
+	} {
+		for zone, waits := range map[string]bool{
+			"max_wait 10s": true, "algorithm adaptive\nmax_wait 10s": true, "algorithm leaky_bucket\nmode queue\nmax_wait 10s": true,
+			"algorithm concurrency\nmax_wait 10s": true, "algorithm leaky_bucket 10/10s\nmode queue\nburst 10": true,
+			"plan {host} {\nslow {\nmax_wait 10s\n}\ndefault slow\n}": true, "max_wait 10s\ndry_run": false, "max_wait 2s": false, "": false,
+		} {
+			config := strings.Replace(site("", zone, ""), "{\n", "{\nservers {\ntimeouts {\n"+timeouts+"\n}\n}\n", 1)
+			if strings.Contains(zone, "adaptive") || strings.Contains(zone, "10/10s") {
+				config = strings.Replace(config, "events 10\nwindow 1m\n", "", 1)
+			}
+			if strings.Contains(zone, "concurrency") {
+				config = strings.Replace(config, "window 1m\n", "", 1)
+			}
+			warnings, err := caddytest.Validate(t, config)
+			if err != nil {
+				t.Errorf("%s, %s: %v", timeouts, zone, err)
+				continue
+			}
+			name, _, _ := strings.Cut(timeouts, " ")
+			want := fmt.Sprintf(said, name, jsonName)
+			if jsonName == "" || !waits {
+				want = ""
+			}
+			got := ""
+			for _, w := range warnings {
+				got += w.Message
+			}
+			if got != want {
+				t.Errorf("%s, %s: got %q, want %q", timeouts, zone, got, want)
+			}
+		}
+	}
+}
+
 // TestPriorityThatClientsChoose: clients must not choose their class in an adaptive zone.
 func TestPriorityThatClientsChoose(t *testing.T) {
 	for before, want := range map[string]string{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -86,6 +87,24 @@ func (z *Zone) Borrows() bool {
 // IsNear reports whether a request that was allowed has brought its key near the limit.
 func (z *Zone) IsNear(d *algorithms.Decision) bool {
 	return float64(d.Quota-d.Remaining)*100 >= z.NearLimit*float64(d.Quota)
+}
+
+// LongestWait returns for how long the zone may hold a request, or 0 if it holds none. Of a queue without a bound, it is
+// the wait for the last place.
+func (z *Zone) LongestWait() (wait time.Duration) {
+	if z.DryRun {
+		return 0
+	}
+	if z.Adaptive != nil {
+		return z.Adaptive.MaxWait
+	}
+	for _, l := range z.Limits() {
+		wait = max(wait, time.Duration(l.MaxWait))
+	}
+	if p := z.Policy; wait == 0 && p != nil && p.Queues && p.Numbers.Events > 0 {
+		wait = time.Duration(float64(p.Numbers.Window.Length()) * float64(p.Numbers.Burst) / float64(p.Numbers.Events))
+	}
+	return wait
 }
 
 // Waits reports whether any of the zone's limits can hold requests.
