@@ -42,7 +42,7 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		}
 	default:
 		p.recordFailure(v)
-		if a.Status == late.StatusClientClosedRequest {
+		if a.Status == late.StatusClientClosedRequest && !isErrorRoute(r) {
 			return caddyhttp.Error(a.Status, a.Err)
 		}
 		retryAfter = zone.CeilSeconds(a.Told)
@@ -100,9 +100,13 @@ func (p *Responder) keepFields(r *http.Request) {
 // as handle_errors makes them, or those of a subroute, which only JSON can have.
 func (p *Responder) ErrorRoutes(r *http.Request) bool {
 	server := p.serverOf(r)
-	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 ||
+	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 && !isErrorRoute(r) ||
 		len(server.NamedRoutes) > 0 && p.invoked.caught(server)
 }
+
+// isErrorRoute reports whether the request has an error already. An error of an error route would be logged, and its status
+// is not the one that clients get.
+func isErrorRoute(r *http.Request) bool { return r.Context().Value(caddyhttp.ErrorCtxKey) != nil }
 
 // caughtBySubroute reports whether a subroute around the handler has routes for errors.
 func caughtBySubroute(ctx caddy.Context) bool {
