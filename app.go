@@ -122,12 +122,12 @@ func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if used := a.stores[ref.ID]; used != nil && !slices.Contains(used.zones[z.OnStoreError], z.Name) {
+		used.zones[z.OnStoreError] = append(used.zones[z.OnStoreError], z.Name)
+	}
 	before, taken := a.zones[z.Name]
 	if !taken {
 		a.zones[z.Name] = d
-		if used := a.stores[ref.ID]; used != nil {
-			used.zones[z.OnStoreError] = append(used.zones[z.OnStoreError], z.Name)
-		}
 		return nil
 	}
 	if how := before.differs(d); how != "" {
@@ -225,6 +225,13 @@ func (a *App) probe(ctx context.Context) error {
 		go used.ref.Probe(ctx, used.log)
 	}
 	return nil
+}
+
+// onStoreErrors returns the on_store_error of the zones that use a store, sorted.
+func (a *App) onStoreErrors(storeID string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Keys(a.stores[storeID].zones)), ", ")
 }
 
 // consequence says what it means for the zones that the store does not answer.

@@ -1,11 +1,15 @@
 package caddyratelimit_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	limits "github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/backend"
@@ -120,5 +124,57 @@ func TestGateOfFailedConfig(t *testing.T) {
 	}
 	if err := running.Stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStoreStateOfAllZones: the event about a store has the on_store_error of all zones that use it, whichever handler is first.
+func TestStoreStateOfAllZones(t *testing.T) {
+	ctx, store := caddytest.Config(t), caddytest.Failing(t, caddytest.ErrNoAnswer)
+	events := make(chan caddy.Event, 10)
+	caddytest.Subscribe(t, ctx, "rate_limit_store_state", handlerFunc(func(e caddy.Event) { events <- e }))
+	zone := `"max_events": 3, "window": "1h"`
+	h := caddytest.LoadInto(t, ctx, `{`+store.Option()+`"rate_limits": {"a": {`+zone+`}}}`)
+	caddytest.LoadInto(t, ctx, `{`+store.Option()+`"on_store_error": "deny", "rate_limits": {"b": {`+zone+`}, "c": {`+zone+`, "on_store_error": "local"}, "a": {`+zone+`}}}`)
+	caddytest.Serve(t, h, "203.0.113.7:1")
+	if e := <-events; e.Data["on_store_error"] != "allow, deny, local" {
+		t.Errorf("the event is %v", e.Data)
+	}
+}
+
+// handlerFunc is a handler of events.
+type handlerFunc func(caddy.Event)
+
+// Handle implements [caddyevents.Handler].
+func (f handlerFunc) Handle(_ context.Context, e caddy.Event) error {
+	f(e)
+	return nil
+}
+
+// TestLimitInErrorRoutes: a limit in error routes refuses with its own status, and nothing is logged as an error.
+func TestLimitInErrorRoutes(t *testing.T) {
+	address := caddytest.FreeAddress(t)
+	logs := caddytest.RunConfig(t, address, `http://`+address+` {
+	error 404
+	handle_errors {
+		rate_limit {
+			zone mistakes {
+				rate 2/1h
+			}
+		}
+		respond "not here" {err.status_code}
+	}
+}`)
+	for i, want := range []int{404, 404, 429, 429} {
+		response, err := http.Get("http://" + address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want || (response.Header.Get("Retry-After") != "") != (want == 429) {
+			t.Errorf("request %d: status %d, %v, want %d", i, response.StatusCode, response.Header, want)
+		}
+	}
+	if wrong := logs.Filter(func(e observer.LoggedEntry) bool { return e.Level >= zapcore.ErrorLevel }).All(); len(wrong) > 0 {
+		t.Errorf("logged: %v", wrong)
 	}
 }

@@ -239,7 +239,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 func (h *Handler) join(ctx caddy.Context, app *App, first bool, events report.Events, warnings map[string][]string) {
 	if first {
 		name := pool.Describe(h.store.Backend)
-		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { events.StoreState(name, h.OnStoreError, cause) })
+		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { events.StoreState(name, app.onStoreErrors(h.store.ID), cause) })
 	}
 	if !value(h.DisableMetrics) {
 		app.metrics.Add(h.zones, h.store)

@@ -121,7 +121,7 @@ func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any
 }
 
 // StoreState emits an event when a store has stopped answering, with the cause, or answers again,
-// with a nil cause. It does not wait for subscribers, because a request may have noticed it. A store
+// with a nil cause. The on_store_error are those of all zones with the store. It does not wait for subscribers, because a request may have noticed it. A store
 // may be found not to answer while the apps start. Then the event is emitted when they have.
 func (e *Events) StoreState(store, onStoreError string, cause error) {
 	e.AfterStart(func() { e.storeState(store, onStoreError, cause) })
