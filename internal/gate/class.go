@@ -1,84 +1,182 @@
 package gate
 
-// class is the keys of one priority.
+// class is the lines of one priority.
 type class struct {
 	weight           float64
 	had              float64 // ns of slots, divided by the weight
 	share            float64 // ns of slots that a key has had which always had its share
 	running, waiting int
 	ends             [Left + 1]End
-	order            keyHeap // keys of which requests wait
-	newcomers        *key    // all keys that were never served
+	order            lineHeap // lines in which requests wait
+	newcomers        *line    // of all keys that were never served
+	levels           []int    // how many keys of the class have more than so many requests that run
+	latest           uint64   // key of a request, of this class or a more important one
+	shared           int64    // ns, when the latest one was another one than that before
 }
 
 func newClass(i int) class {
-	return class{newcomers: &key{at: -1, class: int16(i), newcomers: true}}
+	l := &line{key: &key{class: int16(i)}, class: int16(i), at: -1}
+	l.key.lines = l
+	return class{newcomers: l, shared: -lull}
 }
 
-// enroll makes a key wait for its turn. A key that has not waited has gained no credit by that, and a class neither.
-func (q *Queue) enroll(c *class, k *key) {
-	q.idle.remove(k)
-	k.had = max(k.had, c.share)
+// see sees a request of this class, or of a more important one.
+func (c *class) see(now int64, id uint64) {
+	if id != c.latest && c.latest != 0 {
+		c.shared = now
+	}
+	c.latest = id
+}
+
+// enroll makes a line wait for its turn. A key that has not waited has gained no credit by that, and a class neither.
+func (q *Queue) enroll(l *line) {
+	c := &q.classes[l.class]
+	l.had = max(l.had, c.share)
 	q.seq++
-	k.seq = q.seq
+	l.seq = q.seq
 	if len(c.order) == 0 {
 		c.had = max(c.had, q.least())
 	}
-	c.order.push(k)
+	c.order.push(l)
 }
 
 // least is the least that a class has had of which requests wait, 0 if there is none.
 func (q *Queue) least() float64 {
-	if c := q.first(); c != nil {
-		return c.had
-	}
-	return 0
-}
-
-// first is the class whose turn it is, nil if nothing waits.
-func (q *Queue) first() (c *class) {
+	var least *class
 	for i := range q.classes {
-		if o := &q.classes[i]; len(o.order) > 0 && (c == nil || o.had < c.had) {
-			c = o
+		if c := &q.classes[i]; len(c.order) > 0 && (least == nil || c.had < least.had) {
+			least = c
 		}
 	}
-	return c
+	if least == nil {
+		return 0
+	}
+	return least.had
 }
 
-// next takes the request whose turn it is out of the queue, and charges its key the time that its
-// requests take on average.
+// next takes the request whose turn it is out of the queue. It returns nil if none may run.
 func (q *Queue) next(now int64) *Place {
-	c := q.first()
-	k := c.order[0]
-	p := k.oldest
-	if now-q.busy > q.stands {
-		p = k.newest
+	var turn *class
+	var p *Place
+	for i := range q.classes {
+		c := &q.classes[i]
+		if len(c.order) == 0 || turn != nil && turn.had <= c.had {
+			continue
+		}
+		if first := q.first(c, now); q.fits(first.line.key, c, now) {
+			turn, p = c, first
+		}
 	}
-	p.charged = k.took
-	// As if all that wait were served at once, each at the same speed. So time goes on for those that
-	// were served, even if new keys come all the time.
-	c.share = max(k.had, c.share+p.charged/float64(len(c.order)+1))
+	if p == nil {
+		return nil
+	}
+	turn.share = max(turn.share, p.line.had)
 	q.remove(p)
-	q.charge(c, k, p.charged)
-	k.running++
-	p.key = k
 	return p
 }
 
-// settle corrects what the key of a request was charged, once it is known how long its slot was taken.
-func (q *Queue) settle(p *Place, took float64) {
-	k := p.key
-	k.running--
-	k.took += (took - k.took) / 4
-	q.charge(&q.classes[p.class], k, took-p.charged)
-	p.key = nil
+// first is the request of a class whose turn it is. Requests of newcomers whose key is known meanwhile go to its line.
+func (q *Queue) first(c *class, now int64) *Place {
+	for {
+		l := c.order[0]
+		p := l.oldest
+		if now-q.busy > q.stands {
+			p = l.newest
+		}
+		k := q.keys[p.id]
+		if l != c.newcomers || k == nil {
+			return p
+		}
+		q.remove(p)
+		q.push(q.line(k, p.class), p)
+	}
 }
 
-// charge charges a key and its class ns of slots.
-func (q *Queue) charge(c *class, k *key, ns float64) {
-	k.had = max(k.had+ns, 0)
-	c.had += ns / c.weight
-	if k.at >= 0 {
-		c.order.fix(k)
+// fits reports whether a key may have one more slot. Slots that other keys have beyond what it would have do not count, or
+// beyond so many times that in a class of so many times the weight. So who has more keeps nobody waiting who has less. While
+// several keys share the class or those before it, a key also leaves as many slots free as it has: what it takes cannot be
+// taken back when others come.
+func (q *Queue) fits(k *key, c *class, now int64) bool {
+	n, running := q.limit.N(), int(k.running)
+	if q.running >= 2*n || q.most > 0 && q.running >= q.most {
+		return false
 	}
+	if now-c.shared < lull && k != c.newcomers.key {
+		n -= running
+	}
+	for i := range q.classes {
+		o := &q.classes[i]
+		levels := min((running+1)*max(int(o.weight/c.weight), 1), len(o.levels))
+		for _, keys := range o.levels[:levels] {
+			n -= keys
+		}
+	}
+	return n > 0
+}
+
+// count counts a request that runs for its key.
+func (q *Queue) count(p *Place) {
+	k := q.key(p)
+	if k == q.classes[p.class].newcomers.key {
+		q.keys[p.id] = &key{id: p.id, guest: true}
+	}
+	q.idle.remove(k)
+	q.level(k, -1)
+	k.class = p.class
+	q.move(k, 1)
+	q.level(k, 1)
+	p.key = k
+}
+
+// level counts a key in its class, or takes it out.
+func (q *Queue) level(k *key, by int) {
+	c := &q.classes[k.class]
+	for len(c.levels) < int(k.running) {
+		c.levels = append(c.levels, 0)
+	}
+	for i := range k.running {
+		c.levels[i] += by
+	}
+}
+
+// settle ends that, and charges the key the time that the slot was taken, if others wait for one.
+func (q *Queue) settle(p *Place, took float64) {
+	k := p.key
+	p.key = nil
+	if q.waiting > 0 {
+		for l := k.lines; l != nil; l = l.next {
+			l.had += took
+		}
+	}
+	q.move(k, -1)
+	q.classes[k.class].levels[k.running]--
+	if k == q.classes[p.class].newcomers.key {
+		k = q.keys[p.id]
+		k.guest = false
+	}
+	q.rest(k)
+}
+
+// move changes how many requests of a key run, and with that the order of its lines.
+func (q *Queue) move(k *key, by int32) {
+	k.running += by
+	for l := k.lines; l != nil; l = l.next {
+		if l.at >= 0 {
+			q.classes[l.class].order.fix(l)
+		}
+	}
+}
+
+// pass lets the time pass in which requests wait. Slots are charged to their classes. The share goes on as if all that wait
+// were served at once, each at the same speed. So it goes on for those that were served, even if new keys come all the time.
+func (q *Queue) pass(now int64) {
+	if q.waiting > 0 {
+		for i := range q.classes {
+			c := &q.classes[i]
+			slots := float64(now-q.now) * float64(c.running)
+			c.had += slots / c.weight
+			c.share += slots / float64(len(c.order)+1)
+		}
+	}
+	q.now = now
 }

@@ -11,10 +11,14 @@
 // one upstream go up and down together, without a word between them. If each of them probed alone, each
 // would see that it gets more when it takes more, and no limit would ever rest.
 //
-// The queue. A slot that is free goes to the class that has had the least for its weight, in it to the
-// key that has had the least time of slots, and of that key to the oldest request. Once the queue was
-// never empty for half of the longest wait, the newest goes first: its client is still there. Keys that
-// were never served share the turns of one key, so a crowd of new keys cannot starve the known ones.
+// The queue. A slot that is free goes to the class that has had the least for its weight. In it, it goes to the key of which
+// the fewest requests run, of equal ones to the key that has had the least time of slots, and of that key to the oldest
+// request. Once the queue was never empty for half of the longest wait, the newest goes first: its client is still there.
+// Keys that were never served share the turns of one key, so a crowd of new keys cannot starve the known ones.
+//
+// The shares. Nobody takes a slot back from a request that runs long. So while several keys come, each leaves as many slots
+// free as it has, and slots that a key has beyond those of another do not count for that one. At most twice as many run as
+// the limit says. A client that leaves keeps its slot for as long as requests have one on average.
 //
 // Nothing here has a clock or a goroutine. Times are passed in, so a simulator can play a year. A
 // request that waits is a [Place] in a list, and its own goroutine waits for the channel of the place.
@@ -27,7 +31,7 @@ import (
 
 // Options configure a Gate.
 type Options struct {
-	// Min and Max bound the limit. A Min below 1 is 1. 0 is no Max.
+	// Min and Max bound the limit, and Max what runs. A Min below 1 is 1. 0 is no Max.
 	Min, Max int
 
 	// MaxWait is the longest that a request waits. The gate has no timer: the caller must call [Gate.Leave].
@@ -117,6 +121,13 @@ func (g *Gate) Done(now int64, p *Place, a Answer) time.Duration {
 	g.mu.Unlock()
 	g.places.Put(p)
 	return time.Duration(took)
+}
+
+// Hold returns for how much longer a request has its slot whose client has left. Call [Gate.Done] then.
+func (g *Gate) Hold(now int64, p *Place) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Duration(g.queue.Hold(g.latest(now), p))
 }
 
 // latest returns a time that does not go back: callers read their clock before they have the lock.

@@ -149,7 +149,7 @@ func TestRetryAfter(t *testing.T) {
 // TestMemory: keys that do not wait are forgotten, and one that waits takes at most 120 bytes.
 func TestMemory(t *testing.T) {
 	deep.OneGoroutine(t)
-	if s := unsafe.Sizeof(key{}) + unsafe.Sizeof((*key)(nil)); s > 120 {
+	if s := unsafe.Sizeof(key{}) + unsafe.Sizeof(line{}) + unsafe.Sizeof((*line)(nil)); s > 120 {
 		t.Errorf("a key and its place in the heap take %d bytes", s)
 	}
 	b := newBench(slots(1), patient)

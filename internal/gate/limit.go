@@ -52,7 +52,7 @@ const (
 // upstream, and negative where they hinder each other. The limit goes up while e is above [Rest], and down while it
 // is below.
 //
-// Latencies only say how long a phase must last. A Limit is not safe for concurrent use.
+// Latencies only say how long a phase must last, which is at most 8.6 s. A Limit is not safe for concurrent use.
 type Limit struct {
 	min, max int // bounds of the limit; a max of 0 is none
 	wall     func() int64

@@ -9,11 +9,11 @@ type Place struct {
 	Notify func(granted bool)
 
 	ready        chan bool // of a Gate
-	key          *key      // nil if the request got its slot without waiting
+	line         *line     // in which the request waits
+	key          *key      // of a request that runs and is counted for its key
 	id           uint64    // of the key
-	newer, older *Place    // of the same key, while they wait
+	newer, older *Place    // of the same line, or of those that run and are not counted
 	began        int64     // ns, when it got its slot
-	charged      float64   // ns of a slot that its key was charged at its start
 	class        int16
 	state        state
 }

@@ -25,13 +25,16 @@ type Queue struct {
 	classes          []class
 	last             int16 // the class of requests without a priority
 	keys             map[uint64]*key
-	idle             keyList // keys of which no request waits, longest idle first
+	idle             keyList // keys of which nothing runs and nothing waits, longest idle first
+	loose            line    // requests that run and are not counted for their keys
+	most             int     // requests that may ever run, 0 for no bound
 	seen             seen
 	pace             pace
 	busy             int64  // ns, since when the queue was never empty
 	tight            int64  // ns, since when requests have had to wait again and again
 	held             int64  // ns, when the last one that has to wait came
-	seq              uint64 // counts keys that begin to wait
+	seq              uint64 // counts lines that begin to wait
+	now              int64  // ns, of the latest event
 }
 
 // places is how many requests may wait, shared by the keys that wait. But each key may have as many
@@ -56,7 +59,7 @@ func (q *Queue) init(l Limiter, o Options) {
 
 // configure makes the classes. Those that remain keep what they have had.
 func (q *Queue) configure(o Options) {
-	q.stands = int64(o.MaxWait / 2)
+	q.stands, q.most = int64(o.MaxWait/2), o.Max
 	weights := o.Weights
 	if len(weights) == 0 {
 		weights = []float64{1}
@@ -81,15 +84,35 @@ func (q *Queue) Keys() int { return len(q.keys) }
 
 // Arrive reports whether a request may run at once. Else it waits, until its Notify is called, or Leave.
 func (q *Queue) Arrive(now int64, p *Place, id uint64, class int) bool {
-	p.id, p.class, p.key = id, min(int16(class), q.last), nil
+	p.id, p.class = id, min(int16(class), q.last)
 	q.advance(now)
-	if q.waiting == 0 && q.running < q.limit.N() {
+	for i := p.class; i <= q.last; i++ {
+		q.classes[i].see(now, id)
+	}
+	if q.waiting == 0 && 2*q.running < q.limit.N() { // any key may have a slot
+		q.loose.push(p)
+		q.run(now, p)
+	} else {
+		q.enter(now, p)
+	}
+	q.limit.Step(now, q.running, q.waiting)
+	return p.state == runs
+}
+
+// enter lets a request run, or wait if its key may not have a slot or has others that wait.
+func (q *Queue) enter(now int64, p *Place) {
+	for q.loose.waiting > 0 {
+		runs := q.loose.oldest
+		q.loose.remove(runs)
+		q.count(runs)
+	}
+	q.forget()
+	if k := q.key(p); k.waiting == 0 && q.fits(k, &q.classes[p.class], now) {
+		q.count(p)
 		q.run(now, p)
 	} else {
 		q.wait(now, p)
 	}
-	q.limit.Step(now, q.running, q.waiting)
-	return p.state == runs
 }
 
 // Leave takes a waiting request out. It reports false if the request does not wait.
@@ -97,7 +120,8 @@ func (q *Queue) Leave(now int64, p *Place) bool {
 	if p.state != waits {
 		return false
 	}
-	q.remove(p)
+	q.pass(now)
+	q.drop(p)
 	q.advance(now)
 	q.limit.Step(now, q.running, q.waiting)
 	return true
@@ -110,6 +134,7 @@ func (q *Queue) Done(now int64, p *Place, a Answer) int64 {
 		return 0
 	}
 	took := now - p.began
+	q.pass(now)
 	q.limit.Step(now, q.running, q.waiting)
 	q.limit.Done(now, took, a)
 	p.state = outside
@@ -124,6 +149,8 @@ func (q *Queue) Done(now int64, p *Place, a Answer) int64 {
 	}
 	if p.key != nil {
 		q.settle(p, float64(took))
+	} else {
+		q.loose.remove(p)
 	}
 	q.forget()
 	q.fill(now)
@@ -131,16 +158,27 @@ func (q *Queue) Done(now int64, p *Place, a Answer) int64 {
 	return took
 }
 
+// Hold returns for how many ns longer a request has its slot whose client has left: until it has had the slot for as long
+// as requests have it on average. Most upstreams work on, and do not tell.
+func (q *Queue) Hold(now int64, p *Place) int64 {
+	return max(int64(q.limit.Latency())-(now-p.began), 0)
+}
+
 // advance lets the limit see the time. If it has risen, waiting requests may run.
 func (q *Queue) advance(now int64) {
+	q.pass(now)
 	q.limit.Step(now, q.running, q.waiting)
 	q.fill(now)
 }
 
 // fill gives slots to those that are next.
 func (q *Queue) fill(now int64) {
-	for q.waiting > 0 && q.running < q.limit.N() {
+	for q.waiting > 0 {
 		p := q.next(now)
+		if p == nil {
+			return
+		}
+		q.count(p)
 		q.run(now, p)
 		p.Notify(true)
 	}
@@ -152,7 +190,7 @@ func (q *Queue) run(now int64, p *Place) {
 	q.classes[p.class].running++
 }
 
-// wait puts a request at the end of the queue of its key.
+// wait puts a request at the end of its line.
 func (q *Queue) wait(now int64, p *Place) {
 	if q.waiting == 0 {
 		q.busy = now
@@ -161,36 +199,46 @@ func (q *Queue) wait(now int64, p *Place) {
 		}
 	}
 	q.held = now
-	k := q.key(p)
-	c := &q.classes[p.class]
-	if int(k.waiting) >= max(q.limit.N(), places/(len(c.order)+1)) {
-		oldest := k.oldest
-		q.remove(oldest)
+	l := q.line(q.key(p), p.class)
+	if int(l.waiting) >= max(q.limit.N(), places/(len(q.classes[p.class].order)+1)) {
+		oldest := l.oldest
+		q.drop(oldest)
 		oldest.Notify(false)
 	}
-	k.push(p)
+	q.push(l, p)
+}
+
+// push puts a request at the end of a line.
+func (q *Queue) push(l *line, p *Place) {
+	if l.waiting == 0 {
+		q.enroll(l)
+	}
+	l.push(p)
 	p.state = waits
-	c.waiting++
+	q.idle.remove(l.key)
+	l.key.waiting++
+	q.classes[p.class].waiting++
 	q.waiting++
-	if k.at < 0 {
-		q.enroll(c, k)
+}
+
+// remove takes a request out of its line.
+func (q *Queue) remove(p *Place) {
+	l, c := p.line, &q.classes[p.class]
+	l.remove(p)
+	p.state = outside
+	l.key.waiting--
+	c.waiting--
+	q.waiting--
+	if l.waiting == 0 {
+		c.order.remove(l)
 	}
 }
 
-// remove takes a request out of the queue of its key.
-func (q *Queue) remove(p *Place) {
-	k := p.key
-	c := &q.classes[p.class]
-	k.remove(p)
-	p.key, p.state = nil, outside
-	c.waiting--
-	q.waiting--
-	if k.waiting == 0 {
-		c.order.remove(k)
-		if !k.newcomers {
-			q.idle.push(k)
-		}
-	}
+// drop takes a request out that gets no slot.
+func (q *Queue) drop(p *Place) {
+	k := p.line.key
+	q.remove(p)
+	q.rest(k)
 }
 
 // over reports whether the key of a request asks for more than twice its share.

@@ -31,12 +31,14 @@ type bench struct {
 	now     int64
 	running []*request
 	waiting []*request
+	before  int // ran at the last check
 }
 
 type request struct {
 	Place
 	key, class int
 	granted    bool
+	from       *line // in which it has waited
 }
 
 func newBench(l Limiter, o Options) *bench { return &bench{Queue: NewQueue(l, o), now: 1} }
@@ -82,16 +84,21 @@ func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int
 		t.Fatalf("the limit is %d, want %d to %d", n, lowest, highest)
 	case b.Running() != len(b.running) || b.Waiting() != len(b.waiting):
 		t.Fatalf("%d run and %d wait, want %d and %d", b.Running(), b.Waiting(), len(b.running), len(b.waiting))
-	case b.Waiting() > 0 && b.Running() < n:
-		t.Fatalf("%d wait, and only %d of %d run", b.Waiting(), b.Running(), n)
+	case b.Running() > 2*n && b.Running() > b.before || highest > 0 && b.Running() > max(highest, b.before):
+		t.Fatalf("%d run, and were %d, at a limit of %d", b.Running(), b.before, n)
 	}
+	b.before = b.Running()
 	in := 0
-	for _, c := range b.classes {
+	for i := range b.classes {
+		c := &b.classes[i]
 		in += c.running + c.waiting
-		for i, k := range c.order {
-			if int(k.at) != i || k.waiting == 0 || i > 0 && k.before(c.order[(i-1)/2]) {
-				t.Fatalf("the heap has key %d at %d, of which %d wait", k.id, i, k.waiting)
+		for i, l := range c.order {
+			if int(l.at) != i || l.waiting == 0 || i > 0 && l.before(c.order[(i-1)/2]) {
+				t.Fatalf("the heap has key %d at %d, of which %d wait", l.key.id, i, l.waiting)
 			}
+		}
+		if len(c.order) > 0 && b.fits(b.first(c, b.now).line.key, c, b.now) {
+			t.Fatalf("%d wait, and %d of %d run", b.Waiting(), b.Running(), n)
 		}
 	}
 	if in != b.Running()+b.Waiting() {
@@ -99,21 +106,47 @@ func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int
 	}
 }
 
-// turnOf checks that a request which has just got a slot was the one whose turn it was.
-func (b *bench) turnOf(t interface{ Fatalf(string, ...any) }, r *request, had map[*key]float64) {
-	mine, ok := had[r.Place.key]
-	if !ok {
-		t.Fatalf("key %d got a slot, but did not wait", r.key)
+// rank is the order of a line.
+type rank struct {
+	running int32
+	had     float64
+}
+
+// ranks returns those of all lines in which requests wait, once a request has left. A slot is charged to all lines of its
+// key, and to the line of newcomers that has let it through.
+func (b *bench) ranks(leaving *Place) map[*line]rank {
+	all := make(map[*line]rank)
+	for i := range b.classes {
+		for _, l := range b.classes[i].order {
+			r := rank{l.key.running, l.had}
+			if leaving.key != nil && l.key == leaving.key {
+				r.running--
+				r.had += float64(b.now - leaving.began)
+			}
+			all[l] = r
+		}
 	}
-	for k, other := range had {
-		if k.class == r.Place.class && other < mine {
-			t.Fatalf("a key had %.0f ns and waited, while one that had %.0f was served", other, mine)
+	return all
+}
+
+// turnOf checks that a request which has just got a slot was the one whose turn it was.
+func (b *bench) turnOf(t interface{ Fatalf(string, ...any) }, r *request, all map[*line]rank) {
+	mine, ok := all[r.from]
+	if !ok {
+		return // it has waited with the newcomers, and its key is known meanwhile
+	}
+	for l, other := range all {
+		if l.class != r.from.class || l == b.classes[l.class].newcomers {
+			continue
+		}
+		if other.running < mine.running || other.running == mine.running && other.had < mine.had-1e-3 {
+			t.Fatalf("%+v was served while %+v waited", mine, other)
 		}
 	}
 }
 
 // TestQueue: whatever clients do, as many run as the limit lets and never more, nothing waits while a slot
-// is free, and no key that has had less waits while one that has had more is served.
+// is free for it, and no key waits while one is served of which more requests run, or that has had more.
 func TestQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lowest, highest := rapid.IntRange(1, 3).Draw(t, "min"), rapid.IntRange(0, 12).Draw(t, "max")
@@ -145,24 +178,15 @@ func (b *bench) event(t interface{ Fatalf(string, ...any) }, event, key int) {
 	case event < 5:
 		b.ask(key, key%2, false)
 	case event < 9 && len(b.running) > 0:
-		had := make(map[*state_]float64)
-		for i := range b.classes {
-			for _, k := range b.classes[i].order {
-				had[k] = k.had
-			}
-		}
 		before := len(b.running)
 		leaving := b.running[key%before]
-		owner, settled := leaving.Place.key, 0.0
-		if owner != nil {
-			settled = float64(b.now-leaving.began) - leaving.charged
-		}
-		if _, ok := had[owner]; ok {
-			had[owner] = max(had[owner]+settled, 0)
+		all := b.ranks(&leaving.Place)
+		for _, r := range b.waiting {
+			r.from = r.line
 		}
 		b.done(leaving, Answer(event%3))
 		if len(b.running) == before { // exactly one got the slot
-			b.turnOf(t, b.running[before-1], had)
+			b.turnOf(t, b.running[before-1], all)
 		}
 	case len(b.waiting) > 0:
 		r := b.waiting[key%len(b.waiting)]
@@ -175,8 +199,6 @@ func (b *bench) event(t interface{ Fatalf(string, ...any) }, event, key int) {
 		}
 	}
 }
-
-type state_ = key // where a parameter is called key
 
 // TestFairness: keys that always wait get the same time of slots, however long their requests take. They are at
 // most as many requests apart as there are slots, and two more.

@@ -11,6 +11,9 @@ type rhythm struct {
 	counts int64 // before that time, answers still belong to the phase before
 }
 
+// longestSlot is the longest time of a slot in ns that phases are made for: those of 2^33 ns or 8.6 s.
+const longestSlot = 3.4e9
+
 // over reports whether the phase is over.
 func (r *rhythm) over(now int64) bool { return (now+r.offset)>>r.shift != r.phase }
 
@@ -18,6 +21,7 @@ func (r *rhythm) over(now int64) bool { return (now+r.offset)>>r.shift != r.phas
 // their first part, as long as a slot is taken, the upstream follows the limit. The rest, longer than that, counts.
 func (r *rhythm) fit(slot float64) bool {
 	length := math.Exp2(float64(r.shift))
+	slot = min(slot, longestSlot)
 	if length >= 2*slot && (length <= 6*slot || r.shift == shortest) {
 		return false
 	}
@@ -31,5 +35,5 @@ func (r *rhythm) begin(now int64, slot float64, wall func() int64) {
 		r.offset = wall() - now
 	}
 	r.phase = (now + r.offset) >> r.shift
-	r.counts = now + int64(slot)
+	r.counts = now + int64(min(slot, longestSlot))
 }

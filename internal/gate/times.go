@@ -11,15 +11,27 @@ type times struct {
 // earlier says nothing of the upstream: else a client could open requests and leave, until the limit is 1.
 const patience = 2
 
+// Requests that take longer than outlier ns and than so many times the mean count as if they took that. So a single one
+// does not change what is known of all.
+const (
+	outlier = 1e9
+	beyond  = 10
+)
+
 // add adds a request, with its weight in the means.
 func (t *times) add(took float64, a Answer, weight float64) {
+	if a == Left && took < t.mean {
+		return
+	}
+	slow := a == Failed || a == Left && took > patience*t.mean
+	took = min(took, max(beyond*t.mean, outlier))
 	if t.mean == 0 {
 		t.mean, t.square = took, 2*took*took
 	}
 	t.mean += (took - t.mean) * weight
 	t.square += (took*took - t.square) * weight
 	failed := 0.0
-	if a == Failed || a == Left && took > patience*t.mean {
+	if slow {
 		failed = 1
 	}
 	t.failures += (failed - t.failures) * weight

@@ -45,11 +45,30 @@ func (c *Completion) begin(status int) {
 }
 
 // free gives back the slots that are still held, or only those that the response frees. A request without a response
-// was no use to anybody.
+// was no use to anybody. It keeps its slots for as long as requests have them on average, because the upstream may work on.
 func (c *Completion) free(over bool) {
 	for i := range c.held {
-		if h := &c.held[i]; h.Place != nil && (over || !h.Zone.Adaptive.Whole) {
+		h := &c.held[i]
+		if h.Place == nil || !over && h.Zone.Adaptive.Whole {
+			continue
+		}
+		if c.answer == gate.Left {
+			h.leave(c.clock)
+		} else {
 			h.Done(c.clock.Now(), c.answer)
 		}
 	}
+}
+
+// leave gives the slot back of a request whose client has left, now or later.
+func (s *Slot) leave(by clock.Clock) {
+	now := by.Now()
+	hold := s.Zone.Gate.Hold(int64(now), s.Place)
+	if hold == 0 {
+		s.Done(now, gate.Left)
+		return
+	}
+	later := *s
+	by.AfterFunc(hold, func() { later.Done(by.Now(), gate.Left) })
+	s.Place = nil
 }
