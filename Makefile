@@ -35,9 +35,9 @@ PLATFORMS ?= linux/386 windows/amd64 darwin/arm64
 MORE_PLATFORMS ?= linux/arm linux/riscv64 freebsd/amd64
 
 # What runs on 32 bits too, where an int is smaller: packages that compute, and import no Caddy,
-# which would take minutes to compile.
+# which would take minutes to compile, but for option, which needs little of it and reads numbers.
 BITS32 := ./algorithms/... ./memorystore ./store ./internal/gate ./internal/topk ./internal/turns ./internal/usage ./internal/stats \
-	./internal/msgpack ./redisstore/internal/outbox ./redisstore/internal/protocol
+	./internal/msgpack ./internal/option ./redisstore/internal/outbox ./redisstore/internal/protocol
 
 BIN := .bin
 # Tests that need Redis fail without it, rather than skip.

@@ -113,12 +113,24 @@ func Optional[T any](to **T, parse func(*T) Parser) Parser {
 // Integer takes one whole number.
 func Integer[T int | int64](d *caddyfile.Dispenser, name string, to *T) Parser {
 	return Parsed(d, to, func(s string) (T, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			return 0, fmt.Errorf("%s '%s' must be a whole number", name, s)
+		n, wrong := whole[T](s)
+		if wrong != "" {
+			return 0, fmt.Errorf("%s '%s' %s", name, s, wrong)
 		}
-		return T(n), nil
+		return n, nil
 	})
+}
+
+// whole returns a whole number, or what is wrong with the text. A number must fit into its type: an int may have 32 bits.
+func whole[T int | int64](s string) (n T, wrong string) {
+	all, err := strconv.ParseInt(s, 10, 64)
+	switch n = T(all); {
+	case errors.Is(err, strconv.ErrRange) || int64(n) != all:
+		return 0, "is too large"
+	case err != nil:
+		return 0, "must be a whole number"
+	}
+	return n, ""
 }
 
 // The errors of the parsers below are those of github.com/mholt/caddy-ratelimit, for options that
@@ -127,15 +139,11 @@ func Integer[T int | int64](d *caddyfile.Dispenser, name string, to *T) Parser {
 // MholtInteger takes one whole number.
 func MholtInteger[T int | int64](d *caddyfile.Dispenser, name string, to *T) Parser {
 	return Parsed(d, to, func(s string) (T, error) {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			reason := "must be a whole number"
-			if errors.Is(err, strconv.ErrRange) {
-				reason = "is too large"
-			}
-			return 0, fmt.Errorf("invalid %s integer '%s': %s", name, s, reason)
+		n, wrong := whole[T](s)
+		if wrong != "" {
+			return 0, fmt.Errorf("invalid %s integer '%s': %s", name, s, wrong)
 		}
-		return T(n), nil
+		return n, nil
 	})
 }
 
