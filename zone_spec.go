@@ -2,6 +2,7 @@ package caddyratelimit
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -133,9 +134,16 @@ func (z *Zone) readGroup() (*key.Template, error) {
 	return t, err
 }
 
-// check checks the options of a zone that is not provisioned.
+// check checks the options of a zone that is not provisioned. It checks a copy, because a check fills in defaults.
 func (z *Zone) check(name string) error {
-	draft := *z
+	text, err := json.Marshal(z)
+	if err != nil {
+		return err
+	}
+	draft := new(Zone)
+	if err := json.Unmarshal(text, draft); err != nil {
+		return err
+	}
 	s, err := draft.spec(name, zap.NewNop())
 	if err == nil {
 		_, err = zone.New(s, nil)
