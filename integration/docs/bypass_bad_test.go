@@ -27,6 +27,7 @@ var badExamples = []struct{ bypass, zone string }{
 	{"host in upper case", "key {host}\nraw_values"},
 	{"host with a dot or port", "key {hostport}\nraw_values"},
 	{"a whole URL as the target", "key {http.request.orig_uri}\nraw_values"},
+	{"a target without a path", "key {path}\nraw_values"},
 	{"path in upper case", "match path /login*\nkey {path}\nraw_values"},
 	{"path with slashes and dots", "match path /login*\nkey \"{client_ip} {path}\"\nraw_values"},
 	{"path with encoded slashes and dots", "match path /login*\nkey \"{path} {client_ip}\"\nraw_values"},

@@ -212,6 +212,13 @@ var bypasses = []bypass{
 		other.target, other.host = own.target, v.fresh()
 		return []try{own, other}
 	}},
+	{name: "a target without a path", tries: func(_ *victim, q try) []try {
+		query, ok := strings.CutPrefix(q.target, "/")
+		if !ok || q.path() != "/" {
+			return nil
+		}
+		return each([]string{"http://" + q.host, "x:", "x:text"}, func(s string) try { q := q; q.target = s + query; return q })
+	}},
 
 	pathAs("path in upper case", strings.ToUpper, func(p string) string { return p[:min(2, len(p))-1] + swapCase(p[min(2, len(p))-1:]) }),
 	pathAs("path with slashes and dots", before("/"), before("//"), before("/."), before("/a/.."), before("/a/b/../..")),

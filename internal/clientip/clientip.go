@@ -1,5 +1,5 @@
 // Package clientip finds the addresses of a request, and lets matchers see IPv4-mapped addresses
-// as IPv4 addresses.
+// as IPv4 addresses, and a slash before each path.
 package clientip
 
 import (
@@ -16,6 +16,9 @@ import (
 // Behind a dual-stack proxy the client address may be IPv4-mapped (::ffff:192.0.2.1). The
 // matchers see the IPv4 address, as keys do: otherwise IPv4 ranges would not match, and blocked
 // clients would get through.
+//
+// The target of a request may have no path (GET http://a.test), or one without a slash (GET *). The
+// matchers see the slash, as keys and upstreams do: otherwise /* would not match.
 func MatchAny(sets caddyhttp.MatcherSets, r *http.Request) (bool, error) {
 	if len(sets) == 0 {
 		return false, nil
@@ -25,6 +28,10 @@ func MatchAny(sets caddyhttp.MatcherSets, r *http.Request) (bool, error) {
 			caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, addr.Unmap().String())
 			defer caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, mapped)
 		}
+	}
+	if path := r.URL.Path; !strings.HasPrefix(path, "/") {
+		r.URL.Path = "/" + path
+		defer func() { r.URL.Path = path }()
 	}
 	return sets.AnyMatchWithError(r)
 }

@@ -1,6 +1,7 @@
 package key
 
 import (
+	"net/http"
 	"net/url"
 	"path"
 	"runtime"
@@ -10,16 +11,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // Normalizer normalizes the value of a placeholder. Caddy's matchers compare hosts and paths in a
 // normal form, and keys have the same form. Otherwise a client would get a new key with each
 // spelling that the matchers treat as equal.
 type Normalizer struct {
-	source   string              // the placeholder with the whole value
-	whole    func(string) string // normalizes the whole value
-	part     func(string) string // extracts the value of this placeholder; nil if it is the whole value
-	fromText func(string) string // normalizes text that a person writes as the value
+	source   string                            // the placeholder with the whole value
+	read     func(*placeholder.Request) string // reads the whole value, if not from source
+	whole    func(string) string               // normalizes the whole value
+	part     func(string) string               // extracts the value of this placeholder; nil if it is the whole value
+	fromText func(string) string               // normalizes text that a person writes as the value
 }
 
 // normalize returns the placeholder's value, given the value of the source.
@@ -46,7 +50,7 @@ var normalizers = map[string]*Normalizer{
 	"http.request.tls.server_name": {source: "http.request.tls.server_name", whole: cleanHost, fromText: cleanHost},
 	"http.request.uri":             {source: "http.request.uri", whole: cleanURI, fromText: cleanURI},
 	"http.request.uri_escaped":     {source: "http.request.uri", whole: cleanURI, part: url.QueryEscape, fromText: escaped(cleanURI)},
-	"http.request.orig_uri":        {source: "http.request.orig_uri", whole: cleanURI, fromText: cleanURI},
+	"http.request.orig_uri":        {read: origURI, whole: cleanURI, fromText: cleanURI},
 	pathPlaceholder:                {source: pathPlaceholder, whole: cleanPath, fromText: cleanPath},
 	pathPlaceholder + "_escaped":   {source: pathPlaceholder, whole: cleanPath, part: url.QueryEscape, fromText: escaped(cleanPath)},
 	pathPlaceholder + ".dir":       {source: pathPlaceholder, whole: cleanPath, part: pathDir, fromText: cleanPath},
@@ -65,13 +69,13 @@ var normalizers = map[string]*Normalizer{
 }
 
 // NormalizerOf returns the normalizer of a placeholder, or nil if its values are not normalized.
-func NormalizerOf(placeholder string) *Normalizer {
-	if n, ok := normalizers[placeholder]; ok {
+func NormalizerOf(name string) *Normalizer {
+	if n, ok := normalizers[name]; ok {
 		return n
 	}
-	dot := strings.LastIndexByte(placeholder, '.') + 1
-	number, err := strconv.Atoi(placeholder[dot:])
-	family, ok := normalizers[placeholder[:dot]]
+	dot := strings.LastIndexByte(name, '.') + 1
+	number, err := strconv.Atoi(name[dot:])
+	family, ok := normalizers[name[:dot]]
 	if !ok || err != nil {
 		return nil
 	}
@@ -121,10 +125,13 @@ func hostLabel(host string, number int) string {
 }
 
 // cleanPath returns a path in the form that Caddy's path matcher compares: in lower case, without
-// double slashes, "/./" and "/../".
+// double slashes, "/./" and "/../". It begins with a slash, also if the target of a request has no path.
 func cleanPath(p string) string {
 	if isClean(p) {
 		return p
+	}
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
 	}
 	return caddyhttp.NormalizedPath(strings.ToLower(p), true)
 }
@@ -132,7 +139,7 @@ func cleanPath(p string) string {
 // isClean reports whether a path is certainly clean. It is false for a few clean paths.
 func isClean(p string) bool {
 	if p == "" || p[0] != '/' || runtime.GOOS == "windows" {
-		return p == ""
+		return false
 	}
 	for i := range len(p) {
 		switch c := p[i]; {
@@ -175,18 +182,7 @@ func pathPart(p string, number int) string {
 // cleanURI returns a URI with a clean path that is escaped in one way only. The query stays as the
 // client wrote it.
 func cleanURI(uri string) string {
-	if !strings.HasPrefix(uri, "/") { // a client may send a whole URL, as to a proxy
-		if _, behind, ok := strings.Cut(uri, "://"); ok {
-			uri = "/"
-			if end := strings.IndexAny(behind, "/?"); end >= 0 {
-				uri = behind[end:]
-			}
-		}
-	}
-	raw, query, hasQuery := strings.Cut(uri, "?")
-	if hasQuery && raw == "" {
-		raw = "/"
-	}
+	raw, query, _ := strings.Cut(uri, "?")
 	if !isClean(raw) || strings.IndexFunc(raw, mayNeedEscape) >= 0 {
 		p, err := url.PathUnescape(raw)
 		if err != nil {
@@ -201,6 +197,18 @@ func cleanURI(uri string) string {
 		return uri
 	}
 	return raw + "?" + query
+}
+
+// origURI returns the path and the query that the client has sent, maybe in a whole URL as to a proxy. The host of a
+// CONNECT, and the text of a URL without a host (x:text), are no path.
+func origURI(r *placeholder.Request) string {
+	sent, _ := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if sent.URL == nil {
+		return ""
+	}
+	u := *sent.URL
+	u.Opaque = ""
+	return u.RequestURI()
 }
 
 // mayNeedEscape reports whether a character may be escaped in a path.

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"pgregory.net/rapid"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
@@ -77,6 +78,32 @@ func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 	} {
 		if got, _ := keyOf(t, "{"+placeholder+"}", plain); got != want {
 			t.Errorf("{%s}: got %q, want %q", placeholder, got, want)
+		}
+	}
+}
+
+// TestNoPathIsTheRoot: a target without a path has the keys of /, whichever placeholder of the path the key has. The text
+// after the scheme of a URL without a host is no path, and neither is the host of a CONNECT.
+func TestNoPathIsTheRoot(t *testing.T) {
+	for _, placeholder := range normalized {
+		for query, targets := range map[string][]string{
+			"":    {"http://a.test", "http://a.test/", "http:", "http://", "http:/", "//", "/.", "/a/.."},
+			"?x=": {"http://a.test?x=", "http://a.test/?x=", "x:?x=", "//?x="},
+		} {
+			want, _ := keyOf(t, "{"+placeholder+"}", caddytest.RequestTo("a.test", "/"+query))
+			for _, target := range targets {
+				if got, _ := keyOf(t, "{"+placeholder+"}", caddytest.RequestTo("a.test", target)); got != want {
+					t.Errorf("{%s} of %s: got %q, want %q", placeholder, target, got, want)
+				}
+			}
+		}
+	}
+	for target, want := range map[string]string{
+		"x:v1/chat": "/", "x:v1?u=http://h/login": "/?u=http://h/login", "x:y://h/login": "/", "mailto:a@b?x": "/?x", "http:/Login": "/login",
+		"a.test:80": "/", "*": "/%2A",
+	} {
+		if got, _ := keyOf(t, "{http.request.orig_uri}", caddytest.RequestTo("a.test", target)); got != want {
+			t.Errorf("%s: %q, want %q", target, got, want)
 		}
 	}
 }
@@ -162,10 +189,14 @@ func checkPathKeys(t tester, one, two string) {
 	if err := pattern.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
-	if !pattern.Match(r1) {
+	matches := func(r *http.Request) bool {
+		yes, err := clientip.MatchAny(caddyhttp.MatcherSets{{pattern}}, r)
+		return yes && err == nil
+	}
+	if !matches(r1) {
 		t.Errorf("%q has the key %q, which is another path for the matcher", one, key1)
 	}
-	if alike := pattern.Match(r2); alike != (key1 == key2) {
+	if alike := matches(r2); alike != (key1 == key2) {
 		t.Errorf("%q and %q: the keys are %q and %q, and the pattern matches: %v", one, two, key1, key2, alike)
 	}
 }

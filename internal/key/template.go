@@ -97,7 +97,10 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 func (k *Template) Normalize() {
 	for i := range k.Parts {
 		if n := NormalizerOf(k.Parts[i].Placeholder); n != nil {
-			k.Parts[i].normal, k.Parts[i].read = n, placeholder.Reader(n.source)
+			k.Parts[i].normal, k.Parts[i].read = n, n.read
+			if n.read == nil {
+				k.Parts[i].read = placeholder.Reader(n.source)
+			}
 		}
 	}
 }

@@ -101,7 +101,11 @@ var (
 // Decide decides whether a request may pass. The request must have Caddy's replacer in its
 // context, as caddyhttp.PrepareRequest puts it there. Decide blocks while zones make the request
 // wait. The caller must call [Verdict.Release].
+//
+// The target of a request may be a URL without a host (GET x:text). It has no path, so it is limited as a request for /.
+// From here on it is one, because some upstreams would take the text for a path.
 func (l *Limiter) Decide(r *http.Request) *Verdict {
+	r.URL.Opaque = ""
 	v := newVerdict(l, r)
 	start := l.start()
 	if !l.collect(v) {
