@@ -89,8 +89,8 @@ func (z *Zone) IsNear(d *algorithms.Decision) bool {
 	return float64(d.Quota-d.Remaining)*100 >= z.NearLimit*float64(d.Quota)
 }
 
-// LongestWait returns for how long the zone may hold a request, or 0 if it holds none. Of a queue without a bound, it is
-// the wait for the last place.
+// LongestWait returns for how long the zone may hold a request, or 0 if it holds none. For a
+// queue without a bound, that is the wait for its last place.
 func (z *Zone) LongestWait() (wait time.Duration) {
 	if z.DryRun {
 		return 0
