@@ -54,6 +54,7 @@ func TestSubrouteHandlesRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		caddytest.Started(t, ctx)
 		w := httptest.NewRecorder()
 		if err := module.(*caddyhttp.Subroute).ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddytest.Passing); err != nil {
 			t.Errorf("%s: %v", c.name, err)

@@ -61,11 +61,13 @@ func randomSteps(r *rand.Rand, n int, gap time.Duration) (steps []cases.Step) {
 // serveReally sends the requests to the handler itself, which keeps time by the clock of a bubble, and notes its
 // answers as what is expected. It reports whether the limits may be loaded.
 func serveReally(t *testing.T, handler string, steps []cases.Step) (valid bool) {
-	h, err := caddytest.TryLoad(caddytest.Config(t), handler)
+	ctx := caddytest.Config(t)
+	h, err := caddytest.TryLoad(ctx, handler)
 	if err != nil {
 		return false
 	}
 	defer caddytest.CleanUp(t, h)
+	caddytest.Started(t, ctx)
 	for _, s := range steps {
 		if s.Move != nil {
 			time.Sleep(s.Move.After)

@@ -168,6 +168,7 @@ func serveTruth(t *testing.T, config string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	caddytest.Started(t, ctx)
 	paths := slices.Sorted(maps.Keys(truthZones))
 	var clients sync.WaitGroup
 	for n := range 25 {

@@ -63,18 +63,23 @@ func LoadInto(t testing.TB, ctx caddy.Context, json string) Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Handlers emit no events before the apps have started.
-	events, err := ctx.App("events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	events.(*caddyevents.App).Emit(ctx, "started", nil)
+	Started(t, ctx)
 	t.Cleanup(func() {
 		if err := h.Cleanup(); err != nil {
 			t.Error(err)
 		}
 	})
 	return h
+}
+
+// Started tells the handlers of a config that its apps have started. Before, they emit no events, and requests wait.
+func Started(t testing.TB, ctx caddy.Context) {
+	t.Helper()
+	events, err := ctx.App("events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events.(*caddyevents.App).Emit(ctx, "started", nil)
 }
 
 // TryLoad loads a handler into a config, if the handler is valid.
