@@ -31,6 +31,9 @@ func (f *fifo) Leave(now int64, p *gate.Place) bool {
 	return false
 }
 
+// Hold holds nothing, as other limits do.
+func (f *fifo) Hold(int64, *gate.Place) int64 { return 0 }
+
 func (f *fifo) Done(now int64, p *gate.Place, a gate.Answer) int64 {
 	since, ok := f.running[p]
 	if !ok {

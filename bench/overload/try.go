@@ -11,10 +11,13 @@ type try struct {
 	place  *gate.Place
 	counts bool
 	key    uint64
+	class  int
 	left   int // retries
 	asked  int64
 	work   float64
 	over   bool // the client has its answer or has left
+	ended  func(good bool)
+	job    *job
 }
 
 // ask asks the gate.
@@ -44,24 +47,28 @@ func (t *try) ask() {
 
 // serve lets the request through.
 func (t *try) serve(p *gate.Place) {
-	t.up.serve(t.work, func(ok bool) {
-		if ok {
-			t.gate.Done(t.now, p, gate.Useful) // does nothing if the client has left
-		} else {
-			t.gate.Done(t.now, p, gate.Failed)
-		}
-		switch {
-		case t.over:
-		case !ok:
-			t.again(&t.res.failed)
-		default:
-			t.over = true
-			if t.counts {
-				t.res.good++
-				t.run.good[t.now/1e9]++
-			}
+	t.after(t.slow, func() {
+		if !t.over {
+			t.job = t.up.serve(t.work, func(ok bool) { t.answer(p, ok) })
 		}
 	})
+}
+
+// answer is the answer of the upstream, which works on even if the client has left.
+func (t *try) answer(p *gate.Place, ok bool) {
+	if t.over {
+		return
+	}
+	if !ok {
+		t.gate.Done(t.now, p, gate.Failed)
+		t.again(&t.res.failed)
+		return
+	}
+	t.gate.Done(t.now, p, gate.Useful)
+	t.end(&t.res.good)
+	if t.counts {
+		t.run.good[t.now/1e9]++
+	}
 }
 
 // again tries again, or gives up for the reason that is counted.
@@ -86,8 +93,12 @@ func (t *try) leave() {
 		return
 	}
 	t.end(&t.res.late)
+	if t.stops {
+		t.up.stop(t.job)
+	}
 	if !t.gate.Leave(t.now, t.place) {
-		t.gate.Done(t.now, t.place, gate.Left)
+		p := t.place
+		t.after(t.gate.Hold(t.now, p), func() { t.gate.Done(t.now, p, gate.Left) })
 	}
 }
 
@@ -95,5 +106,8 @@ func (t *try) end(why *int) {
 	t.over = true
 	if t.counts {
 		*why++
+	}
+	if t.ended != nil {
+		t.ended(why == &t.res.good)
 	}
 }

@@ -34,12 +34,12 @@ type job struct {
 }
 
 // serve takes a request, and calls answer when it is over.
-func (u *upstream) serve(work float64, answer func(ok bool)) {
+func (u *upstream) serve(work float64, answer func(ok bool)) *job {
 	j := &job{work: work, answer: answer}
 	if u.connections > 0 {
 		if u.inside >= u.connections+u.backlog {
 			u.engine.after(1*ms, func() { answer(false) })
-			return
+			return j
 		}
 		u.inside++
 	}
@@ -47,6 +47,23 @@ func (u *upstream) serve(work float64, answer func(ok bool)) {
 		u.engine.after(u.delay, func() { u.begin(j) })
 	} else {
 		u.begin(j)
+	}
+	return j
+}
+
+// stop ends the work of a job, if it has begun.
+func (u *upstream) stop(j *job) {
+	u.advance()
+	for i := range u.jobs {
+		if u.jobs[i] == j {
+			j.end = u.done
+			heap.Fix(&u.jobs, i)
+			u.finish()
+			return
+		}
+	}
+	if j != nil {
+		j.work = 0
 	}
 }
 

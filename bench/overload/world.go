@@ -26,13 +26,14 @@ type scenario struct {
 
 // group is clients of one kind.
 type group struct {
-	name     string
-	keys     int                          // 0: each request has a new one
-	rate     func(second float64) float64 // requests a second, of all keys
-	work     func(*rand.Rand) float64     // ns at the bottleneck
-	class    int
-	timeout  int64 // ns that a client waits for its answer
-	retries  int
+	name    string
+	keys    int                          // 0: each request has a new one
+	rate    func(second float64) float64 // requests a second, of all keys
+	work    func(*rand.Rand) float64     // ns at the bottleneck
+	class   int
+	timeout int64 // ns that a client waits for its answer
+	retries int
+	hostile
 	from, to float64 // only requests of these seconds count; 0 to 0: all
 }
 
@@ -74,6 +75,7 @@ type rival struct {
 type queue interface {
 	Arrive(now int64, p *gate.Place, key uint64, class int) bool
 	Leave(now int64, p *gate.Place) bool
+	Hold(now int64, p *gate.Place) int64
 	Done(now int64, p *gate.Place, a gate.Answer) (took int64)
 }
 
@@ -112,7 +114,11 @@ func play(s *scenario, seed int64, r rival) *run {
 		}
 	}
 	for i := range s.groups {
-		w.arrivals(i)
+		if g := &s.groups[i]; g.connections > 0 {
+			w.connect(g, &w.run.groups[i], uint64(i+1)<<20)
+		} else {
+			w.arrivals(i)
+		}
 	}
 	for _, c := range s.changes {
 		w.at(int64(c.at*1e9), func() { w.up.change(c.do) })
@@ -159,10 +165,15 @@ func (w *world) arrive(g *group, res *result, firstKey uint64) {
 		w.newKey++
 		id = w.newKey
 	}
+	w.send(g, res, id, nil)
+}
+
+// send sends a request of a key. Its client calls ended, if there is one, when it has its answer or has left.
+func (w *world) send(g *group, res *result, id uint64, ended func(good bool)) {
 	second := float64(w.now) / 1e9
 	t := &try{
 		world: w, group: g, res: res, counts: g.to == 0 || second >= g.from && second < g.to,
-		key: mix(id), left: g.retries, asked: w.now,
+		key: mix(id), class: g.class, left: g.retries, asked: w.now, ended: ended,
 	}
 	if t.counts {
 		res.asked++
