@@ -83,7 +83,7 @@ func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 }
 
 // TestNoPathIsTheRoot: a target without a path has the keys of /, whichever placeholder of the path the key has. The text
-// after the scheme of a URL without a host is no path, and neither is the host of a CONNECT.
+// after the scheme of a URL without a host is no path, nor is the host of a CONNECT.
 func TestNoPathIsTheRoot(t *testing.T) {
 	for _, placeholder := range normalized {
 		for query, targets := range map[string][]string{
