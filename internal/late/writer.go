@@ -173,6 +173,7 @@ func statusOf(err error) int {
 
 // strip removes the fields from a header that the client must not see, and returns them.
 func (w *chargeWriter) strip(header http.Header) (out http.Header) {
+	writers.Unannounce(header, w.strips)
 	for _, name := range w.strips {
 		for _, field := range [2]string{name, http.TrailerPrefix + name} {
 			if values, ok := header[field]; ok {

@@ -3,17 +3,12 @@ package respond
 import (
 	"io"
 	"net/http"
-	"net/textproto"
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
-
-// fieldTrailer announces the fields that come after the body.
-const fieldTrailer = "Trailer"
 
 // headerWriter keeps rate limit fields of an upstream out of the response. A proxy adds the
 // upstream's values to those that are already there. So the first value is the limiter's, and the
@@ -87,23 +82,7 @@ func (w *headerWriter) tidy() {
 			header[field] = values[:1:1]
 		}
 	}
-	if announced := header[fieldTrailer]; len(announced) > 0 {
-		w.keepFromTrailers(header, announced)
-	}
-}
-
-// keepFromTrailers removes our fields from those that are announced as trailers, because HTTP/3 takes these out of the
-// header.
-func (w *headerWriter) keepFromTrailers(header http.Header, announced []string) {
-	var rest []string
-	for name := range strings.SplitSeq(strings.Join(announced, ","), ",") {
-		if name = textproto.TrimString(name); name != "" && !slices.Contains(w.by.fields, textproto.CanonicalMIMEHeaderKey(name)) {
-			rest = append(rest, name)
-		}
-	}
-	if delete(header, fieldTrailer); len(rest) > 0 {
-		header[fieldTrailer] = []string{strings.Join(rest, ", ")}
-	}
+	writers.Unannounce(header, w.by.fields) // HTTP/3 takes trailers out of the header
 }
 
 // tidyRest is called when the next handlers have returned. Their trailers are in the header then, too. If they have

@@ -4,6 +4,9 @@ package writers
 import (
 	"iter"
 	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
@@ -32,4 +35,22 @@ func WrapServer(r *http.Request, wrap func(http.ResponseWriter) http.ResponseWri
 	}
 	idle.ResponseWriterWrapper = &caddyhttp.ResponseWriterWrapper{ResponseWriter: wrap(idle.ResponseWriter)}
 	return true
+}
+
+// Unannounce removes fields from those that are announced as trailers. The fields have the form of http.Header's keys.
+func Unannounce(header http.Header, fields []string) {
+	const trailer = "Trailer"
+	announced := header[trailer]
+	if len(announced) == 0 {
+		return
+	}
+	var rest []string
+	for name := range strings.SplitSeq(strings.Join(announced, ","), ",") {
+		if name = textproto.TrimString(name); name != "" && !slices.Contains(fields, textproto.CanonicalMIMEHeaderKey(name)) {
+			rest = append(rest, name)
+		}
+	}
+	if delete(header, trailer); len(rest) > 0 {
+		header[trailer] = []string{strings.Join(rest, ", ")}
+	}
 }
