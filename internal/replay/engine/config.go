@@ -154,19 +154,36 @@ func (w *world) maintain(now int64) {
 	w.kept, w.swept, w.since = w.store.Keys(), now, 0
 }
 
-// newTrial returns the limit that is to be tried.
-func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
-	z := zones[try.Zone]
-	for name, zone := range zones { // names may have dots
-		if plan, ok := strings.CutPrefix(try.Zone, name+"."); ok && z == nil && zone.Plans[plan] != nil {
-			z, try.Zone, try.Plan = zone, name, plan
+// findTrial returns the zone of a limit that is to be tried, and separates its name from that of a plan. Both may have dots.
+func findTrial(zones map[string]*zone.Zone, try *replay.Try) (*zone.Zone, error) {
+	if z := zones[try.Zone]; z != nil {
+		return z, nil
+	}
+	var found []replay.Try
+	names := slices.Sorted(maps.Keys(zones))
+	for _, name := range names {
+		if plan, ok := strings.CutPrefix(try.Zone, name+"."); ok && zones[name].Plans[plan] != nil {
+			found = append(found, replay.Try{Zone: name, Plan: plan, Rate: try.Rate})
 		}
 	}
-	if z == nil {
-		if len(zones) == 0 {
-			return nil, errors.New("the config has no zones")
-		}
-		return nil, fmt.Errorf("no zone %q; the zones are %s", try.Zone, strings.Join(slices.Sorted(maps.Keys(zones)), ", "))
+	switch {
+	case len(zones) == 0:
+		return nil, errors.New("the config has no zones")
+	case len(found) == 0:
+		return nil, fmt.Errorf("no zone %q; the zones are %s", try.Zone, strings.Join(names, ", "))
+	case len(found) > 1:
+		return nil, fmt.Errorf("%q is plan %q of zone %q, and plan %q of zone %q; rename one of them",
+			try.Zone, found[0].Plan, found[0].Zone, found[1].Plan, found[1].Zone)
+	}
+	*try = found[0]
+	return zones[try.Zone], nil
+}
+
+// newTrial returns the limit that is to be tried.
+func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
+	z, err := findTrial(zones, &try)
+	if err != nil {
+		return nil, err
 	}
 	l, err := z.LimitOf(try.Plan)
 	if err != nil {

@@ -236,16 +236,19 @@ func sampleLog(t *testing.T) string {
 // TestReplayErrors: errors name the value and what to write.
 func TestReplayErrors(t *testing.T) {
 	const zones = clients100 + `, "slots": {"key": "x", "max_events": 5, "algorithm": "concurrency"},
-		"api.v1": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "free", "plans": {"free": {"max_events": 5, "window": "1m"}, "staff": {"unlimited": true}}}}`
+		"api.v1": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "free", "plans": {
+			"free": {"max_events": 5, "window": "1m"}, "staff": {"unlimited": true}, "all": {"max_events": 5, "window": "1m"}}}},
+		"api": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "v1.all", "plans": {"v1.all": {"max_events": 5, "window": "1m"}}}}`
 	for want, o := range map[string]replay.Options{
-		`no zone "client"; the zones are api.v1, clients, paths, slots`:                                   {Zone: "client"},
-		`no zone "nobody"; the zones are api.v1, clients, paths, slots`:                                   {Tries: []replay.Try{{Zone: "nobody", Rate: "1/1m"}}},
-		`rate "60": write events/window, such as 10/1s, 100/m or 1000/day`:                                {Tries: []replay.Try{{Zone: "clients", Rate: "60"}}},
-		`zone "slots" counts running requests, and has no window: write a number, such as 10, got "5/1m"`: {Tries: []replay.Try{{Zone: "slots", Rate: "5/1m"}}},
-		`zone "api.v1" has only the limits of its plans: name one, as api.v1.free`:                        {Tries: []replay.Try{{Zone: "api.v1", Rate: "5/1m"}}},
-		`zone "api.v1" has no plan "staff" with a limit: name one, as api.v1.free`:                        {Tries: []replay.Try{{Zone: "api.v1.staff", Rate: "5/1m"}}},
-		`rate "-5/1m": zone "clients": max_events must be at least zero, got -5`:                          {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
-		`open missing.log: no such file or directory`:                                                     {Logs: []string{"missing.log"}},
+		`no zone "client"; the zones are api, api.v1, clients, paths, slots`:                               {Zone: "client"},
+		`no zone "nobody"; the zones are api, api.v1, clients, paths, slots`:                               {Tries: []replay.Try{{Zone: "nobody", Rate: "1/1m"}}},
+		`rate "60": write events/window, such as 10/1s, 100/m or 1000/day`:                                 {Tries: []replay.Try{{Zone: "clients", Rate: "60"}}},
+		`zone "slots" counts running requests, and has no window: write a number, such as 10, got "5/1m"`:  {Tries: []replay.Try{{Zone: "slots", Rate: "5/1m"}}},
+		`zone "api.v1" has only the limits of its plans: name one, as api.v1.all or api.v1.free`:           {Tries: []replay.Try{{Zone: "api.v1", Rate: "5/1m"}}},
+		`zone "api.v1" has no plan "staff" with a limit: name one, as api.v1.all or api.v1.free`:           {Tries: []replay.Try{{Zone: "api.v1.staff", Rate: "5/1m"}}},
+		`"api.v1.all" is plan "v1.all" of zone "api", and plan "all" of zone "api.v1"; rename one of them`: {Tries: []replay.Try{{Zone: "api.v1.all", Rate: "1/1h"}}},
+		`rate "-5/1m": zone "clients": max_events must be at least zero, got -5`:                           {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
+		`open missing.log: no such file or directory`:                                                      {Logs: []string{"missing.log"}},
 	} {
 		if o.Logs == nil {
 			o.Logs, o.Input = []string{"-"}, strings.NewReader("")
@@ -256,7 +259,7 @@ func TestReplayErrors(t *testing.T) {
 	}
 	o := replay.Options{Tries: []replay.Try{{Zone: "api.v1.free", Rate: "1/1h"}}}
 	r := replayed(t, zones, logLine(noon, "203.0.113.7", "/")+logLine(noon+1, "203.0.113.7", "/"), o)
-	if rows := r.Zones[0].WhatIf; len(rows) != 2 || rows[1].Limit != "free 1/1h" || rows[1].Refused != 1 {
+	if rows := r.Zones[1].WhatIf; len(rows) != 2 || rows[1].Limit != "free 1/1h" || rows[1].Refused != 1 {
 		t.Errorf("a plan: %+v", rows)
 	}
 	if _, err := (admin.AdminAPI{}).Replay([]byte(`{"apps": {"http": {}}}`), &o); err == nil || err.Error() != "the config has no rate_limit handlers" {
@@ -275,6 +278,18 @@ func TestReplaySuggests(t *testing.T) {
 		if row.Suggested != (row.Events == 80) || row.Suggested && (row.Refused != want.Refused || row.KeysRefused != want.KeysRefused) {
 			t.Errorf("%+v, want %d requests of %d keys at 80/1m", row, want.Refused, want.KeysRefused)
 		}
+	}
+}
+
+// TestReplayLeavesNoFiles: the copies of the standard input are gone after the replay, if it is named twice, too.
+func TestReplayLeavesNoFiles(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	o := replay.Options{Suggest: true, Logs: []string{"-", "-"}, Input: strings.NewReader(sampleLog(t))}
+	if _, err := (admin.AdminAPI{}).Replay(replayConfig(clients100), &o); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }
 

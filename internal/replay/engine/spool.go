@@ -11,7 +11,7 @@ import (
 // spooled are options for logs that can be read twice.
 type spooled struct {
 	replay.Options
-	file string // a copy of the standard input; empty if there is none
+	files []string // copies of the standard input
 }
 
 // spool copies the standard input to a file, if it is one of the logs.
@@ -24,9 +24,10 @@ func spool(o *replay.Options) (*spooled, error) {
 		}
 		file, err := os.CreateTemp("", "caddy-rate-limit-*.log")
 		if err != nil {
+			s.remove()
 			return nil, err
 		}
-		s.file, s.Logs[i] = file.Name(), file.Name()
+		s.files, s.Logs[i] = append(s.files, file.Name()), file.Name()
 		_, err = io.Copy(file, o.Input)
 		if err := cmp.Or(err, file.Close()); err != nil {
 			s.remove()
@@ -37,7 +38,7 @@ func spool(o *replay.Options) (*spooled, error) {
 }
 
 func (s *spooled) remove() {
-	if s.file != "" {
-		_ = os.Remove(s.file)
+	for _, file := range s.files {
+		_ = os.Remove(file)
 	}
 }
