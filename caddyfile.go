@@ -238,8 +238,8 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		"key":         {Parse: option.OneText(d, "key", &z.Key)},
 		"limit":       {Forbidden: "a zone has no option limit: write rate 100/1m, or events 100 and window 1m"},
 		"max_events":  {Forbidden: "max_events is the name in JSON: write events, or rate 100/1m"},
-		"ipv4_prefix": {Parse: option.MholtInteger(d, "ipv4_prefix", &z.IPv4Prefix)},
-		"ipv6_prefix": {Parse: option.MholtInteger(d, "ipv6_prefix", &z.IPv6Prefix)},
+		"ipv4_prefix": {Parse: parsePrefix(d, "ipv4_prefix", 32, &z.IPv4Prefix)},
+		"ipv6_prefix": {Parse: parsePrefix(d, "ipv6_prefix", 128, &z.IPv6Prefix)},
 		"cost":        {Parse: option.Optional(&z.Cost, func(to *limit.Amount) option.Parser { return limit.ParseAmount(d, limit.WholeNumber(d, "cost"), to) })},
 
 		"lend":           {Parse: option.Duration(d, "lend", &z.Lend)},
@@ -260,6 +260,18 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	}
 	handler.RateLimits[name] = z
 	return nil
+}
+
+// parsePrefix returns a parser of the length of a prefix. In JSON, 0 would look like an option that is not set.
+func parsePrefix(d *caddyfile.Dispenser, name string, longest int, to *int) option.Parser {
+	read := option.MholtInteger(d, name, to)
+	return func() (string, error) {
+		text, err := read()
+		if err == nil && *to == 0 {
+			err = d.Errf("%s must be from 1 to %d, got 0", name, longest)
+		}
+		return text, err
+	}
 }
 
 // matchers parses a matcher token, like that of a directive, or a set of matchers.

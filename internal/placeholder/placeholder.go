@@ -29,7 +29,8 @@ func Check(name, consequence string) (known bool, err error) {
 	if strings.HasPrefix(name, RemotePrefix) {
 		return true, checkRemotePrefix(name)
 	}
-	if _, ok := exampleReplacer("192.0.2.1:1").Get(name); ok && validField(name) || hasAnyPrefix(name, setByModules) {
+	_, ok := exampleReplacer("192.0.2.1:1").Get(name)
+	if named := !strings.HasSuffix(name, "."); named && (ok && validField(name) || hasAnyPrefix(name, setByModules)) {
 		return true, nil
 	}
 	if _, ok := renamed[name]; ok || hasAnyPrefix(name, caddyNamespaces) {
@@ -159,6 +160,8 @@ var renamed = map[string]string{
 	"http.request.remote_host": "http.request.remote.host",
 	"http.request.header.":     "http.request.header.X-Api-Key",
 	"http.request.header":      "http.request.header.X-Api-Key",
+	CookiePrefix:               CookiePrefix + "session",
+	QueryPrefix:                QueryPrefix + "key",
 	"http.request.path":        "http.request.uri.path",
 }
 
