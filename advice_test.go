@@ -42,9 +42,12 @@ func send(t *testing.T, address string, visits []visit) shares {
 		if strings.HasPrefix(address, unixSocket) {
 			host = "localhost"
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+v.path, http.NoBody)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+strings.TrimPrefix(v.path, noPath), http.NoBody)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if v.path == noPath {
+			r.URL.Opaque = noPath
 		}
 		for i := 0; i < len(v.header); i += 2 {
 			r.Header.Add(v.header[i], v.header[i+1])
@@ -64,6 +67,9 @@ func send(t *testing.T, address string, visits []visit) shares {
 	}
 	return got
 }
+
+// noPath is a target without a path.
+const noPath = "x:"
 
 // unixSocket is how the address of a socket begins.
 const unixSocket = "unix/"

@@ -119,5 +119,15 @@ func proxyAdvice() map[string]advised {
 			site: good, fixed: good, then: "servers {\ntrusted_proxies_unix\ntrusted_proxies_strict\n}\n", visits: visits, socket: true,
 			told: "log", advice: "proxy/socket", before: held, after: admitted,
 		},
+		"a zone that is met twice": {
+			site: limited("key {client_ip}") + limited("key {client_ip}") + "respond ok", fixed: limited("key {client_ip}") + "respond ok", visits: each(20, "/"),
+			told: "load", advice: "load/twice", before: shares{200: 1, 429: 19}, after: shares{200: 3, 429: 17},
+		},
+		"a matcher that looks like all paths": {
+			site:   strings.Replace(limited("key {client_ip}"), "rate_limit", "rate_limit /*", 1) + "respond ok",
+			fixed:  limited("key {client_ip}") + "respond ok",
+			visits: append(each(1, "/"), each(20, noPath)...),
+			told:   "load", advice: "load/path", before: shares{200: 21}, after: shares{200: 3, 429: 18},
+		},
 	}
 }

@@ -35,6 +35,12 @@ func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, a
 		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
 			zap.Int64("cost", z.live.Cost.Number), zap.Int64("limit", g.MaxCost()))
 	}
+	if around.MissesPathless(z.live.Name) {
+		log.Warn("a request whose target has no path (GET http://example.com) does not match /*, and passes without the limit; " + noMatcher.With().String())
+	}
+	if around.ChargesTwice(z.live.Name) {
+		log.Warn("two rate_limit handlers that a request meets have this zone, so it is charged twice; " + leaveOneOut.With().String())
+	}
 	z.warnAboutKey(log)
 	warnAboutHeaders(exempt, log)
 	warnAboutProxies(exempt, clients, log)
@@ -141,6 +147,8 @@ var (
 	writeBraces  = advice.New("load/key/constant", "did you mean %s?")
 	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {re.<name>.1}, in JSON {http.regexp.<name>.1}, as the key")
 	addClient    = advice.New("load/key/fields", "write {client_ip}, in JSON {http.vars.client_ip}, before it, and limit the client in another zone as well")
+	noMatcher    = advice.New("load/path", "write rate_limit without a matcher")
+	leaveOneOut  = advice.New("load/twice", "leave the zone out of one of them")
 	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
 	chosenHeader = advice.New("load/chosen/header", "remove it before rate_limit (request_header -%s, in a route block) and set it yourself, or look a secret up with map")
 	lookUp       = advice.New("load/chosen", "look a secret up with map")
@@ -370,6 +378,9 @@ func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 	shown := zap.String("placeholder", "{"+u.name+"}")
 	if strings.HasPrefix(u.name, "http.auth.") {
 		switch {
+		case strings.HasPrefix(u.name, "http.auth.candidate.") && len(around.Foreign) == 0:
+			log.Warn(u.option+": only users who were not let in have this placeholder, so outside of error routes "+u.consequence+"; "+
+				writeBraces.With(placeholder.Written("http.auth.user."+strings.TrimPrefix(u.name, "http.auth.candidate."))).String(), shown)
 		case len(around.Foreign) > 0 || around.AuthenticatesBefore(z.live.Name):
 		case around.Authenticates:
 			log.Warn(u.option+": authentication comes after rate_limit, so "+u.consequence+"; "+limitUsers.With().String(), shown)

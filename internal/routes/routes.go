@@ -29,6 +29,9 @@ type Routes struct {
 	origins map[string][]Origin
 	fields  []string            // headers that the handlers read so far set or remove, in lower case
 	before  map[string][]string // those of handlers before a zone
+	met     []string            // zones that each request has met that comes to what is read next
+	twice   map[string]bool     // zones that a request meets in two handlers
+	slashed map[string]bool     // zones of handlers whose route matches the path /*
 	behind  map[string]bool     // zones of handlers behind one that authenticates users
 
 	authenticated bool // a handler that has been read authenticates users; what is read next is behind it
@@ -45,6 +48,7 @@ type Routes struct {
 // there as JSON, and those behind it too.
 func Read(ctx caddy.Context) *Routes {
 	r := &Routes{sets: make(map[string]bool), origins: make(map[string][]Origin), behind: make(map[string]bool), before: make(map[string][]string)}
+	r.twice, r.slashed = make(map[string]bool), make(map[string]bool)
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || server == nil {
 		return r
@@ -55,16 +59,24 @@ func Read(ctx caddy.Context) *Routes {
 		r.route(route)
 	}
 	r.invoked, r.authenticated = r.Authenticates, false
+	r.met = nil
 	r.list(server.Routes)
-	r.authenticated = r.Authenticates
+	r.authenticated, r.met = r.Authenticates, nil
 	if server.Errors != nil {
 		r.list(server.Errors.Routes)
 	}
 	for _, route := range server.NamedRoutes { // again, because they may be invoked after any other
+		r.met = nil
 		r.route(route)
 	}
 	return r
 }
+
+// ChargesTwice reports whether a request meets a zone in two handlers.
+func (r *Routes) ChargesTwice(zone string) bool { return r.twice[zone] }
+
+// MissesPathless reports whether the route of the handler with a zone matches /*, which a target without a path does not match.
+func (r *Routes) MissesPathless(zone string) bool { return r.slashed[zone] }
 
 // AuthenticatesBefore reports whether a handler before a zone of the loaded handler authenticates
 // users. If several handlers have a zone of that name, one of them is enough: no warning is better
@@ -91,22 +103,34 @@ func (r *Routes) route(route *caddyhttp.Route) {
 	if route == nil {
 		return
 	}
-	before, fields := r.authenticated, len(r.fields)
-	r.rawMatchers(route.MatcherSetsRaw)
-	r.matchers(route.MatcherSets)
+	before, fields, met := r.authenticated, len(r.fields), len(r.met)
+	slashed := r.rawMatchers(route.MatcherSetsRaw)
+	slashed = r.matchers(route.MatcherSets) || slashed
 	for _, handler := range route.Handlers {
 		r.handler(handler)
 	}
 	for _, raw := range route.HandlersRaw {
-		r.raw(raw)
+		r.raw(raw, slashed)
+	}
+	if route.Terminal || route.Group != "" || len(route.MatcherSets)+len(route.MatcherSetsRaw) > 0 {
+		r.met = r.met[:met]
 	}
 	if route.Terminal { // what is behind it does not meet its requests
 		r.authenticated, r.fields = before, r.fields[:fields]
 	}
 }
 
-// matchers reads matchers that are loaded.
-func (r *Routes) matchers(sets caddyhttp.MatcherSets) {
+// meet notes that requests meet a zone.
+func (r *Routes) meet(zone string) {
+	r.twice[zone] = r.twice[zone] || slices.Contains(r.met, zone)
+	r.met = append(r.met, zone)
+}
+
+// everyPath is the matcher path /*, which looks as if it matched all requests.
+const everyPath = `["/*"]`
+
+// matchers reads matchers that are loaded. It reports whether one is everyPath.
+func (r *Routes) matchers(sets caddyhttp.MatcherSets) (every bool) {
 	for _, set := range sets {
 		for _, matcher := range set {
 			if not, ok := matcher.(*caddyhttp.MatchNot); ok {
@@ -115,12 +139,15 @@ func (r *Routes) matchers(sets caddyhttp.MatcherSets) {
 			r.foreign(matcher)
 			config, _ := json.Marshal(matcher)
 			r.option(config)
+			_, isPath := matcher.(*caddyhttp.MatchPath)
+			every = every || isPath && string(config) == everyPath
 		}
 	}
+	return every
 }
 
-// rawMatchers reads matchers that are only there as JSON.
-func (r *Routes) rawMatchers(sets caddyhttp.RawMatcherSets) {
+// rawMatchers reads matchers that are only there as JSON. It reports whether one is everyPath.
+func (r *Routes) rawMatchers(sets caddyhttp.RawMatcherSets) (every bool) {
 	for _, set := range sets {
 		for name, config := range set {
 			var not caddyhttp.RawMatcherSets
@@ -129,8 +156,10 @@ func (r *Routes) rawMatchers(sets caddyhttp.RawMatcherSets) {
 			}
 			r.foreignID("http.matchers." + name)
 			r.option(config)
+			every = every || name == "path" && string(config) == everyPath
 		}
 	}
+	return every
 }
 
 // handler reads a handler that is loaded.
@@ -163,6 +192,11 @@ func (r *Routes) handler(handler any) {
 	if slices.Contains(declared, name) && name != "rate_limit" {
 		config, _ = json.Marshal(handler)
 	}
+	if zones := reflect.ValueOf(exported(handler, "RateLimits")); zones.Kind() == reflect.Map {
+		for zone := range zones.Seq() {
+			r.meet(zone.String())
+		}
+	}
 	r.observe(name, config)
 	r.settings(name, config)
 }
@@ -179,8 +213,8 @@ func exported(owner any, field string) any {
 	return nil
 }
 
-// raw reads a handler that is only there as JSON.
-func (r *Routes) raw(config json.RawMessage) {
+// raw reads a handler that is only there as JSON. Its route may match every path.
+func (r *Routes) raw(config json.RawMessage, slashed bool) {
 	var handler struct {
 		Name string `json:"handler"`
 	}
@@ -224,6 +258,8 @@ func (r *Routes) raw(config json.RawMessage) {
 		for name, zone := range inner.Zones {
 			r.behind[name] = r.behind[name] || r.authenticated
 			r.before[name] = append(r.before[name], r.fields...)
+			r.meet(name)
+			r.slashed[name] = r.slashed[name] || slashed
 			for _, sets := range []caddyhttp.RawMatcherSets{zone.Match, zone.Exempt, zone.Block, zone.Reserve.Match} {
 				r.rawMatchers(sets)
 			}
