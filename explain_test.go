@@ -226,12 +226,7 @@ func describeDecision(d *adminapi.Decision) string {
 // remembers ends later than explain says, by the time that its answer was on its way: at most that of the slowest request.
 func differs(x *adminapi.Explanation, got *http.Response, took, slowest time.Duration) string {
 	status, told := x.Status, x.RetryAfter
-	byErrorRoute := false
-	for _, v := range x.Zones {
-		if v.Zone == "errors" && v.Outcome == "limited" { // the answer is that of the error route, which also refuses
-			told, byErrorRoute = v.State.RetryAfter, true
-		}
-	}
+	byErrorRoute := slices.ContainsFunc(x.Zones, func(v adminapi.Visit) bool { return v.Zone == "errors" && v.Outcome == "limited" })
 	answered := got.StatusCode
 	if answered == http.StatusTeapot && x.Status != 0 { // which is what the error route answers
 		answered = status
@@ -240,7 +235,7 @@ func differs(x *adminapi.Explanation, got *http.Response, took, slowest time.Dur
 	if refused && answered != status || x.Passes && answered == http.StatusTooManyRequests {
 		return fmt.Sprintf("status %d, want %d", answered, status)
 	}
-	if language, code := languageOf(got); refused && !byErrorRoute && (language != x.Language || code != x.GRPCStatus) {
+	if language, code := languageOf(got); refused && (language != x.Language || code != x.GRPCStatus) {
 		return fmt.Sprintf("language %q with code %d, want %q with %d", language, code, x.Language, x.GRPCStatus)
 	}
 	retryAfter, _ := strconv.ParseFloat(got.Header.Get("Retry-After"), 64)

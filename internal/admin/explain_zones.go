@@ -89,13 +89,14 @@ func (m *meeting) decide() (passes bool, err error) {
 	written := m.handler.Respond.Written(m.request, &a)
 	if !m.ended {
 		m.ended = true
-		m.answer.Passes, m.answer.Status, m.answer.Outcome = false, written.Status, outcome.Names[a.Outcome]
-		m.answer.Language, m.answer.GRPCStatus = written.Language, written.GRPCStatus
-		m.answer.RetryAfter, m.answer.Never = a.Told.Round(time.Microsecond).Seconds(), a.Endless
+		m.answer.Passes, m.answer.Outcome = false, outcome.Names[a.Outcome]
 		if a.Zone != nil {
 			m.answer.Zone = a.Zone.Name
 		}
 	}
+	// The caller gets the last refusal: in an error route a limit writes its own.
+	m.answer.Status, m.answer.Language, m.answer.GRPCStatus = written.Status, written.Language, written.GRPCStatus
+	m.answer.RetryAfter, m.answer.Never = a.Told.Round(time.Microsecond).Seconds(), a.Endless
 	if written.Language != "" { // no error routes run
 		return false, nil
 	}
