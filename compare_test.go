@@ -168,11 +168,11 @@ func TestChanges(t *testing.T) {
 	caddytest.Admin(t, http.MethodDelete, key, "") // there is none
 	caddytest.Admin(t, http.MethodPut, "zones/z/key/ban?key=192.0.2.1", `{"for": "1h"}`)
 	caddytest.Admin(t, http.MethodDelete, "zones/z/key/ban?key=192.0.2.1", "")
-	caddytest.Admin(t, http.MethodDelete, "zones/z/key?key=192.0.2.1", "")
+	caddytest.Admin(t, http.MethodDelete, "zones/z/key?key=192.0.2.1", "") // it has used nothing
 	caddytest.RunConfig(t, address, oneZone("key {client_ip}\nrate 100/1m\noverrides"))
 	logs := caddytest.RunConfig(t, address, oneZone("key {client_ip}\nrate 60/1m\noverrides"))
 	want := []string{
-		"override sliding_window_log 5/1m T-4711", "clear was sliding_window_log 5/1m T-4711", "ban banned for 1h ", "unban  ", "reset  ",
+		"override sliding_window_log 5/1m T-4711", "clear was sliding_window_log 5/1m T-4711", "ban banned for 1h ", "unban  ",
 		"reload zone z: limit lowered from sliding_window_log 100/1m with overrides to sliding_window_log 60/1m with overrides ",
 	}
 	var answer adminapi.Changes
