@@ -286,3 +286,18 @@ func TestUnbannedBeforeTheEnd(t *testing.T) {
 		p.Close()
 	})
 }
+
+// TestNothingOutlivesReporter: a refusal of a request that outlives its config keeps nothing of it.
+func TestNothingOutlivesReporter(t *testing.T) {
+	p, _ := reporterOf(LogFirst)
+	p.refused(request(), refusal(p, "before"))
+	p.Close()
+	for range 3 {
+		p.refused(request(), refusal(p, "after"))
+	}
+	for i := range p.dedup.shards {
+		if p.dedup.shards[i].reported != nil {
+			t.Fatal("a window is left, for which the reporter stays")
+		}
+	}
+}

@@ -42,7 +42,7 @@ func New(c Config) *Reporter {
 
 // Close logs what was not reported yet.
 func (p *Reporter) Close() {
-	p.dedup.sweep(1<<63 - 1)
+	p.dedup.close()
 	p.banEnds.close()
 }
 
