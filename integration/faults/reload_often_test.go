@@ -1,7 +1,9 @@
 package faults_test
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -30,20 +32,31 @@ func reloadsFor(t *testing.T) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// TestReloadOften replaces the config every 200 ms under load. The handlers of all configs share
-// one Redis client, goroutines do not pile up, no request fails, and the limit holds over all
+// reloadEvery is how often a config is replaced: RELOAD_EVERY, or 200 ms. 12,000 reloads in ten minutes are RELOAD_SECONDS=600 and
+// RELOAD_EVERY=50ms.
+func reloadEvery(t *testing.T) time.Duration {
+	t.Helper()
+	every, err := time.ParseDuration(cmp.Or(os.Getenv("RELOAD_EVERY"), "200ms"))
+	if err != nil {
+		t.Fatalf("RELOAD_EVERY: %v", err)
+	}
+	return every
+}
+
+// TestReloadOften replaces the config every 200 ms under load, with limits in Redis and in memory. The handlers of all configs
+// share one Redis client, goroutines and memory do not pile up, no request fails, and the limits hold over all
 // configs together.
 func TestReloadOften(t *testing.T) {
 	patient.BesideOthers(t)
 	const (
 		limit   = 100_000 // more than the clients can use meanwhile
 		small   = 1000
-		clients = 8
-		every   = 200 * time.Millisecond
-		pool    = 10 // connections that the one client may have; fewer than there are reloads
+		clients = 9
+		pool    = 10      // connections that the one client may have; fewer than there are reloads
+		growth  = 5 << 20 // of the heap
 	)
-	zone := func(path string, limit int) string {
-		return "handle " + path + " {\n rate_limit {\n zone " + path[1:] + " {\n events " + strconv.Itoa(limit) + "\n window 1h\n }\n }\n respond ok\n}\n"
+	zone := func(path string, limit int, store string) string {
+		return "handle " + path + " {\n rate_limit {\n" + store + " zone " + path[1:] + " {\n events " + strconv.Itoa(limit) + "\n window 1h\n }\n }\n respond ok\n}\n"
 	}
 	config := func(version int) string {
 		return harness.Caddyfile(`
@@ -55,12 +68,12 @@ func TestReloadOften(t *testing.T) {
 			pool_size `+strconv.Itoa(pool)+`
 		}
 		on_store_error deny
-	}`, "header X-Version "+strconv.Itoa(version)+"\n"+zone("/large", limit)+zone("/small", small))
+	}`, "header X-Version "+strconv.Itoa(version)+"\n"+zone("/large", limit, "")+zone("/small", small, "")+zone("/memory", small, "store memory\n"))
 	}
 	redisServer := redistest.Start(t)
 	s := harness.StartCaddy(t, config(0), "REDIS="+redisServer.Addr())
-	paths := []string{"/large", "/small"}
-	var admitted, refused [2]atomic.Int64
+	paths := []string{"/large", "/small", "/memory"}
+	var admitted, refused [3]atomic.Int64
 	done := make(chan struct{})
 	var group sync.WaitGroup
 	stop := sync.OnceFunc(func() { close(done); group.Wait() })
@@ -76,13 +89,13 @@ func TestReloadOften(t *testing.T) {
 					return
 				case <-ticker.C:
 				}
-				switch a, err := harness.SendAcross(client, s.URL(paths[n%2])); {
+				switch a, err := harness.SendAcross(client, s.URL(paths[n%3])); {
 				case err != nil:
 					t.Error(err)
 				case a.Status == http.StatusOK:
-					admitted[n%2].Add(1)
+					admitted[n%3].Add(1)
 				case a.Status == http.StatusTooManyRequests:
-					refused[n%2].Add(1)
+					refused[n%3].Add(1)
 				default:
 					t.Errorf("status %d", a.Status)
 				}
@@ -92,16 +105,23 @@ func TestReloadOften(t *testing.T) {
 	patient.Until(t, "requests to be admitted", func() bool { return admitted[0].Load() > 200 })
 	goroutines, made := countGoroutines(s, t), connectionsMade(t, redisServer)
 	reloads, slowest, mostOpen := 0, time.Duration(0), 0
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(reloadEvery(t))
 	defer ticker.Stop()
+	heap := 0 // after the first reloads, which make what stays
 	for length, begun := reloadsFor(t), time.Now(); time.Since(begun) < length; <-ticker.C {
 		start := time.Now()
 		reloads++
 		s.MustLoad(config(reloads))
 		slowest = max(slowest, time.Since(start))
 		mostOpen = max(mostOpen, connectionsOpen(t, redisServer))
+		if reloads == 10 {
+			heap = heapInUse(s, t)
+		}
 	}
-	during := admitted[0].Load() + admitted[1].Load() + refused[0].Load() + refused[1].Load()
+	during := int64(0)
+	for i := range paths {
+		during += admitted[i].Load() + refused[i].Load()
+	}
 	// Everything that belongs to old configs is gone soon after the last one.
 	now := 0
 	patient.Until(t, "goroutines to end", func() bool {
@@ -115,12 +135,34 @@ func TestReloadOften(t *testing.T) {
 	if mostOpen > pool || more > pool {
 		t.Errorf("%d connections were open, %d made during %d reloads, want at most %d", mostOpen, more, reloads, pool)
 	}
-	patient.Until(t, "the small limit to be used up", func() bool { return refused[1].Load() > 50 })
+	patient.Until(t, "the small limits to be used up", func() bool { return refused[1].Load() > 50 && refused[2].Load() > 50 })
 	stop()
-	if got := admitted[1].Load(); got != small {
-		t.Errorf("%d admitted of a limit of %d, over %d configs", got, small, reloads+1)
+	for i := 1; i <= 2; i++ {
+		if got := admitted[i].Load(); got != small {
+			t.Errorf("%s: %d admitted of a limit of %d, over %d configs", paths[i], got, small, reloads+1)
+		}
 	}
+	after := 0
+	patient.Until(t, "the heap to be as it was", func() bool { after = heapInUse(s, t); return heap == 0 || after <= heap+growth })
+	t.Logf("the heap had %d bytes after 10 reloads, and then %d", heap, after)
 	s.Sound(t)
+}
+
+// heapInUse returns the bytes of the heap that are alive.
+func heapInUse(s *harness.Server, t *testing.T) (bytes int) {
+	t.Helper()
+	text, err := s.Admin("GET", "/debug/pprof/heap?gc=1&debug=1", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const field = "# HeapAlloc = "
+	if i := strings.Index(text, field); i >= 0 {
+		_, err = fmt.Sscan(text[i+len(field):], &bytes)
+	}
+	if err != nil || bytes == 0 {
+		t.Fatalf("no %s in the profile: %v", field, err)
+	}
+	return bytes
 }
 
 // connectionsOpen returns how many connections a Redis has, without the test's own.
