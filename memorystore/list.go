@@ -90,7 +90,7 @@ func (s *Store) list(cursor string, n int, of func(*shard, int64) []store.Listed
 	i := 0
 	if cursor != "" {
 		if i, err = strconv.Atoi(cursor); err != nil || i < 0 || i > shards {
-			return nil, "", fmt.Errorf("cursor %q is not one of this store", cursor)
+			return nil, "", fmt.Errorf("%w: %q", store.ErrCursor, cursor)
 		}
 	}
 	for ; i < shards && len(keys) < n; i++ {

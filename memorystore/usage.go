@@ -95,7 +95,7 @@ func (s *Store) ReadUsage(_ context.Context, q *store.UsageQuery, cursor string,
 	from, at := q.From.Unix(), 0
 	if cursor != "" {
 		if _, err := fmt.Sscanf(cursor, "%d-%d", &from, &at); err != nil || at < 0 || from < q.From.Unix() {
-			return nil, "", fmt.Errorf("cursor %q is not one of this store", cursor)
+			return nil, "", fmt.Errorf("%w: %q", store.ErrCursor, cursor)
 		}
 	}
 	b := &s.usage

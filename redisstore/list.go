@@ -56,7 +56,7 @@ func (s *operators) list(ctx context.Context, empty, cursor string, n int, parse
 	master, at := 0, uint64(0)
 	if cursor != "" {
 		if _, err := fmt.Sscanf(cursor, "%d-%d", &master, &at); err != nil || master < 0 {
-			return nil, "", fmt.Errorf("cursor %q is not one of this store", cursor)
+			return nil, "", fmt.Errorf("%w: %q", store.ErrCursor, cursor)
 		}
 	}
 	head, tail := string(s.keys)+":{", strings.TrimPrefix(empty, string(s.keys)+":{*")

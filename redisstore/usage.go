@@ -110,7 +110,7 @@ func (s *operators) ReadUsage(ctx context.Context, q *store.UsageQuery, cursor s
 	from, shard, at, length := q.From.Unix(), 0, 0, int64(q.Length/time.Second)
 	if cursor != "" {
 		if _, err := fmt.Sscanf(cursor, "%d-%d-%d", &from, &shard, &at); err != nil || from < q.From.Unix() || shard < 0 || at < 0 {
-			return nil, "", fmt.Errorf("cursor %q is not one of this store", cursor)
+			return nil, "", fmt.Errorf("%w: %q", store.ErrCursor, cursor)
 		}
 	}
 	for calls := 0; time.Unix(from, 0).Before(q.To); {

@@ -1,13 +1,20 @@
 package store
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrCursor is the error of a list whose cursor is not one of the store.
+var ErrCursor = errors.New("the cursor is not one of this store")
 
 // Lister is a [Store] that can list the keys of a zone for which an operator or a ban has
 // overruled the limit.
 //
 // Lists come in pages. The cursor of the first page is "", and next is that of the following
 // one, or "" after the last. A page may be empty, and may have more than n keys. A key that
-// changes meanwhile may be missing or come twice. All methods fail as Take does.
+// changes meanwhile may be missing or come twice. All methods fail as Take does,
+// and with [ErrCursor].
 type Lister interface {
 	// Overrides lists the keys that have an override, with what is left of it.
 	Overrides(ctx context.Context, rule *Rule, cursor string, n int) (keys []Listed, next string, err error)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -114,6 +115,8 @@ func (c *adminCall) list(page func(ctx context.Context, s store.Lister, cursor s
 		return err
 	})
 	switch {
+	case errors.Is(err, store.ErrCursor):
+		return adminError(badRequest, "%w: begin without one", err)
 	case err != nil:
 		return adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
 	case !supported:

@@ -2,7 +2,7 @@ package admin
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
@@ -204,7 +204,7 @@ func (z *runningZone) withNetworks(cursor string, n int, list func(cursor string
 	}
 	from, err := strconv.Atoi(at)
 	if isNetwork && (err != nil || from < 0) {
-		return nil, "", errors.New("the cursor is not one of a list of networks")
+		return nil, "", fmt.Errorf("%w: %q", store.ErrCursor, cursor)
 	}
 	listed, next := z.listNetworks(from, n)
 	if next == "" {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,6 +38,11 @@ func lists(t *testing.T, open Open) {
 			if cursor = next; cursor == "" {
 				return found
 			}
+		}
+	}
+	for _, cursor := range []string{"x", "-1", "1-"} {
+		if _, _, err := lister.Overrides(ctx, rule, cursor, 3); !errors.Is(err, store.ErrCursor) {
+			t.Errorf("the cursor %q: %v", cursor, err)
 		}
 	}
 	overrides := func(rule *store.Rule) map[string]store.Override {
