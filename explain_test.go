@@ -227,6 +227,11 @@ func describeDecision(d *adminapi.Decision) string {
 func differs(x *adminapi.Explanation, got *http.Response, took, slowest time.Duration) string {
 	status, told := x.Status, x.RetryAfter
 	byErrorRoute := slices.ContainsFunc(x.Zones, func(v adminapi.Visit) bool { return v.Zone == "errors" && v.Outcome == "limited" })
+	for _, v := range x.Zones {
+		if s := v.State; s != nil && s.Slots && s.Ban == nil && s.RetryAfter > 1 { // leases end later, but are renewed
+			return fmt.Sprintf("zone %s tells to wait %v for a slot", v.Zone, s.RetryAfter)
+		}
+	}
 	answered := got.StatusCode
 	if answered == http.StatusTeapot && x.Status != 0 { // which is what the error route answers
 		answered = status

@@ -258,9 +258,13 @@ func (m *meeting) describe(v *limiter.Verdict, decided *pool.Peeking, held time.
 
 // state returns the state of the key under the limit of the request.
 func (q *asked) state(p *peek) *adminapi.Key {
+	quota := p.quota()
+	if q.Policy.Slots && !p.next.Banned && quota.RetryAfter > 0 { // it holds until another request ends, and its lease is renewed
+		quota.RetryAfter = q.Policy.Waits(&p.next, q.check.Cost).Told.Seconds()
+	}
 	return &adminapi.Key{
 		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
-		Rollout: q.Zone.Rollout(), Life: lifeOf(q.Zone), Cost: q.check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: p.quota(), Slots: q.Policy.Slots,
+		Rollout: q.Zone.Rollout(), Life: lifeOf(q.Zone), Cost: q.check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: quota, Slots: q.Policy.Slots,
 		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides(),
 		Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(),
 	}
