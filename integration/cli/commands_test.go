@@ -113,7 +113,7 @@ func TestCommands(t *testing.T) {
 		{"zones odd+/+zone", []string{"on_store_error", "deny", "1 (1 limited)", " in the last minute"}},
 		{"top", []string{"'odd / zone'  -     5         1        0        a", "five          free  5         3        0        a"}},
 		{"get odd+/+zone a", []string{"limited", "2 of 2", "more in", "Zone 'odd / zone' is refusing this key: 2 of 2 used. Next request allowed at ", "rate-limit reset --address unix/"}},
-		{"get a", []string{"five          free (default)  limited  10 of 12  2 units, for 0 requests of 5 each", ": a request costs 5, and only 2 of 12 are left. Next request allowed at "}},
+		{"get a", []string{"five          free (default)  limited  10 of 12  2 units, for 0 requests of 5 each", ": a request costs 5, and only 2 of 12 are left. A request that costs at most 2 passes now. Next request allowed at "}},
 		{"get five a --plan pro", []string{"10 of 30", "20 units, for 4 requests of 5 each", "allows this key"}},
 		{"get five a --cost 1", []string{"free (default)  allowed  10 of 12  2 ", "allows this key"}},
 		{"get five a --cost 13", []string{"is refusing this key under plan free: a request costs 13, and the limit never allows more than 12", "add the option overrides to the zone"}},

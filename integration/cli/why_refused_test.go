@@ -72,7 +72,7 @@ func TestWhyIsItRefused(t *testing.T) {
 			{"/own", "127.0.0.13", []string{`set "it's / limit" 127.0.0.13 0/1h`}, "is refusing this key: its limit is 0."},
 			{"/hammered", "127.0.0.14", nil, "is refusing this key: it was refused too often, and is banned until "},
 			{"/brisk", "127.0.0.15", nil, "is refusing this key: it was refused too often, and is banned until "},
-			{"/heavy", "127.0.0.16", nil, "is refusing this key: a request costs 5, and only 2 of 12 are left. Next request allowed at "},
+			{"/heavy", "127.0.0.16", nil, "is refusing this key: a request costs 5, and only 2 of 12 are left. A request that costs at most 2 passes now. Next request allowed at "},
 			{"/one", "127.0.0.17", nil, "is refusing this key: 1 of 1 used. Next request allowed at "},
 		} {
 			client := harness.NewClient(t, c.address)

@@ -96,7 +96,8 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 // lookUpUnder returns the state of a key under the limit of a plan, or of the zone.
 func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Policies) (*adminapi.Key, error) {
 	policy := policies.Likely
-	cost, err := c.readCost(z.Cost.Number)
+	usual := max(z.Cost.Number, z.Stats.Keys.RefusedCost(key))
+	cost, err := c.readCost(usual)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	p.under(all, network)
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(), Life: z.life(),
-		Cost: cost, CostFrom: z.Cost.From, QuotaStatus: p.quota(), Slots: policy.Slots,
+		Cost: cost, CostFrom: z.Cost.From, CostLast: usual > z.Cost.Number && !c.query.Has("cost"), QuotaStatus: p.quota(), Slots: policy.Slots,
 		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides(), Lately: z.lately(key),
 	}
 	if policies.Varying != nil {

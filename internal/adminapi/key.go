@@ -120,10 +120,12 @@ type Key struct {
 	// have used something under other limits.
 	Assumed string `json:"assumed,omitempty"`
 
-	// Cost is the cost that the numbers are for: the one in the query, or else the zone's. CostFrom
+	// Cost is the cost that the numbers are for: the one in the query, or else that of the last request of the key that the
+	// limit has refused on this instance, if it cost more than usual (CostLast), or else the zone's. CostFrom
 	// is the placeholder that a request's cost comes from; then the zone's cost is the fallback.
 	Cost     int64  `json:"cost"`
 	CostFrom string `json:"cost_from,omitempty"`
+	CostLast bool   `json:"cost_last,omitempty"`
 
 	// Outcome is the outcome that a request with this key would have now: allowed, limited, shed,
 	// banned, dry_run, over, exempt or rejected. Refused says that the zone would refuse the request.

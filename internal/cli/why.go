@@ -247,7 +247,11 @@ func (k keyView) reason() string {
 	case k.Never:
 		return fmt.Sprintf("a request costs %d, and the limit never allows more than %d.", k.Cost, k.Quota)
 	case k.Cost > 1 && k.Remaining > 0:
-		return fmt.Sprintf("a request costs %d, and only %d of %d are left. ", k.Cost, k.Remaining, k.Quota) + k.nextAllowed()
+		of := "a request costs"
+		if k.CostLast {
+			of = "its last request cost"
+		}
+		return fmt.Sprintf("%s %d, and only %d of %d are left. A request that costs at most %d passes now. ", of, k.Cost, k.Remaining, k.Quota, k.Remaining) + k.nextAllowed()
 	case k.Slots && k.RetryAfter > 0:
 		return fmt.Sprintf("%d of %d slots are taken. Next request allowed when one of %s ends.", k.Used, k.Quota, plural(k.Used, "request"))
 	case k.Outcome == outcome.Names[outcome.Shed]:

@@ -382,6 +382,9 @@ func (v *Verdict) count(i int, o outcome.Outcome, took time.Duration) {
 	e := &v.Entries[i]
 	e.Outcome = o
 	e.Zone.Count(&v.Request, v.Checks[i].Key, e.Policy.Plan, o, took)
+	if c := &v.Checks[i]; o == outcome.Limited && c.Cost > e.Zone.Cost.Number {
+		e.Zone.Stats.NoteRefusedCost(c.Key, c.Cost)
+	}
 	if v.witness != nil {
 		v.witness.Decided(e, &v.Checks[i], &v.Decisions[i])
 		return

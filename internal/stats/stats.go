@@ -60,6 +60,13 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 	}
 }
 
+// NoteRefusedCost notes what a request has cost that was added as a refused one.
+func (t *Counters) NoteRefusedCost(key string, cost int64) {
+	if t.Keys != nil {
+		t.Keys.NoteRefusedCost(key, cost)
+	}
+}
+
 // AddSlot counts the time for which a request had a slot of an adaptive zone.
 func (t *Counters) AddSlot(key, class string, took time.Duration) {
 	if t.Keys != nil {

@@ -84,6 +84,22 @@ func (r *Recent) Add(key, plan string, kind Kind) {
 	}
 }
 
+// NoteRefusedCost notes what a request cost that was refused, and that was added as such.
+func (r *Recent) NoteRefusedCost(key string, cost int64) {
+	r.now().sketches[Refused].noteCost(maphash.String(r.seed, key), cost)
+}
+
+// RefusedCost returns what the last request of a key cost that was noted, or 0 if that is not known.
+func (r *Recent) RefusedCost(key string) int64 {
+	hash := maphash.String(r.seed, key)
+	for _, c := range slices.Backward(r.spans()) {
+		if cost := c.sketches[Refused].cost(hash); cost > 0 {
+			return cost
+		}
+	}
+	return 0
+}
+
 // AddSlot adds the time for which a request had a slot. A part of a millisecond counts as a whole one with
 // that probability, so that many short times are right in sum.
 func (r *Recent) AddSlot(key, plan string, took time.Duration) {

@@ -50,6 +50,7 @@ type bucket struct {
 	length   [ways]int
 	keys     [ways][]byte // the beginnings of the keys; a new key reuses the memory of its place
 	plans    [ways]string // the last plan of each key
+	costs    [ways]int64  // what the last request of each key cost, of which that was noted; 0: of none
 }
 
 func cellOf(hash uint64) uint64 { return hash / buckets % cells }
@@ -78,7 +79,7 @@ func (b *bucket) add(hash uint64, key, plan string, n uint32) {
 		}
 		b.hashes[i], b.length[i] = hash, len(key)
 		b.keys[i] = append(b.keys[i][:0], key[:min(len(key), MaxKey)]...)
-		b.plans[i] = plan
+		b.plans[i], b.costs[i] = plan, 0
 	}
 	if plan != "" && b.plans[i] != plan {
 		b.plans[i] = plan
@@ -156,6 +157,31 @@ func (s *sketch) plan(hash uint64) string {
 		return b.plans[i]
 	}
 	return ""
+}
+
+// noteCost notes what the last request of a key has cost, if the key is counted.
+func (s *sketch) noteCost(hash uint64, cost int64) {
+	if b := s.buckets[hash%buckets].Load(); b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
+			b.costs[i] = cost
+		}
+	}
+}
+
+// cost returns what was noted last, or 0.
+func (s *sketch) cost(hash uint64) int64 {
+	b := s.buckets[hash%buckets].Load()
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
+		return b.costs[i]
+	}
+	return 0
 }
 
 // requests returns how many requests were counted.

@@ -150,7 +150,7 @@ function reason(k) {
   if (k.quota === 0) return 'refuses it: its limit is 0.'
   if (k.never) return `refuses it: a request costs ${number(k.cost)}, and the limit never allows more than ${number(k.quota)}.`
   if (k.slots) return `refuses it: ${number(k.used)} of ${number(k.quota)} slots are taken. One is free at the latest ${until(k.retry_after ?? 0)}.`
-  if (k.cost > 1 && k.remaining > 0) return `refuses it: a request costs ${number(k.cost)}, and only ${number(k.remaining)} of ${number(k.quota)} are left. The next passes ${until(k.retry_after)}.`
+  if (k.cost > 1 && k.remaining > 0) return `refuses it: ${k.cost_last ? 'its last request cost' : 'a request costs'} ${number(k.cost)}, and only ${number(k.remaining)} of ${number(k.quota)} are left. The next passes ${until(k.retry_after)}.`
   if (k.refusals?.begins) return `refuses it: ${used} The next request is refused, and begins a ban of ${duration(k.refusals.next_ban)}.`
   return `refuses it: ${used} The next request passes ${until(k.retry_after ?? 0)}.`
 }

@@ -1,0 +1,89 @@
+package caddyratelimit_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// TestUsualCost: a key whose last request was refused because of its cost is told the state for such a request, unless the
+// question names a cost. A request that costs less, and passes, does not change that.
+func TestUsualCost(t *testing.T) {
+	address := caddytest.FreeAddress(t)
+	caddytest.RunConfig(t, address, `http://`+address+` {
+		rate_limit {
+			zone tokens {
+				key {client_ip}
+				cost {header.X-Cost} 1
+				rate 1000/1h
+			}
+		}
+		respond ok
+	}`)
+	send := func(cost string, want int) {
+		t.Helper()
+		q, err := http.NewRequest(http.MethodGet, "http://"+address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("X-Cost", cost)
+		response, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != want {
+			t.Errorf("cost %s: status %d, %v, want %d", cost, response.StatusCode, err, want)
+		}
+	}
+	for _, step := range []struct {
+		send    string
+		status  int
+		query   string
+		cost    int64
+		last    bool
+		refused bool
+	}{
+		{"712", 200, "", 1, false, false},
+		{"905", 429, "", 905, true, true},
+		{"8", 200, "", 905, true, true},
+		{"8", 200, "&cost=200", 200, false, false},
+		{"200", 200, "&cost=200", 200, false, true},
+		{"300", 429, "", 300, true, true},
+	} {
+		send(step.send, step.status)
+		var k adminapi.Key
+		if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/tokens/key?key=127.0.0.1"+step.query, "")), &k); err != nil {
+			t.Fatal(err)
+		}
+		if k.Cost != step.cost || k.CostLast != step.last || k.Refused != step.refused || (k.RetryAfter > 0) != step.refused {
+			t.Errorf("after a request of %s: cost %d, last %t, refused %t, wait %v; want %+v", step.send, k.Cost, k.CostLast, k.Refused, k.RetryAfter, step)
+		}
+	}
+}
+
+// TestForeignCursor: a cursor that is not one of the list is a mistake of the caller, and no failure of the store.
+func TestForeignCursor(t *testing.T) {
+	caddytest.RunConfig(t, caddytest.FreeAddress(t), oneZone("key {client_ip}\nrate 1/1h\noverrides\nban 1h after 1 refusals in 1m"))
+	module, err := caddy.GetModule("admin.api.rate_limit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	caddytest.Admin(t, http.MethodPut, "zones/z/key/override?key=192.0.2.0/24", `{"limit": "5/1h"}`)
+	for _, query := range []string{"bans?cursor=x", "bans?cursor=override-x", "bans?cursor=refusals-x", "overrides?cursor=x", "overrides?cursor=network-x", "overrides?cursor=key--1"} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:2019/rate_limit/zones/z/"+query, nil)
+		err := module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(httptest.NewRecorder(), r)
+		if answer, ok := errors.AsType[caddy.APIError](err); !ok || answer.HTTPStatus != http.StatusBadRequest || !strings.Contains(err.Error(), "not one of this store") {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
