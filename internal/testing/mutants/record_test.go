@@ -14,7 +14,7 @@ func TestTrackRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	test, name := regexp.MustCompile("`(Test\\w+)` in `([\\w/]+)`"), regexp.MustCompile("`([a-z]\\d)` \\|$")
+	test, name := regexp.MustCompile("`(Test\\w+)` in `([\\w/.]+)`"), regexp.MustCompile("`([a-z]\\d)` \\|$")
 	bugs := 0
 	for line := range strings.Lines(string(page)) {
 		line = strings.TrimSpace(line)
