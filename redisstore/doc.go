@@ -5,7 +5,7 @@
 //
 // The state of a zone's key is at
 //
-//	<key_prefix>:{<key>}:<zone>:<algorithm>.3:<family>
+//	<key_prefix>:{<key>}:<zone>:<algorithm>.4:<family>
 //
 // The number is the version of the states: instances whose states have other versions count separately. The
 // family is what limits that count together have in common:

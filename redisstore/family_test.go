@@ -49,7 +49,7 @@ func TestFamilies(t *testing.T) {
 		{"leaky_bucket", "1per12s-queue", algorithms.Limit{Events: 5, Window: time.Minute, Mode: algorithms.ModeQueue, MaxWait: time.Second}},
 	} {
 		rule := storetest.Rule(t, "zone", c.algorithm, c.limit)
-		want := "rl:{k}:zone:" + c.algorithm + ".3:" + c.want
+		want := "rl:{k}:zone:" + c.algorithm + ".4:" + c.want
 		if got := s.Key(rule, "k"); got != want {
 			t.Errorf("%+v: got %s, want %s", c.limit, got, want)
 		}
