@@ -136,7 +136,11 @@ func TestShareIsShown(t *testing.T) {
 				t.Errorf("%s: %s: %q, want %q", c.limit, name, values, want)
 			}
 		}
-		if value := strings.Join(got["RateLimit"], "") + strings.Join(got["Ratelimit"], ""); !strings.HasPrefix(value, c.left) {
+		value := ""
+		for _, name := range []string{"RateLimit", "Ratelimit"} {
+			value += strings.Join(got[name], "")
+		}
+		if !strings.HasPrefix(value, c.left) {
 			t.Errorf("%s: RateLimit: %s, want %s", c.limit, value, c.left)
 		}
 	}

@@ -150,7 +150,7 @@ func (v *Verdict) reset() {
 	if v.usage.met {
 		v.usage.reset()
 	}
-	v.leases, v.late, v.strips, v.completion = false, false, nil, nil
+	v.leases, v.late, v.asked, v.strips, v.completion = false, false, 0, nil, nil
 }
 
 func emptied[T any](list []T) []T {
