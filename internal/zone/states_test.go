@@ -31,7 +31,7 @@ func TestUnknownStates(t *testing.T) {
 		caddytest.LoadInto(t, ctx, `{"store": {"backend": "memory"}, "rate_limits": {"a": {"key": "{http.request.header.Client}", `+limit+`}}}`)
 		caddytest.Run(t, ctx)
 		answer := caddytest.Admin(t, http.MethodDelete, "zones/a/key?key=client", "")
-		if warns := strings.Contains(answer, "may have several counters"); warns != want || (answer == "") == want {
+		if warns := strings.Contains(answer, "may have several counters"); warns != want || strings.Contains(answer, "it had used nothing") == want {
 			t.Errorf("%s: the response is %q, want a warning: %v", limit, answer, want)
 		}
 	}
