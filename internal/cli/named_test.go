@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 var (
@@ -95,11 +94,8 @@ func flagsIn(quote, rest string) (flags []string) {
 
 // hasFlag reports whether a command has a flag, written as -n or --name.
 func hasFlag(cmd *cobra.Command, flag string) bool {
-	of := []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()}
-	return flag == "--help" || flag == "-h" || slices.ContainsFunc(of, func(s *pflag.FlagSet) bool {
-		if name, ok := strings.CutPrefix(flag, "--"); ok {
-			return s.Lookup(name) != nil
-		}
-		return len(flag) == 2 && s.ShorthandLookup(flag[1:]) != nil
-	})
+	if name, ok := strings.CutPrefix(flag, "--"); ok {
+		return name == "help" || cmd.Flag(name) != nil
+	}
+	return flag == "-h" || len(flag) == 2 && (cmd.Flags().ShorthandLookup(flag[1:]) != nil || cmd.InheritedFlags().ShorthandLookup(flag[1:]) != nil)
 }
