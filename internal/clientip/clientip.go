@@ -29,7 +29,8 @@ func MatchAny(sets caddyhttp.MatcherSets, r *http.Request) (bool, error) {
 			defer caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, mapped)
 		}
 	}
-	if path := r.URL.Path; !strings.HasPrefix(path, "/") {
+	if r.URL != nil && !strings.HasPrefix(r.URL.Path, "/") { // it has none if only an address is matched
+		path := r.URL.Path
 		r.URL.Path = "/" + path
 		defer func() { r.URL.Path = path }()
 	}
