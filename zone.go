@@ -269,13 +269,13 @@ func (z *Zone) UnmarshalJSON(text []byte) error {
 
 // provision makes the zone that requests meet.
 func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, around *routes.Routes, log *zap.Logger) error {
-	z.counters = pool.ZoneKey(h.store.ID, name)
-	state := pool.AcquireZone(z.counters)
-	spec, err := z.spec(name, log)
+	config, err := json.Marshal(z)
 	if err != nil {
 		return err
 	}
-	config, err := json.Marshal(z) // with defaults, so that configs can be compared
+	z.counters = pool.ZoneKey(h.store.ID, name)
+	state := pool.AcquireZone(z.counters)
+	spec, err := z.spec(name, log)
 	if err != nil {
 		return err
 	}
