@@ -68,6 +68,7 @@ var runbooks = []struct {
 		{before: func(e *trouble) {
 			e.write("rate_limit {\n\t\tzone clients {", "@bad header User-Agent bad*\nrate_limit {\nzone clients {\nblock 198.51.100.0/24\nblock @bad")
 		}, after: func(e *trouble) any { return e.differs("198.51.100.9", http.StatusForbidden) }},
+		{prints: `203\.0\.113\.7`},
 		{after: func(e *trouble) any { return e.differs("203.0.113.99", http.StatusOK) }},
 		{},
 		{after: func(e *trouble) any { return e.differs(complaining, http.StatusOK) }},
@@ -110,7 +111,10 @@ var runbooks = []struct {
 			after:  func(e *trouble) any { return e.differs(complaining, http.StatusServiceUnavailable) },
 		},
 		{before: func(e *trouble) { e.redis.Restart() }, prints: `PONG`},
-		{prints: `redis`, after: func(e *trouble) any { return e.differs(complaining, http.StatusOK) }},
+		{prints: `redis`, after: func(e *trouble) any { // the breaker closes when a probe in the background has passed
+			patient.Until(e.t, "requests to pass", func() bool { return e.ask(complaining).Status == http.StatusOK })
+			return nil
+		}},
 		{prints: `^There are no overrides\.\n`},
 		{prints: `^There are no bans\.\n`},
 	}},
