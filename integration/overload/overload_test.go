@@ -210,12 +210,12 @@ func TestRequestsWaitForASlot(t *testing.T) {
 	if got := <-first; got.status != http.StatusOK {
 		t.Fatalf("%+v", got)
 	}
-	p.arrives("b") // it came first, and both have had nothing
-	p.up.of("b") <- http.StatusOK
-	<-second
-	p.arrives("a")
+	p.arrives("a") // new keys have had the time of hold
 	p.up.of("a") <- http.StatusOK
 	<-third
+	p.arrives("b")
+	p.up.of("b") <- http.StatusOK
+	<-second
 	if s := state(t); s.Running != 0 || s.Waiting != 0 {
 		t.Errorf("%+v in the end", s)
 	}
