@@ -182,7 +182,7 @@ async function carryOut({ name, targets, values, what }, done) {
     const answer = await call(method, zonePath(z, path) + queryOf(k), body)
     if (answer?.warning) warning = ' Warning: ' + answer.warning
     if (undo) back.push(undo)
-    if (answer?.unchanged) continue
+    if (answer?.unchanged && name !== 'reset') continue // a key that has used nothing is let through, too
     changed = true
     noteDone(zoneNamed(z.name) ?? z, k, action.mark)
   }
