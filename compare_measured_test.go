@@ -65,11 +65,12 @@ func TestCompareMeasured(t *testing.T) {
 	}
 }
 
-// TestCompareMeasuredOptions: what differs is shown.
+// TestCompareMeasuredOptions: cost_measured that says the same in other words is no change. What differs is shown.
 func TestCompareMeasuredOptions(t *testing.T) {
 	const base = "key {client_ip}\nrate 100/1m\n"
 	for change, want := range map[string]string{
-		"cost_measured bytes -> cost_measured bytes {\nup_to 5000\n}": `cost_measured now {"of":"bytes","up_to":5000}, was {"of":"bytes"}`,
+		"cost_measured bytes -> cost_measured bytes /1":               "",
+		"cost_measured bytes -> cost_measured bytes {\nup_to 5000\n}": `cost_measured now {"of":"bytes","per":1,"up_to":5000}, was {"of":"bytes","per":1,"up_to":1000000000000}`,
 		"-> cost_measured response_time /1000 {\nup_to 9\n}":          `cost_measured now {"of":"response_time","per":1000,"up_to":9}`,
 		"cost_measured response_time /1000 {\nup_to 9\n} ->":          `no cost_measured any longer, was {"of":"response_time","per":1000,"up_to":9}`,
 	} {

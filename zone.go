@@ -269,6 +269,11 @@ func (z *Zone) UnmarshalJSON(text []byte) error {
 
 // provision makes the zone that requests meet.
 func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, around *routes.Routes, log *zap.Logger) error {
+	if z.CostMeasured != nil { // with defaults, so that configs can be compared
+		if err := z.CostMeasured.Compile(); err != nil {
+			return err
+		}
+	}
 	config, err := json.Marshal(z)
 	if err != nil {
 		return err
