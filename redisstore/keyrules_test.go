@@ -94,11 +94,15 @@ func (p *pair) keyRules(t *rapid.T, lua side, algorithm, run string) (steps, ban
 		if inGo != inLua {
 			t.Fatalf("step %d at %d: %+v, %+v:\n  Go  %+v\n  Lua %+v", i, now, limits, keyRules, inGo, inLua)
 		}
+		refused := false // a check that is not independent, so no other such check is charged
+		for j, d := range inGo {
+			refused = refused || !d.Allowed && !checks[j].Independent
+		}
 		for j, d := range inGo {
 			if d.BanBegins {
 				bans++
 			}
-			if d.Allowed && !d.Exempt && checks[j].Cost > 0 && !checks[j].Peek {
+			if d.Allowed && (checks[j].Independent || !refused) && !d.Exempt && checks[j].Cost > 0 && !checks[j].Peek {
 				charged = append(charged, store.Adjustment{Check: checks[j], At: now, Turn: d.Turn(), Delta: -checks[j].Cost, Override: d.Override})
 			}
 		}

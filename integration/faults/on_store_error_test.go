@@ -139,7 +139,8 @@ func awaitFleet(t *testing.T, redisServer *redistest.Server, size int64) {
 	})
 }
 
-// TestOnStoreErrorOfZones: zones on one route can have different values of on_store_error.
+// TestOnStoreErrorOfZones: zones on one route can have different values of on_store_error, and show the
+// share of the limit that the instance applies.
 func TestOnStoreErrorOfZones(t *testing.T) {
 	deep.InTurn(t)
 	t.Parallel()
@@ -171,12 +172,12 @@ func TestOnStoreErrorOfZones(t *testing.T) {
 		then     int
 		policy   string
 	}{
-		{"/local", 10, 429, `"a";q=40;w=3600`},
-		{"/two", 3, 429, `"b";q=12;w=3600, "c";q=400;w=3600`},
-		{"/mixed", 2, 429, `"e";q=8;w=3600`},
+		{"/local", 10, 429, `"a";q=10;w=3600`},
+		{"/two", 3, 429, `"b";q=3;w=3600, "c";q=100;w=3600`},
+		{"/mixed", 2, 429, `"e";q=2;w=3600`},
 		{"/denied", 0, 503, ""},
 		{"/allowed", 20, 200, ""},
-		{"/instances", 4, 429, `"i";q=40;w=3600`},
+		{"/instances", 4, 429, `"i";q=4;w=3600`},
 	} {
 		admitted, last := 0, harness.Answer{}
 		for range 20 {

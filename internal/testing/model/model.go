@@ -161,8 +161,9 @@ func (k *Key) charge(m memory, l algorithms.Limit, now, cost int64, name string)
 	k.charged[name] = true
 }
 
-// Renew renews the lease under a name.
+// Renew renews the lease under a name, or takes it again after a reset.
 func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
+	delete(k.forgotten, name)
 	m := k.memory(l).asOf(l, now)
 	m.charge(l, now, cost, name)
 	k.memories[k.family(l)] = m
