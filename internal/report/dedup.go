@@ -20,7 +20,8 @@ type dedup struct {
 	shards  [dedupShards]dedupShard
 	noRoom  []atomic.Uint64 // by series: requests of keys for which there was no room
 	summary func(*zone.Zone, category, suppressed)
-	armed   atomic.Bool
+	sweeps  timer
+	armed   atomic.Bool // spares sweeps' lock
 	closed  atomic.Bool
 }
 
@@ -121,24 +122,26 @@ func (p *pace) allow(now time.Duration) bool {
 // forever is later than the end of all windows.
 const forever = time.Duration(1<<63 - 1)
 
-// close closes all windows. A request that outlives its config opens none that would keep it.
+// close closes all windows. A request that outlives its config opens none, and no timer keeps it.
 func (d *dedup) close() {
 	d.closed.Store(true)
+	d.sweeps.close()
 	d.sweep(forever)
 }
 
 // arm starts the timer of the next sweep, unless it is running. It does not run while there are no
 // windows.
 func (d *dedup) arm() {
-	if d.closed.Load() {
-		d.sweep(forever)
-	} else if d.armed.CompareAndSwap(false, true) {
-		time.AfterFunc(sweepInterval, func() {
+	if d.armed.CompareAndSwap(false, true) {
+		d.sweeps.after(sweepInterval, func() {
 			d.armed.Store(false)
 			if d.sweep(time.Since(clockStart)) {
 				d.arm()
 			}
 		})
+	}
+	if d.closed.Load() {
+		d.sweep(forever)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -299,5 +300,14 @@ func TestNothingOutlivesReporter(t *testing.T) {
 		if p.dedup.shards[i].reported != nil {
 			t.Fatal("a window is left, for which the reporter stays")
 		}
+	}
+	gone, kept := false, weak.Make(p)
+	for range 5 {
+		p = nil
+		runtime.GC()
+		gone = gone || kept.Value() == nil
+	}
+	if !gone {
+		t.Error("the timer of the next sweep keeps the reporter")
 	}
 }

@@ -26,7 +26,10 @@ func observed(t testing.TB) (caddy.BaseLog, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	name := t.Name()
 	cores.Store(name, core)
-	t.Cleanup(func() { cores.Delete(name) })
+	t.Cleanup(func() {
+		cores.Delete(name)
+		logs.TakeAll() // loggers of Caddy stay, and with them the requests that they have logged
+	})
 	return caddy.BaseLog{
 		WriterRaw: json.RawMessage(`{"output": "discard"}`),
 		CoreRaw:   json.RawMessage(fmt.Sprintf(`{"module": "caddytest", "test": %q}`, name)),
