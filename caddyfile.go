@@ -246,7 +246,7 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		"on_store_error": {Parse: option.Text(d, &z.OnStoreError)},
 	})
 	maps.Copy(known, policyOptions(h, z))
-	if err := option.Block(d, "zone", "zone ", known); err != nil {
+	if err := option.Block(d, "zone "+name, "zone ", known); err != nil {
 		return err
 	}
 	if missing := z.Missing(); missing != "" && z.Plan == nil {

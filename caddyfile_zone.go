@@ -31,7 +31,6 @@ import (
 //	group         <placeholder>
 //	missing_key   share | skip | reject [<status> [<challenge>]]
 //	repeated_values reject [<status>] | join
-//	raw_values    [true|false]
 //	allow_unknown_placeholders [true|false]
 //	invalid_limit <status>
 //	exempt        <address or CIDR...> | <inline matcher> | @named | { ... }
@@ -70,7 +69,6 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"plan":                       {Parse: func() (string, error) { return parsePlans(d, z) }},
 		"group":                      {Parse: option.NonEmpty(d, "group", &z.Group)},
 		"missing_key":                {Parse: func() (string, error) { return parseMissingKey(d, z) }},
-		"raw_values":                 {Parse: option.Flag(d, "raw_values", &z.RawValues)},
 		"allow_unknown_placeholders": {Parse: option.Flag(d, "allow_unknown_placeholders", &z.AllowUnknownPlaceholders)},
 		"invalid_limit":              {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},
 		"repeated_values": {Parse: func() (string, error) {

@@ -94,11 +94,6 @@ type Zone struct {
 	// The status of repeated_values `reject`, from 400 to 599. Default: 400.
 	RepeatedValuesStatus int `json:"repeated_values_status,omitempty"`
 
-	// Whether hosts and paths in the key and the plan stay as the client wrote them. Otherwise they
-	// are brought into the form that Caddy's matchers compare, in which `/login`, `/LOGIN` and
-	// `//login` are the same. Default: false.
-	RawValues bool `json:"raw_values,omitempty"`
-
 	// Whether the zone may use placeholders that nothing in this config sets, as far as can be seen.
 	// Otherwise they are an error, because they are empty for all clients. Default: false.
 	AllowUnknownPlaceholders bool `json:"allow_unknown_placeholders,omitempty"`

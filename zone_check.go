@@ -116,7 +116,7 @@ func checkPlans(s *zone.Spec) error {
 		}
 		as := s.PlanTemplate.NormalizeName(name)
 		if normal[as] {
-			return fmt.Errorf("plan %q: in its normal form, %q, it is the same as another plan of %s: rename one, or set raw_values", name, as, p.Of)
+			return fmt.Errorf("plan %q: in its normal form, %q, it is the same as another plan of %s: rename one", name, as, p.Of)
 		}
 		normal[as] = true
 	}
@@ -180,24 +180,19 @@ func (z *Zone) checkKey(s *zone.Spec) error {
 		if err := oneOf("repeated_values", &z.RepeatedValues, repeatedReject, repeatedJoin); err != nil {
 			return err
 		}
-		if !hasPart(s, func(p *key.Part) bool { return p.Repeatable != nil }) {
+		if !readsRepeatable(s) {
 			return fmt.Errorf("repeated_values %s needs a key or plan with a placeholder of a header, a query parameter or a cookie, got key %q",
 				z.RepeatedValues, z.Key)
 		}
 	}
-	if z.RawValues && !hasPart(s, func(p *key.Part) bool { return key.NormalizerOf(p.Placeholder) != nil }) {
-		return fmt.Errorf("raw_values needs a key or plan with a placeholder of a host or a path, got key %q", z.Key)
-	}
 	return nil
 }
 
-// hasPart reports whether f is true for a part of the key or the plan.
-func hasPart(s *zone.Spec, f func(*key.Part) bool) bool {
+// readsRepeatable reports whether the key or the plan has a part that a request may have several values for.
+func readsRepeatable(s *zone.Spec) bool {
 	for _, k := range []*key.Template{s.Template, s.PlanTemplate} {
-		for i := 0; k != nil && i < len(k.Parts); i++ {
-			if f(&k.Parts[i]) {
-				return true
-			}
+		if k != nil && slices.ContainsFunc(k.Parts, func(p key.Part) bool { return p.Repeatable != nil }) {
+			return true
 		}
 	}
 	return false

@@ -118,9 +118,7 @@ func (z *Zone) visibility() (zone.Visibility, error) {
 // readAs sets how a text with placeholders reads their values.
 func (z *Zone) readAs(t *key.Template) {
 	t.JoinsRepeated = z.RepeatedValues == repeatedJoin
-	if !z.RawValues {
-		t.Normalize()
-	}
+	t.Normalize()
 }
 
 // readGroup reads the placeholder of the option group. Its value is that of the whole header, parameter or cookie, also if it is

@@ -50,7 +50,6 @@ var within = map[string]string{
 	"widen.ipv6_prefix":           strings.ReplaceAll(inZone(`"overrides":true,"ipv6_prefix":128,"ban":{"duration":"1h","after":3,"window":"1m","widen":{"from":3,@}}`), "header.A", "remote.host"),
 	"zone.ipv4_prefix":            strings.ReplaceAll(aZone, "header.A", "remote.host"),
 	"zone.ipv6_prefix":            strings.ReplaceAll(aZone, "header.A", "remote.host"),
-	"zone.raw_values":             strings.ReplaceAll(aZone, "header.A", "uri.path"),
 	"zone.missing_key_status":     inZone(`"missing_key":"reject",@`),
 	"zone.repeated_values_status": inZone(`"repeated_values":"reject",@`),
 	"zone.cost_broken_off":        inZone(`"cost_header":"Cost",@`),

@@ -346,7 +346,7 @@ func TestBypasses(t *testing.T) {
 		}
 		all = append(all, example{
 			name:   badName + bad.bypass,
-			config: ":80 {\nrate_limit {\nzone bad {\n" + limit + bad.zone + "\n}\n}\nreverse_proxy localhost:9000\n}\n",
+			config: ":80 {\nvars {\nhost {host}\nhostport {hostport}\npath {path}\nuri {http.request.orig_uri}\n}\nrate_limit {\nzone bad {\n" + limit + bad.zone + "\n}\n}\nreverse_proxy localhost:9000\n}\n",
 		})
 	}
 	targets := startExamples(t, all, b)

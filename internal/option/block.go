@@ -30,6 +30,8 @@ func Block(d *caddyfile.Dispenser, what, prefix string, known map[string]Option)
 		o, ok := known[name]
 		before, twice := seen[name]
 		switch {
+		case !ok && wasRemoved(name) != "":
+			return d.Errf("%s: %s", what, wasRemoved(name))
 		case !ok:
 			accepted, hint := Accepted(known), ""
 			if similar := suggest.Nearest(name, accepted); similar != "" {

@@ -34,6 +34,8 @@ func JSON(text []byte, to any, instead map[string]string) error {
 	switch {
 	case instead[name] != "":
 		return fmt.Errorf("unknown option %q; write %s", name, instead[name])
+	case !slices.Contains(known, name) && wasRemoved(name) != "":
+		return errors.New(wasRemoved(name))
 	case slices.Contains(known, name): // but not in the inner object
 		return fmt.Errorf("unknown option %q", name)
 	}

@@ -1,0 +1,18 @@
+package option
+
+import "fmt"
+
+// Removed has the options that there were before the first release, and what people use instead, as
+// docs/compatibility.md lists them.
+var Removed = map[string]string{
+	"raw_values": "hosts and paths count in one spelling; for the bytes of the client, set a variable and use {vars.NAME}",
+}
+
+// wasRemoved says so of an option, or returns nothing.
+func wasRemoved(name string) string {
+	instead, ok := Removed[name]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%q was removed: %s (docs/compatibility.md#removed)", name, instead)
+}
