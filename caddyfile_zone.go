@@ -48,7 +48,7 @@ import (
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>] {
 //	    widen [/<ipv4 prefix> [/<ipv6 prefix>]] from <n> [innocent <n>] [dry_run]
 //	}
-//	headers       on | policy-only | off
+//	headers       on | off
 //	usage         <window> [<windows>]
 //	note          <text>
 //	expires       <date or time> [then ignore | dry_run | keep]

@@ -138,9 +138,9 @@ type Zone struct {
 	// When a key that continues to send requests although it is refused is banned. Default: never.
 	Ban *Ban `json:"ban,omitempty"`
 
-	// Which headers tell clients about the zone: one of `on`, `policy-only` or `off`. `on` (the default) is for all that the
-	// handler sends, `policy-only` for RateLimit-Policy alone, and `off` for none. With the last two, refusals do not name
-	// the zone or its numbers in their bodies either. Retry-After is always sent with a refusal.
+	// Whether headers tell clients about the zone: either `on` or `off`. `on` (the default) is for all that the handler
+	// sends. With `off`, refusals do not name the zone or its numbers in their bodies either. Retry-After is always sent
+	// with a refusal.
 	Headers string `json:"headers,omitempty"`
 
 	// The windows in which the use of each key is summed, for people who bill by it. Default: none.

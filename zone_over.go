@@ -42,7 +42,7 @@ func (z *Zone) checkOver(s *zone.Spec) error {
 		{"reserve", z.Reserve != nil, "requests above the limit pass, so no slot is kept free"},
 		{"waits (max_wait, mode queue)", s.Waits(), "requests above the limit pass, so none waits"},
 		{"on_store_error deny", z.OnStoreError == zone.DenyOnError, "a limit that refuses nothing must not refuse all while the store does not answer: write allow or local"},
-		{"headers " + z.Headers, s.Headers != zone.ShowNone && z.Headers != "", "headers tell clients about limits that refuse: write headers off, or leave it out"},
+		{"headers " + z.Headers, !s.Hidden && z.Headers != "", "headers tell clients about limits that refuse: write headers off, or leave it out"},
 	} {
 		if o.set {
 			return fmt.Errorf("over pass and %s exclude each other: %s", o.name, o.why)

@@ -45,7 +45,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
 		RepeatedValuesStatus: z.RepeatedValuesStatus, InvalidLimit: z.InvalidLimit, BlockStatus: z.BlockStatus,
 	}
-	if s.Headers, err = z.visibility(); err != nil {
+	if s.Hidden, err = z.hidden(); err != nil {
 		return s, err
 	}
 	if s.Expires, err = z.expiry(); err != nil {
@@ -105,14 +105,13 @@ func (z *Zone) fillIn() {
 	}
 }
 
-// visibility checks which headers tell clients about the zone.
-func (z *Zone) visibility() (zone.Visibility, error) {
-	words := []string{"on", "policy-only", "off"} // in the order of zone.Visibility
+// hidden reports whether no header tells clients about the zone.
+func (z *Zone) hidden() (bool, error) {
 	shown := z.Headers
-	if err := oneOf("headers", &shown, words...); err != nil {
-		return 0, fmt.Errorf("%w: styles belong in rate_limit, outside of its zones", err)
+	if err := oneOf("headers", &shown, "on", "off"); err != nil {
+		return false, fmt.Errorf("%w: styles belong in rate_limit, outside of its zones", err)
 	}
-	return zone.Visibility(slices.Index(words, shown)), nil //nolint:gosec // it is one of them
+	return shown == "off", nil
 }
 
 // readAs sets how a text with placeholders reads their values.

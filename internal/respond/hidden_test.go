@@ -10,7 +10,7 @@ import (
 )
 
 // TestHiddenZones: a zone with headers off is in no field and in no answer, also if it refuses or binds the client
-// most. One with policy-only is in RateLimit-Policy alone. Fields are about the other zones.
+// most. Fields are about the other zones.
 func TestHiddenZones(t *testing.T) {
 	const (
 		styles = `"headers": ["draft-10", "x-ratelimit", "spring"], `
@@ -25,9 +25,7 @@ func TestHiddenZones(t *testing.T) {
 	}{
 		{"binds", quota + `, "flood": {"headers": "off", "max_events": 2, "window": "7s"}`, 0, `"quota";r=99;t=36`, `"quota";q=100;w=3600`, "99", "", "", "100"},
 		{"refuses", quota + `, "flood": {"headers": "off", "max_events": 2, "window": "7s"}`, 2, `"quota";r=98`, `"quota";q=100;w=3600`, "98", "7", "", "100"},
-		{"policy-only", quota + `, "flood": {"headers": "policy-only", "max_events": 2, "window": "7s"}`, 2, `"quota";r=98`, `"flood";q=2;w=7, "quota";q=100;w=3600`, "98", "7", "", "100"},
 		{"alone", `"flood": {"headers": "off", "max_events": 2, "window": "7s"}`, 2, "", "", "", "7", "", ""},
-		{"only policies", `"flood": {"headers": "policy-only", "max_events": 2, "window": "7s"}`, 1, "", `"flood";q=2;w=7`, "", "", "", ""},
 		{"both refuse", `"quota": {"max_events": 1, "window": "3s"}, "flood": {"headers": "off", "max_events": 1, "window": "7s"}`, 1, `"quota";r=0`, `"quota";q=1;w=3`, "0", "7", "7", "1"},
 		{"a plan", quota + `, "flood": {"headers": "off", "plan": {"of": "{http.vars.plan}", "default": "a", "plans": {"a": {"max_events": 2, "window": "7s"}}}}`, 2, `"quota";r=98`, `"quota";q=100;w=3600`, "98", "7", "", "100"},
 	} {

@@ -56,7 +56,7 @@ func New(ctx caddy.Context, c Config) *Responder {
 		return p // the limits of requests that met all zones may differ
 	}
 	for _, z := range c.Zones {
-		if z.Headers == zone.ShowNone {
+		if z.Hidden {
 			continue
 		}
 		p.policies = appendPolicy(p.policies, z.Policy)

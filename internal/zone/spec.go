@@ -27,16 +27,6 @@ const (
 	MissingReject = "reject"
 )
 
-// Visibility says which headers tell clients about a zone.
-type Visibility uint8
-
-// The values of headers in a zone. What is hidden is not in the bodies of refusals either.
-const (
-	ShowAll    Visibility = iota // all that the handler sends
-	ShowPolicy                   // RateLimit-Policy alone
-	ShowNone
-)
-
 // Spec is what a config says of a zone, after all checks but those of its limits, and with the defaults
 // filled in. It does not change.
 type Spec struct {
@@ -77,7 +67,7 @@ type Spec struct {
 	CostResponse     *cost.Response // nil without one
 	CostMeasured     *cost.Measured // nil without one
 
-	Headers Visibility
+	Hidden  bool    // no header and no body tells clients about the zone
 	Usage   *Usage  // nil unless it is summed what keys use
 	Note    string  // why the zone exists; may be empty
 	Expires *Expiry // nil for a limit that does not end
