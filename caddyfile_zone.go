@@ -55,7 +55,6 @@ import (
 //	dry_run       [true|false]
 //	over          refuse | pass [<header>]
 //	enforce       <percent>
-//	near_limit    <percent>
 //	priority      <text> <class>...
 //	min           <n>
 //	max           <n>
@@ -97,7 +96,6 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},
 		"over":       {Parse: func() (string, error) { return parseOver(d, z) }},
 		"enforce":    {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
-		"near_limit": {Parse: option.Optional(&z.NearLimit, func(to *float64) option.Parser { return percent(d, "near_limit", to) })},
 		"priority":   {Parse: func() (string, error) { return parsePriority(d, z) }},
 		"min":        {Parse: option.Integer(d, "min", &z.MinConcurrency)},
 		"max":        {Parse: option.Integer(d, "max", &z.MaxConcurrency)},

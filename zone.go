@@ -170,11 +170,6 @@ type Zone struct {
 	// share grows. Default: 100.
 	Enforce *float64 `json:"enforce,omitempty"`
 
-	// The share of the limit, in percent above 0 and at most 100, that must be used for a request
-	// that passes to count as near the limit. Such requests are in the metric
-	// near_limit_requests_total, and emit the event rate_limit_near_limit. Default: 80.
-	NearLimit *float64 `json:"near_limit,omitempty"`
-
 	// Reserves a share of the slots of `concurrency` for important requests. Requests that are
 	// shed get status 503. Default: none.
 	Reserve *Reserve `json:"reserve,omitempty"`

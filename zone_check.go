@@ -44,9 +44,6 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 			return err
 		}
 	}
-	if !(s.NearLimit > 0 && s.NearLimit <= 100) {
-		return fmt.Errorf("near_limit must be above 0 and at most 100 percent, got %v", s.NearLimit)
-	}
 	if err := checkEnforce(s, log); err != nil {
 		return err
 	}

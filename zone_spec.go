@@ -24,9 +24,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// defaultNearLimit is the near_limit of zones that give none, as in github.com/envoyproxy/ratelimit.
-const defaultNearLimit = 80
-
 // spec makes a Spec of the options, checked, without matchers and without what only a running config knows.
 func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	if name == "" {
@@ -38,7 +35,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	z.fillIn()
 	s = zone.Spec{
 		Name: name, OnStoreError: z.OnStoreError, Key: z.Key, Group: z.Group,
-		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend), NearLimit: defaultNearLimit,
+		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend),
 		Cost: *z.Cost, CostRequest: z.CostRequest, JSONBody: z.JSONBody, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse, CostMeasured: z.CostMeasured,
 		Note: z.Note, DryRun: z.DryRun, Enforce: z.Enforce, OverPass: z.overPass(),
@@ -53,9 +50,6 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	}
 	if s.Usage, err = z.Usage.check(&s); err != nil {
 		return s, err
-	}
-	if z.NearLimit != nil {
-		s.NearLimit = *z.NearLimit
 	}
 	if z.Reserve != nil {
 		s.Reserved = z.Reserve.Percent
@@ -240,7 +234,6 @@ func (z *Zone) checkAdaptive() error {
 		{"dry_run", z.DryRun, mustHold},
 		{"over", z.Over == zone.OverPasses, mustHold},
 		{"enforce", z.Enforce != nil, mustHold},
-		{"near_limit", z.NearLimit != nil, noQuota},
 		{"reserve", z.Reserve != nil, "write priority"},
 		{"lend", z.Lend != 0, noStore},
 		{"usage", z.Usage != nil, noStore},

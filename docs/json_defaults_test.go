@@ -81,11 +81,6 @@ var seenInUse = map[string]func(t *testing.T, config string) string{
 		}
 		return fmt.Sprint(refused, " of 500 keys are refused")
 	},
-	"zone.near_limit": func(t *testing.T, config string) string {
-		ctx := caddytest.Config(t)
-		caddytest.Statuses(t, caddytest.LoadInto(t, ctx, config), 8, "A", "x")
-		return fmt.Sprint(caddytest.Scrape(t, ctx)["near_limit_requests_total{zone=z}"], " of 8 requests are near the limit of 10")
-	},
 	"cost_response.unknown":    func(t *testing.T, config string) string { return costOf(t, config, nil) },
 	"cost_response.broken_off": func(t *testing.T, config string) string { return costOf(t, config, errors.New("upstream failed")) },
 }

@@ -367,7 +367,7 @@ func (v *Verdict) countDecisions(took time.Duration) {
 
 // IsNear reports whether the request has brought its key near the limit of an entry.
 func (v *Verdict) IsNear(i int) bool {
-	return v.Checks[i].Cost > 0 && v.Entries[i].Zone.IsNear(&v.Decisions[i])
+	return v.Checks[i].Cost > 0 && zone.IsNear(&v.Decisions[i])
 }
 
 // countAll counts the same outcome in all zones.

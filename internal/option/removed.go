@@ -5,6 +5,7 @@ import "fmt"
 // Removed has the options that there were before the first release, and what people use instead, as
 // docs/compatibility.md lists them.
 var Removed = map[string]string{
+	"near_limit": "a key is near its limit when 80 % of it are used, in every zone",
 	"raw_values": "hosts and paths count in one spelling; for the bytes of the client, set a variable and use {vars.NAME}",
 }
 

@@ -15,7 +15,6 @@ func TestNearLimit(t *testing.T) {
 	h := caddytest.LoadInto(t, ctx, `{"log_key": true, "rate_limits": {
 		"all": {"max_events": 1000, "window": "1h"},
 		"each": {"key": "{http.request.remote.host}", "max_events": 10, "window": "1h"},
-		"late": {"key": "{http.request.remote.host}", "max_events": 10, "window": "1h", "near_limit": 100},
 		"free": {"max_events": 1, "window": "1h", "cost": 0},
 		"tried": {"max_events": 5, "window": "1h", "dry_run": true}
 	}}`)
@@ -25,7 +24,7 @@ func TestNearLimit(t *testing.T) {
 		}
 	}
 	got := caddytest.Scrape(t, ctx)
-	for zone, want := range map[string]float64{"all": 0, "each": 2 * 3, "late": 2 * 1, "free": 0, "tried": 2} {
+	for zone, want := range map[string]float64{"all": 0, "each": 2 * 3, "free": 0, "tried": 2} {
 		if n := got["near_limit_requests_total{zone="+zone+"}"]; n != want {
 			t.Errorf("zone %s: %v near the limit, want %v", zone, n, want)
 		}
@@ -37,12 +36,12 @@ func TestNearLimit(t *testing.T) {
 			t.Error("the event has a wait, though nothing waits")
 		}
 	}
-	if want := "each 203.0.113.7 2/10;late 203.0.113.7 0/10;each 203.0.113.8 2/10;late 203.0.113.8 0/10;"; events != want {
+	if want := "each 203.0.113.7 2/10;each 203.0.113.8 2/10;"; events != want {
 		t.Errorf("events %s, want %s", events, want)
 	}
 	h.Cleanup()
 	for _, line := range logs.All() {
-		if line.ContextMap()["zone"] == "late" && line.Message != "rate limit exceeded" && line.Message != "rate limit exceeded again" {
+		if line.ContextMap()["zone"] == "each" && line.Message != "rate limit exceeded" && line.Message != "rate limit exceeded again" {
 			t.Errorf("logged %q", line.Message)
 		}
 	}

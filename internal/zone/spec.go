@@ -53,7 +53,6 @@ type Spec struct {
 	PlanTemplate *key.Template          // the name of a request's plan
 	Lend         time.Duration
 	Adaptive     *Adaptive // nil unless the limit finds itself
-	NearLimit    float64   // the share of a limit that must be used for a request to count as near it, in percent
 
 	Reserve  caddyhttp.MatcherSets // the requests that slots are reserved for; empty without a reserve
 	Reserved float64               // percent of the slots; 0 without a reserve

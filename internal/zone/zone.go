@@ -84,9 +84,13 @@ func (z *Zone) Borrows() bool {
 	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return r.Lend() > 0 })
 }
 
+// nearLimit is the share of a limit that must be used for a request to count as near it, as in
+// github.com/envoyproxy/ratelimit.
+const nearLimit = 0.8
+
 // IsNear reports whether a request that was allowed has brought its key near the limit.
-func (z *Zone) IsNear(d *algorithms.Decision) bool {
-	return float64(d.Quota-d.Remaining)*100 >= z.NearLimit*float64(d.Quota)
+func IsNear(d *algorithms.Decision) bool {
+	return float64(d.Quota-d.Remaining) >= nearLimit*float64(d.Quota)
 }
 
 // LongestWait returns for how long the zone may hold a request, or 0 if it holds none. For a
