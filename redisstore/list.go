@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/lua"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -22,6 +24,9 @@ const (
 	// at most. So Redis never waits long for a list.
 	scanCount = 1000
 	maxScans  = 100
+
+	// listedPerCall is how many keys a call reads. With the longest notes, a reply is half a megabyte.
+	listedPerCall = 250
 )
 
 // Overrides implements [store.Lister].
@@ -66,12 +71,16 @@ func (s *operators) list(ctx context.Context, empty, cursor string, n int, parse
 		if len(keys) >= n || master >= len(masters) {
 			break
 		}
-		names, following, err := s.scan(ctx, masters[master].Process, at, pattern)
+		names, following, err := s.scan(ctx, masters[master], at, pattern)
 		if err != nil {
 			return nil, "", err
 		}
-		for _, name := range names {
-			listed, err := s.listed(ctx, name, strings.TrimSuffix(strings.TrimPrefix(name, head), tail), parse)
+		texts, err := s.texts(ctx, masters[master], names)
+		if err != nil {
+			return nil, "", err
+		}
+		for i, name := range names {
+			listed, err := readListed(texts[i], strings.TrimSuffix(strings.TrimPrefix(name, head), tail), parse)
 			if err != nil {
 				return nil, "", err
 			}
@@ -90,23 +99,48 @@ func (s *operators) list(ctx context.Context, empty, cursor string, n int, parse
 }
 
 // scan takes one step of SCAN.
-func (s *operators) scan(ctx context.Context, process func(context.Context, redis.Cmder, bool) error, at uint64, pattern string) ([]string, uint64, error) {
+func (s *operators) scan(ctx context.Context, from *node.Node, at uint64, pattern string) ([]string, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	cmd := redis.NewScanCmd(ctx, nil, "scan", at, "match", pattern, "count", scanCount)
-	if err := process(ctx, cmd, false); err != nil {
+	if err := from.Process(ctx, cmd, false); err != nil {
 		return nil, 0, fmt.Errorf("listing keys: %w", err)
 	}
 	names, following := cmd.Val()
 	return names, following, nil
 }
 
-// listed reads what a key has.
-func (s *operators) listed(ctx context.Context, name, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
-	text, err := s.evalText(ctx, lua.Get, name)
-	if err != nil {
-		return listed, err
+// texts reads what keys of a master have, as lua/get.lua answers it. A key whose slot has moved meanwhile is read where it is.
+func (s *operators) texts(ctx context.Context, from *node.Node, names []string) (texts []string, err error) {
+	for some := range slices.Chunk(names, listedPerCall) {
+		for i, cmd := range s.get(ctx, from, some) {
+			text, err := cmd.Val(), cmd.Err()
+			if node.Failure(err) == store.FailureCluster {
+				text, err = s.evalText(ctx, lua.Get, some[i])
+			}
+			if err != nil {
+				return nil, failed(err)
+			}
+			texts = append(texts, text)
+		}
 	}
+	return texts, nil
+}
+
+// get reads keys with one call. Each has its own error.
+func (s *operators) get(ctx context.Context, from *node.Node, names []string) []*redis.StringCmd {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	cmds := make([]*redis.StringCmd, len(names))
+	for i, name := range names {
+		cmds[i] = s.link.TextCommand(ctx, lua.Get, name)
+	}
+	from.ProcessAll(ctx, cmds)
+	return cmds
+}
+
+// readListed reads what a key has.
+func readListed(text, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
 	if len(text) < 8 {
 		return listed, errors.New("redis answered an override or a ban without the time")
 	}

@@ -62,13 +62,16 @@ func (l *Link) Process(ctx context.Context, key string, method Method, command f
 
 // EvalText runs a script that answers a text.
 func (l *Link) EvalText(ctx context.Context, method Method, script, key string, args ...any) (string, error) {
-	cmd, err := l.Process(ctx, key, method, func() redis.Cmder {
-		return redis.NewStringCmd(ctx, append([]any{"eval", l.Script.Load().Finish(script), 1, key}, args...)...)
-	})
+	cmd, err := l.Process(ctx, key, method, func() redis.Cmder { return l.TextCommand(ctx, script, key, args...) })
 	if err != nil {
 		return "", err
 	}
 	return cmd.(*redis.StringCmd).Val(), nil
+}
+
+// TextCommand makes the command that [Link.EvalText] sends.
+func (l *Link) TextCommand(ctx context.Context, script, key string, args ...any) *redis.StringCmd {
+	return redis.NewStringCmd(ctx, append([]any{"eval", l.Script.Load().Finish(script), 1, key}, args...)...)
 }
 
 // follow asks the server that has a slot, wherever the servers say that it is.

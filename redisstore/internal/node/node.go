@@ -253,6 +253,19 @@ func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool)
 	return n.breaker.run(func() (struct{}, error) { return n.breaker.judge(begun, n.Process(ctx, cmd, asking)) })
 }
 
+// ProcessAll carries out commands that are sent together. Each has its own error.
+func (n *Node) ProcessAll(ctx context.Context, cmds []*redis.StringCmd) {
+	_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, cmd := range cmds {
+			_ = p.Process(ctx, cmd) // which only keeps it
+		}
+		return nil
+	})
+	for _, cmd := range cmds {
+		cmd.SetErr(Advise(closedOr(cmd.Err()), !n.config.Cluster))
+	}
+}
+
 // pipelined sends several commands at once.
 func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
 	n.calls.Add(1)
