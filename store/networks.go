@@ -147,6 +147,9 @@ func (n *Networks) Get(network netip.Prefix) *Network {
 // All returns the networks that have not ended, without exceptions, sorted by address.
 func (n *Networks) All() iter.Seq[*Network] {
 	return func(yield func(*Network) bool) {
+		if n == nil {
+			return
+		}
 		tree, now := n.tree.Load(), n.now()
 		if tree == nil { // loaded once: the last network may be removed meanwhile
 			return

@@ -135,12 +135,34 @@ func TestNetworksEqualAList(t *testing.T) {
 	})
 }
 
+// TestListWhileTheLastNetworkGoes: a list of networks is whole and ends, even if the last one is removed meanwhile.
+func TestListWhileTheLastNetworkGoes(t *testing.T) {
+	rule, prefix := networkRule(t), netip.MustParsePrefix("10.0.0.0/8")
+	var all *store.Networks
+	lists := false
+	all = store.NewNetworks(func() int64 {
+		if lists { // the list has begun, and looks at the clock
+			lists = false
+			all.Change(false, store.NetworkChange{Prefix: prefix})
+		}
+		return 1
+	})
+	all.Change(false, store.NetworkChange{Prefix: prefix, Network: made(t, rule, prefix, store.Override{Kind: store.KindBanned}, 1, 0)})
+	lists = true
+	if listed := slices.Collect(all.All()); len(listed) != 1 || listed[0].Prefix != prefix {
+		t.Errorf("%v are listed, want the network that was there when the list began", listed)
+	}
+	if listed := slices.Collect(all.All()); lists || len(listed) > 0 {
+		t.Errorf("%v are listed after it was removed", listed)
+	}
+}
+
 // TestNoNetworks: without networks, a request looks at one pointer, and a look allocates nothing with them either. Exceptions
 // alone count as none, and what was counted outlives a change.
 func TestNoNetworks(t *testing.T) {
 	var none *store.Networks
 	prefix, key := netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("203.0.113.7/32")
-	if none.Any() || none.Find(key) != nil || none.Get(prefix) != nil {
+	if none.Any() || none.Find(key) != nil || none.Get(prefix) != nil || len(slices.Collect(none.All())) > 0 {
 		t.Error("nil has networks")
 	}
 	rule, all := networkRule(t), store.NewNetworks(func() int64 { return 1 })
