@@ -10,7 +10,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Probe implements [store.Prober].
+// Probe implements [store.Prober]. When a server has answered after a failure, the circuit breaker is closed, so that requests
+// ask it at once.
 func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 	masters, err := s.masters(ctx)
 	if err != nil {
@@ -35,6 +36,11 @@ func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 		}
 	}
 	slowest.Rights = s.rights(ctx, masters)
+	for _, n := range masters {
+		if err := n.Settle(ctx); err != nil {
+			return slowest, failed(err)
+		}
+	}
 	return slowest, nil
 }
 

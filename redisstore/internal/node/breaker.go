@@ -18,6 +18,10 @@ const (
 
 	// openFor is how long it then is, before a call finds out whether it is back.
 	openFor = 500 * time.Millisecond
+
+	// settleTime is for how long settle waits for the breaker to close, and settlePause how often it looks.
+	settleTime  = 3 * openFor
+	settlePause = openFor / 20
 )
 
 // breaker keeps requests from waiting for a Redis that does not answer. After openAfter
@@ -108,6 +112,24 @@ func (b *breaker) probe(call func() error) {
 	_ = b.run(func() (struct{}, error) { return b.judge(begun, call()) })
 	b.probing.Store(nil)
 	close(over)
+}
+
+// settle returns nil when the breaker is closed, or why requests still make no call. Redis must just have answered another
+// call: as soon as it is time for a probe, settle makes it, unless one is under way.
+func (b *breaker) settle(ctx context.Context, call func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for b.open.Load() && ctx.Err() == nil {
+		if b.due() && !b.probed() {
+			b.probe(call)
+			continue
+		}
+		select {
+		case <-time.After(settlePause):
+		case <-ctx.Done():
+		}
+	}
+	return b.refuses(ctx)
 }
 
 // run makes a call, unless the breaker is open. The circuit wants a result of the call, which

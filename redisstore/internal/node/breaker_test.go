@@ -129,3 +129,42 @@ func TestRequestsWaitForAProbe(t *testing.T) {
 		})
 	}
 }
+
+// TestSettle: who knows that Redis answers has the breaker closed as soon as it may be, and learns why it is not if its probe
+// fails.
+func TestSettle(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		since   time.Duration // since the breaker has opened
+		outcome error         // of the probe
+		probes  int
+		waits   time.Duration // at least, and at most settlePause more
+	}{
+		{"just opened", 0, nil, 1, openFor},
+		{"a probe is due", openFor + 1, nil, 1, 0},
+		{"it opens again", openFor + 1, errors.New("too slow"), 3, settleTime},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBreaker()
+				none := func() error { t.Error("a probe of a breaker that is closed"); return nil }
+				if err := b.settle(t.Context(), none); err != nil {
+					t.Errorf("closed: %v", err)
+				}
+				for range openAfter {
+					_ = b.run(func() (struct{}, error) { return struct{}{}, errors.New("down") })
+				}
+				time.Sleep(c.since)
+				began, probes := time.Now(), 0
+				err := b.settle(t.Context(), func() error { probes++; return c.outcome })
+				waited := time.Since(began)
+				if !errors.Is(err, c.outcome) || c.outcome != nil && !errors.Is(err, store.ErrUnavailable) || (b.state() == store.BreakerClosed) != (c.outcome == nil) {
+					t.Errorf("%v, and it is %s", err, b.state())
+				}
+				if probes != c.probes || waited < c.waits || waited > c.waits+settlePause {
+					t.Errorf("%d probes in %v, want %d in %v", probes, waited, c.probes, c.waits)
+				}
+			})
+		})
+	}
+}

@@ -102,6 +102,9 @@ func (n *Node) Ask(ctx context.Context) (time.Duration, error) {
 	return time.Since(start), err
 }
 
+// Settle returns nil when requests make calls, or why they still make none, after Redis has answered a probe.
+func (n *Node) Settle(ctx context.Context) error { return n.breaker.settle(ctx, n.charges) }
+
 // Info returns the fields of INFO. It fails if the user may not ask.
 func (n *Node) Info(ctx context.Context) (map[string]string, error) {
 	info := redis.NewStringCmd(ctx, "info")
