@@ -32,7 +32,7 @@ func (w *world) connect(g *group, res *result, key uint64) {
 	}
 }
 
-// attacks are clients that do not play, beside 20 polite keys that ask for a third of what the upstream can do.
+// attacks are clients that do not play, next to 20 polite keys that ask for a third of what the upstream can do.
 func attacks() []*scenario {
 	const ever = 1e15
 	upload := group{name: "upload", keys: 1, work: memoryless(work), timeout: ever, hostile: hostile{connections: 1, slow: 26e9, once: true}}

@@ -76,7 +76,7 @@ func TestSlowKey(t *testing.T) {
 		falls, slow, atOnce int
 	}{
 		{name: "alone", limit: 8, alone: true, falls: 8, slow: 8},
-		{name: "beside others", limit: 8, polite: 8, falls: 8, slow: 4, atOnce: 7},
+		{name: "next to others", limit: 8, polite: 8, falls: 8, slow: 4, atOnce: 7},
 		{name: "the limit falls", limit: 8, polite: 8, falls: 3, slow: 4, atOnce: 2},
 		{name: "one slot", limit: 1, polite: 2, falls: 1, slow: 1},
 		{name: "a bound", limit: 8, most: 8, polite: 8, falls: 8, slow: 4, atOnce: 4},

@@ -27,7 +27,7 @@ func NewStart(gone <-chan struct{}, limit time.Duration) *Start {
 	return &Start{over: make(chan struct{}), gone: gone, limit: limit}
 }
 
-// End ends the start, and says whether the config runs. Only the first call counts.
+// End ends the start, and reports whether the config runs. Only the first call counts.
 func (s *Start) End(runs bool) {
 	s.once.Do(func() {
 		s.good.Store(runs)

@@ -56,6 +56,22 @@ func adjustments(t *testing.T, open Open) {
 		}
 	})
 
+	adjustmentsAfterAReset(t, open)
+
+	// The part of a charge that has come back by itself is not given back again.
+	t.Run("OnlyTheRestOfABucketComesBack", func(t *testing.T) {
+		b := start(t, open)
+		rule := Rule(t, "zone", "token_bucket", per(10, 10*time.Second))
+		first := b.charged(rule, 5)
+		b.wait(4900 * time.Millisecond)
+		b.charged(rule, 1)
+		b.adjust(first, -5)
+		equal(t, "at once", b.admitted(rule, "client", 20), 9)
+	})
+}
+
+// adjustmentsAfterAReset tests adjustments of charges that were made before a reset.
+func adjustmentsAfterAReset(t *testing.T, open Open) {
 	t.Run("WhatWasResetGivesNothingBack", func(t *testing.T) {
 		for _, name := range algorithms.Names() {
 			for _, rule := range Kinds(t, name, 10, time.Hour) {
@@ -90,17 +106,6 @@ func adjustments(t *testing.T, open Open) {
 				equal(t, rule.ID()+": left", b.take(rule, "client", 0).Remaining, 7)
 			}
 		}
-	})
-
-	// The part of a charge that has come back by itself is not given back again.
-	t.Run("OnlyTheRestOfABucketComesBack", func(t *testing.T) {
-		b := start(t, open)
-		rule := Rule(t, "zone", "token_bucket", per(10, 10*time.Second))
-		first := b.charged(rule, 5)
-		b.wait(4900 * time.Millisecond)
-		b.charged(rule, 1)
-		b.adjust(first, -5)
-		equal(t, "at once", b.admitted(rule, "client", 20), 9)
 	})
 }
 

@@ -24,22 +24,6 @@ func lists(t *testing.T, open Open) {
 	ctx := context.Background()
 	rule, other := Rule(t, "zone [a]*", "fixed_window", per(0, time.Hour)), Rule(t, "zone a", "fixed_window", per(0, time.Hour))
 	with := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Minute, After: 2, Within: time.Minute}}
-	all := func(page func(cursor string) ([]store.Listed, string, error)) map[string]store.Override {
-		t.Helper()
-		found := make(map[string]store.Override)
-		for cursor, pages := "", 0; ; pages++ {
-			keys, next, err := page(cursor)
-			if err != nil || pages > 10_000 {
-				t.Fatal(pages, err)
-			}
-			for _, k := range keys {
-				found[k.Key] = k.Override
-			}
-			if cursor = next; cursor == "" {
-				return found
-			}
-		}
-	}
 	for _, cursor := range []string{"x", "-1", "1-"} {
 		if _, _, err := lister.Overrides(ctx, rule, cursor, 3); !errors.Is(err, store.ErrCursor) {
 			t.Errorf("the cursor %q: %v", cursor, err)
@@ -47,11 +31,11 @@ func lists(t *testing.T, open Open) {
 	}
 	overrides := func(rule *store.Rule) map[string]store.Override {
 		t.Helper()
-		return all(func(cursor string) ([]store.Listed, string, error) { return lister.Overrides(ctx, rule, cursor, 3) })
+		return allListed(t, func(cursor string) ([]store.Listed, string, error) { return lister.Overrides(ctx, rule, cursor, 3) })
 	}
 	bans := func(rule *store.Rule) map[string]store.Override {
 		t.Helper()
-		return all(func(cursor string) ([]store.Listed, string, error) {
+		return allListed(t, func(cursor string) ([]store.Listed, string, error) {
 			return lister.Bans(ctx, rule, with.Ban, cursor, 3)
 		})
 	}
@@ -93,5 +77,23 @@ func lists(t *testing.T, open Open) {
 	equal(t, "bans that have ended", len(bans(rule)), 0)
 	if _, _, err := lister.Bans(ctx, rule, with.Ban, "nonsense", 3); err == nil {
 		t.Error("a cursor of another store is accepted")
+	}
+}
+
+// allListed returns what is on all pages of a list.
+func allListed(t *testing.T, page func(cursor string) ([]store.Listed, string, error)) map[string]store.Override {
+	t.Helper()
+	found := make(map[string]store.Override)
+	for cursor, pages := "", 0; ; pages++ {
+		keys, next, err := page(cursor)
+		if err != nil || pages > 10_000 {
+			t.Fatal(pages, err)
+		}
+		for _, k := range keys {
+			found[k.Key] = k.Override
+		}
+		if cursor = next; cursor == "" {
+			return found
+		}
 	}
 }
