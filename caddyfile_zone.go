@@ -49,7 +49,6 @@ import (
 //	    widen [/<ipv4 prefix> [/<ipv6 prefix>]] from <n> [innocent <n>] [dry_run]
 //	}
 //	headers       on | off
-//	usage         <window> [<windows>]
 //	note          <text>
 //	expires       <date or time> [then ignore | dry_run | keep]
 //	dry_run       [true|false]
@@ -90,7 +89,6 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"overrides":  {Parse: option.Flag(d, "overrides", &z.Overrides)},
 		"ban":        {Parse: func() (string, error) { return parseBan(d, z) }},
 		"headers":    {Parse: option.Text(d, &z.Headers)},
-		"usage":      {Parse: func() (string, error) { return parseUsage(d, z) }},
 		"note":       {Parse: option.OneText(d, "note", &z.Note)},
 		"expires":    {Parse: func() (string, error) { return parseExpires(d, z) }},
 		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},

@@ -143,9 +143,6 @@ type Zone struct {
 	// with a refusal.
 	Headers string `json:"headers,omitempty"`
 
-	// The windows in which the use of each key is summed, for people who bill by it. Default: none.
-	Usage *Usage `json:"usage,omitempty"`
-
 	// Why the zone is there, for people: the reason, a name, a ticket. The note is shown where the zone
 	// is, and in log lines about refusals. It has at most 1024 bytes. Default: none.
 	Note string `json:"note,omitempty"`
@@ -278,9 +275,6 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 	spec.OnStoreError = cmp.Or(spec.OnStoreError, h.OnStoreError)
 	if spec.PassesOver && spec.OnStoreError == zone.DenyOnError { // which the handler says for other zones
 		spec.OnStoreError = zone.AllowOnError
-	}
-	if err := h.checkUsage(&spec); err != nil {
-		return err
 	}
 	exempt := slices.Clone(z.ExemptRaw) // which loading clears
 	if err := z.loadMatchers(ctx, &spec); err != nil {

@@ -48,9 +48,6 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	if s.Expires, err = z.expiry(); err != nil {
 		return s, err
 	}
-	if s.Usage, err = z.Usage.check(&s); err != nil {
-		return s, err
-	}
 	if z.Reserve != nil {
 		s.Reserved = z.Reserve.Percent
 	}
@@ -236,7 +233,6 @@ func (z *Zone) checkAdaptive() error {
 		{"enforce", z.Enforce != nil, mustHold},
 		{"reserve", z.Reserve != nil, "write priority"},
 		{"lend", z.Lend != 0, noStore},
-		{"usage", z.Usage != nil, noStore},
 		{"on_store_error", z.OnStoreError != "", noStore},
 		{"invalid_limit", z.InvalidLimit != 0, finds},
 	} {

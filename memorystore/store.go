@@ -85,7 +85,6 @@ type Store struct {
 	seeds    [2]maphash.Seed
 	settings atomic.Pointer[Settings]
 	networks sync.Map // of *store.Networks by networksOf
-	usage    usageBook
 
 	widenings widenings
 

@@ -14,8 +14,8 @@ type operators struct {
 	timeout   time.Duration
 	keys      keys.Prefix
 	encrypted bool // with TLS
+	cluster   bool
 	servers   topology.Topology
-	shards    int // of the sums of what keys use
 	link      *link.Link
 	heartbeat *heartbeat
 	board     *board

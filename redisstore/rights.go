@@ -113,7 +113,7 @@ func forbidden(err error) (missing []string, known bool) {
 // undiscovered returns the right that the user lacks to find out where the states are; nil if it is another reason. The
 // users of Sentinels are others.
 func (s *operators) undiscovered(err error) *store.Rights {
-	if missing, known := forbidden(err); known && s.shards > 1 {
+	if missing, known := forbidden(err); known && s.cluster {
 		return &store.Rights{Missing: missing}
 	}
 	return nil

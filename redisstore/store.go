@@ -59,11 +59,8 @@ func New(options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		operators: operators{timeout: o.Timeout, keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil, shards: 1},
+		operators: operators{timeout: o.Timeout, keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil, cluster: o.Mode == ModeCluster},
 		logger:    o.Logger, quit: make(chan struct{}),
-	}
-	if o.Mode == ModeCluster {
-		s.shards = clusterShards
 	}
 	s.script.Store(script())
 	if s.servers, err = s.open(&o); err != nil {

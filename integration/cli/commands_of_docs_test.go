@@ -68,7 +68,6 @@ func TestCommandsInTheDocs(t *testing.T) {
 					default free
 				}
 				overrides
-				usage 1h
 			}
 			`+harness.Memory+`
 		}

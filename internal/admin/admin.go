@@ -43,7 +43,6 @@ func init() {
 //	GET    zones/<zone>/bans          the banned keys
 //	GET    zones/<zone>/bans/networks the networks with several banned keys
 //	GET    zones/<zone>/overrides     the keys that have an override
-//	GET    zones/<zone>/usage         what keys have used, by windows
 //	GET    top                        the same for all zones
 //	GET    stores                     the health of the stores
 //	GET    instances                  the instances that share a store with this one
@@ -93,7 +92,6 @@ var adminRoutes = map[string]adminRoute{
 	"zones/*/bans/networks": {http.MethodGet: showBannedNetworks},
 	"bans/networks":         {http.MethodGet: showBannedNetworks},
 	"zones/*/overrides":     {http.MethodGet: showOverrides},
-	"zones/*/usage":         {http.MethodGet: showUsage},
 	"key":                   {http.MethodGet: findKey},
 	"top":                   {http.MethodGet: showTop},
 	"networks":              {http.MethodGet: showNetworks},

@@ -57,9 +57,6 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	}
 	rate := math.Round(100*z.Stats.History.Rate()) / 100
 	answer.Rate = &rate
-	if z.Usage != nil {
-		answer.Usage = &adminapi.UsageWindows{Window: z.Usage.Length.Seconds(), Windows: z.Usage.Keep}
-	}
 	answer.Plans = slices.Sorted(maps.Keys(z.Plans))
 	for o, n := range z.Stats.Totals() {
 		answer.Totals[outcome.Names[o]] = n

@@ -123,9 +123,6 @@ type Zone struct {
 	// Adaptive is the state of an adaptive zone. It is absent for others.
 	Adaptive *Adaptive `json:"adaptive,omitempty"`
 
-	// Usage is absent unless it is summed what keys use.
-	Usage *UsageWindows `json:"usage,omitempty"`
-
 	// Uses has the zone's definition in each handler.
 	Uses []json.RawMessage `json:"uses"`
 }

@@ -82,18 +82,16 @@ type charge struct {
 	unpaid bool             // what it costs is not known yet, until a header says so; only the request itself looks at it
 	paid   int64            // what was charged so far
 	body   bodyCost
-	change func(cost int64) // notes what is charged more or less; nil if nobody asks
 
 	metered  bool // what it costs is measured until the response is over
 	measured zone.Measured
 }
 
-// Book adds a charge, which back gives back. The store was asked at a time of a clock, by which costs are measured, too. Change, if not nil, is told what is
-// charged more or less than was booked.
-func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment, m zone.Measured, change func(cost int64)) {
+// Book adds a charge, which back gives back. The store was asked at a time of a clock, by which costs are measured, too.
+func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment, m zone.Measured) {
 	c.charges = append(c.charges, charge{
 		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", paid: back.Cost, body: bodyCost{reads: z.CostResponse != nil},
-		metered: z.CostMeasured != nil, measured: m, change: change,
+		metered: z.CostMeasured != nil, measured: m,
 	})
 	c.clock, c.asked = by, asked
 	if (z.CostResponse != nil || z.CostMeasured != nil) && c.body == nil {
@@ -190,9 +188,6 @@ func (c *Completion) pay(l *charge, cost int64) {
 		l.paid = cost
 		a.Known = c.clock.Now() - c.asked
 		c.session.Adjust(a)
-		if l.change != nil {
-			l.change(a.Delta)
-		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (v *Verdict) bookLate(c *late.Completion) {
 	for i := range v.Entries {
 		z := v.Entries[i].Zone
 		if z.ChargesLate() && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || z.SaysCost()) {
-			c.Book(v.wait.clock, v.asked, z, v.giveBack(i), v.Entries[i].measured, v.usage.change(z, v.Checks[i].Key))
+			c.Book(v.wait.clock, v.asked, z, v.giveBack(i), v.Entries[i].measured)
 		}
 	}
 }

@@ -66,7 +66,6 @@ type Limiter struct {
 	mayWait bool // whether a zone may make a request wait
 
 	networks []*store.Networks // of each zone; nil for one that takes none
-	sums     *pool.Ref         // where what keys use is summed; nil if no zone asks for that
 }
 
 // New returns a Limiter.
@@ -82,7 +81,7 @@ func New(c Config) *Limiter {
 		}
 	}
 	return &Limiter{
-		sums: sumsOf(&c), Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait, networks: networks,
+		Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait, networks: networks,
 	}
 }
 
@@ -132,9 +131,6 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 		l.enter(v)
 	}
 	v.countDecisions(l.since(start))
-	if v.usage.met {
-		v.countUsage()
-	}
 	return v
 }
 
@@ -299,7 +295,6 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	v.filter(func(i int) bool {
 		local := full || v.Entries[i].Zone.OnStoreError == zone.LocalOnError
 		if !local {
-			v.usage.open(v, i)
 			v.count(i, outcome.FailedOpen, took)
 		}
 		return local

@@ -59,7 +59,6 @@ type Verdict struct {
 
 	witness    Witness
 	wait       retryWait
-	usage      usage
 	leases     bool          // whether a charge lasts until the request is over
 	late       bool          // whether a charge depends on the response
 	asked      time.Duration // when the store was first asked, if a charge depends on the response
@@ -122,7 +121,7 @@ var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
 func newVerdict(l *Limiter, r *http.Request) *Verdict {
 	v := verdicts.Get().(*Verdict)
 	v.Request = placeholder.RequestOf(r)
-	v.wait.clock, v.witness, v.usage.to = l.Clock, l.Witness, l.sums
+	v.wait.clock, v.witness = l.Clock, l.Witness
 	return v
 }
 
@@ -147,9 +146,6 @@ func (v *Verdict) reset() {
 	v.entrances = emptied(v.entrances)
 	v.Request = placeholder.Request{}
 	v.wait, v.witness = retryWait{}, nil
-	if v.usage.met {
-		v.usage.reset()
-	}
 	v.leases, v.late, v.asked, v.strips, v.completion = false, false, 0, nil, nil
 }
 
@@ -263,7 +259,6 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 		v.leases = true
 	}
 	v.late = v.late || z.ChargesLate()
-	v.usage.meet(z)
 	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy, measured: c.Measured})
 	v.Checks = append(v.Checks, check)
 	v.Decisions = append(v.Decisions, algorithms.Decision{})

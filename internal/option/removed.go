@@ -7,6 +7,7 @@ import "fmt"
 var Removed = map[string]string{
 	"near_limit": "a key is near its limit when 80 % of it are used, in every zone",
 	"raw_values": "hosts and paths count in one spelling; for the bytes of the client, set a variable and use {vars.NAME}",
+	"usage":      "sum the access log, or the metrics of the zone",
 }
 
 // wasRemoved says so of an option, or returns nothing.

@@ -9,12 +9,9 @@ import (
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
-	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
-	"github.com/seed-161337e5/caddyratelimit/internal/sums"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
@@ -52,14 +49,7 @@ type Store struct {
 	Latency stats.Histogram // of the server, if the store is remote
 	Lately  *stats.Minute   // of that latency; nil if the store is not
 	Turns   *turns.Queues
-	Sums    *sums.Gatherer // of what keys use; nil if the store keeps none, and on the clock of a replay
 	first   firstProbe
-}
-
-// Close implements [store.Store]. What was gathered is sent before.
-func (s *Store) Close() error {
-	s.Sums.Close()
-	return s.Store.Close()
 }
 
 // Destruct implements [caddy.Destructor].
@@ -134,9 +124,6 @@ func acquireAs(c clock.Clock, id string, backend store.Backend) (*Ref, error) {
 			opened.Lately = stats.Follow(&opened.Latency)
 		}
 		opened.Turns = turns.New(c, opened.keepOpen)
-		if keeper, ok := s.(store.UsageKeeper); ok && c == (clock.System{}) {
-			opened.Sums = sums.New(keeper, logging.Logger)
-		}
 		openStores.Store(opened, nil)
 		return opened, nil
 	})
@@ -176,17 +163,6 @@ func (r *Ref) Networks(rule *store.Rule) *store.Networks {
 		return s.Networks(rule)
 	}
 	return nil
-}
-
-// AddUsage adds to what a key has used. If the store is closed, it is opened for that.
-func (r *Ref) AddUsage(w sums.Window, key string, c sums.Counts) {
-	s, err := r.Begin()
-	if err != nil {
-		logging.Logger().Error("usage is lost: the store cannot be opened again", zap.String("zone", w.Zone), zap.Error(err))
-		return
-	}
-	s.Sums.Add(w, key, c)
-	s.End()
 }
 
 // Instances returns the number of instances that share a limit while each of them counts by itself: as

@@ -67,7 +67,6 @@ type Spec struct {
 	CostMeasured     *cost.Measured // nil without one
 
 	Hidden  bool    // no header and no body tells clients about the zone
-	Usage   *Usage  // nil unless it is summed what keys use
 	Note    string  // why the zone exists; may be empty
 	Expires *Expiry // nil for a limit that does not end
 	DryRun  bool
@@ -142,9 +141,6 @@ func (s *Spec) describe() string {
 	}
 	if s.Widen != nil {
 		text += s.Widen.describe()
-	}
-	if s.Usage != nil {
-		text += fmt.Sprintf(" with usage %s %d", duration.Format(s.Usage.Length), s.Usage.Keep)
 	}
 	return text
 }

@@ -43,7 +43,6 @@ func Run(t *testing.T, open Open) {
 	t.Run("Networks", func(t *testing.T) { networks(t, open) })
 	t.Run("Groups", func(t *testing.T) { groups(t, open) })
 	t.Run("Widen", func(t *testing.T) { widens(t, open) })
-	t.Run("Usage", func(t *testing.T) { usages(t, open) })
 }
 
 // bench is a store under test, with its clock.

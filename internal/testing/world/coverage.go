@@ -92,7 +92,6 @@ var abilities = []struct {
 	{"reserve", func(_ *Plan, z *Zone) bool { return z.Reserved > 0 }},
 	{"over pass", func(_ *Plan, z *Zone) bool { return z.Over }},
 	{"keys that are addresses", func(p *Plan, _ *Zone) bool { return p.Addresses > 0 }},
-	{"usage", func(_ *Plan, z *Zone) bool { return z.Usage }},
 }
 
 // ableZones are zones that have them.
@@ -103,7 +102,7 @@ func ableZones() []Zone {
 	takes.Measures, takes.Per, takes.First, takes.Up = cost.ResponseTime, 100, 1, 9
 	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
 	bans.WidenFrom = 2
-	return []Zone{slots, asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true, Usage: true}, bans}
+	return []Zone{slots, asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true}, bans}
 }
 
 // pairs are all that can meet.

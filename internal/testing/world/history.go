@@ -20,7 +20,6 @@ type History struct {
 	Verdicts []Verdict     // of whole instances
 	Length   time.Duration // of the world
 	Left     []Left
-	Used     []Used
 	Missed   []Missed
 	Losses   []Loss
 	Deeds    []Deed      // of operators

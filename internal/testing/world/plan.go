@@ -47,7 +47,6 @@ type Zone struct {
 
 	Reserved float64 // percent of the slots, for important requests
 	Over     bool    // requests above the limit pass, and are marked
-	Usage    bool    // what keys use is summed
 	Widens
 	Costs
 }
@@ -115,7 +114,6 @@ func Draw(seed uint64) *Plan {
 	}
 	p.drawTroubles(r, length)
 	p.drawOver()
-	p.drawUsage()
 	p.drawAddresses()
 	p.drawWidening()
 	p.sort()

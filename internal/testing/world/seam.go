@@ -1,7 +1,6 @@
 package world
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -119,12 +118,4 @@ func (p *Plan) placeOf(c *store.Check) (zone, key int, ok bool) {
 func zoneOf(rule *store.Rule) (number int, ok bool) {
 	number, err := strconv.Atoi(strings.TrimPrefix(rule.Zone(), "z"))
 	return number, err == nil
-}
-
-// AddUsage implements [store.UsageKeeper]. The sums come in the order of a map, which is another one each time.
-func (s *seam) AddUsage(ctx context.Context, process string, batch int64, sums []store.Usage) error {
-	sums = slices.SortedFunc(slices.Values(sums), func(a, b store.Usage) int {
-		return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.From.Compare(b.From), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
-	})
-	return s.Store.AddUsage(ctx, process, batch, sums)
 }

@@ -90,9 +90,6 @@ func (z *Zone) told() string {
 	if z.Over {
 		text += ", lets pass and marks what is above that"
 	}
-	if z.Usage {
-		text += ", sums what keys use"
-	}
 	if z.Lend > 0 {
 		text += fmt.Sprintf(", and lends for %v", z.Lend)
 	}

@@ -53,9 +53,6 @@ func (w *world) generation(in *instance) (g *whole, err error) {
 	if g.store, err = pool.AcquireOn(in.watch, &backend{fmt.Sprintf("world %d, instance %d", ran.Load(), in.number), in.store}); err != nil {
 		return nil, err
 	}
-	if w.plan.summed() {
-		gather(g.store.Store)
-	}
 	if g.local, err = pool.Acquire(&pool.Local{StandsFor: g.store.ID}); err != nil {
 		return nil, err
 	}
@@ -119,9 +116,6 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	}
 	if z.Over {
 		s.OverPass = zone.OverPass{PassesOver: true, OverHeader: overHeader}
-	}
-	if z.Usage {
-		s.Usage = &usageWindow
 	}
 	if z.Enforced > 0 {
 		s.Enforce = &z.Enforced

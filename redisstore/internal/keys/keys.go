@@ -4,7 +4,6 @@ package keys
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -84,19 +83,6 @@ func (p Prefix) Changes() string { return string(p) + ":changes" }
 
 // Journal names the list of what operators have changed.
 func (p Prefix) Journal() string { return string(p) + ":journal" }
-
-// Usage names the list of the keys that have a sum in a window of a zone. The name of a sum is that of the list, a colon, and
-// the key as the list has it. The shard decides the slot.
-func (p Prefix) Usage(shard int, zone string, length, from int64) string {
-	return fmt.Sprintf("%s%s:%d:%d", p.usage(shard), store.Escape(zone), length, from)
-}
-
-// UsageSent names the number of the last batch of sums that a process has sent to a shard.
-func (p Prefix) UsageSent(shard int, process string) string {
-	return p.usage(shard) + "sent:" + store.Escape(process)
-}
-
-func (p Prefix) usage(shard int) string { return fmt.Sprintf("%s:usage.1:{%s:usage.%d}:", p, p, shard) }
 
 // Probe names the key that a probe writes. The hash tag chooses its slot; without one it has any.
 func (p Prefix) Probe(tag string) string {
