@@ -19,7 +19,6 @@ var appliedElsewhere = map[string]string{
 	"get/config":                  "TestRemedies in integration/cli",
 	"get/config/never":            "TestRemedies in integration/cli",
 	"get/exempt":                  "TestRemedies in integration/cli",
-	"get/reserve":                 "TestRemedies in integration/cli",
 	"get/slots":                   "TestRemedies in integration/cli",
 	"get/unban/clear":             "TestRemedies in integration/cli",
 	"get/unban/reset":             "TestRemedies in integration/cli",

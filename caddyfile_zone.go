@@ -58,9 +58,6 @@ import (
 //	min           <n>
 //	max           <n>
 //	hold          response
-//	reserve       <percent> {
-//	    match <like match of a zone>
-//	}
 func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	d := h.Dispenser
 	return map[string]option.Option{
@@ -98,7 +95,6 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"min":        {Parse: option.Integer(d, "min", &z.MinConcurrency)},
 		"max":        {Parse: option.Integer(d, "max", &z.MaxConcurrency)},
 		"hold":       {Parse: func() (string, error) { return parseHold(d, z) }},
-		"reserve":    {Parse: func() (string, error) { return parseReserve(h, z) }},
 	}
 }
 
@@ -332,17 +328,6 @@ func parseCostHeader(d *caddyfile.Dispenser, z *Zone) (string, error) {
 		z.CostBrokenOff = &n
 	}
 	return z.CostHeader, nil
-}
-
-func parseReserve(h httpcaddyfile.Helper, z *Zone) (string, error) {
-	z.Reserve = new(Reserve)
-	shown, err := percent(h.Dispenser, "reserve", &z.Reserve.Percent)()
-	if err != nil {
-		return "", err
-	}
-	return shown, option.Block(h.Dispenser, "reserve", "reserve ", map[string]option.Option{
-		"match": {Repeats: true, Parse: matchers(h, "match", &z.Reserve.MatcherSetsRaw)},
-	})
 }
 
 // percent parses a number, with or without a percent sign.

@@ -167,10 +167,6 @@ type Zone struct {
 	// share grows. Default: 100.
 	Enforce *float64 `json:"enforce,omitempty"`
 
-	// Reserves a share of the slots of `concurrency` for important requests. Requests that are
-	// shed get status 503. Default: none.
-	Reserve *Reserve `json:"reserve,omitempty"`
-
 	// The classes of requests in a zone with algorithm `adaptive`. Default: all requests are in one class.
 	Priority *Priority `json:"priority,omitempty"`
 
@@ -221,16 +217,6 @@ type Expires struct {
 	// What comes then: one of `ignore`, `dry_run` or `keep`. With `ignore` (the default) requests do not meet the
 	// zone, with `dry_run` it refuses nothing, and with `keep` the limit stays in force and only the warnings come.
 	Then string `json:"then,omitempty"`
-}
-
-// Reserve keeps a share of the slots of `concurrency` free for important requests.
-type Reserve struct {
-	// The share of the slots that only these requests get, in percent above 0 and below 100. It is
-	// rounded up to whole slots. Required.
-	Percent float64 `json:"percent,omitempty"`
-
-	// The important requests: the requests that any of these matcher sets matches. Required.
-	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
 }
 
 // Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. It has no effect here:
@@ -318,22 +304,19 @@ func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Rou
 
 // loadMatchers loads the matchers of the zone.
 func (z *Zone) loadMatchers(ctx caddy.Context, s *zone.Spec) error {
-	if err := cmp.Or(
-		loadMatchers(ctx, z, "MatcherSetsRaw", z.MatcherSetsRaw, &s.Matchers),
-		loadMatchers(ctx, z, "ExemptRaw", z.ExemptRaw, &s.Exempt),
-		loadMatchers(ctx, z, "BlockRaw", z.BlockRaw, &s.Block),
-	); err != nil || z.Reserve == nil {
-		return err
-	}
-	return loadMatchers(ctx, z.Reserve, "MatcherSetsRaw", z.Reserve.MatcherSetsRaw, &s.Reserve)
+	return cmp.Or(
+		z.load(ctx, "MatcherSetsRaw", z.MatcherSetsRaw, &s.Matchers),
+		z.load(ctx, "ExemptRaw", z.ExemptRaw, &s.Exempt),
+		z.load(ctx, "BlockRaw", z.BlockRaw, &s.Block),
+	)
 }
 
-// loadMatchers loads the matchers in a field of a struct.
-func loadMatchers(ctx caddy.Context, owner any, field string, raw caddyhttp.RawMatcherSets, to *caddyhttp.MatcherSets) error {
+// load loads the matchers in a field of the zone.
+func (z *Zone) load(ctx caddy.Context, field string, raw caddyhttp.RawMatcherSets, to *caddyhttp.MatcherSets) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	sets, err := ctx.LoadModule(owner, field)
+	sets, err := ctx.LoadModule(z, field)
 	if err != nil {
 		return fmt.Errorf("loading matchers: %w", err)
 	}

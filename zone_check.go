@@ -38,7 +38,7 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 	warnOfEmpty("key", s.Template, s.Name, log)
 	warnOfEmpty("group", s.GroupTemplate, s.Name, log)
 	for _, check := range []func(*zone.Spec) error{
-		z.checkReserve, checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules, z.checkOver,
+		checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules, z.checkOver,
 	} {
 		if err := check(s); err != nil {
 			return err
@@ -59,39 +59,6 @@ func warnOfEmpty(option string, t *key.Template, zone string, log *zap.Logger) {
 		log.Warn("the "+option+" may have the same value for all clients: "+empty.Why,
 			zap.String("zone", zone), zap.String("placeholder", "{"+empty.Name+"}"))
 	}
-}
-
-// checkReserve checks the slots that are reserved.
-func (z *Zone) checkReserve(s *zone.Spec) error {
-	switch r := z.Reserve; {
-	case r == nil:
-		return nil
-	case !limit.CountsSlots(z.Algorithm):
-		return errors.New("reserve is for algorithm concurrency")
-	case math.IsNaN(r.Percent) || r.Percent <= 0 || r.Percent >= 100:
-		return fmt.Errorf("reserve must be above 0 and below 100 percent, got %v", r.Percent)
-	case len(r.MatcherSetsRaw) == 0:
-		return errors.New("reserve needs a match, to say which requests it is for")
-	}
-	if err := checkUnreserved(&s.Limit, s.Reserved); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.PlanLimits)) {
-		l := s.PlanLimits[name]
-		if err := checkUnreserved(&l, s.Reserved); err != nil {
-			return fmt.Errorf("plan %q: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// checkUnreserved returns an error if all slots of a limit are reserved.
-func checkUnreserved(l *limit.Limit, percent float64) error {
-	if n := l.MaxEvents; limit.CountsSlots(l.Algorithm) && n != nil && n.From == "" && n.Number > 0 && zone.UnreservedSlots(n.Number, percent) == 0 {
-		return fmt.Errorf("reserve: %v %% of %d slots, rounded up, are all of them, so no other request can pass: reserve less, or block the others",
-			percent, n.Number)
-	}
-	return nil
 }
 
 // checkPlans checks plans, but for their limits.

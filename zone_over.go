@@ -39,7 +39,6 @@ func (z *Zone) checkOver(s *zone.Spec) error {
 		{"dry_run", z.DryRun, "both let requests pass, but only over pass marks them"},
 		{"enforce", z.Enforce != nil, "no key is refused, so there is no share of keys to refuse"},
 		{"ban", z.Ban != nil, "no request is refused, so none leads to a ban"},
-		{"reserve", z.Reserve != nil, "requests above the limit pass, so no slot is kept free"},
 		{"waits (max_wait, mode queue)", s.Waits(), "requests above the limit pass, so none waits"},
 		{"on_store_error deny", z.OnStoreError == zone.DenyOnError, "a limit that refuses nothing must not refuse all while the store does not answer: write allow or local"},
 		{"headers " + z.Headers, !s.Hidden && z.Headers != "", "headers tell clients about limits that refuse: write headers off, or leave it out"},

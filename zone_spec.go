@@ -48,9 +48,6 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	if s.Expires, err = z.expiry(); err != nil {
 		return s, err
 	}
-	if z.Reserve != nil {
-		s.Reserved = z.Reserve.Percent
-	}
 	if z.Overrides || z.Ban != nil {
 		s.KeyRules = &store.KeyRules{Overrides: z.Overrides, Ban: z.Ban.rule()}
 	}
@@ -231,7 +228,6 @@ func (z *Zone) checkAdaptive() error {
 		{"dry_run", z.DryRun, mustHold},
 		{"over", z.Over == zone.OverPasses, mustHold},
 		{"enforce", z.Enforce != nil, mustHold},
-		{"reserve", z.Reserve != nil, "write priority"},
 		{"lend", z.Lend != 0, noStore},
 		{"on_store_error", z.OnStoreError != "", noStore},
 		{"invalid_limit", z.InvalidLimit != 0, finds},

@@ -48,7 +48,6 @@ func jsonDocs() *jsondoc.Docs {
 			{ID: "widen", Title: "A ban that widens", Subj: "A ban that widens", At: "It is `widen` of a ban.", Type: reflect.TypeFor[caddyratelimit.Widen]()},
 			{ID: "expires", Title: "The end of a limit", Subj: "This object", At: "It is `expires` of a zone.", Type: reflect.TypeFor[caddyratelimit.Expires]()},
 			{ID: "priority", Title: "A priority", Subj: "A priority", At: "It is `priority` of a zone.", Type: reflect.TypeFor[caddyratelimit.Priority]()},
-			{ID: "reserve", Title: "A reserve", Subj: "A reserve", At: "It is `reserve` of a zone.", Type: reflect.TypeFor[caddyratelimit.Reserve]()},
 			{ID: "memory", Title: "The store memory", Subj: "The store", At: "It is `store` of the handler.", Type: reflect.TypeFor[backend.MemoryStore](), Inline: [2]string{"backend", "memory"}},
 			{ID: "redis", Title: "The store redis", Subj: "The store", At: "It is `store` of the handler.", Type: reflect.TypeFor[backend.RedisStore](), Inline: [2]string{"backend", "redis"}, Replaced: true},
 			{ID: "tls", Title: "TLS to Redis", Subj: "This object", At: "It is `tls` of the store redis.", Type: reflect.TypeFor[backend.RedisTLS]()},

@@ -181,9 +181,9 @@ func TestLendSlotsBanned(t *testing.T) {
 	}
 }
 
-// TestLendReserve: requests without a reserved slot never have more than theirs, whatever is kept, and the others find
-// the reserved ones.
-func TestLendReserve(t *testing.T) {
+// TestLendSlotsOfTwoLimits: requests under the lower limit never have more than theirs, whatever is kept, and the others
+// find what is free above it.
+func TestLendSlotsOfTwoLimits(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := open(t, redisstore.Options{Address: server.Addr()})
@@ -208,10 +208,10 @@ func TestLendReserve(t *testing.T) {
 	}
 	run(some, 8, func() {
 		if r := run(some, 1, nothing); r.passed.Load() > 0 {
-			t.Error("a request takes a reserved slot")
+			t.Error("a request takes a slot above its limit")
 		}
 		if r := run(all, 1, nothing); r.passed.Load() == 0 {
-			t.Error("a request finds no reserved slot")
+			t.Error("a request finds no slot above the lower limit")
 		}
 	})
 }

@@ -111,7 +111,7 @@ func TestGRPCStatus(t *testing.T) {
 		zone string
 		code codes.Code
 		wait time.Duration
-	}{{"late", codes.ResourceExhausted, time.Hour}, {"busy", codes.Unavailable, 0}} {
+	}{{"late", codes.ResourceExhausted, time.Hour}, {"dear", codes.ResourceExhausted, 0}} {
 		a := new(attempts)
 		err := call(t, dial(t, s.site, a), c.zone)
 		st := status.Convert(err)

@@ -55,13 +55,10 @@ func startInFront(t *testing.T, service string) *caddy {
 				events 0
 				window 1h
 			}
-			zone busy {
-				match header Zone busy
-				algorithm concurrency 2
+			zone dear {
+				match header Zone dear
+				rate 1/1h
 				cost 2
-				reserve 50% {
-					match header Important yes
-				}
 			}
 			headers off
 		}

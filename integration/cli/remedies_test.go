@@ -61,11 +61,8 @@ func remedies(store string, edits ...string) string {
 			zone shared {
 				match path /shared
 				algorithm concurrency
-				events 2
+				events 1
 				lease 1h
-				reserve 50% {
-					match header X-Pays yes
-				}
 			}
 			`+store+`
 		}
@@ -103,7 +100,7 @@ func TestRemedies(t *testing.T) {
 			{zone: "hammered", user: "b", sent: 8, status: 429, fix: "reset"},
 			{zone: "slots", user: "a", hold: true, sent: 1, status: 429, fix: "reset"},
 			{zone: "slots", user: "b", hold: true, before: "ban slots b", sent: 1, status: 429, fix: "unban && reset"},
-			{zone: "shared", user: "", hold: true, sent: 1, status: 503, fix: "reset"},
+			{zone: "shared", user: "", hold: true, sent: 1, status: 429, fix: "reset"},
 		} {
 			ask := func() int { return s.Get(client, "/"+c.zone, "User", c.user, "X-Gate", "go").Status }
 			run := func(line string) {

@@ -277,10 +277,8 @@ var bypasses = []bypass{
 
 	lines("fields of monitoring and bots", "User-Agent: Googlebot", "X-Monitoring: yes", "X-Internal: 1", "X-Critical: 1", "X-Debug: 1", "Purpose: prefetch"),
 	{name: "a field that exempts", tries: func(v *victim, q try) (tries []try) {
-		for _, name := range []string{"exempt", "reserve"} {
-			for _, match := range regexp.MustCompile(`"header":\{"([^"]+)":(?:\["([^"]*)"|null)`).FindAllStringSubmatch(textOf(v.zone[name]), -1) {
-				tries = append(tries, q.with(match[1]+": "+strings.ReplaceAll(match[2], "*", "x")))
-			}
+		for _, match := range regexp.MustCompile(`"header":\{"([^"]+)":(?:\["([^"]*)"|null)`).FindAllStringSubmatch(textOf(v.zone["exempt"]), -1) {
+			tries = append(tries, q.with(match[1]+": "+strings.ReplaceAll(match[2], "*", "x")))
 		}
 		return tries
 	}},

@@ -232,11 +232,7 @@ func (tg *target) useUp(t *testing.T, b *harness.Backend, l limitedZone, q try, 
 	t.Helper()
 	sent := q.proxied(tg.fieldOfProxy())
 	if l.zone["algorithm"] == "concurrency" {
-		slots := small
-		if l.zone["reserve"] != nil {
-			slots--
-		}
-		return tg.occupy(t, b, sent, slots)
+		return tg.occupy(t, b, sent, small)
 	}
 	if l.zone["charge_on_response"] != nil || l.zone["cost_header"] != nil || l.zone["cost_response"] != nil {
 		n := tg.leave(t, b, sent)

@@ -71,7 +71,7 @@ func startManaged(t *testing.T) *managedFleet {
 		zone("trial", "dry_run")+zone("rollout", "enforce 50")+zone("charged", "charge on_response {\nstatus 401\n}")+zone("priced", "cost_header X-Cost")+
 		route("plans", "key {query.k}\nlend 10s\nplan {query.plan} {\nfree sliding_window_log "+perDay(of1000(300))+"\npro sliding_window_log "+perDay(managedLimit)+"\ndefault free\n}")+
 		route("waits", "key {query.k}\nalgorithm token_bucket 50/1s\nmax_wait 30s\nlend 100ms")+
-		route("slots", "algorithm concurrency 10\nlend 1s\nreserve 20% {\nmatch header X-Important yes\n}"))
+		route("slots", "lend 1s\nplan {header.X-Important} {\nyes concurrency 10\nno concurrency 8\ndefault no\n}"))
 	for range 3 {
 		f.caddys = append(f.caddys, harness.StartCaddy(t, f.config, "UPSTREAM="+upstream.Listener.Addr().String()))
 	}
@@ -268,7 +268,7 @@ func TestLendWithOptions(t *testing.T) {
 		f.send(t, "slots", "k=1", 1, 0, 1, 2)
 	}
 	if n := f.reached("slots", "1"); n != 60 {
-		t.Errorf("reserve: %d of 60 reached the upstream, one at a time", n)
+		t.Errorf("slots: %d of 60 reached the upstream, one at a time", n)
 	}
 }
 

@@ -60,19 +60,6 @@ func metered(events int, redis string, dead int) string {
 			}
 			respond ok
 		}
-		handle /reserve {
-			rate_limit {
-				zone reserved {
-					algorithm concurrency
-					events 2
-					cost 2
-					reserve 50%% {
-						match header X-Pays yes
-					}
-				}
-			}
-			respond ok
-		}
 		handle /wait {
 			rate_limit {
 				zone slots {
@@ -164,7 +151,7 @@ func (c counts) samples() map[string]float64 {
 			samples[`decisions_total{outcome="`+outcome+`",zone="`+zone+`"}`] = float64(n)
 			of("requests_total", n)
 			switch outcome {
-			case "limited", "shed", "banned":
+			case "limited", "banned":
 				of("declined_requests_total", n)
 			case "rejected":
 				of("declined_requests_total", n)
@@ -183,7 +170,6 @@ func (c counts) samples() map[string]float64 {
 var alike = counts{
 	"policies": {"allowed": 3, "rejected": 1, "exempt": 1},
 	"bans":     {"allowed": 1, "limited": 2, "banned": 3},
-	"reserved": {"shed": 2},
 	"closed":   {"failed_closed": 3},
 	"open":     {"failed_open": 2},
 	"local":    {"local": 2, "limited": 1},
@@ -238,7 +224,7 @@ func TestMetricsScraped(t *testing.T) {
 			rollout := map[string]string{"dry": "dry run"}[zone]
 			want[`config{max_events="`+limit+`",plan="",rollout="`+rollout+`",window="1h",zone="`+zone+`"}`] = 1
 		}
-		want[`config{max_events="2",plan="",rollout="",window="",zone="reserved"}`], want[`config{max_events="5",plan="",rollout="",window="",zone="slots"}`] = 1, 1
+		want[`config{max_events="5",plan="",rollout="",window="",zone="slots"}`] = 1
 		want[`bans_total{zone="bans"}`] = expected.keys["bans"]
 		for zone, n := range expected.near {
 			want[`near_limit_requests_total{zone="`+zone+`"}`] = n
@@ -312,7 +298,6 @@ func runScript(t *testing.T, s *harness.Server, client *http.Client, run string)
 		{"/policies", 1, []string{"X-Bad", "yes"}},
 		{"/policies", 1, []string{"X-Friend", "yes"}},
 		{"/ban", 6, []string{"X-Run", run}},
-		{"/reserve", 2, nil},
 		{"/redis", 5, nil},
 		{"/dead/closed", 3, nil},
 		{"/dead/open", 2, nil},

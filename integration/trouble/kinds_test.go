@@ -29,7 +29,6 @@ type kind struct {
 	fixed     bool // the state of a key keeps its size
 	lends     bool
 	slots     bool
-	status    int    // of a refusal
 	special   string // "ban", "override", "late" or "refund"
 	tolerance int64  // of what is charged after a refund: a part of an event may have come back before
 }
@@ -55,7 +54,7 @@ func kindsOf(instances int64) (all []kind) {
 	share := limit / instances
 	for _, f := range forms {
 		f.json = fmt.Sprintf(`"key": "{http.request.header.Client}", "max_events": %d, `, limit) + f.json
-		f.cost, f.first, f.status, f.quotas = 1, 10, 429, [2]int64{limit, share}
+		f.cost, f.first, f.quotas = 1, 10, [2]int64{limit, share}
 		if f.limit == 0 {
 			f.limit, f.share = limit, share
 		} else {
@@ -65,11 +64,7 @@ func kindsOf(instances int64) (all []kind) {
 		if f.name != "queue" {
 			all = append(all, f.with("lent", `"lend": "10s"`))
 		}
-		if f.name == "concurrency" {
-			all = append(all, f.with("reserve", `"reserve": {"percent": 30, "match": [{"path": ["/important"]}]}`))
-			continue
-		}
-		if f.name == "queue" {
+		if f.name == "concurrency" || f.name == "queue" {
 			continue
 		}
 		for _, special := range []string{"early", "late", "refund"} {
@@ -94,9 +89,6 @@ func (k kind) with(option, json string) kind {
 		switch word {
 		case "lent":
 			k.lends = true
-		case "reserve":
-			k.status, k.limit, k.share, k.first = 503, limit-8, k.share-(k.share*30+99)/100, 10
-			k.quotas = [2]int64{k.limit, k.share}
 		case "early":
 			k.cost, k.limit, k.share, k.first, k.quotas = 3, 3*limit, 3*k.share, 27, [2]int64{3 * limit, 3 * k.share}
 			k.json = strings.Replace(k.json, fmt.Sprintf(`"max_events": %d`, limit), fmt.Sprintf(`"max_events": %d`, k.limit), 1)

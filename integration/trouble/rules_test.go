@@ -1,6 +1,9 @@
 package trouble_test
 
-import "fmt"
+import (
+	"fmt"
+	"net/http"
+)
 
 // promise is what docs/failure.md says about a client of a cell. Numbers are requests.
 type promise struct {
@@ -170,8 +173,8 @@ func (c *cell) check(client string, p promise) (wrong []string) {
 // judge returns what is wrong with an answer during a fault, or at a time at which Redis should decide, unless an
 // answer may be late then.
 func (c *cell) judge(during, late bool, a answer, p promise) string {
-	if !a.passed && a.by != byNobody && a.status != c.status {
-		return fmt.Sprintf("the status of a refusal is %d", c.status)
+	if !a.passed && a.by != byNobody && a.status != http.StatusTooManyRequests {
+		return fmt.Sprintf("the status of a refusal is %d", a.status)
 	}
 	switch {
 	case a.by == byNobody && c.policy == "local":

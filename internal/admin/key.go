@@ -123,13 +123,6 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	if policies.Varying != nil {
 		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)
 	}
-	if policy.Others != nil {
-		others := peek{rule: policy.Others.Rule, key: key, cost: cost, rules: z.KeyRules}
-		if err := withStore(z.store, c, others.run); err != nil {
-			return nil, z.storeError(err)
-		}
-		answer.Others = adminapi.NewQuotaStatus(others.decision)
-	}
 	o := p.outcome(z.Zone)
 	if o == outcome.Rejected {
 		answer.Status = z.MissingKeyStatus

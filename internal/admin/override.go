@@ -66,9 +66,6 @@ func (z *runningZone) overrideOf(request *overrideRequest) (rule *store.Rule, s 
 		return nil, s, fmt.Errorf("exactly one of limit, plan and exempt is needed, got %d", given)
 	case request.Limit != nil && request.Limit.err != nil:
 		return nil, s, request.Limit.err
-	case len(z.Reserve) > 0 && (request.Plan != "" || request.Limit != nil && !request.Limit.unlimited):
-		return nil, s, fmt.Errorf("zone %q has a reserve, which the limit of a single key would bypass: "+
-			"exempt or ban the key, or remove the reserve", z.Name)
 	case request.Plan != "":
 		return z.overrideOfPlan(request.Plan)
 	case request.Exempt, request.Limit.unlimited:

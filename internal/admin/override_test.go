@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -58,25 +57,6 @@ func FuzzRequestedLimit(f *testing.F) {
 			t.Fatalf("%s is described as %q, which is another limit: %q, %q", text, description, a.Encoded(), b.Encoded())
 		}
 	})
-}
-
-// TestOverridesBesideAReserve: a zone with a reserve does not accept an override with a limit, because such a
-// key would get reserved slots.
-func TestOverridesBesideAReserve(t *testing.T) {
-	z := &runningZone{Zone: &zone.Zone{
-		Spec: zone.Spec{Name: "kept", Reserve: make(caddyhttp.MatcherSets, 1)}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: testRules(t)[0]}},
-	}}
-	for text, want := range map[string]bool{
-		`{"limit": "20"}`: false, `{"plan": "pro"}`: false, `{"limit": "unlimited"}`: true, `{"exempt": true}`: true,
-	} {
-		var request overrideRequest
-		if err := json.Unmarshal([]byte(text), &request); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := z.overrideOf(&request); (err == nil) != want {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
 }
 
 // testRules returns a rule for each algorithm.

@@ -88,9 +88,8 @@ func NewQuotaStatus(d algorithms.Decision) *QuotaStatus {
 	return n
 }
 
-// Refuses reports whether the limit refuses the request, whatever overrides and bans say. It is
-// false for nil.
-func (n *QuotaStatus) Refuses() bool { return n != nil && (n.RetryAfter > 0 || n.Never) }
+// Refuses reports whether the limit refuses the request, whatever overrides and bans say.
+func (n *QuotaStatus) Refuses() bool { return n.RetryAfter > 0 || n.Never }
 
 // KindLimit is the kind of an override with a limit.
 const KindLimit = "limit"
@@ -127,8 +126,7 @@ type Key struct {
 	CostFrom string `json:"cost_from,omitempty"`
 	CostLast bool   `json:"cost_last,omitempty"`
 
-	// Outcome is the outcome that a request with this key would have now: allowed, limited, shed,
-	// banned, dry_run, over, exempt or rejected. Refused says that the zone would refuse the request.
+	// Outcome is the outcome that a request with this key would have now: allowed, limited, banned, dry_run, over, exempt or rejected. Refused says that the zone would refuse the request.
 	Outcome string `json:"outcome"`
 	Refused bool   `json:"refused"`
 
@@ -139,9 +137,6 @@ type Key struct {
 	// Slots says that what is used is the number of running requests, so that RetryAfter and
 	// ResetAfter are the latest times at which they end.
 	Slots bool `json:"slots,omitempty"`
-
-	// Others has the numbers for requests that the zone has not reserved slots for.
-	Others *QuotaStatus `json:"others,omitempty"`
 
 	Ban *Ban `json:"ban,omitempty"`
 

@@ -17,7 +17,6 @@ var (
 	raiseLimit   = advice.New("get/config/never", "Only the config can change that: raise the limit, or add the option overrides to the zone and exempt the key.")
 	watchBlocked = advice.New("get/blocked", "But the zone's option block refuses some requests with status %d, whatever the key has used. "+
 		"Only the config can change that.\nTo see which requests:\n  %s rate-limit watch --outcome rejected%s")
-	resetOthers = advice.New("get/reserve", "To let other requests through now:\n  %s rate-limit reset%s")
 	resetSlots  = advice.New("get/slots", "To let it through now, forget its running requests. Then more than the limit can run at once:\n  %s rate-limit reset%s")
 	resetKey    = advice.New("get/reset", "To let it through now:\n  %s rate-limit reset%s")
 	resetOrSet  = advice.New("get/reset/set", "To let it through now:\n  %s rate-limit reset%s\nTo double its limit: %s rate-limit set%s %d")
@@ -51,8 +50,6 @@ func (k keyView) remedy() advice.Text {
 	switch {
 	case k.BlockedAddress != "":
 		return changeConfig.With()
-	case !k.Refused && k.Others.Refuses():
-		return resetOthers.With(program, key)
 	case !k.Refused && k.BlockStatus != 0 && k.Lately != nil && k.Lately.Refused > 0:
 		return watchBlocked.With(k.BlockStatus, program, key)
 	case !k.Refused:

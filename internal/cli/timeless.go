@@ -14,10 +14,6 @@ import (
 func timeless(k adminapi.Key) string {
 	k.Lately = nil
 	k.QuotaStatus = withoutTimes(k.QuotaStatus)
-	if k.Others != nil {
-		others := withoutTimes(*k.Others)
-		k.Others = &others
-	}
 	if k.Expires != nil {
 		expires := *k.Expires
 		expires.State = ""

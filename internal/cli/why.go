@@ -25,9 +25,6 @@ type keyView struct {
 
 // state returns the outcome in words.
 func (k keyView) state() string {
-	if k.Outcome == outcome.Names[outcome.Shed] {
-		return outcome.Names[outcome.Limited]
-	}
 	return strings.ReplaceAll(k.Outcome, "_", " ")
 }
 
@@ -217,10 +214,6 @@ func (k keyView) explanation() string {
 	case outcome.Names[outcome.Rejected]:
 		return fmt.Sprintf("%s rejects requests without a key with status %d (missing_key reject).", zone, k.Status)
 	case outcome.Names[outcome.Allowed]:
-		if k.Others.Refuses() {
-			return fmt.Sprintf("%s allows requests that match its option reserve, and refuses others: %d of %d slots are taken.",
-				zone, k.Others.Used, k.Others.Quota)
-		}
 		return zone + " allows " + key + "."
 	case outcome.Names[outcome.DryRun]:
 		return zone + " would refuse " + key + ", but this is a dry run (dry_run, enforce): " + k.reason()
@@ -254,8 +247,6 @@ func (k keyView) reason() string {
 		return fmt.Sprintf("%s %d, and only %d of %d are left. A request that costs at most %d passes now. ", of, k.Cost, k.Remaining, k.Quota, k.Remaining) + k.nextAllowed()
 	case k.Slots && k.RetryAfter > 0:
 		return fmt.Sprintf("%d of %d slots are taken. Next request allowed when one of %s ends.", k.Used, k.Quota, plural(k.Used, "request"))
-	case k.Outcome == outcome.Names[outcome.Shed]:
-		return fmt.Sprintf("all of its %d slots are taken.", k.Quota)
 	}
 	return fmt.Sprintf("%d of %d used. ", k.Used, k.Quota) + k.nextAllowed()
 }

@@ -41,7 +41,7 @@ func cut(s string) string {
 var secretive = []string{"header", "header_regexp", "query", "vars", "vars_regexp", "expression"}
 
 // matchers are the options with matchers.
-var matchers = []string{"match", "exempt", "block", "reserve"}
+var matchers = []string{"match", "exempt", "block"}
 
 // hidden replaces texts in secretive matchers, but for names.
 func hidden(value any, secret bool) any {

@@ -95,11 +95,8 @@ func (f *Refusal) Answer(usual int) Answer {
 	a := Answer{
 		Refusal: *f, Status: usual, Problem: QuotaExceeded, Outcome: f.Zone.RefusalOutcome(d), Told: f.Waits().Told, Endless: d.RetryAfter == algorithms.Never,
 	}
-	switch {
-	case d.Banned:
+	if d.Banned {
 		a.Problem = AbnormalUsage
-	case len(f.Zone.Reserve) > 0 && f.Policy.Slots: // the server has too much to do, and not the client
-		a.Status, a.Problem = http.StatusServiceUnavailable, ReducedCapacity
 	}
 	return a
 }

@@ -136,7 +136,7 @@ func TestOverPassAndLend(t *testing.T) {
 			map[string]int{"200": 400, over: 100, "429": 200},
 		},
 		{
-			"beside a reserve", `, "strict": {"algorithm": "concurrency", "max_events": 10, "lend": "10s", "reserve": {"percent": 20, "match": [{"path": ["/x"]}]}}`,
+			"beside slots", `, "strict": {"algorithm": "concurrency", "max_events": 10, "lend": "10s"}`,
 			[][2]int{{0, 300}, {1, 300}, {0, 300}, {1, 100}},
 			map[string]int{"200": 400, over: 600},
 		},
@@ -237,7 +237,6 @@ func TestOverPassExcludesWithLend(t *testing.T) {
 	for _, options := range []string{
 		`"max_events": 9, "window": "1h", "dry_run": true`, `"max_events": 9, "window": "1h", "enforce": 10`,
 		`"max_events": 9, "window": "1h", "ban": {"duration": "1m", "after": 5, "window": "1m"}`,
-		`"algorithm": "concurrency", "max_events": 10, "reserve": {"percent": 20, "match": [{"path": ["/x"]}]}`,
 	} {
 		_, err := caddytest.TryLoad(caddytest.Config(t), `{"rate_limits": {`+softZone("soft", `"lend": "1s", `+options)+`}}`)
 		if err == nil || !strings.Contains(err.Error(), "over pass and ") {

@@ -11,7 +11,7 @@ const (
 	DryRun       // would have been refused
 	Over         // above the limit of a zone with over pass, so it passes with a mark, and is not charged
 	Banned       // refused because the key is banned
-	Shed         // refused because the slots that are left are reserved for other requests
+	Shed         // refused because the upstream has no room for it, in a zone with algorithm adaptive
 	Rejected     // refused without asking the store: blocked, or without a key, plan or valid limit
 	Exempt       // not limited: exempt, unlimited, or without a key
 	FailedOpen   // let through because the store did not answer
@@ -50,7 +50,7 @@ func (o Outcome) Tolerated() bool { return o == DryRun || o == Over }
 // Decided reports whether the limit was asked, so that the decision has numbers.
 func (o Outcome) Decided() bool {
 	switch o {
-	case Banned, Rejected, Exempt, FailedOpen, FailedClosed, Abandoned:
+	case Banned, Shed, Rejected, Exempt, FailedOpen, FailedClosed, Abandoned:
 		return false
 	}
 	return true

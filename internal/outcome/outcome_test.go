@@ -26,7 +26,6 @@ const policies = `{"log": "all", "log_key": true, "rate_limits": {
 	"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
 	"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {
 		"free": {"max_events": 1, "window": "1h"}, "staff": {"unlimited": true}}}},
-	"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 2, "cost": 2, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}},
 	"dry": {"match": [{"path": ["/dry"]}], "max_events": 1, "window": "1h", "dry_run": true, "block": [{"header": {"Bad": ["*"]}}]}
 }}`
 
@@ -56,11 +55,9 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		{"/plan", "plan=free", 200, "true plan free 0|?", "allowed allowed", ""},
 		{"/plan", "plan=free", 429, "false plan free 0|plan", "not_charged limited", "rate limit exceeded"},
 		{"/plan", "plan=staff", 200, "true a all  93|?", "allowed exempt", ""},
-		{"/shed", "", 503, "false shed  1|shed", "not_charged shed", "rate limit exceeded"},
-		{"/shed", "Pay", 200, "true shed  0|?", "allowed allowed", ""},
-		{"/dry", "", 200, "true a all  91|", "allowed allowed", ""},
-		{"/dry", "", 200, "true a all  90|dry", "allowed dry_run", "rate limit exceeded (dry run)"},
-		{"/dry", "Bad", 200, "true a all  89|dry", "allowed dry_run", "request rejected: the request is blocked (dry run)"},
+		{"/dry", "", 200, "true a all  92|", "allowed allowed", ""},
+		{"/dry", "", 200, "true a all  91|dry", "allowed dry_run", "rate limit exceeded (dry run)"},
+		{"/dry", "Bad", 200, "true a all  90|dry", "allowed dry_run", "request rejected: the request is blocked (dry run)"},
 	} {
 		name := c.path + " " + c.header
 		w := httptest.NewRecorder()
@@ -116,7 +113,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		}
 		return zones
 	}
-	if got := fmt.Sprint(zones(exceeded), zones(rejected)); got != "[plan shed] [block key quota plan]" {
+	if got := fmt.Sprint(zones(exceeded), zones(rejected)); got != "[plan] [block key quota plan]" {
 		t.Errorf("the zones of the events are %s", got)
 	}
 	if data := rejected.Events[0].Data; data["status"] != 403 || data["reason"] != "the request is blocked" {

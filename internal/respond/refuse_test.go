@@ -65,19 +65,19 @@ func TestSubrouteHandlesRefusals(t *testing.T) {
 	}
 }
 
-// rejecting are zones that refuse a request to their path by its key, plan, limit or slots.
+// rejecting are zones that refuse a request to their path by its key, plan, limit or cost.
 const rejecting = `"rate_limits": {
 	"all": {"max_events": 100, "window": "1h"},
 	"key": {"match": [{"path": ["/key"]}], "key": "{http.request.header.Key}", "max_events": 9, "window": "1h", "missing_key": "reject"},
 	"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
 	"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {"free": {"max_events": 1, "window": "1h"}}}},
-	"shed": {"match": [{"path": ["/shed"]}], "algorithm": "concurrency", "max_events": 2, "cost": 2, "reserve": {"percent": 50, "match": [{"header": {"Pay": ["*"]}}]}}
+	"dear": {"match": [{"path": ["/dear"]}], "max_events": 1, "window": "1h", "cost": 2}
 }}`
 
 // TestRejections: if the server has error routes, a rejection is an error, as a refusal by a limit
 // is. With on_limit problem it has a JSON problem as its body.
 func TestRejections(t *testing.T) {
-	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 422, "/shed": 503} {
+	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 422, "/dear": 429} {
 		h := caddytest.Load(t, `{`+rejecting)
 		w := httptest.NewRecorder()
 		r := caddytest.Request(w, "203.0.113.7:1")
@@ -107,10 +107,10 @@ func TestRejections(t *testing.T) {
 		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"detail":"%s","action":"Change the request: waiting does not help."}`, http.StatusText(status), status, map[string]string{
 			"/key": "header Key is missing", "/plan": "the request has no plan", "/quota": "the request has no valid limit",
 		}[path])
-		if path == "/shed" {
-			want = `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",` +
-				`"title":"Request cannot be satisfied due to temporary server capacity constraints","status":503,"detail":"this request costs 2, the limit is 1",` +
-				`"action":"Ask for less in one request: waiting does not help.","zone":"shed","limit":1,"remaining":1,"cost":2,"violated-policies":["shed"]}`
+		if path == "/dear" {
+			want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"this request costs 2, the limit is 1",` +
+				`"action":"Ask for less in one request: waiting does not help.","zone":"dear","limit":1,"remaining":1,"cost":2,"violated-policies":["dear"]}`
 		}
 		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != status {
 			t.Errorf("%s: status %d\ngot  %s\nwant %s", path, w.Code, got, want)

@@ -233,12 +233,9 @@ func (r *Routes) raw(config json.RawMessage, slashed bool) {
 		} `json:"handle_response"`
 		Providers map[string]json.RawMessage `json:"providers"`
 		Zones     map[string]struct {
-			Match   caddyhttp.RawMatcherSets `json:"match"`
-			Exempt  caddyhttp.RawMatcherSets `json:"exempt"`
-			Block   caddyhttp.RawMatcherSets `json:"block"`
-			Reserve struct {
-				Match caddyhttp.RawMatcherSets `json:"match"`
-			} `json:"reserve"`
+			Match  caddyhttp.RawMatcherSets `json:"match"`
+			Exempt caddyhttp.RawMatcherSets `json:"exempt"`
+			Block  caddyhttp.RawMatcherSets `json:"block"`
 		} `json:"rate_limits"`
 	}
 	_ = json.Unmarshal(config, &inner)
@@ -260,7 +257,7 @@ func (r *Routes) raw(config json.RawMessage, slashed bool) {
 			r.before[name] = append(r.before[name], r.fields...)
 			r.meet(name)
 			r.slashed[name] = r.slashed[name] || slashed
-			for _, sets := range []caddyhttp.RawMatcherSets{zone.Match, zone.Exempt, zone.Block, zone.Reserve.Match} {
+			for _, sets := range []caddyhttp.RawMatcherSets{zone.Match, zone.Exempt, zone.Block} {
 				r.rawMatchers(sets)
 			}
 		}

@@ -57,8 +57,8 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 	return z.applyUnblocked(c, r, networks, log)
 }
 
-// applyUnblocked applies the policies other than block: exempt, a body that cannot be read, missing_key, plans and limits
-// from placeholders, and reserve. It reads no body of a request whose network or group is banned.
+// applyUnblocked applies the policies other than block: exempt, a body that cannot be read, missing_key, and plans and
+// limits from placeholders. It reads no body of a request whose network or group is banned.
 func (z *Zone) applyUnblocked(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) error {
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil {
 		return err
@@ -106,15 +106,6 @@ func (z *Zone) applyUnblocked(c *Check, r *placeholder.Request, networks *store.
 	}
 	if z.CostMeasured != nil && c.Policy != nil {
 		z.estimate(c, r.Request)
-	}
-	if c.Policy != nil && c.Policy.Others != nil {
-		reserved, err := clientip.MatchAny(z.Reserve, r.Request)
-		if err != nil {
-			return err
-		}
-		if !reserved {
-			c.Policy = c.Policy.Others
-		}
 	}
 	return nil
 }
@@ -199,8 +190,6 @@ func (z *Zone) RefusalOutcome(d *algorithms.Decision) outcome.Outcome {
 		return outcome.Banned
 	case z.PassesOver:
 		return outcome.Over
-	case len(z.Reserve) > 0:
-		return outcome.Shed
 	}
 	return outcome.Limited
 }

@@ -3,7 +3,6 @@ package zone
 import (
 	"fmt"
 	"hash/maphash"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +23,6 @@ type QuotaPolicy struct {
 	Queues  bool          // the decision says how long the request waits for its turn
 	MaxWait time.Duration // how long a request may be held before it is refused
 	Quota   int64         // the most that a client can use at once
-	Others  *QuotaPolicy  // for requests that no slots are reserved for; nil without a reserve
 
 	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
 	part      atomic.Pointer[QuotaPolicy]                       // see Split
@@ -40,28 +38,18 @@ type PolicyBuilder struct {
 	Zone, Plan string
 	Limit      limit.Limit
 	Salt       uint64
-	Reserve    float64 // percent of the slots; 0 without a reserve
 	Lend       time.Duration
 }
 
 // build makes the quota policy for the numbers of a request.
 func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
-	limit, err := b.Limit.Resolve(n)
+	made, err := b.Limit.Resolve(n)
 	if err != nil {
 		if from := b.Limit.TimeZone().From; from != "" && n.Timezone != b.Limit.TimeZone().Name {
 			err = fmt.Errorf("timezone: {%s} is not a time zone", from) // without the value, which may be secret
 		}
 		return nil, err
 	}
-	p, err := b.make(limit, n)
-	if err == nil && b.Reserve > 0 && p.Slots {
-		limit.Events = UnreservedSlots(limit.Events, b.Reserve)
-		p.Others, err = b.make(limit, n)
-	}
-	return p, err
-}
-
-func (b *PolicyBuilder) make(made algorithms.Limit, n limit.Numbers) (*QuotaPolicy, error) {
 	algorithm, err := b.Limit.FindAlgorithm()
 	if err != nil {
 		return nil, err
@@ -205,9 +193,4 @@ func (p *QuotaPolicy) MaxCost() int64 {
 		return min(p.Quota, algorithms.MaxSlotCost)
 	}
 	return p.Quota
-}
-
-// UnreservedSlots returns how many slots are left for requests that none are reserved for.
-func UnreservedSlots(events int64, percent float64) int64 {
-	return events - int64(math.Ceil(float64(events)*percent/100))
 }

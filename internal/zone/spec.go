@@ -54,9 +54,6 @@ type Spec struct {
 	Lend         time.Duration
 	Adaptive     *Adaptive // nil unless the limit finds itself
 
-	Reserve  caddyhttp.MatcherSets // the requests that slots are reserved for; empty without a reserve
-	Reserved float64               // percent of the slots; 0 without a reserve
-
 	Cost             limit.Amount
 	CostRequest      *cost.Request  // nil without one
 	JSONBody         *cost.JSONBody // nil if the zone reads no fields of bodies
@@ -123,9 +120,6 @@ func (s *Spec) describe() string {
 		}
 		text += s.Plan.Describe(&s.Limit)
 	}
-	if s.Reserved > 0 {
-		text += fmt.Sprintf(" with %v %% reserved", s.Reserved)
-	}
 	if s.Lend != 0 {
 		text += " lent every " + duration.Format(s.Lend)
 	}
@@ -149,5 +143,5 @@ func (s *Spec) describe() string {
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
 	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.JSONBody != nil || s.CostMeasured != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
-		s.MissingKey != MissingShare || s.Reserved > 0 || s.DryRun || s.PassesOver || s.Enforce != nil || s.Expires != nil && s.Expires.Then == ThenDryRun
+		s.MissingKey != MissingShare || s.DryRun || s.PassesOver || s.Enforce != nil || s.Expires != nil && s.Expires.Then == ThenDryRun
 }

@@ -70,7 +70,7 @@ func New(s Spec, counters *stats.Counters) (*Zone, error) {
 
 // builder returns what makes the policies of a limit of the zone.
 func (s *Spec) builder(plan string, l limit.Limit) PolicyBuilder {
-	return PolicyBuilder{Zone: s.Name, Plan: plan, Limit: l, Salt: s.Salt, Reserve: s.Reserved, Lend: s.Lend}
+	return PolicyBuilder{Zone: s.Name, Plan: plan, Limit: l, Salt: s.Salt, Lend: s.Lend}
 }
 
 // CountsSlots reports whether any of the zone's limits counts slots, which requests hold until they are

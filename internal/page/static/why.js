@@ -143,7 +143,7 @@ function reason(k) {
   switch (k.outcome) {
     case 'exempt': return k.override ? 'does not limit it: an override exempts it.' : 'does not limit requests without a key (missing_key skip).'
     case 'rejected': return `rejects requests without a key with status ${k.status} (missing_key reject). Only the config can change that.`
-    case 'allowed': return `allows it: ${used}` + (k.others?.retry_after ? ' Requests that do not match its option reserve are refused.' : '')
+    case 'allowed': return `allows it: ${used}`
     case 'over': return `lets it pass with a mark (over pass): ${used}` + (k.retry_after ? ` Within the limit again ${until(k.retry_after)}.` : '')
     case 'dry_run': return `would refuse it, but this is a dry run: ${used}` + (k.retry_after ? ` Within the limit again ${until(k.retry_after)}.` : '')
   }

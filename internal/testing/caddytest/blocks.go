@@ -10,7 +10,6 @@ import (
 // error lists the known ones.
 var Blocks = map[string]string{
 	"directive":     ":80 {\n\trate_limit {\n\t\t?\n\t}\n}\n",
-	"reserve":       ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\treserve 10% {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"distributed":   ":80 {\n\trate_limit {\n\t\tdistributed {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"global":        "{\n\trate_limit {\n\t\t?\n\t}\n}\n",
 	"zone":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\t?\n\t\t}\n\t}\n}\n",

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 var _ = promise("a request costs what its body says", (*History).bodies)
@@ -94,39 +93,4 @@ func (k *key) charged() (sum int64) {
 		sum += a.Cost + a.Delta
 	}
 	return sum
-}
-
-var _ = promiseOfKeys("a reserve is for the requests that it is for", (*key).reserves)
-
-// reserves checks how many slots of a zone with a reserve each request may use.
-func (k *key) reserves() (violations []string) {
-	if k.unreserved() == 0 {
-		return nil
-	}
-	for i := range k.Answers {
-		a := &k.Answers[i]
-		e := &k.Plan.Events[a.Event]
-		if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || e.Kind == Flood || a.Decision.Quota == 0 {
-			continue
-		}
-		most := k.Limit.Events
-		if e.Kind == Request && e.Sort != important {
-			most = k.unreserved()
-		}
-		if slices.Contains(k.Plan.overruled(k.zone), a.Decision.Quota) {
-			continue // the limit of a network or a group has no reserve
-		}
-		if a.Decision.Quota != most {
-			violations = append(violations, fmt.Sprintf("client %d may use %d slots of zone %d, key %d, should be %d", a.Event, a.Decision.Quota, k.zone, k.key, most))
-		}
-	}
-	return violations
-}
-
-// unreserved is how many slots there are for requests that are not important; 0: there is no reserve.
-func (z *Zone) unreserved() int64 {
-	if z.Reserved == 0 {
-		return 0
-	}
-	return zone.UnreservedSlots(z.Limit.Events, z.Reserved)
 }

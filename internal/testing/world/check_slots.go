@@ -9,8 +9,8 @@ import (
 var _ = promiseOfKeys("never more slots than there are", (*key).tooManySlots)
 
 // tooManySlots checks that no more slots were taken at once than there are. In a zone that lends, the slot of a request may be
-// kept for a later one under the same limit, as if the first one still ran. So a request without a reserved slot, or one that meets
-// a lower limit than after a reload, may come after others, but never are there more of its kind than theirs.
+// kept for a later one under the same limit, as if the first one still ran. So a request that meets a lower limit than others, by its
+// plan or before a reload, may come after others, but never are there more of its kind than theirs.
 func (k *key) tooManySlots() (violations []string) {
 	if !k.slots() || len(k.clocks) > 1 {
 		return nil // leases end early if the clock steps forth

@@ -89,20 +89,18 @@ var abilities = []struct {
 	{"costs that are measured", func(_ *Plan, z *Zone) bool { return z.Measures != "" }},
 	{"enforce", func(_ *Plan, z *Zone) bool { return z.Enforced > 0 }},
 	{"expires", func(_ *Plan, z *Zone) bool { return z.Then != "" }},
-	{"reserve", func(_ *Plan, z *Zone) bool { return z.Reserved > 0 }},
 	{"over pass", func(_ *Plan, z *Zone) bool { return z.Over }},
 	{"keys that are addresses", func(p *Plan, _ *Zone) bool { return p.Addresses > 0 }},
 }
 
 // ableZones are zones that have them.
 func ableZones() []Zone {
-	slots := Zone{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 9, Lease: 10 * time.Second}, Reserved: 30}
 	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: asksTokens}}
 	takes := Zone{Algorithm: "fixed_window", Limit: asks.Limit, Ends: time.Minute, Then: zone.ThenDryRun}
 	takes.Measures, takes.Per, takes.First, takes.Up = cost.ResponseTime, 100, 1, 9
 	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
 	bans.WidenFrom = 2
-	return []Zone{slots, asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true}, bans}
+	return []Zone{asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true}, bans}
 }
 
 // pairs are all that can meet.

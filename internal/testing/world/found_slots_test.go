@@ -34,15 +34,15 @@ func TestFoundAWaitOfAnotherCost(t *testing.T) {
 func TestFoundASlotBelowALowerLimit(t *testing.T) {
 	p := &Plan{
 		Seed: 1, Even: true, Layout: "Cluster", Instances: 1, Whole: true,
-		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 4, Lease: 10 * time.Second}, Lend: 500 * time.Millisecond, Reserved: 1}},
+		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 3, Lease: 10 * time.Second}, Lend: 500 * time.Millisecond, Paying: 4}},
 		Events: []Event{
 			{Kind: Request, Cost: 1},
 			{At: 100 * time.Millisecond, Kind: Request, Cost: 1},
 			{At: 200 * time.Millisecond, Kind: Request, Cost: 1},
 			{At: 300 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1, After: 300 * time.Millisecond},
-			{At: 400 * time.Millisecond, Kind: Request, Sort: important, Cost: 1, After: 200 * time.Millisecond},
+			{At: 400 * time.Millisecond, Kind: Request, Sort: paying, Cost: 1, After: 200 * time.Millisecond},
 			{At: 500 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1, After: 100 * time.Millisecond},
-			{At: 600 * time.Millisecond, Kind: Request, Sort: important, Cost: 1},
+			{At: 600 * time.Millisecond, Kind: Request, Sort: paying, Cost: 1},
 		},
 	}
 	for _, violation := range Check(Run(t, p)) {
@@ -55,14 +55,14 @@ func TestFoundASlotBelowALowerLimit(t *testing.T) {
 func TestFoundASlotOfAsksThatOvertook(t *testing.T) {
 	p := &Plan{
 		Seed: 1, Even: true, Layout: Sentinels, Instances: 1, Whole: true,
-		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 5, Lease: 10 * time.Second}, Lend: 100 * time.Millisecond, Reserved: 30.086339417688723}},
+		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 3, Lease: 10 * time.Second}, Lend: 100 * time.Millisecond, Paying: 5}},
 		Events: []Event{
 			{At: time.Millisecond, Kind: Request, Cost: 1, After: 100 * time.Millisecond},
 			{At: 1001 * time.Microsecond, Kind: Request, Cost: 1, After: 100 * time.Millisecond},
 			{At: 1002 * time.Microsecond, Kind: Request, Cost: 1},
-			{At: 100996 * time.Microsecond, Kind: Request, Sort: important, Cost: 1},
+			{At: 100996 * time.Microsecond, Kind: Request, Sort: paying, Cost: 1},
 			{At: 100998 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1},
-			{At: 101 * time.Millisecond, Kind: Request, Sort: important, Cost: 1},
+			{At: 101 * time.Millisecond, Kind: Request, Sort: paying, Cost: 1},
 		},
 	}
 	for _, violation := range Check(Run(t, p)) {

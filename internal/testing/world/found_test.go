@@ -253,8 +253,8 @@ func TestFoundASlotOfBeforeAReset(t *testing.T) {
 	}
 }
 
-// TestFoundASlotOfAnotherLimit: a slot that was kept for requests with a reserved one refused a request without, of the same
-// instance, although nobody used it.
+// TestFoundASlotOfAnotherLimit: a slot that was kept for requests of a plan with more slots refused a request without, of the
+// same instance, although nobody used it.
 func TestFoundASlotOfAnotherLimit(t *testing.T) {
 	p := &Plan{
 		Seed:      1,
@@ -263,11 +263,11 @@ func TestFoundASlotOfAnotherLimit(t *testing.T) {
 		Instances: 1,
 		Whole:     true,
 		Zones: []Zone{
-			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 2, Lease: 10 * time.Second}, Lend: 200 * time.Millisecond, Reserved: 38.6},
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, Lend: 200 * time.Millisecond, Paying: 2},
 		},
 		Events: []Event{
 			{Kind: Take, Cost: 1, Delta: -1},
-			{At: 100 * time.Millisecond, Kind: Request, Sort: important, Cost: 1},
+			{At: 100 * time.Millisecond, Kind: Request, Sort: paying, Cost: 1},
 			{At: 200 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1},
 			{At: 300 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
 		},
@@ -304,7 +304,7 @@ func TestFoundADryRunBesideKeptSlots(t *testing.T) {
 	p := &Plan{
 		Seed: 10985170671754728821, Layout: Sentinels, Instances: 1, Whole: true,
 		Zones: []Zone{
-			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 9, Lease: 10 * time.Second}, Lend: time.Second, OnError: "deny", DryRun: true, MaxWait: 1459035 * time.Microsecond, Reserved: 13.127975010553707},
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 7, Lease: 10 * time.Second}, Lend: time.Second, OnError: "deny", DryRun: true, MaxWait: 1459035 * time.Microsecond, Paying: 9},
 		},
 		Events: []Event{
 			{Kind: Take, Cost: 1, Delta: -1, After: 238440608, Returns: true},
@@ -312,7 +312,7 @@ func TestFoundADryRunBesideKeptSlots(t *testing.T) {
 			{At: 931944946, Kind: Take, Cost: 1, Delta: -1, After: 990067552},
 			{At: 1144730397, Kind: Take, Cost: 1, Delta: -1, After: 573378372, Returns: true},
 			{At: 2038884349, Kind: Request, Cost: 1, After: 512318100},
-			{At: 2349919059, Kind: Request, Sort: important, Cost: 3, After: 258094481},
+			{At: 2349919059, Kind: Request, Sort: paying, Cost: 3, After: 258094481},
 			{At: 2414515941, Kind: Request, Zone: -1, Cost: 1, Delta: -1, After: 174697985, For: 1989206241},
 			{At: 2481396868, Kind: Request, Cost: 1, For: 685385998},
 		},

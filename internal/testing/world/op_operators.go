@@ -70,7 +70,7 @@ func drawKey(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 }
 
 func drawReload(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
-	if e.Zone = r.IntN(len(p.Zones)); r.IntN(2) == 0 && p.Zones[e.Zone].Reserved == 0 {
+	if e.Zone = r.IntN(len(p.Zones)); r.IntN(2) == 0 {
 		e.Cost = 1 + r.Int64N(20)
 	}
 }

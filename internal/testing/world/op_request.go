@@ -44,23 +44,14 @@ func drawRequest(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	if e.Sort == "" && r.IntN(3) == 0 && slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Paying > 0 }) {
 		e.Sort = paying
 	}
-	p.drawImportance(r, e)
+	if e.Sort == "" && r.IntN(8) == 0 && p.asks() {
+		e.Sort = garbled // a body that nobody can read
+	}
 	if r.IntN(6) == 0 {
 		e.For = between(r.Uint64(), 0, 2*time.Second)
 	}
 	if p.measures() && r.IntN(6) == 0 {
 		e.After = between(r.Uint64(), 0, 12*time.Second) // which is paid for while it lasts
-	}
-}
-
-// drawImportance draws which requests slots are reserved for, and which have bodies that nobody can read.
-func (p *Plan) drawImportance(r *rand.Rand, e *Event) {
-	switch {
-	case e.Sort != "":
-	case r.IntN(3) == 0 && slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Reserved > 0 }):
-		e.Sort = important
-	case r.IntN(8) == 0 && p.asks():
-		e.Sort = garbled
 	}
 }
 

@@ -45,7 +45,6 @@ type Zone struct {
 	Then     string
 	Body     bool // the body of the response says the cost, and not a header
 
-	Reserved float64 // percent of the slots, for important requests
 	Over     bool    // requests above the limit pass, and are marked
 	Widens
 	Costs
@@ -225,7 +224,7 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 	if z.Algorithm == "leaky_bucket" && z.Lend == 0 && r.IntN(2) == 0 {
 		z.Limit.Mode, z.Limit.Window = algorithms.ModeQueue, between(r.Uint64(), time.Second, 10*time.Second).Truncate(time.Microsecond)
 	}
-	if r.IntN(6) == 0 && !z.queues() {
+	if (r.IntN(6) == 0 || z.slots() && r.IntN(2) == 0) && !z.queues() {
 		z.Paying = 1 + r.Int64N(20)
 	}
 	z.drawLife(r)
@@ -240,9 +239,6 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 // drawLife draws which keys a limit holds for, and how long.
 func (z *Zone) drawLife(r *rand.Rand) {
 	z.Body = r.IntN(3) == 0 && !z.slots()
-	if z.slots() && z.Paying == 0 && r.IntN(2) == 0 {
-		z.Reserved = 1 + 49*r.Float64()
-	}
 	if r.IntN(6) == 0 && !z.DryRun {
 		z.Enforced = 1 + 98*r.Float64()
 	}
@@ -259,12 +255,12 @@ func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }
 
 // varies reports whether the limit of a zone is not the same for all requests: by plans, or by a config.
 func (p *Plan) varies(zone int) bool {
-	return p.Zones[zone].Paying > 0 || p.Zones[zone].unreserved() > 0 || len(p.overruled(zone)) > 0 || slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == zone && e.Cost > 0 })
+	return p.Zones[zone].Paying > 0 || len(p.overruled(zone)) > 0 || slices.ContainsFunc(p.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == zone && e.Cost > 0 })
 }
 
 // limits returns the limits that a zone has at one time or another.
 func (p *Plan) limits(zone int) []int64 {
-	all := []int64{p.Zones[zone].Limit.Events, p.Zones[zone].Paying, p.Zones[zone].unreserved()}
+	all := []int64{p.Zones[zone].Limit.Events, p.Zones[zone].Paying}
 	for _, e := range p.Events {
 		if e.Kind == Reload && e.Zone == zone {
 			all = append(all, e.Cost)

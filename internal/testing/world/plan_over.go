@@ -19,7 +19,7 @@ func (p *Plan) drawOver() {
 
 // letPass has a zone let pass what is above its limit, without what a config excludes beside that.
 func (z *Zone) letPass() {
-	z.Over, z.DryRun, z.Enforced, z.BanAfter, z.BanFor, z.Reserved, z.MaxWait = true, false, 0, 0, 0, 0, 0
+	z.Over, z.DryRun, z.Enforced, z.BanAfter, z.BanFor, z.MaxWait = true, false, 0, 0, 0, 0
 	if z.OnError == zone.DenyOnError {
 		z.OnError = zone.AllowOnError
 	}

@@ -120,9 +120,6 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	if z.Enforced > 0 {
 		s.Enforce = &z.Enforced
 	}
-	if z.unreserved() > 0 {
-		s.Reserve, s.Reserved = sets(sortHeader, important), z.Reserved
-	}
 	if z.slots() || z.Body || z.Measures != "" {
 		s.CostHeader = ""
 	}
@@ -183,8 +180,7 @@ const (
 	spentField  = "spent"   // of their bodies
 	overHeader  = "X-Over"  // has the names of zones
 
-	exempt, blocked, paying = "exempt", "blocked", "paying"
-	important, garbled      = "important", "garbled"
+	exempt, blocked, paying, garbled = "exempt", "blocked", "paying", "garbled"
 )
 
 // has is a matcher of requests with a value of a header.
