@@ -45,10 +45,6 @@ func limitAdvice() map[string]advised {
 			site: strings.Replace(good, "3/1h", "0/1h", 1), fixed: good, visits: each(20, "/"),
 			advice: "doctor/limit/closed", before: shares{429: 20}, after: held,
 		},
-		"a limit that has ended": {
-			site: limited(enforced+"\nexpires 2020-01-01") + "respond ok", fixed: limited(enforced+"\nexpires 2099-01-01") + "respond ok", visits: each(20, "/"),
-			advice: "doctor/expires", before: admitted, after: held,
-		},
 		"a dry run": {
 			site: limited(enforced+"\ndry_run") + "respond ok", fixed: good, visits: each(20, "/"),
 			advice: "doctor/rollout", before: admitted, after: held,

@@ -295,7 +295,6 @@ func (a *App) Start() (err error) {
 	}
 	a.running.Register()
 	go a.running.Watch(ctx, a.log)
-	go a.running.Expire(ctx, a.log)
 	go a.running.Sample(ctx)
 	return nil
 }

@@ -49,8 +49,6 @@ import (
 //	    widen [/<ipv4 prefix> [/<ipv6 prefix>]] from <n> [innocent <n>] [dry_run]
 //	}
 //	headers       on | off
-//	note          <text>
-//	expires       <date or time> [then ignore | dry_run | keep]
 //	dry_run       [true|false]
 //	over          refuse | pass [<header>]
 //	enforce       <percent>
@@ -83,18 +81,16 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 			z.CostMeasured, err = cost.ParseMeasured(d)
 			return "", err
 		}},
-		"overrides":  {Parse: option.Flag(d, "overrides", &z.Overrides)},
-		"ban":        {Parse: func() (string, error) { return parseBan(d, z) }},
-		"headers":    {Parse: option.Text(d, &z.Headers)},
-		"note":       {Parse: option.OneText(d, "note", &z.Note)},
-		"expires":    {Parse: func() (string, error) { return parseExpires(d, z) }},
-		"dry_run":    {Parse: option.Flag(d, "dry_run", &z.DryRun)},
-		"over":       {Parse: func() (string, error) { return parseOver(d, z) }},
-		"enforce":    {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
-		"priority":   {Parse: func() (string, error) { return parsePriority(d, z) }},
-		"min":        {Parse: option.Integer(d, "min", &z.MinConcurrency)},
-		"max":        {Parse: option.Integer(d, "max", &z.MaxConcurrency)},
-		"hold":       {Parse: func() (string, error) { return parseHold(d, z) }},
+		"overrides": {Parse: option.Flag(d, "overrides", &z.Overrides)},
+		"ban":       {Parse: func() (string, error) { return parseBan(d, z) }},
+		"headers":   {Parse: option.Text(d, &z.Headers)},
+		"dry_run":   {Parse: option.Flag(d, "dry_run", &z.DryRun)},
+		"over":      {Parse: func() (string, error) { return parseOver(d, z) }},
+		"enforce":   {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
+		"priority":  {Parse: func() (string, error) { return parsePriority(d, z) }},
+		"min":       {Parse: option.Integer(d, "min", &z.MinConcurrency)},
+		"max":       {Parse: option.Integer(d, "max", &z.MaxConcurrency)},
+		"hold":      {Parse: func() (string, error) { return parseHold(d, z) }},
 	}
 }
 
@@ -339,17 +335,4 @@ func percent(d *caddyfile.Dispenser, name string, to *float64) option.Parser {
 		}
 		return f, nil
 	})
-}
-
-// parseExpires parses <date or time> [then ignore | dry_run | keep].
-func parseExpires(d *caddyfile.Dispenser, z *Zone) (string, error) {
-	args := d.RemainingArgs()
-	if len(args) != 1 && len(args) != 3 || len(args) == 3 && args[1] != "then" {
-		return "", d.Errf("expires takes <date or time> [then ignore|dry_run|keep], got '%s'", strings.Join(args, " "))
-	}
-	z.Expires = &Expires{At: args[0]}
-	if len(args) == 3 {
-		z.Expires.Then = args[2]
-	}
-	return strings.Join(args, " "), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,17 +18,17 @@ import (
 // TestCompareUses: a zone that servers define differently is the same zone when they load in another order, which
 // Caddy chooses at random.
 func TestCompareUses(t *testing.T) {
-	use := func(port int, note string) string {
-		return strings.Replace(oneZone("key {client_ip}\nrate 100/1m\nnote "+note), "http://example.com", fmt.Sprint("http://:", port), 1)
+	use := func(port, cost int) string {
+		return strings.Replace(oneZone("key {client_ip}\nrate 100/1m\ncost "+strconv.Itoa(cost)), "http://example.com", fmt.Sprint("http://:", port), 1)
 	}
-	before := use(8001, "a") + use(8002, "b")
+	before := use(8001, 1) + use(8002, 2)
 	for range 8 {
 		if d := compared(t, before, before, nil); len(d.Zones) > 0 {
 			t.Fatalf("the same config: got %+v", d)
 		}
-		d := compared(t, before, use(8001, "a")+use(8002, "c"), nil)
-		if len(d.Zones) != 1 || len(d.Zones[0].Changes) != 1 || d.Zones[0].Changes[0].Text != "note now c, was b" || d.Zones[0].Counts != adminapi.CountsKept {
-			t.Fatalf("another note: got %+v", d.Zones)
+		d := compared(t, before, use(8001, 1)+use(8002, 3), nil)
+		if len(d.Zones) != 1 || len(d.Zones[0].Changes) != 1 || d.Zones[0].Changes[0].Text != "cost now 3, was 2" || d.Zones[0].Counts != adminapi.CountsKept {
+			t.Fatalf("another cost: got %+v", d.Zones)
 		}
 	}
 }

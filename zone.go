@@ -143,13 +143,6 @@ type Zone struct {
 	// with a refusal.
 	Headers string `json:"headers,omitempty"`
 
-	// Why the zone is there, for people: the reason, a name, a ticket. The note is shown where the zone
-	// is, and in log lines about refusals. It has at most 1024 bytes. Default: none.
-	Note string `json:"note,omitempty"`
-
-	// When the limit ends, and what comes then. Default: never.
-	Expires *Expires `json:"expires,omitempty"`
-
 	// Whether the zone decides, counts and logs, but refuses nothing. Default: false.
 	DryRun bool `json:"dry_run,omitempty"`
 
@@ -207,18 +200,6 @@ type Priority struct {
 	Classes []string `json:"classes,omitempty"`
 }
 
-// Expires ends a limit at a date. A warning is logged, and shown by doctor, from a week before on. Each instance
-// goes by its own clock, also while the store does not answer. A zone that has expired loads, with a warning.
-type Expires struct {
-	// The moment: a date such as `2026-12-01`, at the beginning of which the limit ends in UTC, or a time such as
-	// `2026-12-01T18:00:00+01:00`. Required.
-	At string `json:"at,omitempty"`
-
-	// What comes then: one of `ignore`, `dry_run` or `keep`. With `ignore` (the default) requests do not meet the
-	// zone, with `dry_run` it refuses nothing, and with `keep` the limit stays in force and only the warnings come.
-	Then string `json:"then,omitempty"`
-}
-
 // Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. It has no effect here:
 // instances enforce one limit if they share a store such as `redis`.
 type Distributed struct {
@@ -269,7 +250,6 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 	if z.live, err = zone.New(spec, &state.Counters); err != nil {
 		return err
 	}
-	warnOfExpiry(z.live, ctx.Logger()) // not to log, whose warnings are kept
 	if spec.Adaptive != nil {
 		options := spec.Adaptive.Options()
 		z.live.Gate = state.Gate(options)

@@ -38,14 +38,11 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend),
 		Cost: *z.Cost, CostRequest: z.CostRequest, JSONBody: z.JSONBody, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse, CostMeasured: z.CostMeasured,
-		Note: z.Note, DryRun: z.DryRun, Enforce: z.Enforce, OverPass: z.overPass(),
+		DryRun: z.DryRun, Enforce: z.Enforce, OverPass: z.overPass(),
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
 		RepeatedValuesStatus: z.RepeatedValuesStatus, InvalidLimit: z.InvalidLimit, BlockStatus: z.BlockStatus,
 	}
 	if s.Hidden, err = z.hidden(); err != nil {
-		return s, err
-	}
-	if s.Expires, err = z.expiry(); err != nil {
 		return s, err
 	}
 	if z.Overrides || z.Ban != nil {

@@ -310,16 +310,3 @@ func (h *Handler) warnAboutDistributed() {
 			zap.String("store", pool.Describe(h.store.Backend)))
 	}
 }
-
-// warnOfExpiry sets the time of a zone that is loaded, and warns if its limit has ended or ends soon. The
-// warning does not stay with the config, because it changes with time.
-func warnOfExpiry(z *zone.Zone, log *zap.Logger) {
-	now := time.Now()
-	z.SetTime(now)
-	if z.Expires == nil {
-		return
-	}
-	if soon, over := z.Expires.Due(now); soon || over {
-		log.Warn(z.Expires.State(now), z.LifeFields()...)
-	}
-}

@@ -39,7 +39,6 @@ var within = map[string]string{
 	"charge_on_response": inZone(`"charge_on_response":{@}`),
 	"ban":                inZone(`"ban":{"duration":"1m","after":3,"window":"1m",@}`),
 	"widen":              strings.ReplaceAll(inZone(`"overrides":true,"ban":{"duration":"1h","after":3,"window":"1m","widen":{"from":3,@}}`), "header.A", "remote.host"),
-	"expires":            inZone(`"expires":{"at":"2099-01-01",@}`),
 	"priority":           strings.ReplaceAll(adaptive, "@", `"priority":{"of":"{http.request.header.A}","classes":["a"],@}`),
 	"memory":             strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"memory",@}}`,
 	"redis":              strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"redis",@}}`,

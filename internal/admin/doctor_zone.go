@@ -23,8 +23,7 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	for result, before := range z.before.costs {
 		facts.Costs[result] -= before
 	}
-	facts.Adaptive, facts.Expiry = adaptive(z.Zone), z.life().Expires
-	facts.Exempts, facts.For = len(z.Exempt) > 0, time.Since(processStart)
+	facts.Adaptive, facts.Exempts, facts.For = adaptive(z.Zone), len(z.Exempt) > 0, time.Since(processStart)
 	z.meets(&facts, all)
 	z.judges(&facts)
 	z.counts(&facts)

@@ -119,8 +119,6 @@ func (m *meeting) Met(z *zone.Zone, c zone.Check, met bool, err error) {
 	switch {
 	case err != nil:
 		v.Reason = err.Error()
-	case z.Ignored():
-		v.Reason = z.Expires.State(time.Now())
 	case !met:
 		v.Misses = walk.Misses(z.Matchers, m.request, clientip.MatchAny)
 		if len(v.Misses) == 0 && z.JSONBody != nil {
@@ -264,7 +262,7 @@ func (q *asked) state(p *peek) *adminapi.Key {
 	}
 	return &adminapi.Key{
 		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
-		Rollout: q.Zone.Rollout(), Life: lifeOf(q.Zone), Cost: q.check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: quota, Slots: q.Policy.Slots,
+		Rollout: q.Zone.Rollout(), Cost: q.check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: quota, Slots: q.Policy.Slots,
 		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides(),
 		Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(),
 	}

@@ -69,7 +69,6 @@ func reportedTops(c *adminCall, _ json.RawMessage, m *fleet.Member) any {
 			for i := range list.Keys {
 				list.Keys[i].KeyText = here.split(list.Keys[i].KeyText)
 			}
-			list.Life = here.life()
 		}
 		if c.zone != nil {
 			return list

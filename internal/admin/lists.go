@@ -101,7 +101,7 @@ func (c *adminCall) list(page func(ctx context.Context, s store.Lister, cursor s
 		return err
 	}
 	z, supported := c.zone, false
-	answer := adminapi.List{Zone: z.Name, Life: z.life(), Keys: []adminapi.Listed{}}
+	answer := adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
 	err = withStore(z.store, c, func(ctx context.Context, s store.Store) error {
 		var lister store.Lister
 		if lister, supported = s.(store.Lister); !supported {

@@ -132,8 +132,6 @@ func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
 	keyless := z.Template.Varies() && p.key == z.Template.Empty
 	o := outcome.Allowed
 	switch {
-	case z.Ignored():
-		return outcome.Exempt
 	case keyless && z.MissingKey == zone.MissingReject:
 		o = outcome.Rejected
 	case keyless && z.MissingKey == zone.MissingSkip, p.decision.Exempt:

@@ -38,7 +38,7 @@ var sortNames = [...]string{topk.Requests: "requests", topk.Refused: outcome.Nam
 
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 	entries, unlisted, since := z.Stats.Keys.Top(n, by)
-	answer := adminapi.Top{Zone: z.Name, Life: z.life(), By: sortNames[by], Unlisted: unlisted, Keys: make([]adminapi.KeyCount, len(entries))}
+	answer := adminapi.Top{Zone: z.Name, By: sortNames[by], Unlisted: unlisted, Keys: make([]adminapi.KeyCount, len(entries))}
 	if !since.IsZero() {
 		answer.Since = &since
 	}

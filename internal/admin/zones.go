@@ -52,7 +52,7 @@ func keyCounts(zones []*runningZone) map[string]int64 {
 
 func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	answer := adminapi.Zone{
-		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Life: z.life(), Key: z.Key, KeyForm: z.Template.Form(), Store: storeName(z.store), OnStoreError: z.OnStoreError,
+		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Key: z.Key, KeyForm: z.Template.Form(), Store: storeName(z.store), OnStoreError: z.OnStoreError,
 		Totals: make(map[string]uint64), NearLimit: z.Stats.NearLimit.Load(),
 	}
 	rate := math.Round(100*z.Stats.History.Rate()) / 100

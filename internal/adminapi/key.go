@@ -103,8 +103,6 @@ type Key struct {
 	// Rollout is as in Zone.
 	Rollout string `json:"rollout,omitempty"`
 
-	Life // of the zone
-
 	// Plan is the plan that the numbers are for.
 	Plan string `json:"plan,omitempty"`
 

@@ -4,8 +4,6 @@ package adminapi
 type List struct {
 	Zone string `json:"zone"`
 
-	Life // of the zone
-
 	Keys []Listed `json:"keys"`
 
 	// Next is the cursor of the next page. It is absent on the last one.

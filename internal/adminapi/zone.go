@@ -13,8 +13,6 @@ const Path = "/rate_limit/"
 type Top struct {
 	Zone string `json:"zone"`
 
-	Life // of the zone
-
 	// By says how the keys are sorted: by requests, by refused ones (refused), by those that a dry run would have
 	// refused (dry_run), or by the milliseconds for which their requests had slots of an adaptive zone (slot_time).
 	By string `json:"by"`
@@ -59,22 +57,6 @@ type ZoneCosts struct {
 	CostSum uint64            `json:"cost_sum,omitempty"`
 }
 
-// Life says why a zone is there, and until when. If handlers have it with different notes, these are separated by
-// semicolons; Expires is the first date.
-type Life struct {
-	Note    string  `json:"note,omitempty"`
-	Expires *Expiry `json:"expires,omitempty"`
-}
-
-// Expiry is when a limit ends, by the clock of the instance.
-type Expiry struct {
-	At    time.Time `json:"at"`
-	Then  string    `json:"then"`           // ignore, dry_run or keep
-	Over  bool      `json:"over,omitempty"` // it is the past
-	Due   bool      `json:"due,omitempty"`  // it is over, or comes within a week
-	State string    `json:"state"`          // in words
-}
-
 // Zone is a zone.
 type Zone struct {
 	Name  string `json:"name"`
@@ -83,8 +65,6 @@ type Zone struct {
 	// Rollout says that the limit is not enforced for all keys: "dry run" or "enforce 50 %". If
 	// handlers have the zone with different ones, they are separated by commas.
 	Rollout string `json:"rollout,omitempty"`
-
-	Life
 
 	Key string `json:"key"` // empty for one limit for all requests
 

@@ -17,7 +17,7 @@ import (
 var nanoseconds = regexp.MustCompile(`"(?:window|lease|max_wait|duration|up_to)":([0-9]+)`)
 
 // shownElsewhere are the options of a zone that its limit, its key and other lines tell.
-var shownElsewhere = []string{"key", "max_events", "window", "algorithm", "note", "expires", "on_store_error", "overrides", "ban", "dry_run", "enforce", "lend"}
+var shownElsewhere = []string{"key", "max_events", "window", "algorithm", "on_store_error", "overrides", "ban", "dry_run", "enforce", "lend"}
 
 // readable returns the other options in the config of a zone in one line, with durations as people write them. It is
 // empty if there are none.

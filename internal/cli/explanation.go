@@ -164,9 +164,6 @@ func limitRows(visits []adminapi.Visit) (rows [][]string) {
 			text += map[bool]string{true: ", key ", false: " "}[i == 0] + "{" + p.Name + "} " + shellWord(p.Value)
 		}
 		rows = append(rows, []string{shellWord(v.Zone), text})
-		for _, row := range lifeRows(&v.State.Life) {
-			rows = append(rows, []string{"", strings.TrimPrefix(row[0]+": "+row[1], "expires: ")})
-		}
 	}
 	return rows
 }

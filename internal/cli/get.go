@@ -98,7 +98,6 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 		}
 		rows = append(rows, []string{"limit", limit})
 	}
-	rows = append(rows, lifeRows(&k.Life)...)
 	if len(views) == 1 && len(k.Plans) == 0 {
 		rows = append(rows, k.details()...)
 	}
@@ -171,11 +170,6 @@ func (f *fleet) find(query url.Values) error {
 	if err := f.states(counted, true); err != nil {
 		return err
 	}
-	lives := make(map[string]*adminapi.Life)
-	for _, v := range counted {
-		lives[v.Zone] = &v.Life
-	}
-	f.printLives(lives)
 	f.printSilent(silent.all, len(good))
 	if len(others) > 0 {
 		fmt.Fprintln(f.out)

@@ -108,12 +108,8 @@ func (f *fleet) list(zones []string, name, fills string, head []string, cells fu
 		adminapi.Listed
 	}
 	var found shared[identity, row]
-	lives := make(map[string]*adminapi.Life)
 	for _, a := range good {
 		for _, list := range a.value {
-			if len(list.Keys) > 0 {
-				lives[list.Zone] = &list.Life
-			}
 			for _, l := range list.Keys {
 				key, _ := l.Bytes()
 				id := identity{list.Zone, key, l.Kind, l.By, l.Limit, l.Note, int64(l.EndsIn / 60)}
@@ -141,9 +137,7 @@ func (f *fleet) list(zones []string, name, fills string, head []string, cells fu
 		row := append([]string{shellWord(g.value.zone)}, cells(&g.value.Listed)...)
 		rows = append(rows, f.row(f.names(g.of), append(row, key)...))
 	}
-	err = errors.Join(f.table(rows), err)
-	f.printLives(lives)
-	return err
+	return errors.Join(f.table(rows), err)
 }
 
 // endOf returns when an override ends, in minutes from now.
@@ -174,7 +168,7 @@ func (e *endpoint) lists(zones []string, name string) ([]adminapi.List, error) {
 			if _, err := e.fetch(http.MethodGet, zonePath(zone, "/"+name), query, nil, &page); err != nil {
 				return nil, err
 			}
-			lists[i].Life, lists[i].Keys = page.Life, append(lists[i].Keys, page.Keys...)
+			lists[i].Keys = append(lists[i].Keys, page.Keys...)
 			if cursor = page.Next; cursor == "" {
 				break
 			}

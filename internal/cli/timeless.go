@@ -14,11 +14,6 @@ import (
 func timeless(k adminapi.Key) string {
 	k.Lately = nil
 	k.QuotaStatus = withoutTimes(k.QuotaStatus)
-	if k.Expires != nil {
-		expires := *k.Expires
-		expires.State = ""
-		k.Expires = &expires
-	}
 	plans := k.Plans
 	k.Plans = nil
 	for _, plan := range plans {

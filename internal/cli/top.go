@@ -90,7 +90,6 @@ func (f *fleet) top(zone, by string, n int) error {
 	if err := f.table(only(map[string]bool{planColumn: withPlans, slotsColumn: by == bySlotTime}, rows)); err != nil {
 		return err
 	}
-	f.printLives(shown.lives)
 	if !shown.since.IsZero() {
 		fmt.Fprintf(f.out, "\nCounted by %s since %s.\n", f.counter(shown.caddys), shown.since.Local().Format(time.TimeOnly))
 	}

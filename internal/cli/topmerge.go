@@ -28,7 +28,6 @@ type topKey struct {
 // topList has the most frequent keys of all instances that answered.
 type topList struct {
 	keys   []topKey
-	lives  map[string]*adminapi.Life // of the zones
 	since  time.Time
 	caddys int
 }
@@ -74,7 +73,7 @@ func (f *fleet) topLists(zone, by string, n int) (*topList, error) {
 			zones[t.Zone] = append(zones[t.Zone], lists)
 		}
 	}
-	list := &topList{lives: make(map[string]*adminapi.Life), caddys: len(good)}
+	list := &topList{caddys: len(good)}
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
 		list.add(reports.Merge(zones[zone], n))
 	}
@@ -112,7 +111,6 @@ func (l *topList) add(t adminapi.Top) {
 	if t.Since != nil && (l.since.IsZero() || t.Since.Before(l.since)) {
 		l.since = *t.Since
 	}
-	l.lives[t.Zone] = &t.Life
 	for _, k := range t.Keys {
 		l.keys = append(l.keys, topKey{t.Zone, k})
 	}

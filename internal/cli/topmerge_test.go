@@ -9,7 +9,7 @@ import (
 
 // TestTopRanksAllZones: the keys of all zones are one ranking, and so many of it are shown.
 func TestTopRanksAllZones(t *testing.T) {
-	list := &topList{lives: make(map[string]*adminapi.Life)}
+	list := new(topList)
 	for zone, counts := range map[string][]uint64{"api": {9, 5, 1}, "logins": {7, 6}} {
 		top := adminapi.Top{Zone: zone, By: byRequests}
 		for i, n := range counts {

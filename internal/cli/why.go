@@ -204,9 +204,6 @@ func (k keyView) explanation() string {
 	}
 	switch k.Outcome {
 	case outcome.Names[outcome.Exempt]:
-		if k.Expires != nil && k.Expires.Over && k.Expires.Then == thenIgnore {
-			return zone + " limits nothing: " + k.Expires.State + "."
-		}
 		if k.Override != nil {
 			return zone + " does not limit " + key + ": an override exempts it " + formatValidity(k.Override) + "."
 		}
@@ -276,9 +273,6 @@ func describeOverride(o *adminapi.Override) string {
 	}
 	return text + " " + formatValidity(o) + formatNote(o)
 }
-
-// thenIgnore is what comes after the limit of a zone that requests do not meet any longer.
-const thenIgnore = "ignore"
 
 // kindBanned is the kind of an override that is a ban.
 const kindBanned = "banned"

@@ -97,11 +97,6 @@ func (f *fleet) zones() error {
 	if err := f.table(rows); err != nil {
 		return err
 	}
-	lives := make(map[string]*adminapi.Life)
-	for _, z := range sums.all {
-		lives[z.value.Name] = &z.value.Life
-	}
-	f.printLives(lives)
 	if len(sums.all) > 0 {
 		fmt.Fprintf(f.out, "\nCounted by %s.\n%s", f.counter(len(good)), withoutStore(sums))
 	}
@@ -255,13 +250,10 @@ func zoneDetails(z *adminapi.Zone) ([][]string, error) {
 	rows := [][]string{
 		{"zone", shellWord(z.Name)},
 		{"limit", z.Limit + inParentheses(z.Rollout)},
-	}
-	rows = append(rows, lifeRows(&z.Life)...)
-	rows = append(rows, [][]string{
 		{"key", orDash(z.KeyForm)},
 		{"store", z.Store},
 		{"on_store_error", z.OnStoreError},
-	}...)
+	}
 	if z.Keys != nil {
 		rows = append(rows, []string{"keys", strconv.FormatInt(*z.Keys, 10)})
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 // harmless are options that refuse nobody, whatever they say.
-var harmless = []string{"group", "note", "over_header", "overrides"}
+var harmless = []string{"group", "over_header", "overrides"}
 
 // loosening are options that let requests through: without them, more requests are refused.
-var loosening = []string{"dry_run", "exempt", "match", "expires", "charge_on_response"}
+var loosening = []string{"dry_run", "exempt", "match", "charge_on_response"}
 
 // tightening are options that refuse requests: without them, fewer are refused.
 var tightening = []string{"ban", "block"}
@@ -49,8 +49,8 @@ func share(value any) float64 {
 	return 100
 }
 
-// refuses reports whether a zone can refuse requests: it is no dry run, and has not expired. One with over pass can refuse
-// requests by its other options.
+// refuses reports whether a zone can refuse requests: it is no dry run. One with over pass can refuse requests by its
+// other options.
 func refuses(uses []*zone.Zone) bool {
-	return slices.ContainsFunc(uses, func(z *zone.Zone) bool { return !z.DryRun && z.Rollout() != "expired" })
+	return slices.ContainsFunc(uses, func(z *zone.Zone) bool { return !z.DryRun })
 }

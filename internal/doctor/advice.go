@@ -15,7 +15,6 @@ var (
 
 	limitPlans   = advice.New("doctor/limit/unlimited", "give a plan a limit, or remove the zone")
 	raiseEvents  = advice.New("doctor/limit/closed", "raise events, or use respond to refuse all requests")
-	setExpiry    = advice.New("doctor/expires", "set a later date in expires, or remove expires or the zone")
 	enforceZone  = advice.New("doctor/rollout", "enforce it when the figures are right: remove dry_run, or raise enforce")
 	correctMatch = advice.New("doctor/requests", "correct its match, or its route; 'caddy rate-limit explain' shows what a request meets")
 	matchMoved   = advice.New("doctor/requests/moved", "match %q, or put rate_limit before the handler that changes the path, for example in a route block")

@@ -37,9 +37,6 @@ type Zone struct {
 	// has the option block.
 	Unlimited, Closed, Blocks bool
 
-	// Expiry is when the limit ends; nil if it does not.
-	Expiry *adminapi.Expiry
-
 	// Rules are overrides of the zone, or some of them if there are very many.
 	Rules []Rule
 
@@ -118,7 +115,6 @@ type Forwarded struct {
 var zoneChecks = []check[Zone]{
 	{"config", repeatWarnings},
 	{"limit", limits},
-	{"expires", lives},
 	{"rollout", enforces},
 	{"requests", meets},
 	{"upstream", overloads},

@@ -15,17 +15,6 @@ type Rule struct {
 // week is the age from which on rules that nobody explains should be looked at.
 const week = 7 * 24 * time.Hour
 
-// lives says until when the limit holds.
-func lives(z *Zone) []result {
-	switch {
-	case z.Expiry == nil:
-		return nil
-	case z.Expiry.Due:
-		return warn(setExpiry.With(), "%s", z.Expiry.State)
-	}
-	return ok("%s", z.Expiry.State)
-}
-
 // overrules finds overrides that change nothing, and emergency rules that nobody has taken back: bans without an end,
 // and other overrides with neither an end nor a note.
 func overrules(z *Zone) []result {

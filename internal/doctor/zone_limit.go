@@ -18,8 +18,6 @@ func limits(z *Zone) []result {
 // enforces finds zones that refuse nothing because they are dry runs.
 func enforces(z *Zone) []result {
 	switch {
-	case z.Expiry != nil && z.Expiry.Over:
-		return nil
 	case z.DryRun:
 		return warn(enforceZone.With(),
 			"dry run: it refuses nothing, and would have refused %d of %d requests", z.Totals[outcome.DryRun], z.met())
@@ -37,7 +35,7 @@ const someRequests = 20
 // unmet finds zones that no request has met, and says why where that is known.
 func unmet(z *Zone) []result {
 	switch {
-	case z.SinceLoaded > 0, z.Rollout == "expired":
+	case z.SinceLoaded > 0:
 	case z.Moved != nil:
 		return warn(matchMoved.With(z.Moved.Here), "it has met no request, because a handler before rate_limit changes the path: %q arrives as %q", z.Moved.Came, z.Moved.Here)
 	case z.Behind != "":

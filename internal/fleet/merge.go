@@ -15,7 +15,7 @@ type Lists []adminapi.Top
 // Merge adds up the lists of a zone, of several instances: up to n keys. An instance that does not list a key may have
 // counted it up to a bound, so the sum is uncertain by as much.
 func Merge(of []Lists, n int) adminapi.Top {
-	sum := adminapi.Top{Zone: of[0][0].Zone, Life: of[0][0].Life, By: of[0][0].By, Keys: []adminapi.KeyCount{}}
+	sum := adminapi.Top{Zone: of[0][0].Zone, By: of[0][0].By, Keys: []adminapi.KeyCount{}}
 	listed := make(map[id]bool)
 	for _, lists := range of {
 		list := &lists[0]

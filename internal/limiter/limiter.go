@@ -177,9 +177,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 			return false
 		}
 		if !met {
-			if !z.Ignored() {
-				z.Misses.Note(v.Request.Request)
-			}
+			z.Misses.Note(v.Request.Request)
 			continue
 		}
 		if z.CostHeader != "" {

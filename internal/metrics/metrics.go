@@ -37,12 +37,8 @@ func (m *Collector) Add(zones []*zone.Zone, ref *pool.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, z := range zones {
-		known := func(other *zone.Zone) bool { return other.Name == z.Name }
-		switch i := slices.IndexFunc(m.zones, known); {
-		case i < 0:
+		if !slices.ContainsFunc(m.zones, func(other *zone.Zone) bool { return other.Name == z.Name }) {
 			m.zones = append(m.zones, z)
-		case z.Expires != nil && (m.zones[i].Expires == nil || z.Expires.At.Before(m.zones[i].Expires.At)):
-			m.zones[i] = z // of handlers that differ, the one whose limit ends first, whatever the order in which they load
 		}
 	}
 	sameName := 0
@@ -76,8 +72,6 @@ var (
 	descKeys   = desc("keys_total", "Keys of the zone in the memory store. This is a gauge: it can go down.", "zone")
 	descConfig = desc("config",
 		"Always 1. The labels are the limit of the zone, or of one of its plans, and whether it is enforced.", "zone", "max_events", "window", "plan", "rollout")
-
-	descExpires = desc("zone_expires_timestamp_seconds", "When the limit of the zone ends, in seconds of Unix time, by what comes then.", "zone", "then")
 
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
 	descNear      = desc("near_limit_requests_total", "Requests of the zone that passed, and left their key with little of its limit.", "zone")
@@ -118,7 +112,7 @@ var (
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
-		descRequests, descDeclined, descTime, descKeys, descConfig, descExpires, descDecisions, descNear, descBans, descWidened, descInUse, descCosts, descCostSum,
+		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descWidened, descInUse, descCosts, descCostSum,
 		descGateLimit, descGateRunning, descGateWaiting, descGateLatency, descGateAnswers, descGateTaken, descGateWait,
 		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
 	}
@@ -188,9 +182,6 @@ func (c collection) zone(z *zone.Zone) {
 			c.send(descCosts, prometheus.CounterValue, float64(n), z.Name, stats.CostNames[r])
 		}
 		c.send(descCostSum, prometheus.CounterValue, float64(sum), z.Name)
-	}
-	if e := z.Expires; e != nil {
-		c.send(descExpires, prometheus.GaugeValue, float64(e.At.Unix()), z.Name, e.Then)
 	}
 	if z.Gate != nil {
 		c.gate(z)

@@ -40,9 +40,6 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 	}
 	fields := make([]zap.Field, 1, 8)
 	fields[0] = zap.String("zone", f.Zone.Name)
-	if f.Zone.Note != "" {
-		fields = append(fields, zap.String("note", f.Zone.Note))
-	}
 	if f.NeverPasses() {
 		fields = append(fields, zap.Int64("cost", f.Cost), zap.Int64("limit", f.Decision.Quota))
 	} else if knowsWait(f) {

@@ -20,9 +20,6 @@ var errTooEarly = errors.New("TLS handshake not complete, the client's address c
 // nothing. Networks are those that have overrides in the zone, with groups; nil without them. Without a logger it does not warn of requests
 // that have no valid limit.
 func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
-	if z.Ignored() {
-		return false, nil
-	}
 	if len(z.Matchers) > 0 {
 		if match, err := clientip.MatchAny(z.Matchers, r.Request); err != nil || !match {
 			return false, err

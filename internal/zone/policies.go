@@ -141,25 +141,11 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 }
 
 // Rollout says in words that the limit is not enforced for all keys: "dry run" or "enforce 50 %".
-// It is empty if the limit is. It is "expired" if requests do not meet the zone any longer.
-func (z *Zone) Rollout() string {
-	switch {
-	case z.Ignored():
-		return "expired"
-	case z.triedOut():
-		return dryRun
-	}
-	return z.Spec.Rollout()
-}
-
-// dryRun is the rollout of a zone that refuses nothing.
-const dryRun = "dry run"
-
-// Rollout is that of a zone that has not expired.
+// It is empty if the limit is.
 func (s *Spec) Rollout() string {
 	switch {
 	case s.DryRun:
-		return dryRun
+		return "dry run"
 	case s.PassesOver:
 		return overPass
 	case s.Enforce != nil && *s.Enforce < 100:
@@ -168,12 +154,20 @@ func (s *Spec) Rollout() string {
 	return ""
 }
 
+// Enforces reports whether the limit is enforced for any key.
+func (s *Spec) Enforces() bool {
+	if s.Enforce != nil {
+		return *s.Enforce > 0
+	}
+	return !s.DryRun
+}
+
 // IsDryRun reports whether the limit is only tried out on the key. With enforce, each key has a
 // place from 0 to 100 that depends on nothing but the zone's name and the key. So all instances
 // choose the same keys, and keys that the limit is enforced for stay so when the share grows.
 func (z *Zone) IsDryRun(key string) bool {
-	if z.Enforce == nil || z.triedOut() {
-		return z.DryRun || z.triedOut()
+	if z.Enforce == nil {
+		return z.DryRun
 	}
 	var hash xxhash.Digest
 	hash.ResetWithSeed(z.enforceSeed)

@@ -6,7 +6,7 @@ import "math"
 // fewer. Most is the most that the other one admits of a key within the zone's window. It is false where that is
 // not sure, as for limits that depend on the request.
 func (z *Zone) ShadowedBy(other *Zone) (most int64, yes bool) {
-	if z == other || !z.isSimple() || !other.isSimple() || other.Expires != nil || len(other.Matchers)+len(other.Exempt) > 0 || z.Cost != other.Cost ||
+	if z == other || !z.isSimple() || !other.isSimple() || len(other.Matchers)+len(other.Exempt) > 0 || z.Cost != other.Cost ||
 		z.Key != other.Key || z.Template.Prefixes != other.Template.Prefixes || z.MissingKey != other.MissingKey {
 		return 0, false
 	}

@@ -63,9 +63,7 @@ type Spec struct {
 	CostResponse     *cost.Response // nil without one
 	CostMeasured     *cost.Measured // nil without one
 
-	Hidden  bool    // no header and no body tells clients about the zone
-	Note    string  // why the zone exists; may be empty
-	Expires *Expiry // nil for a limit that does not end
+	Hidden  bool // no header and no body tells clients about the zone
 	DryRun  bool
 	Enforce *float64
 	OverPass
@@ -143,5 +141,5 @@ func (s *Spec) describe() string {
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
 	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.JSONBody != nil || s.CostMeasured != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
-		s.MissingKey != MissingShare || s.DryRun || s.PassesOver || s.Enforce != nil || s.Expires != nil && s.Expires.Then == ThenDryRun
+		s.MissingKey != MissingShare || s.DryRun || s.PassesOver || s.Enforce != nil
 }

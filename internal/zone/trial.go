@@ -13,11 +13,7 @@ import (
 
 // Copy returns a zone that decides like this one, and has counters of its own.
 func (z *Zone) Copy() (*Zone, error) {
-	made, err := New(z.Spec, new(stats.Counters))
-	if err == nil {
-		made.expired.Store(z.expired.Load())
-	}
-	return made, err
+	return New(z.Spec, new(stats.Counters))
 }
 
 // LimitOf returns the limit of a plan as it holds, or the zone's own if plan is empty.

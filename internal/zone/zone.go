@@ -34,8 +34,7 @@ type Zone struct {
 	enforceSeed   uint64           // of the hash that chooses for which keys the limit is enforced
 	noKey, noPlan string           // what clients without a key or a plan are told
 
-	expired     atomic.Bool // what is said by [Zone.SetTime]
-	Gate        *gate.Gate  // of an adaptive zone; nil if nothing is to be held, as in a replay
+	Gate        *gate.Gate // of an adaptive zone; nil if nothing is to be held, as in a replay
 	Stats       *stats.Counters
 	Misses      Misses             // requests that came to the zone and did not meet it
 	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address

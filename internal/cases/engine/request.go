@@ -64,7 +64,6 @@ func (w *world) send(r *cases.Request) *exchange {
 			return x
 		}
 	}
-	w.tellTime()
 	if x.on, x.err = w.instance(r.Instance); x.err != nil {
 		return x
 	}

@@ -74,15 +74,6 @@ func (e *Engine) newWorld(detailed bool) *world {
 	return w
 }
 
-// tellTime tells zones that expire what time it is.
-func (w *world) tellTime() {
-	for _, zones := range w.zones {
-		for _, z := range zones {
-			z.SetTime(time.UnixMicro(w.Micros()))
-		}
-	}
-}
-
 // close releases the stores.
 func (w *world) close() {
 	for _, ref := range w.refs {

@@ -8,7 +8,6 @@ import { byId, el, goTo, outcomePill, pill, show } from './dom.js'
 import { queryOf, showKey } from './key.js'
 import { command } from './shell.js'
 import { state, zoneNamed } from './state.js'
-import { life } from './zones.js'
 import { duration, number, plain, time, visible, zonesNamed } from './text.js'
 
 const select = byId('why-zone')
@@ -117,7 +116,6 @@ function verdict(k) {
     el('p', { class: 'because' }, 'Zone ', visible(k.zone, 48), ' ', reason(k)),
     k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
     el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, overrides(k) ? ' (replaced by the override)' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
-    life(k),
     el('div', { class: 'actions' }, buttons(names, z, k), buttons(ends, z, of), copies(command('', 'get', z, k), command(state.start.address, 'get', z, k))))
 }
 

@@ -20,7 +20,7 @@ let table = null
 export function drawZones() {
   const body = byId('zones-body')
   byId('zones-filter').hidden = state.zones.length < 12
-  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store, z.note, z.expires?.state, z.plan_limits]))
+  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store, z.plan_limits]))
   if (!state.zones.length) {
     layout = ''
     table = null
@@ -82,10 +82,6 @@ function spark(label) {
     },
   }
 }
-
-// life says why a zone is there, and until when.
-export const life = z => z.note || z.expires?.due
-  ? el('div', { class: 'limit' }, z.note ? visible(z.note, 120) : null, z.expires?.due ? [' ', pill(z.expires.state, 'odd')] : null) : null
 
 function makeRow(z) {
   const [limit, how] = z.plan_limits ? plansInWords(z.plan_limits) : limitInWords(z.limit)
@@ -151,8 +147,6 @@ function makePanel(at, z) {
   const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests']]
   const slots = z.adaptive && slotsPanel(z)
   if (!slots) facts.push(['If the store does not answer', z.on_store_error])
-  if (z.note) facts.push(['Note', visible(z.note, 300)])
-  if (z.expires) facts.push(['Expires', z.expires.state])
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'Up to 15 minutes, also from before this page was opened. A line across the picture is a change of the zone, or of one of its keys.')),
     slots?.parts,

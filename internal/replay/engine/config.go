@@ -62,7 +62,6 @@ type world struct {
 	limiters []*limiter.Limiter // by handler
 	parts    map[partOf]*limiter.Limiter
 	zones    [][]*zone.Zone // by handler
-	expiring []*zone.Zone
 	store    *memorystore.Store
 	ref      *pool.Ref
 
@@ -109,9 +108,6 @@ func newWorld(c *Config, t *clock.Timeline, try *trial) (*world, error) {
 		for i, z := range h.Zones {
 			if zones[i], err = w.zone(z); err != nil {
 				return nil, err
-			}
-			if z.Expires != nil {
-				w.expiring = append(w.expiring, zones[i])
 			}
 			if first := shared[z.Name]; first != nil {
 				zones[i].Stats = first.Stats

@@ -133,11 +133,6 @@ func (e *engine) request(r *logs.Record, s *source) {
 		e.unknown.late++
 	}
 	e.MoveTo(start)
-	for _, w := range e.worlds {
-		for _, z := range w.expiring {
-			z.SetTime(time.UnixMicro(e.Micros()))
-		}
-	}
 	f := e.newExchange(r, s)
 	e.tallies.request(e.Micros())
 	e.unknown.see(r)

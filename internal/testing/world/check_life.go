@@ -1,25 +1,6 @@
 package world
 
-import (
-	"fmt"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-)
-
-var _ = promise("a limit that has expired refuses nobody", (*History).expired)
-
-// expired checks that requests do not meet a limit that has expired, or only as a dry run.
-func (h *History) expired() (violations []string) {
-	for i := range h.Verdicts {
-		v := &h.Verdicts[i]
-		for _, p := range v.Parts {
-			if z := &h.Plan.Zones[p.Zone]; z.over(v.Began) && (z.Then == zone.ThenIgnore || !p.DryRun) {
-				violations = append(violations, fmt.Sprintf("client %d meets zone %d at %v, which has expired at %v", v.Event, p.Zone, v.Began, z.Ends))
-			}
-		}
-	}
-	return violations
-}
+import "fmt"
 
 var _ = promiseOfKeys("enforce chooses the same keys everywhere", (*key).enforced)
 
@@ -31,7 +12,7 @@ func (k *key) enforced() []string {
 	for i := range k.Verdicts {
 		v := &k.Verdicts[i]
 		for _, p := range v.Parts {
-			if p.Zone != k.zone || p.Key != k.key || k.Enforced == 0 || k.Then != "" && v.Ended >= k.Ends {
+			if p.Zone != k.zone || p.Key != k.key || k.Enforced == 0 {
 				continue
 			}
 			if first != nil && tried != p.DryRun {

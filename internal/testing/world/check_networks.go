@@ -235,7 +235,7 @@ type treatment struct {
 // treated returns what a zone that takes networks has done with a request; nil if that says nothing of networks.
 func (h *History) treated(v *Verdict, zone int) *treatment {
 	e, z := &h.Plan.Events[v.Event], &h.Plan.Zones[zone]
-	if !z.Overrides || v.Err != "" || e.Zone >= 0 && e.Zone != zone || z.over(v.Ended) || e.Sort == exempt {
+	if !z.Overrides || v.Err != "" || e.Zone >= 0 && e.Zone != zone || e.Sort == exempt {
 		return nil
 	}
 	for _, u := range v.Unasked {

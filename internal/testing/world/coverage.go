@@ -12,7 +12,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/cost"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // Coverage counts which pairs of a fault and an operation have met: the fault was on while the operation was under way.
@@ -88,7 +87,6 @@ var abilities = []struct {
 	{"costs of bodies", func(_ *Plan, z *Zone) bool { return z.Asks != "" }},
 	{"costs that are measured", func(_ *Plan, z *Zone) bool { return z.Measures != "" }},
 	{"enforce", func(_ *Plan, z *Zone) bool { return z.Enforced > 0 }},
-	{"expires", func(_ *Plan, z *Zone) bool { return z.Then != "" }},
 	{"over pass", func(_ *Plan, z *Zone) bool { return z.Over }},
 	{"keys that are addresses", func(p *Plan, _ *Zone) bool { return p.Addresses > 0 }},
 }
@@ -96,7 +94,7 @@ var abilities = []struct {
 // ableZones are zones that have them.
 func ableZones() []Zone {
 	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: asksTokens}}
-	takes := Zone{Algorithm: "fixed_window", Limit: asks.Limit, Ends: time.Minute, Then: zone.ThenDryRun}
+	takes := Zone{Algorithm: "fixed_window", Limit: asks.Limit}
 	takes.Measures, takes.Per, takes.First, takes.Up = cost.ResponseTime, 100, 1, 9
 	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
 	bans.WidenFrom = 2

@@ -40,12 +40,10 @@ type Zone struct {
 	MaxWait time.Duration
 	Paying  int64 // the limit of clients with another plan; 0: there are no plans
 
-	Enforced float64       // percent of the keys that it is enforced for; 0: of all
-	Ends     time.Duration // when the limit expires, if Then says what comes then
-	Then     string
-	Body     bool // the body of the response says the cost, and not a header
+	Enforced float64 // percent of the keys that it is enforced for; 0: of all
+	Body     bool    // the body of the response says the cost, and not a header
 
-	Over     bool    // requests above the limit pass, and are marked
+	Over bool // requests above the limit pass, and are marked
 	Widens
 	Costs
 }
@@ -236,19 +234,16 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 	}
 }
 
-// drawLife draws which keys a limit holds for, and how long.
+// drawLife draws which keys a limit holds for.
 func (z *Zone) drawLife(r *rand.Rand) {
 	z.Body = r.IntN(3) == 0 && !z.slots()
 	if r.IntN(6) == 0 && !z.DryRun {
 		z.Enforced = 1 + 98*r.Float64()
 	}
-	if r.IntN(6) == 0 {
-		z.Ends, z.Then = between(r.Uint64(), 0, 3*time.Second), []string{zone.ThenIgnore, zone.ThenDryRun, zone.ThenKeep}[r.IntN(3)]
-	}
 }
 
-// refusesSome reports whether a zone refuses the requests of some clients only, or for some time.
-func (z *Zone) refusesSome() bool { return z.DryRun || z.Enforced > 0 || z.Then != "" }
+// refusesSome reports whether a zone refuses the requests of some clients only.
+func (z *Zone) refusesSome() bool { return z.DryRun || z.Enforced > 0 }
 
 // queues reports whether requests wait for their turn.
 func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }

@@ -23,9 +23,6 @@ func (z *Zone) letPass() {
 	if z.OnError == zone.DenyOnError {
 		z.OnError = zone.AllowOnError
 	}
-	if z.Then == zone.ThenDryRun {
-		z.Then = zone.ThenIgnore
-	}
 }
 
 // lenient reports whether a zone is asked by itself at times, and charges whatever others decide.

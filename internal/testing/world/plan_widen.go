@@ -61,7 +61,7 @@ const politeKey = 2
 
 // widen has a zone ban keys soon, and their network with two or three of them. What a config excludes beside that goes.
 func (z *Zone) widen(r *rand.Rand) {
-	z.Overrides, z.MaxWait, z.Limit.MaxWait, z.DryRun, z.Enforced, z.Ends, z.Then = true, 0, 0, false, 0, 0, ""
+	z.Overrides, z.MaxWait, z.Limit.MaxWait, z.DryRun, z.Enforced = true, 0, 0, false, 0
 	z.Limit.Events, z.Limit.Window = 1+r.Int64N(3), time.Hour
 	z.BanAfter, z.BanFor = 1+r.Int64N(2), between(r.Uint64(), 3*time.Second, 15*time.Second).Truncate(time.Microsecond)
 	z.WidenFrom, z.Innocent = []int{2, 2, 3}[r.IntN(3)], r.IntN(2)

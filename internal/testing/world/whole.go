@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -70,18 +69,14 @@ func (w *world) generation(in *instance) (g *whole, err error) {
 		name := pool.ZoneKey(g.store.ID, spec.Name)
 		state := pool.AcquireZone(name)
 		g.names = append(g.names, name)
-		if spec.StoreID, spec.Salt = g.store.ID, state.Salt; as.Then != "" {
-			spec.Expires = &zone.Expiry{At: w.net.began.Add(as.Ends), Then: as.Then}
-		}
+		spec.StoreID, spec.Salt = g.store.ID, state.Salt
 		z, err := zone.New(spec, &state.Counters)
 		if err != nil {
 			return nil, err
 		}
-		z.SetTime(time.Now())
 		c.Zones = append(c.Zones, z)
 	}
 	g.zones, g.limiter = c.Zones, limiter.New(c)
-	w.expire(g)
 	g.widen = g.widener()
 	return g, nil
 }
