@@ -20,7 +20,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
-	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -47,8 +46,7 @@ type App struct {
 	exposed map[*caddyhttp.Server]bool
 	counted map[*caddyhttp.Server]*admin.Requests
 
-	gates    []configuredGate
-	wideners []*widen.Widener
+	gates []configuredGate
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
@@ -289,9 +287,6 @@ func (a *App) Start() (err error) {
 	}
 	for _, g := range a.gates {
 		a.reverts = append(a.reverts, g.state.ApplyGate(g.options))
-	}
-	for _, w := range a.wideners {
-		w.Start()
 	}
 	a.running.Register()
 	go a.running.Watch(ctx, a.log)

@@ -45,9 +45,7 @@ import (
 //	cost_response json <path>[*<weight>]... { ... }, see package cost
 //	cost_measured upstream_time|response_time|bytes [/<divisor>] { ... }, see package cost
 //	overrides     [true|false]
-//	ban           <duration> after <n> refusals in <duration> [up_to <duration>] {
-//	    widen [/<ipv4 prefix> [/<ipv6 prefix>]] from <n> [innocent <n>] [dry_run]
-//	}
+//	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
 //	headers       on | off
 //	dry_run       [true|false]
 //	over          refuse | pass [<header>]

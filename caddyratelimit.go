@@ -30,7 +30,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
-	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -131,7 +130,6 @@ type Handler struct {
 	local   *pool.Ref // replaces the store while it does not answer; nil if no zone may need it
 	limiter *limiter.Limiter
 	report  *report.Reporter
-	widen   *widen.Widener
 	respond *respond.Responder
 	unwatch func() // ends the subscription to the store's state
 
@@ -207,9 +205,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.warnAboutLending()
-	if err := h.checkWidens(); err != nil {
-		return err
-	}
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}
@@ -225,8 +220,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.report = report.New(report.Config{
 		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: log,
 	})
-	h.widen = widen.New(widen.Config{Zones: h.zones, Store: h.store, Decided: h.report.Widened, Logger: log})
-	app.wideners = append(app.wideners, h.widen)
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem, Answers: answers,
 		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
@@ -352,7 +345,6 @@ func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
 // if Provision has failed.
 func (h *Handler) Cleanup() error {
 	var errs []error
-	h.widen.Close()
 	if h.report != nil {
 		h.report.Close()
 	}
@@ -376,7 +368,6 @@ func (h *Handler) Cleanup() error {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	verdict := h.limiter.Decide(r)
 	h.report.Report(r, verdict)
-	h.widen.Note(verdict)
 	w, err := h.respond.Begin(w, r, verdict)
 	completion := verdict.Release()
 	if w == nil || err != nil {

@@ -91,16 +91,15 @@ var layers = []struct {
 	{"internal/late", layer{caddy: true, own: "algorithms cost internal/clock internal/gate internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone limit store"}},
 	{"internal/limiter", layer{caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/gate internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/widen", layer{caddy: true, own: "internal/key internal/limiter internal/outcome internal/pool internal/stats internal/topk internal/zone store"}},
 	{"internal/replay/engine", layer{caddy: true, own: "algorithms cost internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/cases/engine", layer{caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
 	{"internal/compare", layer{caddy: true, own: "internal/adminapi internal/placeholder internal/zone"}},
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
-		"internal/stats internal/suggest internal/topk internal/walk internal/widen internal/zone limit store"}},
+		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
 	{"internal/respond", layer{caddy: true, own: "algorithms internal/body internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
 	{".", layer{caddy: true, own: "algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/gate internal/key internal/limiter internal/logging " +
-		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/widen internal/zone limit memorystore store"}},
+		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},
 
 	// What only tests and documentation use.
@@ -126,7 +125,7 @@ var layers = []struct {
 	{"internal/testing/picture", layer{own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/jsondoc", layer{}},
 	{"internal/testing/simredis", layer{}},
-	{"internal/testing/world", layer{caddy: true, own: "algorithms algorithms/lend cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/widen internal/zone limit lua redisstore store"}},
+	{"internal/testing/world", layer{caddy: true, own: "algorithms algorithms/lend cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone limit lua redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{own: "algorithms algorithms/lend internal/testing/deep internal/testing/patient store"}},
 

@@ -48,7 +48,6 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	if z.Overrides || z.Ban != nil {
 		s.KeyRules = &store.KeyRules{Overrides: z.Overrides, Ban: z.Ban.rule()}
 	}
-	s.Widen = z.Ban.widen()
 	if s.Template, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix); err != nil {
 		return s, err
 	}

@@ -45,7 +45,6 @@ func jsonDocs() *jsondoc.Docs {
 				},
 			},
 			{ID: "ban", Title: "A ban", Subj: "A ban", At: "It is `ban` of a zone.", Type: reflect.TypeFor[caddyratelimit.Ban]()},
-			{ID: "widen", Title: "A ban that widens", Subj: "A ban that widens", At: "It is `widen` of a ban.", Type: reflect.TypeFor[caddyratelimit.Widen]()},
 			{ID: "priority", Title: "A priority", Subj: "A priority", At: "It is `priority` of a zone.", Type: reflect.TypeFor[caddyratelimit.Priority]()},
 			{ID: "memory", Title: "The store memory", Subj: "The store", At: "It is `store` of the handler.", Type: reflect.TypeFor[backend.MemoryStore](), Inline: [2]string{"backend", "memory"}},
 			{ID: "redis", Title: "The store redis", Subj: "The store", At: "It is `store` of the handler.", Type: reflect.TypeFor[backend.RedisStore](), Inline: [2]string{"backend", "redis"}, Replaced: true},

@@ -38,12 +38,10 @@ var within = map[string]string{
 	"cost_measured":      inZone(`"cost_measured":{"of":"bytes",@}`),
 	"charge_on_response": inZone(`"charge_on_response":{@}`),
 	"ban":                inZone(`"ban":{"duration":"1m","after":3,"window":"1m",@}`),
-	"widen":              strings.ReplaceAll(inZone(`"overrides":true,"ban":{"duration":"1h","after":3,"window":"1m","widen":{"from":3,@}}`), "header.A", "remote.host"),
 	"priority":           strings.ReplaceAll(adaptive, "@", `"priority":{"of":"{http.request.header.A}","classes":["a"],@}`),
 	"memory":             strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"memory",@}}`,
 	"redis":              strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"redis",@}}`,
 
-	"widen.ipv6_prefix":           strings.ReplaceAll(inZone(`"overrides":true,"ipv6_prefix":128,"ban":{"duration":"1h","after":3,"window":"1m","widen":{"from":3,@}}`), "header.A", "remote.host"),
 	"zone.ipv4_prefix":            strings.ReplaceAll(aZone, "header.A", "remote.host"),
 	"zone.ipv6_prefix":            strings.ReplaceAll(aZone, "header.A", "remote.host"),
 	"zone.missing_key_status":     inZone(`"missing_key":"reject",@`),

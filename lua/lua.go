@@ -46,7 +46,4 @@ var (
 
 	//go:embed loaded/unban.lua
 	Unban string
-
-	//go:embed loaded/widen.lua
-	Widen string
 )

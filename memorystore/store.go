@@ -86,8 +86,6 @@ type Store struct {
 	settings atomic.Pointer[Settings]
 	networks sync.Map // of *store.Networks by networksOf
 
-	widenings widenings
-
 	logger  func() *zap.Logger
 	shared  atomic.Int64 // charges to shared buckets since the last sweep
 	leases  store.Leases

@@ -41,7 +41,6 @@ func init() {
 //	GET    zones/<zone>/networks      the networks with the most requests
 //	GET    zones/<zone>/groups        the values of its option group with the most requests
 //	GET    zones/<zone>/bans          the banned keys
-//	GET    zones/<zone>/bans/networks the networks with several banned keys
 //	GET    zones/<zone>/overrides     the keys that have an override
 //	GET    top                        the same for all zones
 //	GET    stores                     the health of the stores
@@ -80,31 +79,29 @@ type adminRoute map[string]func(*adminCall) error
 
 // adminRoutes has the routes by path, with * for the name of a zone.
 var adminRoutes = map[string]adminRoute{
-	"zones":                 {http.MethodGet: showZones},
-	"zones/*":               {http.MethodGet: showZone},
-	"zones/*/key":           {http.MethodGet: showKey, http.MethodDelete: resetKey},
-	"zones/*/key/override":  {http.MethodPut: setOverride, http.MethodDelete: clearOverride},
-	"zones/*/key/ban":       {http.MethodPut: banKey, http.MethodDelete: unbanKey},
-	"zones/*/top":           {http.MethodGet: showTop},
-	"zones/*/networks":      {http.MethodGet: showNetworks},
-	"zones/*/groups":        {http.MethodGet: showGroups},
-	"zones/*/bans":          {http.MethodGet: showBans},
-	"zones/*/bans/networks": {http.MethodGet: showBannedNetworks},
-	"bans/networks":         {http.MethodGet: showBannedNetworks},
-	"zones/*/overrides":     {http.MethodGet: showOverrides},
-	"key":                   {http.MethodGet: findKey},
-	"top":                   {http.MethodGet: showTop},
-	"networks":              {http.MethodGet: showNetworks},
-	"groups":                {http.MethodGet: showGroups},
-	"stores":                {http.MethodGet: showStores},
-	"instances":             {http.MethodGet: showInstances},
-	"doctor":                {http.MethodGet: showDiagnosis},
-	"explain":               {http.MethodPost: explainRequest},
-	"changes":               {http.MethodGet: showChanges},
-	"decisions":             {http.MethodGet: streamDecisions},
-	"page":                  {http.MethodGet: redirectToPage},
-	pagePath:                {http.MethodGet: servePage},
-	"page/stream":           {http.MethodGet: streamPage},
+	"zones":                {http.MethodGet: showZones},
+	"zones/*":              {http.MethodGet: showZone},
+	"zones/*/key":          {http.MethodGet: showKey, http.MethodDelete: resetKey},
+	"zones/*/key/override": {http.MethodPut: setOverride, http.MethodDelete: clearOverride},
+	"zones/*/key/ban":      {http.MethodPut: banKey, http.MethodDelete: unbanKey},
+	"zones/*/top":          {http.MethodGet: showTop},
+	"zones/*/networks":     {http.MethodGet: showNetworks},
+	"zones/*/groups":       {http.MethodGet: showGroups},
+	"zones/*/bans":         {http.MethodGet: showBans},
+	"zones/*/overrides":    {http.MethodGet: showOverrides},
+	"key":                  {http.MethodGet: findKey},
+	"top":                  {http.MethodGet: showTop},
+	"networks":             {http.MethodGet: showNetworks},
+	"groups":               {http.MethodGet: showGroups},
+	"stores":               {http.MethodGet: showStores},
+	"instances":            {http.MethodGet: showInstances},
+	"doctor":               {http.MethodGet: showDiagnosis},
+	"explain":              {http.MethodPost: explainRequest},
+	"changes":              {http.MethodGet: showChanges},
+	"decisions":            {http.MethodGet: streamDecisions},
+	"page":                 {http.MethodGet: redirectToPage},
+	pagePath:               {http.MethodGet: servePage},
+	"page/stream":          {http.MethodGet: streamPage},
 }
 
 func serveAdmin(w http.ResponseWriter, r *http.Request) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // facts collects what is known of a zone. All are the zones of the config.
@@ -27,7 +26,6 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	z.meets(&facts, all)
 	z.judges(&facts)
 	z.counts(&facts)
-	facts.Widen = z.widens()
 	rules := z.Rules()
 	facts.Unlimited = len(rules) == 0 && z.Adaptive == nil
 	for _, use := range z.uses {
@@ -46,20 +44,6 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 		facts.Keyless = counts[topk.Requests].AtLeast
 	}
 	return facts
-}
-
-// widens collects the bans that have widened to networks, without those that an operator has ended.
-func (z *runningZone) widens() *doctor.Widen {
-	if z.Widen == nil {
-		return nil
-	}
-	w, networks := &doctor.Widen{DryRun: z.Widen.DryRun}, z.networks()
-	for _, of := range z.Stats.Widened.All(time.Now()) {
-		if n := networks.Get(of.Network); of.Spared || w.DryRun || n != nil && n.Override.Kind == store.KindBanned {
-			w.Networks = append(w.Networks, of)
-		}
-	}
-	return w
 }
 
 // judges collects what charge on_response has judged.

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -57,11 +56,7 @@ func resetKey(c *adminCall) error {
 	if err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
 		of := target{key: key}
 		by, counted := z.bannedBy(ctx, nil, s, of)
-		err := reset(ctx, s)
-		if err == nil {
-			err = widen.Forget(ctx, s, z.Zone, key)
-		}
-		if err != nil {
+		if err := reset(ctx, s); err != nil {
 			return err
 		}
 		answer.Unchanged = !used && by != adminapi.ByRefusals && !counted

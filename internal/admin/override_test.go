@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"

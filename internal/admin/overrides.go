@@ -14,7 +14,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -170,11 +169,6 @@ func unbanKey(c *adminCall) error {
 		by, counted := c.zone.bannedBy(ctx, s, in, of)
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
 			if err := s.Unban(ctx, rule, key); err != nil {
-				return answer, err
-			}
-		}
-		if of.isKey() {
-			if err := widen.Forget(ctx, in, c.zone.Zone, key); err != nil {
 				return answer, err
 			}
 		}

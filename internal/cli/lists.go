@@ -17,15 +17,10 @@ import (
 )
 
 func bansCommand() *cobra.Command {
-	cmd := listCommand("bans", "Lists the keys that are banned", `
+	return listCommand("bans", "Lists the keys that are banned", `
 Lists the keys of a zone, or of all zones, that are banned: because they were refused
 too often, or by an operator. "dry run" marks those that refuse nothing.
 The bans that end first come first.
-
-With --networks it lists the /24 of IPv4, and the /64 and /48 of IPv6, of which several keys are
-banned, and how many other keys of each have passed in the last ten minutes: a ban of the network
-would hit them. Counting begins with this command, so ask again in a minute. If nothing speaks
-against a ban, it writes the command for it.
 `, "A zone bans with its option ban, and you do with 'caddy rate-limit ban <zone> <key>'.", []string{"ZONE", "BY", "ENDS", "KEY"}, func(l *adminapi.Listed) []string {
 		ends := "when unbanned"
 		if l.EndsIn > 0 {
@@ -34,18 +29,6 @@ against a ban, it writes the command for it.
 		ends += ofList(l)
 		return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + formatNote(&l.Override)}
 	})
-	networks := cmd.Flags().Bool("networks", false, "List networks with several banned keys")
-	least := cmd.Flags().Int("least", 3, "With --networks: how many keys of a network are banned at least, from 2 to 1000")
-	list := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !*networks {
-			return list(cmd, args)
-		}
-		return onFleet(func(f *fleet, args []string) error {
-			return f.bannedNetworks(strings.Join(args, ""), *least) // at most one
-		})(cmd, args)
-	}
-	return cmd
 }
 
 func overridesCommand() *cobra.Command {

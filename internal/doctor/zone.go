@@ -40,9 +40,6 @@ type Zone struct {
 	// Rules are overrides of the zone, or some of them if there are very many.
 	Rules []Rule
 
-	// Widen is what is known of bans that widen to networks; nil without.
-	Widen *Widen
-
 	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
 	// PassesOver says that requests above the limit pass, with a mark.
 	DryRun     bool
@@ -120,7 +117,6 @@ var zoneChecks = []check[Zone]{
 	{"upstream", overloads},
 	{"exempt", exempts},
 	{"overrides", overrules},
-	{"widen", widens},
 	{"rejected", rejects},
 	{"proxy", trusts},
 	{"keys", tellsApart},

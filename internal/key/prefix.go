@@ -35,11 +35,6 @@ func (k *Template) IsAddress() bool {
 	return len(k.Parts) == 1 && k.Parts[0].Placeholder != "" && k.Parts[0].mask != (prefixes{})
 }
 
-// IsClient reports whether the key is the address of the client, as Caddy knows it, and nothing else.
-func (k *Template) IsClient() bool {
-	return k.IsAddress() && addressPlaceholders[k.Parts[0].Placeholder]
-}
-
 // Network reads a network that people write, if it has several keys. It is masked. An error says that the keys are no
 // addresses, or that the text is none.
 func (k *Template) Network(text string) (network netip.Prefix, several bool, err error) {

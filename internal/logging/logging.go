@@ -15,9 +15,6 @@ func Logger() *zap.Logger { return caddy.Log().Named("http.handlers.rate_limit")
 const (
 	Banned   = "client banned"
 	BanEnded = "ban ended"
-
-	NetworkBanned = "network banned"
-	NetworkSpared = "network not banned, because other keys of it pass"
 )
 
 // maxKey is how many bytes of a key a line shows. Clients may choose keys as long as a request's

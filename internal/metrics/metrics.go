@@ -76,7 +76,6 @@ var (
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
 	descNear      = desc("near_limit_requests_total", "Requests of the zone that passed, and left their key with little of its limit.", "zone")
 	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
-	descWidened   = desc("network_bans_total", "Networks to which bans of the zone have widened by a decision of this process, also in a dry run.", "zone")
 	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response or cost_measured, by what happened to their cost.", "zone", "result")
 	descCostSum   = desc("response_cost_sum_total", "What the requests of a zone with cost_response or cost_measured have cost in total.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
@@ -112,7 +111,7 @@ var (
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
 
 	descs = []*prometheus.Desc{
-		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descWidened, descInUse, descCosts, descCostSum,
+		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
 		descGateLimit, descGateRunning, descGateWaiting, descGateLatency, descGateAnswers, descGateTaken, descGateWait,
 		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
 	}
@@ -172,9 +171,6 @@ func (c collection) zone(z *zone.Zone) {
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.Name)
 	c.send(descNear, prometheus.CounterValue, float64(z.Stats.NearLimit.Load()), z.Name)
 	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Begun()), z.Name)
-	if z.Widen != nil {
-		c.send(descWidened, prometheus.CounterValue, float64(z.Stats.Widened.Begun()), z.Name)
-	}
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
 	if z.CostResponse != nil || z.CostMeasured != nil {
 		results, sum := z.Stats.Costs.Read()

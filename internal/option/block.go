@@ -32,6 +32,8 @@ func Block(d *caddyfile.Dispenser, what, prefix string, known map[string]Option)
 		switch {
 		case !ok && wasRemoved(name) != "":
 			return d.Errf("%s: %s", what, wasRemoved(name))
+		case !ok && len(known) == 0:
+			return d.Errf("%s has no options, got '%s'", what, Shown(name))
 		case !ok:
 			accepted, hint := Accepted(known), ""
 			if similar := suggest.Nearest(name, accepted); similar != "" {

@@ -9,8 +9,9 @@ var Removed = map[string]string{
 	"near_limit": "a key is near its limit when 80 % of it are used, in every zone",
 	"note":       "a comment in the config says why; overrides and bans keep --note",
 	"raw_values": "hosts and paths count in one spelling; for the bytes of the client, set a variable and use {vars.NAME}",
-	"usage":      "sum the access log, or the metrics of the zone",
 	"reserve":    "two zones of concurrency with the same key, one of all slots and one of fewer for the unimportant requests",
+	"usage":      "sum the access log, or the metrics of the zone",
+	"widen":      "ban a network by hand, or add a zone with ipv4_prefix 24",
 }
 
 // wasRemoved says so of an option, or returns nothing.

@@ -17,13 +17,12 @@ import (
 
 // The events that handlers emit.
 const (
-	eventExceeded      = "rate_limit_exceeded"
-	eventRejected      = "rate_limit_rejected"
-	eventOverloaded    = "rate_limit_overloaded"
-	eventBanned        = "rate_limit_banned"
-	eventNetworkBanned = "rate_limit_network_banned"
-	eventNearLimit     = "rate_limit_near_limit"
-	eventStoreState    = "rate_limit_store_state"
+	eventExceeded   = "rate_limit_exceeded"
+	eventRejected   = "rate_limit_rejected"
+	eventOverloaded = "rate_limit_overloaded"
+	eventBanned     = "rate_limit_banned"
+	eventNearLimit  = "rate_limit_near_limit"
+	eventStoreState = "rate_limit_store_state"
 )
 
 // Events emits events through Caddy's events app. Subscribers are called at once, while the

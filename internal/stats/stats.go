@@ -18,10 +18,7 @@ type Counters struct {
 	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Networks  Networks
 	Groups    Groups
-	Watch     Watch
-	Suspects  Watch // networks to which bans may widen
 	Bans      Bans
-	Widened   Widened
 	Costs     Costs // of responses, in zones with cost_response or cost_measured
 	Estimates Estimates
 	Waits     Waits // for slots, in adaptive zones
@@ -48,12 +45,6 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 	}
 	if n := t.Networks.counting.Load(); n != nil {
 		(*n).add(key, o)
-	}
-	if w := t.Watch.watching.Load(); w != nil {
-		w.add(key, o)
-	}
-	if w := t.Suspects.watching.Load(); w != nil {
-		w.add(key, o)
 	}
 	if latency >= 0 {
 		t.Latency.Observe(latency)

@@ -60,6 +60,14 @@ func (n *Networks) Add(key netip.Prefix, refused bool) {
 	})
 }
 
+// family numbers the families in networkLevels.
+func family(of netip.Prefix) int {
+	if of.Addr().Is6() {
+		return 1
+	}
+	return 0
+}
+
 // NetworkCount is a network with many requests.
 type NetworkCount struct {
 	Network netip.Prefix

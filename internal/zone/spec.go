@@ -68,7 +68,6 @@ type Spec struct {
 	Enforce *float64
 	OverPass
 	KeyRules *store.KeyRules // overrides and bans of single keys; nil without them
-	Widen    *Widen          // of bans to networks; nil without
 
 	// Why and with which status requests are rejected without asking the store.
 	MissingKey           string
@@ -130,9 +129,6 @@ func (s *Spec) describe() string {
 		if b.UpTo != 0 {
 			text += " up_to " + duration.Format(b.UpTo)
 		}
-	}
-	if s.Widen != nil {
-		text += s.Widen.describe()
 	}
 	return text
 }

@@ -42,7 +42,6 @@ func Run(t *testing.T, open Open) {
 	t.Run("Lists", func(t *testing.T) { lists(t, open) })
 	t.Run("Networks", func(t *testing.T) { networks(t, open) })
 	t.Run("Groups", func(t *testing.T) { groups(t, open) })
-	t.Run("Widen", func(t *testing.T) { widens(t, open) })
 }
 
 // bench is a store under test, with its clock.

@@ -19,7 +19,7 @@ import (
 )
 
 // loaded are the scripts.
-var loaded = []string{"banned.lua", "beat.lua", "board.lua", "change.lua", "get.lua", "journal.lua", "lend.lua", "network.lua", "networks.lua", "set.lua", "take.lua", "unban.lua", "widen.lua"}
+var loaded = []string{"banned.lua", "beat.lua", "board.lua", "change.lua", "get.lua", "journal.lua", "lend.lua", "network.lua", "networks.lua", "set.lua", "take.lua", "unban.lua"}
 
 // numbers are what words are replaced by. Tests find the margin, which is how much longer a key lives than its state
 // is worth something, by its comment.
@@ -38,10 +38,6 @@ var numbers = map[string]string{
 	"CHANGES":       "512",              // protocol.MaxChanges
 	"FIRST_MARK":    "1500000000000000", // above the scores of all processes, in milliseconds, and below the time in microseconds
 	"BANNED":        strconv.Itoa(int(store.KindBanned)),
-	"MAX_WIDEN":     strconv.Itoa(store.MaxWiden),
-	"MAX_SUSPECTS":  strconv.Itoa(store.MaxSuspects),
-	"SUSPECT_FOR":   strconv.FormatInt(store.SuspectFor.Microseconds(), 10),
-	"PASSED_FOR":    strconv.FormatInt(store.PassedFor.Microseconds(), 10),
 	"MARGIN":        "1--[[MARGIN]]",
 	"MARGIN_S":      "2--[[MARGIN_S]]", // what is left of a second counts as one
 	"MARGIN_MS":     "1000--[[MARGIN_MS]]",

@@ -91,21 +91,6 @@ func (h *History) loosen(r ruling) ruling {
 	return r
 }
 
-// rulingsOf are those of a network or a group, by operators and by bans that widen.
-func (h *History) rulingsOf(of *Known) []ruling {
-	all := h.rulings(of.about)
-	for i := range h.Steps {
-		s := &h.Steps[i]
-		if s.What == widened && s.Zone == of.Zone && of.widens() {
-			all = append(all, h.loosen(ruling{
-				kind: store.KindBanned, began: s.Began, ended: s.Ended, ends: s.Began + s.For - timeout, over: s.Ended + s.For + timeout,
-				doubtful: s.Failure != "", instance: s.Instance,
-			}))
-		}
-	}
-	return all
-}
-
 const forever = 1000 * time.Hour
 
 // levels are the rulings about a request in a zone: those of its key, of the networks around it, the smallest first, and of its group.
@@ -115,7 +100,7 @@ func (h *History) levels(e *Event, zone int) (all [][]ruling) {
 	}))
 	for number := maxKeys - 1; number >= 0; number-- {
 		if h.Plan.network(number).Contains(h.Plan.prefix(e.Key).Addr()) {
-			all = append(all, h.rulingsOf(&Known{Zone: zone, Number: number}))
+			all = append(all, h.rulings((&Known{Zone: zone, Number: number}).about))
 		}
 	}
 	if e.Group > 0 {
@@ -205,7 +190,7 @@ func (h *History) lasting() (all []ruling) {
 	for zone := range h.Plan.Zones {
 		for number := range maxKeys {
 			for _, group := range []bool{false, true} {
-				level := h.rulingsOf(&Known{Zone: zone, Number: number, Group: group})
+				level := h.rulings((&Known{Zone: zone, Number: number, Group: group}).about)
 				for _, r := range level {
 					if r.clears || r.doubtful || slices.ContainsFunc(level, func(other ruling) bool { return other.doubtful }) {
 						continue

@@ -83,7 +83,6 @@ var abilities = []struct {
 	name string
 	of   func(p *Plan, z *Zone) bool
 }{
-	{"bans that widen", func(_ *Plan, z *Zone) bool { return z.WidenFrom > 0 }},
 	{"costs of bodies", func(_ *Plan, z *Zone) bool { return z.Asks != "" }},
 	{"costs that are measured", func(_ *Plan, z *Zone) bool { return z.Measures != "" }},
 	{"enforce", func(_ *Plan, z *Zone) bool { return z.Enforced > 0 }},
@@ -97,7 +96,6 @@ func ableZones() []Zone {
 	takes := Zone{Algorithm: "fixed_window", Limit: asks.Limit}
 	takes.Measures, takes.Per, takes.First, takes.Up = cost.ResponseTime, 100, 1, 9
 	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
-	bans.WidenFrom = 2
 	return []Zone{asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true}, bans}
 }
 

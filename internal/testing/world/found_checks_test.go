@@ -311,25 +311,6 @@ func TestChecksKnowHowLongAWorldLasts(t *testing.T) {
 	}
 }
 
-// TestChecksKnowABanThatWasToldLate: an instance with much to do heard late that a key was banned, so the network counted it as banned for
-// as much longer.
-func TestChecksKnowABanThatWasToldLate(t *testing.T) {
-	p := &Plan{
-		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 4, Work: 2571710,
-		Zones: []Zone{{
-			Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Overrides: true,
-			BanAfter: 1, BanFor: 4900 * time.Millisecond, Widens: Widens{WidenFrom: 2},
-		}},
-		Events: []Event{
-			{At: 100 * time.Millisecond, Kind: Request, Zone: -1, Key: 1, Cost: 2},
-			{At: 104 * time.Millisecond, Kind: Flood, Cost: 365},
-		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
-}
-
 // TestChecksKnowWhoseChargeIsAdjusted: Redis decided two requests in the same microsecond. One gave a part back at once, and the other one
 // when it had its response.
 func TestChecksKnowWhoseChargeIsAdjusted(t *testing.T) {

@@ -120,30 +120,6 @@ func TestFoundAddressesThatNetworksPassOver(t *testing.T) {
 	}
 }
 
-// TestFoundABanOverAnOperators: an operator banned a network for good, and an instance that had not learned of it had a ban widen to
-// that network, which ended soon.
-func TestFoundABanOverAnOperators(t *testing.T) {
-	p := &Plan{
-		Seed: 1, Even: true, Instances: 2, Whole: true, Addresses: 4,
-		Zones: []Zone{{
-			Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: 14 * time.Second}, Overrides: true,
-			BanAfter: 1, BanFor: 5 * time.Second, Widens: Widens{WidenFrom: 2, Innocent: 1},
-		}},
-		Events: []Event{
-			{Kind: Request, Cost: 1},
-			{At: time.Microsecond, Kind: Request, Zone: -1, Key: 1, Cost: 1},
-			{At: time.Second, Kind: Request, Cost: 1},
-			{At: 1000001 * time.Microsecond, Kind: Request, Key: 1, Cost: 1},
-			{At: 1100999 * time.Microsecond, Kind: Network, Instance: 1, Sort: "banned", Cost: 1},
-			{At: 17800999 * time.Microsecond, Kind: Request, Cost: 1},
-			{At: 17801 * time.Millisecond, Kind: Request, Key: 1, Cost: 1},
-		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
-}
-
 // TestFoundALoanAfterABan: a request asked for itself, because an ask took long, and heard that an operator had banned its key. The ask
 // had been decided before, and its loan came later: the next requests spent that.
 func TestFoundALoanAfterABan(t *testing.T) {
@@ -256,7 +232,7 @@ func TestFoundARefundOfNoCharge(t *testing.T) {
 			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Millisecond}, Enforced: 4.943455813618286, Costs: Costs{Asks: "tokens", Unreadable: 1}},
 			{
 				Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 5 * time.Millisecond}, Overrides: true,
-				BanAfter: 1, BanFor: time.Second, Widens: Widens{WidenFrom: 2, Innocent: 1}, Costs: Costs{Asks: "tokens"},
+				BanAfter: 1, BanFor: time.Second, Costs: Costs{Asks: "tokens"},
 			},
 		},
 		Events: []Event{

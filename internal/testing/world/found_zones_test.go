@@ -7,32 +7,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// TestChecksKnowWhomAnotherZoneRefused: a key was refused by the ban of its network in another zone, without asking the store, so in the
-// zone whose bans widen it was innocent.
-func TestChecksKnowWhomAnotherZoneRefused(t *testing.T) {
-	p := &Plan{
-		Seed: 1, Even: true, Instances: 1, Whole: true, Layout: "Sentinels", Addresses: 6,
-		Zones: []Zone{
-			{
-				Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 2 * time.Millisecond}, Overrides: true,
-				BanAfter: 1, BanFor: 11 * time.Second, Widens: Widens{WidenFrom: 2},
-			},
-			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Overrides: true},
-		},
-		Events: []Event{
-			{Kind: Request, Zone: -1, Key: 1, Cost: 1},
-			{At: time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
-			{At: 2 * time.Millisecond, Kind: Request, Key: 1, Cost: 1},
-			{At: 3 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
-			{At: 4 * time.Millisecond, Kind: Network, Zone: 1, Sort: "banned", Cost: 1},
-			{At: 5 * time.Millisecond, Kind: Request, Zone: -1, Key: 2},
-		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
-}
-
 // TestChecksKnowWhoIsOnlyInADryRun: a machine was too busy to ask for a request. One zone was a dry run, and in the other one its network
 // was exempt, so it passed.
 func TestChecksKnowWhoIsOnlyInADryRun(t *testing.T) {

@@ -22,14 +22,13 @@ type History struct {
 	Left     []Left
 	Missed   []Missed
 	Losses   []Loss
-	Deeds    []Deed      // of operators
-	Journal  []string    // what it has in the end
-	Networks []Known     // in the end
-	Steps    []WidenStep // by which bans widen, as they ended
-	Killed   []Death     // of instances
-	Stalls   []Stall     // of their processors
-	Commands []Command   // in the order in which Redis has carried them out
-	Wrong    []string    // what was wrong at once
+	Deeds    []Deed    // of operators
+	Journal  []string  // what it has in the end
+	Networks []Known   // in the end
+	Killed   []Death   // of instances
+	Stalls   []Stall   // of their processors
+	Commands []Command // in the order in which Redis has carried them out
+	Wrong    []string  // what was wrong at once
 
 	mu       sync.Mutex
 	began    time.Duration

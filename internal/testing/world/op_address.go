@@ -91,7 +91,6 @@ func (p *Plan) address(s *zone.Spec) (err error) {
 	if s.Template, err = keys.New(s.Key, 32, 64); err != nil {
 		return err
 	}
-	s.Widen = p.Zones[s.Index].widens()
 	s.Group = groupOf(0).By
 	s.GroupTemplate, err = keys.NewGroup(s.Group)
 	return err

@@ -61,9 +61,6 @@ func (k *Known) about(d *Deed) bool {
 	return is && d.Zone == k.Zone && d.Key == k.Number
 }
 
-// widens reports whether bans widen to it.
-func (k *Known) widens() bool { return !k.Group && k.Number == 0 }
-
 // readNetworks has an instance tell which networks and groups it knows.
 func (w *world) readNetworks(in *instance) {
 	for zone, rule := range w.rules {
@@ -95,15 +92,13 @@ func (h *History) networks() (violations []string) {
 		}
 		is := func(kind store.Kind, limit int64) bool { return known.Kind == kind && known.Limit == limit }
 		causes := func(d Deed) bool { return is(h.Plan.Events[d.Event].sets()) }
-		steps := slices.DeleteFunc(slices.Clone(h.Steps), func(s WidenStep) bool { return s.What != widened || s.Zone != known.Zone || !known.widens() })
-		bans := len(steps) > 0 && is(store.KindBanned, 0)
-		if known.Kind != store.KindNone && !bans && !slices.ContainsFunc(done, causes) {
+		if known.Kind != store.KindNone && !slices.ContainsFunc(done, causes) {
 			violations = append(violations, fmt.Sprintf("instance %d knows %v as %v, without a cause", known.Instance, known, known.Kind))
 		}
 		last := slices.IndexFunc(done, func(d Deed) bool {
 			return !slices.ContainsFunc(done, func(other Deed) bool { return other.Failure != "" || other.Event != d.Event && other.Ended >= d.Began })
 		})
-		if last < 0 || h.hasLost() || len(h.clocks) > 1 || len(steps) > 0 {
+		if last < 0 || h.hasLost() || len(h.clocks) > 1 {
 			continue
 		}
 		e := &h.Plan.Events[done[last].Event]

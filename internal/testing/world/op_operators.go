@@ -32,10 +32,10 @@ var (
 		return w.overrider(e).Clear(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
 	})})
 	_ = operate(operation{Kind: Unban, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
-		return w.forget(e, w.overrider(e).Unban(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key)))
+		return w.overrider(e).Unban(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
 	})})
 	_ = operate(operation{Kind: Reset, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
-		return w.forget(e, w.instance(e.Instance).store.Reset(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key)))
+		return w.instance(e.Instance).store.Reset(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
 	})})
 	_ = operate(operation{Kind: Reload, sort: operators, fits: func(p *Plan) bool { return p.Whole }, draw: drawReload, ask: (*world).reload})
 )

@@ -117,7 +117,6 @@ func (w *world) decide(who client, e *Event) {
 		o.Parts = append(o.Parts, p)
 	}
 	o.unasked(v)
-	g.widen.Note(v)
 	c := v.Release()
 	if !in.dead() {
 		w.history.verdict(o)

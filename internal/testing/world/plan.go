@@ -44,7 +44,6 @@ type Zone struct {
 	Body     bool    // the body of the response says the cost, and not a header
 
 	Over bool // requests above the limit pass, and are marked
-	Widens
 	Costs
 }
 
@@ -112,7 +111,6 @@ func Draw(seed uint64) *Plan {
 	p.drawTroubles(r, length)
 	p.drawOver()
 	p.drawAddresses()
-	p.drawWidening()
 	p.sort()
 	return p
 }

@@ -14,7 +14,6 @@ import (
 	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/widen"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -26,7 +25,6 @@ type whole struct {
 	limiter      *limiter.Limiter
 	zones        []*zone.Zone
 	names        []string // of what the zones keep across generations
-	widen        *widen.Widener
 }
 
 // backend opens the store of an instance.
@@ -77,13 +75,11 @@ func (w *world) generation(in *instance) (g *whole, err error) {
 		c.Zones = append(c.Zones, z)
 	}
 	g.zones, g.limiter = c.Zones, limiter.New(c)
-	g.widen = g.widener()
 	return g, nil
 }
 
 // release ends a generation. The store closes with the last one, when the last request is over.
 func (g *whole) release(t *testing.T) {
-	g.widen.Close()
 	for _, name := range g.names {
 		pool.ReleaseZone(name)
 	}

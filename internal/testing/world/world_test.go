@@ -28,7 +28,6 @@ func otherScripts(dir string) error {
 	for name, script := range map[string]*string{
 		"banned": &lua.Banned, "beat": &lua.Beat, "board": &lua.Board, "change": &lua.Change, "get": &lua.Get, "journal": &lua.Journal,
 		"lend": &lua.Lend, "network": &lua.Network, "networks": &lua.Networks, "set": &lua.Set, "take": &lua.Take, "unban": &lua.Unban,
-		"widen": &lua.Widen,
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, name+".lua"))
 		if err != nil {

@@ -72,12 +72,6 @@ func (p Prefix) Networks() string { return string(p) + ":networks:{" + p.Instanc
 // escaped; or, in place of the network, "group" and the placeholder and the value of a group, after a slash each.
 func (p Prefix) Network() string { return string(p) + ":network:{" + p.Instances() + "}:" }
 
-// Suspects names the networks of a zone of which several keys are banned, and begins the names of what is known of each. In a
-// Cluster all are in the slot of the processes.
-func (p Prefix) Suspects(rule *store.Rule) string {
-	return string(p) + ":suspects:{" + p.Instances() + "}:" + store.Escape(rule.Zone())
-}
-
 // Changes names the last changes of overrides, bans and states by operators.
 func (p Prefix) Changes() string { return string(p) + ":changes" }
 
