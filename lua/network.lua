@@ -1,8 +1,7 @@
 -- network.lua writes or removes the override of a network.
 -- In:   KEYS[1], a sorted set of networks, with the mark of the last change of each; ARGV: the network, where its override is, the set of
---       processes, and to write it its kind, for how many microseconds it holds (0: forever), the rest of its text, and what says that
---       it must be new
--- Out:  the mark of the change: a time in microseconds, or one more than the mark before; nothing if it is not new
+--       processes, and to write it its kind, for how many microseconds it holds (0: forever), and the rest of its text
+-- Out:  the mark of the change: a time in microseconds, or one more than the mark before
 -- What is removed stays in the set for a while, so that all processes learn of it.
 local call = redis.call
 local time = redis.call('TIME')
@@ -10,11 +9,6 @@ local now = time[1] * 1000000 + time[2]
 local last = call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 local mark = last and math.max(now, tonumber(last) + 1) or now
 local name, kind, life = ARGV[2] .. ARGV[1], ARGV[4], tonumber(ARGV[5])
-local was = ARGV[7] and call('GET', name)
-if was and #was > 8 then
-  local till = struct.unpack('>i8', was, 2)
-  if till == 0 or till > now then return '' end
-end
 if not kind then
   call('DEL', name)
 else

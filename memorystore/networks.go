@@ -17,22 +17,16 @@ type networksOf struct {
 
 // SetNetwork implements [store.Networker].
 func (s *Store) SetNetwork(_ context.Context, rule *store.Rule, network netip.Prefix, override store.Override) error {
-	_, err := s.setNetwork(rule, network, override, false)
-	return err
-}
-
-// setNetwork sets the override of a network, or only a new one, and returns what it has made.
-func (s *Store) setNetwork(rule *store.Rule, network netip.Prefix, override store.Override, isNew bool) (*store.Network, error) {
 	kind, tail, err := rule.PrepareNetwork(network, override)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	value, now := s.overruling(kind, override, tail)
 	made, err := store.ParseNetwork(network, value, now, now)
 	if err == nil {
-		s.Networks(rule).Change(false, store.NetworkChange{Prefix: network, Network: made, New: isNew})
+		s.Networks(rule).Change(false, store.NetworkChange{Prefix: network, Network: made})
 	}
-	return made, err
+	return err
 }
 
 // SetGroup implements [store.Grouper].

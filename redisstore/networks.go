@@ -82,23 +82,16 @@ func (n *networks) in(zone string) *store.Networks {
 
 // SetNetwork implements [store.Networker].
 func (s *operators) SetNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, override store.Override) error {
-	_, err := s.setNetwork(ctx, rule, network, override)
-	return err
-}
-
-// setNetwork sets the override of a network, with more arguments of the script, and reports whether it did.
-func (s *operators) setNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, override store.Override, more ...any) (bool, error) {
 	kind, tail, err := rule.PrepareNetwork(network, override)
 	if err != nil {
-		return false, err
+		return err
 	}
-	return s.writeNetwork(ctx, rule, nameOfNetwork(network), append([]any{string([]byte{kind}), override.For.Microseconds(), tail}, more...)...)
+	return s.writeNetwork(ctx, rule, nameOfNetwork(network), string([]byte{kind}), override.For.Microseconds(), tail)
 }
 
 // ClearNetwork implements [store.Networker].
 func (s *operators) ClearNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix) error {
-	_, err := s.writeNetwork(ctx, rule, nameOfNetwork(network))
-	return err
+	return s.writeNetwork(ctx, rule, nameOfNetwork(network))
 }
 
 // SetGroup implements [store.Grouper].
@@ -107,27 +100,23 @@ func (s *operators) SetGroup(ctx context.Context, rule *store.Rule, group store.
 	if err != nil {
 		return err
 	}
-	_, err = s.writeNetwork(ctx, rule, nameOfGroup(group), string([]byte{kind}), override.For.Microseconds(), tail)
-	return err
+	return s.writeNetwork(ctx, rule, nameOfGroup(group), string([]byte{kind}), override.For.Microseconds(), tail)
 }
 
 // ClearGroup implements [store.Grouper].
 func (s *operators) ClearGroup(ctx context.Context, rule *store.Rule, group store.Group) error {
-	_, err := s.writeNetwork(ctx, rule, nameOfGroup(group))
-	return err
+	return s.writeNetwork(ctx, rule, nameOfGroup(group))
 }
 
-// writeNetwork writes the override of a network or a group with this name in the zone, or removes it. It reports whether it did: a
-// new one is not written in place of another.
-func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, name string, value ...any) (bool, error) {
+// writeNetwork writes the override of a network or a group with this name in the zone, or removes it.
+func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, name string, value ...any) error {
 	args := append([]any{store.Escape(rule.Zone()) + "/" + name, s.keys.Network(), s.keys.Instances()}, value...)
-	mark, err := s.evalText(ctx, lua.Network, s.keys.Networks(), args...)
-	if err != nil {
-		return false, err
+	if _, err := s.evalText(ctx, lua.Network, s.keys.Networks(), args...); err != nil {
+		return err
 	}
-	err = s.changedMark(ctx, rule, protocol.ChangeMark(networkZone, ""))
+	err := s.changedMark(ctx, rule, protocol.ChangeMark(networkZone, ""))
 	s.networks.look()
-	return mark != "", err
+	return err
 }
 
 // mark is told the mark that a heartbeat has brought: less may be known after a look at a server that lacks changes.

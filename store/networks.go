@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -168,7 +167,6 @@ type NetworkChange struct {
 	Prefix  netip.Prefix
 	Group   Group // in place of the Prefix, for a group
 	Network *Network
-	New     bool // it is not made if the prefix has a network that has not ended
 }
 
 // Change makes changes, and removes what has ended. With fresh, no earlier network or group stays. What was counted stays.
@@ -179,13 +177,6 @@ func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 	if before == nil {
 		before = new(bart.Table[*Network])
 	}
-	changes = slices.DeleteFunc(changes, func(c NetworkChange) bool {
-		if !c.New {
-			return false
-		}
-		was, ok := before.Get(c.Prefix)
-		return ok && !was.ended(now)
-	})
 	ended := n.first != 0 && n.first <= now
 	if changes = n.changeGroups(fresh, changes); len(changes) == 0 && !fresh && !ended {
 		n.publish(before)

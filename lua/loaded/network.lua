@@ -5,11 +5,6 @@ local now = time[1] * 1000000 + time[2]
 local last = call('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
 local mark = last and math.max(now, tonumber(last) + 1) or now
 local name, kind, life = ARGV[2] .. ARGV[1], ARGV[4], tonumber(ARGV[5])
-local was = ARGV[7] and call('GET', name)
-if was and #was > 8 then
-  local till = struct.unpack('>i8', was, 2)
-  if till == 0 or till > now then return '' end
-end
 if not kind then
   call('DEL', name)
 else
