@@ -103,7 +103,6 @@ var overCells = []struct {
 	{"missing_key reject", "", softZone("%s", `"max_events": 9, "window": "1h", "missing_key": "reject"`), []string{"User", ""}, []string{"401"}, -1},
 	{"repeated_values", "", softZone("%s", `"max_events": 9, "window": "1h"`), []string{"User", "a", "User", "b"}, []string{"400"}, -1},
 	{"invalid_limit", "", softZone("%s", `"max_events": "{http.vars.quota}", "window": "1h"`), nil, []string{"403"}, -1},
-	{"expired", "", softZone("%s", `"max_events": 0, "window": "1h", "expires": {"at": "2020-01-01"}`), nil, []string{"200", "200"}, -1},
 	{"headers off", "", softZone("%s", `"max_events": 1, "window": "1h", "headers": "off"`), nil, []string{"200", "200 %s"}, 1},
 	{"deny of the handler", `"on_store_error": "deny", `, softZone("%s", `"max_events": 1, "window": "1h"`), nil, []string{"200", "200 %s"}, 1},
 	{"on_store_error local", "", softZone("%s", `"max_events": 1, "window": "1h", "on_store_error": "local"`), nil, []string{"200", "200 %s"}, 1},
