@@ -96,7 +96,7 @@ function makeRow(z) {
   bar.style.width = '0'
   const body = el('tbody', { 'data-zone': z.name, class: z.rollout ? 'trial' : '' },
     el('tr', {},
-      el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how)), life(z)),
+      el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how))),
       requests.cell, refused.cell,
       el('td', { 'data-label': z.rollout ? 'Would be refused' : 'Share refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, bar), part)),
       keys, el('td', { 'data-label': 'Store', class: 'c5' }, visible(z.store, 40))),
