@@ -157,6 +157,18 @@ func adjustmentsOf(t *testing.T, open Open, name string) {
 		equal(t, "refunding what was never charged", b.admitted(rule, "client", 20), 10)
 	})
 
+	costsKnownLate(t, open, name, limit)
+
+	t.Run("AKeyThatIsGivenBackIsNew", func(t *testing.T) {
+		b, rule := start(t, open), Rule(t, "zone", name, limit)
+		b.adjust(b.charged(rule, 10), -10)
+		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
+		equal(t, "like a new one", b.take(rule, "client", 3), b.take(rule, "other", 3))
+	})
+}
+
+// costsKnownLate tests charges that turn out larger than what was booked.
+func costsKnownLate(t *testing.T, open Open, name string, limit algorithms.Limit) {
 	t.Run("CostKnownLate", func(t *testing.T) {
 		b, rule := start(t, open), Rule(t, "zone", name, limit)
 		b.adjust(b.charged(rule, 1), 6)
@@ -175,13 +187,6 @@ func adjustmentsOf(t *testing.T, open Open, name string) {
 		b.wait(time.Hour)
 		b.adjust(c, 3)
 		equal(t, "left", b.take(rule, "client", 0).Remaining, 7)
-	})
-
-	t.Run("AKeyThatIsGivenBackIsNew", func(t *testing.T) {
-		b, rule := start(t, open), Rule(t, "zone", name, limit)
-		b.adjust(b.charged(rule, 10), -10)
-		equal(t, "left", b.take(rule, "client", 0).Remaining, 10)
-		equal(t, "like a new one", b.take(rule, "client", 3), b.take(rule, "other", 3))
 	})
 }
 
