@@ -36,6 +36,10 @@ func TestRemovedOptions(t *testing.T) {
 			t.Errorf("JSON: got %v, want %s", err, want)
 		}
 	}
+	inBan := ":80 {\nrate_limit {\nzone app {\nrate 1/1s\nban 1m after 3 refusals in 1m {\nwiden from 3\n}\n}\n}\n}\n"
+	if _, _, err := caddytest.Adapt(inBan); err == nil || !strings.Contains(err.Error(), `ban: "widen" was removed: `) {
+		t.Errorf("in the block of an option: got %v", err)
+	}
 	if len(listed) != len(option.Removed) {
 		t.Errorf("the page lists %d options, and there are %d", len(listed), len(option.Removed))
 	}

@@ -136,7 +136,7 @@ func TestOverPassAndLend(t *testing.T) {
 			map[string]int{"200": 400, over: 100, "429": 200},
 		},
 		{
-			"beside slots", `, "strict": {"algorithm": "concurrency", "max_events": 10, "lend": "10s"}`,
+			"next to slots", `, "strict": {"algorithm": "concurrency", "max_events": 10, "lend": "10s"}`,
 			[][2]int{{0, 300}, {1, 300}, {0, 300}, {1, 100}},
 			map[string]int{"200": 400, over: 600},
 		},
