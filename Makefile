@@ -50,7 +50,7 @@ RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
 PLAIN := $(addprefix ./integration/,limits queues floods admin cli costs docs headers keys observe overload trouble) \
 	./internal/replay/engine ./internal/cases/engine ./internal/testing/world ./internal/topk ./algorithms/lend ./examples/simplestore \
 	./algorithms ./docs ./internal/replay/logs ./redisstore/internal/loans ./redisstore/internal/protocol ./backend ./cost ./limit ./store \
-	$(addprefix ./internal/,advice cases clientip doctor estimate feed fleet key logging metrics msgpack option outcome page placeholder \
+	$(addprefix ./internal/,advice cases clientip doctor feed fleet key logging metrics msgpack option outcome page placeholder \
 	replay respond routes suggest uplot walk) \
 	$(addprefix ./internal/testing/,buildcaddy model model/vectors mutants picture picture/recording platforms redistest scripts)
 # Its tests ask in turn. What it does at once, integration/faults has a Caddy do with the race detector.

@@ -43,7 +43,6 @@ import (
 //	cost_request  [json <path>[*<weight>]...] [bytes [/<divisor>]] { ... }, see package cost
 //	json_body     [match <path> <value>...] { ... }, see package cost
 //	cost_response json <path>[*<weight>]... { ... }, see package cost
-//	cost_measured upstream_time|response_time|bytes [/<divisor>] { ... }, see package cost
 //	overrides     [true|false]
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
 //	headers       on | off
@@ -73,10 +72,6 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"json_body":    {Parse: func() (shown string, err error) { z.JSONBody, err = cost.ParseJSONBody(d); return "", err }},
 		"cost_response": {Parse: func() (shown string, err error) {
 			z.CostResponse, err = cost.ParseResponse(d)
-			return "", err
-		}},
-		"cost_measured": {Parse: func() (shown string, err error) {
-			z.CostMeasured, err = cost.ParseMeasured(d)
 			return "", err
 		}},
 		"overrides": {Parse: option.Flag(d, "overrides", &z.Overrides)},

@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -249,40 +248,6 @@ func TestExplain(t *testing.T) {
 	if after := ages.ReplaceAllString(counted(), ""); after != before {
 		t.Errorf("to explain has changed what was counted:\n%s\nbefore:\n%s", after, before)
 	}
-}
-
-// TestExplainEstimates: explain books what such requests have cost, as the next request does.
-func TestExplainEstimates(t *testing.T) {
-	address := caddytest.FreeAddress(t)
-	caddytest.RunConfig(t, address, `http://measured.test {
-		rate_limit {
-			zone bytes {
-				events 100000
-				window 500h
-				cost_measured bytes {
-					first 500
-				}
-			}
-		}
-		respond "twenty bytes of text"
-	}`)
-	_, port, _ := net.SplitHostPort(address)
-	request := adminapi.Request{URL: "http://measured.test:" + port + "/page", Header: []string{"Host: measured.test"}}
-	costs := func() int64 { return explain(t, request).Zones[0].State.Cost }
-	if got := costs(); got != 500 {
-		t.Errorf("explain books %d at first, want 500", got)
-	}
-	sent, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/page", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent.Host = "measured.test"
-	response, err := http.DefaultClient.Do(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	patient.UntilEqual(t, "what explain books", costs, 20)
 }
 
 func hostOf(t *testing.T, url string) string {

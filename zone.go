@@ -127,9 +127,6 @@ type Zone struct {
 	// the limit is a debt that delays later requests. Default: the response is not read.
 	CostResponse *cost.Response `json:"cost_response,omitempty"`
 
-	// What is measured of the response, so that a request costs the time or the bytes that it takes. Default: nothing.
-	CostMeasured *cost.Measured `json:"cost_measured,omitempty"`
-
 	// Whether the admin API and `caddy rate-limit` may set overrides for single keys: another
 	// limit, an exemption or a ban. They hold in all instances that share the store, from the next
 	// request on. Default: false.
@@ -223,11 +220,6 @@ func (z *Zone) UnmarshalJSON(text []byte) error {
 
 // provision makes the zone that requests meet.
 func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, around *routes.Routes, log *zap.Logger) error {
-	if z.CostMeasured != nil { // with defaults, so that configs can be compared
-		if err := z.CostMeasured.Compile(); err != nil {
-			return err
-		}
-	}
 	config, err := json.Marshal(z)
 	if err != nil {
 		return err

@@ -186,9 +186,6 @@ func (z *Zone) checkCharge(s *zone.Spec) error {
 			return err
 		}
 	}
-	if z.CostMeasured != nil {
-		return z.checkMeasured(s)
-	}
 	if z.CostResponse != nil {
 		if err := z.CostResponse.Compile(); err != nil {
 			return err
@@ -205,25 +202,6 @@ func (z *Zone) checkCharge(s *zone.Spec) error {
 		return fmt.Errorf("cost_header must be the name of a header, got %q", z.CostHeader)
 	}
 	return checkLateCost(s, "cost_header")
-}
-
-// checkMeasured checks a zone whose costs are measured.
-func (z *Zone) checkMeasured(s *zone.Spec) error {
-	if err := z.CostMeasured.Compile(); err != nil {
-		return err
-	}
-	for _, other := range []struct {
-		name string
-		set  bool
-	}{{"cost_request", z.CostRequest != nil}, {"cost_response", z.CostResponse != nil}, {"cost_header", z.CostHeader != ""}} {
-		if other.set {
-			return fmt.Errorf("cost_measured and %s exclude each other: a request has one cost", other.name)
-		}
-	}
-	if n := s.Cost.Number; s.Cost.From == "" && n > z.CostMeasured.UpTo {
-		return fmt.Errorf("cost_measured up_to must be at least cost, which is %d, got %d", n, z.CostMeasured.UpTo)
-	}
-	return checkLateCost(s, "cost_measured")
 }
 
 // checkLateCost checks a zone whose costs are known only after the response.

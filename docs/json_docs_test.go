@@ -36,7 +36,6 @@ func jsonDocs() *jsondoc.Docs {
 			{ID: "cost_request", Title: "Costs in requests", Subj: "This object", At: "It is `cost_request` of a zone.", Type: reflect.TypeFor[cost.Request]()},
 			{ID: "json_body", Title: "Calls in bodies", Subj: "This object", At: "It is `json_body` of a zone.", Type: reflect.TypeFor[cost.JSONBody]()},
 			{ID: "cost_response", Title: "Costs in responses", Subj: "This object", At: "It is `cost_response` of a zone.", Type: reflect.TypeFor[cost.Response]()},
-			{ID: "cost_measured", Title: "Measured costs", Subj: "This object", At: "It is `cost_measured` of a zone.", Type: reflect.TypeFor[cost.Measured]()},
 			{
 				ID: "charge_on_response", Title: "Responses that count", At: "It is `charge_on_response` of a zone.", Type: reflect.TypeFor[caddyhttp.ResponseMatcher](),
 				Comments: map[string]string{

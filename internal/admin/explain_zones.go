@@ -49,9 +49,6 @@ func (m *meeting) decide() (passes bool, err error) {
 		if zones[i], err = z.Copy(); err != nil { // which has counters of its own
 			return false, err
 		}
-		if z.CostMeasured != nil {
-			zones[i].Stats.Estimates.Share(&z.Stats.Estimates)
-		}
 	}
 	began, main := m.clock.Now(), m.peeking(m.handler.Store)
 	config := limiter.Config{

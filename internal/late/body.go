@@ -96,7 +96,6 @@ func (c *Completion) closeBody(end ending) {
 	if c.body == nil {
 		return
 	}
-	c.closeMeter()
 	c.body.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.charges {
 		l := &c.charges[i]
@@ -186,18 +185,12 @@ func (c *Completion) logCosts(to zapcore.ArrayEncoder) error {
 // logOpenCosts writes what the other charges will be if nothing more of the body comes. It ends the reading of a
 // compressed body.
 func (c *Completion) logOpenCosts(to zapcore.ArrayEncoder, end ending) error {
-	defer c.meter.lock()()
 	for i := range c.charges {
 		l := &c.charges[i]
-		if !l.body.reads && !l.metered {
+		if !l.body.reads {
 			continue
 		}
-		result, cost := stats.CostRead, int64(0)
-		if l.metered {
-			result, cost = c.measuredCost(l)
-		} else {
-			result, cost, _ = l.bodyCost(c.body.failed, end)
-		}
+		result, cost, _ := l.bodyCost(c.body.failed, end)
 		if err := to.AppendObject(l.settled(result, cost)); err != nil {
 			return err
 		}

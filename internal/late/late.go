@@ -5,7 +5,6 @@
 //	booked ──────────────────────────────────────────► settled, all is given back
 //	  │ │     ReadCost, closeBody: the response says its cost
 //	  │ └──────────────────────────────────────────────► settled, the difference is charged or given back
-//	  │ └──────────────────────────────────────────────► settled, the same by what was measured: closeMeter
 //	  │       breakOff, closeBody(brokenOff): it ends before it has said so
 //	  └────────────────────────────────────────────────► broken off, what the zone says for that is charged
 //
@@ -47,7 +46,6 @@ type Completion struct {
 	session pool.Session // has no store if nothing was charged
 	slots   []store.Adjustment
 
-	meter  *meter // nil if no charge depends on what the response takes
 	held   []Slot // of adaptive zones
 	answer gate.Answer
 	clock  clock.Clock
@@ -82,23 +80,16 @@ type charge struct {
 	unpaid bool             // what it costs is not known yet, until a header says so; only the request itself looks at it
 	paid   int64            // what was charged so far
 	body   bodyCost
-
-	metered  bool // what it costs is measured until the response is over
-	measured zone.Measured
 }
 
-// Book adds a charge, which back gives back. The store was asked at a time of a clock, by which costs are measured, too.
-func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment, m zone.Measured) {
+// Book adds a charge, which back gives back. The store was asked at that time of the clock.
+func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment) {
 	c.charges = append(c.charges, charge{
 		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", paid: back.Cost, body: bodyCost{reads: z.CostResponse != nil},
-		metered: z.CostMeasured != nil, measured: m,
 	})
 	c.clock, c.asked = by, asked
-	if (z.CostResponse != nil || z.CostMeasured != nil) && c.body == nil {
+	if z.CostResponse != nil && c.body == nil {
 		c.body = new(bodyCosts)
-	}
-	if z.CostMeasured != nil && c.meter == nil {
-		c.meter = &meter{clock: by, upstream: -1, took: -1}
 	}
 }
 
@@ -110,7 +101,6 @@ func (c *Completion) chargesLate() bool { return len(c.charges) > 0 }
 // the charge stays.
 func (c *Completion) Judge(status int, header http.Header) {
 	c.begin(status)
-	defer c.meter.lock()()
 	for i := range c.charges {
 		l := &c.charges[i]
 		if !l.open {
@@ -127,8 +117,8 @@ func (c *Completion) Judge(status int, header http.Header) {
 		if charged {
 			continue
 		}
-		if l.body.reads || l.metered {
-			l.body.reads, l.metered = false, false
+		if l.body.reads {
+			l.body.reads = false
 			c.settle(l, stats.CostReturned, 0)
 		}
 		l.unpaid = false
@@ -138,7 +128,6 @@ func (c *Completion) Judge(status int, header http.Header) {
 
 // keep leaves the charges as they are, whatever the response will be.
 func (c *Completion) keep() {
-	defer c.meter.lock()()
 	for i := range c.charges {
 		c.charges[i].open = false
 	}
@@ -220,7 +209,6 @@ func (c *Completion) End() {
 }
 
 func (c *Completion) endSession() {
-	c.meter.stop()
 	if c.session.Store != nil {
 		c.session.End()
 	}
@@ -229,7 +217,6 @@ func (c *Completion) endSession() {
 // Abandon ends the use of the store. Charges that the response has not changed yet stay as they
 // are.
 func (c *Completion) Abandon() {
-	c.meter.stop()
 	c.charges = nil
 	c.free(true)
 	c.endSession()

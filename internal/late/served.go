@@ -47,7 +47,6 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if c.body != nil {
 		s.toAccessLog(r)
 	}
-	c.Start()
 	writer = &s.writer
 	s.watch(writer, w, r)
 	defer func() { writer.over(returned, err) }()

@@ -40,7 +40,6 @@ func (c *Completion) begin(status int) {
 	default:
 		c.answer = gate.Useful
 	}
-	c.meter.begin(status != StatusClientClosedRequest)
 	c.free(false)
 }
 

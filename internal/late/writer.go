@@ -115,7 +115,6 @@ func (w *chargeWriter) over(returned bool, err error) {
 // routes: these may respond with any other status, so charges stay as they are.
 func (w *chargeWriter) fail(err error) {
 	w.completion.begin(statusOf(err)) // error routes need no slot
-	w.completion.meter.end()          // and take no time of the upstream
 	if w.completion.chargesLate() && w.request.Context().Done() != nil && writers.WrapServer(w.request, func(inner http.ResponseWriter) http.ResponseWriter {
 		w.errors = new(chargeWriter)
 		w.watch(w.errors, inner, w.request)
@@ -207,7 +206,7 @@ func (w *chargeWriter) Write(b []byte) (int, error) {
 	n, err := w.ResponseWriterWrapper.Write(b)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.count(int64(n))
+	w.sent += int64(n)
 	if w.reads {
 		w.readLater(b[:n])
 	}
@@ -217,22 +216,14 @@ func (w *chargeWriter) Write(b []byte) (int, error) {
 // ReadFrom implements [io.ReaderFrom].
 func (w *chargeWriter) ReadFrom(r io.Reader) (int64, error) {
 	w.start(http.StatusOK)
-	if w.reads || w.completion.countsBytes() {
+	if w.reads {
 		return copyPieces(w, r)
 	}
 	n, err := w.ResponseWriterWrapper.ReadFrom(r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.count(n)
-	return n, err
-}
-
-// count counts bytes of the body. One for HEAD is not sent.
-func (w *chargeWriter) count(n int64) {
 	w.sent += n
-	if w.request.Method != http.MethodHead {
-		w.completion.meter.add(n)
-	}
+	return n, err
 }
 
 // FlushError implements the method that [http.ResponseController] calls.

@@ -42,7 +42,7 @@ func (v *Verdict) unserved() (back []store.Adjustment) {
 	for i := range v.Checks {
 		dry := i >= v.Enforced && v.Decisions[i].Delay > 0
 		z := v.Entries[i].Zone
-		if v.charged(i) && !v.queues(i) && (v.Checks[i].LeaseID != "" || dry || z.ChargeOnResponse != nil || z.CostMeasured != nil) {
+		if v.charged(i) && !v.queues(i) && (v.Checks[i].LeaseID != "" || dry || z.ChargeOnResponse != nil) {
 			back = append(back, v.giveBack(i))
 		}
 	}
@@ -68,7 +68,7 @@ func (v *Verdict) bookLate(c *late.Completion) {
 	for i := range v.Entries {
 		z := v.Entries[i].Zone
 		if z.ChargesLate() && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || z.SaysCost()) {
-			c.Book(v.wait.clock, v.asked, z, v.giveBack(i), v.Entries[i].measured)
+			c.Book(v.wait.clock, v.asked, z, v.giveBack(i))
 		}
 	}
 }

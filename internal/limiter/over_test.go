@@ -92,7 +92,6 @@ var overCells = []struct {
 	{"cost 0", "", softZone("%s", `"max_events": 0, "window": "1h", "cost": 0`), nil, []string{"200", "200"}, -1},
 	{"a cost above the limit", "", softZone("%s", `"max_events": 2, "window": "1h", "cost": 3`), nil, []string{"200 %s", "200 %s"}, 0},
 	{"cost_header", "", softZone("%s", `"max_events": 5, "window": "1h", "cost_header": "X-Cost"`), nil, []string{"200"}, 4},
-	{"cost_measured", "", softZone("%s", `"max_events": 5, "window": "1h", "cost_measured": {"of": "bytes", "first": 1}`), nil, []string{"200"}, 4},
 	{"charge on_response", "", softZone("%s", `"max_events": 1, "window": "1h", "charge_on_response": {"status_code": [2]}`), nil, []string{"200", "200 %s"}, 1},
 	{"a response that does not count", "", softZone("%s", `"max_events": 1, "window": "1h", "charge_on_response": {"status_code": [5]}`), nil, []string{"200"}, 0},
 	{"a plan", "", softZone("%s", `"plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {"a": {"max_events": 1, "window": "1h"}, "b": {"unlimited": true}}}`), []string{"Plan", "a"}, []string{"200", "200 %s"}, 1},

@@ -72,8 +72,6 @@ type Entry struct {
 	Zone    *zone.Zone
 	Policy  *zone.QuotaPolicy // the limit that holds for the request
 	Outcome outcome.Outcome
-
-	measured zone.Measured
 }
 
 // Refusal is the refusal of one zone. That of a dry run has no effect on the request.
@@ -259,7 +257,7 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 		v.leases = true
 	}
 	v.late = v.late || z.ChargesLate()
-	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy, measured: c.Measured})
+	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy})
 	v.Checks = append(v.Checks, check)
 	v.Decisions = append(v.Decisions, algorithms.Decision{})
 	if !lenient {

@@ -76,8 +76,8 @@ var (
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
 	descNear      = desc("near_limit_requests_total", "Requests of the zone that passed, and left their key with little of its limit.", "zone")
 	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
-	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response or cost_measured, by what happened to their cost.", "zone", "result")
-	descCostSum   = desc("response_cost_sum_total", "What the requests of a zone with cost_response or cost_measured have cost in total.", "zone")
+	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response, by what happened to their cost.", "zone", "result")
+	descCostSum   = desc("response_cost_sum_total", "What the requests of a zone with cost_response have cost in total.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
 	descLent      = desc("lent", "Events or costs that this process has borrowed from the limits of a zone with lend, and has not spent yet.", "zone")
 	descLoans     = desc("loans", "Keys of a zone with lend, of whose limits this process has borrowed a part.", "zone")
@@ -172,7 +172,7 @@ func (c collection) zone(z *zone.Zone) {
 	c.send(descNear, prometheus.CounterValue, float64(z.Stats.NearLimit.Load()), z.Name)
 	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Begun()), z.Name)
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
-	if z.CostResponse != nil || z.CostMeasured != nil {
+	if z.CostResponse != nil {
 		results, sum := z.Stats.Costs.Read()
 		for r, n := range results {
 			c.send(descCosts, prometheus.CounterValue, float64(n), z.Name, stats.CostNames[r])

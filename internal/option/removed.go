@@ -5,13 +5,14 @@ import "fmt"
 // Removed has the options that there were before the first release, and what people use instead, as
 // docs/compatibility.md lists them.
 var Removed = map[string]string{
-	"expires":    "a comment in the config says until when; overrides and bans end with --for",
-	"near_limit": "a key is near its limit when 80 % of it are used, in every zone",
-	"note":       "a comment in the config says why; overrides and bans keep --note",
-	"raw_values": "hosts and paths count in one spelling; for the bytes of the client, set a variable and use {vars.NAME}",
-	"reserve":    "two zones of concurrency with the same key, one of all slots and one of fewer for the unimportant requests",
-	"usage":      "sum the access log, or the metrics of the zone",
-	"widen":      "ban a network by hand, or add a zone with ipv4_prefix 24",
+	"cost_measured": "adaptive limits charge time; bytes are in the access log",
+	"expires":       "a comment in the config says until when; overrides and bans end with --for",
+	"near_limit":    "a key is near its limit when 80 % of it are used, in every zone",
+	"note":          "a comment in the config says why; overrides and bans keep --note",
+	"raw_values":    "hosts and paths count in one spelling; for the bytes of the client, set a variable and use {vars.NAME}",
+	"reserve":       "two zones of concurrency with the same key, one of all slots and one of fewer for the unimportant requests",
+	"usage":         "sum the access log, or the metrics of the zone",
+	"widen":         "ban a network by hand, or add a zone with ipv4_prefix 24",
 }
 
 // wasRemoved says so of an option, or returns nothing.

@@ -4,14 +4,13 @@ import (
 	"sync/atomic"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
-	"github.com/seed-161337e5/caddyratelimit/internal/estimate"
 )
 
 // CostResult is what happened to a cost that the response says.
 type CostResult uint8
 
 const (
-	CostRead     CostResult = iota // the response has said it, or it was measured
+	CostRead     CostResult = iota // the response has said it
 	CostUnknown                    // the response has ended without it
 	CostInvalid                    // what the response says is no cost
 	CostEncoded                    // the response has a content coding that cannot be decoded
@@ -51,27 +50,6 @@ func Unread(results [CostResults]uint64) (most CostResult, unread, of uint64) {
 	}
 	return most, unread, unread + results[CostRead]
 }
-
-// Estimates are what requests of a zone with cost_measured will probably cost. The zero value is ready for use, and
-// takes no room before it is used.
-type Estimates struct {
-	table atomic.Pointer[estimate.Table]
-}
-
-// Table returns the estimates.
-func (e *Estimates) Table() *estimate.Table {
-	if t := e.table.Load(); t != nil {
-		return t
-	}
-	e.table.CompareAndSwap(nil, new(estimate.Table))
-	return e.table.Load()
-}
-
-// Forget forgets all estimates.
-func (e *Estimates) Forget() { e.table.Store(nil) }
-
-// Share makes the estimates those of others.
-func (e *Estimates) Share(of *Estimates) { e.table.Store(of.Table()) }
 
 // Costs counts the results of a zone, and adds up what requests have cost.
 type Costs struct {

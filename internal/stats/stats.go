@@ -19,8 +19,7 @@ type Counters struct {
 	Networks  Networks
 	Groups    Groups
 	Bans      Bans
-	Costs     Costs // of responses, in zones with cost_response or cost_measured
-	Estimates Estimates
+	Costs     Costs // of responses, in zones with cost_response
 	Waits     Waits // for slots, in adaptive zones
 	History   History
 }

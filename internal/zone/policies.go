@@ -29,8 +29,6 @@ type Check struct {
 	Status    int   // of the rejection
 	Invalid   error // why the request has no valid limit; for operators
 
-	Measured Measured // what is needed to measure the cost
-
 	Enters bool // the request needs a slot of the adaptive zone
 	Class  int  // of its priority
 
@@ -103,9 +101,6 @@ func (z *Zone) applyUnblocked(c *Check, r *placeholder.Request, networks *store.
 		if c.Cost, refusal = z.CostRequest.Of(r.Request, least); refusal != nil {
 			return c.reject(refusal.Status, refusal.Err)
 		}
-	}
-	if z.CostMeasured != nil && c.Policy != nil {
-		z.estimate(c, r.Request)
 	}
 	return nil
 }

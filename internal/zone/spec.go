@@ -61,7 +61,6 @@ type Spec struct {
 	CostHeader       string
 	CostBrokenOff    *int64
 	CostResponse     *cost.Response // nil without one
-	CostMeasured     *cost.Measured // nil without one
 
 	Hidden  bool // no header and no body tells clients about the zone
 	DryRun  bool
@@ -93,7 +92,7 @@ func (s *Spec) Limits() []*limit.Limit {
 
 // ChargesLate reports whether the charge depends on the response.
 func (s *Spec) ChargesLate() bool {
-	return s.ChargeOnResponse != nil || s.SaysCost() || s.CostMeasured != nil
+	return s.ChargeOnResponse != nil || s.SaysCost()
 }
 
 // SaysCost reports whether the response says what the request costs.
@@ -136,6 +135,6 @@ func (s *Spec) describe() string {
 // looksAtRequests reports whether options look at single requests, so that the zone's limit and its cost are
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
-	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.JSONBody != nil || s.CostMeasured != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
+	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.JSONBody != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
 		s.MissingKey != MissingShare || s.DryRun || s.PassesOver || s.Enforce != nil
 }

@@ -64,11 +64,6 @@ func (s *stand) Open() (store.Store, error) { return s, nil }
 
 // newWorld returns a world in which all limits are unused.
 func (e *Engine) newWorld(detailed bool) *world {
-	for _, zones := range e.zones {
-		for _, z := range zones {
-			z.Stats.Estimates.Forget() // or a case would depend on those before it
-		}
-	}
 	w := &world{Engine: e, number: 1, detailed: detailed}
 	w.MoveTo(begin.UnixMicro())
 	return w

@@ -223,19 +223,10 @@ func (f *exchange) endCompletions(i, status int) {
 	for _, c := range r.completions {
 		c.Judge(status, header)
 		c.ReadCost(header)
-		c.Measured(f.sent(i))
 		c.Release()
 		c.End()
 	}
 	r.completions = r.completions[:0]
-}
-
-// sent returns how many bytes of a body the client got. A refusal has none.
-func (f *exchange) sent(i int) int64 {
-	if f.runs[i].ended {
-		return 0
-	}
-	return f.record.Size
 }
 
 // renew renews leases while requests hold them.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
@@ -75,16 +74,9 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 		if e.needs.chosenBy(z) {
 			add(replay.Unknown{Zone: name, Option: "over", What: "routes that the mark of over pass chooses", Assumed: "taken as if no request had the mark"})
 		}
-		m := z.CostMeasured
-		if m != nil && m.Of == cost.UpstreamTime {
-			add(replay.Unknown{Zone: name, Option: "cost_measured", What: "when responses began", Assumed: "the whole time counts"})
-		}
 		for _, f := range formats {
 			if z.CountsSlots() && !f.Duration {
 				add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "assumed that each ends at once"})
-			}
-			if m != nil && m.IsTime() && !f.Duration {
-				add(replay.Unknown{Zone: name, Option: "cost_measured", What: "how long requests took", Assumed: "each costs the least that it can"})
 			}
 		}
 	}

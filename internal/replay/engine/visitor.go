@@ -67,7 +67,6 @@ func (v *visitor) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes
 		failed := verdict.Err
 		run.slots = run.slots || slots(verdict)
 		if c := verdict.Release(); c != nil {
-			c.Start()
 			run.completions = append(run.completions, c)
 		}
 		switch {

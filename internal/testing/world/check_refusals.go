@@ -26,7 +26,7 @@ func (k *key) tellsWaits() (violations []string) {
 		if most := k.longestWait(); d.RetryAfter > most+storeTimeout && !never && !unwritten && k.late == 0 {
 			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, for %v: nothing lasts longer than %v", a.Event, k.zone, k.key, d.RetryAfter, most))
 		}
-		if never || k.slots() || k.Measures != "" || k.Plan.varies(k.zone) || k.queues() || k.Lend > 0 || k.hasLost() || len(k.clocks) > 1 || k.Plan.doubtful() || k.touched(Override, Clear, Unban, Reset) {
+		if never || k.slots() || k.Plan.varies(k.zone) || k.queues() || k.Lend > 0 || k.hasLost() || len(k.clocks) > 1 || k.Plan.doubtful() || k.touched(Override, Clear, Unban, Reset) {
 			continue
 		}
 		if b := k.passedEarly(a); b != nil {
@@ -97,7 +97,7 @@ const adjustsFor = 10 * time.Second
 // lent to others may be in use. What an instance has spent of a loan is charged when it is reported, after what Redis has to do
 // before: until then a client may wait once more, for as long as parts are lent.
 func (k *key) returns() (violations []string) {
-	if k.slots() || k.Measures != "" || k.BanAfter > 0 || k.Plan.varies(k.zone) || k.Lend > 0 && k.Plan.Instances > 1 || k.Plan.troubled() || k.touched(Override, Clear, Unban, Reset) {
+	if k.slots() || k.BanAfter > 0 || k.Plan.varies(k.zone) || k.Lend > 0 && k.Plan.Instances > 1 || k.Plan.troubled() || k.touched(Override, Clear, Unban, Reset) {
 		return nil
 	}
 	for _, first := range k.refused {

@@ -38,7 +38,7 @@ func (k *key) atRest() []string {
 			most += max(0, a.Late-a.Delta-k.Plan.smallest(k.zone))
 		}
 	}
-	if smallest := k.Plan.smallest(k.zone); (k.Plan.varies(k.zone) || k.Measures != "") && (most > 2*smallest || late > smallest) {
+	if smallest := k.Plan.smallest(k.zone); k.Plan.varies(k.zone) && (most > 2*smallest || late > smallest) {
 		least -= late // no late charge is above the limit it was made under, and none leaves more than twice as much
 	}
 	if slots {

@@ -12,7 +12,7 @@ var _ = promiseOfKeys("what a response says to have cost is charged, no more and
 // response that its client breaks off may be charged more. What Redis has not decided in the end pays nothing: a charge of an
 // earlier try is given back.
 func (k *key) spent() (violations []string) {
-	if k.slots() || k.Judges || k.Measures != "" || k.queues() || len(k.Killed) > 0 {
+	if k.slots() || k.Judges || k.queues() || len(k.Killed) > 0 {
 		return nil
 	}
 	for i := range k.Verdicts {

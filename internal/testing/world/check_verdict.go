@@ -109,7 +109,7 @@ func (h *History) alone() (violations []string) {
 	for i := range h.Verdicts {
 		for _, p := range h.Verdicts[i].Parts {
 			z := &h.Plan.Zones[p.Zone]
-			if p.Outcome != outcome.Local || p.DryRun && !z.Over || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges || z.Measures != "" {
+			if p.Outcome != outcome.Local || p.DryRun && !z.Over || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges {
 				continue
 			}
 			at := where{h.Verdicts[i].Instance, p.Zone, p.Key}

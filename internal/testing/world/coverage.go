@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
-	"github.com/seed-161337e5/caddyratelimit/cost"
 )
 
 // Coverage counts which pairs of a fault and an operation have met: the fault was on while the operation was under way.
@@ -84,7 +83,6 @@ var abilities = []struct {
 	of   func(p *Plan, z *Zone) bool
 }{
 	{"costs of bodies", func(_ *Plan, z *Zone) bool { return z.Asks != "" }},
-	{"costs that are measured", func(_ *Plan, z *Zone) bool { return z.Measures != "" }},
 	{"enforce", func(_ *Plan, z *Zone) bool { return z.Enforced > 0 }},
 	{"over pass", func(_ *Plan, z *Zone) bool { return z.Over }},
 	{"keys that are addresses", func(p *Plan, _ *Zone) bool { return p.Addresses > 0 }},
@@ -93,10 +91,8 @@ var abilities = []struct {
 // ableZones are zones that have them.
 func ableZones() []Zone {
 	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: asksTokens}}
-	takes := Zone{Algorithm: "fixed_window", Limit: asks.Limit}
-	takes.Measures, takes.Per, takes.First, takes.Up = cost.ResponseTime, 100, 1, 9
 	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
-	return []Zone{asks, takes, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true}, bans}
+	return []Zone{asks, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true}, bans}
 }
 
 // pairs are all that can meet.

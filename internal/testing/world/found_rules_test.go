@@ -85,22 +85,6 @@ func TestFoundAnOverrideWithinAWindow(t *testing.T) {
 	}
 }
 
-// TestFoundALateChargeThatDoesNotCount: a long request paid for its time while nobody knew whether it counts. When its response said
-// that it does not, the log gave back what was booked, but not what was paid since.
-func TestFoundALateChargeThatDoesNotCount(t *testing.T) {
-	p := &Plan{
-		Seed: 1, Even: true, Layout: Cluster, Instances: 1, Whole: true,
-		Zones: []Zone{{
-			Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour},
-			Judges: true, Costs: Costs{Measures: "upstream_time", Per: 100, First: 1, Up: 11},
-		}},
-		Events: []Event{{Kind: Request, Zone: -1, Cost: 2, After: 6 * time.Second}},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
-}
-
 // TestFoundAddressesThatNetworksPassOver: an operator set the override of an address, and cleared it at another instance, which had
 // not learned of it yet. The networks around the address did not decide about it any more, and so a ban did not hold.
 func TestFoundAddressesThatNetworksPassOver(t *testing.T) {

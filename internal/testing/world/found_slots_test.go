@@ -113,23 +113,6 @@ func TestFoundARefundOfALoanThatEnds(t *testing.T) {
 	}
 }
 
-// TestChecksKnowWhoHasATurn: a turn of a queue that was given back is that of the next client, which pays for it. That client was
-// taken for the first one, and its charge for one above the limit.
-func TestChecksKnowWhoHasATurn(t *testing.T) {
-	p := &Plan{
-		Seed: 1, Even: true, Instances: 1, Whole: true,
-		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 5, Window: 7 * time.Second, Mode: "queue"}, Costs: Costs{Measures: "bytes", Per: 3, First: 9, Up: 9}}},
-		Events: []Event{
-			{Kind: Request, Zone: -1, Cost: 1},
-			{At: time.Second, Kind: Take, Cost: 1, Delta: -1, Returns: true},
-			{At: 2 * time.Second, Kind: Take, Cost: 1, Delta: 1},
-		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
-}
-
 // TestChecksKnowAnEarlierTry: a request waited for a zone, and Redis did not answer its next try. So it pays nothing in the zone that
 // had charged its first one.
 func TestChecksKnowAnEarlierTry(t *testing.T) {

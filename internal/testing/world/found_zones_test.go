@@ -36,12 +36,12 @@ func TestFoundARefundInASlotThatMoves(t *testing.T) {
 		Seed: 1, Even: true, Layout: Cluster, Instances: 1, Whole: true,
 		Zones: []Zone{{
 			Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 7, Window: 500 * time.Millisecond},
-			Costs: Costs{Measures: "bytes", Per: 3, First: 5, Up: 7},
+			Body: true,
 		}},
 		Events: []Event{
-			{Kind: Request, Cost: 1, After: 100 * time.Millisecond},
+			{Kind: Request, Cost: 3, Delta: -2, After: 100 * time.Millisecond},
 			{At: time.Microsecond, Kind: Move, For: 900 * time.Millisecond},
-			{At: 400999 * time.Microsecond, Kind: Request, Cost: 1},
+			{At: 400999 * time.Microsecond, Kind: Request, Cost: 3, Delta: -2},
 		},
 	}
 	for _, violation := range Check(Run(t, p)) {

@@ -213,11 +213,9 @@ func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
 	case a.Delta < 0 && a.Delta <= -a.Cost: // all of it was given back, and another one may look the same since
 		return false
 	case z.queues(): // the last turn is given back, no matter which request had it
-		again := z.Measures != "" && adjustment.Delta > 0 // while a response lasts
-		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && (a.Adjusted == 0 || again)
+		return a.Decision.Turn() == adjustment.Turn && a.Cost == adjustment.Cost && a.Adjusted == 0
 	}
-	again := z.Measures != "" // while a response lasts
-	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && (a.Adjusted == 0 || again)
+	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && a.Adjusted == 0
 }
 
 func (h *History) answer(a Answer) {

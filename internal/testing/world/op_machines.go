@@ -29,11 +29,7 @@ var (
 	})
 	_ = operate(operation{
 		Kind: Kill, sort: machines, begin: (*world).kill,
-		draw: func(r *rand.Rand, p *Plan, e *Event, length time.Duration) {
-			if drawMachine(r, p, e, length); p.measures() && r.IntN(2) == 0 {
-				e.At += payEvery + time.Second // while long responses are under way
-			}
-		},
+		draw: drawMachine,
 	})
 )
 

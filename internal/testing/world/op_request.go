@@ -50,9 +50,6 @@ func drawRequest(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	if r.IntN(6) == 0 {
 		e.For = between(r.Uint64(), 0, 2*time.Second)
 	}
-	if p.measures() && r.IntN(6) == 0 {
-		e.After = between(r.Uint64(), 0, 12*time.Second) // which is paid for while it lasts
-	}
 }
 
 // Verdict is what an instance has decided about a request.

@@ -111,7 +111,7 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	if z.Enforced > 0 {
 		s.Enforce = &z.Enforced
 	}
-	if z.slots() || z.Body || z.Measures != "" {
+	if z.slots() || z.Body {
 		s.CostHeader = ""
 	}
 	if err := z.Costs.to(&s); err != nil {
@@ -136,16 +136,13 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	return s, err
 }
 
-// to has a zone read or measure its costs.
+// to gives a zone these costs, which it reads of bodies.
 func (c *Costs) to(s *zone.Spec) error {
 	var unreadable *int64
 	if c.Unreadable > 0 {
 		unreadable = &c.Unreadable
 	}
 	switch {
-	case c.Measures != "":
-		s.CostMeasured = &cost.Measured{Of: c.Measures, Per: c.Per, First: c.First, UpTo: c.Up}
-		return s.CostMeasured.Compile()
 	case c.Asks == asksTokens:
 		s.Cost = limit.Amount{Number: 1}
 		s.CostRequest = &cost.Request{JSON: []string{asksTokens}, Unreadable: unreadable}
