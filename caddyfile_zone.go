@@ -47,7 +47,6 @@ import (
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
 //	headers       on | off
 //	dry_run       [true|false]
-//	over          refuse | pass [<header>]
 //	enforce       <percent>
 //	priority      <text> <class>...
 //	min           <n>
@@ -78,7 +77,6 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"ban":       {Parse: func() (string, error) { return parseBan(d, z) }},
 		"headers":   {Parse: option.Text(d, &z.Headers)},
 		"dry_run":   {Parse: option.Flag(d, "dry_run", &z.DryRun)},
-		"over":      {Parse: func() (string, error) { return parseOver(d, z) }},
 		"enforce":   {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
 		"priority":  {Parse: func() (string, error) { return parsePriority(d, z) }},
 		"min":       {Parse: option.Integer(d, "min", &z.MinConcurrency)},

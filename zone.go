@@ -143,15 +143,6 @@ type Zone struct {
 	// Whether the zone decides, counts and logs, but refuses nothing. Default: false.
 	DryRun bool `json:"dry_run,omitempty"`
 
-	// What happens to requests above the limit: either `refuse` or `pass`. With `refuse` (the default) they are
-	// refused. With `pass` they pass, cost nothing and are marked, so that routes and upstreams can treat them in
-	// another way. What `block`, a ban by an operator or a missing key refuses is refused all the same.
-	Over string `json:"over,omitempty"`
-
-	// The header in which later handlers and the upstream see the names of zones with over `pass` above whose
-	// limit a request is. What clients send in it is removed. Default: none.
-	OverHeader string `json:"over_header,omitempty"`
-
 	// The share of keys for which the limit is enforced, in percent from 0 to 100. For other keys
 	// the zone is a dry run. All instances choose the same keys, and a key stays chosen when the
 	// share grows. Default: 100.
@@ -232,9 +223,6 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 	}
 	spec.JSON, spec.Index, spec.StoreID, spec.Salt = config, len(h.zones), h.store.ID, state.Salt
 	spec.OnStoreError = cmp.Or(spec.OnStoreError, h.OnStoreError)
-	if spec.PassesOver && spec.OnStoreError == zone.DenyOnError { // which the handler says for other zones
-		spec.OnStoreError = zone.AllowOnError
-	}
 	exempt := slices.Clone(z.ExemptRaw) // which loading clears
 	if err := z.loadMatchers(ctx, &spec); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 	warnOfEmpty("key", s.Template, s.Name, log)
 	warnOfEmpty("group", s.GroupTemplate, s.Name, log)
 	for _, check := range []func(*zone.Spec) error{
-		checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules, z.checkOver,
+		checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules,
 	} {
 		if err := check(s); err != nil {
 			return err

@@ -35,7 +35,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend),
 		Cost: *z.Cost, CostRequest: z.CostRequest, JSONBody: z.JSONBody, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse,
-		DryRun: z.DryRun, Enforce: z.Enforce, OverPass: z.overPass(),
+		DryRun: z.DryRun, Enforce: z.Enforce,
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
 		RepeatedValuesStatus: z.RepeatedValuesStatus, InvalidLimit: z.InvalidLimit, BlockStatus: z.BlockStatus,
 	}
@@ -218,7 +218,6 @@ func (z *Zone) checkAdaptive() error {
 		{"overrides", z.Overrides, noStore},
 		{"ban", z.Ban != nil, noStore + ": write ban in another zone"},
 		{"dry_run", z.DryRun, mustHold},
-		{"over", z.Over == zone.OverPasses, mustHold},
 		{"enforce", z.Enforce != nil, mustHold},
 		{"lend", z.Lend != 0, noStore},
 		{"on_store_error", z.OnStoreError != "", noStore},

@@ -146,7 +146,7 @@ const (
 var fallback = regexp.MustCompile(`^(\{[^}]*\}) \d+$`)
 
 // resize gives a limit so many events in a window. Slots stay slots. A zone that finds its limit itself is one with
-// events, too, and one that marks what is above it refuses it: what clients may find is a way past its key.
+// events, too.
 func resize(limit object, events int) {
 	if limit["algorithm"] == "adaptive" {
 		limit["max_events"], limit["window"] = float64(events), endless
@@ -163,7 +163,7 @@ func resize(limit object, events int) {
 	if limit["algorithm"] != "concurrency" {
 		delete(limit, "algorithm")
 	}
-	for _, name := range []string{"burst", "refill", "mode", "align", "timezone", "max_wait", "priority", "min_concurrency", "max_concurrency", "hold_response", "over", "over_header"} {
+	for _, name := range []string{"burst", "refill", "mode", "align", "timezone", "max_wait", "priority", "min_concurrency", "max_concurrency", "hold_response"} {
 		delete(limit, name)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers) doctor.Zone {
 	facts := doctor.Zone{
 		Name: z.Name, Store: of.Name, OnStoreError: z.OnStoreError, Silent: of.Silent(),
-		Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces), PassesOver: z.PassesOver,
+		Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces),
 		Variable: z.Template.Varies(), Addresses: onlyAddresses(z.Template), Networks: z.Template.ByNetwork(), Spread: z.Stats.Keys.Spread(),
 		Key: z.Key, KeyInWords: z.KeyInWords(), MissingKey: z.MissingKey, Definition: z.definition(), Blocks: len(z.Block) > 0, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
 	}

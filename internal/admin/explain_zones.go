@@ -75,7 +75,7 @@ func (m *meeting) decide() (passes bool, err error) {
 	} else {
 		m.describe(v, main, held)
 	}
-	m.handler.Respond.Mark(m.request, v) // for the matchers of later routes
+	m.handler.Respond.Note(v) // for the matchers of later routes
 	if v.Passes() {
 		if v.Outcome != outcome.Allowed {
 			m.unasked = outcome.Names[v.Outcome]

@@ -193,7 +193,7 @@ func addLists(told []fleet.Zone, zones []*runningZone) (omitted int) {
 			case n == 0:
 			case outcome.Outcome(o).Refused():
 				kind = topk.Refused
-			case outcome.Outcome(o).Tolerated():
+			case outcome.Outcome(o) == outcome.DryRun:
 				kind = topk.DryRun
 			}
 			if kind >= 0 && !slices.ContainsFunc(lists, func(l adminapi.Top) bool { return l.By == sortNames[kind] }) {
@@ -211,11 +211,11 @@ func addLists(told []fleet.Zone, zones []*runningZone) (omitted int) {
 // sample adds decisions since the last report, and asks for more. The first report has none. The lock is held.
 func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
 	if r.refused == nil {
-		refused, err := feed.SubscribeOnDemand(r.wants(func(o outcome.Outcome) bool { return o.Refused() || o.Tolerated() }))
+		refused, err := feed.SubscribeOnDemand(r.wants(func(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }))
 		if err != nil {
 			return // others look at the decisions of this instance
 		}
-		others, err := feed.SubscribeOnDemand(r.wants(func(o outcome.Outcome) bool { return !o.Refused() && !o.Tolerated() }))
+		others, err := feed.SubscribeOnDemand(r.wants(func(o outcome.Outcome) bool { return !o.Refused() && o != outcome.DryRun }))
 		if err != nil {
 			refused.Unsubscribe()
 			return

@@ -89,7 +89,7 @@ func (s *seconds) next() *adminapi.PageSecond {
 		for o := range totals {
 			changed := totals[o] != s.totals[i][o]
 			s.tops[i].refused = s.tops[i].refused || changed && outcome.Outcome(o).Refused()
-			s.tops[i].dryRun = s.tops[i].dryRun || changed && outcome.Outcome(o).Tolerated()
+			s.tops[i].dryRun = s.tops[i].dryRun || changed && outcome.Outcome(o) == outcome.DryRun
 		}
 		s.totals[i] = totals
 		event.Totals[i] = totals[:]

@@ -55,7 +55,7 @@ func streamPage(c *adminCall) error {
 		return err
 	}
 	defer decisions.Unsubscribe()
-	refused, err := subscribed(feed.SubscribeOnDemand(func(_, _ string, o outcome.Outcome) bool { return o.Refused() || o.Tolerated() }))
+	refused, err := subscribed(feed.SubscribeOnDemand(func(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }))
 	if err != nil {
 		return err
 	}

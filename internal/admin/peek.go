@@ -139,7 +139,7 @@ func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
 	case p.banned.Banned:
 		o = outcome.Banned
 	case !p.decision.Allowed:
-		o = z.RefusalOutcome(&p.decision)
+		o = zone.RefusalOutcome(&p.decision)
 	}
 	if o != outcome.Allowed && z.IsDryRun(p.key) {
 		return outcome.DryRun

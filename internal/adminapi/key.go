@@ -124,7 +124,7 @@ type Key struct {
 	CostFrom string `json:"cost_from,omitempty"`
 	CostLast bool   `json:"cost_last,omitempty"`
 
-	// Outcome is the outcome that a request with this key would have now: allowed, limited, banned, dry_run, over, exempt or rejected. Refused says that the zone would refuse the request.
+	// Outcome is the outcome that a request with this key would have now: allowed, limited, banned, dry_run, exempt or rejected. Refused says that the zone would refuse the request.
 	Outcome string `json:"outcome"`
 	Refused bool   `json:"refused"`
 
@@ -247,7 +247,7 @@ type Lately struct {
 	Requests uint64    `json:"requests"`
 	Refused  uint64    `json:"refused"`
 
-	// DryRun counts requests that a dry run, or a zone with over pass, would have refused. It is absent if there were none.
+	// DryRun counts requests that a dry run would have refused. It is absent if there were none.
 	DryRun uint64 `json:"dry_run,omitempty"`
 }
 

@@ -39,7 +39,7 @@ type KeyCount struct {
 	Refused       uint64 `json:"refused"`
 	RefusedError  uint64 `json:"refused_error"`
 
-	// DryRun counts requests that a dry run, or a zone with over pass, would have refused. It is absent if there were none.
+	// DryRun counts requests that a dry run would have refused. It is absent if there were none.
 	DryRun      uint64 `json:"dry_run,omitempty"`
 	DryRunError uint64 `json:"dry_run_error,omitempty"`
 

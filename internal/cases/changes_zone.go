@@ -112,7 +112,7 @@ func valueEdits(where string, value any, in func(object) (of object, name string
 // removable are options whose removal is a change.
 var removable = []string{
 	"ban", "charge_on_response", "cost_broken_off", "cost_header", "cost_request", "cost_response", "dry_run", "enforce", "json_body", "missing_key",
-	"over", "over_header", "overrides", "repeated_values",
+	"overrides", "repeated_values",
 }
 
 // statuses are options with a status.

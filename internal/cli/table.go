@@ -161,7 +161,7 @@ const (
 // colors are the colors of cells that are a state.
 var colors = map[string]string{
 	outcome.Names[outcome.Limited]: red, outcome.Names[outcome.Banned]: red, outcome.Names[outcome.Rejected]: red, "no": red, "open": red,
-	outcome.Names[outcome.Allowed]: green, "yes": green, "dry run": yellow, outcome.Names[outcome.DryRun]: yellow, outcome.Names[outcome.Over]: yellow, "half-open": yellow,
+	outcome.Names[outcome.Allowed]: green, "yes": green, "dry run": yellow, outcome.Names[outcome.DryRun]: yellow, "half-open": yellow,
 	adminapi.LevelOK: green, adminapi.LevelWarn: yellow, adminapi.LevelFail: red,
 }
 

@@ -125,7 +125,7 @@ func enumerate(what string, names []string) string {
 
 // isTolerated reports whether the key is above the limit, and passes all the same.
 func (k keyView) isTolerated() bool {
-	return k.Outcome == outcome.Names[outcome.DryRun] || k.Outcome == outcome.Names[outcome.Over]
+	return k.Outcome == outcome.Names[outcome.DryRun]
 }
 
 // worthReason reports whether to say more about the key, if the zone was not named.
@@ -214,8 +214,6 @@ func (k keyView) explanation() string {
 		return zone + " allows " + key + "."
 	case outcome.Names[outcome.DryRun]:
 		return zone + " would refuse " + key + ", but this is a dry run (dry_run, enforce): " + k.reason()
-	case outcome.Names[outcome.Over]:
-		return zone + " lets " + key + " pass with a mark (over pass): " + k.reason()
 	}
 	return zone + " is refusing " + key + ": " + k.reason()
 }

@@ -120,9 +120,7 @@ func options(was, is *zone.Zone) []difference {
 		case slices.Contains(limitOptions, name):
 			if !limit {
 				limit = true
-				d := limits(was, is)
-				d.stricter = d.stricter && !is.PassesOver
-				all = append(all, d)
+				all = append(all, limits(was, is))
 			}
 		case name == "key":
 			d := adminapi.OptionDiff{Option: name, Was: was.Template.Form(), Is: is.Template.Form(), Text: fmt.Sprintf("key now %s, was %s", form(is), form(was))}

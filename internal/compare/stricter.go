@@ -8,7 +8,7 @@ import (
 )
 
 // harmless are options that refuse nobody, whatever they say.
-var harmless = []string{"group", "over_header", "overrides"}
+var harmless = []string{"group", "overrides"}
 
 // loosening are options that let requests through: without them, more requests are refused.
 var loosening = []string{"dry_run", "exempt", "match", "charge_on_response"}
@@ -28,8 +28,6 @@ func stricter(option string, was, is any) bool {
 		return is != nil
 	case option == "enforce":
 		return share(is) > share(was)
-	case option == "over":
-		return was == zone.OverPasses
 	case option == "on_store_error":
 		return is != "allow"
 	case option == "missing_key":
@@ -49,8 +47,7 @@ func share(value any) float64 {
 	return 100
 }
 
-// refuses reports whether a zone can refuse requests: it is no dry run. One with over pass can refuse requests by its
-// other options.
+// refuses reports whether a zone can refuse requests: it is no dry run.
 func refuses(uses []*zone.Zone) bool {
 	return slices.ContainsFunc(uses, func(z *zone.Zone) bool { return !z.DryRun })
 }

@@ -41,10 +41,8 @@ type Zone struct {
 	Rules []Rule
 
 	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
-	// PassesOver says that requests above the limit pass, with a mark.
-	DryRun     bool
-	Rollout    string
-	PassesOver bool
+	DryRun  bool
+	Rollout string
 
 	// Costs counts the responses since the config was loaded that should say what their requests cost, by what
 	// happened to that.

@@ -21,8 +21,6 @@ func enforces(z *Zone) []result {
 	case z.DryRun:
 		return warn(enforceZone.With(),
 			"dry run: it refuses nothing, and would have refused %d of %d requests", z.Totals[outcome.DryRun], z.met())
-	case z.PassesOver:
-		return ok("requests above the limit pass (over pass): %d of %d", z.Totals[outcome.Over], z.met())
 	case z.Rollout != "":
 		return ok("%s of the keys", z.Rollout)
 	}

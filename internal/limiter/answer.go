@@ -7,6 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // Answer is what the client of a request gets that does not pass.
@@ -93,7 +94,7 @@ func (v *Verdict) Answer(usual int) Answer {
 func (f *Refusal) Answer(usual int) Answer {
 	d := &f.Decision
 	a := Answer{
-		Refusal: *f, Status: usual, Problem: QuotaExceeded, Outcome: f.Zone.RefusalOutcome(d), Told: f.Waits().Told, Endless: d.RetryAfter == algorithms.Never,
+		Refusal: *f, Status: usual, Problem: QuotaExceeded, Outcome: zone.RefusalOutcome(d), Told: f.Waits().Told, Endless: d.RetryAfter == algorithms.Never,
 	}
 	if d.Banned {
 		a.Problem = AbnormalUsage

@@ -247,7 +247,6 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 		}
 		s.Health.Report(nil, l.Logger)
 		v.dropExempt()
-		v.refuseBanned(s)
 		if !v.anyRefuses() {
 			break
 		}

@@ -39,7 +39,7 @@ type Verdict struct {
 
 	// Entries are the zones that asked the store. Checks and Decisions have, at the same index,
 	// what they asked and what was decided. The first Enforced entries may refuse the request;
-	// the others are lenient: dry runs, and zones that let pass what is above their limit.
+	// the others are dry runs.
 	Entries   []Entry
 	Checks    []store.Check
 	Decisions []algorithms.Decision
@@ -97,7 +97,7 @@ func (f *Refusal) Outcome() outcome.Outcome {
 	case f.DryRun:
 		return outcome.DryRun
 	case f.Policy != nil:
-		return f.Zone.RefusalOutcome(&f.Decision)
+		return zone.RefusalOutcome(&f.Decision)
 	}
 	return outcome.Rejected
 }
@@ -184,17 +184,19 @@ func (v *Verdict) mostBinding(from, to int) (index int, refused bool) {
 
 // BindingAmong returns the enforced entry that binds the client most, of those of some zones. It is -1 if there are none.
 func (v *Verdict) BindingAmong(counts func(*zone.Zone) bool) int {
-	return v.bindingAmong(0, v.Enforced, counts)
-}
-
-func (v *Verdict) bindingAmong(from, to int, counts func(*zone.Zone) bool) int {
-	for i := from; i < to; i++ {
+	for i := range v.Enforced {
 		if counts(v.Entries[i].Zone) {
-			index, _ := v.mostBindingOf(i, to, counts)
+			index, _ := v.mostBindingOf(i, v.Enforced, counts)
 			return index
 		}
 	}
 	return -1
+}
+
+// BindingDryRun returns the dry run that would bind the client most. There must be one.
+func (v *Verdict) BindingDryRun() int {
+	index, _ := v.mostBinding(v.Enforced, len(v.Entries))
+	return index
 }
 
 // mostBindingOf is mostBinding for the entries of some zones, or of all if counts is nil. The first entry must be one of
@@ -250,8 +252,7 @@ func (v *Verdict) addEntrance(z *zone.Zone, c *zone.Check) {
 
 // add adds what to ask of the store for a zone.
 func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
-	lenient := c.DryRun || z.PassesOver
-	check := store.Check{Rule: c.Policy.Rule, Key: c.Key, Cost: c.Cost, Independent: lenient, KeyRules: z.KeyRules}
+	check := store.Check{Rule: c.Policy.Rule, Key: c.Key, Cost: c.Cost, Independent: c.DryRun, KeyRules: z.KeyRules}
 	if c.Policy.Slots && c.Cost > 0 {
 		check.LeaseID = store.NewLeaseID()
 		v.leases = true
@@ -260,7 +261,7 @@ func (v *Verdict) add(z *zone.Zone, c *zone.Check) {
 	v.Entries = append(v.Entries, Entry{Zone: z, Policy: c.Policy})
 	v.Checks = append(v.Checks, check)
 	v.Decisions = append(v.Decisions, algorithms.Decision{})
-	if !lenient {
+	if !c.DryRun {
 		v.enforce(len(v.Entries) - 1)
 	}
 }
@@ -341,10 +342,8 @@ func (v *Verdict) countDecisions(took time.Duration) {
 			v.Entries[i].Zone.Stats.Bans.Count()
 		}
 		switch {
-		case v.Entries[i].Zone.PassesOver && !enforced:
-			o = v.overOutcome(i)
 		case !v.Decisions[i].Allowed && enforced:
-			o = v.Entries[i].Zone.RefusalOutcome(&v.Decisions[i])
+			o = zone.RefusalOutcome(&v.Decisions[i])
 		case !v.Decisions[i].Allowed:
 			o = outcome.DryRun
 		case (v.Refused || v.Full != nil) && enforced:

@@ -9,6 +9,8 @@ var Removed = map[string]string{
 	"expires":       "a comment in the config says until when; overrides and bans end with --for",
 	"near_limit":    "a key is near its limit when 80 % of it are used, in every zone",
 	"note":          "a comment in the config says why; overrides and bans keep --note",
+	"over":          "dry_run, and a route or a header that looks at {http.rate_limit.exceeded.NAME}",
+	"over_header":   "dry_run, and header_up with {http.rate_limit.exceeded.NAME} in the reverse_proxy",
 	"raw_values":    "hosts and paths count in one spelling; for the bytes of the client, set a variable and use {vars.NAME}",
 	"reserve":       "two zones of concurrency with the same key, one of all slots and one of fewer for the unimportant requests",
 	"usage":         "sum the access log, or the metrics of the zone",

@@ -9,7 +9,6 @@ const (
 	Limited
 	NotCharged   // allowed here, but refused by another zone, so not charged
 	DryRun       // would have been refused
-	Over         // above the limit of a zone with over pass, so it passes with a mark, and is not charged
 	Banned       // refused because the key is banned
 	Shed         // refused because the upstream has no room for it, in a zone with algorithm adaptive
 	Rejected     // refused without asking the store: blocked, or without a key, plan or valid limit
@@ -23,7 +22,7 @@ const (
 
 // Names are the names of the outcomes in logs, metrics, the admin API and the command line.
 var Names = [Count]string{
-	Allowed: "allowed", Limited: "limited", NotCharged: "not_charged", DryRun: "dry_run", Over: "over", Banned: "banned",
+	Allowed: "allowed", Limited: "limited", NotCharged: "not_charged", DryRun: "dry_run", Banned: "banned",
 	Shed: "shed", Rejected: "rejected", Exempt: "exempt",
 	FailedOpen: "failed_open", FailedClosed: "failed_closed", Local: "local", Abandoned: "abandoned",
 }
@@ -43,9 +42,6 @@ func (o Outcome) Passes() bool {
 func (o Outcome) Refused() bool {
 	return o == Limited || o == Banned || o == Shed || o == Rejected
 }
-
-// Tolerated reports whether the request passes although it is above the limit: in a dry run, or in a zone with over pass.
-func (o Outcome) Tolerated() bool { return o == DryRun || o == Over }
 
 // Decided reports whether the limit was asked, so that the decision has numbers.
 func (o Outcome) Decided() bool {
@@ -79,5 +75,5 @@ func Named(name string) (named [Count]bool, ok bool) {
 
 // Columns are the names of these columns. The first two always have something to say.
 var Columns = []string{
-	Names[Allowed], NameRefused, Names[DryRun], Names[Over], Names[Exempt], Names[NotCharged], Names[Abandoned], NameErrors,
+	Names[Allowed], NameRefused, Names[DryRun], Names[Exempt], Names[NotCharged], Names[Abandoned], NameErrors,
 }

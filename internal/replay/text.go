@@ -113,7 +113,7 @@ func (t *report) limits(z *Zone) {
 		row("refused", Count(z.Refused), percent(z.Refused, z.Requests)+"  first "+t.at(*z.FirstRefused))
 		row("clients ever refused", Count(int64(z.KeysRefused)), percent(int64(z.KeysRefused), int64(z.Keys))+" of clients")
 	}
-	meaning := map[string]string{"not_charged": "refused by another zone", "over": "above the limit, but passes"}
+	meaning := map[string]string{"not_charged": "refused by another zone"}
 	for _, name := range slices.Sorted(maps.Keys(z.Outcomes)) {
 		if name != "allowed" && name != "limited" {
 			row("  "+strings.ReplaceAll(name, "_", " "), Count(z.Outcomes[name]), meaning[name])

@@ -52,7 +52,7 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 	}
 	fields = append(fields, zap.String("remote_ip", clientip.Remote(r)), zap.String("client_ip", clientip.Client(r)))
 	if f.DryRun {
-		fields = append(fields, tolerated(f.Zone))
+		fields = append(fields, zap.Bool(outcome.Names[outcome.DryRun], true))
 	}
 	if f.Policy.QueueFull(&f.Decision, f.Cost) {
 		fields = append(fields, zap.Bool("queue_full", true))
@@ -66,14 +66,6 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 	c.Write(fields...)
 }
 
-// tolerated is the field that says why the request passes although it is above the limit.
-func tolerated(z *zone.Zone) zap.Field {
-	if z.PassesOver {
-		return zap.Bool(outcome.Names[outcome.Over], true)
-	}
-	return zap.Bool(outcome.Names[outcome.DryRun], true)
-}
-
 // logSuppressed logs how many refusals were not logged, if only the first ones are.
 func (p *Reporter) logSuppressed(z *zone.Zone, c category, s suppressed) {
 	// With LogAll only bans are in need of a summary: those of keys for which there was no room.
@@ -82,7 +74,7 @@ func (p *Reporter) logSuppressed(z *zone.Zone, c category, s suppressed) {
 	}
 	fields := []zap.Field{zap.String("zone", z.Name), zap.Uint64("requests", s.requests), zap.Uint64("keys", s.keys)}
 	if c&dryRunCategory != 0 {
-		fields = append(fields, tolerated(z))
+		fields = append(fields, zap.Bool(outcome.Names[outcome.DryRun], true))
 	}
 	p.Logger.Info(c.message()+" again", fields...)
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -61,7 +62,7 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 		p.near(r, v)
 	}
 	for i := v.Enforced; i < len(v.Entries); i++ {
-		if v.Entries[i].Outcome.Tolerated() {
+		if v.Entries[i].Outcome == outcome.DryRun {
 			f := v.Refusal(i)
 			p.refused(r, &f)
 		}

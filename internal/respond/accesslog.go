@@ -27,9 +27,6 @@ func (t *record) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	if t.wouldBe != nil {
 		to.AddString("dry_run", t.wouldBe.Name)
 	}
-	if names := t.overNames(); names != nil {
-		zap.Strings("over", names).AddTo(to)
-	}
 	if t.zone == nil {
 		return nil
 	}

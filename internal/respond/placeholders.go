@@ -3,9 +3,16 @@ package respond
 import (
 	"slices"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-const placeholders = "http.rate_limit."
+const (
+	placeholders = "http.rate_limit."
+	exceeded     = "exceeded." // and the name of a zone
+)
 
 // placeholder is a function for Caddy's replacer, which calls it only when a placeholder is used.
 // If nothing was decided, the values are empty and not unknown.
@@ -17,15 +24,16 @@ func (t *record) placeholder(name string) (any, bool) {
 	switch name {
 	case "allowed":
 		return t.outcome.Passes(), true
-	case "exceeded.name":
-		return t.exceeded()
-	case "over":
-		return strings.Join(t.overNames(), ","), true
+	case exceeded + "name":
+		return t.exceededName()
 	case "zone":
 		if t.zone == nil {
 			return "", true
 		}
 		return t.zone.Name, true
+	}
+	if name, ok := strings.CutPrefix(name, exceeded); ok {
+		return slices.Contains(t.exceeded, name), true
 	}
 	if t.policy == nil {
 		return "", slices.Contains(ofDecision, name)
@@ -50,9 +58,9 @@ func (t *record) placeholder(name string) (any, bool) {
 // ofDecision are the placeholders that have a value only if a store has decided.
 var ofDecision = []string{"limit", "remaining", "reset", "retry_after", "cost", "plan"}
 
-// exceeded names the zone that refuses, or the dry run that would. Otherwise the placeholder is
+// exceededName names the zone that refuses, or the dry run that would. Otherwise the placeholder is
 // unknown, as in github.com/mholt/caddy-ratelimit, unless there were dry runs.
-func (t *record) exceeded() (any, bool) {
+func (t *record) exceededName() (any, bool) {
 	switch {
 	case t.zone != nil && !t.outcome.Passes():
 		return t.zone.Name, true
@@ -62,4 +70,29 @@ func (t *record) exceeded() (any, bool) {
 		return "", true
 	}
 	return nil, false
+}
+
+// Note notes which zones refuse a request, or would without a dry run, for the placeholders that routes, upstreams and logs
+// look at. Begin calls it.
+func (p *Responder) Note(v *limiter.Verdict) {
+	if !p.Observed {
+		return
+	}
+	for i := range v.Entries {
+		if o := v.Entries[i].Outcome; o.Refused() || o == outcome.DryRun {
+			p.noteExceeded(v, v.Entries[i].Zone)
+		}
+	}
+	for i := range v.Rejections {
+		p.noteExceeded(v, v.Rejections[i].Zone)
+	}
+	if v.Full != nil {
+		p.noteExceeded(v, v.Full.Zone)
+	}
+}
+
+func (p *Responder) noteExceeded(v *limiter.Verdict, z *zone.Zone) {
+	if t := p.recordOf(v); !slices.Contains(t.exceeded, z.Name) {
+		t.exceeded = append(t.exceeded, z.Name)
+	}
 }

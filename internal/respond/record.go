@@ -18,7 +18,7 @@ type record struct {
 	*values
 
 	outcome    outcome.Outcome
-	dryRun     bool              // whether the zone is a lenient one, because no other zone has decided
+	dryRun     bool              // whether the zone is a dry run, because no other zone has decided
 	dryRuns    bool              // whether any zone is a dry run
 	never      bool              // whether the cost is above the limit
 	queueFull  bool              // whether it is refused because its queue has no place
@@ -31,7 +31,7 @@ type record struct {
 	cost       int64
 	retryAfter int64      // in whole seconds; 0 if the request may pass
 	wouldBe    *zone.Zone // the dry run that would have refused
-	over       []overMark // the zones above whose limits the request passes
+	exceeded   []string   // the zones that refuse the request, or would without a dry run
 	policies   string     // RateLimit-Policy
 	others     []item     // of RateLimit, beside the zone's
 	shown      *record    // what headers are made of; nil if that is this record
@@ -103,7 +103,7 @@ func (t *record) binds(dryRun, refuses bool, share float64) bool {
 	if t.zone == nil || t.dryRun != dryRun {
 		return t.zone == nil || t.dryRun
 	}
-	return refuses || t.outcome.Passes() && !t.outcome.Tolerated() && share < t.share
+	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < t.share
 }
 
 // adopt makes the record describe a zone, unless the zone that it describes already binds the client
@@ -121,15 +121,13 @@ func (t *record) adopt(v *limiter.Verdict, i int) bool {
 	return true
 }
 
-// adoptLenient records what the zones have decided that refuse nothing. The client does not see it.
-func (t *record) adoptLenient(v *limiter.Verdict) {
-	if i := v.BindingDryRun(); i >= 0 {
-		t.dryRuns = true
-		if !v.Decisions[i].Allowed {
-			t.wouldBe = v.Entries[i].Zone
-		}
+// adoptDryRuns records what the dry runs have decided. The client does not see it.
+func (t *record) adoptDryRuns(v *limiter.Verdict) {
+	i := v.BindingDryRun()
+	if t.dryRuns = true; !v.Decisions[i].Allowed {
+		t.wouldBe = v.Entries[i].Zone
 	}
-	t.adopt(v, v.BindingLenient())
+	t.adopt(v, i)
 }
 
 // reject records a refusal for which the store was not asked.

@@ -39,7 +39,6 @@ type Responder struct {
 	policies string // RateLimit-Policy if a request meets all zones; empty if it depends on the request
 	hides    bool   // clients do not see all of the zones
 	caught   bool   // a subroute around the handler has routes for errors
-	marks    marks
 	invoked  invoked
 	server   *caddyhttp.Server // of the handler; nil if it is not known
 	self     [1]*Responder     // itself
@@ -48,7 +47,7 @@ type Responder struct {
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
-	p := &Responder{Config: c, hides: hidesAny(c.Zones), caught: caughtBySubroute(ctx), marks: marksOf(c.Zones)}
+	p := &Responder{Config: c, hides: hidesAny(c.Zones), caught: caughtBySubroute(ctx)}
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	p.self[0] = p
 	p.alone = responders{p.self[:], p.Fields.names}
@@ -66,7 +65,7 @@ func New(ctx caddy.Context, c Config) *Responder {
 
 // WithoutJitter returns a Responder whose Retry-After has nothing random.
 func (p *Responder) WithoutJitter() *Responder {
-	made := &Responder{Config: p.Config, policies: p.policies, hides: p.hides, caught: p.caught, server: p.server, marks: p.marks}
+	made := &Responder{Config: p.Config, policies: p.policies, hides: p.hides, caught: p.caught, server: p.server}
 	made.Jitter = 0
 	made.self[0] = made
 	made.alone = responders{made.self[:], made.Fields.names}
@@ -86,7 +85,7 @@ func (p *Responder) serverOf(r *http.Request) *caddyhttp.Server {
 // Begin writes the answer or returns an error for error routes, and through is nil. If not, the
 // handlers behind must write to through.
 func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error) {
-	p.Mark(r, v)
+	p.Note(v)
 	for i := range v.Rejections {
 		t := p.recordOf(v)
 		t.reject(&v.Rejections[i])
@@ -119,7 +118,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, retryAfter int64) *record {
 	t := p.recordOf(v)
 	if v.Enforced < len(v.Entries) {
-		t.adoptLenient(v)
+		t.adoptDryRuns(v)
 	}
 	if v.Enforced > 0 {
 		p.setHeaders(w, t, v, retryAfter)

@@ -33,9 +33,6 @@ func (p *Responder) toTrace(t *record, r *placeholder.Request) {
 	if t.wouldBe != nil {
 		span.SetAttributes(attribute.String("rate_limit.dry_run", t.wouldBe.Name))
 	}
-	if names := t.overNames(); names != nil {
-		span.SetAttributes(attribute.StringSlice("rate_limit.over", names))
-	}
 	if t.policy != nil {
 		span.SetAttributes(
 			attribute.Int64("rate_limit.limit", t.numbers.quota),

@@ -39,7 +39,7 @@ func partOf(totals [outcome.Count]uint64) (p Part) {
 		switch o := outcome.Outcome(o); {
 		case o.Refused():
 			p.Refused += uint32(n)
-		case o.Tolerated():
+		case o == outcome.DryRun:
 			p.DryRun += uint32(n)
 		}
 	}

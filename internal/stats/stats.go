@@ -68,7 +68,7 @@ func kindOf(o outcome.Outcome) topk.Kind {
 	switch {
 	case o.Refused():
 		return topk.Refused
-	case o.Tolerated():
+	case o == outcome.DryRun:
 		return topk.DryRun
 	}
 	return topk.Requests

@@ -28,7 +28,7 @@ const (
 	// that keys with more requests do not displace them.
 	Refused
 
-	// DryRun counts requests that a dry run, or a zone with over pass, would have refused, in places of their own, too.
+	// DryRun counts requests that a dry run would have refused, in places of their own, too.
 	DryRun
 
 	// SlotTime counts the milliseconds for which requests had slots of an adaptive zone, in places of their own, too.

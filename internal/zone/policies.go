@@ -141,8 +141,6 @@ func (s *Spec) Rollout() string {
 	switch {
 	case s.DryRun:
 		return "dry run"
-	case s.PassesOver:
-		return overPass
 	case s.Enforce != nil && *s.Enforce < 100:
 		return "enforce " + strconv.FormatFloat(*s.Enforce, 'f', -1, 64) + " %"
 	}
@@ -171,14 +169,11 @@ func (z *Zone) IsDryRun(key string) bool {
 	return float64(hash.Sum64()%steps)/steps*100 >= *z.Enforce
 }
 
-// RefusalOutcome returns the outcome of a request that the store refuses in this zone, which is no refusal if the zone
-// lets pass what is above its limit. The refusal that begins a ban still counts as one by the limit.
-func (z *Zone) RefusalOutcome(d *algorithms.Decision) outcome.Outcome {
-	switch {
-	case d.Banned && !d.BanBegins:
+// RefusalOutcome returns the outcome of a request that the store refuses. The refusal that begins a ban still counts as one
+// by the limit.
+func RefusalOutcome(d *algorithms.Decision) outcome.Outcome {
+	if d.Banned && !d.BanBegins {
 		return outcome.Banned
-	case z.PassesOver:
-		return outcome.Over
 	}
 	return outcome.Limited
 }

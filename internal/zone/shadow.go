@@ -22,6 +22,6 @@ func (z *Zone) ShadowedBy(other *Zone) (most int64, yes bool) {
 // isSimple reports whether the zone has one limit for all requests, which it enforces, and what they cost is
 // known when they come.
 func (z *Zone) isSimple() bool {
-	return z.Policy != nil && !z.Policy.Slots && z.KeyRules == nil && !z.DryRun && !z.PassesOver && z.Enforce == nil &&
+	return z.Policy != nil && !z.Policy.Slots && z.KeyRules == nil && !z.DryRun && z.Enforce == nil &&
 		!z.ChargesLate() && z.CostRequest == nil && z.JSONBody == nil && z.Cost.From == ""
 }

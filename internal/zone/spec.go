@@ -62,10 +62,9 @@ type Spec struct {
 	CostBrokenOff    *int64
 	CostResponse     *cost.Response // nil without one
 
-	Hidden  bool // no header and no body tells clients about the zone
-	DryRun  bool
-	Enforce *float64
-	OverPass
+	Hidden   bool // no header and no body tells clients about the zone
+	DryRun   bool
+	Enforce  *float64
 	KeyRules *store.KeyRules // overrides and bans of single keys; nil without them
 
 	// Why and with which status requests are rejected without asking the store.
@@ -136,5 +135,5 @@ func (s *Spec) describe() string {
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
 	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.JSONBody != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
-		s.MissingKey != MissingShare || s.DryRun || s.PassesOver || s.Enforce != nil
+		s.MissingKey != MissingShare || s.DryRun || s.Enforce != nil
 }

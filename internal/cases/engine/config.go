@@ -48,7 +48,7 @@ type Handler struct {
 // Responder answers what is decided, as in production, but without anything random.
 type Responder interface {
 	Begin(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) (through http.ResponseWriter, err error)
-	Mark(r *http.Request, v *limiter.Verdict)
+	Note(v *limiter.Verdict)
 	Written(r *http.Request, a *limiter.Answer) limiter.Written
 	Serve(c *late.Completion, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 }

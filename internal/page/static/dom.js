@@ -67,7 +67,7 @@ export function goTo(id) {
 export const pill = (text, kind) => el('span', { class: 'pill ' + (kind ?? '') }, text)
 
 // outcomePill is an outcome with its color: what a limit refuses, what is banned and what the config rejects differ.
-const kinds = { limited: 'limited', shed: 'limited', banned: 'banned', rejected: 'blocked', dry_run: 'dry', over: 'dry', allowed: 'good', exempt: 'good' }
+const kinds = { limited: 'limited', shed: 'limited', banned: 'banned', rejected: 'blocked', dry_run: 'dry', allowed: 'good', exempt: 'good' }
 export const outcomePill = o => pill(o.replaceAll('_', ' '), kinds[o] ?? 'odd')
 
 // place puts children into an element in this order. It moves as few as it can, because what moves is laid out again.

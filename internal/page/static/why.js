@@ -92,7 +92,7 @@ async function lookUp(path) {
 }
 
 // urgency sorts answers: those that refuse first.
-const urgency = k => k.error ? 0 : k.refused ? 3 : k.outcome === 'dry_run' || k.outcome === 'over' ? 2 : 1
+const urgency = k => k.error ? 0 : k.refused ? 3 : k.outcome === 'dry_run' ? 2 : 1
 
 onDone(() => { if (asked) lookUp(asked) })
 
@@ -142,7 +142,6 @@ function reason(k) {
     case 'exempt': return k.override ? 'does not limit it: an override exempts it.' : 'does not limit requests without a key (missing_key skip).'
     case 'rejected': return `rejects requests without a key with status ${k.status} (missing_key reject). Only the config can change that.`
     case 'allowed': return `allows it: ${used}`
-    case 'over': return `lets it pass with a mark (over pass): ${used}` + (k.retry_after ? ` Within the limit again ${until(k.retry_after)}.` : '')
     case 'dry_run': return `would refuse it, but this is a dry run: ${used}` + (k.retry_after ? ` Within the limit again ${until(k.retry_after)}.` : '')
   }
   if (k.quota === 0) return 'refuses it: its limit is 0.'

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // needs is what a config reads of requests and responses.
@@ -18,7 +17,7 @@ type needs struct {
 	opaque bool     // modules that are not known may read any header
 	hosts  []string // that matchers name, in order
 	errors bool     // there are error routes
-	marked bool     // something outside of zones looks at the placeholder that over pass sets
+	looks  []string // the zones whose refusals something outside of zones looks at, by a placeholder
 	speaks bool     // refusals may be answered in the language of the caller
 	inner  bool     // some of them have limits
 	leaves bool     // modules leave values in the replacer of a request, or read the request before it was rewritten
@@ -48,11 +47,6 @@ const (
 	requestBody  = "the body of the request"
 	responseBody = "the body of the response"
 )
-
-// chosenBy reports whether something outside of zones, such as the matcher of a route, looks at the mark of a zone with over pass.
-func (n *needs) chosenBy(z *zone.Zone) bool {
-	return z.PassesOver && (n.marked || slices.Contains(n.uses, use{part: requestHeader, name: z.OverHeader}))
-}
 
 // needsOf finds out what a config reads.
 func needsOf(config []byte) (*needs, error) {
@@ -206,8 +200,8 @@ func (n *needs) text(text string, in use) {
 			n.add(in, requestHeader, http.CanonicalHeaderKey(field))
 		} else if field, ok := strings.CutPrefix(name, "http.request.cookie."); ok {
 			n.add(in, cookie, field)
-		} else if name == "http.rate_limit.over" {
-			n.marked = n.marked || in.zone == ""
+		} else if zone, ok := strings.CutPrefix(name, "http.rate_limit.exceeded."); ok {
+			n.looks = append(n.looks, zone)
 		} else if isLost(name) {
 			n.add(in, other, placeholder.Short(name))
 		}

@@ -139,7 +139,7 @@ func (t *tallies) decision(f *exchange, w *world, handler int, v *limiter.Verdic
 }
 
 // refuses reports whether a limit refuses a request, or would if it were enforced.
-func refuses(o outcome.Outcome) bool { return o.Refused() || o.Tolerated() }
+func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
 func (r refusals) add(key string) {
 	if r[key] == 0 {

@@ -71,8 +71,8 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 		if z.Adaptive != nil {
 			add(replay.Unknown{Zone: name, Option: "algorithm", What: "how the upstream would answer under another load", Assumed: "the zone is left out"})
 		}
-		if e.needs.chosenBy(z) {
-			add(replay.Unknown{Zone: name, Option: "over", What: "routes that the mark of over pass chooses", Assumed: "taken as if no request had the mark"})
+		if slices.Contains(e.needs.looks, name) {
+			add(replay.Unknown{Zone: name, Option: "dry_run", What: "what looks at {http.rate_limit.exceeded." + name + "}, such as routes", Assumed: "taken as if it had no value"})
 		}
 		for _, f := range formats {
 			if z.CountsSlots() && !f.Duration {

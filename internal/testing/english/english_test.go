@@ -130,7 +130,7 @@ func aspell(t *testing.T) string {
 // TestPlaceholders: messages name placeholders as people write them in a Caddyfile, and say "in JSON" before a full
 // name.
 func TestPlaceholders(t *testing.T) {
-	without := strings.NewReplacer("in JSON {http.", "", "{http.auth.", "") // which has no short name
+	without := strings.NewReplacer("in JSON {http.", "", "{http.auth.", "", "{http.rate_limit.", "") // which have no short names
 	named := 0
 	for _, text := range read(t) {
 		message := strings.Join(text.Lines, " ")

@@ -72,8 +72,7 @@ func (p *Plan) passes(v *Verdict, last []*Answer) (passes, known bool) {
 	on := func(a *Answer) string { return cmp.Or(p.Zones[a.Zone].OnError, zone.AllowOnError) }
 	switch failure := last[0].Failure; failure {
 	case "":
-		bans := slices.ContainsFunc(last, func(a *Answer) bool { return p.Zones[a.Zone].Over && a.Decision.Banned })
-		return !bans && !some(func(a *Answer) bool { return !a.Decision.Allowed }), true
+		return !some(func(a *Answer) bool { return !a.Decision.Allowed }), true
 	case store.FailureOOM:
 		return false, false
 	case store.FailureBusy:
@@ -92,7 +91,7 @@ func (h *History) busy() (violations []string) {
 	}
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
-		firm := h.Plan.meets(&h.Plan.Events[v.Event], func(z *Zone) bool { return !z.lenient() })
+		firm := h.Plan.meets(&h.Plan.Events[v.Event], func(z *Zone) bool { return !z.refusesSome() })
 		if v.Outcome == outcome.FailedOpen && firm && !onlyDryRuns(h.last(v)) {
 			violations = append(violations, fmt.Sprintf("client %d passes uncounted, though Redis answers: %s, busy %v", v.Event, outcome.Names[v.Outcome], v.Busy))
 		}
@@ -109,7 +108,7 @@ func (h *History) alone() (violations []string) {
 	for i := range h.Verdicts {
 		for _, p := range h.Verdicts[i].Parts {
 			z := &h.Plan.Zones[p.Zone]
-			if p.Outcome != outcome.Local || p.DryRun && !z.Over || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges {
+			if p.Outcome != outcome.Local || p.DryRun || z.slots() || z.Limit.Window.Hours() < 1 || z.Limit.Burst != 0 || h.Plan.Events[h.Verdicts[i].Event].Delta < 0 || z.Judges {
 				continue
 			}
 			at := where{h.Verdicts[i].Instance, p.Zone, p.Key}

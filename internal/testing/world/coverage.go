@@ -84,7 +84,6 @@ var abilities = []struct {
 }{
 	{"costs of bodies", func(_ *Plan, z *Zone) bool { return z.Asks != "" }},
 	{"enforce", func(_ *Plan, z *Zone) bool { return z.Enforced > 0 }},
-	{"over pass", func(_ *Plan, z *Zone) bool { return z.Over }},
 	{"keys that are addresses", func(p *Plan, _ *Zone) bool { return p.Addresses > 0 }},
 }
 
@@ -92,7 +91,7 @@ var abilities = []struct {
 func ableZones() []Zone {
 	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: asksTokens}}
 	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
-	return []Zone{asks, {Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Hour}, Over: true}, bans}
+	return []Zone{asks, bans}
 }
 
 // pairs are all that can meet.

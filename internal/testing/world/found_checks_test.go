@@ -16,7 +16,7 @@ func TestChecksKnowWhoHasDecided(t *testing.T) {
 		Seed: 1, Even: true, Instances: 1, Whole: true,
 		Zones: []Zone{
 			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 800 * time.Millisecond}, OnError: "local", MaxWait: time.Second},
-			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Over: true},
+			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, DryRun: true},
 		},
 		Events: []Event{
 			{At: time.Millisecond, Kind: Request, Cost: 1},

@@ -120,7 +120,7 @@ func TestChecksKnowAnEarlierTry(t *testing.T) {
 		Seed: 1, Even: true, Layout: Sentinels, Instances: 1, Whole: true,
 		Zones: []Zone{
 			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 3, Window: 200 * time.Millisecond}, MaxWait: 400 * time.Millisecond},
-			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 4, Window: time.Millisecond}, Over: true},
+			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 4, Window: time.Millisecond}, DryRun: true},
 		},
 		Events: []Event{
 			{At: time.Second, Kind: Take, Cost: 1},
@@ -204,7 +204,7 @@ func TestFoundASlotThatWasNotCharged(t *testing.T) {
 	p := &Plan{
 		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 6, Work: 352203,
 		Zones: []Zone{
-			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, Over: true},
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, DryRun: true},
 			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Costs: Costs{Asks: "calls"}},
 		},
 		Events: []Event{

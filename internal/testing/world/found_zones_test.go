@@ -64,25 +64,3 @@ func TestFoundASlotGivenBackInASlotThatMoves(t *testing.T) {
 		t.Error(violation)
 	}
 }
-
-// TestFoundAnOverThatWasNotCharged: a server that could not write any more had not charged a zone with over pass, and another zone refused
-// the request. The check wanted to see the charge given back.
-func TestFoundAnOverThatWasNotCharged(t *testing.T) {
-	p := &Plan{
-		Seed: 1, Even: true, Instances: 2, Whole: true,
-		Zones: []Zone{
-			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Over: true},
-			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: 5 * time.Millisecond}},
-		},
-		Events: []Event{
-			{Kind: Request, Zone: 1, Cost: 1},
-			{At: time.Millisecond, Kind: Demote},
-			{At: 2 * time.Millisecond, Kind: Take, Instance: 1, Zone: 1, Key: 1, Cost: 1},
-			{At: 3 * time.Millisecond, Kind: Demote},
-			{At: 4 * time.Millisecond, Kind: Request, Instance: 1, Zone: -1, Cost: 1},
-		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
-}

@@ -43,7 +43,6 @@ type Zone struct {
 	Enforced float64 // percent of the keys that it is enforced for; 0: of all
 	Body     bool    // the body of the response says the cost, and not a header
 
-	Over bool // requests above the limit pass, and are marked
 	Costs
 }
 
@@ -109,7 +108,6 @@ func Draw(seed uint64) *Plan {
 		}
 	}
 	p.drawTroubles(r, length)
-	p.drawOver()
 	p.drawAddresses()
 	p.sort()
 	return p

@@ -77,7 +77,7 @@ func allAdmitted(h *History) []string {
 func chargedInVain(h *History) (violations []string) {
 	for zone := range h.Plan.Zones {
 		k := h.key(zone, 0)
-		if k.lenient() {
+		if k.refusesSome() {
 			continue // which may be charged or not
 		}
 		unknown := slices.DeleteFunc(slices.Clone(k.unknown), func(a *Answer) bool { return a.Failure != store.FailureNetwork })

@@ -87,9 +87,6 @@ func (z *Zone) told() string {
 			text += ", " + option
 		}
 	}
-	if z.Over {
-		text += ", lets pass and marks what is above that"
-	}
 	if z.Lend > 0 {
 		text += fmt.Sprintf(", and lends for %v", z.Lend)
 	}

@@ -105,16 +105,13 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 		Cost:       limit.Amount{From: "http.request.header." + costHeader},
 		CostHeader: spentHeader, MissingKey: zone.MissingShare, InvalidLimit: http.StatusForbidden, RepeatedValuesStatus: http.StatusBadRequest,
 	}
-	if z.Over {
-		s.OverPass = zone.OverPass{PassesOver: true, OverHeader: overHeader}
-	}
 	if z.Enforced > 0 {
 		s.Enforce = &z.Enforced
 	}
 	if z.slots() || z.Body {
 		s.CostHeader = ""
 	}
-	if err := z.Costs.to(&s); err != nil {
+	if err := z.Costs.addTo(&s); err != nil {
 		return s, err
 	}
 	if z.Body {
@@ -136,8 +133,8 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	return s, err
 }
 
-// to gives a zone these costs, which it reads of bodies.
-func (c *Costs) to(s *zone.Spec) error {
+// addTo adds these costs to a zone, which reads them in bodies.
+func (c *Costs) addTo(s *zone.Spec) error {
 	var unreadable *int64
 	if c.Unreadable > 0 {
 		unreadable = &c.Unreadable
@@ -166,7 +163,6 @@ const (
 	costHeader  = "X-Cost"
 	spentHeader = "X-Spent" // of responses
 	spentField  = "spent"   // of their bodies
-	overHeader  = "X-Over"  // has the names of zones
 
 	exempt, blocked, paying, garbled = "exempt", "blocked", "paying", "garbled"
 )
