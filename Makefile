@@ -52,7 +52,7 @@ PLAIN := $(addprefix ./integration/,limits queues floods admin cli costs docs he
 	./algorithms ./docs ./internal/replay/logs ./redisstore/internal/loans ./redisstore/internal/protocol ./backend ./cost ./limit ./store \
 	$(addprefix ./internal/,advice cases clientip doctor feed fleet key logging metrics msgpack option outcome page placeholder \
 	replay respond routes suggest uplot walk) \
-	$(addprefix ./internal/testing/,buildcaddy model model/vectors mutants picture picture/recording platforms redistest scripts)
+	$(addprefix ./internal/testing/,buildcaddy model model/vectors mutants picture picture/recording platforms redistest)
 # Its tests ask in turn. What it does at once, integration/faults has a Caddy do with the race detector.
 ROOT := github.com/seed-161337e5/caddyratelimit
 # The tests of other packages of which the same holds: those that call deep.InTurn or deep.OneGoroutine.
@@ -65,7 +65,7 @@ RUN_IN_TURN = -run '^($(subst $() ,|,$(strip $(IN_TURN))))$$' $(sort $(addprefix
 export GOFLAGS += -trimpath
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
-bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile screenshots scripts servers simulate stress test trouble unit: export GOFLAGS += -buildvcs=false
+bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile screenshots servers simulate stress test trouble unit: export GOFLAGS += -buildvcs=false
 
 # While these run, no source changes: each Caddy that their tests run is built once.
 RUN := $(shell date +%s%N)
@@ -274,10 +274,6 @@ golden: redis ## Write the golden files again
 .PHONY: docs
 docs: ## Write docs/json.md and the JSON schema anew, from the comments in the code
 	UPDATE_DOCS=1 go test -count 1 -run TestJSONDocs ./docs
-
-.PHONY: scripts
-scripts: ## Make the scripts that Redis gets, in lua/loaded, of their parts in lua
-	UPDATE_SCRIPTS=1 go test -count 1 ./internal/testing/scripts
 
 .PHONY: pictures
 pictures: ## Draw the pictures of algorithms and of recorded runs in docs/ again

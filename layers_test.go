@@ -26,7 +26,6 @@ var layers = []struct {
 	name string
 	layer
 }{
-	{"lua", layer{}},
 	{"internal/advice", layer{}},
 	{"internal/suggest", layer{}},
 	{"internal/duration", layer{}},
@@ -34,6 +33,7 @@ var layers = []struct {
 	{"algorithms", layer{own: "internal/duration internal/suggest"}},
 	{"algorithms/lend", layer{own: "algorithms internal/duration"}},
 	{"store", layer{own: "algorithms algorithms/lend internal/duration internal/msgpack"}},
+	{"lua", layer{own: "algorithms algorithms/lend store"}},
 	{"memorystore/internal/prefetch", layer{}},
 	{"memorystore", layer{own: "algorithms internal/advice internal/duration memorystore/internal/prefetch store"}},
 	{"internal/throttle", layer{}},
@@ -110,8 +110,7 @@ var layers = []struct {
 	{"internal/testing/filelock", layer{}},
 	{"internal/testing/buildcaddy", layer{own: "internal/testing/filelock"}},
 	{"internal/testing/childprocess", layer{}},
-	{"internal/testing/scripts", layer{own: "algorithms algorithms/lend store"}},
-	{"internal/testing/mutants", layer{own: "internal/testing/scripts"}},
+	{"internal/testing/mutants", layer{own: "lua"}},
 	{"internal/testing/platforms", layer{}},
 	{"internal/testing/redistest", layer{own: "internal/testing/childprocess internal/testing/filelock internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{caddy: true, own: "algorithms internal/pool internal/testing/golden internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
@@ -237,14 +236,14 @@ func TestRootIsSmall(t *testing.T) {
 	}
 }
 
-// TestFilesAreShort: no file has more than 400 lines, but for scripts that are made.
+// TestFilesAreShort: no file has more than 400 lines.
 func TestFilesAreShort(t *testing.T) {
 	const most = 400
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != ".", path == filepath.Join("lua", "loaded"):
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != ".":
 			return fs.SkipDir
 		case filepath.Ext(path) != ".go" && filepath.Ext(path) != ".lua":
 			return nil

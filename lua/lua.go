@@ -1,5 +1,5 @@
-// Package lua embeds the scripts that run inside Redis. They are made of the parts beside this file: the Lua ports of
-// the algorithms, and what decides the checks of a call with them. "make scripts" makes them again after a change.
+// Package lua has the scripts that run inside Redis, which it puts together of the parts beside this file: the
+// Lua ports of the algorithms, and what decides the checks of a call with them.
 //
 // A call of take.lua has one of two forms. counters.lua only charges, and Go computes the decisions from the states
 // before; most calls ask only about counters, and the whole fleet waits for the interpreter in Redis.
@@ -7,43 +7,44 @@
 // times in calls of 16.
 package lua
 
-import _ "embed"
-
-// The scripts. The parts of the same names say what they do, and what comes in and goes out.
-var (
-	//go:embed loaded/banned.lua
-	Banned string
-
-	//go:embed loaded/beat.lua
-	Beat string
-
-	//go:embed loaded/board.lua
-	Board string
-
-	//go:embed loaded/change.lua
-	Change string
-
-	//go:embed loaded/get.lua
-	Get string
-
-	//go:embed loaded/journal.lua
-	Journal string
-
-	//go:embed loaded/lend.lua
-	Lend string
-
-	//go:embed loaded/network.lua
-	Network string
-
-	//go:embed loaded/networks.lua
-	Networks string
-
-	//go:embed loaded/set.lua
-	Set string
-
-	//go:embed loaded/take.lua
-	Take string
-
-	//go:embed loaded/unban.lua
-	Unban string
+import (
+	"embed"
+	"sync"
 )
+
+//go:embed *.lua
+var parts embed.FS
+
+// Script is the name of a script, which is that of a part. The parts say what they do, and what comes in and goes out.
+type Script string
+
+// The scripts.
+const (
+	Banned   Script = "banned.lua"
+	Beat     Script = "beat.lua"
+	Board    Script = "board.lua"
+	Change   Script = "change.lua"
+	Get      Script = "get.lua"
+	Journal  Script = "journal.lua"
+	Lend     Script = "lend.lua"
+	Network  Script = "network.lua"
+	Networks Script = "networks.lua"
+	Set      Script = "set.lua"
+	Take     Script = "take.lua"
+	Unban    Script = "unban.lua"
+)
+
+// whole are all scripts.
+var whole = []Script{Banned, Beat, Board, Change, Get, Journal, Lend, Network, Networks, Set, Take, Unban}
+
+// Texts returns the scripts. It puts them together once, when they are first needed. Tests may replace it.
+var Texts = sync.OnceValue(func() map[Script]string {
+	made, err := Make(parts.ReadFile)
+	if err != nil {
+		panic(err) // a part is wrong, which tests of this package find
+	}
+	return made
+})
+
+// Text returns the script.
+func (s Script) Text() string { return Texts()[s] }

@@ -106,9 +106,9 @@ func TestNoOtherRights(t *testing.T) {
 	}
 }
 
-// TestScriptIsCheckedIn: without algorithms of other modules, Redis gets lua/loaded/take.lua as it is.
-func TestScriptIsCheckedIn(t *testing.T) {
-	if open(t, redisstore.Options{}).ScriptText() != lua.Take {
+// TestScriptIsAsMade: without algorithms of other modules, Redis gets the script as it is.
+func TestScriptIsAsMade(t *testing.T) {
+	if open(t, redisstore.Options{}).ScriptText() != lua.Take.Text() {
 		t.Error("the script was changed")
 	}
 }

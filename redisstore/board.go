@@ -231,7 +231,7 @@ func (b *board) turn(leaves bool) (more bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	answer, err := b.eval(ctx, lua.Board, all, b.name, text, left, store.ReportLife.Milliseconds(), look, mine, store.MaxReport, store.MaxReports)
+	answer, err := b.eval(ctx, lua.Board.Text(), all, b.name, text, left, store.ReportLife.Milliseconds(), look, mine, store.MaxReport, store.MaxReports)
 	var r reply
 	if err == nil {
 		r, err = readReply(answer, names)

@@ -31,7 +31,7 @@ func (s *operators) changedMark(ctx context.Context, rule *store.Rule, of uint64
 	}
 	var mark [8]byte
 	binary.BigEndian.PutUint64(mark[:], of)
-	if _, err := s.evalText(ctx, lua.Change, s.keys.Changes(), string(mark[:])); err != nil {
+	if _, err := s.evalText(ctx, lua.Change.Text(), s.keys.Changes(), string(mark[:])); err != nil {
 		return fmt.Errorf("it is done, but other instances may notice that only within 20s: %w", err)
 	}
 	return nil
@@ -39,7 +39,7 @@ func (s *operators) changedMark(ctx context.Context, rule *store.Rule, of uint64
 
 // changes reads the last changes.
 func (s *operators) changes(ctx context.Context) (string, error) {
-	text, err := s.evalText(ctx, lua.Get, s.keys.Changes())
+	text, err := s.evalText(ctx, lua.Get.Text(), s.keys.Changes())
 	if err != nil {
 		return "", err
 	}

@@ -128,11 +128,11 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 			fresh = *text
 		}
 	}
-	answer, err := h.eval(ctx, lua.Beat, all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), fresh)
+	answer, err := h.eval(ctx, lua.Beat.Text(), all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), fresh)
 	if len(all) > 1 && err != nil && (node.LacksRight(err) || redis.HasErrorPrefix(err, "TRYAGAIN")) {
 		h.narrow = node.LacksRight(err)
 		all = all[:1]
-		answer, err = h.eval(ctx, lua.Beat, all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), "")
+		answer, err = h.eval(ctx, lua.Beat.Text(), all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), "")
 	}
 	if err != nil {
 		// That Redis is away shows when it is asked for decisions.

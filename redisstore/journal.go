@@ -16,7 +16,7 @@ func (s *operators) AddToJournal(ctx context.Context, entry string) error {
 	if len(entry) > store.MaxJournalEntry {
 		return fmt.Errorf("an entry of the journal must have at most %d bytes, got %d", store.MaxJournalEntry, len(entry))
 	}
-	_, err := s.evalText(ctx, lua.Journal, s.keys.Journal(), entry, store.MaxJournal)
+	_, err := s.evalText(ctx, lua.Journal.Text(), s.keys.Journal(), entry, store.MaxJournal)
 	return err
 }
 

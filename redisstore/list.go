@@ -116,7 +116,7 @@ func (s *operators) texts(ctx context.Context, from *node.Node, names []string) 
 		for i, cmd := range s.get(ctx, from, some) {
 			text, err := cmd.Val(), cmd.Err()
 			if node.Failure(err) == store.FailureCluster {
-				text, err = s.evalText(ctx, lua.Get, some[i])
+				text, err = s.evalText(ctx, lua.Get.Text(), some[i])
 			}
 			if err != nil {
 				return nil, failed(err)
@@ -133,7 +133,7 @@ func (s *operators) get(ctx context.Context, from *node.Node, names []string) []
 	defer cancel()
 	cmds := make([]*redis.StringCmd, len(names))
 	for i, name := range names {
-		cmds[i] = s.link.TextCommand(ctx, lua.Get, name)
+		cmds[i] = s.link.TextCommand(ctx, lua.Get.Text(), name)
 	}
 	from.ProcessAll(ctx, cmds)
 	return cmds

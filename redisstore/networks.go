@@ -111,7 +111,7 @@ func (s *operators) ClearGroup(ctx context.Context, rule *store.Rule, group stor
 // writeNetwork writes the override of a network or a group with this name in the zone, or removes it.
 func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, name string, value ...any) error {
 	args := append([]any{store.Escape(rule.Zone()) + "/" + name, s.keys.Network(), s.keys.Instances()}, value...)
-	if _, err := s.evalText(ctx, lua.Network, s.keys.Networks(), args...); err != nil {
+	if _, err := s.evalText(ctx, lua.Network.Text(), s.keys.Networks(), args...); err != nil {
 		return err
 	}
 	err := s.changedMark(ctx, rule, protocol.ChangeMark(networkZone, ""))
@@ -238,7 +238,7 @@ func (n *networks) look() bool {
 // read reads the next changes, and reports whether there may be more, and whether Redis has lost some: then it begins again.
 func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bool, err error) {
 	ctx := context.Background()
-	text, err := n.of.evalText(ctx, lua.Networks, n.of.keys.Networks(), n.known.Load(), networksPerCall, n.of.keys.Network())
+	text, err := n.of.evalText(ctx, lua.Networks.Text(), n.of.keys.Networks(), n.known.Load(), networksPerCall, n.of.keys.Network())
 	if err != nil {
 		return false, false, err
 	}

@@ -19,7 +19,7 @@ func (s *operators) Set(ctx context.Context, rule *store.Rule, key string, overr
 		return err
 	}
 	kind, tail := prepared.Wire()
-	if _, err = s.evalText(ctx, lua.Set, s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail); err != nil {
+	if _, err = s.evalText(ctx, lua.Set.Text(), s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail); err != nil {
 		return err
 	}
 	return s.changed(ctx, rule, key)
@@ -27,7 +27,7 @@ func (s *operators) Set(ctx context.Context, rule *store.Rule, key string, overr
 
 // Get implements [store.Overrider].
 func (s *operators) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
-	text, err := s.evalText(ctx, lua.Get, s.keys.Override(rule, key))
+	text, err := s.evalText(ctx, lua.Get.Text(), s.keys.Override(rule, key))
 	if err != nil {
 		return store.Override{}, err
 	}
@@ -47,7 +47,7 @@ func (s *operators) Clear(ctx context.Context, rule *store.Rule, key string) err
 
 // Unban implements [store.Overrider].
 func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) error {
-	_, err := s.evalText(ctx, lua.Unban, s.keys.Override(rule, key))
+	_, err := s.evalText(ctx, lua.Unban.Text(), s.keys.Override(rule, key))
 	err = errors.Join(err, s.delete(ctx, s.keys.Ban(rule, key)))
 	s.forget(rule, key)
 	return errors.Join(err, s.changed(ctx, rule, key))
@@ -55,7 +55,7 @@ func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) err
 
 // Refusals implements [store.RefusalCounter].
 func (s *operators) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
-	text, err := s.evalText(ctx, lua.Get, s.keys.Ban(rule, key))
+	text, err := s.evalText(ctx, lua.Get.Text(), s.keys.Ban(rule, key))
 	if err != nil {
 		return store.Refusals{}, err
 	}

@@ -2,12 +2,9 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/scripts"
 )
 
 // mutant takes a fix back. Its file says what the fix is for, which tests find that it is missing, and what to
@@ -84,15 +81,10 @@ func parse(text string) (*mutant, error) {
 	return m, nil
 }
 
-// apply returns the files that the mutant changes, as they are then, and the scripts if it changes a part of them.
+// apply returns the files that the mutant changes, as they are then.
 func (m *mutant) apply(root string) (map[string]string, error) {
-	files, parts := make(map[string]string), false
-	read := func(file string) ([]byte, error) {
-		if text, changed := files[file]; changed {
-			return []byte(text), nil
-		}
-		return os.ReadFile(filepath.Join(root, file))
-	}
+	files := make(map[string]string)
+	read := reading(root, files)
 	for _, c := range m.changes {
 		was, err := read(c.file)
 		if err != nil {
@@ -104,14 +96,16 @@ func (m *mutant) apply(root string) (map[string]string, error) {
 		}
 		text = strings.TrimPrefix(strings.Replace("\n"+text, "\n"+c.old, "\n"+c.text, 1), "\n")
 		files[c.file] = text
-		parts = parts || filepath.Ext(c.file) == ".lua"
-	}
-	if parts {
-		made, err := scripts.Make(read)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(files, made)
 	}
 	return files, nil
+}
+
+// reading returns what reads a file that may be changed.
+func reading(root string, changed map[string]string) func(file string) ([]byte, error) {
+	return func(file string) ([]byte, error) {
+		if text, is := changed[file]; is {
+			return []byte(text), nil
+		}
+		return os.ReadFile(filepath.Join(root, file))
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 // worlds finds mutants by simulation alone: fleets with fresh seeds run until one breaks a promise that it does not
@@ -44,11 +46,14 @@ func (w *worlds) made(m *mutant) (test, variable string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", "", err
 	}
-	for file, text := range files {
-		if filepath.Dir(file) == "lua/loaded" {
-			if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o600); err != nil {
-				return "", "", err
-			}
+	read := reading(w.root, files)
+	made, err := lua.Make(func(name string) ([]byte, error) { return read("lua/" + name) })
+	if err != nil {
+		return "", "", err
+	}
+	for name, text := range made {
+		if err := os.WriteFile(filepath.Join(dir, string(name)), []byte(text), 0o600); err != nil {
+			return "", "", err
 		}
 	}
 	test, err = w.build(nil)

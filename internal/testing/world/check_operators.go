@@ -116,7 +116,7 @@ func (k *key) asks() (all []Command) {
 		about := func(part string) bool {
 			return slices.ContainsFunc(c.Args[3:], func(arg string) bool { return strings.Contains(arg, part) })
 		}
-		if c.calls(lua.Lend) && !adjusts && !k.Plan.varies(k.zone) && about(state) || c.calls(lua.Get) && about(changes) {
+		if c.calls(lua.Lend.Text()) && !adjusts && !k.Plan.varies(k.zone) && about(state) || c.calls(lua.Get.Text()) && about(changes) {
 			all = append(all, c)
 		}
 	}

@@ -38,7 +38,7 @@ func (m *made) sets(at time.Duration, event int) *made {
 
 // asks has an instance ask for more of the key.
 func (m *made) asks(at time.Duration, instance int) *made {
-	m.Commands = append(m.Commands, Command{At: at * time.Millisecond, Sent: at * time.Millisecond, Heard: at * time.Millisecond, Instance: instance, Args: []string{"evalsha", sum(lua.Lend), "1", "limits:{k0}:z0:fixed_window.1:"}})
+	m.Commands = append(m.Commands, Command{At: at * time.Millisecond, Sent: at * time.Millisecond, Heard: at * time.Millisecond, Instance: instance, Args: []string{"evalsha", sum(lua.Lend.Text()), "1", "limits:{k0}:z0:fixed_window.1:"}})
 	return m
 }
 

@@ -20,21 +20,24 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// otherScripts has worlds run the scripts of a directory in place of those of the same names.
+// otherScripts has worlds run the scripts of a directory.
 func otherScripts(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	for name, script := range map[string]*string{
-		"banned": &lua.Banned, "beat": &lua.Beat, "board": &lua.Board, "change": &lua.Change, "get": &lua.Get, "journal": &lua.Journal,
-		"lend": &lua.Lend, "network": &lua.Network, "networks": &lua.Networks, "set": &lua.Set, "take": &lua.Take, "unban": &lua.Unban,
-	} {
-		text, err := os.ReadFile(filepath.Join(dir, name+".lua"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.lua"))
+	if err != nil {
+		return err
+	}
+	texts := make(map[lua.Script]string)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		*script = string(text)
+		texts[lua.Script(filepath.Base(file))] = string(text)
 	}
+	lua.Texts = func() map[lua.Script]string { return texts }
 	return nil
 }
 

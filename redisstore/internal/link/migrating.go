@@ -93,7 +93,7 @@ func (l *Link) readOverride(ctx context.Context, rules *protocol.KeyRules, op *p
 	if rules.Override == "" {
 		return nil, 0, nil
 	}
-	text, err := l.EvalText(ctx, Server.ProcessIfReady, lua.Get, rules.Override)
+	text, err := l.EvalText(ctx, Server.ProcessIfReady, lua.Get.Text(), rules.Override)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -121,7 +121,7 @@ func (l *Link) evalBan(ctx context.Context, rules *protocol.KeyRules, refusals i
 	for _, p := range rules.Ban.Params() {
 		args = append(args, p)
 	}
-	text, err := l.EvalText(ctx, Server.ProcessIfReady, lua.Banned, rules.BanState, append(args, refusals)...)
+	text, err := l.EvalText(ctx, Server.ProcessIfReady, lua.Banned.Text(), rules.BanState, append(args, refusals)...)
 	if err == nil && len(text) != 8 {
 		err = errors.New("redis answered the state of a ban without a number")
 	}

@@ -83,7 +83,7 @@ func TestNoKeyBecomesEmpty(t *testing.T) {
 	if a := borrow(2); held != 10 || a.Others != held {
 		t.Errorf("another process sees %d lent, of %d", a.Others, held)
 	}
-	if err := node.Eval(ctx, lua.Beat, []string{alive}, "here", 60_000, 60_000, "").Err(); err != nil {
+	if err := node.Eval(ctx, lua.Beat.Text(), []string{alive}, "here", 60_000, 60_000, "").Err(); err != nil {
 		t.Error(err)
 	}
 	if all := node.ZRange(ctx, alive, 0, -1).Val(); len(all) != 1 || all[0] != "here" {

@@ -26,8 +26,8 @@ func NewScript(edit func(text string) string) *Script {
 	if edit == nil {
 		edit = asIs
 	}
-	s := TextScript(edit(withPorts(lua.Take)))
-	s.Lend, s.finish = TextScript(edit(withPorts(lua.Lend))), edit
+	s := TextScript(edit(withPorts(lua.Take.Text())))
+	s.Lend, s.finish = TextScript(edit(withPorts(lua.Lend.Text()))), edit
 	return s
 }
 

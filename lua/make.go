@@ -1,14 +1,7 @@
-// Package scripts makes the scripts in lua/loaded, as Redis gets them, of the parts in lua.
-//
-// A line --[[include part.lua]] is replaced by a part, and --[[charge port.lua]] by what a Counter's port does until it
-// is decided whether a cost fits, with the names that lua/charge.lua has for its parameters and results. Lines of comments
-// are left out, but for --[[others]], where the ports of other modules come. A number in a text is faster than a variable,
-// so words in capitals are replaced by numbers.
-package scripts
+package lua
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,9 +10,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// loaded are the scripts.
-var loaded = []string{"banned.lua", "beat.lua", "board.lua", "change.lua", "get.lua", "journal.lua", "lend.lua", "network.lua", "networks.lua", "set.lua", "take.lua", "unban.lua"}
 
 // numbers are what words are replaced by. Tests find the margin, which is how much longer a key lives than its state
 // is worth something, by its comment.
@@ -50,37 +40,41 @@ var (
 	word    = regexp.MustCompile(`\b[A-Z][A-Z_]+\b`)
 )
 
-// Make returns the scripts, by their paths from the root of the repository. Read returns a file of it.
-func Make(read func(file string) ([]byte, error)) (map[string]string, error) {
+// Make returns the scripts by name. Read returns a part.
+//
+// A line --[[include part.lua]] is replaced by a part, and --[[charge port.lua]] by what a Counter's port does until it
+// is decided whether a cost fits, with the names that charge.lua has for its parameters and results. Lines of comments
+// are left out, but for --[[others]], where the ports of other modules come. A number in a text is faster than a variable,
+// so words in capitals are replaced by numbers.
+func Make(read func(name string) ([]byte, error)) (map[Script]string, error) {
 	m := maker{read: read}
-	made := make(map[string]string)
-	for _, name := range loaded {
-		text := comment.ReplaceAllStringFunc(m.part(name), func(line string) string {
+	made := make(map[Script]string)
+	for _, name := range whole {
+		text := comment.ReplaceAllStringFunc(m.part(string(name)), func(line string) string {
 			if strings.TrimSpace(line) == "--[[others]]" {
 				return line
 			}
 			return ""
 		})
-		text = word.ReplaceAllStringFunc(text, func(word string) string {
+		made[name] = word.ReplaceAllStringFunc(text, func(word string) string {
 			if number, ok := numbers[word]; ok {
 				return number
 			}
 			return word
 		})
-		made[path.Join("lua/loaded", name)] = "-- Made of lua/" + name + " by \"make scripts\". Do not edit.\n" + text
 	}
 	return made, m.err
 }
 
 // maker reads parts, and keeps the first error.
 type maker struct {
-	read func(file string) ([]byte, error)
+	read func(name string) ([]byte, error)
 	err  error
 }
 
 // part returns a part with all that it includes.
 func (m *maker) part(name string) string {
-	text, err := m.read("lua/" + name)
+	text, err := m.read(name)
 	if err != nil && m.err == nil {
 		m.err = err
 	}
