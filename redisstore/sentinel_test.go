@@ -58,6 +58,34 @@ func TestSentinel(t *testing.T) {
 		g.Await()
 	})
 
+	// However often another server becomes the master, service comes back, and each failover loses at most the limit once more.
+	t.Run("FailoversInARow", func(t *testing.T) {
+		options := options
+		options.Timeout = 200 * time.Millisecond
+		s, rules := open(t, options), twoZones(t, 200)
+		l := startLoad(t, s, rules, func() string { return "in a row" })
+		failovers := deep.Steps(1, 11)
+		for i := range failovers {
+			refused := l.refused.Load()
+			patient.Until(t, "the limit to be used up", func() bool { return l.refused.Load() > refused })
+			if before := g.Master(); i%2 == 0 {
+				g.Failover()
+			} else {
+				before.Kill()
+				g.AwaitSwitch(before)
+				before.Restart()
+			}
+			awaitService(t, s, rules[0], "other")
+			g.Await()
+		}
+		l.end()
+		if n := l.admitted.Load(); n > int64(1+failovers)*200 {
+			t.Errorf("%d admitted after %d failovers, the limit is 200", n, failovers)
+		} else {
+			t.Logf("%d admitted of 200 over %d failovers, %d failed", n, failovers, l.failed.Load())
+		}
+	})
+
 	// The Sentinels are not asked again, and no call fails: the old master stays, and decides.
 	t.Run("SwitchoverIsHeard", func(t *testing.T) {
 		s, rule := open(t, options), hourly(t)

@@ -126,19 +126,24 @@ func (l *wire2) flush() error {
 func (l *wire2) write(path string, keys []string) error {
 	l.waiting = len(keys)
 	for _, key := range keys {
-		l.head.Reset()
-		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "localhost"}, {":path", path}, {"x-key", key}} {
-			if err := l.encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
-				return err
-			}
-		}
-		head := http2.HeadersFrameParam{StreamID: l.stream, BlockFragment: l.head.Bytes(), EndStream: true, EndHeaders: true}
-		if err := l.frames.WriteHeaders(head); err != nil {
+		if err := l.begin(path, key); err != nil {
 			return err
 		}
-		l.stream += 2
 	}
 	return l.flush()
+}
+
+// begin writes a request without sending it.
+func (l *wire2) begin(path, key string) error {
+	l.head.Reset()
+	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "localhost"}, {":path", path}, {"x-key", key}} {
+		if err := l.encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
+			return err
+		}
+	}
+	head := http2.HeadersFrameParam{StreamID: l.stream, BlockFragment: l.head.Bytes(), EndStream: true, EndHeaders: true}
+	l.stream += 2
+	return l.frames.WriteHeaders(head)
 }
 
 func (l *wire2) read() (statuses []int, err error) {
