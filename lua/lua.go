@@ -25,7 +25,6 @@ const (
 	Board    Script = "board.lua"
 	Change   Script = "change.lua"
 	Get      Script = "get.lua"
-	Journal  Script = "journal.lua"
 	Lend     Script = "lend.lua"
 	Network  Script = "network.lua"
 	Networks Script = "networks.lua"
@@ -35,7 +34,7 @@ const (
 )
 
 // whole are all scripts.
-var whole = []Script{Banned, Beat, Board, Change, Get, Journal, Lend, Network, Networks, Set, Take, Unban}
+var whole = []Script{Banned, Beat, Board, Change, Get, Lend, Network, Networks, Set, Take, Unban}
 
 // Texts returns the scripts. It puts them together once, when they are first needed. Tests may replace it.
 var Texts = sync.OnceValue(func() map[Script]string {

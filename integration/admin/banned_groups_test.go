@@ -122,7 +122,6 @@ func TestBannedGroups(t *testing.T) {
 		for line, want := range map[string]string{
 			"bans|clients":      `operator  .* [1-9]\d* requests, note: scrapes +\{header\.User-Agent\} 'bad bot/1\.0'\n`,
 			"overrides|clients": `9/1h until it is cleared.* +\{header\.User-Agent\} wide\n`,
-			"changes":           `\{header\.User-Agent\} bad bot/1\.0`,
 		} {
 			if output := run(line); !regexp.MustCompile(want).MatchString(output) {
 				t.Errorf("%s:\n%s\nwant %s", line, output, want)

@@ -94,7 +94,6 @@ func TestNetworks(t *testing.T) {
 			"get|clients|203.0.113.9":   `an operator has banned its network 203\.0\.113\.0/24 until`,
 			"get|clients|203.0.113.99":  `exempt as all of 203\.0\.113\.64/26`,
 			"get|clients|2001:db8:7::1": `9/1h as all of 2001:db8::/32`,
-			"changes":                   `203\.0\.113\.0/24`,
 			"explain|--header|X-Forwarded-For: 203.0.113.9|" + fleet[0].URL("/"): `its network 203\.0\.113\.0/24 is banned`,
 		} {
 			if output := run(line); !regexp.MustCompile(want).MatchString(output) {

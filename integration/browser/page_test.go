@@ -34,7 +34,6 @@ func TestPage(t *testing.T) {
 		{"Actions", testActions},
 		{"Advice", testAdvice},
 		{"Bans", testBans},
-		{"Changes", testChanges},
 		{"Why", testWhy},
 		{"Decisions", testDecisions},
 		{"Stores", testStores},

@@ -47,7 +47,6 @@ func init() {
 //	GET    instances                  the instances that share a store with this one
 //	GET    doctor                     what is wrong with servers, zones and stores
 //	POST   explain                    what would happen to a request; sends and charges nothing
-//	GET    changes                    who has changed what is limited, and when
 //	GET    decisions                  decisions as they are made, as server-sent events
 //	GET    page/                      a page for browsers that shows all this
 //	GET    page/stream                what the page shows, as server-sent events
@@ -97,7 +96,6 @@ var adminRoutes = map[string]adminRoute{
 	"instances":            {http.MethodGet: showInstances},
 	"doctor":               {http.MethodGet: showDiagnosis},
 	"explain":              {http.MethodPost: explainRequest},
-	"changes":              {http.MethodGet: showChanges},
 	"decisions":            {http.MethodGet: streamDecisions},
 	"page":                 {http.MethodGet: redirectToPage},
 	pagePath:               {http.MethodGet: servePage},

@@ -61,7 +61,7 @@ func resetKey(c *adminCall) error {
 		}
 		answer.Unchanged = !used && by != adminapi.ByRefusals && !counted
 		if !answer.Unchanged {
-			c.changed(ctx, s, actionReset, key, "", "")
+			c.changed(actionReset, key, "", "")
 		}
 		answer = without("it had used nothing", !used, z.remains(ctx, s, of, true), answer)
 		return nil

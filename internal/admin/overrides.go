@@ -107,7 +107,7 @@ func (c *adminCall) set(of target, rule *store.Rule, override store.Override, er
 		if override.Kind == store.KindBanned {
 			action = actionBan
 		}
-		c.changed(ctx, in, action, key, describeChange(rule, &override), override.Note)
+		c.changed(action, key, describeChange(rule, &override), override.Note)
 		switch {
 		case override.Kind == store.KindBanned:
 			c.zone.logBan(of, &override)
@@ -145,7 +145,7 @@ func clearOverride(c *adminCall) error {
 			return answer, err
 		}
 		if was.Kind != store.KindNone {
-			c.changed(ctx, in, actionClear, key, "was "+describeChange(rule, &was), was.Note)
+			c.changed(actionClear, key, "was "+describeChange(rule, &was), was.Note)
 		}
 		if was.Kind == store.KindBanned {
 			c.zone.logUnban(key)
@@ -173,7 +173,7 @@ func unbanKey(c *adminCall) error {
 			}
 		}
 		if answer.Unchanged = by == "" && !counted; !answer.Unchanged {
-			c.changed(ctx, in, actionUnban, key, "", "")
+			c.changed(actionUnban, key, "", "")
 		}
 		if by != "" {
 			c.zone.logUnban(key)

@@ -101,7 +101,9 @@ func (c *Config) Register() {
 	registry.started = true
 	registry.configs = append(registry.configs, c)
 	registry.Unlock()
-	c.recordReload(before)
+	if before != nil {
+		c.logReload(before)
+	}
 	announce()
 }
 
@@ -137,7 +139,7 @@ func (c *Config) Unregister() {
 	}
 	registry.Unlock()
 	if left != nil {
-		left.recordReload(c)
+		left.logReload(c)
 	}
 	announce()
 }

@@ -65,7 +65,7 @@ type commandGroup struct {
 func groupsOfCommands() []commandGroup {
 	return []commandGroup{
 		{"See what happens", "caddy rate-limit top --refused", []*cobra.Command{
-			zonesCommand(), topCommand(), watchCommand(), storesCommand(), instancesCommand(), bansCommand(), overridesCommand(), changesCommand(), pageCommand(),
+			zonesCommand(), topCommand(), watchCommand(), storesCommand(), instancesCommand(), bansCommand(), overridesCommand(), pageCommand(),
 		}},
 		{"Find out why", "caddy rate-limit get 203.0.113.7", []*cobra.Command{getCommand(), explainCommand(), doctorCommand()}},
 		{"Change what a key may do", "caddy rate-limit set clients 203.0.113.7 500/1m", []*cobra.Command{resetCommand(), setCommand(), banCommand(), unbanCommand()}},

@@ -97,3 +97,6 @@ func shellWords(texts []string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// inLine makes a text of somebody else one line that a terminal does not obey.
+func inLine(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }

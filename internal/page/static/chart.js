@@ -1,7 +1,7 @@
 // Time series of up to 15 minutes, drawn by uPlot.
 
 import { shown } from './state.js'
-import { count, minute, rate } from './text.js'
+import { minute, rate } from './text.js'
 
 const uPlot = window.uPlot
 const color = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
@@ -9,21 +9,13 @@ const dark = matchMedia('(prefers-color-scheme: dark)')
 
 // chart returns a drawing in an element. A series that counts refusals is dashed, and one that is a bound is dotted,
 // to be told apart without color, too. From is the first of the history's values that it draws.
-// Marks returns moments, in seconds, each of which gets a line across the picture.
-export function chart(at, series, label, { height = 150, show = rate, from = 0, marks = () => [] } = {}) {
+export function chart(at, series, label, { height = 150, show = rate, from = 0 } = {}) {
   let plot = null, last = null
-  const drawMarks = u => {
-    const { min, max } = u.scales.x, seen = marks().filter(t => t >= min && t <= max)
-    u.ctx.fillStyle = color('--warn')
-    for (const t of seen) u.ctx.fillRect(Math.round(u.valToPos(t, 'x', true)), u.bbox.top, Math.max(1, Math.round(devicePixelRatio)), u.bbox.height)
-    const text = label + (seen.length ? ', with ' + count(seen.length, 'change') : '')
-    if (u.root.getAttribute('aria-label') !== text) u.root.setAttribute('aria-label', text)
-  }
   const axis = { stroke: () => color('--muted'), grid: { stroke: () => color('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif' }
   const make = () => {
     plot?.destroy()
     plot = new uPlot({
-      width: Math.max(200, at.clientWidth), height, hooks: { draw: [drawMarks] }, cursor: { show: false }, legend: { live: false, markers: { dash: (_, i) => series[i - 1]?.refused ? 'dashed' : series[i - 1]?.bound ? 'dotted' : 'solid' } },
+      width: Math.max(200, at.clientWidth), height, cursor: { show: false }, legend: { live: false, markers: { dash: (_, i) => series[i - 1]?.refused ? 'dashed' : series[i - 1]?.bound ? 'dotted' : 'solid' } },
       scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
       axes: [{ ...axis, space: 60, incrs: [60, 120, 300], values: (_, all) => all.map(s => minute(s * 1000)) }, { ...axis, size: 46, space: 36, values: (_, all) => all.map(v => show(v)) }],
       series: [{}, ...series.map(s => ({
@@ -32,7 +24,7 @@ export function chart(at, series, label, { height = 150, show = rate, from = 0, 
       }))],
     }, [[], ...series.map(() => [])], at)
     plot.root.setAttribute('role', 'img')
-    if (!plot.root.hasAttribute('aria-label')) plot.root.setAttribute('aria-label', label)
+    plot.root.setAttribute('aria-label', label)
     if (last) draw(last)
   }
   const draw = history => {

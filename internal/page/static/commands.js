@@ -6,7 +6,7 @@ import { word } from './shell.js'
 import { state } from './state.js'
 
 const commands = {
-  refused: ['top', ['--refused']], zones: ['zones'], stores: ['stores'], decisions: ['watch'], rules: ['overrides'], changes: ['changes'],
+  refused: ['top', ['--refused']], zones: ['zones'], stores: ['stores'], decisions: ['watch'], rules: ['overrides'],
 }
 
 // offerCommands puts a button into the head of each section that has a command.

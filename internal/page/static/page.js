@@ -1,7 +1,6 @@
 // Brings the stream and the views together.
 
 import { call } from './api.js'
-import { startChanges } from './changes.js'
 import { drawFilters, follow, redraw, updateDecisions } from './decisions.js'
 import { offerCommands } from './commands.js'
 import { byId, setText, show } from './dom.js'
@@ -57,7 +56,6 @@ function start({ what, silent }) {
   drawFilters()
   redraw()
   startRules()
-  startChanges()
   offerCommands()
   startNetworks()
   document.body.classList.add('ready')

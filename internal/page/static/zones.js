@@ -2,7 +2,6 @@
 
 import { call, zonePath } from './api.js'
 import { byId, el, pill, setText, show, svg } from './dom.js'
-import { changesOf } from './changes.js'
 import { chart } from './chart.js'
 import { titled } from './commands.js'
 import { arrange, due, heads, onAll } from './order.js'
@@ -148,7 +147,7 @@ function makePanel(at, z) {
   const slots = z.adaptive && slotsPanel(z)
   if (!slots) facts.push(['If the store does not answer', z.on_store_error])
   show(at, el('div', { class: 'panel' },
-    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'Up to 15 minutes, also from before this page was opened. A line across the picture is a change of the zone, or of one of its keys.')),
+    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'Up to 15 minutes, also from before this page was opened.')),
     slots?.parts,
     z.plan_limits ? el('div', { class: 'wide' }, el('h3', {}, 'Plans'), plans) : null,
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
@@ -156,7 +155,7 @@ function makePanel(at, z) {
     slots ? null : el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, titled('Most frequent keys', 'top', [], [z.name]), top),
     el('div', {}, titled('Definition', 'zones', [], [z.name]), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
-  const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name), { marks: () => changesOf(z.name) })
+  const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name))
   slots?.begin()
   let age = 0
   const ask = async () => {

@@ -23,7 +23,6 @@ type History struct {
 	Missed   []Missed
 	Losses   []Loss
 	Deeds    []Deed    // of operators
-	Journal  []string  // what it has in the end
 	Networks []Known   // in the end
 	Killed   []Death   // of instances
 	Stalls   []Stall   // of their processors

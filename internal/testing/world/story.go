@@ -166,7 +166,6 @@ var tales = map[Kind]func(e *Event, i int) string{
 	Clear:        func(e *Event, _ int) string { return e.byOperator("key", "clears the override of %s") },
 	Unban:        func(e *Event, _ int) string { return e.byOperator("key", "unbans %s") },
 	Reset:        func(e *Event, _ int) string { return e.byOperator("key", "resets %s") },
-	Note:         func(e *Event, _ int) string { return fmt.Sprintf("instance %d writes to the journal", e.Instance) },
 	Reload: func(e *Event, _ int) string {
 		text := fmt.Sprintf("instance %d loads its config again", e.Instance)
 		if e.Cost > 0 {
