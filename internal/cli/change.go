@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -53,69 +52,49 @@ func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Co
 	return cmd
 }
 
-// changeKey sends the request that changes a key to all instances. With show it then shows the key.
+// changeKey sends the request that changes a key. With show it then shows the key.
 func (f *fleet) changeKey(method, zone, path string, query url.Values, body any, show bool) error {
-	answers := ask(f, func(e *endpoint) (reset adminapi.Reset, text json.RawMessage, err error) {
-		text, err = e.fetch(method, zonePath(zone, path), query, body, &reset)
-		if f.json && reset.Warning != "" {
-			fmt.Fprintln(f.err, "Warning: "+reset.Warning)
-		}
-		if err != nil || !show || !f.json || reset.Network != "" || reset.Group != nil {
-			return reset, text, err
-		}
-		text, failed := e.fetch(http.MethodGet, zonePath(zone, "/key"), query, nil, new(adminapi.Key))
-		if failed != nil {
-			fmt.Fprintln(f.err, notShown, failed)
-		}
-		return reset, text, nil
-	})
-	good, err := answered(f, answers)
-	if f.json || good == nil {
-		return errors.Join(printAnswers(f, answers), err)
+	var reset adminapi.Reset
+	text, err := f.asked.fetch(method, zonePath(zone, path), query, body, &reset)
+	if err != nil {
+		return err
 	}
-	if !f.isOne() {
-		rows := [][]string{{caddyColumn, "RESULT"}}
-		for _, a := range answers {
-			rows = append(rows, []string{a.of.address, map[bool]string{true: "done", false: "failed"}[a.err == nil]})
-		}
-		if err := f.table(rows); err != nil {
-			return err
-		}
+	if reset.Warning != "" {
+		fmt.Fprintln(f.err, "Warning: "+f.mark(f.asked)+reset.Warning)
 	}
-	for _, a := range good {
-		if a.value.Warning != "" {
-			fmt.Fprintln(f.err, "Warning: "+f.mark(a.of)+a.value.Warning)
+	of := overruled(&reset)
+	switch {
+	case f.json && show && of == "":
+		if text, err = f.asked.fetch(http.MethodGet, zonePath(zone, "/key"), query, nil, new(adminapi.Key)); err != nil {
+			fmt.Fprintln(f.err, notShown, err)
 		}
-	}
-	unchanged := !slices.ContainsFunc(good, func(a answer[adminapi.Reset]) bool { return !a.value.Unchanged })
-	if of := overruled(&good[0].value); of != "" {
-		if !unchanged {
+		fallthrough
+	case f.json:
+		_, err := f.out.Write(text)
+		return err
+	case f.several:
+		fmt.Fprintln(f.out, map[bool]string{false: "done", true: "nothing has changed"}[reset.Unchanged])
+		return nil
+	case of != "":
+		if !reset.Unchanged {
 			fmt.Fprintf(f.out, "%s %s in zone %s, at all instances within a second, or 5 seconds if it is the only one.\n",
 				map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], of, shellWord(zone))
 		}
-		return err
-	}
-	if !show {
-		if f.isOne() && !unchanged {
+		return nil
+	case !show:
+		if !reset.Unchanged {
 			fmt.Fprintf(f.out, "Reset %s in zone %s.\n", cmp.Or(shellWords(slices.Concat(query["part"], query["key"], query["key_base64"])), "(no key)"), shellWord(zone))
 		}
-		return err
+		return nil
 	}
-	changed := &fleet{screen: f.screen}
-	for _, a := range good {
-		changed.caddys = append(changed.caddys, a.of)
-	}
-	if !f.isOne() {
-		fmt.Fprintln(f.out)
-	}
-	keys := fetchAll[adminapi.Key](changed, zonePath(zone, "/key"), query)
-	if err := changed.showKey(keys); err != nil {
+	keys := fetchAll[adminapi.Key](f, zonePath(zone, "/key"), query)
+	if err := f.showKey(keys); err != nil {
 		fmt.Fprintln(f.err, notShown, err)
 	}
-	if method == http.MethodPut && !slices.ContainsFunc(keys, func(a answer[adminapi.Key]) bool { return a.err != nil || a.value.Lately != nil || a.value.Used > 0 }) {
+	if k := &keys[0].value; method == http.MethodPut && keys[0].err == nil && k.Lately == nil && k.Used == 0 {
 		fmt.Fprintf(f.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", f.flags, shellWord(zone))
 	}
-	return err
+	return nil
 }
 
 // overruled returns the network or the group that was changed; empty for a key.

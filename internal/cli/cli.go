@@ -34,7 +34,7 @@ an answer. doctor, test and diff have more exit codes.
 `,
 		CobraFunc: func(cmd *cobra.Command) {
 			flags := cmd.PersistentFlags()
-			flags.StringSlice("address", nil, "The address of the admin endpoint, if not the one in the config; several, with commas, for a fleet")
+			flags.StringSlice("address", nil, "The address of the admin endpoint, if not the one in the config; several, with commas, are asked one after the other")
 			flags.StringP("config", "c", "", "Configuration file with the address of the admin endpoint")
 			flags.StringP("adapter", "a", "", "Name of the config adapter for that file")
 			flags.Bool("json", false, "Print JSON, for programs")
@@ -79,18 +79,6 @@ const documentation = "https://github.com/seed-161337e5/caddyratelimit/blob/main
 type endpoint struct {
 	*screen
 	address string
-}
-
-// newEndpoint finds the endpoint of a command that asks one instance.
-func newEndpoint(cmd *cobra.Command) (*endpoint, error) {
-	f, err := newFleet(cmd)
-	if err != nil {
-		return nil, err
-	}
-	if len(f.caddys) > 1 {
-		return nil, fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(f.caddys))
-	}
-	return f.caddys[0], nil
 }
 
 // call sends a request to the endpoint, with a JSON body unless that is nil. The path is relative to

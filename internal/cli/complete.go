@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,21 +20,18 @@ const maxCompletion = 2 * time.Second
 func complete(cmd *cobra.Command, find func(*endpoint) []string) ([]string, cobra.ShellCompDirective) {
 	found := make(chan []string, 1)
 	go func() {
-		f, err := newFleet(cmd)
+		all, err := newFleets(cmd)
 		if err != nil {
 			found <- nil
 			return
 		}
-		f.json = false
 		var names []string
-		for _, a := range ask(f, func(e *endpoint) ([]string, json.RawMessage, error) { return find(e), nil, nil }) {
-			for _, name := range a.value {
-				if !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
+		for _, f := range all {
+			f.json = false
+			names = append(names, find(f.asked)...)
 		}
-		found <- names
+		slices.Sort(names)
+		found <- slices.Compact(names)
 	}()
 	select {
 	case names := <-found:

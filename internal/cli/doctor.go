@@ -42,13 +42,18 @@ check fails, and with --strict 3 if one warns and none fails.
 	flags := cmd.Flags()
 	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
 	verbose := flags.BoolP("verbose", "v", false, "Print all checks, also those that are ok")
-	cmd.RunE = onFleet(func(f *fleet, _ []string) error {
+	worst := adminapi.LevelOK
+	diagnose := onFleet(func(f *fleet, _ []string) error {
 		level, err := f.doctor(*verbose)
-		if err != nil {
+		worst = worse(worst, level)
+		return err
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := diagnose(cmd, args); err != nil {
 			return err
 		}
-		return exitWith(cmd, level, *strict)
-	})
+		return exitWith(cmd, worst, *strict)
+	}
 	return cmd
 }
 

@@ -56,11 +56,11 @@ instead of asking a running Caddy, as if all limits were unused.
 		if *offline {
 			return explainOffline(cmd, &wanted)
 		}
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
-		return e.explain(&wanted)
+		return f.asked.explain(&wanted)
 	}
 	return cmd
 }

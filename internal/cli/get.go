@@ -1,9 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -59,17 +60,11 @@ If a request costs more than 1, these numbers are costs, not requests.
 	return cmd
 }
 
-// hasNoZone reports whether no instance that answers has a zone of this name. It asks for the zones, because Caddy
-// logs an error for a zone that does not exist.
+// hasNoZone reports whether the instance has no zone of this name. It asks for the zones, because Caddy logs an error for
+// a zone that does not exist.
 func (f *fleet) hasNoZone(name string) bool {
-	answered := false
-	for _, a := range fetchAll[[]adminapi.Zone](f, "zones", nil) {
-		answered = answered || a.err == nil
-		if slices.ContainsFunc(a.value, func(z adminapi.Zone) bool { return z.Name == name }) {
-			return false
-		}
-	}
-	return answered
+	names, err := f.asked.zoneNames()
+	return err == nil && !slices.Contains(names, name)
 }
 
 // showKey prints a key of a zone.
@@ -78,39 +73,22 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
 	}
-	var found shared[string, adminapi.Key]
-	for _, a := range good {
-		found.add(timeless(a.value), a.value, a.of, addLately)
+	for _, a := range good[1:] {
+		addLately(&good[0].value, &a.value)
 	}
-	views := f.views(&found, len(good))
-	k := views[0]
-	for _, other := range found.all[1:] {
-		addLately(k.Key, &other.value)
-	}
-	rows := [][]string{{"zone", shellWord(k.Zone)}, {"key", showKey(k.KeyText)}}
-	limits := make(map[string]string) // the instances that have a limit
-	for _, v := range views {
-		limits[v.limit()] += " " + v.of
-	}
-	for _, limit := range slices.Sorted(maps.Keys(limits)) {
-		if of := limits[limit]; len(limits) > 1 {
-			limit += inParentheses(strings.TrimSpace(of))
-		}
-		rows = append(rows, []string{"limit", limit})
-	}
-	if len(views) == 1 && len(k.Plans) == 0 {
+	k := keyView{Key: &good[0].value, flags: f.flags}
+	rows := [][]string{{"zone", shellWord(k.Zone)}, {"key", showKey(k.KeyText)}, {"limit", k.limit()}}
+	if len(k.Plans) == 0 {
 		rows = append(rows, k.details()...)
 	}
 	if err := f.details(append(rows, k.bansAndOverrides(f.counter(len(good)))...)); err != nil {
 		return err
 	}
-	if len(views) > 1 || len(k.Plans) > 0 {
+	if len(k.Plans) > 0 {
 		fmt.Fprintln(f.out)
-		if err := f.states(views, false); err != nil {
+		if err := f.states([]keyView{k}, false); err != nil {
 			return err
 		}
-	}
-	if len(k.Plans) > 0 {
 		fmt.Fprintln(f.out, "\n"+k.whichPlan())
 		if plans := k.plansWithoutOverride(); len(plans) > 0 {
 			fmt.Fprintln(f.out)
@@ -118,8 +96,25 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 				enumerate("plan", plans), shellWord(k.Zone))
 		}
 	}
-	f.printReasons(views, func(keyView) bool { return true })
+	f.printReasons([]keyView{k}, func(keyView) bool { return true })
 	return err
+}
+
+// addLately adds the recent counts of a key on another instance.
+func addLately(to, key *adminapi.Key) {
+	if to.Lately == nil || key.Lately == nil {
+		to.Lately = cmp.Or(to.Lately, key.Lately)
+		return
+	}
+	sum := *to.Lately
+	if key.Lately.Since.Before(sum.Since) {
+		sum.Since = key.Lately.Since
+	}
+	sum.Plan = cmp.Or(sum.Plan, key.Lately.Plan)
+	sum.Requests += key.Lately.Requests
+	sum.Refused += key.Lately.Refused
+	sum.DryRun += key.Lately.DryRun
+	to.Lately = &sum
 }
 
 // errNoAnswer is the error of a look-up that no zone has an answer to.
@@ -133,49 +128,36 @@ type foundKey struct {
 
 // find prints a key in all zones, and why zones refuse it.
 func (f *fleet) find(query url.Values) error {
-	answers := fetchAll[[]foundKey](f, "key", query)
-	good, err := answered(f, answers)
-	hasAnswer := func(a answer[[]foundKey]) bool {
-		return slices.ContainsFunc(a.value, func(k foundKey) bool { return k.Error == "" })
+	var found []foundKey
+	text, err := f.asked.fetch(http.MethodGet, "key", query, nil, &found)
+	if err != nil {
+		return err
 	}
-	if good != nil && !slices.ContainsFunc(good, hasAnswer) {
-		err = errors.Join(err, errNoAnswer)
+	if !slices.ContainsFunc(found, func(k foundKey) bool { return k.Error == "" }) {
+		err = errNoAnswer
 	}
-	if f.json || good == nil {
-		return errors.Join(printAnswers(f, answers), err)
+	if f.json {
+		_, failed := f.out.Write(text)
+		return errors.Join(failed, err)
 	}
-	var found shared[string, adminapi.Key]
-	var silent shared[[2]string, foundKey]
-	for _, a := range good {
-		for _, k := range a.value {
-			if k.Error != "" {
-				silent.add([2]string{k.Zone, k.Error}, k, a.of, func(_, _ *foundKey) {})
-			} else {
-				found.add(timeless(k.Key), k.Key, a.of, addLately)
-			}
-		}
-	}
-	for _, g := range silent.all {
-		found.add("\x00"+g.value.Zone+"\x00"+g.value.Error, adminapi.Key{Zone: g.value.Zone}, g.of[0], nil)
-		found.all[len(found.all)-1].of = g.of
-	}
-	slices.SortStableFunc(found.all, func(a, b *agreed[adminapi.Key]) int { return strings.Compare(a.value.Zone, b.value.Zone) })
-	views := f.views(&found, len(good))
-	for i := range views {
-		views[i].named = slices.ContainsFunc(views, func(other keyView) bool {
-			return other.Zone == views[i].Zone && other.Outcome != "" && showKey(other.KeyText) != showKey(views[i].KeyText)
+	slices.SortStableFunc(found, func(a, b foundKey) int { return strings.Compare(a.Zone, b.Zone) })
+	views := make([]keyView, len(found))
+	for i := range found {
+		views[i] = keyView{Key: &found[i].Key, flags: f.flags}
+		views[i].named = slices.ContainsFunc(found, func(other foundKey) bool {
+			return other.Zone == found[i].Zone && other.Error == "" && showKey(other.KeyText) != showKey(found[i].KeyText)
 		})
 	}
 	counted, others := countedViews(views)
 	if err := f.states(counted, true); err != nil {
 		return err
 	}
-	f.printSilent(silent.all, len(good))
+	f.printSilent(found)
 	if len(others) > 0 {
 		fmt.Fprintln(f.out)
 		f.say("Not counted lately by %s.", strings.Join(others, ", "))
 	}
-	f.printDoubts(found.all)
+	f.printDoubts(found)
 	f.printReasons(views, func(v keyView) bool { return v.Outcome != "" && v.worthReason() })
 	return err
 }
@@ -217,77 +199,50 @@ func (k keyView) isCounted() bool {
 }
 
 // printSilent prints why zones have no answer. Zones of one store have one reason, which is printed once.
-func (f *fleet) printSilent(silent []*agreed[foundKey], caddys int) {
-	for i, g := range silent {
-		same := func(other *agreed[foundKey]) bool {
-			return other.value.Error == g.value.Error && slices.Equal(other.of, g.of)
-		}
-		if slices.IndexFunc(silent, same) < i {
-			continue
-		}
-		var zones []string
-		for _, other := range silent[i:] {
-			if same(other) {
-				zones = append(zones, shellWord(other.value.Zone))
-			}
-		}
-		of := ""
-		if len(g.of) < caddys {
-			of = f.names(g.of) + ": "
-		}
-		fmt.Fprintf(f.out, "\n%s%s: %s.\n", of, enumerate("Zone", zones), g.value.Error)
-	}
+func (f *fleet) printSilent(found []foundKey) {
+	f.printOnce(found, func(k *foundKey) string { return k.Error })
 }
 
 // printDoubts prints why the text is probably no key of some zones, once for those with the same key.
-func (f *fleet) printDoubts(found []*agreed[adminapi.Key]) {
-	var doubts []string
-	zones := make(map[string][]string)
-	for _, g := range found {
-		doubt, name := g.value.Doubt, shellWord(g.value.Zone)
-		if doubt == "" {
-			continue
-		}
-		if zones[doubt] == nil {
-			doubts = append(doubts, doubt)
-		}
-		if !slices.Contains(zones[doubt], name) {
-			zones[doubt] = append(zones[doubt], name)
-		}
-	}
-	for _, doubt := range doubts {
-		fmt.Fprintf(f.out, "\n%s: %s.\n", enumerate("Zone", zones[doubt]), doubt)
-	}
+func (f *fleet) printDoubts(found []foundKey) {
+	f.printOnce(found, func(k *foundKey) string { return k.Doubt })
 }
 
-// views returns a view of each group. If instances differ, it says which ones each group is from.
-func (f *fleet) views(found *shared[string, adminapi.Key], caddys int) []keyView {
-	differ := found.differ(caddys)
-	views := make([]keyView, len(found.all))
-	for i, g := range found.all {
-		views[i] = keyView{Key: &g.value, flags: f.flags}
-		if differ {
-			views[i].of = f.names(g.of)
+// printOnce prints what is to say of zones, and each text once with the zones that it is about.
+func (f *fleet) printOnce(found []foundKey, what func(*foundKey) string) {
+	var texts []string
+	zones := make(map[string][]string)
+	for i := range found {
+		text, name := what(&found[i]), shellWord(found[i].Zone)
+		if text == "" {
+			continue
+		}
+		if zones[text] == nil {
+			texts = append(texts, text)
+		}
+		if !slices.Contains(zones[text], name) {
+			zones[text] = append(zones[text], name)
 		}
 	}
-	return views
+	for _, text := range texts {
+		fmt.Fprintf(f.out, "\n%s: %s.\n", enumerate("Zone", zones[text]), text)
+	}
 }
 
 // states prints a table of keys: a line for each plan of each key.
 func (f *fleet) states(views []keyView, withZones bool) error {
 	withPlans := slices.ContainsFunc(views, func(k keyView) bool { return len(k.Plans) > 0 })
-	withInstances := slices.ContainsFunc(views, func(k keyView) bool { return k.of != "" })
-	rows := [][]string{{caddyColumn, "ZONE", planColumn, "STATE", "USED", "LEFT", "MORE IN", keyColumn}}
+	rows := [][]string{{"ZONE", planColumn, "STATE", "USED", "LEFT", "MORE IN", keyColumn}}
 	for _, view := range views {
 		if view.Outcome == "" {
-			rows = append(rows, []string{view.of, shellWord(view.Zone), "-", "?", "-", "-", "-", "-"})
+			rows = append(rows, []string{shellWord(view.Zone), "-", "?", "-", "-", "-", "-"})
 			continue
 		}
 		for _, k := range view.byPlan() {
-			rows = append(rows, slices.Concat([]string{k.of, shellWord(k.Zone), k.planName()}, k.numbers(), []string{showKey(k.KeyText)}))
+			rows = append(rows, slices.Concat([]string{shellWord(k.Zone), k.planName()}, k.numbers(), []string{showKey(k.KeyText)}))
 		}
 	}
-	return f.table(only(map[string]bool{caddyColumn: withInstances, "ZONE": withZones, planColumn: withPlans, keyColumn: withZones}, rows))
+	return f.table(only(map[string]bool{"ZONE": withZones, planColumn: withPlans, keyColumn: withZones}, rows))
 }
 
 // limit returns the limit of the zone.

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -70,57 +68,43 @@ func listCommand(name, short, long, fills string, head []string, cells func(*adm
 
 // list prints lists of zones, or of all zones, in the order of their ends. With --json it prints one list of pages.
 func (f *fleet) list(zones []string, name, fills string, head []string, cells func(*adminapi.Listed) []string) error {
-	answers := ask(f, func(e *endpoint) ([]adminapi.List, json.RawMessage, error) {
-		lists, err := e.lists(zones, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		text, err := json.MarshalIndent(lists, "", "\t")
-		return lists, append(text, '\n'), err
-	})
-	good, err := answered(f, answers)
-	if f.json || good == nil {
-		return errors.Join(printAnswers(f, answers), err)
+	lists, err := f.asked.lists(zones, name)
+	if err != nil {
+		return err
 	}
-	type identity struct {
-		zone, key, kind, by, limit, note string
-		ends                             int64 // in minutes: instances are not asked at the same moment
+	if f.json {
+		return f.printJSON(lists)
 	}
 	type row struct {
 		zone string
 		adminapi.Listed
 	}
-	var found shared[identity, row]
-	for _, a := range good {
-		for _, list := range a.value {
-			for _, l := range list.Keys {
-				key, _ := l.Bytes()
-				id := identity{list.Zone, key, l.Kind, l.By, l.Limit, l.Note, int64(l.EndsIn / 60)}
-				found.add(id, row{list.Zone, l}, a.of, func(_, _ *row) {})
-			}
+	var found []row
+	for _, list := range lists {
+		for _, l := range list.Keys {
+			found = append(found, row{list.Zone, l})
 		}
 	}
-	if len(found.all) == 0 {
+	if len(found) == 0 {
 		fmt.Fprintf(f.out, "There are no %s.\n", name)
 		if len(zones) == 0 {
 			f.say("%s", fills)
 		}
-		return err
+		return nil
 	}
-	slices.SortStableFunc(found.all, func(a, b *agreed[row]) int { return cmp.Compare(endOf(&a.value.Listed), endOf(&b.value.Listed)) })
-	rows := [][]string{f.row(caddyColumn, head...)}
-	for _, g := range found.all {
-		key := showKey(g.value.KeyText)
-		if g.value.Group != nil {
-			key = describeGroup(g.value.Group)
+	slices.SortStableFunc(found, func(a, b row) int { return cmp.Compare(endOf(&a.Listed), endOf(&b.Listed)) })
+	rows := [][]string{head}
+	for _, l := range found {
+		key := showKey(l.KeyText)
+		if l.Group != nil {
+			key = describeGroup(l.Group)
 		}
-		if g.value.Unknown {
-			key = "(only its hash is known: " + g.value.Key + ")"
+		if l.Unknown {
+			key = "(only its hash is known: " + l.Key + ")"
 		}
-		row := append([]string{shellWord(g.value.zone)}, cells(&g.value.Listed)...)
-		rows = append(rows, f.row(f.names(g.of), append(row, key)...))
+		rows = append(rows, slices.Concat([]string{shellWord(l.zone)}, cells(&l.Listed), []string{key}))
 	}
-	return errors.Join(f.table(rows), err)
+	return f.table(rows)
 }
 
 // endOf returns when an override ends, in minutes from now.

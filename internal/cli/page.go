@@ -40,10 +40,11 @@ ssh -t -L 2080:localhost:2080 server caddy rate-limit page --listen localhost:20
 	listen := cmd.Flags().String("listen", "127.0.0.1:0", "The address to serve the page at, on this machine")
 	noOpen := cmd.Flags().Bool("no-open", false, "Only print the address")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		e, err := newEndpoint(cmd)
+		f, err := newFleet(cmd)
 		if err != nil {
 			return err
 		}
+		e := f.asked
 		return e.servePage(*listen, !*noOpen && e.terminal)
 	}
 	return cmd

@@ -24,12 +24,12 @@ const (
 func watchable(cmd *cobra.Command, do func(f *fleet, args []string) error) *cobra.Command {
 	watch := cmd.Flags().Bool(watchFlag, false, "Show it again every two seconds, until it is interrupted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*watch {
+			return onFleet(do)(cmd, args)
+		}
 		f, err := newFleet(cmd)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !*watch:
-			return do(f, args)
 		}
 		return f.repeat(cmd.Context(), watchPause, func(f *fleet) error { return do(f, args) })
 	}

@@ -38,13 +38,12 @@ const (
 func (f *fleet) chooseView(cmd *cobra.Command) {
 	flag := cmd.Flags().Lookup(fleetFlag)
 	switch {
-	case flag == nil || !f.isOne() || flag.Value.String() == "false":
+	case flag == nil || flag.Value.String() == "false":
 	case flag.Changed || cmd.Name() == "instances":
 		f.about = askFleet
-	case !f.json:
+	case !f.json && !f.several:
 		f.about = askIfFleet
 	}
-	f.asked = f.caddys[0]
 }
 
 // fetchView gets the answers of all instances from one. It is false if that knows no fleets.
@@ -163,7 +162,7 @@ share of the requests, and how far their clock is ahead of the store's.
 // instances prints a line for each instance.
 func (f *fleet) instances() error {
 	if f.about == "" {
-		return errors.New("instances asks one instance about all others: give one --address, and no --fleet=false")
+		return errors.New("instances asks about all others: leave out --fleet=false")
 	}
 	answers, ok := fetchView[json.RawMessage](f, "instances", nil)
 	switch {

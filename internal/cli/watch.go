@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +39,11 @@ milliseconds, the address of the client and the host.
 	chosen := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomes, ", "))
 	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000; of a fleet, per instance")
 	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
-	cmd.RunE = onFleet(func(f *fleet, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f, err := newFleet(cmd)
+		if err != nil {
+			return err
+		}
 		q := make(url.Values)
 		if len(args) > 0 {
 			if q, err = query(args[1:]); err != nil {
@@ -55,7 +59,7 @@ milliseconds, the address of the client and the host.
 			q.Set(fleetFlag, f.about)
 		}
 		return f.watch(q, *count)
-	})
+	}
 	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -68,28 +72,24 @@ const (
 	reconnectPause = 300 * time.Millisecond
 )
 
-// watch prints decisions of all instances until there are enough, or no Caddy sends any more.
+// watch prints decisions until there are enough, or Caddy sends no more.
 func (f *fleet) watch(query url.Values, count int) error {
-	w := &watcher{fleet: f, left: count, enough: make(chan struct{})}
-	errs := make([]error, len(f.caddys))
-	var group sync.WaitGroup
-	for i, e := range f.caddys {
-		group.Go(func() {
-			if errs[i] = w.follow(e, query); errs[i] != nil && !f.isOne() {
-				fmt.Fprintf(f.err, "%s: %v\n", e.address, errs[i])
+	w := &watcher{fleet: f, left: count}
+	for tries := 0; ; tries++ {
+		response, err := f.asked.call(http.MethodGet, "decisions", query, nil)
+		if err != nil && (w.layout == nil || tries >= maxReconnects) {
+			return err
+		}
+		if err == nil {
+			w.begin(query)
+			tries = 0
+			enough, err := w.printAll(response.Body)
+			response.Body.Close()
+			if enough || err != nil {
+				return err
 			}
-		})
-	}
-	ended := make(chan struct{})
-	go func() {
-		group.Wait()
-		close(ended)
-	}()
-	select {
-	case <-w.enough:
-		return w.err
-	case <-ended:
-		return f.failures(errs)
+		}
+		time.Sleep(reconnectPause)
 	}
 }
 
@@ -100,80 +100,50 @@ func (f *fleet) hasOthers() bool {
 	return err == nil && slices.ContainsFunc(stores, func(s adminapi.Store) bool { return s.Instances > 1 })
 }
 
-// watcher prints the decisions of several instances, one at a time.
+// watcher prints decisions.
 type watcher struct {
 	*fleet
-	mu     sync.Mutex
-	layout *decisionLayout // nil until a Caddy answers
+	layout *decisionLayout // nil until Caddy answers
 	left   int             // how many decisions to print yet; not above 0 for all
-	done   bool            // nothing more is printed
-	enough chan struct{}   // closed when it is done
-	err    error
 }
 
-// follow prints the decisions of one instance, until it does not come back.
-func (w *watcher) follow(e *endpoint, query url.Values) error {
-	began := false
-	for tries := 0; ; tries++ {
-		response, err := e.call(http.MethodGet, "decisions", query, nil)
-		if err != nil && (!began || tries >= maxReconnects) {
-			return err
-		}
-		if err == nil {
-			if !began {
-				w.begin(e, query)
-			}
-			began, tries = true, 0
-			lines := bufio.NewScanner(response.Body)
-			lines.Buffer(nil, 1<<20)
-			for lines.Scan() {
-				if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-					w.print(e, text)
-				}
-			}
-			response.Body.Close()
-		}
-		time.Sleep(reconnectPause)
-	}
-}
-
-// begin prints the header of the table when the first Caddy answers.
-func (w *watcher) begin(e *endpoint, query url.Values) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.layout != nil || w.json {
+// begin prints the header of the table when Caddy answers for the first time.
+func (w *watcher) begin(query url.Values) {
+	if w.layout != nil {
 		return
 	}
-	w.layout = w.fleet.decisionLayout(e, query.Get("zone"), query.Has(fleetFlag))
+	w.layout = w.fleet.decisionLayout(query.Get("zone"), query.Has(fleetFlag))
+	if w.json {
+		return
+	}
 	if query.Has(fleetFlag) {
 		fmt.Fprintln(w.screen.err, "Those of other instances are a sample: at most 10 refusals and 10 others of each in two seconds.")
 	}
 	w.layout.print(w.out, w.layout.header())
 }
 
-// print prints a decision.
-func (w *watcher) print(e *endpoint, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.done {
-		return
+// printAll prints decisions as they come, and reports whether they are enough.
+func (w *watcher) printAll(from io.Reader) (enough bool, err error) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		text, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if err := w.print(text); err != nil {
+			return false, err
+		}
+		if w.left--; w.left == 0 {
+			return true, nil
+		}
 	}
-	w.left--
-	w.err = w.printDecision(e, text)
-	if w.done = w.left == 0 || w.err != nil; w.done {
-		close(w.enough)
-	}
+	return false, nil // a reload ends it
 }
 
-func (w *watcher) printDecision(e *endpoint, text string) error {
+// print prints a decision.
+func (w *watcher) print(text string) error {
 	if w.json {
-		if !w.isOne() {
-			line, err := json.Marshal(caddyAnswer{Address: e.address, Answer: json.RawMessage(text)})
-			if err != nil {
-				return fmt.Errorf("reading a decision: %w", err)
-			}
-			text = string(line)
-		}
 		_, err := fmt.Fprintln(w.out, text)
 		return err
 	}
@@ -184,5 +154,5 @@ func (w *watcher) printDecision(e *endpoint, text string) error {
 	if d.Skipped > 0 {
 		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
 	}
-	return w.layout.print(w.out, w.layout.cells(cmp.Or(inLine(d.Instance), e.address), &d))
+	return w.layout.print(w.out, w.layout.cells(cmp.Or(inLine(d.Instance), w.asked.address), &d))
 }

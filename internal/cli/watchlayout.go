@@ -35,19 +35,19 @@ const (
 
 // decisionLayout asks a Caddy for its zones and their recent keys, to guess the widths of columns. It
 // watches all zones, or one if it has a name.
-func (f *fleet) decisionLayout(e *endpoint, zone string, several bool) *decisionLayout {
+func (f *fleet) decisionLayout(zone string, several bool) *decisionLayout {
 	var zones []adminapi.Zone
-	_, _ = e.fetch(http.MethodGet, "zones", nil, nil, &zones) // without them, the columns are only less straight
+	_, _ = f.asked.fetch(http.MethodGet, "zones", nil, nil, &zones) // without them, the columns are only less straight
 	if zone != "" {
 		zones = slices.DeleteFunc(zones, func(z adminapi.Zone) bool { return z.Name != zone })
 	}
 	var tops []adminapi.Top
 	_, query := topQuery("", byRequests, 20)
-	_, _ = e.fetch(http.MethodGet, "top", query, nil, &tops)
+	_, _ = f.asked.fetch(http.MethodGet, "top", query, nil, &tops)
 	if zone != "" {
 		tops = slices.DeleteFunc(tops, func(t adminapi.Top) bool { return t.Zone != zone })
 	}
-	return newDecisionLayout(f, several || !f.isOne(), zones, tops)
+	return newDecisionLayout(f, several, zones, tops)
 }
 
 // newDecisionLayout returns a layout for decisions of these zones, and keys like these.

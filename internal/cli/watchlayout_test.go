@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,30 +67,39 @@ func TestWatchColumns(t *testing.T) {
 	}
 }
 
-// TestSilentCaddy: a Caddy that hangs is named, and does not hide the answers of the others.
+// TestSilentCaddy: a Caddy that hangs is named, and does not hide the answers of those behind it.
 func TestSilentCaddy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{screen: new(screen)}
-		for _, address := range []string{"a", "hangs", "hangs too", "fails"} {
-			f.caddys = append(f.caddys, &endpoint{screen: f.screen, address: address})
+		var all []*fleet
+		for _, address := range []string{"a", "hangs", "fails", "b"} {
+			s := new(screen)
+			all = append(all, &fleet{screen: s, asked: &endpoint{screen: s, address: address}})
 		}
 		end := make(chan struct{})
 		defer close(end)
+		var out strings.Builder
 		began := time.Now()
-		answers := ask(f, func(e *endpoint) (string, json.RawMessage, error) {
-			switch e.address {
+		err := onEach(&screen{out: &out}, all, func(f *fleet) error {
+			switch f.asked.address {
 			case "fails":
-				return "", nil, errors.New("no such zone")
-			case "a":
-				return "yes", nil, nil
+				return errors.New("no such zone")
+			case "hangs":
+				<-end
 			}
-			<-end
-			return "", nil, nil
+			text := "yes"
+			if f.asked.address == "b" {
+				text += "\nand more"
+			}
+			_, err := fmt.Fprintln(f.out, text)
+			return err
 		})
-		good, err := answered(f, answers)
-		const want = "3 of 4 instances failed:\n  hangs: no answer within 10s\n  hangs too: no answer within 10s\n  fails: no such zone"
-		if len(good) != 1 || good[0].value != "yes" || err == nil || err.Error() != want || time.Since(began) != maxSilence {
-			t.Errorf("%v after %v: %v", good, time.Since(began), err)
+		const want = "2 of 4 instances failed:\n  hangs: no answer within 20s\n  fails: no such zone"
+		if err == nil || err.Error() != want || time.Since(began) != maxSilence {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		const text = "caddy a: yes\ncaddy hangs: no answer\ncaddy fails: no answer\n\ncaddy b\n\nyes\nand more\n"
+		if out.String() != text {
+			t.Errorf("got\n%swant\n%s", out.String(), text)
 		}
 	})
 }

@@ -19,7 +19,6 @@ import (
 type keyView struct {
 	*adminapi.Key
 	flags string // the flags that name the instances, for commands
-	of    string // the instances that say this, if others of the fleet say something else
 	named bool   // sentences name the key, because there are several
 }
 
@@ -66,7 +65,7 @@ func (k keyView) byPlan() []keyView {
 		of := *k.Key
 		of.Plan, of.Assumed, of.Outcome, of.Refused, of.QuotaStatus, of.Slots = plan.Plan, plan.Assumed, plan.Outcome, plan.Refused, plan.QuotaStatus, plan.Slots
 		of.Plans = []adminapi.PlanStatus{plan}
-		views[i] = keyView{&of, k.flags, k.of, k.named}
+		views[i] = keyView{&of, k.flags, k.named}
 	}
 	return views
 }
@@ -139,38 +138,25 @@ func (k keyView) worthReason() bool {
 type reason struct {
 	text string
 	fix  advice.Text
-	of   []string // the instances that say so, if instances of the fleet differ
-	all  bool     // all of them say so
 }
 
-// printReasons prints why keys are allowed or refused, under each plan and by each instance, and which
-// commands change that. It says only once what is the same for several of them, and nothing of keys
+// printReasons prints why keys are allowed or refused, under each plan, and which commands change that. It says only once what is the same for several of them, and nothing of keys
 // that are not worth it.
 func (s *screen) printReasons(keys []keyView, worth func(keyView) bool) {
-	var reasons []*reason
+	var reasons []reason
 	for _, k := range keys {
 		if !worth(k) {
 			continue
 		}
 		for _, view := range k.worthReasons(keys) {
 			r := reason{text: view.explanation(), fix: view.remedy()}
-			i := slices.IndexFunc(reasons, func(known *reason) bool { return known.text == r.text && known.fix == r.fix })
-			if i < 0 {
-				i, reasons = len(reasons), append(reasons, &r)
+			if !slices.Contains(reasons, r) {
+				reasons = append(reasons, r)
 			}
-			if !slices.Contains(reasons[i].of, view.of) {
-				reasons[i].of = append(reasons[i].of, view.of)
-			}
-			reasons[i].all = !slices.ContainsFunc(keys, func(other keyView) bool {
-				return other.Zone == k.Zone && showKey(other.KeyText) == showKey(k.KeyText) && !slices.Contains(reasons[i].of, other.of)
-			})
 		}
 	}
 	for i, r := range reasons {
 		fmt.Fprintln(s.out)
-		if !r.all {
-			fmt.Fprintf(s.out, "On %s: ", strings.Join(r.of, " "))
-		}
 		fmt.Fprintln(s.out, r.text)
 		if i+1 < len(reasons) && reasons[i+1].fix == r.fix {
 			continue // once for both

@@ -39,20 +39,31 @@ and rates. With the name of a zone, shows all of its details.
 // zoneID is what instances of a fleet must agree on in order to count for the same zone.
 type zoneID struct{ name, limit, rollout, key, store, onStoreError string }
 
+// zoneSum is a zone with the counts of the instances that define it alike.
+type zoneSum struct {
+	adminapi.Zone
+	of []*endpoint
+}
+
 // sumZones adds up the zones of all instances. Those that are defined differently stay apart.
-func sumZones(f *fleet, answers []answer[[]adminapi.Zone]) *shared[zoneID, adminapi.Zone] {
-	sums := new(shared[zoneID, adminapi.Zone])
+func sumZones(answers []answer[[]adminapi.Zone]) (sums []*zoneSum) {
+	known := make(map[zoneID]*zoneSum)
 	for _, a := range answers {
 		for _, z := range a.value {
 			id := zoneID{z.Name, z.Limit, z.Rollout, z.Key, z.Store, z.OnStoreError}
-			sums.add(id, z, a.of, func(to, z *adminapi.Zone) {
+			to := known[id]
+			if to == nil {
+				to = &zoneSum{Zone: z}
+				known[id], sums = to, append(sums, to)
+			} else {
 				to.Totals, to.Keys, to.InUse = sumCounts(to.Totals, z.Totals), sumOf(to.Keys, z.Keys), sumOf(to.InUse, z.InUse)
 				to.Lent, to.Rate = sumOf(to.Lent, z.Lent), sumOf(to.Rate, z.Rate)
 				to.Costs, to.CostSum = sumCounts(to.Costs, z.Costs), to.CostSum+z.CostSum
-			})
+			}
+			to.of = append(to.of, a.of)
 		}
 	}
-	slices.SortStableFunc(sums.all, func(a, b *agreed[adminapi.Zone]) int { return strings.Compare(a.value.Name, b.value.Name) })
+	slices.SortStableFunc(sums, func(a, b *zoneSum) int { return strings.Compare(a.Name, b.Name) })
 	return sums
 }
 
@@ -84,7 +95,7 @@ func (f *fleet) zones() error {
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
 	}
-	sums := sumZones(f, good)
+	sums := sumZones(good)
 	rows := f.zoneRows(sums, len(good))
 	for _, column := range []string{"STORE", keyColumn} {
 		if !f.fits(rows) {
@@ -97,7 +108,7 @@ func (f *fleet) zones() error {
 	if err := f.table(rows); err != nil {
 		return err
 	}
-	if len(sums.all) > 0 {
+	if len(sums) > 0 {
 		fmt.Fprintf(f.out, "\nCounted by %s.\n%s", f.counter(len(good)), withoutStore(sums))
 	}
 	f.printView()
@@ -105,10 +116,10 @@ func (f *fleet) zones() error {
 }
 
 // withoutStore describes the column ERRORS: the requests that the store did not decide.
-func withoutStore(sums *shared[zoneID, adminapi.Zone]) string {
+func withoutStore(sums []*zoneSum) string {
 	var open, closed, local uint64
-	for _, z := range sums.all {
-		n := z.value.Totals
+	for _, z := range sums {
+		n := z.Totals
 		open, closed, local = open+n[outcome.Names[outcome.FailedOpen]], closed+n[outcome.Names[outcome.FailedClosed]], local+n[outcome.Names[outcome.Local]]
 	}
 	if open+closed+local == 0 {
@@ -121,8 +132,8 @@ func withoutStore(sums *shared[zoneID, adminapi.Zone]) string {
 const rateColumn, shareColumn = "RATE", "SHARE"
 
 // zoneRows returns the rows of a table of zones, with all columns.
-func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int) [][]string {
-	columns := outcomeColumns(sums.all)
+func (f *fleet) zoneRows(sums []*zoneSum, caddys int) [][]string {
+	columns := outcomeColumns(sums)
 	header := []string{caddyColumn, "ZONE", "LIMIT", keyColumn, "STORE", rateColumn}
 	for i, column := range columns {
 		if header = append(header, words(strings.ToUpper(column))); i == 1 {
@@ -130,8 +141,8 @@ func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int) [][]st
 		}
 	}
 	rows := [][]string{header}
-	for _, g := range sums.all {
-		z := &g.value
+	for _, g := range sums {
+		z := &g.Zone
 		limit := z.Limit + inParentheses(z.Rollout)
 		if f.width > 0 {
 			limit = shortLimit(z)
@@ -144,7 +155,7 @@ func (f *fleet) zoneRows(sums *shared[zoneID, adminapi.Zone], caddys int) [][]st
 		}
 		rows = append(rows, row)
 	}
-	return only(map[string]bool{caddyColumn: sums.differ(caddys)}, rows)
+	return only(map[string]bool{caddyColumn: slices.ContainsFunc(sums, func(z *zoneSum) bool { return len(z.of) < caddys })}, rows)
 }
 
 // formatRate formats how many requests come in a second. All rates below 1000 have the same width.
@@ -171,10 +182,10 @@ func refusedShare(z *adminapi.Zone) string {
 }
 
 // outcomeColumns returns the columns for the outcomes that requests of these zones have had.
-func outcomeColumns(zones []*agreed[adminapi.Zone]) []string {
+func outcomeColumns(zones []*zoneSum) []string {
 	columns := slices.Clone(outcome.Columns[:2])
 	for _, column := range outcome.Columns[2:] {
-		if slices.ContainsFunc(zones, func(g *agreed[adminapi.Zone]) bool { return countColumn(&g.value, column) > 0 }) {
+		if slices.ContainsFunc(zones, func(z *zoneSum) bool { return countColumn(&z.Zone, column) > 0 }) {
 			columns = append(columns, column)
 		}
 	}
@@ -226,11 +237,11 @@ func (f *fleet) zone(name string) error {
 	for i, a := range good {
 		one[i] = answer[[]adminapi.Zone]{of: a.of, value: []adminapi.Zone{a.value}}
 	}
-	for i, g := range sumZones(f, one).all {
+	for i, g := range sumZones(one) {
 		if i > 0 {
 			fmt.Fprintln(f.out)
 		}
-		rows, err := zoneDetails(&g.value)
+		rows, err := zoneDetails(&g.Zone)
 		if err != nil {
 			return err
 		}

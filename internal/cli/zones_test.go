@@ -15,8 +15,8 @@ func TestZoneCosts(t *testing.T) {
 			Costs: map[string]uint64{"read": read, "unknown": unknown, "broken_off": 0}, CostSum: sum,
 		}}}
 	}
-	sums := sumZones(nil, []answer[[]adminapi.Zone]{{value: zone(3, 0, 500)}, {value: zone(4, 2, 90)}})
-	rows, err := zoneDetails(&sums.all[0].value)
+	sums := sumZones([]answer[[]adminapi.Zone]{{value: zone(3, 0, 500)}, {value: zone(4, 2, 90)}})
+	rows, err := zoneDetails(&sums[0].Zone)
 	if err != nil {
 		t.Fatal(err)
 	}
