@@ -45,16 +45,8 @@ func (p *tab) keeps(after string) {
 	p.until("the focus after "+after, `document.activeElement !== document.body`)
 }
 
-// undo presses Control and Z.
-func (p *tab) undo() {
-	p.t.Helper()
-	for _, kind := range []string{"rawKeyDown", "keyUp"} {
-		p.do("Input.dispatchKeyEvent", map[string]any{"type": kind, "modifiers": 2, "key": "z", "code": "KeyZ", "windowsVirtualKeyCode": 90}, nil)
-	}
-}
-
-// testKeysAlone: the keyboard reaches all that can be pressed or written to, and each action can be done and taken back
-// with it alone. The focus is never lost.
+// testKeysAlone: the keyboard reaches all that can be pressed or written to, and each action can be done with it
+// alone. The focus is never lost.
 func testKeysAlone(t *testing.T, w *world) {
 	c := startCaddy(t, "", "rate_limit {\n\t\tzone clients {\n\t\t\tkey {header.Client}\n\t\t\trate 1/1h\n\t\t\toverrides\n\t\t}\n\t}\n\trespond ok")
 	p := w.browser.newTab(t)
@@ -69,7 +61,7 @@ func testKeysAlone(t *testing.T, w *world) {
 		addEventListener('focusin', e => reached.add(e.target))
 		window.wanted = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')].filter(e => e.checkVisibility())
 	})()`, nil))
-	if n := eval[int](p, `wanted.length`); n < 35 {
+	if n := eval[int](p, `wanted.length`); n < 28 {
 		t.Errorf("only %d elements can be used", n)
 	}
 	const left = `wanted.filter(e => e.isConnected && !reached.has(e))`
@@ -92,13 +84,10 @@ func testKeysAlone(t *testing.T, w *world) {
 	}
 	for _, a := range [][2]string{{"Raise", "Raised"}, {"Exempt", "Exempted"}, {"Ban", "Banned"}} {
 		act(a[0], a[1])
-		p.undo()
-		p.untilText("#news", "As before: kay in zone clients.")
-		if s := c.state("clients", "kay"); s.Override != nil || s.Ban != nil {
-			t.Errorf("%s was not taken back: %+v", a[0], s)
+		if s := c.state("clients", "kay"); s.Override == nil && s.Ban == nil {
+			t.Errorf("%s has no effect: %+v", a[0], s)
 		}
 	}
-	act("Ban", "Banned")
 	p.untilDoing("a button that ends the ban", refused, `document.querySelector(`+quoted(button("Unban", "kay", "clients"))+`)`)
 	act("Unban", "Unbanned")
 	p.enter(button("Let through", "kay", "clients"))
@@ -119,8 +108,6 @@ func testKeysAlone(t *testing.T, w *world) {
 
 	p.enter(`[data-zone=clients] .open`)
 	p.until("the panel", `!document.querySelector('[data-zone=clients] .detail').hidden`)
-	p.enter(`[data-order=requests] button`)
-	p.until("the order", `document.querySelector('[data-order=requests]').getAttribute('aria-sort') === 'descending'`)
 	p.enter(`.refused [aria-label="Why? kay in zone clients"]`)
 	p.untilText("#why-body", "Zone clients allows it")
 	if got := eval[string](p, `document.activeElement.id`); got != "why-title" {

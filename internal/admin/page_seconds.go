@@ -38,7 +38,6 @@ type seconds struct {
 	n      int // events so far
 	costs  []adminapi.ZoneCosts
 	totals [][outcome.Count]uint64
-	near   []uint64
 	tops   []topState
 
 	rollouts map[string]string // at the start, of zones
@@ -60,7 +59,7 @@ func newSeconds(stores []*runningStore, zones []*runningZone) *seconds {
 	return &seconds{
 		rollouts: rollouts,
 		stores:   stores, zones: zones, templates: templatesOf(zones),
-		totals: make([][outcome.Count]uint64, len(zones)), near: make([]uint64, len(zones)), costs: make([]adminapi.ZoneCosts, len(zones)), tops: make([]topState, len(zones)),
+		totals: make([][outcome.Count]uint64, len(zones)), costs: make([]adminapi.ZoneCosts, len(zones)), tops: make([]topState, len(zones)),
 	}
 }
 
@@ -72,13 +71,10 @@ func (s *seconds) outdated() bool {
 // next returns what has happened since the event before.
 func (s *seconds) next() *adminapi.PageSecond {
 	event := &adminapi.PageSecond{
-		Time: time.Now().UnixMilli(), Totals: make(map[int][]uint64), Costs: make(map[int]adminapi.ZoneCosts), Near: make(map[int]uint64), Stores: []adminapi.PageStoreState{},
-		InUse: make(map[int]int64), Lent: make(map[int]int64), Adaptive: make(map[int]*adminapi.Adaptive),
+		Time: time.Now().UnixMilli(), Totals: make(map[int][]uint64), Costs: make(map[int]adminapi.ZoneCosts), Stores: []adminapi.PageStoreState{},
+		InUse: make(map[int]int64), Lent: make(map[int]int64),
 	}
 	for i, z := range s.zones {
-		if a := adaptive(z.Zone); a != nil {
-			event.Adaptive[i] = a
-		}
 		if costs := z.costs(); !maps.Equal(costs.Costs, s.costs[i].Costs) {
 			s.costs[i], event.Costs[i] = costs, costs
 		}
@@ -93,9 +89,6 @@ func (s *seconds) next() *adminapi.PageSecond {
 		}
 		s.totals[i] = totals
 		event.Totals[i] = totals[:]
-		if near := z.Stats.NearLimit.Load(); near != s.near[i] {
-			s.near[i], event.Near[i] = near, near
-		}
 	}
 	event.Top = s.nextTops()
 	s.addOthers(event)

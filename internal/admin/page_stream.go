@@ -16,7 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -153,30 +152,11 @@ func (z *runningZone) forPage() adminapi.PageZone {
 		Zone: z.describe(nil), Parts: z.Template.PartNames(), Overrides: z.checkOverridable() == nil, Bans: z.KeyRules != nil && z.KeyRules.Ban != nil,
 		Slots: z.CountsSlots(), Networks: z.TakesNetworks(), Groups: groupSets.has(z),
 	}
-	p.Uses, p.Totals = nil, nil // the page reads neither
+	p.Uses, p.Totals, p.Plans = nil, nil, nil // the page reads none of them
 	if z.OwnPolicies.Fixed != nil && z.Plans == nil {
 		p.Limited = z.Rules()[0].Limit().Events
 	}
-	p.Plans, p.PlanLimits = nil, z.planLimits()
 	return p
-}
-
-// planLimits returns what each plan gives, by name, and then what requests without a plan have.
-func (z *runningZone) planLimits() (all []adminapi.PagePlan) {
-	of := func(plan *zone.Plan) adminapi.PagePlan {
-		made := adminapi.PagePlan{Plan: plan.Name, Default: plan == z.DefaultPlan, Varies: plan.Policies.Varying != nil}
-		if policy := plan.Policies.Likely; policy != nil {
-			made.Limit = describeLimit(policy.Rule, policy.Rule.Limit(), true)
-		}
-		return made
-	}
-	for _, name := range z.planNames() {
-		all = append(all, of(z.Plans[name]))
-	}
-	if own := z.DefaultPlan; own != nil && own.Name == "" && len(all) > 0 {
-		all = append(all, of(own))
-	}
-	return all
 }
 
 // endpointOf returns the address of the admin endpoint that a request has come to, as the command line

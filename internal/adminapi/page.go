@@ -29,18 +29,8 @@ type PageZone struct {
 	Networks  bool     `json:"networks,omitempty"` // networks can have overrides
 	Groups    bool     `json:"groups,omitempty"`   // it has the option group
 
-	PlanLimits []PagePlan `json:"plan_limits,omitempty"` // in place of Plans
-
 	// History is what happened before the page was opened. It is absent for a page about the whole fleet.
 	History *PageHistory `json:"history,omitempty"`
-}
-
-// PagePlan is what a plan gives.
-type PagePlan struct {
-	Plan    string `json:"plan"`              // empty for the limit of the zone itself
-	Limit   string `json:"limit,omitempty"`   // absent if the plan has none
-	Varies  bool   `json:"varies,omitempty"`  // the limit depends on the request
-	Default bool   `json:"default,omitempty"` // for requests whose plan is empty or unknown
 }
 
 // PageHistory has what a zone has counted in each of several steps of time, one after the other.
@@ -67,9 +57,6 @@ type PageSecond struct {
 	// Costs has the costs in the responses of each zone in which they have changed, by its index.
 	Costs map[int]ZoneCosts `json:"costs,omitempty"`
 
-	// Near has the requests that left little of their limit, by the index of the zone.
-	Near map[int]uint64 `json:"near,omitempty"`
-
 	// Top has the keys that were refused most in some zones where these have changed.
 	Top []PageTop `json:"top,omitempty"`
 
@@ -87,9 +74,6 @@ type PageSecond struct {
 	Keys   map[int]int64    `json:"keys,omitempty"`   // in memory stores, by zone; not in each event
 	InUse  map[int]int64    `json:"in_use,omitempty"` // slots, by zone
 	Lent   map[int]int64    `json:"lent,omitempty"`   // what this instance has borrowed, by zone
-
-	// Adaptive has the state of each adaptive zone, by its index.
-	Adaptive map[int]*Adaptive `json:"adaptive,omitempty"`
 }
 
 // PageTop has the keys of a zone that were refused most.

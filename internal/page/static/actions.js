@@ -7,7 +7,6 @@ import { news } from './news.js'
 import { command, word } from './shell.js'
 import { noteDone, state, zoneNamed } from './state.js'
 import { count, number, plain, visible } from './text.js'
-import { undoOf } from './undo.js'
 
 const lengths = [['2h', '2 hours'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '7 days'], ['', 'until it is cleared']]
 
@@ -175,24 +174,16 @@ byId('dialog-form').addEventListener('submit', async e => {
 
 // carryOut does what was confirmed, in one zone after the other.
 async function carryOut({ name, targets, values, what }, done) {
-  const action = actions[name], [method, path, body] = action.request(values), back = []
+  const action = actions[name], [method, path, body] = action.request(values)
   let warning = '', changed = false
   for (const { z, k } of targets) {
-    const undo = await undoOf(name, z, k).catch(() => null) // what cannot be asked is done without a way back
     const answer = await call(method, zonePath(z, path) + queryOf(k), body)
     if (answer?.warning) warning = ' Warning: ' + answer.warning
-    if (undo) back.push(undo)
     if (answer?.unchanged && name !== 'reset') continue // a key that has used nothing is let through, too
     changed = true
     noteDone(zoneNamed(z.name) ?? z, k, action.mark)
   }
   done()
-  const tell = () => targets.forEach(({ z, k }) => after.forEach(f => f(z, k)))
-  news(`${changed ? action.done : 'Nothing has changed for'} ${what}.${warning}`, changed && back.length === targets.length && (async () => {
-    for (const undo of back) await undo()
-    targets.forEach(({ z, k }) => noteDone(zoneNamed(z.name) ?? z, k, ''))
-    tell()
-    return `As before: ${what}.`
-  }))
-  tell()
+  news(`${changed ? action.done : 'Nothing has changed for'} ${what}.${warning}`)
+  after.forEach(f => f())
 }

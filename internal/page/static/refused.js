@@ -3,9 +3,8 @@
 import { banAgent, button } from './actions.js'
 import { byId, el, menu, outcomePill, pill, place, setText, show } from './dom.js'
 import { idOf, isNone, nameKey, showKey } from './key.js'
-import { learn } from './rulings.js'
 import { state } from './state.js'
-import { overrideText, whyOf, whyOfAll } from './why.js'
+import { whyOf, whyOfAll } from './why.js'
 import { count, duration, number, plain, time, visible } from './text.js'
 
 export const nowSpan = 10e3 // milliseconds after its last refusal in which a key counts as refused now
@@ -101,7 +100,6 @@ export function updateRefused(all) {
   for (const group of [list.filter(isReal), tried]) {
     const highest = Math.max(1, ...group.map(c => c.count + c.dry))
     for (const c of group) {
-      c.keys.forEach(learn)
       due.push(Object.assign(rows.get(c.id), { client: c, highest }))
     }
   }
@@ -161,7 +159,7 @@ const heading = el('tr', { class: 'heading' }, el('th', { scope: 'rowgroup', col
 
 // waitOf says how long a key is refused.
 function waitOf(r) {
-  const ban = r.last?.outcome === 'banned', until = r.done ? 0 : !ban ? r.wait : r.ruling?.ban ? r.ruling.banEnds : 0
+  const ban = r.last?.outcome === 'banned', until = r.done ? 0 : r.wait
   if (until === Infinity) return ban ? 'until unbanned' : 'forever'
   if (until > state.now) return duration((until - state.now) / 1000) + (ban ? ' (ban)' : '')
   if (!r.isNow) return until ? 'over' : '–'
@@ -175,12 +173,11 @@ const howOf = r => r.done ? r.done.mark && `${r.done.mark} ${time(r.done.at)}` :
 
 // chip shows a zone of a client.
 function chip(r, alone) {
-  const how = howOf(r), override = r.ruling?.override, n = r.count + r.dry
-  return el('li', {}, el('span', { class: 'chip' }, el('span', { class: 'hide' }, 'zone '), visible(r.zone.name, 40), r.plan ? [', plan ', visible(r.plan, 24)] : null, ' ', alone ? null : [number(n), ' '], !how ? null : r.done ? pill(how, 'good') : outcomePill(how)),
-    override ? [' ', pill('override ' + overrideText(override), 'odd')] : null)
+  const how = howOf(r), n = r.count + r.dry
+  return el('li', {}, el('span', { class: 'chip' }, el('span', { class: 'hide' }, 'zone '), visible(r.zone.name, 40), r.plan ? [', plan ', visible(r.plan, 24)] : null, ' ', alone ? null : [number(n), ' '], !how ? null : r.done ? pill(how, 'good') : outcomePill(how)))
 }
 
-const chipState = r => [r.zone.name, r.plan, howOf(r), Boolean(r.done), r.count + r.dry, r.ruling?.override]
+const chipState = r => [r.zone.name, r.plan, howOf(r), Boolean(r.done), r.count + r.dry]
 
 // actionsOf returns at most two buttons, and a menu with the others by zone.
 function actionsOf(c) {

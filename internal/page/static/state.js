@@ -58,8 +58,8 @@ export function begin(start) {
   if (restarted) histories.clear()
   state.start = start
   state.zones = start.zones.map((z, i) => ({
-    ...z, index: i, history_before: z.history, totals: null, near: 0, rates: { all: 0, refused: 0, dry: 0 }, samples: restarted ? [] : state.zones.find(o => o.name === z.name)?.samples ?? [],
-    refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 3), slot_history: historyOf('slots of ' + z.name, 4),
+    ...z, index: i, history_before: z.history, totals: null, rates: { all: 0, refused: 0, dry: 0 }, samples: restarted ? [] : state.zones.find(o => o.name === z.name)?.samples ?? [],
+    refusing: restarted ? new Map() : state.zones.find(o => o.name === z.name)?.refusing ?? new Map(), history: historyOf('zone ' + z.name, 3),
   }))
   for (const z of state.zones) {
     recall(z.history, z.history_before)
@@ -72,9 +72,8 @@ export function begin(start) {
 
 const tolerated = totals => at(totals, 'dry_run') + at(totals, 'over')
 const at = (totals, outcome) => totals[state.start.outcomes.indexOf(outcome)]
-export const sum = totals => totals.reduce((a, b) => a + b, 0)
-export const refusedOf = totals => refusals.reduce((n, o) => n + at(totals, o), 0)
-export const of = at
+const sum = totals => totals.reduce((a, b) => a + b, 0)
+const refusedOf = totals => refusals.reduce((n, o) => n + at(totals, o), 0)
 
 // second takes another event.
 export function second(e) {
@@ -86,11 +85,9 @@ export function second(e) {
   for (const z of state.zones) {
     const before = z.totals, totals = e.totals?.[z.index]
     if (totals) z.totals = totals
-    z.near = e.near?.[z.index] ?? z.near
     z.keys = e.keys?.[z.index] ?? z.keys
     z.inUse = e.in_use?.[z.index]
     z.lent = e.lent?.[z.index]
-    noteSlots(z, e.adaptive?.[z.index], e.time)
     Object.assign(z, e.costs?.[z.index])
     z.totals ??= state.start.outcomes.map(() => 0)
     const changed = before && totals && passed && !joined // what an instance had counted before is no rate
@@ -139,7 +136,6 @@ const refusingOf = (z, k, make) => {
 // noteTop takes the keys of a zone that were refused most. A count that has grown shows that a key is
 // being refused now.
 function noteTop(z, top, now) {
-  z.since = top.since
   const field = top.by === 'refused' ? 'count' : 'dry', counted = top.by === 'refused' ? 'refused' : 'dry_run'
   const listed = new Set()
   for (const k of top.keys) {
@@ -167,7 +163,6 @@ export function noteDone(z, k, mark) {
   const entry = k.group ? null : refusingOf(z, k) // a group may have the text of a key
   if (!entry) return
   entry.wait = 0
-  entry.ruling = null
   if (mark) entry.done = { at: state.now + Date.now() - state.came, mark }
 }
 
@@ -189,15 +184,6 @@ function noteRefusal(d) {
 // bound forgets the oldest keys, if there are too many.
 function bound(z) {
   while (z.refusing.size > 200) z.refusing.delete(z.refusing.keys().next().value)
-}
-
-// noteSlots takes the state of an adaptive zone: its limit, what runs and waits, and how long useful requests had slots.
-function noteSlots(z, now, time) {
-  const before = z.adaptive
-  if (!now || !before) return
-  z.adaptive = now
-  const n = now.useful - before.useful
-  note(z.slot_history, time / 1000, [now.limit, now.running, now.waiting, n > 0 ? (now.useful_seconds - before.useful_seconds) / n * 1000 : null])
 }
 
 function noteStore(s, now, time) {

@@ -125,7 +125,7 @@ const overrides = k => k.override?.kind === 'limit' && !k.override.elsewhere
 // until says when a moment comes that is some seconds away.
 const until = s => `at ${time(Date.now() + s * 1000)}, in ${duration(s)}`
 
-export function overrideText(o) {
+function overrideText(o) {
   const what = o.limit ?? (o.kind === 'banned' ? 'banned' : 'exempt')
   return what + (o.ends_in ? ', until ' + time(Date.now() + o.ends_in * 1000) : o.kind === 'banned' ? ', until it is unbanned' : ', until it is cleared') + (o.note ? ': ' + plain(o.note, 200) : '')
 }

@@ -4,10 +4,7 @@ import { call, zonePath } from './api.js'
 import { byId, el, pill, setText, show, svg } from './dom.js'
 import { chart } from './chart.js'
 import { titled } from './commands.js'
-import { arrange, due, heads, onAll } from './order.js'
 import { showKey } from './key.js'
-import { asked, drawPlans, plansInWords } from './plans.js'
-import { slotsPanel } from './slots.js'
 import { countsOf, shown, state } from './state.js'
 import { count, limitInWords, number, plain, rate, share, visible } from './text.js'
 
@@ -19,11 +16,10 @@ let table = null
 export function drawZones() {
   const body = byId('zones-body')
   byId('zones-filter').hidden = state.zones.length < 12
-  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store, z.plan_limits]))
+  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store]))
   if (!state.zones.length) {
     layout = ''
     table = null
-    byId('zones-all').hidden = true
     show(body, el('div', { class: 'empty' }, el('p', {}, 'No zones: this Caddy limits nothing.'),
       el('p', {}, 'Add a zone to its Caddyfile, and reload it:'), el('pre', { tabindex: 0, 'aria-label': 'Example' }, 'rate_limit {\n\tzone clients {\n\t\tkey    {client_ip}\n\t\tevents 100\n\t\twindow 1m\n\t}\n}')))
     return
@@ -33,9 +29,9 @@ export function drawZones() {
   const open = new Set([...rows.values()].filter(r => r.open).map(r => r.name))
   rows.clear()
   seen.disconnect()
-  const classes = ['zones stack', state.stores.length > 1 ? '' : 'one-store', state.zones.some(z => z.slots || z.adaptive) || state.stores.some(s => !s.remote) ? '' : 'no-keys']
+  const classes = ['zones stack', state.stores.length > 1 ? '' : 'one-store', state.zones.some(z => z.slots) || state.stores.some(s => !s.remote) ? '' : 'no-keys']
   table = el('table', { class: classes.join(' ') },
-    heads([['Zone', 'name'], ['Requests/s', 'requests'], ['Refused/s', 'refused'], ['Share refused', 'share'], ['Keys', 'keys'], ['Store']], filter),
+    el('thead', {}, el('tr', {}, ['Zone', 'Requests/s', 'Refused/s', 'Share refused', 'Keys', 'Store'].map((t, i) => el('th', { scope: 'col', class: 'c' + i }, t)))),
     state.zones.map(z => {
       const row = makeRow(z)
       rows.set(z.name, row)
@@ -83,7 +79,7 @@ function spark(label) {
 }
 
 function makeRow(z) {
-  const [limit, how] = z.plan_limits ? plansInWords(z.plan_limits) : limitInWords(z.limit)
+  const [limit, how] = limitInWords(z.limit)
   const requests = spark('Requests/s'), refused = spark('Refused/s')
   refused.cell.classList.add('refusals')
   const part = el('span', { class: 'value', title: 'Over the last 15 minutes' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
@@ -110,7 +106,7 @@ function makeRow(z) {
       const [all, no] = countsOf(z.history)
       setText(part, share(no, all))
       bar.style.width = (all ? no / all * 100 : 0) + '%'
-      setText(keys, z.adaptive ? count(z.adaptive.running, 'slot') : z.inUse !== undefined ? count(z.inUse, 'slot') : z.keys === undefined ? '–' : number(z.keys))
+      setText(keys, z.inUse !== undefined ? count(z.inUse, 'slot') : z.keys === undefined ? '–' : number(z.keys))
       row.panel?.update(z)
     },
     toggle() {
@@ -129,41 +125,34 @@ function makeRow(z) {
 // updateZones shows what an event has changed.
 export function updateZones() {
   for (const row of rows.values()) if (row.visible || row.open) row.update()
-  if (table && due(table)) filter()
 }
 
 function filter() {
-  if (table) arrange(table, rows, byId('zones-filter').hidden ? '' : byId('zones-text').value.toLowerCase())
+  const text = byId('zones-filter').hidden ? '' : byId('zones-text').value.toLowerCase()
+  for (const row of rows.values()) row.body.hidden = !row.open && !row.name.toLowerCase().includes(text)
 }
-onAll(filter)
 byId('zones-text').addEventListener('input', filter)
 
 const most = 8 // keys that are listed
 
 // makePanel shows more about a zone.
 function makePanel(at, z) {
-  const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), plans = el('div'), costs = el('dl', { class: 'outcomes costs' })
+  const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), costs = el('dl', { class: 'outcomes costs' })
   const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests']]
-  const slots = z.adaptive && slotsPanel(z)
-  if (!slots) facts.push(['If the store does not answer', z.on_store_error])
+  if (!z.adaptive) facts.push(['If the store does not answer', z.on_store_error])
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'Up to 15 minutes, also from before this page was opened.')),
-    slots?.parts,
-    z.plan_limits ? el('div', { class: 'wide' }, el('h3', {}, 'Plans'), plans) : null,
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
     z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs) : null,
-    slots ? null : el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
+    z.adaptive ? null : el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, titled('Most frequent keys', 'top', [], [z.name]), top),
     el('div', {}, titled('Definition', 'zones', [], [z.name]), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
   const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name))
-  slots?.begin()
   let age = 0
   const ask = async () => {
     try {
-      await slots?.ask()
-      const answer = await call('GET', zonePath(z, '/top') + '?n=' + (z.plan_limits ? asked : most))
-      drawTop(top, answer.keys.slice(0, most), z)
-      if (z.plan_limits) drawPlans(plans, z.plan_limits, answer)
+      const answer = await call('GET', zonePath(z, '/top') + '?n=' + most)
+      drawTop(top, answer.keys, z)
     } catch (e) {
       show(top, el('p', { class: 'error' }, plain(e.message, 300)))
     }
@@ -172,14 +161,13 @@ function makePanel(at, z) {
   return {
     update(z) {
       drawing.draw(z.history)
-      slots?.update(z)
       show(outcomes, state.start.outcomes.flatMap((name, i) => z.totals[i] ? [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(z.totals[i]))] : []))
       if (!outcomes.children.length) show(outcomes, el('dd', {}, 'No requests yet.'))
       if (z.costs) drawCosts(costs, z)
       drawNear(near, z)
       if (++age % 10 === 0) ask()
     },
-    end() { drawing.end(); slots?.end() },
+    end() { drawing.end() },
   }
 }
 
