@@ -33,7 +33,7 @@ func testAdvice(t *testing.T, w *world) {
 	c := startCaddy(t, "", site())
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	p.untilText("#rules-body", "No zone allows them: add the option overrides to a zone")
 	look := func(zone, key, want string) {
 		t.Helper()

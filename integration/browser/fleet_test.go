@@ -141,11 +141,11 @@ func (c *caddy) get(path string, fields ...string) int {
 }
 
 // page runs the command that serves the page, and returns the address that it prints.
-func (c *caddy) page(arguments ...string) string {
+func (c *caddy) page() string {
 	c.t.Helper()
 	binary, err := buildCaddy()
 	must(c.t, err)
-	cmd := exec.Command(binary, append([]string{"rate-limit", "page", "--address", c.admin}, arguments...)...)
+	cmd := exec.Command(binary, "rate-limit", "page", "--address", c.admin)
 	output, err := cmd.StdoutPipe()
 	must(c.t, err)
 	cmd.Stderr = os.Stderr

@@ -47,7 +47,7 @@ func testClosed(t *testing.T, w *world) {
 		return strings.Contains(string(text), "admin.streamPage")
 	}
 	p := w.browser.newTab(t)
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	p.untilText("#link", "live")
 	if !working() {
 		t.Error("the page is open, but there is no stream")
@@ -117,7 +117,7 @@ func testGateway(t *testing.T, w *world) {
 	off := startCaddy(t, "\trate_limit_page off\n", "respond ok")
 	binary, err := buildCaddy()
 	must(t, err)
-	output, err := exec.Command(binary, "rate-limit", "page", "--no-open", "--address", off.admin).CombinedOutput()
+	output, err := exec.Command(binary, "rate-limit", "page", "--address", off.admin).CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "the page is switched off") {
 		t.Errorf("with rate_limit_page off: %v\n%s", err, output)
 	}

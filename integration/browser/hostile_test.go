@@ -67,7 +67,7 @@ func testHostile(t *testing.T, w *world) {
 	c := startCaddy(t, "\tservers {\n\t\tmax_header_size 1MB\n\t}\n", site)
 	p := w.browser.newTab(t)
 	p.resize(360, 740, "light")
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	p.untilText("#link", "live")
 	must(t, p.try(`(() => {
 		const by = document.getElementById('networks-by')

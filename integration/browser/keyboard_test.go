@@ -51,7 +51,7 @@ func testKeysAlone(t *testing.T, w *world) {
 	c := startCaddy(t, "", "rate_limit {\n\t\tzone clients {\n\t\t\tkey {header.Client}\n\t\t\trate 1/1h\n\t\t\toverrides\n\t\t}\n\t}\n\trespond ok")
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	refused := func() { c.times(2, "/", "Client: kay") }
 	p.untilDoing("a row", refused, `document.querySelector('.refused tbody')?.innerText.includes('kay')`)
 	p.until("the lists", `document.querySelector('#rules-body').innerText.includes('None.')`)
@@ -131,7 +131,7 @@ func testFocus(t *testing.T, w *world) {
 	c := startCaddy(t, "", site+"ok")
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	p.untilDoing("a row", func() { c.times(2, "/", "Client: fay") }, `document.querySelector('.refused tbody')?.innerText.includes('fay')`)
 	for i, selector := range []string{button("Let through", "fay", "clients"), `[data-zone=clients] .open`} {
 		p.reach(selector)

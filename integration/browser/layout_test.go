@@ -44,7 +44,7 @@ func testSteady(t *testing.T, w *world) {
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
 	p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": watchesMoves}, nil)
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	p.untilDoing("some history", func() { c.times(1, "/", "Client: carl") }, `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0]?.history.times.length > 4)`)
 	p.moves(0.03)
 	p.noProblems()
@@ -68,7 +68,7 @@ func testSteadyFlood(t *testing.T, w *world) {
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
 	p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": watchesMoves}, nil)
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	clients := 4
 	flood := func() {
 		for i := range clients { // each has its place, because it is refused more often than the next
@@ -110,7 +110,7 @@ func (w *world) many(t *testing.T) (p *tab, n *int, send func()) {
 	c := startCaddy(t, "", "rate_limit {\n\t\tzone many {\n\t\t\tkey {header.Client}\n\t\t\tevents 0\n\t\t\twindow 1h\n\t\t}\n\t}\n\trespond ok")
 	p = w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	p.untilText("#link", "live")
 	n = new(int)
 	return p, n, func() {

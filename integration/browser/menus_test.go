@@ -11,7 +11,7 @@ func testMenus(t *testing.T, w *world) {
 	c := startCaddy(t, "", site+"ok")
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	for i := range 3 {
 		c.times(8, "/", fmt.Sprint("Client: rival-", i))
 	}

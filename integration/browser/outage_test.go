@@ -15,7 +15,7 @@ func testReload(t *testing.T, w *world) {
 	c := startCaddy(t, "", "respond ok")
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	p.untilText("#zones-body", "No zones: this Caddy limits nothing.")
 	p.untilText("#level", "No limits")
 	p.untilText("#refused-body", "There are no zones, so nobody is refused.")
@@ -100,7 +100,7 @@ func testOutage(t *testing.T, w *world) {
 	respond ok`)
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	p.open(c.page("--no-open"))
+	p.open(c.page())
 	p.untilText("#sentence", "answers")
 	redis.Kill()
 	request := func() { c.times(2, "/", "Client: una") }
@@ -137,7 +137,7 @@ func testOpenedLate(t *testing.T, w *world) {
 	}
 	p := w.browser.newTab(t)
 	p.resize(1280, 900, "light")
-	address := c.page("--no-open")
+	address := c.page()
 	p.untilDoing("what came before the page was opened", func() { p.open(address) }, `import(new URL('state.js', document.baseURI)).then(async m => {
 		for (let i = 0; i < 100 && !m.state.now; i++) await new Promise(f => setTimeout(f, 50))
 		return m.countsOf(m.zoneNamed('early').history)[0] >= 55 && m.countsOf(m.zoneNamed('early').history)[1] >= 5

@@ -69,7 +69,7 @@ func TestScreenshots(t *testing.T) {
 	startCaddy(t, options, site)
 	p := browser.newTab(t)
 	p.resize(1280, 1000, "light")
-	p.open(one.page("--no-open"))
+	p.open(one.page())
 	sent := 0
 	p.untilDoing("a calm page", func() {
 		if sent++; sent < 60 { // more would be refused

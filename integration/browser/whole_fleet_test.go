@@ -14,7 +14,7 @@ func TestWholeFleet(t *testing.T) {
 	site := "rate_limit {\nzone shared {\nmatch path /\nkey {header.Client}\nevents 5\nwindow 1h\n}\nzone from {\nmatch path /from\nkey {client_ip}\nevents 5\nwindow 1h\ngroup {header.User-Agent}\n}\n}\nrespond ok"
 	one, two := startCaddy(t, options, site), startCaddy(t, options, site)
 	p := browser.newTab(t)
-	p.open(one.page("--no-open"))
+	p.open(one.page())
 	p.until("the switch", `!document.getElementById('fleet').hidden`)
 	two.times(7, "/", "Client: tom")
 	one.times(2, "/", "Client: ann")

@@ -32,7 +32,7 @@ in place of a key, as 'caddy rate-limit top --groups' lists them.
 // which may be nil, make the body of that request. With show, the command shows the key afterwards, and takes a
 // group in its place.
 func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = needsZone, completeKeys
+	cmd.Args, cmd.ValidArgsFunction = needsZone, completeZones
 	query := keyFlags(cmd)
 	if show {
 		query = groupFlags(cmd, query)
@@ -59,8 +59,11 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 	if err != nil {
 		return err
 	}
-	if reset.Warning != "" {
-		fmt.Fprintln(f.err, "Warning: "+f.mark(f.asked)+reset.Warning)
+	switch {
+	case reset.Warning != "" && f.several:
+		fmt.Fprintln(f.err, "Warning: "+f.asked.address+": "+reset.Warning)
+	case reset.Warning != "":
+		fmt.Fprintln(f.err, "Warning: "+reset.Warning)
 	}
 	of := overruled(&reset)
 	switch {

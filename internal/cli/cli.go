@@ -38,8 +38,6 @@ an answer. doctor, test and diff have more exit codes.
 			flags.StringP("config", "c", "", "Configuration file with the address of the admin endpoint")
 			flags.StringP("adapter", "a", "", "Name of the config adapter for that file")
 			flags.Bool("json", false, "Print JSON, for programs")
-			flags.Bool("wide", false, "Do not cut tables at the width of the terminal")
-			flags.Bool("no-color", false, "Use no colors, as with NO_COLOR in the environment")
 			// Caddy's own template ends with the address of pages that do not know this command.
 			cmd.SetHelpTemplate(cmd.HelpTemplate() + "\nFull documentation is available at:\n" + documentation + "\n")
 			cmd.Args = knownCommand

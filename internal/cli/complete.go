@@ -2,10 +2,7 @@ package cli
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,15 +49,6 @@ func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 	})
 }
 
-// completeKeys completes the first argument with the names of zones, and the next ones with the parts
-// of recent keys.
-func completeKeys(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return completeZones(cmd, args, begun)
-	}
-	return complete(cmd, func(e *endpoint) []string { return e.nextParts(args[0], args[1:]) })
-}
-
 // completePlans completes a flag with the plans of the zone, or of all zones if none is named yet.
 func completePlans(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return complete(cmd, func(e *endpoint) (names []string) {
@@ -87,29 +75,4 @@ func (e *endpoint) zoneNames() (names []string, err error) {
 		names = append(names, z.Name)
 	}
 	return names, nil
-}
-
-// maxKeysOffered bounds the keys that a completion offers.
-const maxKeysOffered = 100
-
-// nextParts returns the next part of the recent keys that begin with these parts.
-func (e *endpoint) nextParts(zone string, before []string) (next []string) {
-	var top adminapi.Top
-	if _, err := e.read(zonePath(zone, "/top"), url.Values{"n": {strconv.Itoa(maxKeysOffered)}}, &top); err != nil {
-		return nil
-	}
-	for _, k := range top.Keys {
-		parts := k.Parts
-		if parts == nil {
-			parts = []string{k.Key}
-		}
-		if k.KeyBase64 != "" || k.Truncated > 0 || len(parts) <= len(before) || !slices.Equal(parts[:len(before)], before) {
-			continue
-		}
-		part := parts[len(before)]
-		if part != "" && !strings.ContainsAny(part, "\t\n\r") && !slices.Contains(next, part) { // a tab begins a description
-			next = append(next, part)
-		}
-	}
-	return next
 }

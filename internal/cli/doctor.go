@@ -31,7 +31,7 @@ func doctorCommand() *cobra.Command {
 Checks the addresses of clients, the zones and the stores of a running Caddy, and whether
 the instances that share a store agree. It charges nothing, and takes some seconds for a
 fleet. Each check is ok, warn, fail, or unknown if it could not be made. What fails comes
-first, with what to do. What is ok is listed with --verbose.
+first, with what to do. What is ok is only counted; --json lists it.
 
 The exit code is 0 if no check fails, 1 if the Caddy could not be checked, 2 if a
 check fails, and with --strict 3 if one warns and none fails.
@@ -41,10 +41,9 @@ check fails, and with --strict 3 if one warns and none fails.
 	})
 	flags := cmd.Flags()
 	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
-	verbose := flags.BoolP("verbose", "v", false, "Print all checks, also those that are ok")
 	worst := adminapi.LevelOK
 	diagnose := onFleet(func(f *fleet, _ []string) error {
-		level, err := f.doctor(*verbose)
+		level, err := f.doctor()
 		worst = worse(worst, level)
 		return err
 	})
@@ -59,7 +58,7 @@ check fails, and with --strict 3 if one warns and none fails.
 
 // doctor checks the instances, prints what it finds, and returns the worst level. What all of them have found is
 // printed once. An instance that could not be checked is an error.
-func (f *fleet) doctor(verbose bool) (level string, err error) {
+func (f *fleet) doctor() (level string, err error) {
 	answers := fetchAll[adminapi.Diagnosis](f, "doctor", nil)
 	good, err := answered(f, answers)
 	level = adminapi.LevelOK
@@ -69,7 +68,7 @@ func (f *fleet) doctor(verbose bool) (level string, err error) {
 			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no findings; does that Caddy have another version?"))
 		}
 	}
-	sections := f.sections(good, verbose)
+	sections := f.sections(good)
 	for _, s := range sections { // instances do not count the comparison in their level
 		level = worse(level, s.level())
 	}
@@ -80,7 +79,7 @@ func (f *fleet) doctor(verbose bool) (level string, err error) {
 	if f.view != nil {
 		instances = max(instances, len(f.view.Instances))
 	}
-	_, failed := fmt.Fprint(f.out, f.verdict(sections, instances, verbose))
+	_, failed := fmt.Fprint(f.out, f.verdict(sections, instances))
 	f.printNotes()
 	return level, errors.Join(failed, err)
 }
@@ -114,22 +113,22 @@ func worse(a, b string) string {
 }
 
 // sections returns what was found, the worst first: by comparing the instances, by all of them, and by each of them alone.
-func (f *fleet) sections(good []answer[adminapi.Diagnosis], verbose bool) (all []section) {
+func (f *fleet) sections(good []answer[adminapi.Diagnosis]) (all []section) {
 	compared := f.view != nil && len(f.view.Found) > 0
 	if compared {
 		found := slices.Clone(f.view.Found)
 		slices.SortStableFunc(found, worseFirst)
 		all = append(all, section{ofComparison, found})
 	}
-	common := commonFindings(good, verbose)
+	common := commonFindings(good)
 	if len(common) > 0 {
 		all = append(all, section{fmt.Sprintf("all %d instances", len(good)), common})
 	}
 	for _, a := range good {
 		own := slices.DeleteFunc(slices.Clone(a.value.Findings), func(one adminapi.Finding) bool {
 			// What is well in the zones of other instances is not reported.
-			return compared && !verbose && one.Zone != "" && one.Level == adminapi.LevelOK ||
-				slices.ContainsFunc(common, func(c adminapi.Finding) bool { return same(c, one, verbose) })
+			return compared && one.Zone != "" && one.Level == adminapi.LevelOK ||
+				slices.ContainsFunc(common, func(c adminapi.Finding) bool { return same(c, one) })
 		})
 		if len(own) == 0 {
 			continue
@@ -145,7 +144,7 @@ func (f *fleet) sections(good []answer[adminapi.Diagnosis], verbose bool) (all [
 }
 
 // verdict writes all sections. What was found about several instances is summed up first.
-func (f *fleet) verdict(sections []section, instances int, verbose bool) string {
+func (f *fleet) verdict(sections []section, instances int) string {
 	var b strings.Builder
 	if len(sections) > 1 {
 		counts := make(map[string]int)
@@ -161,7 +160,7 @@ func (f *fleet) verdict(sections []section, instances int, verbose bool) string 
 		fmt.Fprintf(&b, "%s in a fleet of %d.\n", verdict, instances)
 	}
 	for _, s := range sections {
-		if s.of == ofComparison && !verbose {
+		if s.of == ofComparison {
 			s.findings = slices.DeleteFunc(slices.Clone(s.findings), isOK)
 		}
 		if len(s.findings) == 0 {
@@ -180,7 +179,7 @@ func (f *fleet) verdict(sections []section, instances int, verbose bool) string 
 		if s.of != "" {
 			fmt.Fprintf(&b, "%s\n\n", s.of)
 		}
-		f.diagnosis(&b, s.findings, verbose)
+		f.diagnosis(&b, s.findings)
 	}
 	return b.String()
 }
@@ -188,10 +187,9 @@ func (f *fleet) verdict(sections []section, instances int, verbose bool) string 
 // figure matches what may differ between instances that have found the same.
 var figure = regexp.MustCompile(`\d[\d.]*( ?([kMG]B|[mµ]?s|m))?`)
 
-// same reports whether two instances have found the same. Unless verbose, the figures may differ, and all words of what is ok.
-func same(a, b adminapi.Finding, verbose bool) bool {
+// same reports whether two instances have found the same. The figures may differ, and all words of what is ok.
+func same(a, b adminapi.Finding) bool {
 	switch {
-	case verbose:
 	case a.Level == adminapi.LevelOK:
 		a.Found = b.Found
 	case figure.ReplaceAllString(a.Found, "") == figure.ReplaceAllString(b.Found, ""):
@@ -201,13 +199,13 @@ func same(a, b adminapi.Finding, verbose bool) bool {
 }
 
 // commonFindings returns the findings that all instances have, in the order and the words of the first.
-func commonFindings(answers []answer[adminapi.Diagnosis], verbose bool) (common []adminapi.Finding) {
+func commonFindings(answers []answer[adminapi.Diagnosis]) (common []adminapi.Finding) {
 	if len(answers) < 2 {
 		return nil
 	}
 	for _, one := range answers[0].value.Findings {
 		if !slices.ContainsFunc(answers, func(a answer[adminapi.Diagnosis]) bool {
-			return !slices.ContainsFunc(a.value.Findings, func(f adminapi.Finding) bool { return same(f, one, verbose) })
+			return !slices.ContainsFunc(a.value.Findings, func(f adminapi.Finding) bool { return same(f, one) })
 		}) {
 			common = append(common, one)
 		}
@@ -228,19 +226,17 @@ func exitWith(cmd *cobra.Command, level string, strict bool) error {
 	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
 }
 
-// diagnosis writes findings, grouped by what they are about. What is ok is only counted, unless verbose.
-func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding, verbose bool) {
+// diagnosis writes findings, grouped by what they are about. What is ok is only counted.
+func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding) {
 	counts := make(map[string]int)
 	for _, f := range findings {
 		counts[f.Level]++
 	}
-	if counts[adminapi.LevelOK] == len(findings) && !verbose {
+	if counts[adminapi.LevelOK] == len(findings) {
 		b.WriteString("Nothing is wrong.\n")
 	}
 	for _, group := range groups(findings) {
-		if !verbose {
-			group.findings = slices.DeleteFunc(group.findings, isOK)
-		}
+		group.findings = slices.DeleteFunc(group.findings, isOK)
 		if len(group.findings) == 0 {
 			continue
 		}

@@ -49,7 +49,7 @@ func TestDiagnosisFits(t *testing.T) {
 
 func diagnosed(s *screen, findings []adminapi.Finding) string {
 	var b strings.Builder
-	s.diagnosis(&b, findings, false)
+	s.diagnosis(&b, findings)
 	return b.String()
 }
 
@@ -65,14 +65,12 @@ func TestCommonFindings(t *testing.T) {
 	}
 	wrong := adminapi.Finding{Level: adminapi.LevelFail, Check: "clock", Store: "redis", Found: "an hour apart"}
 	answers := []answer[adminapi.Diagnosis]{found("1ms", wrong), found("2ms", adminapi.Finding{Level: adminapi.LevelOK, Check: "clock", Store: "redis", Found: "it agrees"})}
-	for verbose, want := range map[bool]string{false: "answer round_trip maxmemory", true: "answer maxmemory"} {
-		var checks []string
-		for _, f := range commonFindings(answers, verbose) {
-			checks = append(checks, f.Check)
-		}
-		if got := strings.Join(checks, " "); got != want {
-			t.Errorf("verbose %v: got %s, want %s", verbose, got, want)
-		}
+	var checks []string
+	for _, f := range commonFindings(answers) {
+		checks = append(checks, f.Check)
+	}
+	if got := strings.Join(checks, " "); got != "answer round_trip maxmemory" {
+		t.Errorf("got %s", got)
 	}
 	of := func(found ...string) (a answer[adminapi.Diagnosis]) {
 		for _, text := range found {
@@ -89,11 +87,11 @@ func TestCommonFindings(t *testing.T) {
 		"one of them":   {of("the key is a constant", "the cost is 5"), of("the cost is 6"), 1},
 		"no difference": {of("x", "y"), of("y", "x"), 2},
 	} {
-		if common := commonFindings([]answer[adminapi.Diagnosis]{c.a, c.b}, false); len(common) != c.want {
+		if common := commonFindings([]answer[adminapi.Diagnosis]{c.a, c.b}); len(common) != c.want {
 			t.Errorf("%s: %+v", name, common)
 		}
 	}
-	if common := commonFindings(answers[:1], false); common != nil {
+	if common := commonFindings(answers[:1]); common != nil {
 		t.Errorf("one instance: %+v", common)
 	}
 }
@@ -128,8 +126,8 @@ func TestVerdict(t *testing.T) {
 			f.caddys = append(f.caddys, &endpoint{address: fmt.Sprint("caddy-", i)})
 			good = append(good, answer[adminapi.Diagnosis]{of: f.caddys[i], value: adminapi.Diagnosis{Findings: findings}})
 		}
-		sections := f.sections(good, false)
-		verdict := f.verdict(sections, len(good), false)
+		sections := f.sections(good)
+		verdict := f.verdict(sections, len(good))
 		first, _, _ := strings.Cut(verdict, "\n")
 		if at := strings.Index(verdict, "  fail "); at > 0 && strings.Contains(verdict[:at], "  warn ") || strings.Contains(verdict, "  ok ") {
 			t.Errorf("%s: what fails does not come first, or something is well:\n%s", test.name, verdict)

@@ -217,16 +217,16 @@ func (f *fleet) row(caddy string, cells ...string) []string {
 	return append([]string{caddy}, cells...)
 }
 
-// mark names one of several instances in front of a sentence.
+// mark names an instance of a fleet in front of a sentence.
 func (f *fleet) mark(e *endpoint) string {
-	if f.isOne() && !f.several {
+	if f.isOne() {
 		return ""
 	}
 	return e.address + ": "
 }
 
 // The headers of columns that only some tables have: the addresses of instances, and plans.
-const caddyColumn, planColumn, slotsColumn = "CADDY", "PLAN", "SLOT TIME"
+const caddyColumn, planColumn = "CADDY", "PLAN"
 
 // everyCaddy names all instances of a fleet.
 const everyCaddy = "all"

@@ -29,7 +29,7 @@ single argument that is not the name of a zone is a key. This charges nothing.
 If a request costs more than 1, these numbers are costs, not requests.
 ` + keyHelp,
 		Example:           "  caddy rate-limit get 203.0.113.7\n  caddy rate-limit get clients 203.0.113.7",
-		ValidArgsFunction: completeKeys,
+		ValidArgsFunction: completeZones,
 		Args:              needsKey,
 	}
 	cmd.Flags().Bool(fleetFlag, false, "Count the recent requests of all instances that share the store, which takes some seconds")

@@ -111,7 +111,7 @@ func TestDiffOfPlans(t *testing.T) {
 		{"wait", "free 60/1m max_wait 2s\ntrial 5/1m\ndefault reject", []string{`plan now {"of"`}, true},
 	} {
 		var output bytes.Buffer
-		if err := command(&output, "diff", "--wide", before, plans("Caddyfile."+c.name, c.lines)).Execute(); err != nil {
+		if err := command(&output, "diff", before, plans("Caddyfile."+c.name, c.lines)).Execute(); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		for _, want := range c.want {

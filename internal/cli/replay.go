@@ -29,7 +29,7 @@ which of them its limits would have refused. It needs no running Caddy, asks no 
 and sends nothing.
 
 The logs may be compressed (gz, zst), and come in any order; - is the standard
-input. --try tries other limits at the same time, and --suggest looks for a limit that
+input, which --suggest and --html cannot read twice. --try tries other limits at the same time, and --suggest looks for a limit that
 separates a few clients from all others. --html writes a page with pictures: the day,
 all clients with a limit that can be dragged, and the clients that it would refuse.
 `,
@@ -49,10 +49,9 @@ all clients with a limit that can be dragged, and the clients that it would refu
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
 	to := flags.String("to", "", "Leave out requests from this time on")
 	page := flags.String("html", "", "Also write the report as a page with pictures to this file; an earlier report is replaced")
-	force := flags.Bool("force", false, "Let --html replace any file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Logs, o.Input = args, cmd.InOrStdin()
-		if err := mayReplace(*page, args, *force); err != nil {
+		if err := mayReplace(*page, args); err != nil {
 			return err
 		}
 		if o.Tries, err = parseTries(*tries); err != nil {
@@ -180,7 +179,7 @@ func writePage(name string, result *replay.Result) error {
 }
 
 // mayReplace returns an error if the page would replace a file that is no page of a replay, or one of the logs.
-func mayReplace(page string, logs []string, force bool) error {
+func mayReplace(page string, logs []string) error {
 	is, err := os.Stat(page)
 	if page == "" || err != nil || !is.Mode().IsRegular() {
 		return nil // a new file, or one that says itself why it cannot be written
@@ -196,8 +195,8 @@ func mayReplace(page string, logs []string, force bool) error {
 	}
 	defer file.Close()
 	head, err := io.ReadAll(io.LimitReader(file, 4096))
-	if err == nil && !force && is.Size() > 0 && !replay.IsPage(string(head)) {
-		err = fmt.Errorf("%s exists, and is not the report of a replay: name another file, or replace it with --force", page)
+	if err == nil && is.Size() > 0 && !replay.IsPage(string(head)) {
+		err = fmt.Errorf("%s exists, and is not the report of a replay: name another file", page)
 	}
 	if err != nil {
 		return fmt.Errorf("--html: %w", err)

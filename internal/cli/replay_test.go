@@ -90,25 +90,20 @@ func TestReplayReplacesOnlyReports(t *testing.T) {
 	if err := os.Link(in("access.log"), in("same.log")); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		page  string
-		force bool
-		want  string // a part of the error
-	}{
-		{"report.html", false, ""},
-		{"new.html", false, ""},
-		{"empty", false, ""},
-		{"notes.html", false, "exists, and is not the report of a replay: name another file, or replace it with --force"},
-		{"notes.html", true, ""},
-		{"access.log", true, "one of the logs"},
-		{"same.log", true, "one of the logs"},
+	for page, want := range map[string]string{ // a part of the error
+		"report.html": "",
+		"new.html":    "",
+		"empty":       "",
+		"notes.html":  "exists, and is not the report of a replay: name another file",
+		"access.log":  "one of the logs",
+		"same.log":    "one of the logs",
 	} {
-		err := mayReplace(in(c.page), []string{"-", in("access.log")}, c.force)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s, force %v: %v, want %q", c.page, c.force, err, c.want)
+		err := mayReplace(in(page), []string{"-", in("access.log")})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", page, err, want)
 		}
 	}
-	if err := mayReplace("", nil, false); err != nil {
+	if err := mayReplace("", nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -27,7 +27,7 @@ The zone must have the option overrides.
 		Example: "  caddy rate-limit set clients 203.0.113.7 500/1m --for 2h\n  caddy rate-limit set clients 203.0.113.7 --exempt\n" +
 			"  caddy rate-limit set clients 203.0.113.7 --clear",
 		Args:              needsZone,
-		ValidArgsFunction: completeKeys,
+		ValidArgsFunction: completeZones,
 	}
 	query := groupFlags(cmd, keyFlags(cmd))
 	body := validityFlags(cmd)

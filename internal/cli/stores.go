@@ -27,13 +27,12 @@ With --check the exit code is 1 if a store does not answer, for monitoring.
 		Args: cobra.NoArgs,
 	})
 	check := cmd.Flags().Bool("check", false, "Fail if a store does not answer")
-	watchable(cmd, func(f *fleet, _ []string) error {
+	cmd.RunE = onFleet(func(f *fleet, _ []string) error {
 		if *check && f.about == askIfFleet { // each instance is monitored by itself
 			f.about = ""
 		}
 		return f.stores(*check)
 	})
-	cmd.MarkFlagsMutuallyExclusive("check", watchFlag)
 	return cmd
 }
 

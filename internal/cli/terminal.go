@@ -15,12 +15,9 @@ import (
 type screen struct {
 	out, err io.Writer
 	json     bool
-	width    int  // of tables; 0 without a limit
-	fixed    bool // the width does not follow the terminal
-	height   int  // of the terminal; 0 if it is not known
+	width    int // of tables; 0 without a limit
 	color    bool
 	terminal bool      // a person sees what is printed
-	file     *os.File  // the terminal, if out is one
 	waits    io.Writer // where a person sees what a command waits for; nil: nowhere
 	flags    string    // the flags that named the instances, for a shell
 }
@@ -30,18 +27,15 @@ type screen struct {
 func newScreen(cmd *cobra.Command) *screen {
 	s := &screen{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
 	s.json, _ = cmd.Flags().GetBool("json")
-	s.file = terminalOf(cmd)
-	noColor, _ := cmd.Flags().GetBool("no-color")
-	if s.terminal = s.file != nil; isTerminal(s.err) {
+	if s.terminal = isTerminal(s.out); isTerminal(s.err) {
 		s.waits = s.err
 	}
-	s.color = s.terminal && !noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if wide, _ := cmd.Flags().GetBool("wide"); wide {
-		s.fixed = true
-	} else if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		s.width, s.fixed = n, true
+	s.color = s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		s.width = n
+	} else if s.terminal {
+		s.width, _, _ = term.GetSize(int(s.out.(*os.File).Fd())) // 0 if it is not known
 	}
-	s.measure()
 	return s
 }
 

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 func topCommand() *cobra.Command {
@@ -18,34 +16,30 @@ func topCommand() *cobra.Command {
 		Long: `
 Lists the keys of a zone, or of all zones, with the most requests in the last five to ten
 minutes, on all instances that share the store. "120..130" means at least 120 and at
-most 130. With --slots, a client that has 20 slots of adaptive zones all the time has 20
-seconds in each.
+most 130.
 
 With --networks it lists the smallest networks that explain the requests, of those that
 have at least 1 % of them, and with --groups values of the option group that have as
 many. Instances begin to count with this command, so ask again in a
 minute.
 `,
-		Example:           "  caddy rate-limit top --refused --watch\n  caddy rate-limit top clients -n 50",
+		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
 	})
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
-	slots := cmd.Flags().Bool("slots", false, "Sort by the time of slots in adaptive zones, and leave out keys without any")
 	networks := cmd.Flags().Bool("networks", false, "List networks in place of keys, while somebody looks")
 	groups := cmd.Flags().Bool("groups", false, "List values of the zone's option group in place of keys, while somebody looks")
-	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "slots", "networks", "groups")
+	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "networks", "groups")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
-	return watchable(cmd, func(f *fleet, args []string) error {
+	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		by, zone := byRequests, ""
 		switch {
 		case *refused:
 			by = "refused"
 		case *dryRun:
 			by = "dry_run"
-		case *slots:
-			by = bySlotTime
 		}
 		if len(args) > 0 {
 			zone = args[0]
@@ -58,6 +52,7 @@ minute.
 		}
 		return f.top(zone, by, *n)
 	})
+	return cmd
 }
 
 // noKeys says what would fill a list of keys, by what it is sorted by.
@@ -65,7 +60,6 @@ var noKeys = map[string]string{
 	byRequests: "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request.",
 	"refused":  "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed.",
 	"dry_run":  "There are no keys that a dry run would have refused. Zones with dry_run or enforce list them here.",
-	bySlotTime: "There are no keys with slots. Zones with the algorithm adaptive list them here.",
 }
 
 // top prints the most frequent keys of a zone, or of all zones.
@@ -80,14 +74,14 @@ func (f *fleet) top(zone, by string, n int) error {
 		return err
 	}
 	withPlans := slices.ContainsFunc(shown.keys, func(k topKey) bool { return k.Plan != "" })
-	rows := [][]string{{"ZONE", planColumn, slotsColumn, "REQUESTS", "REFUSED", "DRY RUN", keyColumn}}
+	rows := [][]string{{"ZONE", planColumn, "REQUESTS", "REFUSED", "DRY RUN", keyColumn}}
 	for _, k := range shown.keys {
 		rows = append(rows, []string{
-			shellWord(k.zone), showPlan(k.Plan), formatSlots(&k.KeyCount), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
+			shellWord(k.zone), showPlan(k.Plan), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
 			formatCount(k.DryRun, k.DryRunError), showKey(k.KeyText),
 		})
 	}
-	if err := f.table(only(map[string]bool{planColumn: withPlans, slotsColumn: by == bySlotTime}, rows)); err != nil {
+	if err := f.table(only(map[string]bool{planColumn: withPlans}, rows)); err != nil {
 		return err
 	}
 	if !shown.since.IsZero() {
@@ -103,16 +97,6 @@ func showPlan(name string) string {
 		return "-"
 	}
 	return shellWord(name)
-}
-
-// formatSlots formats the time for which requests of a key had slots.
-func formatSlots(k *adminapi.KeyCount) string {
-	seconds := func(ms uint64) string { return strconv.FormatFloat(float64(ms)/1e3, 'f', 1, 64) }
-	text := seconds(k.SlotMS)
-	if most := seconds(k.SlotMS + k.SlotMSError); most != text {
-		text += "s.." + most
-	}
-	return text + "s"
 }
 
 // formatCount formats a count that may be higher by up to more.

@@ -14,10 +14,7 @@ import (
 	reports "github.com/seed-161337e5/caddyratelimit/internal/fleet"
 )
 
-const (
-	byRequests = "requests"
-	bySlotTime = "slot_time"
-)
+const byRequests = "requests"
 
 // topKey is a key with the counts of all instances.
 type topKey struct {

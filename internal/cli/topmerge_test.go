@@ -26,12 +26,3 @@ func TestTopRanksAllZones(t *testing.T) {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
-
-// TestFormatSlots: the time of slots has one digit, and bounds only where they differ by it.
-func TestFormatSlots(t *testing.T) {
-	for want, k := range map[string]adminapi.KeyCount{"1.7s": {SlotMS: 1700}, "0.0s": {SlotMS: 2}, "1.8s..1.9s": {SlotMS: 1800, SlotMSError: 120}} {
-		if got := formatSlots(&k); got != want {
-			t.Errorf("%+v is %q, want %q", k, got, want)
-		}
-	}
-}

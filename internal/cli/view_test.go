@@ -30,7 +30,7 @@ func TestHostileReports(t *testing.T) {
 		"stores":    func(f *fleet) error { return f.stores(false) },
 		"instances": (*fleet).instances,
 		"watch": func(f *fleet) error {
-			l := newDecisionLayout(f, true, nil, nil)
+			l := newDecisionLayout(f.screen, true)
 			return l.print(f.out, l.cells("x", &adminapi.Decision{Zone: bad, Reason: bad, Method: bad, Path: bad, Host: bad, ClientIP: bad, Plan: bad}))
 		},
 	} {

@@ -28,11 +28,11 @@ Shows decisions as they are made, until it is interrupted: those of all zones, o
 zone, or of one key. If there are more than --rate per second, it shows a sample, and
 how many it left out. It continues after config reloads.
 
-In a narrow terminal, lines show the method and the path of the request. --wide adds
-milliseconds, the address of the client and the host.
+In a terminal, lines show the method and the path of the request. Written to a file or a
+pipe, they also have milliseconds, the address of the client and the host.
 ` + keyHelp,
 		Example:           "  caddy rate-limit watch --outcome refused\n  caddy rate-limit watch clients 203.0.113.7",
-		ValidArgsFunction: completeKeys,
+		ValidArgsFunction: completeZones,
 	})
 	query := keyFlags(cmd)
 	outcomes := append(outcome.Names[:], outcome.NameRefused, outcome.NameErrors)
@@ -112,7 +112,7 @@ func (w *watcher) begin(query url.Values) {
 	if w.layout != nil {
 		return
 	}
-	w.layout = w.fleet.decisionLayout(query.Get("zone"), query.Has(fleetFlag))
+	w.layout = newDecisionLayout(w.screen, query.Has(fleetFlag))
 	if w.json {
 		return
 	}

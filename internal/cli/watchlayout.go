@@ -3,8 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,84 +10,40 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
-// decisionLayout is the layout of lines about decisions. They come one by one, so the widths of the
-// columns are guessed before the first one. A cell that is wider than its column shifts the next
-// ones, which take up the shift as soon as they have room.
+// decisionLayout is the layout of lines about decisions. They come one by one, so the columns have the widths of what is
+// usual. A cell that is wider than its column shifts the next ones, which take up the shift as soon as they have room.
 type decisionLayout struct {
-	*fleet
-	several bool // instances; each line names one
-	plans   bool
+	*screen
+	several bool  // instances; each line names one
 	widths  []int // of all columns but the last one
 }
 
-// The widths that a column of the layout begins with.
+// The widths of columns.
 const (
 	outcomeWidth = 8 // most outcomes
-	keyWidth     = 15
-	minKeyWidth  = 7
-	maxKeyWidth  = 30
+	zoneWidth    = 9
+	keyWidth     = 15 // an IPv4 address
+	wideKeyWidth = 24 // in a terminal with room
 	leftWidth    = 7
 	waitWidth    = 5
-	requestWidth = 12 // at least
+	caddyWidth   = 16
+	roomy        = 100 // columns of a terminal
 )
 
-// decisionLayout asks a Caddy for its zones and their recent keys, to guess the widths of columns. It
-// watches all zones, or one if it has a name.
-func (f *fleet) decisionLayout(zone string, several bool) *decisionLayout {
-	var zones []adminapi.Zone
-	_, _ = f.asked.fetch(http.MethodGet, "zones", nil, nil, &zones) // without them, the columns are only less straight
-	if zone != "" {
-		zones = slices.DeleteFunc(zones, func(z adminapi.Zone) bool { return z.Name != zone })
+// newDecisionLayout returns a layout for decisions.
+func newDecisionLayout(s *screen, several bool) *decisionLayout {
+	l := &decisionLayout{screen: s, several: several, widths: []int{len("15:04:05")}}
+	key := keyWidth
+	switch {
+	case s.width == 0:
+		l.widths[0] = len("15:04:05.000")
+	case s.width >= roomy:
+		key = wideKeyWidth
 	}
-	var tops []adminapi.Top
-	_, query := topQuery("", byRequests, 20)
-	_, _ = f.asked.fetch(http.MethodGet, "top", query, nil, &tops)
-	if zone != "" {
-		tops = slices.DeleteFunc(tops, func(t adminapi.Top) bool { return t.Zone != zone })
-	}
-	return newDecisionLayout(f, several, zones, tops)
-}
-
-// newDecisionLayout returns a layout for decisions of these zones, and keys like these.
-func newDecisionLayout(f *fleet, several bool, zones []adminapi.Zone, tops []adminapi.Top) *decisionLayout {
-	l := &decisionLayout{fleet: f, several: several}
-	zoneWidth, planWidth, keys := len("ZONE"), len("PLAN"), keyWidth
-	for _, z := range zones {
-		zoneWidth = max(zoneWidth, utf8.RuneCountInString(shellWord(z.Name)))
-		l.plans = l.plans || len(z.Plans) > 0
-		for _, plan := range z.Plans {
-			planWidth = max(planWidth, utf8.RuneCountInString(shellWord(plan)))
-		}
-	}
-	for _, t := range tops {
-		for i := range t.Keys {
-			keys = max(keys, min(maxKeyWidth, utf8.RuneCountInString(showKey(t.Keys[i].KeyText))))
-		}
-	}
-	timeWidth := len("15:04:05")
-	if f.width == 0 {
-		timeWidth = len("15:04:05.000")
-	}
-	l.widths = []int{timeWidth}
 	if several {
-		caddyWidth := len(caddyColumn)
-		for _, e := range f.caddys {
-			caddyWidth = max(caddyWidth, len(e.address))
-		}
 		l.widths = append(l.widths, caddyWidth)
 	}
-	l.widths = append(l.widths, outcomeWidth, zoneWidth)
-	if l.plans {
-		l.widths = append(l.widths, planWidth)
-	}
-	if f.width > 0 { // LEFT and WAIT must have room, and REQUEST if no usual key is cut for it
-		room := f.width - leftWidth - waitWidth - (len(l.widths)+2)*len(columnGap)
-		for _, w := range l.widths {
-			room -= w
-		}
-		keys = max(minKeyWidth, min(keys, max(room-requestWidth-len(columnGap), min(keyWidth, room))))
-	}
-	l.widths = append(l.widths, keys, leftWidth, waitWidth)
+	l.widths = append(l.widths, outcomeWidth, zoneWidth, key, leftWidth, waitWidth)
 	return l
 }
 
@@ -103,9 +57,6 @@ func (l *decisionLayout) row(caddy string, cells ...string) []string {
 
 func (l *decisionLayout) header() []string {
 	header := append([]string{"TIME"}, l.row(caddyColumn, "OUTCOME", "ZONE")...)
-	if l.plans {
-		header = append(header, "PLAN")
-	}
 	return append(header, keyColumn, "LEFT", "WAIT", "REQUEST")
 }
 
@@ -115,10 +66,11 @@ func (l *decisionLayout) cells(address string, d *adminapi.Decision) []string {
 	if wide {
 		at = d.Time.Local().Format("15:04:05.000")
 	}
-	cells := append([]string{at}, l.row(address, d.Outcome, shellWord(d.Zone))...)
-	if l.plans {
-		cells = append(cells, showPlan(d.Plan))
+	zone := shellWord(d.Zone)
+	if d.Plan != "" {
+		zone += inParentheses("plan " + shellWord(d.Plan))
 	}
+	cells := append([]string{at}, l.row(address, d.Outcome, zone)...)
 	left, wait := "-", "-"
 	if q := d.Decision; q != nil {
 		left = fmt.Sprintf("%d/%d", q.Remaining, q.Quota)

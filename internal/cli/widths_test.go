@@ -28,7 +28,7 @@ func TestGoldenWidths(t *testing.T) {
 	var b strings.Builder
 	for _, width := range []int{60, 80, 120, 200} {
 		f := &fleet{screen: &screen{out: &b, width: width}, caddys: []*endpoint{{}}}
-		l := newDecisionLayout(f, !f.isOne(), []adminapi.Zone{{Name: "api-by-customer"}}, []adminapi.Top{{Keys: []adminapi.KeyCount{{KeyText: adminapi.NewKeyText(key, len(key))}}}})
+		l := newDecisionLayout(f.screen, false)
 		decision := &adminapi.Decision{
 			Time: time.Date(2026, 11, 20, 9, 0, 0, 0, time.Local), Zone: "api-by-customer", KeyText: adminapi.NewKeyText(key, len(key)), Outcome: "limited",
 			Method: "GET", Path: "/api/v1/orders/export", Decision: &adminapi.QuotaStatus{Quota: 5000, RetryAfter: 12.3},

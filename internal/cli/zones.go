@@ -16,24 +16,26 @@ import (
 )
 
 func zonesCommand() *cobra.Command {
-	return watchable(ofFleet(&cobra.Command{
+	cmd := ofFleet(&cobra.Command{
 		Use:   "zones [<zone>]",
 		Short: "Lists the zones and the outcomes of their requests",
 		Long: `
 Lists the zones of the running config, and the outcomes of their requests since a config
 first named the zone, on all instances that share the store. RATE is of the last minute,
 SHARE the part of all requests that was refused. A narrow terminal leaves out stores, keys
-and rates. With the name of a zone, shows all of its details.
+and rates. With the name of a zone, shows its details.
 `,
-		Example:           "  caddy rate-limit zones --watch\n  caddy rate-limit zones clients",
+		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeZones,
-	}), func(f *fleet, args []string) error {
+	})
+	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		if len(args) == 1 {
 			return f.zone(args[0])
 		}
 		return f.zones()
 	})
+	return cmd
 }
 
 // zoneID is what instances of a fleet must agree on in order to count for the same zone.
@@ -241,10 +243,7 @@ func (f *fleet) zone(name string) error {
 		if i > 0 {
 			fmt.Fprintln(f.out)
 		}
-		rows, err := zoneDetails(&g.Zone)
-		if err != nil {
-			return err
-		}
+		rows := zoneDetails(&g.Zone)
 		if !f.isOne() {
 			rows = slices.Insert(rows, 1, []string{"caddy", f.names(g.of)})
 		}
@@ -256,8 +255,8 @@ func (f *fleet) zone(name string) error {
 	return err
 }
 
-// zoneDetails returns all that is known of a zone.
-func zoneDetails(z *adminapi.Zone) ([][]string, error) {
+// zoneDetails returns what is known of a zone.
+func zoneDetails(z *adminapi.Zone) [][]string {
 	rows := [][]string{
 		{"zone", shellWord(z.Name)},
 		{"limit", z.Limit + inParentheses(z.Rollout)},
@@ -289,16 +288,7 @@ func zoneDetails(z *adminapi.Zone) ([][]string, error) {
 		}
 		rows = append(rows, []string{"costs", orDash(strings.Join(counts, ", "))}, []string{"cost sum", strconv.FormatUint(z.CostSum, 10)})
 	}
-	for _, use := range z.Uses {
-		line, err := readable(use)
-		if err != nil {
-			return nil, err
-		}
-		if line != "" {
-			rows = append(rows, []string{"options", line})
-		}
-	}
-	return rows, nil
+	return rows
 }
 
 // inParentheses returns a text to put behind another one.

@@ -159,9 +159,10 @@ const heading = el('tr', { class: 'heading' }, el('th', { scope: 'rowgroup', col
 
 // waitOf says how long a key is refused.
 function waitOf(r) {
-  const ban = r.last?.outcome === 'banned', until = r.done ? 0 : r.wait
-  if (until === Infinity) return ban ? 'until unbanned' : 'forever'
-  if (until > state.now) return duration((until - state.now) / 1000) + (ban ? ' (ban)' : '')
+  if (r.last?.outcome === 'banned' && !r.done) return 'until the ban ends'
+  const until = r.done ? 0 : r.wait
+  if (until === Infinity) return 'forever'
+  if (until > state.now) return duration((until - state.now) / 1000)
   if (!r.isNow) return until ? 'over' : '–'
   // It is refused again and again, and the stream has a sample: the last wait that a client was told holds about.
   if (r.last?.outcome === 'rejected') return 'until the config changes'

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -39,12 +40,9 @@ func Replay(c *Config, o *replay.Options) (*replay.Result, error) {
 	passes := 1
 	if o.Suggest || o.Curve {
 		passes = 2
-		spooled, err := spool(o)
-		if err != nil {
-			return nil, err
+		if slices.Contains(o.Logs, "-") {
+			return nil, errors.New("--suggest and --html read the logs twice, and the standard input can be read once: name a file instead of -")
 		}
-		defer spooled.remove()
-		o = &spooled.Options
 	}
 	first, err := newPass(c, n, o, append([]*trial{nil}, trials...), 1, passes)
 	if err != nil {

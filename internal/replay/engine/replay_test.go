@@ -38,10 +38,24 @@ func logLineOf(end, duration float64, client, uri string, status int) string {
 		end, client, client, target, duration, status) + "\n"
 }
 
+// inFile returns the name of a file with a log.
+func inFile(t *testing.T, log string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "access.log")
+	if err := os.WriteFile(name, []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // replayed replays a log that is given as text.
 func replayed(t *testing.T, zones, log string, o replay.Options) *replay.Result {
 	t.Helper()
-	if o.Logs == nil {
+	switch {
+	case o.Logs != nil:
+	case o.Suggest || o.Curve: // which read it twice
+		o.Logs = []string{inFile(t, log)}
+	default:
 		o.Logs, o.Input = []string{"-"}, strings.NewReader(log)
 	}
 	r, err := admin.AdminAPI{}.Replay(replayConfig(zones), &o)
@@ -281,15 +295,11 @@ func TestReplaySuggests(t *testing.T) {
 	}
 }
 
-// TestReplayLeavesNoFiles: the copies of the standard input are gone after the replay, if it is named twice, too.
-func TestReplayLeavesNoFiles(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	o := replay.Options{Suggest: true, Logs: []string{"-", "-"}, Input: strings.NewReader(sampleLog(t))}
-	if _, err := (admin.AdminAPI{}).Replay(replayConfig(clients100), &o); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
+// TestReplayReadsTheInputOnce: what needs the log twice names that it needs a file.
+func TestReplayReadsTheInputOnce(t *testing.T) {
+	o := replay.Options{Suggest: true, Logs: []string{"-"}, Input: strings.NewReader(sampleLog(t))}
+	if _, err := (admin.AdminAPI{}).Replay(replayConfig(clients100), &o); err == nil || !strings.Contains(err.Error(), "name a file instead of -") {
+		t.Errorf("got %v", err)
 	}
 }
 
