@@ -170,7 +170,7 @@ function waitOf(r) {
 }
 
 // howOf says in a word how a zone treats a key, and what was done about that.
-const howOf = r => r.done ? r.done.mark && `${r.done.mark} ${time(r.done.at)}` : r.dry && !r.count ? (r.last?.outcome === 'over' ? 'over' : 'dry_run') : r.last?.outcome ?? 'limited'
+const howOf = r => r.done ? r.done.mark && `${r.done.mark} ${time(r.done.at)}` : r.dry && !r.count ? 'dry_run' : r.last?.outcome ?? 'limited'
 
 // chip shows a zone of a client.
 function chip(r, alone) {

@@ -70,7 +70,6 @@ export function begin(start) {
   return !before ? 'new' : restarted ? 'restarted' : 'reloaded'
 }
 
-const tolerated = totals => at(totals, 'dry_run') + at(totals, 'over')
 const at = (totals, outcome) => totals[state.start.outcomes.indexOf(outcome)]
 const sum = totals => totals.reduce((a, b) => a + b, 0)
 const refusedOf = totals => refusals.reduce((n, o) => n + at(totals, o), 0)
@@ -94,7 +93,7 @@ export function second(e) {
     z.rates = {
       all: changed ? (sum(totals) - sum(before)) / passed : 0,
       refused: changed ? (refusedOf(totals) - refusedOf(before)) / passed : 0,
-      dry: changed ? (tolerated(totals) - tolerated(before)) / passed : 0,
+      dry: changed ? (at(totals, 'dry_run') - at(before, 'dry_run')) / passed : 0,
     }
     if (before) note(z.history, e.time / 1000, [z.rates.all, z.rates.refused + z.rates.dry, passed])
   }
@@ -173,7 +172,7 @@ function noteRefusal(d) {
   const entry = refusingOf(z, d, true), when = Date.parse(d.time)
   entry.seen = Math.max(entry.seen, when)
   entry.last = d
-  if (!entry.count && !entry.dry) entry[d.outcome === 'dry_run' || d.outcome === 'over' ? 'dry' : 'count'] = 1
+  if (!entry.count && !entry.dry) entry[d.outcome === 'dry_run' ? 'dry' : 'count'] = 1
   if (entry.done && when <= entry.done.at) return
   entry.done = null
   if (d.decision) entry.wait = d.decision.never ? Infinity : when + (d.decision.retry_after ?? 0) * 1000
