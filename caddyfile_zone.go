@@ -41,7 +41,6 @@ import (
 //	}
 //	cost_header   <name> [broken_off <cost>]
 //	cost_request  [json <path>[*<weight>]...] [bytes [/<divisor>]] { ... }, see package cost
-//	json_body     [match <path> <value>...] { ... }, see package cost
 //	cost_response json <path>[*<weight>]... { ... }, see package cost
 //	overrides     [true|false]
 //	ban           <duration> after <n> refusals in <duration> [up_to <duration>]
@@ -68,7 +67,6 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"charge":       {Parse: func() (string, error) { return parseCharge(d, z) }},
 		"cost_header":  {Parse: func() (string, error) { return parseCostHeader(d, z) }},
 		"cost_request": {Parse: func() (shown string, err error) { z.CostRequest, err = cost.ParseRequest(d); return "", err }},
-		"json_body":    {Parse: func() (shown string, err error) { z.JSONBody, err = cost.ParseJSONBody(d); return "", err }},
 		"cost_response": {Parse: func() (shown string, err error) {
 			z.CostResponse, err = cost.ParseResponse(d)
 			return "", err

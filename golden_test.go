@@ -167,7 +167,7 @@ func blockOf(around string, line []caddyfile.Token) string {
 		return "plans"
 	case around == "plans":
 		return "plan"
-	case (name == "zone" || name == "distributed") && around == "directive", (name == "charge" || name == "cost_response" || name == "cost_request" || name == "json_body") && around == "zone", name == "tls" && around == "store redis":
+	case (name == "zone" || name == "distributed") && around == "directive", (name == "charge" || name == "cost_response" || name == "cost_request") && around == "zone", name == "tls" && around == "store redis":
 		return name
 	}
 	return "other"

@@ -55,10 +55,6 @@ type Zone struct {
 	// cost.
 	CostRequest *cost.Request `json:"cost_request,omitempty"`
 
-	// Which calls in JSON bodies the zone counts. Default: all calls if the key has a placeholder such as
-	// `{http.rate_limit.json.method}`, otherwise bodies are not read.
-	JSONBody *cost.JSONBody `json:"json_body,omitempty"`
-
 	// The status with which a request is refused if a placeholder of max_events, window, burst,
 	// timezone or cost has no valid value and no fallback, from 400 to 599. Default: 403.
 	InvalidLimit int `json:"invalid_limit,omitempty"`
@@ -262,13 +258,20 @@ func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Rou
 	return nil
 }
 
-// loadMatchers loads the matchers of the zone.
+// loadMatchers loads the matchers of the zone, and finds the fields of bodies that it looks at.
 func (z *Zone) loadMatchers(ctx caddy.Context, s *zone.Spec) error {
-	return cmp.Or(
+	// Loading clears them.
+	match, exempt, block := slices.Clone(z.MatcherSetsRaw), slices.Clone(z.ExemptRaw), slices.Clone(z.BlockRaw)
+	err := cmp.Or(
 		z.load(ctx, "MatcherSetsRaw", z.MatcherSetsRaw, &s.Matchers),
 		z.load(ctx, "ExemptRaw", z.ExemptRaw, &s.Exempt),
 		z.load(ctx, "BlockRaw", z.BlockRaw, &s.Block),
 	)
+	if err != nil {
+		return err
+	}
+	return s.FindFields(zone.OptionMatchers{Raw: match, Loaded: s.Matchers}, zone.OptionMatchers{Raw: exempt, Loaded: s.Exempt},
+		zone.OptionMatchers{Raw: block, Loaded: s.Block})
 }
 
 // load loads the matchers in a field of the zone.

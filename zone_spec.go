@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -33,7 +32,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	s = zone.Spec{
 		Name: name, OnStoreError: z.OnStoreError, Key: z.Key, Group: z.Group,
 		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend),
-		Cost: *z.Cost, CostRequest: z.CostRequest, JSONBody: z.JSONBody, ChargeOnResponse: z.ChargeOnResponse,
+		Cost: *z.Cost, CostRequest: z.CostRequest, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse,
 		DryRun: z.DryRun, Enforce: z.Enforce,
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
@@ -51,14 +50,6 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	z.readAs(s.Template)
 	if s.GroupTemplate, err = z.readGroup(); err != nil {
 		return s, err
-	}
-	if fields := s.Template.Fields(); len(fields) > 0 || s.JSONBody != nil {
-		if s.JSONBody == nil {
-			s.JSONBody = new(cost.JSONBody)
-		}
-		if err := s.JSONBody.Compile(fields); err != nil {
-			return s, err
-		}
 	}
 	if z.Plan != nil && z.Plan.Of != "" {
 		if s.PlanTemplate, err = key.NewText("plan", z.Plan.Of); err != nil {

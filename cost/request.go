@@ -92,33 +92,25 @@ func (q *Request) Compile() (err error) {
 	case q.Missing > 0 && q.fields == nil:
 		return errors.New("cost_request missing needs json: it is booked in place of its numbers")
 	}
-	if err := checkUnreadable("cost_request", q.Unreadable, 0, q.UnreadableStatus); err != nil {
-		return err
-	}
-	return checkReading("cost_request", &q.MaxBody, &q.Within)
+	return q.checkUnreadable()
 }
 
-// checkUnreadable checks what a request costs whose body cannot be read, or with which status it is refused.
-func checkUnreadable(option string, price *int64, least int64, status int) error {
+// checkUnreadable checks what is done with bodies that cannot be read, and how much of a body is read and for how long. It fills
+// in defaults.
+func (q *Request) checkUnreadable() error {
+	q.MaxBody, q.Within = cmp.Or(q.MaxBody, defaultMaxBody), cmp.Or(q.Within, caddy.Duration(defaultWithin))
+	price, status, within := q.Unreadable, q.UnreadableStatus, time.Duration(q.Within)
 	switch {
-	case price != nil && (*price < least || *price > usage.MaxCost):
-		return fmt.Errorf("%s unreadable must be from %d to %d, got %d", option, least, usage.MaxCost, *price)
+	case price != nil && (*price < 0 || *price > usage.MaxCost):
+		return fmt.Errorf("cost_request unreadable must be from 0 to %d, got %d", usage.MaxCost, *price)
 	case status != 0 && (status < 400 || status > 599):
-		return fmt.Errorf("%s unreadable_status must be from 400 to 599, got %d", option, status)
+		return fmt.Errorf("cost_request unreadable_status must be from 400 to 599, got %d", status)
 	case price != nil && status != 0:
-		return fmt.Errorf("%s: unreadable and unreadable_status exclude each other: such requests have a cost or are refused", option)
-	}
-	return nil
-}
-
-// checkReading checks how much of a body is read and for how long, and fills in defaults.
-func checkReading(option string, maxBody *int64, within *caddy.Duration) error {
-	*maxBody, *within = cmp.Or(*maxBody, defaultMaxBody), cmp.Or(*within, caddy.Duration(defaultWithin))
-	switch w := time.Duration(*within); {
-	case *maxBody < 1 || *maxBody > mostMaxBody:
-		return fmt.Errorf("%s max_body must be from 1 to %d bytes, got %d", option, mostMaxBody, *maxBody)
-	case w < minWithin || w > maxWithin:
-		return fmt.Errorf("%s within must be from %s to %s, got %s", option, duration.Format(minWithin), duration.Format(maxWithin), duration.Format(w))
+		return errors.New("cost_request: unreadable and unreadable_status exclude each other: such requests have a cost or are refused")
+	case q.MaxBody < 1 || q.MaxBody > mostMaxBody:
+		return fmt.Errorf("cost_request max_body must be from 1 to %d bytes, got %d", mostMaxBody, q.MaxBody)
+	case within < minWithin || within > maxWithin:
+		return fmt.Errorf("cost_request within must be from %s to %s, got %s", duration.Format(minWithin), duration.Format(maxWithin), duration.Format(within))
 	}
 	return nil
 }
@@ -129,24 +121,15 @@ func (q *Request) Of(r *http.Request, least int64) (int64, *body.Refusal) {
 	if refusal == nil {
 		return max(least, booked), nil
 	}
-	if price := refuse("cost_request", refusal, q.Unreadable, q.UnreadableStatus); price != nil {
-		return max(least, *price), nil
+	late := refusal.Status == http.StatusRequestTimeout
+	if q.Unreadable != nil && !late {
+		return max(least, *q.Unreadable), nil
+	}
+	refusal.Err = fmt.Errorf("cost_request: %w", refusal.Err)
+	if q.UnreadableStatus != 0 && !late && refusal.Status != http.StatusServiceUnavailable {
+		refusal.Status = q.UnreadableStatus
 	}
 	return 0, refusal
-}
-
-// refuse returns what a request costs whose body cannot be read. It is nil if the request is refused, for which the
-// refusal gets its words and its status.
-func refuse(option string, refusal *body.Refusal, price *int64, status int) *int64 {
-	late := refusal.Status == http.StatusRequestTimeout
-	if price != nil && !late {
-		return price
-	}
-	refusal.Err = fmt.Errorf("%s: %w", option, refusal.Err)
-	if status != 0 && !late && refusal.Status != http.StatusServiceUnavailable {
-		refusal.Status = status
-	}
-	return nil
 }
 
 // read returns what a body costs, or why that cannot be known.
@@ -218,12 +201,10 @@ func ParseRequest(d *caddyfile.Dispenser) (q *Request, err error) {
 		}
 	}
 	return q, option.Block(d, "cost_request", "cost_request ", map[string]option.Option{
-		"missing": {Parse: option.Integer(d, "cost_request missing", &q.Missing)},
-		"unreadable": {Parse: func() (string, error) {
-			return parseUnreadable(d, "cost_request", &q.Unreadable, &q.UnreadableStatus)
-		}},
-		"max_body": {Parse: option.Parsed(d, &q.MaxBody, size("cost_request"))},
-		"within":   {Parse: option.Duration(d, "cost_request within", &q.Within)},
+		"missing":    {Parse: option.Integer(d, "cost_request missing", &q.Missing)},
+		"unreadable": {Parse: func() (string, error) { return q.parseUnreadable(d) }},
+		"max_body":   {Parse: option.Parsed(d, &q.MaxBody, parseSize)},
+		"within":     {Parse: option.Duration(d, "cost_request within", &q.Within)},
 	})
 }
 
@@ -243,7 +224,7 @@ func (q *Request) parseBytes(d *caddyfile.Dispenser, args []string) error {
 }
 
 // parseUnreadable parses <cost> | reject [<status>].
-func parseUnreadable(d *caddyfile.Dispenser, name string, price **int64, status *int) (string, error) {
+func (q *Request) parseUnreadable(d *caddyfile.Dispenser) (string, error) {
 	args := d.RemainingArgs()
 	if len(args) == 0 || len(args) > 2 {
 		return "", d.ArgErr()
@@ -252,22 +233,20 @@ func parseUnreadable(d *caddyfile.Dispenser, name string, price **int64, status 
 	switch {
 	case len(args) == 1 && args[0] == "reject":
 	case len(args) == 1 && err == nil:
-		*price = &n
+		q.Unreadable = &n
 	case len(args) == 2 && args[0] == "reject" && err == nil && n >= 400 && n <= 599:
-		*status = int(n)
+		q.UnreadableStatus = int(n)
 	default:
-		return "", d.Errf("%s unreadable '%s' must be a cost, or reject with a status from 400 to 599", name, strings.Join(args, " "))
+		return "", d.Errf("cost_request unreadable '%s' must be a cost, or reject with a status from 400 to 599", strings.Join(args, " "))
 	}
 	return strings.Join(args, " "), nil
 }
 
-// size returns what parses the max_body of an option.
-func size(name string) func(string) (int64, error) {
-	return func(text string) (int64, error) {
-		n, err := humanize.ParseBytes(text)
-		if err != nil || n > mostMaxBody {
-			return 0, fmt.Errorf("%s max_body '%s' must be a size such as 1MiB, up to 64MiB", name, text)
-		}
-		return int64(n), nil
+// parseSize parses the size of max_body.
+func parseSize(text string) (int64, error) {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n > mostMaxBody {
+		return 0, fmt.Errorf("cost_request max_body '%s' must be a size such as 1MiB, up to 64MiB", text)
 	}
+	return int64(n), nil
 }

@@ -34,7 +34,6 @@ func jsonDocs() *jsondoc.Docs {
 			{ID: "plans", Title: "Plans", Subj: "Plans", At: "It is `plan` of a zone.", Type: reflect.TypeFor[limit.Plans]()},
 			{ID: "plan", Title: "A plan", Subj: "A plan", At: "It is `plan.plans.<name>` of a zone.", Type: reflect.TypeFor[limit.Plan]()},
 			{ID: "cost_request", Title: "Costs in requests", Subj: "This object", At: "It is `cost_request` of a zone.", Type: reflect.TypeFor[cost.Request]()},
-			{ID: "json_body", Title: "Calls in bodies", Subj: "This object", At: "It is `json_body` of a zone.", Type: reflect.TypeFor[cost.JSONBody]()},
 			{ID: "cost_response", Title: "Costs in responses", Subj: "This object", At: "It is `cost_response` of a zone.", Type: reflect.TypeFor[cost.Response]()},
 			{
 				ID: "charge_on_response", Title: "Responses that count", At: "It is `charge_on_response` of a zone.", Type: reflect.TypeFor[caddyhttp.ResponseMatcher](),

@@ -33,7 +33,6 @@ var within = map[string]string{
 	"plans":              inZone(`"plan":{"of":"{http.request.header.A}","plans":{"a":{"unlimited":true}},@}`),
 	"plan":               inZone(`"plan":{"of":"{http.request.header.A}","default":"a","plans":{"a":{@}}}`),
 	"cost_request":       inZone(`"cost_request":{"json":["a"],@}`),
-	"json_body":          inZone(`"json_body":{"match":{"a":["b"]},@}`),
 	"cost_response":      inZone(`"cost_response":{"json":["a"],@}`),
 	"charge_on_response": inZone(`"charge_on_response":{@}`),
 	"ban":                inZone(`"ban":{"duration":"1m","after":3,"window":"1m",@}`),

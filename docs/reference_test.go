@@ -13,7 +13,7 @@ import (
 
 // sections are the headings under which docs/reference.md has the options of a block.
 var sections = map[string]string{
-	"directive": "The directive", "zone": "A zone", "charge": "Responses that count", "cost_request": "Costs in requests", "json_body": "Calls in bodies",
+	"directive": "The directive", "zone": "A zone", "charge": "Responses that count", "cost_request": "Costs in requests",
 	"cost_response": "Costs in responses", "store memory": "Store memory", "store redis": "Store redis",
 	"tls": "Store redis", "distributed": "Other limiters",
 }
@@ -21,7 +21,7 @@ var sections = map[string]string{
 // objects are the objects of the JSON that have the fields of the options under a heading.
 var objects = map[string][]string{
 	"The directive": {"handler"}, "A zone": {"zone", "limit"}, "Responses that count": {"charge_on_response"},
-	"Costs in requests": {"cost_request"}, "Calls in bodies": {"json_body"}, "Costs in responses": {"cost_response"},
+	"Costs in requests": {"cost_request"}, "Costs in responses": {"cost_response"},
 	"Store memory": {"memory"}, "Store redis": {"redis", "tls"}, "Other limiters": {"distributed"},
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
 	"github.com/seed-161337e5/caddyratelimit/internal/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -81,6 +80,6 @@ func wouldMeet(z *zone.Zone, server *caddyhttp.Server, moved *zone.Moved) bool {
 	}
 	r.Host, r.RequestURI, r.RemoteAddr = moved.Host, moved.Came, "127.0.0.1:1"
 	r.URL.Scheme, r.URL.Host = "", ""
-	met, err := clientip.MatchAny(z.Matchers, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), walk.Discard(), server))
+	met, err := z.MayMeet(caddyhttp.PrepareRequest(r, caddy.NewReplacer(), walk.Discard(), server))
 	return err == nil && met
 }

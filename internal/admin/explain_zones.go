@@ -118,9 +118,6 @@ func (m *meeting) Met(z *zone.Zone, c zone.Check, met bool, err error) {
 		v.Reason = err.Error()
 	case !met:
 		v.Misses = walk.Misses(z.Matchers, m.request, clientip.MatchAny)
-		if len(v.Misses) == 0 && z.JSONBody != nil {
-			v.Misses = []string{z.JSONBody.String()}
-		}
 	default:
 		v.Match = walk.Hit(z.Matchers, m.request, clientip.MatchAny)
 		v.DryRun, v.Placeholders = c.DryRun || z.IsDryRun(c.Key), placeholders(z, c.Key)

@@ -57,13 +57,16 @@ func Read(r *http.Request, most int64, within time.Duration) ([]byte, *Refusal) 
 // ReadJSON returns the whole body, and the one valid JSON text in UTF-8 that is in it, without a byte order mark and space
 // around it. Both are empty without a body.
 func ReadJSON(r *http.Request, most int64, within time.Duration) (whole, text []byte, refusal *Refusal) {
-	if refusal := CheckCoding(r); refusal != nil {
-		return nil, nil, refusal
+	if r.ContentLength == 0 {
+		return nil, nil, nil
 	}
-	if r.ContentLength != 0 {
-		if err := checkType(r.Header["Content-Type"]); err != nil {
-			return nil, nil, &Refusal{http.StatusUnsupportedMediaType, err}
+	if refusal = checkText(r); refusal != nil {
+		if r.ContentLength < 0 { // HTTP/3 has no other way to say that there is no body
+			if _, err := Peek(r, 0, within); err == nil {
+				return nil, nil, nil
+			}
 		}
+		return nil, nil, refusal
 	}
 	if whole, refusal = Read(r, most, within); refusal != nil {
 		return nil, nil, refusal
@@ -76,6 +79,17 @@ func ReadJSON(r *http.Request, most int64, within time.Duration) (whole, text []
 		b.valid = true
 	}
 	return whole, text, nil
+}
+
+// checkText returns a refusal if the upstream may read another text in the body than its bytes in UTF-8.
+func checkText(r *http.Request) *Refusal {
+	if refusal := CheckCoding(r); refusal != nil {
+		return refusal
+	}
+	if err := checkType(r.Header["Content-Type"]); err != nil {
+		return &Refusal{http.StatusUnsupportedMediaType, err}
+	}
+	return nil
 }
 
 // checkType returns an error if a Content-Type could make the upstream read another text than UTF-8.

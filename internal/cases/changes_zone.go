@@ -111,7 +111,7 @@ func valueEdits(where string, value any, in func(object) (of object, name string
 
 // removable are options whose removal is a change.
 var removable = []string{
-	"ban", "charge_on_response", "cost_broken_off", "cost_header", "cost_request", "cost_response", "dry_run", "enforce", "json_body", "missing_key",
+	"ban", "charge_on_response", "cost_broken_off", "cost_header", "cost_request", "cost_response", "dry_run", "enforce", "missing_key",
 	"overrides", "repeated_values",
 }
 

@@ -7,6 +7,7 @@ import "fmt"
 var Removed = map[string]string{
 	"cost_measured": "adaptive limits charge time; bytes are in the access log",
 	"expires":       "a comment in the config says until when; overrides and bans end with --for",
+	"json_body":     "{http.rate_limit.json.PATH} in key, plan, cost and matchers, such as match vars {http.rate_limit.json.method} tools/call",
 	"near_limit":    "a key is near its limit when 80 % of it are used, in every zone",
 	"note":          "a comment in the config says why; overrides and bans keep --note",
 	"over":          "dry_run, and a route or a header that looks at {http.rate_limit.exceeded.NAME}",

@@ -13,17 +13,10 @@ import (
 type Request struct {
 	*http.Request
 	Vars     map[string]any
-	Fields   Fields          // what a zone reads from the body; nil if it does not
 	replacer *caddy.Replacer // nil until it is needed
 }
 
-// Fields are fields in the body of a request.
-type Fields interface {
-	// Text returns the text at a path, which is empty if there is none.
-	Text(path string) string
-}
-
-// JSONPrefix is the namespace of fields in a JSON body. Only keys of zones have them.
+// JSONPrefix is the namespace of fields in a JSON body. Zones that look at one give it its value.
 const JSONPrefix = "http.rate_limit.json."
 
 // RequestOf returns a request with the variables that are in its context.
@@ -54,14 +47,6 @@ func Reader(name string) func(*Request) string {
 	}
 	if variable, ok := strings.CutPrefix(name, varsPrefix); ok {
 		return func(r *Request) string { return text(r.Vars[variable]) }
-	}
-	if path, ok := strings.CutPrefix(name, JSONPrefix); ok {
-		return func(r *Request) string {
-			if r.Fields == nil {
-				return ""
-			}
-			return r.Fields.Text(path)
-		}
 	}
 	return func(r *Request) string { return Text(r.Replacer(), name) }
 }

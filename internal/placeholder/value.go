@@ -40,13 +40,6 @@ func CheckOption(option, placeholder string) error {
 	if placeholder == "" {
 		return nil
 	}
-	if path, ok := strings.CutPrefix(placeholder, JSONPrefix); ok {
-		instead := "a zone for each value, with json_body match " + path + " <value>"
-		if option == "cost" {
-			instead = "cost_request json " + path
-		}
-		return fmt.Errorf("%s: {%s} has a value only in the key of a zone: write %s", option, placeholder, instead)
-	}
 	if _, err := Check(placeholder, ""); err != nil {
 		return fmt.Errorf("%s: %w", option, err)
 	}

@@ -17,7 +17,7 @@ type scanner struct {
 	request  bool                              // names match whatever their case, and of several numbers at a path the greatest counts
 	doubtful bool                              // of a request: upstreams may differ in what they read at a path
 	seen     [MaxFields * MaxDepth / 64]uint64 // the places that a request has named, a bit for each
-	texts    *Calls                            // the texts at the paths, which are then no numbers; usually nil
+	texts    *foundTexts                       // the texts at the paths, which are then no numbers; usually nil
 	inText   bool                              // what is read as a name is such a text
 
 	state  state
@@ -135,9 +135,6 @@ func (s *scanner) token(c byte) {
 // begin begins a value.
 func (s *scanner) begin(c byte) {
 	counts := s.here != nil && s.here.term >= 0
-	if s.texts != nil && s.level == 0 && !s.beginCall(c) {
-		return
-	}
 	if s.request && s.texts == nil && s.here != nil && s.level > 0 && (c == 'n' || c != '{' && len(s.here.next) > 0) {
 		s.doubtful = true // null, or no object where a path goes on
 	}
@@ -178,7 +175,7 @@ func (s *scanner) begin(c byte) {
 		}
 	case 't', 'f':
 		if counts && s.texts != nil {
-			s.texts.set(s.here.term, strconv.FormatBool(c == 't'))
+			s.texts.texts[s.here.term] = strconv.FormatBool(c == 't')
 			counts = false
 		}
 		s.record(counts, errNumber)

@@ -14,9 +14,6 @@ const (
 
 	// MaxTexts bounds the paths that are read as texts.
 	MaxTexts = 8
-
-	// MaxCalls bounds the objects of an array at the top.
-	MaxCalls = 1000
 )
 
 // Texts are places in the JSON texts of requests whose values tell requests apart. They do not change, and many
@@ -43,97 +40,52 @@ func ParseTexts(paths []string) (*Texts, error) {
 	return t, nil
 }
 
-// Calls are what a request asks for: one call, or those of an array. Each has a text for each path, which is empty
-// if it is not there or null.
-type Calls struct {
+// foundTexts are the texts of a request, by path.
+type foundTexts struct {
 	paths []string
-	texts []string // of all calls, one after the other
-	err   error    // the first one
+	texts []string
+	err   error // the first one
 }
 
-// Len returns how many calls there are, at least one.
-func (c *Calls) Len() int { return len(c.texts) / len(c.paths) }
+// Paths returns the paths.
+func (t *Texts) Paths() []string { return t.paths }
 
-// Text returns the text of a call at a path; empty for a path that is not read.
-func (c *Calls) Text(call int, path string) string {
-	for i, p := range c.paths {
-		if p == path {
-			return c.texts[call*len(c.paths)+i]
-		}
+// Read returns the text at each path of a request, which is empty if it is not there or null. The request must be one valid
+// JSON text whose top is an object, or empty. It returns an error if upstreams may read something else: a name on a path is
+// there twice or in another case, or has a zero byte or half a surrogate pair. So it does for a value that is an object, an
+// array, a number that is not whole or above 2⁵³, or a text that is longer than MaxText or has such bytes.
+func (t *Texts) Read(text []byte) ([]string, error) {
+	f := &foundTexts{paths: t.paths, texts: make([]string, len(t.paths))}
+	if len(text) == 0 {
+		return f.texts, nil
 	}
-	return ""
-}
-
-// Read reads the texts of a request. The text must be one valid JSON text, or empty. The top must be an object, or an array of
-// at most MaxCalls objects. It returns an error if upstreams may read something else: a name on a path is there twice or in
-// another case, or has a zero byte or half a surrogate pair. So it does for a value that is an object, an array, a number
-// that is not whole or above 2⁵³, or a text that is longer than MaxText or has such bytes.
-func (t *Texts) Read(text []byte) (*Calls, error) {
-	c := &Calls{paths: t.paths}
-	if len(text) > 0 {
-		s := scanner{fields: &t.fields, request: true, texts: c}
-		s.reset()
-		s.write(text)
-		switch {
-		case s.doubtful:
-			return nil, errors.New("the body has a name twice, in another case, or with half a character")
-		case c.err != nil:
-			return nil, c.err
-		}
+	if text[0] != '{' {
+		return nil, errors.New("the body is not an object of JSON")
 	}
-	if len(c.texts) == 0 {
-		c.begin()
+	s := scanner{fields: &t.fields, request: true, texts: f}
+	s.reset()
+	s.write(text)
+	if s.doubtful {
+		return nil, errors.New("the body has a name twice, in another case, or with half a character")
 	}
-	return c, nil
-}
-
-// begin begins a call.
-func (c *Calls) begin() {
-	if len(c.texts) >= MaxCalls*len(c.paths) {
-		c.fail(fmt.Errorf("the body has more than %d calls", MaxCalls))
-		return
-	}
-	c.texts = append(c.texts, make([]string, len(c.paths))...)
+	return f.texts, f.err
 }
 
 // fail notes why the body cannot be read.
-func (c *Calls) fail(err error) {
-	if c.err == nil {
-		c.err = err
-	}
-}
-
-// set sets the text of the last call at a path.
-func (c *Calls) set(path int, text string) {
-	if c.err == nil {
-		c.texts[len(c.texts)-len(c.paths)+path] = text
+func (f *foundTexts) fail(err error) {
+	if f.err == nil {
+		f.err = err
 	}
 }
 
 // setNumber sets a number of a length, of which no more than the room was kept.
-func (c *Calls) setNumber(path int, kept []byte, length int) {
+func (f *foundTexts) setNumber(path int, kept []byte, length int) {
 	text, ok := wholeNumber(kept)
 	if !ok || length > len(kept) {
-		c.fail(fmt.Errorf("%s is not a whole number up to 2⁵³", c.paths[path]))
+		f.fail(fmt.Errorf("%s is not a whole number up to 2⁵³", f.paths[path]))
 		return
 	}
-	c.set(path, text)
-}
-
-// beginCall begins a value at the top. It returns false if that ends the reading.
-func (s *scanner) beginCall(c byte) bool {
-	switch {
-	case c == '{':
-		s.texts.begin()
-		s.seen = [len(s.seen)]uint64{}
-	case c == '[' && !s.array, c == ']':
-	default:
-		s.texts.fail(errors.New("the body is neither an object of JSON nor an array of such objects"))
-	}
-	if s.texts.err != nil {
-		s.state = lost
-	}
-	return s.texts.err == nil
+	f.texts[path] = text
 }
 
 // endText ends a text that counts.
@@ -146,7 +98,7 @@ func (s *scanner) endText() {
 	case s.odd:
 		s.texts.fail(fmt.Errorf("%s has a zero byte or half a character", s.texts.paths[path]))
 	default:
-		s.texts.set(path, string(s.name[:s.nameLen]))
+		s.texts.texts[path] = string(s.name[:s.nameLen])
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -20,25 +19,20 @@ var errTooEarly = errors.New("TLS handshake not complete, the client's address c
 // nothing. Networks are those that have overrides in the zone, with groups; nil without them. Without a logger it does not warn of requests
 // that have no valid limit.
 func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
-	if len(z.Matchers) > 0 {
-		if match, err := clientip.MatchAny(z.Matchers, r.Request); err != nil || !match {
-			return false, err
-		}
+	meets, err := z.asksMatchers(r.Request)
+	if err != nil || meets == no {
+		return false, err
 	}
 	if z.Template.HasAddress && r.TLS != nil && !r.TLS.HandshakeComplete {
 		return true, caddyhttp.Error(http.StatusTooEarly, errTooEarly)
 	}
+	if z.Fields != nil {
+		if met, decided, err := z.meetBody(c, r, meets, networks); err != nil || decided || !met {
+			return met, err
+		}
+	}
 	c.Policy, c.Cost, c.Enters = z.Policy, z.Cost.Number, z.Adaptive != nil
-	if z.JSONBody != nil {
-		if refused, err := z.refuseUnread(c, r, networks); refused || err != nil {
-			return true, err
-		}
-		if met := z.meetCalls(c, r); !met {
-			return false, nil
-		}
-		c.DryRun = z.IsDryRun(c.Key)
-		err = z.applyUnblocked(c, r, networks, log)
-	} else if c.Key, c.Repeated = z.Template.Expand(r); z.HasPolicies || c.Repeated != nil {
+	if c.Key, c.Repeated = z.Template.Expand(r); z.HasPolicies || c.Repeated != nil {
 		err = z.Apply(c, r, networks, log)
 	}
 	if err == nil && networks.Any() {

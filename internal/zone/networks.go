@@ -28,6 +28,18 @@ func (z *Zone) overruling(c *Check, r *placeholder.Request, networks *store.Netw
 	return networks.FindGroup(address, store.Group{By: z.Group, Value: value})
 }
 
+// bansNetwork refuses a request whose network or group is banned. It reports whether it has done so.
+func (z *Zone) bansNetwork(c *Check, r *placeholder.Request, networks *store.Networks) (refused bool) {
+	if !networks.Any() {
+		return false
+	}
+	if n := z.overruling(c, r, networks); n == nil || n.Override.Kind != store.KindBanned {
+		return false
+	}
+	z.applyNetwork(c, r, networks)
+	return c.Rejection != nil
+}
+
 // applyNetwork has the network of the key decide, or the group of the request, if there is one. It changes nothing that was
 // rejected, or that no store decides about.
 func (z *Zone) applyNetwork(c *Check, r *placeholder.Request, networks *store.Networks) {

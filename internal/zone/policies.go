@@ -36,9 +36,6 @@ type Check struct {
 	Banned  algorithms.Decision // by it; the Rejection is then that of a limit
 
 	Repeated error // the request has different values for a placeholder of the key
-
-	Calls      int64         // in the body, of a zone that counts them; each has the cost
-	Unreadable *body.Refusal // the body cannot be read; nil if it can, or does not have to be
 }
 
 // reject records that the request is refused without asking the store.
@@ -47,25 +44,20 @@ func (c *Check) reject(status int, why error) error {
 	return nil
 }
 
-// Apply applies the zone's policies to a request: block, and what applyUnblocked does.
+// Apply applies the zone's policies to a request: block, exempt, missing_key, and plans and limits from
+// placeholders. It reads no body of a request whose network or group is banned.
 func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) error {
-	if refused, err := z.blocks(c, r); refused || err != nil {
+	c.DryRun = z.IsDryRun(c.Key)
+	if blocked, err := clientip.MatchAny(z.Block, r.Request); err != nil {
 		return err
+	} else if blocked {
+		return c.reject(z.BlockStatus, errBlocked)
 	}
-	return z.applyUnblocked(c, r, networks, log)
-}
-
-// applyUnblocked applies the policies other than block: exempt, a body that cannot be read, missing_key, and plans and
-// limits from placeholders. It reads no body of a request whose network or group is banned.
-func (z *Zone) applyUnblocked(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) error {
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil {
 		return err
 	} else if exempt {
 		c.Policy, c.Enters = nil, false
 		return nil
-	}
-	if c.Unreadable != nil {
-		return c.reject(c.Unreadable.Status, c.Unreadable.Err)
 	}
 	if c.Repeated != nil {
 		return c.reject(z.RepeatedValuesStatus, c.Repeated)
@@ -128,9 +120,6 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 	}
 	if !limit.ValidCost(c.Cost) {
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, c.Cost)
-	}
-	if c.Calls > 1 {
-		c.multiply()
 	}
 	return nil
 }

@@ -23,5 +23,5 @@ func (z *Zone) ShadowedBy(other *Zone) (most int64, yes bool) {
 // known when they come.
 func (z *Zone) isSimple() bool {
 	return z.Policy != nil && !z.Policy.Slots && z.KeyRules == nil && !z.DryRun && z.Enforce == nil &&
-		!z.ChargesLate() && z.CostRequest == nil && z.JSONBody == nil && z.Cost.From == ""
+		!z.ChargesLate() && z.CostRequest == nil && z.Fields == nil && z.Cost.From == ""
 }

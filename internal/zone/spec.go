@@ -40,6 +40,7 @@ type Spec struct {
 	Matchers caddyhttp.MatcherSets
 	Exempt   caddyhttp.MatcherSets
 	Block    caddyhttp.MatcherSets
+	Fields   *Fields // of bodies; nil if the zone looks at none
 
 	Key      string
 	Template *key.Template // of the key
@@ -55,8 +56,7 @@ type Spec struct {
 	Adaptive     *Adaptive // nil unless the limit finds itself
 
 	Cost             limit.Amount
-	CostRequest      *cost.Request  // nil without one
-	JSONBody         *cost.JSONBody // nil if the zone reads no fields of bodies
+	CostRequest      *cost.Request // nil without one
 	ChargeOnResponse *caddyhttp.ResponseMatcher
 	CostHeader       string
 	CostBrokenOff    *int64
@@ -134,6 +134,6 @@ func (s *Spec) describe() string {
 // looksAtRequests reports whether options look at single requests, so that the zone's limit and its cost are
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
-	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.JSONBody != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
+	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.Fields != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
 		s.MissingKey != MissingShare || s.DryRun || s.Enforce != nil
 }

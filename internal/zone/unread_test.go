@@ -29,12 +29,12 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestRefusedUnread: of a request that block matches, or whose network or group is banned, nothing is read before it is refused, whatever its
-// body has. The bodies of all others are read, also of those that are exempt from a ban.
+// TestRefusedUnread: of a request that block matches, or whose network or group is banned, or that is exempt, nothing is read, whatever
+// its body has. The bodies of all others are read.
 func TestRefusedUnread(t *testing.T) {
 	const (
 		address = `"key": "{http.request.remote.host}", "overrides": true, `
-		calls   = `"json_body": {"match": {"method": ["tools/call"]}}, `
+		calls   = `"match": [{"vars": {"{http.rate_limit.json.method}": ["tools/call"]}}], `
 		blocked = `"block": [{"remote_ip": {"ranges": ["203.0.113.0/24"]}}], `
 		group   = `"group": "{http.request.header.User-Agent}", `
 		ofBody  = `"key": "{http.request.remote.host} {http.rate_limit.json.method}", `
@@ -51,19 +51,25 @@ func TestRefusedUnread(t *testing.T) {
 		{"blocked, by calls", address + calls + blocked, body, false, 403, 0},
 		{"blocked, another call", address + calls + blocked, other, false, 403, 0},
 		{"blocked, no JSON", ofBody + blocked, "x", false, 403, 0},
+		{"exempt", ofBody + strings.Replace(blocked, "block", "exempt", 1), body, false, 200, 0},
+		{"another path", strings.Replace(calls, "[{", `[{"path": ["/other"], `, 1), body, false, 200, 0},
+		{"another path, or a call", strings.Replace(calls, "[{", `[{"path": ["/other"]}, {`, 1), body, false, 200, len(body)},
+		{"this path, or a call", strings.Replace(calls, "[{", `[{"path": ["/mcp"]}, {`, 1), body, false, 200, 0},
 		{"blocked, and exempt", ofBody + blocked + `"exempt": [{}], `, body, false, 403, 0},
 		{"blocked in a dry run", ofBody + blocked + `"dry_run": true, `, body, false, 200, 0},
 		{"another one is blocked", ofBody + strings.Replace(blocked, "203.0.113.0", "192.0.2.0", 1), body, false, 200, len(body)},
 		{"banned, by calls", address + calls, body, true, 429, 0},
 		{"banned, another call", address + calls, other, true, 429, 0},
 		{"banned, in a plan", address + calls + `"plan": {"of": "{http.request.header.Plan}", "plans": {"a": {"max_events": 5, "window": "1h"}}, "default": "a"}, `, body, true, 429, 0},
+		{"banned, in plans of the body", address + `"plan": {"of": "{http.rate_limit.json.method}", "plans": {"tools/call": {"max_events": 5, "window": "1h"}}, "reject": 403}, `, body, true, 429, 0},
+		{"banned, with a cost of the body", address + `"cost": "{http.rate_limit.json.tokens}", `, body, true, 429, 0},
 		{"banned in a dry run", address + calls + `"dry_run": true, `, body, true, 200, 0},
-		{"banned, and exempt", address + calls + strings.Replace(blocked, "block", "exempt", 1), body, true, 200, len(body)},
+		{"banned, and exempt", address + calls + strings.Replace(blocked, "block", "exempt", 1), body, true, 200, 0},
 		{"banned, by the cost of the body", address + `"cost_request": {"json": ["tokens"], "missing": 1}, `, body, true, 429, 0},
 		{"banned group, by calls", address + calls + group, body, true, 429, 0},
 		{"banned group, another call", address + calls + group, other, true, 429, 0},
 		{"banned group in a dry run", address + calls + group + `"dry_run": true, `, body, true, 200, 0},
-		{"banned group, and exempt", address + calls + group + strings.Replace(blocked, "block", "exempt", 1), body, true, 200, len(body)},
+		{"banned group, and exempt", address + calls + group + strings.Replace(blocked, "block", "exempt", 1), body, true, 200, 0},
 		{"banned group, by the cost of the body", address + group + `"cost_request": {"json": ["tokens"], "missing": 1}, `, body, true, 429, 0},
 		{"not banned, by the cost of the body", address + `"cost_request": {"json": ["tokens"], "missing": 1}, `, body, false, 200, len(body)},
 	} {

@@ -3,9 +3,10 @@ package engine
 import (
 	"net/http"
 	"slices"
+	"strings"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -13,7 +14,12 @@ import (
 // zone is not judged by a request that lacks what such an option looks at: what the zone would decide
 // instead says nothing, and it would keep the request from other zones.
 func (u *use) decides() bool {
-	return slices.Contains([]string{"key", "plan", "match", "json_body"}, u.option)
+	return slices.Contains([]string{"key", "plan", "match"}, u.option) || u.ofBody()
+}
+
+// ofBody reports whether it is a field of the body, whatever the option.
+func (u *use) ofBody() bool {
+	return strings.HasPrefix(u.name, placeholder.JSONPrefix)
 }
 
 // judges has, by handler and zone, what the deciding options look at.
@@ -72,8 +78,8 @@ func (v *visitor) countNotJudged(nth int, zones zoneSet, r *http.Request) {
 			continue
 		}
 		u, redacted := lacking(v.judges[nth][i], v.exchange)
-		if u.option != "match" && len(z.Matchers) > 0 {
-			if met, err := clientip.MatchAny(z.Matchers, r); err != nil || !met {
+		if u.option != "match" || u.ofBody() {
+			if met, err := z.MayMeet(r); err != nil || !met {
 				continue
 			}
 		}

@@ -154,7 +154,7 @@ func (n *needs) limiter(v map[string]any) {
 			switch inner := options[option]; option {
 			case "cost_response":
 				n.add(in, other, responseBody)
-			case "cost_request", "json_body":
+			case "cost_request":
 				n.add(in, other, requestBody)
 			case "cost_header":
 				if field, ok := inner.(string); ok {

@@ -16,7 +16,6 @@ var Blocks = map[string]string{
 	"plan":          ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tplan {x} {\n\t\t\t\tp {\n\t\t\t\t\t?\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"charge":        ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcharge on_response {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"cost_request":  ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcost_request json x {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
-	"json_body":     ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tjson_body match x y {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"cost_response": ":80 {\n\trate_limit {\n\t\tzone z {\n\t\t\tcost_response json x {\n\t\t\t\t?\n\t\t\t}\n\t\t}\n\t}\n}\n",
 	"store memory":  ":80 {\n\trate_limit {\n\t\tstore memory {\n\t\t\t?\n\t\t}\n\t}\n}\n",
 	"store redis":   ":80 {\n\trate_limit {\n\t\tstore redis {\n\t\t\t?\n\t\t}\n\t}\n}\n",

@@ -17,13 +17,13 @@ func (h *History) bodies() (violations []string) {
 		}
 		for _, p := range v.Parts {
 			z := &h.Plan.Zones[p.Zone]
-			if want, decides := z.asked(e); z.Asks != "" && (!decides || p.Cost != want) {
+			if want, decides := z.asked(e); z.Asks && (!decides || p.Cost != want) {
 				violations = append(violations, fmt.Sprintf("client %d costs %d in zone %d, should be %d", v.Event, p.Cost, p.Zone, want))
 			}
 		}
 		for i := range h.Plan.Zones {
 			z := &h.Plan.Zones[i]
-			if meets := e.Zone < 0 || e.Zone == i; meets && z.Asks != "" && e.Sort == garbled && z.Unreadable == 0 && !z.refusesSome() && v.Passes {
+			if meets := e.Zone < 0 || e.Zone == i; meets && z.Asks && e.Sort == garbled && z.Unreadable == 0 && !z.refusesSome() && v.Passes {
 				violations = append(violations, fmt.Sprintf("client %d passes zone %d with a body that cannot be read", v.Event, i))
 			}
 		}

@@ -242,7 +242,7 @@ func (h *History) treated(v *Verdict, zone int) *treatment {
 	if asked {
 		return &treatment{asked: true}
 	}
-	if _, decides := z.asked(e); v.Outcome != outcome.Allowed || z.Asks != "" && !decides {
+	if _, decides := z.asked(e); v.Outcome != outcome.Allowed || z.Asks && !decides {
 		return nil
 	}
 	return &treatment{kind: store.KindExempt}

@@ -54,8 +54,7 @@ func (p *Plan) enforces(e *Event) bool {
 // meets reports whether a request meets a zone of some sort, which counts it.
 func (p *Plan) meets(e *Event, some func(z *Zone) bool) bool {
 	for i := range p.Zones {
-		z := &p.Zones[i]
-		if uncounted := z.Asks == asksCalls && e.Cost == 0; (e.Zone < 0 || e.Zone == i) && !uncounted && some(z) {
+		if (e.Zone < 0 || e.Zone == i) && some(&p.Zones[i]) {
 			return true
 		}
 	}

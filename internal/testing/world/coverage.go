@@ -82,14 +82,14 @@ var abilities = []struct {
 	name string
 	of   func(p *Plan, z *Zone) bool
 }{
-	{"costs of bodies", func(_ *Plan, z *Zone) bool { return z.Asks != "" }},
+	{"costs of bodies", func(_ *Plan, z *Zone) bool { return z.Asks }},
 	{"enforce", func(_ *Plan, z *Zone) bool { return z.Enforced > 0 }},
 	{"keys that are addresses", func(p *Plan, _ *Zone) bool { return p.Addresses > 0 }},
 }
 
 // ableZones are zones that have them.
 func ableZones() []Zone {
-	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: asksTokens}}
+	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: true}}
 	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
 	return []Zone{asks, bans}
 }

@@ -213,10 +213,10 @@ func TestFoundARefundOfNoCharge(t *testing.T) {
 	p := &Plan{
 		Seed: 2, Even: true, Layout: "Cluster", Instances: 1, Whole: true, Addresses: 4,
 		Zones: []Zone{
-			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Millisecond}, Enforced: 4.943455813618286, Costs: Costs{Asks: "tokens", Unreadable: 1}},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Millisecond}, Enforced: 4.943455813618286, Costs: Costs{Asks: true, Unreadable: 1}},
 			{
 				Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 5 * time.Millisecond}, Overrides: true,
-				BanAfter: 1, BanFor: time.Second, Costs: Costs{Asks: "tokens"},
+				BanAfter: 1, BanFor: time.Second, Costs: Costs{Asks: true},
 			},
 		},
 		Events: []Event{

@@ -205,7 +205,7 @@ func TestFoundASlotThatWasNotCharged(t *testing.T) {
 		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 6, Work: 352203,
 		Zones: []Zone{
 			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, DryRun: true},
-			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Costs: Costs{Asks: "calls"}},
+			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Costs: Costs{Asks: true}},
 		},
 		Events: []Event{
 			{Kind: Take, Zone: 1, Cost: 1},

@@ -7,18 +7,13 @@ import (
 	"time"
 )
 
-// body is what a request has for a body: a number of tokens, or as many calls as it costs, and one that does not count.
+// body is what a request has for a body: a number of tokens, if a zone looks there.
 func (p *Plan) body(e *Event) string {
-	text := ""
-	for i := range p.Zones {
-		switch p.Zones[i].Asks {
-		case asksTokens:
-			text = fmt.Sprintf(`{"model": "m", %q: %d}`, asksTokens, e.Cost)
-		case asksCalls:
-			text = "[" + strings.Repeat(`{"method": "call"}, `, int(e.Cost)) + `{"method": "list"}]`
-		}
+	if !p.asks() {
+		return ""
 	}
-	if e.Sort == garbled && text != "" {
+	text := fmt.Sprintf(`{"model": "m", %q: %d}`, askedField, e.Cost)
+	if e.Sort == garbled {
 		return text[:len(text)-1]
 	}
 	return text
@@ -46,11 +41,8 @@ func (p *pause) Read([]byte) (int, error) {
 
 // asked returns what a request costs in a zone by its body, and whether the zone decides about it.
 func (z *Zone) asked(e *Event) (cost int64, decides bool) {
-	switch {
-	case e.Sort == garbled:
+	if e.Sort == garbled {
 		return z.Unreadable, z.Unreadable > 0
-	case z.Asks == asksTokens:
-		return max(1, e.Cost), true
 	}
-	return e.Cost, e.Cost > 0
+	return max(1, e.Cost), true
 }

@@ -135,21 +135,14 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 
 // addTo adds these costs to a zone, which reads them in bodies.
 func (c *Costs) addTo(s *zone.Spec) error {
-	var unreadable *int64
+	if !c.Asks {
+		return nil
+	}
+	s.Cost, s.CostRequest = limit.Amount{Number: 1}, &cost.Request{JSON: []string{askedField}}
 	if c.Unreadable > 0 {
-		unreadable = &c.Unreadable
+		s.CostRequest.Unreadable = &c.Unreadable
 	}
-	switch {
-	case c.Asks == asksTokens:
-		s.Cost = limit.Amount{Number: 1}
-		s.CostRequest = &cost.Request{JSON: []string{asksTokens}, Unreadable: unreadable}
-		return s.CostRequest.Compile()
-	case c.Asks == asksCalls:
-		s.Cost = limit.Amount{Number: 1}
-		s.JSONBody = &cost.JSONBody{Match: map[string][]string{"method": {"call"}}, Unreadable: unreadable}
-		return s.JSONBody.Compile(nil)
-	}
-	return nil
+	return s.CostRequest.Compile()
 }
 
 // zoneName is the name of a zone, as stores have it.

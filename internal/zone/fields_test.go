@@ -38,7 +38,7 @@ func post(t *testing.T, h caddytest.Handler, body string, header http.Header, ch
 }
 
 // upstreamsCall reports whether an upstream that reads JSON as Go does takes a body for a call of tools/call with search: names in
-// any case, the last one of several, and whatever comes behind the text.
+// any case, the last one of several, the calls of a batch one by one, and whatever comes behind the text.
 func upstreamsCall(body string) bool {
 	type call struct {
 		Method string
@@ -95,9 +95,6 @@ var hostile = []struct {
 	{"escapes in capitals", `{"method":"tools\u002Fcall","params":{"name":"search"}}`, search, nil},
 	{"all escaped", `{"\u006d\u0065\u0074\u0068\u006f\u0064":"\u0074\u006f\u006f\u006c\u0073\u002f\u0063\u0061\u006c\u006c","params":{"name":"search"}}`, search, nil},
 	{"byte order mark", "\xef\xbb\xbf" + plain, search, nil},
-	{"batch of one", "[" + plain + "]", search, nil},
-	{"behind other calls", `[{"method":"ping"},{},` + plain + `]`, search, nil},
-	{"before other calls", `[` + plain + `,{"method":"tools/list","params":{"name":"other"}}]`, search, nil},
 	{"array in the arguments", `{"method":"tools/call","params":{"arguments":[[{"name":"other"}]],"name":"search"}}`, search, nil},
 	{"method in the arguments", `{"params":{"arguments":{"method":"ping","name":"x"},"name":"search"},"method":"tools/call"}`, search, nil},
 	{"braces in a text", `{"x":"}{\"method\":\"ping\"","method":"tools/call","params":{"name":"search"}}`, search, nil},
@@ -115,7 +112,6 @@ var hostile = []struct {
 	{"no body", "", another, nil},
 	{"only space", " \n", another, nil},
 	{"empty object", `{}`, another, nil},
-	{"empty batch", `[]`, another, nil},
 	{"another method", `{"method":"tools/list","params":{"name":"search"}}`, another, nil},
 	{"another tool", `{"method":"tools/call","params":{"name":"fetch"}}`, another, nil},
 	{"method is null", `{"method":null,"params":{"name":"search"}}`, another, nil},
@@ -150,11 +146,14 @@ var hostile = []struct {
 	{"tool is a huge number", `{"method":"tools/call","params":{"name":1e400}}`, 400, nil},
 	{"tool is a long number", `{"method":"tools/call","params":{"name":` + strings.Repeat("1", 60) + `}}`, 400, nil},
 	{"long tool", `{"method":"tools/call","params":{"name":"` + strings.Repeat("x", 257) + `"}}`, 400, nil},
+	{"empty batch", `[]`, 400, nil},
+	{"batch of one", "[" + plain + "]", 400, nil},
+	{"behind other calls", `[{"method":"ping"},{},` + plain + `]`, 400, nil},
+	{"before other calls", `[` + plain + `,{"method":"tools/list","params":{"name":"other"}}]`, 400, nil},
 	{"batch with several tools", `[{"method":"tools/call","params":{"name":"fetch"}},` + plain + `]`, 400, nil},
 	{"batch in a batch", `[[` + plain + `]]`, 400, nil},
 	{"batch with a number", `[1,` + plain + `]`, 400, nil},
 	{"batch with null", `[null,` + plain + `]`, 400, nil},
-	{"more calls than are read", "[" + strings.Repeat("{},", 1000) + plain + "]", 400, nil},
 	{"text at the top", `"tools/call"`, 400, nil},
 	{"number at the top", `1`, 400, nil},
 	{"null at the top", `null`, 400, nil},
@@ -186,7 +185,17 @@ var hostile = []struct {
 	{"charset UTF-7", plain, 415, []string{"Content-Type", "application/json; charset=utf-7"}},
 	{"two types", plain, 415, []string{"Content-Type", "application/json", "Content-Type", "text/plain"}},
 	{"type that does not parse", plain, 415, []string{"Content-Type", "application/json; charset"}},
-	{"too large", `{"x":"` + strings.Repeat("x", 60_000) + `",` + plain[1:], 413, nil},
+	{"as large as may be", `{"x":"` + strings.Repeat("x", 1<<20-len(plain)-7) + `",` + plain[1:], search, nil},
+	{"too large", `{"x":"` + strings.Repeat("x", 1<<20) + `",` + plain[1:], 413, nil},
+}
+
+// zonesOfTools are zones that allow one call of each tool, by fields in all options that may have them.
+var zonesOfTools = map[string]string{
+	"vars":       `"match": [{"method": ["POST"], "vars": {"{http.rate_limit.json.method}": ["tools/call"]}}], "key": "{http.request.header.Case} {http.rate_limit.json.params.name}"`,
+	"expression": `"match": [{"expression": "{http.rate_limit.json.method} == 'tools/call'"}], "key": "{http.request.header.Case} {http.rate_limit.json.params.name}"`,
+	"not":        `"match": [{"not": [{"vars": {"{http.rate_limit.json.method}": ["", "ping", "tools/list", "Tools/Call", "tools/call "]}}]}], "key": "{http.request.header.Case} {http.rate_limit.json.params.name}"`,
+	"exempt": `"exempt": [{"not": [{"vars": {"{http.rate_limit.json.method}": ["tools/call"]}}]}, {"not": [{"vars": {"{http.rate_limit.json.params.name}": ["search"]}}]}],
+		"key": "{http.request.header.Case}"`,
 }
 
 // TestHostileBodies: no client calls a tool without being counted, however it writes the body, whose length is known or not. The
@@ -195,130 +204,68 @@ func TestHostileBodies(t *testing.T) {
 	if len(hostile) < 60 {
 		t.Fatalf("only %d bodies", len(hostile))
 	}
-	h := caddytest.Load(t, `{"rate_limits": {"tools": {"max_events": 1, "window": "1h", "key": "{http.request.header.Case} {http.rate_limit.json.params.name}",
-		"json_body": {"match": {"method": ["tools/call"]}, "max_body": 50000}}}}`)
-	priced := caddytest.Load(t, `{"rate_limits": {"priced": {"max_events": 7, "window": "1h", "key": "{http.request.header.Case} {http.rate_limit.json.params.name}",
-		"json_body": {"match": {"method": ["tools/call"]}, "max_body": 50000, "unreadable": 7}}}}`)
-	for i, c := range hostile {
-		for _, chunked := range []bool{false, true} {
-			header := http.Header{"Case": {fmt.Sprint(i, chunked)}}
-			again := header.Clone()
-			for j := 0; j < len(c.header); j += 2 {
-				header.Add(c.header[j], c.header[j+1])
+	for name, zone := range zonesOfTools {
+		h := caddytest.Load(t, `{"rate_limits": {"tools": {"max_events": 1, "window": "1h", `+zone+`}}}`)
+		for i, c := range hostile {
+			for _, chunked := range []bool{false, true} {
+				header := http.Header{"Case": {fmt.Sprint(i, chunked)}}
+				again := header.Clone()
+				for j := 0; j < len(c.header); j += 2 {
+					header.Add(c.header[j], c.header[j+1])
+				}
+				got := post(t, h, c.body, header, chunked)
+				if got == http.StatusOK {
+					got = post(t, h, plain, again, false)
+				}
+				if got != c.want {
+					t.Errorf("%s, by %s, chunked %v: %d, want %d", c.name, name, chunked, got, c.want)
+				}
+				if got == another && upstreamsCall(c.body) {
+					t.Errorf("%s, by %s: it is not counted, and an upstream takes it for a call of search", c.name, name)
+				}
 			}
-			got := post(t, h, c.body, header, chunked)
-			if got == http.StatusOK {
-				got = post(t, h, plain, again, false)
-			}
-			if got != c.want {
-				t.Errorf("%s, chunked %v: %d, want %d", c.name, chunked, got, c.want)
-			}
-			if got == another && upstreamsCall(c.body) {
-				t.Errorf("%s: it is not counted, and an upstream takes it for a call of search", c.name)
-			}
-			if c.want < 400 || c.want == search {
-				continue
-			}
-			// With a price it passes, until its price is more than what is left.
-			first, second := post(t, priced, c.body, header, chunked), post(t, priced, c.body, header, chunked)
-			if several := c.name == "batch with several tools"; several && (first != 400 || second != 400) || !several && (first != 200 || second != 429) {
-				t.Errorf("%s, with a price: %d %d", c.name, first, second)
-			}
-		}
-	}
-}
-
-// TestBatches: each call that matches is charged, also with a cost, and a batch above the limit never passes.
-func TestBatches(t *testing.T) {
-	batch := func(n int) string {
-		return "[" + strings.Repeat(plain+`,{"method":"ping"},`, n-1) + plain + "]"
-	}
-	for _, c := range []struct {
-		zone   string
-		bodies []int // how many calls each has
-		want   string
-	}{
-		{`"max_events": 5`, []int{2, 3, 1}, "200 200 429"},
-		{`"max_events": 5`, []int{6, 5, 1}, "429 200 429"},
-		{`"max_events": 5`, []int{1000, 5}, "429 200"},
-		{`"max_events": 50, "cost": 10`, []int{3, 3, 2}, "200 429 200"},
-		{`"max_events": 5, "cost": 0`, []int{1000}, "200"},
-		{`"max_events": 2000, "cost": 1000000000000`, []int{1000}, "429"},
-		{`"max_events": 5, "dry_run": true`, []int{6, 6}, "200 200"},
-		{`"max_events": 5, "algorithm": "token_bucket"`, []int{3, 3, 2}, "200 429 200"},
-		{`"plan": {"of": "{http.request.header.Plan}", "plans": {"a": {"max_events": 5, "window": "1h"}}, "default": "a"}`, []int{3, 3, 2}, "200 429 200"},
-		{`"max_events": 5, "cost_request": {"json": ["x"]}`, []int{1, 2}, "200 400"},
-		{`"max_events": 5, "exempt": [{"method": ["POST"]}]`, []int{9, 9}, "200 200"},
-		{`"max_events": 5, "block": [{"method": ["POST"]}]`, []int{1}, "403"},
-	} {
-		window := `, "window": "1h"`
-		h := caddytest.Load(t, `{"rate_limits": {"calls": {`+c.zone+window+`, "json_body": {"match": {"method": ["tools/call"], "params.name": ["fetch", "search"]}}}}}`)
-		var got []string
-		for _, n := range c.bodies {
-			body := batch(n)
-			if n == 1 {
-				body = plain
-			}
-			if n == 1000 {
-				body = "[" + strings.Repeat(plain+",", n-1) + plain + "]"
-			}
-			got = append(got, fmt.Sprint(post(t, h, body, http.Header{}, false)))
-		}
-		if text := strings.Join(got, " "); text != c.want {
-			t.Errorf("%s: %s, want %s", c.zone, text, c.want)
 		}
 		caddytest.CleanUp(t, h)
 	}
 }
 
-// TestKeysOfFields: one value has one key, whatever its type and spelling, and requests without it follow missing_key. A body is
-// read also without json_body, and for several zones once.
-func TestKeysOfFields(t *testing.T) {
-	for _, c := range []struct{ zone, first, second, want string }{
-		{``, `{"id":1}`, `{"id":1.0}`, "200 429"},
-		{``, `{"id":100}`, `{"id":1e2}`, "200 429"},
-		{``, `{"id":1}`, `{"id":"1"}`, "200 429"},
-		{``, `{"id":true}`, `{"id":"true"}`, "200 429"},
-		{``, `{"id":1}`, `{"id":2}`, "200 200"},
-		{``, `{"id":null}`, `{}`, "200 429"},
-		{``, ``, `{"id":""}`, "200 429"},
-		{``, `{"id":"A"}`, `{"id":"a"}`, "200 200"},
-		{`, "missing_key": "skip"`, ``, `{"id":null}`, "200 200"},
-		{`, "missing_key": "reject"`, ``, `{"id":1}`, "401 200"},
-		{`, "missing_key": "skip", "json_body": {"unreadable": 1}`, `x`, `{"id":"(unreadable)"}`, "200 429"},
-		{`, "json_body": {"unreadable_status": 422}`, `x`, `{"id":[]}`, "422 422"},
+// FuzzFields: whatever the body is, the upstream reads the same bytes, and a call that encoding/json finds in it is counted under
+// its name, or the request is refused.
+func FuzzFields(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `[]`, `{"method":"tools/call","params":{"name":"a"}}`, `[{"method":"tools/call","params":{"name":"a"}},{"method":"x"}]`, `{"METHOD":"tools/call"}`,
+		`{"method":"x","method":"tools/call"}`, `{"\u006dethod":"tools\/call","params":{"name":"\u0061"}}`, "\xef\xbb\xbf{}", `{"method":"tools/call"}x`, `{"method":"tools/call","params":{"name":"\ud800"}}`,
 	} {
-		h := caddytest.Load(t, `{"rate_limits": {"ids": {"max_events": 1, "window": "1h", "key": "{http.rate_limit.json.id}"`+c.zone+`},
-			"also": {"max_events": 100, "window": "1h", "key": "{http.rate_limit.json.id}", "json_body": {"unreadable": 1}}}}`)
-		got := fmt.Sprint(post(t, h, c.first, http.Header{}, false), " ", post(t, h, c.second, http.Header{}, false))
-		if got != c.want {
-			t.Errorf("%s, %s and %s: %s, want %s", c.zone, c.first, c.second, got, c.want)
+		f.Add([]byte(seed))
+	}
+	h := caddytest.Load(f, `{"rate_limits": {"tools": {"max_events": 1000000, "window": "1h", "key": "{http.rate_limit.json.params.name}",
+		"match": [{"vars": {"{http.rate_limit.json.method}": ["tools/call"]}}]}}}`)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+		repl := caddy.NewReplacer()
+		r = caddyhttp.PrepareRequest(r, repl, httptest.NewRecorder(), new(caddyhttp.Server))
+		status := caddytest.Status(h, r)
+		if rest, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(rest, body) {
+			t.Fatalf("the upstream reads %q, want %q, %v", rest, body, err)
 		}
-		caddytest.CleanUp(t, h)
-	}
-}
-
-// TestSlowBody: a body that comes late holds no slot of its zones.
-func TestSlowBody(t *testing.T) {
-	h := caddytest.Load(t, `{"rate_limits": {"a": {"algorithm": "concurrency", "max_events": 1}, "b": {"max_events": 100, "window": "1h", "key": "{http.rate_limit.json.id}"}}}`)
-	body, client := io.Pipe()
-	done := make(chan int)
-	go func() {
-		r := httptest.NewRequest(http.MethodPost, "http://example.com/", body)
-		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
-		done <- caddytest.Status(h, r)
-	}()
-	if _, err := io.WriteString(client, `{"id":`); err != nil { // which returns when it was read
-		t.Fatal(err)
-	}
-	for range 3 {
-		if status := post(t, h, `{"id":1}`, http.Header{}, false); status != http.StatusOK {
-			t.Errorf("beside a slow body: %d", status)
+		if status != http.StatusOK {
+			return
 		}
-	}
-	_, _ = io.WriteString(client, `1}`)
-	_ = client.Close()
-	if status := <-done; status != http.StatusOK {
-		t.Errorf("the slow body: %d", status)
-	}
+		var call struct {
+			Method string
+			Params struct{ Name string }
+		}
+		text := bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+		if json.NewDecoder(bytes.NewReader(text)).Decode(&call) != nil {
+			if upstreamsCall(string(body)) {
+				t.Fatalf("%q is not counted", body)
+			}
+			return // another type of a field, which FuzzTexts of package usage compares
+		}
+		tool, _ := repl.GetString("http.rate_limit.json.params.name")
+		counted, _ := repl.GetString("http.rate_limit.zone")
+		if call.Method == "tools/call" && (counted != "tools" || tool != call.Params.Name) {
+			t.Fatalf("%q is counted in zone %q as a call of %q", body, counted, tool)
+		}
+	})
 }

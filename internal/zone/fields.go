@@ -1,0 +1,250 @@
+package zone
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/body"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/usage"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+const (
+	// maxFieldsBody is how many bytes of a body are read for its fields.
+	maxFieldsBody = 1 << 20
+
+	// fieldsWithin is how long such a body may take.
+	fieldsWithin = 10 * time.Second
+)
+
+// Fields are fields of JSON bodies that options of a zone look at.
+type Fields struct {
+	texts *usage.Texts
+	whole bool // options other than matchers look at them, so the body of each request is read
+
+	match, exempt, block sides
+}
+
+// sides are the matcher sets of an option: those that look at no field, and what the others look at besides fields.
+type sides struct{ sure, rest caddyhttp.MatcherSets }
+
+// answer is what matchers say of a request before its body is read.
+type answer uint8
+
+const (
+	no answer = iota
+	maybe
+	yes
+)
+
+// ask asks the matchers that look at no field.
+func (s *sides) ask(r *http.Request) (answer, error) {
+	if matches, err := clientip.MatchAny(s.sure, r); err != nil {
+		return no, err
+	} else if matches {
+		return yes, nil
+	}
+	matches, err := clientip.MatchAny(s.rest, r)
+	if err == nil && matches {
+		return maybe, nil
+	}
+	return no, err
+}
+
+// OptionMatchers are the matchers of an option, as the config has them and loaded.
+type OptionMatchers struct {
+	Raw    caddyhttp.RawMatcherSets
+	Loaded caddyhttp.MatcherSets
+}
+
+// FindFields sets which fields of bodies the zone looks at. It reads nothing else of the raw matchers.
+func (s *Spec) FindFields(match, exempt, block OptionMatchers) (err error) {
+	paths := s.fieldsOfTexts()
+	f := &Fields{whole: len(paths) > 0}
+	for _, option := range []struct {
+		to *sides
+		of OptionMatchers
+	}{{&f.match, match}, {&f.exempt, exempt}, {&f.block, block}} {
+		paths = append(paths, option.to.divide(option.of)...)
+	}
+	slices.Sort(paths)
+	if paths = slices.Compact(paths); len(paths) == 0 {
+		return nil
+	}
+	if f.texts, err = usage.ParseTexts(paths); err != nil {
+		return fmt.Errorf("{%s<path>}: %w", placeholder.JSONPrefix, err)
+	}
+	s.Fields = f
+	return nil
+}
+
+// fieldsOfTexts returns the fields in options that are texts or numbers.
+func (s *Spec) fieldsOfTexts() (paths []string) {
+	paths = s.Template.Fields()
+	if s.PlanTemplate != nil {
+		paths = append(paths, s.PlanTemplate.Fields()...)
+	}
+	if s.Adaptive != nil && s.Adaptive.Priority != nil {
+		paths = append(paths, s.Adaptive.Priority.Fields()...)
+	}
+	names := []string{s.Cost.From}
+	for _, l := range s.Limits() {
+		for _, p := range l.Placeholders() {
+			names = append(names, p.Name)
+		}
+	}
+	for _, name := range names {
+		if path, ok := strings.CutPrefix(name, placeholder.JSONPrefix); ok {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// fieldIn finds the fields in the JSON of matchers.
+var fieldIn = regexp.MustCompile(regexp.QuoteMeta(placeholder.JSONPrefix) + "([^}\"'`\\\\\\s]*)")
+
+// fieldsOf returns the fields in the JSON of a matcher.
+func fieldsOf(raw json.RawMessage) (paths []string) {
+	var value any
+	if json.Unmarshal(raw, &value) == nil {
+		raw, _ = json.Marshal(value) // without escapes of letters
+	}
+	for _, found := range fieldIn.FindAllSubmatch(raw, -1) {
+		paths = append(paths, string(found[1]))
+	}
+	return paths
+}
+
+// divide divides the matchers of an option, and returns the fields that they look at.
+func (s *sides) divide(of OptionMatchers) (paths []string) {
+	for i, set := range of.Loaded {
+		looks := make(map[string]bool)
+		for name, raw := range of.Raw[i] {
+			if found := fieldsOf(raw); len(found) > 0 {
+				paths, looks[name] = append(paths, found...), true
+			}
+		}
+		if len(looks) == 0 {
+			s.sure = append(s.sure, set)
+			continue
+		}
+		s.rest = append(s.rest, slices.DeleteFunc(slices.Clone(set), func(matcher any) bool {
+			id := matcher.(caddy.Module).CaddyModule().ID
+			return looks[strings.TrimPrefix(string(id), "http.matchers.")]
+		}))
+	}
+	return paths
+}
+
+// read reads the fields of a request, and gives their placeholders values. They have none if the body cannot be read.
+func (f *Fields) read(r *placeholder.Request) *body.Refusal {
+	_, text, refusal := body.ReadJSON(r.Request, maxFieldsBody, fieldsWithin)
+	var values []string
+	if refusal == nil {
+		var err error
+		if values, err = f.texts.Read(text); err != nil {
+			refusal = &body.Refusal{Status: http.StatusBadRequest, Err: err}
+		}
+	}
+	for i, path := range f.texts.Paths() {
+		if refusal != nil {
+			r.Replacer().Delete(placeholder.JSONPrefix + path)
+		} else {
+			r.Replacer().Set(placeholder.JSONPrefix+path, values[i])
+		}
+	}
+	return refusal
+}
+
+// MayMeet reports whether a request meets the zone, or may do so by what is in its body.
+func (z *Zone) MayMeet(r *http.Request) (bool, error) {
+	meets, err := z.asksMatchers(r)
+	return meets != no, err
+}
+
+// asksMatchers asks the matchers of the zone without the body of the request.
+func (z *Zone) asksMatchers(r *http.Request) (answer, error) {
+	switch {
+	case len(z.Matchers) == 0:
+		return yes, nil
+	case z.Fields != nil:
+		return z.Fields.match.ask(r)
+	}
+	matches, err := clientip.MatchAny(z.Matchers, r)
+	if err != nil || !matches {
+		return no, err
+	}
+	return yes, nil
+}
+
+// meetBody reads the body of a request whose fields the zone looks at. Nothing is read if that is decided without it: by block,
+// exempt or a ban of the network. Otherwise a client could have this process read and keep bodies that nobody wants. It reports
+// whether the request meets the zone, and whether everything is decided. A request whose body cannot be read meets the zone,
+// which refuses it.
+func (z *Zone) meetBody(c *Check, r *placeholder.Request, meets answer, networks *store.Networks) (met, decided bool, err error) {
+	c.Key, c.Repeated = z.Template.Expand(r)
+	c.DryRun = z.IsDryRun(c.Key)
+	blocked, err := z.Fields.block.ask(r.Request)
+	if err != nil || blocked == yes {
+		_ = c.reject(z.BlockStatus, errBlocked)
+		return true, true, err
+	}
+	exempt, err := z.Fields.exempt.ask(r.Request)
+	if err != nil || exempt == yes {
+		return true, true, err // without a policy
+	}
+	if c.Repeated == nil && z.bansUnread(c, r, networks) {
+		return true, true, nil
+	}
+	if !z.Fields.whole && meets == yes && blocked == no && exempt == no {
+		return true, false, nil
+	}
+	if refusal := z.Fields.read(r); refusal != nil {
+		return true, true, c.reject(refusal.Status, refusal.Err)
+	}
+	if meets == maybe {
+		met, err = clientip.MatchAny(z.Matchers, r.Request)
+		return met, false, err
+	}
+	return true, false, nil
+}
+
+// bansUnread refuses a request whose network is banned. Its plan and its limit may depend on the body: then any will
+// do. It reports whether it has refused the request.
+func (z *Zone) bansUnread(c *Check, r *placeholder.Request, networks *store.Networks) (refused bool) {
+	if !networks.Any() {
+		return false
+	}
+	if z.resolve(c, r) != nil {
+		c.Policy = z.likelyPolicy()
+	}
+	refused = c.Policy != nil && z.bansNetwork(c, r, networks)
+	if !refused {
+		c.Policy = nil
+	}
+	return refused
+}
+
+// likelyPolicy returns one of the zone's policies, or nil if there is none.
+func (z *Zone) likelyPolicy() *QuotaPolicy {
+	if p := z.OwnPolicies.Likely; p != nil {
+		return p
+	}
+	for _, plan := range z.Plans {
+		if p := plan.Policies.Likely; p != nil {
+			return p
+		}
+	}
+	return nil
+}
