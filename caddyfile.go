@@ -57,7 +57,6 @@ func init() {
 //	    headers         draft-10|x-ratelimit|spring ...|off
 //	    header_name     <field> <name>
 //	    on_limit        status|problem
-//	    answers         grpc|json-rpc|problem|html ...|off
 //	    status          <code>
 //	    log             off|first|all
 //	    log_key         [true|false]
@@ -130,9 +129,6 @@ func (h *Handler) inherit(defaults *Handler) {
 			h.HeaderNames = maps.Clone(defaults.HeaderNames)
 		}
 	}
-	if h.Answers == nil {
-		h.Answers = slices.Clone(defaults.Answers)
-	}
 	h.OnLimit, h.Status = cmp.Or(h.OnLimit, defaults.OnLimit), cmp.Or(h.Status, defaults.Status)
 	h.Log, h.LogKey = cmp.Or(h.Log, defaults.Log), cmp.Or(h.LogKey, defaults.LogKey)
 	h.Jitter = cmp.Or(h.Jitter, defaults.Jitter)
@@ -148,7 +144,6 @@ func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option.Option
 		"headers":         {Parse: option.Texts(d, &h.Headers)},
 		"header_name":     {Repeats: true, Parse: headerName(d, &h.HeaderNames)},
 		"on_limit":        {Parse: option.Text(d, &h.OnLimit)},
-		"answers":         {Parse: option.Texts(d, &h.Answers)},
 		"status":          {Parse: option.Integer(d, "status", &h.Status)},
 		"log":             {Parse: option.Text(d, &h.Log)},
 		"log_key":         {Parse: option.Boolean(d, "log_key", &h.LogKey)},

@@ -81,15 +81,8 @@ type Handler struct {
 
 	// The body of a refusal: either `status` or `problem`. With `status` (the default) error routes write it; without error
 	// routes it is empty. With `problem` it is a JSON problem (RFC 9457) with the names of the
-	// zones whose limits refuse, and error routes do not run.
+	// zones whose limits refuse, and error routes do not run. Callers of gRPC and gRPC-Web always get a status of gRPC.
 	OnLimit string `json:"on_limit,omitempty"`
-
-	// The languages in which refusals are written for callers whose request shows that they speak them: one or several of
-	// `grpc`, `json-rpc`, `problem`, `html` or `off`. All others get what on_limit says. `grpc` is for gRPC and gRPC-Web,
-	// `json-rpc` for JSON-RPC, as in MCP, `problem` for callers whose header Accept names JSON, `html` for those whose
-	// Accept names HTML, and `off` for none, without another language. Error routes do not run for callers that are
-	// answered in their language. Default: `grpc`, but where there are error routes, they answer.
-	Answers []string `json:"answers,omitempty"`
 
 	// The status of a refusal by a limit, from 400 to 599. Default: 429.
 	Status int `json:"status,omitempty"`
@@ -173,10 +166,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	answers, err := respond.NewAnswers(h.Answers)
-	if err != nil {
-		return err
-	}
 	events, err := report.NewEvents(ctx)
 	if err != nil {
 		return err
@@ -221,7 +210,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: log,
 	})
 	h.respond = respond.New(ctx, respond.Config{
-		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem, Answers: answers,
+		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem,
 		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
 	})
 	h.join(ctx, app, first, events, warned.Warnings())

@@ -150,7 +150,7 @@ http://awkward.test {
 				events 6
 				window 500h
 			}
-			answers grpc json-rpc html problem
+			on_limit problem
 		}
 		respond ok
 	}
@@ -168,7 +168,6 @@ http://awkward.test {
 				events 5
 				window 500h
 			}
-			answers problem
 		}
 		error 418
 	}

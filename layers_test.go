@@ -96,7 +96,7 @@ var layers = []struct {
 	{"internal/admin", layer{caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/report", layer{caddy: true, own: "internal/clientip internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
-	{"internal/respond", layer{caddy: true, own: "algorithms internal/body internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
+	{"internal/respond", layer{caddy: true, own: "algorithms internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
 	{".", layer{caddy: true, own: "algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/gate internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{caddy: true, own: "."}},

@@ -152,7 +152,6 @@ const mostOptions = `
 				dry_run
 			}
 			on_limit problem
-			answers grpc problem
 			jitter 0.2
 			log all
 			log_key

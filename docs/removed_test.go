@@ -36,6 +36,13 @@ func TestRemovedOptions(t *testing.T) {
 			t.Errorf("JSON: got %v, want %s", err, want)
 		}
 	}
+	of := `"answers" was removed: ` + option.Removed["answers"]
+	if _, _, err := caddytest.Adapt(":80 {\nrate_limit {\nanswers html\n}\n}\n"); err == nil || !strings.Contains(err.Error(), of) {
+		t.Errorf("in rate_limit: got %v", err)
+	}
+	if _, err := caddytest.TryLoad(caddytest.Config(t), `{"answers": ["html"]}`); err == nil || !strings.Contains(err.Error(), of) {
+		t.Errorf("in the JSON of rate_limit: got %v", err)
+	}
 	inBan := ":80 {\nrate_limit {\nzone app {\nrate 1/1s\nban 1m after 3 refusals in 1m {\nwiden from 3\n}\n}\n}\n}\n"
 	if _, _, err := caddytest.Adapt(inBan); err == nil || !strings.Contains(err.Error(), `ban: "widen" was removed: `) {
 		t.Errorf("in the block of an option: got %v", err)

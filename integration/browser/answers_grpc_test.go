@@ -9,14 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
@@ -101,8 +99,8 @@ func TestGRPCRetries(t *testing.T) {
 	}
 }
 
-// TestGRPCStatus: grpc-go reads code, message and details. It gives up at once if the wait is long, and also tells its
-// caller how long it is.
+// TestGRPCStatus: grpc-go reads code and message. It gives up at once if the wait is long, and the message tells its caller
+// how long it is.
 func TestGRPCStatus(t *testing.T) {
 	t.Parallel()
 	s := startInFront(t, startService(t, func(http.Header) { t.Error("a refused call reaches the service") }))
@@ -110,27 +108,19 @@ func TestGRPCStatus(t *testing.T) {
 	for _, c := range []struct {
 		zone string
 		code codes.Code
-		wait time.Duration
-	}{{"late", codes.ResourceExhausted, time.Hour}, {"dear", codes.ResourceExhausted, 0}} {
+	}{{"late", codes.ResourceExhausted}, {"dear", codes.ResourceExhausted}} {
 		a := new(attempts)
 		err := call(t, dial(t, s.site, a), c.zone)
 		st := status.Convert(err)
 		if st.Code() != c.code {
 			t.Fatalf("%s: %v", c.zone, err)
 		}
-		var wait time.Duration
 		fmt.Fprintf(&told, "zone %s: %d attempt, %v\n%s\n", c.zone, len(a.begun), st.Code(), st.Message())
-		for _, detail := range st.Details() {
-			if info, ok := detail.(*errdetails.RetryInfo); ok {
-				wait = info.GetRetryDelay().AsDuration()
-			}
-			fmt.Fprintf(&told, "%T %s\n", detail, compact(t, detail.(proto.Message)))
-		}
 		for _, name := range []string{"content-type", "grpc-retry-pushback-ms", "retry-after"} {
 			fmt.Fprintf(&told, "%s: %s\n", name, a.trailers[0].Get(name))
 		}
-		if wait != c.wait || len(a.begun) != 1 {
-			t.Errorf("%s: told to wait %v, want %v, and %d attempts", c.zone, wait, c.wait, len(a.begun))
+		if len(a.begun) != 1 || len(st.Details()) > 0 {
+			t.Errorf("%s: %d attempts, details %v", c.zone, len(a.begun), st.Details())
 		}
 	}
 	golden.Open(t, "testdata/answers.txtar", "grpc-go").Check(t, told.String())

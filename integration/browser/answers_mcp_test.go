@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,14 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
-// TestMCP: a client of MCP tells its caller, which may be a model, why a tool was not called and what to do. The
-// session goes on.
+// TestMCP: a client of MCP tells its caller, which may be a model, that a tool was not called, even if error
+// routes answer, and the session goes on.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	type arguments struct {
@@ -39,8 +37,11 @@ func TestMCP(t *testing.T) {
 					missing 0
 				}
 			}
-			answers json-rpc
 			headers off
+		}
+		handle_errors 429 {
+			header Content-Type application/json
+			respond "\{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":\{\"code\":-32029,\"message\":\"Wait {http.rate_limit.retry_after} seconds.\"\}\}"
 		}
 		reverse_proxy `+strings.TrimPrefix(behind.URL, "http://"))
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
@@ -62,13 +63,12 @@ func TestMCP(t *testing.T) {
 	told := ""
 	for _, units := range []int{6, 2} {
 		_, err = search(units)
-		var refusal *jsonrpc.Error
-		if !errors.As(err, &refusal) || refusal.Code != -32029 {
-			t.Fatalf("%d units: refused with %v", units, err)
+		if err == nil {
+			t.Fatalf("%d units: not refused", units)
 		}
-		told += fmt.Sprintf("%d units: code %d\n%s\n%s\n", units, refusal.Code, refusal.Message, refusal.Data)
+		told += fmt.Sprintf("%d units: %v\n", units, err)
 	}
-	golden.Open(t, "testdata/answers.txtar", "MCP").Check(t, regexp.MustCompile(`\d+( seconds)|("retry_after":)\d+`).ReplaceAllString(told, "${2}N${1}"))
+	golden.Open(t, "testdata/answers.txtar", "MCP").Check(t, regexp.MustCompile(`\d+( seconds)`).ReplaceAllString(told, "N${1}"))
 	if text, err := search(1); err != nil || text != "found" {
 		t.Errorf("the session does not go on: %q, %v", text, err)
 	}

@@ -1,16 +1,12 @@
 package browser
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net"
 	"net/http"
 	"testing"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -63,18 +59,4 @@ func startInFront(t *testing.T, service string) *caddy {
 			headers off
 		}
 		reverse_proxy h2c://`+service)
-}
-
-// compact returns a message as JSON in a stable form.
-func compact(t *testing.T, m proto.Message) string {
-	t.Helper()
-	text, err := protojson.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, text); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestAnswers: a browser that goes to a page gets one, a script that wants JSON gets a problem and can wait as it says,
-// and a script of another origin reads a status of gRPC-Web although no field is exposed to it.
+// TestAnswers: error routes give a browser that goes to a page a page, and a script JSON, so that it can wait as it says. A
+// script of another origin reads a status of gRPC-Web although no field is exposed to it.
 func TestAnswers(t *testing.T) {
 	const site = `
 	rate_limit {
@@ -23,7 +23,12 @@ func TestAnswers(t *testing.T) {
 			match path /soon
 			rate 1/1s
 		}
-		answers html problem grpc
+	}
+	handle_errors 429 {
+		@page header Accept *text/html*
+		header @page Content-Type "text/html; charset=utf-8"
+		respond @page "<!doctype html><h1>Too Many Requests</h1><p>Wait {http.rate_limit.retry_after} seconds."
+		respond ` + "`" + `\{"zone":"{http.rate_limit.zone}","retry_after":{http.rate_limit.retry_after}\}` + "`" + `
 	}
 	header Access-Control-Allow-Origin *
 	header Access-Control-Allow-Headers *
@@ -32,17 +37,16 @@ func TestAnswers(t *testing.T) {
 	p := startChromium(t).newTab(t)
 	p.open("http://" + c.site + "/page")
 	p.untilText("h1", "Too Many Requests")
-	if got := p.text("p"); got != "Wait 12 seconds before the next request." {
+	if got := p.text("p"); got != "Wait 12 seconds." {
 		t.Errorf("the page says %q", got)
 	}
 	p.takeProblems() // the browser logs the status
 	type problem struct {
-		Action string
-		Zone   string
-		Wait   int `json:"retry_after"`
+		Zone string
+		Wait int `json:"retry_after"`
 	}
 	const json = `{ headers: { Accept: 'application/json' } }`
-	if got := eval[problem](p, `fetch('/page', `+json+`).then(r => r.json())`); got != (problem{"Wait 12 seconds before the next request.", "quota", 12}) {
+	if got := eval[problem](p, `fetch('/page', `+json+`).then(r => r.json())`); got != (problem{"quota", 12}) {
 		t.Errorf("a script gets %+v", got)
 	}
 	waited := eval[[]float64](p, `(async () => {

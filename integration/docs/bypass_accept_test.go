@@ -28,6 +28,7 @@ func sending(body string, q func(try) try) func(try) try {
 // requests are what zones limit whose matchers are not read by this test.
 var requests = map[string][]func(try) try{
 	"agents.md: Count by fields of the body/tools":                  {sending(toolCall, to("POST", "/mcp", "Content-Type: application/json"))},
+	"agents.md: Count by fields of the body/render":                 {sending(renderCall, to("POST", "/mcp", "Content-Type: application/json"))},
 	"agents.md: Count GraphQL by operation/imports":                 {sending(`{"operationName":"ImportOrders"}`, to("POST", "/graphql"))},
 	"agents.md: Limit crawlers by who they are/crawlers":            {from("192.0.2.65")},
 	"agents.md: Limit agents that sign their requests/agents":       {to("GET", "/", partner.signs("example.com")...), to("GET", "/", stranger.signs("example.com")...)},
@@ -42,6 +43,7 @@ var requests = map[string][]func(try) try{
 
 const (
 	aliceLogsIn = `{"username":"alice","password":"x"}`
+	renderCall  = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"render"}}`
 	toolCall    = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search"}}`
 )
 

@@ -48,8 +48,8 @@ type Explanation struct {
 	// Passes says that no limit refuses the request.
 	Passes bool `json:"passes"`
 
-	// Zone is the zone that refuses the request, and Status the status that its caller gets. Language is the language of
-	// the option answers in which the refusal is written, and GRPCStatus its code of gRPC.
+	// Zone is the zone that refuses the request, and Status the status that its caller gets. Language is "grpc" or "problem" if
+	// the refusal is written in it, and GRPCStatus its code of gRPC.
 	Zone       string `json:"zone,omitempty"`
 	Status     int    `json:"status,omitempty"`
 	Language   string `json:"language,omitempty"`

@@ -238,14 +238,10 @@ func conclusion(x *adminapi.Explanation) string {
 
 // refusedWith says what the caller gets of a refusal.
 func refusedWith(x *adminapi.Explanation) string {
-	text := statusText(x.Status)
-	switch {
-	case x.GRPCStatus != 0:
-		text += fmt.Sprintf(" and grpc-status %d", x.GRPCStatus)
-	case x.Language == "json-rpc":
-		text += " and an error of JSON-RPC"
+	if x.GRPCStatus != 0 {
+		return fmt.Sprintf("%s and grpc-status %d", statusText(x.Status), x.GRPCStatus)
 	}
-	return text
+	return statusText(x.Status)
 }
 
 func statusText(status int) string { return fmt.Sprintf("status %d", status) }

@@ -9,10 +9,8 @@ import (
 // TestConclusionNamesTheLanguage: the first line of explain says what the caller gets, in the language of the refusal.
 func TestConclusionNamesTheLanguage(t *testing.T) {
 	for want, x := range map[string]adminapi.Explanation{
-		"It is refused with status 429.":                                              {Status: 429, Language: "problem"},
-		"It is refused with status 200 and grpc-status 8, and always will be.":        {Status: 200, Language: "grpc", GRPCStatus: 8, Never: true},
-		"It is refused with status 200 and an error of JSON-RPC.":                     {Status: 200, Language: "json-rpc"},
-		"It is refused with status 429 and an error of JSON-RPC, and always will be.": {Status: 429, Language: "json-rpc", Never: true},
+		"It is refused with status 429.":                                       {Status: 429, Language: "problem"},
+		"It is refused with status 200 and grpc-status 8, and always will be.": {Status: 200, Language: "grpc", GRPCStatus: 8, Never: true},
 	} {
 		x.Outcome = "limited"
 		if got := conclusion(&x); got != want {

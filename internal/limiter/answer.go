@@ -26,8 +26,7 @@ type Answer struct {
 
 // Written is how an answer reaches its caller.
 type Written struct {
-	// Language is that of the option answers in which the answer is written. It is empty if error routes write it, or if
-	// it is only a status.
+	// Language is "grpc" or "problem". It is empty if error routes write the answer, or if it is only a status.
 	Language string
 
 	Status     int   // of HTTP

@@ -5,6 +5,7 @@ import "fmt"
 // Removed has the options that there were before the first release, and what people use instead, as
 // docs/compatibility.md lists them.
 var Removed = map[string]string{
+	"answers":       "callers of gRPC get a status of gRPC; error routes answer in HTML or JSON-RPC, and on_limit problem in JSON",
 	"cost_measured": "adaptive limits charge time; bytes are in the access log",
 	"expires":       "a comment in the config says until when; overrides and bans end with --for",
 	"json_body":     "{http.rate_limit.json.PATH} in key, plan, cost and matchers, such as match vars {http.rate_limit.json.method} tools/call",

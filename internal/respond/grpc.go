@@ -33,7 +33,6 @@ const (
 	grpcStatus   = "Grpc-Status"
 	grpcMessage  = "Grpc-Message"
 	grpcPushback = "Grpc-Retry-Pushback-Ms"
-	grpcDetails  = "Grpc-Status-Details-Bin"
 )
 
 // mostPushback is the longest wait in seconds that a client's library is asked to do by itself. It waits without
@@ -86,12 +85,10 @@ func (t *told) grpcTrailers() [][2]string {
 	if t.retryAfter > 0 && t.retryAfter <= mostPushback {
 		pushback = strconv.FormatInt(t.retryAfter*1000, 10)
 	}
-	message := t.summary() + ". " + t.action()
 	return [][2]string{
 		{grpcStatus, strconv.Itoa(int(t.grpcCode()))},
-		{grpcMessage, percentEncoded(message)},
+		{grpcMessage, percentEncoded(t.summary() + ". " + t.action())},
 		{grpcPushback, pushback},
-		{grpcDetails, base64.RawStdEncoding.EncodeToString(t.grpcStatusMessage(message))},
 	}
 }
 
@@ -102,7 +99,7 @@ func (t *told) writeGRPC(w http.ResponseWriter, r *http.Request) error {
 	for _, one := range t.grpcTrailers() {
 		header.Set(one[0], one[1])
 	}
-	w.WriteHeader(t.statusIn(grpcForm, r))
+	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
@@ -120,7 +117,7 @@ func (t *told) writeGRPCWeb(w http.ResponseWriter, r *http.Request, form answerF
 	if form == grpcWebTextForm {
 		frame = base64.StdEncoding.AppendEncode(nil, frame)
 	}
-	return writeBody(w, r, t.statusIn(form, r), mediaType(r.Header.Get(fieldContentType)), frame)
+	return writeBody(w, r, http.StatusOK, mediaType(r.Header.Get(fieldContentType)), frame)
 }
 
 // percentEncoded encodes a message as gRPC wants it: all but printable ASCII, and the percent sign.

@@ -51,9 +51,6 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
 	}
 	form := p.formOf(r)
-	if len(p.Answers.byAccept) > 0 && form < jsonRPCForm {
-		addVary(header, fieldAccept)
-	}
 	if form == bareForm {
 		return p.end(w, r, a.Status, a.Err)
 	}

@@ -24,8 +24,7 @@ type Config struct {
 	Fields  Fields
 	Jitter  float64 // how much is added to Retry-After at random, as a fraction of it
 	Status  int     // of a refusal by a limit
-	Problem bool    // refusals have a JSON problem as their body, unless Answers chooses another form
-	Answers Answers // the languages of callers
+	Problem bool    // refusals have a JSON problem as their body, but for callers of gRPC
 	Traced  bool    // a handler around this one may trace requests
 
 	Observed     bool // something may look at the record of a request that passes: a placeholder or another handler

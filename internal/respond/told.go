@@ -51,10 +51,6 @@ func toldOf(a *limiter.Answer, v *limiter.Verdict, retryAfter int64) told {
 // write writes the answer in a form.
 func (t *told) write(w http.ResponseWriter, r *http.Request, form answerForm) error {
 	switch form {
-	case htmlForm:
-		return t.writeHTML(w, r)
-	case jsonRPCForm:
-		return t.writeJSONRPC(w, r)
 	case grpcForm:
 		return t.writeGRPC(w, r)
 	case grpcWebForm, grpcWebTextForm:

@@ -220,8 +220,7 @@ func (z *Zone) meetBody(c *Check, r *placeholder.Request, meets answer, networks
 	return true, false, nil
 }
 
-// bansUnread refuses a request whose network is banned. Its plan and its limit may depend on the body: then any will
-// do. It reports whether it has refused the request.
+// bansUnread refuses a request whose network is banned. If its plan or its limit depends on the body, any of them is told. It reports whether it has refused the request.
 func (z *Zone) bansUnread(c *Check, r *placeholder.Request, networks *store.Networks) (refused bool) {
 	if !networks.Any() {
 		return false

@@ -15,7 +15,7 @@ import (
 func TestRecipesHold(t *testing.T) {
 	const root = "../../.."
 	var docs strings.Builder
-	for _, page := range []string{"recipes.md", "recipes-api.md", "agents.md"} {
+	for _, page := range []string{"recipes.md", "recipes-api.md", "agents.md", "headers.md"} {
 		text, err := os.ReadFile(filepath.Join(root, "docs", page))
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,6 @@ type needs struct {
 	hosts  []string // that matchers name, in order
 	errors bool     // there are error routes
 	looks  []string // the zones whose refusals something outside of zones looks at, by a placeholder
-	speaks bool     // refusals may be answered in the language of the caller
 	inner  bool     // some of them have limits
 	leaves bool     // modules leave values in the replacer of a request, or read the request before it was rewritten
 	stores []string // other than memory
@@ -69,9 +68,6 @@ var (
 		"authentication error tracing log_append push acme_server")
 	knownMatchers = words("host path path_regexp method query header header_regexp protocol not remote_ip client_ip vars vars_regexp")
 )
-
-// respondsTo are the headers that show the language of a caller.
-var respondsTo = words("Content-Type Accept Mcp-Protocol-Version Mcp-Session-Id")
 
 func words(text string) []string { return strings.Fields(text) }
 
@@ -145,7 +141,6 @@ func (n *needs) limiter(v map[string]any) {
 			n.max = int(max)
 		}
 	}
-	n.speaks = n.speaks || v["answers"] != nil
 	zones, _ := v["rate_limits"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(zones)) {
 		options, _ := zones[name].(map[string]any)
@@ -242,8 +237,8 @@ func (n *needs) fields(clientIP []string) (request, response []string) {
 			response = append(response, u.name)
 		}
 	}
-	if n.errors && n.speaks {
-		request = append(request, respondsTo...)
+	if n.errors { // which do not run for callers of gRPC
+		request = append(request, "Content-Type")
 	}
 	slices.Sort(request)
 	if n.opaque {
