@@ -214,7 +214,7 @@ func (a *App) use(ref *pool.Ref, log *zap.Logger) (first bool) {
 func (a *App) probe(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(a.stores)) {
 		used := a.stores[id]
-		if r, ok := used.ref.Backend.(store.Required); ok && r.Required() {
+		if r, ok := used.ref.Backend.(store.Remote); ok && r.Required() {
 			if err := used.ref.Require(ctx); err != nil {
 				return err
 			}

@@ -259,7 +259,7 @@ func (z *Zone) checkChallenge(s *zone.Spec) error {
 // keys are on different nodes there, and the nodes charge one after the other. If the last one
 // refuses, the turn in the first one cannot be given back when another request is behind it.
 func (h *Handler) checkQueues(backend store.Backend) error {
-	if p, ok := backend.(store.Partitioned); !ok || !p.Partitioned() {
+	if p, ok := backend.(store.Remote); !ok || !p.Partitioned() {
 		return nil
 	}
 	var first *zone.Zone

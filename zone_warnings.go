@@ -232,7 +232,7 @@ func (h *Handler) warnAboutLending() {
 	if len(lend) == 0 {
 		return
 	}
-	if _, lends := h.store.Store.Store.(store.PartLender); !lends {
+	if _, lends := h.store.Store.Store.(store.Shared); !lends {
 		h.logger.Warn("lend has no effect: this store lends nothing; "+shareStore.With().String(),
 			zap.String("store", pool.Describe(h.store.Backend)), zap.Strings("zones", lend))
 	} else if len(others) > 0 {

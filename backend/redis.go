@@ -98,7 +98,7 @@ type RedisStore struct {
 	options redisstore.Options
 }
 
-// Required implements [store.Required].
+// Required implements [store.Remote].
 func (s *RedisStore) Required() bool { return s.Require }
 
 // RedisTLS encrypts the connections to Redis, and says which servers to trust.
@@ -226,7 +226,7 @@ func (s *RedisStore) Identity() (string, error) {
 	return "redis:" + id, nil
 }
 
-// Partitioned implements [store.Partitioned].
+// Partitioned implements [store.Remote].
 func (s *RedisStore) Partitioned() bool { return s.options.Mode == redisstore.ModeCluster }
 
 // Open implements [store.Backend].
@@ -238,7 +238,7 @@ func (s *RedisStore) Open() (store.Store, error) {
 	return opened, nil
 }
 
-// Details implements [store.Detailer].
+// Details implements [store.Remote].
 func (s *RedisStore) Details() map[string]any {
 	o, err := s.options.Complete()
 	if err != nil {
@@ -261,7 +261,6 @@ func (s *RedisStore) Details() map[string]any {
 // Interface guards
 var (
 	_ store.Backend     = (*RedisStore)(nil)
-	_ store.Detailer    = (*RedisStore)(nil)
-	_ store.Partitioned = (*RedisStore)(nil)
+	_ store.Remote      = (*RedisStore)(nil)
 	_ caddy.Provisioner = (*RedisStore)(nil)
 )

@@ -106,7 +106,7 @@ func (s *Store) countRefusal(b *store.Ban, shard *shard, id stateID, now int64) 
 	return left
 }
 
-// Refusals implements [store.RefusalCounter].
+// Refusals implements [store.Lister].
 func (s *Store) Refusals(_ context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
 	shard, id := s.locate(rule, key, banSuffix)
 	shard.mu.Lock()

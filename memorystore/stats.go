@@ -9,12 +9,12 @@ import (
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats { return store.Stats{InUse: s.leases.ByZone()} }
 
-// Examine implements [store.Examiner].
+// Examine implements [store.Observed].
 func (s *Store) Examine(context.Context) store.Examination {
 	return store.Examination{Keys: s.Keys(), MaxKeys: s.maxKeys(), Sharing: s.shared.Load() > 0}
 }
 
-// CountKeys implements [store.KeyCounter]. It locks one shard after the other, while it
+// CountKeys implements [store.InProcess]. It locks one shard after the other, while it
 // counts the keys in it. Keys that share buckets are not counted.
 func (s *Store) CountKeys(rules []*store.Rule) []int64 {
 	counts := make([]int64, len(rules))
@@ -51,7 +51,6 @@ func zoneOf(rule *store.Rule) uint32 { return uint32(rule.ZoneHash() ^ rule.Salt
 
 // Interface guards
 var (
-	_ store.Observed   = (*Store)(nil)
-	_ store.KeyCounter = (*Store)(nil)
-	_ store.Examiner   = (*Store)(nil)
+	_ store.Observed  = (*Store)(nil)
+	_ store.InProcess = (*Store)(nil)
 )

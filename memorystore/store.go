@@ -122,9 +122,6 @@ func New(options Options) (*Store, error) {
 	return s, nil
 }
 
-// InProcess implements [store.InProcess].
-func (*Store) InProcess() {}
-
 // Take implements [store.Store]. It fails only for a negative cost. It waits only for other
 // requests for the same shards, so it ignores the context.
 func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {

@@ -13,10 +13,10 @@ import (
 const announceScript = `redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 return {}`
 
-// Announce implements [store.Announcer].
+// Announce implements [store.Shared].
 func (s *operators) Announce(text string) { s.heartbeat.announce(text) }
 
-// Announcements implements [store.Announcer].
+// Announcements implements [store.Shared].
 func (s *operators) Announcements(ctx context.Context, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -61,14 +61,14 @@ func newBoard(eval evaluate, keys keys.Prefix, name string) *board {
 	return &board{eval: eval, keys: keys, name: name, turned: make(chan struct{}), hurry: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// Report implements [store.Board].
+// Report implements [store.Shared].
 func (s *operators) Report(write func(wish string) string) {
 	s.board.mu.Lock()
 	defer s.board.mu.Unlock()
 	s.board.write = write
 }
 
-// Look implements [store.Board].
+// Look implements [store.Shared].
 func (s *operators) Look(ctx context.Context, wish string) ([]store.Report, error) {
 	return s.board.look(ctx, wish)
 }
@@ -353,5 +353,3 @@ func readReport(r *store.Report, kept string, now int64) {
 	r.Left, r.Text = left == "1", text
 	r.Written, r.Age = time.UnixMilli(written), time.Duration(now-written)*time.Millisecond
 }
-
-var _ store.Board = (*Store)(nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Examine implements [store.Examiner].
+// Examine implements [store.Observed].
 func (s *operators) Examine(ctx context.Context) store.Examination {
 	found := store.Examination{Timeout: s.timeout}
 	masters, err := s.masters(ctx)
@@ -137,10 +137,7 @@ func (s *operators) trouble(err error) string {
 	return store.TroubleAnswer
 }
 
-var (
-	_ store.Examiner  = (*Store)(nil)
-	_ store.Announcer = (*Store)(nil)
-)
+var _ store.Shared = (*Store)(nil)
 
 // wantsTLS reports whether the server seems to expect TLS: it hangs up on a client without, and has never answered.
 func (s *operators) wantsTLS(err error) bool { return hungUp(err) && !s.encrypted && !s.hasAnswered() }

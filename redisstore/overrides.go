@@ -53,7 +53,7 @@ func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) err
 	return errors.Join(err, s.changed(ctx, rule, key))
 }
 
-// Refusals implements [store.RefusalCounter].
+// Refusals implements [store.Lister].
 func (s *operators) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
 	text, err := s.evalText(ctx, lua.Get.Text(), s.keys.Ban(rule, key))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Probe implements [store.Prober]. When a server has answered after a failure, the circuit breaker is closed, so that requests
+// Probe implements [store.Shared]. When a server has answered after a failure, the circuit breaker is closed, so that requests
 // ask it at once.
 func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 	masters, err := s.masters(ctx)
@@ -95,5 +95,3 @@ func versionOf(fields map[string]string) string {
 	}
 	return fields["redis_version"]
 }
-
-var _ store.Prober = (*Store)(nil)

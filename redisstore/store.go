@@ -145,7 +145,7 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 	s.slots.Adjust(layer.Of(adjustments...)...)
 }
 
-// Lent implements [store.PartLender].
+// Lent implements [store.Shared].
 func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
 	if rule.KeepsSlots() {
 		lent = s.slots.Kept.KeptOf(rule, key)
@@ -250,7 +250,4 @@ func (s *Store) warnUncounted(cause error) {
 	}
 }
 
-var (
-	_ store.Observed   = (*Store)(nil)
-	_ store.PartLender = (*Store)(nil)
-)
+var _ store.Observed = (*Store)(nil)

@@ -13,22 +13,24 @@ type Backend interface {
 	Open() (Store, error)
 }
 
-// Detailer is a [Backend] that describes itself for the admin API.
-type Detailer interface {
-	// Details returns where the store is and how it is set up, as JSON fields. They must not
+// Remote is a [Backend] whose store asks servers.
+type Remote interface {
+	// Details returns where the store is and how it is set up, as JSON fields for the admin API. They must not
 	// contain a secret.
 	Details() map[string]any
-}
 
-// Partitioned is a [Backend] that may keep the keys of one request on several servers.
-type Partitioned interface {
-	// Partitioned reports whether it does. Then the zones of a request are charged one after
-	// the other, and if one of them refuses, the charges in the others are given back.
+	// Partitioned reports whether the keys of one request may be on several servers. Then the zones of a request are charged
+	// one after the other, and if one of them refuses, the charges in the others are given back.
 	Partitioned() bool
+
+	// Required reports whether the store has to answer before a config starts.
+	Required() bool
 }
 
 // InProcess is a [Store] that keeps its states in this process and asks no server.
 type InProcess interface {
-	// InProcess does nothing. It marks the store.
-	InProcess()
+	// CountKeys returns, for each rule, how many states its zone has: one for each key and
+	// family of limits. If several rules have the same zone, its number stands with the first
+	// of them. CountKeys is for metrics and may take a while.
+	CountKeys(rules []*Rule) []int64
 }

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// MaxReport is the longest report on a [Board], in bytes, and MaxReports how many are read.
+	// MaxReport is the longest report of a [Shared] store, in bytes, and MaxReports how many are read.
 	MaxReport  = 32 << 10
 	MaxReports = 64
 
-	// ReportInterval is the time between two reports of a process while somebody looks at the board, and CountInterval that
+	// ReportInterval is the time between two reports of a process while somebody looks, and CountInterval that
 	// between two moments in which a process is counted.
 	ReportInterval = 2 * time.Second
 	CountInterval  = 5 * time.Second
@@ -20,10 +20,26 @@ const (
 	ReportLife = time.Minute
 )
 
-// Board is a [Fleet] whose processes report about themselves while somebody looks. Without a look, a board asks its
-// backend nothing that the fleet does not ask anyway.
-type Board interface {
+// Shared is a [Fleet] with servers that are asked, and that tell its processes about each other.
+type Shared interface {
 	Fleet
+
+	// Probe asks the server, or all servers that hold states, and describes the one that takes
+	// the longest, before a request needs it. It fails as Take does, and also if the login is wrong. Rights are told also
+	// beside an error, and a right may be missing without one: only some zones may need it.
+	Probe(ctx context.Context) (Server, error)
+
+	// Lent returns how much of a key is lent to processes, this one included, and to how many: for rules with a [Rule.Lend], the
+	// store lends parts of limits, so that processes decide most requests without a call. It never admits more than it would
+	// without lending: see [lend]. Lent asks the store's backend at once, and fails as Take does.
+	Lent(ctx context.Context, rule *Rule, key string) (lent, borrowers int64, err error)
+
+	// Announce sets a text of this process. The others can read it a moment later. Announce does not wait.
+	Announce(text string)
+
+	// Announcements returns the texts of at most n processes, this one among them. The text of
+	// a process that has told none is empty.
+	Announcements(ctx context.Context, n int) (texts []string, err error)
 
 	// Report sets the function that writes the reports of this process. It gets the last wish of people who look, and
 	// returns at most MaxReport bytes. It is called by one goroutine, and must not wait.
@@ -36,7 +52,7 @@ type Board interface {
 	Look(ctx context.Context, wish string) ([]Report, error)
 }
 
-// Report is what is on a [Board] of one process. Another program that may write to the store may have written it.
+// Report is what is of one process about itself. Another program that may write to the store may have written it.
 type Report struct {
 	// Process is the name of the process.
 	Process string

@@ -1,18 +1,10 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 )
-
-// Examiner is a [Store] that can describe its condition, for people who look for what is wrong.
-type Examiner interface {
-	// Examine describes the store at this moment. It charges nothing, asks each server a few
-	// cheap questions, and returns soon after ctx is done.
-	Examine(ctx context.Context) Examination
-}
 
 // Examination is the condition of a store. What does not apply to a store, or what it could not
 // find out, is zero.
@@ -99,16 +91,3 @@ const (
 	TroubleReplica = "replica" // it is a replica, which is read-only
 	TroubleMemory  = "memory"  // its memory is full
 )
-
-// Announcer is a [Fleet] whose processes can read a text that each of them tells the others.
-type Announcer interface {
-	Fleet
-
-	// Announce sets the text of this process. The others can read it a moment later. Announce
-	// does not wait.
-	Announce(text string)
-
-	// Announcements returns the texts of at most n processes, this one among them. The text of
-	// a process that has told none is empty.
-	Announcements(ctx context.Context, n int) (texts []string, err error)
-}

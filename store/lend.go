@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"hash/maphash"
 	"time"
 
@@ -9,18 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 )
 
-// PartLender is a [Store] that several processes share, and that lends parts of limits to them, so
-// that they decide most requests without a call. It does so for rules with a [Rule.Lend]. It never
-// admits more than it would without lending: see [lend]. Other stores decide such a rule like any
-// other.
-type PartLender interface {
-	// Lent returns how much of a key is lent to processes, this one included, and to how many. It asks
-	// the store's backend at once, and fails as Take does. Of a Leaser it knows only what this process
-	// keeps.
-	Lent(ctx context.Context, rule *Rule, key string) (lent, borrowers int64, err error)
-}
-
-// NewLendingRule is like [NewRule], for a limit of which a [PartLender] lends parts. A process asks
+// NewLendingRule is like [NewRule], for a limit of which a [Shared] lends parts. A process asks
 // it about once in a period for a key that comes often. The states are others than those of the
 // limit without a period, but for a Leaser, of which a process keeps slots for the next requests.
 func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit, salt uint64, period time.Duration) (*Rule, error) {
@@ -53,7 +41,7 @@ type terms struct {
 // a limit with placeholders may have another one for each request.
 func (r *Rule) Terms() uint64 { return r.terms }
 
-// Lend returns how often a process asks a [PartLender] for parts of the limit, or 0.
+// Lend returns how often a process asks a [Shared] for parts of the limit, or 0.
 func (r *Rule) Lend() time.Duration { return r.lend }
 
 // LongestLend returns the longest time between two asks for parts of the limit, of a key that comes

@@ -36,13 +36,6 @@ type Overrider interface {
 	Unban(ctx context.Context, rule *Rule, key string) error
 }
 
-// RefusalCounter is a [Store] that can tell how near a key is to a ban.
-type RefusalCounter interface {
-	// Refusals returns which refusals of a key count towards the next ban of its zone. It asks the store's
-	// backend at once, and fails as Take does.
-	Refusals(ctx context.Context, rule *Rule, ban *Ban, key string) (Refusals, error)
-}
-
 // Refusals are the refusals of a key that count towards its next ban.
 type Refusals struct {
 	Count int64

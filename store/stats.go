@@ -1,12 +1,19 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Observed is a [Store] with statistics, for metrics and for people.
 type Observed interface {
 	// Stats is cheap, never waits for a server, and may be called from many goroutines at
 	// once.
 	Stats() Stats
+
+	// Examine describes the store at this moment, for people who look for what is wrong. It charges nothing, asks each server a few
+	// cheap questions, and returns soon after ctx is done.
+	Examine(ctx context.Context) Examination
 }
 
 // Stats are the statistics of a store. A field that does not apply to a store is zero or nil.
@@ -41,7 +48,7 @@ type Stats struct {
 	// are asked now, all together. It begins again where another server takes over.
 	Waited time.Duration
 
-	// Lent is what this process has borrowed and not spent yet, by zone: see [PartLender].
+	// Lent is what this process has borrowed and not spent yet, by zone: see [Shared].
 	Lent map[string]int64
 
 	// Loans is the number of keys of which this process has borrowed something, by zone.
@@ -65,11 +72,3 @@ const (
 	BreakerHalfOpen = "half-open"
 	BreakerOpen     = "open"
 )
-
-// KeyCounter is a [Store] that can count its keys.
-type KeyCounter interface {
-	// CountKeys returns, for each rule, how many states its zone has: one for each key and
-	// family of limits. If several rules have the same zone, its number stands with the first
-	// of them. CountKeys is for metrics and may take a while.
-	CountKeys(rules []*Rule) []int64
-}

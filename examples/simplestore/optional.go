@@ -10,10 +10,9 @@ import (
 // What a store can do beyond [store.Store] are optional interfaces. Without one of them, the
 // commands, metrics or options that need it say that the store does not have it.
 var (
-	_ store.Overrider  = (*Store)(nil) // zones can have the option overrides
-	_ store.KeyCounter = (*Store)(nil) // a metric for the number of keys
-	_ store.Observed   = (*Store)(nil) // a metric for slots in use
-	_ store.InProcess  = (*Store)(nil) // no server is asked
+	_ store.Overrider = (*Store)(nil) // zones can have the option overrides
+	_ store.Observed  = (*Store)(nil) // a metric for slots in use
+	_ store.InProcess = (*Store)(nil) // no server is asked, and a metric for the number of keys
 )
 
 // override is what an operator has set for a key.
@@ -83,7 +82,7 @@ func (s *Store) Unban(_ context.Context, rule *store.Rule, key string) error {
 	return nil
 }
 
-// CountKeys implements [store.KeyCounter].
+// CountKeys implements [store.InProcess].
 func (s *Store) CountKeys(rules []*store.Rule) []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,5 +102,9 @@ func (s *Store) CountKeys(rules []*store.Rule) []int64 {
 // Stats implements [store.Observed].
 func (s *Store) Stats() store.Stats { return store.Stats{InUse: s.leases.ByZone()} }
 
-// InProcess implements [store.InProcess].
-func (*Store) InProcess() {}
+// Examine implements [store.Observed].
+func (s *Store) Examine(context.Context) store.Examination {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return store.Examination{Keys: len(s.states)}
+}

@@ -110,7 +110,7 @@ func (s *runningStore) examine(ctx context.Context) doctor.Store {
 		return facts
 	}
 	defer session.End()
-	if examiner, ok := shared.Store.(store.Examiner); ok {
+	if examiner, ok := shared.Store.(store.Observed); ok {
 		examined := examiner.Examine(ctx)
 		facts.Examined = &examined
 		return facts

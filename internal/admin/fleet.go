@@ -34,12 +34,12 @@ const (
 // announce tells the other instances how the newest config defines the zones in shared stores. A
 // process can have several stores on one server, with different options, so each is told all.
 func announce() {
-	var to []store.Announcer
+	var to []store.Shared
 	a := announcement{ID: store.Process(), Name: processName(), Zones: make(map[string]string), Definitions: make(map[string]string)}
 	stores := runningStores()
 	report(stores)
 	for _, s := range stores {
-		shared, ok := s.store.Store.Store.(store.Announcer)
+		shared, ok := s.store.Store.Store.(store.Shared)
 		if !ok {
 			continue
 		}
@@ -92,17 +92,12 @@ type peers struct {
 
 // peers reads what the other instances announce.
 func (s *runningStore) peers(ctx context.Context) (found peers) {
-	shared, ok := s.store.Store.Store.(store.Fleet)
+	shared, ok := s.store.Store.Store.(store.Shared)
 	if !ok {
 		return found
 	}
 	s.size(&found.fleet)
-	told, ok := shared.(store.Announcer)
-	if !ok {
-		found.fleet.Telling = 1
-		return found
-	}
-	texts, err := told.Announcements(ctx, maxPeers)
+	texts, err := shared.Announcements(ctx, maxPeers)
 	if err != nil {
 		found.fleet.Err = err
 		return found

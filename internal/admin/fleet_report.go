@@ -61,7 +61,7 @@ var reporters sync.Map
 func report(stores []*runningStore) {
 	runs := make(map[any]bool)
 	for _, s := range stores {
-		if board, ok := s.store.Store.Store.(store.Board); ok {
+		if board, ok := s.store.Store.Store.(store.Shared); ok {
 			known, _ := reporters.LoadOrStore(s.store.ID, &reporter{store: storeName(s.store)})
 			r := known.(*reporter)
 			r.rest() // it subscribed for the zones of the config before

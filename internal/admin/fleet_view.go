@@ -75,7 +75,7 @@ func (c *adminCall) readFleet() (fleetOf []*runningStore, err error) {
 	}
 	c.query.Del(fleetParameter)
 	for _, s := range runningStores() {
-		shared, ok := s.store.Store.Store.(store.Board)
+		shared, ok := s.store.Store.Store.(store.Shared)
 		if ok && (word == "1" || shared.Instances() > 1) {
 			fleetOf = append(fleetOf, s)
 		}
@@ -232,7 +232,7 @@ func lookOnce(ctx context.Context, stores []*runningStore, wish string) (view *f
 	for i, s := range stores {
 		group.Go(func() {
 			errs[i] = withStoreIn(ctx, s.store, func(ctx context.Context, shared store.Store) (err error) {
-				boards[i], err = shared.(store.Board).Look(ctx, wish)
+				boards[i], err = shared.(store.Shared).Look(ctx, wish)
 				return err
 			})
 		})

@@ -41,7 +41,7 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	p.next = p.decision
-	if lender, ok := s.(store.PartLender); ok && p.rule.Lend() > 0 {
+	if lender, ok := s.(store.Shared); ok && p.rule.Lend() > 0 {
 		if p.lent, p.lentTo, err = lender.Lent(ctx, p.rule, p.key); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (p *peek) under(all *store.Networks, n *store.Network) {
 
 // countRefusals asks how near the key is to a ban by the zone.
 func (p *peek) countRefusals(ctx context.Context, s store.Store) error {
-	counter, ok := s.(store.RefusalCounter)
+	counter, ok := s.(store.Lister)
 	if !ok || p.rules == nil || p.rules.Ban == nil {
 		return nil
 	}

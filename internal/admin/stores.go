@@ -80,7 +80,7 @@ func (s *runningStore) known() adminapi.Store {
 	for _, z := range s.zones {
 		answer.Zones = append(answer.Zones, z.Name)
 	}
-	if detailed, ok := s.store.Backend.(store.Detailer); ok {
+	if detailed, ok := s.store.Backend.(store.Remote); ok {
 		answer.Details = detailed.Details()
 	}
 	answer.Failing, answer.Busy = !shared.Health.Answers(), shared.Health.Busy()
@@ -104,7 +104,7 @@ func (s *runningStore) known() adminapi.Store {
 	if fleet, ok := shared.Store.(store.Fleet); ok {
 		answer.Instances = fleet.Instances()
 	}
-	if _, ok := shared.Store.(store.KeyCounter); ok {
+	if _, ok := shared.Store.(store.InProcess); ok {
 		keys := int64(0)
 		for _, n := range keyCounts(s.zones) {
 			keys += n
@@ -129,7 +129,7 @@ func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 	}
 	start := time.Now()
 	err := withStore(s.store, c, func(ctx context.Context, probed store.Store) error {
-		if prober, ok := probed.(store.Prober); ok { // requests of some keys may be decided although others are not
+		if prober, ok := probed.(store.Shared); ok { // requests of some keys may be decided although others are not
 			server, err := prober.Probe(ctx)
 			return cmp.Or(server.Rights.Err(), err)
 		}

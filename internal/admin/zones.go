@@ -30,9 +30,9 @@ func showZone(c *adminCall) error {
 // keyCounts returns the numbers of keys of zones, by name, for stores that can count them. It asks
 // each store once, because a store has to look at all of its keys.
 func keyCounts(zones []*runningZone) map[string]int64 {
-	byCounter := make(map[store.KeyCounter][]*runningZone)
+	byCounter := make(map[store.InProcess][]*runningZone)
 	for _, z := range zones {
-		if counter, ok := z.store.Store.Store.(store.KeyCounter); ok {
+		if counter, ok := z.store.Store.Store.(store.InProcess); ok {
 			byCounter[counter] = append(byCounter[counter], z)
 		}
 	}

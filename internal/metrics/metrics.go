@@ -222,7 +222,7 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 	}
 	c.send(descUp, prometheus.GaugeValue, up, s.name)
 	own := slices.DeleteFunc(slices.Clone(zones), func(z *zone.Zone) bool { return z.StoreID != s.id })
-	if counter, ok := s.shared.Store.(store.KeyCounter); ok {
+	if counter, ok := s.shared.Store.(store.InProcess); ok {
 		var rules []*store.Rule
 		for _, z := range own {
 			rules = append(rules, z.Rules()...)

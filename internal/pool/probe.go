@@ -29,7 +29,7 @@ const (
 // that it does. A wrong password then shows without traffic. It returns when the store has answered
 // once since it was opened, or ctx is done.
 func (r *Ref) Probe(ctx context.Context, logger *zap.Logger) {
-	p, ok := r.Store.Store.(store.Prober)
+	p, ok := r.Store.Store.(store.Shared)
 	if !ok {
 		return
 	}
@@ -55,7 +55,7 @@ type firstProbe struct {
 }
 
 // try probes the store once, and reports whether no more probes are needed.
-func (f *firstProbe) try(ctx context.Context, p store.Prober, r *Ref, logger *zap.Logger) (done bool) {
+func (f *firstProbe) try(ctx context.Context, p store.Shared, r *Ref, logger *zap.Logger) (done bool) {
 	f.mu.Lock() // of several configs, one probes at a time
 	defer f.mu.Unlock()
 	if f.answered || ctx.Err() != nil {
@@ -80,7 +80,7 @@ func (f *firstProbe) try(ctx context.Context, p store.Prober, r *Ref, logger *za
 // Require waits until the store's server answers. It returns why it does not after a while, and at once
 // if the user lacks a right or it is another server than the config says, which waiting does not mend.
 func (r *Ref) Require(ctx context.Context) error {
-	p, ok := r.Store.Store.(store.Prober)
+	p, ok := r.Store.Store.(store.Shared)
 	if !ok {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (r *Ref) Require(ctx context.Context) error {
 }
 
 // probeOnce turns a panic into an error, because no request waits whose panic Caddy would catch.
-func probeOnce(ctx context.Context, p store.Prober) (server store.Server, err error) {
+func probeOnce(ctx context.Context, p store.Shared) (server store.Server, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("panic: %v", reason)

@@ -60,7 +60,7 @@ func TestEachRight(t *testing.T) {
 			defer ref.Release()
 			expectRequired(t, ref, command)
 			expectLogged(t, ref, command)
-			examined := ref.Store.Store.(store.Examiner).Examine(t.Context())
+			examined := ref.Store.Store.(store.Observed).Examine(t.Context())
 			switch trouble := examined.Servers[0].Err; {
 			case command == "":
 				if trouble != nil || len(examined.Rights.Missing) > 0 {

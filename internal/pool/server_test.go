@@ -88,7 +88,7 @@ func saysEverywhere(t *testing.T, config *backend.RedisStore, check, fix string)
 		expect("require", err.Error())
 	}
 	expect("the log", logged(t, ref))
-	examined := ref.Store.Store.(store.Examiner).Examine(t.Context())
+	examined := ref.Store.Store.(store.Observed).Examine(t.Context())
 	var failed []string
 	for _, f := range doctor.Examine(&doctor.Facts{Stores: []doctor.Store{{Examined: &examined}}}).Findings {
 		if f.Level == "fail" {

@@ -37,7 +37,7 @@ func bans(t *testing.T, open Open, name string) {
 	take := func(cost int64) algorithms.Decision { return b.takeWith(rule, "client", cost, with) }
 	counted := func(want int64, next time.Duration) {
 		t.Helper()
-		counter, ok := b.store.(store.RefusalCounter)
+		counter, ok := b.store.(store.Lister)
 		if !ok {
 			return
 		}

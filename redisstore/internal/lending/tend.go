@@ -60,7 +60,7 @@ func (l *Layer) sendLoans(ctx context.Context, due []loans.Due) {
 	}
 }
 
-// Lent returns how many parts of a key are lent, and to how many processes: see [store.PartLender].
+// Lent returns how many parts of a key are lent, and to how many processes: see [store.Shared].
 func (l *Layer) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
 	a := link.Ask{Check: &store.Check{Rule: rule, Key: key}, Peek: true}
 	if err := l.Lender.AskTogether(ctx, []*link.Ask{&a}); err != nil {
