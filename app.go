@@ -71,7 +71,7 @@ type configuredGate struct {
 type definition struct {
 	limit                  string
 	storeID, store         string
-	key, group             string
+	key                    string
 	ipv4Prefix, ipv6Prefix int
 }
 
@@ -116,7 +116,7 @@ func (a *App) Handlers() *admin.Config { return &a.running }
 func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
 	d := definition{
 		limit: z.Description, storeID: ref.ID, store: pool.Describe(ref.Backend),
-		key: z.Key, group: z.Group, ipv4Prefix: z.Template.Prefixes.IPv4, ipv6Prefix: z.Template.Prefixes.IPv6,
+		key: z.Key, ipv4Prefix: z.Template.Prefixes.IPv4, ipv6Prefix: z.Template.Prefixes.IPv6,
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,11 +142,11 @@ func (d definition) differs(other definition) string {
 		}
 		return fmt.Sprintf("with %s %d", option, bits)
 	}
-	text := func(option, text string) string {
+	ofKey := func(text string) string {
 		if text == "" {
-			return "without a " + option
+			return "without a key"
 		}
-		return fmt.Sprintf("with %s %q", option, text)
+		return fmt.Sprintf("with key %q", text)
 	}
 	switch {
 	case d == other:
@@ -158,9 +158,7 @@ func (d definition) differs(other definition) string {
 	case d.storeID != other.storeID:
 		return "with " + d.store + " and with " + other.store
 	case d.key != other.key:
-		return text("key", d.key) + " and " + text("key", other.key)
-	case d.group != other.group:
-		return text("group", d.group) + " and " + text("group", other.group)
+		return ofKey(d.key) + " and " + ofKey(other.key)
 	case d.ipv4Prefix != other.ipv4Prefix:
 		return with("ipv4_prefix", d.ipv4Prefix) + " and " + with("ipv4_prefix", other.ipv4Prefix)
 	}

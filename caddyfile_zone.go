@@ -28,7 +28,6 @@ import (
 //	    <name>  [<algorithm>] [<events>/<window>] [<option> <value>...]... | { ... } | unlimited
 //	    default <name> | reject [<status>]
 //	}
-//	group         <placeholder>
 //	missing_key   share | skip | reject [<status> [<challenge>]]
 //	repeated_values reject [<status>] | join
 //	allow_unknown_placeholders [true|false]
@@ -55,7 +54,6 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	d := h.Dispenser
 	return map[string]option.Option{
 		"plan":                       {Parse: func() (string, error) { return parsePlans(d, z) }},
-		"group":                      {Parse: option.NonEmpty(d, "group", &z.Group)},
 		"missing_key":                {Parse: func() (string, error) { return parseMissingKey(d, z) }},
 		"allow_unknown_placeholders": {Parse: option.Flag(d, "allow_unknown_placeholders", &z.AllowUnknownPlaceholders)},
 		"invalid_limit":              {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},

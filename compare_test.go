@@ -56,7 +56,7 @@ func TestCompare(t *testing.T) {
 		"algorithm":    {base, base + "\nalgorithm fixed_window", "changed zero: limit changed from sliding_window_log 100/1m to fixed_window 100/1m"},
 		"key":          {base, "key {header.X-User}\nrate 100/1m", "changed zero: key now {header.X-User}, was {client_ip}"},
 		"dry run":      {base, base + "\ndry_run", "changed kept: dry_run now true"},
-		"group":        {base, base + "\ngroup {method}", "changed kept: group now {method}"},
+		"harmless":     {base, base + "\noverrides", "changed kept: overrides now true"},
 		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed kept: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},
 	} {
 		got, stricter := "", false

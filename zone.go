@@ -62,10 +62,6 @@ type Zone struct {
 	// Limits for classes of clients. Default: one limit for all clients.
 	Plan *limit.Plans `json:"plan,omitempty"`
 
-	// The placeholder by whose value requests are also shown to operators, such as `{http.request.header.User-Agent}`. Where the
-	// key is an address, they can ban a value, or set its limit. Default: none.
-	Group string `json:"group,omitempty"`
-
 	// What happens to requests without a key, which means that all placeholders of the key are
 	// empty: one of `share`, `skip` or `reject`. With `share` (the default) they share one limit,
 	// with `skip` this zone does not limit them, and with `reject` they are refused.

@@ -31,8 +31,10 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !s.Template.Varies() {
 		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key has no placeholder", zap.String("zone", s.Name))
 	}
-	warnOfEmpty("key", s.Template, s.Name, log)
-	warnOfEmpty("group", s.GroupTemplate, s.Name, log)
+	for _, empty := range s.Template.OftenEmpty {
+		log.Warn("the key may have the same value for all clients: "+empty.Why,
+			zap.String("zone", s.Name), zap.String("placeholder", "{"+empty.Name+"}"))
+	}
 	for _, check := range []func(*zone.Spec) error{
 		checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules,
 	} {
@@ -44,17 +46,6 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 		return err
 	}
 	return z.checkChallenge(s)
-}
-
-// warnOfEmpty warns about placeholders of an option that are empty in most places where a zone may be.
-func warnOfEmpty(option string, t *key.Template, zone string, log *zap.Logger) {
-	if t == nil {
-		return
-	}
-	for _, empty := range t.OftenEmpty {
-		log.Warn("the "+option+" may have the same value for all clients: "+empty.Why,
-			zap.String("zone", zone), zap.String("placeholder", "{"+empty.Name+"}"))
-	}
 }
 
 // checkPlans checks plans, but for their limits.

@@ -16,7 +16,7 @@ import (
 type use struct {
 	option, name string
 	consequence  string // of a placeholder that nothing sets
-	required     bool   // such a placeholder is an error
+	inKey        bool   // then such a placeholder is an error
 }
 
 // placeholders are the placeholders that the zone uses, each once.
@@ -28,9 +28,6 @@ func (z *Zone) placeholders() (uses []use) {
 	}
 	for _, p := range z.live.Template.Parts {
 		add(use{fmt.Sprintf("key %q", z.Key), p.Placeholder, z.ifEmpty(), true})
-	}
-	if z.live.GroupTemplate != nil {
-		add(use{fmt.Sprintf("group %q", z.Group), z.live.GroupTemplate.Parts[0].Placeholder, "all requests are in one group", true})
 	}
 	if z.live.PlanTemplate != nil {
 		for _, p := range z.live.PlanTemplate.Parts {
@@ -76,7 +73,7 @@ func invalidOr(fallback bool) string {
 // checkUse checks that something in the config sets a placeholder.
 func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 	if !around.Known { // outside a server
-		if known, _ := placeholder.Check(u.name, ""); !known && u.required {
+		if known, _ := placeholder.Check(u.name, ""); !known && u.inKey {
 			log.Warn(u.option+" holds a placeholder that is not Caddy's own; if nothing sets it, "+u.consequence, zap.String("placeholder", "{"+u.name+"}"))
 		}
 		return nil
@@ -107,7 +104,7 @@ func (z *Zone) checkUse(u use, around *routes.Routes, log *zap.Logger) error {
 			shown, zap.Strings("modules", slices.Compact(slices.Sorted(slices.Values(around.Foreign)))))
 		return nil
 	}
-	if !u.required {
+	if !u.inKey {
 		log.Warn(u.option+": nothing in this config sets this placeholder, so "+u.consequence+hint, shown)
 		return nil
 	}

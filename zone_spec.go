@@ -30,7 +30,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	}
 	z.fillIn()
 	s = zone.Spec{
-		Name: name, OnStoreError: z.OnStoreError, Key: z.Key, Group: z.Group,
+		Name: name, OnStoreError: z.OnStoreError, Key: z.Key,
 		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend),
 		Cost: *z.Cost, CostRequest: z.CostRequest, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse,
@@ -48,9 +48,6 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		return s, err
 	}
 	z.readAs(s.Template)
-	if s.GroupTemplate, err = z.readGroup(); err != nil {
-		return s, err
-	}
 	if z.Plan != nil && z.Plan.Of != "" {
 		if s.PlanTemplate, err = key.NewText("plan", z.Plan.Of); err != nil {
 			return s, err
@@ -90,20 +87,6 @@ func (z *Zone) hidden() (bool, error) {
 func (z *Zone) readAs(t *key.Template) {
 	t.JoinsRepeated = z.RepeatedValues == repeatedJoin
 	t.Normalize()
-}
-
-// readGroup reads the placeholder of the option group. Its value is that of the whole header, parameter or cookie, also if it is
-// repeated: it is shown to people, and no limit depends on it.
-func (z *Zone) readGroup() (*key.Template, error) {
-	if z.Group == "" {
-		return nil, nil
-	}
-	t, err := key.NewGroup(z.Group)
-	if err == nil {
-		z.readAs(t)
-		t.JoinsRepeated = true
-	}
-	return t, err
 }
 
 // check checks the options of a zone that is not provisioned. It checks a copy, because a check fills in defaults.

@@ -48,11 +48,9 @@ func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, a
 		if err := z.checkUse(use, around, log); err != nil {
 			return err
 		}
-		switch {
-		case strings.HasPrefix(use.option, "group "): // clients may choose it, because no limit depends on it
-		case strings.HasPrefix(use.option, "key "):
+		if use.inKey {
 			z.warnIfFree(use.option, use.name, around, log)
-		default:
+		} else {
 			warnIfChosen(use.option, z.live.Name, use.name, around, log)
 		}
 	}

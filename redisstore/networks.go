@@ -17,7 +17,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// All overrides of networks and groups are in one slot, and each process keeps a copy of them, in which requests look. Without any,
+// All overrides of networks are in one slot, and each process keeps a copy of them, in which requests look. Without any,
 // that costs Redis nothing: the heartbeat brings a mark, which another change replaces. From then on each process asks
 // about once a second for what has changed after its own mark, until no network is left. What is noted for processes
 // that hold loans (see changes.go) reaches them sooner.
@@ -37,7 +37,7 @@ const (
 	networkZone = "\x00networks"
 )
 
-// networks has the overrides of networks and groups of all zones.
+// networks has the overrides of networks of all zones.
 type networks struct {
 	of    *Store
 	clock func() time.Time
@@ -86,31 +86,17 @@ func (s *operators) SetNetwork(ctx context.Context, rule *store.Rule, network ne
 	if err != nil {
 		return err
 	}
-	return s.writeNetwork(ctx, rule, nameOfNetwork(network), string([]byte{kind}), override.For.Microseconds(), tail)
+	return s.writeNetwork(ctx, rule, network, string([]byte{kind}), override.For.Microseconds(), tail)
 }
 
 // ClearNetwork implements [store.Networker].
 func (s *operators) ClearNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix) error {
-	return s.writeNetwork(ctx, rule, nameOfNetwork(network))
+	return s.writeNetwork(ctx, rule, network)
 }
 
-// SetGroup implements [store.Grouper].
-func (s *operators) SetGroup(ctx context.Context, rule *store.Rule, group store.Group, override store.Override) error {
-	kind, tail, err := rule.PrepareGroup(group, override)
-	if err != nil {
-		return err
-	}
-	return s.writeNetwork(ctx, rule, nameOfGroup(group), string([]byte{kind}), override.For.Microseconds(), tail)
-}
-
-// ClearGroup implements [store.Grouper].
-func (s *operators) ClearGroup(ctx context.Context, rule *store.Rule, group store.Group) error {
-	return s.writeNetwork(ctx, rule, nameOfGroup(group))
-}
-
-// writeNetwork writes the override of a network or a group with this name in the zone, or removes it.
-func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, name string, value ...any) error {
-	args := append([]any{store.Escape(rule.Zone()) + "/" + name, s.keys.Network(), s.keys.Instances()}, value...)
+// writeNetwork writes the override of a network in the zone, or removes it.
+func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, value ...any) error {
+	args := append([]any{store.Escape(rule.Zone()) + "/" + store.Escape(network.String()), s.keys.Network(), s.keys.Instances()}, value...)
 	if _, err := s.evalText(ctx, lua.Network.Text(), s.keys.Networks(), args...); err != nil {
 		return err
 	}
@@ -260,16 +246,13 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 		}
 		n.known.Store(mark)
 		text = rest
-		zone, change, err := parseNetworkName(name)
+		zone, network, err := parseNetworkName(name)
 		if err != nil {
 			continue // of another version
 		}
-		switch { // a damaged one has no effect
-		case value == "":
-		case change.Prefix.IsValid():
-			change.Network, _ = store.ParseNetwork(change.Prefix, value, now, here)
-		default:
-			change.Network, _ = store.ParseGroup(change.Group, value, now, here)
+		change := store.NetworkChange{Prefix: network}
+		if value != "" {
+			change.Network, _ = store.ParseNetwork(network, value, now, here) // a damaged one has no effect
 		}
 		changes[zone] = append(changes[zone], change)
 	}
@@ -303,35 +286,16 @@ func cutNetwork(text string) (mark int64, name, value, rest string, err error) {
 	return mark, name, value, text, err
 }
 
-// groupName begins the names of groups. No network begins so: earlier versions pass over them.
-const groupName = "group/"
-
-func nameOfNetwork(network netip.Prefix) string { return store.Escape(network.String()) }
-
-func nameOfGroup(group store.Group) string {
-	return groupName + store.Escape(group.By) + "/" + store.Escape(group.Value)
-}
-
-// parseNetworkName reads a name that writeNetwork has made: of a network, or of a group.
-func parseNetworkName(name string) (zone string, of store.NetworkChange, err error) {
+// parseNetworkName reads a name that writeNetwork has made.
+func parseNetworkName(name string) (zone string, network netip.Prefix, err error) {
 	before, after, _ := strings.Cut(name, "/")
-	zone, err = url.PathUnescape(before)
-	if rest, isGroup := strings.CutPrefix(after, groupName); isGroup {
-		by, value, _ := strings.Cut(rest, "/")
-		var errBy, errValue error
-		of.Group.By, errBy = url.PathUnescape(by)
-		of.Group.Value, errValue = url.PathUnescape(value)
-		err = errors.Join(err, errBy, errValue)
-	} else {
-		text, errText := url.PathUnescape(after)
-		var errNetwork error
-		of.Prefix, errNetwork = netip.ParsePrefix(text)
-		err = errors.Join(err, errText, errNetwork)
+	zone, errZone := url.PathUnescape(before)
+	text, errText := url.PathUnescape(after)
+	network, errNetwork := netip.ParsePrefix(text)
+	if err := errors.Join(errZone, errText, errNetwork); err != nil {
+		return "", network, fmt.Errorf("%q names no network: %w", name, err)
 	}
-	if err != nil || !of.Prefix.IsValid() && (of.Group.By == "" || of.Group.Value == "") {
-		return "", of, fmt.Errorf("%q names no network and no group", name)
-	}
-	return zone, of, nil
+	return zone, network, nil
 }
 
-var _ store.Grouper = (*Store)(nil)
+var _ store.Networker = (*Store)(nil)

@@ -153,3 +153,45 @@ func TestNetworksWithLoans(t *testing.T) {
 		t.Errorf("known after %v", took)
 	}
 }
+
+// TestNetworksBesideOtherVersions: what another version has written among networks, and what is damaged, has no effect on the
+// rest.
+func TestNetworksBesideOtherVersions(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s, client := open(t, redisstore.Options{Address: server.Addr()}), server.Admin()
+	rule, ctx := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
+	good := netip.MustParsePrefix("192.0.2.0/24")
+	for _, of := range []netip.Prefix{good, netip.MustParsePrefix("198.51.100.0/24")} {
+		if err := s.SetNetwork(ctx, rule, of, store.Override{Kind: store.KindBanned}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := client.Keys(ctx, "*198.51.100.0*").Result()
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	client.Set(ctx, names[0], "damaged", 0)
+	sets, err := client.Keys(ctx, "*networks*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range sets {
+		if client.Type(ctx, name).Val() == "zset" {
+			for i, other := range []string{"z/", "z/tribe/x/y", "z/%zz", "%zz/192.0.2.0%2F24", "z/192.0.2.0%2F99"} {
+				client.ZAdd(ctx, name, redis.Z{Score: float64(time.Now().Add(time.Minute).UnixMicro() + int64(i)), Member: other})
+			}
+		}
+	}
+	late := open(t, redisstore.Options{Address: server.Addr()})
+	late.Beat()
+	known := 0
+	for n := range late.Networks(rule).All() {
+		if known++; n.Prefix != good {
+			t.Errorf("network %v has an effect", n.Prefix)
+		}
+	}
+	if known != 1 {
+		t.Errorf("%d networks are known, want 1", known)
+	}
+}

@@ -34,11 +34,10 @@ type Networker interface {
 	Networks(rule *Rule) *Networks
 }
 
-// Network is the override of a network, or of a group. It does not change, but for what is counted.
+// Network is the override of a network. It does not change, but for what is counted.
 type Network struct {
-	Prefix   netip.Prefix // not valid for a group
-	Group    Group        // the zero Group for a network
-	Override Override     // For is how long it held when this process has learned of it
+	Prefix   netip.Prefix
+	Override Override // For is how long it held when this process has learned of it
 
 	// Algorithm is that of the limit of KindLimit.
 	Algorithm string
@@ -46,9 +45,6 @@ type Network struct {
 	until    int64 // by the clock of its Networks; 0: it does not end
 	requests atomic.Uint64
 }
-
-// IsGroup reports whether it is the override of a group.
-func (n *Network) IsGroup() bool { return n.Group != Group{} }
 
 // Count counts a request for which the network has decided.
 func (n *Network) Count() { n.requests.Add(1) }
@@ -58,13 +54,11 @@ func (n *Network) Requests() uint64 { return n.requests.Load() }
 
 func (n *Network) ended(now int64) bool { return n.until != 0 && n.until <= now }
 
-// Networks are the overrides of networks and groups in a zone, in a tree and a map: the time to find one does not grow with
-// their number. A store makes them with [NewNetworks]. They may be used from several goroutines at once. The nil Networks
-// are empty.
+// Networks are the overrides of networks in a zone, in a tree: the time to find one does not grow with their number. A store
+// makes them with [NewNetworks]. They may be used from several goroutines at once. The nil Networks are empty.
 type Networks struct {
-	now    func() int64
-	tree   atomic.Pointer[bart.Table[*Network]] // nil if neither a network nor a group has an effect
-	groups groups
+	now  func() int64
+	tree atomic.Pointer[bart.Table[*Network]] // nil if no network has an effect
 
 	mu    sync.Mutex
 	all   *bart.Table[*Network] // does not change; nil: none
@@ -75,19 +69,11 @@ type Networks struct {
 // NewNetworks makes Networks on a clock, in microseconds.
 func NewNetworks(now func() int64) *Networks { return &Networks{now: now} }
 
-// Any reports whether a network or a group may have an effect. It costs next to nothing.
+// Any reports whether a network may have an effect. It costs next to nothing.
 func (n *Networks) Any() bool { return n != nil && n.tree.Load() != nil }
 
 // Find returns the network that decides for a key, or nil. The key is an address or a network.
 func (n *Networks) Find(key netip.Prefix) *Network {
-	if found := n.smallest(key); found != nil && found.Override.Kind != KindNone {
-		return found
-	}
-	return nil
-}
-
-// smallest returns the smallest network around a key, which may be an exception, or nil.
-func (n *Networks) smallest(key netip.Prefix) *Network {
 	if n == nil {
 		return nil
 	}
@@ -103,6 +89,9 @@ func (n *Networks) smallest(key netip.Prefix) *Network {
 	}
 	if found != nil && found.until != 0 && found.ended(n.now()) {
 		found = n.unended(tree, key)
+	}
+	if found == nil || found.Override.Kind == KindNone {
+		return nil
 	}
 	return found
 }
@@ -161,15 +150,13 @@ func (n *Networks) All() iter.Seq[*Network] {
 	}
 }
 
-// NetworkChange is a change of one network, or of one group: with a Network of KindNone of an exception, and with nil it is
-// removed.
+// NetworkChange is a change of one network: with a Network of KindNone of an exception, and with nil it is removed.
 type NetworkChange struct {
 	Prefix  netip.Prefix
-	Group   Group // in place of the Prefix, for a group
 	Network *Network
 }
 
-// Change makes changes, and removes what has ended. With fresh, no earlier network or group stays. What was counted stays.
+// Change makes changes, and removes what has ended. With fresh, no earlier network stays. What was counted stays.
 func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -178,8 +165,7 @@ func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 		before = new(bart.Table[*Network])
 	}
 	ended := n.first != 0 && n.first <= now
-	if changes = n.changeGroups(fresh, changes); len(changes) == 0 && !fresh && !ended {
-		n.publish(before)
+	if len(changes) == 0 && !fresh && !ended {
 		return
 	}
 	for _, c := range changes {
@@ -238,7 +224,7 @@ func (n *Networks) tally(network *Network, by int) {
 // publish puts a tree in place of the one that requests look at. The lock is held.
 func (n *Networks) publish(all *bart.Table[*Network]) {
 	n.all = all
-	if n.real == 0 && !n.AnyGroup() {
+	if n.real == 0 {
 		all = nil
 	}
 	n.tree.Store(all)
@@ -247,8 +233,7 @@ func (n *Networks) publish(all *bart.Table[*Network]) {
 // Sweep removes what has ended.
 func (n *Networks) Sweep() {
 	n.mu.Lock()
-	now := n.now()
-	due := n.first != 0 && n.first <= now || n.groups.first != 0 && n.groups.first <= now
+	due := n.first != 0 && n.first <= n.now()
 	n.mu.Unlock()
 	if due {
 		n.Change(false)
@@ -263,11 +248,6 @@ func (r *Rule) PrepareNetwork(network netip.Prefix, override Override) (kind byt
 	if override.Kind == KindNone {
 		return 0, "{}", nil
 	}
-	return r.prepareOverruling(override)
-}
-
-// prepareOverruling checks an override for several keys, and prepares it.
-func (r *Rule) prepareOverruling(override Override) (kind byte, tail string, err error) {
 	prepared, err := r.PrepareOverride(override)
 	if err != nil {
 		return 0, "", err
@@ -285,12 +265,7 @@ func (r *Rule) prepareOverruling(override Override) (kind byte, tail string, err
 // is the time on that clock, and here the same moment on the clock of the Networks. It returns nil if the network has
 // no override, or an error if it has one of another version.
 func ParseNetwork(network netip.Prefix, value string, now, here int64) (*Network, error) {
-	return parseOverruling(&Network{Prefix: network}, value, now, here)
-}
-
-// parseOverruling reads the override of a network or a group, into what is made for it.
-func parseOverruling(made *Network, value string, now, here int64) (*Network, error) {
-	until := int64(0)
+	made, until := &Network{Prefix: network}, int64(0)
 	if len(value) > overrideHead && value[0] == byte(KindNone) {
 		until = wireUntil(value)
 	} else {

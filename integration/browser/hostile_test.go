@@ -63,19 +63,12 @@ func testHostile(t *testing.T, w *world) {
 	if len(texts) < 50 {
 		t.Fatalf("only %d texts", len(texts))
 	}
-	site := strings.NewReplacer("zone clients", "zone victims", "zone plain {", "zone plain {\ngroup {header.User-Agent}").Replace(fleetSite())
+	site := strings.NewReplacer("zone clients", "zone victims").Replace(fleetSite())
 	c := startCaddy(t, "\tservers {\n\t\tmax_header_size 1MB\n\t}\n", site)
 	p := w.browser.newTab(t)
 	p.resize(360, 740, "light")
 	p.open(c.page())
 	p.untilText("#link", "live")
-	must(t, p.try(`(() => {
-		const by = document.getElementById('networks-by')
-		by.value = 'groups'
-		by.dispatchEvent(new Event('change'))
-		document.getElementById('networks-on').click()
-	})()`, nil))
-	p.untilText("#networks-body", "Groups appear here")
 	check := func(where string) {
 		t.Helper()
 		found := eval[struct {
@@ -89,7 +82,7 @@ func testHostile(t *testing.T, w *world) {
 			Ran: window.ran !== undefined || !/^(\d+ refused – )?Rate limits$/.test(document.title),
 			Wide: document.documentElement.scrollWidth - innerWidth,
 			Beyond: [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.skip')).slice(0, 5).map(e => e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 40)).join(', '),
-			Tall: Math.max(0, ...[...document.querySelectorAll('.refused tbody tr, .decisions tbody tr, .networks tbody tr, .zones > tbody > tr:not(.detail)')].map(e => e.getBoundingClientRect().height)),
+			Tall: Math.max(0, ...[...document.querySelectorAll('.refused tbody tr, .decisions tbody tr, .zones > tbody > tr:not(.detail)')].map(e => e.getBoundingClientRect().height)),
 			Elements: [...document.querySelectorAll('main :is(script, img, iframe, style, link, base, meta, object, embed, b, template)')].map(e => e.outerHTML.slice(0, 80)).join(),
 			Directions: [...document.body.innerText].filter(c => /[\u202a-\u202e\u2066-\u2069\u200b-\u200f\u2028\u2029\ufeff]/.test(c)).length,
 		})`)
@@ -117,13 +110,11 @@ func testHostile(t *testing.T, w *world) {
 		}
 	}
 	longest := texts[len(texts)-1]
-	for range 20 { // and not more: groups with less than a hundredth of the requests are not shown
+	for range 20 {
 		c.send(t, "/plain", longest, longest)
 	}
 	p.until("the length of the longest, which comes most often", `document.querySelector('.refused').innerText.includes('beginning of 102,000 bytes')`)
 	check("the longest")
-	p.until("groups", `document.querySelectorAll('.networks tbody tr').length === 12`)
-	check("groups")
 	p.until("all zones", fmt.Sprintf(`document.querySelectorAll('[data-zone]').length === %d`, 6+len(evilZones)))
 	p.until("refusals in the zones", `document.querySelector('.refused').innerText.includes('8 more zones')`)
 	check("zones")

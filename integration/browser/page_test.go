@@ -51,7 +51,6 @@ func TestPage(t *testing.T) {
 		{"Notes", testNotes},
 		{"ManyZones", testManyZones},
 		{"Networks", testNetworks},
-		{"Groups", testGroups},
 		{"Touch", testTouch},
 		{"Steady", testSteady},
 		{"SteadyFlood", testSteadyFlood},

@@ -42,7 +42,6 @@ func TestCommandsInTheDocs(t *testing.T) {
 		rate_limit {
 			zone clients {
 				key {client_ip}
-				group {header.User-Agent}
 				events 100
 				window 1m
 				overrides

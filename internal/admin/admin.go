@@ -39,7 +39,6 @@ func init() {
 //	GET    key                        what a key has used in each zone
 //	GET    zones/<zone>/top           the most frequent, or most refused, keys
 //	GET    zones/<zone>/networks      the networks with the most requests
-//	GET    zones/<zone>/groups        the values of its option group with the most requests
 //	GET    zones/<zone>/bans          the banned keys
 //	GET    zones/<zone>/overrides     the keys that have an override
 //	GET    top                        the same for all zones
@@ -85,13 +84,11 @@ var adminRoutes = map[string]adminRoute{
 	"zones/*/key/ban":      {http.MethodPut: banKey, http.MethodDelete: unbanKey},
 	"zones/*/top":          {http.MethodGet: showTop},
 	"zones/*/networks":     {http.MethodGet: showNetworks},
-	"zones/*/groups":       {http.MethodGet: showGroups},
 	"zones/*/bans":         {http.MethodGet: showBans},
 	"zones/*/overrides":    {http.MethodGet: showOverrides},
 	"key":                  {http.MethodGet: findKey},
 	"top":                  {http.MethodGet: showTop},
 	"networks":             {http.MethodGet: showNetworks},
-	"groups":               {http.MethodGet: showGroups},
 	"stores":               {http.MethodGet: showStores},
 	"instances":            {http.MethodGet: showInstances},
 	"doctor":               {http.MethodGet: showDiagnosis},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -135,7 +134,7 @@ func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 	switch {
 	case c.Rejection != nil && c.Network != nil:
 		v.Status, v.Outcome = m.handler.Status, outcome.Names[outcome.Banned]
-		if v.Reason = "its " + named(c.Network) + " is banned"; c.DryRun {
+		if v.Reason = "its network " + c.Network.Prefix.String() + " is banned"; c.DryRun {
 			v.Outcome = outcome.Names[outcome.DryRun]
 		}
 	case c.Rejection != nil:
@@ -153,21 +152,13 @@ func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 	case c.Policy == nil:
 		v.Outcome, v.Reason = outcome.Names[outcome.Exempt], "its plan has no limit"
 		if c.Network != nil {
-			v.Reason = "its " + named(c.Network) + " is exempt"
+			v.Reason = "its network " + c.Network.Prefix.String() + " is exempt"
 		} else if hit := walk.Hit(z.Exempt, m.request, clientip.MatchAny); hit != "" {
 			v.Reason = "its option exempt matches: " + hit
 		} else if z.MissingKey == zone.MissingSkip && c.Key == z.Template.Empty {
 			v.Reason = "the request has no key (missing_key skip)"
 		}
 	}
-}
-
-// named names a network or a group in words.
-func named(n *store.Network) string {
-	if n.IsGroup() {
-		return "group " + groupBy(n.Group) + " " + strconv.Quote(n.Group.Value)
-	}
-	return "network " + n.Prefix.String()
 }
 
 // slots says in words how the gate of an adaptive zone is now. Whether the request would get a slot in time depends on

@@ -51,7 +51,7 @@ type reporter struct {
 	others   *feed.Subscriber
 	idle     *time.Timer
 
-	wished map[heavySets]time.Time // until when they are told
+	wished time.Time // until when networks are told
 }
 
 // reporters has the reporter of each open store with a board, by its identity.
@@ -95,17 +95,12 @@ func (r *reporter) write(wish string) string {
 	return fleet.Encode(report, store.MaxReport)
 }
 
-// hear notes that people who look wish to know sets of keys, if a wish is about these.
+// hear notes that people who look wish to know networks, if a wish is about these.
 func (r *reporter) hear(wish string) {
-	for _, kind := range []heavySets{networkSets, groupSets} {
-		if kind.isWish(wish) {
-			r.mu.Lock()
-			if r.wished == nil {
-				r.wished = make(map[heavySets]time.Time)
-			}
-			r.wished[kind] = time.Now().Add(store.LookLife)
-			r.mu.Unlock()
-		}
+	if strings.HasPrefix(wish, wishNetworks) {
+		r.mu.Lock()
+		r.wished = time.Now().Add(store.LookLife)
+		r.mu.Unlock()
 	}
 }
 
@@ -143,10 +138,8 @@ func (r *reporter) now(sent bool) *fleet.Report {
 	defer r.mu.Unlock()
 	report.Rate = r.measure(report.Requests, sent)
 	if sent {
-		for kind, until := range r.wished {
-			if time.Now().Before(until) {
-				kind.addTo(report, zones)
-			}
+		if time.Now().Before(r.wished) {
+			addNetworks(report, zones)
 		}
 		r.sample(report, zones)
 	}

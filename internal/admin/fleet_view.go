@@ -37,10 +37,8 @@ var fleetRoutes = map[string]func(c *adminCall, mine json.RawMessage, m *fleet.M
 	"zones/*":          reportedZone,
 	"top":              reportedTops,
 	"zones/*/top":      reportedTops,
-	"networks":         networkSets.reported,
-	"zones/*/networks": networkSets.reported,
-	"groups":           groupSets.reported,
-	"zones/*/groups":   groupSets.reported,
+	"networks":         reportedNetworks,
+	"zones/*/networks": reportedNetworks,
 	"zones/*/key":      reportedKey,
 	"stores":           func(_ *adminCall, _ json.RawMessage, m *fleet.Member) any { return m.Report.Stores },
 	"doctor":           reportedDiagnosis,
@@ -97,12 +95,12 @@ func (r *recorder) Header() http.Header { return make(http.Header) }
 // serveFleet answers a call about the fleet: with the answer of this instance, and with those of the others by what they
 // have reported.
 func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, stores []*runningStore) error {
-	looker, patience, heavy := fleet.Looker{}, firstReports, heavyRoutes[route]
+	looker, patience := fleet.Looker{}, firstReports
 	switch {
 	case route == "doctor":
 		looker.Wish, patience = wishDoctor+rand.Text()[:8], firstDiagnoses
-	case heavy != nil:
-		looker.Wish, looker.Told = heavy.wish(), heavy.isToldBy
+	case isNetworks(route):
+		looker.Wish, looker.Told = networksWish(), func(r *fleet.Report) bool { return r.Networks }
 	}
 	var view *fleet.View
 	look := func() {
@@ -145,9 +143,8 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 		}
 		if m.Report != nil && !strings.HasSuffix(route, "top") && route != "zones/*/key" && route != "instances" {
 			all := m.Report.Omitted
-			all.Lists, all.Networks, all.Groups = 0, 0, 0 // the answer has none
-			if heavy != nil {
-				heavy.keepOmitted(&m.Report.Omitted, &all)
+			if all.Lists = 0; !isNetworks(route) { // the answer has none
+				all.Networks = 0
 			}
 			m.Omitted = all.String()
 		}
@@ -157,8 +154,8 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 	case len(view.Members) == 1:
 	case route == "doctor":
 		answer.Found = compareMembers(view, stores)
-	case heavy != nil:
-		if err := heavy.sumUp(c, view, &answer); err != nil {
+	case isNetworks(route):
+		if answer.Networks, err = c.sumNetworks(view); err != nil {
 			return err
 		}
 	}

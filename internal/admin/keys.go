@@ -88,25 +88,16 @@ func resetKey(c *adminCall) error {
 	return c.writeReset(&answer)
 }
 
-// statesOf returns the rules under which the zone may keep states of a key, with those of the network that decides about it,
-// and of the zone's groups.
+// statesOf returns the rules under which the zone may keep states of a key, with those of the network that decides about it.
 func (z *runningZone) statesOf(name string) []*store.Rule {
-	rules, all := z.States(), z.networks()
-	add := func(n *store.Network) {
-		if n == nil || n.Override.Kind != store.KindLimit {
-			return
-		}
-		for _, rule := range z.Rules() {
-			if made, err := rule.Overruled(n.Override.Limit); err == nil && rule.Algorithm().Name() == n.Algorithm &&
-				!slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == made.ID() }) {
-				rules = append(rules, made)
-			}
-		}
+	rules, n := z.States(), z.networks().Find(key.ParseAddress(name))
+	if n == nil || n.Override.Kind != store.KindLimit {
+		return rules
 	}
-	add(all.Find(key.ParseAddress(name)))
-	for group := range all.AllGroups() {
-		if group.Group.By == z.Group {
-			add(group)
+	for _, rule := range z.Rules() {
+		if made, err := rule.Overruled(n.Override.Limit); err == nil && rule.Algorithm().Name() == n.Algorithm &&
+			!slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == made.ID() }) {
+			rules = append(rules, made)
 		}
 	}
 	return rules

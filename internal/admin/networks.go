@@ -3,9 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,47 +13,30 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// target is what an operator changes: a key, or else a network with several keys, or a group.
+// target is what an operator changes: a key, or else a network with several keys.
 type target struct {
 	key     string
-	network netip.Prefix // not valid for a key or a group
-	group   store.Group  // the zero Group for a key or a network
+	network netip.Prefix // not valid for a key
 }
 
 // isKey reports whether the target is a key.
-func (t target) isKey() bool { return !t.network.IsValid() && t.group == store.Group{} }
+func (t target) isKey() bool { return !t.network.IsValid() }
 
 // text returns the target as people write it.
 func (t target) text() string {
-	switch {
-	case t.network.IsValid():
-		return t.network.String()
-	case t.group != store.Group{}:
-		return groupText(t.group)
+	if t.isKey() {
+		return t.key
 	}
-	return t.key
+	return t.network.String()
 }
 
-// nameIn says in an answer which network or group was changed.
-func (t target) nameIn(answer *adminapi.Reset) {
-	if t.network.IsValid() {
-		answer.Network = t.text()
-	} else {
-		answer.Group = describeGroup(t.group)
-	}
-}
-
-// readTarget reads the key, the network or the group that a call names.
+// readTarget reads the key or the network that a call names.
 func (c *adminCall) readTarget() (t target, err error) {
-	if err := c.checkParameters(slices.Concat(keyParameters, groupParameters)...); err != nil {
+	if err := c.checkParameters(keyParameters...); err != nil {
 		return t, err
 	}
 	named, err := c.readKeyQuery()
 	if err != nil {
-		return t, err
-	}
-	if c.namesGroup() {
-		t.group, err = c.readGroup(&named)
 		return t, err
 	}
 	if named.text != nil && c.zone.Template.IsAddress() {
@@ -69,18 +50,12 @@ func (c *adminCall) readTarget() (t target, err error) {
 
 // overrider returns what keeps the override of the target in a store, or nil if nothing does.
 func (z *runningZone) overrider(s store.Store, t target) store.Overrider {
-	if (t.group != store.Group{}) {
-		if grouper, ok := s.(store.Grouper); ok {
-			return ofGroup(grouper, t.group)
-		}
-		return nil
-	}
 	networker, ok := s.(store.Networker)
-	if t.network.IsValid() {
+	if !t.isKey() {
 		if !ok {
 			return nil
 		}
-		return ofNetwork(networker, t.network)
+		return ofNetwork{networker, t.network}
 	}
 	overrider, _ := s.(store.Overrider)
 	if ok && overrider != nil && z.TakesNetworks() {
@@ -91,44 +66,30 @@ func (z *runningZone) overrider(s store.Store, t target) store.Overrider {
 	return overrider
 }
 
-// ofNetwork returns what keeps the override of a network.
-func ofNetwork(s store.Networker, network netip.Prefix) store.Overrider {
-	return ofSeveral{
-		set: func(ctx context.Context, rule *store.Rule, to store.Override) error {
-			return s.SetNetwork(ctx, rule, network, to)
-		},
-		clear: func(ctx context.Context, rule *store.Rule) error { return s.ClearNetwork(ctx, rule, network) },
-		get: func(rule *store.Rule) store.Override {
-			all := s.Networks(rule)
-			return overrideOfNetwork(all, all.Get(network))
-		},
+// ofNetwork keeps the override of a network, whatever the key is.
+type ofNetwork struct {
+	store.Networker
+	network netip.Prefix
+}
+
+func (o ofNetwork) Set(ctx context.Context, rule *store.Rule, _ string, to store.Override) error {
+	return o.SetNetwork(ctx, rule, o.network, to)
+}
+
+func (o ofNetwork) Get(_ context.Context, rule *store.Rule, _ string) (store.Override, error) {
+	all := o.Networks(rule)
+	return overrideOfNetwork(all, all.Get(o.network)), nil
+}
+
+func (o ofNetwork) Clear(ctx context.Context, rule *store.Rule, _ string) error {
+	return o.ClearNetwork(ctx, rule, o.network)
+}
+
+func (o ofNetwork) Unban(ctx context.Context, rule *store.Rule, key string) error {
+	if was, err := o.Get(ctx, rule, key); err != nil || was.Kind != store.KindBanned {
+		return err
 	}
-}
-
-// ofSeveral keeps the override of a network or a group, whatever the key is.
-type ofSeveral struct {
-	set   func(context.Context, *store.Rule, store.Override) error
-	clear func(context.Context, *store.Rule) error
-	get   func(*store.Rule) store.Override
-}
-
-func (o ofSeveral) Set(ctx context.Context, rule *store.Rule, _ string, to store.Override) error {
-	return o.set(ctx, rule, to)
-}
-
-func (o ofSeveral) Get(_ context.Context, rule *store.Rule, _ string) (store.Override, error) {
-	return o.get(rule), nil
-}
-
-func (o ofSeveral) Clear(ctx context.Context, rule *store.Rule, _ string) error {
-	return o.clear(ctx, rule)
-}
-
-func (o ofSeveral) Unban(ctx context.Context, rule *store.Rule, _ string) error {
-	if o.get(rule).Kind != store.KindBanned {
-		return nil
-	}
-	return o.clear(ctx, rule)
+	return o.Clear(ctx, rule, key)
 }
 
 // overrideOfNetwork returns the override of a network with the time that is left, or none for nil.
@@ -148,39 +109,30 @@ func (z *runningZone) networks() *store.Networks {
 	return z.store.Networks(z.Rules()[0])
 }
 
-// listNetworks returns some networks of the zone, and then groups, from the nth on. There are no more if next is "".
+// listNetworks returns some networks of the zone, from the nth on. There are no more if next is "".
 func (z *runningZone) listNetworks(from, n int) (listed []adminapi.Listed, next string) {
 	all, i := z.networks(), 0
-	for _, some := range []iter.Seq[*store.Network]{all.All(), all.AllGroups()} {
-		for network := range some {
-			if i++; i <= from {
-				continue
-			}
-			if len(listed) == n {
-				return listed, networkCursor + strconv.Itoa(from+n)
-			}
-			listed = append(listed, z.listed(all, network))
+	for network := range all.All() {
+		if i++; i <= from {
+			continue
 		}
+		if len(listed) == n {
+			return listed, networkCursor + strconv.Itoa(from+n)
+		}
+		listed = append(listed, z.listed(all, network))
 	}
 	return listed, ""
 }
 
-// listed describes a network, or a group, in a list.
+// listed describes a network in a list.
 func (z *runningZone) listed(all *store.Networks, network *store.Network) adminapi.Listed {
 	o := overrideOfNetwork(all, network)
 	info := overrideInfo(&o)
 	if o.Kind == store.KindLimit {
 		info.Limit = describeLimit(z.Rules()[0], o.Limit, z.Rules()[0].Algorithm().Name() == network.Algorithm)
 	}
-	info.Requests = network.Requests()
-	text := network.Prefix.String()
-	if network.IsGroup() {
-		text, info.Group = groupText(network.Group), describeGroup(network.Group)
-		info.Group.Unused = network.Group.By != z.Group
-	} else {
-		info.Network = text
-	}
-	return adminapi.Listed{KeyText: adminapi.NewKeyText(text, len(text)), Override: info, DryRun: z.mayTry("", true)}
+	info.Network, info.Requests = network.Prefix.String(), network.Requests()
+	return adminapi.Listed{KeyText: adminapi.KeyText{Key: info.Network}, Override: info, DryRun: z.mayTry("", true)}
 }
 
 // networkCursor begins cursors of a list that comes before that of the store.

@@ -257,11 +257,11 @@ func (c *adminCall) withOverrider(of target, do func(context.Context, store.Over
 	})
 	switch {
 	case err == nil && supported && !of.isKey():
-		of.nameIn(&answer)
+		answer.Network = of.text()
 	case err == nil && !supported && of.isKey():
 		return adminError(http.StatusNotImplemented, "%s does not support overrides", pool.Describe(z.store.Backend))
 	case err == nil && !supported:
-		return adminError(http.StatusNotImplemented, "%s keeps no overrides of networks and groups", pool.Describe(z.store.Backend))
+		return adminError(http.StatusNotImplemented, "%s keeps no overrides of networks", pool.Describe(z.store.Backend))
 	}
 	if err != nil {
 		return c.zone.storeError(err)
@@ -269,7 +269,7 @@ func (c *adminCall) withOverrider(of target, do func(context.Context, store.Over
 	return c.writeReset(&answer)
 }
 
-// readOverridable reads the key, the network or the group of a zone that may have overrides.
+// readOverridable reads the key or the network of a zone that may have overrides.
 func (c *adminCall) readOverridable() (of target, err error) {
 	if of, err = c.readTarget(); err == nil {
 		err = c.zone.checkOverridable()

@@ -150,7 +150,7 @@ func (s *seconds) start(r *http.Request) *adminapi.PageStart {
 func (z *runningZone) forPage() adminapi.PageZone {
 	p := adminapi.PageZone{
 		Zone: z.describe(nil), Parts: z.Template.PartNames(), Overrides: z.checkOverridable() == nil, Bans: z.KeyRules != nil && z.KeyRules.Ban != nil,
-		Slots: z.CountsSlots(), Networks: z.TakesNetworks(), Groups: groupSets.has(z),
+		Slots: z.CountsSlots(), Networks: z.TakesNetworks(),
 	}
 	p.Uses, p.Totals, p.Plans = nil, nil, nil // the page reads none of them
 	if z.OwnPolicies.Fixed != nil && z.Plans == nil {

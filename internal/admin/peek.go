@@ -19,7 +19,7 @@ type peek struct {
 	rules *store.KeyRules
 
 	stored   store.Override
-	network  *store.Network      // the network or the group that has the stored override, if the key has none
+	network  *store.Network      // the network that has the stored override, if the key has none
 	next     algorithms.Decision // on the next request
 	refusals *adminapi.Refusals
 	decision algorithms.Decision // without bans
@@ -64,7 +64,7 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	return p.owes(ctx, s)
 }
 
-// under has the override of a network or a group decide, if the key has none.
+// under has the override of a network decide, if the key has none.
 func (p *peek) under(all *store.Networks, n *store.Network) {
 	if n == nil || p.stored.Kind != store.KindNone {
 		return
@@ -168,11 +168,7 @@ func (p *peek) override() *adminapi.Override {
 		return nil
 	}
 	o := overrideInfo(&p.stored)
-	switch {
-	case p.network == nil:
-	case p.network.IsGroup():
-		o.Group = describeGroup(p.network.Group)
-	default:
+	if p.network != nil {
 		o.Network = p.network.Prefix.String()
 	}
 	if p.stored.Kind == store.KindLimit {

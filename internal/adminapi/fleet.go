@@ -14,9 +14,8 @@ type FleetAnswer struct {
 	// Found is what doctor has found by comparing the instances. It is absent otherwise.
 	Found []Finding `json:"found,omitempty"`
 
-	// Networks and Groups have, for the routes of these, the sums of all instances, for each zone.
+	// Networks has, for the routes of networks, the sums of all instances, for each zone.
 	Networks []Networks `json:"networks,omitempty"`
-	Groups   []Groups   `json:"groups,omitempty"`
 
 	// Notes say what is missing in the view.
 	Notes []string `json:"notes,omitempty"`

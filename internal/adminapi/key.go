@@ -227,9 +227,6 @@ type Override struct {
 	Network  string `json:"network,omitempty"`
 	Requests uint64 `json:"requests,omitempty"`
 
-	// Group is the group that has the override, if neither the key nor its network has one.
-	Group *Group `json:"group,omitempty"`
-
 	Note string `json:"note,omitempty"`
 
 	// Since is when it was set, and SetBy who has done that. They are absent if that is not known.
@@ -264,7 +261,6 @@ type Reset struct {
 	// Unchanged says that there was nothing to change: no ban, no override, or nothing used.
 	Unchanged bool `json:"unchanged,omitempty"`
 
-	// Network or Group is the network or the group whose override was changed, if that was not the override of a key.
+	// Network is the network whose override was changed, if that was not the override of a key.
 	Network string `json:"network,omitempty"`
-	Group   *Group `json:"group,omitempty"`
 }

@@ -27,7 +27,6 @@ type PageZone struct {
 	Limited   int64    `json:"events,omitempty"`   // the events of its limit, if they are always the same
 	Slots     bool     `json:"slots,omitempty"`    // it counts running requests
 	Networks  bool     `json:"networks,omitempty"` // networks can have overrides
-	Groups    bool     `json:"groups,omitempty"`   // it has the option group
 
 	// History is what happened before the page was opened. It is absent for a page about the whole fleet.
 	History *PageHistory `json:"history,omitempty"`

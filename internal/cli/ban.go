@@ -18,7 +18,7 @@ store memory, it holds in that process only, until it ends. A ban replaces any o
 override.
 
 The zone must have the option overrides.
-` + groupHelp + keyHelp,
+` + keyHelp,
 		Example: "  caddy rate-limit ban clients 203.0.113.7 --for 1h --note 'scrapes prices'",
 	}, http.MethodPut, "/key/ban", validityFlags, true)
 }
@@ -33,7 +33,7 @@ bans and the refusals that count towards the next one. What the key has used so 
 counts, so its limit may still refuse it. With Redis the ban ends for all instances. If the zone has
 no overrides, another instance may still refuse the key from its deny cache, for at most a
 second (deny_cache).
-` + groupHelp + keyHelp,
+` + keyHelp,
 		Example: "  caddy rate-limit unban clients 203.0.113.7",
 	}, http.MethodDelete, "/key/ban", nil, true)
 }

@@ -22,21 +22,11 @@ key takes none. --key-base64 takes a key of any bytes. A key that begins with a
 hyphen goes after --.
 `
 
-// groupHelp is the help for groups, for the commands that take one.
-const groupHelp = `
-Where keys are addresses and the zone has the option group, --group takes one of its values
-in place of a key, as 'caddy rate-limit top --groups' lists them.
-`
-
 // changeCommand completes a command that changes a key by one request to the admin API. The flags,
-// which may be nil, make the body of that request. With show, the command shows the key afterwards, and takes a
-// group in its place.
+// which may be nil, make the body of that request. With show, the command shows the key afterwards.
 func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = needsZone, completeZones
 	query := keyFlags(cmd)
-	if show {
-		query = groupFlags(cmd, query)
-	}
 	body := func() any { return nil }
 	if flags != nil {
 		read := flags(cmd)
@@ -65,9 +55,8 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 	case reset.Warning != "":
 		fmt.Fprintln(f.err, "Warning: "+reset.Warning)
 	}
-	of := overruled(&reset)
 	switch {
-	case f.json && show && of == "":
+	case f.json && show && reset.Network == "":
 		if text, err = f.asked.fetch(http.MethodGet, zonePath(zone, "/key"), query, nil, new(adminapi.Key)); err != nil {
 			fmt.Fprintln(f.err, notShown, err)
 		}
@@ -78,10 +67,10 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 	case f.several:
 		fmt.Fprintln(f.out, map[bool]string{false: "done", true: "nothing has changed"}[reset.Unchanged])
 		return nil
-	case of != "":
+	case reset.Network != "":
 		if !reset.Unchanged {
-			fmt.Fprintf(f.out, "%s %s in zone %s, at all instances within a second, or 5 seconds if it is the only one.\n",
-				map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], of, shellWord(zone))
+			fmt.Fprintf(f.out, "%s network %s in zone %s, at all instances within a second, or 5 seconds if it is the only one.\n",
+				map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], reset.Network, shellWord(zone))
 		}
 		return nil
 	case !show:
@@ -98,26 +87,6 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 		fmt.Fprintf(f.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", f.flags, shellWord(zone))
 	}
 	return nil
-}
-
-// overruled returns the network or the group that was changed; empty for a key.
-func overruled(r *adminapi.Reset) string {
-	switch {
-	case r.Network != "":
-		return "network " + r.Network
-	case r.Group != nil:
-		return "group " + describeGroup(r.Group)
-	}
-	return ""
-}
-
-// describeGroup returns a group in a line.
-func describeGroup(g *adminapi.Group) string {
-	value, err := adminapi.KeyText{Key: g.Value, KeyBase64: g.ValueBase64}.Bytes()
-	if err != nil {
-		value = g.Value
-	}
-	return inLine(g.By) + " " + shellWord(value)
 }
 
 const notShown = "The change is made, but the key cannot be shown:"
@@ -137,25 +106,6 @@ func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
 			return url.Values{"key": args}, nil
 		}
 		return url.Values{"part": args}, nil
-	}
-}
-
-// groupFlags adds the flags that name a group in place of a key. It returns a function that makes a query, as key does
-// without a group.
-func groupFlags(cmd *cobra.Command, key func(args []string) (url.Values, error)) func(args []string) (url.Values, error) {
-	group := cmd.Flags().String("group", "", "A value of the zone's option group, in place of a key")
-	encoded := cmd.Flags().String("group-base64", "", "The same in base64")
-	return func(args []string) (url.Values, error) {
-		isGroup, isEncoded := cmd.Flags().Changed("group"), cmd.Flags().Changed("group-base64")
-		switch {
-		case !isGroup && !isEncoded:
-			return key(args)
-		case len(args) > 0 || isGroup && isEncoded || cmd.Flags().Changed("key-base64"):
-			return nil, errors.New("give a key or a group, not both: with --group or --group-base64 no other argument names one")
-		case isEncoded:
-			return url.Values{"group_base64": {*encoded}}, nil
-		}
-		return url.Values{"group": {*group}}, nil
 	}
 }
 

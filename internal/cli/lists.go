@@ -35,19 +35,16 @@ Lists the keys of a zone, or of all zones, that have a limit of their own, or th
 operator has exempted or banned.
 `, "'caddy rate-limit set <zone> <key> 100/1m' makes one.", []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string {
 		text := l.Override
-		text.Network, text.Group = "", nil
+		text.Network = ""
 		return []string{describeOverride(&text) + ofList(l)}
 	})
 }
 
-// ofList says what is to know of an override in a list: whether it has no effect, and of one of a network or a group,
+// ofList says what is to know of an override in a list: whether it has no effect, and of one of a network,
 // how many requests it has decided.
 func ofList(l *adminapi.Listed) (text string) {
-	if l.Network != "" || l.Group != nil {
+	if l.Network != "" {
 		text = fmt.Sprintf(", %d requests", l.Requests)
-	}
-	if l.Group != nil && l.Group.Unused {
-		text = ", no effect: the zone does not group by this placeholder"
 	}
 	if l.DryRun {
 		text += ", dry run"
@@ -96,9 +93,6 @@ func (f *fleet) list(zones []string, name, fills string, head []string, cells fu
 	rows := [][]string{head}
 	for _, l := range found {
 		key := showKey(l.KeyText)
-		if l.Group != nil {
-			key = describeGroup(l.Group)
-		}
 		if l.Unknown {
 			key = "(only its hash is known: " + l.Key + ")"
 		}

@@ -23,13 +23,13 @@ it is cleared, or for the time that --for gives; with the store memory, it holds
 process only, until it ends. What the key has used so far still counts.
 
 The zone must have the option overrides.
-` + groupHelp + keyHelp,
+` + keyHelp,
 		Example: "  caddy rate-limit set clients 203.0.113.7 500/1m --for 2h\n  caddy rate-limit set clients 203.0.113.7 --exempt\n" +
 			"  caddy rate-limit set clients 203.0.113.7 --clear",
 		Args:              needsZone,
 		ValidArgsFunction: completeZones,
 	}
-	query := groupFlags(cmd, keyFlags(cmd))
+	query := keyFlags(cmd)
 	body := validityFlags(cmd)
 	flags := cmd.Flags()
 	plan := flags.String("plan", "", "The plan whose limit the key gets")

@@ -19,8 +19,7 @@ minutes, on all instances that share the store. "120..130" means at least 120 an
 most 130.
 
 With --networks it lists the smallest networks that explain the requests, of those that
-have at least 1 % of them, and with --groups values of the option group that have as
-many. Instances begin to count with this command, so ask again in a
+have at least 1 % of them. Instances begin to count with this command, so ask again in a
 minute.
 `,
 		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
@@ -30,8 +29,7 @@ minute.
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
 	networks := cmd.Flags().Bool("networks", false, "List networks in place of keys, while somebody looks")
-	groups := cmd.Flags().Bool("groups", false, "List values of the zone's option group in place of keys, while somebody looks")
-	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "networks", "groups")
+	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	cmd.RunE = onFleet(func(f *fleet, args []string) error {
 		by, zone := byRequests, ""
@@ -44,11 +42,8 @@ minute.
 		if len(args) > 0 {
 			zone = args[0]
 		}
-		switch {
-		case *networks:
-			return topHeavy(f, &heavyNetworks, zone, *n)
-		case *groups:
-			return topHeavy(f, &heavyGroups, zone, *n)
+		if *networks {
+			return f.topNetworks(zone, *n)
 		}
 		return f.top(zone, by, *n)
 	})

@@ -249,9 +249,6 @@ func describeOverride(o *adminapi.Override) string {
 	if o.Network != "" {
 		text += " as all of " + o.Network
 	}
-	if o.Group != nil {
-		text += " as all of its group " + describeGroup(o.Group)
-	}
 	if o.Elsewhere {
 		text += " for plans with another algorithm,"
 	}

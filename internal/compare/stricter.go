@@ -8,7 +8,7 @@ import (
 )
 
 // harmless are options that refuse nobody, whatever they say.
-var harmless = []string{"group", "overrides"}
+var harmless = []string{"overrides"}
 
 // loosening are options that let requests through: without them, more requests are refused.
 var loosening = []string{"dry_run", "exempt", "match", "charge_on_response"}

@@ -43,9 +43,8 @@ type Report struct {
 	Wish      string              `json:"wish,omitempty"`
 	Diagnosed int64               `json:"diagnosed,omitempty"`
 
-	// Networks and Groups say that zones have these, because people who look wish that.
+	// Networks says that zones have these, because people who look wish that.
 	Networks bool `json:"networks,omitempty"`
-	Groups   bool `json:"groups,omitempty"`
 
 	Omitted Omitted `json:"omitted,omitzero"`
 }
@@ -58,7 +57,6 @@ type Omitted struct {
 	Zones    int `json:"zones,omitempty"`    // whole zones
 	Findings int `json:"findings,omitempty"` // of doctor
 	Networks int `json:"networks,omitempty"` // zones without networks, although they have some
-	Groups   int `json:"groups,omitempty"`   // zones without groups, although they have some
 }
 
 // String says what is omitted, or is empty.
@@ -70,8 +68,6 @@ func (o Omitted) String() string {
 		return fmt.Sprintf("the keys of %d zones", o.Lists)
 	case o.Networks > 0:
 		return fmt.Sprintf("the networks of %d zones", o.Networks)
-	case o.Groups > 0:
-		return fmt.Sprintf("the groups of %d zones", o.Groups)
 	case o.Findings > 0:
 		return fmt.Sprintf("%d findings", o.Findings)
 	}
@@ -92,7 +88,6 @@ type Zone struct {
 
 	Top      *Top      `json:"k,omitempty"` // nil: it is not told
 	Networks *Networks `json:"p,omitempty"` // nil: they are not told
-	Groups   *Groups   `json:"g,omitempty"` // nil: they are not told
 }
 
 // Requests returns how many requests the zone has had.
@@ -108,8 +103,7 @@ func (z *Zone) Requests() (n uint64) {
 func Encode(r *Report, most int) string {
 	r.Form = form
 	slices.SortStableFunc(r.Zones, func(a, b Zone) int { return cmp.Compare(b.Requests(), a.Requests()) })
-	keepNetworks(mostSets, len(r.Zones))(r)
-	keepGroups(mostSets, len(r.Zones))(r)
+	keepNetworks(mostNetworks, len(r.Zones))(r)
 	for _, cut := range cuts {
 		if text, err := json.Marshal(r); err == nil && len(text) <= most {
 			return string(text)
@@ -130,17 +124,17 @@ func Encode(r *Report, most int) string {
 	}
 }
 
-// mostSets is how many networks of one length of prefix are encoded, and how many groups of a zone: more have no room anyway.
-const mostSets = 100
+// mostNetworks is how many networks of one length of prefix are encoded: more have no room anyway.
+const mostNetworks = 100
 
 // cuts make a report smaller, in this order.
 var cuts = []func(*Report){
-	keepKeys(100), keepKeys(50), keepKeys(20), keepNetworks(20, 8), keepGroups(50, 8), keepKeys(10), keepNetworks(10, 4), keepGroups(20, 4), keepLists(8),
+	keepKeys(100), keepKeys(50), keepKeys(20), keepNetworks(20, 8), keepKeys(10), keepNetworks(10, 4), keepLists(8),
 	func(r *Report) {
 		r.Skipped += uint64(len(r.Decisions))
 		r.Decisions = nil
 	},
-	keepKeys(5), keepNetworks(10, 1), keepGroups(10, 1), keepLists(0), keepNetworks(0, 0), keepGroups(0, 0),
+	keepKeys(5), keepNetworks(10, 1), keepLists(0), keepNetworks(0, 0),
 	func(r *Report) {
 		if r.Diagnosis != nil {
 			r.Omitted.Findings += max(0, len(r.Diagnosis.Findings)-20)
@@ -242,5 +236,5 @@ func (z *Zone) isPossible() bool {
 		ok = ok && (n == nil || -mostCount <= *n && *n <= mostCount)
 	}
 	ok = ok && (z.Rate == nil || 0 <= *z.Rate && *z.Rate <= mostCount)
-	return ok && (z.Top == nil || z.Top.isPossible()) && (z.Networks == nil || z.Networks.isPossible()) && (z.Groups == nil || z.Groups.isPossible())
+	return ok && (z.Top == nil || z.Top.isPossible()) && (z.Networks == nil || z.Networks.isPossible())
 }

@@ -37,7 +37,7 @@ type Key struct {
 	// Counts are, by kind, what was surely counted and how much more it may be. Zeros at the end are left out.
 	Counts []uint64 `json:"c"`
 
-	// Distinct is, of a network or a group, about how many keys it has.
+	// Distinct is, of a network, about how many keys it has.
 	Distinct uint64 `json:"n,omitempty"`
 }
 

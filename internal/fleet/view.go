@@ -114,7 +114,7 @@ func (r *Report) addStore(other *Report) {
 	r.Decisions, r.Skipped = append(r.Decisions, other.Decisions...), r.Skipped+other.Skipped
 	r.Omitted.Keys, r.Omitted.Lists = r.Omitted.Keys+other.Omitted.Keys, r.Omitted.Lists+other.Omitted.Lists
 	r.Omitted.Zones, r.Omitted.Findings = r.Omitted.Zones+other.Omitted.Zones, max(r.Omitted.Findings, other.Omitted.Findings)
-	r.Omitted.Networks, r.Omitted.Groups = r.Omitted.Networks+other.Omitted.Networks, r.Omitted.Groups+other.Omitted.Groups
+	r.Omitted.Networks += other.Omitted.Networks
 }
 
 // distinguish adds to a name that several instances have, as containers may, the beginning of their IDs.

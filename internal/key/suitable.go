@@ -8,9 +8,9 @@ import (
 )
 
 // checkSuitable returns an error for a placeholder of Caddy that cannot distinguish clients,
-// because it never has the same value twice, which has a consequence, or never has a value. It returns a warning for one that
+// because it never has the same value twice, or never has a value. It returns a warning for one that
 // is empty in most places where a zone may be.
-func checkSuitable(named, consequence string) (warning string, err error) {
+func checkSuitable(named string) (warning string, err error) {
 	if field, ok := strings.CutPrefix(named, placeholder.HeaderPrefix); ok {
 		for name, instead := range notInHeader {
 			if strings.EqualFold(field, name) {
@@ -21,8 +21,8 @@ func checkSuitable(named, consequence string) (warning string, err error) {
 	}
 	for _, p := range neverRepeated {
 		if named == p.name || strings.HasSuffix(p.name, ".") && strings.HasPrefix(named, p.name) && !exceptions[named] {
-			return "", fmt.Errorf("{%s} is different for each %s, %s",
-				named, p.each, consequence)
+			return "", fmt.Errorf("{%s} is different for each %s, so that nothing would be limited; did you mean {client_ip}, in JSON {http.vars.client_ip}?",
+				named, p.each)
 		}
 	}
 	for _, namespace := range oftenEmpty {

@@ -79,7 +79,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		if _, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit"); err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}
-		why, err := checkSuitable(p.Placeholder, "so that nothing would be limited; did you mean {client_ip}, in JSON {http.vars.client_ip}?")
+		why, err := checkSuitable(p.Placeholder)
 		if err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}

@@ -163,7 +163,7 @@ func (l *Limiter) uncharge(v *Verdict) {
 // countEntrance counts the outcome of the request in an adaptive zone, and publishes it.
 func (v *Verdict) countEntrance(e *late.Slot, o outcome.Outcome, reason error, took time.Duration) {
 	class := e.Zone.Adaptive.ClassName(e.Class)
-	e.Zone.Count(&v.Request, e.Key, class, o, took)
+	e.Zone.Stats.Add(e.Key, class, o, took)
 	if v.witness == nil {
 		feed.PublishWithoutDecision(v.Request.Request, e.Zone.Name, class, e.Key, o, reason)
 	}

@@ -237,7 +237,7 @@ func (v *Verdict) reject(z *zone.Zone, c *zone.Check) {
 
 // countUnasked counts the outcome of the request in a zone that does not ask the store, and publishes it.
 func (v *Verdict) countUnasked(z *zone.Zone, c *zone.Check, o outcome.Outcome) {
-	z.Count(&v.Request, c.Key, c.Plan, o, stats.Untimed)
+	z.Stats.Add(c.Key, c.Plan, o, stats.Untimed)
 	if v.witness == nil {
 		feed.PublishWithoutDecision(v.Request.Request, z.Name, c.Plan, c.Key, o, c.Rejection)
 	}
@@ -373,7 +373,7 @@ func (v *Verdict) countAll(o outcome.Outcome, took time.Duration) {
 func (v *Verdict) count(i int, o outcome.Outcome, took time.Duration) {
 	e := &v.Entries[i]
 	e.Outcome = o
-	e.Zone.Count(&v.Request, v.Checks[i].Key, e.Policy.Plan, o, took)
+	e.Zone.Stats.Add(v.Checks[i].Key, e.Policy.Plan, o, took)
 	if c := &v.Checks[i]; o == outcome.Limited && c.Cost > e.Zone.Cost.Number {
 		e.Zone.Stats.NoteRefusedCost(c.Key, c.Cost)
 	}

@@ -8,6 +8,7 @@ var Removed = map[string]string{
 	"answers":       "callers of gRPC get a status of gRPC; error routes answer in HTML or JSON-RPC, and on_limit problem in JSON",
 	"cost_measured": "adaptive limits charge time; bytes are in the access log",
 	"expires":       "a comment in the config says until when; overrides and bans end with --for",
+	"group":         "a matcher in block, such as header User-Agent *bot*, and a reload",
 	"json_body":     "{http.rate_limit.json.PATH} in key, plan, cost and matchers, such as match vars {http.rate_limit.json.method} tools/call",
 	"near_limit":    "a key is near its limit when 80 % of it are used, in every zone",
 	"note":          "a comment in the config says why; overrides and bans keep --note",

@@ -17,7 +17,6 @@ type Counters struct {
 	Latency   Histogram     // of decisions, including the time that requests are held
 	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Networks  Networks
-	Groups    Groups
 	Bans      Bans
 	Costs     Costs // of responses, in zones with cost_response
 	Waits     Waits // for slots, in adaptive zones
@@ -43,7 +42,7 @@ func (t *Counters) Add(key, plan string, o outcome.Outcome, latency time.Duratio
 		t.Keys.Add(key, plan, kindOf(o))
 	}
 	if n := t.Networks.counting.Load(); n != nil {
-		(*n).add(key, o)
+		n.add(key, o)
 	}
 	if latency >= 0 {
 		t.Latency.Observe(latency)

@@ -31,12 +31,12 @@ const (
 // Networks counts requests by the networks of their addresses, on all levels at once. It is for a time in which somebody looks:
 // a request costs about as much as the rest of its decision. It may be used from several goroutines at once.
 type Networks struct {
-	spans[networkLevels]
+	spans
 	seed maphash.Seed
 }
 
 // networkLevels has a level for each length of prefixes, of IPv4 and IPv6.
-type networkLevels [2][7]level[netip.Prefix]
+type networkLevels [2][7]level
 
 // NewNetworks makes Networks that count in spans of this length.
 func NewNetworks(span time.Duration) *Networks {
@@ -54,7 +54,7 @@ func (n *Networks) Add(key netip.Prefix, refused bool) {
 				continue
 			}
 			if network, err := key.Addr().Prefix(bits); err == nil {
-				counts[of][i].add(network, hash, refused, asItIs)
+				counts[of][i].add(network, hash, refused)
 			}
 		}
 	})
@@ -70,8 +70,17 @@ func family(of netip.Prefix) int {
 
 // NetworkCount is a network with many requests.
 type NetworkCount struct {
-	Network netip.Prefix
-	Heavy
+	Network           netip.Prefix
+	Requests, Refused Count
+
+	// Keys is how many different keys it has, estimated: see [KeysError]. Some may be missing if Requests has an error.
+	Keys uint64
+
+	// KeysMost is, of several instances, how many they are if no key came to two of them. Keys are those of one instance.
+	KeysMost uint64
+
+	// Before is what its Requests were ten minutes before. It is nil if they were not counted then.
+	Before *Count
 
 	// Own are the requests that are in no network within it that is listed, too: at most so many.
 	Own uint64
@@ -103,17 +112,14 @@ func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
 	v := n.look()
 	for family := range levels {
 		for i, bits := range levels[family] {
-			at := func(all []*networkLevels) (these []*level[netip.Prefix]) {
+			at := func(all []*networkLevels) (these []*level) {
 				for _, counts := range all {
 					these = append(these, &counts[family][i])
 				}
 				return these
 			}
 			now, before := at(v.now), at(v.before)
-			l := NetworkLevel{Bits: bits, Unlisted: unlisted(now), UnlistedBefore: unlisted(before)}
-			for _, h := range sum(now, before, netip.Prefix.Compare) {
-				l.Counts = append(l.Counts, NetworkCount{Network: h.of, Heavy: h.Heavy})
-			}
+			l := NetworkLevel{Bits: bits, Counts: sum(now, before), Unlisted: unlisted(now), UnlistedBefore: unlisted(before)}
 			all[family] = append(all[family], l)
 		}
 	}

@@ -11,30 +11,30 @@ import (
 // heldSpans is how many spans are kept: the current one and the one before, and those ten minutes earlier.
 const heldSpans = 4
 
-// spans has counts of some kind by spans of time, for as long as somebody looks. It may be used from several goroutines at once.
-type spans[L any] struct {
+// spans has counts by spans of time, for as long as somebody looks. It may be used from several goroutines at once.
+type spans struct {
 	length time.Duration
 	began  time.Time
 	asked  atomic.Int64 // when somebody has looked last, since began
 
-	mu   sync.RWMutex   // requests hold it for reading
-	held []*heldSpan[L] // the current one first
+	mu   sync.RWMutex // requests hold it for reading
+	held []*heldSpan  // the current one first
 }
 
 // heldSpan has the counts of a span of time.
-type heldSpan[L any] struct {
+type heldSpan struct {
 	since  time.Time
 	total  atomic.Uint64
-	counts L
+	counts networkLevels
 }
 
-func (s *spans[L]) begin(length time.Duration) {
+func (s *spans) begin(length time.Duration) {
 	s.length, s.began = length, time.Now()
-	s.held = []*heldSpan[L]{{since: s.began}}
+	s.held = []*heldSpan{{since: s.began}}
 }
 
 // add counts a request in the current span.
-func (s *spans[L]) add(in func(*L)) {
+func (s *spans) add(in func(*networkLevels)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.held[0].total.Add(1)
@@ -43,24 +43,24 @@ func (s *spans[L]) add(in func(*L)) {
 
 // Rotate begins a new span if the current one is over. It reports false if nobody has looked for longer than all spans together,
 // so that counting can end.
-func (s *spans[L]) Rotate(now time.Time) bool {
+func (s *spans) Rotate(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.held[0].since) >= s.length {
-		s.held = slices.Insert(s.held, 0, &heldSpan[L]{since: now})
+		s.held = slices.Insert(s.held, 0, &heldSpan{since: now})
 		s.held = s.held[:min(len(s.held), heldSpans)]
 	}
 	return now.Sub(s.began)-time.Duration(s.asked.Load()) < heldSpans*s.length
 }
 
 // look is what somebody sees who looks.
-type look[L any] struct {
-	now, before []*L // before is empty if not all of that time was counted
+type look struct {
+	now, before []*networkLevels // before is empty if not all of that time was counted
 	total       uint64
 	since       time.Time
 }
 
-func (s *spans[L]) look() (v look[L]) {
+func (s *spans) look() (v look) {
 	s.asked.Store(int64(time.Since(s.began)))
 	s.mu.RLock()
 	defer s.mu.RUnlock()

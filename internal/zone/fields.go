@@ -228,7 +228,7 @@ func (z *Zone) bansUnread(c *Check, r *placeholder.Request, networks *store.Netw
 	if z.resolve(c, r) != nil {
 		c.Policy = z.likelyPolicy()
 	}
-	refused = c.Policy != nil && z.bansNetwork(c, r, networks)
+	refused = c.Policy != nil && z.bansNetwork(c, networks)
 	if !refused {
 		c.Policy = nil
 	}

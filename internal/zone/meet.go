@@ -16,7 +16,7 @@ import (
 var errTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
 
 // Meet reports whether a request meets the zone, and sets what to ask the store about it. It counts
-// nothing. Networks are those that have overrides in the zone, with groups; nil without them. Without a logger it does not warn of requests
+// nothing. Networks are those that have overrides in the zone; nil without them. Without a logger it does not warn of requests
 // that have no valid limit.
 func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
 	meets, err := z.asksMatchers(r.Request)
@@ -36,7 +36,7 @@ func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, 
 		err = z.Apply(c, r, networks, log)
 	}
 	if err == nil && networks.Any() {
-		z.applyNetwork(c, r, networks)
+		z.applyNetwork(c, networks)
 	}
 	return true, err
 }

@@ -32,7 +32,7 @@ type Check struct {
 	Enters bool // the request needs a slot of the adaptive zone
 	Class  int  // of its priority
 
-	Network *store.Network      // that decides about the key, or the group that does; nil if none does
+	Network *store.Network      // that decides about the key; nil if none does
 	Banned  algorithms.Decision // by it; the Rejection is then that of a limit
 
 	Repeated error // the request has different values for a placeholder of the key
@@ -45,7 +45,7 @@ func (c *Check) reject(status int, why error) error {
 }
 
 // Apply applies the zone's policies to a request: block, exempt, missing_key, and plans and limits from
-// placeholders. It reads no body of a request whose network or group is banned.
+// placeholders. It reads no body of a request whose network is banned.
 func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) error {
 	c.DryRun = z.IsDryRun(c.Key)
 	if blocked, err := clientip.MatchAny(z.Block, r.Request); err != nil {
@@ -85,7 +85,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 		return c.reject(z.InvalidLimit, errInvalid)
 	}
 	if z.CostRequest != nil && c.Policy != nil {
-		if z.bansNetwork(c, r, networks) {
+		if z.bansNetwork(c, networks) {
 			return nil
 		}
 		least := c.Cost

@@ -45,9 +45,6 @@ type Spec struct {
 	Key      string
 	Template *key.Template // of the key
 
-	Group         string        // the placeholder by whose value requests are also shown; empty without one
-	GroupTemplate *key.Template // of the group; nil without one
-
 	limit.Limit                         // as written
 	Plan         *limit.Plans           // as written; nil without plans
 	PlanLimits   map[string]limit.Limit // of the plans that have one, with what they take from the zone's

@@ -29,21 +29,20 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestRefusedUnread: of a request that block matches, or whose network or group is banned, or that is exempt, nothing is read, whatever
+// TestRefusedUnread: of a request that block matches, or whose network is banned, or that is exempt, nothing is read, whatever
 // its body has. The bodies of all others are read.
 func TestRefusedUnread(t *testing.T) {
 	const (
 		address = `"key": "{http.request.remote.host}", "overrides": true, `
 		calls   = `"match": [{"vars": {"{http.rate_limit.json.method}": ["tools/call"]}}], `
 		blocked = `"block": [{"remote_ip": {"ranges": ["203.0.113.0/24"]}}], `
-		group   = `"group": "{http.request.header.User-Agent}", `
 		ofBody  = `"key": "{http.request.remote.host} {http.rate_limit.json.method}", `
 	)
 	body := `{"method":"tools/call","tokens":1,"x":"` + strings.Repeat("x", 100_000) + `"}`
 	other := `{"method":"ping"}`
 	for _, c := range []struct {
 		name, zone, body string
-		bans             bool // the network of the client, or its group if the zone has one
+		bans             bool // the network of the client
 		status, read     int
 	}{
 		{"nothing refuses", ofBody, body, false, 200, len(body)},
@@ -66,11 +65,6 @@ func TestRefusedUnread(t *testing.T) {
 		{"banned in a dry run", address + calls + `"dry_run": true, `, body, true, 200, 0},
 		{"banned, and exempt", address + calls + strings.Replace(blocked, "block", "exempt", 1), body, true, 200, 0},
 		{"banned, by the cost of the body", address + `"cost_request": {"json": ["tokens"], "missing": 1}, `, body, true, 429, 0},
-		{"banned group, by calls", address + calls + group, body, true, 429, 0},
-		{"banned group, another call", address + calls + group, other, true, 429, 0},
-		{"banned group in a dry run", address + calls + group + `"dry_run": true, `, body, true, 200, 0},
-		{"banned group, and exempt", address + calls + group + strings.Replace(blocked, "block", "exempt", 1), body, true, 200, 0},
-		{"banned group, by the cost of the body", address + group + `"cost_request": {"json": ["tokens"], "missing": 1}, `, body, true, 429, 0},
 		{"not banned, by the cost of the body", address + `"cost_request": {"json": ["tokens"], "missing": 1}, `, body, false, 200, len(body)},
 	} {
 		kept := caddytest.KeepMemory(t, memorystore.Options{})
@@ -79,7 +73,6 @@ func TestRefusedUnread(t *testing.T) {
 			sent := &counting{Reader: strings.NewReader(text)}
 			r := httptest.NewRequest(http.MethodPost, "http://example.com/mcp", sent)
 			r.ContentLength, r.RemoteAddr = int64(len(text)), from
-			r.Header.Set("User-Agent", "of "+from)
 			status = caddytest.Status(h, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server)))
 			return status, sent.bytes
 		}
@@ -89,14 +82,7 @@ func TestRefusedUnread(t *testing.T) {
 		if c.bans {
 			rule := kept.Rule("z")
 			banned := store.Override{Kind: store.KindBanned, For: time.Hour}
-			of := kept.Opened().(store.Grouper)
-			var err error
-			if strings.Contains(c.zone, group) {
-				err = of.SetGroup(t.Context(), rule, store.Group{By: "{http.request.header.User-Agent}", Value: "of 203.0.113.7:1"}, banned)
-			} else {
-				err = of.SetNetwork(t.Context(), rule, netip.MustParsePrefix("203.0.113.0/24"), banned)
-			}
-			if err != nil {
+			if err := kept.Opened().(store.Networker).SetNetwork(t.Context(), rule, netip.MustParsePrefix("203.0.113.0/24"), banned); err != nil {
 				t.Fatal(err)
 			}
 		}

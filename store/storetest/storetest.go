@@ -41,7 +41,6 @@ func Run(t *testing.T, open Open) {
 	t.Run("Lending", func(t *testing.T) { lending(t, open) })
 	t.Run("Lists", func(t *testing.T) { lists(t, open) })
 	t.Run("Networks", func(t *testing.T) { networks(t, open) })
-	t.Run("Groups", func(t *testing.T) { groups(t, open) })
 }
 
 // bench is a store under test, with its clock.

@@ -114,7 +114,7 @@ const inputs = {
 
 // ask opens the dialog for an action: its name, its targets, what these are, and more about them.
 function ask({ name, targets, what, about }) {
-  const action = actions[name], { z, k } = targets[0], several = new Set(targets.map(t => idOf(t.k))).size, thing = k.group ? 'group' : k.network ? 'network' : 'key'
+  const action = actions[name], { z, k } = targets[0], several = new Set(targets.map(t => idOf(t.k))).size, thing = k.network ? 'network' : 'key'
   const values = { for: action.for, note: '', limit: z.events ? String(2 * z.events) : '' }
   const draw = () => setText(byId('dialog-command'), targets.map(t => command(state.start.address, action.command, t.z, t.k, action.flags?.(values) ?? [], action.last?.(values) ?? [])).join('\n'))
   const zones = [...new Set(targets.map(t => t.z.name))]

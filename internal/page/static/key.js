@@ -54,9 +54,8 @@ export function nameKey(k, zone) {
 // idOf is another text for each key.
 export const idOf = k => (k.key_base64 ?? '\0' + k.key) + (k.key_truncated ? '\0' + k.key_truncated : '')
 
-// queryOf names a key in a request, or a network or a group that has an override.
+// queryOf names a key in a request, or a network that has an override.
 export function queryOf(k) {
-  if (k.group) return k.group.value_base64 ? '?group_base64=' + encodeURIComponent(k.group.value_base64) : '?group=' + encodeURIComponent(k.group.value)
   if (k.network) return '?key=' + encodeURIComponent(k.network)
   let binary = ''
   for (const b of bytesOf(k)) binary += String.fromCharCode(b)

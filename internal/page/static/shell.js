@@ -31,12 +31,11 @@ function escape(r) {
 export function command(address, name, zone, k, flags = [], last = []) {
   const bytes = bytesOf(k), encoder = new TextEncoder()
   const parts = k.parts?.length && !k.key_base64 ? k.parts.map(p => encoder.encode(p)) : [bytes]
-  let args = [encoder.encode(zone.name), ...(zone.key === '' || k.group ? [] : parts)]
+  let args = [encoder.encode(zone.name), ...(zone.key === '' ? [] : parts)]
   const all = ['caddy', 'rate-limit', name]
   if (address) all.push('--address', word(address))
   all.push(...flags)
-  if (k.group) all.push('--group-base64', k.group.value_base64 ?? btoa(String.fromCharCode(...encoder.encode(k.group.value))))
-  if (bytes.includes(0) && !k.group) { // an argument cannot have a NUL byte
+  if (bytes.includes(0)) { // an argument cannot have a NUL byte
     args = args.slice(0, 1)
     all.push('--key-base64', btoa(Array.from(bytes, b => String.fromCharCode(b)).join('')))
   }

@@ -159,7 +159,7 @@ function noteTop(z, top, now) {
 // noteDone takes an action on a key: what was known of its refusals no longer holds. The mark says what
 // was done, if the next request may pass.
 export function noteDone(z, k, mark) {
-  const entry = k.group ? null : refusingOf(z, k) // a group may have the text of a key
+  const entry = refusingOf(z, k)
   if (!entry) return
   entry.wait = 0
   if (mark) entry.done = { at: state.now + Date.now() - state.came, mark }

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-var _ = promise("a network or a group decides about its requests while its override holds, and no longer", (*History).ruled)
+var _ = promise("a network decides about its requests while its override holds, and no longer", (*History).ruled)
 
-// ruled checks each request to a zone in which networks and groups decide: it meets the limit, the ban or the exemption that
-// the smallest network has then, or else its group. While an instance may not know of a change, both are right.
+// ruled checks each request to a zone in which networks decide: it meets the limit, the ban or the exemption that
+// the smallest network has then. While an instance may not know of a change, both are right.
 func (h *History) ruled() (violations []string) {
 	if h.Plan.Addresses == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (h *History) ruled() (violations []string) {
 	return violations
 }
 
-// ruling is what holds after an operator has done something to a network, a group or a key.
+// ruling is what holds after an operator has done something to a network or a key.
 type ruling struct {
 	kind         store.Kind // KindNone: the limit of the zone
 	limit        int64      // of KindLimit
@@ -65,7 +65,7 @@ func (h *History) rulings(about func(d *Deed) bool) (all []ruling) {
 		r := ruling{began: d.Began, ended: d.Ended, ends: forever, over: forever, instance: e.Instance}
 		r.doubtful = d.Failure != "" || d.Kind == Unban // which ends a ban, and nothing else
 		switch d.Kind {
-		case Network, Group:
+		case Network:
 			r.kind, r.limit = e.sets()
 		case Override:
 			r.exception = true
@@ -93,7 +93,7 @@ func (h *History) loosen(r ruling) ruling {
 
 const forever = 1000 * time.Hour
 
-// levels are the rulings about a request in a zone: those of its key, of the networks around it, the smallest first, and of its group.
+// levels are the rulings about a request in a zone: those of its key, of the networks around it, the smallest first.
 func (h *History) levels(e *Event, zone int) (all [][]ruling) {
 	all = append(all, h.rulings(func(d *Deed) bool {
 		return d.Zone == zone && d.Key == e.Key && slices.Contains([]Kind{Override, Clear, Unban}, d.Kind)
@@ -102,9 +102,6 @@ func (h *History) levels(e *Event, zone int) (all [][]ruling) {
 		if h.Plan.network(number).Contains(h.Plan.prefix(e.Key).Addr()) {
 			all = append(all, h.rulings((&Known{Zone: zone, Number: number}).about))
 		}
-	}
-	if e.Group > 0 {
-		all = append(all, h.rulings((&Known{Zone: zone, Number: e.Group - 1, Group: true}).about))
 	}
 	return all
 }
@@ -185,23 +182,21 @@ func (h *History) isKnown(r *ruling, v *Verdict, awake []ruling) bool {
 	return v.Began > r.ended+within
 }
 
-// lasting returns the rulings of networks and groups that nothing has replaced. They end when they say, or when the next one may come.
+// lasting returns the rulings of networks that nothing has replaced. They end when they say, or when the next one may come.
 func (h *History) lasting() (all []ruling) {
 	for zone := range h.Plan.Zones {
 		for number := range maxKeys {
-			for _, group := range []bool{false, true} {
-				level := h.rulings((&Known{Zone: zone, Number: number, Group: group}).about)
-				for _, r := range level {
-					if r.clears || r.doubtful || slices.ContainsFunc(level, func(other ruling) bool { return other.doubtful }) {
-						continue
-					}
-					for _, other := range level {
-						if other != r && other.ended >= r.began {
-							r.ends = min(r.ends, max(r.began, other.began))
-						}
-					}
-					all = append(all, r)
+			level := h.rulings((&Known{Zone: zone, Number: number}).about)
+			for _, r := range level {
+				if r.clears || r.doubtful || slices.ContainsFunc(level, func(other ruling) bool { return other.doubtful }) {
+					continue
 				}
+				for _, other := range level {
+					if other != r && other.ended >= r.began {
+						r.ends = min(r.ends, max(r.began, other.began))
+					}
+				}
+				all = append(all, r)
 			}
 		}
 	}
@@ -272,7 +267,7 @@ func (t *treatment) by(r *ruling, own []int64) bool {
 	return slices.Contains(own, t.quota)
 }
 
-// ownLimits are those that a zone has without networks and groups.
+// ownLimits are those that a zone has without networks.
 func (p *Plan) ownLimits(zone int) []int64 {
 	all := p.limits(zone)
 	return all[:len(all)-len(p.overruled(zone))]

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Keys have names such as k0, or are addresses: then networks around them, and groups, can decide about requests of whole instances.
+// Keys have names such as k0, or are addresses: then networks around them can decide about requests of whole instances.
 
 // addresses are those of clients. The first one is in both networks, the next two in the first network, and the last one in none.
 var addresses = map[int][]netip.Addr{
@@ -83,16 +83,12 @@ func (p *Plan) keyNumber(name string) (number int, ok bool) {
 	return 0, false
 }
 
-// address has the key of a zone be an address, and gives it groups, if the plan says so.
+// address has the key of a zone be an address, if the plan says so.
 func (p *Plan) address(s *zone.Spec) (err error) {
 	if p.Addresses == 0 {
 		return nil
 	}
-	if s.Template, err = keys.New(s.Key, 32, 64); err != nil {
-		return err
-	}
-	s.Group = groupOf(0).By
-	s.GroupTemplate, err = keys.NewGroup(s.Group)
+	s.Template, err = keys.New(s.Key, 32, 64)
 	return err
 }
 
@@ -108,7 +104,7 @@ func (w *world) overrider(e *Event) store.Overrider {
 // Unasked is what a zone has refused without its store.
 type Unasked struct {
 	Zone   int
-	Banned bool // by a network or a group
+	Banned bool // by a network
 	Wait   time.Duration
 	DryRun bool
 }

@@ -97,9 +97,6 @@ func (w *world) decide(who client, e *Event) {
 	if e.Sort != "" {
 		r.Header.Set(sortHeader, e.Sort)
 	}
-	if e.Group > 0 {
-		r.Header.Set("User-Agent", groupOf(e.Group-1).Value)
-	}
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
 	o := Verdict{Event: who.event, Client: who.number, Instance: in.number, Began: w.net.now()}
 	g := in.whole.Load()

@@ -60,7 +60,6 @@ type Event struct {
 	For      time.Duration // how long a trouble lasts
 	Returns  bool          // a client that is refused comes back after the wait that it was told
 	Surely   bool          // a trouble with the network meets each message, and not each second one or so
-	Group    int           // of a request: 1 for the first group, 0 for none
 }
 
 // maxKeys is how many keys a zone has, if they are no addresses.

@@ -2,11 +2,10 @@ package world
 
 import (
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
-// drawAddresses has the keys of some worlds with whole instances be addresses, about which networks and groups decide that
+// drawAddresses has the keys of some worlds with whole instances be addresses, about which networks decide that
 // operators ban, exempt and limit. It draws from a source of its own, so other worlds do not change.
 func (p *Plan) drawAddresses() {
 	r := rand.New(rand.NewPCG(p.Seed, 38))
@@ -24,7 +23,7 @@ func (p *Plan) drawAddresses() {
 		p.Zones[i].Overrides = p.Zones[i].Overrides || r.IntN(2) == 0
 	}
 	for range 2 + r.IntN(4) {
-		e := Event{At: between(r.Uint64(), 0, length), Kind: []Kind{Network, Network, Network, Group, ClearNetwork, ClearGroup}[r.IntN(6)], Instance: r.IntN(p.Instances)}
+		e := Event{At: between(r.Uint64(), 0, length), Kind: []Kind{Network, Network, Network, ClearNetwork}[r.IntN(4)], Instance: r.IntN(p.Instances)}
 		drawOverride(r, p, &e, length)
 		p.Events = append(p.Events, e)
 	}
@@ -39,20 +38,17 @@ func (p *Plan) drawAddresses() {
 			if r.IntN(2) == 0 && !hot {
 				e.Key = r.IntN(p.keys())
 			}
-			if r.IntN(2) == 0 && e.Kind == Request {
-				e.Group = 1 + r.IntN(maxKeys)
-			}
 		}
 	}
 }
 
-// overruled are the limits that networks and groups have for keys of a zone.
+// overruled are the limits that networks have for keys of a zone.
 func (p *Plan) overruled(zone int) (limits []int64) {
 	if p.Addresses == 0 {
 		return nil
 	}
 	for i := range p.Events {
-		if e := &p.Events[i]; e.Zone == zone && e.Sort == limited && slices.Contains([]Kind{Network, Group}, e.Kind) {
+		if e := &p.Events[i]; e.Zone == zone && e.Sort == limited && e.Kind == Network {
 			limits = append(limits, e.Cost)
 		}
 	}

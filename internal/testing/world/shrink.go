@@ -85,8 +85,8 @@ func (p *Plan) valid() bool {
 	}
 	return !slices.ContainsFunc(p.Events, func(e Event) bool {
 		slots := e.Kind == Take && p.Zones[e.Zone].slots()
-		rules := slices.Contains([]Kind{Override, Clear, Network, ClearNetwork, Group, ClearGroup}, e.Kind)
-		sets := slices.Contains([]Kind{Override, Network, Group}, e.Kind) && e.Sort == ""
+		rules := slices.Contains([]Kind{Override, Clear, Network, ClearNetwork}, e.Kind)
+		sets := slices.Contains([]Kind{Override, Network}, e.Kind) && e.Sort == ""
 		return rules && (!p.Zones[e.Zone].Overrides || e.Cost == 0) || sets || e.Cost < 0 || e.Delta < -e.Cost || e.Kind == Take && e.Cost == 0 && e.Delta != 0 || slots && e.Delta != -e.Cost || e.For < 0
 	})
 }

@@ -115,9 +115,6 @@ var tales = map[Kind]func(e *Event, i int) string{
 			zones = "all zones"
 		}
 		text := fmt.Sprintf("client %d sends a request to instance %d, for key %d of %s, cost %d", i, e.Instance, e.Key, zones, e.Cost)
-		if e.Group > 0 {
-			text += fmt.Sprintf(", of group %d", e.Group-1)
-		}
 		if e.Sort != "" {
 			text += " (" + e.Sort + ")"
 		}
@@ -160,8 +157,6 @@ var tales = map[Kind]func(e *Event, i int) string{
 	Network: func(e *Event, _ int) string {
 		return e.byOperator("network", "sets an override: %s is "+e.overridden())
 	},
-	Group:        func(e *Event, _ int) string { return e.byOperator("group", "sets an override: %s is "+e.overridden()) },
-	ClearGroup:   func(e *Event, _ int) string { return e.byOperator("group", "clears the override of %s") },
 	ClearNetwork: func(e *Event, _ int) string { return e.byOperator("network", "clears the override of %s") },
 	Clear:        func(e *Event, _ int) string { return e.byOperator("key", "clears the override of %s") },
 	Unban:        func(e *Event, _ int) string { return e.byOperator("key", "unbans %s") },
@@ -200,7 +195,7 @@ func (e *Event) overridden() string {
 	return what
 }
 
-// byOperator says what an operator does to a key, a network or a group.
+// byOperator says what an operator does to a key or a network.
 func (e *Event) byOperator(to, text string) string {
 	return fmt.Sprintf("an operator at instance %d ", e.Instance) + fmt.Sprintf(text, fmt.Sprintf("%s %d of zone %d", to, e.Key, e.Zone))
 }

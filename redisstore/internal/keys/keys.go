@@ -69,7 +69,7 @@ func (p Prefix) Report(name string) string {
 func (p Prefix) Networks() string { return string(p) + ":networks:{" + p.Instances() + "}" }
 
 // Network begins the names of the overrides of networks, in the same slot. Then come the zone, a slash and the network, each
-// escaped; or, in place of the network, "group" and the placeholder and the value of a group, after a slash each.
+// escaped.
 func (p Prefix) Network() string { return string(p) + ":network:{" + p.Instances() + "}:" }
 
 // Changes names the last changes of overrides, bans and states by operators.
