@@ -29,7 +29,6 @@ import (
 //	    default <name> | reject [<status>]
 //	}
 //	missing_key   share | skip | reject [<status> [<challenge>]]
-//	repeated_values reject [<status>] | join
 //	allow_unknown_placeholders [true|false]
 //	invalid_limit <status>
 //	exempt        <address or CIDR...> | <inline matcher> | @named | { ... }
@@ -57,14 +56,11 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"missing_key":                {Parse: func() (string, error) { return parseMissingKey(d, z) }},
 		"allow_unknown_placeholders": {Parse: option.Flag(d, "allow_unknown_placeholders", &z.AllowUnknownPlaceholders)},
 		"invalid_limit":              {Parse: option.Integer(d, "invalid_limit", &z.InvalidLimit)},
-		"repeated_values": {Parse: func() (string, error) {
-			return parseRejecting(d, "repeated_values", &z.RepeatedValues, &z.RepeatedValuesStatus)
-		}},
-		"exempt":       {Repeats: true, Parse: clients(h, "exempt", &z.ExemptRaw)},
-		"block":        {Repeats: true, Parse: func() (string, error) { return parseBlocked(h, z) }},
-		"charge":       {Parse: func() (string, error) { return parseCharge(d, z) }},
-		"cost_header":  {Parse: func() (string, error) { return parseCostHeader(d, z) }},
-		"cost_request": {Parse: func() (shown string, err error) { z.CostRequest, err = cost.ParseRequest(d); return "", err }},
+		"exempt":                     {Repeats: true, Parse: clients(h, "exempt", &z.ExemptRaw)},
+		"block":                      {Repeats: true, Parse: func() (string, error) { return parseBlocked(h, z) }},
+		"charge":                     {Parse: func() (string, error) { return parseCharge(d, z) }},
+		"cost_header":                {Parse: func() (string, error) { return parseCostHeader(d, z) }},
+		"cost_request":               {Parse: func() (shown string, err error) { z.CostRequest, err = cost.ParseRequest(d); return "", err }},
 		"cost_response": {Parse: func() (shown string, err error) {
 			z.CostResponse, err = cost.ParseResponse(d)
 			return "", err
@@ -139,8 +135,11 @@ func parseDefault(d *caddyfile.Dispenser, p *limit.Plans) error {
 	if p.Default = d.Val(); p.Default != zone.MissingReject {
 		return noMore(d)
 	}
-	p.Default = ""
-	return parseStatus(d, "reject", http.StatusForbidden, &p.Reject)
+	if p.Default, p.Reject = "", http.StatusForbidden; d.CountRemainingArgs() == 0 {
+		return nil
+	}
+	_, err := option.Integer(d, "reject", &p.Reject)()
+	return err
 }
 
 // parseMissingKey parses share | skip | reject [<status> [<challenge>]].
@@ -159,27 +158,6 @@ func parseMissingKey(d *caddyfile.Dispenser, z *Zone) (string, error) {
 		z.MissingKeyChallenge = strings.Join(args[1:], " ")
 	}
 	return z.MissingKey, nil
-}
-
-// parseRejecting parses a word. If it is reject, a status may follow.
-func parseRejecting(d *caddyfile.Dispenser, name string, to *string, status *int) (string, error) {
-	if !d.NextArg() {
-		return "", d.ArgErr()
-	}
-	if *to = d.Val(); *to != zone.MissingReject {
-		return *to, noMore(d)
-	}
-	return *to, parseStatus(d, name, 0, status)
-}
-
-// parseStatus parses a status as the last argument, if there is one.
-func parseStatus(d *caddyfile.Dispenser, name string, usual int, to *int) error {
-	if d.CountRemainingArgs() == 0 {
-		*to = usual
-		return nil
-	}
-	_, err := option.Integer(d, name, to)()
-	return err
 }
 
 func noMore(d *caddyfile.Dispenser) error {

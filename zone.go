@@ -77,15 +77,6 @@ type Zone struct {
 	// header, a query parameter or a cookie, and none otherwise.
 	MissingKeyChallenge string `json:"missing_key_challenge,omitempty"`
 
-	// What happens to requests with different values for a placeholder of the key or the plan,
-	// such as two cookies of one name: either `reject` or `join`. The upstream may use any of the
-	// values, so a client could choose its key. With `reject` (the default) they are refused, with
-	// `join` the key has all values, joined with commas.
-	RepeatedValues string `json:"repeated_values,omitempty"`
-
-	// The status of repeated_values `reject`, from 400 to 599. Default: 400.
-	RepeatedValuesStatus int `json:"repeated_values_status,omitempty"`
-
 	// Whether the zone may use placeholders that nothing in this config sets, as far as can be seen.
 	// Otherwise they are an error, because they are empty for all clients. Default: false.
 	AllowUnknownPlaceholders bool `json:"allow_unknown_placeholders,omitempty"`

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
@@ -36,7 +35,7 @@ func (z *Zone) checkSpec(s *zone.Spec, log *zap.Logger) error {
 			zap.String("zone", s.Name), zap.String("placeholder", "{"+empty.Name+"}"))
 	}
 	for _, check := range []func(*zone.Spec) error{
-		checkPlans, checkCost, checkStatuses, z.checkKey, z.checkCharge, checkKeyRules,
+		checkPlans, checkCost, checkStatuses, z.checkMissingKey, z.checkCharge, checkKeyRules,
 	} {
 		if err := check(s); err != nil {
 			return err
@@ -99,7 +98,7 @@ func checkCost(s *zone.Spec) error {
 func checkStatuses(s *zone.Spec) error {
 	return errors.Join(
 		checkStatus("invalid_limit", s.InvalidLimit), checkStatus("missing_key_status", s.MissingKeyStatus),
-		checkStatus("repeated_values_status", s.RepeatedValuesStatus), checkStatus("block_status", s.BlockStatus),
+		checkStatus("block_status", s.BlockStatus),
 	)
 }
 
@@ -111,42 +110,18 @@ func checkStatus(option string, status int) error {
 	return nil
 }
 
-// The values of the option repeated_values.
-const (
-	repeatedReject = "reject"
-	repeatedJoin   = "join"
-)
-
-// checkKey checks the options that need a certain key or plan.
-func (z *Zone) checkKey(s *zone.Spec) error {
-	if z.MissingKey != "" {
-		if err := oneOf("missing_key", &z.MissingKey, zone.MissingShare, zone.MissingSkip, zone.MissingReject); err != nil {
-			return err
-		}
-		if !s.Template.Varies() {
-			return fmt.Errorf("missing_key %s needs a key with a placeholder, got key %q", z.MissingKey, z.Key)
-		}
+// checkMissingKey checks the option missing_key, which needs a key that varies.
+func (z *Zone) checkMissingKey(s *zone.Spec) error {
+	if z.MissingKey == "" {
+		return nil
 	}
-	if z.RepeatedValues != "" {
-		if err := oneOf("repeated_values", &z.RepeatedValues, repeatedReject, repeatedJoin); err != nil {
-			return err
-		}
-		if !readsRepeatable(s) {
-			return fmt.Errorf("repeated_values %s needs a key or plan with a placeholder of a header, a query parameter or a cookie, got key %q",
-				z.RepeatedValues, z.Key)
-		}
+	if err := oneOf("missing_key", &z.MissingKey, zone.MissingShare, zone.MissingSkip, zone.MissingReject); err != nil {
+		return err
+	}
+	if !s.Template.Varies() {
+		return fmt.Errorf("missing_key %s needs a key with a placeholder, got key %q", z.MissingKey, z.Key)
 	}
 	return nil
-}
-
-// readsRepeatable reports whether the key or the plan has a part that a request may have several values for.
-func readsRepeatable(s *zone.Spec) bool {
-	for _, k := range []*key.Template{s.Template, s.PlanTemplate} {
-		if k != nil && slices.ContainsFunc(k.Parts, func(p key.Part) bool { return p.Repeatable != nil }) {
-			return true
-		}
-	}
-	return false
 }
 
 // checkCharge checks the options of charges that depend on the response.

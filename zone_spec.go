@@ -36,7 +36,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse,
 		DryRun: z.DryRun, Enforce: z.Enforce,
 		MissingKey: cmp.Or(z.MissingKey, zone.MissingShare), MissingKeyStatus: z.MissingKeyStatus,
-		RepeatedValuesStatus: z.RepeatedValuesStatus, InvalidLimit: z.InvalidLimit, BlockStatus: z.BlockStatus,
+		InvalidLimit: z.InvalidLimit, BlockStatus: z.BlockStatus,
 	}
 	if s.Hidden, err = z.hidden(); err != nil {
 		return s, err
@@ -47,12 +47,12 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	if s.Template, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix); err != nil {
 		return s, err
 	}
-	z.readAs(s.Template)
+	s.Template.Normalize()
 	if z.Plan != nil && z.Plan.Of != "" {
 		if s.PlanTemplate, err = key.NewText("plan", z.Plan.Of); err != nil {
 			return s, err
 		}
-		z.readAs(s.PlanTemplate)
+		s.PlanTemplate.Normalize()
 	}
 	if err := z.adapt(&s); err != nil {
 		return s, err
@@ -66,7 +66,6 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 // fillIn fills in defaults.
 func (z *Zone) fillIn() {
 	z.MissingKeyStatus = cmp.Or(z.MissingKeyStatus, http.StatusUnauthorized)
-	z.RepeatedValuesStatus = cmp.Or(z.RepeatedValuesStatus, http.StatusBadRequest)
 	z.InvalidLimit = cmp.Or(z.InvalidLimit, http.StatusForbidden)
 	z.BlockStatus = cmp.Or(z.BlockStatus, http.StatusForbidden)
 	if z.Cost == nil {
@@ -81,12 +80,6 @@ func (z *Zone) hidden() (bool, error) {
 		return false, fmt.Errorf("%w: styles belong in rate_limit, outside of its zones", err)
 	}
 	return shown == "off", nil
-}
-
-// readAs sets how a text with placeholders reads their values.
-func (z *Zone) readAs(t *key.Template) {
-	t.JoinsRepeated = z.RepeatedValues == repeatedJoin
-	t.Normalize()
 }
 
 // check checks the options of a zone that is not provisioned. It checks a copy, because a check fills in defaults.
@@ -145,7 +138,7 @@ func (z *Zone) adapt(s *zone.Spec) error {
 	if err != nil {
 		return err
 	}
-	z.readAs(of)
+	of.Normalize()
 	s.Adaptive.SetPriority(of, z.Priority.Classes)
 	return nil
 }

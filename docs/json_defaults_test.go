@@ -62,11 +62,6 @@ var seenInUse = map[string]func(t *testing.T, config string) string{
 	"zone.over": func(t *testing.T, config string) string {
 		return caddytest.Statuses(t, caddytest.Load(t, config), 11)
 	},
-	"zone.repeated_values": func(t *testing.T, config string) string {
-		r := caddytest.RequestTo("example.com", "/")
-		r.Header["A"] = []string{"x", "y"}
-		return fmt.Sprint(caddytest.Status(caddytest.Load(t, config), r))
-	},
 	"zone.enforce": func(t *testing.T, config string) string {
 		h, refused := caddytest.Load(t, config), 0
 		for key := range 500 {

@@ -3,19 +3,25 @@ package docs_test
 // badName is before the names of bad examples.
 const badName = "bad: "
 
+// badFields are the fields of requests of which badExamples have variables. A variable joins different values of a field.
+var badFields = []string{
+	"X-Forwarded-For", "X-Real-IP", "CF-Connecting-IP", "True-Client-IP", "X-Client-IP", "X-Cluster-Client-IP", "Fastly-Client-IP",
+	"X-Original-Forwarded-For", "Forwarded", "X-Forwarded-Host",
+}
+
 // badExamples are zones with a hole, and the bypass that finds it.
 var badExamples = []struct{ bypass, zone string }{
-	{"X-Forwarded-For by the client", "key {header.X-Forwarded-For}\nrepeated_values join"},
-	{"X-Real-IP by the client", "key {header.X-Real-IP}\nrepeated_values join"},
-	{"CF-Connecting-IP by the client", "key {header.CF-Connecting-IP}\nrepeated_values join"},
-	{"True-Client-IP by the client", "key {header.True-Client-IP}\nrepeated_values join"},
-	{"X-Client-IP by the client", "key {header.X-Client-IP}\nrepeated_values join"},
-	{"X-Cluster-Client-IP by the client", "key {header.X-Cluster-Client-IP}\nrepeated_values join"},
-	{"Fastly-Client-IP by the client", "key {header.Fastly-Client-IP}\nrepeated_values join"},
-	{"X-Original-Forwarded-For by the client", "key {header.X-Original-Forwarded-For}\nrepeated_values join"},
-	{"Forwarded by the client", "key {header.Forwarded}\nrepeated_values join"},
-	{"a chain in X-Forwarded-For", "key {header.X-Forwarded-For}\nrepeated_values join\nmissing_key skip"},
-	{"another host or path in a field", "key {header.X-Forwarded-Host}\nrepeated_values join"},
+	{"X-Forwarded-For by the client", "key {vars.X-Forwarded-For}"},
+	{"X-Real-IP by the client", "key {vars.X-Real-IP}"},
+	{"CF-Connecting-IP by the client", "key {vars.CF-Connecting-IP}"},
+	{"True-Client-IP by the client", "key {vars.True-Client-IP}"},
+	{"X-Client-IP by the client", "key {vars.X-Client-IP}"},
+	{"X-Cluster-Client-IP by the client", "key {vars.X-Cluster-Client-IP}"},
+	{"Fastly-Client-IP by the client", "key {vars.Fastly-Client-IP}"},
+	{"X-Original-Forwarded-For by the client", "key {vars.X-Original-Forwarded-For}"},
+	{"Forwarded by the client", "key {vars.Forwarded}"},
+	{"a chain in X-Forwarded-For", "key \"{vars.X-Forwarded-For} {method}\""},
+	{"another host or path in a field", "key {vars.X-Forwarded-Host}"},
 	{"a new key", "key {header.X-Api-Key}"},
 	{"a new key as a parameter", "key {query.key}"},
 	{"a new cookie", "key {cookie.session}"},
@@ -23,7 +29,6 @@ var badExamples = []struct{ bypass, zone string }{
 	{"a new Authorization", "key {header.Authorization}"},
 	{"a new host", "key {host}"},
 	{"no key", "key {header.X-Api-Key}\nmissing_key skip"},
-	{"several keys", "key {header.X-Api-Key}\nrepeated_values join\nmissing_key reject"},
 	{"host in upper case", "key {vars.host}"},
 	{"host with a dot or port", "key {vars.hostport}"},
 	{"a whole URL as the target", "key {vars.uri}"},

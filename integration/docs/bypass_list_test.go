@@ -184,13 +184,13 @@ var bypasses = []bypass{
 	onKey("no key", true, func(_ *victim, q try, field, _ string) []try {
 		return []try{q.without(field), q.set(field, ""), q.without(field), q.set(field, "")}
 	}),
-	onKey("several keys", true, func(v *victim, q try, field, value string) (tries []try) {
+	neverFound("a request with different values of its key is refused", onKey("several keys", true, func(v *victim, q try, field, value string) (tries []try) {
 		for range more {
 			other := v.fresh()
 			tries = append(tries, q.with(field+": "+other), q.without(field).with(field+": "+other, field+": "+value), q.set(field, value+","+other))
 		}
 		return append(tries, q.set(field, "").with(field+": "+value))
-	}),
+	})),
 	neverFound("net/http brings names of fields into one form, and Caddy drops those with underscores",
 		onKey("the key's field in another way", false, func(v *victim, q try, field, value string) []try {
 			return []try{

@@ -335,6 +335,10 @@ func TestBypasses(t *testing.T) {
 	t.Parallel()
 	b := harness.StartBackend(t, verifying(protected))
 	all := examples(t)
+	var fields strings.Builder
+	for _, field := range badFields {
+		fmt.Fprintf(&fields, "%s {header.%s}\n", field, field)
+	}
 	for _, bad := range badExamples {
 		limit := "rate 5/1m\n"
 		if strings.Contains(bad.zone, "events") {
@@ -342,7 +346,7 @@ func TestBypasses(t *testing.T) {
 		}
 		all = append(all, example{
 			name:   badName + bad.bypass,
-			config: ":80 {\nvars {\nhost {host}\nhostport {hostport}\npath {path}\nuri {http.request.orig_uri}\n}\nrate_limit {\nzone bad {\n" + limit + bad.zone + "\n}\n}\nreverse_proxy localhost:9000\n}\n",
+			config: ":80 {\nvars {\nhost {host}\nhostport {hostport}\npath {path}\nuri {http.request.orig_uri}\n" + fields.String() + "}\nrate_limit {\nzone bad {\n" + limit + bad.zone + "\n}\n}\nreverse_proxy localhost:9000\n}\n",
 		})
 	}
 	targets := startExamples(t, all, b)

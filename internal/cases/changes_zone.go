@@ -112,11 +112,11 @@ func valueEdits(where string, value any, in func(object) (of object, name string
 // removable are options whose removal is a change.
 var removable = []string{
 	"ban", "charge_on_response", "cost_broken_off", "cost_header", "cost_request", "cost_response", "dry_run", "enforce", "missing_key",
-	"overrides", "repeated_values",
+	"overrides",
 }
 
 // statuses are options with a status.
-var statuses = []string{"block_status", "invalid_limit", "missing_key_status", "repeated_values_status"}
+var statuses = []string{"block_status", "invalid_limit", "missing_key_status"}
 
 // policyEdits returns the changes of the rest of a zone.
 func policyEdits(z object) (all []edit) {

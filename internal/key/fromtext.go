@@ -235,8 +235,8 @@ func (p *Part) clean(value string) string {
 	if p.normal != nil {
 		value = p.normal.fromText(value)
 	}
-	if p.Repeatable != nil {
-		value = p.Repeatable.clean(value)
+	if p.repeatable != nil {
+		value = p.repeatable.clean(value)
 	}
 	return p.mask.apply(value)
 }

@@ -160,18 +160,13 @@ func unquote(value string) string {
 }
 
 // value returns the value for a key, which is empty if the request has none. Equal values count as
-// one, because the key is the same whichever the upstream uses. Different values are joined, or they
-// are an error and the first one is returned.
-func (p *repeatable) value(r *http.Request, join bool) (value string, err error) {
+// one, because the key is the same whichever the upstream uses. Different values are an error, and the
+// first one is returned.
+func (p *repeatable) value(r *http.Request) (value string, err error) {
 	if p.in == inHeader {
 		if values := r.Header[p.name]; len(values) == 1 {
 			return p.clean(values[0]), nil
 		}
-	}
-	if join {
-		var all []string
-		p.each(r, func(found string) { all = append(all, found) })
-		return strings.Join(all, ","), nil
 	}
 	first := true
 	p.each(r, func(found string) {

@@ -14,70 +14,69 @@ import (
 // {http.request.<placeholder>} that a key is made of.
 var repeats = map[string][]struct {
 	request string
-	want    int    // 400 if there are different values, 429 if the key is s3, 200 if it is another key
-	joined  string // the key with repeated_values join
+	want    int // 400 if there are different values, 429 if the key is s3, 200 if it is another key
 }{
 	"header.X-Api-Key": {
-		{"X-Api-Key: s3|X-Api-Key: r1", 400, "s3,r1"},
-		{"X-Api-Key: r1|X-Api-Key: s3", 400, "r1,s3"},
-		{"x-api-key: s3|X-API-KEY: s3", 429, "s3,s3"}, // the same key, whichever value the upstream reads
-		{"X-Api-Key: s3|X-Api-Key: \ts3 ", 429, "s3,s3"},
-		{"X-Api-Key: s3|X-Api-Key: s3|X-Api-Key: r1", 400, "s3,s3,r1"},
-		{"X-Api-Key: r1|X-Api-Key: s3|X-Api-Key: r1", 400, "r1,s3,r1"},
-		{"X-Api-Key: s3|X-Api-Key: S3", 400, "s3,S3"},
-		{"X-Api-Key: |X-Api-Key: s3", 400, ",s3"},
-		{"X-Api-Key: s3|X-Api-Key: ", 400, "s3,"},
-		{"X-Api-Key: s3|X-Api-Keys: r1", 429, "s3"},
-		{"X-Api-Key: s3,r2", 200, "s3,r2"}, // one value to the upstream too
-		{"X-Other: r1|X-Other: r2", 200, ""},
-		{"X-Api-Key: |X-Api-Key: ", 429, ","}, // the same as no field
-		{"X-Api-Key:   s3", 429, "s3"},        // HTTP/2 and HTTP/3 leave spaces around a value
-		{"X-Api-Key: s3\t ", 429, "s3"},
+		{"X-Api-Key: s3|X-Api-Key: r1", 400},
+		{"X-Api-Key: r1|X-Api-Key: s3", 400},
+		{"x-api-key: s3|X-API-KEY: s3", 429}, // the same key, whichever value the upstream reads
+		{"X-Api-Key: s3|X-Api-Key: \ts3 ", 429},
+		{"X-Api-Key: s3|X-Api-Key: s3|X-Api-Key: r1", 400},
+		{"X-Api-Key: r1|X-Api-Key: s3|X-Api-Key: r1", 400},
+		{"X-Api-Key: s3|X-Api-Key: S3", 400},
+		{"X-Api-Key: |X-Api-Key: s3", 400},
+		{"X-Api-Key: s3|X-Api-Key: ", 400},
+		{"X-Api-Key: s3|X-Api-Keys: r1", 429},
+		{"X-Api-Key: s3,r2", 200}, // one value to the upstream too
+		{"X-Other: r1|X-Other: r2", 200},
+		{"X-Api-Key: |X-Api-Key: ", 429}, // the same as no field
+		{"X-Api-Key:   s3", 429},         // HTTP/2 and HTTP/3 leave spaces around a value
+		{"X-Api-Key: s3\t ", 429},
 	},
 	"uri.query.key": {
-		{"?key=s3&key=r1", 400, "s3,r1"},
-		{"?key=r1&a=b&key=s3", 400, "r1,s3"},
-		{"?key=s3&key=s3", 429, "s3,s3"},
-		{"?key=s3&key=%733", 429, "s3,s3"},
-		{"?key=s3;KEY=s3", 429, "s3,s3"},
-		{"?key=s3&key=s3&key=r1", 400, "s3,s3,r1"},
-		{"?key=s3&%6bey=r1", 400, "s3,r1"},
-		{"?key=s3&key", 400, "s3,"},
-		{"?key=r1&a=b;key=s3", 400, "r1,s3"}, // to some parsers ; separates parameters
-		{"?key=s3&key=%zz", 400, "s3,%zz"},
-		{"?key=s3&KEY=r1&key2=r1", 400, "s3,r1"}, // to some parsers the names are equal
-		{"?key=s3&key2=r1", 429, "s3"},
-		{"?KEY=s3", 429, "s3"},
-		{"?a=1;key=s3", 429, "s3"},
-		{"?key=s3;", 429, "s3"},
-		{"?key=s3" + strings.Repeat("&", 10_000), 429, "s3"}, // net/http gives up, other parsers do not
-		{"?key=%733", 429, "s3"},
-		{"?q=a;b&key=s3", 429, "s3"},
-		{"?a=b&a=c", 200, ""},
-		{"?key=s3&%20key=r1", 400, "s3,r1"}, // PHP ignores spaces before a name
-		{"?key=r1&+key=s3", 400, "r1,s3"},
-		{"?key=r1&key%00x=s3", 400, "r1,s3"}, // and all from a zero byte on
-		{"?key=s3&%20ke=r1", 429, "s3"},
-		{"?key=s3&key.=r1", 429, "s3"},
+		{"?key=s3&key=r1", 400},
+		{"?key=r1&a=b&key=s3", 400},
+		{"?key=s3&key=s3", 429},
+		{"?key=s3&key=%733", 429},
+		{"?key=s3;KEY=s3", 429},
+		{"?key=s3&key=s3&key=r1", 400},
+		{"?key=s3&%6bey=r1", 400},
+		{"?key=s3&key", 400},
+		{"?key=r1&a=b;key=s3", 400}, // to some parsers ; separates parameters
+		{"?key=s3&key=%zz", 400},
+		{"?key=s3&KEY=r1&key2=r1", 400}, // to some parsers the names are equal
+		{"?key=s3&key2=r1", 429},
+		{"?KEY=s3", 429},
+		{"?a=1;key=s3", 429},
+		{"?key=s3;", 429},
+		{"?key=s3" + strings.Repeat("&", 10_000), 429}, // net/http gives up, other parsers do not
+		{"?key=%733", 429},
+		{"?q=a;b&key=s3", 429},
+		{"?a=b&a=c", 200},
+		{"?key=s3&%20key=r1", 400}, // PHP ignores spaces before a name
+		{"?key=r1&+key=s3", 400},
+		{"?key=r1&key%00x=s3", 400}, // and all from a zero byte on
+		{"?key=s3&%20ke=r1", 429},
+		{"?key=s3&key.=r1", 429},
 	},
 	"cookie.session": {
-		{"Cookie: session=s3; session=r1", 400, "s3,r1"},
-		{"Cookie: session=r1; a=b; session=s3", 400, "r1,s3"},
-		{"Cookie: session=s3|Cookie: session=r1", 400, "s3,r1"},
-		{"Cookie: Session=r1; session=s3", 400, "r1,s3"}, // Caddy's placeholder has the first one
-		{"Cookie: session=s3;session =r1", 400, "s3,r1"},
-		{"Cookie: session=s3; session=s3", 429, "s3,s3"},
-		{`Cookie: session=s3|Cookie: Session="s%33"`, 429, "s3,s3"},
-		{"Cookie: session=s3; session=s3; session=r1", 400, "s3,s3,r1"},
-		{"Cookie: session=s3; sessions=r1", 429, "s3"},
-		{"Cookie: a=b; a=c", 200, ""},
-		{"Cookie: session= s3", 429, "s3"},
-		{`Cookie: session="s3"`, 429, "s3"},
-		{"Cookie: session=s%33", 429, "s3"},
-		{`Cookie: session="\163\063"`, 429, "s3"}, // Python unescapes between quotes
-		{`Cookie: session="\s3"`, 429, "s3"},
-		{`Cookie: session="s\063"; session=r1`, 400, "s3,r1"},
-		{"Cookie: session=s3" + strings.Repeat("; a", 3000), 429, "s3"},
+		{"Cookie: session=s3; session=r1", 400},
+		{"Cookie: session=r1; a=b; session=s3", 400},
+		{"Cookie: session=s3|Cookie: session=r1", 400},
+		{"Cookie: Session=r1; session=s3", 400}, // Caddy's placeholder has the first one
+		{"Cookie: session=s3;session =r1", 400},
+		{"Cookie: session=s3; session=s3", 429},
+		{`Cookie: session=s3|Cookie: Session="s%33"`, 429},
+		{"Cookie: session=s3; session=s3; session=r1", 400},
+		{"Cookie: session=s3; sessions=r1", 429},
+		{"Cookie: a=b; a=c", 200},
+		{"Cookie: session= s3", 429},
+		{`Cookie: session="s3"`, 429},
+		{"Cookie: session=s%33", 429},
+		{`Cookie: session="\163\063"`, 429}, // Python unescapes between quotes
+		{`Cookie: session="\s3"`, 429},
+		{`Cookie: session="s\063"; session=r1`, 400},
+		{"Cookie: session=s3" + strings.Repeat("; a", 3000), 429},
 	},
 }
 
@@ -132,34 +131,14 @@ func TestRepeatedValuesMakeNoNewKey(t *testing.T) {
 	}
 }
 
-// TestRepeatedValuesJoined: with repeated_values join, the key has all values.
-func TestRepeatedValuesJoined(t *testing.T) {
-	for placeholder, cases := range repeats {
-		ctx, logs := caddytest.Logged(t)
-		h := caddytest.LoadInto(t, ctx, `{"log": "all", "log_key": true, "rate_limits": {"joined": {
-			"key": "{http.request.`+placeholder+`}", "max_events": 0, "window": "1h", "repeated_values": "join"}}}`)
-		for _, c := range cases {
-			r := requestOf(c.request)
-			if got := caddytest.Status(h, r); got != 429 {
-				t.Errorf("%s: got %d, want 429", c.request, got)
-			}
-			if lines := logs.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["key"] != c.joined {
-				t.Errorf("%s: logged %v, want the key %q", c.request, lines, c.joined)
-			}
-		}
-		caddytest.CleanUp(t, h)
-	}
-}
-
 // TestRepeatedValuesAndOtherPolicies: block and exempt come first, a dry run refuses nothing, other
-// zones are not charged, and the status can be chosen.
+// zones are not charged.
 func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 	for _, c := range []struct {
 		zone string
 		want int
 	}{
 		{``, 400},
-		{`, "repeated_values": "reject", "repeated_values_status": 431`, 431},
 		{`, "missing_key": "reject"`, 400},
 		{`, "missing_key": "skip"`, 400},
 		{`, "exempt": [{"path": ["/"]}]`, 200},

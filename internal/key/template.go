@@ -27,10 +27,6 @@ type Template struct {
 	// Prefixes are the lengths to which addresses in the key are cut.
 	Prefixes prefixes
 
-	// JoinsRepeated says that several values for a placeholder are joined. Otherwise different values
-	// are an error, and equal ones count as one.
-	JoinsRepeated bool
-
 	// HasAddress says that the key has the client's address, which is not to be trusted in TLS early
 	// data.
 	HasAddress bool
@@ -51,7 +47,7 @@ type Part struct {
 	mask              prefixes // of the value, if it is an address
 	read              func(*placeholder.Request) string
 	normal            *Normalizer // of the value; nil if it is not normalized
-	Repeatable        *repeatable // nil if a request has at most one value
+	repeatable        *repeatable // nil if a request has at most one value
 }
 
 // New parses a key. As everywhere in Caddy, a backslash makes a brace text.
@@ -71,7 +67,7 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		if p.Placeholder == "" {
 			continue
 		}
-		p.mask, p.Repeatable = k.Prefixes.forPlaceholder(p.Placeholder), newRepeatable(p.Placeholder)
+		p.mask, p.repeatable = k.Prefixes.forPlaceholder(p.Placeholder), newRepeatable(p.Placeholder)
 		if addressPlaceholders[p.Placeholder] {
 			k.Prefixes, k.HasAddress = p.mask, true
 		}
@@ -117,7 +113,7 @@ func NewText(option, text string) (*Template, error) {
 		if err := placeholder.CheckOption(option, p.Placeholder); err != nil {
 			return nil, err
 		}
-		p.Repeatable = newRepeatable(p.Placeholder)
+		p.repeatable = newRepeatable(p.Placeholder)
 	}
 	return k, nil
 }
@@ -184,12 +180,12 @@ func (k *Template) Expand(r *placeholder.Request) (key string, err error) {
 	case 0:
 		return "", nil
 	case 1:
-		return k.Parts[0].value(r, k.JoinsRepeated)
+		return k.Parts[0].value(r)
 	}
 	var room [128]byte
 	b := room[:0]
 	for i := range k.Parts {
-		v, repeated := k.Parts[i].value(r, k.JoinsRepeated)
+		v, repeated := k.Parts[i].value(r)
 		if repeated != nil {
 			err = repeated
 		}
@@ -215,15 +211,15 @@ func (k *Template) appendValue(b []byte, p *Part, value string) []byte {
 	return append(b, value...)
 }
 
-func (p *Part) value(r *placeholder.Request, join bool) (s string, err error) {
+func (p *Part) value(r *placeholder.Request) (s string, err error) {
 	if p.Placeholder == "" {
 		return p.text, nil
 	}
 	if p.normal != nil {
 		return p.mask.apply(p.normal.normalize(p.read(r))), nil
 	}
-	if p.Repeatable != nil {
-		s, err = p.Repeatable.value(r.Request, join)
+	if p.repeatable != nil {
+		s, err = p.repeatable.value(r.Request)
 		return p.mask.apply(s), err
 	}
 	return p.mask.apply(p.read(r)), nil

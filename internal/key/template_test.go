@@ -208,7 +208,7 @@ func FuzzKeyTemplate(f *testing.F) {
 		}
 		values := make(map[string]string)
 		for _, p := range k.Parts {
-			if p.Repeatable != nil { // read from the request, as TestRepeatedValuesMakeNoNewKey tests
+			if p.repeatable != nil { // read from the request, as TestRepeatedValuesMakeNoNewKey tests
 				return
 			}
 			if p.Placeholder != "" {

@@ -3,6 +3,7 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ func (z *Zone) classify(c *Check, r *placeholder.Request) error {
 	}
 	name, err := a.Priority.Expand(r)
 	if repeated := (*key.RepeatedError)(nil); errors.As(err, &repeated) {
-		return c.reject(z.RepeatedValuesStatus, err)
+		return c.reject(http.StatusBadRequest, err)
 	}
 	if len(a.Priority.Parts) > 1 {
 		name = a.Priority.NormalizeName(name)

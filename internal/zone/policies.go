@@ -3,6 +3,7 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
@@ -60,7 +61,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 		return nil
 	}
 	if c.Repeated != nil {
-		return c.reject(z.RepeatedValuesStatus, c.Repeated)
+		return c.reject(http.StatusBadRequest, c.Repeated)
 	}
 	if z.MissingKey != MissingShare && c.Key == z.Template.Empty {
 		if z.MissingKey == MissingReject {
@@ -76,7 +77,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 		if err == errNoPlan {
 			return c.reject(z.Plan.Reject, err)
 		} else if repeated := (*key.RepeatedError)(nil); errors.As(err, &repeated) {
-			return c.reject(z.RepeatedValuesStatus, err)
+			return c.reject(http.StatusBadRequest, err)
 		}
 		if log != nil && z.invalid.Allow() {
 			log.Warn("the request has no valid limit", zap.String("zone", z.Name), zap.Error(err))

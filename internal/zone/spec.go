@@ -65,12 +65,11 @@ type Spec struct {
 	KeyRules *store.KeyRules // overrides and bans of single keys; nil without them
 
 	// Why and with which status requests are rejected without asking the store.
-	MissingKey           string
-	MissingKeyStatus     int
-	RepeatedValuesStatus int
-	InvalidLimit         int
-	BlockStatus          int
-	Challenge            string // for requests without a key; empty if there is none
+	MissingKey       string
+	MissingKeyStatus int
+	InvalidLimit     int
+	BlockStatus      int
+	Challenge        string // for requests without a key; empty if there is none
 }
 
 // Limits returns the zone's own limit and those of its plans, as they are written.

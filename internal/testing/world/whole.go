@@ -103,7 +103,7 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 			MaxWait: caddy.Duration(z.MaxWait),
 		},
 		Cost:       limit.Amount{From: "http.request.header." + costHeader},
-		CostHeader: spentHeader, MissingKey: zone.MissingShare, InvalidLimit: http.StatusForbidden, RepeatedValuesStatus: http.StatusBadRequest,
+		CostHeader: spentHeader, MissingKey: zone.MissingShare, InvalidLimit: http.StatusForbidden,
 	}
 	if z.Enforced > 0 {
 		s.Enforce = &z.Enforced
