@@ -36,14 +36,14 @@ func init() {
 //	        ipv4_prefix <bits>
 //	        ipv6_prefix <bits>
 //	        events      <n>|<placeholder> [<n>]
-//	        window      <duration>|day|week|month|year|<placeholder> [...]
+//	        window      <duration>|day|week|month|year
 //	        rate        <events>/<window>
 //	        algorithm   <name> [<events>/<window>] | concurrency [<events>]
 //	        burst       <n>|<placeholder> [<n>]
 //	        refill      smooth|interval
 //	        mode        meter|queue
 //	        align       clock|first_request
-//	        timezone    <name>|<placeholder> [<name>]
+//	        timezone    <name>
 //	        lease       <duration>
 //	        cost        <n>|<placeholder> [<n>]
 //	        max_wait    <duration>

@@ -55,8 +55,8 @@ type Zone struct {
 	// cost.
 	CostRequest *cost.Request `json:"cost_request,omitempty"`
 
-	// The status with which a request is refused if a placeholder of max_events, window, burst,
-	// timezone or cost has no valid value and no fallback, from 400 to 599. Default: 403.
+	// The status with which a request is refused if a placeholder of max_events, burst
+	// or cost has no valid value and no fallback, from 400 to 599. Default: 403.
 	InvalidLimit int `json:"invalid_limit,omitempty"`
 
 	// Limits for classes of clients. Default: one limit for all clients.

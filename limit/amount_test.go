@@ -13,12 +13,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
-// replacer knows the placeholders {quota}, {length}, {place} and {empty}.
-func replacer(quota, length, place string) *caddy.Replacer {
+// replacer knows the placeholders {quota} and {empty}.
+func replacer(quota string) *caddy.Replacer {
 	r := caddy.NewReplacer()
 	r.Set("quota", quota)
-	r.Set("length", length)
-	r.Set("place", place)
 	r.Set("empty", "")
 	return r
 }
@@ -74,27 +72,24 @@ func TestAmountOfRequest(t *testing.T) {
 		{limit.Amount{From: "quota", Number: 7, Fallback: true}, "", 7, ""},
 		{limit.Amount{From: "quota", Fallback: true}, "", 0, ""},
 	} {
-		got, err := c.amount.Resolve(replacer(c.quota, "", ""))
+		got, err := c.amount.Resolve(replacer(c.quota))
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "s3cr3t")) {
 			t.Errorf("%v of %q: %d, %v; want %d, %q", c.amount, c.quota, got, err, c.want, c.err)
 		}
 	}
 }
 
-// TestWindowJSON: a window is a duration, a word of the calendar, or a placeholder with or without a fallback, and
+// TestWindowJSON: a window is a duration or a word of the calendar, and
 // means the same when it is written.
 func TestWindowJSON(t *testing.T) {
 	for text, want := range map[string]struct {
 		window  limit.Window
 		written string
 	}{
-		`"10s"`:           {fixed(10 * time.Second), `10000000000`},
-		`10000000000`:     {fixed(10 * time.Second), `10000000000`},
-		`"1d"`:            {fixed(24 * time.Hour), `86400000000000`},
-		`"month"`:         {limit.Window{Calendar: algorithms.Month}, `"month"`},
-		`"{length}"`:      {limit.Window{From: "length"}, `"{length}"`},
-		`"{length} 90s"`:  {limit.Window{From: "length", Duration: caddy.Duration(90 * time.Second)}, `"{length} 1m30s"`},
-		`"{length} week"`: {limit.Window{From: "length", Calendar: algorithms.Week}, `"{length} week"`},
+		`"10s"`:       {fixed(10 * time.Second), `10000000000`},
+		`10000000000`: {fixed(10 * time.Second), `10000000000`},
+		`"1d"`:        {fixed(24 * time.Hour), `86400000000000`},
+		`"month"`:     {limit.Window{Calendar: algorithms.Month}, `"month"`},
 	} {
 		var got, again limit.Window
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want.window {
@@ -108,8 +103,8 @@ func TestWindowJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`"fast"`:        `window must be a duration such as "10s", or day, week, month or year`,
 		`"10"`:          `window must be a duration such as "10s", or day, week, month or year`,
+		`"{length} 1m"`: `window must not be a placeholder, got '{length} 1m': write a duration such as 10s, or day, week, month or year, and a plan for each other window`,
 		`true`:          `window must be a duration such as "10s", or day, week, month or year`,
-		`"{length} 10"`: `window {length} must fall back to a duration such as "10s", or day, week, month or year`,
 	} {
 		got := fixed(time.Minute)
 		if err := json.Unmarshal([]byte(text), &got); err == nil || !strings.Contains(err.Error(), want) {
@@ -135,37 +130,14 @@ func FuzzWindowJSON(f *testing.F) {
 	})
 }
 
-// TestWindowOfRequest: the value of the placeholder counts, then the fallback, and an error does not show the value.
-func TestWindowOfRequest(t *testing.T) {
-	falling := limit.Window{From: "length", Duration: caddy.Duration(time.Minute)}
-	for _, c := range []struct {
-		window limit.Window
-		length string
-		want   limit.Window
-		err    string
-	}{
-		{fixed(time.Hour), "5m", fixed(time.Hour), ""},
-		{limit.Window{From: "length"}, "5m", fixed(5 * time.Minute), ""},
-		{limit.Window{From: "length"}, "week", limit.Window{Calendar: algorithms.Week}, ""},
-		{limit.Window{From: "length"}, "", limit.Window{}, "{length}"},
-		{limit.Window{From: "length"}, "s3cr3t", limit.Window{}, "{length} is not a window"},
-		{falling, "", fixed(time.Minute), ""},
-		{falling, "2s", fixed(2 * time.Second), ""},
-		{falling, "s3cr3t", limit.Window{}, "{length} is not a window"},
-	} {
-		got, err := c.window.Resolve(replacer("", c.length, ""))
-		if c.err == "" && err != nil || got != c.want || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "s3cr3t")) {
-			t.Errorf("%v of %q: %+v, %v; want %+v, %q", c.window, c.length, got, err, c.want, c.err)
-		}
-	}
+// TestLengthOfWindow: a window has its length, and one of the calendar that of the longest.
+func TestLengthOfWindow(t *testing.T) {
 	for w, want := range map[limit.Window]time.Duration{
-		fixed(time.Second):            time.Second,
-		{Calendar: algorithms.Day}:    24 * time.Hour,
-		{Calendar: algorithms.Week}:   168 * time.Hour,
-		{Calendar: algorithms.Month}:  31 * 24 * time.Hour,
-		{Calendar: algorithms.Year}:   366 * 24 * time.Hour,
-		{From: "length"}:              0,
-		{From: "length", Duration: 5}: 5,
+		fixed(time.Second):           time.Second,
+		{Calendar: algorithms.Day}:   24 * time.Hour,
+		{Calendar: algorithms.Week}:  168 * time.Hour,
+		{Calendar: algorithms.Month}: 31 * 24 * time.Hour,
+		{Calendar: algorithms.Year}:  366 * 24 * time.Hour,
 	} {
 		if got := w.Length(); got != want {
 			t.Errorf("%v is %v long, want %v", w, got, want)

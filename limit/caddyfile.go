@@ -64,25 +64,23 @@ func parseBurst(d *caddyfile.Dispenser, to *Amount) option.Parser {
 	}
 }
 
-// timezone returns a parser of a name, or of a placeholder with an optional fallback.
+// timezone returns a parser of the name of a time zone.
 func timezone(d *caddyfile.Dispenser, to *string) option.Parser {
 	read := option.Text(d, to)
 	return func() (string, error) {
-		placeholder, fallback := parsePlaceholder(d)
-		if placeholder == "" {
-			return read()
-		}
-		if fallback {
-			if _, err := read(); err != nil {
-				return "", err
+		if d.NextArg() {
+			if err := fixedTimezone(d.Val()); err != nil {
+				return "", d.WrapErr(err)
 			}
-			placeholder += "} " + *to
-		} else {
-			placeholder += "}"
+			d.Prev()
 		}
-		*to = "{" + placeholder
-		return *to, nil
+		return read()
 	}
+}
+
+// fixedTimezone returns an error if a time zone is a placeholder.
+func fixedTimezone(text string) error {
+	return noPlaceholder("timezone", text, "a name such as Europe/Paris")
 }
 
 // ParsePlan parses the options of a plan, which are on its line, in a block, or both.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // defaultAlgorithm is the algorithm of limits that name none.
@@ -68,9 +67,7 @@ type Limit struct {
 	// previous window. Default: `clock`.
 	Align string `json:"align,omitempty"`
 
-	// The time zone in which a `day`, `week`, `month` or `year` begins, e.g. `Europe/Paris`. May be a
-	// placeholder, with or without a fallback, e.g. `{http.vars.timezone} Europe/Paris`.
-	// Default: `UTC`.
+	// The time zone in which a `day`, `week`, `month` or `year` begins, e.g. `Europe/Paris`. Default: `UTC`.
 	Timezone string `json:"timezone,omitempty"`
 
 	// How long a slot of `concurrency` stays taken after its instance has died, from 1s to 1h.
@@ -83,11 +80,10 @@ type Limit struct {
 	MaxWait caddy.Duration `json:"max_wait,omitempty"`
 }
 
-// Numbers are the parts of a limit that can differ from request to request.
+// Numbers are the numbers of a limit. The events and the burst can differ from request to request.
 type Numbers struct {
 	Events, Burst int64
 	Window        Window
-	Timezone      string
 }
 
 // isSet reports whether events or a window are given.
@@ -107,8 +103,6 @@ func (l *Limit) Missing() string {
 		return "the window is missing: write window 1m"
 	case l.MaxEvents != nil:
 		return fmt.Sprintf("the window is missing: write window 1m, or rate %s/1m in place of events", l.MaxEvents)
-	case l.Window.From != "":
-		return "the events are missing: write events 100"
 	case l.Window != Window{}:
 		return fmt.Sprintf("the events are missing: write events 100, or rate 100/%s in place of window", l.Window.Format())
 	}
@@ -117,7 +111,7 @@ func (l *Limit) Missing() string {
 
 // Varies reports whether requests can have different numbers.
 func (l *Limit) Varies() bool {
-	return l.MaxEvents.From != "" || l.Window.From != "" || l.Burst.From != "" || l.TimeZone().From != ""
+	return l.MaxEvents.From != "" || l.Burst.From != ""
 }
 
 // Placeholder is a placeholder in an option of a limit.
@@ -131,37 +125,10 @@ func (l *Limit) Placeholders() (all []Placeholder) {
 	if a := l.MaxEvents; a != nil && a.From != "" {
 		all = append(all, Placeholder{"max_events", a.From, a.Fallback})
 	}
-	if w := l.Window; w.From != "" {
-		all = append(all, Placeholder{"window", w.From, w.Duration != 0 || w.Calendar != 0})
-	}
 	if a := l.Burst; a.From != "" {
 		all = append(all, Placeholder{"burst", a.From, a.Fallback})
 	}
-	if z := l.TimeZone(); z.From != "" {
-		all = append(all, Placeholder{"timezone", z.From, z.Name != ""})
-	}
 	return all
-}
-
-// TimeZone is the name of a time zone: the text Name, or the placeholder From with the
-// fallback Name.
-type TimeZone struct{ From, Name string }
-
-// TimeZone returns the parts of Timezone.
-func (l *Limit) TimeZone() TimeZone {
-	if placeholder, fallback, ok := placeholder.Cut(l.Timezone); ok {
-		return TimeZone{placeholder, fallback}
-	}
-	return TimeZone{Name: l.Timezone}
-}
-
-// Resolve returns the name of the time zone for a request.
-func (z TimeZone) Resolve(repl *caddy.Replacer) (string, error) {
-	if z.From == "" {
-		return z.Name, nil
-	}
-	text, err := placeholder.Value(repl, z.From, z.Name != "")
-	return cmp.Or(text, z.Name), err
 }
 
 // Check reports what is wrong whatever the algorithm is.
@@ -186,16 +153,14 @@ func (l *Limit) Check() error {
 	if err := l.Burst.Check("burst"); err != nil {
 		return err
 	}
-	return placeholder.CheckOption("timezone", l.TimeZone().From)
+	return fixedTimezone(l.Timezone)
 }
 
 // Numbers returns the numbers for a request.
 func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
+	n.Window = l.Window
 	if n.Events, err = l.MaxEvents.Resolve(repl); err != nil {
 		return n, fmt.Errorf("events: %w", err)
-	}
-	if n.Window, err = l.Window.Resolve(repl); err != nil {
-		return n, fmt.Errorf("window: %w", err)
 	}
 	if n.Burst, err = l.Burst.Resolve(repl); err != nil {
 		return n, fmt.Errorf("burst: %w", err)
@@ -203,30 +168,18 @@ func (l *Limit) Numbers(repl *caddy.Replacer) (n Numbers, err error) {
 	if l.Burst.From != "" && n.Burst == 0 {
 		n.Events = 0 // a bucket that holds nothing allows nothing; 0 as a number would be the largest burst
 	}
-	if n.Timezone, err = l.TimeZone().Resolve(repl); err != nil {
-		return n, fmt.Errorf("timezone: %w", err)
-	}
 	return n, nil
 }
 
 // Sample returns numbers to check the limit with when a config is loaded: those that are
 // written, and for placeholders without a fallback some that fit them.
 func (l *Limit) Sample() Numbers {
-	n := Numbers{
-		Events: l.MaxEvents.Number, Burst: l.Burst.Number,
-		Window: Window{Duration: l.Window.Duration, Calendar: l.Window.Calendar}, Timezone: l.TimeZone().Name,
-	}
+	n := Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window}
 	if l.MaxEvents.From != "" && !l.MaxEvents.Fallback {
 		n.Events = max(1, min(n.Burst, algorithms.MaxEvents))
 	}
 	if l.Burst.From != "" && n.Burst == 0 {
 		n.Burst = max(1, n.Events)
-	}
-	if l.Window.From != "" && n.Window == (Window{}) {
-		n.Window.Duration = caddy.Duration(time.Minute)
-		if l.Timezone != "" {
-			n.Window = Window{Calendar: algorithms.Day}
-		}
 	}
 	return n
 }
@@ -239,12 +192,6 @@ func (l *Limit) OtherSample() Numbers {
 	}
 	if l.Burst.From != "" {
 		n.Burst++
-	}
-	if l.Window.From != "" { // times 3, so that the rate differs too
-		n.Window = Window{Duration: max(3*n.Window.Duration, caddy.Duration(time.Millisecond))}
-	}
-	if l.TimeZone().From != "" {
-		n.Timezone = "Etc/GMT+5"
 	}
 	return n
 }
@@ -262,12 +209,12 @@ func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
 	made = l.fixed()
 	made.Events, made.Burst = n.Events, n.Burst
 	made.Window, made.Calendar = time.Duration(n.Window.Duration), n.Window.Calendar
-	if n.Timezone == "Local" { // not time.Local.String(), which is what the variable TZ names
+	if l.Timezone == "Local" { // not time.Local.String(), which is what the variable TZ names
 		return made, errors.New("timezone Local differs from machine to machine: write a name such as Europe/Paris")
 	}
-	if n.Timezone != "" {
-		if made.Location, err = time.LoadLocation(n.Timezone); err != nil {
-			return made, fmt.Errorf("timezone %q: %w; write a name such as Europe/Paris", n.Timezone, err)
+	if l.Timezone != "" {
+		if made.Location, err = time.LoadLocation(l.Timezone); err != nil {
+			return made, fmt.Errorf("timezone %q: %w; write a name such as Europe/Paris", l.Timezone, err)
 		}
 	}
 	return made, nil

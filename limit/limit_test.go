@@ -24,7 +24,7 @@ func read(t *testing.T, text string) *limit.Limit {
 }
 
 // varying has a placeholder in each number that can have one.
-const varying = "events {quota} 100 window {length} 1h burst {quota} 50 timezone {place} UTC algorithm token_bucket"
+const varying = "events {quota} 100 window 1h burst {quota} 50 algorithm token_bucket"
 
 // TestCheck: what is wrong with a limit whatever its algorithm is.
 func TestCheck(t *testing.T) {
@@ -44,7 +44,6 @@ func TestCheck(t *testing.T) {
 		"100/1m max_wait -1ms":                 "max_wait must be from 0 to 1h, got -1ms",
 		"events {http.request.hots} window 1m": "max_events",
 		"100/1m burst {http.request.hots}":     "burst",
-		"100/1m timezone {http.request.hots}":  "timezone",
 	} {
 		err := read(t, text).Check()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -60,35 +59,32 @@ func TestNumbers(t *testing.T) {
 		t.Error("a limit varies if it has placeholders")
 	}
 	for _, c := range []struct {
-		quota, length, place string
-		want                 limit.Numbers
+		quota string
+		want  limit.Numbers
 	}{
-		{"", "", "", limit.Numbers{Events: 100, Burst: 50, Window: fixed(time.Hour), Timezone: "UTC"}},
-		{"7", "5m", "Asia/Tokyo", limit.Numbers{Events: 7, Burst: 7, Window: fixed(5 * time.Minute), Timezone: "Asia/Tokyo"}},
-		{"0", "day", "", limit.Numbers{Window: limit.Window{Calendar: algorithms.Day}, Timezone: "UTC"}},
+		{"", limit.Numbers{Events: 100, Burst: 50, Window: fixed(time.Hour)}},
+		{"7", limit.Numbers{Events: 7, Burst: 7, Window: fixed(time.Hour)}},
+		{"0", limit.Numbers{Window: fixed(time.Hour)}},
 	} {
-		if got, err := l.Numbers(replacer(c.quota, c.length, c.place)); err != nil || got != c.want {
+		if got, err := l.Numbers(replacer(c.quota)); err != nil || got != c.want {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
-	if got, err := read(t, "100/1m burst {quota}").Numbers(replacer("0", "", "")); err != nil || got.Events != 0 || got.Burst != 0 {
+	if got, err := read(t, "100/1m burst {quota}").Numbers(replacer("0")); err != nil || got.Events != 0 || got.Burst != 0 {
 		t.Errorf("a burst of 0: %+v, %v", got, err)
 	}
 	for text, want := range map[string]string{
 		"events {empty} window 1m":  "events: ",
-		"events 5 window {empty}":   "window: ",
 		"5/1m burst {empty}":        "burst: ",
-		"5/day timezone {nowhere}":  "timezone: ",
-		"events {place} window 1m":  "events: {place} is not a whole number",
-		"events 5 window {place}":   "window: {place} is not a window",
-		"5/1m burst {place}":        "burst: {place} is not a whole number",
+		"events {quota} window 1m":  "events: {quota} is not a whole number",
+		"5/1m burst {quota}":        "burst: {quota} is not a whole number",
 		"events {quota} 5 window 1": "",
 	} {
 		p, err := limit.ParseText(text)
 		if err != nil && want == "" {
 			continue
 		}
-		if _, err = p.Numbers(replacer("", "", "Asia/Tokyo")); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err = p.Numbers(replacer("many")); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -99,15 +95,14 @@ func TestSamples(t *testing.T) {
 	for text, want := range map[string][2]limit.Numbers{
 		"100/1m burst 5": {{Events: 100, Burst: 5, Window: fixed(time.Minute)}, {Events: 100, Burst: 5, Window: fixed(time.Minute)}},
 		varying: {
-			{Events: 100, Burst: 50, Window: fixed(time.Hour), Timezone: "UTC"}, {Events: 101, Burst: 51, Window: fixed(3 * time.Hour), Timezone: "Etc/GMT+5"},
+			{Events: 100, Burst: 50, Window: fixed(time.Hour)}, {Events: 101, Burst: 51, Window: fixed(time.Hour)},
 		},
-		"events {quota} window {length}":                      {{Events: 1, Window: fixed(time.Minute)}, {Events: 2, Window: fixed(3 * time.Minute)}},
-		"events {quota} window {length} timezone Asia/Tokyo":  {{Events: 1, Window: limit.Window{Calendar: algorithms.Day}, Timezone: "Asia/Tokyo"}, {Events: 2, Window: fixed(time.Millisecond), Timezone: "Asia/Tokyo"}},
-		"events {quota} window 1m burst 9 algorithm gcra":     {{Events: 9, Burst: 9, Window: fixed(time.Minute)}, {Events: 10, Burst: 9, Window: fixed(time.Minute)}},
-		"events 7 window 1m burst {quota} algorithm gcra":     {{Events: 7, Burst: 7, Window: fixed(time.Minute)}, {Events: 7, Burst: 8, Window: fixed(time.Minute)}},
-		"events 0 window 1m burst {quota} 0 algorithm gcra":   {{Burst: 1, Window: fixed(time.Minute)}, {Burst: 2, Window: fixed(time.Minute)}},
-		"events {quota} 20 window 1m burst 9 algorithm gcra":  {{Events: 20, Burst: 9, Window: fixed(time.Minute)}, {Events: 21, Burst: 9, Window: fixed(time.Minute)}},
-		"events 7 window {length} day algorithm fixed_window": {{Events: 7, Window: limit.Window{Calendar: algorithms.Day}}, {Events: 7, Window: fixed(time.Millisecond)}},
+		"events {quota} window 1m":                           {{Events: 1, Window: fixed(time.Minute)}, {Events: 2, Window: fixed(time.Minute)}},
+		"events {quota} window day timezone Asia/Tokyo":      {{Events: 1, Window: limit.Window{Calendar: algorithms.Day}}, {Events: 2, Window: limit.Window{Calendar: algorithms.Day}}},
+		"events {quota} window 1m burst 9 algorithm gcra":    {{Events: 9, Burst: 9, Window: fixed(time.Minute)}, {Events: 10, Burst: 9, Window: fixed(time.Minute)}},
+		"events 7 window 1m burst {quota} algorithm gcra":    {{Events: 7, Burst: 7, Window: fixed(time.Minute)}, {Events: 7, Burst: 8, Window: fixed(time.Minute)}},
+		"events 0 window 1m burst {quota} 0 algorithm gcra":  {{Burst: 1, Window: fixed(time.Minute)}, {Burst: 2, Window: fixed(time.Minute)}},
+		"events {quota} 20 window 1m burst 9 algorithm gcra": {{Events: 20, Burst: 9, Window: fixed(time.Minute)}, {Events: 21, Burst: 9, Window: fixed(time.Minute)}},
 	} {
 		l := read(t, text)
 		if got := [2]limit.Numbers{l.Sample(), l.OtherSample()}; got != want {
@@ -133,7 +128,8 @@ func TestResolve(t *testing.T) {
 		"Nowhere": `timezone "Nowhere": unknown time zone Nowhere; write a name such as Europe/Paris`,
 		"../etc":  "write a name such as Europe/Paris",
 	} {
-		if _, err := l.Resolve(limit.Numbers{Events: 1, Timezone: zone}); err == nil || !strings.Contains(err.Error(), want) {
+		l.Timezone = zone
+		if _, err := l.Resolve(limit.Numbers{Events: 1}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", zone, err, want)
 		}
 	}
@@ -177,10 +173,9 @@ func TestDescribe(t *testing.T) {
 		"fixed_window 5/1m align clock":                         "fixed_window 5/1m",
 		"fixed_window 5/1m align first_request":                 "fixed_window 5/1m first_request",
 		"5/month timezone utc":                                  "fixed_window 5/month",
-		"5/month timezone {place} UTC":                          "fixed_window 5/month in {place} UTC",
 		"concurrency 5 lease 30s":                               "concurrency 5",
 		"concurrency 5 lease 90s":                               "concurrency 5 lease 1m30s",
-		"events {quota} 5 window {length} algorithm gcra":       "token_bucket {quota} 5/{length}",
+		"events {quota} 5 window 1h algorithm gcra":             "token_bucket {quota} 5/1h",
 		"events {quota} window 1m burst {quota} algorithm gcra": "token_bucket {quota}/1m",
 	} {
 		if got := read(t, text).Describe(); got != want {
@@ -199,7 +194,6 @@ func TestMissing(t *testing.T) {
 		"algorithm concurrency":       "a zone for concurrency requires events, the number of slots",
 		"events {quota}":              "the window is missing: write window 1m",
 		"events 7":                    "the window is missing: write window 1m, or rate 7/1m in place of events",
-		"window {length}":             "the events are missing: write events 100",
 		"window 90s":                  "the events are missing: write events 100, or rate 100/1m30s in place of window",
 		"algorithm token_bucket":      "a zone requires both events and a window, such as rate 100/1m",
 		"algorithm gcra burst 5":      "a zone requires both events and a window, such as rate 100/1m",
@@ -216,12 +210,9 @@ func TestPlaceholders(t *testing.T) {
 	if got := read(t, "5/1m").Placeholders(); got != nil {
 		t.Errorf("%+v", got)
 	}
-	got := fmt.Sprint(read(t, "events {a} window {b} 1m burst {c} 0 timezone {d} algorithm gcra").Placeholders())
-	if want := "[{max_events a false} {window b true} {burst c true} {timezone d false}]"; got != want {
+	got := fmt.Sprint(read(t, "events {a} window 1m burst {c} 0 algorithm gcra").Placeholders())
+	if want := "[{max_events a false} {burst c true}]"; got != want {
 		t.Errorf("%s, want %s", got, want)
-	}
-	if got := (&limit.Limit{Timezone: "{place} Asia/Tokyo"}).TimeZone(); got != (limit.TimeZone{From: "place", Name: "Asia/Tokyo"}) {
-		t.Errorf("%+v", got)
 	}
 }
 

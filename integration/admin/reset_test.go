@@ -17,9 +17,10 @@ func TestResetOfUnmetLimits(t *testing.T) {
 		config := harness.Caddyfile("", `
 			rate_limit {
 				zone brought {
-					key    {header.X-Client}
-					events 1
-					window {header.X-Window} 1h
+					key       {header.X-Client}
+					algorithm token_bucket
+					events    {header.X-Events} 2
+					window    1h
 				}
 				zone written {
 					key    {header.X-Client}
@@ -33,7 +34,7 @@ func TestResetOfUnmetLimits(t *testing.T) {
 		client := harness.NewClient(t, "")
 		ask := func(want int) {
 			t.Helper()
-			if a := s.Get(client, "/", "X-Client", "a", "X-Window", "3h"); a.Status != want {
+			if a := s.Get(client, "/", "X-Client", "a", "X-Events", "1"); a.Status != want {
 				t.Errorf("status %d, want %d", a.Status, want)
 			}
 		}
@@ -54,7 +55,7 @@ func TestResetOfUnmetLimits(t *testing.T) {
 			Assumed string `json:"assumed"`
 		}
 		s.Ask("/rate_limit/zones/brought/key?key=a", &seen)
-		if seen.Used != 0 || seen.Assumed != "sliding_window_log 1/1h" {
+		if seen.Used != 0 || seen.Assumed != "token_bucket 2/1h" {
 			t.Errorf("the key shows %d used under %q", seen.Used, seen.Assumed)
 		}
 		if output := reset("brought"); !strings.Contains(output, "reset it again after its next request") {

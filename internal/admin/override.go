@@ -125,7 +125,7 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 }
 
 // overrideLimit returns the limit of an override for the store. Fields that are missing are those of
-// the rule, so fields that depend on the request there must be written.
+// the rule.
 func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
 	if l.MaxEvents == nil {
 		return made, errors.New("limit: events are missing: write 500/1m, or 500 for the zone's window")
@@ -140,14 +140,6 @@ func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algo
 		return made, errors.New("limit: max_wait is always that of the zone, except in a queue: leave it out")
 	case l.Timezone != "":
 		return made, errors.New("limit: timezone is always that of the zone: leave it out")
-	}
-	if l.Window == (limit.Window{}) && !limit.CountsSlots(rule.Algorithm().Name()) {
-		for _, base := range z.Limits() {
-			if base.Window.From != "" {
-				return made, fmt.Errorf("limit: the zone's window depends on the request, {%s}: write one, such as 500/1m",
-					base.Window.From)
-			}
-		}
 	}
 	return l.Resolve(limit.Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window})
 }

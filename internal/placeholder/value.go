@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// maxValue bounds the value of a placeholder for a number, a window or the name of a time zone. The
+// maxValue bounds the value of a placeholder for a number. The
 // value may be chosen by the client.
 const maxValue = 64
 

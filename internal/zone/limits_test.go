@@ -16,7 +16,7 @@ func TestLimitsOfRequests(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {
 		"limits": {
 			"key": "{http.request.header.User}", "algorithm": "token_bucket",
-			"max_events": "{http.vars.quota} 2", "window": "{http.vars.window} 1h", "burst": "{http.vars.burst} 2",
+			"max_events": "{http.vars.quota} 2", "window": "1h", "burst": "{http.vars.burst} 2",
 			"cost": "{http.vars.cost} 1"
 		}
 	}}`)
@@ -30,15 +30,11 @@ func TestLimitsOfRequests(t *testing.T) {
 		{"User d Burst 5", "200 200 200 200 200 429"},
 		{"User e Cost 2", "200 429"},
 		{"User f Cost 0", "200 200 200 200"},
-		{"User g Quota 1000 Burst 1 Window 1ms", "200"},
 		{"User h Quota many", "403"},
 		{"User i Quota -1", "403"},
 		{"User j Quota 1.5", "403"},
 		{"User k Quota 9999999999999999999999", "403"},
 		{"User l Quota 1000000000001", "403"},
-		{"User m Window soon", "403"},
-		{"User n Window -1s", "403"},
-		{"User o Window month", "403"},
 		{"User p Burst -1", "403"},
 		{"User q Cost -1", "403"},
 		{"User r Cost 1000000000001", "403"},
@@ -48,7 +44,7 @@ func TestLimitsOfRequests(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", c.header, got, c.want)
 		}
 	}
-	_, header := caddytest.Ask(t, h, "/", "User", "z", "Quota", "7", "Burst", "9", "Window", "7s")
+	_, header := caddytest.Ask(t, h, "/", "User", "z", "Quota", "3600", "Burst", "9")
 	if got := header.Get("RateLimit-Policy"); got != `"limits";q=9;w=9` {
 		t.Errorf("RateLimit-Policy: %s, want q=9 and w=9", got)
 	}
@@ -77,10 +73,11 @@ func TestNoFallback(t *testing.T) {
 	}
 }
 
-// TestTimezoneOfRequests: each client's day begins at its own midnight.
-func TestTimezoneOfRequests(t *testing.T) {
+// TestTimezoneOfPlans: the day of each plan begins at its own midnight.
+func TestTimezoneOfPlans(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"day": {
-		"key": "{http.request.header.User}", "algorithm": "fixed_window", "max_events": 1, "window": "day", "timezone": "{http.vars.zone} Europe/Paris"
+		"key": "{http.request.header.User}", "algorithm": "fixed_window", "max_events": 1, "window": "day", "timezone": "Europe/Paris",
+		"plan": {"of": "{http.vars.zone}", "plans": {"Tokyo": {"timezone": "Asia/Tokyo"}, "Honolulu": {"timezone": "Pacific/Honolulu"}}, "reject": 403}
 	}}}`)
 	wait := func(user, zone string) int {
 		caddytest.Ask(t, h, "/", "User", user, "Zone", zone)
@@ -92,15 +89,10 @@ func TestTimezoneOfRequests(t *testing.T) {
 		return seconds
 	}
 	const hour = 3600
-	tokyo, honolulu := wait("a", "Asia/Tokyo"), wait("b", "Pacific/Honolulu")
+	tokyo, honolulu := wait("a", "Tokyo"), wait("b", "Honolulu")
 	// It is 19 hours later in Tokyo.
 	if apart := (tokyo - honolulu + 48*hour) % (24 * hour); apart < 5*hour-60 || apart > 5*hour+60 {
 		t.Errorf("midnight in Tokyo in %d s, in Honolulu in %d s", tokyo, honolulu)
-	}
-	for _, zone := range []string{"Atlantis", "../../etc/passwd", strings.Repeat("x", 1000)} {
-		if got := caddytest.Statuses(t, h, 1, "User", "c", "Zone", zone); got != "403" {
-			t.Errorf("timezone %.20s: %s, want 403", zone, got)
-		}
 	}
 }
 

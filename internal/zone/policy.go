@@ -1,7 +1,6 @@
 package zone
 
 import (
-	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 	"time"
@@ -45,9 +44,6 @@ type PolicyBuilder struct {
 func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
 	made, err := b.Limit.Resolve(n)
 	if err != nil {
-		if from := b.Limit.TimeZone().From; from != "" && n.Timezone != b.Limit.TimeZone().Name {
-			err = fmt.Errorf("timezone: {%s} is not a time zone", from) // without the value, which may be secret
-		}
 		return nil, err
 	}
 	algorithm, err := b.Limit.FindAlgorithm()

@@ -76,13 +76,13 @@ func TestStatesOfAZone(t *testing.T) {
 		"GET":    `{"max_events": 5, "window": "1h"}`,
 		"POST":   `{"max_events": 9, "window": "1h"}`,
 		"PUT":    `{"algorithm": "token_bucket", "max_events": 10, "window": "1s"}`,
-		"DELETE": `{"max_events": 9, "window": "{http.request.header.Window} 2h"}`,
+		"DELETE": `{"algorithm": "token_bucket", "max_events": "{http.request.header.Events} 2", "window": "1h"}`,
 	} {
 		z.Plans[name] = &Plan{Policies: policies(t, "states", limit)}
 	}
 	repl, values := variables()
-	for _, window := range []string{"3h", "4h", "3h"} {
-		values["http.request.header.Window"] = window
+	for _, events := range []string{"3", "4", "3"} {
+		values["http.request.header.Events"] = events
 		if _, err := z.Plans["DELETE"].Policies.Resolve(repl); err != nil {
 			t.Fatal(err)
 		}
@@ -94,8 +94,8 @@ func TestStatesOfAZone(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	const log = "states:sliding_window_log.4:"
-	if got, want := names(z.States()), []string{log + "1h", log + "2h", log + "3h", log + "4h", "states:token_bucket.4:1per100ms"}; !slices.Equal(got, want) {
+	const bucket = "states:token_bucket.4:1per"
+	if got, want := names(z.States()), []string{"states:sliding_window_log.4:1h", bucket + "100ms", bucket + "15m", bucket + "20m", bucket + "30m"}; !slices.Equal(got, want) {
 		t.Errorf("states: got %q, want %q", got, want)
 	}
 	if got := names(z.Rules()); len(got) != 2 {
