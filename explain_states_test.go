@@ -76,11 +76,10 @@ http://lent.test {
 			window 500h
 			lend 10s
 		}
-		zone lent-slots {
+		zone beside {
 			key {header.X-User}
 			algorithm concurrency
 			events 2
-			lend 10s
 		}
 		STORE
 	}
@@ -142,12 +141,12 @@ type changing struct {
 	entered  chan struct{}    // a request that is to be held has come to the upstream
 	released chan struct{}    // closed to let all of them go
 	running  int              // how many these are
-	lent     map[string]int64 // how many of these have a slot of lent-slots, by user
+	beside   map[string]int64 // how many of these have a slot of beside, by user
 	answered chan struct{}    // one of them is over
 }
 
 func newChanging(t *testing.T, address string) *changing {
-	return &changing{T: t, address: address, redis: redistest.Start(t, redistest.WithPersistence()), entered: make(chan struct{}), released: make(chan struct{}), answered: make(chan struct{}), lent: make(map[string]int64)}
+	return &changing{T: t, address: address, redis: redistest.Start(t, redistest.WithPersistence()), entered: make(chan struct{}), released: make(chan struct{}), answered: make(chan struct{}), beside: make(map[string]int64)}
 }
 
 // config returns the sites.
@@ -242,7 +241,7 @@ func (c *changing) hold(host, user string) {
 	case <-c.entered:
 		c.running++
 		if host == "lent.test" {
-			c.lent[user]++
+			c.beside[user]++
 		}
 	case <-c.answered:
 		if status := <-over; status != http.StatusTooManyRequests {
@@ -265,21 +264,18 @@ func (c *changing) release() {
 			})
 		}
 	}
-	clear(c.lent)
+	clear(c.beside)
 	for _, user := range users {
 		c.awaitReturns(user)
 	}
 }
 
-// awaitReturns waits until Redis knows that requests are over, so that what is not used is free or kept.
+// awaitReturns waits until Redis knows that requests are over, so that what is not used is free.
 func (c *changing) awaitReturns(user string) {
 	if c.down {
 		return
 	}
-	patient.Until(c, "the slots of lent-slots", func() bool {
-		k := c.key("lent-slots", user)
-		return k.Used == c.lent[user]+k.Lent
-	})
+	patient.Until(c, "the slots of beside", func() bool { return c.key("beside", user).Used == c.beside[user] })
 }
 
 // key returns the state of a key.

@@ -48,12 +48,10 @@ var layers = []struct {
 		"redisstore/internal/outbox redisstore/internal/protocol store"}},
 	{"redisstore/internal/multislot", layer{own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
-	{"redisstore/internal/slots", layer{own: "algorithms algorithms/lend redisstore/internal/layer redisstore/internal/loans store"}},
 	{"redisstore/internal/lending", layer{own: "algorithms algorithms/lend redisstore/internal/layer redisstore/internal/link redisstore/internal/loans redisstore/internal/node " +
 		"redisstore/internal/protocol redisstore/internal/refusals store"}},
 	{"redisstore", layer{own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/lending redisstore/internal/link " +
-		"redisstore/internal/loans redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/slots " +
-		"redisstore/internal/topology store"}},
+		"redisstore/internal/loans redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{}},
 	{"internal/usage", layer{}},
 	{"internal/outcome", layer{}},

@@ -147,7 +147,7 @@ type Zone struct {
 
 	// How often an instance asks the store for a part of the limit of a key that comes often, from 10ms
 	// to 10s and at most a third of the window. It decides most requests of such a key by itself, and still no more requests pass than
-	// the limit allows. Needs a store that several instances share. Default: each request asks.
+	// the limit allows. Not for limits of concurrency. Needs a store that several instances share. Default: each request asks.
 	Lend caddy.Duration `json:"lend,omitempty"`
 
 	// What happens to requests of this zone while the store does not answer: one of `allow`, `deny`

@@ -148,72 +148,34 @@ func TestLendOverrideFull(t *testing.T) {
 	}
 }
 
-// TestLendSlotsBanned: slots that are kept are given up in a second where a key is banned.
-func TestLendSlotsBanned(t *testing.T) {
+// TestLendBesideSlots: in a zone that lends, each request under a plan of slots asks, and gives its slot back. What happens to
+// the key there has all instances give up what they hold of it under the other plans.
+func TestLendBesideSlots(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	keeper, other := open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})
-	c := store.Check{Rule: slotsRule(t, 10, time.Minute, 10*time.Second), Key: "k", Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
-	var r runner
-	request := func() { r.request(keeper, []store.Check{c}, func() {}) }
-	for keeper.Stats().Lent["slots"] == 0 {
-		request()
+	f := startLent(t, "fixed_window", &store.KeyRules{Overrides: true})
+	slots, s := f.check, f.stores[0]
+	slots.Rule = lendingRule(t, "z", "concurrency", algorithms.Limit{Events: 1, Lease: time.Hour}, 10*time.Second)
+	peek := slots
+	peek.Peek = true
+	for i := range 20 {
+		c, calls := named(slots), s.Stats().Calls
+		d, err := decideOne(s, c)
+		if made := s.Stats().Calls - calls; err != nil || !d.Allowed || made == 0 {
+			t.Fatalf("request %d: %+v, %v, %d calls", i, d, err, made)
+		}
+		s.Adjust(store.GiveBack(&c, &d))
+		patient.Until(t, "the slot is free", func() bool {
+			d, err := decideOne(f.stores[1], peek)
+			return err == nil && d.Remaining == 1
+		})
 	}
-	ctx := context.Background()
-	if err := other.Set(ctx, c.Rule, "k", store.Override{Kind: store.KindBanned}); err != nil {
+	if n := f.lent(); n == 0 {
+		t.Fatal("nothing is lent of the other limit")
+	}
+	if err := s.Set(t.Context(), slots.Rule, "k", store.Override{Kind: store.KindBanned}); err != nil {
 		t.Fatal(err)
 	}
-	patient.Until(t, "the slot is given back", func() bool { return keeper.Stats().Lent["slots"] == 0 })
-	passed := r.passed.Load()
-	request()
-	if r.passed.Load() != passed {
-		t.Error("a request of a banned key passes")
-	}
-	if err := other.Set(ctx, c.Rule, "k", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 20}}); err != nil {
-		t.Fatal(err)
-	}
-	patient.Until(t, "the ban is over", func() bool { request(); return r.passed.Load() > passed })
-	for range 20 {
-		request()
-	}
-	if n := keeper.Stats().Lent["slots"]; n != 0 {
-		t.Errorf("%d slots are kept under an override", n)
-	}
-}
-
-// TestLendSlotsOfTwoLimits: requests under the lower limit never have more than theirs, whatever is kept, and the others
-// find what is free above it.
-func TestLendSlotsOfTwoLimits(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	s := open(t, redisstore.Options{Address: server.Addr()})
-	all, some := slotsRule(t, 10, time.Minute, 10*time.Second), slotsRule(t, 8, time.Minute, 10*time.Second)
-	run := func(rule *store.Rule, n int, then func()) *runner {
-		r := new(runner)
-		var nested func(int)
-		nested = func(left int) {
-			if left == 0 {
-				then()
-				return
-			}
-			r.request(s, []store.Check{{Rule: rule, Key: "k", Cost: 1}}, func() { nested(left - 1) })
-		}
-		nested(n)
-		return r
-	}
-	nothing := func() {}
-	for range 10 { // the keys come often, and slots are kept of both
-		run(all, 1, nothing)
-		run(some, 1, nothing)
-	}
-	run(some, 8, func() {
-		if r := run(some, 1, nothing); r.passed.Load() > 0 {
-			t.Error("a request takes a slot above its limit")
-		}
-		if r := run(all, 1, nothing); r.passed.Load() == 0 {
-			t.Error("a request finds no slot above the lower limit")
-		}
-	})
+	f.noticed(t)
 }
 
 // TestLendCountsRefusalsOnce: a request that is refused in a zone with a ban counts once, also if it is asked again because

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -46,32 +45,5 @@ func TestLendPeek(t *testing.T) {
 	}
 	if d := take(holder, parts); d.Allowed || foreseen == 0 {
 		t.Fatalf("after %d requests: %+v", foreseen, d)
-	}
-
-	slot := store.Check{Rule: slotsRule(t, 20, time.Minute, 10*time.Second), Key: "k", Cost: 1}
-	for range 20 { // until the key comes often, and its slot is kept
-		slot.LeaseID = store.NewLeaseID()
-		d := take(holder, slot)
-		if !d.Allowed {
-			break
-		}
-		holder.Adjust(store.Adjustment{Check: slot, At: d.Booked(), Turn: d.Turn(), Delta: -1})
-	}
-	patient.Until(t, "the slots to be given back", func() bool { holder.Flush(); return holder.Waiting() == 0 })
-	taken := slot
-	taken.LeaseID = store.NewLeaseID()
-	for take(other, taken).Allowed { // what is free
-		taken.LeaseID = store.NewLeaseID()
-	}
-	_, kept, err := holder.Lent(t.Context(), slot.Rule, slot.Key)
-	if err != nil || kept != 1 {
-		t.Fatal(kept, err)
-	}
-	slot.Peek, slot.LeaseID = true, ""
-	if d := take(holder, slot); !d.Allowed || d.RetryAfter != 0 {
-		t.Errorf("a slot is kept: %+v", d)
-	}
-	if d := take(other, slot); d.Allowed {
-		t.Errorf("another process: %+v", d)
 	}
 }

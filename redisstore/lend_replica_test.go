@@ -58,7 +58,7 @@ func TestLendReplicaBehind(t *testing.T) {
 }
 
 // TestLendFailoverLosesANote: a failover that keeps a ban, but not the note of it, has an instance notice when it asks
-// next, here after two seconds. Until then no more passes than it held, and slots are kept no longer.
+// next, here after two seconds. Until then no more passes than it held.
 func TestLendFailoverLosesANote(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -70,27 +70,17 @@ func TestLendFailoverLosesANote(t *testing.T) {
 	holder := open(t, redisstore.Options{Address: proxy.Addr(), DenyCache: -1})
 	rules := &store.KeyRules{Overrides: true}
 	parts := store.Check{Rule: lendingRule(t, "z", "sliding_window_log", algorithms.Limit{Events: 1000, Window: time.Minute}, time.Second), Key: "k", Cost: 1, KeyRules: rules}
-	slots := store.Check{Rule: slotsRule(t, 10, time.Minute, time.Second), Key: "k", Cost: 1, KeyRules: rules}
-	var r runner
-	slot := func() bool {
-		before := r.passed.Load()
-		r.request(holder, []store.Check{slots}, func() {})
-		return r.passed.Load() > before
-	}
-	patient.Until(t, "loans", func() bool {
+	patient.Until(t, "a loan", func() bool {
 		if d, err := decideOne(holder, parts); err != nil || !d.Allowed {
 			t.Fatal(d, err)
 		}
-		slot()
-		return holder.Stats().Lent["z"] > 10 && holder.Stats().Lent["slots"] > 0
+		return holder.Stats().Lent["z"] > 10
 	})
 
 	// The operator may not write the note, so it is as lost as one that was not copied.
 	operator := open(t, redisstore.Options{Address: server.Addr(), Username: "operator", Password: "p"})
-	for _, rule := range []*store.Rule{parts.Rule, slots.Rule} {
-		if err := operator.Set(ctx, rule, "k", store.Override{Kind: store.KindBanned}); err == nil {
-			t.Fatal("the note was written")
-		}
+	if err := operator.Set(ctx, parts.Rule, "k", store.Override{Kind: store.KindBanned}); err == nil {
+		t.Fatal("the note was written")
 	}
 	writer := server.Admin().Conn()
 	defer writer.Close()
@@ -107,7 +97,6 @@ func TestLendFailoverLosesANote(t *testing.T) {
 
 	held, began, passed := holder.Stats().Lent["z"], time.Now(), int64(0)
 	patient.Until(t, "the ban of a key of which parts were held", func() bool {
-		slot() // a key that rests gives its slots back, and asks when it comes again
 		d, err := decideOne(holder, parts)
 		if err == nil && d.Allowed {
 			passed++
@@ -118,11 +107,4 @@ func TestLendFailoverLosesANote(t *testing.T) {
 	if took := time.Since(began); passed > held || took > 3*time.Second && patient.Idle() {
 		t.Errorf("%d passed of %d held, for %v", passed, held, took)
 	}
-	patient.Until(t, "the ban of a key of which slots were kept", func() bool {
-		if slot() || holder.Stats().Lent["slots"] > 0 {
-			return false
-		}
-		d, err := decideOne(holder, named(slots))
-		return err == nil && d.Banned
-	})
 }

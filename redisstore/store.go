@@ -26,7 +26,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/refusals"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/slots"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -39,8 +38,7 @@ type Store struct {
 
 	refusals *refusals.Layer // nil: none are remembered
 
-	lending *lending.Layer
-	slots   *slots.Layer // the outermost
+	lending *lending.Layer // the outermost
 
 	logger func() *zap.Logger
 	once   sync.Once
@@ -71,7 +69,6 @@ func New(options Options) (*Store, error) {
 	go s.link.Run()
 	go s.tend()
 	go s.lending.Tend()
-	go s.slots.Tend()
 	go s.watch()
 	name := cmp.Or(o.Instance, rand.Text())
 	s.board = newBoard(s.eval, s.keys, name)
@@ -80,13 +77,12 @@ func New(options Options) (*Store, error) {
 }
 
 // stack puts the layers on the servers: the link, what divides requests if there are several slots, what
-// remembers refusals, lending, and what keeps slots.
+// remembers refusals, and lending.
 func (s *Store) stack(o *Options) {
 	s.today = func() int64 { return time.Now().UnixMicro() }
 	c := link.Config{
 		Servers: servers{s.servers}, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
 		PerCall: link.MaxPerCall, Ends: o.Ends, Done: s.quit,
-		Renewed: func(leaseID string, sent time.Time) { s.slots.Renewed(leaseID, sent) },
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -105,13 +101,8 @@ func (s *Store) stack(o *Options) {
 		inner = s.refusals
 	}
 	s.forget = inner.Forget
-	table := loans.New()
-	s.lending = lending.New(inner, &lending.Config{Lender: lender, Loans: table, Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Done: s.quit, Changed: s.changed})
-	s.slots = slots.New(s.lending, &slots.Config{Loans: table, PerCall: c.PerCall, Timeout: o.Timeout, Processes: s.Instances, Done: s.quit})
-	s.void = func(which func(zone, key string) bool) {
-		s.lending.Void(which)
-		s.slots.Void(which)
-	}
+	s.lending = lending.New(inner, &lending.Config{Lender: lender, Loans: loans.New(), Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Done: s.quit, Changed: s.changed})
+	s.void = s.lending.Void
 }
 
 // Take implements [store.Store] with one call of the script, which it may share with
@@ -119,7 +110,7 @@ func (s *Store) stack(o *Options) {
 func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	err := layer.Validate(checks)
 	if err == nil && len(checks) > 0 {
-		err = s.slots.Take(ctx, checks, decisions)
+		err = s.lending.Take(ctx, checks, decisions)
 	}
 	return failed(err)
 }
@@ -142,15 +133,11 @@ func (f failure) Failure() string { return node.Failure(f.error) }
 
 // Adjust implements [store.Store].
 func (s *Store) Adjust(adjustments ...store.Adjustment) {
-	s.slots.Adjust(layer.Of(adjustments...)...)
+	s.lending.Adjust(layer.Of(adjustments...)...)
 }
 
 // Lent implements [store.Shared].
 func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
-	if rule.KeepsSlots() {
-		lent = s.slots.Kept.KeptOf(rule, key)
-		return lent, min(lent, 1), nil
-	}
 	return s.lending.Lent(ctx, rule, key)
 }
 
@@ -199,11 +186,11 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	if prepared, _ := rule.PrepareOverride(override); prepared.ReplacesLimit(rule) {
 		names = append(names, s.keys.State(prepared.States(rule.States()).ID, key))
 	}
-	s.slots.Forget(rule, key)
+	s.lending.Forget(rule, key)
 	for _, name := range names {
 		err = errors.Join(err, s.delete(ctx, name))
 	}
-	s.slots.Forget(rule, key)
+	s.lending.Forget(rule, key)
 	return errors.Join(err, s.changed(ctx, rule, key))
 }
 
@@ -216,7 +203,6 @@ func (s *Store) Stats() store.Stats {
 		all.Waited += n.Waited()
 	}
 	s.lending.Count(&all)
-	s.slots.Count(&all)
 	if s.refusals != nil {
 		all.DenyHits = s.refusals.Hits() + s.lending.Refused.Load()
 	}
@@ -228,10 +214,7 @@ func (s *Store) Stats() store.Stats {
 func (s *Store) Close() error {
 	s.board.leave()
 	s.heartbeat.leave()
-	s.once.Do(func() {
-		s.slots.Kept.Close() // what is kept is held too
-		close(s.quit)
-	})
+	s.once.Do(func() { close(s.quit) })
 	s.lending.Wait()
 	s.networks.wait()
 	err := s.link.Close()

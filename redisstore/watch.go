@@ -37,7 +37,7 @@ func (s *Store) watch() {
 
 // look gives up what is held of keys whose rules have changed since the last look.
 func (s *Store) look(seen *protocol.Changes) {
-	if !s.lending.Holds() && !s.slots.Holds() {
+	if !s.lending.Holds() {
 		seen.Forget()
 		return
 	}

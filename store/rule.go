@@ -22,9 +22,8 @@ type Rule struct {
 	salt      uint64
 	lend      time.Duration // see NewLendingRule
 
-	longestLend time.Duration
-	leaser      bool   // slots are kept instead
-	terms       uint64 // see Terms
+	longestLend time.Duration // 0: nothing of the limit is lent
+	terms       uint64        // see Terms
 
 	dated     algorithms.Dated // nil unless the parameters depend on the date
 	prepared  atomic.Pointer[Prepared]

@@ -18,8 +18,7 @@ const (
 	MaxPeriod = 10 * time.Second
 )
 
-// Lendable reports whether parts of limits like this can be lent. A process keeps slots of a
-// [Leaser] instead: see [Slots].
+// Lendable reports whether parts of limits like this can be lent.
 //
 // Turns in a queue are not lent, although order in a process and the rate of the fleet could be kept: a process would be
 // lent turns, each of them a moment, and those that pass unused would be lost. But then a request waits where nobody is
@@ -48,14 +47,7 @@ func Check(a algorithms.Algorithm, l algorithms.Limit, period time.Duration) err
 	case l.Mode == algorithms.ModeQueue:
 		return fmt.Errorf("lend has no meaning for mode %s: a queue is about the order of all requests; leave it out", algorithms.ModeQueue)
 	case !Lendable(a, l):
-		leaser, ok := a.(algorithms.Leaser)
-		if !ok {
-			return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
-		}
-		p, err := leaser.Prepare(l)
-		if lease := time.Duration(p[1]) * time.Microsecond; err == nil && leasePeriods*period > lease {
-			return fmt.Errorf("lend must be at most a third of the lease %s, because slots are renewed so often, got %s", duration.Format(lease), duration.Format(period))
-		}
+		return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
 	case l.Window > 0 && leasePeriods*period > l.Window:
 		return fmt.Errorf("lend must be at most a third of the window %s, because a loan lasts three times as long, got %s", duration.Format(l.Window), duration.Format(period))
 	}

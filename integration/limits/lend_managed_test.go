@@ -36,13 +36,11 @@ type managedFleet struct {
 
 	mu      sync.Mutex
 	arrived map[string]int64
-	running map[string]int // that wait for release, by what makes them important
-	release chan struct{}
 }
 
 func startManaged(t *testing.T) *managedFleet {
 	t.Helper()
-	f := &managedFleet{redis: redistest.Start(t), arrived: make(map[string]int64), client: harness.NewClient(t, ""), running: make(map[string]int), release: make(chan struct{})}
+	f := &managedFleet{redis: redistest.Start(t), arrived: make(map[string]int64), client: harness.NewClient(t, "")}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		f.arrived[r.URL.Path+" "+r.URL.Query().Get("k")]++
@@ -50,12 +48,6 @@ func startManaged(t *testing.T) *managedFleet {
 		w.Header().Set("X-Cost", "1")
 		if r.URL.Query().Has("bad") {
 			w.WriteHeader(http.StatusUnauthorized)
-		}
-		if r.URL.Query().Has("stays") {
-			f.mu.Lock()
-			f.running[r.Header.Get("X-Important")]++
-			f.mu.Unlock()
-			<-f.release
 		}
 	}))
 	t.Cleanup(upstream.Close)
@@ -71,7 +63,7 @@ func startManaged(t *testing.T) *managedFleet {
 		zone("trial", "dry_run")+zone("rollout", "enforce 50")+zone("charged", "charge on_response {\nstatus 401\n}")+zone("priced", "cost_header X-Cost")+
 		route("plans", "key {query.k}\nlend 10s\nplan {query.plan} {\nfree sliding_window_log "+perDay(of1000(300))+"\npro sliding_window_log "+perDay(managedLimit)+"\ndefault free\n}")+
 		route("waits", "key {query.k}\nalgorithm token_bucket 50/1s\nmax_wait 30s\nlend 100ms")+
-		route("slots", "lend 1s\nplan {header.X-Important} {\nyes concurrency 10\nno concurrency 8\ndefault no\n}"))
+		route("mixed", "key {query.k}\nlend 10s\nplan {query.plan} {\nslots concurrency 1\nrate sliding_window_log "+perDay(managedLimit)+"\ndefault rate\n}"))
 	for range 3 {
 		f.caddys = append(f.caddys, harness.StartCaddy(t, f.config, "UPSTREAM="+upstream.Listener.Addr().String()))
 	}
@@ -264,11 +256,13 @@ func TestLendWithOptions(t *testing.T) {
 	if refused := f.send(t, "waits", "k=1", 120, 0, 1, 2); refused > 0 || time.Since(began) < 69*time.Second/50 {
 		t.Errorf("max_wait: %d of 120 are refused, in %v", refused, time.Since(began))
 	}
-	for range 60 {
-		f.send(t, "slots", "k=1", 1, 0, 1, 2)
+	f.send(t, "mixed", "k=1&plan=slots", 60, 0)
+	if n := f.reached("mixed", "1"); n != 60 || f.lent("mixed") != [3]int64{} {
+		t.Errorf("mixed: %d of 60 reached the upstream, one at a time; %v is lent", n, f.lent("mixed"))
 	}
-	if n := f.reached("slots", "1"); n != 60 {
-		t.Errorf("slots: %d of 60 reached the upstream, one at a time", n)
+	f.send(t, "mixed", "k=1&plan=rate", of1000(1500), 0, 1, 2)
+	if n := f.reached("mixed", "1") - 60; n != limit {
+		t.Errorf("mixed: %d reached the upstream", n)
 	}
 }
 

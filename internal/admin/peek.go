@@ -41,7 +41,7 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	p.next = p.decision
-	if lender, ok := s.(store.Shared); ok && p.rule.Lend() > 0 {
+	if lender, ok := s.(store.Shared); ok && p.rule.LendsParts() {
 		if p.lent, p.lentTo, err = lender.Lent(ctx, p.rule, p.key); err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ var cells = []struct {
 	}}, 6, 6},
 	{"lent", zone.Spec{Limit: limitOf("fixed_window", 1_000_000, 1000*time.Hour), Lend: 20 * time.Millisecond}, nil, 3, 6},
 	{"lent, beside a wait for slots", zone.Spec{Limit: limitOf("token_bucket", 12, time.Hour, func(l *limit.Limit) { l.Burst = limit.Amount{Number: 1_000_000} }), Lend: 20 * time.Millisecond}, []zone.Spec{{
-		Name: "slots", Limit: limitOf("concurrency", 1, 0, func(l *limit.Limit) { l.MaxWait = caddy.Duration(time.Minute) }), Lend: 20 * time.Millisecond,
+		Name: "slots", Limit: limitOf("concurrency", 1, 0, func(l *limit.Limit) { l.MaxWait = caddy.Duration(time.Minute) }),
 	}}, 6, 6},
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
@@ -63,6 +64,10 @@ func New(s Spec, counters *stats.Counters) (*Zone, error) {
 			return nil, err
 		}
 	}
+	if s.Lend != 0 && z.CountsSlots() && !z.Borrows() {
+		return nil, fmt.Errorf("lend %s has no meaning for algorithm concurrency: each request asks the store for its slot; leave lend out",
+			duration.Format(s.Lend))
+	}
 	z.Description = s.describe()
 	return z, nil
 }
@@ -80,7 +85,7 @@ func (z *Zone) CountsSlots() bool {
 
 // Borrows reports whether the store may lend parts of any of the zone's limits.
 func (z *Zone) Borrows() bool {
-	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return r.Lend() > 0 })
+	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return r.LendsParts() })
 }
 
 // nearLimit is the share of a limit that must be used for a request to count as near it, as in

@@ -29,3 +29,11 @@ func (k *key) withoutCause() (violations []string) {
 	}
 	return violations
 }
+
+// shared reports whether parts may be lent that a client cannot get, because another instance was asked about the key by the time of
+// an answer.
+func (k *key) shared(a *Answer) bool {
+	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
+		return b.Zone == k.zone && b.Key == k.key && b.Instance != a.Instance && b.Began <= a.Ended
+	})
+}

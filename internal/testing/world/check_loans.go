@@ -33,7 +33,7 @@ var _ = promiseOfKeys("with lend, never above the limit", (*key).aboveLentInTime
 // aboveLentInTime checks that all instances together have admitted no more in any time than one limiter would, of limits that are
 // easy to add up. When an instance has decided is only known to be between when a client came and when it had its answer.
 func (k *key) aboveLentInTime() []string {
-	if k.Lend == 0 || k.slots() || k.anchored() || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) || k.Plan.hasKind(Suspend) {
+	if k.Lend == 0 || k.anchored() || k.hasLost() || len(k.clocks) > 1 || k.touched(Reset, Override, Clear) || k.Plan.varies(k.zone) || k.Plan.hasKind(Suspend) {
 		return nil
 	}
 	if slices.ContainsFunc(k.admitted, func(a *Answer) bool { return a.Adjusted != 0 || a.Decision.Override != "" }) {

@@ -110,7 +110,7 @@ func (k *key) asks() (all []Command) {
 	if k.Lend == 0 {
 		return nil
 	}
-	adjusts := k.slots() || slices.ContainsFunc(k.Answers, func(b Answer) bool { return b.Zone == k.zone && b.Key == k.key && b.Adjusted != 0 })
+	adjusts := slices.ContainsFunc(k.Answers, func(b Answer) bool { return b.Zone == k.zone && b.Key == k.key && b.Adjusted != 0 })
 	state, changes := fmt.Sprintf("{%s}:%s:", k.Plan.tag(k.key), zoneName(k.zone)), ":changes"
 	for _, c := range k.Commands {
 		about := func(part string) bool {

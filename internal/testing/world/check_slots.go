@@ -8,57 +8,27 @@ import (
 
 var _ = promiseOfKeys("never more slots than there are", (*key).tooManySlots)
 
-// tooManySlots checks that no more slots were taken at once than there are. In a zone that lends, the slot of a request may be
-// kept for a later one under the same limit, as if the first one still ran. So a request that meets a lower limit than others, by its
-// plan or before a reload, may come after others, but never are there more of its kind than theirs.
+// tooManySlots checks that no more slots were taken at once than there are.
 func (k *key) tooManySlots() (violations []string) {
 	if !k.slots() || len(k.clocks) > 1 {
 		return nil // leases end early if the clock steps forth
 	}
 	for _, a := range k.admitted {
-		taken, ofKind, most := int64(0), int64(0), a.Decision.Quota
+		taken, most := int64(0), a.Decision.Quota
 		for _, b := range k.admitted {
 			if k.when(b) == k.when(a) {
 				most = max(most, b.Decision.Quota) // of another plan, and nobody knows who came first
 			}
-			if k.when(b) > k.when(a) || b.Adjusted != 0 && b.Adjusted <= k.when(a) || k.lostFor(a, b) || k.outlives(b, k.when(a)) || k.orphaned(b, k.when(a)) || k.unrenewed(b, k.when(a)) {
+			if k.when(b) > k.when(a) || b.Adjusted != 0 && b.Adjusted <= k.when(a) || k.lostFor(a, b) || k.orphaned(b, k.when(a)) || k.unrenewed(b, k.when(a)) {
 				continue
 			}
-			if taken += b.Cost; b.Decision.Quota == a.Decision.Quota {
-				ofKind += b.Cost
-			}
-		}
-		if k.Plan.varies(k.zone) && ofKind <= most && k.mayHaveKept(a) {
-			most = max(most, slices.Max(k.Plan.limits(k.zone)))
+			taken += b.Cost
 		}
 		if taken > most {
 			violations = append(violations, fmt.Sprintf("client %d has a slot of zone %d, key %d, of which %d are taken then", a.Event, k.zone, k.key, taken))
 		}
 	}
 	return violations
-}
-
-// mayHaveKept reports whether a request may have the slot of an earlier one of its instance, cost and limit.
-func (k *key) mayHaveKept(a *Answer) bool {
-	return k.Lend > 0 && slices.ContainsFunc(k.admitted, func(b *Answer) bool {
-		same := b.Instance == a.Instance && b.Cost == a.Cost && b.Decision.Quota == a.Decision.Quota
-		return same && k.when(b) < k.when(a) && b.Adjusted != 0 && b.Adjusted <= k.when(a)
-	})
-}
-
-// outlives reports whether a request may have the slot of an earlier one, which its instance has kept although Redis had lost it
-// by some time, or an operator had reset the key less than a second before, or longer before if what it was told may be lost.
-func (k *key) outlives(a *Answer, by time.Duration) bool {
-	kept := func(lost time.Duration) bool {
-		return lost <= by && lost <= k.when(a) && lost >= k.when(a)-k.Limit.Lease && slices.ContainsFunc(k.admitted, func(b *Answer) bool {
-			return b.Instance == a.Instance && b.Cost == a.Cost && k.when(b) <= lost && b.Adjusted != 0 && b.Adjusted <= k.when(a)
-		})
-	}
-	return k.Lend > 0 && (slices.ContainsFunc(k.Losses, func(l Loss) bool { return kept(l.To) }) ||
-		slices.ContainsFunc(k.Deeds, func(d Deed) bool {
-			unaware := k.Plan.has(links) || k.when(a) <= d.Ended+time.Second+timeout
-			return d.Kind == Reset && d.Zone == k.zone && d.Key == k.key && unaware && kept(d.Ended)
-		}))
 }
 
 var _ = promiseOfKeys("no slot leaks", (*key).leaks)
@@ -69,9 +39,6 @@ func (k *key) leaks() (violations []string) {
 		return nil
 	}
 	for _, a := range k.refused {
-		if k.Lend > 0 && k.shared(a) {
-			continue
-		}
 		taken := int64(0)
 		for _, b := range slices.Concat(k.admitted, k.unknown) {
 			if back := b.Adjusted != 0 && b.Adjusted+givesBackFor < a.Began; b.Began <= a.Ended && !back {
@@ -99,14 +66,6 @@ func (h *History) over(who client) {
 			h.Wrong = append(h.Wrong, fmt.Sprintf("client %d is over, and keeps a slot of zone %d, key %d", a.Event, a.Zone, a.Key))
 		}
 	}
-}
-
-// shared reports whether slots may be kept that a client cannot get, because another instance was asked about the key by the time of
-// an answer.
-func (k *key) shared(a *Answer) bool {
-	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
-		return b.Zone == k.zone && b.Key == k.key && b.Instance != a.Instance && b.Began <= a.Ended
-	})
 }
 
 // givesBackFor is how long it takes to give a slot back if nothing is wrong.

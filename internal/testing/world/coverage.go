@@ -131,7 +131,7 @@ func eachZone() (all []Zone) {
 		z.Overrides = true
 		all = append(all, z)
 		z.Overrides = false
-		if a, _ := algorithms.Get(name); !z.slots() && lend.Check(a, z.Limit, time.Second) == nil {
+		if a, _ := algorithms.Get(name); lend.Check(a, z.Limit, time.Second) == nil {
 			z.Lend = time.Second
 			all = append(all, z)
 		}

@@ -211,29 +211,6 @@ func TestSlotsMoveInOrder(t *testing.T) {
 	}
 }
 
-// TestChecksKnowLostNews: what an operator has reset was told to an instance, and that was lost. It noticed when it asked again.
-func TestChecksKnowLostNews(t *testing.T) {
-	p := &Plan{
-		Seed: 3, Layout: "Sentinels", Instances: 2,
-		Zones: []Zone{{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 6, Lease: 10 * time.Second}, Lend: time.Second}},
-		Events: []Event{
-			{Kind: Take, Cost: 1, Delta: -1},
-			{At: time.Microsecond, Kind: Take, Cost: 1, Delta: -1},
-			{At: 5 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1},
-			{At: 100 * time.Millisecond, Kind: Reset, Instance: 1},
-			{At: 905 * time.Millisecond, Kind: LoseReplies, For: 500 * time.Microsecond, Surely: true},
-			{At: time.Second, Kind: Take, Cost: 3, Delta: -3, After: 600 * time.Millisecond},
-			{At: 1304 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1, After: 2 * time.Millisecond},
-			{At: 1305 * time.Millisecond, Kind: Take, Cost: 1, Delta: -1, After: 50 * time.Microsecond},
-			{At: 1305001 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1},
-			{At: 1305002 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1},
-		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
-}
-
 // TestChecksKnowWhatCameBack: a slot moved away and back, and a failover lost that it had come back, with its charge.
 func TestChecksKnowWhatCameBack(t *testing.T) {
 	p := &Plan{

@@ -173,7 +173,6 @@ func drawZone(r *rand.Rand) Zone {
 	z := Zone{Algorithm: names[r.IntN(len(names))], Limit: algorithms.Limit{Events: 1 + r.Int64N(10)}}
 	if z.slots() {
 		z.Limit.Lease = 10 * time.Second
-		z.drawLend(r)
 		return z
 	}
 	z.Limit.Window = time.Hour // so that nothing comes back, and what is charged can be counted

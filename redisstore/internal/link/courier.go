@@ -37,7 +37,7 @@ func (l *Link) Adjust(adjustments ...layer.Adjustment) {
 	l.Outbox.Add(adjustments...)
 }
 
-// Run renews leases, those of kept slots too, and sends adjustments, in this order, so that nothing is renewed after
+// Run renews leases, and sends adjustments, in this order, so that nothing is renewed after
 // it was given back. It ends when the link is done.
 func (l *Link) Run() {
 	defer close(l.done)
@@ -113,12 +113,7 @@ func (l *Link) Close() error {
 // renew renews what is due. What cannot be renewed now is due again soon enough.
 func (l *Link) renew(ctx context.Context) {
 	for due := range slices.Chunk(l.Leases.Due(l.Clock()), outbox.BatchSize) {
-		sent := time.Now()
-		for i, err := range l.Renew(ctx, due) {
-			if err == nil {
-				l.Renewed(due[i].LeaseID, sent)
-			}
-		}
+		l.Renew(ctx, due)
 	}
 }
 

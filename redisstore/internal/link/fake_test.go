@@ -325,7 +325,6 @@ type bench struct {
 	*server // the first
 	memory  *layertest.Below
 	done    chan struct{}
-	renewed []string
 	logs    *observer.ObservedLogs
 }
 
@@ -344,8 +343,7 @@ func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 	b.logs = logs
 	c := &link.Config{
 		Servers: b.servers, Keys: prefix, Script: new(atomic.Pointer[protocol.Script]), Timeout: timeout, Today: &today,
-		Clock: func() time.Time { return time.Time{} }, Logger: func() *zap.Logger { return logger }, PerCall: link.MaxPerCall, Ends: func() bool { return true },
-		Renewed: func(leaseID string, _ time.Time) { b.renewed = append(b.renewed, leaseID) }, Done: b.done,
+		Clock: func() time.Time { return time.Time{} }, Logger: func() *zap.Logger { return logger }, PerCall: link.MaxPerCall, Ends: func() bool { return true }, Done: b.done,
 	}
 	c.Script.Store(script)
 	for _, f := range configure {

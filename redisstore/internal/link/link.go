@@ -34,9 +34,6 @@ type Config struct {
 	// PerCall is how many keys may share a call that no request waits for.
 	PerCall int
 
-	// Renewed is called for each lease whose renewal, sent at a time, was just answered.
-	Renewed func(leaseID string, sent time.Time)
-
 	// Ends reports whether the process is about to end.
 	Ends func() bool
 

@@ -32,9 +32,6 @@ const (
 
 	// oftenAlone is the same for the only process: there are no others whose calls would be more expensive then.
 	oftenAlone = 5
-
-	// oftenSlots is the same for slots that are kept, in a period.
-	oftenSlots = 3
 )
 
 // Table has the entries of the keys that come often. Of other keys it keeps nothing, but for a count
@@ -115,10 +112,8 @@ func (t *Table) often(s *shard) uint16 {
 }
 
 // Now returns the time on both clocks.
-func (t *Table) Now() lend.Moment { return t.At(time.Now()) }
-
-// At returns a time on both clocks.
-func (t *Table) At(now time.Time) lend.Moment {
+func (t *Table) Now() lend.Moment {
+	now := time.Now()
 	return lend.Moment{Mono: now.Sub(t.epoch), Wall: time.Duration(now.UnixNano())}
 }
 
@@ -208,29 +203,12 @@ func (t *Table) make(s *shard, id id, rule *store.Rule, key string, now lend.Mom
 	e := &Entry{Rule: rule, Key: key, schedule: &t.schedule, b: lend.NewBorrower(t.first+t.made.Add(1), rule.Lend(), rule.LongestLend())}
 	s.entries[id] = e
 	t.size.Add(1)
-	t.wake(rule.Lend())
-	t.schedule.plan(e, now.Mono+rule.LongestLend())
-	return e
-}
-
-// wake tells that from now on something is to be looked after in a period.
-func (t *Table) wake(period time.Duration) {
-	if known := t.period.Load(); known == 0 || int64(period) < known {
-		t.period.Store(int64(period))
+	if known, period := t.period.Load(), int64(rule.Lend()); known == 0 || period < known {
+		t.period.Store(period)
 	}
 	t.use.Do(func() { close(t.Used) })
-}
-
-// Often counts a request of a key, and reports whether it comes often.
-func (t *Table) Often(rule *store.Rule, key string, now lend.Moment) bool {
-	s, id := t.place(rule, key)
-	s.mu.Lock()
-	often := s.slot(id, now.Mono).count(now.Mono, rule.Lend()) >= oftenSlots
-	s.mu.Unlock()
-	if often {
-		t.wake(rule.Lend())
-	}
-	return often
+	t.schedule.plan(e, now.Mono+rule.LongestLend())
+	return e
 }
 
 // Lent notes whether parts of a key without an entry are lent to other processes.
