@@ -34,10 +34,10 @@ func (f *fifo) Leave(now int64, p *gate.Place) bool {
 // Hold holds nothing, as other limits do.
 func (f *fifo) Hold(int64, *gate.Place) int64 { return 0 }
 
-func (f *fifo) Done(now int64, p *gate.Place, a gate.Answer) int64 {
+func (f *fifo) Done(now int64, p *gate.Place, a gate.Answer) {
 	since, ok := f.running[p]
 	if !ok {
-		return 0
+		return
 	}
 	f.step(now)
 	f.limit.Done(now, now-since, a)
@@ -49,7 +49,6 @@ func (f *fifo) Done(now int64, p *gate.Place, a gate.Answer) int64 {
 		next.Notify(true)
 	}
 	f.step(now)
-	return now - since
 }
 
 func (f *fifo) step(now int64) { f.limit.Step(now, len(f.running), len(f.waiting)) }

@@ -76,7 +76,7 @@ type queue interface {
 	Arrive(now int64, p *gate.Place, key uint64, class int) bool
 	Leave(now int64, p *gate.Place) bool
 	Hold(now int64, p *gate.Place) int64
-	Done(now int64, p *gate.Place, a gate.Answer) (took int64)
+	Done(now int64, p *gate.Place, a gate.Answer)
 }
 
 // world is a run under way.

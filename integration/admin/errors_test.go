@@ -78,7 +78,7 @@ func TestAdminErrors(t *testing.T) {
 		{"GET", oddZone + "/key?key_base64=!", "400", "key_base64"},
 		{"GET", oddZone + "/key?part=a&part=b", "400", "the key has 1 part, {query.k}, got 2"},
 		{"GET", oddZone + "/key?pln=a", "400", `did you mean \"plan\"?`},
-		{"GET", oddZone + "/top?by=weight", "400", "requests, refused, dry_run or slot_time"},
+		{"GET", oddZone + "/top?by=weight", "400", "requests, refused or dry_run"},
 		{"GET", oddZone + "/top?n=0", "400", "from 1 to 1000"},
 		{"GET", "/rate_limit/decisions?rate=100000", "400", "from 1 to 1000"},
 		{"GET", "/rate_limit/decisions?outcome=banished", "400", "must be one of allowed, limited"},

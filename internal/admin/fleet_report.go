@@ -193,9 +193,6 @@ func addLists(told []fleet.Zone, zones []*runningZone) (omitted int) {
 				lists = append(lists, zones[i].top(listed, kind))
 			}
 		}
-		if zones[i].Adaptive != nil {
-			lists = append(lists, zones[i].top(listed, topk.SlotTime))
-		}
 		told[i].Top = fleet.NewTop(lists)
 	}
 	return omitted

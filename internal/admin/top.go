@@ -17,7 +17,7 @@ func showTop(c *adminCall) error {
 	if word := c.query.Get("by"); word != "" {
 		by = topk.Kind(slices.Index(sortNames[:], word))
 		if by < 0 {
-			return adminError(badRequest, "by must be requests, refused, dry_run or slot_time, got %q", word)
+			return adminError(badRequest, "by must be requests, refused or dry_run, got %q", word)
 		}
 	}
 	n, err := c.intParameter("n", 20, 1, 1000)
@@ -34,7 +34,7 @@ func showTop(c *adminCall) error {
 	return c.writeJSON(answers)
 }
 
-var sortNames = [...]string{topk.Requests: "requests", topk.Refused: outcome.NameRefused, topk.DryRun: outcome.Names[outcome.DryRun], topk.SlotTime: "slot_time"}
+var sortNames = [...]string{topk.Requests: "requests", topk.Refused: outcome.NameRefused, topk.DryRun: outcome.Names[outcome.DryRun]}
 
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 	entries, unlisted, since := z.Stats.Keys.Top(n, by)
@@ -43,14 +43,13 @@ func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 		answer.Since = &since
 	}
 	for i, e := range entries {
-		requests, refused, dryRun, slots := e.Counts[topk.Requests], e.Counts[topk.Refused], e.Counts[topk.DryRun], e.Counts[topk.SlotTime]
+		requests, refused, dryRun := e.Counts[topk.Requests], e.Counts[topk.Refused], e.Counts[topk.DryRun]
 		answer.Keys[i] = adminapi.KeyCount{
 			KeyText:  keyText(z.Template, e.Key, e.Length),
 			Plan:     e.Plan,
 			Requests: requests.AtLeast, RequestsError: requests.Error,
 			Refused: refused.AtLeast, RefusedError: refused.Error,
 			DryRun: dryRun.AtLeast, DryRunError: dryRun.Error,
-			SlotMS: slots.AtLeast, SlotMSError: slots.Error,
 		}
 	}
 	return answer

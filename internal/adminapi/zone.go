@@ -13,8 +13,8 @@ const Path = "/rate_limit/"
 type Top struct {
 	Zone string `json:"zone"`
 
-	// By says how the keys are sorted: by requests, by refused ones (refused), by those that a dry run would have
-	// refused (dry_run), or by the milliseconds for which their requests had slots of an adaptive zone (slot_time).
+	// By says how the keys are sorted: by requests, by refused ones (refused), or by those that a dry run would
+	// have refused (dry_run).
 	By string `json:"by"`
 
 	// Since is the time at which counting began. It is absent if there were no requests recently.
@@ -42,11 +42,6 @@ type KeyCount struct {
 	// DryRun counts requests that a dry run would have refused. It is absent if there were none.
 	DryRun      uint64 `json:"dry_run,omitempty"`
 	DryRunError uint64 `json:"dry_run_error,omitempty"`
-
-	// SlotMS is for how many milliseconds requests of the key had slots of an adaptive zone. It is absent if they had
-	// none.
-	SlotMS      uint64 `json:"slot_ms,omitempty"`
-	SlotMSError uint64 `json:"slot_ms_error,omitempty"`
 }
 
 // ZoneCosts has the costs in the responses of a zone.

@@ -63,7 +63,7 @@ func (l Lists) most() *adminapi.KeyCount {
 	for kind := range kinds {
 		bounds := make([]uint64, 0, len(l))
 		for _, list := range l {
-			if by := kindOf(list.By); by == kind || by == byRequests && kind != bySlotTime {
+			if by := kindOf(list.By); by == kind || by == byRequests {
 				bounds = append(bounds, list.Unlisted)
 			}
 		}
@@ -90,8 +90,6 @@ func countOf(k *adminapi.KeyCount, kind int) (least, more *uint64) {
 		return &k.Refused, &k.RefusedError
 	case byDryRun:
 		return &k.DryRun, &k.DryRunError
-	case bySlotTime:
-		return &k.SlotMS, &k.SlotMSError
 	}
 	return &k.Requests, &k.RequestsError
 }

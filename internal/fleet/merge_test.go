@@ -85,18 +85,19 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeSlots: an instance that does not list a key may have counted as much time as its list says.
-func TestMergeSlots(t *testing.T) {
-	var all []Lists
-	for i, of := range []struct{ ms, unlisted uint64 }{{500, 100}, {0, 40}, {1250, 0}} {
-		list := adminapi.Top{Zone: "z", By: Kinds[bySlotTime], Unlisted: of.unlisted}
-		if of.ms > 0 {
-			list.Keys = append(list.Keys, adminapi.KeyCount{KeyText: adminapi.NewKeyText("a", 1), SlotMS: of.ms, SlotMSError: uint64(i)})
+// TestMergeBefore: an instance that does not list a network may have counted as many requests of ten minutes before as its list
+// says.
+func TestMergeBefore(t *testing.T) {
+	var all []*Top
+	for i, of := range []struct{ before, unlisted uint64 }{{500, 100}, {0, 40}, {1250, 0}} {
+		list := noNetworks(7, of.unlisted)
+		if of.before > 0 {
+			list.Keys = []Key{{KeyText: adminapi.NewKeyText("192.0.2.0/24", 12), Counts: []uint64{9}, Before: [2]uint64{of.before, uint64(i)}}}
 		}
-		all = append(all, Lists{list, {By: Kinds[byRequests], Unlisted: 7}})
+		all = append(all, &list)
 	}
-	keys := Merge(all, 10).Keys
-	if len(keys) != 1 || keys[0].SlotMS != 1750 || keys[0].SlotMSError != 42 || keys[0].RequestsError != 7 {
-		t.Errorf("%+v", keys)
+	sum, _ := mergeLists(all, true)
+	if len(sum) != 1 || *sum[0].Before != (topk.Count{AtLeast: 1750, Error: 42}) || sum[0].Requests != (topk.Count{AtLeast: 18, Error: 7}) {
+		t.Errorf("%+v", sum)
 	}
 }

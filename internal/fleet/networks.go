@@ -10,8 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
-// Networks has the networks of a zone with the most requests, as far as an instance has counted them. A list of these is one of
-// keys, whose count of slots' time is that of requests ten minutes before.
+// Networks has the networks of a zone with the most requests, as far as an instance has counted them.
 type Networks struct {
 	Since    int64  `json:"s"` // in milliseconds
 	Requests uint64 `json:"n"` // since then
@@ -45,17 +44,17 @@ func NewNetworks(of *topk.Networks) *Networks {
 
 // noNetworks makes an empty list. unlisted is how many requests a network may have that is not in it.
 func noNetworks(unlisted, before uint64) Top {
-	return Top{Unlisted: [kinds]uint64{byRequests: unlisted, byRefused: unlisted, bySlotTime: before}}
+	return Top{Unlisted: [kinds]uint64{byRequests: unlisted, byRefused: unlisted}, UnlistedBefore: before}
 }
 
 // add adds a network to a list.
 func (n *Networks) add(to *Top, of *topk.NetworkCount) {
 	counts := []uint64{of.Requests.AtLeast, of.Requests.Error, of.Refused.AtLeast, of.Refused.Error}
+	k := Key{KeyText: adminapi.KeyText{Key: of.Network.String()}, Counts: trimmed(counts), Distinct: of.Keys}
 	if of.Before != nil {
-		n.Before = true
-		counts = append(counts, 0, 0, of.Before.AtLeast, of.Before.Error)
+		n.Before, k.Before = true, [2]uint64{of.Before.AtLeast, of.Before.Error}
 	}
-	to.Keys = append(to.Keys, Key{KeyText: adminapi.KeyText{Key: of.Network.String()}, Counts: trimmed(counts), Distinct: of.Keys})
+	to.Keys = append(to.Keys, k)
 }
 
 // cut keeps the n first networks of each length of prefix.
@@ -141,22 +140,22 @@ func MergeNetworks(share float64, of []*Networks) (m MergedNetworks) {
 // a network has at most that no instance lists.
 func mergeLists(of []*Top, before bool) (counts []topk.NetworkCount, unlisted uint64) {
 	type keys struct{ one, all uint64 }
-	lists, distinct := make([]Lists, len(of)), make(map[id]keys)
+	lists, earlier, distinct := make([]Lists, len(of)), make([]Lists, len(of)), make(map[id]keys)
 	for i, t := range of {
-		lists[i] = Lists{t.List("", Kinds[byRequests], math.MaxInt), t.List("", Kinds[bySlotTime], math.MaxInt)}
+		lists[i], earlier[i] = Lists{t.List("", Kinds[byRequests], math.MaxInt)}, Lists{t.before()}
 		for k := range t.Keys {
 			n, known := t.Keys[k].Distinct, keyID(&t.Keys[k].KeyText)
 			distinct[known] = keys{max(n, distinct[known].one), n + distinct[known].all}
 		}
 	}
-	sum := Merge(lists, math.MaxInt)
+	sum, was := Merge(lists, math.MaxInt), Lists{Merge(earlier, math.MaxInt)}.counted()
 	for i := range sum.Keys {
 		k := &sum.Keys[i]
 		network, err := netip.ParsePrefix(k.Key)
 		if err != nil {
 			continue
 		}
-		n := distinct[keyID(&k.KeyText)]
+		n, was := distinct[keyID(&k.KeyText)], was[keyID(&k.KeyText)]
 		c := topk.NetworkCount{
 			Network:  network,
 			Requests: topk.Count{AtLeast: k.Requests, Error: k.RequestsError}, Refused: topk.Count{AtLeast: k.Refused, Error: k.RefusedError}, Keys: n.one,
@@ -165,7 +164,7 @@ func mergeLists(of []*Top, before bool) (counts []topk.NetworkCount, unlisted ui
 			c.KeysMost = n.all
 		}
 		if before {
-			c.Before = &topk.Count{AtLeast: k.SlotMS, Error: k.SlotMSError}
+			c.Before = &topk.Count{AtLeast: was.Requests, Error: was.RequestsError}
 		}
 		counts = append(counts, c)
 	}

@@ -13,12 +13,11 @@ const (
 	byRequests = iota
 	byRefused
 	byDryRun
-	bySlotTime
 	kinds
 )
 
 // Kinds are the names of these kinds in the admin API.
-var Kinds = [kinds]string{"requests", "refused", "dry_run", "slot_time"}
+var Kinds = [kinds]string{"requests", "refused", "dry_run"}
 
 // Top has the most frequent keys of a zone by each kind of count.
 type Top struct {
@@ -27,6 +26,9 @@ type Top struct {
 	// Unlisted is the largest count that a key which is not listed may have, by kind.
 	Unlisted [kinds]uint64 `json:"u"`
 	Keys     []Key         `json:"k"`
+
+	// UnlistedBefore is, of networks, how many requests one that is not listed may have had ten minutes before.
+	UnlistedBefore uint64 `json:"ub,omitempty"`
 }
 
 // Key is a key of a list.
@@ -39,6 +41,9 @@ type Key struct {
 
 	// Distinct is, of a network, about how many keys it has.
 	Distinct uint64 `json:"n,omitempty"`
+
+	// Before is, of a network, how many requests it surely had ten minutes before, and how many more they may be.
+	Before [2]uint64 `json:"b,omitzero"`
 }
 
 // count returns a count of a key, and how much more it may be.
@@ -70,7 +75,7 @@ func NewTop(lists []adminapi.Top) *Top {
 			text := adminapi.KeyText{Key: k.Key, KeyBase64: k.KeyBase64, Truncated: k.Truncated}
 			if known := keyID(&text); !listed[known] {
 				listed[known] = true
-				counts := []uint64{k.Requests, k.RequestsError, k.Refused, k.RefusedError, k.DryRun, k.DryRunError, k.SlotMS, k.SlotMSError}
+				counts := []uint64{k.Requests, k.RequestsError, k.Refused, k.RefusedError, k.DryRun, k.DryRunError}
 				t.Keys = append(t.Keys, Key{KeyText: text, Plan: k.Plan, Counts: trimmed(counts)})
 			}
 		}
@@ -108,6 +113,7 @@ func (t *Top) cut(n int) (removed int) {
 			least, more := t.Keys[i].count(kind)
 			t.Unlisted[kind] = max(t.Unlisted[kind], least+more)
 		}
+		t.UnlistedBefore = max(t.UnlistedBefore, t.Keys[i].Before[0]+t.Keys[i].Before[1])
 	}
 	t.Keys = kept
 	return removed
@@ -150,6 +156,16 @@ func (t *Top) List(zone, by string, n int) adminapi.Top {
 	return list
 }
 
+// before returns the list of networks with the requests of ten minutes before as their counts.
+func (t *Top) before() adminapi.Top {
+	list := adminapi.Top{By: Kinds[byRequests], Unlisted: t.UnlistedBefore}
+	for i := range t.Keys {
+		k := &t.Keys[i]
+		list.Keys = append(list.Keys, adminapi.KeyCount{KeyText: k.KeyText, Requests: k.Before[0], RequestsError: k.Before[1]})
+	}
+	return list
+}
+
 // Of returns the counts of a key, if it is listed.
 func (t *Top) Of(text *adminapi.KeyText) (adminapi.KeyCount, bool) {
 	i := slices.IndexFunc(t.Keys, func(k Key) bool { return keyID(&k.KeyText) == keyID(text) })
@@ -164,7 +180,6 @@ func (k *Key) counted() (c adminapi.KeyCount) {
 	c.Requests, c.RequestsError = k.count(byRequests)
 	c.Refused, c.RefusedError = k.count(byRefused)
 	c.DryRun, c.DryRunError = k.count(byDryRun)
-	c.SlotMS, c.SlotMSError = k.count(bySlotTime)
 	return c
 }
 
@@ -177,7 +192,7 @@ type id struct {
 func keyID(t *adminapi.KeyText) id { return id{t.Key, t.KeyBase64, t.Truncated} }
 
 func (t *Top) isPossible() bool {
-	ok := t.Since >= 0 && t.Since <= mostTime
+	ok := t.Since >= 0 && t.Since <= mostTime && t.UnlistedBefore <= mostCount
 	for _, n := range t.Unlisted {
 		ok = ok && n <= mostCount
 	}
@@ -185,7 +200,7 @@ func (t *Top) isPossible() bool {
 		k := &t.Keys[i]
 		_, err := k.Bytes()
 		ok = ok && err == nil && isText(k.Key) && isText(k.Plan) && k.Parts == nil && k.Truncated >= 0 && len(k.Counts) <= 2*kinds && k.Distinct <= mostCount
-		for _, n := range k.Counts {
+		for _, n := range append(k.Before[:], k.Counts...) {
 			ok = ok && n <= mostCount
 		}
 	}

@@ -114,13 +114,12 @@ func (g *Gate) Abandon(now int64, p *Place) {
 	g.places.Put(p)
 }
 
-// Done gives the slot of a request back, and returns for how long the request had it.
-func (g *Gate) Done(now int64, p *Place, a Answer) time.Duration {
+// Done gives the slot of a request back.
+func (g *Gate) Done(now int64, p *Place, a Answer) {
 	g.mu.Lock()
-	took := g.queue.Done(g.latest(now), p, a)
+	g.queue.Done(g.latest(now), p, a)
 	g.mu.Unlock()
 	g.places.Put(p)
-	return time.Duration(took)
 }
 
 // Hold returns for how much longer a request has its slot whose client has left. Call [Gate.Done] then.

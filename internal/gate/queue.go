@@ -127,11 +127,10 @@ func (q *Queue) Leave(now int64, p *Place) bool {
 	return true
 }
 
-// Done gives the slot of a request back, and returns for how many ns the request had it. It does nothing if the
-// request has none.
-func (q *Queue) Done(now int64, p *Place, a Answer) int64 {
+// Done gives the slot of a request back. It does nothing if the request has none.
+func (q *Queue) Done(now int64, p *Place, a Answer) {
 	if p.state != runs {
-		return 0
+		return
 	}
 	took := now - p.began
 	q.pass(now)
@@ -155,7 +154,6 @@ func (q *Queue) Done(now int64, p *Place, a Answer) int64 {
 	q.forget()
 	q.fill(now)
 	q.limit.Step(now, q.running, q.waiting)
-	return took
 }
 
 // Hold returns for how many ns longer a request has its slot whose client has left: until it has had the slot for as long

@@ -41,9 +41,7 @@ func TestEnds(t *testing.T) {
 	}{{0, Useful, 5}, {0, Useful, 7}, {1, Failed, 11}, {1, Left, 13}} {
 		start := int64(1000 * (i + 1))
 		p, _ := g.Enter(start, 1, c.class)
-		if took := g.Done(start+int64(c.took), p, c.end); took != c.took {
-			t.Errorf("%v, want %v", took, c.took)
-		}
+		g.Done(start+int64(c.took), p, c.end)
 	}
 	s := g.State()
 	if s.Classes[0].Ends != [3]End{Useful: {2, 12}} || s.Classes[1].Ends != [3]End{Failed: {1, 11}, Left: {1, 13}} || s.Ends() != [3]End{{2, 12}, {1, 11}, {1, 13}} {

@@ -17,11 +17,10 @@ type Slot struct {
 	Place *gate.Place // nil while the request does not have the slot
 }
 
-// Done gives the slot back, and notes who had it for how long.
+// Done gives the slot back.
 func (s *Slot) Done(now time.Duration, a gate.Answer) {
-	took := s.Zone.Gate.Done(int64(now), s.Place, a)
+	s.Zone.Gate.Done(int64(now), s.Place, a)
 	s.Place = nil
-	s.Zone.Stats.AddSlot(s.Key, s.Zone.Adaptive.ClassName(s.Class), took)
 }
 
 // Hold makes the request hold a slot until its response begins, or, if the zone says so, until it is over.

@@ -56,13 +56,6 @@ func (t *Counters) NoteRefusedCost(key string, cost int64) {
 	}
 }
 
-// AddSlot counts the time for which a request had a slot of an adaptive zone.
-func (t *Counters) AddSlot(key, class string, took time.Duration) {
-	if t.Keys != nil {
-		t.Keys.AddSlot(key, class, took)
-	}
-}
-
 func kindOf(o outcome.Outcome) topk.Kind {
 	switch {
 	case o.Refused():

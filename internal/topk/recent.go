@@ -3,8 +3,6 @@ package topk
 import (
 	"cmp"
 	"hash/maphash"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -30,9 +28,6 @@ const (
 
 	// DryRun counts requests that a dry run would have refused, in places of their own, too.
 	DryRun
-
-	// SlotTime counts the milliseconds for which requests had slots of an adaptive zone, in places of their own, too.
-	SlotTime
 
 	kinds
 )
@@ -78,9 +73,9 @@ func New(span time.Duration) *Recent {
 // does not keep the key, but it keeps the plan of the request, unless that is empty.
 func (r *Recent) Add(key, plan string, kind Kind) {
 	c, hash := r.now(), maphash.String(r.seed, key)
-	c.sketches[Requests].add(hash, key, plan, 1)
+	c.sketches[Requests].add(hash, key, plan)
 	if kind != Requests {
-		c.sketches[kind].add(hash, key, plan, 1)
+		c.sketches[kind].add(hash, key, plan)
 	}
 }
 
@@ -98,15 +93,6 @@ func (r *Recent) RefusedCost(key string) int64 {
 		}
 	}
 	return 0
-}
-
-// AddSlot adds the time for which a request had a slot. A part of a millisecond counts as a whole one with
-// that probability, so that many short times are right in sum.
-func (r *Recent) AddSlot(key, plan string, took time.Duration) {
-	ms := took.Seconds()*1e3 + rand.Float64()
-	if ms >= 1 {
-		r.now().sketches[SlotTime].add(maphash.String(r.seed, key), key, plan, uint32(min(ms, math.MaxUint32)))
-	}
 }
 
 // now returns the counts of this span.

@@ -2,7 +2,6 @@ package topk
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -311,32 +310,4 @@ func BenchmarkAddParallel(b *testing.B) {
 			r.Add(key, "", Requests)
 		}
 	})
-}
-
-// TestSlotTime: times are counted in milliseconds, parts of one are right in sum, and a key with long slots is found among
-// many with more requests. Nobody counts as a request by that.
-func TestSlotTime(t *testing.T) {
-	r := New(span)
-	for i := range 20_000 {
-		r.AddSlot(fmt.Sprint("other ", i%2000), "", 2*time.Millisecond)
-		if i%100 == 0 {
-			r.AddSlot("slow", "gold", time.Second)
-		}
-	}
-	top, _, _ := r.Top(3, SlotTime)
-	if c := top[0].Counts[SlotTime]; top[0].Key != "slow" || top[0].Plan != "gold" || c.AtLeast > 200_000 || c.AtLeast+c.Error < 200_000 || top[0].Counts[Requests].AtLeast != 0 {
-		t.Errorf("%+v", top)
-	}
-	quick := New(span)
-	for range 40_000 {
-		quick.AddSlot("quick", "", 250*time.Microsecond)
-	}
-	if counts, _ := quick.Counts("quick"); counts[SlotTime].AtLeast < 9_000 || counts[SlotTime].AtLeast > 11_000 {
-		t.Errorf("%d ms, want about 10,000", counts[SlotTime].AtLeast)
-	}
-	quick.AddSlot("forever", "", 1000*time.Hour)
-	quick.AddSlot("forever", "", 1000*time.Hour)
-	if counts, _ := quick.Counts("forever"); counts[SlotTime].AtLeast != math.MaxUint32 {
-		t.Errorf("%d ms, want the highest count", counts[SlotTime].AtLeast)
-	}
 }

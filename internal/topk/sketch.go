@@ -16,7 +16,6 @@
 package topk
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -55,8 +54,8 @@ type bucket struct {
 
 func cellOf(hash uint64) uint64 { return hash / buckets % cells }
 
-// add adds n to the count of a key.
-func (s *sketch) add(hash uint64, key, plan string, n uint32) {
+// add counts a request of a key.
+func (s *sketch) add(hash uint64, key, plan string) {
 	at := &s.buckets[hash%buckets]
 	b := at.Load()
 	if b == nil {
@@ -65,16 +64,16 @@ func (s *sketch) add(hash uint64, key, plan string, n uint32) {
 			b = at.Load()
 		}
 	}
-	b.add(hash, key, plan, n)
+	b.add(hash, key, plan)
 }
 
-func (b *bucket) add(hash uint64, key, plan string, n uint32) {
+func (b *bucket) add(hash uint64, key, plan string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.requests++
 	i := slices.Index(b.hashes[:b.n], hash)
 	if i < 0 {
-		if i = b.place(hash, n); i < 0 {
+		if i = b.place(hash); i < 0 {
 			return
 		}
 		b.hashes[i], b.length[i] = hash, len(key)
@@ -84,19 +83,19 @@ func (b *bucket) add(hash uint64, key, plan string, n uint32) {
 	if plan != "" && b.plans[i] != plan {
 		b.plans[i] = plan
 	}
-	b.counts[i] = plus(b.counts[i], n)
+	b.counts[i]++
 }
 
 // place returns a place for a new key: a free one, or that of the key with the lowest count. If the
-// key has come too rarely for that, place adds n to the cell of the key, and returns -1.
-func (b *bucket) place(hash uint64, n uint32) (i int) {
+// key has come too rarely for that, place counts it in its cell, and returns -1.
+func (b *bucket) place(hash uint64) (i int) {
 	if b.n < ways {
 		b.n++
 		return b.n - 1
 	}
 	cell := &b.without[cellOf(hash)]
 	count := *cell
-	if plus(count, n) >= b.least { // then it is time to look for the lowest count again
+	if count+1 >= b.least { // then it is time to look for the lowest count again
 		for j, other := range b.counts {
 			if other < b.counts[i] {
 				i = j
@@ -104,22 +103,14 @@ func (b *bucket) place(hash uint64, n uint32) (i int) {
 		}
 		b.least = b.counts[i]
 	}
-	if plus(count, n) < b.least {
-		*cell = plus(count, n)
+	if count+1 < b.least {
+		*cell++
 		return -1
 	}
 	of := &b.without[cellOf(b.hashes[i])]
 	*of = max(*of, b.counts[i])
 	b.counts[i], b.errors[i] = count, count
 	return i
-}
-
-// plus adds to a count, which stays at its highest value.
-func plus(count, n uint32) uint32 {
-	if sum := count + n; sum >= count {
-		return sum
-	}
-	return math.MaxUint32
 }
 
 // keyInfo is what a bucket has of a key.
