@@ -45,8 +45,7 @@ type Change struct {
 
 // Options say what to do with cases.
 type Options struct {
-	Run    func(name string) bool // whether to carry out a case; nil for all
-	Mutate bool                   // also try changes of the config
-	Told   func(Result)           // is called after each case; may be nil
-	Tried  func(Change)           // is called after each change; may be nil
+	Run   func(name string) bool // whether to carry out a case; nil for all
+	Told  func(Result)           // is called after each case; may be nil
+	Tried func(Change)           // is called after each change; may be nil
 }

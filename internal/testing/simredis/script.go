@@ -33,7 +33,7 @@ func (s *Server) touches(keys []string) {
 // empties carries out a command that writes a key, and notes whether the key is gone because nothing is left in it.
 func (s *Server) empties(c *command, key string, args []string) any {
 	there := s.find(key) != nil
-	reply := s.run(c, args)
+	reply := c.do(s, args[1:])
 	if there && s.find(key) == nil {
 		if s.running.emptied == nil {
 			s.running.emptied = make(map[string]bool)
@@ -249,7 +249,7 @@ func (i *interpreter) carryOut() (reply any, err failed) {
 	if c.write && name != "DEL" {
 		reply = s.empties(&c, keys[0], args)
 	} else {
-		reply = s.run(&c, args)
+		reply = c.do(s, args[1:])
 	}
 	err, _ = reply.(failed)
 	return reply, err

@@ -44,7 +44,6 @@ type Server struct {
 	keys    map[string]*entry
 	scripts map[string]string // the texts, by digest
 	running *run              // the script that runs
-	writes  uint64
 }
 
 // New returns an empty server.
@@ -65,9 +64,6 @@ func (s *Server) Copy(from *Server) {
 		s.keys[name] = e.clone()
 	}
 }
-
-// Writes counts the commands that wrote something.
-func (s *Server) Writes() uint64 { return s.writes }
 
 // What a command may be answered beside a string, an int64, a []any, and nil for nothing.
 type (
@@ -108,20 +104,12 @@ func (s *Server) reply(args []string, asking bool) any {
 	if s.Refuses != "" && !c.connection && !(c.stale && s.stale()) {
 		return failed(s.Refuses)
 	}
-	return s.run(&c, args)
+	return c.do(s, args[1:])
 }
 
 // stale reports whether the server refuses because it may not have the newest data.
 func (s *Server) stale() bool {
 	return strings.HasPrefix(s.Refuses, "LOADING") || strings.HasPrefix(s.Refuses, "MASTERDOWN")
-}
-
-// run carries out a command that may run.
-func (s *Server) run(c *command, args []string) any {
-	if c.write {
-		s.writes++
-	}
-	return c.do(s, args[1:])
 }
 
 // refusesWrite says why the server carries out no such command, or nothing if it does. Dirty says that the script has
