@@ -40,12 +40,8 @@ type Request struct {
 
 	// What a request costs, from 0 to 1000000000000, if its body cannot be read. Such a body is larger
 	// than max_body, is not an object of JSON in UTF-8, has a Content-Encoding or another `charset`, or has no
-	// number of that range where one should be. Default: such requests are refused.
+	// number of that range where one should be. Default: such requests are refused, with 413, 415 or 400.
 	Unreadable *int64 `json:"unreadable,omitempty"`
-
-	// The status with which requests whose body cannot be read are refused, from 400 to 599. Default: 413
-	// if it is too large, 415 if it has a Content-Encoding or a `charset` other than UTF-8, and 400 otherwise.
-	UnreadableStatus int `json:"unreadable_status,omitempty"`
 
 	// How many bytes of the body are read at most, from 1 to 67108864. They are kept in memory until the
 	// upstream has them, of all requests at most 268435456. Default: 1048576.
@@ -99,14 +95,10 @@ func (q *Request) Compile() (err error) {
 // in defaults.
 func (q *Request) checkUnreadable() error {
 	q.MaxBody, q.Within = cmp.Or(q.MaxBody, defaultMaxBody), cmp.Or(q.Within, caddy.Duration(defaultWithin))
-	price, status, within := q.Unreadable, q.UnreadableStatus, time.Duration(q.Within)
+	price, within := q.Unreadable, time.Duration(q.Within)
 	switch {
 	case price != nil && (*price < 0 || *price > usage.MaxCost):
 		return fmt.Errorf("cost_request unreadable must be from 0 to %d, got %d", usage.MaxCost, *price)
-	case status != 0 && (status < 400 || status > 599):
-		return fmt.Errorf("cost_request unreadable_status must be from 400 to 599, got %d", status)
-	case price != nil && status != 0:
-		return errors.New("cost_request: unreadable and unreadable_status exclude each other: such requests have a cost or are refused")
 	case q.MaxBody < 1 || q.MaxBody > mostMaxBody:
 		return fmt.Errorf("cost_request max_body must be from 1 to %d bytes, got %d", mostMaxBody, q.MaxBody)
 	case within < minWithin || within > maxWithin:
@@ -121,14 +113,10 @@ func (q *Request) Of(r *http.Request, least int64) (int64, *body.Refusal) {
 	if refusal == nil {
 		return max(least, booked), nil
 	}
-	late := refusal.Status == http.StatusRequestTimeout
-	if q.Unreadable != nil && !late {
+	if q.Unreadable != nil && refusal.Status != http.StatusRequestTimeout {
 		return max(least, *q.Unreadable), nil
 	}
 	refusal.Err = fmt.Errorf("cost_request: %w", refusal.Err)
-	if q.UnreadableStatus != 0 && !late && refusal.Status != http.StatusServiceUnavailable {
-		refusal.Status = q.UnreadableStatus
-	}
 	return 0, refusal
 }
 
@@ -177,7 +165,7 @@ func (q *Request) number(text []byte) (int64, error) {
 //
 //	cost_request [json <path>[*<weight>]...] [bytes [/<divisor>]] {
 //	    missing    <cost>
-//	    unreadable <cost> | reject [<status>]
+//	    unreadable <cost> | reject
 //	    max_body   <size>
 //	    within     <duration>
 //	}
@@ -223,23 +211,20 @@ func (q *Request) parseBytes(d *caddyfile.Dispenser, args []string) error {
 	return nil
 }
 
-// parseUnreadable parses <cost> | reject [<status>].
+// parseUnreadable parses <cost> | reject.
 func (q *Request) parseUnreadable(d *caddyfile.Dispenser) (string, error) {
-	args := d.RemainingArgs()
-	if len(args) == 0 || len(args) > 2 {
+	text := strings.Join(d.RemainingArgs(), " ")
+	if text == "" {
 		return "", d.ArgErr()
 	}
-	n, err := strconv.ParseInt(args[len(args)-1], 10, 64)
+	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
-	case len(args) == 1 && args[0] == "reject":
-	case len(args) == 1 && err == nil:
+	case err == nil:
 		q.Unreadable = &n
-	case len(args) == 2 && args[0] == "reject" && err == nil && n >= 400 && n <= 599:
-		q.UnreadableStatus = int(n)
-	default:
-		return "", d.Errf("cost_request unreadable '%s' must be a cost, or reject with a status from 400 to 599", strings.Join(args, " "))
+	case text != "reject":
+		return "", d.Errf("cost_request unreadable '%s' must be a cost, or reject alone: the status is 413, 415 or 400", text)
 	}
-	return strings.Join(args, " "), nil
+	return text, nil
 }
 
 // parseSize parses the size of max_body.

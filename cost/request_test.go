@@ -182,7 +182,6 @@ func TestRequestCosts(t *testing.T) {
 		{"both, missing", cost.Request{JSON: []string{"max_tokens*2"}, BytesPerUnit: 1, Missing: 500}, `{"max_toke":200 }`, 0, "", 517, 0},
 		{"too large", cost.Request{JSON: []string{"a"}, MaxBody: 5}, `{"a":500}`, 0, "", 0, 413},
 		{"too large, with a price", cost.Request{JSON: []string{"a"}, MaxBody: 5, Unreadable: &price}, `{"a":500}`, 0, "", 7000, 0},
-		{"too large, with a status", cost.Request{JSON: []string{"a"}, MaxBody: 5, UnreadableStatus: 422}, `{"a":500}`, 0, "", 0, 422},
 		{"not JSON", cost.Request{JSON: []string{"a"}}, `a=500`, 0, "", 0, 400},
 		{"charset", cost.Request{JSON: []string{"a"}}, `{"a":500}`, 0, "Content-Type: text/json; charset=utf-16", 0, 415},
 		{"charset, with a price", cost.Request{JSON: []string{"a"}, Unreadable: &price}, `{"a":500}`, 0, "Content-Type: text/json; charset=utf-16", 7000, 0},

@@ -18,6 +18,7 @@ var Removed = map[string]string{
 	"repeated_values":        "nothing: a request with different values for a key or plan is refused with 400, in every zone",
 	"repeated_values_status": "nothing: the status is 400",
 	"reserve":                "two zones of concurrency with the same key, one of all slots and one of fewer for the unimportant requests",
+	"unreadable_status":      "nothing: the status is 413, 415 or 400",
 	"usage":                  "sum the access log, or the metrics of the zone",
 	"widen":                  "ban a network by hand, or add a zone with ipv4_prefix 24",
 }
