@@ -31,7 +31,7 @@ type meeting struct {
 	first   int // the index of the first zone among those of the answer
 	asked   []asked
 
-	overruled map[string]*store.Network // what decides about the request in a zone, in place of its limit
+	overruled map[string]*store.Network // what decides about the request in a zone, instead of its limit
 }
 
 // asked is what a zone has asked a store.
