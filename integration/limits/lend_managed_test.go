@@ -63,7 +63,7 @@ func startManaged(t *testing.T) *managedFleet {
 		zone("trial", "dry_run")+zone("rollout", "enforce 50")+zone("charged", "charge on_response {\nstatus 401\n}")+zone("priced", "cost_header X-Cost")+
 		route("plans", "key {query.k}\nlend 10s\nplan {query.plan} {\nfree sliding_window_log "+perDay(of1000(300))+"\npro sliding_window_log "+perDay(managedLimit)+"\ndefault free\n}")+
 		route("waits", "key {query.k}\nalgorithm token_bucket 50/1s\nmax_wait 30s\nlend 100ms")+
-		route("mixed", "key {query.k}\nlend 10s\nplan {query.plan} {\nslots concurrency 1\nrate sliding_window_log "+perDay(managedLimit)+"\ndefault rate\n}"))
+		route("mixed", "key {query.k}\nlend 10s\nplan {query.plan} {\nslots concurrency 20\nrate sliding_window_log "+perDay(managedLimit)+"\ndefault rate\n}"))
 	for range 3 {
 		f.caddys = append(f.caddys, harness.StartCaddy(t, f.config, "UPSTREAM="+upstream.Listener.Addr().String()))
 	}
