@@ -61,12 +61,10 @@ func kindsOf(instances int64) (all []kind) {
 			f.first = 0
 		}
 		all = append(all, f)
-		if f.name != "queue" {
-			all = append(all, f.with("lent", `"lend": "10s"`))
-		}
 		if f.name == "concurrency" || f.name == "queue" {
 			continue
 		}
+		all = append(all, f.with("lent", `"lend": "10s"`))
 		for _, special := range []string{"early", "late", "refund"} {
 			json := map[string]string{
 				"early":  `"cost": "{http.request.header.Cost} 3"`,
