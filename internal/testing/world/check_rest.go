@@ -24,9 +24,10 @@ func (k *key) atRest() []string {
 		most += a.Cost + max(0, a.Delta)
 		least += min(0, a.Delta)
 	}
-	doubtful := k.Plan.doubtful()
+	doubtful, peak := k.Plan.doubtful(), most // before anything is given back
 	for _, a := range k.admitted {
 		least, most = least+a.Cost, most+a.Cost
+		peak += a.Cost + max(0, a.Delta)
 		if a.Adjusted != 0 && (a.Delta < 0 || !doubtful) {
 			least += a.Delta
 			late += max(0, a.Delta)
@@ -38,7 +39,7 @@ func (k *key) atRest() []string {
 			most += max(0, a.Late-a.Delta-k.Plan.smallest(k.zone))
 		}
 	}
-	if smallest := k.Plan.smallest(k.zone); k.Plan.varies(k.zone) && (most > 2*smallest || late > smallest) {
+	if smallest := k.Plan.smallest(k.zone); k.Plan.varies(k.zone) && (peak > 2*smallest || late > smallest) {
 		least -= late // no late charge is above the limit it was made under, and none leaves more than twice as much
 	}
 	if slots {
