@@ -226,15 +226,19 @@ func (h *History) treated(v *Verdict, zone int) *treatment {
 			return nil
 		}
 	}
+	answers := func(some func(a *Answer) bool) bool {
+		return slices.ContainsFunc(h.Answers, func(a Answer) bool {
+			return a.Event == v.Event && a.Client == v.Client && a.Zone == zone && a.Began >= v.Began && some(&a)
+		})
+	}
+	// An instance that decides alone has a share of the limit, also for who leaves while it makes them wait.
+	alone := v.Outcome == outcome.Local || v.Outcome == outcome.Abandoned && answers(func(a *Answer) bool { return a.Failure != "" })
 	for _, p := range v.Parts {
-		if p.Zone == zone && v.Outcome != outcome.Local { // which meets a share of the limit
+		if p.Zone == zone && !alone {
 			return &treatment{quota: p.Quota}
 		}
 	}
-	asked := slices.ContainsFunc(h.Answers, func(a Answer) bool {
-		return a.Event == v.Event && a.Client == v.Client && a.Zone == zone && a.Began >= v.Began
-	})
-	if asked {
+	if answers(func(*Answer) bool { return true }) {
 		return &treatment{asked: true}
 	}
 	if _, decides := z.asked(e); v.Outcome != outcome.Allowed || z.Asks && !decides {

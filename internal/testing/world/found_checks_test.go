@@ -248,3 +248,23 @@ func TestChecksKnowWhenSomethingIsGivenBack(t *testing.T) {
 		t.Error(violation)
 	}
 }
+
+// TestChecksKnowWhoWaitsAlone: while Redis stood still, a client left that its instance had made wait for a turn. It had met the share of
+// the instance, and the check wanted all of the limit.
+func TestChecksKnowWhoWaitsAlone(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Layout: Cluster, Instances: 2, Whole: true, Addresses: 6,
+		Zones: []Zone{{
+			Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 20 * time.Millisecond, Mode: "queue"}, Overrides: true, OnError: "local",
+		}},
+		Events: []Event{
+			{Kind: Network, Sort: "limited", Cost: 4},
+			{At: 1100 * time.Millisecond, Kind: Freeze, For: 100 * time.Millisecond},
+			{At: 1101 * time.Millisecond, Kind: Request, Instance: 1, Zone: -1, Cost: 1},
+			{At: 1101999 * time.Microsecond, Kind: Request, Instance: 1, Cost: 1, For: 1},
+		},
+	}
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
+	}
+}
