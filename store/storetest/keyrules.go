@@ -141,97 +141,122 @@ func (b *bench) overrider(t *testing.T) store.Overrider {
 	return overrider
 }
 
-// overrides tests every kind of override.
+// overridden is the key of a zone that takes overrides.
+type overridden struct {
+	*bench
+	overrider store.Overrider
+	rule      *store.Rule
+	with      *store.KeyRules
+}
+
+func (o *overridden) take() algorithms.Decision { return o.takeWith(o.rule, "client", 1, o.with) }
+
+func (o *overridden) set(t *testing.T, override store.Override) {
+	t.Helper()
+	if err := o.overrider.Set(t.Context(), o.rule, "client", override); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o *overridden) has(t *testing.T, want store.Override) {
+	t.Helper()
+	got, err := o.overrider.Get(t.Context(), o.rule, "client")
+	if err != nil || got != want {
+		t.Fatalf("the override is %+v (%v), want %+v", got, err, want)
+	}
+}
+
+// overrides tests every kind of override, one after the other on the same key.
 func overrides(t *testing.T, open Open, name string) {
 	b := start(t, open)
-	overrider := b.overrider(t)
-	ctx := context.Background()
-	rule := Rule(t, "zone", name, Limit(name, 2, time.Hour))
-	with := &store.KeyRules{Overrides: true}
-	take := func() algorithms.Decision { return b.takeWith(rule, "client", 1, with) }
-	set := func(override store.Override) {
-		t.Helper()
-		if err := overrider.Set(ctx, rule, "client", override); err != nil {
-			t.Fatal(err)
-		}
+	o := &overridden{b, b.overrider(t), Rule(t, "zone", name, Limit(name, 2, time.Hour)), &store.KeyRules{Overrides: true}}
+	o.exempts(t)
+	o.limits(t)
+	o.bans(t)
+	o.unbans(t)
+	invalid := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}}
+	if err := o.overrider.Set(t.Context(), o.rule, "client", invalid); err == nil {
+		t.Error("an invalid limit can be set")
 	}
-	has := func(want store.Override) {
-		t.Helper()
-		got, err := overrider.Get(ctx, rule, "client")
-		if err != nil || got != want {
-			t.Fatalf("the override is %+v (%v), want %+v", got, err, want)
-		}
-	}
-	has(store.Override{})
-	equal(t, "without", take().Remaining, 1)
+}
 
-	set(store.Override{Kind: store.KindExempt, Note: "ours", For: time.Hour})
+// exempts lets the key pass uncounted, and counts it again.
+func (o *overridden) exempts(t *testing.T) {
+	o.has(t, store.Override{})
+	equal(t, "without", o.take().Remaining, 1)
+
+	o.set(t, store.Override{Kind: store.KindExempt, Note: "ours", For: time.Hour})
 	for range 5 {
-		if d := take(); d != (algorithms.Decision{Allowed: true, Exempt: true}) {
+		if d := o.take(); d != (algorithms.Decision{Allowed: true, Exempt: true}) {
 			t.Fatalf("exempt: %s", describe(d))
 		}
 	}
-	equal(t, "another key", b.takeWith(rule, "other", 1, with).Exempt, false)
-	equal(t, "a check without key rules", b.take(rule, "client", 0).Remaining, 1)
-	b.wait(20 * time.Second)
-	has(store.Override{Kind: store.KindExempt, Note: "ours", For: time.Hour - 20*time.Second})
-	if err := overrider.Clear(ctx, rule, "client"); err != nil {
+	equal(t, "another key", o.takeWith(o.rule, "other", 1, o.with).Exempt, false)
+	equal(t, "a check without key rules", o.bench.take(o.rule, "client", 0).Remaining, 1)
+	o.wait(20 * time.Second)
+	o.has(t, store.Override{Kind: store.KindExempt, Note: "ours", For: time.Hour - 20*time.Second})
+	if err := o.overrider.Clear(t.Context(), o.rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	has(store.Override{})
-	equal(t, "cleared", take().Remaining, 0)
-	equal(t, "full", take().Allowed, false)
+	o.has(t, store.Override{})
+	equal(t, "cleared", o.take().Remaining, 0)
+	equal(t, "full", o.take().Allowed, false)
+}
 
+// limits gives the key another limit, which counts the same requests.
+func (o *overridden) limits(t *testing.T) {
 	limit := algorithms.Limit{Events: 5}
-	if name == "token_bucket" || name == "leaky_bucket" {
+	if name := o.rule.Algorithm().Name(); name == "token_bucket" || name == "leaky_bucket" {
 		limit = algorithms.Limit{Events: 2, Burst: 5} // at another rate it would count in another bucket
 	}
-	set(store.Override{Kind: store.KindLimit, Limit: limit, Note: "pro"})
-	has(store.Override{Kind: store.KindLimit, Limit: limit, Note: "pro"})
+	o.set(t, store.Override{Kind: store.KindLimit, Limit: limit, Note: "pro"})
+	o.has(t, store.Override{Kind: store.KindLimit, Limit: limit, Note: "pro"})
 	for i := range 3 {
-		if d := take(); !d.Allowed || d.Override == "" || d.Quota != 5 || d.Remaining != 2-int64(i) {
+		if d := o.take(); !d.Allowed || d.Override == "" || d.Quota != 5 || d.Remaining != 2-int64(i) {
 			t.Fatalf("5 instead of 2: %s", describe(d))
 		}
 	}
-	if d := take(); d.Allowed || d.Override == "" {
+	if d := o.take(); d.Allowed || d.Override == "" {
 		t.Fatalf("6th: %s", describe(d))
 	}
-	equal(t, "the zone's limit counts the same requests", b.take(rule, "client", 0).Remaining, 0)
+	equal(t, "the zone's limit counts the same requests", o.bench.take(o.rule, "client", 0).Remaining, 0)
+}
 
-	set(store.Override{Kind: store.KindBanned})
-	if d := take(); d.Allowed || !d.Banned || d.RetryAfter != algorithms.Never {
+// bans bans the key for good, and for a time.
+func (o *overridden) bans(t *testing.T) {
+	o.set(t, store.Override{Kind: store.KindBanned})
+	if d := o.take(); d.Allowed || !d.Banned || d.RetryAfter != algorithms.Never {
 		t.Fatalf("banned: %s", describe(d))
 	}
-	set(store.Override{Kind: store.KindBanned, For: 2 * time.Hour})
-	if d := take(); d.Allowed || !d.Banned || d.BanBegins || d.RetryAfter != 2*time.Hour {
+	o.set(t, store.Override{Kind: store.KindBanned, For: 2 * time.Hour})
+	if d := o.take(); d.Allowed || !d.Banned || d.BanBegins || d.RetryAfter != 2*time.Hour {
 		t.Fatalf("banned for two hours: %s", describe(d))
 	}
-	b.wait(2*time.Hour - time.Microsecond)
-	equal(t, "a microsecond early", take().Banned, true)
-	b.wait(time.Microsecond)
-	has(store.Override{})
-	if d := take(); !d.Allowed || d.Override != "" || d.Quota != 2 {
+	o.wait(2*time.Hour - time.Microsecond)
+	equal(t, "a microsecond early", o.take().Banned, true)
+	o.wait(time.Microsecond)
+	o.has(t, store.Override{})
+	if d := o.take(); !d.Allowed || d.Override != "" || d.Quota != 2 {
 		t.Fatalf("an override that has ended: %s", describe(d))
 	}
+}
 
-	b.wait(time.Hour)
-	set(store.Override{Kind: store.KindBanned})
-	if err := overrider.Unban(ctx, rule, "client"); err != nil {
+// unbans ends a ban, and no exemption.
+func (o *overridden) unbans(t *testing.T) {
+	o.wait(time.Hour)
+	o.set(t, store.Override{Kind: store.KindBanned})
+	if err := o.overrider.Unban(t.Context(), o.rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "unbanned", take().Allowed, true)
-	set(store.Override{Kind: store.KindExempt})
-	if err := b.store.Reset(ctx, rule, "client"); err != nil {
+	equal(t, "unbanned", o.take().Allowed, true)
+	o.set(t, store.Override{Kind: store.KindExempt})
+	if err := o.store.Reset(t.Context(), o.rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	if err := overrider.Unban(ctx, rule, "client"); err != nil {
+	if err := o.overrider.Unban(t.Context(), o.rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "neither a reset nor an unban ends an exemption", take().Exempt, true)
-	invalid := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}}
-	if err := overrider.Set(ctx, rule, "client", invalid); err == nil {
-		t.Error("an invalid limit can be set")
-	}
+	equal(t, "neither a reset nor an unban ends an exemption", o.take().Exempt, true)
 }
 
 // keyRulesTogether tests requests of several zones with key rules.
