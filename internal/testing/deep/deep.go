@@ -1,41 +1,58 @@
-// Package deep says how much of a long test runs. "make test" runs enough of it to find
-// what breaks often; "make deep" sets DEEP=1 and runs all of it.
+// Package deep says how much of a long test runs. "make test" runs enough of it to find what breaks often, the same on each
+// machine. "make deep" builds with the tag "deep": it runs all of it, with fresh seeds, and the files of tests that begin
+// with "//go:build deep".
 package deep
 
 import (
 	"flag"
-	"os"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
+// Rapid begins with the same seed on each machine, but in deep tests. RAPID_SEED and -rapid.seed give another one.
+func init() {
+	if seed := flag.Lookup("rapid.seed").Value; !run && seed.String() == "0" {
+		if err := seed.Set("1"); err != nil {
+			panic(err)
+		}
+	}
+}
+
 // Run reports whether the long tests run in full.
-func Run() bool { return os.Getenv("DEEP") == "1" }
+func Run() bool { return run }
+
+// Seed returns the n-th seed of a test: n, and in deep tests one that nobody has seen.
+func Seed(n int) uint64 {
+	if run {
+		return rand.Uint64()
+	}
+	return uint64(n)
+}
 
 // OneGoroutine skips a test with one goroutine in a build with the race detector, which finds nothing there and takes
-// five times as long. "make unit" runs the packages of such tests without it too.
+// five times as long.
 func OneGoroutine(t *testing.T) {
 	t.Helper()
-	if raceDetector {
-		t.Skip("one goroutine has no races: make unit runs this test without the race detector")
+	if raceDetector && !run {
+		t.Skip("one goroutine has no races")
 	}
 }
 
 // InTurn skips a test that waits for each answer before it asks again, in a build with the race detector, with which it
-// takes three times as long. Other tests make the same requests at once there. "make unit" runs tests in turn without the
-// race detector, and "make deep" also with it: it sets RACES=all.
+// takes three times as long.
 func InTurn(t *testing.T) {
 	t.Helper()
-	if raceDetector && os.Getenv("RACES") != "all" {
-		t.Skip("no two requests at once: make unit runs this test without the race detector")
+	if raceDetector && !run {
+		t.Skip("no two requests at once")
 	}
 }
 
 // Steps returns how many steps a test makes: usual in "make test", all in "make deep".
 func Steps(usual, all int) int {
-	if Run() {
+	if run {
 		return all
 	}
 	return usual
@@ -48,6 +65,12 @@ func Racing(few, many int) int {
 		return few
 	}
 	return many
+}
+
+// Property checks a property with values that rapid draws.
+func Property(t *testing.T, property func(*rapid.T)) {
+	t.Helper()
+	rapid.Check(t, property)
 }
 
 // Check runs a property on schedules that rapid draws, until these have made as many steps

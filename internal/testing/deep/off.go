@@ -1,0 +1,5 @@
+//go:build !deep
+
+package deep
+
+const run = false
