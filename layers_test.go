@@ -103,7 +103,6 @@ var layers = []struct {
 
 	// What only tests and documentation use.
 	{"internal/testing/deep", layer{lines: 100, kB: 3}},
-	{"internal/testing/english", layer{lines: 700, kB: 25}},
 	{"internal/testing/patient", layer{lines: 50, kB: 2}},
 	{"internal/testing/faultproxy", layer{lines: 250, kB: 7}},
 	{"internal/testing/golden", layer{lines: 200, kB: 5}},

@@ -5,7 +5,7 @@
 --       lives, for how many a look of this process holds or 0, what it wishes or an empty text, how long a report may be,
 --       and how many are read
 -- Out:  the time in milliseconds, 1 if somebody looks, their wish, the processes that live, each followed by its time in the
---       set, those that have reports, likewise, and the reports, each with the time and whether its process has left before it
+--       set, those that have reports, with their times, and the reports, each with the time and whether its process has left before it
 -- Others may have written anything to the keys: what is not possible is not returned.
 local call = redis.call
 --[[include wrongtype.lua]]

@@ -73,7 +73,7 @@ func (s *operators) Look(ctx context.Context, wish string) ([]store.Report, erro
 	return s.board.look(ctx, wish)
 }
 
-// noticed is told that somebody looks.
+// noticed learns that somebody looks.
 func (b *board) noticed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -41,9 +41,9 @@ const (
 type heartbeat struct {
 	eval    evaluate
 	warn    func(error)
-	counted func(processes int64) // is told each new number
-	looked  func()                // is told that somebody looks at the board
-	marked  func(mark int64)      // is told the mark of the last change of a network
+	counted func(processes int64) // gets each new number
+	looked  func()                // learns that somebody looks at the board
+	marked  func(mark int64)      // gets the mark of the last change of a network
 	keys    keys.Prefix
 	name    string
 	narrow  bool // the user has no right for the keys beside that of processes

@@ -98,6 +98,6 @@ for dir in "${found[@]}"; do
 	fi
 	table+=("$(printf '%-14s %s  %4d s' "${dir##*/}" "$verdict" $((SECONDS - begin)))")
 done
-[[ ${#table[@]} -gt 0 ]] || { say "no other servers to be had here: none tested"; exit 0; }
+[[ ${#table[@]} -gt 0 ]] || { say "found no other servers here: none tested"; exit 0; }
 printf '%s\n' "${table[@]}"
 [[ $failed == 0 ]]

@@ -94,7 +94,7 @@ func (b *Borrower) Allowed(now Moment) algorithms.Decision {
 	d := b.told(now)
 	d.Allowed, d.RetryAfter = true, 0
 	if d.Remaining = b.left(now); d.Remaining < d.Quota {
-		d.NextAfter = max(d.NextAfter, time.Microsecond) // what has come back since the answer is told by the next one
+		d.NextAfter = max(d.NextAfter, time.Microsecond) // the next answer says what has come back since
 		d.ResetAfter = max(d.ResetAfter, d.NextAfter)
 	}
 	return d

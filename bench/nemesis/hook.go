@@ -14,7 +14,7 @@ import (
 //	up CASE      starts the servers of a case, and prints their URLs, or nothing if they cannot be had
 //	ACTION NAME  does what a fault says, such as kill redis
 //	down CASE    ends the servers
-//	versions     prints the version of Redis, and the names and versions of all else
+//	versions     prints the version of Redis, and the names and versions of everything else
 //
 // NEMESIS_UPSTREAM is the address to which the limiter sends what it admits.
 type hook struct{ program, upstream string }

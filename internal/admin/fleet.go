@@ -32,7 +32,7 @@ const (
 )
 
 // announce tells the other instances how the newest config defines the zones in shared stores. A
-// process can have several stores on one server, with different options, so each is told all.
+// process can have several stores on one server, with different options, so each learns all.
 func announce() {
 	var to []store.Shared
 	a := announcement{ID: store.Process(), Name: processName(), Zones: make(map[string]string), Definitions: make(map[string]string)}

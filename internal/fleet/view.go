@@ -107,7 +107,7 @@ func (r *Report) addStore(other *Report) {
 			r.Stores = append(r.Stores, s)
 		}
 	}
-	if !isNew { // a store that has two sets of options: both are told all
+	if !isNew { // a store that has two sets of options: both learn all
 		return
 	}
 	r.Requests, r.Rate, r.Now = r.Requests+other.Requests, r.Rate+other.Rate, max(r.Now, other.Now)

@@ -56,7 +56,7 @@ func (f *Full) answer(usual int) Answer {
 	return a
 }
 
-// capacityWait is what a client is told to wait if the store does not answer.
+// capacityWait is the wait that a client learns if the store does not answer.
 const capacityWait = time.Second
 
 // Answer returns what the client of a request gets that does not pass and has no Err. Its status is the given one

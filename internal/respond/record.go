@@ -37,7 +37,7 @@ type record struct {
 	shown      *record    // what headers are made of; nil if that is this record
 }
 
-// values are the values of header fields, as far as there is room for them. Header maps refer to them, so
+// values are the values of headers, as far as there is room for them. Header maps refer to them, so
 // they are never used again.
 type values struct {
 	list  [2]string // of the fields of Fields, if there are at most two

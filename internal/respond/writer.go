@@ -23,7 +23,7 @@ func newHeaderWriter(w http.ResponseWriter, by *responders) *headerWriter {
 	return &headerWriter{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, by: by}
 }
 
-// responders are the handlers of a request that send header fields, and the names of these fields in
+// responders are the handlers of a request that send headers, and the names of these headers in
 // the form of http.Header's keys. A Responder has one for itself alone, so most requests need no other.
 type responders struct {
 	all    []*Responder

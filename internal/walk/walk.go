@@ -19,7 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 )
 
-// Visitor is told what a request meets on its way.
+// Visitor learns what a request meets on its way.
 type Visitor interface {
 	// Decides reports whether the visitor decides how a request goes on at a handler.
 	Decides(handler caddyhttp.MiddlewareHandler) bool

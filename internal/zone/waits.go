@@ -22,7 +22,7 @@ type Waits struct {
 	Next time.Duration
 }
 
-// slotWait is what a client is told to wait for a slot.
+// slotWait is the wait for a slot that a client learns.
 const slotWait = time.Second
 
 // Waits returns the times that follow from a decision on a cost.

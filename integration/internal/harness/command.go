@@ -48,7 +48,7 @@ func (s *Server) Shell(line string) (string, error) {
 // Finding is a finding of doctor, as a program reads it.
 type Finding struct{ Level, Check, Server, Zone, Store, Found, Fix string }
 
-// Doctor runs the command and returns its exit code, and what it found if it was told to print JSON.
+// Doctor runs the command and returns its exit code, and what it found if it prints JSON.
 func (s *Server) Doctor(args ...string) (code int, output string, findings []Finding) {
 	s.T.Helper()
 	output, err := s.RateLimit(append([]string{"doctor"}, args...)...)

@@ -96,7 +96,7 @@ func (z *Zone) told() string {
 	return text
 }
 
-// told is what an event is. A kind that it does not know is told by its name.
+// told is what an event is. A kind that it does not know has its name.
 func (e *Event) told(i int) string {
 	if tell, known := tales[e.Kind]; known {
 		return tell(e, i)

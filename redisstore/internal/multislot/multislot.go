@@ -41,7 +41,7 @@ type Inner interface {
 type Layer struct {
 	Inner
 
-	// GiveBack is told what was charged and is given back. It is for all layers to hear.
+	// GiveBack gets what was charged and is given back. It is for all layers to hear.
 	GiveBack func(...layer.Adjustment)
 }
 
