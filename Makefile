@@ -48,8 +48,11 @@ RACED := ./algorithms/... ./lua ./memorystore/... ./redisstore/... ./store/... \
 # How many Caddys, Redis servers and commands the tests of "make test" may start.
 PROCESSES := 80
 
+# Databases for certificate authorities, which Caddy's own releases leave out too, and no test needs.
+CADDY_TAGS := nobadger,nomysql,nopgx
+DEEP := -tags deep,$(CADDY_TAGS)
 # What is compiled for one checkout serves all, because no path of it is part of the result.
-export GOFLAGS += -trimpath
+export GOFLAGS += -trimpath -tags=$(CADDY_TAGS)
 # The tests build binaries, also in a checkout of another user, where git refuses
 # to tell go the version. Only "make build" and "make run" ask for it.
 bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint microbench mutants mutants-simulate outages pictures profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
@@ -93,8 +96,8 @@ chromium: ## Install chromium if it is missing
 lint: tools ## Check format, go vet, staticcheck, go.mod, English and spelling
 	@unformatted=$$($(BIN)/gofumpt -l .) || exit 1; \
 	[[ -z $$unformatted ]] || { printf 'not formatted ("make fmt" does it):\n%s\n' "$$unformatted" >&2; exit 1; }
-	go vet ./... && go vet -tags deep ./...
-	$(BIN)/staticcheck -tags deep ./...
+	go vet ./... && go vet $(DEEP) ./...
+	$(BIN)/staticcheck $(DEEP) ./...
 	go mod tidy -diff
 	cd bench && go vet ./... && ../$(BIN)/staticcheck ./... && go mod tidy -diff
 	cd integration/browser && go vet ./... && ../../$(BIN)/staticcheck ./... && go mod tidy -diff
@@ -113,7 +116,7 @@ simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one w
 .PHONY: race
 race: redis promtool python3 ## Run all tests, the deep ones too, with the race detector
 	@# The longest begin first.
-	$(REDIS) $(RACE) go test -tags deep -vet=off -count=1 -parallel 5 -timeout 40m ./redisstore ./integration/faults $$(go list ./... | grep -vE '/(redisstore|integration/faults)$$')
+	$(REDIS) $(RACE) go test $(DEEP) -vet=off -count=1 -parallel 5 -timeout 40m ./redisstore ./integration/faults $$(go list ./... | grep -vE '/(redisstore|integration/faults)$$')
 	go -C bench test -vet=off ./...
 
 # A machine for amd64 runs binaries for 386, which the race detector is not for.
@@ -128,7 +131,7 @@ browser: redis chromium ## Test the page in headless Chromium, and refusals with
 
 .PHONY: linear
 linear: redis ## Check 100,000 answers of three stores under faults for linearizability
-	$(REDIS) go test -tags deep -count=1 -v -run 'TestLinearizable$$' -timeout 10m ./redisstore
+	$(REDIS) go test $(DEEP) -count=1 -v -run 'TestLinearizable$$' -timeout 10m ./redisstore
 
 .PHONY: deep
 deep: lint platforms race browser outages bits32 mutants servers examples ## On an idle machine, for an hour or two: everything that is not in test
@@ -139,10 +142,10 @@ deep: lint platforms race browser outages bits32 mutants servers examples ## On 
 
 .PHONY: outages
 outages: redis ## On an idle machine: times held to their bounds, 60 s without Redis, 30 s of reloads, floods
-	$(REDIS) IDLE=1 go test -tags deep -count=1 -p 1 -v -timeout 20m \
+	$(REDIS) IDLE=1 go test $(DEEP) -count=1 -p 1 -v -timeout 20m \
 		-run 'TestFaults|TestRedisDown|TestOutage|TestReloadOften|TestFloodWithAFar|TestFloodsPassNothing|TestThreeLimits|TestQueue|TestMaxWait|TestKilled' ./integration/{faults,floods,limits,queues}
 	@# What answers soon, whoever decides it.
-	$(REDIS) IDLE=1 go test -tags deep -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestDeadlines|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore/...
+	$(REDIS) IDLE=1 go test $(DEEP) -count=1 -v -timeout 5m -run 'TestServiceComesBack|TestTimeoutIsKept|TestAbandoned|TestDeadlines|TestResetElsewhere|TestSentinel|TestCluster' ./redisstore/...
 
 .PHONY: servers
 servers: redis ## Test with other versions of Redis and with Valkey, from Debian's archive
@@ -244,7 +247,7 @@ microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
 
 .PHONY: golden
 golden: redis ## Write the golden files again
-	$(REDIS) UPDATE_GOLDEN=1 go test -tags deep -count 1 -run Golden ./...
+	$(REDIS) UPDATE_GOLDEN=1 go test $(DEEP) -count 1 -run Golden ./...
 	cd integration/browser && UPDATE_GOLDEN=1 go test -count 1 -run 'GRPC|Curl$$|MCP' .
 
 .PHONY: docs
