@@ -282,7 +282,12 @@ func TestAdviceIsGood(t *testing.T) {
 	maps.Copy(cases, storeAdvice(t))
 	maps.Copy(cases, wrongAdvice(t))
 	maps.Copy(cases, proxyAdvice())
-	applied := maps.Clone(appliedElsewhere)
+	applied := make(map[string]string)
+	for by, all := range appliedElsewhere {
+		for of := range strings.FieldsSeq(all) {
+			applied[of] = by
+		}
+	}
 	for name, c := range cases {
 		for of := range strings.FieldsSeq(c.advice) {
 			applied[of] = name

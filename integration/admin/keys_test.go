@@ -1,3 +1,5 @@
+//go:build deep
+
 package admin_test
 
 import (
@@ -129,47 +131,6 @@ func overrides(s *harness.Server, client *http.Client, key string) {
 	})
 	s.Must("DELETE", oddZone+"/key/override"+named, "")
 	admits("with the zone's limit again", 1, 0)
-}
-
-// TestAdminParts: the values of several placeholders make the same key as in requests, with addresses
-// cut to their prefixes.
-func TestAdminParts(t *testing.T) {
-	t.Parallel()
-	s := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static 127.0.0.0/8\n}", `
-		rate_limit {
-			zone pair {
-				key "{client_ip} for {http.request.uri.query.k}"
-				events 2
-				window 1h
-			}
-			zone ip {
-				key {client_ip}
-				events 5
-				window 1h
-			}
-			zone all {
-				events 9
-				window 1h
-			}
-		}
-		respond ok`))
-	if got := s.Admitted(harness.NewClient(t, ""), 3, harness.WithKey("a b"), "X-Forwarded-For", "2001:db8:0:1::7"); got != 2 {
-		t.Fatalf("%d of 3 admitted", got)
-	}
-	for path, used := range map[string]int64{
-		"pair/key?part=2001:db8:0:1::9&part=a%20b":          2,
-		"pair/key?part=2001:db8:0:2::9&part=a%20b":          0,
-		"pair/key?key=17:2001:db8:0:1::/64%20for%203:a%20b": 2,
-		"ip/key?key=2001:DB8:0:1::ffff":                     2,
-		"ip/key?key=2001:db8:0:1::/64":                      2,
-		"ip/key?key=2001:db8::1":                            0,
-		"all/key":                                           2,
-	} {
-		var k harness.KeyState
-		if s.Ask("/rate_limit/zones/"+path, &k); k.Used != used {
-			t.Errorf("%s: %+v, want %d used", path, k, used)
-		}
-	}
 }
 
 // TestAdminWhileReloading: during reloads, some of which fail, the admin API knows the zones of the

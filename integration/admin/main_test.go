@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package admin_test tests the admin API, while requests come, configs change and Redis is away.
 package admin_test
 

@@ -1,7 +1,8 @@
+//go:build deep
+
 package cli_test
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,26 +60,6 @@ func TestCommandLine(t *testing.T) {
 				t.Errorf("%v: %v\n%s", args, err, output)
 			}
 		}
-	})
-	t.Run("adapt", func(t *testing.T) {
-		output, err := command("adapt", "--config", file)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, output)
-		}
-		for text := range strings.Lines(output) {
-			if !strings.HasPrefix(text, `{"admin"`) {
-				continue // the log
-			}
-			var config any
-			if err := json.Unmarshal([]byte(text), &config); err != nil {
-				t.Fatal(err)
-			}
-			if harness.FindSuffix(config, "", "/rate_limits/clients/max_events") == "" {
-				t.Errorf("no zone with max_events in %s", text)
-			}
-			return
-		}
-		t.Errorf("no JSON: %s", output)
 	})
 	t.Run("validate", func(t *testing.T) {
 		// Redis is down, but the config is valid.

@@ -1,3 +1,5 @@
+//go:build deep
+
 package cli_test
 
 import (
@@ -16,7 +18,7 @@ var follows = map[string]string{
 	"../../docs/rollout.md":          "TestChoosingALimit",
 	"../../docs/getting-started.md":  "TestGettingStarted",
 	"../../docs/behind-a-proxy.md":   "TestBehindAProxyByHand",
-	"../../docs/testing.md":          "TestTestingLimits",
+	"../../docs/testing.md":          "TestTestingLimits in internal/cli",
 	"../../docs/page.md":             "the tests in the directory browser",
 }
 

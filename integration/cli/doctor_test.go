@@ -1,3 +1,5 @@
+//go:build deep
+
 package cli_test
 
 import (
@@ -245,56 +247,6 @@ func TestDoctorIsContent(t *testing.T) {
 	for want, args := range map[int][]string{0: nil, 3: {"--strict"}, 1: {"--strict", "--address", "unix/" + filepath.Join(s.Dir, "nobody")}} {
 		if code, output, _ := s.Doctor(args...); code != want {
 			t.Errorf("%s: exit code %d, want %d\n%s", args, code, want, output)
-		}
-	}
-}
-
-// TestDoctorSaysTheCauseFirst: while Redis answers late, or not at all, doctor begins with that, says it once, and concludes nothing
-// about instances of which it does not hear.
-func TestDoctorSaysTheCauseFirst(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	proxy := faultproxy.Start(t, redis.Addr())
-	pair := harness.StartPair(t, harness.Caddyfile("", strings.Join([]string{
-		zoneIn("a", "store redis {\naddress "+proxy.Addr()+"\ntimeout 100ms\n}", "key {client_ip}"),
-		zoneIn("b", "store redis {\naddress "+proxy.Addr()+"\ntimeout 100ms\n}", "key {client_ip}"),
-	}, "")))
-	client := harness.NewClient(t, "")
-	send := func() {
-		for _, s := range pair {
-			for range 100 {
-				s.Get(client, "/a")
-			}
-		}
-	}
-	doctor := func() string {
-		send()
-		_, screen, _ := pair[0].Doctor()
-		return screen
-	}
-	// What others found is on the board, and is old when Redis is in trouble.
-	patient.Until(t, "both to report", func() bool { return strings.Contains(doctor(), "in a fleet of 2.\n") })
-	for _, trouble := range []struct {
-		name, cause string
-		begin       func()
-	}{
-		{"slow", "  fail     round_trip ", func() { proxy.Delay(300 * time.Millisecond) }},
-		{"dead", "  fail     answer ", redis.Kill},
-	} {
-		trouble.begin()
-		patient.Until(t, trouble.name, func() bool { return strings.Contains(doctor(), trouble.cause) })
-		screen := doctor()
-		first, _, _ := strings.Cut(screen[strings.Index(screen, "\n  ")+1:], "\n")
-		if !strings.HasPrefix(first, trouble.cause) || strings.Count(screen, "  fail ")-strings.Count(screen, "  fail     on_store_error ") != 1 {
-			t.Errorf("%s: the cause does not come first, and once:\n%s", trouble.name, screen)
-		}
-		for _, wrong := range []string{"hangs", "share the store", " load ", "breaker", "waits"} {
-			if strings.Contains(screen, wrong) {
-				t.Errorf("%s: it concludes %q:\n%s", trouble.name, wrong, screen)
-			}
-		}
-		if trouble.name == "dead" && strings.Contains(screen, "round_trip") {
-			t.Errorf("%s: it shows what was before:\n%s", trouble.name, screen)
 		}
 	}
 }

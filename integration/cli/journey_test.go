@@ -1,3 +1,5 @@
+//go:build deep
+
 package cli_test
 
 import (
@@ -13,6 +15,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
+
+// goldenScreens has what people see in a terminal.
+const goldenScreens = "testdata/screens.txtar"
 
 // journey is a person in a terminal of 80 columns. The commands that are typed, and what they print, are
 // compared with a case of testdata/screens.txtar, so a reader sees there what an operator sees.
@@ -150,3 +155,6 @@ func (j *journey) ends() {
 	}
 	j.want.Check(j.t, strings.TrimRight(lines.String(), "\n")+"\n")
 }
+
+// asExit returns the error of a command that has failed.
+func asExit(err error) (exit *exec.ExitError, ok bool) { ok = errors.As(err, &exit); return exit, ok }

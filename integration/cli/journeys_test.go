@@ -1,11 +1,11 @@
+//go:build deep
+
 package cli_test
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,59 +15,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestGoldenJourneys: what an operator types and sees, with the configs of the docs, from the first try to the end.
+// TestGoldenJourneys: what an operator types and sees.
 func TestGoldenJourneys(t *testing.T) {
 	t.Parallel()
 	b := harness.StartBackend(t, harness.AnswerAsAsked)
 	s := harness.StartCaddy(t, harness.Caddyfile("", "respond ok"))
-	// Cloudflare is at the address of this test.
-	proxies := "servers {\ntrusted_proxies static 127.0.0.0/8\nclient_ip_headers CF-Connecting-IP\n}"
-	t.Run("protect logins", func(t *testing.T) { protectLogins(t, s, b, proxies) })
 	t.Run("find out why and repair", func(t *testing.T) { findAndRepair(t, s, b) })
 	t.Run("roll a limit out", func(t *testing.T) { rollOut(t, s) })
-	t.Run("limit WebSockets", func(t *testing.T) { limitWebSockets(t, s, b) })
-}
-
-// recipe returns the config of a recipe, so that it runs here with the memory store. What a test cannot
-// wait for is replaced, and global options are added.
-func recipe(t *testing.T, heading, options string, b *harness.Backend, replace ...string) string {
-	t.Helper()
-	all, _ := harness.Recipes(t)
-	at := slices.IndexFunc(all, func(w harness.Recipe) bool { return w.Heading == heading })
-	if at < 0 {
-		t.Fatalf("no recipe %q", heading)
-	}
-	for i := 0; i < len(replace); i += 2 {
-		if !strings.Contains(all[at].Config, replace[i]) {
-			t.Fatalf("recipe %q does not say %q", heading, replace[i])
-		}
-	}
-	config := strings.NewReplacer(replace...).Replace(all[at].Config)
-	return strings.Replace(harness.Localize(config, harness.Memory, b.Address), "auto_https off\n", "auto_https off\n"+options+"\n", 1)
-}
-
-// protectLogins: a login behind Cloudflare is limited by address and by user name, with a ban.
-func protectLogins(t *testing.T, s *harness.Server, b *harness.Backend, proxies string) {
-	const heading = "Limit logins by address and account"
-	j := startJourney(t, s, golden.Open(t, goldenScreens, "protect logins"))
-	j.writes(recipe(t, heading, "", b, "window 1m", "window 1h"), "recipe "+heading)
-	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/login -H "CF-Connecting-IP: 203.0.113.$i" -d '{"username":"user'$i'","password":"wrong"}'; done`)
-	j.types("caddy rate-limit top --refused")
-	s.AwaitLog("Cf-Connecting-Ip", "login_address", "trusted_proxies")
-	j.types(`grep -o '"msg":"[^"]*trusted_proxies.*' log | tail -n 1`)
-	j.writes(recipe(t, heading, proxies, b, "window 1m", "window 1h"), "the same, with trusted_proxies and client_ip_headers CF-Connecting-IP")
-	j.types(`for i in 1 2 3 4 5 6; do curl http://example.com/login -H "CF-Connecting-IP: 203.0.113.$i" -d '{"username":"alice","password":"wrong"}'; done`)
-	j.types("caddy rate-limit get alice")
-	j.types("caddy rate-limit reset login_user alice")
-	j.types(`for i in 1 2 3 4 5 6 7 8; do curl http://example.com/login -H 'CF-Connecting-IP: 203.0.113.9' -d '{"username":"bot'$i'","password":"wrong"}'; done`)
-	j.types("caddy rate-limit get login_address 203.0.113.9")
-	j.types(`for i in 1 2 3 4 5 6 7 8; do curl http://example.com/login -H 'CF-Connecting-IP: 203.0.113.9' -d '{"username":"bot'$i'","password":"wrong"}'; done`)
-	j.types("caddy rate-limit bans")
-	s.AwaitLog("client banned", "login_address")
-	j.types("grep -c 'client banned' log")
-	j.pastes(j.types("caddy rate-limit get login_address 203.0.113.9"))
-	j.types("caddy rate-limit zones")
-	j.ends()
 }
 
 // findAndRepair: a client gets 429, and an operator finds out why and lets it through.
@@ -168,42 +122,6 @@ func rollOut(t *testing.T, s *harness.Server) {
 	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'")
 	j.pastes(j.types("caddy rate-limit get 203.0.113.7"))
 	j.types("curl http://example.com/ -H 'X-Forwarded-For: 203.0.113.7'")
-	j.ends()
-}
-
-// limitWebSockets: a client may have two WebSockets, however it spells its requests.
-func limitWebSockets(t *testing.T, s *harness.Server, b *harness.Backend) {
-	j := startJourney(t, s, golden.Open(t, goldenScreens, "limit WebSockets"))
-	j.writes(recipe(t, "Limit WebSockets", "", b, "events 5", "events 2"), "recipe WebSockets, with events 2")
-	var open []net.Conn
-	for i, fields := range []string{
-		"Connection: Upgrade\r\nUpgrade: websocket", "Connection: keep-alive, upgrade\r\nUpgrade: WebSocket",
-		"Connection: upgrade\r\nUpgrade: WEBSOCKET", "Connection: UPGRADE\r\nUpgrade: webSocket",
-	} {
-		conn, status := s.UpgradeWith(t, fields)
-		if want := map[bool]int{true: 101, false: 429}[i < 2]; status != want {
-			t.Errorf("%q: status %d, want %d", fields, status, want)
-		}
-		open = append(open, conn)
-	}
-	j.notes("Two WebSockets of 127.0.0.1 are open, and two more were refused.")
-	j.types("curl http://example.com/socket -H 'Connection: upgrade' -H 'Upgrade: WebSOCKET'")
-	j.types("curl http://example.com/")
-	j.types("caddy rate-limit zones")
-	j.types("caddy rate-limit zones websockets")
-	j.types("caddy rate-limit get websockets 127.0.0.1")
-	open[0].Close()
-	patient.Until(t, "the slot of the connection that was closed", func() bool {
-		var k harness.KeyState
-		s.Ask("/rate_limit/zones/websockets/key?key=127.0.0.1", &k)
-		return k.Used == 1
-	})
-	j.notes("One of them is closed.")
-	j.types("caddy rate-limit get websockets 127.0.0.1")
-	conn, status := s.UpgradeWith(t, "Connection: Upgrade\r\nUpgrade: websocket")
-	if conn.Close(); status != 101 {
-		t.Errorf("status %d after one was closed", status)
-	}
 	j.ends()
 }
 

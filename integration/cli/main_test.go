@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package cli_test tests caddy rate-limit as operators use it, down to what they see on a screen.
 package cli_test
 

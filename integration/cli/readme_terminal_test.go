@@ -1,3 +1,5 @@
+//go:build deep
+
 package cli_test
 
 import (
@@ -80,4 +82,19 @@ func ofReadme(t *testing.T, readme string) string {
 	}
 	config = strings.Replace(harness.Localize(config, harness.Memory, ""), "reverse_proxy ", "respond ok", 1)
 	return strings.Replace(config, "auto_https off\n", "auto_https off\nservers {\ntrusted_proxies static 127.0.0.0/8\n}\n", 1)
+}
+
+// changing is what differs in each run, but for rates.
+var (
+	changing = regexp.MustCompile(`unix/\S+|/\S+/(command|caddy)\b|\d\d:\d\d:\d\d|\b(\d+m)?\d+(\.\d)?s\b|\b1[mh]\b`)
+	rate     = regexp.MustCompile(`\d+\.\d+/s`)
+)
+
+// withoutTimes returns a screen without times and rates, and without the widths of columns, which depend on them.
+func withoutTimes(screen string) string {
+	var b strings.Builder
+	for line := range strings.Lines(screen) {
+		b.WriteString(strings.Join(strings.Fields(changing.ReplaceAllString(rate.ReplaceAllString(line, "0.00/s"), "*")), " ") + "\n")
+	}
+	return b.String()
 }

@@ -1,7 +1,11 @@
+//go:build deep
+
 package cli_test
 
 import (
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,6 +54,12 @@ func remedies(store string, edits ...string) string {
 				overrides
 				ban 2h after 2 refusals in 1h
 			}
+			zone parted {
+				match path /parted*
+				key {client_ip}
+				rate 3/1h
+				block path /parted/blocked
+			}
 			zone slots {
 				match path /slots
 				key {header.User}
@@ -69,7 +79,7 @@ func remedies(store string, edits ...string) string {
 		reverse_proxy {$UPSTREAM}`))
 }
 
-// TestRemedies: what [TestWhyIsItRefused] does not have of the advice of get: each lets the request through.
+// TestRemedies: get says why a request is refused, and its advice lets it through.
 func TestRemedies(t *testing.T) {
 	t.Parallel()
 	harness.AnyStore(t, func(t *testing.T, store string) {
@@ -94,6 +104,8 @@ func TestRemedies(t *testing.T) {
 			{zone: "steep", user: "a", sent: 1, status: 429, fix: "raise the limit, or add the option overrides to the zone and exempt the key.", edits: []string{"steep\n\t\t\t\tkey {header.User}\n\t\t\t\trate 2/1h", "steep\n\t\t\t\tkey {header.User}\n\t\t\t\trate 20/1h"}},
 			{zone: "closed", user: "127.0.0.1", sent: 1, status: 403, fix: "Only the config can change that.", edits: []string{"block 127.0.0.0/8", "block 192.0.2.0/24"}},
 			{zone: "keyed", user: "", sent: 1, status: 401, fix: "Only the config can change that.", edits: []string{"missing_key reject", "missing_key skip"}},
+			{zone: "pages", user: "d", spent: true, sent: 1, status: 429, fix: "reset"},
+			{zone: "pages", user: "e", before: "set pages e 0/1h", sent: 1, status: 429, fix: "set --clear"},
 			{zone: "pages", user: "a", before: "ban pages a", sent: 1, status: 429, fix: "unban"},
 			{zone: "pages", user: "b", spent: true, before: "ban pages b", sent: 1, status: 429, fix: "unban && reset"},
 			{zone: "hammered", user: "a", before: "set hammered a 0/1h", sent: 3, status: 429, fix: "unban && set --clear"},
@@ -163,7 +175,60 @@ func TestRemedies(t *testing.T) {
 		if got := s.Admitted(client, 2, "/pages", "User", "c", "X-Gate", "go"); got != 1 {
 			t.Errorf("%d of 2 requests are admitted after the limit of 1 was doubled, want 1", got)
 		}
+		watchBlocked(t, s, client)
 	})
+}
+
+// watchBlocked: no command can change what the config blocks, but get mentions it, and says how to watch it.
+func watchBlocked(t *testing.T, s *harness.Server, client *http.Client) {
+	t.Helper()
+	const path = "/parted/blocked"
+	if a := s.Get(client, path); a.Status != http.StatusForbidden {
+		t.Fatalf("status %d, want 403", a.Status)
+	}
+	why, err := s.RateLimit("get", "parted", "127.0.0.1")
+	if err != nil || !strings.Contains(why, "block refuses some requests with status 403") {
+		t.Errorf("%v\n%s", err, why)
+	}
+	watch := exec.CommandContext(t.Context(), "bash", "-c", "exec "+suggested(s, why)+" -n 1")
+	watch.Dir, watch.Env = s.Dir, harness.Environment(s.Dir)
+	ended := make(chan string, 1)
+	go func() {
+		output, err := watch.CombinedOutput()
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- string(output)
+	}()
+	for {
+		select {
+		case seen := <-ended:
+			if !strings.Contains(seen, "(the request is blocked)") {
+				t.Errorf("watch shows\n%s", seen)
+			}
+			return
+		default:
+			s.Get(client, path)
+		}
+	}
+}
+
+// suggested returns the command that get has printed, which must be the only one.
+func suggested(s *harness.Server, answer string) string {
+	s.T.Helper()
+	command := ""
+	for line := range strings.Lines(answer) {
+		if strings.HasPrefix(line, "  "+harness.CommandBinary(s.T)+" rate-limit ") {
+			if command != "" {
+				s.T.Errorf("more than one command in\n%s", answer)
+			}
+			command = strings.TrimSpace(line)
+		}
+	}
+	if !strings.Contains(command, " --address unix/"+filepath.Join(s.Dir, "admin")+" ") {
+		s.T.Fatalf("no command that says where, in\n%s", answer)
+	}
+	return command
 }
 
 // commandsOf returns the names of the commands of a line, with a flag that says what to set.

@@ -1,3 +1,5 @@
+//go:build deep
+
 package cli_test
 
 import (
@@ -128,35 +130,4 @@ func replayIn(t *testing.T, dir string, args []string) string {
 		t.Errorf("%s: %v", args, err)
 	}
 	return string(output)
-}
-
-// TestReplayTroubles: a log that cannot be read is an error that names it and says what to do.
-func TestReplayTroubles(t *testing.T) {
-	t.Parallel()
-	dir := harness.ShortDir(t)
-	if err := os.CopyFS(dir, os.DirFS("../../testdata/replay")); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(filepath.Join(dir, "access.log.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct{ text, want string }{
-		"empty":  {"", "there are no requests in the logs"},
-		"binary": {"\x7fELF\x02\x01\x00\x00\x01", "binary: it is binary, not text"},
-		"utf16":  {"\xff\xfe1\x009\x002\x00", "utf16: it is UTF-16: convert it first, as in iconv -f UTF-16 -t UTF-8 utf16 | caddy rate-limit replay -"},
-		"prose":  {"Dear log,\n", `prose: none of the first lines is in a format that is known`},
-		"cut":    {string(whole[:len(whole)/2]), "unpacking gzip: the file is cut: its end is missing"},
-		"long":   {strings.Repeat("x", 2<<20) + "\n", `long: none of the first lines is in a format that is known`},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(t.Context(), harness.CommandBinary(t), "rate-limit", "replay", name)
-		cmd.Dir, cmd.Env = dir, harness.Environment(dir)
-		output, err := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(output), c.want) || strings.Contains(string(output), "panic") {
-			t.Errorf("%s: %v, got\n%.2000s\nwant\n%s", name, err, output, c.want)
-		}
-	}
 }

@@ -1,3 +1,5 @@
+//go:build deep
+
 package docs_test
 
 // to returns a change of a plain request: its method, target and header lines.

@@ -1,3 +1,5 @@
+//go:build deep
+
 package docs_test
 
 // badName is before the names of bad examples.

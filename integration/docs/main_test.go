@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package docs_test follows the pages: it runs recipes, commands and examples as readers would, and tries to get around each
 // limit that pages show.
 package docs_test

@@ -1,3 +1,5 @@
+//go:build deep
+
 package docs_test
 
 import (

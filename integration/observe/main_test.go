@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package observe_test tests the log, the access log, traces and metrics.
 package observe_test
 

@@ -144,15 +144,19 @@ func TestExitCodeOfDiff(t *testing.T) {
 	} {
 		var output bytes.Buffer
 		err := command(&output, strings.Fields(args)...).Execute()
-		got := int64(0)
-		if err != nil {
-			got = 1
-			if of := reflect.Indirect(reflect.ValueOf(err)); of.Kind() == reflect.Struct && of.FieldByName("ExitCode").IsValid() {
-				got = of.FieldByName("ExitCode").Int()
-			}
-		}
-		if got != want {
+		if got := exitCode(err); got != want {
 			t.Errorf("%s: %d (%v), want %d\n%s", args, got, err, want, output.String())
 		}
 	}
+}
+
+// exitCode returns the exit code of a command that has returned an error.
+func exitCode(err error) int64 {
+	if err == nil {
+		return 0
+	}
+	if of := reflect.Indirect(reflect.ValueOf(err)); of.Kind() == reflect.Struct && of.FieldByName("ExitCode").IsValid() {
+		return of.FieldByName("ExitCode").Int()
+	}
+	return 1
 }

@@ -1,0 +1,76 @@
+package cli_test
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestWrongArguments: what cannot be asked is an error that says what is wrong, and what to write.
+func TestWrongArguments(t *testing.T) {
+	dir := startSite(t)
+	asks(t, dir, "ann", "/", 1)
+	for args, want := range map[string]string{
+		"get none a":                      "no zone",
+		"get seets ann":                   `its zones are "api-by-customer", "logins", "seats", "uploads"; did you mean "seats"?`,
+		"get seats ann --plan fre":        `its plans are free, pro, staff; did you mean "free"?`,
+		"get uploads":                     "the key is missing",
+		"get":                             "the key is missing: write '",
+		"get logins ann":                  "the key has 2 parts: {header.User} {path}; give both",
+		"get uploads a --key-base64 YQ==": "not both",
+		"get uploads " + strings.Repeat("x", 99_999): "longer than the admin endpoint takes",
+		"set uploads":                       "the limit is missing",
+		"set uploads k":                     "(the last argument, k, is the limit)",
+		"set uploads 5":                     "the key is missing",
+		"set uploads a --exempt --plan pro": "--plan and --exempt exclude each other",
+		"set uploads a --clear --for 1h":    "--clear and --for exclude each other",
+		"set logins a /x 5/1m":              "does not allow overrides: add the option overrides",
+		"ban uploads a --for never":         `"never" is not a duration: write one such as 90s, 2h or 7d`,
+		"ban uploads a --for 1ms":           "must be at least 1s",
+		"unban":                             "the zone is missing: write rate-limit unban <zone> [<key>...]",
+		"reset logins a /b c":               "give both, got 3",
+		"top --refused --dry-run":          "were all set",
+		"watch --outcome bad":               "must be one of",
+		"shake":                             `unknown command "shake": the commands are ban, `,
+		"gte":                               `unknown command "gte": did you mean get`,
+		"zones --address 127.0.0.1:1":       "is Caddy running",
+		"explain http://a/ --address a,b":   "explain asks one instance: give one --address, got 2",
+		"explain --offline http://a/ X:y":   "there must be one URL, got 2 arguments",
+		"explain --offline":                 "the URL is missing: write rate-limit explain <url>",
+	} {
+		words := strings.Fields(args)
+		if !strings.Contains(args, "--address") && !strings.Contains(args, "--offline") {
+			words = append(words, "--address", "unix/"+dir+"/admin")
+		}
+		var output bytes.Buffer
+		if err := command(&output, words...).Execute(); err == nil || !strings.Contains(output.String()+err.Error(), want) {
+			t.Errorf("%.100s: %v, want %q in\n%s", args, err, want, output.String())
+		}
+	}
+}
+
+// TestCompletion: a shell that has loaded the completions gets commands, flags, zones and plans.
+func TestCompletion(t *testing.T) {
+	at := "--address unix/" + startSite(t) + "/admin "
+	for args, want := range map[string][]string{
+		"_":                         {"ban", "get", "overrides", "reset", "set", "stores", "top", "unban", "watch", "zones"},
+		at + "unban _":              {"logins", "seats"},
+		"set --":                    {"--clear", "--exempt", "--for", "--plan"},
+		at + "get seats a --plan _": {"free", "pro"},
+		at + "get --plan _":         {"free", "pro"},
+		"watch --outcome bann":      {"banned"},
+	} {
+		words := strings.Fields(args)
+		for i := range words {
+			words[i] = strings.TrimPrefix(words[i], "_")
+		}
+		var output bytes.Buffer
+		err := command(&output, append([]string{"__complete"}, words...)...).Execute()
+		for _, w := range want {
+			if err != nil || !regexp.MustCompile("(?m)^"+w+"(\t|$)").MatchString(output.String()) {
+				t.Errorf("completing %q: %v, want %q in\n%s", args, err, w, output.String())
+			}
+		}
+	}
+}
