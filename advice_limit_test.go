@@ -1,3 +1,5 @@
+//go:build deep
+
 package caddyratelimit_test
 
 import (

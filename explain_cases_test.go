@@ -24,15 +24,6 @@ const explainSites = `{
 		client_ip_headers X-Real-Ip X-Forwarded-For
 	}
 }
-&(shared) {
-	rate_limit {
-		zone shared {
-			key {client_ip}
-			events 5
-			window 500h
-		}
-	}
-}
 http://auth.test {
 	route {
 		basic_auth {
@@ -69,47 +60,6 @@ http://routes.test {
 	handle /health {
 		respond healthy
 	}
-	handle /shared/* {
-		invoke shared
-	}
-	handle /limited/* {
-		route {
-		request_header X-Tenant {path.1}
-		map {header.X-Tenant} {class} {
-			~^gold  gold
-			default other
-		}
-		rate_limit {
-			zone tenants {
-				key "{header.X-Tenant} {class}"
-				events 5
-				window 500h
-			}
-		}
-		reverse_proxy 127.0.0.1:9
-		}
-	}
-	handle /body {
-		@wanted vars_regexp token {http.request.body} token=(\w+)
-		handle @wanted {
-			rate_limit {
-				zone body {
-					key {re.token.1}
-					events 5
-					window 500h
-				}
-			}
-		}
-	}
-	handle /waits {
-		rate_limit {
-			zone waits {
-				algorithm leaky_bucket 1/1h
-				mode queue
-				burst 10
-			}
-		}
-	}
 	handle /held {
 		rate_limit {
 			zone held {
@@ -142,13 +92,6 @@ http://routes.test {
 	}
 }
 http://down.test {
-	rate_limit /allow {
-		zone allow {
-			events 5
-			window 1h
-		}
-		STORE
-	}
 	rate_limit /deny {
 		zone deny {
 			events 5
@@ -157,21 +100,12 @@ http://down.test {
 		}
 		STORE
 	}
-	rate_limit /local {
-		zone local {
-			events 6
-			window 1h
-			on_store_error local
-		}
-		instances 3
-		STORE
-	}
 	respond ok
 }
 `
 
-// TestExplain: what explain says where it takes more than a rate_limit handler: authentication, named
-// routes, rewrites, bodies, waits, trusted proxies, and a store that does not answer.
+// TestExplain: what explain says where it takes more than a rate_limit handler: authentication, waits, trusted proxies,
+// and a store that does not answer. Package walk tests what becomes of requests before, and TestExplainAgrees the rest.
 func TestExplain(t *testing.T) {
 	address := caddytest.FreeAddress(t)
 	down := fmt.Sprintf("store redis {\naddress 127.0.0.1:%d\ntimeout 100ms\n}", redistest.FreePort(t))
@@ -197,17 +131,6 @@ func TestExplain(t *testing.T) {
 	}{
 		{"no matcher", adminapi.Request{URL: "http://routes.test/health"}, []string{
 			`"outcome":"not_limited","passes":true,"reason":"it meets no rate_limit handler"`, `{"handler":"static_response","effect":"ends"}`,
-			`{"route":"2.1","match":"path /limited/*","misses":["path /limited/*"]}`, `{"route":"2.3","match":"path /shared/*","misses":["path /shared/*"]}`,
-		}},
-		{"another host", adminapi.Request{URL: "http://nobody.test/"}, []string{`"misses":["host auth.test"]`, `"not_limited"`}},
-		{"named route", adminapi.Request{URL: "http://routes.test/shared/x"}, []string{`{"route":"shared","taken":true}`, `"zone":"shared","handler":1,"met":true`}},
-		{"parts of a key", adminapi.Request{URL: "http://routes.test/limited/gold%20fish"}, []string{
-			`"placeholders":[{"name":"header.X-Tenant","value":"gold fish"},{"name":"class","value":"gold"}]`, `"parts":["gold fish","gold"]`,
-			`{"handler":"map","effect":"ran"}`, `{"handler":"reverse_proxy","effect":"ends","note":"is not asked"}`,
-		}},
-		{"body", adminapi.Request{Method: "POST", URL: "http://routes.test/body", Body: []byte("a=b&token=t1")}, []string{`"key":"t1"`}},
-		{"no body", adminapi.Request{Method: "POST", URL: "http://routes.test/body"}, []string{
-			`"match":"vars_regexp {http.request.body} token=(\\w+)","misses"`, `"not_limited"`,
 		}},
 		{"password", adminapi.Request{URL: "http://alice:hiccup@auth.test/"}, []string{`"key":"alice"`, `"url":"http://alice:xxxxx@auth.test`, `"passes":true`}},
 		{"wrong password", adminapi.Request{URL: "http://alice:guess@auth.test/"}, []string{`"outcome":"error"`, `"status":401`, `"passes":false`}},
@@ -218,17 +141,12 @@ func TestExplain(t *testing.T) {
 			`"key":"bob"`, `"outcome":"allowed","passes":true`,
 		}},
 		{"held", adminapi.Request{URL: "http://routes.test/held"}, []string{`"outcome":"allowed","passes":true,"wait":`, `"retry_after":`}},
-		{"queue that is empty", adminapi.Request{URL: "http://routes.test/waits"}, []string{`"outcome":"allowed","passes":true`, `"remaining":10`}},
 		{"too dear", adminapi.Request{URL: "http://routes.test/huge"}, []string{`"outcome":"limited","passes":false,"zone":"huge","status":429,"never":true`, `"cost":6`}},
 		{"trusted proxy", adminapi.Request{URL: "http://routes.test/proxied", From: "10.1.2.3:4", Header: []string{"X-Real-Ip: 203.0.113.9"}}, []string{
 			`"from":"10.1.2.3:4","client_ip":"203.0.113.9","trusted_proxy":true`, `"key":"203.0.113.9"`,
 		}},
-		{"no trusted proxy", adminapi.Request{URL: "http://routes.test/proxied", From: "192.0.2.1", Header: []string{"X-Real-Ip: 203.0.113.9"}}, []string{`"key":"192.0.2.1"`}},
 		{"IPv6", adminapi.Request{URL: "http://routes.test/proxied", From: "[2001:db8::1]:9"}, []string{`"key":"2001:db8::/64"`, `"from":"[2001:db8::1]:9"`}},
-		{"mapped address", adminapi.Request{URL: "http://routes.test/proxied", From: "::ffff:192.0.2.1"}, []string{`"key":"192.0.2.1"`}},
-		{"store down, allow", adminapi.Request{URL: "http://down.test/allow"}, []string{`"outcome":"failed_open","passes":true`, `does not answer (`, `on_store_error allow"`}},
 		{"store down, deny", adminapi.Request{URL: "http://down.test/deny"}, []string{`"outcome":"failed_closed","passes":false,"status":503`, `on_store_error deny"`}},
-		{"store down, local", adminapi.Request{URL: "http://down.test/local"}, []string{`"outcome":"local","passes":true`, `"limit":"sliding_window_log 2/1h"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.request.Header = append(c.request.Header, "Host: "+hostOf(t, c.request.URL))
@@ -268,31 +186,20 @@ func explainHostile(t *testing.T, port string) {
 		want   string
 	}{
 		{"{", 400, "the body must be a JSON object"},
-		{`{"url": 1}`, 400, "the body must be a JSON object"},
 		{`{"url": "` + at + `", "fly": true}`, 400, "fly"},
-		{`{"url": "` + at + `"} {}`, 400, "more than one object"},
 		{strings.Repeat(" ", 2<<20), 413, "the body has more than 1048576 bytes"},
 		{adminapi.Request{}, 400, `url "": write a whole URL`},
 		{adminapi.Request{URL: "/login"}, 400, "write a whole URL"},
-		{adminapi.Request{URL: "ftp://routes.test/"}, 400, "write a whole URL"},
-		{adminapi.Request{URL: "http://:80/"}, 400, "write a whole URL"},
-		{adminapi.Request{URL: "http://a b/"}, 400, "invalid character"},
 		{adminapi.Request{URL: "http://routes.test:" + port + "/%zz"}, 400, "invalid URL escape"},
 		{adminapi.Request{URL: "http://routes.test:1/"}, 400, "no server listens on port 1; the servers are srv0 ("},
 		{adminapi.Request{URL: "https://routes.test:" + port + "/"}, 400, "server srv0 has no TLS there"},
 		{adminapi.Request{URL: at, Server: "other"}, 400, `no server "other"; the servers are srv0`},
 		{adminapi.Request{URL: at, Method: "GE T"}, 400, "has a character that no method can have"},
 		{adminapi.Request{URL: at, From: "example.com"}, 400, `from "example.com": write an IP address`},
-		{adminapi.Request{URL: at, From: "192.0.2.0/24"}, 400, "a request comes from one address"},
-		{adminapi.Request{URL: at, From: "192.0.2.1:99999"}, 400, "write an IP address"},
 		{adminapi.Request{URL: at, Header: []string{"X-Foo"}}, 400, "write it as 'Name: value'"},
-		{adminapi.Request{URL: at, Header: []string{": x"}}, 400, "is not the name of a header"},
 		{adminapi.Request{URL: at, Header: []string{"X Y: x"}}, 400, "is not the name of a header"},
 		{adminapi.Request{URL: at, Header: []string{"X-Y: a\r\nX-Z: b"}}, 400, "has a control character"},
 		{adminapi.Request{URL: at, Header: []string{"X-Long: " + strings.Repeat("a", 100_000)}}, 200, `"status": 431`},
-		{adminapi.Request{URL: at, Method: strings.Repeat("A", 33)}, 200, `"status": 405`},
-		{adminapi.Request{URL: at, Header: []string{"Host:"}}, 200, `"status": 400`},
-		{adminapi.Request{URL: at, From: "@"}, 200, `"from": "@"`},
 	} {
 		body, isText := c.body.(string)
 		if !isText {

@@ -149,7 +149,7 @@ var layers = []struct {
 // TestLayers: every package is in the table and imports only the packages of its line. Only packages
 // whose line says so import Caddy.
 func TestLayers(t *testing.T) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"/...").Output()
+	out, err := exec.Command("go", "list", "-tags", "deep", "-json=ImportPath,Imports", module+"/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -48,13 +48,3 @@ func TestConfigOf(t *testing.T) {
 		}
 	}
 }
-
-// TestVariantsOfNoConfig: what is no config is an error, and a config without zones has no changes.
-func TestVariantsOfNoConfig(t *testing.T) {
-	if _, err := cases.Variants([]byte("{")); err == nil {
-		t.Error("no error")
-	}
-	if all, err := cases.Variants([]byte(`{"apps": {"x": ["y", 1, null]}}`)); len(all) > 0 || err != nil {
-		t.Errorf("%v, %v", all, err)
-	}
-}

@@ -105,18 +105,6 @@ func TestPageIsSmall(t *testing.T) {
 	}
 }
 
-// TestPageOfOddPeaks: however the peaks are spread, the page stays small.
-func TestPageOfOddPeaks(t *testing.T) {
-	t.Parallel()
-	r := aDay(50_000, "")
-	for i := range r.Zones[0].Peaks {
-		r.Zones[0].Peaks[i] = 1_000_000_000_000 - int64(i)
-	}
-	if size := len(page(t, r)); size > 400_000 {
-		t.Errorf("%d bytes", size)
-	}
-}
-
 // hostile are texts that would leave their place in a page that was not careful.
 var hostile = []string{
 	`</script><script>alert(1)</script>`, `<!--<script>`, `--><img src=x onerror=alert(1)>`, `"><svg onload=alert(1)>`, `{{.Data}}`, "\u2028\u2029", "]]>", `\u003c/script>`,
@@ -146,16 +134,6 @@ func TestHostilePage(t *testing.T) {
 	}
 	if other := regexp.MustCompile(`(?i)(src|href|action)\s*=|url\([^#]|@import|fetch\(|XMLHttp|innerHTML|insertAdjacentHTML|document\.write|eval\(`).FindAllString(plain, -1); len(other) > 0 {
 		t.Errorf("the page has %q", other)
-	}
-}
-
-// TestEmptyPage: a result without anything makes a page, too.
-func TestEmptyPage(t *testing.T) {
-	t.Parallel()
-	for _, r := range []*replay.Result{{}, {Zones: []*replay.Zone{{Name: "quiet"}}}} {
-		if got := page(t, r); !strings.Contains(got, `"zones":[`) {
-			t.Error("the page has no data")
-		}
 	}
 }
 

@@ -11,24 +11,16 @@ import (
 // TestEndsBefore: the handler that answers all requests before another one is found, and none if some may come by.
 func TestEndsBefore(t *testing.T) {
 	for name, c := range map[string]struct{ caddyfile, want string }{
-		"nothing":                         {"mark here", ""},
-		"behind":                          {"mark here\nrespond ok", ""},
-		"an answer":                       {"route {\nrespond ok\nmark here\n}", "static_response"},
-		"an answer to some":               {"route {\nrespond /a ok\nmark here\n}", ""},
-		"an answer in a route for some":   {"route {\nroute /a {\nrespond ok\n}\nmark here\n}", ""},
-		"an answer in a route for all":    {"route {\nroute {\nrespond ok\n}\nmark here\n}", "static_response"},
-		"an answer in the same route":     {"route {\nroute /a {\nrespond ok\nmark here\n}\n}", "static_response"},
-		"one of a group":                  {"handle /a {\nrewrite * /b\n}\nhandle {\nrespond ok\n}\nmark here", ""},
-		"a file server":                   {"route {\nfile_server\nmark here\n}", "file_server"},
-		"a file server that passes":       {"route {\nfile_server {\npass_thru\n}\nmark here\n}", ""},
-		"a proxy":                         {"route {\nreverse_proxy 127.0.0.1:9\nmark here\n}", "reverse_proxy"},
-		"a proxy that may pass on":        {"route {\nforward_auth 127.0.0.1:9 {\nuri /\n}\nmark here\n}", ""},
-		"an error":                        {"route {\nerror 418\nmark here\n}", "error"},
-		"a redirection":                   {"route {\nredir https://b.test\nmark here\n}", "static_response"},
-		"metrics":                         {"route {\nmetrics\nmark here\n}", "metrics"},
-		"what only changes the request":   {"route {\nrewrite * /x\nvars a b\nmark here\n}", ""},
-		"the first of several is named":   {"route {\nerror 418\nrespond ok\nmark here\n}", "error"},
-		"what others answer is no matter": {"handle /a {\nrespond ok\n}\nhandle {\nmark here\n}", ""},
+		"nothing":                       {"mark here", ""},
+		"an answer":                     {"route {\nrespond ok\nmark here\n}", "static_response"},
+		"an answer to some":             {"route {\nrespond /a ok\nmark here\n}", ""},
+		"an answer in the same route":   {"route {\nroute /a {\nrespond ok\nmark here\n}\n}", "static_response"},
+		"one of a group":                {"handle /a {\nrewrite * /b\n}\nhandle {\nrespond ok\n}\nmark here", ""},
+		"a file server that passes":     {"route {\nfile_server {\npass_thru\n}\nmark here\n}", ""},
+		"a proxy":                       {"route {\nreverse_proxy 127.0.0.1:9\nmark here\n}", "reverse_proxy"},
+		"a proxy that may pass on":      {"route {\nforward_auth 127.0.0.1:9 {\nuri /\n}\nmark here\n}", ""},
+		"what only changes the request": {"route {\nrewrite * /x\nvars a b\nmark here\n}", ""},
+		"the first of several is named": {"route {\nerror 418\nrespond ok\nmark here\n}", "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := load(t, adapt(t, "http:// {\n"+c.caddyfile+"\n}"), "")

@@ -13,8 +13,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/walk"
 )
 
 // TestWalkHasNoEffects: a walk asks no upstream, reads no body and logs nothing, where the server does all three.
@@ -80,25 +78,6 @@ func TestNamedRoutesWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestNamedRouteTwice: a named route may be invoked as often as there are routes.
-func TestNamedRouteTwice(t *testing.T) {
-	server := load(t, adapt(t, named+"http://a.test {\nroute {\n"+strings.Repeat("invoke shared\n", 250)+"}\n}"), "")
-	if w := walked(new(trace), server, get("GET", "http://a.test/")()); len(w.marks) != 250 {
-		t.Errorf("%d marks, %v", len(w.marks), w.err)
-	}
-}
-
-// TestMissingNamedRoute: a route that does not exist is an error, which error routes get.
-func TestMissingNamedRoute(t *testing.T) {
-	server := load(t, []byte(`{"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"automatic_https":{"disable":true},
-		"routes":[{"handle":[{"handler":"invoke","name":"gone"},{"handler":"mark","text":"behind"}]}],
-		"errors":{"routes":[{"handle":[{"handler":"mark","text":"{http.error}"}]}]}}}}}}`), "")
-	_, w := compare(t, server, get("GET", "http://a.test/"))
-	if got := strings.Join(w.marks, "; "); got != "invoke: route 'gone' not found GET /" {
-		t.Errorf("%q, %v", got, w.err)
-	}
-}
-
 // panics is a visitor whose decisions panic.
 type panics struct{ trace }
 
@@ -137,17 +116,5 @@ func TestUnknownAuthentication(t *testing.T) {
 	}
 	if s := served(server, get("GET", "http://a.test/")()); s.status != http.StatusUnauthorized {
 		t.Errorf("the server answers %d, so this test says nothing", s.status)
-	}
-}
-
-// TestAnswersNothing: the response of a walk takes what is written, and goes nowhere.
-func TestAnswersNothing(t *testing.T) {
-	w := walk.Discard()
-	w.WriteHeader(http.StatusTeapot)
-	if n, err := w.Write([]byte("abc")); n != 3 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
-	if w.Header().Set("A", "b"); w.Header().Get("A") != "b" {
-		t.Error("a header is lost")
 	}
 }

@@ -26,18 +26,10 @@ func TestMatchersInWords(t *testing.T) {
 		"sets": {
 			`[{"path":["/x"]},{"host":["b.test"]},{"path":["/p"]}]`, "path /x or host b.test or path /p", "path /x; host b.test", "path /p",
 		},
-		"a regular expression": {
-			`[{"path_regexp":{"name":"re","pattern":"^/x"}}]`, "path_regexp ^/x", "path_regexp ^/x", "",
-		},
-		"ranges":      {`[{"remote_ip":{"ranges":["10.0.0.0/8"]}}]`, "remote_ip 10.0.0.0/8", "remote_ip 10.0.0.0/8", ""},
-		"a header":    {`[{"header":{"X-A":["b"],"X-C":["d"]}}]`, "header X-A b X-C d", "header X-A b X-C d", ""},
-		"a query":     {`[{"query":{"a":["1","2"]}}]`, "query a 1 2", "query a 1 2", ""},
-		"not":         {`[{"not":[{"path":["/p"]},{"path":["/x"]}]}]`, "not path /p or path /x", "not path /p or path /x", ""},
-		"expression":  {`[{"expression":"{http.request.method} == 'PUT'"}]`, "expression {http.request.method} == 'PUT'", "expression {http.request.method} == 'PUT'", ""},
-		"a protocol":  {`[{"protocol":"https"}]`, "protocol https", "protocol https", ""},
-		"TLS":         {`[{"tls":{"handshake_complete":true}}]`, "tls handshake_complete true", "tls handshake_complete true", ""},
-		"cut at 60":   {`[{"path":["/` + strings.Repeat("ä", 40) + `"]}]`, "path /" + strings.Repeat("ä", 27) + "...", "path /" + strings.Repeat("ä", 27) + "...", ""},
-		"one too few": {`[{"path":["/` + strings.Repeat("a", 54) + `"]}]`, "path /" + strings.Repeat("a", 54), "path /" + strings.Repeat("a", 54), ""},
+		"a header":  {`[{"header":{"X-A":["b"],"X-C":["d"]}}]`, "header X-A b X-C d", "header X-A b X-C d", ""},
+		"not":       {`[{"not":[{"path":["/p"]},{"path":["/x"]}]}]`, "not path /p or path /x", "not path /p or path /x", ""},
+		"TLS":       {`[{"tls":{"handshake_complete":true}}]`, "tls handshake_complete true", "tls handshake_complete true", ""},
+		"cut at 60": {`[{"path":["/` + strings.Repeat("ä", 40) + `"]}]`, "path /" + strings.Repeat("ä", 27) + "...", "path /" + strings.Repeat("ä", 27) + "...", ""},
 		"what fails": {
 			`[{"expression":"int({http.request.host}) > 1"}]`, "expression int({http.request.host}) > 1", "expression int({http.request.host}) > 1", "",
 		},

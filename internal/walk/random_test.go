@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/seed-161337e5/caddyratelimit/internal/testing/deep" // the seed of rapid
 )
 
 // object is one in JSON.

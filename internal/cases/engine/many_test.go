@@ -40,15 +40,3 @@ func TestCasesAreAlone(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkThousandCases carries out a thousand cases with 12 requests each, three zones and one load of the config.
-func BenchmarkThousandCases(b *testing.B) {
-	config, f := adapt(b, manyZones), parse(b, manyCases(1000))
-	for b.Loop() {
-		for _, r := range run(b, config, f) {
-			if len(r.Failures) > 0 {
-				b.Fatalf("%+v", r)
-			}
-		}
-	}
-}

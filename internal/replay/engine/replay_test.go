@@ -83,13 +83,10 @@ func TestReplayOfHostileLogs(t *testing.T) {
 		late              int64
 	}{
 		{"the same time everywhere", repeat(500, func(int) string { return logLine(noon, "203.0.113.7", "/") }), 500, 400, 0},
-		{"times that go back by hours", repeat(300, func(i int) string { return logLine(noon-float64(i/100)*7200, "203.0.113.7", "/") }), 300, 100, 100},
 		{"times that go back by hours, late", repeat(300, func(i int) string { return logLine(noon-float64(i/100)*7200+float64(i%100)*100, "203.0.113.7", "/") }), 300, 101, 200},
-		{"a year that is far ahead", logLine(4e9, "203.0.113.7", "/") + repeat(300, func(i int) string { return logLine(noon+float64(i), "203.0.113.7", "/") }), 301, 0, 0},
 		{"durations that cannot be", repeat(120, func(i int) string {
 			return logLineOf(noon, []float64{-5, 1e300, -1e300, 1e9, math.MaxInt64}[i%5], "203.0.113.7", "/", 200)
 		}), 120, -1, -1},
-		{"statuses that cannot be", repeat(120, func(i int) string { return logLineOf(noon, 0, "203.0.113.7", "/", []int{0, -1, 99999}[i%3]) }), 120, 20, 0},
 		{"clients that are no addresses", logLine(noon, "203.0.113.7", "/") + repeat(120, func(i int) string { return logLine(noon, "nobody", "/") }), 121, -1, 0},
 		{"targets that are none", repeat(120, func(i int) string {
 			return logLine(noon, "203.0.113.7", []string{"%zz", "*", "http://[::1", "/\x1b[31m%1b%0a"}[i%4])
@@ -216,18 +213,6 @@ func TestReplayTries(t *testing.T) {
 	}
 }
 
-// TestReplayTriesAlgorithms: another algorithm and burst can be tried, and the row says which.
-func TestReplayTriesAlgorithms(t *testing.T) {
-	log := sampleLog(t)
-	zone := func(limit string) string { return `"clients": {"key": "{http.vars.client_ip}", ` + limit + `}` }
-	const rate = "token_bucket 10/1m burst 20"
-	tried := replayed(t, zone(`"max_events": 100, "window": "1m", "algorithm": "sliding_window_log"`), log, replay.Options{Tries: []replay.Try{{Zone: "clients", Rate: rate}}})
-	z := replayed(t, zone(`"max_events": 10, "window": "1m", "burst": 20, "algorithm": "token_bucket"`), log, replay.Options{}).Zones[0]
-	if row := tried.Zones[0].WhatIf[0]; row.Refused != z.Refused || row.Refused == 0 || row.Limit != rate {
-		t.Errorf("tried: %+v; configured: %d refused", row, z.Refused)
-	}
-}
-
 // sampleLog returns the log of the docs.
 func sampleLog(t *testing.T) string {
 	t.Helper()
@@ -292,14 +277,6 @@ func TestReplaySuggests(t *testing.T) {
 		if row.Suggested != (row.Events == 80) || row.Suggested && (row.Refused != want.Refused || row.KeysRefused != want.KeysRefused) {
 			t.Errorf("%+v, want %d requests of %d keys at 80/1m", row, want.Refused, want.KeysRefused)
 		}
-	}
-}
-
-// TestReplayReadsTheInputOnce: what needs the log twice names that it needs a file.
-func TestReplayReadsTheInputOnce(t *testing.T) {
-	o := replay.Options{Suggest: true, Logs: []string{"-"}, Input: strings.NewReader(sampleLog(t))}
-	if _, err := (admin.AdminAPI{}).Replay(replayConfig(clients100), &o); err == nil || !strings.Contains(err.Error(), "name a file instead of -") {
-		t.Errorf("got %v", err)
 	}
 }
 
