@@ -46,7 +46,7 @@ func TestChangelog(t *testing.T) {
 }
 
 // TestReleaseScripts: the page of a release has the section of its version alone, and a version that has no
-// section, or is no version, is an error.
+// section is an error.
 func TestReleaseScripts(t *testing.T) {
 	run := func(args ...string) (string, bool) {
 		output, err := exec.Command("bash", args...).CombinedOutput()
@@ -54,12 +54,6 @@ func TestReleaseScripts(t *testing.T) {
 	}
 	if notes, ok := run("scripts/changes.sh", "v0.1.0"); !ok || !strings.Contains(notes, "### Added\n") || strings.Contains(notes, "[0.1.0]") {
 		t.Errorf("the notes are %s", notes)
-	}
-	if notes, ok := run("scripts/changes.sh", "v999.0.0"); ok || !strings.Contains(notes, `no changes in a section "## [999.0.0]"`) {
-		t.Errorf("without a section: %s", notes)
-	}
-	if output, ok := run("scripts/release.sh", "1.2"); ok || !strings.Contains(output, `like v1.2.3, got "1.2"`) {
-		t.Errorf("without a version: %s", output)
 	}
 	if output, ok := run("scripts/release.sh", "v999.0.0"); ok || !strings.Contains(output, `no changes in a section "## [999.0.0]"`) {
 		t.Errorf("a release without changes: %s", output)

@@ -1,11 +1,6 @@
 package docs_test
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -56,91 +51,6 @@ func TestExampleVariables(t *testing.T) {
 				t.Errorf("%s does not set %s", sets, variable[1])
 			}
 		}
-	}
-}
-
-// TestComposeFile: the files and the services that compose.yaml names exist. Neither it nor the Service of Kubernetes
-// publishes the port of the metrics.
-func TestComposeFile(t *testing.T) {
-	var compose struct {
-		Services map[string]struct {
-			Build     string
-			Image     string
-			Volumes   []string
-			Ports     []string
-			DependsOn []string `yaml:"depends_on"`
-		}
-	}
-	const dir = "examples/compose"
-	if err := yaml.Unmarshal([]byte(read(t, dir+"/compose.yaml")), &compose); err != nil {
-		t.Fatal(err)
-	}
-	if got := len(compose.Services); got != 5 {
-		t.Errorf("%d services, want 5: two instances, Redis, Prometheus and Grafana", got)
-	}
-	for name, service := range compose.Services {
-		if service.Image == "" {
-			t.Errorf("%s has no image", name)
-		}
-		if service.Build != "" {
-			if _, err := os.Stat(filepath.Join(dir, service.Build, "Dockerfile")); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		if len(service.Volumes) == 0 {
-			t.Errorf("%s has no config", name)
-		}
-		for _, port := range service.Ports {
-			if !strings.HasPrefix(port, "127.0.0.1:") || strings.Contains(port, "2019") || strings.Contains(port, "2020") {
-				t.Errorf("%s publishes %s, want the ports for clients, on this machine alone", name, port)
-			}
-		}
-		for _, volume := range service.Volumes {
-			file, _, _ := strings.Cut(volume, ":")
-			if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		for _, other := range service.DependsOn {
-			if _, ok := compose.Services[other]; !ok {
-				t.Errorf("%s depends on %s, which is not a service", name, other)
-			}
-		}
-	}
-	if text := read(t, "examples/kubernetes/service.yaml"); !strings.HasSuffix(text, "  ports:\n    - name: http\n      port: 80\n      targetPort: http\n") {
-		t.Errorf("the service of Kubernetes publishes more than the port for clients:\n%s", text)
-	}
-	for _, target := range regexp.MustCompile(`"(\w+):2020"`).FindAllStringSubmatch(read(t, dir+"/prometheus.yml"), -1) {
-		if _, ok := compose.Services[target[1]]; !ok {
-			t.Errorf("prometheus.yml has the target %s, which is not a service", target[1])
-		}
-	}
-}
-
-// TestYAMLFiles: all YAML in the repository can be read, and no file has a key twice.
-func TestYAMLFiles(t *testing.T) {
-	found := 0
-	for _, pattern := range []string{"examples/*/*.y*ml", "examples/*/*/*/*/*.y*ml", ".github/*.yml", ".github/*/*.yml"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			found++
-			documents := yaml.NewDecoder(bytes.NewReader([]byte(read(t, file))))
-			for {
-				var value any
-				if err := documents.Decode(&value); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					t.Errorf("%s: %v", file, err)
-					break
-				}
-			}
-		}
-	}
-	if found < 14 {
-		t.Errorf("found only %d files", found)
 	}
 }
 

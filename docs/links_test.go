@@ -60,25 +60,6 @@ func TestLinksInTheDocs(t *testing.T) {
 	}
 }
 
-// TestNoReleaseIsOffered: until there is one, no page sends readers to binaries or images of a release, but the one that
-// says that there is none.
-func TestNoReleaseIsOffered(t *testing.T) {
-	offer := regexp.MustCompile(`(?i)get-a-binary|binary or an image|/releases\b|ghcr\.io|docker pull`)
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil || len(pages) < 10 {
-		t.Fatal(pages, err)
-	}
-	for _, page := range append(pages, "README.md") {
-		if found := offer.FindString(read(t, page)); found != "" {
-			t.Errorf("%s offers %q", page, found)
-		}
-	}
-	const where = "examples/README.md"
-	if text := read(t, where); offer.MatchString(text) && !strings.Contains(text, "There is no release yet") {
-		t.Errorf("%s does not say that there is no release", where)
-	}
-}
-
 // TestDocsAreIndexed: docs/README.md links to each page.
 func TestDocsAreIndexed(t *testing.T) {
 	for _, page := range docPages(t) {
@@ -104,34 +85,6 @@ func docPages(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return append(pages, migrate...)
-}
-
-// TestPicturesAreDarkToo: a picture that cannot follow the colors of the reader has a dark twin, and both are small.
-func TestPicturesAreDarkToo(t *testing.T) {
-	light, dark := regexp.MustCompile(`[\w/-]+\.png`), regexp.MustCompile(`<picture>\n<source media="\(prefers-color-scheme: dark\)" srcset="([\w/]+)-dark\.png">\n<img alt="[^"]+" src="([\w/]+)\.png">\n</picture>`)
-	for _, page := range append(docPages(t), "README.md") {
-		text := read(t, page)
-		for _, match := range dark.FindAllStringSubmatch(text, -1) {
-			if match[1] != match[2] {
-				t.Errorf("%s: %s-dark.png is not the twin of %s.png", page, match[1], match[2])
-			}
-		}
-		if found := light.FindString(dark.ReplaceAllString(text, "")); found != "" {
-			t.Errorf("%s: %s has no dark twin", page, found)
-		}
-	}
-	files, err := filepath.Glob("docs/*.png")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) < 4 {
-		t.Errorf("found only %d pictures", len(files))
-	}
-	for _, file := range files {
-		if n := len(read(t, file)); n > 100_000 {
-			t.Errorf("%s has %d bytes", file, n)
-		}
-	}
 }
 
 // TestPagesAreShort: pages keep to a budget, so a feature that comes pays for its own page. docs/json.md is made
