@@ -7,58 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
-
-// TestWatchColumns: decisions are below their headers, a wide cell shifts only the next ones, and a
-// narrow terminal cuts only the end of a line.
-func TestWatchColumns(t *testing.T) {
-	for _, c := range []struct {
-		width   int
-		several bool
-		request string
-	}{
-		{0, false, "127.0.0.1 GET example.com /" + strings.Repeat("long/", 20)},
-		{0, true, "127.0.0.1 GET example.com /"},
-		{80, false, "GET /lo"},
-		{80, true, ""},
-		{120, true, "GET /lo"},
-	} {
-		l := newDecisionLayout(&screen{width: c.width}, c.several)
-		var out strings.Builder
-		print := func(cells []string) {
-			if err := l.print(&out, cells); err != nil {
-				t.Fatal(err)
-			}
-		}
-		print(l.header())
-		for _, key := range []string{"203.0.113.7", strings.Repeat("x", 25), "203.0.113.8"} {
-			print(l.cells("10.0.0.1:2019", &adminapi.Decision{
-				Zone: "api", KeyText: adminapi.KeyText{Key: key}, Outcome: "limited", ClientIP: "127.0.0.1", Method: "GET", Host: "example.com",
-				Path: "/" + strings.Repeat("long/", 20), Decision: &adminapi.QuotaStatus{Quota: 100, RetryAfter: 12.34},
-			}))
-		}
-		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-		for _, line := range lines {
-			if n := utf8.RuneCountInString(line); c.width > 0 && n > c.width {
-				t.Errorf("%d columns: %s", n, line)
-			}
-		}
-		for header, cell := range map[string]string{"OUTCOME": "limited", "ZONE": "api", "KEY": "203.0.113.", "LEFT": "0/100", "WAIT": "12.", "REQUEST": c.request} {
-			if cell == "" {
-				continue // no room
-			}
-			if at := strings.Index(lines[0], header); at < 0 || !strings.HasPrefix(lines[1][at:], cell) || !strings.HasPrefix(lines[3][at:], cell) {
-				t.Errorf("%s does not stand above %s:\n%s", header, cell, out.String())
-			}
-		}
-		if strings.Contains(lines[0], "CADDY") != c.several {
-			t.Errorf("the header is %s", lines[0])
-		}
-	}
-}
 
 // TestSilentCaddy: a Caddy that hangs is named, and does not hide the answers of those behind it.
 func TestSilentCaddy(t *testing.T) {

@@ -1,3 +1,5 @@
+//go:build deep
+
 package buildcaddy
 
 import (
@@ -84,27 +86,6 @@ func main() { fmt.Print(len(lexers.Names(false)) < 50, len(styles.Names()) < 5) 
 	cmd.Dir, cmd.Env = root, environment()
 	if output, err := cmd.CombinedOutput(); err != nil || string(output) != "true true" {
 		t.Errorf("few languages, few styles: %s, error %v", output, err)
-	}
-}
-
-// TestOneRunOfMake: within it, a binary is compiled once.
-func TestOneRunOfMake(t *testing.T) {
-	cache := filepath.Join(t.TempDir(), "cache")
-	root := module(t, "package main\n\nfunc main() {}\n")
-	var binaries []os.FileInfo
-	for _, name := range []string{"a", "a", "b"} {
-		t.Setenv("RUN_OF_TESTS", name)
-		inRun(t, cache, func() {
-			_, binary := build(t, root)
-			binaries = append(binaries, binary)
-		})
-		write(t, filepath.Join(root, "cmd", "caddy", "main.go"), "package main\n\nfunc main() { println() }\n")
-	}
-	if !os.SameFile(binaries[0], binaries[1]) {
-		t.Error("the second package has linked again")
-	}
-	if os.SameFile(binaries[1], binaries[2]) {
-		t.Error("another run of make has the binary of another source")
 	}
 }
 

@@ -61,14 +61,6 @@ func TestCases(t *testing.T) {
 	fails(t, err, "no such file")
 }
 
-// TestSameName: a name is taken once, in an archive and in archives that are read together.
-func TestSameName(t *testing.T) {
-	_, err := cases(archives(t, two, "-- first --\n") + "/*.txtar")
-	fails(t, err, "the case first is in ")
-	_, err = cases(archives(t, two+two) + "/*.txtar")
-	fails(t, err, "there are two cases first")
-}
-
 // TestCheck: a difference is an error that shows both texts. With UPDATE_GOLDEN it is written, and nothing else
 // changes in the archive.
 func TestCheck(t *testing.T) {
