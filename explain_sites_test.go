@@ -1,57 +1,6 @@
 package caddyratelimit_test
 
-import (
-	"fmt"
-	"os"
-	"regexp"
-	"strings"
-	"testing"
-)
-
-// globalOptions matches the block of global options of a recipe.
-var globalOptions = regexp.MustCompile(`(?ms)\A\{\n.*?^\}\n`)
-
-// recipeSites returns the sites of the recipes as parts of one config in which nothing expires
-// during a test. Each recipe has hosts of its own.
-func recipeSites(t *testing.T, upstream string) (config string, hosts []string) {
-	t.Helper()
-	recipes := ""
-	for _, page := range []string{"docs/recipes.md", "docs/recipes-api.md"} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		recipes += string(text)
-	}
-	endless := regexp.MustCompile(`(window +)\d+[ms]\b|(\d/)1[ms]\b`)
-	site := regexp.MustCompile(`(?m)^([a-z.]*example\.com) \{$`)
-	for i, match := range regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$").FindAllStringSubmatch(recipes, -1) {
-		text := globalOptions.ReplaceAllString(match[2], "")
-		text = strings.Replace(text, "*.example.com {", fmt.Sprintf("http://*.r%d.example.com {", i), 1)
-		for _, host := range site.FindAllStringSubmatch(text, -1) {
-			hosts = append(hosts, fmt.Sprintf("r%d.%s", i, host[1]))
-		}
-		config += site.ReplaceAllString(text, fmt.Sprintf("http://r%d.$1 {", i))
-	}
-	config = endless.ReplaceAllString(config, "${1}${2}500h")
-	for _, pair := range [][2]string{
-		{"window day", "window month"},
-		{"localhost:9000", upstream},
-		{"localhost:9001", upstream},
-		{"max_wait 5s", "max_wait 1ms"}, // Retry-After is never less than the t of RateLimit, which does not know of it
-		{"198.51.100.0/24", "127.0.0.64/26"},
-		{"192.0.2.0/24", "127.0.0.3"},
-		{"203.0.113.7", "127.0.0.4"},
-	} {
-		if !strings.Contains(config, pair[0]) {
-			t.Fatalf("no recipe says %q", pair[0])
-		}
-		config = strings.ReplaceAll(config, pair[0], pair[1])
-	}
-	return config, hosts
-}
-
-// awkwardSites are what the recipes lack: rewrites, handlers that share a zone, bans, queues, error
+// awkwardSites have rewrites, handlers that share a zone, bans, queues, error
 // routes, and all options that look at single requests.
 const awkwardSites = `
 http://awkward.test {

@@ -41,19 +41,16 @@ func explain(t *testing.T, r adminapi.Request) (x adminapi.Explanation) {
 func one[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 // randomRequest returns a request that some zone may count.
-func randomRequest(r *rand.Rand, hosts []string) adminapi.Request {
-	host := one(r, append(hosts, "awkward.test", "awkward.test", "awkward.test", "unknown.test")...)
+func randomRequest(r *rand.Rand) adminapi.Request {
+	host := one(r, "awkward.test", "awkward.test", "awkward.test", "awkward.test", "awkward.test", "awkward.test", "awkward.test", "unknown.test")
 	q := adminapi.Request{
 		Method: one(r, "GET", "GET", "POST", "post"), From: fmt.Sprintf("127.0.0.%d", one(r, 1, 2, 3, 4, 65)),
 		Header: []string{"Host: " + host},
 	}
-	path := one(r, "/", "/geocode", "/geocode/batch", "/api/item/17/comment", "/API//item/17/comment", "/login", "/token/a", "/leaky/a",
-		"/sliding/a", "/sliding/%61", "/concurrent/a", "/pay/now", "/browse")
-	if host == "awkward.test" {
-		path = one(r, "/plain", "/v1/plain", "/app/x", "/v1/app/y?tier=gold", "/APP/y", "/other", "/v1/other", "/v2/a", "/queue", "/calls", "/calls", "/calls", "/calls")
-	}
-	if r.IntN(2) == 0 {
-		speak(r, &q)
+	path := one(r, "/plain", "/v1/plain", "/app/x", "/v1/app/y?tier=gold", "/APP/y", "/other", "/v1/other", "/v2/a", "/queue", "/calls", "/calls", "/calls", "/calls")
+	if path == "/calls" {
+		q.Method, q.Body = "POST", []byte(one(r, `{"params":{"cost":1}}`, `{"params":{"cost":2}}`, "{"))
+		q.Header = append(q.Header, "Content-Type: application/json")
 	}
 	q.URL = "http://" + host + path
 	for _, field := range []string{
@@ -130,25 +127,18 @@ func foreseen(x *adminapi.Explanation) (all []string) {
 
 // TestExplainAgrees: what explain says of a request is what then happens: the zones that count it, the
 // key in each of them, the outcomes, the zone that refuses it, the status, and Retry-After. The requests are
-// random, and those of the recipes, of some awkward sites, and of zones whose states change meanwhile. In between,
+// random, of some awkward sites, and of zones whose states change meanwhile. In between,
 // explain changes nothing.
 func TestExplainAgrees(t *testing.T) {
 	address := caddytest.FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	states := newChanging(t, address)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if used := r.Header.Get("X-Use"); used != "" {
-			w.Header().Set("X-Tokens-Used", used)
-		}
-		if r.URL.Path == "/login" && r.Header.Get("X-Password") != "right" {
-			w.WriteHeader(http.StatusUnauthorized)
-		}
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		states.upstream(r)
 	}))
 	defer upstream.Close()
 	behind := strings.TrimPrefix(upstream.URL, "http://")
-	config, hosts := recipeSites(t, behind)
-	caddytest.RunConfig(t, address, config+awkwardSites+states.config(behind))
+	caddytest.RunConfig(t, address, awkwardSites+states.config(behind))
 	defer states.release()
 	decisions, err := feed.Subscribe(math.MaxInt32, func(string, string, outcome.Outcome) bool { return true })
 	if err != nil {
@@ -157,10 +147,10 @@ func TestExplainAgrees(t *testing.T) {
 	defer decisions.Unsubscribe()
 
 	random := rand.New(rand.NewPCG(1, 0))
-	outcomes, languages := make(map[string]int), make(map[string]int)
+	outcomes := make(map[string]int)
 	var slowest time.Duration
 	for i := range deep.Steps(1500, 20_000) {
-		q := randomRequest(random, hosts)
+		q := randomRequest(random)
 		if random.IntN(8) == 0 {
 			states.change(random)
 			for len(decisions.Decisions) > 0 {
@@ -188,7 +178,6 @@ func TestExplainAgrees(t *testing.T) {
 			outcomes[d.Outcome]++
 		}
 		slices.Sort(counted)
-		languages[before.Language]++
 		want := foreseen(&before)
 		slowest = max(slowest, took)
 		if difference := differs(&before, got, took, slowest); difference != "" || !slices.Equal(counted, want) {
@@ -204,12 +193,7 @@ func TestExplainAgrees(t *testing.T) {
 			t.Errorf("no request was %s: %v", outcome.Names[o], outcomes)
 		}
 	}
-	for _, language := range []string{"grpc", "problem"} {
-		if languages[language] < 4 {
-			t.Errorf("%d requests were refused in %s: %v", languages[language], language, languages)
-		}
-	}
-	t.Logf("%v %v", outcomes, languages)
+	t.Logf("%v", outcomes)
 }
 
 // describeDecision describes a decision as foreseen does.
@@ -238,9 +222,6 @@ func differs(x *adminapi.Explanation, got *http.Response, took, slowest time.Dur
 	refused := !x.Passes && x.Outcome != adminapi.Failed
 	if refused && answered != status || x.Passes && answered == http.StatusTooManyRequests {
 		return fmt.Sprintf("status %d, want %d", answered, status)
-	}
-	if language, code := languageOf(got); refused && (language != x.Language || code != x.GRPCStatus) {
-		return fmt.Sprintf("language %q with code %d, want %q with %d", language, code, x.Language, x.GRPCStatus)
 	}
 	retryAfter, _ := strconv.ParseFloat(got.Header.Get("Retry-After"), 64)
 	if most, least := math.Ceil(told+slowest.Seconds()), math.Ceil(max(0, told-took.Seconds())); retryAfter > most || retryAfter < least {

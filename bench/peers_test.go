@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -57,51 +56,6 @@ func TestCheckCatchesMiscounts(t *testing.T) {
 	careless.floor = false
 	if err := check(t.Context(), r, careless, 1); err == nil {
 		t.Error("a limiter that refuses nobody passed")
-	}
-}
-
-// TestPeersTogether: many requests at once take no more of one limit than there is.
-func TestPeersTogether(t *testing.T) {
-	const events, goroutines, each = 50, 16, 10
-	r := server(t)
-	for _, p := range peers() {
-		if p.floor {
-			continue
-		}
-		t.Run(p.name, func(t *testing.T) {
-			l, err := p.open(r.Address, limit{events: events, period: 24 * time.Hour, zones: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.close()
-			if err := r.Empty(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			var group sync.WaitGroup
-			admitted, failed := make([]int, goroutines), make([]int, goroutines)
-			for g := range goroutines {
-				group.Go(func() {
-					decide := l.taker()
-					for range each {
-						switch ok, err := decide(t.Context(), 0); {
-						case err != nil:
-							failed[g]++
-						case ok:
-							admitted[g]++
-						}
-					}
-				})
-			}
-			group.Wait()
-			sum, errors := 0, 0
-			for g := range goroutines {
-				sum, errors = sum+admitted[g], errors+failed[g]
-			}
-			// throttled gives up on a key that others change, so fewer requests pass.
-			if sum > events || sum < events && errors == 0 {
-				t.Errorf("%d of %d admitted with %d errors, want %d", sum, goroutines*each, errors, events)
-			}
-		})
 	}
 }
 

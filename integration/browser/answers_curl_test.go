@@ -1,43 +1,13 @@
 package browser
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"connectrpc.com/connect"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
-
-// TestGRPCWeb: a client of gRPC-Web reads code, message and pushback in the body.
-func TestGRPCWeb(t *testing.T) {
-	t.Parallel()
-	s := startInFront(t, startService(t, func(http.Header) {}))
-	client := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](http.DefaultClient, "http://"+s.site+say, connect.WithGRPCWeb())
-	ask := func(zone string) error {
-		r := connect.NewRequest(wrapperspb.String("hello"))
-		r.Header().Set("Zone", zone)
-		_, err := client.CallUnary(t.Context(), r)
-		return err
-	}
-	if err := ask("none"); err != nil {
-		t.Fatal(err)
-	}
-	err := ask("twelve")
-	var refusal *connect.Error
-	if !errors.As(err, &refusal) || refusal.Code() != connect.CodeResourceExhausted {
-		t.Fatalf("refused with %v", err)
-	}
-	told := fmt.Sprintf("%v\n%s\npushback: %s ms\n", refusal.Code(), refusal.Message(), refusal.Meta().Get("Grpc-Retry-Pushback-Ms"))
-	golden.Open(t, "testdata/answers.txtar", "gRPC-Web").Check(t, told)
-}
 
 // TestCurl: what each caller gets on the wire.
 func TestCurl(t *testing.T) {
@@ -87,27 +57,4 @@ func TestCurl(t *testing.T) {
 		fmt.Fprintln(&told)
 	}
 	golden.Open(t, "testdata/answers.txtar", "curl").Check(t, told.String())
-}
-
-// TestCurlRetries: curl waits as long as Retry-After says.
-func TestCurlRetries(t *testing.T) {
-	t.Parallel()
-	s := startCaddy(t, "", `
-		rate_limit {
-			zone soon {
-				rate 1/1s
-			}
-		}
-		respond ok`)
-	for refused := false; !refused; { // on a busy machine a request may pass at once
-		begun := time.Now()
-		output, err := exec.Command("curl", "-s", "--retry", "9", "-w", "%{http_code} %{num_retries}", "-o", filepath.Join(t.TempDir(), "body"), "http://"+s.site).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		status, retries, _ := strings.Cut(string(output), " ")
-		if refused = retries != "0"; status != "200" || refused && time.Since(begun) < time.Second {
-			t.Errorf("status %s after %s retries and %v", status, retries, time.Since(begun))
-		}
-	}
 }

@@ -37,15 +37,6 @@ func startInFront(t *testing.T, service string) *caddy {
 	t.Helper()
 	return startCaddy(t, "servers {\nprotocols h1 h2c\n}", `
 		rate_limit {
-			zone soon {
-				match header Zone soon
-				rate 1/1s
-			}
-			zone twelve {
-				match header Zone twelve
-				events 0
-				window 12s
-			}
 			zone late {
 				match header Zone late
 				events 0

@@ -68,40 +68,6 @@ func testClient(t *testing.T, w *world) {
 	p.until("a closed menu with the focus on it", `!`+row+`[0].querySelector('details').open && document.activeElement.matches('summary')`)
 }
 
-// testNotes: a note is kept with a rule.
-func testNotes(t *testing.T, w *world) {
-	p := w.page(t)
-	w.one.times(9, "/", "Client: uma")
-	p.click(button("Ban", "uma", "clients"))
-	p.write("#field-note", `T-1 <b> "it's"`)
-	if got := p.confirm(); !strings.Contains(got, ` --note 'T-1 <b> "it'\''s"' clients uma`) {
-		t.Errorf("the command is %s", got)
-	}
-	p.untilText("#news", "Banned uma")
-	if s := w.two.state("clients", "uma"); s.Ban == nil || s.Override == nil || s.Override.Note != `T-1 <b> "it's"` {
-		t.Errorf("it is not banned: %+v", s)
-	}
-}
-
-// testManyZones: of many zones, one is found by a part of its name.
-func testManyZones(t *testing.T, w *world) {
-	site := "rate_limit {\n"
-	for i := range 15 {
-		site += "\t\tzone zone-" + string(rune('a'+i)) + " {\n\t\t\tmatch path /" + string(rune('a'+i)) + "\n\t\t\tkey {header.Client}\n\t\t\trate 1/1h\n\t\t}\n"
-	}
-	c := startCaddy(t, "", site+"\t}\n\trespond ok")
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(c.page())
-	const shown = `[...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).map(e => e.dataset.zone).join()`
-	p.until("all zones", shown+`.startsWith('zone-a,zone-b,') && `+shown+`.endsWith(',zone-o')`)
-	p.write("#zones-text", "E-N")
-	p.until("one zone", shown+` === 'zone-n'`)
-	p.untilDoing("a title and an icon that say who is refused", func() { c.times(2, "/n", "Client: otis") },
-		`document.title === '1 refused – Rate limits' && decodeURIComponent(document.getElementById('icon').href).includes('#e8710a')`)
-	p.noProblems()
-}
-
 // testNetworks: networks are counted while somebody asks for them, and one that has an override is named by its prefix.
 func testNetworks(t *testing.T, w *world) {
 	c := startCaddy(t, "\tservers {\n\t\ttrusted_proxies static 127.0.0.1\n\t}\n", "rate_limit {\n\t\tzone clients {\n\t\t\tkey {client_ip}\n\t\t\trate 3/1h\n\t\t\toverrides\n\t\t}\n\t}\n\trespond ok")

@@ -91,42 +91,6 @@ func testStores(t *testing.T, w *world) {
 	p.until("the chart", `document.querySelector('#stores-body canvas')`)
 }
 
-// testKeyboard: all can be done with the keyboard alone, and the focus comes back.
-func testKeyboard(t *testing.T, w *world) {
-	p := w.page(t)
-	w.one.times(6, "/", "Client: kim")
-	p.untilText(".refused", "kim")
-	p.press("Tab")
-	if got := eval[string](p, `document.activeElement.textContent`); got != "Skip to the content" {
-		t.Errorf("the first stop is %q", got)
-	}
-	p.press("Enter")
-	reached := false
-	for range 200 {
-		p.press("Tab")
-		if reached = eval[bool](p, `document.activeElement.matches(`+quoted(button("Let through", "kim", "clients"))+`)`); reached {
-			break
-		}
-	}
-	if !reached {
-		t.Fatal("the button cannot be reached with the keyboard")
-	}
-	p.press("Enter")
-	p.until("the focus in the dialog", `document.getElementById('dialog').open && document.getElementById('dialog').contains(document.activeElement)`)
-	for range 12 {
-		p.press("Tab")
-		if eval[bool](p, `document.activeElement.id === 'dialog-yes'`) {
-			break
-		}
-	}
-	p.press("Enter")
-	p.untilText("#news", "Let through kim")
-	if used := w.two.state("clients", "kim").Used; used != 0 {
-		t.Errorf("the reset has no effect: %d used", used)
-	}
-	p.until("the focus on the button", `document.activeElement.matches(`+quoted(button("Let through", "kim", "clients"))+`)`)
-}
-
 // testLocale: numbers and times are those of the reader.
 func testLocale(t *testing.T, w *world) {
 	p := w.browser.newTab(t)

@@ -78,28 +78,8 @@ func (j *journey) types(line string) (output string) {
 	return output
 }
 
-// pastes types the command that an output suggests, which must be the only one.
-func (j *journey) pastes(output string) {
-	j.t.Helper()
-	found := regexp.MustCompile(`(?m)^  (caddy rate-limit .*)$`).FindAllStringSubmatch(output, -1)
-	if len(found) != 1 {
-		j.t.Fatalf("%d commands in\n%s", len(found), output)
-	}
-	j.types(found[0][1])
-}
-
 // notes writes what cannot be typed.
 func (j *journey) notes(text string) { j.screen.WriteString("# " + text + "\n\n") }
-
-// writes replaces the Caddyfile, and shows what is new in it.
-func (j *journey) writes(config, shown string) {
-	j.t.Helper()
-	if err := os.WriteFile(filepath.Join(j.dir, "Caddyfile"), []byte(config), 0o600); err != nil {
-		j.t.Fatal(err)
-	}
-	j.notes("Caddyfile: " + strings.Join(strings.Fields(shown), " "))
-	j.types("caddy reload --force")
-}
 
 // varying are the parts of screens that differ from run to run, and what replaces each. The replacement
 // is as wide, so that columns stay straight.

@@ -2,14 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -27,26 +23,6 @@ func (l *hangingUp) Accept() (net.Conn, error) {
 			return conn, err
 		}
 		_ = conn.Close()
-	}
-}
-
-// TestBrokenOff: which errors of a connection mean that it broke off. The client closes it itself if it sees the end before it writes.
-func TestBrokenOff(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{
-		{io.EOF, true},
-		{syscall.ECONNRESET, true},
-		{syscall.EPIPE, true},
-		{net.ErrClosed, true},
-		{syscall.ECONNREFUSED, false},
-		{os.ErrDeadlineExceeded, false},
-	} {
-		text := fmt.Sprintf("performing request: %v", &url.Error{Op: "Get", URL: "http://127.0.0.1", Err: &net.OpError{Op: "write", Net: "tcp", Err: c.err}})
-		if got := brokenOff.MatchString(text); got != c.want {
-			t.Errorf("%s: broken off: %v", text, got)
-		}
 	}
 }
 

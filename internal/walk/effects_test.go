@@ -1,62 +1,14 @@
 package walk_test
 
 import (
-	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 )
-
-// TestWalkHasNoEffects: a walk asks no upstream, reads no body and logs nothing, where the server does all three.
-func TestWalkHasNoEffects(t *testing.T) {
-	var asked atomic.Int64
-	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
-	defer upstream.Close()
-	to := strings.TrimPrefix(upstream.URL, "http://")
-	logs := filepath.Join(t.TempDir(), "log")
-	server := load(t, adapt(t, fmt.Sprintf(`http://a.test {
-		log
-		route {
-			log_append user {header.X-User}
-			rewrite * /new
-			map {path} {where} {
-				/new here
-			}
-			forward_auth %s {
-				uri /check
-			}
-			mark {where}
-			reverse_proxy %s
-		}
-	}`, to, to)), logs)
-	logged := func() int { // by what serves requests: other parts of Caddy log in the background
-		text, err := os.ReadFile(logs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Count(string(text), `"logger":"http.`)
-	}
-	before, body := logged(), strings.NewReader("a body")
-	request := httptest.NewRequest(http.MethodPost, "http://a.test/old", body)
-	if w := walked(new(trace), server, request); fmt.Sprint(w.marks, w.err) != "[here POST /new] <nil>" {
-		t.Fatalf("%q, %v", w.marks, w.err)
-	}
-	if asked.Load() > 0 || logged() > before || body.Len() != len("a body") {
-		t.Errorf("%d requests to the upstream, %d lines of logs, %d bytes of the body are left", asked.Load(), logged()-before, body.Len())
-	}
-	served(server, get("POST", "http://a.test/old")())
-	if asked.Load() != 2 || logged() == before {
-		t.Errorf("the server made %d requests and logged %d lines, so this test says nothing", asked.Load(), logged()-before)
-	}
-}
 
 // TestNamedRoutesWithoutEnd: named routes that invoke each other end a walk with an error. Caddy would crash.
 func TestNamedRoutesWithoutEnd(t *testing.T) {
