@@ -1,7 +1,6 @@
 //go:build deep
 
-// Package docs_test follows the pages: it runs recipes, commands and examples as readers would, and tries to get around each
-// limit that pages show.
+// Package docs_test follows the pages: it runs recipes, commands and examples as readers would.
 package docs_test
 
 import (

@@ -25,8 +25,7 @@ func TestRecipesByHand(t *testing.T) {
 	s := harness.StartSites(t, harness.Binary(t), len(found), harness.Caddyfile("log {\nlevel WARN\n}", "respond ok"))
 	served := make(object)
 	for i, recipe := range found {
-		adapted := example{name: recipe.Heading, config: recipe.Config}.adapt(t, s)
-		for name, value := range servers(adapted) {
+		for name, value := range servers(t, s, recipe.Config) {
 			server := value.(object)
 			server["listen"] = []any{fmt.Sprintf("fd/%d", 3+i)}
 			server["automatic_https"], server["protocols"] = object{"disable": true}, []any{"h1"}
@@ -48,6 +47,46 @@ func TestRecipesByHand(t *testing.T) {
 	}
 	for i, address := range append([]string{s.Address}, s.More...) {
 		byHand(t, s, b, found[i], address, functions)
+	}
+}
+
+type object = map[string]any
+
+// servers returns the HTTP servers of a Caddyfile, in JSON.
+func servers(t *testing.T, s *harness.Server, config string) object {
+	t.Helper()
+	text, err := s.Admin("POST", "/adapt", "text/caddyfile", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Result struct {
+			Apps struct{ HTTP struct{ Servers object } }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Result.Apps.HTTP.Servers
+}
+
+// redial replaces all upstreams by one that speaks HTTP/1.1.
+func redial(value any, upstream string) {
+	switch v := value.(type) {
+	case []any:
+		for _, e := range v {
+			redial(e, upstream)
+		}
+	case object:
+		if v["upstreams"] != nil {
+			delete(v, "transport")
+		}
+		for name, e := range v {
+			if name == "dial" {
+				v[name] = upstream
+			}
+			redial(e, upstream)
+		}
 	}
 }
 

@@ -50,17 +50,14 @@ func tokens() []string {
 	return []string{"ALICE=" + alice, "BOB=" + bob, "FORGED=" + forged}
 }
 
-// verifying adds the services that verify tokens and signatures to an upstream.
+// verifying adds the service that verifies tokens to an upstream.
 func verifying(upstream func(*harness.Backend, http.ResponseWriter, *http.Request)) func(*harness.Backend, http.ResponseWriter, *http.Request) {
 	return func(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/verify":
+		if r.URL.Path == "/verify" {
 			verify(w, r)
-		case "/verify-agent":
-			verifyAgent(w, r)
-		default:
-			upstream(b, w, r)
+			return
 		}
+		upstream(b, w, r)
 	}
 }
 

@@ -225,6 +225,9 @@ func (w *walker) handlers(handlers []caddyhttp.MiddlewareHandler, path string, r
 
 // handler sends the request through one handler.
 func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if redirect, ok := h.(caddyhttp.StaticResponse); ok { // Caddy's own redirects to HTTPS, which no map may have as a key
+		h = &redirect
+	}
 	if w.visitor.Decides(h) {
 		if w.routes != nil {
 			w.visitor.Handler(Handler{Name: moduleName(h), Effect: Decides})

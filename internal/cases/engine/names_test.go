@@ -40,3 +40,14 @@ func TestUnknownNames(t *testing.T) {
 		}
 	}
 }
+
+// TestRedirectsToHTTPS: a request without TLS to a site that has it is redirected, as Caddy does it by itself.
+func TestRedirectsToHTTPS(t *testing.T) {
+	config := adapt(t, "example.com {\n\trate_limit {\n\t\tzone z {\n\t\t\trate 1/1m\n\t\t}\n\t}\n\trespond ok\n}\n")
+	f := parse(t, "case x {\n\tGET http://example.com/a repeat 2 status 308 skips z response Location https://example.com/a\n}\n")
+	for _, r := range run(t, config, f) {
+		for _, failure := range r.Failures {
+			t.Errorf("want %s, got %.200s", failure.Expected, failure.Got)
+		}
+	}
+}
