@@ -92,6 +92,22 @@ http://routes.test {
 	}
 }
 http://down.test {
+	rate_limit /allow {
+		zone allow {
+			events 5
+			window 1h
+		}
+		STORE
+	}
+	rate_limit /local {
+		zone local {
+			events 6
+			window 1h
+			on_store_error local
+		}
+		instances 3
+		STORE
+	}
 	rate_limit /deny {
 		zone deny {
 			events 5
@@ -146,6 +162,8 @@ func TestExplain(t *testing.T) {
 			`"from":"10.1.2.3:4","client_ip":"203.0.113.9","trusted_proxy":true`, `"key":"203.0.113.9"`,
 		}},
 		{"IPv6", adminapi.Request{URL: "http://routes.test/proxied", From: "[2001:db8::1]:9"}, []string{`"key":"2001:db8::/64"`, `"from":"[2001:db8::1]:9"`}},
+		{"store down, allow", adminapi.Request{URL: "http://down.test/allow"}, []string{`"outcome":"failed_open","passes":true`, `does not answer (`, `on_store_error allow"`}},
+		{"store down, local", adminapi.Request{URL: "http://down.test/local"}, []string{`"outcome":"local","passes":true`, `"limit":"sliding_window_log 2/1h"`}},
 		{"store down, deny", adminapi.Request{URL: "http://down.test/deny"}, []string{`"outcome":"failed_closed","passes":false,"status":503`, `on_store_error deny"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

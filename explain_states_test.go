@@ -2,21 +2,16 @@ package caddyratelimit_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// stateSites are zones whose decision depends on what others do at the same time: requests that run, other processes,
-// operators, and a Redis that comes and goes.
+// stateSites are zones whose decision depends on what others do at the same time: requests that run, and operators.
 const stateSites = `
 http://slots.test {
 	rate_limit {
@@ -68,65 +63,6 @@ http://overrides.test {
 	}
 	respond ok
 }
-http://lent.test {
-	rate_limit {
-		zone lent {
-			key {header.X-User}
-			events 40
-			window 500h
-			lend 10s
-		}
-		zone beside {
-			key {header.X-User}
-			algorithm concurrency
-			events 2
-		}
-		STORE
-	}
-	reverse_proxy UPSTREAM
-}
-http://down.test {
-	rate_limit /allow {
-		zone allow {
-			key {header.X-User}
-			events 3
-			window 500h
-		}
-		STORE
-	}
-	rate_limit /deny {
-		zone deny {
-			key {header.X-User}
-			events 3
-			window 500h
-			on_store_error deny
-		}
-		zone deny-dry {
-			key {header.X-User}
-			events 2
-			window 500h
-			on_store_error deny
-			dry_run
-		}
-		STORE
-	}
-	rate_limit /local {
-		zone local {
-			key {header.X-User}
-			events 6
-			window 500h
-			on_store_error local
-		}
-		zone local-allow {
-			key {header.X-User}
-			events 4
-			window 500h
-		}
-		instances 2
-		STORE
-	}
-	respond ok
-}
 `
 
 var users = []string{"a", "b", "c", "d"}
@@ -135,23 +71,15 @@ var users = []string{"a", "b", "c", "d"}
 type changing struct {
 	*testing.T
 	address string
-	redis   *redistest.Server
-	down    bool
 
-	entered  chan struct{}    // a request that is to be held has come to the upstream
-	released chan struct{}    // closed to let all of them go
-	running  int              // how many these are
-	beside   map[string]int64 // how many of these have a slot of beside, by user
-	answered chan struct{}    // one of them is over
+	entered  chan struct{} // a request that is to be held has come to the upstream
+	released chan struct{} // closed to let all of them go
+	running  int           // how many these are
+	answered chan struct{} // one of them is over
 }
 
 func newChanging(t *testing.T, address string) *changing {
-	return &changing{T: t, address: address, redis: redistest.Start(t, redistest.WithPersistence()), entered: make(chan struct{}), released: make(chan struct{}), answered: make(chan struct{}), beside: make(map[string]int64)}
-}
-
-// config returns the sites.
-func (c *changing) config(upstream string) string {
-	return strings.NewReplacer("UPSTREAM", upstream, "STORE", "store redis {\naddress "+c.redis.Addr()+"\ntimeout 2s\n}").Replace(stateSites)
+	return &changing{T: t, address: address, entered: make(chan struct{}), released: make(chan struct{}), answered: make(chan struct{})}
 }
 
 // upstream answers a request.
@@ -165,15 +93,8 @@ func (c *changing) upstream(r *http.Request) {
 
 // request returns a request to one of the sites.
 func (c *changing) request(r *rand.Rand) adminapi.Request {
-	host := one(r, "slots.test", "slots.test", "waits.test", "overrides.test", "lent.test", "lent.test", "down.test", "down.test")
-	if c.down && host == "lent.test" { // what is held ends at some time
-		host = "down.test"
-	}
-	path := "/"
-	if host == "down.test" {
-		path = one(r, "/allow", "/deny", "/local")
-	}
-	q := adminapi.Request{Method: "GET", From: "127.0.0.1", URL: "http://" + host + path, Header: []string{"Host: " + host}}
+	host := one(r, "slots.test", "slots.test", "waits.test", "overrides.test")
+	q := adminapi.Request{Method: "GET", From: "127.0.0.1", URL: "http://" + host + "/", Header: []string{"Host: " + host}}
 	if r.IntN(8) > 0 {
 		q.Header = append(q.Header, "X-User: "+one(r, users...))
 	}
@@ -183,10 +104,10 @@ func (c *changing) request(r *rand.Rand) adminapi.Request {
 // change changes something.
 func (c *changing) change(r *rand.Rand) {
 	user := one(r, users...)
-	switch r.IntN(8) {
+	switch r.IntN(7) {
 	case 0, 1, 2:
-		if !c.down && c.running < 6 {
-			c.hold(one(r, "slots.test", "lent.test"), user)
+		if c.running < 6 {
+			c.hold(user)
 		}
 	case 3:
 		c.release()
@@ -207,25 +128,17 @@ func (c *changing) change(r *rand.Rand) {
 	case 5:
 		caddytest.Admin(c, "DELETE", "zones/"+one(r, "slots", "overrides")+"/key/override?key="+user, "")
 	case 6:
-		zones := []string{"overrides", "turns"}
-		if !c.down {
-			zones = append(zones, "allow", "local", "lent")
-		}
-		caddytest.Admin(c, "DELETE", "zones/"+one(r, zones...)+"/key?key="+user, "")
-	case 7:
-		if r.IntN(5) == 0 { // it takes longer than all others
-			c.turn()
-		}
+		caddytest.Admin(c, "DELETE", "zones/"+one(r, "overrides", "turns")+"/key?key="+user, "")
 	}
 }
 
 // hold begins a request that runs until it is released, unless it is refused.
-func (c *changing) hold(host, user string) {
+func (c *changing) hold(user string) {
 	q, err := http.NewRequest(http.MethodGet, "http://"+c.address+"/hold", nil)
 	if err != nil {
 		c.Fatal(err)
 	}
-	q.Host = host
+	q.Host = "slots.test"
 	q.Header.Set("X-User", user)
 	over := make(chan int, 1)
 	go func() {
@@ -240,12 +153,9 @@ func (c *changing) hold(host, user string) {
 	select {
 	case <-c.entered:
 		c.running++
-		if host == "lent.test" {
-			c.beside[user]++
-		}
 	case <-c.answered:
 		if status := <-over; status != http.StatusTooManyRequests {
-			c.Fatalf("%s %s: status %d", host, user, status)
+			c.Fatalf("%s: status %d", user, status)
 		}
 	}
 }
@@ -264,18 +174,6 @@ func (c *changing) release() {
 			})
 		}
 	}
-	clear(c.beside)
-	for _, user := range users {
-		c.awaitReturns(user)
-	}
-}
-
-// awaitReturns waits until Redis knows that requests are over, so that what is not used is free.
-func (c *changing) awaitReturns(user string) {
-	if c.down {
-		return
-	}
-	patient.Until(c, "the slots of beside", func() bool { return c.key("beside", user).Used == c.beside[user] })
 }
 
 // key returns the state of a key.
@@ -284,36 +182,4 @@ func (c *changing) key(zone, key string) (k adminapi.Key) {
 		c.Fatal(err)
 	}
 	return k
-}
-
-// over waits until a request is over.
-func (c *changing) over(q *adminapi.Request) {
-	if strings.Contains(q.URL, "lent.test") {
-		_, user, _ := strings.Cut(q.Header[len(q.Header)-1], "X-User: ")
-		c.awaitReturns(user)
-	}
-}
-
-// turn stops Redis, or starts it again and waits until the store decides with it.
-func (c *changing) turn() {
-	if c.running > 0 {
-		c.release()
-	}
-	if c.down = !c.down; c.down {
-		for _, zone := range []string{"allow", "deny", "deny-dry", "local", "local-allow"} { // what is refused now is known for a moment
-			for _, user := range append(users, "") {
-				caddytest.Admin(c, "DELETE", "zones/"+zone+"/key?key="+user, "")
-			}
-		}
-		c.redis.Kill()
-		patient.Until(c, "the outage", func() bool { return c.outcome() == "failed_open" })
-		return
-	}
-	c.redis.Restart()
-	patient.Until(c, "the store", func() bool { return c.outcome() == "allowed" })
-}
-
-// outcome returns that of a request that needs Redis and is charged to no other client.
-func (c *changing) outcome() string {
-	return explain(c.T, adminapi.Request{URL: "http://" + strings.Replace(c.address, "127.0.0.1", "down.test", 1) + "/allow", Header: []string{"X-User: nobody " + fmt.Sprint(time.Now().UnixNano())}}).Outcome
 }

@@ -1,13 +1,7 @@
 package main
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"strconv"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -20,7 +14,6 @@ type limiter struct {
 	strictEach int           // refuses each such request without a cause
 	hasty      time.Duration // tells waits that are so much too short
 	boast      int           // reports so much more than is left
-	broken     bool          // answers 500
 
 	mu               sync.Mutex
 	charges          map[string][]time.Duration
@@ -61,26 +54,4 @@ func (l *limiter) decide(client string, now time.Duration) answer {
 	}
 	l.charges[client] = append(counted, now)
 	return answer{pass: true, remaining: l.limit - len(counted) - 1 + l.boast}
-}
-
-// serve runs the limiter in front of an upstream, for as long as the test.
-func (l *limiter) serve(t *testing.T, upstream string) (address string) {
-	begin := time.Now()
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: upstream})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if l.broken {
-			w.WriteHeader(http.StatusInternalServerError)
-			return
-		}
-		a := l.decide(r.Header.Get(clientHeader), time.Since(begin))
-		if !a.pass {
-			w.Header().Set("Retry-After", strconv.Itoa(a.retryAfter))
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		w.Header().Set("RateLimit", `"clients";r=`+strconv.Itoa(a.remaining)+`;t=1`)
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
 }

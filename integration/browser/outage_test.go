@@ -122,33 +122,3 @@ func testOutage(t *testing.T, w *world) {
 	redis.Restart()
 	p.untilDoing("the end of the trouble", request, `document.getElementById('level').innerText !== 'Trouble' && document.getElementById('outage').hidden`)
 }
-
-// testOpenedLate: of what began before it was opened, the page tells no beginning, but its curves and shares have it. It
-// offers nothing against a block list, which only the config changes.
-func testOpenedLate(t *testing.T, w *world) {
-	zone := func(name, more string) string {
-		return "\t\tzone " + name + " {\n\t\t\tmatch path /" + name + "\n\t\t\tkey {header.Client}\n\t\t\tevents 50\n\t\t\twindow 1h\n\t\t\toverrides\n" + more + "\t\t}\n"
-	}
-	c := startCaddy(t, "", "@bad header Client bad\nrate_limit {\n"+zone("early", "")+zone("shut", "\t\t\tblock @bad\n")+
-		"\t\tzone brief {\n\t\t\tmatch path /brief\n\t\t\tkey {header.Client}\n\t\t\talgorithm token_bucket 2/1s\n\t\t}\n}\nrespond ok")
-	refused := func() { c.times(1, "/early", "Client: lea") }
-	if n := c.times(55, "/early", "Client: lea"); n != 50 {
-		t.Fatalf("%d passed of 55", n)
-	}
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	address := c.page()
-	p.untilDoing("what came before the page was opened", func() { p.open(address) }, `import(new URL('state.js', document.baseURI)).then(async m => {
-		for (let i = 0; i < 100 && !m.state.now; i++) await new Promise(f => setTimeout(f, 50))
-		return m.countsOf(m.zoneNamed('early').history)[0] >= 55 && m.countsOf(m.zoneNamed('early').history)[1] >= 5
-	})`)
-	p.until("its share", `/^\d+%$/.test(document.querySelector('[data-zone=early] .share .value').innerText)`)
-	p.untilDoing("a client that is refused now", refused, `document.getElementById('sentence').innerText.includes('1 client is being refused now.')`)
-	row := `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('bad'))`
-	p.untilDoing("nothing is offered against a block list", func() { c.times(1, "/shut", "Client: bad") },
-		row+` && ![...`+row+`.querySelectorAll('button')].some(b => b.innerText === 'Let through')`)
-	// The waits that this client is told are over before the page shows them, but it is refused again and again.
-	row = `[...document.querySelectorAll('.refused tbody tr')].find(r => r.textContent.includes('eve'))`
-	p.untilDoing("about how long a client waits that is refused now", func() { c.times(10, "/brief", "Client: eve") },
-		row+`?.querySelector('[data-label="Last refused"]').innerText === 'now' && `+row+`.querySelector('[data-label="Wait"]').innerText.startsWith('about ')`)
-}

@@ -57,7 +57,6 @@ func TestPage(t *testing.T) {
 		{"BehindAuthentication", testBehindAuthentication},
 		{"Reload", testReload},
 		{"Outage", testOutage},
-		{"OpenedLate", testOpenedLate},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()

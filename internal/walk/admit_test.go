@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -58,39 +57,6 @@ func TestAdmit(t *testing.T) {
 				t.Errorf("status %d (%v), %q, want %d", w.status, w.err, w.marks, c.status)
 			}
 		})
-	}
-}
-
-// TestAdmitLongHeader: a header is refused if a server that listens refuses it. The connection does that, and Caddy
-// does not see the request. One that has had a request before takes up to 4,096 bytes more.
-func TestAdmitLongHeader(t *testing.T) {
-	const most = 8192
-	server := admits(t, fmt.Sprintf(`"max_header_bytes":%d,`, most))
-	real := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	real.Config.MaxHeaderBytes = most
-	real.Start()
-	defer real.Close()
-	for size, refused := range map[int]bool{100: false, most: false, most + 3000: false, most + 5000: true, 5 * most: true} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, real.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Close = true
-		r.Header.Set("X-Long", strings.Repeat("x", size))
-		response, err := real.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
-		if is := response.StatusCode == http.StatusRequestHeaderFieldsTooLarge; is != refused {
-			t.Errorf("%d bytes: net/http answers %d", size, response.StatusCode)
-		}
-		r.RequestURI = "/"
-		err = walk.Admit(server, r)
-		failed, _ := err.(caddyhttp.HandlerError)
-		if is := failed.StatusCode == http.StatusRequestHeaderFieldsTooLarge; is != refused {
-			t.Errorf("%d bytes: %v", size, err)
-		}
 	}
 }
 

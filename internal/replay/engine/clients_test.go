@@ -108,34 +108,6 @@ func TestReplayLeavesOutZones(t *testing.T) {
 	}
 }
 
-// TestReplayWithoutPeople: a log without logins and cookies has no people, whatever the paths. The limit is
-// then suggested by what nearly all clients use, and a scraper does not keep it up.
-func TestReplayWithoutPeople(t *testing.T) {
-	visitor := func(i int) string { return fmt.Sprintf("198.51.100.%d", i) }
-	var plain, cookies strings.Builder
-	for i := range 200 {
-		for j := range 5 {
-			line := logLine(noon+float64(i), visitor(i), fmt.Sprint("/", j))
-			plain.WriteString(line)
-			cookies.WriteString(strings.Replace(line, `"headers":{}`, `"headers":{"Cookie":["a=b"]}`, 1))
-		}
-	}
-	for i := range 120 {
-		line := logLine(noon+200+float64(i)/10, "203.0.113.7", fmt.Sprint("/", i))
-		plain.WriteString(line)
-		cookies.WriteString(strings.Replace(line, `"headers":{}`, `"headers":{"Cookie":["a=b"]}`, 1))
-	}
-	const zone = `"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1m"}`
-	z := replayed(t, zone, plain.String(), replay.Options{Suggest: true}).Zones[0]
-	if s := z.Suggestion; s.Limit != "10/1m" || !strings.Contains(strings.Join(s.Reasons, "; "), "the rule for people is left out") || len(z.Top[0].Signs) > 0 {
-		t.Errorf("the suggestion is %+v, and %+v", s, z.Top[0])
-	}
-	s := replayed(t, zone, cookies.String(), replay.Options{Suggest: true}).Zones[0].Suggestion
-	if want := "120/1m was used by a client that looks like a person (203.0.113.7), and no client has used more than 150/1m"; s.Limit != "" || s.Failure != want {
-		t.Errorf("the suggestion is %+v, want none because %s", s, want)
-	}
-}
-
 // TestReplayOfAnotherSite: a zone that no request meets is reported as such, with the hosts of the log.
 func TestReplayOfAnotherSite(t *testing.T) {
 	const zone = `"clients": {"match": [{"host": ["shop.example"]}], "key": "{http.vars.client_ip}", "max_events": 1, "window": "1m"}`

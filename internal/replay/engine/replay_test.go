@@ -266,20 +266,6 @@ func TestReplayErrors(t *testing.T) {
 	}
 }
 
-// TestReplaySuggests: the suggestion is in the table, with what it would refuse.
-func TestReplaySuggests(t *testing.T) {
-	z := replayed(t, clients100, sampleLog(t), replay.Options{Suggest: true, Zone: "clients"}).Zones[0]
-	if z.Suggestion == nil || z.Suggestion.Limit != "80/1m" {
-		t.Fatalf("the suggestion is %+v", z.Suggestion)
-	}
-	want := replayed(t, strings.Replace(clients100, "100", "80", 1), sampleLog(t), replay.Options{Zone: "clients"}).Zones[0]
-	for _, row := range z.WhatIf {
-		if row.Suggested != (row.Events == 80) || row.Suggested && (row.Refused != want.Refused || row.KeysRefused != want.KeysRefused) {
-			t.Errorf("%+v, want %d requests of %d keys at 80/1m", row, want.Refused, want.KeysRefused)
-		}
-	}
-}
-
 // TestAdaptiveLeftOut: a replay leaves adaptive zones out and says so, and decides the requests in the others.
 func TestAdaptiveLeftOut(t *testing.T) {
 	var log strings.Builder
