@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 	"testing"
@@ -97,25 +96,5 @@ func TestSchema(t *testing.T) {
 	}
 	if found < least {
 		t.Errorf("only %d golden cases are about one field, want %d", found, least)
-	}
-}
-
-// TestSchemaOfTheDocs: the configs in JSON of the README and the docs are valid.
-func TestSchemaOfTheDocs(t *testing.T) {
-	schema := compileSchema(t, schemaDocument(t))
-	pages := docPages(t)
-	for _, page := range append(pages, "README.md") {
-		for i, match := range fence.FindAllStringSubmatch(read(t, page), -1) {
-			if match[1] != "json" {
-				continue
-			}
-			config, err := jsonschema.UnmarshalJSON(bytes.NewReader(caddytest.ConfigOf(match[2])))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := schema.Validate(config); err != nil {
-				t.Errorf("%s, config %d: %v", page, i+1, err)
-			}
-		}
 	}
 }

@@ -2,14 +2,7 @@ package cli_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -72,16 +65,6 @@ http://localhost:80 {
 		health_interval 1s
 	}
 }
-https://localhost:443 {
-	tls DIR/cert.pem DIR/key.pem {
-		client_auth {
-			trust_pool http {
-				endpoints http://LISTENER/ca.pem
-			}
-		}
-	}
-	respond ok
-}
 `
 
 // TestOfflineHasNoEffects: commands that read a config, and ask no running Caddy, start nothing that the config would:
@@ -96,7 +79,6 @@ func TestOfflineHasNoEffects(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", data)
 	t.Setenv("TMPDIR", data)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+listener.Addr().String())
-	writeCertificate(t, dir, "http://"+listener.Addr().String())
 	write := func(name, text string) string {
 		text = strings.NewReplacer("LISTENER", listener.Addr().String(), "DIR", dir).Replace(text)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -154,35 +136,6 @@ func acceptAll(listener net.Listener) <-chan string {
 		}
 	}()
 	return arrived
-}
-
-// writeCertificate writes a certificate whose issuer and status are at a URL.
-func writeCertificate(t *testing.T, dir, url string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		NotBefore: now, NotAfter: now.Add(100 * 24 * time.Hour), OCSPServer: []string{url}, IssuingCertificateURL: []string{url},
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{
-		"cert.pem": {Type: "CERTIFICATE", Bytes: certificate}, "key.pem": {Type: "EC PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // list returns the names of all files in some folders.
