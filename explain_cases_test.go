@@ -121,7 +121,7 @@ http://down.test {
 `
 
 // TestExplain: what explain says where it takes more than a rate_limit handler: authentication, waits, trusted proxies,
-// and a store that does not answer. Package walk tests what becomes of requests before, and TestExplainAgrees the rest.
+// and a store that does not answer. Package walk tests what happens to requests before, and TestExplainAgrees the rest.
 func TestExplain(t *testing.T) {
 	address := caddytest.FreeAddress(t)
 	down := fmt.Sprintf("store redis {\naddress 127.0.0.1:%d\ntimeout 100ms\n}", redistest.FreePort(t))

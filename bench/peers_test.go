@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/bench/internal/rig"
 )
@@ -57,35 +56,4 @@ func TestCheckCatchesMiscounts(t *testing.T) {
 	if err := check(t.Context(), r, careless, 1); err == nil {
 		t.Error("a limiter that refuses nobody passed")
 	}
-}
-
-// TestRun makes a short run of all tables, and writes both forms of them.
-func TestRun(t *testing.T) {
-	r := server(t)
-	p := plan{
-		workloads: workloads(matchAll, []int{1, 16}, 100),
-		rounds:    1, time: 10 * time.Millisecond, progress: t.Output(),
-	}
-	for i := range p.workloads {
-		if w := &p.workloads[i]; w.name != ourAlgorithms {
-			w.peers = w.peers[:2]
-		}
-	}
-	results, err := p.run(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range p.workloads {
-		for _, peer := range w.peers {
-			for _, goroutines := range w.goroutines {
-				if n := len(results.rounds[cell{w.name, peer.name, goroutines}]); n != 1 {
-					t.Errorf("%s, %s, %d: %d rounds", w.name, peer.name, goroutines, n)
-				}
-			}
-		}
-	}
-	if err := writeText(t.Output(), "here", p.workloads, results); err != nil {
-		t.Error(err)
-	}
-	t.Log(markdown("here", p.workloads, results))
 }

@@ -32,44 +32,6 @@ func (p *tab) menuFits(summary string) {
 	p.press("Escape")
 }
 
-// watchesMoves notes what moves in the page, and by how much.
-const watchesMoves = `window.moved = []
-	new PerformanceObserver(list => { for (const e of list.getEntries()) moved.push([e.value, e.sources.map(s => (s.node?.id || s.node?.className || s.node?.nodeName) + ' from ' + Math.round(s.previousRect.y) + ' to ' + Math.round(s.currentRect.y)).join()]) }).observe({type: 'layout-shift', buffered: true})`
-
-// moves fails the test if the page has moved by more than this, since it was loaded or the list was emptied.
-func (p *tab) moves(most float64) {
-	p.t.Helper()
-	moved, sum := eval[[][2]any](p, `moved`), 0.0
-	for _, m := range moved {
-		sum += m[0].(float64)
-	}
-	if sum > most {
-		p.t.Errorf("the page moves by %.3f: %v", sum, moved)
-	}
-}
-
-// testSteadyFlood: while the same clients are refused again and again, their counts and waits change, and nothing moves.
-func testSteadyFlood(t *testing.T, w *world) {
-	c := startCaddy(t, "", "rate_limit {\n\t\tzone flood {\n\t\t\tkey {header.Client}\n\t\t\trate 2/10s\n\t\t\toverrides\n\t\t}\n\t}\n\trespond ok")
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": watchesMoves}, nil)
-	p.open(c.page())
-	clients := 4
-	flood := func() {
-		for i := range clients { // each has its place, because it is refused more often than the next
-			c.times(10*(clients-i), "/", fmt.Sprint("Client: client-", i))
-		}
-	}
-	events := `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0]?.history.times.length > %d && document.querySelectorAll('.refused tbody tr').length === 4 && [...document.querySelectorAll('.refused .request')].every(e => e.innerText !== '–'))`
-	p.untilDoing("all rows", flood, fmt.Sprintf(events, 4))
-	must(t, p.try(`moved.length = 0`, nil))
-	n := eval[int](p, `import(new URL('state.js', document.baseURI)).then(m => m.state.zones[0].history.times.length)`)
-	p.untilDoing("eight events", flood, fmt.Sprintf(events, n+8))
-	p.moves(0.002)
-	p.noProblems()
-}
-
 // many opens the page of a Caddy, and returns it with a function that has 500 more clients refused, and with their number.
 func (w *world) many(t *testing.T) (p *tab, n *int, send func()) {
 	t.Helper()

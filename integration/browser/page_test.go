@@ -49,7 +49,6 @@ func TestPage(t *testing.T) {
 		{"Menus", testMenus},
 		{"Networks", testNetworks},
 		{"Touch", testTouch},
-		{"SteadyFlood", testSteadyFlood},
 		{"ManyKeys", testManyKeys},
 		{"Closed", testClosed},
 		{"Gateway", testGateway},

@@ -60,12 +60,12 @@ func (p *pipes) watch(t *testing.T, o outcome.Outcome) (status string, events *b
 
 // TestIdleSubscribersAreEvicted: when all places are taken, a subscriber that has been sent nothing
 // for a while loses its place to another one, because nothing shows whether its client still reads.
-// A subscriber that has been sent something keeps its place.
+// A subscriber that has been sent something keeps its place. Streams last longer than the endpoint reads.
 func TestIdleSubscribersAreEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
 		var subscribers atomic.Int64
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := &http.Server{ReadTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			subscribers.Add(1)
 			defer subscribers.Add(-1)
 			if refused, ok := errors.AsType[caddy.APIError](serveAdmin(w, r)); ok {
