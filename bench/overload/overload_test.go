@@ -1,5 +1,3 @@
-//go:build deep
-
 package main
 
 import "testing"
