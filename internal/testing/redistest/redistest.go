@@ -1,9 +1,10 @@
 // Package redistest gives tests real redis-server processes: one ([Start]), a master
 // under Sentinels ([StartSentinel]), or a Cluster ([StartCluster]).
 //
-// Each server belongs to one test: it has its own ports, its own unix socket
+// Such a server belongs to one test: it has its own ports, its own unix socket
 // and an empty memory, it persists nothing, and it stops with the test. Tests
-// may run in parallel, and several test binaries at once.
+// may run in parallel, and several test binaries at once. Most tests need less:
+// the server of their binary ([Shared]), with a key prefix of their own.
 //
 // Without redis-server on PATH the tests that call [Start] are skipped, unless
 // REQUIRE_REDIS=1 turns the skip into a failure.
@@ -48,6 +49,7 @@ type Server struct {
 	port     int
 	tlsPort  int // 0 without WithTLS
 	admin    *redis.Client
+	prefix   string // of the keys of a test that shares the server
 
 	mu      sync.Mutex
 	process *childprocess.Process // the one started last; it may have ended
@@ -169,6 +171,7 @@ func (s *Server) Slots(key string) int64 {
 // Configure changes an option of the running server.
 func (s *Server) Configure(option, value string) {
 	s.t.Helper()
+	s.own()
 	if err := s.admin.ConfigSet(context.Background(), option, value).Err(); err != nil {
 		s.t.Errorf("setting %s of a %s to %q: %v", option, program, value, err)
 	}
@@ -182,6 +185,7 @@ func (s *Server) Pid() int { return s.current().PID() }
 // its ports refuse connections. It does nothing to a server that has ended.
 func (s *Server) Kill() {
 	s.t.Helper()
+	s.own()
 	if err := s.current().Kill(); err != nil {
 		s.t.Errorf("killing %s: %v", program, err)
 	}
@@ -192,6 +196,7 @@ func (s *Server) Kill() {
 // until Thaw.
 func (s *Server) Freeze() {
 	s.t.Helper()
+	s.own()
 	if err := s.current().Freeze(startTimeout); err != nil {
 		s.t.Errorf("freezing %s: %v", program, err)
 	}
@@ -201,6 +206,7 @@ func (s *Server) Freeze() {
 // that runs or has ended.
 func (s *Server) Thaw() {
 	s.t.Helper()
+	s.own()
 	if err := s.current().Thaw(); err != nil {
 		s.t.Errorf("thawing %s: %v", program, err)
 	}
@@ -227,6 +233,7 @@ func (s *Server) Restart() {
 // answers WAIT before.
 func (s *Server) Follow(master *Server) {
 	s.t.Helper()
+	s.own()
 	if err := s.admin.ReplicaOf(context.Background(), "127.0.0.1", strconv.Itoa(master.port)).Err(); err != nil {
 		s.t.Fatal(err)
 	}

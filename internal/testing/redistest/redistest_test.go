@@ -1,3 +1,5 @@
+//go:build deep
+
 package redistest
 
 import (
@@ -53,31 +55,6 @@ func wantRefused(t *testing.T, network, addr string) {
 	}
 }
 
-func TestStart(t *testing.T) {
-	t.Parallel()
-	s := Start(t)
-	for _, addr := range []string{s.Addr(), s.Socket()} {
-		mustPing(t, client(t, redis.Options{Addr: addr}))
-	}
-	mustPing(t, s.Admin())
-
-	if len(s.Socket()) >= 100 {
-		t.Errorf("the socket's path has %d bytes, want fewer than 100: %s", len(s.Socket()), s.Socket())
-	}
-	if s.TLSAddr() != "" || s.TLS() != (TLSFiles{}) {
-		t.Errorf("got TLS %q %+v without WithTLS", s.TLSAddr(), s.TLS())
-	}
-	if s.Pid() <= 0 || s.Pid() == os.Getpid() {
-		t.Errorf("got pid %d, want that of a child", s.Pid())
-	}
-	for _, setting := range []string{"save", "appendonly"} {
-		got := s.Admin().ConfigGet(t.Context(), setting).Val()[setting]
-		if got != "" && got != "no" {
-			t.Errorf("%s is %q, want none", setting, got)
-		}
-	}
-}
-
 func TestStopsWithTheTest(t *testing.T) {
 	t.Parallel()
 	require(t)
@@ -103,53 +80,6 @@ func TestStopsWithTheTest(t *testing.T) {
 				t.Errorf("directory %s is still there: %v", s.dir, err)
 			}
 		})
-	}
-}
-
-func TestPassword(t *testing.T) {
-	t.Parallel()
-	const password = `with "quotes" and spaces`
-	s := Start(t, WithPassword(password))
-	mustPing(t, s.Admin())
-	mustPing(t, client(t, redis.Options{Addr: s.Addr(), Password: password}))
-	wantError(t, client(t, redis.Options{Addr: s.Addr()}).Ping(t.Context()).Err(), "NOAUTH")
-	wrong := client(t, redis.Options{Addr: s.Addr(), Password: "wrong"})
-	wantError(t, wrong.Ping(t.Context()).Err(), "WRONGPASS")
-
-	s.Restart()
-	mustPing(t, s.Admin())
-}
-
-func TestUser(t *testing.T) {
-	t.Parallel()
-	s := Start(t,
-		WithUser("limiter", "secret", "~rl:*", "+get", "+set"),
-		WithUser("nobody", "secret"))
-	ctx := t.Context()
-
-	limiter := client(t, redis.Options{Addr: s.Addr(), Username: "limiter", Password: "secret"})
-	if err := limiter.Set(ctx, "rl:a", 1, 0).Err(); err != nil {
-		t.Fatalf("an allowed command on an allowed key: %v", err)
-	}
-	wantError(t, limiter.Set(ctx, "other", 1, 0).Err(), "NOPERM")
-	wantError(t, limiter.Del(ctx, "rl:a").Err(), "NOPERM")
-
-	nobody := client(t, redis.Options{Addr: s.Addr(), Username: "nobody", Password: "secret"})
-	wantError(t, nobody.Get(ctx, "rl:a").Err(), "NOPERM")
-	wrong := client(t, redis.Options{Addr: s.Addr(), Username: "limiter", Password: "wrong"})
-	wantError(t, wrong.Get(ctx, "rl:a").Err(), "WRONGPASS")
-
-	if got := s.Admin().Keys(ctx, "*").Val(); len(got) != 1 || got[0] != "rl:a" {
-		t.Errorf("admin sees keys %q, want only rl:a", got)
-	}
-}
-
-func TestArgs(t *testing.T) {
-	t.Parallel()
-	s := Start(t, WithArgs("--maxmemory", "2mb"), WithArgs("--maxmemory-policy", "allkeys-lru"))
-	got := s.Admin().ConfigGet(t.Context(), "maxmemory*").Val()
-	if got["maxmemory"] != "2097152" || got["maxmemory-policy"] != "allkeys-lru" {
-		t.Errorf("got %v, want 2 MB and allkeys-lru", got)
 	}
 }
 
@@ -186,21 +116,6 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
-func TestRestartOfARunningAndOfAFrozenServer(t *testing.T) {
-	t.Parallel()
-	s := Start(t)
-	for _, before := range []func(){func() {}, s.Freeze} {
-		if err := s.Admin().Set(t.Context(), "k", "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		before()
-		s.Restart()
-		if n := s.Admin().DBSize(t.Context()).Val(); n != 0 {
-			t.Errorf("got %d keys after a restart, want none", n)
-		}
-	}
-}
-
 func TestFreezeAndThaw(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
@@ -225,20 +140,4 @@ func TestFreezeAndThaw(t *testing.T) {
 	s.Thaw() // a second call does nothing
 	mustPing(t, c)
 	mustPing(t, s.Admin())
-}
-
-// TestRun starts a server for a program that is not a test.
-func TestRun(t *testing.T) {
-	t.Parallel()
-	require(t)
-	s, stop, err := Run(WithArgs("--maxclients", "77"), WithTLS(false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := s.Admin().ConfigGet(t.Context(), "maxclients").Val()["maxclients"]
-	if err := stop(); err != nil || got != "77" || !s.current().Ended() {
-		t.Errorf("maxclients %s; ended: %v, %v", got, s.current().Ended(), err)
-	}
-	_, _, err = Run(WithArgs("--nonsense", "1"))
-	wantError(t, err, "nonsense")
 }
