@@ -52,7 +52,6 @@ func bytesPerKey(t testing.TB, name string, keys int) float64 {
 // TestBytesPerKey: with a million keys, each takes the memory that the documentation gives,
 // and with fewer keys no more. A refused key counts once, even in a zone with a ban.
 func TestBytesPerKey(t *testing.T) {
-	deep.OneGoroutine(t)
 	const many = 1_000_000
 	for name, want := range keyBytes {
 		keys := deep.Steps(50_000, many)

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -32,7 +31,6 @@ func take(t testing.TB, s store.Store, rule *store.Rule, key string) algorithms.
 // clients that they refuse. Here a full store forgets no client, and no new client gets more
 // than the limit.
 func TestFloodDoesNotFreeARefusedClient(t *testing.T) {
-	deep.OneGoroutine(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			s, setNow := openWith(t, memorystore.Options{MaxKeys: memorystore.MinMaxKeys})
@@ -73,7 +71,6 @@ func TestFloodDoesNotFreeARefusedClient(t *testing.T) {
 // TestNoAmnestyWhenThereIsRoomAgain: a client that was refused in a shared bucket is still
 // refused once its key has a bucket of its own.
 func TestNoAmnestyWhenThereIsRoomAgain(t *testing.T) {
-	deep.OneGoroutine(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			s, setNow := openWith(t, memorystore.Options{MaxKeys: memorystore.MinMaxKeys})
@@ -98,7 +95,6 @@ func TestNoAmnestyWhenThereIsRoomAgain(t *testing.T) {
 
 // TestSweep: a sweep removes the keys that have expired, and no others.
 func TestSweep(t *testing.T) {
-	deep.OneGoroutine(t)
 	s, setNow := openWith(t, memorystore.Options{})
 	for _, name := range algorithms.Names() {
 		rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 5, time.Second))

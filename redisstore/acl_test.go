@@ -112,3 +112,14 @@ func TestScriptIsAsMade(t *testing.T) {
 		t.Error("the script was changed")
 	}
 }
+
+// TestAllRightsAreTried: each right that the documentation names is tried.
+func TestAllRightsAreTried(t *testing.T) {
+	for _, word := range leastACL(t) {
+		switch command, right := strings.CutPrefix(word, "+"); {
+		case !right, command == "evalsha", command == "eval", command == "select":
+		case !slices.ContainsFunc(redisstore.Trials, func(trial string) bool { return strings.HasPrefix(trial+" ", command+" ") }):
+			t.Errorf("%s is not tried: add it to trials", command)
+		}
+	}
+}

@@ -27,11 +27,10 @@ func BenchmarkTake(b *testing.B) {
 	for _, zone := range []string{"a", "b", "c"} {
 		rules = append(rules, storetest.Rule(b, zone, "token_bucket", algorithms.Limit{Events: 100, Window: time.Second}))
 	}
-	lending := lendingRule(b, "d", "token_bucket", algorithms.Limit{Events: 100, Window: time.Second}, 100*time.Millisecond)
 	for _, c := range []struct {
 		name  string
 		rules []*store.Rule
-	}{{"zones=1", rules[:1]}, {"lend", []*store.Rule{lending}}, {"zones=3", rules}} {
+	}{{"zones=1", rules[:1]}, {"zones=3", rules}} {
 		rules, zones := c.rules, len(c.rules)
 		for _, goroutines := range []int{1, 16, 256} {
 			b.Run(fmt.Sprintf("%s/goroutines=%d", c.name, goroutines), func(b *testing.B) {

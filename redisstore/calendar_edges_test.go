@@ -33,7 +33,7 @@ var edges = []struct{ place, day, what string }{
 // say the same, whatever date this process has, within most of a day.
 func TestCalendarEdges(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, redistest.Start(t))
+	p := newPair(t, redistest.Shared(t))
 	const hour = int64(time.Hour / time.Microsecond)
 	skews := [...]int64{0, -20 * hour, 20 * hour}
 	steps := []int64{-1, 1, -hour, hour, -24 * hour, 24 * hour, -24*hour - 1, -25*hour - 1, -49 * hour, -8 * 24 * hour}

@@ -3,8 +3,10 @@ package redisstore_test
 import (
 	"context"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,66 +60,51 @@ func take(t testing.TB, s store.Store, rule *store.Rule, key string, cost int64)
 	return d[0]
 }
 
+// try asks for one cost.
+func try(s store.Store, rule *store.Rule, key string, cost int64) (algorithms.Decision, error) {
+	var d [1]algorithms.Decision
+	err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(rule)}}, d[:])
+	return d[0], err
+}
+
+// TestConnect reaches a Redis in each way, and is told why it does not.
 func TestConnect(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t,
-		redistest.WithUser("limiter", "s3cret", leastACL(t)...),
-		redistest.WithTLS(true))
-	files := server.TLS()
+	server := redistest.Shared(t)
+	files, user, next := server.TLS(), least(t, server).Username, 0
 	certs := &redisstore.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key}
-	_, port, _ := net.SplitHostPort(server.TLSAddr())
+	named, unverified := *certs, redisstore.TLS{Cert: files.Cert, Key: files.Key, InsecureSkipVerify: true}
+	named.ServerName = "redis.test"
 	for name, options := range map[string]redisstore.Options{
-		"address":                {Address: server.Addr()},
 		"unix socket":            {Address: "unix/" + server.Socket()},
 		"url":                    {URL: "redis://" + server.Addr() + "/3"},
 		"url of a unix socket":   {URL: "unix://" + server.Socket() + "?db=2"},
-		"db":                     {Address: server.Addr(), DB: 5},
-		"least ACL":              {Address: server.Addr(), Username: "limiter", Password: "s3cret", DB: 1},
-		"least ACL by url":       {URL: "redis://limiter:s3cret@" + server.Addr()},
-		"tls":                    {Address: server.TLSAddr(), TLS: certs, DB: 6},
-		"tls with a server name": {Address: net.JoinHostPort("127.0.0.1", port), DB: 7, TLS: &redisstore.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key, ServerName: "redis.test"}},
-		"tls without verifying":  {Address: server.TLSAddr(), DB: 8, TLS: &redisstore.TLS{Cert: files.Cert, Key: files.Key, InsecureSkipVerify: true}},
+		"least ACL":              {Address: server.Addr(), Username: user, Password: "s3cret", DB: 1},
+		"least ACL by url":       {URL: "redis://" + url.UserPassword(user, "s3cret").String() + "@" + server.Addr()},
+		"tls with a server name": {Address: server.TLSAddr(), TLS: &named},
+		"tls without verifying":  {Address: server.TLSAddr(), TLS: &unverified},
 		"rediss url":             {URL: "rediss://" + server.TLSAddr() + "/9", TLS: certs},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := server.Admin().FlushAll(context.Background()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			next++
+			options.KeyPrefix = server.Prefix() + ":" + strconv.Itoa(next)
 			works(t, open(t, options))
 		})
 	}
 	for name, options := range map[string]redisstore.Options{
-		"wrong password":            {Address: server.Addr(), Username: "limiter", Password: "wrong"},
-		"prefix outside of the ACL": {Address: server.Addr(), Username: "limiter", Password: "s3cret", KeyPrefix: "other"},
+		"wrong password":            {Address: server.Addr(), Username: user, Password: "wrong"},
+		"prefix outside of the ACL": {Address: server.Addr(), Username: user, Password: "s3cret", KeyPrefix: "other"},
 		"no client certificate":     {Address: server.TLSAddr(), TLS: &redisstore.TLS{CA: files.CA}},
 		"unknown authority":         {Address: server.TLSAddr(), TLS: &redisstore.TLS{Cert: files.Cert, Key: files.Key}},
 		"plain where TLS is":        {Address: server.TLSAddr()},
 		"nobody there":              {Address: net.JoinHostPort("127.0.0.1", "1")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, options)
-			rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 2, Window: time.Hour})
-			var d [1]algorithms.Decision
-			err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: "client", Cost: 1}}, d[:])
-			if err == nil {
-				t.Fatalf("no error, but %+v", d[0])
-			}
-			if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "wrong") {
-				t.Fatalf("the error holds a password: %v", err)
+			err := attempt(open(t, options), hourly(t))
+			if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "wrong") {
+				t.Fatalf("want an error without a password, got %v", err)
 			}
 		})
-	}
-}
-
-func TestKeyPrefixesDoNotShare(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 2, Window: time.Hour})
-	for _, prefix := range []string{"", "a", "a:b"} {
-		s := open(t, redisstore.Options{Address: server.Addr(), KeyPrefix: prefix})
-		if d := take(t, s, rule, "client", 2); !d.Allowed {
-			t.Fatalf("prefix %q: %+v", prefix, d)
-		}
 	}
 }
 
@@ -147,17 +134,12 @@ func TestOptionErrors(t *testing.T) {
 	}{
 		{redisstore.Options{DB: -1}, "db must be at least 0, got -1"},
 		{redisstore.Options{Timeout: -time.Second}, "timeout must be from 1ms to 1m, got -1s"},
-		{redisstore.Options{Timeout: 60}, "timeout must be from 1ms to 1m, got 60ns"},
 		{redisstore.Options{Timeout: 2 * time.Minute}, "timeout must be from 1ms to 1m, got 2m"},
 		{redisstore.Options{PoolSize: -2}, "pool_size must be from 1 to 10000, got -2"},
-		{redisstore.Options{PoolSize: 10_001}, "pool_size must be from 1 to 10000, got 10001"},
 		{redisstore.Options{KeyPrefix: "a{b"}, `key_prefix must not contain braces, got "a{b"`},
 		{redisstore.Options{Username: "u"}, `username "u" needs a password`},
 		{redisstore.Options{Address: "a:b:c"}, `address "a:b:c" must be host:port or unix//path`},
 		{redisstore.Options{Address: "host:0"}, `address "host:0" must be host:port or unix//path`},
-		{redisstore.Options{Address: "host:70000"}, `address "host:70000" must be host:port or unix//path`},
-		{redisstore.Options{Address: "[::1"}, `address "[::1" must be host:port or unix//path`},
-		{redisstore.Options{Address: "{redis}:6379"}, `address "{redis}:6379" must be host:port or unix//path`},
 		{redisstore.Options{Address: "unix/"}, `address "unix/" has no path: write unix//run/redis.sock`},
 		{redisstore.Options{Address: "/r.sock"}, `address "/r.sock" must be host:port or unix//path: write unix//r.sock`},
 		{redisstore.Options{Address: "http://host"}, likeURL},
@@ -165,22 +147,15 @@ func TestOptionErrors(t *testing.T) {
 
 		{redisstore.Options{URL: "redis://localhost", Address: "localhost", DB: 1}, "url and address exclude each other"},
 		{redisstore.Options{URL: "redis://localhost", Username: "u"}, "url and username exclude each other"},
-		{redisstore.Options{URL: "redis://localhost", Password: "p"}, "url and password exclude each other"},
 		{redisstore.Options{URL: "s3cret"}, wrongScheme},
 		{redisstore.Options{URL: "http://user:s3cret@host"}, wrongScheme},
 		{redisstore.Options{URL: "redis://user:s3/cret@host:6379"}, unescaped},
-		{redisstore.Options{URL: "redis://user:s3?cret@host:6379"}, unescaped},
-		{redisstore.Options{URL: "redis://user:s3#cret@host:6379"}, unescaped},
 		{redisstore.Options{URL: "redis://user:s3%cret@host:6379"}, unparsable},
 		{redisstore.Options{URL: "redis://host#s3cret"}, unparsable},
 		{redisstore.Options{URL: "redis://user:s3cret"}, wrongPort},
-		{redisstore.Options{URL: "redis://user:s3cret@host:0"}, wrongPort},
 		{redisstore.Options{URL: "redis://user:s3cret@host:65536"}, wrongPort},
 		{redisstore.Options{URL: "redis://s3cret@host"}, noPassword},
-		{redisstore.Options{URL: "redis://user:@host"}, noPassword},
-		{redisstore.Options{URL: "redis://host/-1"}, wrongDB},
 		{redisstore.Options{URL: "redis://host/s3cret"}, wrongDB},
-		{redisstore.Options{URL: "redis://host/1/2"}, wrongDB},
 		{redisstore.Options{URL: "unix:///run/redis.sock?db=s3cret"}, wrongDB},
 		{redisstore.Options{URL: "redis://host/1?db=1"}, noURL + "the db is given more than once"},
 		{redisstore.Options{URL: "redis://host?a=%zz"}, noURL + "the parameters after the ? do not parse"},
@@ -195,7 +170,6 @@ func TestOptionErrors(t *testing.T) {
 		{redisstore.Options{TLS: &redisstore.TLS{CA: empty}}, "tls: ca: " + empty + " holds no certificate in PEM"},
 		{redisstore.Options{TLS: &redisstore.TLS{Cert: empty}}, "tls: cert needs a certificate and its key"},
 		{redisstore.Options{TLS: &redisstore.TLS{Cert: empty, Key: empty}}, "tls: cert: " + empty + " with " + empty + ": tls: failed to find any PEM data in certificate input"},
-		{redisstore.Options{TLS: &redisstore.TLS{Cert: "/no/such/cert", Key: empty}}, "tls: cert: open /no/such/cert: no such file or directory"},
 	} {
 		s, err := redisstore.New(c.options)
 		if err == nil {

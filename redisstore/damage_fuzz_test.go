@@ -47,7 +47,7 @@ var damaged = []struct {
 // request may fail because of it, no client may be refused or admitted forever, and the state
 // that replaces it expires.
 func FuzzStoredState(f *testing.F) {
-	server := redistest.Start(f)
+	server := redistest.Shared(f)
 	s, setNow := openWithClock(f, server)
 	ctx, admin := context.Background(), server.Admin()
 	for _, seed := range seeds() {

@@ -1,12 +1,12 @@
+//go:build deep
+
 package redisstore_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -84,96 +84,4 @@ func TestExamine(t *testing.T) {
 		})
 	}
 	patient.Until(t, "the probe's key to expire", func() bool { return server.Admin().Exists(t.Context(), "rl:probe").Val() == 0 })
-}
-
-// TestRoundTripIsOfNow: a Redis that has just become slow is as slow as it is now, although all calls so far were fast.
-func TestRoundTripIsOfNow(t *testing.T) {
-	t.Parallel()
-	proxy := faultproxy.Start(t, redistest.Start(t).Addr())
-	s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 20 * time.Second})
-	const delay = 400 * time.Millisecond
-	patient.Until(t, "fast calls", func() bool {
-		found := s.Examine(t.Context()).Servers[0]
-		return found.Trouble == "" && found.RoundTrip < delay/2
-	})
-	proxy.Delay(delay)
-	if found := s.Examine(t.Context()).Servers[0]; found.RoundTrip < delay {
-		t.Errorf("round trip %v, and each answer is %v late", found.RoundTrip, delay)
-	}
-}
-
-// TestAllRightsAreTried: each right that the documentation names is tried.
-func TestAllRightsAreTried(t *testing.T) {
-	for _, word := range leastACL(t) {
-		switch command, right := strings.CutPrefix(word, "+"); {
-		case !right, command == "evalsha", command == "eval", command == "select":
-		case !slices.ContainsFunc(redisstore.Trials, func(trial string) bool { return strings.HasPrefix(trial+" ", command+" ") }):
-			t.Errorf("%s is not tried: add it to trials", command)
-		}
-	}
-}
-
-// TestAnnouncements: each process can read what the others announce, a new text at once, and the
-// text again after Redis has lost it.
-func TestAnnouncements(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.WithUser("limiter", "p", leastACL(t)...))
-	instance := func(name string) *redisstore.Store {
-		return open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "p", Instance: name})
-	}
-	expect := func(s *redisstore.Store, want ...string) {
-		t.Helper()
-		texts, err := s.Announcements(t.Context(), 10)
-		slices.Sort(texts)
-		if err != nil || !slices.Equal(texts, want) {
-			t.Errorf("announcements %q, error %v, want %q", texts, err, want)
-		}
-	}
-	one := instance("one")
-	one.Silence() // its heartbeats are those of this test
-	expect(one)
-	two, silent := instance("two"), instance("silent: {x}")
-	one.Announce("I am one")
-	for _, s := range []*redisstore.Store{one, two, silent} {
-		s.Beat()
-	}
-	expect(two, "", "", "I am one")
-	two.Announce("I am two")
-	patient.Until(t, "the new text", func() bool {
-		texts, _ := one.Announcements(t.Context(), 10)
-		return slices.Contains(texts, "I am two")
-	})
-	expect(one, "", "I am one", "I am two")
-	if texts, err := one.Announcements(t.Context(), 2); err != nil || len(texts) != 2 {
-		t.Errorf("%q, %v; want two texts", texts, err)
-	}
-	one.Beat()
-	expect(two, "", "I am one", "I am two")
-	two.Silence()
-	silent.Silence()
-	server.Admin().FlushAll(t.Context())
-	one.Beat()
-	expect(two, "I am one")
-	if ttl := server.Admin().PTTL(t.Context(), "rl:announced:{rl:instances}:one").Val(); ttl <= 0 || ttl.Seconds() > 15 {
-		t.Errorf("a text lives for %v, want up to 15s", ttl)
-	}
-}
-
-// TestTLSIsGuessedBeforeTheFirstAnswer: a server that hangs up expects TLS perhaps, unless it has answered before.
-func TestTLSIsGuessedBeforeTheFirstAnswer(t *testing.T) {
-	t.Parallel()
-	server, dead := redistest.Start(t), redistest.Start(t)
-	dead.Kill()
-	proxy := faultproxy.Start(t, server.Addr())
-	s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 20 * time.Second})
-	patient.Until(t, "an answer", func() bool { _, err := s.Probe(t.Context()); return err == nil && s.HasAnswered() })
-	server.Kill() // the proxy goes on, and hangs up
-	found := s.Examine(t.Context()).Servers[0]
-	if found.Trouble != store.TroubleAnswer || !strings.Contains(found.Err.Error(), "answered before") {
-		t.Errorf("after an answer: %q, %v", found.Trouble, found.Err)
-	}
-	never := open(t, redisstore.Options{Address: faultproxy.Start(t, dead.Addr()).Addr()})
-	if found := never.Examine(t.Context()).Servers[0]; found.Trouble != store.TroubleTLS {
-		t.Errorf("without an answer: %q, %v", found.Trouble, found.Err)
-	}
 }

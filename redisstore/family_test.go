@@ -74,8 +74,8 @@ func per(events int64, window time.Duration) algorithms.Limit {
 // its own otherwise.
 func TestOverridesOfOlderVersions(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	s := open(t, redisstore.Options{Address: server.Addr(), DenyCache: -1})
+	server := redistest.Shared(t)
+	s := open(t, asking(server))
 	ctx := context.Background()
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 2, Window: time.Hour, Align: algorithms.AlignFirstRequest})
 	for key, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestOverridesOfOlderVersions(t *testing.T) {
 			t.Fatalf("no family in %q", tail)
 		}
 		value := string([]byte{kind}) + strings.Repeat("\x00", 8) + tail[:head] + tail[head+len(family):]
-		name := "rl:{" + store.Escape(key) + "}:zone:setting.1"
+		name := server.Prefix() + ":{" + store.Escape(key) + "}:zone:setting.1"
 		if err := server.Admin().Set(ctx, name, value, 0).Err(); err != nil {
 			t.Fatal(err)
 		}

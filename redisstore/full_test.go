@@ -1,3 +1,5 @@
+//go:build deep
+
 package redisstore_test
 
 import (
@@ -36,13 +38,6 @@ func lasting(t *testing.T, name string, events int64) *store.Rule {
 		window = time.Hour // the longest lease
 	}
 	return storetest.Rule(t, name, name, storetest.Limit(name, events, window))
-}
-
-// try asks for one cost.
-func try(s store.Store, rule *store.Rule, key string, cost int64) (algorithms.Decision, error) {
-	var d [1]algorithms.Decision
-	err := s.Take(context.Background(), []store.Check{{Rule: rule, Key: key, Cost: cost, LeaseID: storetest.LeaseID(rule)}}, d[:])
-	return d[0], err
 }
 
 // stays fails the test unless the breaker is closed.
@@ -151,64 +146,6 @@ func TestFullRedisKeepsLogs(t *testing.T) {
 	}
 }
 
-// TestFullRedisTakesAdjustments: refunds, late costs of known keys, and slots that come back
-// reach a full Redis, and leases are renewed.
-func TestFullRedisTakesAdjustments(t *testing.T) {
-	t.Parallel()
-	server, s := limited(t)
-	for _, name := range algorithms.Names() {
-		t.Run(name, func(t *testing.T) {
-			rule := lasting(t, name, 5)
-			a, _ := algorithms.Get(name)
-			_, fixed := a.(algorithms.Counter)
-			check := store.Check{Rule: rule, Key: "client", Cost: 3, LeaseID: storetest.LeaseID(rule)}
-			var d [1]algorithms.Decision
-			if err := s.Take(context.Background(), []store.Check{check}, d[:]); err != nil {
-				t.Fatal(err)
-			}
-			fill(server)
-			defer drain(server)
-			want := int64(5)
-			s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: -3})
-			s.Flush()
-			if fixed {
-				s.Adjust(store.Adjustment{Check: check, At: d[0].Booked(), Turn: d[0].Turn(), Delta: 2})
-				s.Flush()
-				want = 3
-			}
-			if d := take(t, s, rule, "client", 0); d.Remaining != want {
-				t.Errorf("%d are left, want %d", d.Remaining, want)
-			}
-			stays(t, s)
-		})
-	}
-}
-
-// TestFullRedisRenewsLeases: a lease has its place, and keeps it.
-func TestFullRedisRenewsLeases(t *testing.T) {
-	t.Parallel()
-	server, s := limited(t)
-	rule := storetest.Rule(t, "zone", "concurrency", algorithms.Limit{Events: 1, Lease: time.Second})
-	key := s.Key(rule, "client")
-	take(t, s, rule, "client", 1)
-	fill(server)
-	end := func() float64 {
-		scores := server.Admin().ZRangeWithScores(context.Background(), key, 0, -1).Val()
-		if len(scores) != 1 {
-			t.Fatalf("%d leases", len(scores))
-		}
-		return scores[0].Score
-	}
-	for begun, n := end(), 0; n < 3; {
-		if now := end(); now > begun {
-			begun, n = now, n+1
-		}
-		if d := take(t, s, rule, "client", 1); d.Allowed {
-			t.Fatal("the slot was lent twice")
-		}
-	}
-}
-
 // TestFullRedisBans: a ban in force holds, a key without a ban's state is refused as by the
 // limit, and a key with one is banned as always.
 func TestFullRedisBans(t *testing.T) {
@@ -292,21 +229,6 @@ func TestUnwritableRedisRefuses(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestScriptErrorsOpenNoBreaker: if one algorithm lacks a right, only that algorithm fails.
-func TestScriptErrorsOpenNoBreaker(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", append(leastACL(t), "-rpush")...))
-	s := open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: -1})
-	logs := storetest.Rule(t, "log", "sliding_window_log", algorithms.Limit{Events: 5, Window: time.Hour})
-	for range 20 {
-		if _, err := try(s, logs, "client", 1); store.Failure(err) != store.FailureAuth {
-			t.Fatalf("met %v", err)
-		}
-		stays(t, s)
-	}
-	take(t, s, hourly(t), "client", 1)
 }
 
 // TestFloodOfKeysInAFullRedis floods one zone with new keys until Redis is full, and goes on.

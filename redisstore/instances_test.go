@@ -3,6 +3,10 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,22 +15,43 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-const instancesKey = "rl:instances"
+// least returns the options of a store whose user has the documented rights.
+func least(t *testing.T, server *redistest.Server) redisstore.Options {
+	t.Helper()
+	o := at(server)
+	o.Username, o.Password = "least-"+server.Prefix(), "s3cret"
+	grant(t, server, o.Username, append([]string{"on", ">s3cret"}, leastACL(t)...)...)
+	return o
+}
+
+// grant changes the rights of a user.
+func grant(t *testing.T, server *redistest.Server, user string, rules ...string) {
+	t.Helper()
+	command := []any{"acl", "setuser", user}
+	for _, rule := range rules {
+		command = append(command, rule)
+	}
+	if err := server.Admin().Do(t.Context(), command...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestInstances: processes come, crash and leave, with the least rights that docs/redis.md names.
-// While Redis is away, the last number stays.
 func TestInstances(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
+	server := redistest.Shared(t)
+	options, instancesKey := least(t, server), server.Prefix()+":instances"
 	instance := func(name string) *redisstore.Store {
-		return open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", Instance: name})
+		options.Instance = name
+		return open(t, options)
 	}
 	expect := func(s *redisstore.Store, want int, when string) {
 		t.Helper()
@@ -54,10 +79,6 @@ func TestInstances(t *testing.T) {
 		t.Errorf("the key lives for %v, want up to 15s", ttl)
 	}
 
-	server.Freeze()
-	expect(one, 3, "while Redis is away")
-	server.Thaw()
-
 	// The process of a store that is closed counts for a little more than an interval, unless
 	// another store of the process sends heartbeats.
 	closed(t, two)
@@ -72,15 +93,6 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestInstanceTellsByItself: a store sends heartbeats without being asked for the number.
-func TestInstanceTellsByItself(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	seen := func() int64 { return server.Admin().ZCard(context.Background(), instancesKey).Val() }
-	open(t, redisstore.Options{Address: server.Addr()})
-	patient.Until(t, "the fleet to be told", func() bool { return seen() == 1 })
-}
-
 var _ store.Fleet = (*redisstore.Store)(nil)
 
 // TestInstancesKeyOfAnotherType: whatever another program has written to the key, processes are
@@ -88,12 +100,12 @@ var _ store.Fleet = (*redisstore.Store)(nil)
 func TestInstancesKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
+	server := redistest.Shared(t)
 	core, logs := observer.New(zapcore.WarnLevel)
-	options := redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret"}
-	one, two := open(t, options), open(t, redisstore.Options{
-		Address: server.Addr(), Username: "limiter", Password: "s3cret", Logger: func() *zap.Logger { return zap.New(core) },
-	})
+	options, instancesKey := least(t, server), server.Prefix()+":instances"
+	one := open(t, options)
+	options.Logger = func() *zap.Logger { return zap.New(core) }
+	two := open(t, options)
 	if err := server.Admin().Set(ctx, instancesKey, "x", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,12 +127,79 @@ func TestInstancesKeyOfAnotherType(t *testing.T) {
 	}
 
 	// If something keeps a process from being counted, the log says so once a minute.
-	if err := server.Admin().Do(ctx, "acl", "setuser", "limiter", "-zadd").Err(); err != nil {
-		t.Fatal(err)
-	}
+	grant(t, server, options.Username, "-zadd")
 	two.Beat()
 	two.Beat()
 	if n := logs.FilterMessageSnippet("does not count this process").Len(); n != 1 || two.Instances() != 1 {
 		t.Errorf("%d lines in the log, want 1; %d instances", n, two.Instances())
+	}
+}
+
+// TestAnnouncements: each process can read what the others announce, a new text at once, and the
+// text again after Redis has lost it.
+func TestAnnouncements(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	options, instancesKey := least(t, server), server.Prefix()+":instances"
+	instance := func(name string) *redisstore.Store {
+		options.Instance = name
+		return open(t, options)
+	}
+	expect := func(s *redisstore.Store, want ...string) {
+		t.Helper()
+		texts, err := s.Announcements(t.Context(), 10)
+		slices.Sort(texts)
+		if err != nil || !slices.Equal(texts, want) {
+			t.Errorf("announcements %q, error %v, want %q", texts, err, want)
+		}
+	}
+	one := instance("one")
+	one.Silence() // its heartbeats are those of this test
+	expect(one)
+	two, silent := instance("two"), instance("silent: {x}")
+	one.Announce("I am one")
+	for _, s := range []*redisstore.Store{one, two, silent} {
+		s.Beat()
+	}
+	expect(two, "", "", "I am one")
+	two.Announce("I am two")
+	patient.Until(t, "the new text", func() bool {
+		texts, _ := one.Announcements(t.Context(), 10)
+		return slices.Contains(texts, "I am two")
+	})
+	expect(one, "", "I am one", "I am two")
+	if texts, err := one.Announcements(t.Context(), 2); err != nil || len(texts) != 2 {
+		t.Errorf("%q, %v; want two texts", texts, err)
+	}
+	one.Beat()
+	expect(two, "", "I am one", "I am two")
+	two.Silence()
+	silent.Silence()
+	server.Admin().Del(t.Context(), server.Admin().Keys(t.Context(), server.Prefix()+":*").Val()...)
+	one.Beat()
+	expect(two, "I am one")
+	if ttl := server.Admin().PTTL(t.Context(), server.Prefix()+":announced:{"+instancesKey+"}:one").Val(); ttl <= 0 || ttl.Seconds() > 15 {
+		t.Errorf("a text lives for %v, want up to 15s", ttl)
+	}
+}
+
+// TestTLSIsGuessedBeforeTheFirstAnswer: a server that hangs up expects TLS perhaps, unless it has answered before.
+func TestTLSIsGuessedBeforeTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	server, dead := redistest.Shared(t), net.JoinHostPort("127.0.0.1", strconv.Itoa(redistest.FreePort(t)))
+	proxy := faultproxy.Start(t, server.Addr())
+	options := at(server)
+	options.Address, options.Timeout = proxy.Addr(), 20*time.Second
+	s := open(t, options)
+	patient.Until(t, "an answer", func() bool { _, err := s.Probe(t.Context()); return err == nil && s.HasAnswered() })
+	proxy.Forward(dead) // the proxy goes on, and hangs up
+	proxy.Inject(func(string) faultproxy.Fault { return faultproxy.CutBefore })
+	found := s.Examine(t.Context()).Servers[0]
+	if found.Trouble != store.TroubleAnswer || !strings.Contains(found.Err.Error(), "answered before") {
+		t.Errorf("after an answer: %q, %v", found.Trouble, found.Err)
+	}
+	never := open(t, redisstore.Options{Address: faultproxy.Start(t, dead).Addr()})
+	if found := never.Examine(t.Context()).Servers[0]; found.Trouble != store.TroubleTLS {
+		t.Errorf("without an answer: %q, %v", found.Trouble, found.Err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // not use up what came later. One that is in time counts, or that became known later.
 func TestLateCostOnItsWay(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := redistest.Shared(t)
 	s, setNow := openWithClock(t, server)
-	now, lua := storetest.Start, newRedisSide(t, s, server) // a quarter of a second into a minute
+	now, lua := storetest.Start, newRedisSide(s) // a quarter of a second into a minute
 	for _, name := range algorithms.Names() {
 		if name == "concurrency" {
 			continue

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -18,9 +17,11 @@ import (
 // The slot comes back all the same, long before its lease ends.
 func TestSlotOfALateCall(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := redistest.Shared(t)
 	proxy := faultproxy.Start(t, server.Addr())
-	s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 100 * time.Millisecond})
+	options := at(server)
+	options.Address, options.Timeout = proxy.Addr(), 100*time.Millisecond
+	s := open(t, options)
 	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 1, Lease: time.Hour})
 	count := storetest.Rule(t, "count", "fixed_window", algorithms.Limit{Events: 9, Window: 1000 * time.Hour})
 	decisions := make([]algorithms.Decision, 2)

@@ -17,24 +17,21 @@ import (
 
 // TestLinearizable: three stores lose requests and replies on their ways to one Redis. Still all
 // answers that clients get are those of one store that carries out one operation after the other, and
-// every lost operation was carried out once or not at all. At least 100,000 answers are checked, and with the race
-// detector 25,000.
+// every lost operation was carried out once or not at all. In "make deep", at least 100,000 answers are checked.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := redistest.Shared(t)
 	f := &linear.Fleet{
-		Start: storetest.Start, Operations: deep.Steps(deep.Racing(15_000, 110_000), 1_000_000), Clients: 32,
-		SetTime: func(now int64) error { return server.Admin().Set(context.Background(), clockKey, now, 0).Err() },
+		Start: storetest.Start, Operations: deep.Steps(6_000, 110_000), Clients: 32,
+		SetTime: func(now int64) error { return server.Admin().Set(context.Background(), clockKey(server), now, 0).Err() },
 	}
 	var proxies []*faultproxy.Proxy
 	choose := inTurn()
 	for range 3 {
 		proxy := faultproxy.Start(t, server.Addr())
-		s, err := redisstore.NewWithClock(redisstore.Options{Address: proxy.Addr(), Timeout: time.Second, DenyCache: -1}, clockKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { closed(t, s) })
+		options := asking(server)
+		options.Address, options.Timeout = proxy.Addr(), time.Second
+		s := clocked(t, server, options)
 		proxy.Inject(choose)
 		proxies, f.Stores = append(proxies, proxy), append(f.Stores, s)
 	}
@@ -87,10 +84,11 @@ func inTurn() func(command string) faultproxy.Fault {
 // tell never goes back in the order that explains them.
 func TestLinearizableByRedisTime(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	f := &linear.Fleet{Operations: deep.Steps(deep.Racing(5_000, 10_000), 300_000), Clients: 16}
+	server := redistest.Shared(t)
+	f := &linear.Fleet{Operations: deep.Steps(3_000, 100_000), Clients: 16}
 	for range 3 {
-		options := redisstore.Options{Address: server.Addr(), Timeout: time.Minute, DenyCache: -1}
+		options := asking(server)
+		options.Timeout = time.Minute
 		f.Stores = append(f.Stores, open(t, redisstore.WithoutRenewal(options))) // nobody hears when a lease is renewed
 	}
 	f.Run(t).Check(t)

@@ -8,95 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestOneRequestOfAnyCost: what a charge of a log, a late cost and a refund take of Redis does
-// not depend on the cost.
-func TestOneRequestOfAnyCost(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	s, setNow := openWithClock(t, server)
-	s.Silence()
-	side, admin, ctx := newRedisSide(t, s, server), server.Admin(), context.Background()
-	rule := storetest.Rule(t, "tokens", "sliding_window_log", algorithms.Limit{Events: algorithms.MaxLogEvents, Window: time.Hour})
-	for _, cost := range []int64{2, 100_000, 1_000_000, algorithms.MaxLogEvents} {
-		client, now := strconv.FormatInt(cost, 10), storetest.Start
-		at := func(what string, most int, do func()) {
-			t.Helper()
-			now += 1e6
-			setNow(now)
-			if err := admin.ConfigResetStat(ctx).Err(); err != nil {
-				t.Fatal(err)
-			}
-			do()
-			commands, micros := scripted(t, server)
-			bytes, err := admin.MemoryUsage(ctx, s.Key(rule, client)).Result()
-			if err != nil && err != redis.Nil {
-				t.Fatal(err)
-			}
-			t.Logf("%s of cost %d: %d commands, %d bytes, %v µs", what, cost, commands, bytes, micros)
-			if commands > most || bytes > 400 {
-				t.Errorf("%s of cost %d: %d commands and %d bytes in Redis, want at most %d and 400", what, cost, commands, bytes, most)
-			}
-		}
-		check := store.Check{Rule: rule, Key: client, Cost: cost}
-		var d algorithms.Decision
-		at("a charge", 10, func() { d = side.take(t, check) })
-		if !d.Allowed || d.Remaining != algorithms.MaxLogEvents-cost {
-			t.Fatalf("cost %d: %+v", cost, d)
-		}
-		made := d.At
-		// These counts include the marker, which shows when the adjustment is done.
-		at("a late cost", 40, func() { side.adjust(t, store.Adjustment{Check: check, At: made, Delta: cost}) })
-		at("a refund", 50, func() { side.adjust(t, store.Adjustment{Check: check, At: made, Delta: -cost}) })
-		at("a refusal", 10, func() { d = side.take(t, store.Check{Rule: rule, Key: client, Cost: algorithms.MaxLogEvents}) })
-		if want := algorithms.MaxLogEvents - cost; d.Allowed || d.Remaining != want {
-			t.Errorf("cost %d: %d remain of what the late cost left, want %d", cost, d.Remaining, want)
-		}
-	}
-}
-
-// scripted returns how many commands scripts have run since the statistics were reset, and how
-// long a script has run on average.
-func scripted(t *testing.T, server *redistest.Server) (commands int, micros string) {
-	t.Helper()
-	stats, err := server.Admin().Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(stats) {
-		name, values, ok := strings.Cut(strings.TrimSpace(line), ":")
-		if !ok {
-			continue
-		}
-		var calls, total int
-		if _, err := fmt.Sscanf(values, "calls=%d,usec=%d", &calls, &total); err != nil {
-			t.Fatal(line, err)
-		}
-		switch name {
-		case "cmdstat_evalsha":
-			micros = strconv.Itoa(total / calls)
-		case "cmdstat_info", "cmdstat_config|resetstat", "cmdstat_exists", "cmdstat_set", "cmdstat_eval", "cmdstat_ping":
-		default:
-			commands += calls
-		}
-	}
-	return commands, micros
-}
-
 // TestRefundsOfALongLog compares Go and Lua where a refund has to look far back: its time is
 // bounded, and a refund beyond the bound is left out in both.
 func TestRefundsOfALongLog(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := redistest.Shared(t)
 	pair := newPair(t, server)
-	lua := newRedisSide(t, pair.redis, server)
+	lua := newRedisSide(pair.redis)
 	const most = algorithms.MaxBehind + 200
 	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 10 * most, Window: time.Hour})
 	peek := func(key string) int64 {
@@ -126,7 +50,6 @@ func TestRefundsOfALongLog(t *testing.T) {
 			}
 			fillLog(t, pair, rule, costs.name, most, now, costs.of)
 			pair.set(now(most), 0)
-			slowest(t, server)
 			for _, behind := range []int{1, 2, 3, 4, 7, 100, costs.reach - 7, costs.reach, costs.reach + 1, costs.reach + 150} {
 				i := most - behind
 				cost := costs.of(i)
@@ -146,7 +69,6 @@ func TestRefundsOfALongLog(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("the slowest script took %v", slowest(t, server))
 			// Later, the rest leaves the window in the same order in both.
 			for i := 0; i < most; i += most / 7 {
 				pair.set(now(i)+rule.Limit().Window.Microseconds(), 0)
@@ -154,27 +76,6 @@ func TestRefundsOfALongLog(t *testing.T) {
 			}
 		})
 	}
-}
-
-// slowest returns how long the slowest script has taken lately.
-func slowest(t *testing.T, server *redistest.Server) (most time.Duration) {
-	t.Helper()
-	admin, ctx := server.Admin(), context.Background()
-	entries, err := admin.SlowLogGet(ctx, 1000).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if strings.EqualFold(e.Args[0], "evalsha") {
-			most = max(most, e.Duration)
-		}
-	}
-	for _, command := range [][]any{{"config", "set", "slowlog-log-slower-than", "100"}, {"slowlog", "reset"}} {
-		if err := admin.Do(ctx, command...).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return most
 }
 
 // fillLog makes n charges in both stores.
@@ -209,9 +110,9 @@ func fillLog(t *testing.T, p *pair, rule *store.Rule, key string, n int, now fun
 // TestSumsOfALogBeginAgain: a log whose client never pauses goes on counting beyond 2^52.
 func TestSumsOfALogBeginAgain(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server := redistest.Shared(t)
 	pair := newPair(t, server)
-	lua := newRedisSide(t, pair.redis, server)
+	lua := newRedisSide(pair.redis)
 	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 100, Window: time.Second})
 	now := storetest.Start
 	pair.set(now, 0)

@@ -1,3 +1,5 @@
+//go:build deep
+
 package redisstore_test
 
 import (
@@ -121,7 +123,6 @@ func flood(t *testing.T, server *redistest.Server, ask func(*redisstore.Store) b
 // TestMaxmemoryHoldsForAdjustments: late costs of new keys come behind adjustments that need no
 // memory, in the same calls.
 func TestMaxmemoryHoldsForAdjustments(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	for _, name := range kindsOfState() {
 		if name == "concurrency" {

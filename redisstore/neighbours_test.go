@@ -1,3 +1,5 @@
+//go:build deep
+
 package redisstore_test
 
 import (
@@ -17,7 +19,6 @@ import (
 // TestNeighboursByAnyName: however the nodes of a Cluster name each other, each request is decided and the limit is
 // exact. This holds in each state of a slot that moves too.
 func TestNeighboursByAnyName(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	hosts := redistest.WithHosts("127.0.0.2", "127.0.0.3", "127.0.0.4")
 	names := func(kind string) redistest.Option {

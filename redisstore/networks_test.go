@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +31,8 @@ func kindAt(s *redisstore.Store, rule *store.Rule, key netip.Prefix) store.Kind 
 // by themselves. It ends by Redis's clock, is forgotten if Redis loses it, and a process that comes later knows all.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	a, b := open(t, redisstore.Options{Address: server.Addr()}), open(t, redisstore.Options{Address: server.Addr()})
+	server := redistest.Shared(t)
+	a, b := open(t, at(server)), open(t, at(server))
 	b.Beat()
 	rule, ctx := storetest.Rule(t, "a zone/1", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
 	set := func(network string, o store.Override) {
@@ -74,7 +73,7 @@ func TestNetworks(t *testing.T) {
 	for i := range 1200 {
 		set(fmt.Sprintf("10.%d.%d.0/24", i/256, i%256), store.Override{Kind: store.KindBanned})
 	}
-	c := open(t, redisstore.Options{Address: server.Addr()})
+	c := open(t, at(server))
 	c.Beat()
 	known := 0
 	for range c.Networks(rule).All() {
@@ -83,83 +82,22 @@ func TestNetworks(t *testing.T) {
 	if known != 1202 {
 		t.Errorf("a new process knows %d networks, want 1202", known)
 	}
-	if err := server.Admin().FlushAll(ctx).Err(); err != nil {
+	all := server.Admin().Keys(ctx, server.Prefix()+":*").Val()
+	if err := server.Admin().Del(ctx, all...).Err(); err != nil {
 		t.Fatal(err)
 	}
+	a.Beat()
+	b.Beat()
 	knows(b, store.KindNone)
 	knows(a, store.KindNone)
-}
-
-// TestNetworksCostNothing: without networks, a process sends not one command more, whatever its zones are. Compared are the
-// commands of heartbeats before and after a network was there.
-func TestNetworksCostNothing(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	s, client := open(t, redisstore.Options{Address: server.Addr()}), server.Admin()
-	rule, ctx := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
-	s.Networks(rule)
-	s.Beat() // the first one looks, once
-	s.Silence()
-	if err := client.ConfigResetStat(ctx).Err(); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		s.Beat()
-	}
-	if got, want := commands(ctx, t, client), "eval=3 zadd=3 pexpire=3 zremrangebyscore=3 zrevrangebyscore=3"; !sameWords(got, want) {
-		t.Errorf("three heartbeats: %s, want %s", got, want)
-	}
-}
-
-// commands returns how often each command was called, but for TIME, which each store asks now and then for the clock of the
-// server.
-func commands(ctx context.Context, t *testing.T, client *redis.Client) (all string) {
-	t.Helper()
-	text, err := client.Info(ctx, "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(text) {
-		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
-		calls, _, _ := strings.Cut(rest, ",")
-		if ok && !strings.Contains(name, "config") && !strings.Contains(name, "info") && name != "client|setinfo" && name != "hello" && name != "time" {
-			all += name + "=" + calls + " "
-		}
-	}
-	return all
-}
-
-func sameWords(a, b string) bool {
-	words := func(text string) map[string]bool {
-		m := make(map[string]bool)
-		for _, w := range strings.Fields(text) {
-			m[w] = true
-		}
-		return m
-	}
-	return fmt.Sprint(words(a)) == fmt.Sprint(words(b))
-}
-
-// TestNetworksWithLoans: processes that hold parts of a limit learn of the first network as they learn of changes of keys.
-func TestNetworksWithLoans(t *testing.T) {
-	t.Parallel()
-	f := startLent(t, "token_bucket", &store.KeyRules{Overrides: true})
-	if err := f.stores[0].SetNetwork(t.Context(), f.check.Rule, networkKey, store.Override{Kind: store.KindBanned}); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	patient.Until(t, "the other one knows", func() bool { return kindAt(f.stores[1], f.check.Rule, networkKey) == store.KindBanned })
-	if took := time.Since(began); took > time.Second && patient.Idle() {
-		t.Errorf("known after %v", took)
-	}
 }
 
 // TestNetworksBesideOtherVersions: what another version has written among networks, and what is damaged, has no effect on the
 // rest.
 func TestNetworksBesideOtherVersions(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	s, client := open(t, redisstore.Options{Address: server.Addr()}), server.Admin()
+	server := redistest.Shared(t)
+	s, client := open(t, at(server)), server.Admin()
 	rule, ctx := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
 	good := netip.MustParsePrefix("192.0.2.0/24")
 	for _, of := range []netip.Prefix{good, netip.MustParsePrefix("198.51.100.0/24")} {
@@ -167,12 +105,12 @@ func TestNetworksBesideOtherVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	names, err := client.Keys(ctx, "*198.51.100.0*").Result()
+	names, err := client.Keys(ctx, server.Prefix()+":*198.51.100.0*").Result()
 	if err != nil || len(names) != 1 {
 		t.Fatal(names, err)
 	}
 	client.Set(ctx, names[0], "damaged", 0)
-	sets, err := client.Keys(ctx, "*networks*").Result()
+	sets, err := client.Keys(ctx, server.Prefix()+":*networks*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +121,7 @@ func TestNetworksBesideOtherVersions(t *testing.T) {
 			}
 		}
 	}
-	late := open(t, redisstore.Options{Address: server.Addr()})
+	late := open(t, at(server))
 	late.Beat()
 	known := 0
 	for n := range late.Networks(rule).All() {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -15,7 +14,7 @@ import (
 // asked.
 func TestStats(t *testing.T) {
 	t.Parallel()
-	s := open(t, redisstore.Options{Address: redistest.Start(t).Addr(), DenyCache: time.Minute})
+	s := open(t, remembers(redistest.Shared(t)))
 	stats := s.Stats()
 	if len(stats.InUse) != 0 || stats.DenyHits != 0 {
 		t.Fatalf("at first: %+v", stats)
@@ -40,7 +39,7 @@ func TestStats(t *testing.T) {
 // renewed.
 func TestHeldUntilAllIsBack(t *testing.T) {
 	t.Parallel()
-	s := open(t, redisstore.Options{Address: redistest.Start(t).Addr()})
+	s := open(t, at(redistest.Shared(t)))
 	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 5})
 	c := store.Check{Rule: slots, Key: "client", Cost: 3, LeaseID: storetest.LeaseID(slots)}
 	ask(t, s, c)

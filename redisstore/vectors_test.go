@@ -15,13 +15,12 @@ import (
 // algorithms plays them in Go, and writes them.
 func TestVectors(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	p := newPair(t, server)
+	p := newPair(t, redistest.Shared(t))
 	for _, f := range vectors.Load(t, filepath.Join("..", "testdata", "vectors")) {
 		for _, s := range f.Scenarios {
 			t.Run(f.Name+"/"+s.Title, func(t *testing.T) {
 				s.Play(t, &luaKey{
-					TB: t, pair: p, side: newRedisSide(t, p.redis, server),
+					TB: t, pair: p, side: newRedisSide(p.redis),
 					algorithm: f.Algorithm, key: f.Name + s.Title, turns: make(map[string]int64),
 				})
 			})

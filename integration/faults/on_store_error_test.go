@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -142,7 +141,6 @@ func awaitFleet(t *testing.T, redisServer *redistest.Server, size int64) {
 // TestOnStoreErrorOfZones: zones on one route can have different values of on_store_error, and show the
 // share of the limit that the instance applies.
 func TestOnStoreErrorOfZones(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	dead := redistest.FreePort(t)
 	zone := func(name string, events int, policy string) string {

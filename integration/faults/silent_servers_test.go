@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -113,7 +112,6 @@ func untilSilent(s *harness.Server, servers ...*redistest.Server) {
 // TestSilentSentinels: a Sentinel that is dead, one that hangs and one that does not know the master are told, although
 // all requests are decided, and are told to be back.
 func TestSilentSentinels(t *testing.T) {
-	deep.InTurn(t)
 	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)
 	all := g.Sentinels()
@@ -150,7 +148,6 @@ func TestSilentSentinels(t *testing.T) {
 
 // TestSilentNode: a node of a Cluster that is dead is told, and that it is back.
 func TestSilentNode(t *testing.T) {
-	deep.InTurn(t)
 	patient.BesideOthers(t)
 	c := redistest.StartCluster(t, 3, 0)
 	s := startWatched(t, "mode cluster\naddress "+c.Addrs()[0]+"\ntimeout 1s")

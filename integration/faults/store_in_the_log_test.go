@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -37,7 +36,6 @@ func redisSite(address, options string) string {
 // TestWrongPasswordShows: without any request, the log says that Redis does not answer and what
 // that means, and then that it does.
 func TestWrongPasswordShows(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithPassword("right"))
 	s := harness.StartCaddy(t, redisSite(redis.Addr(), "password wrong"))
@@ -55,7 +53,6 @@ func TestWrongPasswordShows(t *testing.T) {
 
 // TestLostStoreShows: when Redis goes away in operation, the log says what that means for which zones.
 func TestLostStoreShows(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	s := harness.StartCaddy(t, redisSite(redis.Addr(), ""))
@@ -68,7 +65,6 @@ func TestLostStoreShows(t *testing.T) {
 
 // TestEvictionShows: a Redis that removes keys lets refused clients through again.
 func TestEvictionShows(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "allkeys-lru"))
 	s := harness.StartCaddy(t, redisSite(redis.Addr(), ""))
@@ -78,7 +74,6 @@ func TestEvictionShows(t *testing.T) {
 // TestRequiredRedis: a config that requires its Redis does not start without it, and says why; with
 // it, it starts.
 func TestRequiredRedis(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithPassword("right"))
 	dir := harness.ShortDir(t)
@@ -116,7 +111,6 @@ func TestRequiredRedis(t *testing.T) {
 
 // TestMissingTLSShows: errors that only say that the connection has ended name the likely reason.
 func TestMissingTLSShows(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	redis := redistest.Start(t, redistest.WithTLS(false))
 	harness.StartCaddy(t, redisSite(redis.TLSAddr(), "")).AwaitLog("the rate limit store does not answer", "if it expects TLS, add tls")

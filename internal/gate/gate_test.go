@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // enter enters a gate as callers do: it waits for the place, or leaves.
@@ -148,7 +146,6 @@ func TestRetryAfter(t *testing.T) {
 
 // TestMemory: keys that do not wait are forgotten, and one that waits takes at most 120 bytes.
 func TestMemory(t *testing.T) {
-	deep.OneGoroutine(t)
 	if s := unsafe.Sizeof(key{}) + unsafe.Sizeof(line{}) + unsafe.Sizeof((*line)(nil)); s > 120 {
 		t.Errorf("a key and its place in the heap take %d bytes", s)
 	}

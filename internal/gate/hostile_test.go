@@ -6,14 +6,11 @@ import (
 	"runtime"
 	"testing"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // TestMillionKeys: clients that use a new key for each request take no memory, whether they stay until they are served,
 // leave while they wait, or come back to wait when they are known.
 func TestMillionKeys(t *testing.T) {
-	deep.OneGoroutine(t)
 	const keys = 1_000_000
 	g := New(Options{Max: 4, MaxWait: time.Second})
 	now := int64(1)
@@ -222,7 +219,6 @@ func (d *departures) Pop() any {
 // TestOpenAndLeave: a client that opens requests and leaves at once, again and again, does not talk the limit down. The
 // upstream is not full, and nobody else waits.
 func TestOpenAndLeave(t *testing.T) {
-	deep.OneGoroutine(t)
 	g := New(Options{MaxWait: time.Second})
 	play(g.limit, 1, 16, 60)
 	learned := g.State().Limit

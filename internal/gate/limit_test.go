@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // play plays an upstream with so many workers, each of which answers every 20 ms, under a load that never ends.
@@ -49,7 +47,6 @@ func play(l *Limit, now int64, workers int, seconds float64) int64 {
 // TestLimitFinds: the limit finds how many workers there are, and finds it again when they change. It may let in
 // some more, because a worker that is never idle needs a request that waits.
 func TestLimitFinds(t *testing.T) {
-	deep.OneGoroutine(t)
 	l := NewLimit(Options{})
 	now := int64(1)
 	for _, workers := range []int{16, 64, 100, 30} {

@@ -69,7 +69,7 @@ func (m *mutant) run(root string) error {
 	if left := filepath.Join(root, m.pkg, "testdata", "rapid"); !exists(left) {
 		defer os.RemoveAll(left)
 	}
-	test := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout=5m", "-run", "^("+m.tests+")$", m.pkg)
+	test := exec.Command("go", "test", "-tags", "deep", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout=5m", "-run", "^("+m.tests+")$", m.pkg)
 	test.Dir = root
 	out, err := test.CombinedOutput()
 	switch said := string(out); {

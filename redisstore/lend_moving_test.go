@@ -1,13 +1,15 @@
+//go:build deep
+
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -16,7 +18,6 @@ import (
 // TestLendZonesWhileASlotMoves: a request of several zones that lend is decided in each state of a slot that is moved,
 // whether its keys have one slot or two, and no more passes than the limits allow.
 func TestLendZonesWhileASlotMoves(t *testing.T) {
-	deep.InTurn(t)
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, 0)
 	perHour := func(n int64) algorithms.Limit { return algorithms.Limit{Events: n, Window: 1000 * time.Hour} }
@@ -66,4 +67,66 @@ func TestLendZonesWhileASlotMoves(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLendRulesWhileASlotMoves is TestKeyRulesHoldWhileASlotMoves for a key of which parts may be lent.
+func TestLendRulesWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, 0)
+	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs(), DenyCache: -1})
+	ctx := context.Background()
+	rule := lendingRule(t, "z", "fixed_window", algorithms.Limit{Events: 100, Window: 1000 * time.Hour}, time.Second)
+	check := store.Check{Rule: rule, Key: "k", Cost: 1, KeyRules: &store.KeyRules{
+		Overrides: true, Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Hour},
+	}}
+	use := func(t *testing.T, n int) (allowed, exempt, banned int) {
+		t.Helper()
+		for range n {
+			d, err := decideOne(s, check)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case d.Exempt:
+				exempt++
+			case d.Banned:
+				banned++
+			case d.Allowed:
+				allowed++
+			}
+		}
+		return allowed, exempt, banned
+	}
+	move(t, c, s.Key(rule, check.Key), func(t *testing.T) {
+		for _, do := range []func() error{
+			func() error { return s.Clear(ctx, rule, "k") }, func() error { return s.Reset(ctx, rule, "k") },
+		} {
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if allowed, _, banned := use(t, 200); allowed != 100 || banned != 98 { // the third refusal begins the ban
+			t.Errorf("%d of 200 pass, %d are banned", allowed, banned)
+		}
+		if err := s.Set(ctx, rule, "k", store.Override{Kind: store.KindExempt}); err != nil {
+			t.Fatal(err)
+		}
+		if _, exempt, _ := use(t, 20); exempt != 20 {
+			t.Errorf("%d of 20 are exempt", exempt)
+		}
+		if err := s.Unban(ctx, rule, "k"); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int64{120, 110} {
+			limit := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: n, Window: time.Duration(n) * time.Hour}}
+			if err := s.Set(ctx, rule, "k", limit); err != nil {
+				t.Fatal(err)
+			}
+			if allowed, _, _ := use(t, 30); allowed != 30 {
+				t.Errorf("%d of 30 pass by a limit of their own", allowed)
+			}
+			if err := s.Reset(ctx, rule, "k"); err != nil { // of what its own limit has counted
+				t.Fatal(err)
+			}
+		}
+	})
 }
