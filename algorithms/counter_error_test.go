@@ -1,3 +1,5 @@
+//go:build deep
+
 package algorithms_test
 
 import (

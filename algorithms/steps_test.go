@@ -8,84 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// step is a request, at a time after the first one, and the expected decision.
-type step struct {
-	at        time.Duration
-	cost      int64
-	allowed   bool
-	remaining int64
-	retry     time.Duration
-	next      time.Duration
-	reset     time.Duration
-}
-
 // start is 250 ms after a full second, minute and hour.
 var start = time.Date(2026, 11, 18, 15, 0, 0, 250e6, time.UTC)
-
-const ms = time.Millisecond
-
-func TestSteps(t *testing.T) {
-	for _, story := range []struct {
-		name      string
-		algorithm string
-		limit     algorithms.Limit
-		steps     []step
-	}{
-		{"three a second come back evenly", "token_bucket", algorithms.Limit{Events: 3, Window: time.Second}, []step{
-			{0, 1, true, 2, 0, 333334 * time.Microsecond, 333334 * time.Microsecond},
-			{0, 2, true, 0, 0, 333334 * time.Microsecond, time.Second},
-			{0, 1, false, 0, 333334 * time.Microsecond, 333334 * time.Microsecond, time.Second},
-			{333333 * time.Microsecond, 1, false, 0, time.Microsecond, time.Microsecond, 666667 * time.Microsecond},
-			{333334 * time.Microsecond, 1, true, 0, 0, 333333 * time.Microsecond, time.Second},
-			{666667 * time.Microsecond, 1, true, 0, 0, 333333 * time.Microsecond, time.Second},
-			{time.Second, 3, false, 1, 666667 * time.Microsecond, 333334 * time.Microsecond, 666667 * time.Microsecond},
-			{time.Second, 4, false, 1, algorithms.Never, 333334 * time.Microsecond, 666667 * time.Microsecond},
-			{time.Second, 1, true, 0, 0, 333334 * time.Microsecond, time.Second},
-		}},
-		{"a burst of five at one in two seconds", "token_bucket", algorithms.Limit{Events: 1, Window: 2 * time.Second, Burst: 5}, []step{
-			{0, 5, true, 0, 0, 2 * time.Second, 10 * time.Second},
-			{3 * time.Second, 1, true, 0, 0, time.Second, 9 * time.Second},
-			{3 * time.Second, 2, false, 0, 3 * time.Second, time.Second, 9 * time.Second},
-			{6 * time.Second, 2, true, 0, 0, 2 * time.Second, 10 * time.Second},
-			{time.Hour, 5, true, 0, 0, 2 * time.Second, 10 * time.Second},
-		}},
-		{"a minute on the clock", "fixed_window", algorithms.Limit{Events: 2, Window: time.Minute}, []step{
-			{0, 1, true, 1, 0, time.Minute - 250*ms, time.Minute - 250*ms},
-			{30 * time.Second, 1, true, 0, 0, 30*time.Second - 250*ms, 30*time.Second - 250*ms},
-			{30 * time.Second, 1, false, 0, 30*time.Second - 250*ms, 30*time.Second - 250*ms, 30*time.Second - 250*ms},
-			{time.Minute - 250*ms, 2, true, 0, 0, time.Minute, time.Minute},
-			{time.Minute, 3, false, 0, algorithms.Never, time.Minute - 250*ms, time.Minute - 250*ms},
-		}},
-		{"a second back from every request", "sliding_window_log", algorithms.Limit{Events: 2, Window: time.Second}, []step{
-			{0, 1, true, 1, 0, time.Second, time.Second},
-			{400 * ms, 1, true, 0, 0, 600 * ms, time.Second},
-			{500 * ms, 1, false, 0, 500 * ms, 500 * ms, 900 * ms},
-			{500 * ms, 2, false, 0, 900 * ms, 500 * ms, 900 * ms},
-			{1000 * ms, 1, true, 0, 0, 400 * ms, time.Second},
-			{1399 * ms, 1, false, 0, ms, ms, 601 * ms},
-			{1400 * ms, 0, true, 1, 0, 600 * ms, 600 * ms},
-			{2000 * ms, 2, true, 0, 0, time.Second, time.Second},
-		}},
-	} {
-		t.Run(story.name, func(t *testing.T) {
-			key := newKey(t, story.algorithm)
-			params, err := key.algorithm.Prepare(story.limit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, s := range story.steps {
-				got := key.take(params, start.Add(s.at).UnixMicro(), s.cost)
-				want := algorithms.Decision{
-					Allowed: s.allowed, Quota: max(story.limit.Events, story.limit.Burst), Remaining: s.remaining,
-					RetryAfter: s.retry, NextAfter: s.next, ResetAfter: s.reset,
-				}
-				if got != want {
-					t.Fatalf("step %d, cost %d at %v:\ngot  %+v\nwant %+v", i+1, s.cost, s.at, got, want)
-				}
-			}
-		})
-	}
-}
 
 // key is one key of any algorithm.
 type key struct {

@@ -158,24 +158,6 @@ func TestCrowdedIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestGenerationsAreApart: a zone that comes back starts from zero.
-func TestGenerationsAreApart(t *testing.T) {
-	s, _ := openWith(t, memorystore.Options{})
-	a, err := algorithms.Get("token_bucket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for salt := range uint64(3) {
-		rule, err := store.NewRule("zone", a, algorithms.Limit{Events: 1, Window: time.Hour}, salt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !take(t, s, rule, "client").Allowed || take(t, s, rule, "client").Allowed {
-			t.Fatalf("salt %d: not a zone of its own", salt)
-		}
-	}
-}
-
 func TestOptions(t *testing.T) {
 	for want, o := range map[string]memorystore.Options{
 		"max_keys must be at least 1024, got 5":    {MaxKeys: 5},

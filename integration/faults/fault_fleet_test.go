@@ -1,3 +1,5 @@
+//go:build deep
+
 package faults_test
 
 import (
@@ -12,13 +14,12 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
 // faultLimit is how much a client may ever have of /allow and of /deny. Under each fault, all of
 // it is used in the end.
-var faultLimit = deep.Steps(300, 500)
+const faultLimit = 500
 
 // localLimit is how much a client may have of /local in each second.
 const localLimit = 10
@@ -226,4 +227,14 @@ func countGoroutines(s *harness.Server, t *testing.T) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// sample is one answer under load.
+type sample struct {
+	sent       time.Time
+	took       time.Duration
+	status     int
+	decided    bool // it has a RateLimit header
+	retryAfter int
+	err        error
 }

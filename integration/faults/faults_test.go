@@ -1,13 +1,20 @@
+//go:build deep
+
 package faults_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
@@ -38,7 +45,7 @@ const (
 	// faultBack bounds the time until service is normal after the cure, also on an idle machine.
 	faultBack = 2 * time.Second
 
-	// faultLength is how long a fault lasts on an idle machine.
+	// faultLength is how long a fault lasts on an idle machine, unless OUTAGE says otherwise.
 	faultLength = 1200 * time.Millisecond
 )
 
@@ -46,8 +53,10 @@ const (
 // for the cure.
 func (f *faultFleet) endure(t *testing.T, begun time.Time) {
 	t.Helper()
-	if patient.Idle() {
-		time.Sleep(faultLength) // the fault itself
+	if length, err := time.ParseDuration(os.Getenv("OUTAGE")); err == nil {
+		time.Sleep(length) // the fault itself
+	} else if patient.Idle() {
+		time.Sleep(faultLength)
 	}
 	for _, l := range f.loads {
 		patient.Until(t, l.policy+" to answer under the fault", func() bool { return len(l.since(begun)) >= inARow })
@@ -294,3 +303,46 @@ func (f *faultFleet) checkLogs(t *testing.T, faults int) {
 		}
 	}
 }
+
+// firstPong finds out when Redis answers again, which is some time before Restart returns.
+func firstPong(t *testing.T, address string) <-chan time.Time {
+	answered := make(chan time.Time, 1)
+	go func() {
+		defer close(answered)
+		err := childprocess.Poll(patient.Patience, func(context.Context) error {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+				return err
+			}
+			reply := make([]byte, 16)
+			if n, err := conn.Read(reply); string(reply[:n]) != "+PONG\r\n" {
+				return fmt.Errorf("answer %q, %w", reply[:n], err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("waiting for Redis to answer: %v", err)
+		}
+		answered <- time.Now()
+	}()
+	return answered
+}
+
+// slowness returns the longest time of a request, and the time below which 99 % of them stay.
+func slowness(samples []sample) (worst, p99 time.Duration) {
+	times := make([]time.Duration, len(samples))
+	for i, s := range samples {
+		times[i] = s.took
+	}
+	slices.Sort(times)
+	return times[len(times)-1], times[len(times)*99/100]
+}
+
+const (
+	goneLine = "the rate limit store does not answer"
+	backLine = "the rate limit store answers again"
+)

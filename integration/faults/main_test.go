@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package faults_test tests what happens while Redis does not work: each fault, under load, with one server, Sentinel and a
 // Cluster.
 package faults_test

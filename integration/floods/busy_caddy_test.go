@@ -1,3 +1,5 @@
+//go:build deep
+
 package floods_test
 
 import (
@@ -12,7 +14,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -122,15 +123,13 @@ func TestNoClientCausesStoreErrors(t *testing.T) {
 		f.use(t, zone, used)
 	}
 	time.Sleep(1100 * time.Millisecond) // until no refusal is answered from memory
-	for i, zone := range f.zones {
-		for j, protocol := range speak {
+	for _, zone := range f.zones {
+		for _, protocol := range speak {
 			keys, limit := used, 0
 			if strings.HasSuffix(zone, "-lent") && boundsFresh(zone) { // what has refused a key does not ask
 				keys, limit = keysOf("fresh"+protocol, 1), busyLimit
 			}
-			if deep.Run() || (i+i/len(speak))%len(speak) == j {
-				f.freeze(t, zone, protocol, floods[protocol], keys, limit, 2*timeout)
-			}
+			f.freeze(t, zone, protocol, floods[protocol], keys, limit, 2*timeout)
 		}
 	}
 	for name, waited := range harness.Nonzero(t, f.Scrape(harness.NewClient(t, ""))) {
@@ -193,9 +192,6 @@ var floods = []struct {
 // pass no more than their limit. A Redis that does not run does not answer, so the timeout is the default one only on a
 // machine that does nothing else.
 func TestFloodsPassNothing(t *testing.T) {
-	if !deep.Run() {
-		t.Skip("DEEP=1 runs it")
-	}
 	timeout := 500 * time.Millisecond
 	if patient.Idle() {
 		timeout = 50 * time.Millisecond

@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package floods_test tests that floods let nothing pass, and cost Redis and other clients little.
 package floods_test
 

@@ -1,3 +1,5 @@
+//go:build deep
+
 package floods_test
 
 import (
@@ -9,7 +11,6 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
@@ -32,7 +33,7 @@ func TestResetStreams(t *testing.T) {
 			harness.Limited("window", "algorithm fixed_window\nrate 50/1000h", store, "reverse_proxy {$UPSTREAM}")
 		s := harness.StartCaddy(t, harness.Caddyfile("servers {\nprotocols h1 h2c\n}", site), b.Variable())
 		for _, path := range []string{"/slots", "/window"} {
-			for range deep.Steps(6, 99) { // connections
+			for range 99 { // connections
 				resetStreams(t, s, path, atOnce)
 			}
 		}

@@ -12,16 +12,10 @@ const howToGet = "apt-get install redis-server, or: make redis"
 // warned holds back all but the first warning of a test binary.
 var warned sync.Once
 
-// Available reports whether redis-server is on PATH.
-func Available() bool {
-	_, err := exec.LookPath(program)
-	return err == nil
-}
-
 // require skips the test without redis-server, or fails it with REQUIRE_REDIS=1.
 func require(t TB) {
 	t.Helper()
-	if Available() {
+	if _, err := exec.LookPath(program); err == nil {
 		return
 	}
 	if os.Getenv("REQUIRE_REDIS") == "1" {

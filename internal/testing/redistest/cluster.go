@@ -32,14 +32,19 @@ type Cluster struct {
 func StartCluster(t TB, masters, replicasEach int, options ...Option) *Cluster {
 	t.Helper()
 	require(t)
-	options = append(together(t, options), WithClusterMode(), WithArgs(
-		"--cluster-config-file", "nodes.conf", "--cluster-node-timeout", nodeTimeout,
+	options = append(together(t, options), func(s *settings) { s.bus = true }, WithArgs(
+		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", nodeTimeout,
 		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
 		"--repl-diskless-sync-delay", "0",
 	))
 	c := &Cluster{t: t, ids: make(map[*Server]string)}
 	for range masters * (1 + replicasEach) {
-		c.AddNode(options...)
+		node := Start(t, options...)
+		id, err := node.admin.Do(context.Background(), "cluster", "myid").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.nodes, c.ids[node] = append(c.nodes, node), id
 	}
 	for i, node := range c.nodes[:masters] {
 		c.must(node, "cluster", "set-config-epoch", i+1)
@@ -58,19 +63,6 @@ func StartCluster(t TB, masters, replicasEach int, options ...Option) *Cluster {
 	}
 	c.Await()
 	return c
-}
-
-// AddNode starts a node that belongs to no Cluster yet.
-func (c *Cluster) AddNode(options ...Option) *Server {
-	c.t.Helper()
-	node := Start(c.t, options...)
-	id, err := node.admin.Do(context.Background(), "cluster", "myid").Text()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.nodes = append(c.nodes, node)
-	c.ids[node] = id
-	return node
 }
 
 // meet makes all nodes know each other.

@@ -57,14 +57,6 @@ func WithHosts(hosts ...string) Option {
 	}
 }
 
-// WithClusterMode makes the server a node of a cluster that it has not joined yet.
-func WithClusterMode() Option {
-	return func(s *settings) {
-		s.bus = true
-		s.extra = append(s.extra, "--cluster-enabled", "yes")
-	}
-}
-
 // WithPersistence makes the server come back from Kill and Restart with everything that it has
 // answered. By default Redis delays writing while the disk is busy, and would lose data.
 func WithPersistence() Option { return WithArgs("--appendonly", "yes", "--appendfsync", "always") }
