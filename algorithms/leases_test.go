@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // TestLeases compares [algorithms.Leases] with a plain slice, with few leases and with enough
@@ -17,7 +18,7 @@ func TestLeases(t *testing.T) {
 		id         string
 		ends, cost int64
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	deep.Property(t, func(t *rapid.T) {
 		var leases algorithms.Leases
 		var slice []held
 		params := algorithms.Params{1_000_000, 1000}

@@ -6,11 +6,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // TestLog compares the ring with a slice of charges.
 func TestLog(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	deep.Property(t, func(t *rapid.T) {
 		var log algorithms.Log
 		var charges slice
 		now := int64(1)

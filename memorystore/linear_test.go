@@ -16,7 +16,7 @@ func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	s, setNow := openWith(t, memorystore.Options{})
 	f := &linear.Fleet{
-		Stores: []store.Store{s}, Start: storetest.Start, Operations: deep.Steps(10_000, 300_000), Clients: 16,
+		Stores: []store.Store{s}, Start: storetest.Start, Operations: deep.Steps(10_000, 300_000), Clients: 16, Seed: deep.Seed(1),
 		SetTime: func(now int64) error { setNow(now); return nil },
 	}
 	f.Run(t).Check(t)

@@ -22,7 +22,7 @@ func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	f := &linear.Fleet{
-		Start: storetest.Start, Operations: deep.Steps(6_000, 110_000), Clients: 32,
+		Start: storetest.Start, Operations: deep.Steps(6_000, 110_000), Clients: 32, Seed: deep.Seed(1),
 		SetTime: func(now int64) error { return server.Admin().Set(context.Background(), clockKey(server), now, 0).Err() },
 	}
 	var proxies []*faultproxy.Proxy
@@ -85,7 +85,7 @@ func inTurn() func(command string) faultproxy.Fault {
 func TestLinearizableByRedisTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	f := &linear.Fleet{Operations: deep.Steps(3_000, 100_000), Clients: 16}
+	f := &linear.Fleet{Operations: deep.Steps(3_000, 100_000), Clients: 16, Seed: deep.Seed(1)}
 	for range 3 {
 		options := asking(server)
 		options.Timeout = time.Minute

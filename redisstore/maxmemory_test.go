@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
@@ -58,26 +57,14 @@ func memory(t *testing.T, server *redistest.Server, name string) int {
 	return n
 }
 
-// kindsOfState are algorithms whose states are numbers, a list and a set; in "make deep", they
-// are all algorithms.
-func kindsOfState() []string {
-	if deep.Run() {
-		return algorithms.Names()
-	}
-	return []string{"token_bucket", "sliding_window_log", "concurrency"}
-}
-
 // TestMaxmemoryHolds floods a full Redis with new keys of each algorithm, in calls that requests
 // share and in calls of their own, and with late costs of new keys behind refunds that need no
 // memory. Whatever the requests get, Redis takes no more memory than it may.
 func TestMaxmemoryHolds(t *testing.T) {
 	t.Parallel()
 	const keys = 12_000 // each would take at least 120 bytes
-	for _, name := range kindsOfState() {
+	for _, name := range algorithms.Names() {
 		for _, several := range []bool{false, true} {
-			if several && name != "sliding_window_log" && !deep.Run() {
-				continue // a list is the state that grows most; "make deep" has several of all
-			}
 			t.Run(fmt.Sprintf("%s/several=%v", name, several), func(t *testing.T) {
 				server := redistest.Start(t)
 				rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 100, time.Hour))
@@ -124,7 +111,7 @@ func flood(t *testing.T, server *redistest.Server, ask func(*redisstore.Store) b
 // memory, in the same calls.
 func TestMaxmemoryHoldsForAdjustments(t *testing.T) {
 	t.Parallel()
-	for _, name := range kindsOfState() {
+	for _, name := range algorithms.Names() {
 		if name == "concurrency" {
 			continue // it has no late costs
 		}

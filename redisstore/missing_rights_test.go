@@ -167,30 +167,3 @@ func TestRefundRightsTakenAway(t *testing.T) {
 		}
 	}
 }
-
-// TestSlotsRightsTakenAway: a user who loses a right gives back all slots of a request or none.
-func TestSlotsRightsTakenAway(t *testing.T) {
-	t.Parallel()
-	server, s := limited(t)
-	rule := lasting(t, "concurrency", 10)
-	for _, right := range leastACL(t) {
-		if !strings.HasPrefix(right, "+") {
-			continue
-		}
-		c := store.Check{Rule: rule, Key: right, Cost: 2, LeaseID: storetest.LeaseID(rule)}
-		d, err := decideOne(s, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, rule := range []string{"-" + right[1:], right} {
-			if err := server.Admin().Do(t.Context(), "acl", "setuser", "limiter", rule).Err(); err != nil {
-				t.Fatal(err)
-			}
-			s.Adjust(store.Adjustment{Check: c, At: d.Booked(), Delta: -2})
-			s.Flush()
-		}
-		if held := server.Slots(s.Key(rule, right)); held != 0 {
-			t.Errorf("without %s for a while: %d slots are held", right, held)
-		}
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -140,20 +139,6 @@ func (w *once) charge(c store.Check) (charged store.Adjustment, ok bool) {
 	}
 	d := &decisions[0]
 	return store.Adjustment{Check: c, At: d.Booked(), Turn: d.Turn()}, d.Allowed
-}
-
-// chargeMany charges many keys, and returns what is to be adjusted.
-func (w *once) chargeMany(n int) (charged []store.Adjustment) {
-	w.t.Helper()
-	for i := range n {
-		late, ok := w.charge(store.Check{Rule: w.late, Key: fmt.Sprint(i), Cost: onceCost})
-		if !ok {
-			w.t.Fatal("not charged")
-		}
-		late.Delta = onceDelta(i)
-		charged = append(charged, late)
-	}
-	return charged
 }
 
 // adjust adjusts a charge, once.

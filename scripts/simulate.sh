@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 binary=$(mktemp)
 trap 'rm -f "$binary"' EXIT
-go test -c -o "$binary" ./internal/testing/world
+go test -tags deep -c -o "$binary" ./internal/testing/world
 
 cores=$(nproc)
 if [[ -n ${SEED:-} ]]; then

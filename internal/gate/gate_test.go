@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unsafe"
 )
 
 // enter enters a gate as callers do: it waits for the place, or leaves.
@@ -141,25 +140,6 @@ func TestRetryAfter(t *testing.T) {
 	}
 	if r := p.ratio(30e9); r != 0 {
 		t.Errorf("the ratio is %v after a long time, want 0", r)
-	}
-}
-
-// TestMemory: keys that do not wait are forgotten, and one that waits takes at most 120 bytes.
-func TestMemory(t *testing.T) {
-	if s := unsafe.Sizeof(key{}) + unsafe.Sizeof(line{}) + unsafe.Sizeof((*line)(nil)); s > 120 {
-		t.Errorf("a key and its place in the heap take %d bytes", s)
-	}
-	b := newBench(slots(1), patient)
-	b.ask(-1, 0, false)
-	for i := range 200_000 {
-		b.now += 1000
-		b.ask(i, 0, true)
-		if b.Waiting() > 50 {
-			b.done(b.running[0], Useful)
-		}
-	}
-	if b.Keys() > 200 {
-		t.Errorf("%d keys have a state, and 50 wait", b.Keys())
 	}
 }
 

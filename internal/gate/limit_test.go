@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // play plays an upstream with so many workers, each of which answers every 20 ms, under a load that never ends.
@@ -91,7 +93,7 @@ func TestLimitOfAnUpstreamThatFails(t *testing.T) {
 
 // TestLimitBounds: whatever is counted, the limit is within its bounds, and at least 1.
 func TestLimitBounds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	deep.Property(t, func(t *rapid.T) {
 		o := Options{Min: rapid.IntRange(0, 50).Draw(t, "min"), Max: rapid.IntRange(0, 100).Draw(t, "max")}
 		if o.Max > 0 {
 			o.Max = max(o.Max, o.Min)

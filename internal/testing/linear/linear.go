@@ -35,6 +35,9 @@ type Fleet struct {
 
 	// Operations is how many there are, and Clients how many ask each store at once.
 	Operations, Clients int
+
+	// Seed is that of what the clients ask.
+	Seed uint64
 }
 
 const (
@@ -97,8 +100,7 @@ type History struct {
 // Run has the clients ask until enough was asked, and returns what they heard.
 func (f *Fleet) Run(t testing.TB) *History {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	t.Logf("seed %d", f.Seed)
 	w := &world{
 		Fleet: f, t: t, now: f.Start, profiles: profiles(t),
 		history: &History{begun: time.Now(), ownTime: f.SetTime == nil, start: f.Start},
@@ -113,7 +115,7 @@ func (f *Fleet) Run(t testing.TB) *History {
 	}
 	var clients sync.WaitGroup
 	for i := range f.Clients * len(f.Stores) {
-		c := &client{world: w, id: i, store: f.Stores[i%len(f.Stores)], random: rand.New(rand.NewPCG(seed, uint64(i)))}
+		c := &client{world: w, id: i, store: f.Stores[i%len(f.Stores)], random: rand.New(rand.NewPCG(f.Seed, uint64(i)))}
 		clients.Go(c.run)
 	}
 	clients.Wait()

@@ -180,7 +180,7 @@ func TestForgetful(t *testing.T) {
 		}
 		defer m.Close()
 		f := &Fleet{
-			Stores: []store.Store{m}, Start: start, Operations: 4000, Clients: 8,
+			Stores: []store.Store{m}, Start: start, Operations: 4000, Clients: 8, Seed: 1,
 			SetTime: func(at int64) error { now.Store(at); return nil },
 		}
 		if forgets {

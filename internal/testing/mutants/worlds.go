@@ -62,7 +62,7 @@ func (w *worlds) made(m *mutant) (test, variable string, err error) {
 
 // build makes the test of worlds, with a mutant or without (nil).
 func (w *worlds) build(m *mutant) (test string, err error) {
-	test, args := filepath.Join(w.dir, "right"), []string{"test", "-vet=off", "-c"}
+	test, args := filepath.Join(w.dir, "right"), []string{"test", "-tags", "deep", "-vet=off", "-c"}
 	if m != nil {
 		test = filepath.Join(w.dir, m.name)
 		overlay, err := m.overlay(w.root, w.dir)

@@ -1,3 +1,5 @@
+//go:build deep
+
 package main
 
 import (
@@ -11,17 +13,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // TestShrunk: worlds find a script that forgets a state too early. The seed is cut to a few events, and the test in Go
-// that is printed then fails alike with the mutant, and passes without. It builds the worlds three times, which takes a
-// minute: TestShrink of package world is the same without mutants and without builds.
+// that is printed then fails alike with the mutant, and passes without. TestShrink of package world is the same without
+// mutants and without builds.
 func TestShrunk(t *testing.T) {
-	if !deep.Run() {
-		t.Skip("only in full: DEEP=1")
-	}
 	t.Parallel()
 	all, err := load(filepath.Join(root, mutants), "s-lua-expiry")
 	if err != nil || len(all) != 1 {
@@ -85,7 +82,7 @@ func writeTest(t *testing.T, source string) string {
 }
 
 func runFound(name, overlay, scripts string) (string, error) {
-	c := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-v", "-run", "^"+name+"$", worldPackage)
+	c := exec.Command("go", "test", "-tags", "deep", "-overlay", overlay, "-vet=off", "-count=1", "-v", "-run", "^"+name+"$", worldPackage)
 	c.Dir, c.Env = root, append(os.Environ(), scripts)
 	out, err := c.CombinedOutput()
 	return string(out), err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // TestPairsMeet: each fault is on while each operation is under way, and all promises hold. The seeds are always the same.
@@ -16,7 +17,7 @@ func TestPairsMeet(t *testing.T) {
 			continue
 		}
 		for _, fault := range kinds(s) {
-			for seed := range uint64(worlds(pairSeeds)) {
+			for seed := range uint64(deep.Steps(1, pairSeeds)) {
 				p := drawMeeting(seed+1, fault)
 				h := Run(t, p)
 				if violations := Check(h); len(violations) > 0 {

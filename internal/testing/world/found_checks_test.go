@@ -12,7 +12,7 @@ import (
 // TestChecksKnowWhoHasDecided: a request waited for a zone, and an instance decided its next try alone. It pays nothing in the zone
 // that had charged its first one.
 func TestChecksKnowWhoHasDecided(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1, Whole: true,
 		Zones: []Zone{
 			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 800 * time.Millisecond}, OnError: "local", MaxWait: time.Second},
@@ -23,16 +23,13 @@ func TestChecksKnowWhoHasDecided(t *testing.T) {
 			{At: 1001 * time.Microsecond, Kind: Request, Zone: -1, Cost: 1},
 			{At: 801 * time.Millisecond, Kind: Failover, Instance: -1, For: time.Millisecond},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowTheQueueOfALimit: a reload gave a zone another rate, which has a queue of its own. Requests that wait in the one
 // before may leave later.
 func TestChecksKnowTheQueueOfALimit(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1, Whole: true,
 		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 4, Window: 25 * time.Millisecond, Mode: "queue"}}},
 		Events: []Event{
@@ -43,16 +40,13 @@ func TestChecksKnowTheQueueOfALimit(t *testing.T) {
 			{At: 4 * time.Millisecond, Kind: Request, Cost: 1, For: time.Millisecond},
 			{At: 5 * time.Millisecond, Kind: Request, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowWhoCameFirst: Redis decided two requests in the same microsecond, under limits that count together. The one that says
 // that less is used came first.
 func TestChecksKnowWhoCameFirst(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1, Whole: true, Work: 3769210,
 		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 2, Window: time.Millisecond}, Paying: 1, Enforced: 19.72269940657894, Costs: Costs{Asks: true, Unreadable: 2}}},
 		Events: []Event{
@@ -61,15 +55,12 @@ func TestChecksKnowWhoCameFirst(t *testing.T) {
 			{At: 600001 * time.Microsecond, Kind: Request, Zone: -1, Sort: "paying"},
 			{At: 610001 * time.Microsecond, Kind: Request, Zone: -1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowASlowReport: what an instance has spent of a loan is charged when Redis has done what came before its report.
 func TestChecksKnowASlowReport(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 16229161945747329756, Instances: 1, Work: 1159840,
 		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 3 * time.Second}, Lend: 10 * time.Millisecond}},
 		Events: []Event{
@@ -83,15 +74,12 @@ func TestChecksKnowASlowReport(t *testing.T) {
 			{At: 1640 * time.Millisecond, Kind: Flood, Cost: 465},
 			{At: 2 * time.Second, Kind: Take, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowThatAStepEndsLoans: the clock of Redis was set forward by more than a loan lasts. So all of the loan counts as spent.
 func TestChecksKnowThatAStepEndsLoans(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1,
 		Zones: []Zone{{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 10, Window: 225 * time.Second}, Lend: time.Second}},
 		Events: []Event{
@@ -106,16 +94,13 @@ func TestChecksKnowThatAStepEndsLoans(t *testing.T) {
 			{At: 8 * time.Second, Kind: Take, Cost: 1},
 			{At: 9 * time.Second, Kind: Take, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowOfABanThatIsOver: a request got no answer in time, and Redis banned its key when it came. Nobody asked before that ban
 // was over, so refusals count from one again.
 func TestChecksKnowOfABanThatIsOver(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Layout: Sentinels, Instances: 1,
 		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 3, Window: 7 * time.Second}, BanAfter: 3, BanFor: time.Second}},
 		Events: []Event{
@@ -128,15 +113,12 @@ func TestChecksKnowOfABanThatIsOver(t *testing.T) {
 			{At: 11004 * time.Microsecond, Kind: Take, Cost: 1},
 			{At: 1400999 * time.Microsecond, Kind: Take, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowOfTwoNewMasters: the master that an instance has just gone to became a replica too. So soon it does not leave again.
 func TestChecksKnowOfTwoNewMasters(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1,
 		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}}},
 		Events: []Event{
@@ -146,16 +128,13 @@ func TestChecksKnowOfTwoNewMasters(t *testing.T) {
 			{At: 80 * time.Millisecond, Kind: Take, Cost: 1},
 			{At: 140 * time.Millisecond, Kind: Take, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowLateRefunds: two requests gave their turns in a queue back, and Redis learned of the first one after the second one,
 // when it was the last.
 func TestChecksKnowLateRefunds(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 4,
 		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 3, Window: 500 * time.Millisecond, Mode: "queue"}}},
 		Events: []Event{
@@ -168,15 +147,12 @@ func TestChecksKnowLateRefunds(t *testing.T) {
 			{At: 5 * time.Millisecond, Kind: Reload, Cost: 1},
 			{At: 6 * time.Millisecond, Kind: Request, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowWhoPaysLate: a request took the turn of one that had left, and paid late costs in that turn.
 func TestChecksKnowWhoPaysLate(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Layout: "Cluster", Instances: 1, Whole: true,
 		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 10, Window: 7 * time.Second, Mode: "queue"}}},
 		Events: []Event{
@@ -189,15 +165,12 @@ func TestChecksKnowWhoPaysLate(t *testing.T) {
 			{At: 951225726, Kind: Request, Zone: -1, Cost: 1},
 			{At: 999999500, Kind: Request, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestSlotsMoveInOrder: a slot was to move to another node while that was away. Both nodes agree about it in the end.
 func TestSlotsMoveInOrder(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Layout: "Cluster", Instances: 1,
 		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}}},
 		Events: []Event{
@@ -205,15 +178,12 @@ func TestSlotsMoveInOrder(t *testing.T) {
 			{At: 2 * time.Millisecond, Kind: Move, For: 10 * time.Millisecond},
 			{At: 100 * time.Millisecond, Kind: Move},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowWhatCameBack: a slot moved away and back, and a failover lost that it had come back, with its charge.
 func TestChecksKnowWhatCameBack(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Layout: "Cluster", Instances: 1,
 		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 500 * time.Millisecond}, Overrides: true}},
 		Events: []Event{
@@ -223,16 +193,13 @@ func TestChecksKnowWhatCameBack(t *testing.T) {
 			{At: 300 * time.Millisecond, Kind: Promote, After: 100 * time.Millisecond},
 			{At: 400 * time.Millisecond, Kind: Take, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowWhenSomethingIsGivenBack: a late cost was more than a log takes above a small limit, because a charge had not been given
 // back yet. The check saw only what was left in the end.
 func TestChecksKnowWhenSomethingIsGivenBack(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Layout: Cluster, Instances: 1, Whole: true,
 		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 14, Window: time.Hour}, Paying: 5}},
 		Events: []Event{
@@ -243,16 +210,13 @@ func TestChecksKnowWhenSomethingIsGivenBack(t *testing.T) {
 			{At: 4 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
 			{At: 5 * time.Millisecond, Kind: Request, Cost: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }
 
 // TestChecksKnowWhoWaitsAlone: while Redis stood still, a client left that its instance had made wait for a turn. It had met the share of
 // the instance, and the check wanted all of the limit.
 func TestChecksKnowWhoWaitsAlone(t *testing.T) {
-	p := &Plan{
+	holds(t, &Plan{
 		Seed: 1, Even: true, Layout: Cluster, Instances: 2, Whole: true, Addresses: 6,
 		Zones: []Zone{{
 			Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 20 * time.Millisecond, Mode: "queue"}, Overrides: true, OnError: "local",
@@ -263,8 +227,5 @@ func TestChecksKnowWhoWaitsAlone(t *testing.T) {
 			{At: 1101 * time.Millisecond, Kind: Request, Instance: 1, Zone: -1, Cost: 1},
 			{At: 1101999 * time.Microsecond, Kind: Request, Instance: 1, Cost: 1, For: 1},
 		},
-	}
-	for _, violation := range Check(Run(t, p)) {
-		t.Error(violation)
-	}
+	})
 }

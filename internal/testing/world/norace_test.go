@@ -1,4 +1,4 @@
-//go:build !race
+//go:build deep && !race
 
 package world
 

@@ -1,3 +1,5 @@
+//go:build deep
+
 package world
 
 import (
@@ -9,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -20,25 +21,21 @@ func TestShrink(t *testing.T) {
 		name   string
 		broken func(h *History) []string
 		from   uint64 // a seed shortly before the first that shows it
-		of     int    // how many events its plan has: each costs a few worlds
 		events int    // at most, when it is shrunk
 		story  []string
 	}{
-		{"as if all were admitted", allAdmitted, 1, 5, 4, []string{"Zone 0 allows 1 ", "asks instance 0 for key 0 of zone 0", " is refused"}},
-		{"as if nothing were charged of which the reply is lost", chargedInVain, 237, 8, 2, []string{"replies to instance 0 get lost", "the reply of Redis to instance 0 is lost", "(network)", "This is wrong: zone 0 has charged"}},
+		{"as if all were admitted", allAdmitted, 1, 4, []string{"Zone 0 allows 1 ", "asks instance 0 for key 0 of zone 0", " is refused"}},
+		{"as if nothing were charged of which the reply is lost", chargedInVain, 237, 2, []string{"replies to instance 0 get lost", "the reply of Redis to instance 0 is lost", "(network)", "This is wrong: zone 0 has charged"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if deep.Run() {
-				c.of = 100
-			}
 			broken := func(p *Plan) []string { return c.broken(Run(t, p)) }
 			seed := c.from
-			for ; len(broken(drawShort(seed, c.of))) == 0; seed++ {
+			for ; len(broken(drawShort(seed, 100))) == 0; seed++ {
 				if seed == 3000 {
 					t.Fatal("no seed shows it")
 				}
 			}
-			p := Shrink(drawShort(seed, c.of), broken, time.Minute)
+			p := Shrink(drawShort(seed, 100), broken, time.Minute)
 			violations := broken(p)
 			if len(p.Events) > c.events || len(violations) == 0 || len(p.Zones) != 1 {
 				t.Errorf("seed %d is shrunk to %d events and %d zones, which break %q", seed, len(p.Events), len(p.Zones), violations)

@@ -1,3 +1,5 @@
+//go:build deep
+
 package world
 
 import (
@@ -20,7 +22,7 @@ import (
 func TestRealRedisAnswersTheSame(t *testing.T) {
 	server := redistest.Start(t)
 	kinds := make(map[string]int)
-	for range worlds(12) {
+	for range 12 {
 		p := Draw(rand.Uint64())
 		p.Events = slices.DeleteFunc(p.Events, func(e Event) bool {
 			return operations[e.Kind].sort == servers || slices.Contains([]Kind{Unsaved, Loading, MasterDown}, e.Kind)

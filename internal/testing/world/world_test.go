@@ -1,10 +1,8 @@
 package world
 
 import (
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -41,58 +39,18 @@ func otherScripts(dir string) error {
 	return nil
 }
 
-// TestSameSeedSameHistory runs worlds twice: 20, or those of TWICE. The runtime interrupts a goroutine if it and others that it readied
-// have gone on for 10 ms of the real time, also if another process had the processor. So on a busy machine one pair may differ, and those
-// with a flood are left out, in which hundreds of goroutines go on at one instant. With TWICE none may, in a process that nothing
-// interrupts, not even the thread of the runtime that would: `taskset -c 0 chrt -f 1`.
-func TestSameSeedSameHistory(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector runs goroutines in another order each time")
-	}
-	differ, most, pairs := 0, 1, 20
-	if n, err := strconv.Atoi(os.Getenv("TWICE")); err == nil {
-		most, pairs = 0, n
-	}
-	for range pairs {
-		p := Draw(rand.Uint64())
-		for most > 0 && p.hasKind(Flood) {
-			p = Draw(rand.Uint64())
-		}
-		first, again := Run(t, p).String(), Run(t, p).String()
-		if first != again {
-			differ++
-			t.Logf("seed %d has two histories, which differ here:\n%s", p.Seed, difference(first, again))
-		}
-	}
-	if differ > most {
-		t.Errorf("%d of %d seeds have two histories", differ, pairs)
+// holds runs a plan, and demands that all promises hold.
+func holds(t *testing.T, p *Plan) {
+	t.Helper()
+	for _, violation := range Check(Run(t, p)) {
+		t.Error(violation)
 	}
 }
 
-// worlds is how many worlds a test runs, of those that "make deep" runs. With the race detector a world takes ten times
-// as long. A fifth of the worlds is enough then: races are in what all worlds do, and make simulate finds the rest.
-func worlds(all int) int {
-	if raceDetector && !deep.Run() {
-		return max(1, all/5)
-	}
-	return all
-}
-
-// difference shows where two texts begin to differ.
-func difference(a, b string) string {
-	one, two := strings.Split(a, "\n"), strings.Split(b, "\n")
-	i := 0
-	for i < min(len(one), len(two)) && one[i] == two[i] {
-		i++
-	}
-	from := max(0, i-15)
-	return strings.Join(one[from:min(i+4, len(one))], "\n") + "\n---\n" + strings.Join(two[from:min(i+4, len(two))], "\n")
-}
-
-// TestWorlds runs worlds with seeds that nobody has seen.
+// TestWorlds runs worlds, in "make deep" with seeds that nobody has seen.
 func TestWorlds(t *testing.T) {
-	for range worlds(100) {
-		p := Draw(rand.Uint64())
+	for n := range deep.Steps(40, 400) {
+		p := Draw(deep.Seed(n))
 		if violations := Check(Run(t, p)); len(violations) > 0 {
 			failed(t, p, violations)
 		}
@@ -102,7 +60,7 @@ func TestWorlds(t *testing.T) {
 // TestCheckFindsWhatIsAboveTheLimit changes histories, which are then above the limit.
 func TestCheckFindsWhatIsAboveTheLimit(t *testing.T) {
 	found := 0
-	for seed := range uint64(worlds(40)) {
+	for seed := range uint64(deep.Steps(10, 40)) {
 		h := Run(t, Draw(seed))
 		for i := range h.Answers {
 			if a := &h.Answers[i]; a.Failure == "" && !a.Decision.Allowed && a.Cost > 0 {

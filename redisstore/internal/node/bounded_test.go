@@ -127,9 +127,7 @@ func readCommand(from *bufio.Reader) (name string, err error) {
 // TestReplyBound: possible replies pass, in whatever pieces they come, and the content of a
 // string is no length.
 func TestReplyBound(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(1, 2))
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	legal := []string{
 		"+OK\r\n", "-ERR no\r\n", ":-5\r\n", "$-1\r\n", "*-1\r\n", "_\r\n", ",1.5\r\n", "#t\r\n", "(12345678901234567890\r\n",

@@ -117,7 +117,7 @@ func TestMayHaveRun(t *testing.T) {
 			t.Errorf("%v: may have run is %v", c.err, !c.want)
 		}
 	}
-	server := redistest.Start(t, redistest.WithTLS(true))
+	server := redistest.Shared(t)
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
 	trusting := open(t, server.TLSAddr(), patient.Patience).config
 	trusting.TLS = new(tls.Config) // the system's certificates

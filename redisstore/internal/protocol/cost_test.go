@@ -1,3 +1,5 @@
+//go:build deep
+
 package protocol
 
 import (
@@ -13,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -67,7 +68,7 @@ func BenchmarkCost(b *testing.B) {
 // bytes of a key.
 func TestCost(t *testing.T) {
 	t.Parallel()
-	c := newCost(t, deep.Steps(1000, 10_000))
+	c := newCost(t, 10_000)
 	least := keyBytes(c.admin.Info(t.Context(), "server").Val())
 	for _, s := range c.subjects {
 		commands := c.commands(s, 100)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +17,7 @@ import (
 // counterChecks are checks of a counter-only batch: of all Counters, and of limits that recover
 // in anything from no time to a year.
 func counterChecks(t *testing.T) (server *redistest.Server, script *Script, _ []store.Check) {
-	server, script = redistest.Start(t), NewScript(nil)
+	server, script = redistest.Shared(t), NewScript(nil)
 	var checks []store.Check
 	for _, name := range algorithms.Names() {
 		a, _ := algorithms.Get(name)
@@ -32,7 +31,7 @@ func counterChecks(t *testing.T) (server *redistest.Server, script *Script, _ []
 			{Events: 10, Window: time.Hour},
 			{Events: 1, Window: algorithms.MaxWindow},
 		} {
-			rule := storetest.Rule(t, fmt.Sprint(name, limit.Events), name, limit)
+			rule := storetest.Rule(t, fmt.Sprint(t.Name(), name, limit.Events), name, limit)
 			checks = append(checks, store.Check{Rule: rule, Key: fmt.Sprint("client", len(checks)%3), Cost: 1})
 		}
 	}
@@ -53,40 +52,6 @@ func together(t *testing.T, server *redistest.Server, script *Script, checks []s
 		t.Fatal("the batch is not counter-only")
 	}
 	return requests, err
-}
-
-// TestCountersExpire: keys live at least until their state is worth nothing, and not much longer.
-// Peeks and refusals make none.
-func TestCountersExpire(t *testing.T) {
-	t.Parallel()
-	server, script, checks := counterChecks(t)
-	admin, ctx := server.Admin(), context.Background()
-	for i := range checks {
-		checks[i].Cost = int64(i%2) * math.MaxInt32
-	}
-	if _, err := together(t, server, script, checks); err != nil {
-		t.Fatal(err)
-	}
-	if n := admin.DBSize(ctx).Val(); n != 0 {
-		t.Errorf("peeks and refusals made %d keys", n)
-	}
-	for i := range checks {
-		checks[i].Cost = 1
-	}
-	asked, err := together(t, server, script, checks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, r := range asked {
-		key, d := stateKey(&checks[i]), r.Decisions[0]
-		if !d.Allowed {
-			t.Errorf("%s is refused", key)
-		}
-		// The time since the decision has passed for the key, too.
-		if ttl := admin.PTTL(ctx, key).Val(); ttl < d.ResetAfter-time.Second || ttl > d.ResetAfter*5/4+5*time.Second {
-			t.Errorf("%s: ttl %v, full again after %v", key, ttl, d.ResetAfter)
-		}
-	}
 }
 
 // TestCountersDamaged: anything that is not a state counts as none, is noticed, and is replaced.
