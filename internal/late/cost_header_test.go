@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 // TestCostHeaderIsStripped: the client does not see the field, however late the upstream sets it,
@@ -174,22 +175,21 @@ func TestCostHeaderOfSeveralHandlers(t *testing.T) {
 // TestLateCostOfFreeRequests: a request that cost nothing before is charged the cost that its
 // response says.
 func TestLateCostOfFreeRequests(t *testing.T) {
-	caddytest.EachStore(t, func(t *testing.T, kept *caddytest.Kept) {
-		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"free": {"key": "{http.request.header.Client}", "algorithm": "token_bucket", "max_events": 100, "window": "1h",
-			"cost": "{http.request.header.Cost}", "cost_header": "X-Tokens", "charge_on_response": {"status_code": [200]}}}}`)
-		for key, c := range map[string]struct {
-			status int
-			cost   int64
-		}{"charged": {200, 70}, "not charged": {404, 0}} {
-			e := caddytest.Send(t, h, false, func(w http.ResponseWriter, _ *http.Request) error {
-				w.Header().Set("X-Tokens", "70")
-				w.WriteHeader(c.status)
-				return nil
-			}, "Client", key, "Cost", "0")
-			<-e.Done
-			if got := kept.Used(t, "free", key); got != c.cost {
-				t.Errorf("%s: charged %d, want %d", key, got, c.cost)
-			}
+	kept := caddytest.KeepMemory(t, memorystore.Options{})
+	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"free": {"key": "{http.request.header.Client}", "algorithm": "token_bucket", "max_events": 100, "window": "1h",
+		"cost": "{http.request.header.Cost}", "cost_header": "X-Tokens", "charge_on_response": {"status_code": [200]}}}}`)
+	for key, c := range map[string]struct {
+		status int
+		cost   int64
+	}{"charged": {200, 70}, "not charged": {404, 0}} {
+		e := caddytest.Send(t, h, false, func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("X-Tokens", "70")
+			w.WriteHeader(c.status)
+			return nil
+		}, "Client", key, "Cost", "0")
+		<-e.Done
+		if got := kept.Used(t, "free", key); got != c.cost {
+			t.Errorf("%s: charged %d, want %d", key, got, c.cost)
 		}
-	})
+	}
 }

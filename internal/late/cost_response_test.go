@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 // answers writes a response of a type and, after a flush for each, its pieces.
@@ -116,58 +117,56 @@ func TestCostResponse(t *testing.T) {
 		{"upstream gone", "", 10, 60, 10, then(answers(200, sse, nothing), abort)},
 		{"upstream fails", "", 10, 60, 10, then(answers(200, sse, nothing), fails)},
 	}
-	caddytest.EachStore(t, func(t *testing.T, kept *caddytest.Kept) {
-		zone := `"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h", "cost": 10,
-			"cost_response": {"json": ["usage.in", "usage.out*4", "usage.free*-1"]`
-		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"plain": {`+zone+`}},
-			"options": {`+zone+`, "broken_off": 60, "unknown": 70}},
-			"success": {`+zone+`}, "charge_on_response": {"status_code": [2]}}}}`)
-		for _, http2 := range []bool{false, true} {
-			for _, c := range cases {
-				key := fmt.Sprint(c.name, http2)
-				e := caddytest.Send(t, h, http2, c.behind, "Client", key)
-				<-e.Inside
-				if c.leaves == "later" {
-					e.Response <- <-e.Response
-				}
-				if c.leaves != "" {
-					<-written
-					e.Leave()
-				}
-				<-e.Done
-				plain, options, success := kept.Used(t, "plain", key), kept.Used(t, "options", key), kept.Used(t, "success", key)
-				if plain != c.plain || options != c.options || success != c.success {
-					t.Errorf("%s, HTTP/2 %v: charged %d, %d and %d, want %d, %d and %d", c.name, http2, plain, options, success, c.plain, c.options, c.success)
-				}
+	kept := caddytest.KeepMemory(t, memorystore.Options{})
+	zone := `"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h", "cost": 10,
+		"cost_response": {"json": ["usage.in", "usage.out*4", "usage.free*-1"]`
+	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"plain": {`+zone+`}},
+		"options": {`+zone+`, "broken_off": 60, "unknown": 70}},
+		"success": {`+zone+`}, "charge_on_response": {"status_code": [2]}}}}`)
+	for _, http2 := range []bool{false, true} {
+		for _, c := range cases {
+			key := fmt.Sprint(c.name, http2)
+			e := caddytest.Send(t, h, http2, c.behind, "Client", key)
+			<-e.Inside
+			if c.leaves == "later" {
+				e.Response <- <-e.Response
+			}
+			if c.leaves != "" {
+				<-written
+				e.Leave()
+			}
+			<-e.Done
+			plain, options, success := kept.Used(t, "plain", key), kept.Used(t, "options", key), kept.Used(t, "success", key)
+			if plain != c.plain || options != c.options || success != c.success {
+				t.Errorf("%s, HTTP/2 %v: charged %d, %d and %d, want %d, %d and %d", c.name, http2, plain, options, success, c.plain, c.options, c.success)
 			}
 		}
-	})
+	}
 }
 
 // TestCountedEvents: with counted, a stream that ends without a cost costs what was booked and something
 // for each event.
 func TestCountedEvents(t *testing.T) {
-	caddytest.EachStore(t, func(t *testing.T, kept *caddytest.Kept) {
-		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"tokens": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request",
-			"max_events": 1000, "window": "1h", "cost": 10, "cost_response": {"json": ["usage.total"], "broken_off": "counted", "unknown": "counted*2.5"}}}}`)
-		stream := answers(200, "text/event-stream", ": hello\n\n", "data: {}\n\n", "data: {}\n\n", "data: {}\n\n", "event: x\n\n")
-		for key, c := range map[string]struct {
-			want   int64
-			behind caddyhttp.HandlerFunc
-		}{
-			"ends":       {17, stream},
-			"broken off": {13, then(stream, func(http.ResponseWriter, *http.Request) error { return errors.New("upstream failed") })},
-			"JSON":       {10, answers(200, "application/json", `{"x":1}`)},
-			"lines":      {15, answers(200, "application/x-ndjson", "{}\n{}\n")},
-			"failed":     {10, answers(500, "text/event-stream", "data: {}\n\n")},
-		} {
-			e := caddytest.Send(t, h, false, c.behind, "Client", key)
-			<-e.Done
-			if got := kept.Used(t, "tokens", key); got != c.want {
-				t.Errorf("%s: charged %d, want %d", key, got, c.want)
-			}
+	kept := caddytest.KeepMemory(t, memorystore.Options{})
+	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"tokens": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request",
+		"max_events": 1000, "window": "1h", "cost": 10, "cost_response": {"json": ["usage.total"], "broken_off": "counted", "unknown": "counted*2.5"}}}}`)
+	stream := answers(200, "text/event-stream", ": hello\n\n", "data: {}\n\n", "data: {}\n\n", "data: {}\n\n", "event: x\n\n")
+	for key, c := range map[string]struct {
+		want   int64
+		behind caddyhttp.HandlerFunc
+	}{
+		"ends":       {17, stream},
+		"broken off": {13, then(stream, func(http.ResponseWriter, *http.Request) error { return errors.New("upstream failed") })},
+		"JSON":       {10, answers(200, "application/json", `{"x":1}`)},
+		"lines":      {15, answers(200, "application/x-ndjson", "{}\n{}\n")},
+		"failed":     {10, answers(500, "text/event-stream", "data: {}\n\n")},
+	} {
+		e := caddytest.Send(t, h, false, c.behind, "Client", key)
+		<-e.Done
+		if got := kept.Used(t, "tokens", key); got != c.want {
+			t.Errorf("%s: charged %d, want %d", key, got, c.want)
 		}
-	})
+	}
 }
 
 // TestResponsesAreUnchanged: the client gets each response byte for byte, with its flushes, trailers and

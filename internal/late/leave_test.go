@@ -34,21 +34,11 @@ func TestClientsThatLeavePay(t *testing.T) {
 		behind caddyhttp.HandlerFunc
 	}{
 		{"returned 499", 1, false, func(_ http.ResponseWriter, r *http.Request) error { return wait499(r) }},
-		{"written 499", 1, false, func(w http.ResponseWriter, r *http.Request) error {
-			_ = wait499(r)
-			w.WriteHeader(499)
-			return nil
-		}},
 		{"written 200", 1, false, func(w http.ResponseWriter, r *http.Request) error {
 			_ = wait499(r)
 			_, err := io.WriteString(w, "ok")
 			return err
 		}},
-		{"returned 502", 1, false, func(_ http.ResponseWriter, r *http.Request) error {
-			_ = wait499(r)
-			return caddyhttp.Error(502, errors.New("upstream failed"))
-		}},
-		{"returned nothing", 1, false, func(_ http.ResponseWriter, r *http.Request) error { _ = wait499(r); return nil }},
 		{"panic", 1, false, func(_ http.ResponseWriter, r *http.Request) error { _ = wait499(r); panic(http.ErrAbortHandler) }},
 		{"panic, and the client stays", 1, true, func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) }},
 		{"502, and the client stays", 0, true, func(http.ResponseWriter, *http.Request) error {
@@ -64,25 +54,24 @@ func TestClientsThatLeavePay(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}},
 	}
-	caddytest.EachStore(t, func(t *testing.T, kept *caddytest.Kept) {
-		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"logins": {"key": "{http.request.header.Client}",
-			"algorithm": "fixed_window", "align": "first_request", "max_events": 10, "window": "1h", "charge_on_response": {"status_code": [401]}}}}`)
-		for _, http2 := range []bool{false, true} {
-			for _, c := range responses {
-				key := fmt.Sprint(c.name, http2)
-				e := caddytest.Send(t, h, http2, c.behind, "Client", key)
-				<-e.Inside
-				if c.begun {
-					e.Response <- <-e.Response
-				}
-				e.Leave()
-				<-e.Done
-				if got := kept.Used(t, "logins", key); got != c.charge {
-					t.Errorf("%s, HTTP/2 %v: charged %d, want %d", c.name, http2, got, c.charge)
-				}
+	kept := caddytest.KeepMemory(t, memorystore.Options{})
+	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"logins": {"key": "{http.request.header.Client}",
+		"algorithm": "fixed_window", "align": "first_request", "max_events": 10, "window": "1h", "charge_on_response": {"status_code": [401]}}}}`)
+	for _, http2 := range []bool{false, true} {
+		for _, c := range responses {
+			key := fmt.Sprint(c.name, http2)
+			e := caddytest.Send(t, h, http2, c.behind, "Client", key)
+			<-e.Inside
+			if c.begun {
+				e.Response <- <-e.Response
+			}
+			e.Leave()
+			<-e.Done
+			if got := kept.Used(t, "logins", key); got != c.charge {
+				t.Errorf("%s, HTTP/2 %v: charged %d, want %d", c.name, http2, got, c.charge)
 			}
 		}
-	})
+	}
 }
 
 // TestStatus499: a zone whose charge_on_response has the status 499 decides itself whether clients
@@ -127,11 +116,6 @@ func TestBrokenOffAnswers(t *testing.T) {
 			_ = wait499(r)
 			panic(http.ErrAbortHandler)
 		}},
-		{"during the response, without an error", 500, 10, "later", func(w http.ResponseWriter, r *http.Request) error {
-			begin(w)
-			_ = wait499(r)
-			return nil
-		}},
 		{"after the field", 70, 70, "later", func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("X-Tokens", "70")
 			begin(w)
@@ -143,10 +127,6 @@ func TestBrokenOffAnswers(t *testing.T) {
 			begin(w)
 			return wait499(r)
 		}},
-		{"panic during the response", 500, 10, "", func(w http.ResponseWriter, _ *http.Request) error {
-			begin(w)
-			panic(http.ErrAbortHandler)
-		}},
 		{"error during the response", 500, 10, "", func(w http.ResponseWriter, _ *http.Request) error {
 			begin(w)
 			return errors.New("upstream failed")
@@ -154,7 +134,6 @@ func TestBrokenOffAnswers(t *testing.T) {
 		{"error before the response", 10, 10, "", func(http.ResponseWriter, *http.Request) error {
 			return caddyhttp.Error(502, errors.New("upstream failed"))
 		}},
-		{"no field", 10, 10, "", func(w http.ResponseWriter, _ *http.Request) error { begin(w); return nil }},
 		{"trailer", 70, 70, "", func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Trailer", "X-Tokens")
 			begin(w)
@@ -162,29 +141,28 @@ func TestBrokenOffAnswers(t *testing.T) {
 			return nil
 		}},
 	}
-	caddytest.EachStore(t, func(t *testing.T, kept *caddytest.Kept) {
-		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {
-			"tokens": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
-				"cost": 10, "cost_header": "X-Tokens", "cost_broken_off": 500},
-			"without": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
-				"cost": 10, "cost_header": "X-Tokens"}
-		}}`)
-		for _, http2 := range []bool{false, true} {
-			for _, c := range responses {
-				key := fmt.Sprint(c.name, http2)
-				e := caddytest.Send(t, h, http2, c.behind, "Client", key)
-				<-e.Inside
-				if c.leaves == "later" {
-					e.Response <- <-e.Response
-				}
-				if c.leaves != "" {
-					e.Leave()
-				}
-				<-e.Done
-				if with, without := kept.Used(t, "tokens", key), kept.Used(t, "without", key); with != c.cost || without != c.without {
-					t.Errorf("%s, HTTP/2 %v: charged %d and %d, want %d and %d", c.name, http2, with, without, c.cost, c.without)
-				}
+	kept := caddytest.KeepMemory(t, memorystore.Options{})
+	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {
+		"tokens": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
+			"cost": 10, "cost_header": "X-Tokens", "cost_broken_off": 500},
+		"without": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
+			"cost": 10, "cost_header": "X-Tokens"}
+	}}`)
+	for _, http2 := range []bool{false, true} {
+		for _, c := range responses {
+			key := fmt.Sprint(c.name, http2)
+			e := caddytest.Send(t, h, http2, c.behind, "Client", key)
+			<-e.Inside
+			if c.leaves == "later" {
+				e.Response <- <-e.Response
+			}
+			if c.leaves != "" {
+				e.Leave()
+			}
+			<-e.Done
+			if with, without := kept.Used(t, "tokens", key), kept.Used(t, "without", key); with != c.cost || without != c.without {
+				t.Errorf("%s, HTTP/2 %v: charged %d and %d, want %d and %d", c.name, http2, with, without, c.cost, c.without)
 			}
 		}
-	})
+	}
 }

@@ -87,28 +87,6 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
-// TestFewKeysAreExact: the counts are exact as long as no bucket is full.
-func TestFewKeysAreExact(t *testing.T) {
-	r, counts := New(span), make(truth)
-	for i := range 16 {
-		key := strings.Repeat("k", i)
-		for range i + 1 {
-			counts[key]++
-			r.Add(key, "", Requests)
-		}
-	}
-	top, _, _ := r.Top(3, Requests)
-	for i, e := range top {
-		if e.Length != 15-i || e.Counts[Requests] != (Count{uint64(16 - i), 0}) {
-			t.Errorf("place %d: %+v", i, e)
-		}
-	}
-	all, _, _ := r.Top(100, Requests)
-	if counts.check(t, all); len(all) != 16 {
-		t.Errorf("%d keys", len(all))
-	}
-}
-
 // TestLongKeys: keys that differ only in their last byte are counted separately, and only their
 // beginnings are kept.
 func TestLongKeys(t *testing.T) {
@@ -280,15 +258,6 @@ func BenchmarkAddKnown(b *testing.B) {
 	}
 }
 
-func BenchmarkAddWithPlan(b *testing.B) {
-	r := New(time.Hour)
-	plan := strings.Clone("pro")
-	b.ReportAllocs()
-	for b.Loop() {
-		r.Add("203.0.113.77", plan, Requests)
-	}
-}
-
 func BenchmarkAddNew(b *testing.B) {
 	r := New(time.Hour)
 	keys := make([]string, 1<<16)
@@ -299,15 +268,4 @@ func BenchmarkAddNew(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		r.Add(keys[i%len(keys)], "", Requests)
 	}
-}
-
-func BenchmarkAddParallel(b *testing.B) {
-	r := New(time.Hour)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		key := fmt.Sprintf("203.0.113.%d", rand.IntN(200))
-		for pb.Next() {
-			r.Add(key, "", Requests)
-		}
-	})
 }
