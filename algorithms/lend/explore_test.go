@@ -266,7 +266,6 @@ func exploreWatched(t *testing.T, watcher *watcher, ticks int64, requests, fault
 // TestExplore goes through all that can happen to two processes and a small bucket. The code that
 // decides is the code that ships.
 func TestExplore(t *testing.T) {
-	deep.OneGoroutine(t)
 	worlds, over := explore(t, int64(deep.Steps(1, 2)), 4, 1)
 	if len(over) > 0 {
 		t.Fatal("admitted too much:", over[0])

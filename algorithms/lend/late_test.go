@@ -1,3 +1,5 @@
+//go:build deep
+
 package lend
 
 import (
@@ -250,7 +252,6 @@ func (o *lateOrder) recovers(t *testing.T) {
 // more, in whatever order requests have reserved, spent and given up before and after that, and asks were made and
 // answered. The store lends nothing more, but may have done so before.
 func TestLateCostOrders(t *testing.T) {
-	deep.OneGoroutine(t)
 	t.Parallel()
 	t.Logf("%d orders", exploreLateOrders(t, nil, deep.Steps(7, 9)))
 }

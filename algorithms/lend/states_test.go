@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // transitions has, for each event, all that may happen to the three machines of a borrower. What stays as it
@@ -73,27 +71,6 @@ func (w *watcher) watch(t testing.TB, event, story string, before, after *Borrow
 	case b.loan.spent < before.loan.spent && event != "request":
 		t.Fatalf("%s: %d spent, %d before%s", event, b.loan.spent, before.loan.spent, story)
 	}
-}
-
-// TestTransitions: in all that the explorers go through, a borrower changes its state only as the table says, what
-// always holds does, and every line of the table happens.
-func TestTransitions(t *testing.T) {
-	deep.OneGoroutine(t)
-	w := &watcher{seen: make(map[string]bool)}
-	exploreWatched(t, w, 1, 4, 1, 0)
-	exploreWatched(t, w, 1, 2, 0, 1)
-	exploreLateOrders(t, w, 6)
-	scarceOrders(t, w)
-	missing := 0
-	for event, changes := range transitions {
-		for change := range strings.FieldsSeq(changes) {
-			if !w.seen[event+": "+change] {
-				t.Errorf("never seen: %s: %s", event, change)
-				missing++
-			}
-		}
-	}
-	t.Logf("%d kinds of changes, %d missing", len(w.seen), missing)
 }
 
 // scarceOrders goes through answers of all kinds in all orders of three. After each step, an action of an operator may be

@@ -59,11 +59,11 @@ func address6(high uint64) netip.Prefix {
 func TestNetworksOfAttacks(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	n, exact := NewNetworks(time.Hour), &networkTruth{make(map[netip.Prefix]uint64), make(map[netip.Prefix]uint64), make(map[netip.Prefix]map[netip.Prefix]bool), 0}
-	for i := range 60_000 {
+	for i := range 30_000 {
 		var key netip.Prefix
 		refused := true
 		switch dice := random.IntN(100); {
-		case dice < 10 && i > 30_000: // when all places are taken
+		case dice < 10 && i > 15_000: // when all places are taken
 			key = address4(192<<24 | 2<<8 | random.Uint32N(256))
 		case dice < 14:
 			key = address4(203<<24 | 113<<8 | random.Uint32N(256))
