@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,43 +51,6 @@ func together(t *testing.T, server *redistest.Server, script *Script, checks []s
 		t.Fatal("the batch is not counter-only")
 	}
 	return requests, err
-}
-
-// TestCountersDamaged: anything that is not a state counts as none, is noticed, and is replaced.
-func TestCountersDamaged(t *testing.T) {
-	t.Parallel()
-	server, script, checks := counterChecks(t)
-	admin, ctx := server.Admin(), context.Background()
-	const list = "a list"
-	texts := []string{list, "", "hello", strings.Repeat("x", 25), strings.Repeat("\x7f\xff\xff\xff\xff\xff\xff\xff", 3) + "\x00\x00\x00\x01"}
-	for i := range checks {
-		key, text := stateKey(&checks[i]), texts[i%len(texts)]
-		err := admin.Set(ctx, key, text, 0).Err()
-		if text == list {
-			err = errors.Join(admin.Del(ctx, key).Err(), admin.RPush(ctx, key, text).Err())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	asked, err := together(t, server, script, checks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, r := range asked {
-		d := r.Decisions[0]
-		if !d.Allowed || d.Remaining != d.Quota-1 {
-			t.Errorf("%q: %+v", texts[i%len(texts)], d)
-		}
-		// Only the algorithms know which numbers are impossible.
-		// A list is not noticed among other keys.
-		if noticed := r.Damaged == checks[i].Rule; noticed != (len(texts[i%len(texts)]) != stateSize && texts[i%len(texts)] != list) {
-			t.Errorf("%q: noticed: %v", texts[i%len(texts)], noticed)
-		}
-		if ttl := admin.PTTL(ctx, stateKey(&checks[i])).Val(); ttl <= 0 {
-			t.Errorf("%q: left without an expiry", texts[i%len(texts)])
-		}
-	}
 }
 
 // TestCountersLies: an impossible reply is an error, never a decision.
