@@ -17,9 +17,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// conforms runs the contract on a topology. The servers are those that have its keys.
-func conforms(t *testing.T, options redisstore.Options, servers []*redistest.Server) {
-	options.DenyCache = -1 // because its clock does not stand still
+// TestClusterConforms runs the contract on a Cluster.
+func TestClusterConforms(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3, 0)
+	servers := c.Nodes()
+	options := redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:2], DenyCache: -1}
 	keys := clockKeys(servers)
 	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {
 		for _, server := range servers {

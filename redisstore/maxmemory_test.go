@@ -15,7 +15,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
@@ -105,33 +104,4 @@ func flood(t *testing.T, server *redistest.Server, ask func(*redisstore.Store) b
 	}
 	group.Wait()
 	check()
-}
-
-// TestMaxmemoryHoldsForAdjustments: late costs of new keys come behind adjustments that need no
-// memory, in the same calls.
-func TestMaxmemoryHoldsForAdjustments(t *testing.T) {
-	t.Parallel()
-	for _, name := range algorithms.Names() {
-		if name == "concurrency" {
-			continue // it has no late costs
-		}
-		t.Run(name, func(t *testing.T) {
-			server := redistest.Start(t)
-			s := open(t, redisstore.Options{Address: server.Addr()})
-			rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 100, time.Hour))
-			slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 1000})
-			check := crowd(t, server)
-			for batch := range 100 {
-				held := store.Check{Rule: slots, Cost: 1, LeaseID: storetest.LeaseID(slots)}
-				adjustments := []store.Adjustment{{Check: held, Delta: -1}}
-				for i := range outbox.BatchSize - 1 {
-					late := store.Check{Rule: rule, Key: fmt.Sprintf("client-%032d-%d", i, batch), Cost: 1}
-					adjustments = append(adjustments, store.Adjustment{Check: late, At: time.Now().UnixMicro(), Delta: 5})
-				}
-				s.Adjust(adjustments...)
-				s.Flush()
-			}
-			check()
-		})
-	}
 }

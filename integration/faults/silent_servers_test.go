@@ -147,19 +147,3 @@ func TestSilentSentinels(t *testing.T) {
 	untilSilent(s)
 	decidesAll(s)
 }
-
-// TestSilentNode: a node of a Cluster that is dead is told, and that it is back.
-func TestSilentNode(t *testing.T) {
-	patient.BesideOthers(t)
-	c := redistest.StartCluster(t, 3, 0)
-	s := startWatched(t, "mode cluster\naddress "+c.Addrs()[0]+"\ntimeout 1s")
-	patient.Until(t, "the Cluster to answer", func() bool { return s.Get(http.DefaultClient, "/").Status == http.StatusOK })
-	dead := c.Nodes()[1]
-	dead.Kill()
-	client := harness.NewClient(t, "")
-	for k := 0; k < 20 && s.Get(client, fmt.Sprintf("/?k=%d", k)).Status == http.StatusOK; k++ { // one that fails has all nodes asked at once
-	}
-	untilSilent(s, dead)
-	dead.Restart()
-	untilSilent(s)
-}

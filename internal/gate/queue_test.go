@@ -384,19 +384,3 @@ func TestOver(t *testing.T) {
 		t.Errorf("over: hog %v, polite %v", b.over(&hog.Place), b.over(&polite.Place))
 	}
 }
-
-// FuzzQueue plays events that the fuzzer chooses.
-func FuzzQueue(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 5, 5, 9, 0, 1, 2})
-	f.Add([]byte("many requests of one key, then of others"))
-	f.Add([]byte{0x40, 0x41, 0x42, 0x43, 0x85, 0xc6, 0xf9, 0x40, 0x85, 0x85, 0xff})
-	f.Fuzz(func(t *testing.T, events []byte) {
-		o := Options{MaxWait: 1e9, Weights: []float64{10, 1}}
-		b := newBench(NewLimit(o), o)
-		for _, e := range events {
-			b.now += int64(e) * 1e6
-			b.event(t, int(e)%10, int(e)/10)
-			b.check(t, 1, 0)
-		}
-	})
-}

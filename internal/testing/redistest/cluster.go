@@ -189,10 +189,8 @@ func (m *Migration) Finish() {
 	for _, node := range []*Server{m.to, m.from} {
 		m.c.must(node, "cluster", "setslot", m.slot, "node", m.c.ids[m.to])
 	}
-	for _, node := range m.c.nodes { // the other masters need not wait for the news; a replica refuses it
-		if node != m.to && node != m.from && !node.current().Ended() {
-			node.admin.Do(context.Background(), "cluster", "setslot", m.slot, "node", m.c.ids[m.to])
-		}
+	for _, node := range m.c.nodes { // so that the other masters know it at once; the rest refuse it
+		node.admin.Do(context.Background(), "cluster", "setslot", m.slot, "node", m.c.ids[m.to])
 	}
 }
 

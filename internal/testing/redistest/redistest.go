@@ -206,7 +206,6 @@ func (s *Server) Freeze() {
 // that runs or has ended.
 func (s *Server) Thaw() {
 	s.t.Helper()
-	s.own()
 	if err := s.current().Thaw(); err != nil {
 		s.t.Errorf("thawing %s: %v", program, err)
 	}
@@ -233,7 +232,6 @@ func (s *Server) Restart() {
 // answers WAIT before.
 func (s *Server) Follow(master *Server) {
 	s.t.Helper()
-	s.own()
 	if err := s.admin.ReplicaOf(context.Background(), "127.0.0.1", strconv.Itoa(master.port)).Err(); err != nil {
 		s.t.Fatal(err)
 	}

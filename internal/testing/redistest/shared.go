@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"sync"
@@ -9,12 +10,10 @@ import (
 // shared is the server of all tests of this binary that call Shared.
 var shared struct {
 	sync.Mutex
-	ends    bool // Main runs, which ends the server
-	started bool
-	server  *Server
-	stop    func() error
-	err     error
-	tests   int // how many tests have asked for it
+	ends   bool // Main runs, which ends the server
+	server *Server
+	stop   func() error
+	tests  int // how many tests have asked for it
 }
 
 // Main runs the tests of a package that calls [Shared], and ends their server: a TestMain is
@@ -47,12 +46,11 @@ func Shared(t TB) *Server {
 	if !shared.ends {
 		t.Fatalf("%s shares a %s, and no TestMain ends that: write os.Exit(redistest.Main(m.Run)) there", t.Name(), program)
 	}
-	if !shared.started {
-		shared.started = true
-		shared.server, shared.stop, shared.err = Run(WithTLS(true))
-	}
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	if shared.server == nil {
+		var err error
+		if shared.server, shared.stop, err = Run(WithTLS(true)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	shared.tests++
 	s := shared.server
@@ -64,12 +62,7 @@ func Shared(t TB) *Server {
 
 // Prefix is what the keys of the test begin with: "rl", and one of its own if the server is shared. The rights of a user
 // that docs/redis.md names cover both.
-func (s *Server) Prefix() string {
-	if s.prefix == "" {
-		return "rl"
-	}
-	return s.prefix
-}
+func (s *Server) Prefix() string { return cmp.Or(s.prefix, "rl") }
 
 // own fails the test if other tests use the server too.
 func (s *Server) own() {
