@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -54,6 +56,16 @@ func main() {
 	}
 }
 
+// deep reports whether a test of a mutant is in the build of make deep alone.
+func (m *mutant) deep(root string) bool {
+	test := regexp.MustCompile(`^//go:build deep\n(?s:.*)\nfunc (` + m.tests + `)\(`)
+	files, _ := filepath.Glob(filepath.Join(root, m.pkg, "*_test.go"))
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && test.Match(text)
+	})
+}
+
 // run runs the tests of a mutant in a directory. It returns nil if they have failed because of it.
 func (m *mutant) run(root string) error {
 	dir, err := os.MkdirTemp("", "mutant")
@@ -69,7 +81,11 @@ func (m *mutant) run(root string) error {
 	if left := filepath.Join(root, m.pkg, "testdata", "rapid"); !exists(left) {
 		defer os.RemoveAll(left)
 	}
-	test := exec.Command("go", "test", "-tags", "deep", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout=5m", "-run", "^("+m.tests+")$", m.pkg)
+	args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout=5m", "-run", "^(" + m.tests + ")$", m.pkg}
+	if m.deep(root) {
+		args = slices.Insert(args, 1, "-tags", "deep")
+	}
+	test := exec.Command("go", args...)
 	test.Dir = root
 	out, err := test.CombinedOutput()
 	switch said := string(out); {
