@@ -143,7 +143,6 @@ var layers = []struct {
 	{"integration/observe", layer{}},
 	{"integration/overload", layer{}},
 	{"integration/queues", layer{}},
-	{"integration/trouble", layer{}},
 }
 
 // TestLayers: every package is in the table and imports only the packages of its line. Only packages
