@@ -15,13 +15,23 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
-// Root is the path of the repository from the folders with tests, where they run.
-const Root = "../.."
+// Root is the path of the repository from the folder whose tests run: integration, or one in it.
+var Root = root()
+
+func root() string {
+	if _, err := os.Stat("../go.mod"); err == nil {
+		return ".."
+	}
+	return "../.."
+}
 
 // Main is the TestMain of each folder.
 func Main(m *testing.M) {
 	os.Setenv("TZ", NoonZone()) // the instances have it too, and zones may name the same place
-	os.Exit(buildcaddy.Main(func() int { return golden.Main(m) }))
+	os.Exit(buildcaddy.Main(func() int {
+		defer endShared()
+		return golden.Main(m)
+	}))
 }
 
 // NoonZone names a time zone in which it is about noon, so that no day ends during a test, and no screen says

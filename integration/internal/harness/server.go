@@ -21,6 +21,8 @@ type Server struct {
 	Address string   // the address of its site, host:port
 	More    []string // the addresses of further sites, on the sockets fd/4, fd/5 and so on
 	Process *childprocess.Process
+
+	logged int64 // how much was in the log when this test began
 }
 
 // Caddyfile is a config with one site, on the socket that the process inherits. The options and
@@ -60,6 +62,16 @@ func StartBinary(t *testing.T, path, config string, variables ...string) *Server
 func StartSites(t *testing.T, path string, sockets int, config string, variables ...string) *Server {
 	t.Helper()
 	s := &Server{T: t, Dir: ShortDir(t)}
+	s.launch(path, sockets, config, variables...)
+	t.Cleanup(s.end)
+	s.awaitConfig()
+	return s
+}
+
+// launch starts the process.
+func (s *Server) launch(path string, sockets int, config string, variables ...string) {
+	t := s.T
+	t.Helper()
 	configFile := filepath.Join(s.Dir, "Caddyfile")
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,15 +100,18 @@ func StartSites(t *testing.T, path string, sockets int, config string, variables
 	if s.Process, err = childprocess.Start(cmd); err != nil {
 		t.Fatalf("starting Caddy: %v", err)
 	}
-	t.Cleanup(s.end)
-	patient.Until(t, "Caddy to be ready", func() bool {
+}
+
+// awaitConfig waits until Caddy runs with its first config.
+func (s *Server) awaitConfig() {
+	s.T.Helper()
+	patient.Until(s.T, "Caddy to be ready", func() bool {
 		if s.Process.Ended() {
-			t.Fatalf("Caddy ended: %v\n%s", s.Process.Err(), s.Log())
+			s.T.Fatalf("Caddy ended: %v\n%s", s.Process.Err(), s.Log())
 		}
 		config, err := s.Admin("GET", "/config/", "", "")
 		return err == nil && config != "null\n"
 	})
-	return s
 }
 
 // listen opens a socket for a child process. Its own handle on it is closed.
@@ -149,14 +164,14 @@ func (s *Server) URL(path string) string { return "http://" + s.Address + path }
 
 func (s *Server) logFile() string { return filepath.Join(s.Dir, "log") }
 
-// Log returns everything that Caddy has logged.
+// Log returns everything that Caddy has logged during the test.
 func (s *Server) Log() []byte {
 	s.T.Helper()
 	text, err := os.ReadFile(s.logFile())
 	if err != nil {
 		s.T.Error(err)
 	}
-	return text
+	return text[min(s.logged, int64(len(text))):]
 }
 
 // Stop asks Caddy to end, which must succeed without a complaint.
@@ -176,11 +191,16 @@ func (s *Server) Stop() {
 	}
 }
 
-// end kills Caddy, and looks for signs of failure in its log that every test wants to know of.
+// end kills Caddy, and looks for signs of failure in its log.
 func (s *Server) end() {
 	if err := s.Process.Kill(); err != nil {
 		s.T.Errorf("killing Caddy: %v", err)
 	}
+	s.checkLog()
+}
+
+// checkLog looks for signs of failure in Caddy's log that every test wants to know of.
+func (s *Server) checkLog() {
 	log := withoutCaddysRace(s.Log())
 	for _, sign := range []string{"WARNING: DATA RACE", "panic", "fatal error: "} {
 		if at := bytes.Index(log, []byte(sign)); at >= 0 {

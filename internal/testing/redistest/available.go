@@ -12,8 +12,8 @@ const howToGet = "apt-get install redis-server, or: make redis"
 // warned holds back all but the first warning of a test binary.
 var warned sync.Once
 
-// require skips the test without redis-server, or fails it with REQUIRE_REDIS=1.
-func require(t TB) {
+// Require skips the test without redis-server, or fails it with REQUIRE_REDIS=1.
+func Require(t TB) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
 		return

@@ -31,7 +31,7 @@ type Cluster struct {
 // its slots are down, and the others go on.
 func StartCluster(t TB, masters, replicasEach int, options ...Option) *Cluster {
 	t.Helper()
-	require(t)
+	Require(t)
 	options = append(together(t, options), func(s *settings) { s.bus = true }, WithArgs(
 		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", nodeTimeout,
 		"--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",

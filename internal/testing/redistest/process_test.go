@@ -47,7 +47,7 @@ func TestACrashLeavesNoServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skipf("nothing stops the servers of a crashed test binary on %s", runtime.GOOS)
 	}
-	require(t)
+	Require(t)
 
 	// The crash leaves its directories behind, so they are made where this test removes them.
 	output, err := play(t, "TestACrashLeavesNoServer", partCrash, "TMPDIR="+shortDir(t))
@@ -99,7 +99,7 @@ func TestWithoutRedis(t *testing.T) {
 
 func TestLaunchSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	require(t)
+	Require(t)
 
 	t.Run("argument", func(t *testing.T) {
 		s := newServer(t, WithArgs("--nonsense", "1"))

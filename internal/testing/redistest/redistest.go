@@ -59,7 +59,7 @@ type Server struct {
 // server answers PING. If the server does not, the test ends with the server's log.
 func Start(t TB, options ...Option) *Server {
 	t.Helper()
-	require(t)
+	Require(t)
 
 	s := newServer(t, options...)
 	t.Cleanup(s.stop)

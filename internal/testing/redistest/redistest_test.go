@@ -57,7 +57,7 @@ func wantRefused(t *testing.T, network, addr string) {
 
 func TestStopsWithTheTest(t *testing.T) {
 	t.Parallel()
-	require(t)
+	Require(t)
 	tests := map[string]func(*Server){
 		"running": func(*Server) {},
 		"frozen":  (*Server).Freeze,

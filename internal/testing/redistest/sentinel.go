@@ -32,7 +32,7 @@ type Sentinel struct {
 // all must.
 func StartSentinel(t TB, forServers, forSentinels []Option) *Sentinel {
 	t.Helper()
-	require(t)
+	Require(t)
 	g := &Sentinel{t: t}
 	forServers = together(t, forServers)
 	var all settings

@@ -40,7 +40,7 @@ func Main(run func() int) (code int) {
 // configuration, empties it or counts all of its commands, needs a server of its own: see [Start].
 func Shared(t TB) *Server {
 	t.Helper()
-	require(t)
+	Require(t)
 	shared.Lock()
 	defer shared.Unlock()
 	if !shared.ends {

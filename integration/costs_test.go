@@ -1,0 +1,149 @@
+package integration_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
+)
+
+// TestTokens: a request is charged what its body asks for, and then what the answer says, also in a stream, in every version of
+// HTTP. The bodies pass unchanged, and a client whose tokens are used up is refused.
+func TestTokens(t *testing.T) {
+	m := new(harness.Model)
+	m.Backend = harness.StartBackend(t, m.Answer)
+	config := harness.Caddyfile("", `
+		rate_limit {
+			zone tokens {
+				key           {header.X-Api-Key}
+				algorithm     fixed_window 10000/year
+				cost          500
+				cost_request  json max_tokens
+				cost_response json usage.prompt_tokens usage.completion_tokens
+			}
+			`+harness.SharedStore(t)+`
+		}
+		reverse_proxy {$UPSTREAM}`)
+	s, client := harness.One(t, config, m.Variable()), harness.NewClient(t, "")
+	for i, q := range []harness.Question{
+		{Prompt: 60, Say: 640}, {Prompt: 60, Say: 640, Stream: true, Options: harness.WithUsage}, {MaxTokens: 3000, Prompt: 60, Say: 640},
+	} {
+		key := fmt.Sprint("key", i)
+		if status := s.Answered(client, key, q); status != http.StatusOK {
+			t.Errorf("%+v: status %d", q, status)
+		}
+		s.AwaitUsed(key, "tokens", key, 700)
+	}
+	waits := s.Question(client, "booked", harness.Question{MaxTokens: 3000, Stream: true, Options: harness.WithUsage, Prompt: 9000, Say: 2000, Gate: "go"})
+	if used := s.Spent("tokens", "booked").Used; used != 3000 {
+		t.Errorf("%d are booked while an answer is under way, want 3000", used)
+	}
+	m.Open("go")
+	_, _ = io.Copy(io.Discard, waits.Body)
+	waits.Body.Close()
+	s.AwaitUsed("a debt", "tokens", "booked", 11_000)
+	if status := s.Answered(client, "booked", harness.Question{Say: 1}); status != http.StatusTooManyRequests {
+		t.Errorf("a key with a debt: status %d", status)
+	}
+}
+
+// TestFieldsOfBodies: requests are counted by fields of their bodies, which reach the upstream unchanged. What is no JSON is
+// refused.
+func TestFieldsOfBodies(t *testing.T) {
+	b := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(body)
+	})
+	config, versions := harness.EveryVersion(t, "", `
+		rate_limit {
+			zone calls {
+				key   "{header.X-Client} {http.rate_limit.json.params.name}"
+				rate  1/1h
+				match vars {http.rate_limit.json.method} tools/call
+			}
+		}
+		reverse_proxy {$UPSTREAM}`)
+	s := harness.One(t, config, b.Variable())
+	call := `{"method":"tools/call","params":{"name":"search","text":"` + strings.Repeat("words ", 10_000) + `"}}`
+	for _, to := range versions(s) {
+		for _, c := range []struct {
+			body string
+			want int
+		}{
+			{call, 200},
+			{`{"params":{"\u006eame":"se\u0061rch"},"\u006dethod":"tools\/call"}`, 429},
+			{strings.Replace(call, "search", "find", 1), 200},
+			{`{"method":"tools/list"}`, 200},
+			{call + "x", 400},
+		} {
+			r, err := http.NewRequest(http.MethodPost, to.URL, strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("X-Client", fmt.Sprint(to.Major))
+			response, err := to.Client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if response.StatusCode != c.want || err != nil || c.want == 200 && string(got) != c.body {
+				t.Errorf("HTTP/%d, %.60s: %d %.60s, %v, want %d", to.Major, c.body, response.StatusCode, got, err, c.want)
+			}
+		}
+	}
+}
+
+// TestChargeOnResponse: only failures are charged, as much as the upstream says, which the client is not told. A client that breaks its
+// connection pays.
+func TestChargeOnResponse(t *testing.T) {
+	b := harness.StartBackend(t, func(b *harness.Backend, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/broken" {
+			panic(http.ErrAbortHandler)
+		}
+		harness.AnswerAsAsked(b, w, r)
+	})
+	s, client := harness.One(t, harness.Caddyfile("", `
+		rate_limit {
+			zone failures {
+				key         {header.X-Client}
+				algorithm   fixed_window 100/year
+				cost_header X-Tokens-Used
+				charge on_response {
+					status 401
+				}
+			}
+			`+harness.SharedStore(t)+`
+		}
+		error /page 401
+		reverse_proxy {$UPSTREAM}
+		handle_errors 401 {
+			respond "we say 200" 200
+		}`), b.Variable()), harness.NewClient(t, "")
+	for i, c := range []struct {
+		path, status, use string
+		answer            int
+		costs             int64
+	}{
+		{"/", "200", "7", 200, 0},
+		{"/", "401", "", 401, 1},
+		{"/", "401", "7", 401, 7},
+		{"/broken", "", "", 502, 0},
+		{"/page", "", "", 200, 0},
+	} {
+		who := fmt.Sprint("client", i)
+		a := s.Get(client, c.path, "X-Client", who, "X-Status", c.status, "X-Use", c.use)
+		if a.Status != c.answer || a.Header.Get("X-Tokens-Used") != "" {
+			t.Errorf("%+v: status %d, %v", c, a.Status, a.Header)
+		}
+		s.AwaitUsed(fmt.Sprintf("%+v", c), "failures", who, c.costs)
+	}
+	leaver := s.Begin("/", "X-Client", "leaver", "X-Gate", "never")
+	b.AwaitInside(t, 1)
+	leaver.Leave()
+	b.AwaitInside(t, 0)
+	s.AwaitUsed("who left before the answer", "failures", "leaver", 1)
+}
