@@ -1,3 +1,5 @@
+//go:build deep
+
 package costs_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build deep
+
 package costs_test
 
 import (
@@ -74,41 +76,6 @@ func TestChargesOfErrors(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestErrorPagesOfUpstreams: if an upstream makes error pages, a client that is refused does not
-// see the upstream's own limits.
-func TestErrorPagesOfUpstreams(t *testing.T) {
-	t.Parallel()
-	b := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, _ *http.Request) {
-		for _, field := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "Retry-After"} {
-			w.Header().Set(field, "7777")
-		}
-		w.WriteHeader(http.StatusTooManyRequests)
-	})
-	s := harness.StartCaddy(t, harness.Caddyfile("", `
-		rate_limit {
-			zone pages {
-				events 1
-				window 1h
-			}
-			headers draft-10 x-ratelimit
-		}
-		respond ok
-		handle_errors {
-			reverse_proxy {$UPSTREAM}
-		}`), b.Variable())
-	client := harness.NewClient(t, "")
-	s.Get(client, "/")
-	a := s.Get(client, "/")
-	if a.Status != http.StatusTooManyRequests || len(b.Came()) != 1 {
-		t.Fatalf("status %d; the upstream made %d pages", a.Status, len(b.Came()))
-	}
-	for _, field := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "Retry-After"} {
-		if got := a.Header.Values(field); len(got) != 1 || got[0] == "7777" {
-			t.Errorf("%s: %q", field, got)
-		}
-	}
 }
 
 // TestInvokedSubroutes: the error routes of a subroute answer for the limiters of the named

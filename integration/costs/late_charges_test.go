@@ -1,3 +1,5 @@
+//go:build deep
+
 package costs_test
 
 import (
@@ -209,65 +211,5 @@ func hangUp(t *testing.T, s *harness.Server, b *harness.Backend, header ...strin
 	}
 	if err := <-done; (err == nil) != streams {
 		t.Fatalf("the client left too early or too late: %v", err)
-	}
-}
-
-// TestCommandsOfPolicies: a decision with three zones, plans and overrides is one EVALSHA, and
-// giving back is one more.
-func TestCommandsOfPolicies(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	b := harness.StartBackend(t, late)
-	s := harness.StartCaddy(t, harness.Caddyfile("", `
-		rate_limit {
-			zone plans {
-				key  {header.X-Client}
-				plan {header.X-Plan} {
-					free    1000/1h
-					pro     token_bucket 1000/1h burst 2000
-					default free
-				}
-				overrides
-			}
-			zone quota {
-				key    {header.X-Client}
-				events {header.X-Quota} 1000
-				window 1h
-				overrides
-				ban    1h after 10 refusals in 1m
-			}
-			zone failures {
-				key    {header.X-Client}
-				events 1000
-				window 1h
-				charge on_response {
-					status 418
-				}
-			}
-			`+harness.Redis(server.Addr())+`
-		}
-		reverse_proxy {$UPSTREAM}`), b.Variable())
-	client := harness.NewClient(t, "")
-	ask := func(n int, header ...string) {
-		for i := range n {
-			plan := []string{"free", "pro", "none"}[i%3]
-			all := append([]string{"X-Client", "me", "X-Plan", plan, "X-Quota", fmt.Sprint(1000 + i)}, header...)
-			if a := s.Get(client, "/", all...); a.Status >= 500 || a.Status == http.StatusTooManyRequests {
-				t.Fatalf("status %d", a.Status)
-			}
-		}
-	}
-	s.AwaitLog(`"the rate limit store answers"`) // which is asked once for that
-	ask(1, "X-Fail", "1")                        // loads the script
-	before := harness.ScriptCalls(t, server)
-	ask(50, "X-Fail", "1") // all of these count
-	if got := harness.ScriptCalls(t, server) - before; got != 50 {
-		t.Errorf("%d EVALSHA for 50 requests with three zones", got)
-	}
-	before = harness.ScriptCalls(t, server)
-	ask(50) // none of these counts
-	patient.Until(t, "what is given back", func() bool { return harness.ScriptCalls(t, server)-before > 50 })
-	if got := harness.ScriptCalls(t, server) - before; got > 100 {
-		t.Errorf("%d EVALSHA for 50 requests, each of which gives back", got)
 	}
 }

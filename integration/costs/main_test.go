@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package costs_test tests costs that are known late: of responses, of bodies, and of tokens of language models.
 package costs_test
 

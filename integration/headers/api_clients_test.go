@@ -1,3 +1,5 @@
+//go:build deep
+
 package headers_test
 
 import (

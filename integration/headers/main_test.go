@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package headers_test tests what responses tell clients, and clients and parsers of other people that read it.
 package headers_test
 

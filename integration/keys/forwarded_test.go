@@ -1,3 +1,5 @@
+//go:build deep
+
 package keys_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package keys_test tests that each client has a key of its own, however it spells its requests, and that bans hold for a key.
 package keys_test
 

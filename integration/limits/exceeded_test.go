@@ -1,3 +1,5 @@
+//go:build deep
+
 package limits_test
 
 import (
@@ -44,37 +46,5 @@ func TestExceededRoutes(t *testing.T) {
 	s.MustLoad(local(fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))))
 	for range 2 {
 		ask("usual [true]")
-	}
-}
-
-// TestExceededOfEachHandler: a zone that refuses and one of another handler that would are both known to an error route. What no zone
-// has decided is false.
-func TestExceededOfEachHandler(t *testing.T) {
-	t.Parallel()
-	show := "{http.rate_limit.exceeded.soft} {http.rate_limit.exceeded.hard} {http.rate_limit.exceeded.name} {http.rate_limit.exceeded.other}"
-	s := harness.StartCaddy(t, harness.Localize(`example.com {
-	route {
-		rate_limit {
-			zone soft {
-				rate 1/1h
-				dry_run
-			}
-		}
-		rate_limit {
-			zone hard {
-				rate 2/1h
-			}
-		}
-		respond "passed `+show+`"
-	}
-	handle_errors {
-		respond "error `+show+`"
-	}
-}`, harness.Memory, ""))
-	client := harness.NewClient(t, "")
-	for _, want := range []string{"passed false false  false", "passed true false soft false", "error true true hard false"} {
-		if a := s.Get(client, "/"); a.Body != want {
-			t.Errorf("%d: %q, want %q", a.Status, a.Body, want)
-		}
 	}
 }

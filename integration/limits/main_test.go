@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package limits_test tests that instances admit exactly what limits say: in each kind of window, with loans, over reloads and
 // for several zones at once.
 package limits_test

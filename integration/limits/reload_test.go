@@ -1,108 +1,14 @@
+//go:build deep
+
 package limits_test
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
-
-// hourly is a site with a zone for each algorithm, of the algorithm's name.
-func hourly(store string, events int) string {
-	text := ""
-	for _, algorithm := range algorithmNames {
-		text += `
-			handle /` + algorithm + ` {
-				rate_limit {
-					zone ` + algorithm + ` {
-						algorithm ` + algorithm + `
-						events ` + strconv.Itoa(events) + `
-						window ` + quietWindow(algorithm).String() + `
-					}
-					` + store + `
-				}
-				respond ok
-			}`
-	}
-	return harness.Caddyfile("", text)
-}
-
-// hasRate reports whether the states of a zone of hourly belong to one rate. Then another number
-// of events is another rate, under which nothing has been used.
-func hasRate(zone string) bool { return strings.HasSuffix(zone, "_bucket") }
-
-// TestRaisedLimitOnReload: the part that a raised limit adds can be used at once, and what was
-// used before in the same window stays used.
-func TestRaisedLimitOnReload(t *testing.T) {
-	t.Parallel()
-	harness.EachStore(t, func(t *testing.T, store string) {
-		s := harness.StartCaddy(t, hourly(store, 5))
-		client := harness.NewClient(t, "")
-		for _, zone := range algorithmNames {
-			if got := s.Admitted(client, 8, "/"+zone); got != 5 {
-				t.Fatalf("%s: %d of 8 admitted at a limit of 5", zone, got)
-			}
-		}
-		s.MustLoad(hourly(store, 8))
-		for _, zone := range algorithmNames {
-			if a := s.GetUnder(client, 8, zone); a.Status != http.StatusOK {
-				t.Errorf("%s: status %d after the limit was raised", zone, a.Status)
-			}
-			want := 3
-			if hasRate(zone) {
-				want = 8
-			}
-			if got := s.Admitted(client, 10, "/"+zone) + 1; got != want {
-				t.Errorf("%s: %d more admitted after the limit was raised from 5 to 8, want %d", zone, got, want)
-			}
-		}
-		s.MustLoad(hourly(store, 6))
-		for _, zone := range algorithmNames {
-			a := s.GetUnder(client, 6, zone)
-			if hasRate(zone) {
-				if got := s.Admitted(client, 10, "/"+zone); a.Status != http.StatusOK || got != 5 {
-					t.Errorf("%s: status %d, then %d admitted after the rate was lowered to 6 in an hour, want 5", zone, a.Status, got)
-				}
-				continue
-			}
-			if q, _, err := harness.RateLimit(a.Header); a.Status != http.StatusTooManyRequests || err != nil || q.Remaining != 0 {
-				t.Errorf("%s: status %d, %d left, error %v after the limit was lowered below what is used",
-					zone, a.Status, q.Remaining, err)
-			}
-		}
-		s.Sound(t)
-	})
-}
-
-// TestPatchRaisesLimit changes one number through the admin API.
-func TestPatchRaisesLimit(t *testing.T) {
-	t.Parallel()
-	harness.EachStore(t, func(t *testing.T, store string) {
-		s := harness.StartCaddy(t, hourly(store, 2))
-		client := harness.NewClient(t, "")
-		for _, zone := range algorithmNames {
-			if got := s.Admitted(client, 3, "/"+zone); got != 2 {
-				t.Fatalf("%s: %d of 3 admitted at a limit of 2", zone, got)
-			}
-			if err := s.Patch(s.Find(zone, "max_events"), "3"); err != nil {
-				t.Fatal(err)
-			}
-			if a := s.GetUnder(client, 3, zone); a.Status != http.StatusOK {
-				t.Errorf("%s: status %d right after the limit was raised", zone, a.Status)
-			}
-			want := 1
-			if hasRate(zone) {
-				want = 3
-			}
-			if got := s.Admitted(client, 5, "/"+zone) + 1; got != want {
-				t.Errorf("%s: %d more admitted, want %d", zone, got, want)
-			}
-		}
-		s.Sound(t)
-	})
-}
 
 // TestFailedReloadKeepsCounters loads configs that fail after this module has been set up. Their
 // cleanup must not release what belongs to the running config.
@@ -176,39 +82,3 @@ func TestFailedReloadKeepsCounters(t *testing.T) {
 		s.Sound(t)
 	})
 }
-
-// TestZoneForgottenWhenUnused: in memory, a zone lives as long as a config names it. The store
-// itself lives on for another zone, so only the zone is forgotten.
-func TestZoneForgottenWhenUnused(t *testing.T) {
-	t.Parallel()
-	with := hourly(harness.Memory, 2)
-	s := harness.StartCaddy(t, with)
-	client := harness.NewClient(t, "")
-	for _, zone := range algorithmNames {
-		if got := s.Admitted(client, 3, "/"+zone); got != 2 {
-			t.Fatalf("%s: %d of 3 admitted at a limit of 2", zone, got)
-		}
-	}
-	s.MustLoad(harness.Caddyfile("", `
-		rate_limit {
-			zone other {
-				events 100
-				window 1h
-			}
-		}
-		respond ok`))
-	for _, zone := range algorithmNames {
-		s.GetUnder(client, -1, zone) // the policy of a zone that does not exist
-	}
-	s.MustLoad(with)
-	for _, zone := range algorithmNames {
-		if a := s.GetUnder(client, 2, zone); a.Status != http.StatusOK {
-			t.Errorf("%s: status %d, want a new start", zone, a.Status)
-		}
-		if got := s.Admitted(client, 2, "/"+zone); got != 1 {
-			t.Errorf("%s: %d more admitted, want 2 in all", zone, got+1)
-		}
-	}
-}
-
-var algorithmNames = []string{"token_bucket", "fixed_window", "sliding_window_log"}

@@ -1,3 +1,5 @@
+//go:build deep
+
 package limits_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build deep
+
 package overload_test
 
 import (
@@ -7,45 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
-
-// TestOverShare: a key that asks for more than its share is refused with 429, and its oldest request makes room for
-// its newest. A key that asks for less keeps its place.
-func TestOverShare(t *testing.T) {
-	const most = 341 // requests that a key may have waiting beside one other key: 1024 / 3
-	p := start(t, "max 1\nmax_wait 1m", "")
-	for _, key := range []string{"hog", "polite"} { // so that both are known
-		p.up.of(key) <- http.StatusOK
-		<-p.send(t.Context(), key, "/")
-		p.arrives(key)
-	}
-	p.send(t.Context(), "hold", "/")
-	p.arrives("hold")
-	polite := p.send(t.Context(), "polite", "/")
-	p.waiting(1)
-	oldest := p.send(t.Context(), "hog", "/")
-	p.waiting(2)
-	for range most {
-		p.send(t.Context(), "hog", "/")
-	}
-	got := <-oldest
-	after, err := strconv.Atoi(got.header.Get("Retry-After"))
-	if got.status != http.StatusTooManyRequests || err != nil || after < 1 || after > 2 || !strings.Contains(got.body, "quota-exceeded") || hasQuota(got.header) {
-		t.Errorf("the oldest request of the hog: %+v", got)
-	}
-	p.waiting(1 + most)
-	p.up.of("hold") <- http.StatusOK
-	p.up.of("polite") <- http.StatusOK
-	if got := <-polite; got.status != http.StatusOK {
-		t.Errorf("the polite key: %+v", got)
-	}
-}
 
 // hasQuota reports whether a response has a header about a quota, which an adaptive zone does not know.
 func hasQuota(header http.Header) bool {
@@ -55,25 +24,6 @@ func hasQuota(header http.Header) bool {
 		}
 	}
 	return false
-}
-
-// TestWhoHasTheSlots: the metrics have the time of slots by class.
-func TestWhoHasTheSlots(t *testing.T) {
-	p := start(t, "max 9\npriority {http.request.header.Key} gold", "")
-	slow := p.send(t.Context(), "gold", "/")
-	p.arrives("gold")
-	for range 20 {
-		p.up.of("quick") <- http.StatusOK
-		<-p.send(t.Context(), "quick", "/")
-		p.arrives("quick")
-	}
-	quick := state(t).Classes[1].SlotSeconds
-	time.Sleep(time.Duration(quick*float64(time.Second)) + 10*time.Millisecond)
-	p.up.of("gold") <- http.StatusOK
-	<-slow
-	if s := state(t); s.Classes[0].SlotSeconds < s.Classes[1].SlotSeconds || s.Classes[1].Useful != 20 || s.UsefulSeconds < s.Classes[0].SlotSeconds {
-		t.Errorf("%+v", s)
-	}
 }
 
 // TestWebSocket: a connection that is upgraded holds no slot.

@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package overload_test has a Caddy with an adaptive zone in front of an upstream that can do only so much.
 package overload_test
 
@@ -8,10 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -179,48 +179,6 @@ func (p *proxy) waiting(want int) {
 	patient.UntilEqual(p.t, "requests that wait", func() int { return state(p.t).Waiting }, want)
 }
 
-// TestRequestsWaitForASlot: while the upstream has as many requests as it may, others wait for their turn, and
-// get the slot of one that is answered. A known key goes before new ones.
-func TestRequestsWaitForASlot(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
-	ctx := t.Context()
-	p.up.of("a") <- http.StatusOK
-	if got := <-p.send(ctx, "a", "/"); got.status != http.StatusOK || got.body != "ok" {
-		t.Fatalf("%+v", got)
-	}
-	p.arrives("a")
-	first := p.send(ctx, "hold", "/")
-	p.arrives("hold")
-	second := p.send(ctx, "b", "/")
-	p.waiting(1)
-	third := p.send(ctx, "a", "/")
-	p.waiting(2)
-	for path, want := range map[string]string{
-		"explain": "it needs a slot: 1 of 1 run, 2 wait, 1 of this key", "doctor": "the upstream is the bottleneck since 20",
-	} {
-		method, body := http.MethodGet, ""
-		if path == "explain" {
-			method, body = http.MethodPost, `{"url":"http://localhost/","server":"srv0","header":["Key: a"]}`
-		}
-		if got := caddytest.Admin(t, method, path, body); !strings.Contains(got, want) {
-			t.Errorf("%s does not say %q: %s", path, want, got)
-		}
-	}
-	p.up.of("hold") <- http.StatusOK
-	if got := <-first; got.status != http.StatusOK {
-		t.Fatalf("%+v", got)
-	}
-	p.arrives("a") // new keys have had the time of hold
-	p.up.of("a") <- http.StatusOK
-	<-third
-	p.arrives("b")
-	p.up.of("b") <- http.StatusOK
-	<-second
-	if s := state(t); s.Running != 0 || s.Waiting != 0 {
-		t.Errorf("%+v in the end", s)
-	}
-}
-
 // TestRefusal: a request that gets no slot in time is answered with 503, a problem and Retry-After, and no
 // quota. Neither it nor a client that has left is charged by the other zones.
 func TestRefusal(t *testing.T) {
@@ -242,21 +200,6 @@ func TestRefusal(t *testing.T) {
 	if got := <-p.send(t.Context(), "b", "/"); !strings.Contains(got.header.Get("RateLimit"), "r=9") {
 		t.Errorf("after three refusals and an answer, the other zone says %q, want r=9", got.header.Get("RateLimit"))
 	}
-}
-
-// TestClientLeaves: a client that leaves frees its place, and its slot.
-func TestClientLeaves(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
-	ctx, leave := context.WithCancel(t.Context())
-	p.send(ctx, "a", "/")
-	p.arrives("a")
-	waits, leaveToo := context.WithCancel(t.Context())
-	p.send(waits, "b", "/")
-	p.waiting(1)
-	leaveToo()
-	p.waiting(0)
-	leave()
-	patient.UntilEqual(t, "requests that run after all have left", func() int { return state(t).Running }, 0)
 }
 
 // TestStreamsHoldNoSlot: the slot is free when the response begins. With hold response it is not.
@@ -323,52 +266,6 @@ func TestFailures(t *testing.T) {
 	}
 	if s := state(t); s.Running != 0 || s.Failed != 4 {
 		t.Errorf("%+v, want 4 failures and nothing that runs", s)
-	}
-}
-
-// TestPriority: the class that matters more goes first.
-func TestPriority(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m\npriority {http.request.header.Key} gold", "")
-	for _, key := range []string{"gold", "lead"} { // so that both are known
-		p.up.of(key) <- http.StatusOK
-		<-p.send(t.Context(), key, "/")
-		p.arrives(key)
-	}
-	p.send(t.Context(), "hold", "/")
-	p.arrives("hold")
-	for i, key := range []string{"lead", "lead", "gold", "gold"} {
-		p.send(t.Context(), key, "/")
-		p.waiting(i + 1)
-	}
-	want := []adminapi.AdaptiveClass{{Class: "gold", Waiting: 2}, {Class: "others", Running: 1, Waiting: 2}}
-	got := state(t).Classes
-	for i := range got {
-		if got[i].Useful != 1 || got[i].SlotSeconds <= 0 {
-			t.Errorf("%+v after a request of each class", got[i])
-		}
-		got[i].Useful, got[i].SlotSeconds = 0, 0
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	p.up.of("hold") <- http.StatusOK
-	p.arrives("gold")
-}
-
-// TestSlowReader: a client that reads nothing of its response holds no slot.
-func TestSlowReader(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
-	conn, err := net.Dial("tcp", p.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	p.up.of("slow") <- http.StatusOK
-	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nKey: slow\r\n\r\n")
-	p.arrives("slow")
-	p.up.of("b") <- http.StatusOK
-	if got := <-p.send(t.Context(), "b", "/"); got.status != http.StatusOK {
-		t.Errorf("%+v", got)
 	}
 }
 

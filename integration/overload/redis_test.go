@@ -1,3 +1,5 @@
+//go:build deep
+
 package overload_test
 
 import (

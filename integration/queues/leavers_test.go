@@ -1,15 +1,14 @@
+//go:build deep
+
 package queues_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -67,91 +66,6 @@ func TestLeaversKeepNoTurns(t *testing.T) {
 				s.Sound(t)
 			})
 		})
-	}
-}
-
-// TestNextAfterLeavers reports how long the next request waits in a queue of 10/s that many
-// clients have left.
-func TestNextAfterLeavers(t *testing.T) {
-	patient.BesideOthers(t)
-	for _, crowded := range []int{40, 300} {
-		harness.EachStore(t, func(t *testing.T, store string) {
-			s := harness.StartCaddy(t, harness.Caddyfile("", harness.Limited("queue", "algorithm leaky_bucket 10/1s\nmode queue\nburst 1000", store, "respond ok")))
-			var c crowd
-			for range crowded {
-				c.leave = append(c.leave, s.Begin("/queue"))
-			}
-			patient.Until(t, "all to wait", func() bool {
-				done := 0
-				for _, p := range c.leave {
-					if p.Over() {
-						done++
-					}
-				}
-				return s.Waiting() >= crowded-done-1
-			})
-			c.disperse()
-			s.AwaitWaiting(0)
-			a := s.Get(harness.NewClient(t, ""), "/queue")
-			t.Logf("%d have left, and the next waited for %v", crowded, a.Done.Sub(a.Sent))
-			if a.Status != http.StatusOK {
-				t.Errorf("status %d", a.Status)
-			}
-			patient.Soon(t, "the next", a.Done.Sub(a.Sent), time.Second)
-		})
-	}
-}
-
-// TestLeaversOfAFleet: requests wait in two instances for turns of one queue, and many clients
-// leave. However the turns are handed on, no more requests reach the upstream than the limit lets
-// through: the first is decided after it was sent, and each other one leaves an interval or more
-// after the one before it.
-func TestLeaversOfAFleet(t *testing.T) {
-	patient.BesideOthers(t)
-	const interval = 100 * time.Millisecond
-	upstream := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, _ *http.Request) {})
-	both := harness.StartPair(t, harness.Caddyfile("", harness.Limited("queue", fmt.Sprintf("algorithm leaky_bucket 1/%v\nmode queue\nburst 1000", interval),
-		harness.Redis(redistest.Start(t).Addr()), "reverse_proxy {$UPSTREAM}")), upstream.Variable())
-	for _, s := range both {
-		s.Left(harness.NewClient(t, ""), "queue") // so that all know the script
-	}
-	began := time.Now()
-	var all []*crowd
-	for round := range 4 {
-		c := new(crowd)
-		all = append(all, c)
-		for i := range 60 {
-			p := both[i%2].Begin("/queue")
-			if i%4 == 3 {
-				c.stay = append(c.stay, p)
-			} else {
-				c.leave = append(c.leave, p)
-			}
-		}
-		patient.Until(t, "some to wait", func() bool {
-			return both[0].Waiting() > 0 && both[1].Waiting() > 0 || len(upstream.Came()) > 30*(round+1)
-		})
-		c.disperse()
-	}
-	for _, c := range all {
-		for _, p := range c.stay {
-			if a := p.Result(); a.Status != http.StatusOK {
-				t.Errorf("status %d", a.Status)
-			}
-		}
-	}
-	came := upstream.Came()
-	for i, v := range came {
-		if turn := began.Add(time.Duration(i) * interval); v.At.Before(turn.Add(-clockSlack)) {
-			t.Errorf("request %d came %v too early", i, turn.Sub(v.At))
-		}
-	}
-	took := came[len(came)-1].At.Sub(began)
-	t.Logf("%d requests reached the upstream in %v, of 240 of which 60 stayed", len(came), took)
-	patient.Soon(t, "all of it", took, 15*time.Second)
-	for _, s := range both {
-		s.AwaitWaiting(0)
-		s.Sound(t)
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build deep
+
 package queues_test
 
 import (

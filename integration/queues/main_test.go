@@ -1,3 +1,5 @@
+//go:build deep
+
 // Package queues_test tests requests that wait or hold a slot: their order, how long they wait, and what is given back when a
 // client leaves or a Caddy ends.
 package queues_test

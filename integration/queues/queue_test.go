@@ -1,10 +1,10 @@
+//go:build deep
+
 package queues_test
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -72,92 +72,4 @@ func TestQueueSpacing(t *testing.T) {
 	for _, s := range both {
 		s.Sound(t)
 	}
-}
-
-// TestQueueOrder: requests leave in the order in which Redis decided, whichever Caddy they came
-// to. The client of request 3 leaves, and its Caddy hands the turn on to request 5, whose own turn
-// comes back. When the client of request 5 leaves too, the turn of request 3 cannot come back,
-// because request 4 in the other instance has a later one. So request 6, which comes to the other
-// Caddy, gets the turn of request 5.
-func TestQueueOrder(t *testing.T) {
-	patient.BesideOthers(t)
-	for interval := 500 * time.Millisecond; !queueOrder(t, interval); interval *= 4 {
-		if t.Logf("turns each %v are too close", interval); interval > patient.Patience {
-			t.Fatal("the order of a queue cannot be seen")
-		}
-	}
-}
-
-// queueOrder is TestQueueOrder at one turn in each interval. It returns false if the interval was
-// too short for this machine.
-func queueOrder(t *testing.T, interval time.Duration) bool {
-	redisServer := redistest.Start(t)
-	upstream := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, _ *http.Request) {})
-	store := harness.Redis(redisServer.Addr())
-	both := harness.StartPair(t, harness.Caddyfile("", harness.Limited("queue", "algorithm leaky_bucket 1/"+interval.String()+"\nmode queue\nburst 20",
-		store, "reverse_proxy {$UPSTREAM}")), upstream.Variable())
-	client := harness.NewClient(t, "")
-	for _, s := range both {
-		s.Left(client, "queue")                      // so that Redis and both instances know the script
-		s.AwaitLog(`"the rate limit store answers"`) // which is asked once for that
-	}
-
-	calls := harness.ScriptCalls(t, redisServer)
-	began := time.Now()
-	late := func() bool { return time.Since(began) > 2*interval } // a request whose turn has come gives nothing back
-	awaitCall := func() {
-		t.Helper()
-		calls++
-		patient.Until(t, "Redis to be asked", func() bool { return late() || harness.ScriptCalls(t, redisServer) >= calls })
-	}
-	queue := make([]*harness.Pending, 6)
-	for i := range queue {
-		queue[i] = both[i%2].Begin("/queue", "X-Request-Id", strconv.Itoa(i))
-		awaitCall()
-	}
-	for _, leaver := range []int{3, 5} {
-		queue[leaver].Leave()
-		awaitCall() // gives back
-	}
-	queue = append(queue, both[0].Begin("/queue", "X-Request-Id", "6"))
-	awaitCall()
-	if late() {
-		return false
-	}
-
-	turns := map[int]int{0: 0, 1: 1, 2: 2, 4: 4, 6: 5}
-	for i := range turns {
-		if a := queue[i].Result(); a.Status != http.StatusOK {
-			t.Errorf("request %d: status %d", i, a.Status)
-		}
-	}
-	var order []int
-	report, overtaken := "", false // by the next one, perhaps: they leave two processes
-	for _, v := range upstream.Came() {
-		i, err := strconv.Atoi(v.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		order = append(order, i)
-		turn, ok := turns[i]
-		after := v.At.Sub(began)
-		if due := time.Duration(turn) * interval; ok && after < due-clockSlack {
-			t.Errorf("request %d left after %v, want %v and a little", i, after, due)
-		} else if ok {
-			patient.Soon(t, fmt.Sprintf("request %d after its turn", i), after-due, interval)
-			overtaken = overtaken || after-due > interval/2
-		}
-		report += fmt.Sprintf(" %d after %v", i, after.Round(time.Millisecond))
-	}
-	t.Logf("left:%s", report)
-	if overtaken {
-		return false
-	}
-	if want := []int{0, 1, 2, 4, 6}; !slices.Equal(order, want) {
-		t.Errorf("left in the order %v, want %v", order, want)
-	}
-	if n := both[0].Waiting() + both[1].Waiting(); n != 0 {
-		t.Errorf("%d still wait", n)
-	}
-	return true
 }

@@ -1,3 +1,5 @@
+//go:build deep
+
 package queues_test
 
 import (
@@ -148,44 +150,4 @@ func testSlotsBurst(t *testing.T, both []*harness.Server, upstream *harness.Back
 		s.AwaitLeft(client, "slots", int64(limit))
 		s.Sound(t)
 	}
-}
-
-// TestConcurrencyWait: with max_wait, a request gets the slot of the one before it. A client that
-// leaves while it waits takes no slot.
-func TestConcurrencyWait(t *testing.T) {
-	t.Parallel()
-	upstream := harness.StartBackend(t, harness.Holding)
-	config := func(store string) string {
-		return harness.Caddyfile("", harness.Limited("slot", "algorithm concurrency\nevents 1\nlease 10m\nmax_wait 10m", store, "reverse_proxy {$UPSTREAM}"))
-	}
-	harness.EachFleet(t, config, func(t *testing.T, f harness.Fleet) {
-		first, last := f.First, f.Last
-		client := harness.NewClient(t, "")
-		store := t.Name()
-		awaitVisits := func(want int) {
-			t.Helper()
-			patient.Until(t, "a request to pass", func() bool { return upstream.VisitsOf(store) == want })
-		}
-		held := first.Begin("/slot", "X-Gate", store+"1", "X-Request-Id", store)
-		awaitVisits(1)
-		leaver := last.Begin("/slot", "X-Gate", store+"2", "X-Request-Id", store)
-		last.AwaitWaiting(1)
-		leaver.Leave()
-		last.AwaitWaiting(0)
-		next := last.Begin("/slot", "X-Gate", store+"3", "X-Request-Id", store)
-		last.AwaitWaiting(1)
-		if n := upstream.VisitsOf(store); n != 1 {
-			t.Errorf("%d requests passed, want 1", n)
-		}
-		upstream.Open(store + "1")
-		if a := held.Result(); a.Status != http.StatusOK {
-			t.Errorf("the first: status %d", a.Status)
-		}
-		awaitVisits(2)
-		upstream.Open(store + "3")
-		if a := next.Result(); a.Status != http.StatusOK {
-			t.Errorf("the next: status %d", a.Status)
-		}
-		first.AwaitLeft(client, "slot", 1)
-	}, upstream.Variable())
 }

@@ -112,16 +112,6 @@ func (b *Backend) Came() []Visit {
 	return slices.SortedFunc(slices.Values(b.visits), func(a, b Visit) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 }
 
-// VisitsOf returns how many requests with an id have come.
-func (b *Backend) VisitsOf(id string) (n int) {
-	for _, v := range b.Came() {
-		if v.ID == id {
-			n++
-		}
-	}
-	return n
-}
-
 // AnswerAsAsked is the server behind the recipes.
 func AnswerAsAsked(b *Backend, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" {

@@ -17,31 +17,6 @@ func StartPair(t *testing.T, config string, variables ...string) []*Server {
 	return []*Server{StartCaddy(t, config, variables...), StartCaddy(t, config, variables...)}
 }
 
-// Fleet is either one Caddy that counts in memory, which is both the first and the last, or two
-// instances that share a Redis.
-type Fleet struct {
-	Store       string // as a config names it
-	First, Last *Server
-}
-
-// EachFleet runs a test with either kind of fleet.
-func EachFleet(t *testing.T, config func(store string) string, test func(t *testing.T, f Fleet), variables ...string) {
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		s := StartCaddy(t, config(Memory), variables...)
-		test(t, Fleet{Memory, s, s})
-		s.Sound(t)
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		store := Redis(redistest.Start(t).Addr())
-		both := StartPair(t, config(store), variables...)
-		test(t, Fleet{store, both[0], both[1]})
-		both[0].Sound(t)
-		both[1].Sound(t)
-	})
-}
-
 // Limited is a route of a Caddyfile: requests to the zone's path meet the zone. Requests to the
 // same path below /peek are only told how much of the limit is left.
 func Limited(zone, options, store, then string) string {
