@@ -123,9 +123,13 @@ func TestDoctorRepeatsWarnings(t *testing.T) {
 			configs[name] = site(c.before, c.zone, c.after)
 		}
 	}
-	for _, g := range caddytest.Goldens(t, "testdata/load/*.txtar") {
-		if strings.Contains(g.Want, "\nwarn: ") {
-			configs[g.Name] = string(g.Config(t))
+	for _, c := range caddytest.ConfigCases(t, "") {
+		if strings.Contains(c.Want, " | warn: ") {
+			config, err := c.JSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			configs[c.Name] = string(config)
 		}
 	}
 	for name, config := range configs {

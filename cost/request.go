@@ -65,7 +65,10 @@ const (
 // UnmarshalJSON implements [json.Unmarshaler].
 func (q *Request) UnmarshalJSON(text []byte) error {
 	type alias Request
-	return option.JSON(text, (*alias)(q), nil)
+	if err := option.JSON(text, (*alias)(q), nil); err != nil {
+		return fmt.Errorf("cost_request: %w", err)
+	}
+	return nil
 }
 
 // Compile checks the options, and fills in defaults.

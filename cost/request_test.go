@@ -8,10 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/cost"
 )
@@ -212,13 +209,5 @@ func TestRequestCosts(t *testing.T) {
 		if rest, err := io.ReadAll(r.Body); err != nil || string(rest) != c.body {
 			t.Errorf("%s: the upstream gets %d bytes of %d, %v", c.name, len(rest), len(c.body), err)
 		}
-	}
-}
-
-// TestDefaults: what is not given is filled in.
-func TestDefaults(t *testing.T) {
-	q := cost.Request{BytesPerUnit: 1}
-	if err := q.Compile(); err != nil || q.MaxBody != 1<<20 || q.Within != caddy.Duration(10*time.Second) {
-		t.Errorf("%+v, %v", q, err)
 	}
 }

@@ -42,7 +42,10 @@ type Response struct {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (r *Response) UnmarshalJSON(text []byte) error {
 	type alias Response
-	return option.JSON(text, (*alias)(r), nil)
+	if err := option.JSON(text, (*alias)(r), nil); err != nil {
+		return fmt.Errorf("cost_response: %w", err)
+	}
+	return nil
 }
 
 // Compile checks the options.

@@ -26,32 +26,6 @@ func read(t *testing.T, text string) *limit.Limit {
 // varying has a placeholder in each number that can have one.
 const varying = "events {quota} 100 window 1h burst {quota} 50 algorithm token_bucket"
 
-// TestCheck: what is wrong with a limit whatever its algorithm is.
-func TestCheck(t *testing.T) {
-	for text, want := range map[string]string{
-		"100/1m":                               "",
-		"0/1m":                                 "",
-		"1/1ms":                                "",
-		"concurrency 5":                        "",
-		"100/day":                              "",
-		"100/1m max_wait 1h":                   "",
-		"-1/1m":                                "max_events must be at least zero, got -1",
-		"100":                                  "window is missing",
-		"window 1m":                            "max_events is missing",
-		"1/-1s":                                "window must be greater than zero, got -1s",
-		"1/999us":                              "window must be at least 1ms",
-		"100/1m max_wait 1h1ms":                "max_wait must be from 0 to 1h, got 1h0m0.001s",
-		"100/1m max_wait -1ms":                 "max_wait must be from 0 to 1h, got -1ms",
-		"events {http.request.hots} window 1m": "max_events",
-		"100/1m burst {http.request.hots}":     "burst",
-	} {
-		err := read(t, text).Check()
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
-	}
-}
-
 // TestNumbers: a limit has the numbers of a request. A bucket that holds nothing allows nothing.
 func TestNumbers(t *testing.T) {
 	l := read(t, varying)
@@ -135,30 +109,6 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestFindAlgorithm: the usual algorithm is the exact one, and windows of the calendar have one of their own.
-func TestFindAlgorithm(t *testing.T) {
-	for text, want := range map[string]string{
-		"5/1m": "sliding_window_log", "5/day": "fixed_window", "gcra 5/1m": "token_bucket", "concurrency 5": "concurrency", "sliding_window_log 5/day": "sliding_window_log",
-	} {
-		if a, err := read(t, text).FindAlgorithm(); err != nil || a.Name() != want {
-			t.Errorf("%s: %v, %v; want %s", text, a, err, want)
-		}
-	}
-	if _, err := (&limit.Limit{Algorithm: "none"}).FindAlgorithm(); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("an unknown algorithm: %v", err)
-	}
-	for algorithm, want := range map[string]bool{"concurrency": true, "token_bucket": false, "": false, "none": false} {
-		if got := limit.CountsSlots(algorithm); got != want {
-			t.Errorf("%q counts slots: %v", algorithm, got)
-		}
-	}
-	for cost, want := range map[int64]bool{-1: false, 0: true, algorithms.MaxEvents: true, algorithms.MaxEvents + 1: false} {
-		if got := limit.ValidCost(cost); got != want {
-			t.Errorf("a cost of %d is valid: %v", cost, got)
-		}
-	}
-}
-
 // TestDescribe: a limit is described without what is usual, so that limits which mean the same have the same words.
 func TestDescribe(t *testing.T) {
 	for text, want := range map[string]string{
@@ -184,24 +134,6 @@ func TestDescribe(t *testing.T) {
 	}
 	if got := (&limit.Limit{Algorithm: "none"}).Describe(); got != "none" {
 		t.Errorf("an unknown algorithm: %s", got)
-	}
-}
-
-// TestMissing: what a zone needs is said in the words of what it has.
-func TestMissing(t *testing.T) {
-	for text, want := range map[string]string{
-		"5/1m": "", "concurrency 5": "",
-		"algorithm concurrency":       "a zone for concurrency requires events, the number of slots",
-		"events {quota}":              "the window is missing: write window 1m",
-		"events 7":                    "the window is missing: write window 1m, or rate 7/1m in place of events",
-		"window 90s":                  "the events are missing: write events 100, or rate 100/1m30s in place of window",
-		"algorithm token_bucket":      "a zone requires both events and a window, such as rate 100/1m",
-		"algorithm gcra burst 5":      "a zone requires both events and a window, such as rate 100/1m",
-		"events {quota} 5 window day": "",
-	} {
-		if got := read(t, text).Missing(); got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
 	}
 }
 

@@ -99,8 +99,12 @@ func (w *Window) UnmarshalJSON(b []byte) error {
 	if _, unclear := option.ParseDuration(word); err != nil && unclear != nil && word != "" {
 		err = unclear
 	}
-	if err != nil {
-		return fmt.Errorf("window must be a duration such as \"10s\", or day, week, month or year: %w", err)
+	const must = `window must be a duration such as "10s", or day, week, month or year`
+	switch _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); {
+	case wrongType:
+		return fmt.Errorf("%s, got %s", must, b)
+	case err != nil:
+		return fmt.Errorf("%s: %w", must, err)
 	}
 	return nil
 }
