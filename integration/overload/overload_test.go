@@ -202,33 +202,6 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestStreamsHoldNoSlot: the slot is free when the response begins. With hold response it is not.
-func TestStreamsHoldNoSlot(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
-	ctx, stop := context.WithCancel(t.Context())
-	p.up.of("stream") <- http.StatusOK
-	if got := <-p.send(ctx, "stream", "/stream"); got.status != http.StatusOK {
-		t.Fatalf("%+v", got)
-	}
-	p.arrives("stream")
-	if s := state(t); s.Running != 0 {
-		t.Fatalf("%+v while a stream goes on", s)
-	}
-	stop()
-	p = start(t, "max 1\nmax_wait 1m\nhold response", "") // at another address, or the config of before might still answer
-	ctx, stop = context.WithCancel(t.Context())
-	p.up.of("stream") <- http.StatusOK
-	if got := <-p.send(ctx, "stream", "/stream"); got.status != http.StatusOK {
-		t.Fatalf("%+v", got)
-	}
-	p.arrives("stream")
-	if s := state(t); s.Running != 1 {
-		t.Fatalf("%+v while a stream holds its slot", s)
-	}
-	stop()
-	patient.UntilEqual(t, "requests that run after the stream", func() int { return state(t).Running }, 0)
-}
-
 // TestReload: requests that run and wait stay where they are when the config is loaded again, and new bounds hold.
 func TestReload(t *testing.T) {
 	p := start(t, "max 1\nmax_wait 1m", "")
@@ -249,24 +222,6 @@ func TestReload(t *testing.T) {
 		}
 	}
 	patient.UntilEqual(t, "requests that run in the end", func() int { return state(t).Running }, 0)
-}
-
-// TestFailures: an upstream that fails, or cannot be reached, gives its slot back.
-func TestFailures(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
-	p.up.of("a") <- http.StatusInternalServerError
-	if got := <-p.send(t.Context(), "a", "/"); got.status != http.StatusInternalServerError {
-		t.Fatalf("%+v", got)
-	}
-	p.up.Close()
-	for range 3 {
-		if got := <-p.send(t.Context(), "a", "/"); got.status != http.StatusBadGateway {
-			t.Fatalf("%+v", got)
-		}
-	}
-	if s := state(t); s.Running != 0 || s.Failed != 4 {
-		t.Errorf("%+v, want 4 failures and nothing that runs", s)
-	}
 }
 
 // state is what the admin API says of the zone.

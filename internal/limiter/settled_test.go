@@ -21,11 +21,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
-	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -189,39 +187,6 @@ func TestSettled(t *testing.T) {
 			if got := m.counted(t, s); passed != c.passes || got != want || m.charged() != want {
 				t.Errorf("%s: %d have passed, %d are counted, they cost %d, want %d and %d", c.name, passed, got, m.charged(), c.passes, want)
 			}
-		})
-	}
-}
-
-// TestSettledInRedis: the same is true of a fleet of two with one Redis, when its instances have given back what they were lent.
-func TestSettledInRedis(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	for i, c := range cells {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			open := func() (store.Store, error) {
-				return redisstore.New(redisstore.Options{Address: server.Addr(), KeyPrefix: string(rune('a' + i)), Timeout: 10 * time.Second})
-			}
-			var fleet []*charging
-			for _, instance := range []string{"1", "2"} {
-				fleet = append(fleet, newCharging(t, backendOf{"settled in Redis " + c.name + instance, open}, append([]zone.Spec{c.spec}, c.beside...)...))
-			}
-			passed := sends(fleet, c.atOnce, 20*time.Millisecond)
-			var charged int64
-			for _, m := range fleet {
-				m.close(t)
-				charged += m.charged()
-			}
-			if want := int64(20 * c.passes); passed != c.passes || charged != want {
-				t.Errorf("%d have passed, and cost %d, want %d and %d", passed, charged, c.passes, want)
-			}
-			s, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			patient.UntilEqual(t, "what is counted", func() int64 { return fleet[0].counted(t, s) }, charged)
 		})
 	}
 }

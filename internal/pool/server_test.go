@@ -1,3 +1,5 @@
+//go:build deep
+
 package pool_test
 
 import (

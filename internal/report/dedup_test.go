@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -133,33 +132,6 @@ func TestWindowsOfTheLog(t *testing.T) {
 			t.Errorf("after both windows: %v", logs.All())
 		}
 	})
-}
-
-// TestManyGoroutines gives the race detector something to find.
-func TestManyGoroutines(t *testing.T) {
-	p, _ := reporterOf(LogFirst)
-	summed, start := uint64(0), time.Now()
-	p.dedup.summary = func(_ *zone.Zone, _ category, s suppressed) { atomic.AddUint64(&summed, s.requests) }
-	var all sync.WaitGroup
-	lines := make([]int, 8)
-	for i := range lines {
-		all.Go(func() {
-			for key := range 2000 {
-				if p.dedup.first(refusal(p, strconv.Itoa(key)), 0) {
-					lines[i]++
-				}
-			}
-		})
-	}
-	all.Wait()
-	sum := 0
-	for _, n := range lines {
-		sum += n
-	}
-	p.Close()
-	if uint64(sum)+atomic.LoadUint64(&summed) != 8*2000 || sum < reportsPerSecond || sum > mostLines(start) {
-		t.Errorf("%d lines for 2000 keys, and %d requests without one", sum, summed)
-	}
 }
 
 // banned is the verdict on a request whose refusal begins a ban.

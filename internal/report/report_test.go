@@ -12,11 +12,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap/zaptest/observer"
 
 	_ "github.com/seed-161337e5/caddyratelimit" // the handler
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // flooded loads a handler whose zone refuses all requests.
@@ -46,56 +44,6 @@ func flood(t *testing.T, h caddytest.Handler, keys, n int) {
 		r := caddyhttp.PrepareRequest(bare, caddy.NewReplacer(), w, new(caddyhttp.Server))
 		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil || *w.status != http.StatusTooManyRequests {
 			t.Fatalf("status %d, %v", *w.status, err)
-		}
-	}
-}
-
-// linesPerSecond is how many keys a handler may report in a second.
-const linesPerSecond = 50
-
-// mostLines is how many lines a handler may write since start.
-func mostLines(start time.Time) int {
-	return linesPerSecond * (int(time.Since(start)/time.Second) + 2)
-}
-
-// TestFloodOfRefusals: how many lines a flood writes depends on its keys, and not on its requests.
-func TestFloodOfRefusals(t *testing.T) {
-	const each = 10
-	keys := deep.Steps(1000, 10_000)
-	for _, c := range []struct {
-		log         string
-		least, most int
-	}{{"off", 0, 0}, {"first", linesPerSecond, keys}, {"all", keys * each, keys * each}} {
-		start := time.Now()
-		ctx, logs := caddytest.Logged(t)
-		h := flooded(t, ctx, `"log": "`+c.log+`", `)
-		flood(t, h, keys, each)
-		if c.log == "first" {
-			c.most = mostLines(start)
-		}
-		lines := func(message string) []observer.LoggedEntry { return logs.FilterMessage(message).All() }
-		if n := len(lines("rate limit exceeded")); n < c.least || n > c.most {
-			t.Errorf("log %s: %d lines, want %d to %d", c.log, n, c.least, c.most)
-		}
-		caddytest.CleanUp(t, h)
-		n, last := len(lines("rate limit exceeded")), lines("rate limit exceeded again")
-		if c.log != "first" {
-			if len(last) != 0 {
-				t.Errorf("log %s: summed up in %v, want no sum", c.log, last)
-			}
-			continue
-		}
-		requests, most := uint64(0), uint64(0)
-		for _, line := range last { // there is a second one if the test takes longer than a sweep
-			data := line.ContextMap()
-			if data["zone"] != "flooded" {
-				t.Errorf("the sum has %v, want zone flooded", data)
-			}
-			requests += data["requests"].(uint64)
-			most = max(most, data["keys"].(uint64))
-		}
-		if requests != uint64(keys*each-n) || most != uint64(keys) {
-			t.Errorf("%d requests and %d keys are summed up, want %d and %d", requests, most, keys*each-n, keys)
 		}
 	}
 }
