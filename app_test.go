@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -66,27 +65,6 @@ func TestSettingsOfFailedConfig(t *testing.T) {
 	start(next)
 	stop(running)
 	expect("after a reload", 3000)
-}
-
-// TestZoneDefinedTwice: handlers of one config may share a zone only if they define its key and limit
-// alike.
-func TestZoneDefinedTwice(t *testing.T) {
-	zone := func(more string) string {
-		return `{"rate_limits": {"twice": {"max_events": 2, "window": "1h"` + more + `}}}`
-	}
-	ctx := caddytest.Config(t)
-	caddytest.LoadInto(t, ctx, zone(""))
-	caddytest.LoadInto(t, ctx, zone(`, "cost": 2, "match": [{"path": ["/a"]}]`))
-	for more, want := range map[string]string{
-		`, "key": "{http.vars.client_ip}"`: `zone "twice": defined twice, without a key and with key "{http.vars.client_ip}"; zone names`,
-		`, "algorithm": "token_bucket"`:    `zone "twice": defined twice, as sliding_window_log 2/1h and as token_bucket 2/1h; zone names`,
-	} {
-		_, err := caddytest.TryLoad(ctx, zone(more))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}
-	caddytest.Load(t, zone(`, "algorithm": "fixed_window"`)) // another config may define the zone differently
 }
 
 // TestGateOfFailedConfig: the gate of an adaptive zone gets the options of the config back that still runs, even if several

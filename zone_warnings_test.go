@@ -207,19 +207,6 @@ func TestPriorityThatClientsChoose(t *testing.T) {
 	}
 }
 
-// TestPlaceholdersThatNothingSets are errors, with the placeholder that was most likely meant.
-func TestPlaceholdersThatNothingSets(t *testing.T) {
-	for zone, want := range map[string]string{
-		"key {json.username}": `zone "z": key "{json.username}": nothing in this config sets {json.username}, so all clients share one limit (if something does, set allow_unknown_placeholders)`,
-		"key {client.ip}":     `did you mean {client_ip}, in JSON {http.vars.client_ip}?`,
-		"key {vars.tenat}":    `did you mean {vars.tenant}, in JSON {http.vars.tenant}?`,
-	} {
-		if _, err := caddytest.Validate(t, site("vars tenant {header.Tenant}", zone, "")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", zone, err, want)
-		}
-	}
-}
-
 // foreignMatcher is a module that is not Caddy's own.
 type foreignMatcher struct{}
 

@@ -16,6 +16,7 @@ func TestTokens(t *testing.T) {
 	m := new(harness.Model)
 	m.Backend = harness.StartBackend(t, m.Answer)
 	config := harness.Caddyfile("", `
+		log
 		rate_limit {
 			zone tokens {
 				key           {header.X-Api-Key}
@@ -37,6 +38,7 @@ func TestTokens(t *testing.T) {
 		}
 		s.AwaitUsed(key, "tokens", key, 700)
 	}
+	s.AwaitLog(`"rate_limit_costs":[{"zone":"tokens","result":"read","booked":3000,"cost":700}]`)
 	waits := s.Question(client, "booked", harness.Question{MaxTokens: 3000, Stream: true, Options: harness.WithUsage, Prompt: 9000, Say: 2000, Gate: "go"})
 	if used := s.Spent("tokens", "booked").Used; used != 3000 {
 		t.Errorf("%d are booked while an answer is under way, want 3000", used)

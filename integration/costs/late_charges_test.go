@@ -3,7 +3,6 @@
 package costs_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -161,55 +160,5 @@ func TestLateChargesWhileRedisIsAway(t *testing.T) {
 				t.Errorf("corrections were lost: %v", !c.lost)
 			}
 		})
-	}
-}
-
-// TestLateChargesAfterTheClientLeft: a client that leaves pays, and gets back, as others do. It
-// also pays where nobody can know what the answer would have been.
-func TestLateChargesAfterTheClientLeft(t *testing.T) {
-	t.Parallel()
-	harness.EachStore(t, func(t *testing.T, store string) {
-		b := harness.StartBackend(t, late)
-		s := harness.StartCaddy(t, lateSite(store), b.Variable())
-		defer b.Open("left")
-		hangUp(t, s, b, "X-Client", "early")
-		hangUp(t, s, b, "X-Client", "late", "X-Stream", "1", "X-Use", "50")
-		awaitLeft(t, s, "of who left in the midst of it", "late", 50)
-		hangUp(t, s, b, "X-Client", "failed", "X-Stream", "1", "X-Use", "50", "X-Fail", "1")
-		awaitLeft(t, s, "of who left in the midst of a failure", "failed", 100)
-		awaitLeft(t, s, "of who left before the answer", "early", 99)
-	})
-}
-
-// hangUp sends a request, and closes the connection when the upstream has it, or has begun to
-// answer.
-func hangUp(t *testing.T, s *harness.Server, b *harness.Backend, header ...string) {
-	t.Helper()
-	inside, _ := b.Now()
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL("/"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-Gate", "left")
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	streams := r.Header.Get("X-Stream") != ""
-	done := make(chan error, 1)
-	go func() {
-		response, err := harness.NewClient(t, "").Do(r)
-		if err == nil {
-			_ = response.Body.Close()
-		}
-		done <- err
-	}()
-	b.AwaitInside(t, inside+1)
-	if !streams {
-		leave()
-	}
-	if err := <-done; (err == nil) != streams {
-		t.Fatalf("the client left too early or too late: %v", err)
 	}
 }

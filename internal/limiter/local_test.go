@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
