@@ -49,7 +49,7 @@ func holds(t *testing.T, p *Plan) {
 
 // TestWorlds runs worlds, in "make deep" with seeds that nobody has seen.
 func TestWorlds(t *testing.T) {
-	for n := range deep.Steps(40, 400) {
+	for n := range deep.Steps(80, 400) {
 		p := Draw(deep.Seed(n))
 		if violations := Check(Run(t, p)); len(violations) > 0 {
 			failed(t, p, violations)
