@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
 // TestKeysFromText: text that people write becomes the key of a request, or an error that says what
@@ -85,7 +87,7 @@ func TestKeysFromText(t *testing.T) {
 
 // TestValuesOfKeys: the values of a key can be found in it, also in the beginning of a key.
 func TestValuesOfKeys(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	deep.Property(t, func(rt *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("01:-x ")))
 		template := text.Draw(rt, "before") + "{http.vars.a}" + text.Draw(rt, "between") + "{http.vars.b}" + text.Draw(rt, "after")
 		k, err := New(template, 0, 0)

@@ -156,7 +156,6 @@ func TestNobodyListens(t *testing.T) {
 // TestFloodOfBans: keys that were not seen before make no events and lines at their rate, and the
 // bans without a line are counted.
 func TestFloodOfBans(t *testing.T) {
-	deep.OneGoroutine(t)
 	ctx := caddytest.Config(t)
 	p, logs := reporterOf(LogFirst)
 	var err error

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -103,7 +102,7 @@ func (s *Server) Question(client *http.Client, key string, q Question) *http.Res
 		r.Header.Set("X-Api-Key", key)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if rand.IntN(2) == 0 {
+	if q.Say%2 == 0 {
 		r.Header.Set("Accept-Encoding", "gzip, br")
 	}
 	response, err := client.Do(r)
