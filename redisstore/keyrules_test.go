@@ -30,7 +30,7 @@ func TestKeyRulesInGoEqualLua(t *testing.T) {
 			pair := newPair(t, server)
 			lua := newRedisSide(pair.redis)
 			run, banned := 0, 0
-			deep.Check(t, 400, 50_000, func(rt *rapid.T) int {
+			deep.Check(t, deep.Racing(100, 400), 50_000, func(rt *rapid.T) int {
 				run++
 				steps, bans := pair.keyRules(rt, lua, name, name+strconv.Itoa(run))
 				banned += bans

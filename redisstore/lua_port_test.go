@@ -29,7 +29,7 @@ func TestGoEqualsLua(t *testing.T) {
 			pair := newPair(t, server)
 			lua := newRedisSide(pair.redis)
 			run := 0
-			deep.Check(t, 1000, 100_000, func(rt *rapid.T) int {
+			deep.Check(t, deep.Racing(250, 1000), 100_000, func(rt *rapid.T) int {
 				run++
 				return pair.schedule(rt, lua, name, strconv.Itoa(run))
 			})

@@ -32,7 +32,7 @@ func TestStoresEqualModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, server)
 			run := 0
-			deep.Check(t, 1000, 100_000, func(rt *rapid.T) int {
+			deep.Check(t, deep.Racing(250, 1000), 100_000, func(rt *rapid.T) int {
 				run++
 				return newSchedule(rt, p, name, strconv.Itoa(run)).run()
 			})
