@@ -135,13 +135,9 @@ func compileOnce(root, path string, flags []string) error {
 func compile(root, path string, flags []string) error {
 	// In a checkout that belongs to another user, go finds no version. No test needs DWARF, and
 	// to write it is a third of the linker's work.
-	modules, err := quick(root, filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	args := append([]string{"build", "-buildvcs=false", "-ldflags=-w", "-o", path}, append(modules, flags...)...)
+	args := append([]string{"build", "-buildvcs=false", "-ldflags=-w", "-o", path}, flags...)
 	cmd := exec.Command("go", append(args, "./cmd/caddy")...)
-	cmd.Dir, cmd.Env = root, environment()
+	cmd.Dir = root
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building Caddy: %w\n%s", err, output)
 	}

@@ -4,7 +4,6 @@ package buildcaddy
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -52,41 +51,6 @@ func build(t *testing.T, root string) (path string, binary os.FileInfo) {
 		t.Fatal(err)
 	}
 	return path, binary
-}
-
-// TestHighlighterIsCut: Caddy is linked with a highlighter that is cut, and the program that has it starts.
-func TestHighlighterIsCut(t *testing.T) {
-	root, dir := t.TempDir(), t.TempDir()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(filepath.Join("../../..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(root, name), string(text))
-	}
-	write(t, filepath.Join(root, "main.go"), `package main
-
-import (
-	"fmt"
-
-	"`+highlighter+`/lexers"
-	"`+highlighter+`/styles"
-)
-
-func main() { fmt.Print(len(lexers.Names(false)) < 50, len(styles.Names()) < 5) }
-`)
-	flags, err := quick(root, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(flags) != 1 {
-		t.Fatalf("nothing is replaced: Caddy no longer needs %s?", highlighter)
-	}
-	cmd := exec.Command("go", append([]string{"run", "-mod=mod"}, append(flags, ".")...)...)
-	cmd.Dir, cmd.Env = root, environment()
-	if output, err := cmd.CombinedOutput(); err != nil || string(output) != "true true" {
-		t.Errorf("few languages, few styles: %s, error %v", output, err)
-	}
 }
 
 // TestRunsShareABinary: the second run has the same file as the first, until the source changes. Then a run that has
