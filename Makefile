@@ -41,9 +41,12 @@ BIN := .bin
 REDIS := REQUIRE_REDIS=1
 # With the race detector each process would otherwise take a second to exit. With GOGC=400 the collector
 # of garbage takes a quarter of the time, and the processes up to 200 MB more.
-RACE = GOFLAGS="$$GOFLAGS -race" GORACE=atexit_sleep_ms=50 GOGC=400
+RACE = GOFLAGS="$$GOFLAGS $(COMPILE) -race" GORACE=atexit_sleep_ms=50 GOGC=400
 # What several goroutines do and imports no Caddy: "make test" has the race detector there, because to compile Caddy for it takes minutes.
 RACED := ./memorystore/... ./redisstore/... ./store/... $(addprefix ./internal/,gate stats throttle turns)
+# To compile takes most of the time of the tests: half as long without debug information, and without inlining in what
+# is not ours, whose functions the tests hardly call.
+COMPILE := '-gcflags=all=-l -dwarf=false' -gcflags=std=-dwarf=false -gcflags=./...=-dwarf=false
 # How many Caddys, Redis servers and commands the tests of "make test" may start.
 PROCESSES := 80
 
@@ -70,7 +73,7 @@ test: redis ## Run the quick tests, which CI runs: at most 5 minutes on 2 cores
 	[[ -z $$unformatted ]] || { printf 'not formatted ("make fmt" does it):\n%s\n' "$$unformatted" >&2; exit 1; }
 	@mkdir -p $(BIN) && rm -f $(BIN)/processes
 	@# lint vets. None is left out because it passed before: go does not know what the programs are made of that tests build.
-	PROCESSES=$(abspath $(BIN)/processes) $(REDIS) GOGC=400 go test -vet=off -count=1 -timeout 5m $$(go list ./... | grep -vxF "$$(go list $(RACED))")
+	PROCESSES=$(abspath $(BIN)/processes) $(REDIS) GOFLAGS="$$GOFLAGS $(COMPILE)" GOGC=400 go test -vet=off -count=1 -timeout 5m $$(go list ./... | grep -vxF "$$(go list $(RACED))")
 	PROCESSES=$(abspath $(BIN)/processes) $(REDIS) $(RACE) go test -vet=off -count=1 -timeout 5m $(RACED)
 	@started=$$(wc -c < $(BIN)/processes); echo "the tests have started $$started processes"; \
 	[[ $$started -le $(PROCESSES) ]] || { echo "that is more than $(PROCESSES): share them, or give the tests the tag deep" >&2; exit 1; }
