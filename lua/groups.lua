@@ -157,6 +157,7 @@ for i = 1, #KEYS do
   local state = states[i]
   if state and state.till then
     local key, x, y, z, since, till, lives = KEYS[i], state.x, state.y, state.z, state.since, state.till, state.lives
+    if since and since > now then since = now end -- the clock has gone back: what is charged now is in the state
     if unlock then
       unlock = unlock(key)
       lives = lives and 0

@@ -15,7 +15,6 @@ if not record then
     s1, s2, s3 = 0, 0, 0
     if value and #value == 36 then
       s1, s2, s3, since, lives = unpack_struct('>i8i8i8i8I4', value)
-      if since > now then since = now end
     elseif value then
       if type(value) == 'table' then wrongtype(value, 'GET', key) end
       lent = #value % 40 == 36
