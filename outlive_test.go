@@ -243,7 +243,7 @@ func TestNothingOutlivesConfig(t *testing.T) {
 // unregistered is for a config without a registrar.
 const unregistered = "unregistered"
 
-// loadWith loads a site, next to a registrar that fails when it is told to.
+// loadWith loads a site, next to a registrar that fails on demand.
 func loadWith(t *testing.T, address, site, fails string) error {
 	t.Helper()
 	config, _, err := caddytest.Adapt("{\nadmin off\npersist_config off\nauto_https off\nmetrics\nlog {\noutput discard\n}\n}\nhttp://" + address + " {\n" + site + "\n}\n")

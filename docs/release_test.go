@@ -15,7 +15,7 @@ func TestSupportedVersion(t *testing.T) {
 	}
 }
 
-// TestPackagers: what packagers are told to build with is what a release is built with.
+// TestPackagers: packagers build with the flags of a release.
 func TestPackagers(t *testing.T) {
 	script := read(t, "scripts/release.sh")
 	_, section, _ := strings.Cut(read(t, "examples/README.md"), "## For packagers\n")

@@ -29,7 +29,7 @@
 --                  16 the ban begins, 32 decided by the limit of an override, 128 refused only because
 --                  of what its borrower holds, which a ban does not count, as it may ask again
 --   eleven numbers quota, remaining, retry, next, reset, held, lease, others, pause, what is lent in
---                  all, and to how many. Of an adjustment, quota is 1 if it has changed anything, and remaining
+--                  all, and to how many. An adjustment answers otherwise: quota is 1 if it has changed anything, and remaining
 --                  is 1 if something is free after a charge
 --   with flag 32   two bytes for the length, and the limit of the override, as take.lua has it
 -- Numbers are big-endian integers of eight bytes, times and durations are in microseconds.

@@ -67,7 +67,7 @@ func try(s store.Store, rule *store.Rule, key string, cost int64) (algorithms.De
 	return d[0], err
 }
 
-// TestConnect reaches a Redis in each way, and is told why it does not.
+// TestConnect reaches a Redis in each way, and says why it does not.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -49,8 +50,9 @@ func TestOpenBreakerCostsNothing(t *testing.T) {
 			refused++
 		}
 	})
-	// A probe each half second allocates, and tests that run at the same time do, too.
-	if allocations > 0.5 || refused < 9_000 {
+	// A probe each half second allocates, and tests that run at the same time do, too. With the race detector a pool
+	// loses a part of what it has.
+	if allocations > float64(deep.Racing(1, 0))+0.5 || refused < 9_000 {
 		t.Errorf("%v allocations a request, %d refused of 10000", allocations, refused)
 	}
 }

@@ -128,7 +128,7 @@ func TestFlightsOnlyWithTime(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
 	for trip, want := range map[time.Duration]struct {
-		asked  int // of 50, when the first is told that there is room
+		asked  int // of 50, when the first learns that there is room
 		within time.Duration
 	}{
 		5 * time.Millisecond:  {50, 5*2*time.Millisecond + time.Millisecond},

@@ -98,7 +98,7 @@ func (s *simulation) decide(a Ask) Answer {
 	return answer
 }
 
-// told tells what a request was told that is left after its cost, before one limiter knows of that. It must not be more
+// told tells what a request has learned that is left after its cost, before one limiter knows of that. It must not be more
 // than the limiter has, and what has been admitted that could not be known.
 func (s *simulation) told(remaining, cost, unknown int64) {
 	if remaining > max(0, s.central[0].Decide(s.micros(), 0, 0).Remaining-cost)+unknown {

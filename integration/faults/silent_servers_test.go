@@ -98,7 +98,7 @@ func silent(s *harness.Server) string {
 	return fmt.Sprint(api, command, doctor, log, metric)
 }
 
-// untilSilent waits until exactly these servers are told to be silent, in every way. It waits for the admin API
+// untilSilent waits until exactly these servers are silent, by every report. It waits for the admin API
 // first, because some of the ways are commands, and a process takes far longer to ask than a request.
 func untilSilent(s *harness.Server, servers ...*redistest.Server) {
 	s.T.Helper()
@@ -112,7 +112,7 @@ func untilSilent(s *harness.Server, servers ...*redistest.Server) {
 }
 
 // TestSilentSentinels: a Sentinel that is dead, one that hangs and one that does not know the master are told, although
-// all requests are decided, and are told to be back.
+// all requests are decided, and are reported to be back.
 func TestSilentSentinels(t *testing.T) {
 	patient.BesideOthers(t)
 	g := redistest.StartSentinel(t, nil, nil)

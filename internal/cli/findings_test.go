@@ -52,7 +52,7 @@ zone e
 	}
 }
 
-// TestSaysWhatItWaitsFor: a person is told what a command waits for after a second, and a program is not.
+// TestSaysWhatItWaitsFor: a person learns what a command waits for after a second, and a program does not.
 func TestSaysWhatItWaitsFor(t *testing.T) {
 	for _, c := range []struct {
 		takes  time.Duration

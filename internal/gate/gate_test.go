@@ -119,7 +119,7 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: clients are told to come back at the pace of the upstream.
+// TestRetryAfter: clients learn to come back at the pace of the upstream.
 func TestRetryAfter(t *testing.T) {
 	for _, c := range []struct {
 		ratio, random float64

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestSince: a shortage begins with the first request that has to wait, goes on after short pauses, and is told by the wall
+// TestSince: a shortage begins with the first request that has to wait, goes on after short pauses, and is dated by the wall
 // clock.
 func TestSince(t *testing.T) {
 	const hour = 3600e9

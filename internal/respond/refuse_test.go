@@ -197,7 +197,7 @@ func TestProblemTypes(t *testing.T) {
 	}
 }
 
-// TestCostAboveTheLimit: a request that costs more than the limit can never pass. So it is not told to come again, but
+// TestCostAboveTheLimit: a request that costs more than the limit can never pass. So it gets no time to come again, but
 // both numbers. Other requests of its client are told as usual.
 func TestCostAboveTheLimit(t *testing.T) {
 	for _, algorithm := range []string{"sliding_window_log", "token_bucket", "fixed_window", "sliding_window_counter", "leaky_bucket", "concurrency"} {

@@ -130,7 +130,7 @@ func TestSameWithoutAnEvent(t *testing.T) {
 	}
 }
 
-// TestStoriesKnowEachKind: none is told by the names of its fields.
+// TestStoriesKnowEachKind: none is shown by the names of its fields.
 func TestStoriesKnowEachKind(t *testing.T) {
 	seen := make(map[Kind]bool)
 	for seed := range uint64(2000) {

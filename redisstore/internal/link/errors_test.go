@@ -56,7 +56,7 @@ func checkOf(t testing.TB, algorithm string) store.Check {
 	return store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(rule)}
 }
 
-// TestTakeFails: the caller is told why a call has failed. A slot that it may have taken is given back, also if it
+// TestTakeFails: the caller learns why a call has failed. A slot that it may have taken is given back, also if it
 // has not, and nothing is renewed. A charge that it may have made stays. Another server is looked for, unless that would
 // not help.
 func TestTakeFails(t *testing.T) {

@@ -328,7 +328,7 @@ type bench struct {
 	logs    *observer.ObservedLogs
 }
 
-// newBench makes a link that looks for no leases that are due, and sends nothing before it is told to.
+// newBench makes a link that looks for no leases that are due, and sends nothing before a test says so.
 func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 	t.Helper()
 	b := &bench{memory: layertest.New(t), servers: &servers{closed: make(chan time.Time, 1)}, done: make(chan struct{})}

@@ -24,7 +24,7 @@ func TestClosedWhileIdle(t *testing.T) {
 		if err := n.Do(ctx, r, false); err != nil || r.Decisions[0].Remaining != 99-i {
 			t.Fatalf("call %d: %v, %+v", i+1, err, r.Decisions[0])
 		}
-		if links := n.links.count.Load(); i > 0 && links != 1 { // the first call was told that Redis does not know the script
+		if links := n.links.count.Load(); i > 0 && links != 1 { // the first call has learned that Redis does not know the script
 			t.Fatalf("call %d: %d links", i+1, links)
 		}
 		if err := server.Admin().Do(ctx, "client", "kill", "type", "normal", "skipme", "yes").Err(); err != nil {
@@ -49,7 +49,7 @@ func TestIdleLinksAreKept(t *testing.T) {
 		if err := n.Do(ctx, request(rule, "k", 1), false); err != nil {
 			t.Fatal(err)
 		}
-		if i == 1 { // the first call was told that Redis does not know the script
+		if i == 1 { // the first call has learned that Redis does not know the script
 			before = received()
 			time.Sleep(timeout)
 		}

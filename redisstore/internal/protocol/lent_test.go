@@ -21,7 +21,7 @@ import (
 )
 
 // TestBatchesOfLentKeys draws batches as TestBatches does, while parts of some keys are lent, also for
-// a Redis that is full. Groups with such a key are not decided, their requests are told so, and no
+// a Redis that is full. Groups with such a key are not decided, their requests learn so, and no
 // state of such a key changes. All other groups are decided as if there were no such groups.
 func TestBatchesOfLentKeys(t *testing.T) {
 	t.Parallel()
