@@ -136,7 +136,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 	$(REDIS) go test $(DEEP) -count=1 -v -run 'TestLinearizable$$' -timeout 10m ./redisstore
 
 .PHONY: deep
-deep: lint platforms race browser outages bits32 mutants servers examples ## On an idle machine, for an hour or two: everything that is not in test
+deep: lint platforms race linear browser outages bits32 mutants servers examples ## On an idle machine, for an hour or two: everything that is not in test
 	go run ./internal/testing/platforms $(MORE_PLATFORMS)
 	@$(MAKE) fuzz FUZZTIME=15s
 	@$(MAKE) simulate MINUTES=10
@@ -145,7 +145,7 @@ deep: lint platforms race browser outages bits32 mutants servers examples ## On 
 .PHONY: outages
 outages: redis ## On an idle machine: times held to their bounds, reloads, floods (OUTAGE=60s: each fault for that long)
 	$(REDIS) IDLE=1 go test $(DEEP) -count=1 -p 1 -v -timeout 20m \
-		-run 'TestFaults|TestReloadOften|TestFloodsPassNothing|TestThreeLimits|TestQueue|TestMaxWait|TestKilled' ./integration/{faults,floods,limits,queues}
+		-run 'TestFaults|TestReloadOften|TestFloodsPassNothing|TestKilled' ./integration/{faults,floods,limits,queues}
 	@# What answers soon, whoever decides it.
 	$(REDIS) IDLE=1 go test $(DEEP) -count=1 -v -timeout 5m -run 'TestBackWithout|TestDeadlines|TestSentinel|TestCluster|TestSwitchover' ./redisstore/...
 

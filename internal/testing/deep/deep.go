@@ -32,24 +32,6 @@ func Seed(n int) uint64 {
 	return uint64(n)
 }
 
-// OneGoroutine skips a test with one goroutine in a build with the race detector, which finds nothing there and takes
-// five times as long.
-func OneGoroutine(t *testing.T) {
-	t.Helper()
-	if raceDetector && !run {
-		t.Skip("one goroutine has no races")
-	}
-}
-
-// InTurn skips a test that waits for each answer before it asks again, in a build with the race detector, with which it
-// takes three times as long.
-func InTurn(t *testing.T) {
-	t.Helper()
-	if raceDetector && !run {
-		t.Skip("no two requests at once")
-	}
-}
-
 // Steps returns how many steps a test makes: usual in "make test", all in "make deep".
 func Steps(usual, all int) int {
 	if run {
