@@ -1,7 +1,6 @@
 package caddyratelimit_test
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,14 +28,7 @@ var numeral = regexp.MustCompile(`[0-9][0-9A-Za-z.]*`)
 // release changes the default. Truth values are not looked at: all defaults of them are false, which JSON leaves out.
 func TestAdaptWritesNoDefaults(t *testing.T) {
 	for _, g := range caddytest.Goldens(t, "testdata/adapt/*.txtar") {
-		config, _, err := caddytest.Adapt(g.Input)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all any
-		if err := json.Unmarshal(config, &all); err != nil {
-			t.Fatal(err)
-		}
+		all := g.Adapted(t)
 		written := numbersIn(g.Input)
 		eachHandler(all, func(handler map[string]any) {
 			eachScalar(handler, "", func(path string, value any) {

@@ -160,14 +160,7 @@ func TestOptionsTwice(t *testing.T) {
 func TestJSONTypes(t *testing.T) {
 	tried := make(map[string]bool)
 	for _, g := range caddytest.Goldens(t, "testdata/adapt/*.txtar") {
-		config, _, err := caddytest.Adapt(g.Input)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all any
-		if err := json.Unmarshal(config, &all); err != nil {
-			t.Fatal(err)
-		}
+		all := g.Adapted(t)
 		load := func() string {
 			changed, err := json.Marshal(all)
 			if err != nil {

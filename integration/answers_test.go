@@ -78,7 +78,7 @@ func fetch(t *testing.T, client *http.Client, method, url string, header ...stri
 	return answer, string(body)
 }
 
-// TestUpstreamHeadersAreReplaced: our fields replace the upstream's, also in error pages that an upstream makes, and stay
+// TestUpstreamHeadersAreReplaced: our fields replace the upstream's, even in error pages that an upstream makes, and stay
 // when a later handler fails.
 func TestUpstreamHeadersAreReplaced(t *testing.T) {
 	b := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, r *http.Request) {

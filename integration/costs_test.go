@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 )
 
-// TestTokens: a request is charged what its body asks for, and then what the answer says, also in a stream, in every version of
+// TestTokens: a request is charged what its body asks for, and then what the answer says, even in a stream, in every version of
 // HTTP. The bodies pass unchanged, and a client whose tokens are used up is refused.
 func TestTokens(t *testing.T) {
 	m := new(harness.Model)

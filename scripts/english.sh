@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks the English and the spelling of pages, comments and scripts with Vale, whose path is the argument: .vale.ini says
-# which rules there are. tools/vale/bad.md has a sentence for each rule, in which the rule must find something.
+# Checks the English and the spelling of pages, comments and scripts, and the English of errors and warnings of configs, with
+# Vale, whose path is the argument. .vale.ini says which rules there are. tools/vale/bad.md has a sentence for each rule, in
+# which the rules must find something.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,3 +14,4 @@ if [[ -n $missed ]]; then
 fi
 git ls-files '*.md' '*.go' '*.lua' '*.js' '*.html' '*.sh' '*.yml' '*.yaml' | grep -vE '(^|/)testdata/|^tools/vale/|\.min\.' |
 	xargs "$vale" --output line
+sed -n 's/^=> \(.*\)/\1\n/p' testdata/configs.txt | "$vale" --output line --ext .txt

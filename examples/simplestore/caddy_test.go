@@ -46,9 +46,6 @@ type workspace struct {
 
 func newWorkspace(t *testing.T) *workspace {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds a Caddy")
-	}
 	w := &workspace{t, t.TempDir()}
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -25,7 +25,7 @@ func TestCommandKeys(t *testing.T) {
 		{{"ban", "", "banned", 2, 2}, {"unban", "", "limited", 2, 2}},
 		{{"set --exempt", "", "exempt", 0, 0}},
 	}
-	harness.AnyStore(t, func(t *testing.T, store string) {
+	harness.EachStore(t, func(t *testing.T, store string) {
 		s := harness.StartCaddy(t, harness.ByQuery(store, "overrides"))
 		client := harness.NewClient(t, "")
 		for _, key := range harness.AwkwardKeys {

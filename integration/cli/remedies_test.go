@@ -82,7 +82,7 @@ func remedies(store string, edits ...string) string {
 // TestRemedies: get says why a request is refused, and its advice lets it through.
 func TestRemedies(t *testing.T) {
 	t.Parallel()
-	harness.AnyStore(t, func(t *testing.T, store string) {
+	harness.EachStore(t, func(t *testing.T, store string) {
 		upstream := harness.StartBackend(t, harness.Holding)
 		upstream.Open("go")
 		s := harness.StartCaddy(t, remedies(store), upstream.Variable())

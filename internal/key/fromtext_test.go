@@ -85,7 +85,7 @@ func TestKeysFromText(t *testing.T) {
 	}
 }
 
-// TestValuesOfKeys: the values of a key can be found in it, also in the beginning of a key.
+// TestValuesOfKeys: the values of a key can be found in it, even in the beginning of a key.
 func TestValuesOfKeys(t *testing.T) {
 	deep.Property(t, func(rt *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("01:-x ")))

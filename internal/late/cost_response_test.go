@@ -127,15 +127,7 @@ func TestCostResponse(t *testing.T) {
 		for _, c := range cases {
 			key := fmt.Sprint(c.name, http2)
 			e := caddytest.Send(t, h, http2, c.behind, "Client", key)
-			<-e.Inside
-			if c.leaves == "later" {
-				e.Response <- <-e.Response
-			}
-			if c.leaves != "" {
-				<-written
-				e.Leave()
-			}
-			<-e.Done
+			e.End(c.leaves, func() { <-written })
 			plain, options, success := kept.Used(t, "plain", key), kept.Used(t, "options", key), kept.Used(t, "success", key)
 			if plain != c.plain || options != c.options || success != c.success {
 				t.Errorf("%s, HTTP/2 %v: charged %d, %d and %d, want %d, %d and %d", c.name, http2, plain, options, success, c.plain, c.options, c.success)

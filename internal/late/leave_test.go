@@ -152,14 +152,7 @@ func TestBrokenOffAnswers(t *testing.T) {
 		for _, c := range responses {
 			key := fmt.Sprint(c.name, http2)
 			e := caddytest.Send(t, h, http2, c.behind, "Client", key)
-			<-e.Inside
-			if c.leaves == "later" {
-				e.Response <- <-e.Response
-			}
-			if c.leaves != "" {
-				e.Leave()
-			}
-			<-e.Done
+			e.End(c.leaves, func() {})
 			if with, without := kept.Used(t, "tokens", key), kept.Used(t, "without", key); with != c.cost || without != c.without {
 				t.Errorf("%s, HTTP/2 %v: charged %d and %d, want %d and %d", c.name, http2, with, without, c.cost, c.without)
 			}

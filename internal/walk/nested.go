@@ -88,10 +88,7 @@ func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWri
 // decidesIn reports whether the visitor decides at one of these handlers, or of those in their routes.
 func (w *walker) decidesIn(handlers []caddyhttp.MiddlewareHandler) bool {
 	return slices.ContainsFunc(handlers, func(h caddyhttp.MiddlewareHandler) bool {
-		if _, redirect := h.(caddyhttp.StaticResponse); redirect { // see handler
-			return false
-		}
-		if w.visitor.Decides(h) {
+		if w.decides(h) {
 			return true
 		}
 		switch h := h.(type) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 
@@ -225,10 +226,10 @@ func (w *walker) handlers(handlers []caddyhttp.MiddlewareHandler, path string, r
 
 // handler sends the request through one handler.
 func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if redirect, ok := h.(caddyhttp.StaticResponse); ok { // Caddy's own redirects to HTTPS, which no map may have as a key
+	if redirect, ok := h.(caddyhttp.StaticResponse); ok { // as Caddy's own redirects to HTTPS are
 		h = &redirect
 	}
-	if w.visitor.Decides(h) {
+	if w.decides(h) {
 		if w.routes != nil {
 			w.visitor.Handler(Handler{Name: moduleName(h), Effect: Decides})
 		}
@@ -266,6 +267,12 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 		w.visitor.Handler(Handler{Name: name, Effect: Assumed, Note: note})
 	}
 	return next.ServeHTTP(rw, r)
+}
+
+// decides reports whether the visitor decides how a request goes on at a handler. It is not asked about a handler that is no
+// pointer: ours are pointers, and others may be values that cannot be keys of its map.
+func (w *walker) decides(h caddyhttp.MiddlewareHandler) bool {
+	return reflect.TypeOf(h).Kind() == reflect.Pointer && w.visitor.Decides(h)
 }
 
 // answer answers a request at a handler that ends it.

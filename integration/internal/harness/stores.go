@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -42,14 +41,4 @@ func EachStore(t *testing.T, test func(t *testing.T, store string)) {
 		t.Parallel()
 		test(t, Redis(redistest.Start(t).Addr()))
 	})
-}
-
-// AnyStore runs a test with Redis, and with DEEP=1 with each store. It is for tests of what does not know which store there
-// is, and which others test with each.
-func AnyStore(t *testing.T, test func(t *testing.T, store string)) {
-	if deep.Run() {
-		EachStore(t, test)
-		return
-	}
-	t.Run("redis", func(t *testing.T) { test(t, Redis(redistest.Start(t).Addr())) })
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -158,29 +157,13 @@ var accepted = map[string]string{
 
 // TestBypasses: no way around a limit that a client could try gets past a recipe, once a case has used the limit up.
 func TestBypasses(t *testing.T) {
-	files, err := filepath.Glob("../../../examples/recipes/*/Caddyfile.test")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d recipes, %v", len(files), err)
-	}
 	used := make(map[string]bool)
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := cases.Parse(name, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		caddyfile, err := os.ReadFile(f.ConfigOf())
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := adapt(t, string(caddyfile))
+	for f, caddyfile := range recipes(t) {
+		config := adapt(t, caddyfile)
 		for _, c := range f.Cases {
 			for _, gap := range gaps(t, config, f, c) {
 				bypass, _, _ := strings.Cut(gap, ":")
-				at := filepath.Base(filepath.Dir(name)) + ": " + bypass
+				at := filepath.Base(filepath.Dir(f.Name)) + ": " + bypass
 				if used[at] = true; accepted[at] == "" {
 					t.Errorf("%s, case %s: %s", at, c.Name, gap)
 				}

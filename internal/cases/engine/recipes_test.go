@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,34 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/cases"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
+
+// recipes returns the case file of each recipe, and its Caddyfile.
+func recipes(t *testing.T) iter.Seq2[*cases.File, string] {
+	t.Helper()
+	files, err := filepath.Glob("../../../examples/recipes/*/Caddyfile.test")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d recipes, %v", len(files), err)
+	}
+	return func(yield func(*cases.File, string) bool) {
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := cases.Parse(name, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caddyfile, err := os.ReadFile(f.ConfigOf())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !yield(f, string(caddyfile)) {
+				return
+			}
+		}
+	}
+}
 
 // TestRecipesHold: each recipe in examples/recipes is that of the docs, its cases hold, and in deep tests at least 95 % of
 // the changes of its config are noticed. The others are accepted, with a reason.
@@ -23,28 +52,12 @@ func TestRecipesHold(t *testing.T) {
 		}
 		docs.Write(text)
 	}
-	files, err := filepath.Glob(filepath.Join(root, "examples/recipes/*/Caddyfile.test"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no recipes: %v", err)
-	}
 	all := new(cases.Report)
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := cases.Parse(name, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		caddyfile, err := os.ReadFile(f.ConfigOf())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(docs.String(), "```caddyfile\n"+string(caddyfile)+"```") {
+	for f, caddyfile := range recipes(t) {
+		if !strings.Contains(docs.String(), "```caddyfile\n"+caddyfile+"```") {
 			t.Errorf("%s is not that of the docs", f.ConfigOf())
 		}
-		config := adapt(t, string(caddyfile))
+		config := adapt(t, caddyfile)
 		for _, r := range run(t, config, f) {
 			for _, failure := range r.Failures {
 				t.Errorf("%s:%d: %s: want %s, got %s %q", r.File, failure.Line, failure.Step, failure.Expected, failure.Got, failure.State)
@@ -59,7 +72,7 @@ func TestRecipesHold(t *testing.T) {
 		}
 		for _, c := range changes {
 			if c.FoundBy == "" && c.Accepted == "" {
-				t.Errorf("%s: no case notices %q", name, c.Change)
+				t.Errorf("%s: no case notices %q", f.Name, c.Change)
 			}
 		}
 		all.Changes = append(all.Changes, changes...)

@@ -75,14 +75,6 @@ func (k *Kept) remember(checks []store.Check) {
 	}
 }
 
-// CopyRules takes over the rules that another store was asked about, so that the test can ask this
-// one under them before a handler does.
-func (k *Kept) CopyRules(from *Kept) {
-	for zone, rule := range from.rules.Range {
-		k.rules.Store(zone, rule)
-	}
-}
-
 // Closed reports whether the handlers have closed the store.
 func (k *Kept) Closed() bool { return k.closed.Load() }
 

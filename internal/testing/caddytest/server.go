@@ -63,6 +63,20 @@ type Exchange struct {
 	Response     chan *http.Response // gets nil if there is no response
 }
 
+// End waits until the handlers are done. Before that the client leaves: "before" it has a response, or "later", when what it waits
+// for has happened. If it says nothing, the client stays.
+func (e *Exchange) End(leaves string, wait func()) {
+	<-e.Inside
+	if leaves == "later" {
+		e.Response <- <-e.Response
+	}
+	if leaves != "" {
+		wait()
+		e.Leave()
+	}
+	<-e.Done
+}
+
 // Send sends a request with headers, names and values in turn, through a handler over HTTP.
 func Send(t testing.TB, h Handler, http2 bool, behind caddyhttp.HandlerFunc, header ...string) *Exchange {
 	t.Helper()

@@ -32,9 +32,10 @@ func Seed(n int) uint64 {
 	return uint64(n)
 }
 
-// Steps returns how many steps a test makes: usual in "make test", all in "make deep".
+// Steps returns how many steps a test makes: usual in "make test", and with the race detector, which makes each take three
+// times as long; all in "make deep" without it.
 func Steps(usual, all int) int {
-	if run {
+	if run && !raceDetector {
 		return all
 	}
 	return usual

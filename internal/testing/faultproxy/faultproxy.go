@@ -45,7 +45,6 @@ type Proxy struct {
 	delay    atomic.Int64
 	counts   [faults]atomic.Int64
 	accepted atomic.Int64
-	slowest  atomic.Int64
 
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -98,20 +97,6 @@ func (p *Proxy) Closed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return int(p.accepted.Load()) - len(p.open)/2
-}
-
-// Slowest returns the longest time, since it was called last, from a command until its reply was
-// passed on: more than the delay if the proxy or the server was held up.
-func (p *Proxy) Slowest() time.Duration { return time.Duration(p.slowest.Swap(0)) }
-
-// timed records how long a command took.
-func (p *Proxy) timed(took time.Duration) {
-	for {
-		slowest := p.slowest.Load()
-		if int64(took) <= slowest || p.slowest.CompareAndSwap(slowest, int64(took)) {
-			return
-		}
-	}
 }
 
 func (p *Proxy) accept() {
@@ -169,12 +154,11 @@ func (p *Proxy) stop() {
 // carry forwards commands until either side closes the connection.
 func (p *Proxy) carry(client, server net.Conn) {
 	defer p.hangUp(client, server)
-	var fate, came atomic.Int64 // of the next reply, and when its command came
-	var command atomic.Value    // the name of that command
-	start := time.Now()
+	var fate atomic.Int64    // of the next reply
+	var command atomic.Value // the name of its command
 	p.wait.Go(func() {
 		defer p.hangUp(client, server)
-		p.replies(client, server, &fate, &command, func() { p.timed(time.Since(start) - time.Duration(came.Load())) })
+		p.replies(client, server, &fate, &command)
 	})
 	commands := bufio.NewReader(client)
 	for {
@@ -182,7 +166,6 @@ func (p *Proxy) carry(client, server net.Conn) {
 		if err != nil {
 			return
 		}
-		came.Store(int64(time.Since(start)))
 		command.Store(name)
 		fault := None
 		if choose := p.choose.Load(); choose != nil {
@@ -203,8 +186,8 @@ func (p *Proxy) carry(client, server net.Conn) {
 	}
 }
 
-// replies passes on the server's replies, and reports each one.
-func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64, command *atomic.Value, passed func()) {
+// replies passes on the server's replies.
+func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64, command *atomic.Value) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := server.Read(buffer)
@@ -232,6 +215,5 @@ func (p *Proxy) replies(client, server net.Conn, fate *atomic.Int64, command *at
 		if _, err := client.Write(reply); err != nil {
 			return
 		}
-		passed()
 	}
 }
