@@ -14,7 +14,10 @@ func (LeakyBucket) lossy() {}
 // the moment at which it was made; giving it back then never leaves more room than if the
 // charge had not been made. If nothing was charged since, the assumption is not needed,
 // and all of the charge is given back.
-func (b *bucket) adjust(s State, at, delta int64) State {
+//
+// With a hold, something may have been charged ahead since, and the pad of that may have counted on the charge: so the
+// charge is assumed to come back a hold earlier. Units that were charged ahead are booked a hold later.
+func (b *bucket) adjust(s State, at, turn, hold, delta int64) State {
 	switch {
 	case b.burst == 0 || delta == 0:
 		return s
@@ -27,8 +30,11 @@ func (b *bucket) adjust(s State, at, delta int64) State {
 		return b.keep(b.t)
 	}
 	cost, elapsed := min(-delta, b.burst), int64(0)
-	if b.last > at {
-		elapsed = b.t - at
+	if hold == 0 {
+		turn = at
+	}
+	if b.last > turn {
+		elapsed = max(0, b.t+hold-at)
 	}
 	switch {
 	case b.taken == 0:

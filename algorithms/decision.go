@@ -45,8 +45,14 @@ type Decision struct {
 	At int64
 
 	// Ahead is how long after At the charge counts as made. It is 0 unless the store's clock
-	// has gone back, because time does not go back for a key. It is 0 if nothing was charged.
+	// has gone back, because time does not go back for a key, or something of a log was charged ahead. It is 0 if
+	// nothing was charged.
 	Ahead time.Duration
+
+	// Units is how many units were charged ahead, see [Prepaid], and Lasts for how long from At on they may be spent.
+	// The other numbers do not include them. An adjustment of them is of a charge that was booked at At + Lasts.
+	Units int64
+	Lasts time.Duration
 
 	// Exempt reports whether the key is exempt, so that the limit was not consulted. Then the
 	// request is allowed, nothing was charged, and the numbers are 0. The store fills in this

@@ -34,7 +34,7 @@ func (a FixedWindow) Prepare(l Limit) (Params, error) {
 	if err := oneOf("align", l.Align, AlignClock, AlignFirstRequest); err != nil {
 		return Params{}, err
 	}
-	if err := l.validate(a.Name(), supports{window: true, calendar: true, align: true}); err != nil {
+	if err := l.validate(a.Name(), supports{window: true, calendar: true, align: true, hold: true}); err != nil {
 		return Params{}, err
 	}
 	switch {

@@ -22,14 +22,14 @@ func (LeakyBucket) Script() string { return "" }
 
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
 // fraction of events and microseconds, 0, 1 for a queue, and the queue's longest wait in
-// microseconds plus one, or 0 if the wait has no bound.
+// microseconds plus one, or 0 if the wait has no bound. Of a meter the last one is the hold.
 func (a LeakyBucket) Prepare(l Limit) (Params, error) {
 	if err := oneOf("mode", l.Mode, ModeMeter, ModeQueue); err != nil {
 		return Params{}, err
 	}
-	p, err := prepareBucket(l, a.Name(), supports{window: true, burst: true, mode: true})
+	p, err := prepareBucket(l, a.Name(), supports{window: true, burst: true, mode: true, hold: l.Mode != ModeQueue})
 	if l.Mode == ModeQueue {
-		p[4] = 1
+		p[4], p[5] = 1, 0
 		if l.MaxWait > 0 {
 			p[5] = l.MaxWait.Microseconds() + 1
 		}
@@ -71,7 +71,7 @@ func (LeakyBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 func (LeakyBucket) Adjust(s State, p Params, now, at, turn, delta int64) State {
 	b := open(s, p, now)
 	if p[4] == 0 || delta >= 0 {
-		return b.adjust(s, at, delta)
+		return b.adjust(s, at, turn, p[5], delta)
 	}
 	if b.taken == 0 {
 		return s

@@ -46,6 +46,9 @@ type Limit struct {
 	// Lease is how long a slot of the concurrency limit stays taken without being renewed,
 	// from MinLease to MaxLease, in whole microseconds. 0 means DefaultLease.
 	Lease time.Duration
+
+	// Hold is how long units that were charged ahead may be held: see [Prepaid]. 0 means that none are.
+	Hold time.Duration
 }
 
 // The bounds of a limit. Within them every number is an exact integer also in a double, the
@@ -91,7 +94,7 @@ const (
 )
 
 // supports says which options of a limit mean something to an algorithm.
-type supports struct{ window, calendar, burst, refill, mode, align, lease bool }
+type supports struct{ window, calendar, burst, refill, mode, align, lease, hold bool }
 
 // validate checks a limit for an algorithm that supports some of its options.
 func (l Limit) validate(algorithm string, has supports) error {
@@ -107,6 +110,7 @@ func (l Limit) validate(algorithm string, has supports) error {
 		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode},
 		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align},
 		{"lease", "it is for concurrency", length(l.Lease), l.Lease == 0, has.lease},
+		{"lend", "each request asks for its slot or its turn", length(l.Hold), l.Hold == 0, has.hold},
 		{"window", "use algorithm fixed_window, or a duration such as 24h", l.Calendar, l.Calendar == 0, has.calendar},
 		{"window", "a slot is taken for as long as the request runs", length(l.Window), l.Window == 0, has.window || l.Calendar != 0},
 	} {
@@ -146,14 +150,15 @@ func (l Limit) validate(algorithm string, has supports) error {
 }
 
 // Over returns the limit with the options that it leaves out taken from base, a limit of the
-// same algorithm. Only Events and Burst are never taken from base. The time zone of calendar
-// windows always is.
+// same algorithm. Only Events and Burst are never taken from base. The hold and the time zone of calendar
+// windows always are.
 func (l Limit) Over(base Limit) Limit {
 	if l.Window == 0 && l.Calendar == 0 {
 		l.Window, l.Calendar = base.Window, base.Calendar
 	}
 	l.Refill, l.Mode, l.Align = cmp.Or(l.Refill, base.Refill), cmp.Or(l.Mode, base.Mode), cmp.Or(l.Align, base.Align)
 	l.Lease, l.MaxWait = cmp.Or(l.Lease, base.Lease), cmp.Or(l.MaxWait, base.MaxWait)
+	l.Hold = base.Hold
 	if l.Calendar != 0 {
 		l.Location = base.Location
 	}

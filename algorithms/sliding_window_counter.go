@@ -20,7 +20,7 @@ func (SlidingWindowCounter) Script() string { return "" }
 
 // Prepare implements [Algorithm]. The parameters are events, and the window in microseconds.
 func (a SlidingWindowCounter) Prepare(l Limit) (Params, error) {
-	if err := l.validate(a.Name(), supports{window: true}); err != nil {
+	if err := l.validate(a.Name(), supports{window: true, hold: true}); err != nil {
 		return Params{}, err
 	}
 	return Params{l.Events, l.Window.Microseconds()}, nil

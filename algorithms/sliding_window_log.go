@@ -18,16 +18,16 @@ func (SlidingWindowLog) Name() string { return "sliding_window_log" }
 // Script implements [Algorithm].
 func (SlidingWindowLog) Script() string { return "" }
 
-// Prepare implements [Algorithm]. The parameters are events, and the window in microseconds.
+// Prepare implements [Algorithm]. The parameters are events, and the window and the hold in microseconds.
 func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {
-	if err := l.validate(a.Name(), supports{window: true}); err != nil {
+	if err := l.validate(a.Name(), supports{window: true, hold: true}); err != nil {
 		return Params{}, err
 	}
 	if l.Events > MaxLogEvents {
 		return Params{}, fmt.Errorf("events must be at most %d for %s, got %d; use algorithm token_bucket",
 			MaxLogEvents, a.Name(), l.Events)
 	}
-	return Params{l.Events, l.Window.Microseconds()}, nil
+	return Params{l.Events, l.Window.Microseconds(), l.Hold.Microseconds()}, nil
 }
 
 // Decide implements [Recorder].
@@ -107,12 +107,12 @@ func (SlidingWindowLog) back(l *Log, p Params, now int64) int64 {
 	return 0
 }
 
-// expired returns how many charges have left the window at t, which is now, or the time of
-// the newest charge if that is later.
+// expired returns how many charges have left the window that ends at now, and when the next charge counts as made: now,
+// or at the time of the newest charge if that is later.
 func (a SlidingWindowLog) expired(l *Log, p Params, now int64) (t int64, expired int) {
 	if l.Newest() > now+maxStepBack {
 		return now, l.Len()
 	}
-	t = max(now+a.back(l, p, now), l.Newest())
-	return t, l.Before(t - p[1] + 1)
+	now += a.back(l, p, now)
+	return max(now, l.Newest()), l.Before(now - p[1] + 1)
 }

@@ -35,13 +35,13 @@ func (TokenBucket) Name() string { return "token_bucket" }
 func (TokenBucket) Script() string { return "" }
 
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
-// fraction of tokens and microseconds, and 1 for refill interval, where the fraction is
-// events and window instead.
+// fraction of tokens and microseconds, 1 for refill interval, where the fraction is
+// events and window instead, and as the last one the hold in microseconds.
 func (a TokenBucket) Prepare(l Limit) (Params, error) {
 	if err := oneOf("refill", l.Refill, RefillSmooth, RefillInterval); err != nil {
 		return Params{}, err
 	}
-	p, err := prepareBucket(l, a.Name(), supports{window: true, burst: true, refill: true})
+	p, err := prepareBucket(l, a.Name(), supports{window: true, burst: true, refill: true, hold: true})
 	if err == nil && l.Refill == RefillInterval && l.Events > 0 {
 		p[1], p[2], p[3] = l.Events, l.Window.Microseconds(), 1
 	}
@@ -60,14 +60,14 @@ func prepareBucket(l Limit, name string, has supports) (Params, error) {
 	}
 	window := l.Window.Microseconds()
 	if l.Events == 0 {
-		return Params{0, 1, window}, nil
+		return Params{0, 1, window, 5: l.Hold.Microseconds()}, nil
 	}
 	if recovery := float64(burst) / float64(l.Events) * float64(l.Window); recovery > float64(MaxRecovery) {
 		return Params{}, fmt.Errorf("burst %d takes %.0f days to come back at %d per %s, must be at most %.0f days",
 			burst, recovery/float64(24*time.Hour), l.Events, duration.Format(l.Window), MaxRecovery.Hours()/24)
 	}
 	g := gcd(l.Events, window)
-	return Params{burst, l.Events / g, window / g}, nil
+	return Params{burst, l.Events / g, window / g, 5: l.Hold.Microseconds()}, nil
 }
 
 // Take implements [Counter].
@@ -86,9 +86,9 @@ func (TokenBucket) Take(s State, p Params, now, cost int64) (State, Decision) {
 }
 
 // Adjust implements [Counter]. See bucket.adjust for what is given back.
-func (TokenBucket) Adjust(s State, p Params, now, at, _, delta int64) State {
+func (TokenBucket) Adjust(s State, p Params, now, at, turn, delta int64) State {
 	b := open(s, p, now)
-	return b.adjust(s, at, delta)
+	return b.adjust(s, at, turn, p[5], delta)
 }
 
 // bucket is a bucket's state at one time.

@@ -80,6 +80,21 @@ func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algor
 	return d
 }
 
+// Ahead implements [vectors.Key].
+func (p *player) Ahead(l algorithms.Limit, now, want int64, name string) (units int64, lasts time.Duration) {
+	params, k, micros := p.params(l, now), p.stateFor(l), int64(0)
+	switch a := p.algorithm.(type) {
+	case algorithms.Prepaid:
+		k.state, units, micros = a.Ahead(k.state, params, now, 0, want)
+	case algorithms.SlidingWindowLog:
+		units, micros = a.RecordAhead(&k.log, params, now, 0, want)
+	}
+	if p.turns[name] = now; units == 0 {
+		return 0, 0
+	}
+	return units, time.Duration(micros) * time.Microsecond
+}
+
 // Renew implements [vectors.Key].
 func (p *player) Renew(l algorithms.Limit, now, cost int64, name string) {
 	p.algorithm.(algorithms.Leaser).Lease(&p.stateFor(l).leases, p.params(l, now), now, cost, name)

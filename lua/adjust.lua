@@ -2,8 +2,9 @@
 -- In:   lease_id, with the time of the charge, its turn and the delta before; the rule and its port; key, state, lent
 -- Out:  quota, 1 if anything has changed; write, and x, y, z and reset; stuck, whether Redis cannot write it
 local made, turn, delta, from = unpack_struct('>i8i8i8', lease_id)
--- A state does not have what was charged before it began, and a late cost may be of a window that is over.
-local over = delta < 0 and state and made < state.since or delta > 0 and turn > 0 and now >= turn
+-- A state does not have what was charged before it began, and a late cost may be of a window that is over. Units that
+-- were charged ahead are booked later than they were charged: at their turn.
+local over = delta < 0 and state and (made < state.since or turn > 0 and turn < state.since) or delta > 0 and turn > 0 and now >= turn
 if not adjust then
   write = nil -- the algorithm cannot change charges
 elseif record then

@@ -104,9 +104,9 @@ if op == 2 then
     return anchor, taken, last
   end
 
-  adjust = function(now, at, turn, delta, burst, events, window, lumps, queue, _, anchor, taken, last)
+  adjust = function(now, at, turn, delta, burst, events, window, lumps, queue, hold, anchor, taken, last)
     if burst == 0 or delta == 0 then return end
-    local t, back
+    local t, back, _
     _, _, _, _, _, _, _, anchor, taken, t, _, back, last = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)
     if delta > 0 then
       local most = events * DAY < window * (MAX_EXACT / 2) and muldiv(DAY, events, window) or MAX_EXACT / 2
@@ -124,7 +124,8 @@ if op == 2 then
       if after(taken - cost, anchor, events, window, 0) ~= turn then return end
     else
       if cost > burst then cost = burst end
-      local elapsed = last > at and t - at or 0
+      if hold == 0 then turn = at end
+      local elapsed = last > turn and t + hold - at or 0
       if elapsed > 0 then
         if lumps ~= 0 then
           local n = windows(anchor - at, window)

@@ -1,6 +1,7 @@
 -- check.lua reads a check of groups.lua.
 -- In:   at, where it is; place and name, the rule and the port used last; ports, those used before
--- Out:  at, behind it; op, what to do; beside, what the key may have; index, of the key; cost; lease_id; the rule and its port
+-- Out:  at, behind it; op, what to do; beside, what the key may have; index, of the key; cost; lease_id; the rule and its
+--       port; want, how many units it wants charged ahead, if it does
 local op, index, cost, lease_id, offset
 at, op, index, cost, lease_id, offset = read(groups, 5, at)
 local beside = op
@@ -23,4 +24,9 @@ if offset ~= place or op == 2 and not adjust then
       take, record, adjust, spares = port(name, op)
     end
   end
+end
+local want
+if beside > 15 then
+  at, want = read(groups, 1, at)
+  beside = beside - 16
 end

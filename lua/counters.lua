@@ -7,8 +7,10 @@
 --              the number of checks in each group
 --              the number of groups
 --              a text: empty, or for each group a byte, which is the number of requests that ask it
+--              a text: empty, or for each check of each group two bytes, how many units it wants charged ahead
 --              for each other check of a group, the rule and the cost
---            If all groups have one check, ask the same, and each for one request, it ends after the first cost.
+--            If all groups have one check, ask the same, each for one request, and want nothing ahead, it ends after
+--            the first cost.
 --   KEYS     the keys of the groups, in their order
 --
 -- Out: for each check the state before. The Go algorithms compute each request's decision from these. Where there are
@@ -30,8 +32,9 @@ local at, k, group, noticed, refused = 0, 0, 0, '', 0 -- at is -1 at the end
 local span, text
 repeat
   local rules, after, _
-  local name, p1, p2, p3, p4, p5, p6, each, n, m, shared
-  at, name, p1, p2, p3, p4, p5, p6, each, n, m, shared = cmsgpack.unpack_limit(ARGV[1], 11, at)
+  local name, p1, p2, p3, p4, p5, p6, each, n, m, shared, aheads
+  at, name, p1, p2, p3, p4, p5, p6, each, n, m, shared, aheads = cmsgpack.unpack_limit(ARGV[1], 12, at)
+  if aheads == '' then aheads = nil end
   n = n or 1
   if n > 1 then
     rules, after = { { 0, name, p1, p2, p3, p4, p5, p6, each } }, {}
@@ -69,7 +72,7 @@ repeat
           local fits = times > 1 and math.floor(room / each) or 0
           if fits < fit then fit = fits end
         elseif after then
-          after[i] = { x, y, z, till, lives, cost, since }
+          after[i] = { x, y, z, till, lives, cost, since, room }
         end
         if unable and cost > 0 and (not full or lives == 0) then stuck = true end
         i = i + 1
@@ -80,8 +83,17 @@ repeat
       elseif fit == times then
         i = 1
         repeat
-          if after then x, y, z, till, lives, cost, since = unpack(after[i]) end
-          if cost > 0 then
+          if after then x, y, z, till, lives, cost, since, room = unpack(after[i]) end
+          local charged = cost
+          if aheads and times == asked and not careful then
+            local want = unpack_struct('>H', aheads, 2 * ((j - 1) * n + i) - 1)
+            if rules then _, name, p1, p2, p3, p4, p5, p6 = unpack(rules[i]) end
+            if want > 0 then
+              --[[include ahead.lua]]
+              charged = cost + units
+            end
+          end
+          if charged > 0 then
             local key = keys[k + i]
             if unlock then
               unlock = unlock(key)

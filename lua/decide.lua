@@ -1,10 +1,11 @@
 -- decide.lua decides a check, or a peek, for as many requests as times says. If that is 0, the decision has been made,
 -- and the reply is to be that of a cost of 0.
--- In:   counted and undecided of the group; op, cost, lease_id; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; unable, full
+-- In:   counted and undecided of the group; op, cost, want, lease_id; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; unable, full
 -- Out:  the reply, or quota is nil; pass, whether no check is refused; fit, how many of the requests fit at most; stuck,
---       whether Redis cannot write a charge; write, x, y and z; or in charges what is to be recorded
-local broken, _
-allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken =
+--       whether Redis cannot write a charge; write, x, y and z; or in charges what is to be recorded; in aheads what
+--       may be charged ahead
+local broken, moved, _
+allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken, moved =
   take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
 if broken and record then
   local newest = redis.pcall('LINDEX', key, -1)
@@ -41,6 +42,14 @@ if left then
   allowed, remaining, delay, marks = false, 0, 0, (marks or 0) + 8
 end
 
+-- What this call has charged before may be given back as if it had come later, so nothing is charged ahead then.
+local ahead = want and want > 0 and allowed and op == 0 and not override and not careful and not (state and state.till)
+if ahead then
+  aheads = aheads or {}
+  aheads[#aheads + 1] = { k + i, want, cost * times, remaining + cost * times, state or key, name, take, x, y, z, moved or 0,
+    p1, p2, p3, p4, p5, p6 }
+end
+
 local undo = false -- the state before the charge, for round 2
 if not allowed then
   pass = false
@@ -52,10 +61,10 @@ elseif times == 0 or op == 3 then
   local held = op == 3 and delay or 0
   allowed, quota, remaining, retry, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
   delay = held
-elseif cost > 0 and not stuck then
+elseif (cost > 0 or ahead and record) and not stuck then
   if not record then
     write, undo = true, n > 1 and { s1, s2, s3, state.till }
-  elseif n > 1 then
+  elseif n > 1 or ahead then
     charges = charges or {}
     charges[#charges + 1] = { record, key, cost, x, y, z, lease_id, reset }
   else

@@ -8,13 +8,14 @@
 --     the checks
 --   A check is
 --     what to do: 0 decide, 1 renew a lease, 2 adjust a charge, 3 peek; plus 4 if the key may have
---       an override, plus 8 if it may be banned
+--       an override, plus 8 if it may be banned, plus 16 if it wants units charged ahead
 --     the index of its key, from 1
 --     the cost
 --     the ID of the lease, a text; to adjust, three numbers of eight bytes precede it: when the charge was
 --       made, its turn, and the delta. The turn of a positive delta is from when it does not matter any more, or 0
 --     where its rule begins in ARGV[1], counted from 0, or -1 if the rule follows
 --     the rule, if it follows: the algorithm's name and six parameters
+--     how many units it wants charged ahead, at most, if it does
 --     the index of the override, if the key may have one
 --     the index of the ban's state, and the four parameters of the ban, if the key may be banned
 --
@@ -33,6 +34,7 @@
 --                  because time does not go back for a key
 --   two bytes, text  with flag 32: the length of the override's limit, and the limit, as
 --                  store.PreparedOverride.Encoded has it
+--   two numbers    if it wants units charged ahead: how many were, and for how long from now they may be spent
 -- For each check of a group that several requests ask: the state before, as a Counter's is stored.
 -- The Go algorithms compute each request's decision from these.
 local call, floor, byte, pack, unpack_struct = redis.call, math.floor, string.byte, struct.pack, struct.unpack
@@ -79,7 +81,8 @@ while at >= 0 and #groups > 0 do
   first, n, copies = read(groups, 2, at)
   -- For how many requests the checks are decided, how many of them fit, and whether they are several.
   local times, fit, several = copies, copies, copies > 1
-  local charges -- of Recorders and Leasers, in groups of several checks
+  local charges -- of Recorders and Leasers, in groups of several checks, or with units charged ahead
+  local aheads  -- the checks for which units can be charged ahead
   local stuck   -- whether a charge cannot be written
   local undecided, counted -- whether parts of a key are lent; the bans before a refusal was counted
   group = group + 1
@@ -119,7 +122,8 @@ while at >= 0 and #groups > 0 do
       elseif not several then
         local reply = pack('>Bi8i8i8i8i8i8', (allowed and 1 or 0) + (damaged and 2 or 0) + (marks or 0),
           quota, remaining, retry, next, reset, delay)
-        all[k + i] = override and reply .. pack('>Hc0', #override, override) or reply
+        if override then reply = reply .. pack('>Hc0', #override, override) end
+        all[k + i] = want and reply .. pack('>i8i8', 0, 0) or reply
       elseif round == 1 then
         all[k + i] = pack('>i8i8i8i8I4', s1, s2, s3, 0, 0)
         if damaged or lent then noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i) end
@@ -130,7 +134,7 @@ while at >= 0 and #groups > 0 do
       pass, fit = false, 0
     end
     if pass or n == 1 and not several then break end
-    charges = nil
+    charges, aheads = nil, nil
     times = round == 1 and fit or 0
     if times == 0 and several and n == 1 then break end
   end
@@ -141,13 +145,18 @@ while at >= 0 and #groups > 0 do
     end
   end
   if several then refused = refused + copies - times end
+  if aheads and pass and times == copies then
+    --[[include aheads.lua]]
+  end
   k = k + n
   if charges and times > 0 then
     wrote = true
     for _, c in ipairs(charges) do
-      if unlock then unlock = unlock(c[2]) end
-      c[1](c[2], c[3], c[4], c[5], c[6], c[7])
-      call('PEXPIRE', c[2], floor(c[8] / 1000) + MARGIN_MS)
+      if c[3] > 0 then
+        if unlock then unlock = unlock(c[2]) end
+        c[1](c[2], c[3], c[4], c[5], c[6], c[7])
+        call('PEXPIRE', c[2], floor(c[8] / 1000) + MARGIN_MS)
+      end
     end
   end
 end

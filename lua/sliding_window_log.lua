@@ -48,7 +48,7 @@ local function read(now, window, key)
         t = now
       end
       if newest > t then t = newest end
-      local edge = t - window
+      local edge = now - window
       if newest > edge then
         -- Most calls find few expired charges, so look near the old end first, in steps that
         -- double, and then halve the rest.

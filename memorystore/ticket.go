@@ -145,7 +145,7 @@ func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (change
 	switch a := to.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, &t.shard.numbers, now)
-		if begun := t.shard.begun[t.id].since; to.Delta < 0 && to.At < begun {
+		if begun := t.shard.begun[t.id].since; to.OfBefore(begun) {
 			return false
 		}
 		if t.state = a.Adjust(was, params, now, to.At, to.Turn, to.Delta); t.state == was {

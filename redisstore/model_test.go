@@ -55,6 +55,8 @@ type schedule struct {
 	now, start, earliest int64
 	skew                 int64 // the difference between this process's idea of the date and Redis's
 	renewing             bool
+	hold                 time.Duration   // of all limits, or 0: nothing is charged ahead
+	keyRules             *store.KeyRules // with them groups.lua decides
 	last                 algorithms.Decision
 	newest               int64 // the time of the latest charge
 	charges              []charged
@@ -91,8 +93,24 @@ func newSchedule(t *rapid.T, p *pair, algorithm, key string) *schedule {
 	} else if algorithm == "concurrency" {
 		s.limit.Lease = max(s.limit.Lease, longLease)
 	}
+	if algorithm != "concurrency" && rapid.Bool().Draw(t, "ahead") {
+		s.hold = time.Duration(rapid.OneOf(rapid.Int64Range(1, 10e6), rapid.Int64Range(1, max(1, length(s.limit)/3))).Draw(t, "hold")) * time.Microsecond
+		s.sides[0] = &aheadSide{now: p.now.Load, date: p.today.Load, keys: make(map[string]*aheadKey)}
+		if rapid.Bool().Draw(t, "key rules") {
+			s.keyRules = &store.KeyRules{Overrides: true}
+		}
+	}
+	s.use(s.limit)
 	s.limits = append(s.limits, s.limit)
 	return s
+}
+
+// use uses a limit, with the hold if it can have one.
+func (s *schedule) use(l algorithms.Limit) {
+	if l.Mode != algorithms.ModeQueue {
+		l.Hold = s.hold
+	}
+	s.limit = l
 }
 
 // longLease is a lease that the memory store does not renew by itself before a schedule is over.
@@ -126,7 +144,10 @@ func (s *schedule) run() int {
 func (s *schedule) take(i int) {
 	r := rule(s.T, s.algorithm, s.limit)
 	s.names++
-	c := store.Check{Rule: r, Key: s.key, Cost: drawCost(s.T, s.limit, s.last), LeaseID: storetest.LeaseID(r)}
+	c := store.Check{Rule: r, Key: s.key, Cost: drawCost(s.T, s.limit, s.last), LeaseID: storetest.LeaseID(r), KeyRules: s.keyRules}
+	if s.limit.Hold > 0 && s.now > s.newest { // charges at one time are not told apart
+		c.Ahead = rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 60_000)).Draw(s.T, "want")
+	}
 	name := "r" + strconv.Itoa(s.names)
 	got := s.sides[0].take(s.T, c)
 	guess := &got
@@ -134,6 +155,12 @@ func (s *schedule) take(i int) {
 		guess = nil // now and then, the model searches all states
 	}
 	want := s.model.Take(s.limit, s.now, c.Cost, name, guess)
+	if want.Allowed && c.Ahead > 0 {
+		want.Units, want.Lasts = s.model.Ahead(s.limit, s.now, c.Cost, c.Ahead, name+"+")
+		if want.Units > 0 && c.Cost > 0 && s.algorithm == "sliding_window_log" {
+			want.Ahead = want.Lasts
+		}
+	}
 	all := []algorithms.Decision{got}
 	for _, side := range s.sides[1:] {
 		all = append(all, side.take(s.T, c))
@@ -150,6 +177,14 @@ func (s *schedule) take(i int) {
 		s.newest = max(s.newest, s.now)
 		s.keep(func(c *charged) bool { return c.At < s.now }) // the clock has gone back, or stood still: not told apart
 		s.charges = append(s.charges, charged{store.Adjustment{Check: c, At: want.Booked(), Turn: want.Turn()}, name})
+	}
+	if c.Ahead > 0 {
+		s.tell(vectors.Step{Do: vectors.Ahead, At: s.now, Cost: c.Ahead, Name: name + "+", Want: want})
+	}
+	if want.Units > 0 {
+		s.newest = max(s.newest, s.now)
+		c.Cost = want.Units
+		s.charges = append(s.charges, charged{store.Adjustment{Check: c, At: want.At + want.Lasts.Microseconds(), Turn: want.At}, name + "+"})
 	}
 }
 
@@ -246,7 +281,7 @@ func (s *schedule) changeLimit() {
 	if n := len(s.limits); n > 0 && rapid.IntRange(0, 4).Draw(s.T, "new limit") > 0 {
 		s.limit = s.limits[rapid.IntRange(0, n-1).Draw(s.T, "limit")]
 	} else {
-		s.limit = s.alike(drawLimit(s.T, s.algorithm))
+		s.use(s.alike(drawLimit(s.T, s.algorithm)))
 		s.limits = append(s.limits, s.limit)
 	}
 	s.story = append(s.story, vectors.Options(s.limit))
@@ -273,6 +308,7 @@ func (s *schedule) alike(l algorithms.Limit) algorithms.Limit {
 	default:
 		return l
 	}
+	changed.Hold = 0
 	if a, _ := algorithms.Get(s.algorithm); a != nil {
 		if _, err := a.Prepare(changed); err == nil {
 			return changed

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -82,3 +83,67 @@ func (s *leaseSide) reset(rapid.TB, *store.Rule, string) { s.leases = algorithms
 func (s *leaseSide) renew(_ rapid.TB, c store.Check) {
 	algorithms.Concurrency{}.Lease(&s.leases, c.Rule.At(0).Params, s.now(), c.Cost, c.LeaseID)
 }
+
+// aheadSide is the algorithms in Go, which charge ahead. The memory store never does.
+type aheadSide struct {
+	now, date func() int64
+	keys      map[string]*aheadKey // by rule
+}
+
+// aheadKey is what a key has, and since when.
+type aheadKey struct {
+	state algorithms.State
+	log   algorithms.Log
+	since int64
+}
+
+func (s *aheadSide) key(r *store.Rule) (k *aheadKey, now int64, p algorithms.Params) {
+	now = s.now()
+	if k = s.keys[r.ID()]; k == nil {
+		k = &aheadKey{since: now}
+	}
+	k.since = min(k.since, now)
+	return k, now, r.At(s.date()).Params
+}
+
+func (s *aheadSide) take(_ rapid.TB, c store.Check) (d algorithms.Decision) {
+	k, now, p := s.key(c.Rule)
+	lasts := int64(0)
+	if a, ok := c.Rule.Algorithm().(algorithms.SlidingWindowLog); ok {
+		if d = a.Decide(&k.log, p, now, c.Cost); d.Allowed {
+			if d.Units, lasts = a.RecordAhead(&k.log, p, now, c.Cost, c.Ahead); d.Units > 0 && c.Cost > 0 {
+				d.Ahead = time.Duration(lasts) * time.Microsecond
+			}
+		}
+	} else {
+		a := c.Rule.Algorithm().(algorithms.Prepaid)
+		if k.state, d = a.Take(k.state, p, now, c.Cost); d.Allowed && c.Ahead > 0 {
+			k.state, d.Units, lasts = a.Ahead(k.state, p, now, c.Cost, c.Ahead)
+		}
+	}
+	if d.At = now; d.Units > 0 {
+		d.Lasts = time.Duration(lasts) * time.Microsecond
+	}
+	if d.Allowed && c.Cost+d.Units > 0 {
+		s.keys[c.Rule.ID()] = k
+	}
+	return d
+}
+
+func (s *aheadSide) adjust(_ rapid.TB, a store.Adjustment) {
+	k, now, p := s.key(a.Rule)
+	if r, ok := a.Rule.Algorithm().(algorithms.Recorder); ok {
+		r.Adjust(&k.log, p, now, a.At, a.Delta)
+	} else if !a.OfBefore(k.since) {
+		before := k.state
+		k.state = a.Rule.Algorithm().(algorithms.Counter).Adjust(k.state, p, now, a.At, a.Turn, a.Delta)
+		if k.state == before {
+			return
+		}
+	}
+	s.keys[a.Rule.ID()] = k
+}
+
+func (s *aheadSide) reset(_ rapid.TB, r *store.Rule, _ string) { delete(s.keys, r.ID()) }
+
+func (s *aheadSide) renew(t rapid.TB, _ store.Check) { t.Fatalf("nothing to renew") }

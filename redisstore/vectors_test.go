@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model/vectors"
@@ -51,6 +52,16 @@ func (k *luaKey) Take(l algorithms.Limit, now, cost int64, name string) algorith
 	d := k.side.take(k.TB, k.check(l, cost, name))
 	k.turns[name] = d.Turn()
 	return d
+}
+
+// Ahead implements [vectors.Key].
+func (k *luaKey) Ahead(l algorithms.Limit, now, want int64, name string) (int64, time.Duration) {
+	k.pair.set(now, 0)
+	c := k.check(l, 0, name)
+	c.Ahead = want
+	d := k.side.take(k.TB, c)
+	k.turns[name] = now
+	return d.Units, d.Lasts
 }
 
 // Renew implements [vectors.Key].

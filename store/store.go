@@ -60,6 +60,11 @@ type Check struct {
 	// them.
 	Independent bool
 
+	// Ahead is how many units to charge beside the cost, for requests to come, if the check passes: fewer, down to none,
+	// if little is left, and none of a key with an override or a ban. See [algorithms.Decision].Units. The
+	// limit must have a hold.
+	Ahead int64
+
 	// Peek asks how the check would be decided, and changes nothing: nothing is charged or
 	// held, a refusal does not count towards a ban, and the other checks of the call are
 	// decided as if this one were not there. The store's server answers, not a cache of
@@ -115,6 +120,12 @@ type Adjustment struct {
 	// at most once, from any goroutine, and never for an adjustment that was given up. A turn
 	// whose adjustment is in doubt may have come back, so it must not be used again.
 	Done func(changed bool)
+}
+
+// OfBefore reports whether the adjustment gives back what was charged before a state began, so that the state does not
+// have it. What was charged ahead is booked later than it was charged: at its turn.
+func (a *Adjustment) OfBefore(began int64) bool {
+	return a.Delta < 0 && (a.At < began || a.Turn > 0 && a.Turn < began)
 }
 
 // GiveBack returns the adjustment that gives back all that a check was charged by a decision.

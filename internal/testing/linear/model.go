@@ -203,7 +203,7 @@ func (z *zone) adjusted(rule *store.Rule, now int64, to *store.Adjustment) zone 
 	next, p := *z, prepared.Params
 	switch a := rule.Algorithm().(type) {
 	case algorithms.Counter:
-		if to.Delta < 0 && to.At < z.since {
+		if to.OfBefore(z.since) {
 			return next
 		}
 		if next.numbers = a.Adjust(z.numbers, p, now, to.At, to.Turn, to.Delta); next.numbers != z.numbers {

@@ -115,9 +115,33 @@ func (b *bucket) charge(l algorithms.Limit, now, cost int64, name string) {
 
 func (b *bucket) booked() int64 { return b.last() }
 
+// ahead pours in as much as keeps the bucket from being empty before the hold ends, without the cost and the units, and
+// the units. What leaks out all at once needs no such pad: units last until then.
+func (b *bucket) ahead(l algorithms.Limit, now, cost, want int64) (units, lasts int64) {
+	lasts, t := l.Hold.Microseconds(), max(now, b.last())
+	pad := int64(0)
+	if length := l.Window.Microseconds(); l.Refill == algorithms.RefillInterval {
+		level, began := b.pour(l, now)
+		if level.Sign() == 0 {
+			began = t
+		}
+		lasts = min(lasts, began+(floor(t-began, length)+1)*length-now-1)
+	} else {
+		leaks := big.NewRat(lasts, length)
+		leaks.Mul(leaks, big.NewRat(l.Events, 1))
+		before := b.level(l, now)
+		pad = max(0, up(leaks.Sub(leaks, before.Sub(before, big.NewRat(cost, 1)))))
+	}
+	if units = half(b.left(l, now)-pad, want); units > 0 {
+		b.charge(l, now, units+pad, "")
+	}
+	return units, lasts
+}
+
 // adjust pours in more, or takes out what cannot have leaked out since. A charge is assumed to
-// leak from when it was made, unless it was the last one.
-func (b *bucket) adjust(l algorithms.Limit, now, at, delta int64, name string) {
+// leak from when it was made, unless it was the last one. If anything can be charged ahead, it is assumed to leak a hold
+// earlier, because a pad may have counted on it.
+func (b *bucket) adjust(l algorithms.Limit, now, at, turn, delta int64, name string) {
 	switch {
 	case delta > 0: // beyond the limit if necessary, but by no more than leaks out in a day
 		room := b.quota(l) + maxDebt(l) - up(b.level(l, now))
@@ -129,8 +153,14 @@ func (b *bucket) adjust(l algorithms.Limit, now, at, delta int64, name string) {
 	default:
 		level, began := b.pour(l, now)
 		back := big.NewRat(min(-delta, b.quota(l)), 1)
-		if b.chargedAfter(at) {
-			leak(l, back, began, at, now)
+		from := at
+		if l.Hold == 0 {
+			turn = at
+		} else if l.Refill != algorithms.RefillInterval {
+			from = at - l.Hold.Microseconds()
+		}
+		if b.chargedAfter(turn) {
+			leak(l, back, began, min(from, now), now)
 		}
 		if level.Sign() > 0 && back.Sign() > 0 {
 			b.poured = append(b.poured, poured{at: max(now, b.last()), back: back})

@@ -55,8 +55,17 @@ func (c *counter) charge(_ algorithms.Limit, now, cost int64, _ string) {
 
 func (c *counter) booked() int64 { return latest(c.events) }
 
+// ahead charges units in the current window, which may be spent until it ends on the clock.
+func (c *counter) ahead(l algorithms.Limit, now, _, want int64) (units, lasts int64) {
+	t, length := max(now, latest(c.events)), l.Window.Microseconds()
+	if units = half(c.left(l, now), want); units > 0 {
+		c.charge(l, now, units, "")
+	}
+	return units, t/length*length + length - now - 1
+}
+
 // adjust charges more now, or gives back what the window of the charge still has.
-func (c *counter) adjust(l algorithms.Limit, now, at, delta int64, name string) {
+func (c *counter) adjust(l algorithms.Limit, now, at, _, delta int64, name string) {
 	if delta > 0 {
 		c.charge(l, now, delta, name)
 		return

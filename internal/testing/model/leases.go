@@ -57,6 +57,6 @@ func (s *leases) charge(l algorithms.Limit, now, cost int64, id string) {
 func (*leases) booked() int64 { return 0 }
 
 // adjust ends a lease, as a whole.
-func (s *leases) adjust(_ algorithms.Limit, _, _, delta int64, id string) {
+func (s *leases) adjust(_ algorithms.Limit, _, _, _, delta int64, id string) {
 	s.held = slices.DeleteFunc(s.held, func(l lease) bool { return l.id == id && l.cost <= -delta })
 }

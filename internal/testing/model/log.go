@@ -32,9 +32,9 @@ func (g *log) asOf(l algorithms.Limit, now int64) memory {
 	return &log{slices.Clone(g.events), moved(latest(g.events), now, window, window)}
 }
 
-// clock returns now in the time of the log. A log that is further ahead than its window keeps its times until it
-// has expired, and now is moved instead.
-func (g *log) clock(now int64) int64 { return max(now+g.back, latest(g.events)) }
+// end returns now in the time of the log, where the window ends. A log that is further ahead than its window keeps its
+// times until it has expired, and now is moved instead.
+func (g *log) end(now int64) int64 { return now + g.back }
 
 func (g *log) quota(l algorithms.Limit) int64 { return l.Events }
 
@@ -48,16 +48,31 @@ func inside(l algorithms.Limit, e event, t int64) bool { return t-e.at < l.Windo
 func (g *log) fits(l algorithms.Limit, now, cost int64) bool { return cost <= g.left(l, now) }
 
 func (g *log) charge(l algorithms.Limit, now, cost int64, _ string) {
-	t := g.clock(now)
+	t := g.end(now)
+	booked := max(t, latest(g.events))
 	g.events = slices.DeleteFunc(g.events, func(e event) bool { return !inside(l, e, t) })
-	g.events = append(g.events, event{t, cost})
+	g.events = append(g.events, event{booked, cost})
+}
+
+// ahead charges units when the hold ends, and the cost with them.
+func (g *log) ahead(l algorithms.Limit, now, cost, want int64) (units, lasts int64) {
+	if units = half(g.left(l, now), want); units == 0 {
+		return 0, 0
+	}
+	if cost > 0 {
+		g.events = g.events[:len(g.events)-1]
+	}
+	g.charge(l, now, cost+units, "")
+	last := &g.events[len(g.events)-1]
+	last.at = max(last.at, g.end(now)+l.Hold.Microseconds())
+	return units, last.at - now
 }
 
 func (g *log) booked() int64 { return latest(g.events) }
 
 // adjust gives back what was charged at an instant, or charges more. Then it keeps only the
 // latest events: twice as many as the limit has, or as many as there were before.
-func (g *log) adjust(l algorithms.Limit, now, at, delta int64, name string) {
+func (g *log) adjust(l algorithms.Limit, now, at, _, delta int64, name string) {
 	if delta > 0 {
 		before := g.live(l, now)
 		g.charge(l, now, min(delta, l.Events), name)
@@ -69,7 +84,7 @@ func (g *log) adjust(l algorithms.Limit, now, at, delta int64, name string) {
 
 // live returns how much counts at now.
 func (g *log) live(l algorithms.Limit, now int64) (n int64) {
-	t := g.clock(now)
+	t := g.end(now)
 	for _, e := range g.events {
 		if inside(l, e, t) {
 			n += e.cost

@@ -28,8 +28,8 @@ const horizon = 1 << 50
 type Key struct {
 	algorithm string
 	memories  map[family]memory
-	charged   map[string]bool // the names of charges
-	forgotten map[string]bool // and of those before the last reset
+	charged   map[string]int64 // when charges were decided, by name
+	forgotten map[string]int64 // and those before the last reset
 }
 
 // memory is what an algorithm remembers. Only charge and adjust change it.
@@ -53,9 +53,18 @@ type memory interface {
 	// booked returns when the last charge counts as made.
 	booked() int64
 
-	// adjust changes what was charged at an instant under a name.
-	adjust(l algorithms.Limit, now, at, delta int64, name string)
+	// adjust changes what was charged at an instant under a name. The charge was decided at its turn.
+	adjust(l algorithms.Limit, now, at, turn, delta int64, name string)
 }
+
+// prepaid is a memory that can charge ahead: up to want units, beside a cost that it has just charged at now. It returns
+// how many it has charged, and for how long from now they may be spent.
+type prepaid interface {
+	ahead(l algorithms.Limit, now, cost, want int64) (units, lasts int64)
+}
+
+// half returns how many units of what is left are charged ahead.
+func half(left, want int64) int64 { return max(0, min(want, left/2)) }
 
 // moved returns by how much a memory is moved back whose latest time is ahead of now: not at all if it is ahead
 // by a window at most, and else by as many periods as it takes until it is not ahead. A period is twice as long
@@ -81,7 +90,7 @@ type queue interface {
 
 // New returns a key that was never seen.
 func New(algorithm string) *Key {
-	return &Key{algorithm, make(map[family]memory), make(map[string]bool), make(map[string]bool)}
+	return &Key{algorithm, make(map[family]memory), make(map[string]int64), make(map[string]int64)}
 }
 
 // Reset forgets all. What was charged is not given back later.
@@ -158,7 +167,23 @@ func (k *Key) Admit(l algorithms.Limit, now, cost int64, name string) bool {
 func (k *Key) charge(m memory, l algorithms.Limit, now, cost int64, name string) {
 	m.charge(l, now, cost, name)
 	k.memories[k.family(l)] = m
-	k.charged[name] = true
+	k.charged[name] = now
+}
+
+// Ahead charges units ahead, under a name, beside a cost that Take has just charged. A limit without a hold, and a key of
+// another kind, charge none.
+func (k *Key) Ahead(l algorithms.Limit, now, cost, want int64, name string) (units int64, lasts time.Duration) {
+	m := k.memory(l).asOf(l, now)
+	p, ok := m.(prepaid)
+	if !ok || l.Hold == 0 {
+		return 0, 0
+	}
+	units, micros := p.ahead(l, now, cost, want)
+	if units > 0 {
+		k.memories[k.family(l)], k.charged[name] = m, now
+		return units, time.Duration(micros) * time.Microsecond
+	}
+	return 0, 0
 }
 
 // Renew renews the lease under a name, or takes it again after a reset.
@@ -172,7 +197,7 @@ func (k *Key) Renew(l algorithms.Limit, now, cost int64, name string) {
 // Adjust changes what was charged at an instant under a name, if the algorithm can. It does
 // nothing under a limit of 0, because that has charged nothing.
 func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
-	if delta < 0 && k.forgotten[name] {
+	if _, gone := k.forgotten[name]; delta < 0 && gone {
 		return
 	}
 	m := k.memory(l)
@@ -181,7 +206,7 @@ func (k *Key) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
 		m = m.asOf(l, now)
 	}
 	if lends || m.quota(l) > 0 {
-		m.adjust(l, now, at, delta, name)
+		m.adjust(l, now, at, k.charged[name], delta, name)
 	}
 	k.memories[k.family(l)] = m
 }

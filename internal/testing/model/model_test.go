@@ -3,6 +3,7 @@ package model_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/model"
@@ -24,6 +25,10 @@ func TestVectors(t *testing.T) {
 
 // key is a [vectors.Key].
 type key struct{ *model.Key }
+
+func (k key) Ahead(l algorithms.Limit, now, want int64, name string) (int64, time.Duration) {
+	return k.Key.Ahead(l, now, 0, want, name)
+}
 
 func (k key) Take(l algorithms.Limit, now, cost int64, name string) algorithms.Decision {
 	return k.Key.Take(l, now, cost, name, nil)

@@ -60,9 +60,22 @@ func (w *window) charge(l algorithms.Limit, now, cost int64, _ string) {
 
 func (w *window) booked() int64 { return w.start }
 
+// ahead charges units in the window, which may be spent until it ends.
+func (w *window) ahead(l algorithms.Limit, now, _, want int64) (units, lasts int64) {
+	if units = half(w.left(l, now), want); units > 0 {
+		w.charge(l, now, units, "")
+	}
+	begin := w.begin(l, now)
+	end := begin + l.Window.Microseconds()
+	if l.Calendar != 0 {
+		_, end = Window(l.Calendar, l.Location, begin)
+	}
+	return units, end - now - 1
+}
+
 // adjust charges more in the current window, or gives back what was charged in it. Charges of
 // other windows no longer count.
-func (w *window) adjust(l algorithms.Limit, now, at, delta int64, name string) {
+func (w *window) adjust(l algorithms.Limit, now, at, _, delta int64, name string) {
 	begin := w.begin(l, now)
 	switch {
 	case delta > 0:

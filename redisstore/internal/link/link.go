@@ -165,6 +165,9 @@ func (l *Link) op(c *store.Check, kind protocol.Kind, leaseID string, index int)
 		Rule: c.Rule, Prepared: l.Today.At(c.Rule), Key: l.Keys.State(c.Rule.ID(), c.Key),
 		Cost: c.Cost, LeaseID: leaseID, Kind: kind, Index: index,
 	}
+	if kind == protocol.Decide && c.Rule.Limit().Hold > 0 {
+		o.Ahead = min(c.Ahead, protocol.MaxAhead)
+	}
 	if c.KeyRules != nil && (kind == protocol.Decide || kind == protocol.Peek) {
 		o.KeyRules = l.keyRules(c)
 	}

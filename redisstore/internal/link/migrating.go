@@ -63,6 +63,9 @@ func (l *Link) sendKey(ctx context.Context, r *node.Request) error {
 	if left != 0 {
 		op.Cost = 0 // a key that is banned is not charged
 	}
+	if left != 0 || encoded != "" {
+		op.Ahead = 0
+	}
 	if err = l.send(ctx, r); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type Batch struct {
 	sections []int             // of a counter-only batch: a group of each
 	rules    []ruleOffset
 	copies   []byte // of a section: how many requests ask each group
+	aheads   []byte // and how many units each of its checks wants ahead
 	text     text
 	args     []any
 	mget     bool
@@ -115,6 +116,14 @@ func (b *Batch) group(ops []Op, w waiter) {
 	b.mixed = b.mixed || len(b.keys) < b.checks
 }
 
+// ahead returns how many units a check of the group wants charged ahead: the most that one of the requests wants.
+func (g *group) ahead(check int) (most int64) {
+	for _, w := range g.waiters {
+		most = max(most, w.Ops[w.first+check].Ahead)
+	}
+	return most
+}
+
 // alike reports whether two groups can be decided as one.
 func alike(a, b []Op) bool {
 	if len(a) != len(b) {
@@ -151,6 +160,7 @@ var modes = [...]any{"\x00", "\x01", 4: "\x04", "\x05"}
 const (
 	hasOverride = 4
 	hasBan      = 8
+	wantsAhead  = 16
 )
 
 // text is what the script is asked. As a pointer it costs no allocation to send, like the other
@@ -196,7 +206,7 @@ func (b *Batch) writeGroups() any {
 		b.number(int64(len(g.ops)))
 		b.number(int64(len(g.waiters)))
 		for j := range g.ops {
-			b.write(&g.ops[j])
+			b.write(&g.ops[j], g.ahead(j))
 		}
 	}
 	mode := 0
@@ -211,9 +221,13 @@ func (b *Batch) writeGroups() any {
 
 func (b *Batch) number(n int64) { b.text = msgpack.AppendInt(b.text, n) }
 
-// write writes an operation, its rule where that is new, and what it has beside the state.
-func (b *Batch) write(o *Op) {
-	b.number(int64(o.KeyRules.addTo(o.Kind)))
+// write writes an operation, its rule where that is new, how much it wants ahead, and what it has beside the state.
+func (b *Batch) write(o *Op, ahead int64) {
+	kind := o.KeyRules.addTo(o.Kind)
+	if ahead > 0 {
+		kind += wantsAhead
+	}
+	b.number(int64(kind))
 	b.number(int64(b.key(&o.Key)))
 	b.number(o.Cost)
 	b.text = msgpack.AppendText(b.text, o.LeaseID)
@@ -222,6 +236,9 @@ func (b *Batch) write(o *Op) {
 	if at < 0 {
 		b.rules = append(b.rules, ruleOffset{o.Prepared, len(b.text)})
 		b.text = append(b.text, o.Prepared.Wire...)
+	}
+	if ahead > 0 {
+		b.number(ahead)
 	}
 	if o.KeyRules != nil {
 		b.writeKeyRules(o.KeyRules)

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/msgpack"
@@ -27,10 +28,10 @@ func (b *Batch) writeCheck(o *Op) {
 // the same check, each by one request, the text is no more than that.
 func (b *Batch) writeSections() (mode any) {
 	b.sections = b.sections[:0]
-	shared := false // by several requests
+	shared := false // by several requests, or with units that are wanted ahead
 	for i := range b.groups {
 		g := &b.groups[i]
-		shared = shared || len(g.waiters) > 1
+		shared = shared || len(g.waiters) > 1 || slices.ContainsFunc(g.ops, func(o Op) bool { return o.Ahead > 0 })
 		g.section = slices.IndexFunc(b.sections, func(first int) bool { return sameSection(b.groups[first].ops, g.ops) })
 		if g.section < 0 {
 			g.section = len(b.sections)
@@ -77,6 +78,23 @@ func sameSection(a, b []Op) bool {
 	return true
 }
 
+// wanted returns how many units each check of the groups of a section wants ahead, or nothing if none does.
+func (b *Batch) wanted(groups []group) []byte {
+	b.aheads = b.aheads[:0]
+	any := int64(0)
+	for i := range groups {
+		for j := range groups[i].ops {
+			n := groups[i].ahead(j)
+			any |= n
+			b.aheads = binary.BigEndian.AppendUint16(b.aheads, uint16(n))
+		}
+	}
+	if any == 0 {
+		return nil
+	}
+	return b.aheads
+}
+
 func (b *Batch) section(groups []group) {
 	b.copies = b.copies[:0]
 	if slices.ContainsFunc(groups, func(g group) bool { return len(g.waiters) > 1 }) {
@@ -89,6 +107,7 @@ func (b *Batch) section(groups []group) {
 	b.number(int64(len(ops)))
 	b.number(int64(len(groups)))
 	b.text = msgpack.AppendText(b.text, b.copies)
+	b.text = msgpack.AppendText(b.text, b.wanted(groups))
 	for i := 1; i < len(ops); i++ {
 		b.writeCheck(&ops[i])
 	}

@@ -3,8 +3,10 @@ package protocol
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
@@ -86,7 +88,7 @@ func (b *Batch) readChecks(r *reader) error {
 	for i := range b.groups {
 		if g := &b.groups[i]; b.replays(g) && !r.short {
 			asked += len(g.waiters)
-			if n := g.replay(now); !g.uncharged {
+			if n := g.replay(now, b.Careful); !g.uncharged {
 				admitted += n
 			}
 		}
@@ -143,6 +145,10 @@ func (g *group) readDecisions(r *reader, now int64) error {
 		if flags&flagOverride != 0 {
 			override = strings.Clone(r.text(int(r.uint16()))) // and not all of the reply, which may be that of many
 		}
+		units, lasts := int64(0), int64(0)
+		if g.ops[i].Ahead > 0 {
+			units, lasts = r.number(), r.number()
+		}
 		if flags&flagLent != 0 {
 			w.Err = ErrLent
 			continue
@@ -153,11 +159,18 @@ func (g *group) readDecisions(r *reader, now int64) error {
 			!possible(allowed, quota, remaining, retry, next, reset) || delay < 0 || delay > maxWait {
 			return fmt.Errorf("redis answered an invalid decision: flags %d; quota, remaining, retry, next, reset and delay %d", flags, n)
 		}
+		if units < 0 || units > g.ops[i].Ahead || units > 0 && !allowed || lasts < 0 || lasts > maxAhead {
+			return fmt.Errorf("redis answered an invalid charge ahead: %d of %d units for %dus", units, g.ops[i].Ahead, lasts)
+		}
 		w.noteFlags(flags, &g.ops[i])
 		d := algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)
 		d.At = now
 		d.Exempt, d.Banned = flags&flagExempt != 0, flags&flagBanned != 0
 		d.BanBegins, d.Override = flags&flagBanBegins != 0, override
+		d.Units, d.Lasts = units, time.Duration(lasts)*time.Microsecond
+		if _, ok := g.ops[i].Rule.Algorithm().(algorithms.Recorder); ok && units > 0 && g.ops[i].Cost > 0 {
+			d.Ahead = d.Lasts // the cost and the units are one charge
+		}
 		w.Decisions[g.ops[i].Index] = d
 	}
 	return nil
@@ -183,9 +196,9 @@ func (o *Op) mayHave(flags byte) bool {
 
 // replay computes the decisions for all requests that share a group, and returns how many of them
 // pass. The script has charged as many of them as fit, which has the same result as to charge them
-// one after the other. Its reply has the states before, and the Go algorithms decide as their Lua
+// one after the other, and nothing ahead in a careful call. Its reply has the states before, and the Go algorithms decide as their Lua
 // ports would have.
-func (g *group) replay(now int64) (admitted int) {
+func (g *group) replay(now int64, careful bool) (admitted int) {
 	var room [4]algorithms.State
 	states := append(room[:0], make([]algorithms.State, len(g.ops))...)
 	r := reader{rest: g.states}
@@ -200,7 +213,25 @@ func (g *group) replay(now int64) (admitted int) {
 			admitted++
 		}
 	}
+	if admitted == len(g.waiters) && !careful {
+		g.chargeAhead(states, now)
+	}
 	return admitted
+}
+
+// chargeAhead charges units ahead, as the script did after all requests passed. The one that wants the most gets them.
+func (g *group) chargeAhead(states []algorithms.State, now int64) {
+	for i := range g.ops {
+		o, want := &g.ops[i], g.ahead(i)
+		if want == 0 {
+			continue
+		}
+		at := slices.IndexFunc(g.waiters, func(w waiter) bool { return w.Ops[w.first+i].Ahead == want })
+		w := g.waiters[at]
+		d, cost := &w.Decisions[w.Ops[w.first+i].Index], o.Cost*int64(len(g.waiters))
+		_, units, lasts := o.Rule.Algorithm().(algorithms.Prepaid).Ahead(states[i], o.Prepared.Params, now, cost, want)
+		d.Units, d.Lasts = units, time.Duration(lasts)*time.Microsecond
+	}
 }
 
 // decide does the work of the script for one request: all checks are charged or none.

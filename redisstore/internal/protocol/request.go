@@ -5,6 +5,7 @@ package protocol
 import (
 	"encoding/binary"
 	"iter"
+	"math"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -27,12 +28,16 @@ type Op struct {
 	Prepared *store.Prepared
 	Key      string // in Redis
 	Cost     int64
+	Ahead    int64  // how many units to charge ahead, at most MaxAhead
 	LeaseID  string // of an adjustment: what EncodeAdjustment returns
 	KeyRules *KeyRules
 	Kind     Kind
 	Alone    bool // the check is decided by itself
 	Index    int  // among the caller's checks
 }
+
+// MaxAhead is how many units a check can want charged ahead: calls write their number as two bytes.
+const MaxAhead = math.MaxUint16
 
 // KeyRules are what the script is to look at beside the state of a key.
 type KeyRules struct {

@@ -146,6 +146,9 @@ func (p *parser) step(step *Step, at, rest string) error {
 		return p.adjust(step, strings.Fields(adjustment))
 	}
 	request, decision, ok := strings.Cut(rest, arrow)
+	if want, ahead := strings.CutPrefix(request, "ahead "); ok && ahead {
+		return p.ahead(step, strings.Fields(want), strings.Fields(decision))
+	}
 	if !ok {
 		return fmt.Errorf("must be: at cost [name]%sallowed remaining retry next reset delay", arrow)
 	}
@@ -153,6 +156,24 @@ func (p *parser) step(step *Step, at, rest string) error {
 		return err
 	}
 	step.Want, err = parseDecision(strings.Fields(decision))
+	return err
+}
+
+// ahead parses a charge ahead. An adjustment of it is of a charge that was made when the units last no more.
+func (p *parser) ahead(step *Step, want, answer []string) (err error) {
+	step.Do = Ahead
+	if len(answer) != 2 {
+		return fmt.Errorf("must be how many units, and how long they last")
+	}
+	if step.Want.Units, err = count(answer[0]); err != nil {
+		return err
+	}
+	if step.Want.Lasts, err = duration(answer[1]); err != nil {
+		return err
+	}
+	if err = p.subject(step, want, 1); step.Name != "" {
+		p.taken[step.Name] = step.At + step.Want.Lasts.Microseconds()
+	}
 	return err
 }
 

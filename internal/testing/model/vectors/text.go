@@ -21,6 +21,14 @@ func words(d algorithms.Decision) string {
 	}, " ")
 }
 
+// answer formats what a step was answered.
+func (s *Step) answer(d algorithms.Decision) string {
+	if s.Do == Ahead {
+		return strconv.FormatInt(d.Units, 10) + " " + short(d.Lasts)
+	}
+	return words(d)
+}
+
 // Line formats a step as a line of a file, with its time counted from an instant in
 // microseconds.
 func (s *Step) Line(from int64) string {
@@ -34,7 +42,10 @@ func (s *Step) Line(from int64) string {
 	if s.Name != "" {
 		cost += " " + s.Name
 	}
-	return at + " " + cost + arrow + words(s.Want)
+	if s.Do == Ahead {
+		at += " ahead"
+	}
+	return at + " " + cost + arrow + s.answer(s.Want)
 }
 
 // Options formats a limit as a line of a file.
@@ -55,6 +66,7 @@ func Options(l algorithms.Limit) string {
 	add("max_wait", short(l.MaxWait), l.MaxWait != 0)
 	add("align", l.Align, l.Align != "")
 	add("lease", short(l.Lease), l.Lease != 0)
+	add("lend", short(l.Hold), l.Hold != 0)
 	return strings.Join(options, " ")
 }
 
@@ -138,6 +150,8 @@ func setOption(l *algorithms.Limit, option, value string) (err error) {
 		l.MaxWait, err = duration(value)
 	case "lease":
 		l.Lease, err = duration(value)
+	case "lend":
+		l.Hold, err = duration(value)
 	case "refill":
 		l.Refill = value
 	case "mode":

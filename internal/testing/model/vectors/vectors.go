@@ -12,6 +12,9 @@
 //	<at> renew <cost> <name>              renews the lease under that name
 //	<at> adjust <delta> <name>            adjusts the charge under that name: a negative
 //	                                      delta gives back, a positive one charges more
+//	<at> ahead <want> [<name>] -> <units> <lasts>
+//	                                      charges units ahead, of a limit with lend; the
+//	                                      name is for adjustments of them
 //	beyond model                          the model does not play this scenario
 //
 // A decision is six words: yes or no, what remains, and the waits until the cost is
@@ -52,10 +55,10 @@ type Step struct {
 	Do    Do
 	Limit algorithms.Limit
 	At    int64 // microseconds since 1970
-	Cost  int64 // for Adjust, the delta
+	Cost  int64 // for Adjust, the delta; for Ahead, how many units are wanted
 	Name  string
 	Taken int64               // for Adjust, when the charge was made
-	Want  algorithms.Decision // without Quota and At
+	Want  algorithms.Decision // without Quota and At; for Ahead, Units and Lasts
 
 	line int // of the file, from 0
 }
@@ -63,11 +66,12 @@ type Step struct {
 // Do is what a step does.
 type Do int
 
-// A request, the renewal of a lease, and the adjustment of a charge.
+// A request, the renewal of a lease, the adjustment of a charge, and a charge ahead.
 const (
 	Take Do = iota
 	Renew
 	Adjust
+	Ahead
 )
 
 // Key is a key under test.
@@ -75,6 +79,7 @@ type Key interface {
 	Take(l algorithms.Limit, now, cost int64, name string) algorithms.Decision
 	Renew(l algorithms.Limit, now, cost int64, name string)
 	Adjust(l algorithms.Limit, now, at, delta int64, name string)
+	Ahead(l algorithms.Limit, now, want int64, name string) (units int64, lasts time.Duration)
 }
 
 // Load reads all files of a directory.
@@ -103,15 +108,15 @@ func (s *Scenario) Play(t testing.TB, key Key) {
 	t.Helper()
 	for _, step := range s.Steps {
 		got := step.play(key)
-		if step.Do != Take {
+		if step.Do != Take && step.Do != Ahead {
 			continue
 		}
-		if quota := step.quota(); got.Quota != quota {
+		if quota := step.quota(); step.Do == Take && got.Quota != quota {
 			t.Errorf("line %d: quota %d, want %d", step.line+1, got.Quota, quota)
 		}
 		got.Quota, got.At, got.Ahead = 0, 0, 0
 		if got != step.Want {
-			t.Errorf("line %d:\ngot  %s\nwant %s", step.line+1, words(got), words(step.Want))
+			t.Errorf("line %d:\ngot  %s\nwant %s", step.line+1, step.answer(got), step.answer(step.Want))
 		}
 	}
 }
@@ -122,9 +127,9 @@ func (f *File) Update(open func() Key) string {
 	for _, s := range f.Scenarios {
 		key := open()
 		for _, step := range s.Steps {
-			if d := step.play(key); step.Do == Take {
+			if d := step.play(key); step.Do == Take || step.Do == Ahead {
 				request, _, _ := strings.Cut(lines[step.line], arrow)
-				lines[step.line] = request + arrow + words(d)
+				lines[step.line] = request + arrow + step.answer(d)
 			}
 		}
 	}
@@ -139,6 +144,8 @@ func (s *Step) play(key Key) (d algorithms.Decision) {
 		key.Renew(s.Limit, s.At, s.Cost, s.Name)
 	case Adjust:
 		key.Adjust(s.Limit, s.At, s.Taken, s.Cost, s.Name)
+	case Ahead:
+		d.Units, d.Lasts = key.Ahead(s.Limit, s.At, s.Cost, s.Name)
 	}
 	return d
 }
