@@ -1,5 +1,12 @@
 package algorithms
 
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+)
+
 // Units that are charged ahead count as made when their hold ends. Until then they may be spent, and afterwards not.
 // So each is spent before it counts, and what is admitted never exceeds what one limiter would admit: also if a process
 // dies that holds units, or if the answer about them is lost.
@@ -83,4 +90,62 @@ func (a SlidingWindowLog) RecordAhead(l *Log, p Params, now, cost, want int64) (
 		l.Append(t, cost+units)
 	}
 	return units, t - now
+}
+
+// The bounds of a hold, and the shares of the time in which all of a limit comes back that it is at most, and if none is
+// given. What is held of a log at its limit is missing for others, so there it is shorter.
+const (
+	MinHold = 10 * time.Millisecond
+	MaxHold = 10 * time.Second
+
+	longestHold  = 2 * time.Second // if none is given
+	maxHoldShare = 10
+	holdShare    = 20
+	logHoldShare = 50
+)
+
+// recovery returns in which time all of a limit comes back: its window, or of a bucket the time until it is full.
+func (l Limit) recovery() time.Duration {
+	switch {
+	case l.Calendar != 0:
+		return day * time.Microsecond
+	case l.Burst > 0 && l.Events > 0:
+		return time.Duration(float64(l.Window) * float64(l.Burst) / float64(l.Events))
+	}
+	return l.Window
+}
+
+// DefaultHold returns how long units of a limit are held if nobody says otherwise.
+func DefaultHold(a Algorithm, l Limit) time.Duration {
+	share := time.Duration(holdShare)
+	if _, ok := a.(Recorder); ok {
+		share = logHoldShare
+	}
+	return max(MinHold, min(longestHold, l.recovery()/share).Truncate(time.Microsecond))
+}
+
+// Prepays reports whether units of the limit can be charged ahead: they are held for a small part of the time in which it
+// comes back. Limits of one zone may differ in this, but not in the hold.
+func Prepays(a Algorithm, l Limit) bool {
+	_, counter := a.(Prepaid)
+	_, log := a.(SlidingWindowLog)
+	return (counter || log) && l.Mode != ModeQueue && l.Hold >= MinHold && l.Hold <= min(MaxHold, l.recovery()/maxHoldShare)
+}
+
+// CheckHold checks whether units of a limit can be held for as long as it says. Its error names what would be right.
+func CheckHold(a Algorithm, l Limit) error {
+	longest := min(MaxHold, l.recovery()/maxHoldShare)
+	switch {
+	case Prepays(a, l):
+		return nil
+	case l.Mode == ModeQueue:
+		return fmt.Errorf("lend has no meaning for mode %s: each request has its own turn; leave it out", ModeQueue)
+	case longest < MinHold:
+		return fmt.Errorf("lend is for limits that take at least %s to come back, this one takes %s; leave it out",
+			duration.Format(maxHoldShare*MinHold), duration.Format(l.recovery()))
+	case l.Hold < MinHold || l.Hold > longest:
+		return fmt.Errorf("lend must be from %s to %s, a tenth of the time in which the limit comes back, and at most %s, got %s",
+			duration.Format(MinHold), duration.Format(longest), duration.Format(MaxHold), duration.Format(l.Hold))
+	}
+	return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
 }

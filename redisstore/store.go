@@ -24,6 +24,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/multislot"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/prepaid"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/refusals"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
@@ -39,6 +40,8 @@ type Store struct {
 	refusals *refusals.Layer // nil: none are remembered
 
 	lending *lending.Layer // the outermost
+	prepaid *prepaid.Layer // or this one: see store.Prepaid
+	top     layer.Layer
 
 	logger func() *zap.Logger
 	once   sync.Once
@@ -69,6 +72,7 @@ func New(options Options) (*Store, error) {
 	go s.link.Run()
 	go s.tend()
 	go s.lending.Tend()
+	go s.prepaid.Tend(s.quit)
 	go s.watch()
 	name := cmp.Or(o.Instance, rand.Text())
 	s.board = newBoard(s.eval, s.keys, name)
@@ -94,7 +98,7 @@ func (s *Store) stack(o *Options) {
 	inner, lender := layer.Layer(s.link), lending.Lender(s.link)
 	if o.Mode == ModeCluster {
 		lender = multislot.Lender{Link: s.link}
-		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...layer.Adjustment) { s.lending.Adjust(a...) }}
+		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...layer.Adjustment) { s.top.Adjust(a...) }}
 	}
 	if o.DenyCache > 0 {
 		s.refusals = &refusals.Layer{Layer: inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today, Far: s.link.Far}
@@ -102,6 +106,10 @@ func (s *Store) stack(o *Options) {
 	}
 	s.forget = inner.Forget
 	s.lending = lending.New(inner, &lending.Config{Lender: lender, Loans: loans.New(), Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Done: s.quit, Changed: s.changed})
+	s.prepaid = prepaid.New(inner, o.Timeout)
+	if s.top = s.lending; store.Prepaid {
+		s.top = s.prepaid
+	}
 	s.void = s.lending.Void
 }
 
@@ -110,7 +118,7 @@ func (s *Store) stack(o *Options) {
 func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	err := layer.Validate(checks)
 	if err == nil && len(checks) > 0 {
-		err = s.lending.Take(ctx, checks, decisions)
+		err = s.top.Take(ctx, checks, decisions)
 	}
 	return failed(err)
 }
@@ -133,7 +141,7 @@ func (f failure) Failure() string { return node.Failure(f.error) }
 
 // Adjust implements [store.Store].
 func (s *Store) Adjust(adjustments ...store.Adjustment) {
-	s.lending.Adjust(layer.Of(adjustments...)...)
+	s.top.Adjust(layer.Of(adjustments...)...)
 }
 
 // Lent implements [store.Shared].
@@ -186,11 +194,11 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	if prepared, _ := rule.PrepareOverride(override); prepared.ReplacesLimit(rule) {
 		names = append(names, s.keys.State(prepared.States(rule.States()).ID, key))
 	}
-	s.lending.Forget(rule, key)
+	s.top.Forget(rule, key)
 	for _, name := range names {
 		err = errors.Join(err, s.delete(ctx, name))
 	}
-	s.lending.Forget(rule, key)
+	s.top.Forget(rule, key)
 	return errors.Join(err, s.changed(ctx, rule, key))
 }
 
@@ -203,6 +211,7 @@ func (s *Store) Stats() store.Stats {
 		all.Waited += n.Waited()
 	}
 	s.lending.Count(&all)
+	all.Spared += s.prepaid.Spared.Load()
 	if s.refusals != nil {
 		all.DenyHits = s.refusals.Hits() + s.lending.Refused.Load()
 	}
@@ -216,6 +225,7 @@ func (s *Store) Close() error {
 	s.heartbeat.leave()
 	s.once.Do(func() { close(s.quit) })
 	s.lending.Wait()
+	s.prepaid.Wait()
 	s.networks.wait()
 	err := s.link.Close()
 	var broken net.Error // a connection that breaks as it is closed is closed too

@@ -12,6 +12,10 @@ import (
 // parts of the limit about once in a period for a key that comes often. The states are others than those
 // of the limit without a period. Nothing is lent of a Leaser: each of its requests asks.
 func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit, salt uint64, period time.Duration) (*Rule, error) {
+	if Prepaid {
+		limit.Hold = period
+		return NewRule(zone, algorithm, limit, salt)
+	}
 	_, leases := algorithm.(algorithms.Leaser)
 	if !leases {
 		if err := lend.Check(algorithm, limit, period); err != nil {
@@ -31,6 +35,18 @@ func NewLendingRule(zone string, algorithm algorithms.Algorithm, limit algorithm
 	limit.Location, limit.MaxWait = nil, 0
 	r.terms = maphash.Comparable(seed, terms{r.states, limit, period})
 	return r, nil
+}
+
+// Prepaid has zones with lend charge ahead instead of borrowing. Only tests set it.
+var Prepaid bool
+
+// Hold returns for how long units of the limit may be held that are charged ahead, or 0 if none are: see
+// [algorithms.Prepaid].
+func (r *Rule) Hold() time.Duration {
+	if r.terms == 0 || r.lend != 0 {
+		return 0
+	}
+	return r.limit.Hold
 }
 
 // terms are all that loans depend on.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"hash/maphash"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -61,6 +62,10 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 	r.counter, _ = algorithm.(algorithms.Counter)
 	if limit.Calendar != 0 {
 		r.dated, _ = algorithm.(algorithms.Dated)
+	}
+	if algorithms.Prepays(algorithm, limit) {
+		limit.Location = nil // the name of the states has it
+		r.terms = maphash.Comparable(seed, terms{r.states, limit, 0})
 	}
 	from, until := int64(math.MinInt64), int64(math.MaxInt64)
 	if r.dated != nil {
