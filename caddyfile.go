@@ -237,7 +237,7 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		"ipv6_prefix": {Parse: parsePrefix(d, "ipv6_prefix", 128, &z.IPv6Prefix)},
 		"cost":        {Parse: option.Optional(&z.Cost, func(to *limit.Amount) option.Parser { return limit.ParseAmount(d, limit.WholeNumber(d, "cost"), to) })},
 
-		"lend":           {Parse: option.Duration(d, "lend", &z.Lend)},
+		"lend":           {Parse: parseLend(d, &z.Lend)},
 		"on_store_error": {Parse: option.Text(d, &z.OnStoreError)},
 	})
 	maps.Copy(known, policyOptions(h, z))

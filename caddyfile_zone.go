@@ -301,3 +301,18 @@ func percent(d *caddyfile.Dispenser, name string, to *float64) option.Parser {
 		return f, nil
 	})
 }
+
+// parseLend parses lend, whose duration may be left out.
+func parseLend(d *caddyfile.Dispenser, to **caddy.Duration) option.Parser {
+	return func() (string, error) {
+		*to = new(caddy.Duration)
+		if d.CountRemainingArgs() == 0 {
+			return "", nil
+		}
+		shown, err := option.Duration(d, "lend", *to)()
+		if err == nil && **to == 0 {
+			err = d.Err("lend 0 has no meaning: leave lend out, or write lend without a duration for what suits the limits")
+		}
+		return shown, err
+	}
+}

@@ -145,10 +145,12 @@ type Zone struct {
 	// Otherwise the slot is free when the response begins. Default: false.
 	HoldResponse bool `json:"hold_response,omitempty"`
 
-	// How often an instance asks the store for a part of the limit of a key that comes often, from 10ms
-	// to 10s and at most a third of the window. It decides most requests of such a key by itself, and still no more requests pass than
-	// the limit allows. Not for limits of concurrency. Needs a store that several instances share. Default: each request asks.
-	Lend caddy.Duration `json:"lend,omitempty"`
+	// For how long an instance may hold units of the limit that the store has charged ahead, for a key that comes often. It is from
+	// 10ms to 10s, and at most a tenth of the time in which the limit comes back. The instance decides most requests of such a key by itself, and
+	// still no more requests pass than the limit allows. 0 is what suits the limits, and recommended: a twentieth of this time, for
+	// `sliding_window_log` a fiftieth, and at most 2s. Not for limits of concurrency, and not for queues. Needs a store that several
+	// instances share. Default: each request asks.
+	Lend *caddy.Duration `json:"lend,omitempty"`
 
 	// What happens to requests of this zone while the store does not answer: one of `allow`, `deny`
 	// or `local`. If a request meets zones with different values, one `deny` is enough to deny it, and

@@ -31,7 +31,7 @@ func (z *Zone) spec(name string, log *zap.Logger) (s zone.Spec, err error) {
 	z.fillIn()
 	s = zone.Spec{
 		Name: name, OnStoreError: z.OnStoreError, Key: z.Key,
-		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: time.Duration(z.Lend),
+		Limit: z.Limit, Plan: z.Plan, PlanLimits: z.Plan.Limits(&z.Limit), Lend: z.lend(),
 		Cost: *z.Cost, CostRequest: z.CostRequest, ChargeOnResponse: z.ChargeOnResponse,
 		CostHeader: textproto.CanonicalMIMEHeaderKey(z.CostHeader), CostBrokenOff: z.CostBrokenOff, CostResponse: z.CostResponse,
 		DryRun: z.DryRun, Enforce: z.Enforce,
@@ -186,7 +186,7 @@ func (z *Zone) checkAdaptive() error {
 		{"ban", z.Ban != nil, noStore + ": write ban in another zone"},
 		{"dry_run", z.DryRun, mustHold},
 		{"enforce", z.Enforce != nil, mustHold},
-		{"lend", z.Lend != 0, noStore},
+		{"lend", z.Lend != nil, noStore},
 		{"on_store_error", z.OnStoreError != "", noStore},
 		{"invalid_limit", z.InvalidLimit != 0, finds},
 	} {
@@ -224,4 +224,15 @@ func (z *Zone) checkConcurrency() error {
 		}
 	}
 	return nil
+}
+
+// lend returns for how long units may be held: 0 if none may.
+func (z *Zone) lend() time.Duration {
+	switch {
+	case z.Lend == nil:
+		return 0
+	case *z.Lend == 0:
+		return zone.SuitableLend
+	}
+	return time.Duration(*z.Lend)
 }

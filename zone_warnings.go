@@ -221,7 +221,7 @@ func instead(s key.Source) advice.Text {
 func (h *Handler) warnAboutLending() {
 	var lend, others []string
 	for _, z := range h.zones {
-		if h.RateLimits[z.Name].Lend != 0 {
+		if h.RateLimits[z.Name].Lend != nil {
 			lend = append(lend, z.Name)
 		} else {
 			others = append(others, z.Name)
@@ -231,10 +231,10 @@ func (h *Handler) warnAboutLending() {
 		return
 	}
 	if _, lends := h.store.Store.Store.(store.Shared); !lends {
-		h.logger.Warn("lend has no effect: this store lends nothing; "+shareStore.With().String(),
+		h.logger.Warn("lend has no effect: this store is not shared; "+shareStore.With().String(),
 			zap.String("store", pool.Describe(h.store.Backend)), zap.Strings("zones", lend))
 	} else if len(others) > 0 {
-		h.logger.Warn("some zones lend and others do not: a request that meets zones of both kinds still asks the store",
+		h.logger.Warn("some zones have lend and others do not: a request that meets zones of both kinds still asks the store",
 			zap.Strings("lend", lend), zap.Strings("others", others))
 	}
 }

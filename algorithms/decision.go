@@ -19,8 +19,8 @@ type Decision struct {
 	// bucket.
 	Quota int64
 
-	// Remaining is what is left of the quota now. It is never negative. If the store lends parts of the
-	// limit, it is what was left when this process and the store last spoke, less what this process
+	// Remaining is what is left of the quota now. It is never negative. If units of the key
+	// were charged ahead, it is what was left when this process and the store last spoke, less what this process
 	// has spent since: others may have used some of it.
 	Remaining int64
 

@@ -27,8 +27,11 @@ func (a LeakyBucket) Prepare(l Limit) (Params, error) {
 	if err := oneOf("mode", l.Mode, ModeMeter, ModeQueue); err != nil {
 		return Params{}, err
 	}
-	p, err := prepareBucket(l, a.Name(), supports{window: true, burst: true, mode: true, hold: l.Mode != ModeQueue})
+	p, err := prepareBucket(l, a.Name(), supports{window: true, burst: true, mode: true, hold: true})
 	if l.Mode == ModeQueue {
+		if l.Hold != 0 {
+			return Params{}, errHeldQueue
+		}
 		p[4], p[5] = 1, 0
 		if l.MaxWait > 0 {
 			p[5] = l.MaxWait.Microseconds() + 1

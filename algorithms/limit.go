@@ -110,7 +110,7 @@ func (l Limit) validate(algorithm string, has supports) error {
 		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode},
 		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align},
 		{"lease", "it is for concurrency", length(l.Lease), l.Lease == 0, has.lease},
-		{"lend", "each request asks for its slot or its turn", length(l.Hold), l.Hold == 0, has.hold},
+		{"lend", "each request asks for its slot", length(l.Hold), l.Hold == 0, has.hold},
 		{"window", "use algorithm fixed_window, or a duration such as 24h", l.Calendar, l.Calendar == 0, has.calendar},
 		{"window", "a slot is taken for as long as the request runs", length(l.Window), l.Window == 0, has.window || l.Calendar != 0},
 	} {

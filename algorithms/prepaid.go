@@ -1,6 +1,7 @@
 package algorithms
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -132,6 +133,21 @@ func Prepays(a Algorithm, l Limit) bool {
 	return (counter || log) && l.Mode != ModeQueue && l.Hold >= MinHold && l.Hold <= min(MaxHold, l.recovery()/maxHoldShare)
 }
 
+// WithHold returns the parameters of a limit with another hold.
+func WithHold(a Algorithm, p Params, hold time.Duration) Params {
+	switch a.(type) {
+	case TokenBucket, LeakyBucket:
+		if p[4] == 0 { // not a queue
+			p[5] = hold.Microseconds()
+		}
+	case SlidingWindowLog:
+		p[2] = hold.Microseconds()
+	}
+	return p
+}
+
+var errHeldQueue = errors.New("lend has no meaning for mode " + ModeQueue + ": each request has its own turn; leave it out")
+
 // CheckHold checks whether units of a limit can be held for as long as it says. Its error names what would be right.
 func CheckHold(a Algorithm, l Limit) error {
 	longest := min(MaxHold, l.recovery()/maxHoldShare)
@@ -139,7 +155,7 @@ func CheckHold(a Algorithm, l Limit) error {
 	case Prepays(a, l):
 		return nil
 	case l.Mode == ModeQueue:
-		return fmt.Errorf("lend has no meaning for mode %s: each request has its own turn; leave it out", ModeQueue)
+		return errHeldQueue
 	case longest < MinHold:
 		return fmt.Errorf("lend is for limits that take at least %s to come back, this one takes %s; leave it out",
 			duration.Format(maxHoldShare*MinHold), duration.Format(l.recovery()))

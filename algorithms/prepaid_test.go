@@ -148,7 +148,7 @@ func (w *walk) step() {
 		w.unspend(u, 1+w.IntN(len(u.spent)))
 	case do == 10 && u.left > 0: // also early
 		w.tell("give back %d units of %d", u.left, u.turn)
-		w.adjust( u.at, u.turn, -u.left)
+		w.adjust(u.at, u.turn, -u.left)
 		u.left = 0
 	}
 }
@@ -183,7 +183,7 @@ func (w *walk) unspend(u *walkUnits, n int) {
 		return
 	}
 	w.tell("refund %d spent units of %d", n, u.turn)
-	w.adjust( u.at, u.turn, -int64(n))
+	w.adjust(u.at, u.turn, -int64(n))
 }
 
 func (w *walk) refund(c *walkCharge) {
@@ -192,7 +192,7 @@ func (w *walk) refund(c *walkCharge) {
 	}
 	n := 1 + w.Int64N(c.cost)
 	w.tell("refund %d of the charge at %d", n, c.turn)
-	w.adjust( c.at, c.turn, -n)
+	w.adjust(c.at, c.turn, -n)
 	w.admitted[c.admission].cost -= n
 	c.cost -= n
 }

@@ -56,17 +56,18 @@ func openStore(address string, denyCache time.Duration) (*redisstore.Store, erro
 	return redisstore.New(redisstore.Options{Address: address, Timeout: 3 * time.Second, DenyCache: denyCache})
 }
 
-// lending is this project's store, which borrows of the limits of keys that come often.
+// lending is this project's store, which charges keys that come often ahead.
 func lending(name string) peer {
 	return peer{
 		name:  name,
-		setup: "redisstore, default pool, lend 100ms",
+		setup: "redisstore, default pool, lend",
 		open: func(address string, l limit) (*limiter, error) {
 			rules := make([]*store.Rule, l.zones)
 			for i := range rules {
 				var err error
 				limit := algorithms.Limit{Events: l.events, Window: l.period}
-				if rules[i], err = store.NewLendingRule(zones[i], algorithms.TokenBucket{}, limit, 0, 100*time.Millisecond); err != nil {
+				limit.Hold = algorithms.DefaultHold(algorithms.TokenBucket{}, limit)
+				if rules[i], err = store.NewRule(zones[i], algorithms.TokenBucket{}, limit, 0); err != nil {
 					return nil, err
 				}
 			}

@@ -44,7 +44,7 @@ var within = map[string]string{
 	"zone.ipv6_prefix":        strings.ReplaceAll(aZone, "header.A", "remote.host"),
 	"zone.missing_key_status": inZone(`"missing_key":"reject",@`),
 	"zone.cost_broken_off":    inZone(`"cost_header":"Cost",@`),
-	"zone.lend":               aZone[:len(aZone)-1] + `,"store":{"backend":"redis"}}`,
+	"zone.lend":               strings.Replace(aZone[:len(aZone)-1], `"1m"`, `"1h"`, 1) + `,"store":{"backend":"redis"}}`,
 	"zone.priority":           adaptive,
 	"zone.min_concurrency":    adaptive,
 	"zone.max_concurrency":    adaptive,

@@ -1,5 +1,5 @@
 -- adjust.lua changes a charge.
--- In:   lease_id, with the time of the charge, its turn and the delta before; the rule and its port; key, state, lent
+-- In:   lease_id, with the time of the charge, its turn and the delta before; the rule and its port; key, state
 -- Out:  quota, 1 if anything has changed; write, and x, y, z and reset; stuck, whether Redis cannot write it
 local made, turn, delta, from = unpack_struct('>i8i8i8', lease_id)
 -- A state does not have what was charged before it began, and a late cost may be of a window that is over. Units that
@@ -12,8 +12,8 @@ elseif record then
   stuck = not over and unable and (not full or delta > 0)
   write = not over and not stuck and adjust(key, now, made, turn, delta, p1, p2, p3, p4, p5, p6, string.sub(lease_id, from))
 else
-  if not lent and not over then x, y, z = adjust(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
-  stuck = unable and (not full or lent or x and state.new)
+  if not over then x, y, z = adjust(now, made, turn, delta, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
+  stuck = unable and (not full or x and state.new)
   write = x and not stuck
 end
 -- A replica that is behind does not have yet what is to be changed.

@@ -59,9 +59,7 @@ repeat
         else
           if value then
             if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then call('GET', keys[1]) end
-            local lent = #value % 40 == 36
-            noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i)
-            if lent then fit = 0 end
+            noticed = noticed .. pack('>H', k + i)
           end
           values[k + i] = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
           s1, s2, s3, since, lives = 0, 0, 0, now, 0

@@ -1,31 +1,18 @@
 -- decide.lua decides a check, or a peek, for as many requests as times says. If that is 0, the decision has been made,
 -- and the reply is to be that of a cost of 0.
--- In:   counted and undecided of the group; op, cost, want, lease_id; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; unable, full
+-- In:   op, cost, want, lease_id; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; unable, full
 -- Out:  the reply, or quota is nil; pass, whether no check is refused; fit, how many of the requests fit at most; stuck,
 --       whether Redis cannot write a charge; write, x, y and z; or in charges what is to be recorded; in aheads what
 --       may be charged ahead
 local broken, moved, _
 allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken, moved =
   take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
-if broken and record then
-  local newest = redis.pcall('LINDEX', key, -1)
-  if type(newest) == 'table' then wrongtype(newest, 'LINDEX', key, -1) end
-  lent = type(newest) == 'string' and #newest % 40 == 1 and byte(newest) == 76
-end
-damaged = damaged or broken and not lent
-if lent then
-  allowed, remaining, retry, undecided = false, 0, NEVER, true
-  if not left then marks = (marks or 0) + 64 end
-end
+damaged = damaged or broken
 stuck = stuck or unable and cost > 0 and op == 0 and
   (not full or state and state.new or record and not (spares and spares(x, y, z)))
 
-if ban and op == 0 and not left and not allowed and not lent and round == 1 and not (unable and (not full or ban.new)) then
+if ban and op == 0 and not left and not allowed and round == 1 and not (unable and (not full or ban.new)) then
   local life
-  if n > 1 then
-    counted = counted or {}
-    counted[#counted + 1] = { ban, ban.x, ban.y, ban.z, ban.till }
-  end
   left, ban.x, ban.y, ban.z, life = ban_refused(now, first_ban, after, within, longest, ban.x, ban.y, ban.z)
   ban.till = now + life
   if left then marks = (marks or 0) + 16 end

@@ -27,8 +27,7 @@
 --
 -- Out: for each check of a group that one request asks
 --   a byte         flags: 1 allowed, 2 the stored state was damaged and ignored, 4 exempt, 8
---                  banned, 16 the ban begins, 32 decided by the limit of an override, 64 parts
---                  of the key are lent, so the group is not decided: see lend.lua
+--                  banned, 16 the ban begins, 32 decided by the limit of an override
 --   numbers        quota, remaining, retry, next, reset and delay; retry is -1 for never, and
 --                  for an allowed check how far ahead of the time its charge is booked,
 --                  because time does not go back for a key
@@ -84,7 +83,6 @@ while at >= 0 and #groups > 0 do
   local charges -- of Recorders and Leasers, in groups of several checks, or with units charged ahead
   local aheads  -- the checks for which units can be charged ahead
   local stuck   -- whether a charge cannot be written
-  local undecided, counted -- whether parts of a key are lent; the bans before a refusal was counted
   group = group + 1
 
   -- If not all requests fit, the checks are decided once more, for as many as fit. If there is
@@ -126,7 +124,7 @@ while at >= 0 and #groups > 0 do
         all[k + i] = want and reply .. pack('>i8i8', 0, 0) or reply
       elseif round == 1 then
         all[k + i] = pack('>i8i8i8i8I4', s1, s2, s3, 0, 0)
-        if damaged or lent then noticed = noticed .. pack('>H', (lent and 32768 or 0) + k + i) end
+        if damaged then noticed = noticed .. pack('>H', k + i) end
       end
     end
     if stuck and fit > 0 then
@@ -137,12 +135,6 @@ while at >= 0 and #groups > 0 do
     charges, aheads = nil, nil
     times = round == 1 and fit or 0
     if times == 0 and several and n == 1 then break end
-  end
-  if undecided and counted then -- lend.lua will count them
-    for j = #counted, 1, -1 do
-      local was = counted[j]
-      was[1].x, was[1].y, was[1].z, was[1].till = unpack(was, 2, 5)
-    end
   end
   if several then refused = refused + copies - times end
   if aheads and pass and times == copies then

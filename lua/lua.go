@@ -23,9 +23,7 @@ const (
 	Banned   Script = "banned.lua"
 	Beat     Script = "beat.lua"
 	Board    Script = "board.lua"
-	Change   Script = "change.lua"
 	Get      Script = "get.lua"
-	Lend     Script = "lend.lua"
 	Network  Script = "network.lua"
 	Networks Script = "networks.lua"
 	Set      Script = "set.lua"
@@ -34,7 +32,7 @@ const (
 )
 
 // whole are all scripts.
-var whole = []Script{Banned, Beat, Board, Change, Get, Lend, Network, Networks, Set, Take, Unban}
+var whole = []Script{Banned, Beat, Board, Get, Network, Networks, Set, Take, Unban}
 
 // Texts returns the scripts. It puts them together once, when they are first needed. Tests may replace it.
 var Texts = sync.OnceValue(func() map[Script]string {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -22,10 +21,8 @@ var numbers = map[string]string{
 	"MAX_SHIFTED":   strconv.Itoa(algorithms.MaxShifted),
 	"LONGEST_LEASE": strconv.FormatInt(algorithms.MaxLease.Microseconds(), 10),
 	"MAX_SLOT_COST": strconv.FormatInt(algorithms.MaxSlotCost, 10),
-	"MAX_LEASE":     strconv.FormatInt(lend.MaxLease, 10),
 	"NEVER":         "-1",
 	"EXPIRED":       "'0'",              // the text of a charge in a log that has left each window
-	"CHANGES":       "512",              // protocol.MaxChanges
 	"FIRST_MARK":    "1500000000000000", // above the scores of all processes, in milliseconds, and below the time in microseconds
 	"BANNED":        strconv.Itoa(int(store.KindBanned)),
 	"MARGIN":        "1--[[MARGIN]]",

@@ -16,12 +16,11 @@ elseif algorithm == name then
       (p2 == q2 and p3 == q3 and p4 == q4 and p5 == q5 and p6 == q6 and '' or 'own')
     p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6
     override = override .. family
-    local here = KEYS[index]
-    if family ~= '' and here ~= string.match(here, '.*:') .. family .. '-lent' then -- a zone that lends counts there
+    if family ~= '' then
       -- The key of the state is one of the call's, or is added behind them. While its slot is
       -- moving, it may be at another node than the others; then redisstore sends the checks
       -- one by one.
-      local other, l = string.match(here, '.*:') .. family, 1
+      local other, l = string.match(KEYS[index], '.*:') .. family, 1
       while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
       if not KEYS[l] then
         local found = redis.pcall('GET', other)

@@ -1,5 +1,5 @@
 -- reply.lua ends a call of take.lua.
--- In:   all, the k replies to checks; noticed, the numbers of those that are damaged or lent; how many requests were
+-- In:   all, the k replies to checks; noticed, the numbers of those that are damaged; how many requests were
 --       refused; time; careful, uncharged and unable
 -- Out:  returns the reply
 local reply = (all[k] or '') .. noticed .. (refused > 0 and ' ' .. refused .. ' ' or ' 0 ') .. time[1] .. ' ' .. time[2]

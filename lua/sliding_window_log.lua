@@ -181,12 +181,11 @@ if op == 2 then
   end
 
   -- refund takes n events off the charges made at a time, as Log.Remove does in Go, and returns how many
-  -- it has taken off. With later, these are the charges made at that time or the first one after it.
-  local function refund(key, n, at, later)
+  -- it has taken off.
+  local function refund(key, n, at)
     local size = redis.pcall('LLEN', key)
     if type(size) ~= 'number' then return wrongtype(size, 'LLEN', key) or 0 end
     local first = recent(key, size, at)
-    if later then at = charge(key, first) or at end
     local behind = recent(key, size, at + 1)
     if first == behind or size - first > MAX_BEHIND then return 0 end
     local time, before = charge(key, first)
@@ -226,20 +225,9 @@ if op == 2 then
     return gone + fall
   end
 
-  -- A turn below 0 says that the charge was made at that time or later: see lend.lua. Smaller charges of
-  -- others may be between. Events are taken off these first: no window has less in it than without the refunded charge.
-  adjust = function(key, now, at, turn, delta, events, window)
+  adjust = function(key, now, at, _, delta, events, window)
     if delta == 0 or events == 0 then return false end
-    if turn < 0 and at <= now - window then return false end -- it may have left the window
-    if delta < 0 then
-      local left, most = -delta, turn < 0 and 16 or 1
-      for _ = 1, most do
-        local taken = refund(key, left, at, turn < 0)
-        left = left - taken
-        if taken == 0 or left == 0 then break end
-      end
-      return left < -delta
-    end
+    if delta < 0 then return refund(key, -delta, at) > 0 end
     local size, _, t, expired, live, newest, first, sum, before = read(now, window, key)
     return late(key, delta < events and delta or events, events, t, size, expired, live, newest, first, sum, before)
   end

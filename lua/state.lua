@@ -1,8 +1,7 @@
 -- state.lua reads the state of a check, if it is that of a Counter, unless it is known.
 -- In:   index, of the key; record, of the port; values, states and before
--- Out:  key; state, and s1 to s3 of it, or s1 is the key; damaged; lent, whether parts of the key are lent: then the
---       state is not known
-local key, state, lent = KEYS[index], states[index]
+-- Out:  key; state, and s1 to s3 of it, or s1 is the key; damaged
+local key, state = KEYS[index], states[index]
 local s1, s2, s3 = key
 if not record then
   if round == 2 and n > 1 and before[index] then
@@ -17,12 +16,9 @@ if not record then
       s1, s2, s3, since, lives = unpack_struct('>i8i8i8i8I4', value)
     elseif value then
       if type(value) == 'table' then wrongtype(value, 'GET', key) end
-      lent = #value % 40 == 36
-      damaged = not lent
+      damaged = true
     end
-    if not lent then
-      state = { x = s1, y = s2, z = s3, till = false, since = since, lives = lives, new = lives == 0 }
-      states[index] = state
-    end
+    state = { x = s1, y = s2, z = s3, till = false, since = since, lives = lives, new = lives == 0 }
+    states[index] = state
   end
 end

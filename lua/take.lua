@@ -12,7 +12,7 @@
 --
 -- Out: one string, with the checks in their order. Then there are
 --   two bytes each   the numbers of those checks, counted from 1, whose reply is a state, and whose stored state was
---                    damaged, or of whose key parts are lent (see lend.lua): then 32768 is added
+--                    damaged
 --   in text, each after a space: how many of the requests for these checks did not pass, and the time in seconds
 --   and microseconds
 --

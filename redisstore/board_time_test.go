@@ -63,7 +63,7 @@ func (l *lookers) join(t *testing.T, name string) *board {
 		}
 		return "found " + wish
 	}
-	h := startHeartbeat(eval, func(err error) { t.Error(err) }, func(int64) {}, b.noticed, func(int64) {}, prefix, name)
+	h := startHeartbeat(eval, func(err error) { t.Error(err) }, b.noticed, func(int64) {}, prefix, name)
 	h.announce("I am " + name)
 	t.Cleanup(func() {
 		b.leave()

@@ -3,12 +3,11 @@ package redisstore
 import (
 	"context"
 	"strings"
-	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -42,6 +41,19 @@ func (s *Store) ScriptText() string { return s.script.Load().Text }
 
 // SetScript makes Redis run another script.
 func (s *Store) SetScript(text string) { s.script.Store(protocol.TextScript(text)) }
+
+// Direct returns the store without the layers above the link, so that nothing is held and no refusal is remembered.
+func (s *Store) Direct() store.Store { return direct{s} }
+
+type direct struct{ *Store }
+
+// Take implements [store.Store].
+func (s direct) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	return s.link.Take(ctx, checks, decisions)
+}
+
+// Adjust implements [store.Store].
+func (s direct) Adjust(adjustments ...store.Adjustment) { s.link.Adjust(layer.Of(adjustments...)...) }
 
 // Remembered returns how many refusals are remembered.
 func (s *Store) Remembered() int { return s.refusals.Size() }
@@ -96,19 +108,6 @@ func (s *Store) NodeOf(key string) (address, breaker string) {
 
 // Trials are the commands that [Store.Examine] tries.
 var Trials = trials
-
-// LoanEntries returns how many keys this process may hold something of.
-func (s *Store) LoanEntries() int { return s.lending.Loans.Size() }
-
-// Borrow has another process borrow the cost of a check.
-func (s *Store) Borrow(t testing.TB, c store.Check, borrower uint64) {
-	t.Helper()
-	ask := lend.Ask{Borrower: borrower, Number: 1, Lease: (3 * c.Rule.Lend()).Microseconds(), Cost: c.Cost, Borrows: true}
-	a := link.Ask{Check: &c, Ask: ask}
-	if err := s.link.AskTogether(context.Background(), []*link.Ask{&a}); err != nil || a.Held != c.Cost {
-		t.Fatalf("%+v, %v", a, err)
-	}
-}
 
 // PollRarely has the Sentinels asked once, and then only when something has happened. Call it before the store is asked
 // anything.

@@ -39,14 +39,13 @@ const (
 // heartbeat reports to the fleet that this process lives, and learns how many processes do. No
 // request waits for it. While Redis is away the last number holds.
 type heartbeat struct {
-	eval    evaluate
-	warn    func(error)
-	counted func(processes int64) // gets each new number
-	looked  func()                // learns that somebody looks at the board
-	marked  func(mark int64)      // gets the mark of the last change of a network
-	keys    keys.Prefix
-	name    string
-	narrow  bool // the user has no right for the keys beside that of processes
+	eval   evaluate
+	warn   func(error)
+	looked func()           // learns that somebody looks at the board
+	marked func(mark int64) // gets the mark of the last change of a network
+	keys   keys.Prefix
+	name   string
+	narrow bool // the user has no right for the keys beside that of processes
 
 	text    atomic.Pointer[string] // to announce; nil: nothing
 	changed chan struct{}          // has an element when there is a new text
@@ -64,11 +63,10 @@ type heartbeat struct {
 type evaluate func(ctx context.Context, script string, keys []string, args ...any) ([]any, error)
 
 // startHeartbeat starts to report, until leave. An error that Redis answers goes to warn.
-func startHeartbeat(eval evaluate, warn func(error), counted func(int64), looked func(), marked func(int64), keys keys.Prefix, name string) *heartbeat {
+func startHeartbeat(eval evaluate, warn func(error), looked func(), marked func(int64), keys keys.Prefix, name string) *heartbeat {
 	h := &heartbeat{
 		eval:    eval,
 		warn:    warn,
-		counted: counted,
 		looked:  looked,
 		marked:  marked,
 		keys:    keys,
@@ -146,7 +144,6 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 		numbers[i], _ = answer[i].(int64)
 	}
 	h.seen.Store(numbers[0])
-	h.counted(numbers[0])
 	h.marked(numbers[3])
 	h.present.Store(true)
 	switch {

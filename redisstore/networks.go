@@ -13,14 +13,12 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/lua"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // All overrides of networks are in one slot, and each process keeps a copy of them, in which requests look. Without any,
 // that costs Redis nothing: the heartbeat brings a mark, which another change replaces. From then on each process asks
-// about once a second for what has changed after its own mark, until no network is left. What is noted for processes
-// that hold loans (see changes.go) reaches them sooner.
+// about once a second for what has changed after its own mark, until no network is left.
 
 const (
 	// firstMark is below all marks, and above the scores of processes: see lua/beat.lua.
@@ -33,8 +31,9 @@ const (
 	// forgotten later.
 	networksUnseen = time.Hour
 
-	// networkZone is in no name of a zone. It marks that networks have changed, among changes of keys.
-	networkZone = "\x00networks"
+	// lookEvery is how often this process looks while there are networks: a change is known a second after it at the
+	// latest, if an answer takes no longer than a tenth of it.
+	lookEvery = 900 * time.Millisecond
 )
 
 // networks has the overrides of networks of all zones.
@@ -51,7 +50,6 @@ type networks struct {
 
 	marks  sync.Mutex
 	beaten int64 // the mark of the last heartbeat, plus 1
-	seen   int64 // the number of the last change that was noted
 
 	awake atomic.Bool // whether run looks
 	wake  chan struct{}
@@ -100,9 +98,8 @@ func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, network 
 	if _, err := s.evalText(ctx, lua.Network.Text(), s.keys.Networks(), args...); err != nil {
 		return err
 	}
-	err := s.changedMark(ctx, rule, protocol.ChangeMark(networkZone, ""))
 	s.networks.look()
-	return err
+	return nil
 }
 
 // mark is told the mark that a heartbeat has brought: less may be known after a look at a server that lacks changes.
@@ -119,22 +116,6 @@ func (n *networks) beat(beaten int64) {
 	n.marks.Lock()
 	n.beaten = beaten
 	n.marks.Unlock()
-}
-
-// noted is told the last changes, the newest first, that processes with loans have read.
-func (n *networks) noted(changes string) {
-	n.marks.Lock()
-	seen := n.seen
-	if len(changes) >= 16 {
-		n.seen = int64(binary.BigEndian.Uint64([]byte(changes)))
-	}
-	n.marks.Unlock()
-	for ; len(changes) >= 16 && int64(binary.BigEndian.Uint64([]byte(changes))) != seen; changes = changes[16:] {
-		if binary.BigEndian.Uint64([]byte(changes[8:])) == protocol.ChangeMark(networkZone, "") {
-			n.look()
-			return
-		}
-	}
 }
 
 // run looks for changes as long as there are networks, until the store is closed.

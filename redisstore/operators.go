@@ -20,8 +20,7 @@ type operators struct {
 	heartbeat *heartbeat
 	board     *board
 	networks  *networks
-	forget    func(rule *store.Rule, key string)      // what was remembered of refusals of a key
-	void      func(which func(zone, key string) bool) // what is held of keys
+	forget    func(rule *store.Rule, key string) // what is held of a key, and what was remembered of its refusals
 }
 
 // Instances implements [store.Fleet].

@@ -19,10 +19,9 @@ func (s *operators) Set(ctx context.Context, rule *store.Rule, key string, overr
 		return err
 	}
 	kind, tail := prepared.Wire()
-	if _, err = s.evalText(ctx, lua.Set.Text(), s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail); err != nil {
-		return err
-	}
-	return s.changed(ctx, rule, key)
+	_, err = s.evalText(ctx, lua.Set.Text(), s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail)
+	s.forget(rule, key)
+	return err
 }
 
 // Get implements [store.Overrider].
@@ -39,10 +38,7 @@ func (s *operators) Get(ctx context.Context, rule *store.Rule, key string) (stor
 
 // Clear implements [store.Overrider].
 func (s *operators) Clear(ctx context.Context, rule *store.Rule, key string) error {
-	if err := s.delete(ctx, s.keys.Override(rule, key)); err != nil {
-		return err
-	}
-	return s.changed(ctx, rule, key)
+	return s.delete(ctx, s.keys.Override(rule, key))
 }
 
 // Unban implements [store.Overrider].
@@ -50,7 +46,7 @@ func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) err
 	_, err := s.evalText(ctx, lua.Unban.Text(), s.keys.Override(rule, key))
 	err = errors.Join(err, s.delete(ctx, s.keys.Ban(rule, key)))
 	s.forget(rule, key)
-	return errors.Join(err, s.changed(ctx, rule, key))
+	return err
 }
 
 // Refusals implements [store.Lister].

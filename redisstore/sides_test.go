@@ -46,7 +46,7 @@ type redisSide struct {
 	redis *redisstore.Store
 }
 
-func newRedisSide(s *redisstore.Store) redisSide { return redisSide{storeSide{s}, s} }
+func newRedisSide(s *redisstore.Store) redisSide { return redisSide{storeSide{s.Direct()}, s} }
 
 func (s redisSide) adjust(_ rapid.TB, r store.Adjustment) {
 	s.Adjust(r)

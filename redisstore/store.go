@@ -19,9 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/lending"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/loans"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/multislot"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/prepaid"
@@ -39,9 +37,7 @@ type Store struct {
 
 	refusals *refusals.Layer // nil: none are remembered
 
-	lending *lending.Layer // the outermost
-	prepaid *prepaid.Layer // or this one: see store.Prepaid
-	top     layer.Layer
+	prepaid *prepaid.Layer // the outermost
 
 	logger func() *zap.Logger
 	once   sync.Once
@@ -71,46 +67,35 @@ func New(options Options) (*Store, error) {
 	s.networks = newNetworks(s, o.clock)
 	go s.link.Run()
 	go s.tend()
-	go s.lending.Tend()
 	go s.prepaid.Tend(s.quit)
-	go s.watch()
 	name := cmp.Or(o.Instance, rand.Text())
 	s.board = newBoard(s.eval, s.keys, name)
-	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.lending.Loans.CountProcesses, s.board.noticed, s.networks.mark, s.keys, name)
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.board.noticed, s.networks.mark, s.keys, name)
 	return s, nil
 }
 
 // stack puts the layers on the servers: the link, what divides requests if there are several slots, what
-// remembers refusals, and lending.
+// remembers refusals, and what spends units that were charged ahead.
 func (s *Store) stack(o *Options) {
 	s.today = func() int64 { return time.Now().UnixMicro() }
 	c := link.Config{
 		Servers: servers{s.servers}, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
-		PerCall: link.MaxPerCall, Ends: o.Ends, Done: s.quit,
+		Ends: o.Ends, Done: s.quit,
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	if o.Mode == ModeCluster {
-		c.PerCall = 1
-	}
 	s.link = link.New(&c)
-	inner, lender := layer.Layer(s.link), lending.Lender(s.link)
+	inner := layer.Layer(s.link)
 	if o.Mode == ModeCluster {
-		lender = multislot.Lender{Link: s.link}
-		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...layer.Adjustment) { s.top.Adjust(a...) }}
+		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...layer.Adjustment) { s.prepaid.Adjust(a...) }}
 	}
 	if o.DenyCache > 0 {
 		s.refusals = &refusals.Layer{Layer: inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today, Far: s.link.Far}
 		inner = s.refusals
 	}
-	s.forget = inner.Forget
-	s.lending = lending.New(inner, &lending.Config{Lender: lender, Loans: loans.New(), Refusals: s.refusals, PerCall: c.PerCall, Timeout: o.Timeout, Done: s.quit, Changed: s.changed})
 	s.prepaid = prepaid.New(inner, o.Timeout)
-	if s.top = s.lending; store.Prepaid {
-		s.top = s.prepaid
-	}
-	s.void = s.lending.Void
+	s.forget = s.prepaid.Forget
 }
 
 // Take implements [store.Store] with one call of the script, which it may share with
@@ -118,7 +103,7 @@ func (s *Store) stack(o *Options) {
 func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	err := layer.Validate(checks)
 	if err == nil && len(checks) > 0 {
-		err = s.top.Take(ctx, checks, decisions)
+		err = s.prepaid.Take(ctx, checks, decisions)
 	}
 	return failed(err)
 }
@@ -141,12 +126,7 @@ func (f failure) Failure() string { return node.Failure(f.error) }
 
 // Adjust implements [store.Store].
 func (s *Store) Adjust(adjustments ...store.Adjustment) {
-	s.top.Adjust(layer.Of(adjustments...)...)
-}
-
-// Lent implements [store.Shared].
-func (s *Store) Lent(ctx context.Context, rule *store.Rule, key string) (lent, borrowers int64, err error) {
-	return s.lending.Lent(ctx, rule, key)
+	s.prepaid.Adjust(layer.Of(adjustments...)...)
 }
 
 // open makes the ways to the servers. It reads the certificates and does not connect.
@@ -194,12 +174,12 @@ func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
 	if prepared, _ := rule.PrepareOverride(override); prepared.ReplacesLimit(rule) {
 		names = append(names, s.keys.State(prepared.States(rule.States()).ID, key))
 	}
-	s.top.Forget(rule, key)
+	s.prepaid.Forget(rule, key)
 	for _, name := range names {
 		err = errors.Join(err, s.delete(ctx, name))
 	}
-	s.top.Forget(rule, key)
-	return errors.Join(err, s.changed(ctx, rule, key))
+	s.prepaid.Forget(rule, key)
+	return err
 }
 
 // Stats implements [store.Observed].
@@ -210,10 +190,9 @@ func (s *Store) Stats() store.Stats {
 		all.Calls += n.Calls()
 		all.Waited += n.Waited()
 	}
-	s.lending.Count(&all)
-	all.Spared += s.prepaid.Spared.Load()
+	all.Spared, all.DenyHits = s.prepaid.Spared.Load(), s.prepaid.Refused.Load()
 	if s.refusals != nil {
-		all.DenyHits = s.refusals.Hits() + s.lending.Refused.Load()
+		all.DenyHits += s.refusals.Hits()
 	}
 	return all
 }
@@ -224,7 +203,6 @@ func (s *Store) Close() error {
 	s.board.leave()
 	s.heartbeat.leave()
 	s.once.Do(func() { close(s.quit) })
-	s.lending.Wait()
 	s.prepaid.Wait()
 	s.networks.wait()
 	err := s.link.Close()

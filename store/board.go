@@ -29,11 +29,6 @@ type Shared interface {
 	// beside an error, and a right may be missing without one: only some zones may need it.
 	Probe(ctx context.Context) (Server, error)
 
-	// Lent returns how much of a key is lent to processes, this one included, and to how many: for rules with [Rule.LendsParts], the
-	// store lends parts of limits, so that processes decide most requests without a call. It never admits more than it would
-	// without lending: see [lend]. Lent asks the store's backend at once, and fails as Take does.
-	Lent(ctx context.Context, rule *Rule, key string) (lent, borrowers int64, err error)
-
 	// Announce sets a text of this process. The others can read it a moment later. Announce does not wait.
 	Announce(text string)
 

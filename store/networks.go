@@ -289,11 +289,5 @@ func ParseNetwork(network netip.Prefix, value string, now, here int64) (*Network
 
 // Overruled returns the rule that holds for a key with this limit of an override, in place of this rule.
 func (r *Rule) Overruled(limit algorithms.Limit) (*Rule, error) {
-	full := limit.Over(r.limit)
-	if r.lend > 0 {
-		if made, err := NewLendingRule(r.zone, r.algorithm, full, r.salt, r.lend); err == nil {
-			return made, nil
-		}
-	}
-	return NewRule(r.zone, r.algorithm, full, r.salt)
+	return NewRule(r.zone, r.algorithm, limit.Over(r.limit), r.salt)
 }

@@ -15,8 +15,8 @@ import (
 // Overrider is a [Store] that keeps overrides of single keys beside their states. An override
 // holds for the whole fleet, for every later check with [KeyRules].Overrides, and for no
 // other checks. It belongs to the zone and the key. The methods use the zone of the rule
-// and, for an override with a limit, its algorithm. Its numbers do not matter. If the zone lends, so must the rule
-// ([NewLendingRule]): then other processes give up within about a second what they hold of the key.
+// and, for an override with a limit, its algorithm. Its numbers do not matter. Other processes may still spend what they hold of the
+// key: see [Rule.Hold].
 //
 // All methods ask the store's backend at once, and fail as Take does.
 type Overrider interface {
@@ -147,7 +147,7 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	family := ""
 	if !o.eventsOnly {
 		family = Escape(r.algorithm.Family(full))
-		o.states = r.statesOfFamily(family)
+		o.states = statesOf(r.zone, r.algorithm.Name(), family)
 	}
 	o.encoded = o.head() + family
 	return o, nil

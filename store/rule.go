@@ -21,10 +21,7 @@ type Rule struct {
 	states    States
 	zoneHash  uint64
 	salt      uint64
-	lend      time.Duration // see NewLendingRule
-
-	longestLend time.Duration // 0: nothing of the limit is lent
-	terms       uint64        // see Terms
+	terms     uint64 // see Terms
 
 	dated     algorithms.Dated // nil unless the parameters depend on the date
 	prepared  atomic.Pointer[Prepared]
@@ -65,7 +62,7 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 	}
 	if algorithms.Prepays(algorithm, limit) {
 		limit.Location = nil // the name of the states has it
-		r.terms = maphash.Comparable(seed, terms{r.states, limit, 0})
+		r.terms = maphash.Comparable(seed, terms{r.states, limit})
 	}
 	from, until := int64(math.MinInt64), int64(math.MaxInt64)
 	if r.dated != nil {
@@ -113,6 +110,26 @@ func (r *Rule) Counter() algorithms.Counter { return r.counter }
 
 // Limit returns the limit that NewRule was given.
 func (r *Rule) Limit() algorithms.Limit { return r.limit }
+
+// Hold returns for how long units of the limit may be held that are charged ahead, or 0 if none are: see
+// [algorithms.Prepaid].
+func (r *Rule) Hold() time.Duration {
+	if r.terms == 0 {
+		return 0
+	}
+	return r.limit.Hold
+}
+
+// terms are all that units which are charged ahead depend on.
+type terms struct {
+	states States
+	limit  algorithms.Limit
+}
+
+// Terms returns a hash of all that units depend on which are charged ahead, with a random seed of this process. What was
+// charged under one rule may be spent under another with the same terms. A config that is loaded again has other rules, and
+// a limit with placeholders may have another one for each request. It is 0 if Hold is.
+func (r *Rule) Terms() uint64 { return r.terms }
 
 // States returns the states in which the rule counts.
 func (r *Rule) States() States { return r.states }

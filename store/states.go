@@ -63,19 +63,8 @@ func (r *Rule) ChargedBy(override string, now int64) (*Prepared, States) {
 		params[0] = int64(binary.BigEndian.Uint64([]byte(override[1:])))
 		return prepare(r.algorithm.Name(), params, now, now), r.states
 	}
-	return prepare(r.algorithm.Name(), params, now, now), r.statesOfFamily(override[limitHead:])
-}
-
-// lentFamily is added to the family of a limit of which parts are lent.
-const lentFamily = "-lent"
-
-// statesOfFamily returns the states of an override's limit. One of the family of a limit of which parts are lent counts
-// in the same states, and lends nothing. Others lend nothing either, so their states are those without.
-func (r *Rule) statesOfFamily(family string) States {
-	if r.LendsParts() && statesOf(r.zone, r.algorithm.Name(), family+lentFamily).ID == r.states.ID {
-		return r.states
-	}
-	return statesOf(r.zone, r.algorithm.Name(), family)
+	params = algorithms.WithHold(r.algorithm, params, r.limit.Hold) // the override may be older than the hold
+	return prepare(r.algorithm.Name(), params, now, now), statesOf(r.zone, r.algorithm.Name(), override[limitHead:])
 }
 
 // OverrideParams returns the parameters of the limit of an override, which [algorithms.Decision].Override

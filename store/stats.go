@@ -48,14 +48,8 @@ type Stats struct {
 	// are asked now, all together. It begins again where another server takes over.
 	Waited time.Duration
 
-	// Lent is what this process has borrowed and not spent yet, by zone: see [Shared].
-	Lent map[string]int64
-
-	// Loans is the number of keys of which this process has borrowed something, by zone.
-	Loans map[string]int64
-
-	// Spared counts the requests that were decided without a call, because of what this process has
-	// borrowed. It never decreases.
+	// Spared counts the requests that were decided without a call, because this process had charged their keys ahead: see
+	// [Rule.Hold]. It never decreases.
 	Spared uint64
 }
 

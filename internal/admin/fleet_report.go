@@ -125,7 +125,7 @@ func (r *reporter) now(sent bool) *fleet.Report {
 			}
 		}
 		described := z.describe(nil)
-		told.Rate, told.InUse, told.Lent = described.Rate, described.InUse, described.Lent
+		told.Rate, told.InUse = described.Rate, described.InUse
 		report.Requests += told.Requests()
 		report.Zones = append(report.Zones, told)
 		sum.Write([]byte(z.Name + "\x00" + z.digest() + "\x00"))

@@ -47,7 +47,7 @@ func describeZones(here []adminapi.Zone, m *fleet.Member) []adminapi.Zone {
 		case i >= 0:
 			z.KeyForm, z.Store, z.OnStoreError = here[i].KeyForm, here[i].Store, here[i].OnStoreError
 		}
-		z.Totals, z.Rate, z.NearLimit, z.ZoneCosts, z.InUse, z.Lent = told.Totals, told.Rate, told.Near, told.ZoneCosts, told.InUse, told.Lent
+		z.Totals, z.Rate, z.NearLimit, z.ZoneCosts, z.InUse = told.Totals, told.Rate, told.Near, told.ZoneCosts, told.InUse
 		zones = append(zones, z)
 	}
 	return zones

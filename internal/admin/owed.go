@@ -21,21 +21,13 @@ func (p *peek) owes(ctx context.Context, s store.Store) error {
 	if d.Override != "" {
 		own = p.stored.Limit.Over(own)
 	}
-	larger, err := p.ruleOf(raised(p.rule.Algorithm().Name(), own))
+	larger, err := store.NewRule(p.rule.Zone(), p.rule.Algorithm(), raised(p.rule.Algorithm().Name(), own), p.rule.Salt())
 	if err != nil || larger.ID() != p.rule.ID() && d.Override == "" {
 		return nil // no limit is larger
 	}
 	under, err := takeOne(ctx, s, store.Check{Rule: larger, Key: p.key, Peek: true})
 	p.owed = max(0, under.Quota-under.Remaining-d.Quota)
 	return err
-}
-
-// ruleOf returns the rule of the zone with another limit.
-func (p *peek) ruleOf(l algorithms.Limit) (*store.Rule, error) {
-	if lend := p.rule.Lend(); lend > 0 {
-		return store.NewLendingRule(p.rule.Zone(), p.rule.Algorithm(), l, p.rule.Salt(), lend)
-	}
-	return store.NewRule(p.rule.Zone(), p.rule.Algorithm(), l, p.rule.Salt())
 }
 
 // raised returns the limit of the same family that is above all debts.

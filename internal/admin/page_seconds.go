@@ -72,7 +72,7 @@ func (s *seconds) outdated() bool {
 func (s *seconds) next() *adminapi.PageSecond {
 	event := &adminapi.PageSecond{
 		Time: time.Now().UnixMilli(), Totals: make(map[int][]uint64), Costs: make(map[int]adminapi.ZoneCosts), Stores: []adminapi.PageStoreState{},
-		InUse: make(map[int]int64), Lent: make(map[int]int64),
+		InUse: make(map[int]int64),
 	}
 	for i, z := range s.zones {
 		if costs := z.costs(); !maps.Equal(costs.Costs, s.costs[i].Costs) {
@@ -142,9 +142,6 @@ func (s *runningStore) forPage(zones []*runningZone, event *adminapi.PageSecond)
 		for i, z := range zones {
 			if z.store.ID != s.store.ID {
 				continue
-			}
-			if n, ok := stats.Lent[z.Name]; ok {
-				event.Lent[i] = n
 			}
 			if n, ok := stats.InUse[z.Name]; ok {
 				event.InUse[i] = n

@@ -24,9 +24,7 @@ type peek struct {
 	refusals *adminapi.Refusals
 	decision algorithms.Decision // without bans
 	banned   algorithms.Decision // by a ban alone; the zero value if there is none
-	lent     int64
 	owed     int64
-	lentTo   int64
 }
 
 // run asks the store, without charging anything.
@@ -41,11 +39,6 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 		return err
 	}
 	p.next = p.decision
-	if lender, ok := s.(store.Shared); ok && p.rule.LendsParts() {
-		if p.lent, p.lentTo, err = lender.Lent(ctx, p.rule, p.key); err != nil {
-			return err
-		}
-	}
 	if err := p.countRefusals(ctx, s); err != nil {
 		return err
 	}
@@ -109,7 +102,7 @@ func (p *peek) atLeast() time.Duration {
 // key is banned, those of the ban if they are longer.
 func (p *peek) quota() adminapi.QuotaStatus {
 	q := *adminapi.NewQuotaStatus(p.decision)
-	q.Lent, q.LentTo, q.Owed = p.lent, p.lentTo, p.owed
+	q.Owed = p.owed
 	q.Used += p.owed
 	if q.RetryAfter > 0 { // a queue may have a place before there is more in it
 		q.RetryAfter = max(q.RetryAfter, q.NextAfter, p.atLeast().Seconds())

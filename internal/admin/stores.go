@@ -91,14 +91,6 @@ func (s *runningStore) known() adminapi.Store {
 		for _, silent := range stats.Silent {
 			answer.Silent = append(answer.Silent, adminapi.SilentServer{Address: silent.Address, Since: silent.Since, Error: silent.Err.Error()})
 		}
-		for _, z := range s.zones {
-			if z.Borrows() && stats.Lent != nil {
-				if answer.Lent == nil {
-					answer.Lent, answer.Loans = make(map[string]int64), make(map[string]int64)
-				}
-				answer.Lent[z.Name], answer.Loans[z.Name] = stats.Lent[z.Name], stats.Loans[z.Name]
-			}
-		}
 	}
 	answer.ConfiguredInstances = s.instances
 	if fleet, ok := shared.Store.(store.Fleet); ok {

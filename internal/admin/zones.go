@@ -65,15 +65,9 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}
-	if observed, ok := z.store.Store.Store.(store.Observed); ok && (z.CountsSlots() || z.Borrows()) {
-		stats := observed.Stats()
-		held, lent := stats.InUse[z.Name], stats.Lent[z.Name]
-		if z.CountsSlots() {
-			answer.InUse = &held
-		}
-		if z.Borrows() && stats.Lent != nil {
-			answer.Lent = &lent
-		}
+	if observed, ok := z.store.Store.Store.(store.Observed); ok && z.CountsSlots() {
+		held := observed.Stats().InUse[z.Name]
+		answer.InUse = &held
 	}
 	for _, use := range z.uses {
 		answer.Uses = append(answer.Uses, use.JSON)

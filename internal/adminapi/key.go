@@ -57,12 +57,6 @@ type QuotaStatus struct {
 	// passed. It has to come back before anything remains.
 	Owed int64 `json:"owed,omitempty"`
 
-	// Lent is the part of Used that is lent to instances. They may not have spent it yet.
-	Lent int64 `json:"lent,omitempty"`
-
-	// LentTo is the number of these instances.
-	LentTo int64 `json:"lent_to,omitempty"`
-
 	// RetryAfter is how long to wait after a refusal. It is absent if Never is true: then the cost
 	// is more than the limit can ever allow.
 	RetryAfter float64 `json:"retry_after,omitempty"`

@@ -72,7 +72,6 @@ type PageSecond struct {
 	Stores []PageStoreState `json:"stores"`
 	Keys   map[int]int64    `json:"keys,omitempty"`   // in memory stores, by zone; not in each event
 	InUse  map[int]int64    `json:"in_use,omitempty"` // slots, by zone
-	Lent   map[int]int64    `json:"lent,omitempty"`   // what this instance has borrowed, by zone
 }
 
 // PageTop has the keys of a zone that were refused most.

@@ -48,11 +48,6 @@ type Store struct {
 
 	// InUse is the number of slots that requests of this instance hold, by zone.
 	InUse map[string]int64 `json:"in_use,omitempty"`
-
-	// Lent is what this instance has borrowed and not spent yet, and Loans is the number of keys of which it
-	// has borrowed that, by zone. They are absent if no zone lends.
-	Lent  map[string]int64 `json:"lent,omitempty"`
-	Loans map[string]int64 `json:"loans,omitempty"`
 }
 
 // SilentServer is a server that has not answered this instance for three seconds or more.

@@ -91,10 +91,6 @@ type Zone struct {
 	// not count slots.
 	InUse *int64 `json:"in_use,omitempty"`
 
-	// Lent is what this instance has borrowed of the zone's limits and not spent yet. It is absent if the
-	// store lends nothing of the zone.
-	Lent *int64 `json:"lent,omitempty"`
-
 	// Adaptive is the state of an adaptive zone. It is absent for others.
 	Adaptive *Adaptive `json:"adaptive,omitempty"`
 

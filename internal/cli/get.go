@@ -194,7 +194,7 @@ func (k keyView) isCounted() bool {
 		case k.Outcome == "": // no answer: the reason is below the table, with the name of the zone
 			return false
 		}
-		return k.Used > 0 || k.Lent > 0 || k.Outcome != outcome.Names[outcome.Allowed]
+		return k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed]
 	})
 }
 
@@ -260,9 +260,6 @@ func (k keyView) details() (rows [][]string) {
 		[]string{"state", k.state()},
 		[]string{"used", k.used()},
 		[]string{"left", k.remaining()})
-	if k.Lent > 0 {
-		rows = append(rows, []string{"lent", lentTo(k.Lent, k.LentTo)})
-	}
 	if k.Slots { // they come back when requests end
 		return rows
 	}
@@ -296,9 +293,4 @@ func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
 		rows = append(rows, []string{"last plan", shellWord(k.Lately.Plan)})
 	}
 	return rows
-}
-
-// lentTo says how much is lent to how many instances.
-func lentTo(lent, caddys int64) string {
-	return fmt.Sprintf("%d to %s: counts as used, but may not be spent yet", lent, plural(caddys, "instance"))
 }

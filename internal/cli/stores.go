@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -54,10 +53,7 @@ func (f *fleet) stores(check bool) error {
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
 	}
-	lends := slices.ContainsFunc(good, func(a answer[[]adminapi.Store]) bool {
-		return slices.ContainsFunc(a.value, func(s adminapi.Store) bool { return s.Lent != nil })
-	})
-	rows := [][]string{{caddyColumn, "STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", lentColumn, "ZONES"}}
+	rows := [][]string{{caddyColumn, "STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES"}}
 	var faults []string
 	for _, a := range good {
 		for _, s := range a.value {
@@ -70,7 +66,7 @@ func (f *fleet) stores(check bool) error {
 			}
 		}
 	}
-	if err := f.table(only(map[string]bool{caddyColumn: !f.isOne(), lentColumn: lends}, rows)); err != nil {
+	if err := f.table(only(map[string]bool{caddyColumn: !f.isOne()}, rows)); err != nil {
 		return err
 	}
 	for _, fault := range faults {
@@ -79,9 +75,6 @@ func (f *fleet) stores(check bool) error {
 	f.printView()
 	return err
 }
-
-// lentColumn is the header of what is lent, if some store lends.
-const lentColumn = "LENT"
 
 // storeCells returns what an instance says of a store.
 func storeCells(s *adminapi.Store) []string {
@@ -102,20 +95,5 @@ func storeCells(s *adminapi.Store) []string {
 	if answers == "no" && breaker == "closed" {
 		breaker = "failing" // the calls that failed were too few to open it
 	}
-	return []string{inLine(s.Name), answers, breaker, p50, p99, caddys, keys, lentOf(s), shellWords(s.Zones)}
-}
-
-// lentOf says how much of how many keys is lent to a Caddy.
-func lentOf(s *adminapi.Store) string {
-	if s.Lent == nil {
-		return "-"
-	}
-	lent, keys := int64(0), int64(0)
-	for zone := range s.Lent {
-		lent, keys = lent+s.Lent[zone], keys+s.Loans[zone]
-	}
-	if keys == 1 {
-		return fmt.Sprintf("%d of 1 key", lent)
-	}
-	return fmt.Sprintf("%d of %d keys", lent, keys)
+	return []string{inLine(s.Name), answers, breaker, p50, p99, caddys, keys, shellWords(s.Zones)}
 }

@@ -59,7 +59,7 @@ func sumZones(answers []answer[[]adminapi.Zone]) (sums []*zoneSum) {
 				known[id], sums = to, append(sums, to)
 			} else {
 				to.Totals, to.Keys, to.InUse = sumCounts(to.Totals, z.Totals), sumOf(to.Keys, z.Keys), sumOf(to.InUse, z.InUse)
-				to.Lent, to.Rate = sumOf(to.Lent, z.Lent), sumOf(to.Rate, z.Rate)
+				to.Rate = sumOf(to.Rate, z.Rate)
 				to.Costs, to.CostSum = sumCounts(to.Costs, z.Costs), to.CostSum+z.CostSum
 			}
 			to.of = append(to.of, a.of)
@@ -269,9 +269,6 @@ func zoneDetails(z *adminapi.Zone) [][]string {
 	}
 	if z.InUse != nil {
 		rows = append(rows, []string{"in use", strconv.FormatInt(*z.InUse, 10)})
-	}
-	if z.Lent != nil {
-		rows = append(rows, []string{"lent", strconv.FormatInt(*z.Lent, 10) + ", and not spent yet"})
 	}
 	if z.Rate != nil {
 		rows = append(rows, []string{"rate", strings.TrimSpace(formatRate(z.Rate)) + " in the last minute"})

@@ -83,7 +83,6 @@ type Zone struct {
 	Rate   *float64          `json:"r,omitempty"`
 	Near   uint64            `json:"n,omitempty"`
 	InUse  *int64            `json:"u,omitempty"`
-	Lent   *int64            `json:"l,omitempty"`
 	adminapi.ZoneCosts
 
 	Top      *Top      `json:"k,omitempty"` // nil: it is not told
@@ -232,9 +231,7 @@ func (z *Zone) isPossible() bool {
 	for _, n := range z.Costs {
 		ok = ok && n <= mostCount
 	}
-	for _, n := range []*int64{z.InUse, z.Lent} {
-		ok = ok && (n == nil || -mostCount <= *n && *n <= mostCount)
-	}
+	ok = ok && (z.InUse == nil || -mostCount <= *z.InUse && *z.InUse <= mostCount)
 	ok = ok && (z.Rate == nil || 0 <= *z.Rate && *z.Rate <= mostCount)
 	return ok && (z.Top == nil || z.Top.isPossible()) && (z.Networks == nil || z.Networks.isPossible())
 }

@@ -79,8 +79,6 @@ var (
 	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response, by what happened to their cost.", "zone", "result")
 	descCostSum   = desc("response_cost_sum_total", "What the requests of a zone with cost_response have cost in total.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
-	descLent      = desc("lent", "Events or costs that this process has borrowed from the limits of a zone with lend, and has not spent yet.", "zone")
-	descLoans     = desc("loans", "Keys of a zone with lend, of whose limits this process has borrowed a part.", "zone")
 
 	descGateLimit   = desc("adaptive_limit", "Requests that may run at once in a zone with algorithm adaptive.", "zone")
 	descGateRunning = desc("adaptive_running", "Requests that hold a slot of an adaptive zone, by class.", "zone", "class")
@@ -105,7 +103,7 @@ var (
 	descWaited = desc("store_queue_seconds_total",
 		"Seconds that requests have waited in this process before they were sent to the store's server.", "store")
 	descSpared = desc("store_lent_decisions_total",
-		"Requests that needed no call, because this process had borrowed from their limits.", "store")
+		"Requests that needed no call, because this process had charged their keys ahead.", "store")
 	descSilent = desc("store_silent_servers",
 		"Sentinels and nodes of a Cluster that do not answer this process, or do not know the master.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
@@ -113,7 +111,7 @@ var (
 	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
 		descGateLimit, descGateRunning, descGateWaiting, descGateLatency, descGateAnswers, descGateTaken, descGateWait,
-		descLent, descLoans, descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
+		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
 	}
 )
 
@@ -248,10 +246,6 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 		if z.CountsSlots() {
 			c.send(descInUse, prometheus.GaugeValue, float64(stats.InUse[z.Name]), z.Name)
 		}
-		if z.Borrows() && stats.Lent != nil {
-			c.send(descLent, prometheus.GaugeValue, float64(stats.Lent[z.Name]), z.Name)
-			c.send(descLoans, prometheus.GaugeValue, float64(stats.Loans[z.Name]), z.Name)
-		}
 	}
 	for _, kind := range store.Failures() {
 		c.send(descErrors, prometheus.CounterValue, float64(s.shared.Health.ErrorCount(kind)), s.name, kind)
@@ -272,7 +266,7 @@ func (c collection) store(s observedStore, zones []*zone.Zone) {
 	c.send(descLost, prometheus.CounterValue, float64(stats.Lost), s.name)
 	c.send(descSilent, prometheus.GaugeValue, float64(len(stats.Silent)), s.name)
 	c.send(descWaited, prometheus.CounterValue, stats.Waited.Seconds(), s.name)
-	if slices.ContainsFunc(own, (*zone.Zone).Borrows) && stats.Lent != nil {
+	if slices.ContainsFunc(own, (*zone.Zone).Prepays) {
 		c.send(descSpared, prometheus.CounterValue, float64(stats.Spared), s.name)
 	}
 	if fleet, ok := s.shared.Store.(store.Fleet); ok {

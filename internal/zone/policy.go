@@ -37,7 +37,7 @@ type PolicyBuilder struct {
 	Zone, Plan string
 	Limit      limit.Limit
 	Salt       uint64
-	Lend       time.Duration
+	Lend       time.Duration // how long units may be held: see [algorithms.Limit]
 }
 
 // build makes the quota policy for the numbers of a request.
@@ -50,12 +50,10 @@ func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rule *store.Rule
-	if b.Lend != 0 {
-		rule, err = store.NewLendingRule(b.Zone, algorithm, made, b.Salt, b.Lend)
-	} else {
-		rule, err = store.NewRule(b.Zone, algorithm, made, b.Salt)
+	if _, leases := algorithm.(algorithms.Leaser); !leases {
+		made.Hold = b.Lend
 	}
+	rule, err := store.NewRule(b.Zone, algorithm, made, b.Salt)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +116,11 @@ func NewPolicies(b PolicyBuilder) (p Policies, err error) {
 		return p, err
 	}
 	if !b.Limit.Varies() {
+		if of := first.Rule.Limit(); of.Hold > 0 {
+			if err := algorithms.CheckHold(first.Rule.Algorithm(), of); err != nil {
+				return p, err
+			}
+		}
 		return Policies{Likely: first, Fixed: first}, nil
 	}
 	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: b, seed: maphash.MakeSeed()}}, nil

@@ -49,8 +49,8 @@ type Spec struct {
 	Plan         *limit.Plans           // as written; nil without plans
 	PlanLimits   map[string]limit.Limit // of the plans that have one, with what they take from the zone's
 	PlanTemplate *key.Template          // the name of a request's plan
-	Lend         time.Duration
-	Adaptive     *Adaptive // nil unless the limit finds itself
+	Lend         time.Duration          // for how long units may be held: see [algorithms.Limit]; or SuitableLend
+	Adaptive     *Adaptive              // nil unless the limit finds itself
 
 	Cost             limit.Amount
 	CostRequest      *cost.Request // nil without one
@@ -112,7 +112,7 @@ func (s *Spec) describe() string {
 		text += s.Plan.Describe(&s.Limit)
 	}
 	if s.Lend != 0 {
-		text += " lent every " + duration.Format(s.Lend)
+		text += " lend " + duration.Format(s.Lend)
 	}
 	if s.Overrides() {
 		text += " with overrides"

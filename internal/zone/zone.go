@@ -3,7 +3,9 @@
 package zone
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,7 +14,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
@@ -51,6 +52,10 @@ func New(s Spec, counters *stats.Counters) (*Zone, error) {
 		Spec: s, Stats: counters, Exceeded: fmt.Errorf("rate limit of zone %q exceeded", s.Name), enforceSeed: xxhash.Sum64String(s.Name),
 	}
 	z.noKey, z.noPlan = s.describeRejections()
+	if s.Lend == SuitableLend {
+		z.Lend = s.suitableLend()
+		s.Lend = z.Lend
+	}
 	if s.Adaptive == nil && (s.Plan == nil || s.MaxEvents != nil) {
 		var err error
 		if z.OwnPolicies, err = NewPolicies(s.builder("", s.Limit)); err != nil {
@@ -64,9 +69,8 @@ func New(s Spec, counters *stats.Counters) (*Zone, error) {
 			return nil, err
 		}
 	}
-	if s.Lend != 0 && z.CountsSlots() && !z.Borrows() {
-		return nil, fmt.Errorf("lend %s has no meaning for algorithm concurrency: each request asks the store for its slot; leave lend out",
-			duration.Format(s.Lend))
+	if s.Lend != 0 && z.CountsSlots() && !z.Prepays() {
+		return nil, errors.New("lend has no meaning for algorithm concurrency: each request asks the store for its slot; leave it out")
 	}
 	z.Description = s.describe()
 	return z, nil
@@ -83,9 +87,29 @@ func (z *Zone) CountsSlots() bool {
 	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return limit.CountsSlots(r.Algorithm().Name()) })
 }
 
-// Borrows reports whether the store may lend parts of any of the zone's limits.
-func (z *Zone) Borrows() bool {
-	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return r.LendsParts() })
+// Prepays reports whether units of any of the zone's limits may be charged ahead.
+func (z *Zone) Prepays() bool {
+	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return r.Hold() > 0 })
+}
+
+// SuitableLend is a Spec.Lend that suits the limits. All of them have the same one, because they may share states.
+const SuitableLend time.Duration = -1
+
+// suitableLend returns for how long units of each of the zone's limits may be held.
+func (s *Spec) suitableLend() time.Duration {
+	shortest := algorithms.MaxHold
+	limits := slices.Collect(maps.Values(s.PlanLimits))
+	if s.MaxEvents != nil {
+		limits = append(limits, s.Limit)
+	}
+	for _, l := range limits {
+		made, err := l.Resolve(l.Sample())
+		a, failed := l.FindAlgorithm()
+		if err == nil && failed == nil && !limit.CountsSlots(a.Name()) {
+			shortest = min(shortest, algorithms.DefaultHold(a, made))
+		}
+	}
+	return shortest
 }
 
 // nearLimit is the share of a limit that must be used for a request to count as near it, as in

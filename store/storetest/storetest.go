@@ -38,7 +38,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("Limits", func(t *testing.T) { limits(t, open) })
 	t.Run("Peek", func(t *testing.T) { peeks(t, open) })
 	t.Run("KeyRules", func(t *testing.T) { keyRules(t, open) })
-	t.Run("Lending", func(t *testing.T) { lending(t, open) })
+	t.Run("Holds", func(t *testing.T) { holds(t, open) })
 	t.Run("Lists", func(t *testing.T) { lists(t, open) })
 	t.Run("Networks", func(t *testing.T) { networks(t, open) })
 }

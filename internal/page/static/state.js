@@ -86,7 +86,6 @@ export function second(e) {
     if (totals) z.totals = totals
     z.keys = e.keys?.[z.index] ?? z.keys
     z.inUse = e.in_use?.[z.index]
-    z.lent = e.lent?.[z.index]
     Object.assign(z, e.costs?.[z.index])
     z.totals ??= state.start.outcomes.map(() => 0)
     const changed = before && totals && passed && !joined // what an instance had counted before is no rate

@@ -46,7 +46,6 @@ function makeCard(s) {
       fact('Latency', minute ? `${duration(minute.mean)}, 99 % within ${duration(minute.p99)}` : 'no calls in the last minute', 'Of the decisions in the last minute.')
       fact('Instances', count(now.instances ?? 0, 'instance'), 'That reported to this store in the last few seconds.')
       fact('Calls per 100 decisions', minute && calls > 0 ? rate(Math.min(1, calls / minute.n) * 100) : '–', 'Requests that arrive together share a call.')
-      fact('Lent', number(state.zones.filter(z => z.store === s.name).reduce((n, z) => n + (z.lent ?? 0), 0)), 'What this instance may spend without asking Redis.')
       fact('Refused without asking', number(now.deny_hits ?? 0), 'By the deny cache, since this instance started.')
       fact('Lost corrections', number(now.lost ?? 0), 'Refunds and late costs that were given up.')
       const errors = Object.entries(now.errors ?? {})

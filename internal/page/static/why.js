@@ -103,7 +103,6 @@ function verdict(k) {
   const extra = []
   if (k.override) extra.push(['Override', overrideText(k.override)])
   if (k.refusals) extra.push(['Refusals', `${number(k.refusals.count)} so far; ${number(k.refusals.of)} in ${duration(k.refusals.within)} lead to a ban`])
-  if (k.lent) extra.push(['Lent', `${number(k.lent)} to instances: counts as used, but may not be spent yet`])
   if (k.lately) extra.push(['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(Date.parse(k.lately.since))}`])
   if (k.assumed) extra.push(['Assumed limit', k.assumed])
   if (k.plans) extra.push(['Plans', k.plans.map(p => `${plain(p.plan || 'default', 30)}: ${p.unlimited ? 'unlimited' : `${number(p.used)} of ${number(p.quota)}`}${p.refused ? ', refused' : ''}`).join('; ')])

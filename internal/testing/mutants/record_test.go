@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTrackRecord: each bug of the track record names tests that exist, or mutants.
+// TestTrackRecord: each bug of the track record names tests that exist, or mutants, or says that what it was about is gone.
 func TestTrackRecord(t *testing.T) {
 	page, err := os.ReadFile("../TRACK-RECORD.md")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestTrackRecord(t *testing.T) {
 			if found, err := load("testdata", match[1]+"-"); err != nil || len(found) == 0 {
 				t.Errorf("no mutants %s: %v", match[1], err)
 			}
-		} else if len(cited) == 0 {
+		} else if len(cited) == 0 && !strings.HasSuffix(line, "| loans went |") {
 			t.Errorf("nothing shows this bug: %s", line)
 		}
 	}

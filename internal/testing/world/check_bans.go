@@ -9,15 +9,11 @@ import (
 
 var _ = promiseOfKeys("a key that is refused often enough is banned everywhere", (*key).bans)
 
-// bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when an instance has asked
-// again.
+// bans checks that enough refusals make a ban, and that all keep to it: at once, or with lend when nothing
+// is held any more.
 func (k *key) bans() (violations []string) {
-	if k.BanAfter == 0 || k.losesRules() || k.touched(Override, Clear, Unban, Reset) {
+	if k.BanAfter == 0 || k.loses() || k.touched(Override, Clear, Unban, Reset) {
 		return nil
-	}
-	slack := time.Duration(0)
-	if k.Lend > 0 {
-		slack = time.Second + timeout
 	}
 	counted := slices.DeleteFunc(slices.Clone(k.refused), func(a *Answer) bool { return a.Decision.Banned && !a.Decision.BanBegins || k.fromMemory(a) })
 	slices.SortFunc(counted, func(a, b *Answer) int { return cmp.Compare(k.when(a), k.when(b)) })
@@ -34,7 +30,7 @@ func (k *key) bans() (violations []string) {
 		}
 		for i := range k.Answers {
 			b := &k.Answers[i]
-			if b.Zone == k.zone && b.Key == k.key && b.Failure == "" && b.Began > a.Ended+slack && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !k.fromMemory(b) && !b.Decision.Banned {
+			if b.Zone == k.zone && b.Key == k.key && b.Failure == "" && b.Began > a.Ended+k.Lend && b.Ended < k.when(a)+k.BanFor && !k.undecided(b) && !k.fromMemory(b) && !b.Decision.Banned {
 				violations = append(violations, fmt.Sprintf("client %d is not banned in zone %d, key %d, though client %d was", b.Event, k.zone, k.key, a.Event))
 			}
 		}
@@ -55,10 +51,6 @@ func (k *key) bannedUnheard(a *Answer) bool {
 		return b.Decision.Banned && !b.Decision.BanBegins && b.Ended <= a.Ended && slices.ContainsFunc(k.unknown, before)
 	})
 }
-
-// losesRules reports whether an override or a ban may be lost, or not be known in time. Where nothing is lent, each answer
-// comes from Redis, so messages that are lost or late are no excuse.
-func (k *key) losesRules() bool { return k.loses() || k.Lend > 0 && k.Plan.has(links) }
 
 // loses reports whether an override or a ban may be lost.
 func (k *key) loses() bool {

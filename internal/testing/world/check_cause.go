@@ -10,13 +10,10 @@ var _ = promiseOfKeys("nothing is refused without a cause", (*key).withoutCause)
 // withoutCause checks that nothing is refused for which there is room for sure: if all was charged that can have
 // been, and none of it has come back.
 func (k *key) withoutCause() (violations []string) {
-	if k.Lend > 0 && (k.Plan.varies(k.zone) || k.late > 0 || len(k.Killed) > 0 || len(k.clocks) > 1 || k.Plan.hasKind(Flood)) || k.queues() && k.Limit.MaxWait > 0 {
-		return nil // what others hold, or is on its way, is used, as is a loan that a step of the clock has ended, and a wait may be too long
+	if k.Lend > 0 || k.queues() && k.Limit.MaxWait > 0 {
+		return nil // what is held is used, also if nobody spends it, and a wait may be too long
 	}
 	for _, a := range k.refused {
-		if k.Lend > 0 && k.shared(a) {
-			continue
-		}
 		most := k.late
 		for _, b := range slices.Concat(k.admitted, k.unknown) {
 			if b.Began <= a.Ended {
@@ -28,12 +25,4 @@ func (k *key) withoutCause() (violations []string) {
 		}
 	}
 	return violations
-}
-
-// shared reports whether parts may be lent that a client cannot get, because another instance was asked about the key by the time of
-// an answer.
-func (k *key) shared(a *Answer) bool {
-	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
-		return b.Zone == k.zone && b.Key == k.key && b.Instance != a.Instance && b.Began <= a.Ended
-	})
 }

@@ -94,10 +94,10 @@ func (k *key) model(all []*Answer) *model.Key {
 }
 
 // givenBackOfLost returns how much was given back of charges that were lost: it may come later, when others are charged.
-// After a reset, that is given back of no others, except where parts are lent.
+// After a reset, that is given back of no others.
 func (k *key) givenBackOfLost(a *Answer) (sum int64) {
 	for _, b := range k.admitted {
-		lost := k.isLost(k.when(b), k.when(a)) || k.unknownTo(a, b) || k.Lend > 0 && k.lostFor(a, b)
+		lost := k.isLost(k.when(b), k.when(a)) || k.unknownTo(a, b)
 		if b.Adjusted != 0 && b.Delta < 0 && lost {
 			sum -= b.Delta
 		}

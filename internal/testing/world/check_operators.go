@@ -3,10 +3,7 @@ package world
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 var _ = promiseOfKeys("exempt, banned or under another limit is only who was made so", (*key).withoutOperators)
@@ -36,36 +33,28 @@ func (k *key) withoutOperators() (violations []string) {
 
 var _ = promiseOfKeys("an override that was set holds everywhere", (*key).holds)
 
-// holds checks that each answer keeps to an override that was set before, and is not over: at once, or with lend when an
-// instance has heard of it, which it does soon unless messages get lost. What others do to the key later, and what loses
-// an override, are other matters.
+// holds checks that each answer keeps to an override that was set before, and is not over: at once, or with lend when
+// nothing is held any more that was charged ahead before. What others do to the key later, and what loses an override, are
+// other matters.
 func (k *key) holds() (violations []string) {
 	if k.loses() {
 		return nil
-	}
-	var asks []Command
-	if k.touched(Override) {
-		asks = k.asks()
 	}
 	for _, d := range k.Deeds {
 		e := k.Plan.Events[d.Event]
 		if d.Zone != k.zone || d.Key != k.key || d.Kind != Override || d.Failure != "" {
 			continue
 		}
-		from, to := d.Ended, k.changed(d)
+		from, to := d.Ended+k.Lend, k.changed(d)
 		if e.For > 0 {
 			to = min(to, d.Began+e.For)
-		}
-		if k.Lend > 0 {
-			from += time.Second + timeout
 		}
 		for i := range k.Answers {
 			a := &k.Answers[i]
 			if a.Zone != k.zone || a.Key != k.key || a.Failure != "" || a.Ended >= to || k.fromMemory(a) || k.undecided(a) {
 				continue
 			}
-			known := a.Began > from && (k.Lend == 0 || !k.Plan.has(links)) || k.heard(d, a) || a.knows(d, asks)
-			if was := a.Decision; known && !d.kept(a) {
+			if was := a.Decision; a.Began > from && !d.kept(a) {
 				violations = append(violations, fmt.Sprintf("client %d was not %s in zone %d, key %d, as it was set at %v: %+v", a.Event, d.Sort, k.zone, k.key, d.Ended, was))
 			}
 		}
@@ -84,60 +73,6 @@ func (d *Deed) kept(a *Answer) bool {
 		return was.Override != ""
 	}
 }
-
-// heard reports whether the instance of an answer has kept to an override before: then it knows of it, though it may
-// decide alone. What it holds under the limit of another plan or config, it spends until it learns of the change there too.
-func (k *key) heard(set Deed, a *Answer) bool {
-	return slices.ContainsFunc(k.Answers, func(b Answer) bool {
-		return b.Zone == k.zone && b.Key == k.key && b.Instance == a.Instance && b.Failure == "" && b.Began > set.Ended && b.Ended < a.Began && set.kept(&b) && k.sameLimit(a, &b)
-	})
-}
-
-// sameLimit reports whether two requests meet the same limit of the zone for sure. A config that is loaded again has another one
-// only for requests.
-func (k *key) sameLimit(a, b *Answer) bool {
-	if !k.Plan.varies(k.zone) {
-		return true
-	}
-	one, other := &k.Plan.Events[a.Event], &k.Plan.Events[b.Event]
-	reloads := slices.ContainsFunc(k.Plan.Events, func(e Event) bool { return e.Kind == Reload && e.Zone == k.zone && e.Cost > 0 })
-	return one.Sort == other.Sort && one.Kind == other.Kind && (one.Kind == Take || !reloads)
-}
-
-// asks returns when instances have asked what is new: for more of the key under its only limit, where nothing else is sent that
-// looks like that, because adjustments are made by the same script, or which keys have changed.
-func (k *key) asks() (all []Command) {
-	if k.Lend == 0 {
-		return nil
-	}
-	adjusts := slices.ContainsFunc(k.Answers, func(b Answer) bool { return b.Zone == k.zone && b.Key == k.key && b.Adjusted != 0 })
-	state, changes := fmt.Sprintf("{%s}:%s:", k.Plan.tag(k.key), zoneName(k.zone)), ":changes"
-	for _, c := range k.Commands {
-		about := func(part string) bool {
-			return slices.ContainsFunc(c.Args[3:], func(arg string) bool { return strings.Contains(arg, part) })
-		}
-		if c.calls(lua.Lend.Text()) && !adjusts && !k.Plan.varies(k.zone) && about(state) || c.calls(lua.Get.Text()) && about(changes) {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-// calls reports whether a command is the call of a script.
-func (c *Command) calls(script string) bool {
-	return len(c.Args) > 3 && (c.Args[0] == "evalsha" && c.Args[1] == sum(script) || c.Args[0] == "eval" && c.Args[1] == script)
-}
-
-// knows reports whether the instance of an answer has asked what is new after an override was set, and has heard the
-// answer: then it knows of the override, though no client came with that ask.
-func (a *Answer) knows(set Deed, asks []Command) bool {
-	return slices.ContainsFunc(asks, func(c Command) bool {
-		return c.Instance == a.Instance && c.At > set.Ended && c.Heard > 0 && c.Heard < c.Sent+hearsIn && c.Heard+time.Microsecond < a.Began
-	})
-}
-
-// hearsIn is in what time an answer comes that its instance waits for: it was asked perhaps some time before the message was sent.
-const hearsIn = timeout / 2
 
 // fromMemory reports whether a refusal is perhaps one of before, because no answer has come.
 func (k *key) fromMemory(a *Answer) bool { return a.Ended-a.Began >= timeout && !a.Decision.Allowed }

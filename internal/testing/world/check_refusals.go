@@ -23,7 +23,7 @@ func (k *key) tellsWaits() (violations []string) {
 			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, with a wait of %v", a.Event, k.zone, k.key, d.RetryAfter))
 		}
 		unwritten := k.slots() && k.Plan.has(unable) // then leases from before a step stay as they are
-		if most := k.longestWait(); d.RetryAfter > most+storeTimeout && !never && !unwritten && k.late == 0 {
+		if most := k.longestWait(); d.RetryAfter > most+k.Lend+storeTimeout && !never && !unwritten && k.late == 0 {
 			violations = append(violations, fmt.Sprintf("client %d is refused by zone %d, key %d, for %v: nothing lasts longer than %v", a.Event, k.zone, k.key, d.RetryAfter, most))
 		}
 		if never || k.slots() || k.Plan.varies(k.zone) || k.queues() || k.Lend > 0 || k.hasLost() || len(k.clocks) > 1 || k.Plan.doubtful() || k.touched(Override, Clear, Unban, Reset) {
@@ -94,15 +94,14 @@ func (k *key) adjusts(from, to time.Duration) bool {
 const adjustsFor = 10 * time.Second
 
 // returns checks clients that come back after the wait that they were told. Slots and bans have no such wait, and what is
-// lent to others may be in use. What an instance has spent of a loan is charged when it is reported, after what Redis has to do
-// before: until then a client may wait once more, for as long as parts are lent.
+// held may be charged ahead meanwhile.
 func (k *key) returns() (violations []string) {
-	if k.slots() || k.BanAfter > 0 || k.Plan.varies(k.zone) || k.Lend > 0 && k.Plan.Instances > 1 || k.Plan.troubled() || k.touched(Override, Clear, Unban, Reset) {
+	if k.slots() || k.BanAfter > 0 || k.Plan.varies(k.zone) || k.Lend > 0 || k.Plan.troubled() || k.touched(Override, Clear, Unban, Reset) {
 		return nil
 	}
 	for _, first := range k.refused {
 		for _, second := range k.refused {
-			if !k.Plan.Events[first.Event].Returns || !second.follows(first) || k.Lend > 0 && second.Decision.RetryAfter <= k.Lend+k.slowest() {
+			if !k.Plan.Events[first.Event].Returns || !second.follows(first) {
 				continue
 			}
 			others := slices.ContainsFunc(k.Answers, func(a Answer) bool {
@@ -128,14 +127,6 @@ func (k *key) unaware(a *Answer) bool {
 
 // remembersFor is how long an instance refuses by an answer of before.
 const remembersFor = time.Second
-
-// slowest is how long an answer has taken at most.
-func (k *key) slowest() (longest time.Duration) {
-	for i := range k.Answers {
-		longest = max(longest, k.Answers[i].Ended-k.Answers[i].Began)
-	}
-	return longest
-}
 
 // follows reports whether a client has come back, after the answer first.
 func (a *Answer) follows(first *Answer) bool {

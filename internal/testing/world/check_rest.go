@@ -48,7 +48,7 @@ func (k *key) atRest() []string {
 	least -= k.comesBack(k.Limit.Events)
 	left := k.left()
 	most += k.withheld(left.At)
-	if used := left.Quota - left.Remaining; used > most && !k.unreported() || used < min(least, left.Quota) {
+	if used := left.Quota - left.Remaining; used > most && !k.keepsUnits() || used < min(least, left.Quota) {
 		return []string{fmt.Sprintf("%d of zone %d, key %d are used at rest, which should be from %d to %d", used, k.zone, k.key, least, most)}
 	}
 	return nil
@@ -79,10 +79,10 @@ func (k *key) withheld(by int64) int64 {
 	return int64(math.Ceil(max(0, withheld-back(last))))
 }
 
-// unreported reports whether a loan may have ended before an instance could report what it has spent of it: then all of
-// it counts as spent.
-func (k *key) unreported() bool {
-	return k.Lend > 0 && (k.Plan.doubtful() || k.Plan.hasKind(Readonly, NoReplicas, Unsaved))
+// keepsUnits reports whether units that were charged ahead may not be given back: those of an answer that was lost, and of a
+// bucket what is not worth it, or was a pad.
+func (k *key) keepsUnits() bool {
+	return k.Lend > 0 && (k.isBucket() || k.Plan.doubtful() || k.Plan.hasKind(Readonly, NoReplicas, Unsaved))
 }
 
 func (k *key) left() *Left {

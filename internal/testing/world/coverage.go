@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 )
 
 // Coverage counts which pairs of a fault and an operation have met: the fault was on while the operation was under way.
 type Coverage map[pair]int
 
-// pair is a fault, and an operation: what was done, to a limit of which algorithm, and whether parts of it are lent.
+// pair is a fault, and an operation: what was done, to a limit of which algorithm, and whether units of it are held.
 type pair struct {
 	fault Kind
 	what  string
@@ -131,7 +130,7 @@ func eachZone() (all []Zone) {
 		z.Overrides = true
 		all = append(all, z)
 		z.Overrides = false
-		if a, _ := algorithms.Get(name); lend.Check(a, z.Limit, time.Second) == nil {
+		if z.lends(time.Second) {
 			z.Lend = time.Second
 			all = append(all, z)
 		}

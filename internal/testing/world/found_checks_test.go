@@ -58,45 +58,6 @@ func TestChecksKnowWhoCameFirst(t *testing.T) {
 	})
 }
 
-// TestChecksKnowASlowReport: what an instance has spent of a loan is charged when Redis has done what came before its report.
-func TestChecksKnowASlowReport(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 16229161945747329756, Instances: 1, Work: 1159840,
-		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 3 * time.Second}, Lend: 10 * time.Millisecond}},
-		Events: []Event{
-			{Kind: Flood, Cost: 492},
-			{At: time.Second, Kind: Take, Cost: 1, Returns: true},
-			{At: 1000001 * time.Microsecond, Kind: Flood},
-			{At: 1000002 * time.Microsecond, Kind: Flood, Cost: 127},
-			{At: 1000003 * time.Microsecond, Kind: Flood, Cost: 138},
-			{At: 1000004 * time.Microsecond, Kind: Flood, Cost: 293},
-			{At: 1638212358, Kind: Flood, Cost: 460},
-			{At: 1640 * time.Millisecond, Kind: Flood, Cost: 465},
-			{At: 2 * time.Second, Kind: Take, Cost: 1},
-		},
-	})
-}
-
-// TestChecksKnowThatAStepEndsLoans: the clock of Redis was set forward by more than a loan lasts. So all of the loan counts as spent.
-func TestChecksKnowThatAStepEndsLoans(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 1, Even: true, Instances: 1,
-		Zones: []Zone{{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 10, Window: 225 * time.Second}, Lend: time.Second}},
-		Events: []Event{
-			{Kind: Take},
-			{At: time.Second, Kind: Take},
-			{At: 2 * time.Second, Kind: Take},
-			{At: 3 * time.Second, Kind: Take, Cost: 1},
-			{At: 4 * time.Second, Kind: Take, Cost: 1},
-			{At: 5 * time.Second, Kind: Step, After: 3 * time.Second},
-			{At: 6 * time.Second, Kind: Take, Cost: 1},
-			{At: 7 * time.Second, Kind: Take, Cost: 2},
-			{At: 8 * time.Second, Kind: Take, Cost: 1},
-			{At: 9 * time.Second, Kind: Take, Cost: 1},
-		},
-	})
-}
-
 // TestChecksKnowOfABanThatIsOver: a request got no answer in time, and Redis banned its key when it came. Nobody asked before that ban
 // was over, so refusals count from one again.
 func TestChecksKnowOfABanThatIsOver(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -28,7 +27,7 @@ type Plan struct {
 type Zone struct {
 	Algorithm string
 	Limit     algorithms.Limit
-	Lend      time.Duration // 0: nothing is lent
+	Lend      time.Duration // for how long units may be held; 0: none are
 	Overrides bool          // keys may have overrides
 	BanAfter  int64         // refusals in ten seconds; 0: only people ban keys
 	BanFor    time.Duration
@@ -112,7 +111,7 @@ func Draw(seed uint64) *Plan {
 	return p
 }
 
-// manages reports whether a zone that lends may have overrides: what is lent and what operators do meet in few worlds.
+// manages reports whether a zone that lends may have overrides: what is held and what operators do meet in few worlds.
 func (p *Plan) manages() bool {
 	return slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Lend > 0 && z.Overrides })
 }
@@ -193,12 +192,30 @@ func drawZone(r *rand.Rand) Zone {
 }
 
 func (z *Zone) drawLend(r *rand.Rand) {
-	if a, _ := algorithms.Get(z.Algorithm); r.IntN(2) == 0 && lend.Check(a, z.Limit, time.Second) == nil {
-		z.Lend = time.Second
-		if longer := lend.MaxPeriod; r.IntN(3) == 0 && lend.Check(a, z.Limit, longer) == nil {
-			z.Lend = longer
+	if r.IntN(2) == 0 {
+		for _, hold := range []time.Duration{algorithms.MaxHold, time.Second, 100 * time.Millisecond, algorithms.MinHold} {
+			if z.lends(hold) && (hold < algorithms.MaxHold || r.IntN(3) == 0) {
+				z.Lend = hold
+				return
+			}
 		}
 	}
+}
+
+// hold is for how long units of the limit may be held. A plan that is shrunk may say what cannot be.
+func (z *Zone) hold() time.Duration {
+	if !z.lends(z.Lend) {
+		return 0
+	}
+	return z.Lend
+}
+
+// lends reports whether units of the limit can be held for so long.
+func (z *Zone) lends(hold time.Duration) bool {
+	a, err := algorithms.Get(z.Algorithm)
+	limit := z.Limit
+	limit.Hold = hold
+	return err == nil && algorithms.Prepays(a, limit)
 }
 
 func (z *Zone) drawKeyRules(r *rand.Rand) {
@@ -286,8 +303,7 @@ func (z *Zone) anchored() bool {
 // rule is the zone as stores have it.
 func (z *Zone) rule(name string) (*store.Rule, error) {
 	a, _ := algorithms.Get(z.Algorithm)
-	if z.Lend > 0 {
-		return store.NewLendingRule(name, a, z.Limit, 0, z.Lend)
-	}
-	return store.NewRule(name, a, z.Limit, 0)
+	limit := z.Limit
+	limit.Hold = z.hold()
+	return store.NewRule(name, a, limit, 0)
 }

@@ -5,12 +5,11 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 )
 
 // drawGuarded returns the plan of a seed if it is one of those for which instances decide alone about a key for which
 // other rules come to hold: nil for nine seeds of ten. Few worlds have that otherwise, because the key must come
-// often, from several instances, and parts of its limit must be lent for longer than a change takes to be known.
+// often, from several instances, and units of it must be held for longer than a change takes to be known.
 func drawGuarded(seed uint64) *Plan {
 	r := rand.New(rand.NewPCG(seed, 35))
 	if r.IntN(10) != 0 {
@@ -18,13 +17,13 @@ func drawGuarded(seed uint64) *Plan {
 	}
 	z := Zone{
 		Algorithm: []string{"token_bucket", "fixed_window", "sliding_window_counter"}[r.IntN(3)], Overrides: true,
-		Limit: algorithms.Limit{Events: 5 + r.Int64N(40), Window: time.Hour}, Lend: lend.MaxPeriod,
+		Limit: algorithms.Limit{Events: 5 + r.Int64N(40), Window: time.Hour}, Lend: algorithms.MaxHold,
 	}
 	renews := r.IntN(4) == 0
 	switch {
 	case renews:
 		z.renew(r)
-	case r.IntN(3) == 0: // loans are renewed while others come to hold
+	case r.IntN(3) == 0: // more is charged ahead while others come to hold
 		z.Lend = time.Second
 	}
 	if r.IntN(2) == 0 && !renews {
@@ -61,11 +60,11 @@ func drawGuarded(seed uint64) *Plan {
 	return p
 }
 
-// renew has loans be renewed before they are spent: a limit that lasts for a minute at most is never lent for long, and
+// renew has units be charged ahead again and again: a limit that lasts for a minute at most is never held for long, and
 // little of it is used here.
 func (z *Zone) renew(r *rand.Rand) {
 	z.Limit.Events, z.Limit.Window = 100+r.Int64N(400), between(r.Uint64(), 10*time.Second, 30*time.Second).Truncate(time.Microsecond)
-	z.Lend = between(r.Uint64(), 200*time.Millisecond, time.Second).Truncate(time.Microsecond)
+	z.Lend = between(r.Uint64(), 100*time.Millisecond, time.Second).Truncate(time.Microsecond)
 }
 
 // drawChanges has operators change the rules of a key again and again, while instances ask for more of it.

@@ -88,7 +88,7 @@ func (z *Zone) told() string {
 		}
 	}
 	if z.Lend > 0 {
-		text += fmt.Sprintf(", and lends for %v", z.Lend)
+		text += fmt.Sprintf(", and holds units for %v", z.Lend)
 	}
 	if z.Paying > 0 {
 		text += fmt.Sprintf(", and allows %d if a plan is paid", z.Paying)

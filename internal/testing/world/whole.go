@@ -96,7 +96,7 @@ func (z *Zone) spec(i int) (s zone.Spec, err error) {
 	s = zone.Spec{
 		Name: zoneName(i), Index: i, OnStoreError: z.OnError, Matchers: sets(zonesHeader, zoneName(i)),
 		Exempt: sets(sortHeader, exempt), Block: sets(sortHeader, blocked), BlockStatus: http.StatusForbidden,
-		Key: "{http.request.header." + keyHeader + "}", Lend: z.Lend, DryRun: z.DryRun, KeyRules: z.rules(),
+		Key: "{http.request.header." + keyHeader + "}", Lend: z.hold(), DryRun: z.DryRun, KeyRules: z.rules(),
 		Limit: limit.Limit{
 			Algorithm: z.Algorithm, MaxEvents: &limit.Amount{Number: z.Limit.Events}, Window: limit.Window{Duration: caddy.Duration(z.Limit.Window)},
 			Burst: of(z.Limit.Burst), Refill: z.Limit.Refill, Mode: z.Limit.Mode, Align: z.Limit.Align, Lease: caddy.Duration(z.Limit.Lease),

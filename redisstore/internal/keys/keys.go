@@ -72,9 +72,6 @@ func (p Prefix) Networks() string { return string(p) + ":networks:{" + p.Instanc
 // escaped.
 func (p Prefix) Network() string { return string(p) + ":network:{" + p.Instances() + "}:" }
 
-// Changes names the last changes of overrides, bans and states by operators.
-func (p Prefix) Changes() string { return string(p) + ":changes" }
-
 // Probe names the key that a probe writes. The hash tag chooses its slot; without one it has any.
 func (p Prefix) Probe(tag string) string {
 	if tag == "" {

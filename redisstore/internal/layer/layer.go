@@ -45,17 +45,8 @@ const MaxLeaseID = 100
 
 var errLeaseID = errors.New("the name of a lease is too long")
 
-// Adjustment is an adjustment on its way down. The layers that it passes may add what they want to know of it.
-type Adjustment struct {
-	store.Adjustment
-
-	// Sending, if not nil, is called before the adjustment is sent, each time. It may wait.
-	Sending func(ctx context.Context)
-
-	// Sent, if not nil, is called after the adjustment was sent, each time: with whether anything is free
-	// now, or why it failed.
-	Sent func(free bool, err error)
-}
+// Adjustment is an adjustment on its way down.
+type Adjustment struct{ store.Adjustment }
 
 // Of makes adjustments ready to go down.
 func Of(adjustments ...store.Adjustment) []Adjustment {

@@ -165,19 +165,8 @@ func (l *Link) SendWaiting(ctx context.Context) {
 // What may have been carried out is sent again only if twice is the same as once: a refund
 // that is made twice would let more pass than the limit, a cost refuse what is due.
 func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (again []outbox.Adjustment, failed int) {
-	var lent []outbox.Adjustment
-	batch = slices.DeleteFunc(batch, func(a outbox.Adjustment) bool {
-		parts := l.inLentState(&a.Adjustment.Adjustment)
-		if parts {
-			lent = append(lent, a)
-		}
-		return parts
-	})
-	if len(lent) > 0 {
-		again, failed = l.sendLent(ctx, lent)
-	}
 	if len(batch) == 0 {
-		return again, failed
+		return nil, 0
 	}
 	ops := make([]protocol.Op, len(batch))
 	for i := range batch {
@@ -185,9 +174,6 @@ func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (
 	}
 	errs, changed := l.doAll(ctx, ops)
 	for i, err := range errs {
-		if sent := batch[i].Sent; sent != nil {
-			sent(changed[i], err)
-		}
 		if err == nil {
 			if done := batch[i].Done; done != nil {
 				done(changed[i])

@@ -47,7 +47,6 @@ var failures = map[string]struct {
 	"OOM":              {err: protocol.Unwritten("OOM command not allowed when used memory > 'maxmemory'."), quiet: true},
 	"busy":             {err: node.Unsent(store.ErrBusy), quiet: true},
 	"late":             {err: node.ErrLate, quiet: true},
-	"lent":             {err: protocol.ErrLent, quiet: true},
 }
 
 // checkOf is a check of ten events or slots.
@@ -122,42 +121,6 @@ func TestAdjustFails(t *testing.T) {
 	}
 }
 
-// TestLentAdjustFails: the same in zones that lend. The layers above hear of each try.
-func TestLentAdjustFails(t *testing.T) {
-	counter := checkOf(t, "fixed_window")
-	rule, err := store.NewLendingRule("lent", counter.Rule.Algorithm(), counter.Rule.Limit(), 0, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, f := range failures {
-		b, sending, told := newBench(t), 0, 0
-		var sent []error
-		a := layer.Adjustment{Adjustment: store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 1}, Delta: 2, At: 5}}
-		a.Sending = func(context.Context) { sending++ }
-		a.Sent = func(_ bool, err error) { sent = append(sent, err) }
-		a.Done = func(bool) { told++ }
-		b.will(fate{err: f.err})
-		b.Adjust(a)
-		b.Outbox.Retry()
-		b.SendWaiting(t.Context())
-		lost, want := uint64(0), []error{f.err, nil}
-		if f.unsure {
-			lost, want = 1, want[:1]
-		}
-		if n, _ := b.Outbox.Lost(); n != lost || sending != len(want) || !slices.EqualFunc(sent, want, errors.Is) || told != len(want)-1 {
-			t.Errorf("%s: %d lost, sending %d times, sent %v, done %d times", name, n, sending, sent, told)
-		}
-		for _, c := range b.got("LendIfReady") {
-			if len(c.adjust) != 1 || c.adjust[0].Delta != 2 || c.adjust[0].At != 5 {
-				t.Errorf("%s: the call has %+v", name, c.adjust)
-			}
-		}
-		if reported := b.failures.Load() > 0; reported == f.quiet {
-			t.Errorf("%s: reported: %v", name, reported)
-		}
-	}
-}
-
 // TestNoServer: without a server that may be asked, a request costs no call, and what is adjusted waits.
 func TestNoServer(t *testing.T) {
 	for name, is := range map[string]func(b *bench) error{
@@ -219,21 +182,5 @@ func TestServersFail(t *testing.T) {
 	}
 	if lost == 0 || int(lost)+b.Waiting() != places[1] {
 		t.Errorf("%d lost and %d wait, of %d at the server that fails", lost, b.Waiting(), places[1])
-	}
-}
-
-// TestLentKeepsWhatIsAlone: a call that finds parts of a key lent has decided the checks that are decided by themselves:
-// the caller learns how, and a slot is renewed.
-func TestLentKeepsWhatIsAlone(t *testing.T) {
-	b, slot, charge := newBench(t), checkOf(t, "concurrency"), checkOf(t, "fixed_window")
-	slot.Independent = true
-	b.will(fate{err: protocol.ErrLent, runs: true})
-	decisions := []algorithms.Decision{{Quota: 77}, {Quota: 77}}
-	err := b.Take(t.Context(), []store.Check{slot, charge}, decisions)
-	if !errors.Is(err, protocol.ErrLent) || !decisions[0].Allowed || decisions[0].Remaining != 9 || decisions[1].Quota != 77 {
-		t.Errorf("%v, with the decisions %+v", err, decisions)
-	}
-	if b.Leases.Len() != 1 || b.Waiting() > 0 {
-		t.Errorf("%d leases, %d given back", b.Leases.Len(), b.Waiting())
 	}
 }

@@ -114,10 +114,6 @@ func (s *server) DoAll(ctx context.Context, requests []*node.Request, asking boo
 	}
 }
 
-func (s *server) LendIfReady(ctx context.Context, requests []*node.Request, asking bool) error {
-	return s.meet(ctx, call{way: "LendIfReady", asking: asking}, requests...)
-}
-
 func (s *server) Process(ctx context.Context, _ redis.Cmder, asking bool) error {
 	return s.meet(ctx, call{way: "Process", asking: asking})
 }
@@ -143,12 +139,6 @@ func (s *server) meet(ctx context.Context, c call, requests ...*node.Request) er
 	}
 	for _, r := range requests {
 		c.alone = r.AllAlone
-		for i := range r.Lend {
-			c.keys = append(c.keys, r.Lend[i].Key)
-			if a := r.Lend[i].Adjustment; a != nil {
-				c.adjust = append(c.adjust, *a)
-			}
-		}
 	}
 	c.at = time.Now()
 	s.calls = append(s.calls, c)
@@ -194,10 +184,6 @@ func (s *server) run(r *node.Request) {
 			s.known.overrides[counted{prefix.State(states.ID, c.Key), prepared.Params}] = d.Override
 			s.known.mu.Unlock()
 		}
-	}
-	r.Answers = make([]protocol.LendAnswer, len(r.Lend))
-	for i := range r.Answers {
-		r.Answers[i].Quota, r.Answers[i].Remaining, r.Answers[i].Damaged = 1, 1, s.damaged
 	}
 }
 
@@ -343,7 +329,7 @@ func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 	b.logs = logs
 	c := &link.Config{
 		Servers: b.servers, Keys: prefix, Script: new(atomic.Pointer[protocol.Script]), Timeout: timeout, Today: &today,
-		Clock: func() time.Time { return time.Time{} }, Logger: func() *zap.Logger { return logger }, PerCall: link.MaxPerCall, Ends: func() bool { return true }, Done: b.done,
+		Clock: func() time.Time { return time.Time{} }, Logger: func() *zap.Logger { return logger }, Ends: func() bool { return true }, Done: b.done,
 	}
 	c.Script.Store(script)
 	for _, f := range configure {

@@ -4,7 +4,6 @@ package link
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,9 +29,6 @@ type Config struct {
 	Today   *layer.Date
 	Clock   func() time.Time // by which leases fall due
 	Logger  func() *zap.Logger
-
-	// PerCall is how many keys may share a call that no request waits for.
-	PerCall int
 
 	// Ends reports whether the process is about to end.
 	Ends func() bool
@@ -95,19 +91,11 @@ func (l *Link) request(ctx context.Context, checks []store.Check, amid bool) (*n
 	return r, nil
 }
 
-// finish takes the answer to a request. If parts of a key are lent, the checks that are decided by themselves are
-// decided all the same.
+// finish takes the answer to a request.
 func (l *Link) finish(r *node.Request, checks []store.Check, decisions []algorithms.Decision, err error) error {
 	switch {
 	case err == nil:
 		copy(decisions, r.Decisions)
-		l.answered(r, checks)
-	case errors.Is(err, protocol.ErrLent):
-		for i := range checks {
-			if checks[i].Alone() {
-				decisions[i] = r.Decisions[i]
-			}
-		}
 		l.answered(r, checks)
 	case node.MayHaveRun(err): // the answer may be on its way, so the request is not used again
 		l.giveBackLost(checks)
@@ -213,7 +201,7 @@ func (l *Link) noteLeases(r *node.Request, checks []store.Check) {
 	}
 }
 
-// giveBackLost gives back what may have been lent by a call whose answer never came. The call may come to Redis later than
+// giveBackLost gives back slots that may have been taken by a call whose answer never came. The call may come to Redis later than
 // that, so what is not there is given back again.
 func (l *Link) giveBackLost(checks []store.Check) {
 	for i := range checks {

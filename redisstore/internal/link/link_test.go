@@ -2,15 +2,11 @@ package link_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -66,60 +62,5 @@ func TestFar(t *testing.T) {
 	}
 	if b.away = io.EOF; b.Far(t.Context(), &c) {
 		t.Error("no server is far")
-	}
-}
-
-// asksOf are asks about so many keys.
-func asksOf(t *testing.T, n int) (asks []*link.Ask) {
-	for i := range n {
-		c := checkOf(t, "fixed_window")
-		c.Key = fmt.Sprint(i)
-		asks = append(asks, &link.Ask{Check: &c})
-	}
-	return asks
-}
-
-// TestAskEach: asks that no request waits for share calls, as many as may. An error is that of the asks of its call.
-func TestAskEach(t *testing.T) {
-	for perCall, calls := range map[int]int{link.MaxPerCall: 3, 1: 70} {
-		b := newBench(t, func(c *link.Config) { c.PerCall = perCall })
-		asks := asksOf(t, 70)
-		b.will(fate{runs: true}, fate{err: io.EOF})
-		b.AskEach(t.Context(), asks)
-		var keys []string
-		for _, c := range b.got("LendIfReady") {
-			keys = append(keys, c.keys...)
-		}
-		if n := len(b.got("LendIfReady")); n != calls || len(keys) != 70 || b.failures.Load() != 1 {
-			t.Errorf("%d a call: %d calls with %d keys, %d failures", perCall, n, len(keys), b.failures.Load())
-		}
-		for i, a := range asks {
-			if failed := i/perCall == 1; failed != (a.Err != nil) || failed != (a.Quota == 0) || keys[i] != prefix.State(a.Rule.ID(), a.Key) {
-				t.Errorf("%d a call: ask %d has %v and %+v, and the key %q", perCall, i, a.Err, a.LendAnswer, keys[i])
-			}
-		}
-	}
-}
-
-// TestAskTogether: asks of a request are in one call, which in a Cluster is one of its own.
-func TestAskTogether(t *testing.T) {
-	for perCall, way := range map[int]string{link.MaxPerCall: "Do", 1: "LendIfReady"} {
-		b := newBench(t, func(c *link.Config) { c.PerCall = perCall })
-		asks := asksOf(t, 3)
-		b.will(fate{err: io.EOF})
-		if err := b.AskTogether(t.Context(), asks); !errors.Is(err, io.EOF) {
-			t.Errorf("%s: %v", way, err)
-		}
-		if err := b.AskTogether(t.Context(), asks); err != nil || slices.ContainsFunc(asks, func(a *link.Ask) bool { return a.Quota != 1 }) {
-			t.Errorf("%s: %v", way, err)
-		}
-		for _, c := range b.got(way) {
-			if len(c.keys) != 3 {
-				t.Errorf("%s: a call has %q", way, c.keys)
-			}
-		}
-		if n := len(b.got(way)); n != 2 || n != len(b.calls) {
-			t.Errorf("%s: %d calls of %d", way, n, len(b.calls))
-		}
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -84,30 +82,5 @@ func TestTakeMigrating(t *testing.T) {
 		if scripts, state := len(b.got("ProcessIfReady")), len(b.got("Do")); scripts != c.scripts || state != c.state || b.left(t, full) != c.left {
 			t.Errorf("%s: %d scripts and %d calls about the state, %d are left", name, scripts, state, b.left(t, full))
 		}
-	}
-}
-
-// TestAskEachMigrating: while a slot migrates, what no request waits for is asked too: what is lent of a key that may
-// have other rules is reported and given back.
-func TestAskEachMigrating(t *testing.T) {
-	counter := checkOf(t, "fixed_window")
-	rule, err := store.NewLendingRule("lent", counter.Rule.Algorithm(), counter.Rule.Limit(), 0, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBench(t)
-	b.texts = []string{number(1_000_000_000)}
-	tryAgain := said("TRYAGAIN Multiple keys request during rehashing of slot")
-	b.will(fate{err: tryAgain}, fate{}, fate{runs: true}, fate{err: tryAgain})
-	ask := func(rules *store.KeyRules) error {
-		a := &link.Ask{Check: &store.Check{Rule: rule, Key: "client", KeyRules: rules}, Ask: lend.Ask{Borrower: 1, Number: 1}}
-		b.AskEach(t.Context(), []*link.Ask{a})
-		return a.Err
-	}
-	if err := ask(&store.KeyRules{Overrides: true}); err != nil || len(b.got("LendIfReady")) != 2 || len(b.got("ProcessIfReady")) != 1 {
-		t.Errorf("%v, after %d calls and a look at the override", err, len(b.got("LendIfReady")))
-	}
-	if err := ask(nil); err != tryAgain || len(b.got("LendIfReady")) != 3 {
-		t.Errorf("%v, after %d calls: one key cannot be at two nodes", err, len(b.got("LendIfReady")))
 	}
 }

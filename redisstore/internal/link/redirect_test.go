@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -24,12 +23,6 @@ var ways = map[string]func(t *testing.T, b *bench) error{
 		c := checkOf(t, "concurrency")
 		b.known.add(c)
 		return b.Renew(t.Context(), []store.Check{c})[0]
-	},
-	"LendIfReady": func(t *testing.T, b *bench) error {
-		c := checkOf(t, "fixed_window")
-		a := link.Ask{Check: &c, Ask: lend.Ask{Cost: 1}}
-		b.AskEach(t.Context(), []*link.Ask{&a})
-		return a.Err
 	},
 	"Process": func(t *testing.T, b *bench) error {
 		_, err := b.Link.Process(t.Context(), "key", link.Server.Process, func() redis.Cmder { return redis.NewCmd(t.Context(), "ping") })

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -26,9 +25,6 @@ type Server interface {
 
 	// DoAll makes one call for requests whose callers do not wait. Each gets its error.
 	DoAll(ctx context.Context, requests []*node.Request, asking bool)
-
-	// LendIfReady makes a call of requests of zones that lend.
-	LendIfReady(ctx context.Context, requests []*node.Request, asking bool) error
 
 	// Process carries out another command. ProcessIfReady does so unless the server is known not to answer.
 	Process(ctx context.Context, cmd redis.Cmder, asking bool) error
@@ -98,7 +94,7 @@ func (l *Link) redirected(ctx context.Context, from Server, slot uint16, err err
 // failed tells the servers of a call that failed, unless another one would not have more room or time, or decide
 // differently.
 func (l *Link) failed(err error) error {
-	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, node.ErrLate) && !errors.Is(err, protocol.ErrLent) {
+	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, node.ErrLate) {
 		l.Servers.ReportFailure()
 	}
 	return err

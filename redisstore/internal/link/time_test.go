@@ -252,8 +252,6 @@ func TestWarnsOnceAMinute(t *testing.T) {
 		b.damaged = true
 		for range 3 {
 			_, _ = b.take(t, c)
-			b.AskEach(t.Context(), []*link.Ask{{Check: &c}})
-			_ = b.AskTogether(t.Context(), []*link.Ask{{Check: &c}})
 			pass(30 * time.Second)
 		}
 		if n := b.logs.FilterMessageSnippet("is damaged").Len(); n != 2 {

@@ -185,7 +185,7 @@ func (r *request) inTurn(ctx context.Context, parts []*part,
 	}
 	for _, p := range parts {
 		if p.failed == nil && p.sent && (err != nil || !pass) {
-			r.undo(p, err != nil && !errors.Is(err, protocol.ErrLent)) // then only the others are asked for again
+			r.undo(p, err != nil)
 		}
 	}
 	return err

@@ -339,7 +339,7 @@ func (b *batcher) fill(c *call) {
 	var room [maxBatch]*Request
 	unfilled := 1
 	for len(c.requests) <= maxShare-maxBatch {
-		popped, checks := room[:0], c.size()
+		popped, checks := room[:0], c.Checks()
 		now := time.Since(b.epoch)
 		last := now + b.lead()
 		b.mu.Lock()
@@ -368,7 +368,7 @@ func (b *batcher) fill(c *call) {
 			c.add(r)
 		}
 		// Requests for the same leave room for more.
-		if len(popped) == 0 || c.size() > maxBatch/2 {
+		if len(popped) == 0 || c.Checks() > maxBatch/2 {
 			break
 		}
 	}

@@ -13,8 +13,6 @@ import (
 type call struct {
 	*protocol.Batch
 	requests []*Request
-	lending  []*Request // those of them that ask zones that lend
-	lent     int        // how many checks these have
 
 	context.Context
 	begun   time.Duration // since the epoch of the batcher
@@ -30,21 +28,12 @@ func newCall() *call { return callPool.Get().(*call) }
 
 func (c *call) add(r *Request) {
 	c.requests = append(c.requests, r)
-	if len(r.Lend) > 0 {
-		c.lending = append(c.lending, r)
-		c.lent += len(r.Lend)
-	} else {
-		c.Add(&r.Request)
-	}
+	c.Add(&r.Request)
 }
-
-// size returns how many checks the call has.
-func (c *call) size() int { return c.Checks() + c.lent }
 
 func (c *call) free() {
 	clear(c.requests)
-	clear(c.lending)
-	c.requests, c.lending, c.lent = c.requests[:0], c.lending[:0], 0
+	c.requests = c.requests[:0]
 	c.Clear()
 	callPool.Put(c)
 }

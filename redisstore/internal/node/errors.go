@@ -66,7 +66,7 @@ func Unwritten(err error) error {
 func works(err error) bool {
 	var said redis.Error
 	if !errors.As(err, &said) {
-		return errors.Is(err, protocol.ErrLent)
+		return false
 	}
 	e := protocol.ReadError(said.Error())
 	return e.RefusesWrite() || e.FromScript() || e.Failure() == store.FailureCluster && !isCutOff(err)
@@ -93,7 +93,7 @@ func MayHaveRun(err error) bool {
 	switch {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return false
-	case errors.As(err, new(unsentError)), protocol.IsUnwritten(err), errors.Is(err, protocol.ErrLent):
+	case errors.As(err, new(unsentError)), protocol.IsUnwritten(err):
 		return false
 	}
 	var said redis.Error

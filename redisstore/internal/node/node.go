@@ -129,9 +129,6 @@ func (n *Node) Do(ctx context.Context, r *Request, asking bool) error {
 func (n *Node) send(ctx context.Context, c *call) error {
 	begun := n.breaker.now()
 	return n.breaker.run(func() (struct{}, error) {
-		if len(c.lending) > 0 {
-			return n.breaker.judge(begun, n.evaluateAll(ctx, c))
-		}
 		return n.breaker.judge(begun, n.evaluate(ctx, c.Batch, false))
 	})
 }

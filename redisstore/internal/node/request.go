@@ -14,11 +14,6 @@ import (
 type Request struct {
 	protocol.Request
 
-	// Lend is what is asked of zones that lend, instead of everything else, and Answers are the answers. Not in
-	// a Cluster.
-	Lend    []protocol.LendOp
-	Answers []protocol.LendAnswer
-
 	// In a Cluster, where a slot may migrate from one node to another.
 	asking bool // whether to send ASKING, because the slot migrates to the node
 	single bool // whether it shares no call with requests of other keys
@@ -41,8 +36,6 @@ func NewRequest() *Request { return &Request{done: make(chan error, 1)} }
 // must not be used again: the answer may be on its way.
 func (r *Request) Clear() {
 	r.Request.Clear()
-	clear(r.Lend)
-	r.Lend, r.Answers = r.Lend[:0], nil
 	r.next = nil
 	r.asking, r.single, r.shared = false, false, false
 	r.hurried, r.sent = false, false
@@ -50,7 +43,7 @@ func (r *Request) Clear() {
 }
 
 // size returns how many checks the request has.
-func (r *Request) size() int { return len(r.Ops) + len(r.Lend) }
+func (r *Request) size() int { return len(r.Ops) }
 
 // again makes a request ready to be sent again. It may have been answered with a redirection.
 func (r *Request) again(asking bool) {

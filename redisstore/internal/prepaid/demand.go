@@ -65,9 +65,7 @@ func (t *Table) Sweep(now time.Duration, all bool) (back []store.Adjustment) {
 		s.mu.Lock()
 		for id, h := range s.holds {
 			if s.turn(h, now); all {
-				s.giveBack(h, &h.Decision, h.units, true)
-				s.giveBack(h, &h.next.Decision, h.next.units, true)
-				h.units, h.next.units = 0, 0
+				s.giveBackAll(h)
 			}
 			if h.units == 0 && !h.asks && now >= h.pause && (all || now-h.since > 4*h.check.Rule.Hold()) {
 				delete(s.holds, id)
@@ -79,13 +77,15 @@ func (t *Table) Sweep(now time.Duration, all bool) (back []store.Adjustment) {
 	return back
 }
 
-// Forget gives up what is held of a key of a zone, because it begins from zero, or has other rules now.
+// Forget gives back what is held of a key of a zone, because it begins from zero, or has other rules now.
 func (t *Table) Forget(zone, key string) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
 		for id, h := range s.holds {
 			if id.key == key && h.check.Rule.Zone() == zone {
+				s.giveBackAll(h)
+				h.gone = true
 				delete(s.holds, id)
 			}
 		}

@@ -148,7 +148,9 @@ func TestNeverAboveTheLimit(t *testing.T) {
 			for _, l := range f.layers {
 				spared += int(l.Spared.Load())
 			}
+			f.server.mu.Lock()
 			calls += f.server.calls
+			f.server.mu.Unlock()
 			for _, z := range f.server.zones {
 				if bad := z.above(); bad != "" {
 					t.Errorf("seed %d: %s %+v, trip %v: %s", i, z.rule.Algorithm().Name(), z.rule.Limit(), f.server.trip, bad)
@@ -175,7 +177,10 @@ func newFleet(t *testing.T, r *rand.Rand) *fleet {
 	f.server = &server{rand: rand.New(rand.NewPCG(r.Uint64(), 2)), lost: []float64{0, 0, 0.1}[r.IntN(3)]}
 	for i := range 1 + r.IntN(2) {
 		a := []algorithms.Algorithm{
-			algorithms.TokenBucket{}, algorithms.SlidingWindowLog{}, algorithms.FixedWindow{}, algorithms.LeakyBucket{},
+			algorithms.TokenBucket{},
+			algorithms.SlidingWindowLog{},
+			algorithms.FixedWindow{},
+			algorithms.LeakyBucket{},
 			algorithms.SlidingWindowCounter{},
 		}[r.IntN(5)]
 		l := algorithms.Limit{Events: 5 + r.Int64N(120), Window: time.Duration(200+r.IntN(2000)) * time.Millisecond}

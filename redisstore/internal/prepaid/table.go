@@ -15,8 +15,8 @@
 // which nothing is held.
 //
 // Most keys come rarely: then nothing is held. The third request of a key within a hold makes one, and the first request
-// that finds too little asks for more, with its own cost. While it is under way, others ask for themselves. Of a key that
-// comes often more is asked for before all is spent, so nobody waits.
+// that finds too little asks for more, with its own cost. While it is under way, others ask for themselves. If many units
+// are held of a key, more are asked for before all are spent, so nobody waits.
 package prepaid
 
 import (
@@ -89,6 +89,7 @@ type hold struct {
 	no    told  // the last refusal
 	cost  int64 // that it refuses
 	pause time.Duration
+	gone  bool // from the table
 	demand
 }
 
@@ -181,6 +182,12 @@ func (s *shard) giveBack(h *hold, d *algorithms.Decision, units int64, early boo
 	}
 }
 
+func (s *shard) giveBackAll(h *hold) {
+	s.giveBack(h, &h.Decision, h.units, true)
+	s.giveBack(h, &h.next.Decision, h.next.units, true)
+	h.units, h.next.units = 0, 0
+}
+
 // counts reports whether some of the units that were held to the end can still be given back: not if they have come back
 // with their window, and not of a bucket if as many would have come back since.
 func counts(rule *store.Rule, d *algorithms.Decision, units int64) bool {
@@ -203,7 +210,7 @@ func booked(d *algorithms.Decision) int64 { return d.At + d.Lasts.Microseconds()
 
 // put puts units back that were spent and not used, if what they came with lasts.
 func (h *hold) put(booking, units int64, now time.Duration) bool {
-	if now >= h.end || booked(&h.Decision) != booking {
+	if h.gone || now >= h.end || booked(&h.Decision) != booking {
 		return false
 	}
 	h.units, h.left = h.units+units, h.left+units
@@ -222,7 +229,9 @@ func (t *Table) End(c *store.Check, a Ask, d *algorithms.Decision, charged bool,
 	h.asks = h.asks && a.Ahead == 0
 	s.turn(h, now)
 	held := h.units + h.next.units
-	if d.Units > 0 {
+	if h.gone {
+		s.giveBack(h, d, d.Units, true)
+	} else if d.Units > 0 {
 		lasts := min(d.Lasts, c.Rule.Hold())
 		to := &h.next
 		if h.units == 0 {

@@ -41,7 +41,6 @@ type group struct {
 	states  string // before, in the reply
 
 	uncharged bool // Redis cannot write, and would have charged it
-	lent      bool // parts of a key are lent, so it is not decided
 }
 
 // waiter is a request that has a group, which begins at Ops[first].
@@ -106,7 +105,7 @@ func (b *Batch) group(ops []Op, w waiter) {
 		b.groups = append(b.groups, group{})
 	}
 	g := &b.groups[len(b.groups)-1]
-	g.ops, g.waiters, g.uncharged, g.lent = ops, append(g.waiters, w), false, false
+	g.ops, g.waiters, g.uncharged = ops, append(g.waiters, w), false
 	for i := range ops {
 		b.mixed = b.mixed || !ops[i].counterOnly()
 		b.key(&ops[i].Key)
@@ -150,7 +149,7 @@ func (b *Batch) key(name *string) uint16 {
 	return k
 }
 
-// Care is the second argument of a careful call about counters, and of one of lend.lua.
+// Care is the second argument of a careful call about counters.
 var Care any = "c"
 
 // modes are that of other calls: 1 to read values together, and 4 for care.

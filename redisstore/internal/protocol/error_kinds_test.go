@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms/lend"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -64,10 +63,8 @@ func TestErrorsOfScripts(t *testing.T) {
 			client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 			defer client.Close()
 			script := NewScript(nil)
-			for _, s := range []*Script{script, script.Lend} {
-				if err := client.ScriptLoad(ctx, s.Text).Err(); err != nil {
-					t.Fatal(err)
-				}
+			if err := client.ScriptLoad(ctx, script.Text).Err(); err != nil {
+				t.Fatal(err)
 			}
 			calls := everyForm(t, script)
 			c.breaks(server, server.Admin())
@@ -130,26 +127,6 @@ func everyForm(t *testing.T, script *Script) map[string][]any {
 		b := NewBatch()
 		b.Add(r)
 		calls[name] = b.Call(script)
-	}
-	ask := func(rule *store.Rule) LendOp {
-		return LendOp{Rule: rule, Prepared: rule.At(0), Key: rule.Zone(), Ask: lend.Ask{Borrower: 1, Number: 1, Want: 2, Lease: 1e6, Cost: 1}}
-	}
-	owed := ask(window)
-	owed.Adjustment, owed.Ask = &store.Adjustment{At: storetest.Start, Delta: 1}, lend.Ask{}
-	for name, groups := range map[string][][]LendOp{
-		"a lent counter":                  {{ask(bucket)}},
-		"a lent log":                      {{ask(log)}},
-		"lent together":                   {{ask(bucket), ask(log)}},
-		"lent by itself":                  {{ask(bucket)}, {ask(log)}},
-		"a late cost of a lent counter":   {{owed}},
-		"late costs of several lent ones": {{owed}, {owed}},
-	} {
-		var text []byte
-		var keys []any
-		for _, group := range groups {
-			text, keys = AppendLend(text, keys, group)
-		}
-		calls[name] = append(append([]any{"evalsha", script.Lend.Digest, len(keys)}, keys...), text)
 	}
 	return calls
 }

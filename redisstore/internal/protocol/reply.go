@@ -19,8 +19,6 @@ const (
 	flagBanned    = 8
 	flagBanBegins = 16
 	flagOverride  = 32
-	flagLent      = 64
-	flagOwn       = 128 // of lend.lua
 
 	allFlags = 63
 )
@@ -39,9 +37,6 @@ const (
 
 // stateSize is how many bytes of the state of a Counter are in a reply.
 const stateSize = 36
-
-// markLent is added to the number of a check if parts of its key are lent.
-const markLent = 1 << 15
 
 // Read reads the script's reply and gives each request its part. A reply that cannot be is an
 // error, never a decision.
@@ -81,7 +76,7 @@ func (b *Batch) readChecks(r *reader) error {
 		}
 	}
 	for !r.short && len(r.rest) > 0 {
-		if n := int(r.uint16()); !b.mark(n&^markLent, n&markLent != 0) {
+		if !b.mark(int(r.uint16())) {
 			r.short = true
 		}
 	}
@@ -102,9 +97,9 @@ func (b *Batch) readChecks(r *reader) error {
 // replays reports whether the decisions of a group are computed here, from the states before.
 func (b *Batch) replays(g *group) bool { return b.countersOnly || len(g.waiters) > 1 }
 
-// mark notes that the state of a check, counted from 1, was damaged, or that parts of its key are lent.
-// It reports whether the decision on such a check is computed here.
-func (b *Batch) mark(check int, lent bool) bool {
+// mark notes that the state of a check, counted from 1, was damaged. It reports whether the decision on such a check is
+// computed here.
+func (b *Batch) mark(check int) bool {
 	for i := range b.groups {
 		g := &b.groups[i]
 		if check > len(g.ops) {
@@ -114,11 +109,7 @@ func (b *Batch) mark(check int, lent bool) bool {
 		if check == 0 || !b.replays(g) {
 			return false
 		}
-		if lent {
-			g.lent = true
-		} else {
-			g.waiters[0].Damaged = g.ops[check-1].Rule
-		}
+		g.waiters[0].Damaged = g.ops[check-1].Rule
 		return true
 	}
 	return false
@@ -148,10 +139,6 @@ func (g *group) readDecisions(r *reader, now int64) error {
 		units, lasts := int64(0), int64(0)
 		if g.ops[i].Ahead > 0 {
 			units, lasts = r.number(), r.number()
-		}
-		if flags&flagLent != 0 {
-			w.Err = ErrLent
-			continue
 		}
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 		allowed := flags&flagAllowed != 0
@@ -207,9 +194,7 @@ func (g *group) replay(now int64, careful bool) (admitted int) {
 		r.text(12) // when it began, and the second until which the key lives
 	}
 	for _, w := range g.waiters {
-		if g.lent {
-			w.Err = ErrLent
-		} else if g.decide(w, states, now) {
+		if g.decide(w, states, now) {
 			admitted++
 		}
 	}

@@ -14,20 +14,17 @@ import (
 type Script struct {
 	Text, Digest string
 
-	// Lend is the script of zones that lend, beside that of all others.
-	Lend *Script
-
 	finish func(text string) string
 }
 
-// NewScript returns the scripts that decide. Edit changes their texts, and those of [Script.Finish], for tests; it
+// NewScript returns the script that decides. Edit changes its text, and those of [Script.Finish], for tests; it
 // may be nil.
 func NewScript(edit func(text string) string) *Script {
 	if edit == nil {
 		edit = asIs
 	}
 	s := TextScript(edit(withPorts(lua.Take.Text())))
-	s.Lend, s.finish = TextScript(edit(withPorts(lua.Lend.Text()))), edit
+	s.finish = edit
 	return s
 }
 

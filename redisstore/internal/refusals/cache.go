@@ -171,21 +171,10 @@ func (c *Cache) Recent(check *store.Check, p *store.Prepared, came time.Duration
 // refusal, or if the next request will be refused. Charged says that the check's group was
 // charged.
 func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.Decision, charged bool, sent, now time.Duration) {
-	c.put(check, p, decision, charged, asks(check, &decision), sent, now)
-}
-
-// PutLent remembers for Recent alone what Redis has decided on a key of which parts may be lent: these may come
-// back before the wait is over.
-func (c *Cache) PutLent(check *store.Check, p *store.Prepared, decision algorithms.Decision, now time.Duration) {
-	c.put(check, p, decision, false, true, now, now)
-}
-
-// put is Put. Asks says that no request is refused by what is remembered as long as Redis answers.
-func (c *Cache) put(check *store.Check, p *store.Prepared, decision algorithms.Decision, charged, asks bool, sent, now time.Duration) {
 	r := refusal{prepared: p, cost: check.Cost, received: now, decision: decision}
 	switch {
 	case !decision.Allowed:
-		r.asks, r.decision.BanBegins = asks, false
+		r.asks, r.decision.BanBegins = asks(check, &decision), false
 		if decision.Banned {
 			r.cost = 0
 		}

@@ -49,13 +49,6 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 	return l.Refuse(checks, decisions, &known, came, err)
 }
 
-// Note takes note of what Redis has decided for a layer above without this one, in a zone that lends.
-func (l *Layer) Note(c *store.Check, d algorithms.Decision) {
-	if c.Cost > 0 && !c.Peek {
-		l.PutLent(c, l.Today.At(c.Rule), d, l.Now())
-	}
-}
-
 // unanswered reports whether a request got no answer in time, of Redis or of this process.
 func unanswered(err error) bool {
 	switch node.Failure(err) {
