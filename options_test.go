@@ -13,7 +13,7 @@ import (
 
 // What options accept that others do not, by block and name: no value, several values, and any text.
 var (
-	withoutValue = words(`rate_limit: disable_metrics log_key distributed; zone: overrides dry_run allow_unknown_placeholders;
+	withoutValue = words(`rate_limit: disable_metrics log_key distributed; zone: overrides dry_run lend allow_unknown_placeholders;
 		store redis: require tls; tls: insecure_skip_verify`)
 	severalValues = words(`rate_limit: storage`)
 	anyText       = words(`rate_limit: storage; zone: key cost_header; charge: header; tls: server_name; store redis: address password

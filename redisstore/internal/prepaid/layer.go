@@ -210,5 +210,5 @@ func (l *Layer) Tend(quit <-chan struct{}) {
 	}
 }
 
-// Wait returns when all has been given back, once Tend was told to end.
+// Wait returns when all has been given back, once Tend has been asked to end.
 func (l *Layer) Wait() { <-l.done }

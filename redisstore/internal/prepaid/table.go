@@ -283,7 +283,7 @@ func (t *told) at(now time.Duration) algorithms.Decision {
 	return d
 }
 
-// spent is the decision on a request that is paid by the hold. What has come back since the store's answer is told by the
+// spent is the decision on a request that is paid by the hold. What has come back since the store's answer is shown by the
 // next one.
 func (h *hold) spent(now time.Duration) algorithms.Decision {
 	d := h.batch.at(now)
