@@ -32,7 +32,7 @@ func TestReadme(t *testing.T) {
 }
 
 // TestFleetIsExact: of 300 requests that reach three instances at once, a limit of 100 lets 100 through, in each kind of
-// window, also with loans.
+// window, also with lend.
 func TestFleetIsExact(t *testing.T) {
 	const requests, limit = 300, 100
 	zones := map[string]string{

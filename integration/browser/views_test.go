@@ -85,7 +85,7 @@ func testStores(t *testing.T, w *world) {
 	fact := func(name string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll('#stores-body dt')].find(e => e.innerText === %s).nextSibling.innerText`, quoted(name))
 	}
-	p.untilDoing("a loan, and calls", func() { w.one.times(30, "/hot") }, fact("Lent")+` !== '0' && `+fact("Calls per 100 decisions")+` !== '–'`)
+	p.untilDoing("calls", func() { w.one.times(30, "/hot") }, fact("Calls per 100 decisions")+` !== '–'`)
 	p.untilText("#stores-body", "99 % within")
 	p.untilText("#sentence", "answers in")
 	p.until("the chart", `document.querySelector('#stores-body canvas')`)

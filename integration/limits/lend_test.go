@@ -37,7 +37,7 @@ func startLendFleet(t *testing.T) *lendFleet {
 }
 
 // TestLend: three instances that lend admit what the limit allows, never more and hardly less, with a
-// fraction of the calls, and tell no client of more than is left. A loan ends if its Caddy does not run for
+// fraction of the calls, and tell no client of more than is left. What is held ends if its Caddy does not run for
 // a while, as on a busy machine: then less is admitted, and another key is tried.
 func TestLend(t *testing.T) {
 	t.Parallel()

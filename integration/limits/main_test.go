@@ -1,6 +1,6 @@
 //go:build deep
 
-// Package limits_test tests that instances admit exactly what limits say: in each kind of window, with loans, over reloads and
+// Package limits_test tests that instances admit exactly what limits say: in each kind of window, with lend, over reloads and
 // for several zones at once.
 package limits_test
 

@@ -30,7 +30,7 @@ func TestFoundNetworksThatAReplicaLacks(t *testing.T) {
 }
 
 // TestFoundCostsOfNothing: a key got an override while an instance held parts of its limit. The instance learned of it, but
-// requests that cost nothing passed as before until the loan ended.
+// requests that cost nothing passed as before until the hold ended.
 func TestFoundCostsOfNothing(t *testing.T) {
 	for _, what := range []string{banned, exempt, limited} {
 		p := &Plan{
@@ -101,9 +101,9 @@ func TestFoundAddressesThatNetworksPassOver(t *testing.T) {
 	})
 }
 
-// TestFoundALoanAfterABan: a request asked for itself, because an ask took long, and heard that an operator had banned its key. The ask
-// had been decided before, and its loan came later: the next requests spent that.
-func TestFoundALoanAfterABan(t *testing.T) {
+// TestFoundAHoldAfterABan: a request asked for itself, because an ask took long, and heard that an operator had banned its key. The ask
+// had been decided before, and its hold came later: the next requests spent that.
+func TestFoundAHoldAfterABan(t *testing.T) {
 	p := &Plan{
 		Even: true, Instances: 3,
 		Zones: []Zone{{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 219, Window: 750 * time.Millisecond}, Lend: 50 * time.Millisecond, Overrides: true}},
@@ -120,22 +120,22 @@ func TestFoundALoanAfterABan(t *testing.T) {
 			{At: 1110 * time.Millisecond, Kind: Take},
 		},
 	}
-	for p.Seed = range uint64(10) { // in some of them the loan comes so late
+	for p.Seed = range uint64(10) { // in some of them the hold comes so late
 		for _, violation := range Check(Run(t, p)) {
 			t.Errorf("seed %d: %s", p.Seed, violation)
 		}
 	}
 }
 
-// TestFoundARefusalBehindItsOwnLoan: requests waited too long for an ask of their own instance, and asked for themselves in the same call.
+// TestFoundARefusalBehindItsOwnHold: requests waited too long for an ask of their own instance, and asked for themselves in the same call.
 // The last of them was refused because of what the ask had been lent, which came so late that nobody could spend it.
-func TestFoundARefusalBehindItsOwnLoan(t *testing.T) {
+func TestFoundARefusalBehindItsOwnHold(t *testing.T) {
 	for _, is := range []struct {
 		delay time.Duration
 		zone  Zone
 	}{
 		{delay: 2 * time.Millisecond},
-		{delay: 6 * time.Millisecond}, // so that the loan comes too late
+		{delay: 6 * time.Millisecond}, // so that the hold comes too late
 		{delay: 2 * time.Millisecond, zone: Zone{BanAfter: 30, BanFor: time.Second}},
 		{delay: 6 * time.Millisecond, zone: Zone{BanAfter: 30, BanFor: time.Second}},
 	} {
@@ -160,7 +160,7 @@ func TestFoundARefusalBehindItsOwnLoan(t *testing.T) {
 	}
 }
 
-// TestFoundABanByOneRefusal: with a loan that may have come to nothing, a request that was refused asked again, and each of its refusals
+// TestFoundABanByOneRefusal: with a hold that may have come to nothing, a request that was refused asked again, and each of its refusals
 // counted towards the ban.
 func TestFoundABanByOneRefusal(t *testing.T) {
 	p := &Plan{

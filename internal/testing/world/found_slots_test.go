@@ -7,7 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
-// What worlds have found of waits of several costs, of loans and slots, and of checks that were wrong.
+// What worlds have found of waits of several costs, of holds and slots, and of checks that were wrong.
 
 // TestFoundAWaitOfAnotherCost: an instance that held parts of a limit refused a request for the sake of one before, which had cost
 // less, and told it the wait of that one.
@@ -45,9 +45,9 @@ func TestFoundARefusalThatWasOvertaken(t *testing.T) {
 	})
 }
 
-// TestFoundARefundOfALoanThatEnds: an instance had spent all of a loan, and took one of it back just before the loan ended. The next
-// look at what to report came after that, and so all of the loan counted as spent.
-func TestFoundARefundOfALoanThatEnds(t *testing.T) {
+// TestFoundARefundOfAHoldThatEnds: an instance had spent all of a hold, and took one of it back just before the hold ended. The next
+// look at what to report came after that, and so all of the hold counted as spent.
+func TestFoundARefundOfAHoldThatEnds(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 1, Even: true, Layout: Sentinels, Instances: 1,
 		Zones: []Zone{{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 10, Window: time.Hour}, Lend: time.Second}},

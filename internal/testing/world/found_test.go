@@ -46,9 +46,9 @@ func TestLateCostKeepsItsWindow(t *testing.T) {
 	})
 }
 
-// TestMaxWaitSharesLoans: a request of a zone with another max_wait, as after a reload, could not spend what its
+// TestMaxWaitSharesHolds: a request of a zone with another max_wait, as after a reload, could not spend what its
 // instance had been lent before, and was refused.
-func TestMaxWaitSharesLoans(t *testing.T) {
+func TestMaxWaitSharesHolds(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1, Whole: true,
 		Zones: []Zone{
@@ -98,8 +98,8 @@ func TestOldConnectionsAreGivenUp(t *testing.T) {
 	}
 }
 
-// TestRefundOfASpentLoan: a refund to a loan of which all was spent was lost if no request came before the loan ended.
-func TestRefundOfASpentLoan(t *testing.T) {
+// TestRefundOfASpentHold: a refund to a hold of which all was spent was lost if no request came before the hold ended.
+func TestRefundOfASpentHold(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1,
 		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Lend: time.Second}},
@@ -159,8 +159,8 @@ func TestBusyIsNoFault(t *testing.T) {
 	}
 }
 
-// TestDryRunBesideALoan: a call that found parts of a key lent had charged the dry run beside it, and was made again with it.
-func TestDryRunBesideALoan(t *testing.T) {
+// TestDryRunBesideAHold: a call that found parts of a key lent had charged the dry run beside it, and was made again with it.
+func TestDryRunBesideAHold(t *testing.T) {
 	for _, layout := range []Layout{Single, Sentinels, Cluster} {
 		p := &Plan{
 			Seed: 1, Even: true, Layout: layout, Instances: 1, Whole: true,

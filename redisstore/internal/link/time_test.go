@@ -103,7 +103,7 @@ func TestReplyLost(t *testing.T) {
 }
 
 // TestRenewal: what is held is renewed each third of its lease, until it is given back. Nothing else is renewed: what was
-// refused, looked at, taken by an exempt key, or lent to a request that did not pass.
+// refused, looked at, taken by an exempt key, or got for a request that did not pass.
 func TestRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c, begun := running(t), slotOf(t, "client"), time.Now()

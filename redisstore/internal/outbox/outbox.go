@@ -21,7 +21,7 @@ const (
 	maxSize = 100_000
 )
 
-// What a lost call may have lent is given back at once. If it is not there, the call may still be on its way: a connection
+// What a lost call may have got is given back at once. If it is not there, the call may still be on its way: a connection
 // that has lost a packet delivers what was sent on it after others do. So it is given back again, after pauses that double.
 const (
 	firstPause = store.RenewInterval
@@ -35,7 +35,7 @@ type Adjustment struct {
 	layer.Adjustment
 	since time.Time
 
-	// Of what a lost call may have lent: how long the next pause is, and when it ends. Otherwise 0.
+	// Of what a lost call may have got: how long the next pause is, and when it ends. Otherwise 0.
 	pause time.Duration
 	due   time.Time
 }

@@ -72,7 +72,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestAbsent: what a lost call may have lent and is not there is given back again, after pauses that double, for half
+// TestAbsent: what a lost call may have got and is not there is given back again, after pauses that double, for half
 // a minute. It does not count as waiting. Anything else is given back once.
 func TestAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
