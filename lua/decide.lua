@@ -29,8 +29,7 @@ if left then
   allowed, remaining, delay, marks = false, 0, 0, (marks or 0) + 8
 end
 
--- What this call has charged before may be given back as if it had come later, so nothing is charged ahead then.
-local ahead = want and want > 0 and allowed and op == 0 and not override and not careful and not (state and state.till)
+local ahead = want and want > 0 and allowed and op == 0 and not override and not careful
 if ahead then
   aheads = aheads or {}
   aheads[#aheads + 1] = { k + i, want, cost * times, remaining + cost * times, state or key, name, take, x, y, z, moved or 0,

@@ -55,3 +55,18 @@ func TestFoundASlotGivenBackInASlotThatMoves(t *testing.T) {
 		},
 	})
 }
+
+// TestFoundARefundAboveItsBooking: a request of a log was paid in part by what was charged ahead, and gave back more than that booking
+// had. The rest stayed charged.
+func TestFoundARefundAboveItsBooking(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 10, Window: time.Hour}, Lend: 10 * time.Millisecond}},
+		Events: []Event{
+			{Kind: Take},
+			{At: time.Millisecond, Kind: Take},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 3, Delta: -3},
+		},
+	})
+}

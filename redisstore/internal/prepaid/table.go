@@ -137,12 +137,20 @@ func (t *Table) Take(c *store.Check, now time.Duration, d *algorithms.Decision) 
 	case c.Cost == h.cost && now < h.pause:
 		*d = h.refused(now)
 		return true, a
+	case isLog(c.Rule): // which gives no more back of a charge than it was, so one booking has all of the cost
+		s.giveBack(h, &h.Decision, h.units, true)
+		h.units = 0
 	default:
 		a.took, a.was, h.units = h.units, h.Decision, 0
 		a.Cost -= a.took
 	}
 	a.Ahead = h.want(now, c.Rule.Hold(), h.units)
 	return known, a
+}
+
+func isLog(rule *store.Rule) bool {
+	_, ok := rule.Algorithm().(algorithms.Recorder)
+	return ok
 }
 
 // count counts a request of a key that holds nothing, and makes a hold if it comes often. Of keys that share a slot, the

@@ -38,6 +38,7 @@ type group struct {
 	ops     []Op
 	waiters []waiter
 	section int
+	again   bool   // a key of it is in the batch before
 	states  string // before, in the reply
 
 	uncharged bool // Redis cannot write, and would have charged it
@@ -92,6 +93,7 @@ func (b *Batch) Add(r *Request) {
 }
 
 func (b *Batch) group(ops []Op, w waiter) {
+	known := len(b.keys)
 	k := b.key(&ops[0].Key)
 	if n := b.begins[k]; n > 0 {
 		if g := &b.groups[n-1]; len(g.waiters) < maxCopies && alike(g.ops, ops) {
@@ -110,13 +112,18 @@ func (b *Batch) group(ops []Op, w waiter) {
 		b.mixed = b.mixed || !ops[i].counterOnly()
 		b.key(&ops[i].Key)
 	}
+	g.again = len(b.keys) < known+len(ops)
 	b.begins[k] = len(b.groups)
 	b.checks += len(ops)
 	b.mixed = b.mixed || len(b.keys) < b.checks
 }
 
-// ahead returns how many units a check of the group wants charged ahead: the most that one of the requests wants.
+// ahead returns how many units a check of the group wants charged ahead: the most that one of the requests wants. What a
+// call has charged may be given back as if it had come later, so it charges nothing ahead of a key afterwards.
 func (g *group) ahead(check int) (most int64) {
+	if g.again {
+		return 0
+	}
 	for _, w := range g.waiters {
 		most = max(most, w.Ops[w.first+check].Ahead)
 	}

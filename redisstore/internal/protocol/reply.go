@@ -137,7 +137,7 @@ func (g *group) readDecisions(r *reader, now int64) error {
 			override = strings.Clone(r.text(int(r.uint16()))) // and not all of the reply, which may be that of many
 		}
 		units, lasts := int64(0), int64(0)
-		if g.ops[i].Ahead > 0 {
+		if g.ahead(i) > 0 {
 			units, lasts = r.number(), r.number()
 		}
 		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
