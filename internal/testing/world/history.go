@@ -174,6 +174,7 @@ func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	zone, key, ok := h.Plan.placeOf(&adjustment.Check)
+	h.inOrder()
 	a := h.chargeOf(adjustment, zone, key)
 	if !ok || a == nil {
 		return // nobody knows if it was charged
@@ -225,10 +226,14 @@ func (h *History) answer(a Answer) {
 	h.note(a.Ended, text)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(h.Answers, a, func(a, b Answer) int {
+	h.Answers = append(h.Answers, a)
+}
+
+// inOrder sorts the answers by clients, so that their order is the same in each run.
+func (h *History) inOrder() {
+	slices.SortFunc(h.Answers, func(a, b Answer) int {
 		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Began, b.Began), cmp.Compare(a.Zone, b.Zone))
 	})
-	h.Answers = slices.Insert(h.Answers, i, a)
 }
 
 // zones are those of the plan, in words.

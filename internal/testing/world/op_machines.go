@@ -42,6 +42,9 @@ func drawBusy(r *rand.Rand, p *Plan, e *Event, length time.Duration) {
 
 func drawFlood(r *rand.Rand, p *Plan, e *Event, _ time.Duration) {
 	e.Zone, e.Key, e.Cost = r.IntN(len(p.Zones)), r.IntN(maxKeys), 100+r.Int64N(400)
+	if p.Zones[e.Zone].MaxWait > 0 { // each of them asks again and again
+		e.Cost /= 5
+	}
 }
 
 func (w *world) flood(i int, e *Event) {

@@ -117,6 +117,7 @@ func Run(t *testing.T, p *Plan) *History {
 		time.Sleep(rest) // until what goes on in the background has ended
 		h.Length = w.net.now()
 		w.net.close()
+		h.inOrder()
 	})
 	return h
 }
