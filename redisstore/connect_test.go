@@ -24,7 +24,7 @@ func leastACL(t *testing.T) []string {
 	return redistest.DocumentedRights(t, "../docs/redis.md")
 }
 
-// works charges with every algorithm, gives back, charges more and resets.
+// works charges with every algorithm, gives back, charges more and resets, and sets overrides.
 func works(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for _, name := range algorithms.Names() {
@@ -47,6 +47,14 @@ func works(t *testing.T, s *redisstore.Store) {
 		}
 		if d := take(t, s, rule, "client", 2); !d.Allowed {
 			t.Fatalf("%s, after reset: %+v", name, d)
+		}
+		for _, do := range []error{
+			s.Set(t.Context(), rule, "client", store.Override{Kind: store.KindExempt}), s.Clear(t.Context(), rule, "client"),
+			s.Set(t.Context(), rule, "client", store.Override{Kind: store.KindBanned}), s.Unban(t.Context(), rule, "client"),
+		} {
+			if do != nil {
+				t.Fatalf("%s: an override: %v", name, do)
+			}
 		}
 	}
 }
@@ -108,67 +116,21 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestOptionErrors: errors about options come when the options are read, and name the value and
-// the fix.
+// TestOptionErrors: errors about options name the value and the fix, and no password. testdata/configs.txt has most of them.
 func TestOptionErrors(t *testing.T) {
-	empty := filepath.Join(t.TempDir(), "empty.pem")
-	if err := os.WriteFile(empty, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const (
-		noURL       = "url (not shown because it may hold a password): "
-		wrongScheme = noURL + "the scheme must be redis, rediss (for TLS) or unix: write redis://user:password@host:port/db"
-		unescaped   = noURL + "there is a / ? or # before the @: percent-encode special characters of the password"
-		unparsable  = noURL + "it does not parse: write redis://user:password@host:port/db, rediss:// for TLS, or " +
-			"unix://user:password@/path?db=0, with special characters of the password percent-encoded"
-		wrongPort  = noURL + "the port must be a number from 1 to 65535"
-		wrongDB    = noURL + "the db must be a whole number of at least 0, as in redis://host:port/0"
-		noPassword = noURL + "the user needs a password: write redis://user:password@host, or redis://:password@host"
-		noSocket   = noURL + "it must name the path of a socket: write unix:///run/redis.sock"
-		likeURL    = "address (not shown because it may hold a password) must be host:port or unix//path: " +
-			"use url for redis://user:password@host:port/db"
-	)
-	for _, c := range []struct {
-		options redisstore.Options
-		want    string
-	}{
-		{redisstore.Options{DB: -1}, "db must be at least 0, got -1"},
-		{redisstore.Options{Timeout: -time.Second}, "timeout must be from 1ms to 1m, got -1s"},
-		{redisstore.Options{PoolSize: -2}, "pool_size must be from 1 to 10000, got -2"},
-		{redisstore.Options{KeyPrefix: "a{b"}, `key_prefix must not contain braces, got "a{b"`},
-		{redisstore.Options{Username: "u"}, `username "u" needs a password`},
-		{redisstore.Options{Address: "a:b:c"}, `address "a:b:c" must be host:port or unix//path`},
-		{redisstore.Options{Address: "unix/"}, `address "unix/" has no path: write unix//run/redis.sock`},
-		{redisstore.Options{Address: "/r.sock"}, `address "/r.sock" must be host:port or unix//path: write unix//r.sock`},
-		{redisstore.Options{Address: "http://host"}, likeURL},
-
-		{redisstore.Options{URL: "redis://localhost", Address: "localhost", DB: 1}, "url and address exclude each other"},
-		{redisstore.Options{URL: "s3cret"}, wrongScheme},
-		{redisstore.Options{URL: "redis://user:s3/cret@host:6379"}, unescaped},
-		{redisstore.Options{URL: "redis://user:s3%cret@host:6379"}, unparsable},
-		{redisstore.Options{URL: "redis://user:s3cret"}, wrongPort},
-		{redisstore.Options{URL: "redis://s3cret@host"}, noPassword},
-		{redisstore.Options{URL: "unix:///run/redis.sock?db=s3cret"}, wrongDB},
-		{redisstore.Options{URL: "redis://host/1?db=1"}, noURL + "the db is given more than once"},
-		{redisstore.Options{URL: "redis://host?a=%zz"}, noURL + "the parameters after the ? do not parse"},
-		{redisstore.Options{URL: "redis://host?b=1&a=2"}, noURL + `parameter "a" is not supported: only db is`},
-		{redisstore.Options{URL: "unix:///s?pool_size=5"}, noURL + `parameter "pool_size" is not supported: use the option pool_size`},
-		{redisstore.Options{URL: "unix://"}, noSocket},
-
-		{redisstore.Options{Address: "unix//run/redis.sock", TLS: &redisstore.TLS{}}, "tls is for TCP, and the address is a unix socket"},
-		{redisstore.Options{TLS: &redisstore.TLS{CA: "/no/such/file"}}, "tls: ca: open /no/such/file: no such file or directory"},
-		{redisstore.Options{TLS: &redisstore.TLS{CA: empty}}, "tls: ca: " + empty + " holds no certificate in PEM"},
-		{redisstore.Options{TLS: &redisstore.TLS{Cert: empty}}, "tls: cert needs a certificate and its key"},
-		{redisstore.Options{TLS: &redisstore.TLS{Cert: empty, Key: empty}}, "tls: cert: " + empty + " with " + empty + ": tls: failed to find any PEM data in certificate input"},
+	const noURL = "url (not shown because it may hold a password): "
+	for want, options := range map[string]redisstore.Options{
+		"timeout must be from 1ms to 1m, got -1s":                               {Timeout: -time.Second},
+		`address "/r.sock" must be host:port or unix//path: write unix//r.sock`: {Address: "/r.sock"},
+		noURL + "there is a / ? or # before the @: percent-encode special characters of the password": {
+			URL: "redis://user:s3/cret@host:6379",
+		},
+		noURL + "the db is given more than once":                                   {URL: "redis://host/1?db=1"},
+		noURL + "the parameters after the ? do not parse":                          {URL: "redis://host?a=%zz"},
+		noURL + `parameter "pool_size" is not supported: use the option pool_size`: {URL: "unix:///s?pool_size=5"},
 	} {
-		s, err := redisstore.New(c.options)
-		if err == nil {
-			closed(t, s)
-			t.Errorf("no error, want %q", c.want)
-			continue
-		}
-		if got := err.Error(); got != c.want {
-			t.Errorf("got  %s\nwant %s", got, c.want)
+		if _, err := redisstore.New(options); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
 }

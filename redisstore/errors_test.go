@@ -14,28 +14,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestKindOfABrokenConnection: a server closes the connection.
-func TestKindOfABrokenConnection(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.Close()
-		}
-	}()
-	s := open(t, redisstore.Options{Address: listener.Addr().String()})
-	if err := attempt(s, hourly(t)); store.Failure(err) != store.FailureNetwork {
-		t.Errorf("%v is of kind %s", err, store.Failure(err))
-	}
-}
-
 // TestOpenBreakerCostsNothing: while the breaker is open, a request makes no allocation, and
 // sends no packet to a dead Redis.
 func TestOpenBreakerCostsNothing(t *testing.T) {

@@ -106,9 +106,6 @@ func (s *Store) NodeOf(key string) (address, breaker string) {
 	return n.Address, n.Breaker()
 }
 
-// Trials are the commands that [Store.Examine] tries.
-var Trials = trials
-
 // PollRarely has the Sentinels asked once, and then only when something has happened. Call it before the store is asked
 // anything.
 func (s *Store) PollRarely() { s.servers.(*topology.Sentinel).Poll(time.Hour) }

@@ -72,6 +72,9 @@ func TestFullRedisDecides(t *testing.T) {
 				}
 				stays(t, s)
 			}
+			if n := server.Admin().Exists(t.Context(), s.Key(rule, "new")).Val(); n != 0 {
+				t.Error("a key was made that has no room")
+			}
 			if d := take(t, s, rule, "new", 0); d.Remaining != 5 {
 				t.Errorf("a peek at a new key: %+v", d)
 			}

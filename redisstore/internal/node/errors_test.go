@@ -50,6 +50,9 @@ func TestFailureOfReplies(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
+	if kind := Failure(fmt.Errorf("read: %w", io.EOF)); kind != store.FailureNetwork { // a server has closed the connection
+		t.Errorf("a connection that ends is %s", kind)
+	}
 	for _, kind := range []string{store.Failure(store.ErrUnavailable), store.Failure(errors.New("strange")), store.Failure(context.DeadlineExceeded)} {
 		if !slices.Contains(store.Failures(), kind) {
 			t.Errorf("%s is none of %v", kind, store.Failures())

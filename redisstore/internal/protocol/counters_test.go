@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,30 +11,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
-
-// counterChecks are checks of a counter-only batch: of all Counters, and of limits that recover
-// in anything from no time to a year.
-func counterChecks(t *testing.T) (server *redistest.Server, script *Script, _ []store.Check) {
-	server, script = redistest.Shared(t), NewScript(nil)
-	var checks []store.Check
-	for _, name := range algorithms.Names() {
-		a, _ := algorithms.Get(name)
-		if _, ok := a.(algorithms.Counter); !ok {
-			continue
-		}
-		for _, limit := range []algorithms.Limit{
-			{Events: 1_000_000, Window: time.Second},
-			{Events: 5, Window: time.Millisecond},
-			{Events: 3, Window: time.Minute},
-			{Events: 10, Window: time.Hour},
-			{Events: 1, Window: algorithms.MaxWindow},
-		} {
-			rule := storetest.Rule(t, fmt.Sprint(t.Name(), name, limit.Events), name, limit)
-			checks = append(checks, store.Check{Rule: rule, Key: fmt.Sprint("client", len(checks)%3), Cost: 1})
-		}
-	}
-	return server, script, checks
-}
 
 // together makes one call of the checks, each for a request of its own.
 func together(t *testing.T, server *redistest.Server, script *Script, checks []store.Check) ([]*Request, error) {
@@ -56,8 +31,9 @@ func together(t *testing.T, server *redistest.Server, script *Script, checks []s
 // TestCountersLies: an impossible reply is an error, never a decision.
 func TestCountersLies(t *testing.T) {
 	t.Parallel()
-	server, _, checks := counterChecks(t)
-	checks = checks[:2]
+	server := redistest.Shared(t)
+	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 10, Window: time.Hour})
+	checks := []store.Check{{Rule: rule, Key: "a", Cost: 1}, {Rule: rule, Key: "b", Cost: 1}}
 	now := int64(storetest.Start)
 	reply := func(now int64, refused, more int) string {
 		return strings.Repeat("\x00", 2*stateSize+more) + fmt.Sprintf(" %d %d %d", refused, now/1_000_000, now%1_000_000)
@@ -97,32 +73,4 @@ func escaped(text string) string {
 		fmt.Fprintf(&b, "\\%03d", text[i])
 	}
 	return b.String()
-}
-
-// TestCountersForgotten: a Redis that has forgotten the script gets it, and then receives the
-// same call, even if the call had to be sorted.
-func TestCountersForgotten(t *testing.T) {
-	t.Parallel()
-	server, script, all := counterChecks(t)
-	var checks []store.Check
-	for _, c := range all {
-		if c.Rule.Limit().Window == time.Hour {
-			checks = append(checks, c, store.Check{Rule: c.Rule, Key: "other", Cost: 2})
-		}
-	}
-	for i := range int64(3) {
-		if err := server.Admin().ScriptFlush(context.Background()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		asked, err := together(t, server, script, append([]store.Check{checks[len(checks)-1]}, checks[:len(checks)-1]...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for j, r := range asked {
-			cost := int64(1 + (j+1)%2)
-			if d := r.Decisions[0]; !d.Allowed || d.Remaining != 10-(i+1)*cost {
-				t.Errorf("call %d, request %d: %+v", i, j, d)
-			}
-		}
-	}
 }
