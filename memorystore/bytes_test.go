@@ -5,9 +5,7 @@ package memorystore_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -59,18 +57,6 @@ func TestBytesPerKey(t *testing.T) {
 		if t.Logf("%s: %.0f bytes per key", name, bytes); bytes > 1.1*want || bytes < 0.9*want {
 			t.Errorf("%s: %.0f bytes per key, want %.0f", name, bytes, want)
 		}
-	}
-}
-
-// BenchmarkBytesPerKey measures at a million keys.
-func BenchmarkBytesPerKey(b *testing.B) {
-	for _, name := range slices.Sorted(maps.Keys(keyBytes)) {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				b.ReportMetric(bytesPerKey(b, name, 1_000_000), "B/key")
-				b.ReportMetric(0, "ns/op")
-			}
-		})
 	}
 }
 

@@ -114,19 +114,3 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
-
-// BenchmarkRefusal measures a refusal without Redis.
-func BenchmarkRefusal(b *testing.B) {
-	s := open(b, remembers(redistest.Shared(b)))
-	rule := storetest.Rule(b, "z", "token_bucket", algorithms.Limit{Events: 1, Window: time.Hour})
-	check := []store.Check{{Rule: rule, Key: "203.0.113.7", Cost: 1}}
-	ask(b, s, check...)
-	ask(b, s, check...)
-	b.ReportAllocs()
-	var d [1]algorithms.Decision
-	for b.Loop() {
-		if err := s.Take(context.Background(), check, d[:]); err != nil || d[0].Allowed {
-			b.Fatal(err, d[0])
-		}
-	}
-}

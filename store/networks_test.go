@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
@@ -185,30 +184,6 @@ func TestNoNetworks(t *testing.T) {
 		if _, _, err := rule.PrepareNetwork(netip.MustParsePrefix(wrong), banned); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
-	}
-}
-
-// BenchmarkNetworks looks among a hundred thousand and a million networks, changes one of them, and reports what one takes.
-func BenchmarkNetworks(b *testing.B) {
-	rule := networkRule(b)
-	for _, n := range []int{100_000, 1_000_000} {
-		all, keys, bytes := manyNetworks(b, rule, n)
-		b.Run(fmt.Sprint("Find/", n), func(b *testing.B) {
-			i := 0
-			for b.Loop() {
-				all.Find(keys[i%len(keys)])
-				i++
-			}
-			b.ReportMetric(bytes, "B/network")
-		})
-		b.Run(fmt.Sprint("Change/", n), func(b *testing.B) {
-			prefix := netip.MustParsePrefix("203.0.113.0/24")
-			one := made(b, rule, prefix, store.Override{Kind: store.KindBanned}, 1, 0)
-			for b.Loop() {
-				all.Change(false, store.NetworkChange{Prefix: prefix, Network: one})
-				all.Change(false, store.NetworkChange{Prefix: prefix})
-			}
-		})
 	}
 }
 

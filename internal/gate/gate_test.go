@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"math"
 	"runtime"
 	"sync"
 	"testing"
@@ -176,30 +175,5 @@ func BenchmarkFree(b *testing.B) {
 		now += 1000
 		p, _ := g.Enter(now, uint64(now), 0)
 		g.Done(now, p, Useful)
-	}
-}
-
-// BenchmarkQueue is a request that waits among 10,000 keys.
-func BenchmarkQueue(b *testing.B) {
-	b.ReportAllocs()
-	q := NewQueue(slots(100), Options{MaxWait: math.MaxInt64})
-	var running []*Place
-	for k := range 10_000 {
-		q.seen.add(1, hashed(k))
-	}
-	for i := range 10_100 {
-		p := &Place{}
-		p.Notify = func(bool) { running = append(running, p) }
-		if q.Arrive(1, p, hashed(i%10_000), 0) {
-			running = append(running, p)
-		}
-	}
-	now := int64(1)
-	for b.Loop() {
-		now += 1000
-		p := running[0]
-		running = running[1:]
-		q.Done(now, p, Useful)
-		q.Arrive(now, p, p.id, 0)
 	}
 }

@@ -68,13 +68,3 @@ func TestRate(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkHistory measures a sample of a zone.
-func BenchmarkHistory(b *testing.B) {
-	var c Counters
-	b.ReportAllocs()
-	for n := int64(0); b.Loop(); n++ {
-		c.outcomes[outcome.Limited].Add(1)
-		c.History.Sample(n, c.Totals())
-	}
-}
