@@ -202,54 +202,6 @@ func (b *bench) event(t interface{ Fatalf(string, ...any) }, event, key int) {
 	}
 }
 
-// TestFairness: keys that always wait get the same time of slots, however long their requests take. They are at
-// most as many requests apart as there are slots, and two more.
-func TestFairness(t *testing.T) {
-	const keys, n, warm = 7, 5, 2000
-	rnd := rand.New(rand.NewSource(1))
-	b := newBench(slots(n), patient)
-	ends := make(map[*request]int64)
-	had := make([]float64, keys)
-	longest := 0.0
-	plan := func() {
-		for _, r := range b.running {
-			if ends[r] == 0 { // each key's requests take longer than those of the one before
-				took := (1 + rnd.Float64()) * 1e6 * float64(r.key+1)
-				longest = max(longest, took)
-				ends[r] = b.now + int64(took)
-			}
-		}
-	}
-	for k := range keys {
-		for range 6 {
-			b.ask(k, 0, true)
-		}
-	}
-	for i := range 50000 {
-		plan()
-		next := b.running[0]
-		for _, r := range b.running {
-			if ends[r] < ends[next] {
-				next = r
-			}
-		}
-		b.now = ends[next]
-		if i > warm {
-			had[next.key] += float64(b.now - next.began)
-		}
-		delete(ends, next)
-		b.ask(next.key, 0, true)
-		b.done(next, Useful)
-		least, most := math.MaxFloat64, 0.0
-		for _, h := range had {
-			least, most = min(least, h), max(most, h)
-		}
-		if most-least > (n+2)*longest {
-			t.Fatalf("answer %d: keys are %.1f ms apart, and the longest request takes %.1f ms", i, (most-least)/1e6, longest/1e6)
-		}
-	}
-}
-
 // TestNoKeyStarves: a known key that waits gets a turn in 2 x (waiting keys + 1) turns, whatever new keys come.
 func TestNoKeyStarves(t *testing.T) {
 	const keys = 20

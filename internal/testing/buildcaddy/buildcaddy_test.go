@@ -5,9 +5,7 @@ package buildcaddy
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
-	"time"
 )
 
 // module is a repository with a command in cmd/caddy that is quick to build.
@@ -80,25 +78,5 @@ func TestRunsShareABinary(t *testing.T) {
 	})
 	if left, err := filepath.Glob(filepath.Join(cache, "run*")); err != nil || len(left) != 0 {
 		t.Errorf("runs have left %v, error %v", left, err)
-	}
-}
-
-// TestSweep: only what was not used since then is removed.
-func TestSweep(t *testing.T) {
-	dir := t.TempDir()
-	then := time.Now()
-	for name, used := range map[string]time.Duration{"old": -time.Hour, "new": time.Hour} {
-		path := filepath.Join(dir, name)
-		write(t, filepath.Join(path, "caddy"), "")
-		if err := os.Chtimes(path, then.Add(used), then.Add(used)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := sweep(dir, then); err != nil {
-		t.Fatal(err)
-	}
-	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	if want := []string{filepath.Join(dir, "new")}; err != nil || !slices.Equal(left, want) {
-		t.Errorf("%v are left, want %v, error %v", left, want, err)
 	}
 }

@@ -97,33 +97,6 @@ func TestWithoutRedis(t *testing.T) {
 	}
 }
 
-func TestLaunchSaysWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	Require(t)
-
-	t.Run("argument", func(t *testing.T) {
-		s := newServer(t, WithArgs("--nonsense", "1"))
-		s.pickPorts()
-		err := s.launch()
-		wantError(t, err, "nonsense")
-		if errors.Is(err, errPortTaken) || !s.current().Ended() {
-			t.Errorf("got %v, ended %v, want another error and an ended process", err, s.current().Ended())
-		}
-	})
-
-	t.Run("port", func(t *testing.T) {
-		// The server that has the port answers PING, and must not be mistaken for the one that
-		// could not get it.
-		other := Start(t)
-		s := newServer(t)
-		s.port = other.port
-		if err := s.launch(); !errors.Is(err, errPortTaken) || !s.current().Ended() {
-			t.Errorf("got %v, want port taken and an ended process", err)
-		}
-		mustPing(t, other.Admin())
-	})
-}
-
 // TestFreePort: all ports are different, and no other process that is a test chooses among them.
 func TestFreePort(t *testing.T) {
 	t.Parallel()
