@@ -27,6 +27,10 @@ var edges = []struct{ place, day, what string }{
 	{"Africa/Casablanca", "2026-03-22", "an hour more for a month"},
 	{"Antarctica/Troll", "2026-03-29", "two hours less"},
 	{"Antarctica/Troll", "2026-10-25", "two hours more"},
+	{"Asia/Kathmandu", "1986-01-01", "it begins at 00:15: the offset grows by a quarter of an hour"},
+	{"America/St_Johns", "2010-11-07", "it begins, goes on as the day before at 00:01, and begins again"},
+	{"America/St_Johns", "2011-03-13", "from 00:01 to 01:01"},
+	{"America/Havana", "2026-11-01", "the hour from midnight comes twice"},
 }
 
 // TestCalendarEdges: when the clock steps over an edge of the calendar, the memory store, the Redis store and the model

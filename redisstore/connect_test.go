@@ -24,7 +24,7 @@ func leastACL(t *testing.T) []string {
 	return redistest.DocumentedRights(t, "../docs/redis.md")
 }
 
-// works charges with every algorithm, gives back, charges more and resets, and sets overrides.
+// works charges with every algorithm, gives back, charges more and resets, and sets overrides of keys and networks.
 func works(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for _, name := range algorithms.Names() {
@@ -51,6 +51,7 @@ func works(t *testing.T, s *redisstore.Store) {
 		for _, do := range []error{
 			s.Set(t.Context(), rule, "client", store.Override{Kind: store.KindExempt}), s.Clear(t.Context(), rule, "client"),
 			s.Set(t.Context(), rule, "client", store.Override{Kind: store.KindBanned}), s.Unban(t.Context(), rule, "client"),
+			s.SetNetwork(t.Context(), rule, networkKey, store.Override{Kind: store.KindBanned}), s.ClearNetwork(t.Context(), rule, networkKey),
 		} {
 			if do != nil {
 				t.Fatalf("%s: an override: %v", name, do)

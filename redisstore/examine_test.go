@@ -20,8 +20,6 @@ func TestExamine(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("right"), redistest.WithTLS(false), redistest.WithArgs("--maxmemory", "100mb"),
 		redistest.WithUser("least", "p", leastACL(t)...),
 		redistest.WithUser("copied", "p", append(leastACL(t), redistest.OptionalRights...)...),
-		redistest.WithUser("nologs", "p", append(leastACL(t), "-rpush", "-zadd")...),
-		redistest.WithUser("noset", "p", append(leastACL(t), "-set")...),
 		redistest.WithUser("noeval", "p", "~*", "+@all", "-eval", "-evalsha"),
 		redistest.WithUser("elsewhere", "p", "~other:*", "+@all"),
 	)
@@ -42,8 +40,6 @@ func TestExamine(t *testing.T) {
 		"works":           {address: server.Addr(), password: "right", described: true},
 		"least rights":    {address: server.Addr(), user: "least", password: "p"},
 		"the line copied": {address: server.Addr(), user: "copied", password: "p", described: true},
-		"no logs":         {address: server.Addr(), user: "nologs", password: "p", missing: "rpush zadd"},
-		"no set":          {address: server.Addr(), user: "noset", password: "p", trouble: store.TroubleRights, missing: "set"},
 		"no eval":         {address: server.Addr(), user: "noeval", password: "p", trouble: store.TroubleRights, missing: "eval"},
 		"other keys":      {address: server.Addr(), user: "elsewhere", password: "p", trouble: store.TroubleRights, described: true},
 		"wrong password":  {address: server.Addr(), password: "wrong", trouble: store.TroubleLogin},

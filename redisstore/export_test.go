@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
@@ -63,17 +62,6 @@ func (s *Store) Beat() { s.heartbeat.beat(beatTTL, 10*time.Second) }
 
 // Silence ends the heartbeats of a store, for tests that count commands.
 func (s *Store) Silence() { s.heartbeat.leave() }
-
-// SetClocks makes the script read the time, in microseconds, from the one of some keys that its
-// node has.
-func (s *Store) SetClocks(keys []string) {
-	s.script.Store(protocol.NewScript(redistest.Clock(`(function()
-		for _, key in ipairs({ '`+strings.Join(keys, "', '")+`' }) do
-			local now = redis.pcall('GET', key)
-			if type(now) == 'string' then return { 0, now } end
-		end
-	end)()`, time.Hour)))
-}
 
 // Flush returns when all adjustments have been carried out.
 func (s *Store) Flush() {

@@ -4,6 +4,7 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -22,8 +23,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestRestartWithTheDocumentedUsers: a persistent Redis with the users of docs/redis.md comes back with all that it had.
-// It reads its log of commands as the default user, and leaves out the transactions that this user may not run.
+// TestRestartWithTheDocumentedUsers: a persistent Redis with the users of docs/redis.md comes back with all that it had, for
+// as long. It reads its log of commands as the default user, and leaves out the transactions that this user may not run.
 func TestRestartWithTheDocumentedUsers(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/redis.md")
@@ -51,7 +52,7 @@ func TestRestartWithTheDocumentedUsers(t *testing.T) {
 	dumps := func() map[string]string {
 		all := make(map[string]string)
 		for _, key := range looker.Keys(t.Context(), "rl:{client}:*").Val() {
-			all[key] = looker.Dump(t.Context(), key).Val()
+			all[key] = fmt.Sprint(looker.Dump(t.Context(), key).Val(), looker.PExpireTime(t.Context(), key).Val())
 		}
 		return all
 	}

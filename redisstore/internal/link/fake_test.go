@@ -55,7 +55,6 @@ type server struct {
 	memory   *layertest.Below
 	distance time.Duration
 	unready  error
-	known    *names
 	damaged  bool   // all states
 	lacks    string // the tag of keys that another server has
 
@@ -65,27 +64,6 @@ type server struct {
 	ever  *fate    // of those after them; nil: they are carried out
 	calls []call
 	seen  []*node.Request
-}
-
-// names are the keys that clients have, and what is kept under which name.
-type names struct {
-	mu        sync.Mutex
-	keys      map[string]string  // by their tags
-	overrides map[counted]string // by what counts under them
-}
-
-// counted is a state, and the numbers that it counts by.
-type counted struct {
-	name   string
-	params algorithms.Params
-}
-
-func (n *names) add(checks ...store.Check) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, c := range checks {
-		n.keys[keys.Tag(c.Key)] = c.Key
-	}
 }
 
 func (s *server) Ready(context.Context) error { return s.unready }
@@ -164,7 +142,7 @@ func (s *server) run(r *node.Request) {
 	for i := range r.Ops {
 		switch op := &r.Ops[i]; op.Kind {
 		case protocol.Decide, protocol.Peek:
-			checks = append(checks, s.check(op))
+			checks = append(checks, check(op))
 			if s.damaged {
 				r.Damaged = op.Rule
 			}
@@ -177,35 +155,20 @@ func (s *server) run(r *node.Request) {
 		s.t.Error(err)
 	}
 	for i := range checks {
-		c, d := &checks[i], decisions[i]
-		r.Decisions[r.Ops[i].Index] = d
-		if prepared, states := c.Rule.ChargedBy(d.Override, s.memory.Now()); d.Override != "" {
-			s.known.mu.Lock()
-			s.known.overrides[counted{prefix.State(states.ID, c.Key), prepared.Params}] = d.Override
-			s.known.mu.Unlock()
-		}
+		r.Decisions[r.Ops[i].Index] = decisions[i]
 	}
 }
 
-// check is what an operation asks of the memory store, if it has the right names and numbers.
-func (s *server) check(op *protocol.Op) store.Check {
-	s.known.mu.Lock()
-	defer s.known.mu.Unlock()
-	key, ok := s.known.keys[keyIn(op.Key)]
-	c := store.Check{Rule: op.Rule, Key: key, Cost: op.Cost, LeaseID: op.LeaseID, Independent: op.Alone, Peek: op.Kind == protocol.Peek}
-	if !ok || op.Kind != protocol.Adjust && (op.Key != prefix.State(op.Rule.ID(), key) || op.Prepared.Params != op.Rule.At(s.memory.Now()).Params) {
-		s.t.Errorf("an operation on %q with the numbers %v", op.Key, op.Prepared.Params)
-	}
+// check is what an operation asks of the memory store.
+func check(op *protocol.Op) store.Check {
+	c := store.Check{Rule: op.Rule, Key: keyIn(op.Key), Cost: op.Cost, LeaseID: op.LeaseID, Independent: op.Alone, Peek: op.Kind == protocol.Peek}
 	if k := op.KeyRules; k != nil {
 		c.KeyRules = &store.KeyRules{Overrides: k.Override != "", Ban: k.Ban}
-		if k.Override != "" && k.Override != prefix.Override(op.Rule, key) || k.Ban != nil && k.BanState != prefix.Ban(op.Rule, key) {
-			s.t.Errorf("an operation on %q looks at %q and %q", op.Key, k.Override, k.BanState)
-		}
 	}
 	return c
 }
 
-// keyIn returns the tag of the key in a name.
+// keyIn returns the key in a name. The keys of tests are their own tags.
 func keyIn(name string) string {
 	tag, _, _ := strings.Cut(strings.TrimPrefix(name, string(prefix)+":{"), "}")
 	return tag
@@ -213,18 +176,12 @@ func keyIn(name string) string {
 
 // adjust carries out an adjustment, and returns 1 if it has changed anything.
 func (s *server) adjust(op *protocol.Op) (changed int64) {
-	c, a := s.check(op), store.Adjustment{}
-	s.known.mu.Lock()
-	a.Override = s.known.overrides[counted{op.Key, op.Prepared.Params}]
-	s.known.mu.Unlock()
+	c, a := check(op), store.Adjustment{}
 	for i, n := range []*int64{&a.At, &a.Turn, &a.Delta} {
 		*n = int64(binary.BigEndian.Uint64([]byte(op.LeaseID[8*i:])))
 	}
 	c.LeaseID = op.LeaseID[24:]
 	a.Check = c
-	if prepared, states := c.Rule.ChargedBy(a.Override, s.memory.Now()); op.Key != prefix.State(states.ID, c.Key) || op.Prepared.Params != prepared.Params {
-		s.t.Errorf("an adjustment of %q with the numbers %v", op.Key, op.Prepared.Params)
-	}
 	a.Done = func(did bool) {
 		if did {
 			changed = 1
@@ -318,9 +275,8 @@ type bench struct {
 func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 	t.Helper()
 	b := &bench{memory: layertest.New(t), servers: &servers{closed: make(chan time.Time, 1)}, done: make(chan struct{})}
-	known := &names{keys: make(map[string]string), overrides: make(map[counted]string)}
 	for range 2 {
-		b.servers.all = append(b.servers.all, &server{t: t, memory: b.memory, known: known})
+		b.servers.all = append(b.servers.all, &server{t: t, memory: b.memory})
 	}
 	b.server = b.servers.all[0]
 	today := layer.Date(b.memory.Now)
@@ -339,17 +295,8 @@ func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 	return b
 }
 
-// Take implements [layer.Layer].
-func (b *bench) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
-	b.known.add(checks...)
-	return b.Link.Take(ctx, checks, decisions)
-}
-
 // Adjust implements [layer.Layer]. What waits is sent at once.
 func (b *bench) Adjust(adjustments ...layer.Adjustment) {
-	for i := range adjustments {
-		b.known.add(adjustments[i].Check)
-	}
 	b.Link.Adjust(adjustments...)
 	b.SendWaiting(context.Background())
 }

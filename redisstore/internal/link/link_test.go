@@ -44,7 +44,6 @@ func TestAllAlone(t *testing.T) {
 		{[]store.Check{together}, false, false},
 	} {
 		b := newBench(t)
-		b.known.add(c.checks...)
 		err := b.TakeSlot(t.Context(), c.checks, make([]algorithms.Decision, len(c.checks)), c.amid)
 		if got := b.got("Do"); err != nil || len(got) != 1 || got[0].alone != c.want {
 			t.Errorf("%d checks, amid %v: %v, %+v", len(c.checks), c.amid, err, got)

@@ -68,7 +68,6 @@ func TestTakeMigrating(t *testing.T) {
 		check := full
 		check.Cost, check.Peek = c.cost, c.peek
 		check.KeyRules = &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Minute, After: 3, Within: time.Minute}}
-		b.known.add(check)
 		var decisions [1]algorithms.Decision
 		err := b.TakeMigrating(t.Context(), []store.Check{check}, decisions[:], false)
 		if failed := err != nil; failed != c.failed || len(c.fates) > 0 && !errors.Is(err, io.EOF) {
