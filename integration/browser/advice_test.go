@@ -31,9 +31,7 @@ func testAdvice(t *testing.T, w *world) {
 	respond ok`)
 	}
 	c := startCaddy(t, "", site())
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(c.page())
+	p := w.browser.show(t, c.page())
 	p.untilText("#rules-body", "No zone allows them: add the option overrides to a zone")
 	look := func(zone, key, want string) {
 		t.Helper()

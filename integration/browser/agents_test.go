@@ -8,9 +8,7 @@ import (
 // testAgents: the clients that are refused and have one user agent can be banned together.
 func testAgents(t *testing.T, w *world) {
 	c := startCaddy(t, "", "rate_limit {\n\t\tzone clients {\n\t\t\tkey {header.Client}\n\t\t\trate 1/1h\n\t\t\toverrides\n\t\t}\n\t}\n\trespond ok")
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(c.page())
+	p := w.browser.show(t, c.page())
 	clients := map[string]string{"bot-1": "bot/1 <b>", "bot-2": "bot/1 <b>", "bot-3": "bot/1 <b>", "ann": "browser/1"}
 	p.untilDoing("the agents of all", func() {
 		for client, agent := range clients {

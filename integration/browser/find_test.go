@@ -71,9 +71,7 @@ func testClient(t *testing.T, w *world) {
 // testNetworks: networks are counted while somebody asks for them, and one that has an override is named by its prefix.
 func testNetworks(t *testing.T, w *world) {
 	c := startCaddy(t, "\tservers {\n\t\ttrusted_proxies static 127.0.0.1\n\t}\n", "rate_limit {\n\t\tzone clients {\n\t\t\tkey {client_ip}\n\t\t\trate 3/1h\n\t\t\toverrides\n\t\t}\n\t}\n\trespond ok")
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(c.page())
+	p := w.browser.show(t, c.page())
 	p.untilText("#link", "live")
 	p.click("#networks-on")
 	p.untilText("#networks-body", "No requests since counting began.")

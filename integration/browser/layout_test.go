@@ -36,9 +36,7 @@ func (p *tab) menuFits(summary string) {
 func (w *world) many(t *testing.T) (p *tab, n *int, send func()) {
 	t.Helper()
 	c := startCaddy(t, "", "rate_limit {\n\t\tzone many {\n\t\t\tkey {header.Client}\n\t\t\tevents 0\n\t\t\twindow 1h\n\t\t}\n\t}\n\trespond ok")
-	p = w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(c.page())
+	p = w.browser.show(t, c.page())
 	p.untilText("#link", "live")
 	n = new(int)
 	return p, n, func() {

@@ -9,9 +9,7 @@ import (
 func testMenus(t *testing.T, w *world) {
 	site := "rate_limit {\n\t\tzone first {\n\t\t\tmatch path /\n\t\t\tkey {header.Client}\n\t\t\trate 1/1h\n\t\t\toverrides\n\t\t}\n\t\tzone second {\n\t\t\tmatch path /second\n\t\t\tkey {header.Client}\n\t\t\trate 1/1h\n\t\t}\n\t}\n\trespond "
 	c := startCaddy(t, "", site+"ok")
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(c.page())
+	p := w.browser.show(t, c.page())
 	for i := range 3 {
 		c.times(8, "/", fmt.Sprint("Client: rival-", i))
 	}

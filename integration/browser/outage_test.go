@@ -13,9 +13,7 @@ import (
 // testReload: the page stands a reload and a restart of Caddy, an empty config, and 200 zones.
 func testReload(t *testing.T, w *world) {
 	c := startCaddy(t, "", "respond ok")
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(c.page())
+	p := w.browser.show(t, c.page())
 	p.untilText("#zones-body", "No zones: this Caddy limits nothing.")
 	p.untilText("#level", "No limits")
 	p.untilText("#refused-body", "There are no zones, so nobody is refused.")
@@ -98,9 +96,7 @@ func testOutage(t *testing.T, w *world) {
 		instances 2
 	}
 	respond ok`)
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(c.page())
+	p := w.browser.show(t, c.page())
 	p.untilText("#sentence", "answers")
 	redis.Kill()
 	request := func() { c.times(2, "/", "Client: una") }

@@ -125,9 +125,7 @@ func fleetSite() string {
 // page opens the page.
 func (w *world) page(t *testing.T) *tab {
 	t.Helper()
-	p := w.browser.newTab(t)
-	p.resize(1280, 900, "light")
-	p.open(w.address)
+	p := w.browser.show(t, w.address)
 	p.untilText("#link", "live")
 	t.Cleanup(p.noProblems)
 	return p

@@ -201,8 +201,8 @@ func (p *tab) drag(selector string, to float64) {
 	}
 }
 
-// TestReplayScreenshots draws the page of the log in testdata/replay into the directory that SCREENSHOTS names:
-// docs/replay.png and docs/replay-dark.png are among them.
+// TestReplayScreenshots draws the page of the log in testdata/replay into the directory that SCREENSHOTS names: docs/replay.png
+// and docs/replay-dark.png.
 func TestReplayScreenshots(t *testing.T) {
 	to := os.Getenv("SCREENSHOTS")
 	if to == "" {
@@ -213,11 +213,9 @@ func TestReplayScreenshots(t *testing.T) {
 	runReplay(t, dir, "access.log.gz", "--suggest", "--html", "report.html")
 	p := startChromium(t).newTab(t)
 	for scheme, name := range map[string]string{"light": "replay.png", "dark": "replay-dark.png"} {
-		for width, name := range map[int]string{360: "360-" + name, 768: "768-" + name, 1280: "1280-" + name, 1920: "1920-" + name, 900: name} {
-			p.resize(width, 700, scheme)
-			p.open("file://" + filepath.Join(dir, "report.html"))
-			p.until("the day", `document.querySelector('.uplot canvas')`)
-			savePicture(t, filepath.Join(to, name), p.screenshot())
-		}
+		p.resize(900, 700, scheme)
+		p.open("file://" + filepath.Join(dir, "report.html"))
+		p.until("the day", `document.querySelector('.uplot canvas')`)
+		savePicture(t, filepath.Join(to, name), p.screenshot())
 	}
 }

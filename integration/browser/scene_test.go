@@ -10,8 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestScreenshots draws the page when it is calm, in a flood and in an outage, at several sizes, into the directory
-// that SCREENSHOTS names. Its page.png and page-dark.png are in docs.
+// TestScreenshots draws the page in a flood into the directory that SCREENSHOTS names: docs/page.png and docs/page-dark.png.
 func TestScreenshots(t *testing.T) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -76,7 +75,6 @@ func TestScreenshots(t *testing.T) {
 			one.get("/", "X-Forwarded-For: 203.0.113.1")
 		}
 	}, `document.getElementById('level').innerText === 'Calm' && document.querySelector('.spark .line')?.getAttribute('d')`)
-	p.pictures(dir, "calm")
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -109,34 +107,4 @@ func TestScreenshots(t *testing.T) {
 	savePicture(t, filepath.Join(dir, "page.png"), p.part(0, third))
 	p.resize(1100, 1000, "dark")
 	savePicture(t, filepath.Join(dir, "page-dark.png"), p.part(0, third))
-	p.resize(1440, 1000, "light")
-	p.click("[data-zone=clients] .open")
-	p.write("#why-parts input", "198.51.100.23")
-	p.click("#why-form button")
-	p.untilText("#why-body", "The next request passes")
-	p.click(".refused [aria-label^='Exempt: ']")
-	p.until("the dialog", `document.querySelector('dialog').open`)
-	must(t, os.WriteFile(filepath.Join(dir, "dialog.png"), p.screenshot(), 0o600))
-	p.press("Escape")
-	p.pictures(dir, "flood")
-	redis.Kill()
-	p.untilText("#outage", "does not answer, since ")
-	p.pictures(dir, "outage")
-	p.takeProblems() // the browser logs the status 503
-}
-
-// pictures draws the page at several sizes, and fails the test where it is wider than the window.
-func (p *tab) pictures(dir, name string) {
-	p.t.Helper()
-	for _, width := range []int{360, 768, 1280, 1920} {
-		for _, scheme := range []string{"light", "dark"} {
-			p.resize(width, 1000, scheme)
-			must(p.t, p.try("scrollTo(0, 0)", nil))
-			time.Sleep(1500 * time.Millisecond) // until all is drawn again
-			must(p.t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), p.screenshot(), 0o600))
-			if wide := eval[int](p, "document.documentElement.scrollWidth"); wide > width {
-				p.t.Errorf("at %d px the page is %d px wide: %s", width, wide, eval[string](p, `[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map(e => e.tagName + '.' + e.className).join(' ')`))
-			}
-		}
-	}
 }

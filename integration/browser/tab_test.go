@@ -47,6 +47,15 @@ func (c *chromium) newTab(t testing.TB) *tab {
 	return p
 }
 
+// show opens an address in a window of the usual size.
+func (c *chromium) show(t testing.TB, address string) *tab {
+	t.Helper()
+	p := c.newTab(t)
+	p.resize(1280, 900, "light")
+	p.open(address)
+	return p
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
