@@ -2,8 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,103 +10,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
-
-// TestKeyRulesInGoEqualLua runs random schedules of requests of two zones through both stores,
-// with overrides that come and go, random bans, and charges that are adjusted whatever rules the
-// key has by then. It compares every field of every decision.
-func TestKeyRulesInGoEqualLua(t *testing.T) {
-	t.Parallel()
-	server := redistest.Shared(t)
-	for _, name := range algorithms.Names() {
-		t.Run(name, func(t *testing.T) {
-			pair := newPair(t, server)
-			lua := newRedisSide(pair.redis)
-			run, banned := 0, 0
-			deep.Check(t, deep.Racing(100, 400), 50_000, func(rt *rapid.T) int {
-				run++
-				steps, bans := pair.keyRules(rt, lua, name, name+strconv.Itoa(run))
-				banned += bans
-				return steps
-			})
-			if t.Logf("%d bans", banned); banned == 0 {
-				t.Error("no ban began")
-			}
-		})
-	}
-}
-
-func (p *pair) keyRules(t *rapid.T, lua side, algorithm, run string) (steps, bans int) {
-	limits := [2]algorithms.Limit{drawUnrenewed(t, algorithm), drawUnrenewed(t, algorithm)}
-	keyRules := drawKeyRules(t)
-	var charged []store.Adjustment
-	now := storetest.Start + rapid.Int64Range(0, 1e9).Draw(t, "offset")
-	var last algorithms.Decision
-	steps = rapid.IntRange(20, 60).Draw(t, "steps")
-	for i := range steps {
-		if rapid.IntRange(0, 29).Draw(t, "change") == 0 {
-			keyRules = drawKeyRules(t)
-		}
-		switch gap := last.RetryAfter; {
-		case rapid.Bool().Draw(t, "at once"):
-		case gap != algorithms.Never && gap < 1000*time.Hour && rapid.Bool().Draw(t, "when told"):
-			now += gap.Microseconds() - int64(rapid.IntRange(0, 1).Draw(t, "early"))
-		default:
-			now += rapid.Int64Range(-1e6, 1e8).Draw(t, "gap")
-		}
-		p.set(now, 0)
-		if n := len(charged); n > 0 && rapid.IntRange(0, 2).Draw(t, "adjust") == 0 {
-			c := charged[rapid.IntRange(0, n-1).Draw(t, "charge")]
-			switch rapid.IntRange(0, 2).Draw(t, "how much") {
-			case 0:
-				c.Delta = -rapid.Int64Range(1, c.Cost).Draw(t, "part")
-			case 1:
-				c.Delta = min(20_000, max(1, drawCost(t, c.Rule.Limit(), last)))
-			}
-			p.memory.Adjust(c)
-			lua.adjust(t, c)
-		}
-		var checks []store.Check
-		for j, limit := range limits {
-			r := rule(t, algorithm, limit)
-			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), LeaseID: storetest.LeaseID(r), KeyRules: keyRules}
-			c.Independent = rapid.IntRange(0, 9).Draw(t, "apart") == 0
-			c.Peek = rapid.IntRange(0, 9).Draw(t, "peek") == 0
-			checks = append(checks, c)
-		}
-		p.change(t, &checks[rapid.IntRange(0, 1).Draw(t, "whose")])
-		var inGo, inLua [2]algorithms.Decision
-		if err := p.memory.Take(context.Background(), checks, inGo[:]); err != nil {
-			t.Fatalf("memory: %v", err)
-		}
-		if err := p.redis.Take(context.Background(), checks, inLua[:]); err != nil {
-			t.Fatalf("redis: %v", err)
-		}
-		if inGo != inLua {
-			t.Fatalf("step %d at %d: %+v, %+v:\n  Go  %+v\n  Lua %+v", i, now, limits, keyRules, inGo, inLua)
-		}
-		refused := false // a check that is not independent, so no other such check is charged
-		for j, d := range inGo {
-			refused = refused || !d.Allowed && !checks[j].Independent
-		}
-		for j, d := range inGo {
-			if d.BanBegins {
-				bans++
-			}
-			if d.Allowed && (checks[j].Independent || !refused) && !d.Exempt && checks[j].Cost > 0 && !checks[j].Peek {
-				charged = append(charged, store.Adjustment{Check: checks[j], At: now, Turn: d.Turn(), Delta: -checks[j].Cost, Override: d.Override})
-			}
-		}
-		last = inGo[rapid.IntRange(0, 1).Draw(t, "of")]
-	}
-	p.memory.Adjust(charged...) // otherwise it would be renewed while other schedules run
-	return steps, bans
-}
 
 // change sets another override for a key, now and then.
 func (p *pair) change(t *rapid.T, c *store.Check) {

@@ -2,6 +2,9 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -18,9 +21,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestGoEqualsLua runs random schedules of random limits, costs and adjustments through the
-// memory store, which runs the Go algorithms, and through the Redis store, which runs their Lua
-// ports, and compares every field of every decision.
+// TestGoEqualsLua runs random schedules through the memory store, which runs the algorithms in Go, and through the Redis store,
+// which runs their Lua ports, and compares every field of every decision. Requests are of one zone whose limit changes, or of
+// two zones with overrides that come and go and random bans. Charges are adjusted whatever rules a key has by then.
 func TestGoEqualsLua(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -28,11 +31,16 @@ func TestGoEqualsLua(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pair := newPair(t, server)
 			lua := newRedisSide(pair.redis)
-			run := 0
-			deep.Check(t, deep.Racing(250, 1000), 100_000, func(rt *rapid.T) int {
+			run, banned := 0, 0
+			deep.Check(t, deep.Racing(350, 1400), 150_000, func(rt *rapid.T) int {
 				run++
-				return pair.schedule(rt, lua, name, strconv.Itoa(run))
+				steps, bans := pair.schedule(rt, lua, name, name+strconv.Itoa(run))
+				banned += bans
+				return steps
 			})
+			if t.Logf("%d bans", banned); banned == 0 {
+				t.Error("no ban began")
+			}
 		})
 	}
 }
@@ -76,47 +84,81 @@ func (p *pair) set(now, skew int64) {
 	p.setNow(now)
 }
 
-// schedule draws one limit and a run of requests, and returns how many there were.
-func (p *pair) schedule(t *rapid.T, lua side, algorithm, key string) int {
-	limit := drawUnrenewed(t, algorithm)
+// schedule draws limits and a run of requests, and returns how many there were and how many bans began.
+func (p *pair) schedule(t *rapid.T, lua side, algorithm, run string) (steps, bans int) {
+	limits, keyRules := []algorithms.Limit{drawUnrenewed(t, algorithm)}, (*store.KeyRules)(nil)
+	several, most := rapid.Bool().Draw(t, "several"), int64(algorithms.MaxEvents)
+	if several {
+		limits, keyRules, most = append(limits, drawUnrenewed(t, algorithm)), drawKeyRules(t), 20_000
+	}
 	var charged []store.Adjustment
 	now := storetest.Start + rapid.Int64Range(0, 1e9).Draw(t, "offset")
 	var last algorithms.Decision
-	steps := rapid.IntRange(30, 90).Draw(t, "steps")
+	steps = rapid.IntRange(30, 90).Draw(t, "steps")
 	for i := range steps {
-		if rapid.IntRange(0, 19).Draw(t, "change") == 0 {
-			limit = drawUnrenewed(t, algorithm)
+		switch changes := rapid.IntRange(0, 19).Draw(t, "change") == 0; {
+		case changes && several:
+			keyRules = drawKeyRules(t)
+		case changes:
+			limits[0] = drawUnrenewed(t, algorithm)
 		}
-		now = min(max(now+drawGap(t, limit, last), storetest.Start-1e12), latest)
+		if several {
+			now += drawShortGap(t, last)
+		} else {
+			now = min(max(now+drawGap(t, limits[0], last), storetest.Start-1e12), latest)
+		}
 		p.set(now, 0)
-		if len(charged) > 0 && rapid.IntRange(0, 4).Draw(t, "do") == 0 {
-			c := drawAdjustment(t, charged, limit, last)
+		if len(charged) > 0 && rapid.IntRange(0, 3).Draw(t, "do") == 0 {
+			c := drawAdjustment(t, charged, limits[0], last)
+			c.Delta = min(c.Delta, most)
 			p.memory.Adjust(c)
 			lua.adjust(t, c)
 		}
+		var checks []store.Check
+		for j, limit := range limits {
+			r := rule(t, algorithm, limit)
+			c := store.Check{Rule: r, Key: fmt.Sprint(run, " ", j), Cost: drawCost(t, limit, last), LeaseID: storetest.LeaseID(r), KeyRules: keyRules}
+			c.Independent = several && rapid.IntRange(0, 9).Draw(t, "apart") == 0
+			c.Peek = several && rapid.IntRange(0, 9).Draw(t, "peek") == 0
+			checks = append(checks, c)
+		}
+		if several {
+			p.change(t, &checks[rapid.IntRange(0, 1).Draw(t, "whose")])
+		}
+		inGo, inLua := make([]algorithms.Decision, len(checks)), make([]algorithms.Decision, len(checks))
+		if err := errors.Join(p.memory.Take(context.Background(), checks, inGo), p.redis.Take(context.Background(), checks, inLua)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(inGo, inLua) {
+			t.Fatalf("step %d at %d: %+v, %+v:\n  Go  %+v\n  Lua %+v", i, now, limits, keyRules, inGo, inLua)
+		}
+		refused := false // a check that is not independent, so no other such check is charged
+		for j, d := range inGo {
+			refused = refused || !d.Allowed && !checks[j].Independent
+		}
+		for j, d := range inGo {
+			if d.BanBegins {
+				bans++
+			}
+			if d.Allowed && (checks[j].Independent || !refused) && !d.Exempt && checks[j].Cost > 0 && !checks[j].Peek {
+				charged = append(charged, store.Adjustment{Check: checks[j], At: d.Booked(), Turn: d.Turn(), Delta: -checks[j].Cost, Override: d.Override})
+			}
+		}
+		last = rapid.SampledFrom(inGo).Draw(t, "of")
+	}
+	p.memory.Adjust(charged...) // otherwise it would be renewed while other schedules run
+	return steps, bans
+}
 
-		r := rule(t, algorithm, limit)
-		checks := []store.Check{{Rule: r, Key: key, Cost: drawCost(t, limit, last), LeaseID: storetest.LeaseID(r)}}
-		var inGo, inLua [1]algorithms.Decision
-		if err := p.memory.Take(context.Background(), checks, inGo[:]); err != nil {
-			t.Fatalf("memory: %v", err)
-		}
-		if err := p.redis.Take(context.Background(), checks, inLua[:]); err != nil {
-			t.Fatalf("redis: %v", err)
-		}
-		if inGo[0].Allowed && checks[0].Cost > 0 {
-			charged = append(charged, store.Adjustment{Check: checks[0], At: inGo[0].Booked(), Turn: inGo[0].Turn()})
-		}
-		if inGo != inLua {
-			t.Fatalf("step %d at %d: %+v, cost %d:\n  Go  %+v\n  Lua %+v", i, now, limit, checks[0].Cost, inGo[0], inLua[0])
-		}
-		last = inGo[0]
+// drawShortGap draws the time until the next request where bans last some seconds.
+func drawShortGap(t *rapid.T, last algorithms.Decision) int64 {
+	switch gap := last.RetryAfter; {
+	case rapid.Bool().Draw(t, "at once"):
+		return 0
+	case gap != algorithms.Never && gap < 1000*time.Hour && rapid.Bool().Draw(t, "when told"):
+		return gap.Microseconds() - int64(rapid.IntRange(0, 1).Draw(t, "early"))
 	}
-	for _, c := range charged {
-		c.Delta = -c.Cost
-		p.memory.Adjust(c) // otherwise it would be renewed while other schedules run
-	}
-	return steps
+	return rapid.Int64Range(-1e6, 1e8).Draw(t, "gap")
 }
 
 // drawAdjustment draws any change of any charge, under the limit that charged it or the one in
