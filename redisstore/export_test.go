@@ -54,9 +54,6 @@ func (s direct) Take(ctx context.Context, checks []store.Check, decisions []algo
 // Adjust implements [store.Store].
 func (s direct) Adjust(adjustments ...store.Adjustment) { s.link.Adjust(layer.Of(adjustments...)...) }
 
-// Remembered returns how many refusals are remembered.
-func (s *Store) Remembered() int { return s.refusals.Size() }
-
 // Beat sends a heartbeat now.
 func (s *Store) Beat() { s.heartbeat.beat(beatTTL, 10*time.Second) }
 
@@ -75,23 +72,6 @@ func (s *Store) Waiting() int { return s.link.Waiting() }
 // Renew renews a lease at once, as the store does when it is due.
 func (s *Store) Renew(c store.Check) error {
 	return s.link.Renew(context.Background(), []store.Check{c})[0]
-}
-
-// SetPatience sets how long the other nodes of a Cluster have to answer where the slots are after
-// the first one has. Call it before the store is asked anything.
-func (s *Store) SetPatience(d time.Duration) { s.servers.(*topology.Cluster).Patience = d }
-
-// Suspect starts a search for the servers soon.
-func (s *Store) ReportFailure() { s.servers.ReportFailure() }
-
-// NodeOf returns the address of the node that has a key, as far as is known, and the state of its
-// breaker.
-func (s *Store) NodeOf(key string) (address, breaker string) {
-	n := s.servers.(*topology.Cluster).Owner(topology.SlotOf(key))
-	if n == nil {
-		return "", ""
-	}
-	return n.Address, n.Breaker()
 }
 
 // PollRarely has the Sentinels asked once, and then only when something has happened. Call it before the store is asked

@@ -42,9 +42,7 @@ type call struct {
 	way    string // the method
 	asking bool
 	ops    []protocol.Op
-	adjust []store.Adjustment
-	keys   []string // of zones that lend
-	alone  bool     // the checks are decided by themselves, and no others of their request
+	alone  bool // the checks are decided by themselves, and no others of their request
 	at     time.Time
 }
 
