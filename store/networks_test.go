@@ -15,6 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // slowNetworks are networks as a list, which is searched from one end to the other.
@@ -36,16 +37,7 @@ func (s slowNetworks) find(key netip.Prefix, now int64) store.Kind {
 }
 
 func networkRule(t testing.TB) *store.Rule {
-	t.Helper()
-	algorithm, err := algorithms.Get("token_bucket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule, err := store.NewRule("zone", algorithm, algorithms.Limit{Events: 10, Window: time.Minute}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rule
+	return storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute})
 }
 
 // made returns a network as a store makes it.

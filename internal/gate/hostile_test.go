@@ -1,9 +1,10 @@
 package gate
 
 import (
-	"container/heap"
+	"cmp"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -203,19 +204,6 @@ type departure struct {
 	answer Answer
 }
 
-type departures []departure
-
-func (d departures) Len() int           { return len(d) }
-func (d departures) Less(i, j int) bool { return d[i].at < d[j].at }
-func (d departures) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *departures) Push(x any)        { *d = append(*d, x.(departure)) }
-
-func (d *departures) Pop() any {
-	last := (*d)[len(*d)-1]
-	*d = (*d)[:len(*d)-1]
-	return last
-}
-
 // TestOpenAndLeave: a client that opens requests and leaves at once, again and again, does not talk the limit down. The
 // upstream is not full, and nobody else waits.
 func TestOpenAndLeave(t *testing.T) {
@@ -223,19 +211,21 @@ func TestOpenAndLeave(t *testing.T) {
 	play(g.limit, 1, 16, 60)
 	learned := g.State().Limit
 	now := int64(61e9)
-	var ends departures
+	var ends []departure // in order
 	enter := func(key uint64, took int64, a Answer) {
 		p, ok := g.Enter(now, key, 0)
 		if !ok {
 			t.Fatalf("a request waits, although the limit was %d and is %d", learned, g.State().Limit)
 		}
-		heap.Push(&ends, departure{now + took, p, a})
+		d := departure{now + took, p, a}
+		i, _ := slices.BinarySearchFunc(ends, d, func(e, d departure) int { return cmp.Compare(e.at, d.at) })
+		ends = slices.Insert(ends, i, d)
 	}
 	for range 60_000 { // two minutes
 		now += 2e6
 		for len(ends) > 0 && ends[0].at <= now {
-			d := heap.Pop(&ends).(departure)
-			g.Done(d.at, d.place, d.answer)
+			g.Done(ends[0].at, ends[0].place, ends[0].answer)
+			ends = ends[1:]
 		}
 		if now%4e6 == 0 {
 			enter(1, 20e6, Useful) // 5 run at a time

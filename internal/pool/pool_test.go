@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // countedBackend is a memory store of its own. It counts how often it is opened and closed, and can
@@ -66,14 +67,7 @@ func (b *countedBackend) expect(t *testing.T, opened, closed int32) {
 
 func check(t testing.TB) ([]store.Check, []algorithms.Decision) {
 	t.Helper()
-	a, err := algorithms.Get("token_bucket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule, err := store.NewRule("zone", a, algorithms.Limit{Events: 100, Window: 1e9}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 100, Window: 1e9})
 	return []store.Check{{Rule: rule, Key: "client", Cost: 1}}, make([]algorithms.Decision, 1)
 }
 

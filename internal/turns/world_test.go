@@ -9,6 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // width is how long a turn of cost 1 is.
@@ -28,12 +29,9 @@ func newWorld(t *testing.T, seed uint64, burst int64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule, err := store.NewRule("zone", algorithms.LeakyBucket{}, algorithms.Limit{
+	rule := storetest.Rule(t, "zone", "leaky_bucket", algorithms.Limit{
 		Events: int64(time.Second / width), Window: time.Second, Burst: burst, Mode: algorithms.ModeQueue,
-	}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	return &world{t, rand.New(rand.NewPCG(seed, seed)), s, rule, burst} // no secret
 }
 

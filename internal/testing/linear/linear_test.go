@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 const start = 1_800_000_000_000_000
@@ -28,14 +29,7 @@ type story struct {
 
 func newStory(t *testing.T) *story {
 	t.Helper()
-	a, err := algorithms.Get("fixed_window")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule, err := store.NewRule("zone", a, algorithms.Limit{Events: 3, Window: 24 * time.Hour}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 3, Window: 24 * time.Hour})
 	return &story{model: &model{rules: []*store.Rule{rule}}, state: &state{now: start}}
 }
 

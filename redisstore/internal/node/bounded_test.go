@@ -184,21 +184,9 @@ func TestBoundedSocket(t *testing.T) {
 // TestBrokenWhileIdle: of an encrypted connection nobody knows that Redis has broken it, until something is written.
 // Nothing was sent then, so that the call takes another connection.
 func TestBrokenWhileIdle(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	socket, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours, server := pair(t)
+	socket := ours.Conn
 	conn := bound(struct{ net.Conn }{socket}) // no syscall.Conn, as with TLS
-	defer conn.Close()
 	if _, err := server.Write([]byte("+PONG\r\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -219,38 +207,19 @@ func TestBrokenWhileIdle(t *testing.T) {
 
 // TestWriteAfterItsDeadline: a process that did not run until the deadline of a write has still written what there is room for.
 func TestWriteAfterItsDeadline(t *testing.T) {
-	received := make(chan string, 1)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	go func() {
-		server, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		defer server.Close()
-		b, _ := io.ReadAll(server)
-		received <- string(b)
-	}()
-	socket, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn := bound(socket)
+	conn, server := pair(t)
 	if err := conn.SetWriteDeadline(time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if err := socket.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil { // as when it comes just before the write
+	if err := conn.Conn.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil { // as when it comes just before the write
 		t.Fatal(err)
 	}
 	const ping = "*1\r\n$4\r\nPING\r\n"
 	if n, err := conn.Write([]byte(ping)); n != len(ping) || err != nil {
 		t.Errorf("%d bytes of %d were written, %v", n, len(ping), err)
 	}
-	conn.Close()
-	if got := <-received; got != ping {
-		t.Errorf("the server has received %q", got)
+	conn.Conn.Close()
+	if got, err := io.ReadAll(server); string(got) != ping {
+		t.Errorf("the server has received %q, %v", got, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -377,17 +378,11 @@ func (c *cost) bytes(s *subject) int64 {
 }
 
 func (c *cost) info(section string) map[string]string {
-	text, err := c.admin.Info(context.Background(), section).Result()
+	all, err := c.admin.InfoMap(context.Background(), section).Result()
 	if err != nil {
 		c.Fatal(err)
 	}
-	values := make(map[string]string)
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			values[name] = value
-		}
-	}
-	return values
+	return slices.Collect(maps.Values(all))[0]
 }
 
 func median(values []float64) float64 {
