@@ -69,27 +69,6 @@ func TestParseRate(t *testing.T) {
 	}
 }
 
-// FuzzParseRate: what is read as a rate is the same when it is written and read again.
-func FuzzParseRate(f *testing.F) {
-	for _, seed := range []string{"10/1s", "10r/s", "1000/day", "5/1d12h", "-1/-1s", "1/1.5h", "9223372036854775807/1ns", "1/", "/", "{x}/s"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		events, window, err := limit.ParseRate(text)
-		if err != nil {
-			return
-		}
-		if window == (limit.Window{}) {
-			t.Errorf("%q: the window is %+v", text, window)
-		}
-		l := limit.Limit{MaxEvents: &limit.Amount{Number: events}, Window: window}
-		again := l.MaxEvents.String() + "/" + window.Format()
-		if n, w, err := limit.ParseRate(again); n != events || w != window {
-			t.Errorf("%q is %s, which is %d per %v, %v", text, again, n, w, err)
-		}
-	})
-}
-
 // TestParseText: a limit outside of a config is one as in the line of a plan, of which TestDescribe reads others, or a number of
 // events.
 func TestParseText(t *testing.T) {
