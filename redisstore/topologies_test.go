@@ -54,7 +54,6 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	t.Run("RefusedCostsNothingInOtherSlots", func(t *testing.T) { refusedCostsNothing(t, c, s) })
-	t.Run("RefusalsCountOnce", func(t *testing.T) { refusalsCountOnce(t, s) })
 	// Until the slot has moved, the node that is to have it knows the key, and sends a call that comes to it first back.
 	t.Run("ListsTakeFewCalls", func(t *testing.T) {
 		listsTakeFewCalls(t, s, func() { startMove(c, "{key%206}").MoveKeys() })
@@ -117,23 +116,6 @@ func refusedCostsNothing(t *testing.T, c *redistest.Cluster, s *redisstore.Store
 			if left := take(t, s, others.Rule, others.Key, 0).Remaining; left != before {
 				t.Errorf("%s: %d left, %d before", name, left, before)
 			}
-		}
-	}
-}
-
-// refusalsCountOnce: a refusal counts once towards a ban, and an independent check is decided whatever the others are.
-func refusalsCountOnce(t *testing.T, s *redisstore.Store) {
-	check := banning(t, 5)
-	all := store.Check{Rule: storetest.Rule(t, "all", "token_bucket", algorithms.Limit{Events: 100, Window: 24 * time.Hour}), Cost: 1}
-	queue := algorithms.Limit{Events: 100, Window: 24 * time.Hour, Burst: 100, Mode: algorithms.ModeQueue}
-	dry := store.Check{Rule: storetest.Rule(t, "dry", "leaky_bucket", queue), Key: "other", Cost: 1, Independent: true}
-	for i := range 8 {
-		d := ask(t, s, dry, all, check)
-		if d[2].Allowed != (i == 0) || d[2].BanBegins != (i == 5) || d[2].Banned != (i >= 5) {
-			t.Errorf("request %d: %+v", i, d[2])
-		}
-		if apart, left := d[0].Remaining, d[1].Remaining; apart != int64(99-i) || left != 99 {
-			t.Errorf("request %d: %d left apart, want %d, and %d of all, want 99", i, apart, 99-i, left)
 		}
 	}
 }

@@ -50,7 +50,8 @@ func silentByAPI(s *harness.Server) (api []string) {
 	return api
 }
 
-// silent returns which servers are silent, by each way in which that is told but the log, which TestSilence in topology reads.
+// silent returns which servers are silent, as the admin API, two commands and the metrics tell it. TestSilence in package topology
+// reads the log.
 func silent(s *harness.Server) string {
 	s.T.Helper()
 	var command, doctor []string
