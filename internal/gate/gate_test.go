@@ -154,26 +154,3 @@ func TestNoAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-// BenchmarkFree is a request while nothing waits. Want: at most 150 ns. On a machine that is busy, compare it with
-// locking and unlocking a mutex: it takes 10 to 14 times as long.
-func BenchmarkFree(b *testing.B) {
-	b.ReportAllocs()
-	const pairs = 1_000_000
-	var mu sync.Mutex
-	locked, began := 0, time.Now()
-	for range pairs {
-		mu.Lock()
-		locked++
-		mu.Unlock()
-	}
-	pair := float64(time.Since(began)) / pairs
-	defer func() { b.ReportMetric(float64(b.Elapsed())/float64(b.N)/pair, "locks/op") }()
-	g := New(Options{Min: 1000, MaxWait: time.Second})
-	now := int64(0)
-	for b.Loop() {
-		now += 1000
-		p, _ := g.Enter(now, uint64(now), 0)
-		g.Done(now, p, Useful)
-	}
-}
