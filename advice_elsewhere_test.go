@@ -24,7 +24,7 @@ var appliedElsewhere = map[string]string{
 	"TestStepOfTheClockIsTold":                           "doctor/clock/step",
 	"what leaks is seen in logs; see TestWarningsAtLoad": "load/key/body",
 	"TestRecipesHold, in the recipe of an MCP server":    "load/key/fields",
-	"TestGoldenLoad, and each test of fleets":            "load/store",
+	"TestGoldenConfigs, and each test of fleets":         "load/store",
 	"a test cannot set the clock of a machine":           "doctor/clock",
 	"TestSilentSentinels in integration/faults":          "doctor/silent",
 	"make bench-overload-real measures what it brings":   "doctor/upstream/mixed",

@@ -63,6 +63,23 @@ func withoutFrame(config any) any {
 	return config
 }
 
+// eachHandler calls f for each rate_limit handler in a config.
+func eachHandler(config any, f func(map[string]any)) {
+	switch config := config.(type) {
+	case map[string]any:
+		if config["handler"] == "rate_limit" {
+			f(config)
+		}
+		for _, value := range config {
+			eachHandler(value, f)
+		}
+	case []any:
+		for _, value := range config {
+			eachHandler(value, f)
+		}
+	}
+}
+
 // pretty is JSON with as much on a line as fits.
 func pretty(value any, indent string) string {
 	line, err := json.Marshal(value)

@@ -3,7 +3,6 @@ package caddyratelimit_test
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -29,22 +28,6 @@ func TestUsualCost(t *testing.T) {
 		}
 		respond ok
 	}`)
-	send := func(cost string, want int) {
-		t.Helper()
-		q, err := http.NewRequest(http.MethodGet, "http://"+address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q.Header.Set("X-Cost", cost)
-		response, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != want {
-			t.Errorf("cost %s: status %d, %v, want %d", cost, response.StatusCode, err, want)
-		}
-	}
 	for _, step := range []struct {
 		send    string
 		status  int
@@ -60,7 +43,9 @@ func TestUsualCost(t *testing.T) {
 		{"200", 200, "&cost=200", 200, false, true},
 		{"300", 429, "", 300, true, true},
 	} {
-		send(step.send, step.status)
+		if got := send(t, address, each(1, "/", "X-Cost", step.send)); got[step.status] != 1 {
+			t.Errorf("cost %s: %v, want %d", step.send, got, step.status)
+		}
 		var k adminapi.Key
 		if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/tokens/key?key=127.0.0.1"+step.query, "")), &k); err != nil {
 			t.Fatal(err)

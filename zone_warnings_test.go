@@ -190,23 +190,6 @@ func TestWaitsAndTimeouts(t *testing.T) {
 	}
 }
 
-// TestPriorityThatClientsChoose: clients must not choose their class in an adaptive zone.
-func TestPriorityThatClientsChoose(t *testing.T) {
-	for before, want := range map[string]string{
-		"":                           `priority "{http.request.header.X-Plan}": any client can choose header X-Plan, and with it the limit; remove it before rate_limit (request_header -X-Plan, in a route block)`,
-		"request_header X-Plan gold": "",
-	} {
-		config := strings.Replace(site(before, "algorithm adaptive\npriority {header.X-Plan} gold", ""), "events 10\nwindow 1m\n", "", 1)
-		warnings, err := caddytest.Validate(t, config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.Contains(warnings[0].Message, want)) {
-			t.Errorf("%q: got %v, want %q", before, warnings, want)
-		}
-	}
-}
-
 // foreignMatcher is a module that is not Caddy's own.
 type foreignMatcher struct{}
 
