@@ -13,28 +13,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestStoreError: if the store does not answer, allow lets requests pass, and deny answers 503. The
-// header describes no limits, because none was checked.
-func TestStoreError(t *testing.T) {
-	for policy, want := range map[string]int{zone.AllowOnError: 200, zone.DenyOnError: 503} {
-		h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "`+policy+`", "rate_limits": {
-			"zone": {"max_events": 3, "window": "1h"}
-		}}`)
-		for range 5 {
-			status, header := caddytest.Serve(t, h, "203.0.113.7:1")
-			if status != want {
-				t.Errorf("%s: status %d, want %d", policy, status, want)
-			}
-			if header.Get("RateLimit") != "" || header.Get("RateLimit-Policy") != "" {
-				t.Errorf("%s: the header describes limits that were not checked: %v", policy, header)
-			}
-			if (header.Get("Retry-After") == "1") != (policy == zone.DenyOnError) {
-				t.Errorf("%s: Retry-After %q", policy, header.Get("Retry-After"))
-			}
-		}
-	}
-}
-
 // TestZonesDisagreeOnStoreErrors: one zone that denies is enough to deny. The zones that decide
 // locally do so together, all or nothing. The header does not describe the other zones.
 func TestZonesDisagreeOnStoreErrors(t *testing.T) {

@@ -95,17 +95,3 @@ func TestSlotWithoutAllocations(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkSlot is a request of an adaptive zone while nothing waits: its decision and the end of its slot, and all of
-// it with the writer of its response.
-func BenchmarkSlot(b *testing.B) {
-	decide, serve := adaptiveRequest(b, adaptiveZone(b, "a"))
-	for name, do := range map[string]func(){"decide": decide, "serve": serve} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				do()
-			}
-		})
-	}
-}

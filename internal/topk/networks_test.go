@@ -239,10 +239,3 @@ func networksLater(t *testing.T) {
 	}
 	runtime.KeepAlive(n)
 }
-
-func BenchmarkNetworks(b *testing.B) {
-	n, random := NewNetworks(time.Hour), rand.New(rand.NewPCG(7, 8))
-	for b.Loop() {
-		n.Add(address4(random.Uint32()), false)
-	}
-}

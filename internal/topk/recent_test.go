@@ -249,23 +249,3 @@ func TestAddKeepsNoMemory(t *testing.T) {
 		t.Errorf("%v allocations for a new key", n)
 	}
 }
-
-func BenchmarkAddKnown(b *testing.B) {
-	r := New(time.Hour)
-	b.ReportAllocs()
-	for b.Loop() {
-		r.Add("203.0.113.77", "", Requests)
-	}
-}
-
-func BenchmarkAddNew(b *testing.B) {
-	r := New(time.Hour)
-	keys := make([]string, 1<<16)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("2001:db8:%x::/64", i)
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		r.Add(keys[i%len(keys)], "", Requests)
-	}
-}
