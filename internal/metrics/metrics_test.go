@@ -13,7 +13,6 @@ import (
 
 	_ "github.com/seed-161337e5/caddyratelimit" // the handler
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // expectMetrics compares all metrics of a config.
@@ -81,25 +80,6 @@ func TestMetrics(t *testing.T) {
 		want[name]++
 	}
 	expectMetrics(t, after, want)
-}
-
-// TestMetricsOfFailingStore: requests that the store did not decide, and the store's errors, are
-// counted.
-func TestMetricsOfFailingStore(t *testing.T) {
-	for policy, outcome := range map[string]string{zone.AllowOnError: "failed_open", zone.DenyOnError: "failed_closed"} {
-		ctx := caddytest.Config(t)
-		h := caddytest.LoadInto(t, ctx, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "`+policy+`", "rate_limits": {"failing `+policy+`": {"max_events": 3, "window": "1h"}}}`)
-		for range 5 {
-			caddytest.Serve(t, h, "203.0.113.7:1")
-		}
-		got := caddytest.Scrape(t, ctx)
-		if n := got["decisions_total{outcome="+outcome+",zone=failing "+policy+"}"]; n != 5 {
-			t.Errorf("%s: %v requests are counted, want 5: %v", outcome, n, got)
-		}
-		if n := got["store_errors_total{kind=other,store=test}"]; n != 5 {
-			t.Errorf("%v errors are counted, want 5: %v", n, got)
-		}
-	}
 }
 
 // TestMetricsOfSlots: slots in use are counted until their requests are over.

@@ -15,26 +15,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestRefusalNamesTheZone: the error, the placeholder and the headers name the zone that
-// refuses.
-func TestRefusalNamesTheZone(t *testing.T) {
-	h := caddytest.Load(t, `{"rate_limits": {"refusing": {"max_events": 0, "window": "1h"}, "passing": {"max_events": 9, "window": "1h"}}}`)
-	w := httptest.NewRecorder()
-	r := caddytest.Request(w, "203.0.113.7:1")
-	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
-	err := h.ServeHTTP(w, r, caddytest.Passing)
-	if err == nil || !strings.Contains(err.Error(), `"refusing"`) {
-		t.Errorf("got %v, want an error that names the zone", err)
-	}
-	if got := caddytest.Replaced(r, "{http.rate_limit.exceeded.name}"); got != "refusing" {
-		t.Errorf("the placeholder is %q, want refusing", got)
-	}
-	if w.Header().Get("Retry-After") != "3600" || !strings.HasPrefix(w.Header().Get("RateLimit"), `"refusing";r=0`) {
-		t.Errorf("the header describes another zone: %v", w.Header())
-	}
-}
-
 // TestSubrouteHandlesRefusals: a refusal is an error if a subroute around the handler has routes
 // for errors. Otherwise the handler answers.
 func TestSubrouteHandlesRefusals(t *testing.T) {

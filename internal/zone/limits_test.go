@@ -62,17 +62,6 @@ func TestLimitRaisedByRequest(t *testing.T) {
 	}
 }
 
-// TestNoFallback: a request without a value is rejected if the placeholder has no fallback.
-func TestNoFallback(t *testing.T) {
-	h := caddytest.Load(t, `{"rate_limits": {"strict": {"max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 400}}}`)
-	if got := caddytest.Statuses(t, h, 1); got != "400" {
-		t.Errorf("without a value: %s, want 400", got)
-	}
-	if got := caddytest.Statuses(t, h, 2, "Quota", "1"); got != "200 429" {
-		t.Errorf("with a value: %s, want 200 429", got)
-	}
-}
-
 // TestTimezoneOfPlans: the day of each plan begins at its own midnight.
 func TestTimezoneOfPlans(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"day": {
