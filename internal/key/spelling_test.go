@@ -135,18 +135,6 @@ func TestSpellingsOfAHostAreOneKey(t *testing.T) {
 	}
 }
 
-// TestOtherPathsAreOtherKeys: paths that are different for Caddy's matcher have different keys.
-func TestOtherPathsAreOtherKeys(t *testing.T) {
-	seen := make(map[string]string)
-	for _, target := range []string{"/login", "/login/", "/log", "/a/login", "/login%20", "/login%3f", "/", "/login;x", "/\u00e9"} {
-		key, _ := keyOf(t, "{http.request.uri.path}", caddytest.RequestTo("a.test", target))
-		if other, ok := seen[key]; ok {
-			t.Errorf("%s and %s have the key %q", other, target, key)
-		}
-		seen[key] = target
-	}
-}
-
 // FuzzPathKey compares keys with Caddy's own path matcher: two requests have the same key if and
 // only if a pattern for the one matches the other.
 func FuzzPathKey(f *testing.F) {
