@@ -77,22 +77,3 @@ func TestDashboardShowsEveryMetric(t *testing.T) {
 		}
 	}
 }
-
-// TestDashboardPanels: each panel has a title of its own and explains itself, and docs/observability.md
-// names the rows.
-func TestDashboardPanels(t *testing.T) {
-	page := strings.ToLower(read(t, "docs/observability.md"))
-	titles := make(map[string]bool)
-	for _, panel := range dashboardPanels(t) {
-		if titles[panel.Title] {
-			t.Errorf("two panels have the title %q", panel.Title)
-		}
-		titles[panel.Title] = true
-		if panel.Type != "row" && panel.Description == "" {
-			t.Errorf("the panel %q does not explain itself", panel.Title)
-		}
-		if panel.Type == "row" && !strings.Contains(page, strings.ToLower(panel.Title)) {
-			t.Errorf("docs/observability.md does not name the row %q", panel.Title)
-		}
-	}
-}

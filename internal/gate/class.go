@@ -28,7 +28,7 @@ func (c *class) see(now int64, id uint64) {
 	c.latest = id
 }
 
-// enroll makes a line wait for its turn. A key that has not waited has gained no credit by that, and a class neither.
+// enroll makes a line wait for its turn. A key that has not waited has gained nothing by that, and a class neither.
 func (q *Queue) enroll(l *line) {
 	c := &q.classes[l.class]
 	l.had = max(l.had, c.share)
