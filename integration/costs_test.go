@@ -15,7 +15,7 @@ import (
 func TestTokens(t *testing.T) {
 	m := new(harness.Model)
 	m.Backend = harness.StartBackend(t, m.Answer)
-	config := harness.Caddyfile("", `
+	config, versions := harness.EveryVersion(t, "", `
 		log
 		rate_limit {
 			zone tokens {
@@ -28,18 +28,21 @@ func TestTokens(t *testing.T) {
 			`+harness.SharedStore(t)+`
 		}
 		reverse_proxy {$UPSTREAM}`)
-	s, client := harness.One(t, config, m.Variable()), harness.NewClient(t, "")
-	for i, q := range []harness.Question{
-		{Prompt: 60, Say: 640}, {Prompt: 60, Say: 640, Stream: true, Options: harness.WithUsage}, {MaxTokens: 3000, Prompt: 60, Say: 640},
-	} {
-		key := fmt.Sprint("key", i)
-		if status := s.Answered(client, key, q); status != http.StatusOK {
-			t.Errorf("%+v: status %d", q, status)
+	s := harness.One(t, config, m.Variable())
+	all := versions(s)
+	for _, to := range all {
+		for i, q := range []harness.Question{
+			{Prompt: 60, Say: 640}, {Prompt: 60, Say: 640, Stream: true, Options: harness.WithUsage}, {MaxTokens: 3000, Prompt: 60, Say: 640},
+		} {
+			key := fmt.Sprintf("key%d-%d", to.Major, i)
+			if status := s.Answered(to, key, q); status != http.StatusOK {
+				t.Errorf("HTTP/%d, %+v: status %d", to.Major, q, status)
+			}
+			s.AwaitUsed(key, "tokens", key, 700)
 		}
-		s.AwaitUsed(key, "tokens", key, 700)
 	}
 	s.AwaitLog(`"rate_limit_costs":[{"zone":"tokens","result":"read","booked":3000,"cost":700}]`)
-	waits := s.Question(client, "booked", harness.Question{MaxTokens: 3000, Stream: true, Options: harness.WithUsage, Prompt: 9000, Say: 2000, Gate: "go"})
+	waits := s.Question(all[0], "booked", harness.Question{MaxTokens: 3000, Stream: true, Options: harness.WithUsage, Prompt: 9000, Say: 2000, Gate: "go"})
 	if used := s.Spent("tokens", "booked").Used; used != 3000 {
 		t.Errorf("%d are booked while an answer is under way, want 3000", used)
 	}
@@ -47,7 +50,7 @@ func TestTokens(t *testing.T) {
 	_, _ = io.Copy(io.Discard, waits.Body)
 	waits.Body.Close()
 	s.AwaitUsed("a debt", "tokens", "booked", 11_000)
-	if status := s.Answered(client, "booked", harness.Question{Say: 1}); status != http.StatusTooManyRequests {
+	if status := s.Answered(all[0], "booked", harness.Question{Say: 1}); status != http.StatusTooManyRequests {
 		t.Errorf("a key with a debt: status %d", status)
 	}
 }
@@ -121,9 +124,13 @@ func TestChargeOnResponse(t *testing.T) {
 			`+harness.SharedStore(t)+`
 		}
 		error /page 401
+		error /other 404
 		reverse_proxy {$UPSTREAM}
 		handle_errors 401 {
 			respond "we say 200" 200
+		}
+		handle_errors 404 {
+			respond "we say 401" 401
 		}`), b.Variable()), harness.NewClient(t, "")
 	for i, c := range []struct {
 		path, status, use string
@@ -135,6 +142,7 @@ func TestChargeOnResponse(t *testing.T) {
 		{"/", "401", "7", 401, 7},
 		{"/broken", "", "", 502, 0},
 		{"/page", "", "", 200, 0},
+		{"/other", "", "", 401, 1},
 	} {
 		who := fmt.Sprint("client", i)
 		a := s.Get(client, c.path, "X-Client", who, "X-Status", c.status, "X-Use", c.use)

@@ -3,7 +3,6 @@
 package costs_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
 // lateSite has a limit of 100. Each request takes one, unless its response says 50, or is one
@@ -104,61 +102,4 @@ func TestLateChargesAfterReload(t *testing.T) {
 		}
 		awaitLeft(t, s, "when both are over", "me", 50)
 	})
-}
-
-// TestLateChargesWhileRedisIsAway: adjustments that are due while Redis is away wait for it, over
-// reloads that keep the store. A frozen Redis carries out what it was sent when it goes on, and
-// nothing is sent twice. But that cannot be known, so these adjustments count as lost.
-func TestLateChargesWhileRedisIsAway(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		leave, comeBack func(*redistest.Server)
-		lost            bool
-	}{
-		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart, false},
-		"frozen": {(*redistest.Server).Freeze, (*redistest.Server).Thaw, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t, redistest.WithPersistence()) // it comes back with its counts
-			b := harness.StartBackend(t, late)
-			config := lateSite(harness.Redis(server.Addr()))
-			s := harness.StartCaddy(t, config, b.Variable())
-			answers := make(chan int, 2)
-			for _, header := range [][]string{{"X-Use", "50"}, {"X-Fail", "1"}} {
-				go func() {
-					a, _ := harness.Send(harness.NewClient(t, ""), s.URL("/"), append(header, "X-Client", "me", "X-Gate", "away")...)
-					answers <- a.Status
-				}()
-			}
-			b.AwaitInside(t, 2)
-			awaitLeft(t, s, "while both are under way", "me", 98)
-			c.leave(server)
-			// Each time, the zone and the store stay, and the handler does not.
-			reload := func(status int) {
-				s.MustLoad(strings.Replace(config, "rate_limit {", fmt.Sprintf("rate_limit {\nstatus %d\n", status), 1))
-			}
-			reload(420)
-			b.Open("away")
-			if first, second := <-answers, <-answers; first+second != http.StatusOK+http.StatusTeapot {
-				t.Fatalf("answers %d and %d", first, second)
-			}
-			lost := func() bool {
-				text, err := s.Admin(http.MethodGet, "/metrics", "", "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				return harness.Nonzero(t, text)[`store_lost_corrections_total{store="redis `+server.Addr()+`"}`] > 0
-			}
-			if c.lost {
-				patient.Until(t, "corrections to be in doubt", lost)
-			}
-			reload(421)
-			c.comeBack(server)
-			awaitLeft(t, s, "when Redis is back", "me", 50)
-			if lost() != c.lost {
-				t.Errorf("corrections were lost: %v", !c.lost)
-			}
-		})
-	}
 }

@@ -86,14 +86,14 @@ func (m *Model) Answer(b *Backend, w http.ResponseWriter, r *http.Request) {
 	say("[DONE]")
 }
 
-// Question sends a question, and returns the answer when its header is there.
-func (s *Server) Question(client *http.Client, key string, q Question) *http.Response {
+// Question sends a question in a version of HTTP, and returns the answer when its header is there.
+func (s *Server) Question(to Version, key string, q Question) *http.Response {
 	s.T.Helper()
 	body, err := json.Marshal(q)
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, s.URL("/v1/chat/completions"), strings.NewReader(string(body)))
+	r, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, to.URL+"/v1/chat/completions", strings.NewReader(string(body)))
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func (s *Server) Question(client *http.Client, key string, q Question) *http.Res
 	if q.Say%2 == 0 {
 		r.Header.Set("Accept-Encoding", "gzip, br")
 	}
-	response, err := client.Do(r)
+	response, err := to.Client.Do(r)
 	if err != nil {
 		s.T.Error(err)
 		return &http.Response{Body: http.NoBody}
@@ -114,9 +114,9 @@ func (s *Server) Question(client *http.Client, key string, q Question) *http.Res
 }
 
 // Answered sends a question and reads the answer.
-func (s *Server) Answered(client *http.Client, key string, q Question) (status int) {
+func (s *Server) Answered(to Version, key string, q Question) (status int) {
 	s.T.Helper()
-	response := s.Question(client, key, q)
+	response := s.Question(to, key, q)
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		s.T.Error(err)
