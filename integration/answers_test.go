@@ -177,6 +177,7 @@ func TestObserved(t *testing.T) {
 			t.Errorf("%s is %v, want %v", sample, got[sample], want)
 		}
 	}
-	s.AwaitLog(`"status":429`, `"rate_limit":{"outcome":"limited","zone":"seen"`)
+	s.AwaitLog(`"status":200`, `"rate_limit":{"outcome":"allowed","zone":"seen","limit":1,"remaining":0,"cost":1}`)
+	s.AwaitLog(`"status":429`, `"rate_limit":{"outcome":"limited","zone":"seen","limit":1,"remaining":0,"cost":1,"retry_after":3`)
 	s.AwaitLog(`"logger":"`+harness.OurLogger, `"msg":"rate limit exceeded","zone":"seen"`)
 }

@@ -3,9 +3,6 @@
 package admin_test
 
 import (
-	"encoding/base64"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,122 +13,6 @@ import (
 )
 
 const oddZone = "/rate_limit/zones/odd%20%2F%20zone"
-
-// TestAdminKeys: keys of any bytes can be looked up, which charges nothing, and reset.
-func TestAdminKeys(t *testing.T) {
-	t.Parallel()
-	harness.EachStore(t, func(t *testing.T, store string) {
-		s := harness.StartCaddy(t, harness.ByQuery(store, "overrides"))
-		client := harness.NewClient(t, "")
-		for _, key := range harness.AwkwardKeys {
-			if got := s.Admitted(client, 4, harness.WithKey(key)); got != 2 {
-				t.Fatalf("key %q: %d of 4 admitted, want 2", key, got)
-			}
-			for _, query := range []string{
-				"?key=" + url.QueryEscape(key), "?part=" + url.QueryEscape(key),
-				"?key_base64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(key))),
-			} {
-				var k harness.KeyState
-				s.Ask(oddZone+"/key"+query, &k)
-				if !k.Is(key) || k.Used != 2 || k.Remaining != 0 || k.Quota != 2 || !k.Refused || k.NextAfter <= 0 || k.ResetAfter > 3600 {
-					t.Errorf("key %q, %s: %+v", key, query, k)
-				}
-			}
-			s.Must("DELETE", oddZone+"/key?key="+url.QueryEscape(key), "")
-			var k harness.KeyState
-			s.Ask(oddZone+"/key?key="+url.QueryEscape(key), &k)
-			if k.Used != 0 || k.Remaining != 2 || k.Refused || k.NextAfter != 0 {
-				t.Errorf("key %q after the reset: %+v", key, k)
-			}
-			if got := s.Admitted(client, 3, harness.WithKey(key)); got != 2 {
-				t.Errorf("key %q: %d of 3 admitted after the reset, want 2", key, got)
-			}
-		}
-		var zones []struct {
-			Name   string            `json:"name"`
-			Totals map[string]uint64 `json:"totals"`
-			Near   uint64            `json:"near_limit"`
-		}
-		s.Ask("/rate_limit/zones", &zones)
-		n := uint64(len(harness.AwkwardKeys))
-		if len(zones) != 1 || zones[0].Name != "odd / zone" || zones[0].Totals["allowed"] != 4*n || zones[0].Totals["limited"] != 3*n || zones[0].Near != 2*n {
-			t.Errorf("%+v, want %d allowed, %d of them near the limit, and %d refused", zones, 4*n, 2*n, 3*n)
-		}
-		var top struct {
-			Keys []struct {
-				harness.KeyState
-				Requests uint64 `json:"requests"`
-				Refused  uint64 `json:"refused"`
-			} `json:"keys"`
-		}
-		s.Ask(oddZone+"/top?by=refused&n=100", &top)
-		found := make(map[string]bool)
-		for _, k := range top.Keys {
-			for _, key := range harness.AwkwardKeys {
-				if k.Is(key) {
-					found[key] = k.Requests == 7 && k.Refused == 3
-				}
-			}
-		}
-		for _, key := range harness.AwkwardKeys {
-			if !found[key] {
-				t.Errorf("key %q is not among those refused most, with 3 of 7 requests: %+v", key, top)
-			}
-		}
-		for _, key := range append([]string{strings.Repeat("/very \xf0long", 1000)}, harness.AwkwardKeys...) {
-			overrides(s, client, key)
-		}
-	})
-}
-
-// overrides sets each kind of override for a key of the odd zone.
-func overrides(s *harness.Server, client *http.Client, key string) {
-	s.T.Helper()
-	named := "?key=" + url.QueryEscape(key)
-	encoded := "?key_base64=" + url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(key)))
-	admits := func(what string, n, want int) {
-		s.T.Helper()
-		if got := s.Admitted(client, n, harness.WithKey(key)); got != want {
-			s.T.Errorf("key %.40q: %s: %d of %d admitted, want %d", key, what, got, n, want)
-		}
-	}
-	is := func(what string, right func(k *harness.KeyState) bool) {
-		s.T.Helper()
-		var k harness.KeyState
-		if s.Ask(oddZone+"/key"+encoded, &k); !k.Is(key) || !right(&k) {
-			s.T.Errorf("key %.40q: %s: %+v", key, what, k)
-		}
-	}
-	s.Must("DELETE", oddZone+"/key"+encoded, "")
-	admits("afresh", 3, 2)
-	s.Must("PUT", oddZone+"/key/override"+named, `{"limit": "4", "note": "grüße <\n>", "for": "2h"}`)
-	admits("4 in place of 2", 3, 2)
-	is("4 in place of 2", func(k *harness.KeyState) bool {
-		o := k.Override
-		return k.Outcome == "limited" && k.Quota == 4 && k.Used == 4 && o.Kind == "limit" && o.Limit == "sliding_window_log 4/1h" &&
-			o.Note == "grüße <\n>" && o.EndsIn > 7000 && o.EndsIn <= 7200
-	})
-	s.Must("PUT", oddZone+"/key/ban"+encoded, "")
-	admits("banned", 2, 0)
-	is("banned", func(k *harness.KeyState) bool {
-		return k.Outcome == "banned" && k.Refused && k.Ban.By == "override" && k.Ban.EndsIn == 0 && k.Override.Kind == "banned" && k.Quota == 2
-	})
-	s.Must("PUT", oddZone+"/key/ban"+named, `{"for": "1h"}`)
-	is("banned for an hour", func(k *harness.KeyState) bool {
-		return k.Outcome == "banned" && k.Ban.EndsIn > 3500 && k.Ban.EndsIn <= 3600
-	})
-	s.Must("DELETE", oddZone+"/key/ban"+named, "")
-	is("unbanned", func(k *harness.KeyState) bool {
-		return k.Outcome == "limited" && k.Used == 4 && k.Quota == 2 && k.Override.Kind == "" && k.Ban.By == ""
-	})
-	s.Must("PUT", oddZone+"/key/override"+encoded, `{"exempt": true}`)
-	admits("exempt", 5, 5)
-	is("exempt", func(k *harness.KeyState) bool {
-		return k.Outcome == "exempt" && !k.Refused && k.Override.Kind == "exempt"
-	})
-	s.Must("DELETE", oddZone+"/key/override"+named, "")
-	admits("with the zone's limit again", 1, 0)
-}
 
 // TestAdminWhileReloading: during reloads, some of which fail, the admin API knows the zones of the
 // running config, and no count is lost.

@@ -17,7 +17,6 @@ var follows = map[string]string{
 	"../../docs/choosing-a-limit.md": "TestChoosingALimit",
 	"../../docs/rollout.md":          "TestChoosingALimit",
 	"../../docs/getting-started.md":  "TestGettingStarted",
-	"../../docs/behind-a-proxy.md":   "TestBehindAProxyByHand",
 	"../../docs/testing.md":          "TestTestingLimits in internal/cli",
 	"../../docs/page.md":             "the tests in the directory browser",
 }

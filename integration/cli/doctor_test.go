@@ -5,22 +5,17 @@ package cli_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
-
-// goodRights are the rights that the documentation advises, with which doctor can tell everything.
-var goodRights = []string{"~rl:*", "+@all"}
 
 // route is a route with a handler that has one zone.
 func doctorRoute(name, handler string) string {
@@ -100,51 +95,4 @@ func find(findings []harness.Finding, want harness.Finding) (worst *harness.Find
 		}
 	}
 	return worst
-}
-
-// fits checks that no line is longer than a terminal is wide.
-func fits(t *testing.T, screen string) {
-	t.Helper()
-	for line := range strings.Lines(screen) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
-			t.Errorf("%d columns: %s", n, line)
-		}
-	}
-}
-
-// TestDoctorIsContent: of a good set-up nothing is blamed, with either store, and the exit code is 0.
-// It is 3 for a warning if that is wanted, and 1 if there is no Caddy to check.
-func TestDoctorIsContent(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t, redistest.WithArgs("--maxmemory", "1gb"), redistest.WithUser("limiter", "p", goodRights...))
-	s := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static private_ranges\ntrusted_proxies_strict\n}",
-		zoneIn("remote", redisWith(redis.Addr(), "username limiter", "password p"), "key {client_ip}")+
-			zoneIn("local", harness.Memory, "key {header.X-Key}")+zoneIn("all", harness.Memory)))
-	client := harness.NewClient(t, "")
-	s.Get(client, "/remote", "X-Forwarded-For", "203.0.113.7")
-	s.Get(client, "/local", "X-Key", "me")
-	code, output, findings := s.Doctor("--json", "--strict")
-	if code != 0 || len(findings) < 20 {
-		t.Errorf("exit code %d\n%s", code, output)
-	}
-	for _, f := range findings {
-		if f.Level != "ok" {
-			t.Errorf("%+v", f)
-		}
-	}
-	code, screen, _ := s.Doctor()
-	if code != 0 || !strings.HasPrefix(screen, "Nothing is wrong.\n") || !strings.Contains(screen, ", 0 warn, 0 fail\n") {
-		t.Errorf("exit code %d\n%s", code, screen)
-	}
-	fits(t, screen)
-	for range 100 {
-		if a := s.Get(client, "/local", "X-Key", "me"); a.Status != http.StatusOK {
-			t.Fatal(a.Status)
-		}
-	}
-	for want, args := range map[int][]string{0: nil, 3: {"--strict"}, 1: {"--strict", "--address", "unix/" + filepath.Join(s.Dir, "nobody")}} {
-		if code, output, _ := s.Doctor(args...); code != want {
-			t.Errorf("%s: exit code %d, want %d\n%s", args, code, want, output)
-		}
-	}
 }

@@ -16,11 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/integration/internal/harness"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // busyLimit is how many requests a key has in each zone of a flood, for longer than the flood takes.
@@ -46,22 +44,6 @@ var busyZones = map[string]string{
 	"refund":       "algorithm token_bucket 5/10h\ncharge on_response {\nstatus 200\n}",
 	"late":         "algorithm token_bucket 5/10h\ncost_header X-Cost",
 	"late-lent":    "algorithm token_bucket 5/10h\ncost_header X-Cost\nlend 100ms",
-}
-
-// TestFloodedZones: no algorithm is missing above, with lend or without.
-func TestFloodedZones(t *testing.T) {
-	for _, name := range algorithms.Names() {
-		for _, lent := range []bool{false, true} {
-			if lent && limit.CountsSlots(name) {
-				continue
-			}
-			if !slices.ContainsFunc(slices.Collect(maps.Values(busyZones)), func(zone string) bool {
-				return strings.Contains(zone, "algorithm "+name) && strings.Contains(zone, "lend ") == lent
-			}) {
-				t.Errorf("no zone of %s, lent: %v", name, lent)
-			}
-		}
-	}
 }
 
 // boundsFresh reports whether a key that is new can pass no more than its limit in one burst. Slots come back, and

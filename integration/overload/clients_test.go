@@ -4,7 +4,6 @@ package overload_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -59,44 +58,6 @@ func TestWebSocket(t *testing.T) {
 	echo("two")
 	if s := state(t); s.Running != 0 || s.Useful != 2 {
 		t.Errorf("%+v while a WebSocket is open", s)
-	}
-}
-
-// TestHTTP2: streams of one connection wait and run on their own. One that is canceled frees its place, and one that
-// goes on holds no slot.
-func TestHTTP2(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
-	transport := &http.Transport{Protocols: new(http.Protocols)}
-	transport.Protocols.SetUnencryptedHTTP2(true)
-	p.client = &http.Client{Transport: transport}
-	defer transport.CloseIdleConnections()
-	stream, stop := context.WithCancel(t.Context())
-	defer stop()
-	p.up.of("stream") <- http.StatusOK
-	if got := <-p.send(stream, "stream", "/stream"); got.status != http.StatusOK {
-		t.Fatalf("%+v", got)
-	}
-	p.arrives("stream")
-	hold := p.send(t.Context(), "hold", "/")
-	p.arrives("hold")
-	canceled, cancel := context.WithCancel(t.Context())
-	p.send(canceled, "a", "/")
-	p.waiting(1)
-	last := p.send(t.Context(), "b", "/")
-	p.waiting(2)
-	cancel()
-	p.waiting(1)
-	for _, key := range []string{"hold", "b"} {
-		p.up.of(key) <- http.StatusOK
-	}
-	for _, r := range []<-chan result{hold, last} {
-		if got := <-r; got.status != http.StatusOK {
-			t.Errorf("%+v", got)
-		}
-	}
-	p.arrives("b")
-	if s := state(t); s.Running != 0 || s.Waiting != 0 {
-		t.Errorf("%+v in the end", s)
 	}
 }
 

@@ -50,6 +50,19 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
+// TestExitCodesOfDoctor: the exit code is 0, 3 for a warning if that is wanted, and 1 if there is no Caddy to check.
+func TestExitCodesOfDoctor(t *testing.T) {
+	dir := startSite(t)
+	asks(t, dir, "ann", "/", 100) // all have the same key
+	for args, want := range map[string]int64{"": 0, "--strict": 3, "--strict --address unix/" + dir + "/nobody": 1} {
+		words := append([]string{"doctor", "--address", "unix/" + dir + "/admin"}, strings.Fields(args)...)
+		var output bytes.Buffer
+		if got := exitCode(command(&output, words...).Execute()); got != want {
+			t.Errorf("doctor %s: exit code %d, want %d\n%s", args, got, want, output.String())
+		}
+	}
+}
+
 // TestCompletion: a shell that has loaded the completions gets commands, flags, zones and plans.
 func TestCompletion(t *testing.T) {
 	at := "--address unix/" + startSite(t) + "/admin "

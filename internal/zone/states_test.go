@@ -8,8 +8,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestUnknownStates: a reset warns if requests can set limits that have counters of their own, because
-// it cannot find these counters.
+// TestUnknownStates: a look says which limit it is about if requests can set it. A reset warns if these limits have counters of their
+// own, because it cannot find them.
 func TestUnknownStates(t *testing.T) {
 	for limit, want := range map[string]bool{
 		`"max_events": 5, "window": "1h"`:                                                                                                                                    false,
@@ -25,6 +25,9 @@ func TestUnknownStates(t *testing.T) {
 		ctx := caddytest.Config(t)
 		caddytest.LoadInto(t, ctx, `{"store": {"backend": "memory"}, "rate_limits": {"a": {"key": "{http.request.header.Client}", `+limit+`}}}`)
 		caddytest.Run(t, ctx)
+		if look := caddytest.Admin(t, http.MethodGet, "zones/a/key?key=client", ""); strings.Contains(look, `"assumed": "`) != strings.Contains(limit, "{http.request.header.N}") && !strings.Contains(limit, "plan") {
+			t.Errorf("%s: a look says %s", limit, look)
+		}
 		answer := caddytest.Admin(t, http.MethodDelete, "zones/a/key?key=client", "")
 		if warns := strings.Contains(answer, "may have several counters"); warns != want || strings.Contains(answer, "it had used nothing") == want {
 			t.Errorf("%s: the response is %q, want a warning: %v", limit, answer, want)

@@ -32,31 +32,13 @@ func WithKey(key string) string { return "/?k=" + url.QueryEscape(key) }
 
 // KeyState is the admin API's answer about a key.
 type KeyState struct {
-	Zone       string  `json:"zone"`
-	Key        string  `json:"key"`
-	KeyBase64  string  `json:"key_base64"`
-	Limit      string  `json:"limit"`
-	Refused    bool    `json:"refused"`
-	Quota      int64   `json:"quota"`
-	Used       int64   `json:"used"`
-	Remaining  int64   `json:"remaining"`
-	NextAfter  float64 `json:"next_after"`
-	ResetAfter float64 `json:"reset_after"`
-	Outcome    string  `json:"outcome"`
-	Ban        struct {
-		By     string  `json:"by"`
-		EndsIn float64 `json:"ends_in"`
-	} `json:"ban"`
-	Override struct {
-		Kind   string  `json:"kind"`
-		Limit  string  `json:"limit"`
-		Note   string  `json:"note"`
-		EndsIn float64 `json:"ends_in"`
-	} `json:"override"`
-	Lately struct {
-		Refused uint64 `json:"refused"`
-	} `json:"lately"`
-	Error string `json:"error"`
+	Zone      string `json:"zone"`
+	Key       string `json:"key"`
+	KeyBase64 string `json:"key_base64"`
+	Quota     int64  `json:"quota"`
+	Used      int64  `json:"used"`
+	Outcome   string `json:"outcome"`
+	Error     string `json:"error"`
 }
 
 // Is reports whether the answer is about a key.

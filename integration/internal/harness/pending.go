@@ -65,13 +65,3 @@ func (p *Pending) Result() Answer {
 	}
 	return p.Answer
 }
-
-// Over reports whether the request has ended.
-func (p *Pending) Over() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
