@@ -149,7 +149,7 @@ deep: lint platforms race long linear browser outages bits32 mutants servers exa
 .PHONY: outages
 outages: redis ## On an idle machine: times held to their bounds, reloads, floods (OUTAGE=60s: each fault for that long)
 	$(REDIS) IDLE=1 go test $(DEEP) -count=1 -p 1 -v -timeout 20m \
-		-run 'TestFaults|TestReloadOften|TestFloodsPassNothing|TestKilled' ./integration/{faults,floods,limits,queues}
+		-run 'TestFaults|TestReloadOften|TestFloodsPassNothing' ./integration/{faults,floods}
 	@# What answers soon, whoever decides it.
 	$(REDIS) IDLE=1 go test $(DEEP) -count=1 -v -timeout 5m -run 'TestBackWithout|TestSentinel|TestCluster|TestSwitchover' ./redisstore/...
 

@@ -78,47 +78,6 @@ func fetch(t *testing.T, client *http.Client, method, url string, header ...stri
 	return answer, string(body)
 }
 
-// TestUpstreamHeadersAreReplaced: our fields replace the upstream's, even in error pages that an upstream makes, and stay
-// when a later handler fails.
-func TestUpstreamHeadersAreReplaced(t *testing.T) {
-	b := harness.StartBackend(t, func(_ *harness.Backend, w http.ResponseWriter, r *http.Request) {
-		w.Header().Add("RateLimit", `"upstream";r=7;t=1`)
-		w.Header().Set("X-RateLimit-Limit", "7")
-		w.Header().Set("X-Zone", r.Header.Get("X-Zone"))
-	})
-	s := harness.One(t, harness.Caddyfile("", `
-		rate_limit {
-			zone proxied {
-				key    {path}
-				rate   1/1h
-			}
-		}
-		error /fails 500
-		reverse_proxy {$UPSTREAM} {
-			header_up X-Zone {http.rate_limit.zone}
-		}
-		handle_errors 500 {
-			respond "{http.rate_limit.zone} {http.rate_limit.remaining}"
-		}
-		handle_errors 429 {
-			reverse_proxy {$UPSTREAM} {
-				header_up X-Zone {http.rate_limit.exceeded.name}
-				replace_status 429
-			}
-		}`), b.Variable())
-	client := harness.NewClient(t, "")
-	for _, status := range []int{200, 429} {
-		a := s.Get(client, "/")
-		limits := a.Header.Values("RateLimit")
-		if a.Status != status || len(limits) != 1 || !strings.HasPrefix(limits[0], `"proxied";r=0`) || a.Header.Get("X-Zone") != "proxied" || a.Header.Get("X-RateLimit-Limit") != "7" {
-			t.Errorf("status %d, %v", a.Status, a.Header)
-		}
-	}
-	if a := s.Get(client, "/fails"); a.Status != 500 || a.Body != "proxied 0" || a.Header.Get("RateLimit") == "" {
-		t.Errorf("status %d, body %q, %v", a.Status, a.Body, a.Header)
-	}
-}
-
 // TestErrorRoutes: a refusal is an HTTP error, so error routes can answer it, also those of a subroute for a named route that
 // it invokes. A matcher that fails does not let a request pass.
 func TestErrorRoutes(t *testing.T) {

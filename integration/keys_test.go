@@ -102,48 +102,6 @@ func TestSpellingsOfOneClient(t *testing.T) {
 	}
 }
 
-// TestNoImitation: no value of a key reaches the bucket of requests without the key, of another zone, or of another pair of
-// values.
-func TestNoImitation(t *testing.T) {
-	store, site := harness.SharedStore(t), ""
-	for zone, key := range map[string]string{"header": "key {header.A}", "ip": "key {client_ip}", "all": "", "pair": "key {header.A}-{header.B}"} {
-		site += harness.Limited(zone, key+"\nrate 1/1h", store, "respond ok")
-	}
-	s, client := harness.One(t, harness.Caddyfile("", site)), harness.NewClient(t, "")
-	for _, c := range [][3]string{
-		{"header"},
-		{"header", "127.0.0.1"},
-		{"header", "*"},
-		{"header", "ip"},
-		{"header", "127.0.0.1}:ip:sliding_window_log.4:1h"},
-		{"header", "{client_ip}"},
-		{"header", "a b"},
-		{"header", "a  b"},
-		{"header", "a%20b"},
-		{"header", "A"},
-		{"header", "a"},
-		{"header", strings.Repeat("k", 20<<10)},
-		{"header", strings.Repeat("k", 20<<10) + "a"},
-		{"ip"},
-		{"all"},
-		{"pair", "x-y", "z"},
-		{"pair", "x", "y-z"},
-		{"pair", "", "x-y-z"},
-		{"pair", "x-y-z"},
-		{"pair", "1:x-y", "z"},
-	} {
-		if got := s.Admitted(client, 2, "/"+c[0], "A", c[1], "B", c[2]); got != 1 {
-			t.Errorf("%.80q: %d of 2 admitted, want 1", c, got)
-		}
-	}
-	if err := s.Load(harness.Caddyfile("", "rate_limit {\nzone ip {\nkey {http.request.remote_ip}\nrate 1/1h\n}\n}")); err == nil || !strings.Contains(err.Error(), "{http.vars.client_ip}") {
-		t.Errorf("a placeholder that Caddy does not have: %v", err)
-	}
-	if a := s.Get(client, "/ip"); a.Status != http.StatusTooManyRequests {
-		t.Errorf("status %d after a load that failed", a.Status)
-	}
-}
-
 // TestOperatorsAndAFleet: a key that hammers one Caddy is banned from all, until an operator ends it by the admin API of any.
 // Overrides hold everywhere too.
 func TestOperatorsAndAFleet(t *testing.T) {

@@ -166,37 +166,6 @@ func TestZoneForgottenWhenUnused(t *testing.T) {
 	}
 }
 
-// TestPlans: the limit follows the plan of the request, and a plan that nobody knows is the default. A limit may also come from a
-// placeholder.
-func TestPlans(t *testing.T) {
-	s := harness.One(t, harness.Caddyfile("", harness.Limited("plans", `
-		key {header.User}
-		plan {header.Plan} {
-			free    2/1h
-			pro     token_bucket 1/1h burst 5
-			default free
-		}`, harness.Memory, "respond ok")+harness.Limited("quota", `
-		key    {header.User}
-		events {header.Quota} 1
-		window 1h`, harness.Memory, "respond ok")))
-	client := harness.NewClient(t, "")
-	for _, c := range []struct {
-		path, user, plan string
-		want             int
-	}{
-		{"/plans", "a", "free", 2},
-		{"/plans", "b", "pro", 5},
-		{"/plans", "c", "", 2},
-		{"/plans", "d", "gold", 2},
-		{"/quota", "a", "3", 3},
-		{"/quota", "b", "", 1},
-	} {
-		if got := s.Admitted(client, 7, c.path, "User", c.user, "Plan", c.plan, "Quota", c.plan); got != c.want {
-			t.Errorf("%+v: %d passed", c, got)
-		}
-	}
-}
-
 // TestExceeded: a dry run refuses nothing, counts, and shows later handlers the zones that would have refused.
 func TestExceeded(t *testing.T) {
 	show := "{http.rate_limit.exceeded.soft} {http.rate_limit.exceeded.hard} {http.rate_limit.exceeded.name}"

@@ -8,22 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
-
-// TestProgressLine: what a terminal shows while logs are replayed.
-func TestProgressLine(t *testing.T) {
-	for want, p := range map[string]replay.Progress{
-		"0 lines":                         {Pass: 1, Of: 1},
-		"1,000,000 lines, 50 MB/s":        {Lines: 1_000_000, Bytes: 100_000_000, Took: 2 * time.Second, Pass: 1, Of: 1},
-		"10 lines, 50 MB/s, 3s left":      {Lines: 10, Bytes: 100_000_000, Total: 250_000_000, Took: 2 * time.Second, Pass: 1, Of: 1},
-		"pass 2 of 2: 10 lines, 100 MB/s": {Lines: 10, Bytes: 100_000_000, Total: 100_000_000, Took: time.Second, Pass: 2, Of: 2},
-	} {
-		if got := progressLine(p); got != want {
-			t.Errorf("%+v: %q, want %q", p, got, want)
-		}
-	}
-}
 
 // TestReplayArguments: limits and times on the command line.
 func TestReplayArguments(t *testing.T) {
@@ -105,18 +90,5 @@ func TestReplayReplacesOnlyReports(t *testing.T) {
 	}
 	if err := mayReplace("", nil); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestReplayFitsNoLine: a format that fits no line is named, with the first line.
-func TestReplayFitsNoLine(t *testing.T) {
-	r := &replay.Result{Lines: 4000, NotUnderstood: 4000, FirstBad: &logs.Bad{Why: "no client address", Text: "a b c"}}
-	for want, o := range map[string]*replay.Options{
-		"none of 4,000 lines fits --log-format; the first: no client address: a b c":      {Format: "auto", LogFormat: "$request"},
-		"none of 4,000 lines fits --format combined; the first: no client address: a b c": {Format: "combined"},
-	} {
-		if err := noneFits(o, r); err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
 	}
 }

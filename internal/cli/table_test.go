@@ -15,12 +15,3 @@ func TestAddressSpellings(t *testing.T) {
 		}
 	}
 }
-
-// TestFormatSeconds: times have a precision that people can use.
-func TestFormatSeconds(t *testing.T) {
-	for seconds, want := range map[float64]string{90: "1m30s", 60: "1m", 3600: "1h", 86400: "1d", 12.34: "12.3s", 0.0012: "1.2ms"} {
-		if got := formatSeconds(seconds); got != want {
-			t.Errorf("%v seconds: got %s, want %s", seconds, got, want)
-		}
-	}
-}
