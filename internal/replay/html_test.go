@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
 
-// aDay makes the result of a day with so many clients. The names and agents end with a text.
+// aDay is the report of a day with so many clients, whose names and agents end with a text.
 func aDay(clients int, text string) *replay.Result {
-	start := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-	first := start.Add(134 * time.Minute)
+	r := report()
+	r.Zones = r.Zones[1:]
+	z, start := r.Zones[0], at("00:00:00")
 	series := func(scale float64, busy func(minute int) float64) replay.Series {
 		s := replay.Series{Start: start, Step: time.Minute, Admitted: make([]int64, 1440), Refused: make([]int64, 1440)}
 		for i := range 1440 {
@@ -26,58 +26,37 @@ func aDay(clients int, text string) *replay.Result {
 		}
 		return s
 	}
-	z := &replay.Zone{
-		Name: "clients" + text, Limit: "sliding_window_log 100/1m", Key: "{client_ip}" + text, Events: 100, Window: 60,
-		Requests: 3_398_004, Keys: clients, Refused: 21_440, KeysRefused: 38, FirstRefused: &first,
-		Busiest: &replay.Peak{Key: "198.51.100.7" + text, Used: 97},
-		Series: series(900, func(i int) float64 {
-			if i > 130 && i < 150 || i > 800 && i < 810 {
-				return 1.3
-			}
-			return 0
-		}),
-		Networks:   []replay.RefusedNetwork{{Network: "203.0.113.0/24", Keys: 20, KeysRefused: 20, Requests: 52_000, Refused: 21_000}},
-		Suggestion: &replay.Suggestion{Limit: "200/1m", Events: 200, Reasons: []string{"3 clients hold 84 % of what would be refused" + text, "twice the 99th percentile is 150"}},
-	}
+	z.Name, z.Key, z.Busiest.Key, z.Suggestion.Reasons[0] = z.Name+text, z.Key+text, z.Busiest.Key+text, z.Suggestion.Reasons[0]+text
+	r.Networks[0].Agent += text
+	r.Unknown[0].What += text
+	r.Logs[0].Name += text
+	r.FirstBad.Text += text
+	z.Series = series(900, func(i int) float64 {
+		if i > 130 && i < 150 || i > 800 && i < 810 {
+			return 1.3
+		}
+		return 0
+	})
 	for i := range clients {
 		z.Peaks = append(z.Peaks, int64(4000/math.Pow(float64(i+1), 0.75)))
 		if i < 1000 {
 			z.PeakKeys = append(z.PeakKeys, fmt.Sprintf("203.0.%d.%d%s", i/256, i%256, text))
 		}
 	}
+	first := *z.Top[0]
+	z.Top = nil
 	for i := range min(20, clients) {
-		k := &replay.Key{
-			Key: fmt.Sprintf("203.0.113.%d%s", i, text), Requests: int64(14_533 / (i + 1)), Refused: int64(12_804 / (i + 1)), FirstRefused: first, Peak: 4000,
-			Status: map[int]int64{200: 96, 404: 4}, Agent: "python-requests/2.32" + text,
-			Series: series(9, func(m int) float64 {
-				if (m/(20+i*10))%(i%4+1) == 0 {
-					return 3
-				}
-				return 0
-			}),
-		}
-		if i > 2 {
-			k.Signs = []string{"cookie"}
-		}
-		z.Top = append(z.Top, k)
-	}
-	for _, n := range []int64{1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000} {
-		w := replay.WhatIf{Limit: fmt.Sprintf("%d/1m", n), Events: n, Window: 60, Configured: n == 100, Suggested: n == 200}
-		for _, p := range z.Peaks {
-			if p > n {
-				w.KeysRefused++
-				w.Refused += (p - n) * 3
+		k := first
+		k.Key, k.Agent = fmt.Sprintf("203.0.113.%d%s", i, text), k.Agent+text
+		k.Series = series(9, func(m int) float64 {
+			if (m/(20+i*10))%(i%4+1) == 0 {
+				return 3
 			}
-		}
-		z.WhatIf = append(z.WhatIf, w)
+			return 0
+		})
+		z.Top = append(z.Top, &k)
 	}
-	return &replay.Result{
-		Networks: []replay.Network{{Network: "192.0.2.0/24", Clients: 250, Requests: 3000, Agent: "python-requests/2.32" + text}},
-		Unknown:  []replay.Unknown{{Zone: "api", Option: "key", What: "the header X-Api-Key is not in the logs" + text, Assumed: "it is treated as empty"}},
-		Zones:    []*replay.Zone{z}, Logs: []replay.Log{{Name: "access.log" + text, Format: "caddy", Lines: 3_412_118}}, Lines: 3_412_130, NotUnderstood: 12,
-		FirstBad: &logs.Bad{Log: "access.log", Line: 88121, Text: "garbage" + text, Why: "no client address"},
-		Requests: 3_412_118, Clients: clients, From: start, To: start.Add(24*time.Hour - time.Second),
-	}
+	return r
 }
 
 func page(t *testing.T, r *replay.Result) string {
