@@ -189,16 +189,3 @@ func (f *fickle) check(t *testing.T, s *harness.Server, client string, send func
 		}
 	}
 }
-
-// TestClientsInTheDocs: the page links to the programs that the test runs.
-func TestClientsInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/headers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"client.go", "client.mjs", "client.py"} {
-		if !strings.Contains(string(page), "](../examples/apiclient/"+file+")") {
-			t.Errorf("docs/headers.md does not link to examples/apiclient/%s", file)
-		}
-	}
-}

@@ -22,6 +22,12 @@ func refused(t *testing.T, h caddyhttp.MiddlewareHandler, change func(*http.Requ
 	return w, h.ServeHTTP(w, r, caddytest.Passing)
 }
 
+// errorRoutes gives the server of a request error routes.
+func errorRoutes(r *http.Request) {
+	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+}
+
 // post makes a request one with a body.
 func post(r *http.Request, contentType, body string) {
 	r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(strings.NewReader(body)), int64(len(body))
@@ -84,8 +90,7 @@ func TestLanguagesAndErrorRoutes(t *testing.T) {
 		h := caddytest.Load(t, `{`+c.options+`"rate_limits": {"z": {"max_events": 0, "window": "1h"}}}`)
 		_, err := refused(t, h, func(r *http.Request) {
 			post(r, c.contentType, "")
-			server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-			server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+			errorRoutes(r)
 		})
 		if (err != nil) != c.routes {
 			t.Errorf("%s%q: %v", c.options, c.contentType, err)

@@ -59,13 +59,10 @@ const rejecting = `"rate_limits": {
 func TestRejections(t *testing.T) {
 	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 422, "/dear": 429} {
 		h := caddytest.Load(t, `{`+rejecting)
-		w := httptest.NewRecorder()
-		r := caddytest.Request(w, "203.0.113.7:1")
-		r.URL.Path = path
-		server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-		server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+		var r *http.Request
+		w, err := refused(t, h, func(q *http.Request) { r, q.URL.Path = q, path; errorRoutes(q) })
 		var handlerErr caddyhttp.HandlerError
-		if err := h.ServeHTTP(w, r, caddytest.Passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != status {
+		if !errors.As(err, &handlerErr) || handlerErr.StatusCode != status {
 			t.Errorf("%s: got %v, want an error of status %d", path, err, status)
 		}
 		// The error routes may have a limit of their own.
@@ -78,10 +75,7 @@ func TestRejections(t *testing.T) {
 		}
 
 		h = caddytest.Load(t, `{"on_limit": "problem", `+rejecting)
-		w = httptest.NewRecorder()
-		r = caddytest.Request(w, "203.0.113.7:1")
-		r.URL.Path = path
-		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+		if w, err = refused(t, h, func(q *http.Request) { q.URL.Path = path }); err != nil {
 			t.Fatal(err)
 		}
 		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"detail":"%s","action":"Change the request: waiting does not help."}`, http.StatusText(status), status, map[string]string{
@@ -100,13 +94,10 @@ func TestRejections(t *testing.T) {
 
 // TestDenyReachesErrorRoutes: if the store does not answer and a zone denies, error routes answer.
 func TestDenyReachesErrorRoutes(t *testing.T) {
-	w := httptest.NewRecorder()
-	r := caddytest.Request(w, "203.0.113.7:1")
-	server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
 	h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "deny", "rate_limits": {"zone": {"max_events": 3, "window": "1h"}}}`)
+	w, err := refused(t, h, errorRoutes)
 	var handlerErr caddyhttp.HandlerError
-	if err := h.ServeHTTP(w, r, caddytest.Passing); !errors.As(err, &handlerErr) || handlerErr.StatusCode != 503 {
+	if !errors.As(err, &handlerErr) || handlerErr.StatusCode != 503 {
 		t.Errorf("got %v, want an error of status 503", err)
 	}
 	if w.Header().Get("Retry-After") != "1" {
@@ -120,12 +111,8 @@ func TestProblem(t *testing.T) {
 	h := caddytest.Load(t, `{"on_limit": "problem", "rate_limits": {
 		"a": {"max_events": 0, "window": "1m"}, "bürst": {"max_events": 0, "window": "1h"}, "open": {"max_events": 9, "window": "1m"}}}`)
 	for _, method := range []string{"GET", "HEAD"} {
-		w := httptest.NewRecorder()
-		r := caddytest.Request(w, "203.0.113.7:1")
-		r.Method = method
-		server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-		server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
-		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+		w, err := refused(t, h, func(r *http.Request) { r.Method = method; errorRoutes(r) })
+		if err != nil {
 			t.Fatal(err)
 		}
 		if w.Code != 429 || w.Header().Get("Content-Type") != "application/problem+json" || w.Header().Get("Retry-After") != "60" {
@@ -188,10 +175,8 @@ func TestCostAboveTheLimit(t *testing.T) {
 		h := caddytest.Load(t, `{"on_limit": "problem", "headers": ["draft-10", "x-ratelimit"], "rate_limits": {"z": {
 			"algorithm": "`+algorithm+`", `+window+`"max_events": 5, "cost": "{http.request.header.Cost}"}}}`)
 		ask := func(cost string) (*httptest.ResponseRecorder, http.Header) {
-			w := httptest.NewRecorder()
-			r := caddytest.Request(w, "203.0.113.7:1")
-			r.Header.Set("Cost", cost)
-			if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+			w, err := refused(t, h, func(r *http.Request) { r.Header.Set("Cost", cost) })
+			if err != nil {
 				t.Fatal(err)
 			}
 			return w, w.Header()

@@ -7,8 +7,6 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -65,8 +63,7 @@ func TestChallengeIsADefault(t *testing.T) {
 	for name, before := range map[string]string{"before": `Basic realm="x"`, "error routes": ""} {
 		w := httptest.NewRecorder()
 		r := caddytest.Request(w, "203.0.113.7:1")
-		server := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-		server.Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
+		errorRoutes(r)
 		want := `ApiKey in=header, name="Key"`
 		if before != "" {
 			w.Header().Set("WWW-Authenticate", before)
