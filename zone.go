@@ -148,7 +148,7 @@ type Zone struct {
 	// For how long an instance may hold units of the limit that the store has charged ahead, for a key that comes often. It is from
 	// 10ms to 10s, and at most a tenth of the time in which the limit comes back. The instance decides most requests of such a key by itself, and
 	// still no more requests pass than the limit allows. 0 is what suits the limits, and recommended: a twentieth of this time, for
-	// `sliding_window_log` a fiftieth, and at most 2s. Not for limits of concurrency, and not for queues. Needs a store that several
+	// `sliding_window_log` a fiftieth, and at most 5s. Not for limits of concurrency, and not for queues. Needs a store that several
 	// instances share. Default: each request asks.
 	Lend *caddy.Duration `json:"lend,omitempty"`
 

@@ -99,7 +99,7 @@ const (
 	MinHold = 10 * time.Millisecond
 	MaxHold = 10 * time.Second
 
-	longestHold  = 2 * time.Second // if none is given
+	longestHold  = 5 * time.Second // if none is given
 	maxHoldShare = 10
 	holdShare    = 20
 	logHoldShare = 50
