@@ -56,7 +56,7 @@ var layers = []struct {
 	{"internal/outcome", layer{lines: 100, kB: 4}},
 	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice"}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
-	{"internal/replay/logs", layer{lines: 2100, kB: 56}},
+	{"internal/replay/logs", layer{lines: 1550, kB: 44}},
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot"}},
 	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},

@@ -1,17 +1,14 @@
 package logs
 
 import (
-	"bytes"
+	"strings"
 	"time"
 )
 
 // alb reads the access log of an Application Load Balancer of AWS.
-type alb struct {
-	*builder
-	s scanner // undoes escapes
-}
+type alb struct{ *builder }
 
-func newALB(b *builder, _ Options) (parser, error) { return &alb{builder: b}, nil }
+func newALB(b *builder, _ Options) (parser, error) { return &alb{b}, nil }
 
 func (*alb) format() Format {
 	return Format{Name: "alb", Header: Known{Names: []string{"User-Agent"}}, Host: true, Scheme: true, Duration: true, Step: time.Microsecond}
@@ -32,50 +29,32 @@ var albColumns = [...]column{
 // fewest is the number of columns that every version of the format has.
 const fewest = 14
 
-func (a *alb) parse(line []byte, to *Record) error {
+func (a *alb) parse(line string, to *Record) error {
 	a.begin(to)
-	a.s.start(nil)
 	n := 0
-	for ; n < len(albColumns) && len(line) > 0; n++ {
-		var v []byte
-		if line[0] == '"' {
-			a.s.turn(line)
-			if v = a.s.quoted(); a.s.bad {
-				return errCut
-			}
-			line = bytes.TrimLeft(line[a.s.at:], " ")
-		} else if v, line, _ = bytes.Cut(line, []byte{' '}); n == 0 && a.scheme(v) == "" {
+	for ; n < len(albColumns) && line != ""; n++ {
+		v, rest, ok := word(line)
+		if !ok || n == 0 && scheme(v) == "" {
 			return errCut
 		}
+		line = rest
 		switch {
 		case n >= 5 && n <= 7: // processing times; -1 if the target has not answered
-			to.Duration += parseDuration(v, time.Second)
-		case string(v) != "-" && len(v) > 0:
+			to.Duration += parseDuration(v, "s")
+		case value(v) != "":
 			a.put(albColumns[n], v)
 		}
 	}
 	if n < fewest {
 		return errCut
 	}
-	if a.to.Method == "-" {
+	if to.Method == "-" {
 		return errNoRequest // what came was malformed
 	}
-	a.splitURL()
+	// The log has the URL in place of the URI.
+	if proto, rest, ok := strings.Cut(to.URI, "://"); ok {
+		host, path, _ := strings.Cut(rest, "/")
+		to.Scheme, to.Host, to.URI = scheme(proto), withoutPort(host), "/"+path
+	}
 	return a.finish()
-}
-
-// splitURL takes the scheme and the host from the URL that the log has in place of the URI.
-func (a *alb) splitURL() {
-	scheme, rest, ok := bytes.Cut([]byte(a.to.URI), []byte("://"))
-	if !ok {
-		return
-	}
-	slash := bytes.IndexByte(rest, '/')
-	if slash < 0 {
-		rest = append(rest, '/')
-		slash = len(rest) - 1
-	}
-	a.to.Scheme = a.scheme(scheme)
-	a.to.Host = a.text(bytes.TrimSuffix(bytes.TrimSuffix(rest[:slash], []byte(":443")), []byte(":80")))
-	a.to.URI = string(rest[slash:])
 }

@@ -1,11 +1,12 @@
 package logs
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -23,11 +24,13 @@ const (
 	kindIgnored kind = iota
 	kindStart        // when the request began
 	kindEnd          // when the response was sent
+	kindTS           // kindEnd, as Caddy names it
 	kindDate         // with clock: 2026-11-20, and 14:03:07 in UTC
 	kindClock
 	kindSeconds // durations
 	kindMillis
 	kindNanos
+	kindDuration // in a unit that its size tells
 	kindClientIP // with or without a port
 	kindRemoteIP
 	kindRequest // GET /path HTTP/1.1
@@ -43,10 +46,18 @@ const (
 	kindStatus
 	kindSize
 	kindBytesRead
+	kindLogger
+	kindLevel
+	kindTLSVersion
+	kindCipherSuite
+	kindTLSProto
+	kindServerName
+	kindResumed
 	kindHeader
 	kindRespHeader
 	kindHeaders // an object of headers
 	kindRespHeaders
+	kindObject // an object whose members are columns
 )
 
 var (
@@ -63,19 +74,21 @@ var (
 
 // builder makes a record of the values of a line, in any order.
 type builder struct {
-	*interner
-	names  [2]map[string]string // of the headers of requests and responses, canonical; "" if unwanted
-	wanted [2]map[string]bool
+	wanted [2]map[string]bool // the headers of requests and responses, nil for all
 
-	to                *Record
-	start, end, day   int64 // nanoseconds
-	clock             int64
-	hasStart, hasEnd  bool
-	weak, path, query string
+	// unit is that of durations that are whole numbers: seconds, until one is seen, because seconds always
+	// have a fraction.
+	unit string
+
+	to               *Record
+	start, end       time.Time
+	day, clock       string
+	host, path, args string // what the line has in place of a better one
+	found, level, ts bool   // an object, and what all lines of Caddy have
 }
 
 func newBuilder(o Options) *builder {
-	return &builder{interner: newInterner(), names: [2]map[string]string{{}, {}}, wanted: [2]map[string]bool{wanted(o.Header), wanted(o.RespHeader)}}
+	return &builder{unit: "s", wanted: [2]map[string]bool{wanted(o.Header), wanted(o.RespHeader)}}
 }
 
 // wanted returns the canonical names, nil for all.
@@ -92,62 +105,80 @@ func wanted(names []string) map[string]bool {
 
 func (b *builder) begin(to *Record) {
 	to.Reset()
-	b.to, b.hasStart, b.hasEnd, b.day, b.clock = to, false, false, -1, -1
-	b.weak, b.path, b.query = "", "", ""
+	*b = builder{wanted: b.wanted, unit: b.unit, to: to}
 }
 
-// put stores a value. Values that are missing in the way of the format do not come here.
-func (b *builder) put(c column, v []byte) {
+// put stores a copy of a value. Values that are missing in the way of the format do not come here.
+func (b *builder) put(c column, v string) {
+	v = strings.Clone(v) // lines are long, and records may be kept
 	switch to := b.to; c.kind {
 	case kindStart:
-		b.start, b.hasStart = parseTime(v)
+		b.start = parseTime(v)
 	case kindEnd:
-		b.end, b.hasEnd = parseTime(v)
-	case kindDate:
-		b.day, _ = parseTime(append(append(make([]byte, 0, 20), v...), "T00:00:00"...))
-	case kindClock:
-		if len(v) >= len("00:00:00") {
-			b.clock, _ = parseClock(v, 1970, 1, 1)
+		if t := parseTime(v); b.end.IsZero() || t.Nanosecond() > 0 { // the finer of two
+			b.end = t
 		}
+	case kindTS:
+		b.ts = true
+		b.put(column{kind: kindEnd}, v)
+	case kindDate:
+		b.day = v
+	case kindClock:
+		b.clock = v
 	case kindSeconds:
-		to.Duration = parseDuration(v, time.Second)
+		to.Duration = parseDuration(v, "s")
 	case kindMillis:
-		to.Duration = parseDuration(v, time.Millisecond)
+		to.Duration = parseDuration(v, "ms")
 	case kindNanos:
-		to.Duration = parseDuration(v, time.Nanosecond)
+		to.Duration = parseDuration(v, "ns")
+	case kindDuration:
+		to.Duration = parseDuration(v, b.unitOf(v))
 	case kindClientIP:
-		to.ClientIP = b.address(v)
+		to.ClientIP = parseAddress(v)
 	case kindRemoteIP:
-		to.RemoteIP = b.address(v)
+		to.RemoteIP = parseAddress(v)
 	case kindRequest:
 		b.request(v)
 	case kindMethod:
-		to.Method = b.text(v)
+		to.Method = v
 	case kindScheme:
-		to.Scheme = b.scheme(v)
+		to.Scheme = scheme(v)
 	case kindHost:
-		to.Host = b.text(v)
+		to.Host = v
 	case kindWeakHost:
-		b.weak = b.text(v)
+		b.host = v
 	case kindURI:
-		to.URI = string(v)
+		to.URI = v
 	case kindPath:
-		b.path = string(v)
+		b.path = v
 	case kindQuery:
-		b.query = string(v)
+		b.args = v
 	case kindProto:
-		to.Proto = b.text(v)
+		to.Proto = v
 	case kindUser:
-		to.User = b.text(v)
+		to.User = v
 	case kindStatus:
-		n, _ := parseDecimal(v, time.Nanosecond)
-		if to.Status = int(n); n < 100 || n > 999 {
+		if to.Status = int(number(v)); to.Status < 100 || to.Status > 999 {
 			to.Status = 0
 		}
 	case kindSize:
-		to.Size, _ = parseDecimal(v, time.Nanosecond)
+		to.Size = number(v)
 	case kindBytesRead:
-		to.BytesRead, _ = parseDecimal(v, time.Nanosecond)
+		to.BytesRead = number(v)
+	case kindLogger:
+		to.Logger = v
+	case kindLevel:
+		b.level = true
+	case kindTLSVersion:
+		to.TLS.Version = uint16(number(v))
+	case kindCipherSuite:
+		to.TLS.CipherSuite = uint16(number(v))
+	case kindTLSProto:
+		to.TLS.Proto = v
+	case kindServerName:
+		to.TLS.ServerName = v
+	case kindResumed:
+		to.TLS.Resumed = v == "true"
 	case kindHeader:
 		to.Header = b.field(to.Header, 0, c.name, v)
 	case kindRespHeader:
@@ -158,61 +189,55 @@ func (b *builder) put(c column, v []byte) {
 // finish completes the record from what is spread over several values.
 func (b *builder) finish() error {
 	to := b.to
-	if b.day >= 0 && b.clock >= 0 {
-		b.end, b.hasEnd = b.day+b.clock, true
+	if b.day != "" && b.clock != "" {
+		b.end = parseTime(b.day + "T" + b.clock)
 	}
 	switch {
-	case b.hasStart && b.hasEnd && to.Duration == 0:
-		to.Duration = max(0, time.Duration(b.end-b.start))
-	case b.hasEnd && !b.hasStart:
-		b.start = b.end - int64(to.Duration)
-	case !b.hasStart:
+	case b.start.IsZero() && b.end.IsZero():
 		return errNoTime
+	case b.start.IsZero():
+		b.start = b.end.Add(-to.Duration)
+	case !b.end.IsZero() && to.Duration == 0:
+		to.Duration = max(0, b.end.Sub(b.start))
 	}
-	to.Start = time.Unix(0, b.start)
+	to.Start = b.start
 	if to.ClientIP = cmp.Or(to.ClientIP, to.RemoteIP); to.ClientIP == "" {
 		return errNoAddress
 	}
 	if to.URI == "" && b.path != "" {
-		if to.URI = b.path; b.query != "" {
-			to.URI += "?" + strings.TrimPrefix(b.query, "?")
+		if to.URI = b.path; b.args != "" {
+			to.URI += "?" + strings.TrimPrefix(b.args, "?")
 		}
 	}
 	if to.Method == "" || to.URI == "" {
 		return errNoRequest // what came was no HTTP, or nothing came
 	}
-	to.Host = cmp.Or(to.Host, b.weak)
+	to.Host = cmp.Or(to.Host, b.host)
 	return nil
 }
 
 // request reads the first line of a request. Blanks belong to the URI.
-func (b *builder) request(v []byte) {
-	method, rest, ok := bytes.Cut(v, []byte{' '})
-	if !ok || !isToken(method) {
+func (b *builder) request(v string) {
+	method, rest, ok := strings.Cut(v, " ")
+	if !ok || !isToken(method) || strings.HasPrefix(rest, "HTTP/") {
 		return
 	}
-	uri, proto := rest, []byte(nil)
-	if i := bytes.LastIndexByte(rest, ' '); i >= 0 && bytes.HasPrefix(rest[i+1:], []byte("HTTP/")) {
-		uri, proto = rest[:i], rest[i+1:]
-	} else if bytes.HasPrefix(rest, []byte("HTTP/")) {
-		return
+	b.to.Method, b.to.URI = method, rest
+	if i := strings.LastIndex(rest, " HTTP/"); i >= 0 && !strings.Contains(rest[i+1:], " ") {
+		b.to.URI, b.to.Proto = rest[:i], rest[i+1:]
 	}
-	b.to.Method, b.to.URI, b.to.Proto = b.text(method), string(uri), b.text(proto)
 }
 
 // isToken reports whether the text can be a method.
-func isToken(v []byte) bool {
-	for _, c := range v {
-		if c <= ' ' || c >= 0x7f || bytes.IndexByte([]byte(`"(),/:;<=>?@[\]{}`), c) >= 0 {
-			return false
-		}
-	}
-	return len(v) > 0
+func isToken(v string) bool {
+	return v != "" && !strings.ContainsFunc(v, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
 }
 
 // scheme knows what logs write for http and https.
-func (b *builder) scheme(v []byte) string {
-	switch strings.ToLower(b.text(v)) {
+func scheme(v string) string {
+	switch strings.ToLower(v) {
 	case "https", "wss", "h2", "grpcs", "on", "443":
 		return "https"
 	case "http", "ws", "off", "80":
@@ -221,45 +246,105 @@ func (b *builder) scheme(v []byte) string {
 	return ""
 }
 
+// unitOf returns the unit of a duration in seconds with a fraction, as Go writes it, or as a whole number
+// of milliseconds or nanoseconds, as Caddy's encoders are configured. Whole numbers are taken as
+// milliseconds until one is 100,000 or more.
+func (b *builder) unitOf(v string) string {
+	n, err := strconv.Atoi(v)
+	switch {
+	case err != nil || n == 0:
+		return "s"
+	case n >= 100_000:
+		b.unit = "ns"
+	case b.unit == "s":
+		b.unit = "ms"
+	}
+	return b.unit
+}
+
 // redacted is what Caddy and others log in place of credentials.
 const redacted = "REDACTED"
 
 // field appends a header to one of the two lists.
-func (b *builder) field(to []Field, list int, name string, v []byte) []Field {
+func (b *builder) field(to []Field, list int, name, v string) []Field {
 	if w := b.wanted[list]; w != nil && !w[name] {
 		return to
 	}
-	return append(to, Field{name, b.text(v), string(v) == redacted})
+	return append(to, Field{name, v, v == redacted})
 }
 
-// mostNames bounds the names of headers that are remembered. Clients choose them.
-const mostNames = 1000
-
-// headerName returns the name of a field of one of the two lists in canonical form, "" if nobody wants it.
-func (b *builder) headerName(list int, name []byte) string {
-	if known, ok := b.names[list][string(name)]; ok {
-		return known
-	}
-	canonical := http.CanonicalHeaderKey(string(name))
-	if w := b.wanted[list]; w != nil && !w[canonical] {
-		canonical = ""
-	}
-	if len(b.names[list]) < mostNames {
-		b.names[list][string(name)] = canonical
-	}
-	return canonical
+// number reads a whole number. What is none is 0.
+func number(v string) int64 {
+	n, _ := strconv.ParseInt(v, 10, 64)
+	return n
 }
 
-// parseDuration reads a number of units, or a duration as Go writes it. What is not understood or
-// negative is 0.
-func parseDuration(v []byte, unit time.Duration) time.Duration {
-	n, ok := parseDecimal(v, unit)
+// parseAddress returns an address without its port, "" if it is none.
+func parseAddress(v string) string {
+	if rest, ok := strings.CutPrefix(v, "["); ok { // [2001:db8::1]:443
+		v, _, _ = strings.Cut(rest, "]")
+	} else if strings.Count(v, ":") == 1 {
+		v, _, _ = strings.Cut(v, ":")
+	}
+	if _, err := netip.ParseAddr(v); err != nil {
+		return ""
+	}
+	return v
+}
+
+// word returns the next word, which may be quoted, without its escapes, and what follows it.
+func word(text string) (word, rest string, ok bool) {
+	text = strings.TrimLeft(text, " ")
+	quoted, ok := strings.CutPrefix(text, `"`)
 	if !ok {
-		d, err := time.ParseDuration(string(v))
-		if err != nil {
-			return 0
-		}
-		n = int64(d)
+		word, rest, _ = strings.Cut(text, " ")
+		return word, strings.TrimLeft(rest, " "), word != ""
 	}
-	return max(0, time.Duration(n))
+	end := find(quoted, `"`)
+	if end < 0 {
+		return "", "", false
+	}
+	return unescape(quoted[:end]), strings.TrimLeft(quoted[end+1:], " "), true
+}
+
+// find returns where the text behind a value begins, -1 if it is not there. A quote that the value has is
+// escaped.
+func find(line, text string) int {
+	for from := 0; ; {
+		at := strings.Index(line[from:], text)
+		if at < 0 {
+			return -1
+		}
+		at += from
+		escapes := at - len(strings.TrimRight(line[:at], `\`))
+		if escapes%2 == 0 || text[0] != '"' {
+			return at
+		}
+		from = at + 1
+	}
+}
+
+// unescape decodes what servers write with backslashes, such as \x22. What is not a known escape stays.
+func unescape(text string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(text, '\\')
+		if i < 0 {
+			if b.Len() == 0 {
+				return text
+			}
+			return b.String() + text
+		}
+		b.WriteString(text[:i])
+		r, multibyte, rest, err := strconv.UnquoteChar(text[i:], '"')
+		if err != nil {
+			r, multibyte, rest = '\\', false, text[i+1:]
+		}
+		if multibyte {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte(byte(r))
+		}
+		text = rest
+	}
 }

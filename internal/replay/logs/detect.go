@@ -10,7 +10,7 @@ import (
 type parser interface {
 	// parse makes a record of a line. The error errNoRequest is for lines that are understood, and have
 	// no request.
-	parse(line []byte, to *Record) error
+	parse(line string, to *Record) error
 
 	// format says what the lines can tell. It may depend on the lines that were read.
 	format() Format
@@ -108,7 +108,7 @@ func try(p parser, begin []byte) (score int) {
 		if line = bytes.TrimSuffix(line, []byte{'\r'}); len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		switch err := p.parse(line, &r); {
+		switch err := p.parse(string(line), &r); {
 		case err == nil:
 			score += enough
 		case err == errNoRequest && r.Start.IsZero() && line[0] == '{':

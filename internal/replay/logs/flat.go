@@ -1,82 +1,101 @@
 package logs
 
 import (
-	"bytes"
 	"net/http"
+	"strings"
 	"time"
 )
 
-// flat reads JSON whose members are columns: Cloudflare's, Traefik's and Envoy's, and nginx's if the
-// members are named like the variables.
+// flat reads JSON whose members are columns: Caddy's, Cloudflare's, Traefik's and Envoy's, and nginx's if
+// the members are named like the variables.
 type flat struct {
 	*builder
-	s       scanner
 	columns map[string]column
 	of      Format
 
 	// The names of headers follow behind these prefixes, perhaps with underscores.
 	request, response string
-	underscores       bool
-	fields            map[string]string // names of headers by the names of members
 }
 
 func (f *flat) format() Format { return f.of }
 
-func (f *flat) parse(line []byte, to *Record) error {
-	object := bytes.IndexByte(line, '{') // docker compose and others write something in front
-	if object < 0 {
-		return errCut
+func (f *flat) parse(line string, to *Record) error {
+	if _, err := f.read(line, to); err != nil {
+		return err
 	}
-	f.begin(to)
-	s := &f.s
-	s.start(line[object:])
-	for ok := s.enter('{'); ok; ok = s.more('{') {
-		key := s.key()
-		c, known := f.columns[string(key)]
-		switch {
-		case known:
-		case f.request != "" && bytes.HasPrefix(key, []byte(f.request)):
-			c = column{kindHeader, f.prefixed(key, f.request, &f.of.Header)}
-		case f.response != "" && bytes.HasPrefix(key, []byte(f.response)):
-			c = column{kindRespHeader, f.prefixed(key, f.response, &f.of.RespHeader)}
-		}
-		switch c.kind {
-		case kindIgnored:
-			s.skip()
-		case kindHeaders:
-			to.Header = f.appendFields(s, to.Header, 0)
-		case kindRespHeaders:
-			to.RespHeader = f.appendFields(s, to.RespHeader, 1)
-		default:
-			if v, ok := s.scalar(); ok && len(v) > 0 && string(v) != "-" {
-				f.put(c, v)
-			}
-		}
-	}
-	switch {
-	case !s.whole():
-		return errCut
-	case to.Method == "" && to.URI == "" && to.ClientIP == "" && to.RemoteIP == "":
+	if to.Method == "" && to.URI == "" && to.ClientIP == "" && to.RemoteIP == "" {
 		return errOther
 	}
 	return f.finish()
 }
 
-// prefixed returns the name of the header that follows a prefix, and notes that lines have it.
-func (f *flat) prefixed(key []byte, prefix string, known *Known) string {
-	name, ok := f.fields[string(key)]
-	if !ok {
-		field := key[len(prefix):]
-		if f.underscores {
-			field = bytes.ReplaceAll(field, []byte{'_'}, []byte{'-'})
-		}
-		name = http.CanonicalHeaderKey(string(field))
-		if len(f.fields) < mostNames {
-			f.fields[string(key)] = name
-			known.add(name)
-		}
+// read puts what an object says. It returns the text before it, as docker compose and others write one.
+func (f *flat) read(line string, to *Record) (front string, err error) {
+	f.begin(to)
+	object := max(0, strings.IndexByte(line, '{'))
+	rest, ok := f.members("", line[object:])
+	if !ok || strings.TrimSpace(rest) != "" {
+		return "", errCut
 	}
-	return name
+	return line[:object], nil
+}
+
+// members puts the members of an object. Columns of nested ones have the names of both, with a point
+// between them.
+func (f *flat) members(of, text string) (rest string, ok bool) {
+	return object(text, func(name, v string) {
+		c, known := f.columns[of+name]
+		if !known {
+			c = f.prefixed(name)
+		}
+		switch c.kind {
+		case kindIgnored:
+		case kindObject:
+			f.found = true
+			f.members(of+name+".", v)
+		case kindHeaders:
+			f.to.Header = f.headers(f.to.Header, 0, v)
+		case kindRespHeaders:
+			f.to.RespHeader = f.headers(f.to.RespHeader, 1, v)
+		default:
+			if v := scalar(v); value(v) != "" {
+				f.put(c, v)
+			}
+		}
+	})
+}
+
+// prefixed returns the column of a member that is named like a header, and notes that lines have it.
+func (f *flat) prefixed(member string) column {
+	if name, ok := strings.CutPrefix(member, f.request); ok && f.request != "" {
+		c := column{kindHeader, fieldName(name)}
+		f.of.Header.add(c.name)
+		return c
+	}
+	if name, ok := strings.CutPrefix(member, f.response); ok && f.response != "" {
+		c := column{kindRespHeader, fieldName(name)}
+		f.of.RespHeader.add(c.name)
+		return c
+	}
+	return column{}
+}
+
+// headers appends the fields of an object whose members are strings or lists of strings.
+func (f *flat) headers(to []Field, list int, v string) []Field {
+	if w := f.wanted[list]; w != nil && len(w) == 0 {
+		return to
+	}
+	object(v, func(name, v string) {
+		name = http.CanonicalHeaderKey(name)
+		v, isList := strings.CutPrefix(v, "[")
+		for element, rest, ok := cutValue(strings.TrimSpace(v)); ok; element, rest, ok = cutValue(next(rest)) {
+			to = f.field(to, list, strings.Clone(name), strings.Clone(scalar(element)))
+			if !isList {
+				break
+			}
+		}
+	})
+	return to
 }
 
 func newCloudflare(b *builder, _ Options) (parser, error) {
@@ -105,7 +124,7 @@ var cloudflareColumns = map[string]column{
 }
 
 func newTraefik(b *builder, _ Options) (parser, error) {
-	return &flat{builder: b, columns: traefikColumns, request: "request_", response: "downstream_", fields: map[string]string{}, of: Format{
+	return &flat{builder: b, columns: traefikColumns, request: "request_", response: "downstream_", of: Format{
 		Name: "traefik", Host: true, Scheme: true, Duration: true, User: true, Step: time.Nanosecond,
 	}}, nil
 }
@@ -166,7 +185,7 @@ var envoyColumns = map[string]column{
 
 // newNginxJSON reads objects whose members have the names of nginx's variables.
 func newNginxJSON(b *builder, _ Options) (parser, error) {
-	return &flat{builder: b, columns: nginxVariables, request: "http_", response: "sent_http_", underscores: true, fields: map[string]string{}, of: Format{
+	return &flat{builder: b, columns: nginxVariables, request: "http_", response: "sent_http_", of: Format{
 		Name: "nginx-json", Host: true, Duration: true, User: true, Step: time.Second,
 	}}, nil
 }

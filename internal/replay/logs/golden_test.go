@@ -93,8 +93,5 @@ func show(r *logs.Record) string {
 	if r.TLS != (logs.TLS{}) {
 		fmt.Fprintf(&b, "\ttls %+v\n", r.TLS)
 	}
-	if r.Limited != nil {
-		fmt.Fprintf(&b, "\tlimited %+v\n", *r.Limited)
-	}
 	return b.String()
 }

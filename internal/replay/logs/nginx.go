@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
@@ -43,7 +42,6 @@ var nginxVariables = map[string]column{
 type nginx struct {
 	*builder
 	parts []part
-	s     scanner // undoes escapes
 	of    Format
 }
 
@@ -51,7 +49,7 @@ type nginx struct {
 type part struct {
 	column
 	variable string
-	text     []byte
+	text     string
 }
 
 // newNginx compiles the text of a log_format: the text alone, or the whole directive.
@@ -149,7 +147,7 @@ func (n *nginx) compile(text string) error {
 	current := part{}
 	for text != "" {
 		literal, rest, found := strings.Cut(text, "$")
-		current.text = append(current.text, literal...)
+		current.text += literal
 		if !found {
 			break
 		}
@@ -157,7 +155,7 @@ func (n *nginx) compile(text string) error {
 		if name == "" {
 			return fmt.Errorf("there is no name behind the $ in %q", "$"+rest)
 		}
-		if current.variable != "" && len(current.text) == 0 {
+		if current.variable != "" && current.text == "" {
 			return fmt.Errorf("$%s and $%s cannot be told apart: put a blank between them", current.variable, name)
 		}
 		n.parts = append(n.parts, current)
@@ -198,52 +196,28 @@ func (n *nginx) column(variable string) column {
 	return column{}
 }
 
-func (n *nginx) parse(line []byte, to *Record) error {
+func (n *nginx) parse(line string, to *Record) error {
 	n.begin(to)
-	n.s.start(nil)
 	for i, p := range n.parts {
-		value := line
-		if len(p.text) > 0 || i == 0 {
-			at := n.find(line, p.text, i == len(n.parts)-1)
+		v := line
+		if p.text != "" || i == 0 {
+			at := len(line) - len(p.text) // of the last text
+			if i < len(n.parts)-1 || !strings.HasSuffix(line, p.text) {
+				at = find(line, p.text)
+			}
 			if at < 0 || p.variable == "" && at > 0 {
 				return fmt.Errorf("%q is not where the log format has it", p.text)
 			}
-			value, line = line[:at], line[at+len(p.text):]
+			v, line = line[:at], line[at+len(p.text):]
 		} else {
-			line = nil
+			line = ""
 		}
-		if bytes.IndexByte(value, '\\') >= 0 {
-			value = n.s.unescape(value)
-		}
-		if p.kind != kindIgnored && len(value) > 0 && string(value) != "-" {
-			n.put(p.column, value)
+		if v = unescape(v); value(v) != "" {
+			n.put(p.column, v)
 		}
 	}
-	if len(line) > 0 {
+	if line != "" {
 		return fmt.Errorf("%q follows what the log format has", line[:min(len(line), 20)])
 	}
 	return n.finish()
-}
-
-// find returns where the text behind a value begins. A quote that the value has is escaped. The last
-// text is at the end.
-func (n *nginx) find(line, text []byte, last bool) int {
-	if last && bytes.HasSuffix(line, text) {
-		return len(line) - len(text)
-	}
-	for from := 0; ; {
-		at := bytes.Index(line[from:], text)
-		if at < 0 {
-			return -1
-		}
-		at += from
-		escapes := 0
-		for len(text) > 0 && text[0] == '"' && escapes < at && line[at-1-escapes] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return at
-		}
-		from = at + 1
-	}
 }

@@ -27,13 +27,13 @@ func Open(name string, from io.Reader, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	begin := l.peek()
-	if l.err != nil && !errors.Is(l.err, io.EOF) && len(begin) == 0 {
-		return nil, fmt.Errorf("%s: %w", name, l.err)
+	begin, err := l.Peek(sample)
+	if err != nil && !errors.Is(err, io.EOF) && len(begin) == 0 {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if bytes.HasPrefix(begin, []byte(bom)) {
-		begin = begin[len(bom):]
-		l.at += len(bom)
+	if rest, ok := bytes.CutPrefix(begin, []byte(bom)); ok {
+		begin = rest
+		l.Discard(len(bom)) //nolint:errcheck // they are there
 	}
 	if err := text(name, begin); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (r *Reader) Next(to *Record) error {
 		case len(bytes.TrimSpace(line)) == 0:
 			continue
 		default:
-			err = r.parser.parse(line, to)
+			err = r.parser.parse(string(line), to)
 		}
 		switch {
 		case err == nil:

@@ -36,11 +36,6 @@ type Record struct {
 
 	// Logger is the name of the logger that wrote the line, if the log has it.
 	Logger string
-
-	// Limited is what a rate limiter of this module has noted in the line; nil if there is nothing.
-	Limited *Limited
-
-	limited Limited // what Limited points to
 }
 
 // TLS is what a log says about the connection. Its zero value says nothing.
@@ -59,28 +54,16 @@ type Field struct {
 	Redacted bool // the log has put something in place of the value
 }
 
-// Limited is the object rate_limit in a line of Caddy's access log.
-type Limited struct {
-	Outcome string
-	Zone    string
-	Cost    int64
-}
-
 // Reset empties a record, and keeps the memory of its slices.
 func (r *Record) Reset() {
 	*r = Record{BytesRead: -1, Header: r.Header[:0], RespHeader: r.RespHeader[:0]}
 }
 
 // Get returns the first value of a header of the request. The name must be canonical.
-func (r *Record) Get(name string) string { return get(r.Header, name) }
-
-// GetResponse returns the first value of a header of the response. The name must be canonical.
-func (r *Record) GetResponse(name string) string { return get(r.RespHeader, name) }
-
-func get(fields []Field, name string) string {
-	for i := range fields {
-		if fields[i].Name == name {
-			return fields[i].Value
+func (r *Record) Get(name string) string {
+	for _, f := range r.Header {
+		if f.Name == name {
+			return f.Value
 		}
 	}
 	return ""
@@ -111,9 +94,12 @@ func (k Known) Has(name string) bool {
 	return k.All || slices.Contains(k.Names, http.CanonicalHeaderKey(name))
 }
 
+// mostNames bounds the names of headers that are remembered. Clients choose them.
+const mostNames = 1000
+
 // add adds a name in canonical form.
 func (k *Known) add(name string) {
-	if !slices.Contains(k.Names, name) {
+	if len(k.Names) < mostNames && !slices.Contains(k.Names, name) {
 		k.Names = append(k.Names, name)
 	}
 }

@@ -33,9 +33,9 @@ var packed = []struct {
 // unpacked returns the text of a log that may be compressed.
 func unpacked(name string, from io.Reader) (*lines, error) {
 	raw := newLines(from)
-	begin := raw.peek()
-	if raw.err != nil && !errors.Is(raw.err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w", name, raw.err)
+	begin, err := raw.Peek(sample)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	for _, p := range packed {
 		switch {
@@ -51,19 +51,6 @@ func unpacked(name string, from io.Reader) (*lines, error) {
 		}
 	}
 	return raw, nil
-}
-
-// Read makes what was peeked at, and what follows, the input of a decompressor.
-func (l *lines) Read(to []byte) (int, error) {
-	if l.at < len(l.buffer) {
-		n := copy(to, l.buffer[l.at:])
-		l.at += n
-		return n, nil
-	}
-	if l.err != nil {
-		return 0, l.err
-	}
-	return l.from.Read(to)
 }
 
 // packedReader names the compression in errors.

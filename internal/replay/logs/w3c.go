@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -49,10 +48,10 @@ var w3cColumns = map[string]column{
 }
 
 // fields learns the columns.
-func (w *w3c) fields(names []byte) {
+func (w *w3c) fields(names string) {
 	w.columns = w.columns[:0]
-	w.cloudFront = bytes.Contains(names, []byte("x-edge-"))
-	for _, name := range strings.Fields(string(names)) {
+	w.cloudFront = strings.Contains(names, "x-edge-")
+	for _, name := range strings.Fields(names) {
 		c, known := w3cColumns[strings.ToLower(name)]
 		switch field, ok := cutField(name, "cs"); {
 		case known:
@@ -95,9 +94,9 @@ func cutField(name, side string) (field string, ok bool) {
 	return strings.TrimSuffix(rest, ")"), true
 }
 
-func (w *w3c) parse(line []byte, to *Record) error {
+func (w *w3c) parse(line string, to *Record) error {
 	if line[0] == '#' {
-		if names, ok := bytes.CutPrefix(line, []byte("#Fields:")); ok {
+		if names, ok := strings.CutPrefix(line, "#Fields:"); ok {
 			w.fields(names)
 		}
 		return errNoRequest
@@ -106,31 +105,30 @@ func (w *w3c) parse(line []byte, to *Record) error {
 		return fmt.Errorf("there is no line #Fields before it")
 	}
 	w.begin(to)
-	tabs := bytes.IndexByte(line, '\t') >= 0
+	between := " "
+	if strings.Contains(line, "\t") {
+		between = "\t"
+	}
 	n := 0
-	for ; len(line) > 0; n++ {
-		var v []byte
-		escaped := true
-		switch {
-		case tabs:
-			v, line, _ = bytes.Cut(line, []byte{'\t'})
-		case line[0] == '"':
-			v, line, _ = bytes.Cut(line[1:], []byte{'"'})
-			line, escaped = bytes.TrimPrefix(line, []byte{' '}), false
-		default:
-			v, line, _ = bytes.Cut(line, []byte{' '})
+	for ; line != ""; n++ {
+		var v string
+		escaped := between == "\t" || line[0] != '"'
+		if escaped {
+			v, line, _ = strings.Cut(line, between)
+		} else {
+			v, line, _ = strings.Cut(line[1:], `"`)
+			line = strings.TrimPrefix(line, " ")
 		}
 		if n >= len(w.columns) {
 			return fmt.Errorf("it has more columns than the %d of #Fields", n)
 		}
 		c := w.columns[n]
-		if c.kind == kindIgnored || len(v) == 0 || string(v) == "-" {
-			continue
-		}
 		if escaped && (c.kind == kindHeader || c.kind == kindRespHeader || c.kind == kindUser) {
 			v = w.unescape(v)
 		}
-		w.put(c, v)
+		if value(v) != "" {
+			w.put(c, v)
+		}
 	}
 	if n != len(w.columns) {
 		return fmt.Errorf("it has %d columns, and #Fields names %d", n, len(w.columns))
@@ -139,15 +137,12 @@ func (w *w3c) parse(line []byte, to *Record) error {
 }
 
 // unescape decodes a text in which blanks were not allowed: IIS writes +, and CloudFront %20.
-func (w *w3c) unescape(v []byte) []byte {
+func (w *w3c) unescape(v string) string {
 	if !w.cloudFront {
-		return bytes.ReplaceAll(v, []byte{'+'}, []byte{' '})
+		return strings.ReplaceAll(v, "+", " ")
 	}
-	if bytes.IndexByte(v, '%') < 0 {
-		return v
-	}
-	if text, err := url.PathUnescape(string(v)); err == nil {
-		return []byte(text)
+	if text, err := url.PathUnescape(v); err == nil {
+		return text
 	}
 	return v
 }
