@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,10 +23,12 @@ type Variant struct {
 // object is an object of a config.
 type object = map[string]any
 
-// edit is a change of a zone, in words and done. The function reports whether the zone has what it changes.
+// edit is a change of a zone: what is at the end of a way of names and places gets another value, or goes if that is
+// nil.
 type edit struct {
 	change string
-	do     func(zone object) bool
+	way    []any
+	value  any
 }
 
 // Variants returns a config with each change that --mutate tries, one at a time. A zone that several handlers have is
@@ -81,16 +84,34 @@ func (e *edit) apply(config []byte, name string) ([]byte, error) {
 		return nil, err
 	}
 	eachHandler(parsed, func(zones object) {
-		z, ok := zones[name].(object)
-		switch {
-		case !ok:
-		case e.do == nil:
-			delete(zones, name)
-		default:
-			e.do(z)
+		if _, ok := zones[name].(object); ok {
+			edited(zones, append([]any{name}, e.way...), e.value)
 		}
 	})
 	return json.Marshal(parsed)
+}
+
+// edited returns a value with a change at the end of a way. What has no such way stays.
+func edited(of any, way []any, to any) any {
+	if len(way) == 0 {
+		return to
+	}
+	switch of := of.(type) {
+	case object:
+		name, _ := way[0].(string)
+		if of[name] = edited(of[name], way[1:], to); of[name] == nil {
+			delete(of, name)
+		}
+	case []any:
+		i, _ := way[0].(int)
+		if i >= len(of) {
+			break
+		}
+		if of[i] = edited(of[i], way[1:], to); of[i] == nil {
+			return slices.Delete(of, i, i+1)
+		}
+	}
+	return of
 }
 
 // zonesIn returns the zones of a config by name, with each of their uses.
@@ -123,51 +144,52 @@ func eachHandler(config any, f func(zones object)) {
 	}
 }
 
+// place is an object in a zone: what its changes begin with, and the way to it.
+type place struct {
+	words string
+	way   []any
+}
+
+// to returns the way to what is in a place.
+func (p place) to(step any) []any { return append(slices.Clip(p.way), step) }
+
+// set returns a change of an option to another value.
+func (p place) set(option, from, to string, value any) edit {
+	return edit{p.words + option + " " + from + " -> " + to, p.to(option), value}
+}
+
+// count returns a change of a number.
+func (p place) count(option string, from, to float64) edit {
+	return p.set(option, fmt.Sprintf("%.0f", from), fmt.Sprintf("%.0f", to), to)
+}
+
+// time returns a change of a duration.
+func (p place) time(option string, from, to time.Duration) edit {
+	return p.set(option, duration.Format(from), duration.Format(to), float64(to))
+}
+
+// without returns the removal of an option.
+func (p place) without(option string) edit {
+	return edit{p.words + option + " removed", p.to(option), nil}
+}
+
 // editsOf returns the changes of a zone.
 func editsOf(z object) (all []edit) {
-	all = append(all, limitEdits("", z, func(z object) object { return z })...)
-	for _, name := range slices.Sorted(maps.Keys(plansOf(z))) {
-		in := func(z object) object { p, _ := plansOf(z)[name].(object); return p }
-		all = append(all, edit{"plan " + name + " removed", func(z object) bool { delete(plansOf(z), name); return true }})
-		if p := in(z); p != nil {
-			all = append(all, limitEdits("plan "+name+", ", p, in)...)
+	all = append(all, limitEdits(place{}, z)...)
+	p, _ := z["plan"].(object)
+	plans, _ := p["plans"].(object)
+	for _, name := range slices.Sorted(maps.Keys(plans)) {
+		at := place{"plan " + name + ", ", []any{"plan", "plans", name}}
+		all = append(all, edit{"plan " + name + " removed", at.way, nil})
+		if p, ok := plans[name].(object); ok {
+			all = append(all, limitEdits(at, p)...)
 		}
 	}
 	all = append(all, keyEdits(z)...)
 	for _, option := range []string{"match", "exempt", "block"} {
 		all = append(all, matcherEdits(option, z)...)
 	}
-	all = append(all, policyEdits(z)...)
-	return all
-}
-
-// plansOf returns the plans of a zone by name.
-func plansOf(z object) object {
-	p, _ := z["plan"].(object)
-	plans, _ := p["plans"].(object)
-	return plans
-}
-
-// set returns a change of an option to another value; nil removes the option.
-func set(prefix, option, from, to string, value any, in func(object) object) edit {
-	return edit{prefix + option + " " + from + " -> " + to, func(z object) bool {
-		if of := in(z); of != nil {
-			if of[option] = value; value == nil {
-				delete(of, option)
-			}
-		}
-		return true
-	}}
-}
-
-// without returns the removal of an option.
-func without(prefix, option string, in func(object) object) edit {
-	return edit{prefix + option + " removed", func(z object) bool {
-		if of := in(z); of != nil {
-			delete(of, option)
-		}
-		return true
-	}}
+	return append(all, policyEdits(z)...)
 }
 
 // others are the algorithms that take the place of another.
@@ -180,33 +202,28 @@ var others = map[string]string{
 var toggles = map[string][2]string{"refill": {"smooth", "interval"}, "mode": {"meter", "queue"}, "align": {"clock", "first_request"}}
 
 // limitEdits returns the changes of a limit: that of a zone, or of a plan.
-func limitEdits(prefix string, l object, in func(object) object) (all []edit) {
+func limitEdits(at place, l object) (all []edit) {
 	for _, option := range []string{"max_events", "burst"} {
 		if n, ok := l[option].(float64); ok && n > 0 {
-			was := fmt.Sprintf("%.0f", n)
-			all = append(all, set(prefix, option, was, fmt.Sprintf("%.0f", n+1), n+1, in), set(prefix, option, was, fmt.Sprintf("%.0f", n-1), n-1, in))
+			all = append(all, at.count(option, n, n+1), at.count(option, n, n-1))
 		} else if text, ok := l[option].(string); ok {
 			if fallback := strings.TrimSpace(text[strings.LastIndexByte(text, '}')+1:]); fallback != "" {
-				all = append(all, set(prefix, option, text, fallback, json.Number(fallback), in))
+				all = append(all, at.set(option, text, fallback, json.Number(fallback)))
 			}
 		}
 	}
 	calendar := false
 	if d, ok := durationIn(l["window"]); ok && d > 0 {
-		all = append(all, set(prefix, "window", duration.Format(d), duration.Format(2*d), float64(2*d), in), set(prefix, "window", duration.Format(d), duration.Format(d/2), float64(d/2), in))
+		all = append(all, at.time("window", d, 2*d), at.time("window", d, d/2))
 	} else if word, ok := l["window"].(string); ok {
 		if other := map[string]string{"day": "week", "week": "day", "month": "week", "year": "month"}[word]; other != "" {
 			calendar = true
-			all = append(all, set(prefix, "window", word, other, other, in))
+			all = append(all, at.set("window", word, other, other))
 		}
 	}
 	algorithm, _ := l["algorithm"].(string)
-	if other, known := others[algorithm]; known && !calendar && l["max_events"] != nil && (prefix == "" || algorithm != "") {
-		was := algorithm
-		if was == "" {
-			was = "sliding_window_log"
-		}
-		all = append(all, set(prefix, "algorithm", was, other, other, in))
+	if other, known := others[algorithm]; known && !calendar && l["max_events"] != nil && (at.words == "" || algorithm != "") {
+		all = append(all, at.set("algorithm", cmp.Or(algorithm, "sliding_window_log"), other, other))
 	}
 	for _, option := range slices.Sorted(maps.Keys(toggles)) {
 		if word, ok := l[option].(string); ok {
@@ -214,11 +231,11 @@ func limitEdits(prefix string, l object, in func(object) object) (all []edit) {
 			if word == other {
 				other = toggles[option][1]
 			}
-			all = append(all, set(prefix, option, word, other, other, in))
+			all = append(all, at.set(option, word, other, other))
 		}
 	}
 	if l["max_wait"] != nil {
-		all = append(all, without(prefix, "max_wait", in))
+		all = append(all, at.without("max_wait"))
 	}
 	return all
 }
