@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/heap"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ type source struct {
 	size   int64
 	read   counter
 
-	held   []held // a heap, the earliest first
+	held   inOrder
 	count  uint64
 	newest int64 // when the latest request of all records so far has ended
 	over   bool
@@ -44,8 +45,19 @@ type held struct {
 	*logs.Record
 }
 
-func (h held) before(other held) bool {
-	return h.start < other.start || h.start == other.start && h.nth < other.nth
+// inOrder is a heap of records, the earliest first.
+type inOrder []held
+
+func (o inOrder) Len() int      { return len(o) }
+func (o inOrder) Swap(i, j int) { o[i], o[j] = o[j], o[i] }
+func (o inOrder) Less(i, j int) bool {
+	return o[i].start < o[j].start || o[i].start == o[j].start && o[i].nth < o[j].nth
+}
+func (o *inOrder) Push(h any) { *o = append(*o, h.(held)) }
+func (o *inOrder) Pop() any {
+	last := (*o)[len(*o)-1]
+	*o = (*o)[:len(*o)-1]
+	return last
 }
 
 // counter counts the bytes that are read.
@@ -103,7 +115,7 @@ func (s *source) fill() error {
 			s.count++
 			start := r.Start.UnixMicro()
 			s.newest = max(s.newest, start+r.Duration.Microseconds())
-			s.push(held{start, s.count, r})
+			heap.Push(&s.held, held{start, s.count, r})
 		}
 	}
 	return nil
@@ -122,55 +134,6 @@ func (s *source) record() *logs.Record {
 	r := s.free[n-1]
 	s.free = s.free[:n-1]
 	return r
-}
-
-// arity is the number of children in the heap. It has four because a heap is then half as deep.
-const arity = 4
-
-func (s *source) push(h held) {
-	s.held = append(s.held, h)
-	i := len(s.held) - 1
-	for i > 0 {
-		parent := (i - 1) / arity
-		if !h.before(s.held[parent]) {
-			break
-		}
-		s.held[i] = s.held[parent]
-		i = parent
-	}
-	s.held[i] = h
-}
-
-// pop takes the earliest record off.
-func (s *source) pop() *logs.Record {
-	first := s.held[0].Record
-	n := len(s.held) - 1
-	last := s.held[n]
-	s.held[n] = held{}
-	s.held = s.held[:n]
-	if n == 0 {
-		return first
-	}
-	i := 0
-	for {
-		child := arity*i + 1
-		if child >= n {
-			break
-		}
-		least := child
-		for other := child + 1; other < min(child+arity, n); other++ {
-			if s.held[other].before(s.held[least]) {
-				least = other
-			}
-		}
-		if !s.held[least].before(last) {
-			break
-		}
-		s.held[i] = s.held[least]
-		i = least
-	}
-	s.held[i] = last
-	return first
 }
 
 // merged has the records of several logs in the order in which the requests began.
@@ -237,7 +200,7 @@ func (m *merged) next() (*logs.Record, *source, error) {
 		}
 	}
 	m.last = first
-	return first.pop(), first, nil
+	return heap.Pop(&first.held).(held).Record, first, nil
 }
 
 // release takes back a record that is not needed any more.
