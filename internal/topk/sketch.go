@@ -121,98 +121,84 @@ type keyInfo struct {
 	Count
 }
 
-// each calls visit for each key. The keyInfo is only valid during the call.
-func (s *sketch) each(visit func(hash uint64, t keyInfo)) {
+// all calls look for each bucket that is used.
+func (s *sketch) all(look func(b *bucket)) {
 	for i := range s.buckets {
-		b := s.buckets[i].Load()
-		if b == nil {
-			continue
+		if b := s.buckets[i].Load(); b != nil {
+			b.mu.Lock()
+			look(b)
+			b.mu.Unlock()
 		}
-		b.mu.Lock()
-		for j := range b.n {
-			visit(b.hashes[j], keyInfo{b.keys[j], b.length[j], b.plans[j], b.count(j)})
-		}
-		b.mu.Unlock()
 	}
 }
 
+// at calls look for the bucket of a key, if it is used, with the place of the key, or -1.
+func (s *sketch) at(hash uint64, look func(b *bucket, i int)) {
+	if b := s.buckets[hash%buckets].Load(); b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		look(b, slices.Index(b.hashes[:b.n], hash))
+	}
+}
+
+// each calls visit for each key. The keyInfo is only valid during the call.
+func (s *sketch) each(visit func(hash uint64, t keyInfo)) {
+	s.all(func(b *bucket) {
+		for j := range b.n {
+			visit(b.hashes[j], keyInfo{b.keys[j], b.length[j], b.plans[j], b.count(j)})
+		}
+	})
+}
+
 // plan returns the last plan of a key, or "" if it had none or is not counted.
-func (s *sketch) plan(hash uint64) string {
-	b := s.buckets[hash%buckets].Load()
-	if b == nil {
-		return ""
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
-		return b.plans[i]
-	}
-	return ""
+func (s *sketch) plan(hash uint64) (plan string) {
+	s.at(hash, func(b *bucket, i int) {
+		if i >= 0 {
+			plan = b.plans[i]
+		}
+	})
+	return plan
 }
 
 // noteCost notes what the last request of a key has cost, if the key is counted.
 func (s *sketch) noteCost(hash uint64, cost int64) {
-	if b := s.buckets[hash%buckets].Load(); b != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
+	s.at(hash, func(b *bucket, i int) {
+		if i >= 0 {
 			b.costs[i] = cost
 		}
-	}
+	})
 }
 
 // cost returns what was noted last, or 0.
-func (s *sketch) cost(hash uint64) int64 {
-	b := s.buckets[hash%buckets].Load()
-	if b == nil {
-		return 0
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
-		return b.costs[i]
-	}
-	return 0
+func (s *sketch) cost(hash uint64) (cost int64) {
+	s.at(hash, func(b *bucket, i int) {
+		if i >= 0 {
+			cost = b.costs[i]
+		}
+	})
+	return cost
 }
 
 // requests returns how many requests were counted.
 func (s *sketch) requests() (n uint64) {
-	for i := range s.buckets {
-		if b := s.buckets[i].Load(); b != nil {
-			b.mu.Lock()
-			n += b.requests
-			b.mu.Unlock()
-		}
-	}
+	s.all(func(b *bucket) { n += b.requests })
 	return n
 }
 
 // unlisted returns how often a key without a place may have come.
 func (s *sketch) unlisted() (most uint64) {
-	for i := range s.buckets {
-		b := s.buckets[i].Load()
-		if b == nil {
-			continue
-		}
-		b.mu.Lock()
-		most = max(most, uint64(slices.Max(b.without[:])))
-		b.mu.Unlock()
-	}
+	s.all(func(b *bucket) { most = max(most, uint64(slices.Max(b.without[:]))) })
 	return most
 }
 
 // count returns the count of a key.
-func (s *sketch) count(hash uint64) Count {
-	b := s.buckets[hash%buckets].Load()
-	if b == nil {
-		return Count{}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if i := slices.Index(b.hashes[:b.n], hash); i >= 0 {
-		return b.count(i)
-	}
-	return Count{Error: uint64(b.without[cellOf(hash)])}
+func (s *sketch) count(hash uint64) (count Count) {
+	s.at(hash, func(b *bucket, i int) {
+		if count.Error = uint64(b.without[cellOf(hash)]); i >= 0 {
+			count = b.count(i)
+		}
+	})
+	return count
 }
 
 func (b *bucket) count(i int) Count {
