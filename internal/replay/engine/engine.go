@@ -33,8 +33,6 @@ type engine struct {
 	// routes decide too, because a request that one world refuses may pass in another.
 	separate bool
 
-	visitor visitor
-	spare   []*exchange
 	decided func(*logs.Record, int) // see [replay.Options]
 }
 
@@ -58,7 +56,6 @@ func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error
 		return nil, err
 	}
 	e.servers.app, e.servers.host = c.App, e.maker.host
-	e.visitor.engine = e
 	return e, nil
 }
 
@@ -83,11 +80,9 @@ func (e *engine) run(m *merged, o *replay.Options, tell func()) error {
 		if n%tellEvery == 0 {
 			tell()
 		}
-		if start := r.Start.UnixMicro(); start < from || start >= to {
-			s.release(r)
-			continue
+		if start := r.Start.UnixMicro(); from <= start && start < to {
+			e.request(r, s)
 		}
-		e.request(r, s)
 	}
 	e.Finish()
 	return nil
@@ -114,7 +109,6 @@ type exchange struct {
 	client string // its address: as the server finds it out, or as it is in the log
 	end    int64  // when the request was over, by the log
 	runs   []run
-	uses   int // by events and coroutines
 
 	response http.Header // nil until somebody asks
 }
@@ -133,22 +127,21 @@ func (e *engine) request(r *logs.Record, s *source) {
 		e.unknown.late++
 	}
 	e.MoveTo(start)
-	f := e.newExchange(r, s)
+	f := &exchange{engine: e, record: r, source: s, client: r.ClientIP, runs: make([]run, len(e.worlds))}
+	f.end = max(e.Micros(), start+r.Duration.Microseconds())
 	e.tallies.request(e.Micros())
 	e.unknown.see(r)
 	if f.server = e.servers.of(r); f.server == nil {
 		e.unknown.servers++
 		e.tallies.client(f)
-		e.free(f)
 		return
 	}
 	if e.separate {
 		for i := range e.worlds {
 			e.begin(f, i)
 		}
-	} else if request := e.maker.make(f, true); request != nil {
-		e.visitor.exchange, e.visitor.only = f, -1
-		e.walk(&e.visitor, f, request)
+	} else if request := e.maker.make(f); request != nil {
+		e.walk(&visitor{engine: e, exchange: f, only: -1}, f, request)
 		for i := range f.runs {
 			e.complete(f, i)
 		}
@@ -160,7 +153,6 @@ func (e *engine) request(r *logs.Record, s *source) {
 	for _, w := range e.worlds {
 		w.maintain(e.Micros())
 	}
-	e.free(f)
 }
 
 // walk sends a request through the routes.
@@ -181,16 +173,12 @@ func (e *engine) walk(v *visitor, f *exchange, request *caddyRequest) {
 
 // begin sends a request through the routes of one world, in which it may wait.
 func (e *engine) begin(f *exchange, i int) {
-	request := e.maker.make(f, false)
+	request := e.maker.make(f)
 	if request == nil {
 		e.unknown.invalid++
 		return
 	}
-	f.uses++
-	e.Go(func() { e.walk(&visitor{engine: e, exchange: f, only: i}, f, request) }, func() {
-		e.complete(f, i)
-		e.free(f)
-	})
+	e.Go(func() { e.walk(&visitor{engine: e, exchange: f, only: i}, f, request) }, func() { e.complete(f, i) })
 }
 
 // complete gives back what a request has, and judges charges by its response, when it is over.
@@ -206,11 +194,7 @@ func (e *engine) complete(f *exchange, i int) {
 		f.endCompletions(i, r.status)
 		return
 	}
-	f.uses++
-	e.Plan(f.end, func() {
-		f.endCompletions(i, f.record.Status)
-		e.free(f)
-	})
+	e.Plan(f.end, func() { f.endCompletions(i, f.record.Status) })
 	if r.slots && f.end > e.Micros() {
 		e.renew(e.worlds[i], f.end)
 	}
@@ -226,7 +210,7 @@ func (f *exchange) endCompletions(i, status int) {
 		c.Release()
 		c.End()
 	}
-	r.completions = r.completions[:0]
+	r.completions = nil
 }
 
 // renew renews leases while requests hold them.
@@ -244,28 +228,9 @@ func (e *engine) renew(w *world, until int64) {
 	})
 }
 
-func (e *engine) newExchange(r *logs.Record, s *source) *exchange {
-	var f *exchange
-	if n := len(e.spare); n > 0 {
-		f, e.spare = e.spare[n-1], e.spare[:n-1]
-	} else {
-		f = &exchange{engine: e, runs: make([]run, len(e.worlds))}
-	}
-	f.record, f.source, f.client, f.uses, f.response = r, s, r.ClientIP, 1, nil
-	f.end = e.Micros() + max(0, r.Start.UnixMicro()+r.Duration.Microseconds()-e.Micros())
-	for i := range f.runs {
-		f.runs[i] = run{completions: f.runs[i].completions[:0]}
-	}
-	return f
-}
-
 // acquire counts the slots of a key until the request is over.
 func (f *exchange) acquire(k *keyTally, slots int64) {
-	f.uses++
-	f.engine.Plan(f.end, func() {
-		k.peak.release(slots)
-		f.engine.free(f)
-	})
+	f.engine.Plan(f.end, func() { k.peak.release(slots) })
 }
 
 // responseHeader returns the header of the response in the log. A refusal has none of it.
@@ -274,17 +239,7 @@ func (f *exchange) responseHeader(status int) http.Header {
 		return nil
 	}
 	if f.response == nil {
-		f.response = new(maker).fields(f.record.RespHeader)
+		f.response = fields(f.record.RespHeader)
 	}
 	return f.response
-}
-
-// free frees an exchange that nothing uses any more.
-func (e *engine) free(f *exchange) {
-	if f.uses--; f.uses > 0 {
-		return
-	}
-	f.source.release(f.record)
-	f.record = nil
-	e.spare = append(e.spare, f)
 }

@@ -19,7 +19,6 @@ type needs struct {
 	errors bool     // there are error routes
 	looks  []string // the zones whose refusals something outside of zones looks at, by a placeholder
 	inner  bool     // some of them have limits
-	leaves bool     // modules leave values in the replacer of a request, or read the request before it was rewritten
 	stores []string // other than memory
 	max    int      // max_keys of the memory store
 }
@@ -64,21 +63,10 @@ func needsOf(config []byte) (*needs, error) {
 
 // These modules read no header but those that their options name.
 var (
-	knownHandlers = words("rate_limit reverse_proxy file_server static_response subroute vars map headers rewrite encode request_body invoke templates " +
-		"authentication error tracing log_append push acme_server")
-	knownMatchers = words("host path path_regexp method query header header_regexp protocol not remote_ip client_ip vars vars_regexp")
+	knownHandlers = strings.Fields("rate_limit reverse_proxy file_server static_response subroute vars map headers rewrite encode request_body " +
+		"invoke templates authentication error tracing log_append push acme_server")
+	knownMatchers = strings.Fields("host path path_regexp method query header header_regexp protocol not remote_ip client_ip vars vars_regexp")
 )
-
-func words(text string) []string { return strings.Fields(text) }
-
-// These modules leave nothing in the replacer.
-var (
-	cleanHandlers = words("rate_limit reverse_proxy file_server static_response subroute vars headers rewrite encode templates log_append push")
-	cleanMatchers = words("host path method query header protocol not remote_ip client_ip vars")
-)
-
-// reusable reports whether what is prepared for a request can be used for the next one.
-func (n *needs) reusable() bool { return !n.opaque && !n.errors && !n.leaves }
 
 // walk goes through the JSON of a part of the config. In says where that is.
 func (n *needs) walk(value any, in use) {
@@ -97,7 +85,6 @@ func (n *needs) walk(value any, in use) {
 func (n *needs) object(v map[string]any, in use) {
 	if name, ok := v["handler"].(string); ok {
 		n.opaque = n.opaque || !slices.Contains(knownHandlers, name)
-		n.leaves = n.leaves || !slices.Contains(cleanHandlers, name)
 		if name == "rate_limit" {
 			n.limiter(v)
 			return
@@ -175,7 +162,6 @@ func (n *needs) matchers(sets any) {
 		modules, _ := set.(map[string]any)
 		for name := range modules {
 			n.opaque = n.opaque || !slices.Contains(knownMatchers, name)
-			n.leaves = n.leaves || !slices.Contains(cleanMatchers, name)
 		}
 	}
 }
@@ -190,7 +176,6 @@ func (n *needs) text(text string, in use) {
 	}
 	for _, braced := range placeholders.FindAllString(text, -1) {
 		name, _, _ := strings.Cut(strings.Trim(braced, "{}"), ":") // without a default value
-		n.leaves = n.leaves || strings.Contains(name, "orig_") || strings.HasSuffix(name, "start_time")
 		if field, ok := strings.CutPrefix(name, "http.request.header."); ok {
 			n.add(in, requestHeader, http.CanonicalHeaderKey(field))
 		} else if field, ok := strings.CutPrefix(name, "http.request.cookie."); ok {

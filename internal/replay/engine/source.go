@@ -35,7 +35,6 @@ type source struct {
 	count  uint64
 	newest int64 // when the latest request of all records so far has ended
 	over   bool
-	free   []*logs.Record
 }
 
 // held is a record that waits for earlier ones.
@@ -104,11 +103,10 @@ func (s *source) close() {
 // fill reads until the earliest record is known, or the log is over.
 func (s *source) fill() error {
 	for !s.over && !s.ready() {
-		r := s.record()
+		r := new(logs.Record)
 		switch err := s.reader.Next(r); {
 		case errors.Is(err, io.EOF):
 			s.over = true
-			s.free = append(s.free, r)
 		case err != nil:
 			return fmt.Errorf("reading %s: %w", s.name, err)
 		default:
@@ -124,16 +122,6 @@ func (s *source) fill() error {
 // ready reports whether no line to come can have an earlier request than the earliest that is held.
 func (s *source) ready() bool {
 	return len(s.held) > 0 && (s.held[0].start < s.newest-disorder.Microseconds() || len(s.held) >= maxHeld)
-}
-
-func (s *source) record() *logs.Record {
-	n := len(s.free)
-	if n == 0 {
-		return new(logs.Record)
-	}
-	r := s.free[n-1]
-	s.free = s.free[:n-1]
-	return r
 }
 
 // merged has the records of several logs in the order in which the requests began.
@@ -178,8 +166,7 @@ func (m *merged) close() {
 	}
 }
 
-// next returns the next record and the log that it is from; nil after the last one. The record is
-// the caller's until it is given to [source.release].
+// next returns the next record and the log that it is from; nil after the last one.
 func (m *merged) next() (*logs.Record, *source, error) {
 	if m.last != nil {
 		if err := m.last.fill(); err != nil {
@@ -202,9 +189,6 @@ func (m *merged) next() (*logs.Record, *source, error) {
 	m.last = first
 	return heap.Pop(&first.held).(held).Record, first, nil
 }
-
-// release takes back a record that is not needed any more.
-func (s *source) release(r *logs.Record) { s.free = append(s.free, r) }
 
 // bytes returns how many bytes of the logs were read.
 func (m *merged) bytes() (n int64) {
