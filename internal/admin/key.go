@@ -64,10 +64,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, adminapi.PlanStatus{
-			Plan: name, Default: isDefault, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
-			Elsewhere: k.Override != nil && k.Override.Elsewhere,
-		})
+		all = append(all, planStatus(name, isDefault, k))
 		if shown == nil || isDefault || k.Refused && !shown.Refused && (z.DefaultPlan == nil || z.DefaultPlan.Policies.Likely == nil) {
 			shown = k
 		}
@@ -78,10 +75,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 			return nil, err
 		}
 		shown = k
-		all = append(all, adminapi.PlanStatus{
-			Default: true, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
-			Elsewhere: k.Override != nil && k.Override.Elsewhere,
-		})
+		all = append(all, planStatus("", true, k))
 	}
 	if shown == nil {
 		return nil, adminError(badRequest, "zone %q limits no requests, because all of its plans are unlimited", z.Name)
@@ -91,6 +85,14 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 		shown.NoPlan = z.Plan.Reject
 	}
 	return shown, nil
+}
+
+// planStatus returns what a key under a plan has of its own.
+func planStatus(plan string, isDefault bool, k *adminapi.Key) adminapi.PlanStatus {
+	return adminapi.PlanStatus{
+		Plan: plan, Default: isDefault, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
+		Elsewhere: k.Override != nil && k.Override.Elsewhere,
+	}
 }
 
 // lookUpUnder returns the state of a key under the limit of a plan, or of the zone.

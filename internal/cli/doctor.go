@@ -10,7 +10,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -222,8 +221,7 @@ func exitWith(cmd *cobra.Command, level string, strict bool) error {
 	case level == adminapi.LevelWarn && strict:
 		code = exitWarns
 	}
-	cmd.SilenceErrors = true // the findings say it
-	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
+	return endWith(cmd, code)
 }
 
 // diagnosis writes findings, grouped by what they are about. What is ok is only counted.

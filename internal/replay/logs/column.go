@@ -270,7 +270,7 @@ func (b *builder) field(to []Field, list int, name, v string) []Field {
 	if w := b.wanted[list]; w != nil && !w[name] {
 		return to
 	}
-	return append(to, Field{name, v, v == redacted})
+	return append(to, Field{strings.Clone(name), strings.Clone(v), v == redacted})
 }
 
 // number reads a whole number. What is none is 0.

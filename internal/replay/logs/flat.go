@@ -43,25 +43,28 @@ func (f *flat) read(line string, to *Record) (front string, err error) {
 // members puts the members of an object. Columns of nested ones have the names of both, with a point
 // between them.
 func (f *flat) members(of, text string) (rest string, ok bool) {
-	return object(text, func(name, v string) {
+	return object(text, func(name, text string) (rest string, ok bool) {
 		c, known := f.columns[of+name]
 		if !known {
 			c = f.prefixed(name)
 		}
-		switch c.kind {
-		case kindIgnored:
-		case kindObject:
+		if c.kind == kindObject && strings.HasPrefix(text, "{") {
 			f.found = true
-			f.members(of+name+".", v)
-		case kindHeaders:
+			return f.members(of+name+".", text)
+		}
+		v, rest, ok := cutValue(text)
+		switch {
+		case !ok || c.kind == kindIgnored:
+		case c.kind == kindHeaders:
 			f.to.Header = f.headers(f.to.Header, 0, v)
-		case kindRespHeaders:
+		case c.kind == kindRespHeaders:
 			f.to.RespHeader = f.headers(f.to.RespHeader, 1, v)
 		default:
 			if v := scalar(v); value(v) != "" {
 				f.put(c, v)
 			}
 		}
+		return rest, ok
 	})
 }
 
@@ -85,15 +88,17 @@ func (f *flat) headers(to []Field, list int, v string) []Field {
 	if w := f.wanted[list]; w != nil && len(w) == 0 {
 		return to
 	}
-	object(v, func(name, v string) {
+	object(v, func(name, text string) (rest string, ok bool) {
+		v, behind, ok := cutValue(text)
 		name = http.CanonicalHeaderKey(name)
 		v, isList := strings.CutPrefix(v, "[")
-		for element, rest, ok := cutValue(strings.TrimSpace(v)); ok; element, rest, ok = cutValue(next(rest)) {
-			to = f.field(to, list, strings.Clone(name), strings.Clone(scalar(element)))
+		for element, rest, more := cutValue(strings.TrimSpace(v)); more; element, rest, more = cutValue(next(rest)) {
+			to = f.field(to, list, name, scalar(element))
 			if !isList {
 				break
 			}
 		}
+		return behind, ok
 	})
 	return to
 }

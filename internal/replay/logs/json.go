@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// object calls member with the name and the text of each value of a JSON object, and returns what follows
-// the object. It accepts all valid JSON, and some that is not valid: most values of a line are passed over.
-func object(text string, member func(name, value string)) (rest string, ok bool) {
+// object calls member with the name of each member of a JSON object, and the text that begins with its value.
+// Both return what follows. It accepts all valid JSON, and some that is not valid: most values of a line are
+// passed over.
+func object(text string, member func(name, text string) (rest string, ok bool)) (rest string, ok bool) {
 	text, ok = strings.CutPrefix(strings.TrimSpace(text), "{")
 	for ok {
 		if rest, end := strings.CutPrefix(strings.TrimSpace(text), "}"); end {
@@ -15,9 +16,8 @@ func object(text string, member func(name, value string)) (rest string, ok bool)
 		}
 		name, rest, isName := cutValue(strings.TrimSpace(text))
 		rest, colon := strings.CutPrefix(strings.TrimSpace(rest), ":")
-		value, rest, isValue := cutValue(strings.TrimSpace(rest))
-		if ok = isName && colon && isValue; ok {
-			member(scalar(name), value)
+		if ok = isName && colon; ok {
+			rest, ok = member(scalar(name), strings.TrimSpace(rest))
 			text = next(rest)
 		}
 	}
