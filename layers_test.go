@@ -56,7 +56,7 @@ var layers = []struct {
 	{"internal/outcome", layer{lines: 100, kB: 4}},
 	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice"}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1550, kB: 44}},
+	{"internal/replay/logs", layer{lines: 1600, kB: 46}},
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot"}},
 	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},
@@ -71,7 +71,6 @@ var layers = []struct {
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
 	{"internal/pool", layer{lines: 700, kB: 20, caddy: true, own: "algorithms internal/advice internal/clock internal/gate internal/logging internal/stats internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 850, kB: 26, own: "internal/adminapi internal/outcome internal/topk store"}},
-	{"internal/cli", layer{lines: 4550, kB: 146, caddy: true, own: "internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"limit", layer{lines: 800, kB: 25, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
 	{"cost", layer{lines: 350, kB: 12, caddy: true, own: "internal/body internal/duration internal/option internal/suggest internal/usage"}},
@@ -87,11 +86,12 @@ var layers = []struct {
 	{"internal/late", layer{lines: 800, kB: 23, caddy: true, own: "algorithms cost internal/clock internal/gate internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone limit store"}},
 	{"internal/limiter", layer{lines: 1250, kB: 35, caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/gate internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/replay/engine", layer{lines: 2550, kB: 74, caddy: true, own: "algorithms cost internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
+	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms cost internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
 	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "internal/adminapi internal/placeholder internal/zone"}},
 	{"internal/admin", layer{lines: 4900, kB: 156, caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
+	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"internal/report", layer{lines: 600, kB: 17, caddy: true, own: "internal/clientip internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
 	{"internal/respond", layer{lines: 1300, kB: 41, caddy: true, own: "algorithms internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
 	{".", layer{lines: 2050, kB: 77, caddy: true, own: "algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/gate internal/key internal/limiter internal/logging " +

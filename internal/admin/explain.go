@@ -38,21 +38,20 @@ func explainRequest(c *adminCall) error {
 	if err != nil {
 		return adminError(http.StatusNotFound, "the running config has no HTTP servers")
 	}
-	answer, err := explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, body)
+	var described adminapi.Request
+	if err := decodeStrictly(bytes.NewReader(body), &described); err != nil {
+		return adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
+	}
+	answer, err := explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, &described)
 	if err != nil {
 		return err
 	}
 	return c.writeJSON(answer)
 }
 
-// explain explains the request that some JSON describes, to an HTTP app whose rate limit handlers
-// handlerOf finds.
-func explain(ctx context.Context, app *caddyhttp.App, handlerOf func(caddyhttp.MiddlewareHandler) *Handler, body []byte) (*adminapi.Explanation, error) {
-	var described adminapi.Request
-	if err := decodeStrictly(bytes.NewReader(body), &described); err != nil {
-		return nil, adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
-	}
-	made, err := incoming.Make(app, &described, walk.Discard())
+// explain explains a request to an HTTP app whose rate limit handlers handlerOf finds.
+func explain(ctx context.Context, app *caddyhttp.App, handlerOf func(caddyhttp.MiddlewareHandler) *Handler, described *adminapi.Request) (*adminapi.Explanation, error) {
+	made, err := incoming.Make(app, described, walk.Discard())
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}
@@ -164,19 +163,18 @@ func decodeStrictly(text io.Reader, to any) error {
 	return nil
 }
 
-// ExplainConfig explains a request to a config that does not run, in which every limit is unused. The
-// config, the request and the answer are JSON. It is for the command line, which asks no
-// running Caddy for this.
-func (AdminAPI) ExplainConfig(config, request []byte) ([]byte, error) {
+// ExplainConfig explains a request to a config that does not run, in which every limit is unused. It is for the command
+// line, which asks no running Caddy for this.
+func (AdminAPI) ExplainConfig(config []byte, described *adminapi.Request) (*adminapi.Explanation, error) {
 	app, handlers, release, err := provisionHandlers(config)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	answer, err := explain(context.Background(), app, handlers.handlerOf, request)
+	answer, err := explain(context.Background(), app, handlers.handlerOf, described)
 	if err != nil {
 		return nil, err
 	}
 	answer.Offline = true
-	return json.MarshalIndent(answer, "", "\t")
+	return answer, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
@@ -53,13 +54,7 @@ more refusals in the logs. It is 0 otherwise, and 1 if there is no answer.
 				return err
 			}
 		}
-		comparer, err := offline[interface {
-			Compare(before, after []byte, o *replay.Options) (*adminapi.Comparison, error)
-		}]()
-		if err != nil {
-			return err
-		}
-		c, err := comparer.Compare(configs[0], configs[1], &replay.Options{Logs: args[2:], Format: "auto"})
+		c, err := admin.AdminAPI{}.Compare(configs[0], configs[1], &replay.Options{Logs: args[2:], Format: "auto"})
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
@@ -140,23 +140,13 @@ func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(wanted)
+	answer, err := admin.AdminAPI{}.ExplainConfig(config, wanted)
 	if err != nil {
 		return err
 	}
-	explainer, err := offline[interface {
-		ExplainConfig(config, request []byte) ([]byte, error)
-	}]()
-	if err != nil {
-		return err
+	s := newScreen(cmd)
+	if s.json {
+		return s.printJSON(answer)
 	}
-	answered, err := explainer.ExplainConfig(config, text)
-	if err != nil {
-		return err
-	}
-	var answer adminapi.Explanation
-	if err := json.Unmarshal(answered, &answer); err != nil {
-		return err
-	}
-	return newScreen(cmd).printExplanation(&answer, append(answered, '\n'))
+	return s.printExplanation(answer, nil)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
@@ -115,18 +116,12 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	if err != nil {
 		return err
 	}
-	replayer, err := offline[interface {
-		Replay(config []byte, o *replay.Options) (*replay.Result, error)
-	}]()
-	if err != nil {
-		return err
-	}
 	s := newScreen(cmd)
 	p := newProgress(s)
 	if p != nil {
 		o.Progress = p.show
 	}
-	result, err := replayer.Replay(config, o)
+	result, err := admin.AdminAPI{}.Replay(config, o)
 	p.done()
 	if err != nil {
 		return err

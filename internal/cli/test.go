@@ -15,6 +15,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/cases"
 )
 
@@ -82,12 +83,6 @@ type tester struct {
 	mutate, verbose, watch bool
 }
 
-// caseRunner carries out cases.
-type caseRunner interface {
-	RunCases(config []byte, files []*cases.File, o *cases.Options) ([]cases.Result, error)
-	TryChanges(config []byte, files []*cases.File, o *cases.Options) ([]cases.Change, error)
-}
-
 // test carries out all cases once, and returns the exit code.
 func (t *tester) test() (code int, err error) {
 	began := time.Now()
@@ -103,13 +98,9 @@ func (t *tester) test() (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	runner, err := offline[caseRunner]()
-	if err != nil {
-		return 0, err
-	}
 	r := &cases.Report{Cases: []cases.Result{}}
 	for _, config := range configs {
-		if err := t.testConfig(runner, config, files[config], o, r); err != nil {
+		if err := t.testConfig(config, files[config], o, r); err != nil {
 			return 0, err
 		}
 	}
@@ -131,12 +122,12 @@ func (t *tester) test() (code int, err error) {
 }
 
 // testConfig carries out the cases of one config. Changes are tried only if no case fails without them.
-func (t *tester) testConfig(runner caseRunner, name string, files []*cases.File, o *cases.Options, r *cases.Report) error {
+func (t *tester) testConfig(name string, files []*cases.File, o *cases.Options, r *cases.Report) error {
 	config, err := t.config(name, files[0].Adapter)
 	if err != nil {
 		return err
 	}
-	results, err := runner.RunCases(config, files, o)
+	results, err := admin.AdminAPI{}.RunCases(config, files, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -151,7 +142,7 @@ func (t *tester) testConfig(runner caseRunner, name string, files []*cases.File,
 	if !t.mutate || failed > 0 || len(results) == 0 {
 		return nil
 	}
-	changes, err := runner.TryChanges(config, files, o)
+	changes, err := admin.AdminAPI{}.TryChanges(config, files, o)
 	for i := range changes {
 		changes[i].Config = name
 	}
