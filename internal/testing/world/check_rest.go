@@ -39,8 +39,8 @@ func (k *key) atRest() []string {
 			most += max(0, a.Late-a.Delta-k.Plan.smallest(k.zone))
 		}
 	}
-	if smallest := k.Plan.smallest(k.zone); k.Plan.varies(k.zone) && (peak > 2*smallest || late > smallest) {
-		least -= late // no late charge is above the limit it was made under, and none leaves more than twice as much
+	if smallest := k.Plan.smallest(k.zone); k.Plan.varies(k.zone) && (peak > 2*smallest || late > smallest || k.Lend > 0) {
+		least -= late // no late charge is above the limit it was made under, and none leaves more than twice as much, with what is held
 	}
 	if slots {
 		least, most = 0, 0
