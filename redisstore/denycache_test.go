@@ -82,6 +82,9 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	large := store.Check{Rule: rule, Key: "a", Cost: 5}
 	charged := asks("8 of 10", true, store.Check{Rule: rule, Key: "a", Cost: 8})
 	asks("too much", true, large)
+	asks("too much again, while less may pass", true, large)
+	asks("the last 2", true, store.Check{Rule: rule, Key: "a", Cost: 2})
+	asks("too much, and what its wait is", true, large)
 	asks("too much again", false, large)
 	peek := large
 	peek.Peek = true

@@ -91,7 +91,7 @@ func (s *Store) stack(o *Options) {
 		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...layer.Adjustment) { s.prepaid.Adjust(a...) }}
 	}
 	if o.DenyCache > 0 {
-		s.refusals = &refusals.Layer{Layer: inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today, Far: s.link.Far}
+		s.refusals = &refusals.Layer{Layer: inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today}
 		inner = s.refusals
 	}
 	s.prepaid = prepaid.New(inner, o.Timeout)

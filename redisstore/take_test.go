@@ -122,66 +122,6 @@ func TestRefusedJustNow(t *testing.T) {
 	})
 }
 
-// TestFlightsOnlyWithTime: when a refusal is just over, the other requests wait for the answer to
-// the first one if they have the time to ask themselves afterwards. Otherwise they ask at once.
-func TestFlightsOnlyWithTime(t *testing.T) {
-	const timeout = 50 * time.Millisecond
-	rule := storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 10, Window: time.Second})
-	for trip, want := range map[time.Duration]struct {
-		asked  int // of 50, when the first learns that there is room
-		within time.Duration
-	}{
-		5 * time.Millisecond:  {50, 5*2*time.Millisecond + time.Millisecond},
-		16 * time.Millisecond: {50, 16*2*time.Millisecond + 3*time.Millisecond},
-		22 * time.Millisecond: {50, 22*time.Millisecond + 4*time.Millisecond},
-		40 * time.Millisecond: {50, 40*time.Millisecond + 7*time.Millisecond},
-	} {
-		t.Run(trip.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				allow, asked := false, 0
-				var mu sync.Mutex
-				s := fakeFar(timeout, trip, func(_ context.Context, requests []*node.Request) error {
-					mu.Lock()
-					asked += len(requests)
-					mu.Unlock()
-					time.Sleep(trip)
-					for _, r := range requests {
-						r.Decisions[0] = algorithms.Decision{Allowed: allow, Remaining: 5, RetryAfter: 100 * time.Millisecond}
-					}
-					return nil
-				})
-				ask := func() (algorithms.Decision, error) {
-					var d [1]algorithms.Decision
-					err := s.Take(t.Context(), []store.Check{{Rule: rule, Key: "client", Cost: 1}}, d[:])
-					return d[0], err
-				}
-				if d, err := ask(); err != nil || d.Allowed {
-					t.Fatalf("%+v, %v", d, err)
-				}
-				time.Sleep(100 * time.Millisecond)
-				allow, asked = true, 0
-				var all sync.WaitGroup
-				for range want.asked {
-					all.Go(func() {
-						begun := time.Now()
-						if d, err := ask(); err != nil || !d.Allowed {
-							t.Errorf("%+v, %v", d, err)
-						}
-						if took := time.Since(begun); took > want.within {
-							t.Errorf("it took %v, want at most %v", took, want.within)
-						}
-					})
-				}
-				all.Wait()
-				if asked != want.asked {
-					t.Errorf("%d asked, want %d", asked, want.asked)
-				}
-				time.Sleep(workersEnd)
-			})
-		})
-	}
-}
-
 // TestPartsThatAreLeft: if a request in parts runs out of time, the parts that a call still has
 // are not touched any more.
 func TestPartsThatAreLeft(t *testing.T) {

@@ -49,12 +49,11 @@ type call struct {
 // server is a Redis in this process, which decides with the algorithms in Go. Of calls that have a fate, it does
 // what that says.
 type server struct {
-	t        testing.TB
-	memory   *layertest.Below
-	distance time.Duration
-	unready  error
-	damaged  bool   // all states
-	lacks    string // the tag of keys that another server has
+	t       testing.TB
+	memory  *layertest.Below
+	unready error
+	damaged bool   // all states
+	lacks   string // the tag of keys that another server has
 
 	mu    sync.Mutex
 	fates []fate   // of the next calls
@@ -65,7 +64,6 @@ type server struct {
 }
 
 func (s *server) Ready(context.Context) error { return s.unready }
-func (s *server) Distance() time.Duration     { return s.distance }
 
 func (s *server) Do(ctx context.Context, r *node.Request, asking bool) error {
 	err := s.meet(ctx, call{way: "Do", asking: asking, ops: slices.Clone(r.Ops)}, r)

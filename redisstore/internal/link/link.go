@@ -177,12 +177,6 @@ func (l *Link) keyRules(c *store.Check) *protocol.KeyRules {
 // Slot returns the slot of a check's keys.
 func (l *Link) Slot(c *store.Check) uint16 { return l.Servers.Slot(keys.Tag(c.Key)) }
 
-// Far reports whether a round trip takes a good part of the timeout, so that there is no time for two.
-func (l *Link) Far(ctx context.Context, c *store.Check) bool {
-	s, err := l.Servers.Node(ctx, l.Slot(c))
-	return err == nil && 3*s.Distance() > l.Timeout
-}
-
 // send has a request answered by the server that has its keys.
 func (l *Link) send(ctx context.Context, r *node.Request) error {
 	return l.failed(l.follow(ctx, r.Slot, func(s Server, asking bool) error { return s.Do(ctx, r, asking) }))

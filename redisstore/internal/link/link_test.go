@@ -2,9 +2,7 @@ package link_test
 
 import (
 	"context"
-	"io"
 	"testing"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -48,18 +46,5 @@ func TestAllAlone(t *testing.T) {
 		if got := b.got("Do"); err != nil || len(got) != 1 || got[0].alone != c.want {
 			t.Errorf("%d checks, amid %v: %v, %+v", len(c.checks), c.amid, err, got)
 		}
-	}
-}
-
-// TestFar: a server is far if there is no time for two round trips and the work.
-func TestFar(t *testing.T) {
-	b, c := newBench(t), checkOf(t, "fixed_window")
-	for distance, want := range map[time.Duration]bool{0: false, timeout / 3: false, timeout/3 + time.Millisecond: true, timeout: true} {
-		if b.distance = distance; b.Far(t.Context(), &c) != want {
-			t.Errorf("a round trip of %v: far: %v", distance, !want)
-		}
-	}
-	if b.away = io.EOF; b.Far(t.Context(), &c) {
-		t.Error("no server is far")
 	}
 }

@@ -3,7 +3,6 @@ package link
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,9 +15,6 @@ import (
 type Server interface {
 	// Ready returns nil, or why there is no use in asking now.
 	Ready(ctx context.Context) error
-
-	// Distance returns about how long a call takes if nothing delays it; 0 if that is not known.
-	Distance() time.Duration
 
 	// Do has a request answered, in a call with others.
 	Do(ctx context.Context, r *node.Request, asking bool) error

@@ -21,10 +21,9 @@ const (
 	MaxSize = shards * maxPerShard
 )
 
-// Cache remembers refusals. A refusal holds until its wait is over, whatever other requests
-// do meanwhile, unless a charge is given back, the key is reset, or the limit is raised; for
-// the sake of these it is remembered for maxTTL at most. That is exact for all algorithms
-// but those that lend, whose slots come back at any time.
+// Cache remembers refusals. A refusal holds as long as nothing can be charged to its key, whatever other requests do, unless a
+// charge is given back, the key is reset, or the limit is raised; for the sake of these it is remembered for maxTTL at most. Other
+// refusals are known only to requests that get no answer.
 type Cache struct {
 	maxTTL time.Duration
 	recent time.Duration        // how long a refusal counts as just over
@@ -32,38 +31,27 @@ type Cache struct {
 	seeds  [2]maphash.Seed
 	size   atomic.Int64
 	hits   atomic.Int64
-	large  atomic.Int64 // see Asks
 	shards [shards]shard
 }
 
 type shard struct {
 	mu       sync.Mutex
-	size     int
-	refusals map[id]*refusal // the first of a list
-	overtake overtake
+	refusals map[id]*refusal
 }
 
-// id is a key under the limits of a family, which count in one state.
+// id is a key under the limits of a family, which count in one state. The last refusal by one of them is remembered.
 type id struct {
 	states uint64
 	key    [2]uint64
 }
 
-// maxLimits bounds the limits of a family under which refusals of a key are remembered: clients may choose
-// the numbers of a limit.
-const maxLimits = 8
-
 // refusal is one that is remembered. Its times are since the epoch of the cache.
 type refusal struct {
-	next     *refusal        // of the same key, under another limit of the family
 	prepared *store.Prepared // the limit: another one may decide otherwise
 	cost     int64           // this cost is refused, and larger ones are
-	until    time.Duration   // counted from when the request was sent
+	until    time.Duration   // counted from when the request was sent; 0 if each request is to ask
 	received time.Duration
 	decision algorithms.Decision
-	landed   *landing      // see Flight
-	brief    bool          // it was over when it was received, so it makes no flights
-	asks     bool          // each request is to ask Redis, so it is only known to Recent
 	recent   time.Duration // until when Recent knows it
 }
 
@@ -87,9 +75,6 @@ func (c *Cache) Now() time.Duration { return c.clock() }
 // Size returns how many refusals are remembered.
 func (c *Cache) Size() int { return int(c.size.Load()) }
 
-// Hit counts a request that needed no call, and Hits is their number.
-func (c *Cache) Hit() { c.hits.Add(1) }
-
 // Hits returns how many requests needed no call.
 func (c *Cache) Hits() uint64 {
 	return uint64(c.hits.Load())
@@ -100,21 +85,13 @@ func (c *Cache) place(rule *store.Rule, key string) (*shard, id) {
 	return &c.shards[i.key[0]%shards], i
 }
 
-// Get returns a refusal of a check that still holds, as of now. If the refusal held until a moment
-// ago, the request joins the flight of requests that ask Redis again.
-func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration, f *Flight) (algorithms.Decision, bool) {
+// Get returns a refusal of a check that still holds, as of now.
+func (c *Cache) Get(check *store.Check, p *store.Prepared, now time.Duration) (algorithms.Decision, bool) {
 	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	r := shard.about(check, id, p)
-	if r == nil || r.asks {
-		return algorithms.Decision{}, false
-	}
-	over := now >= r.until
-	if over && check.Cost >= r.cost {
-		f.join(shard, id, r, now, now-r.until <= c.recent)
-	}
-	if over || !r.covers(check.Cost) {
+	if r == nil || now >= r.until || !r.covers(check.Cost) {
 		return algorithms.Decision{}, false
 	}
 	return r.at(now, check.Cost), true
@@ -174,7 +151,7 @@ func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.D
 	r := refusal{prepared: p, cost: check.Cost, received: now, decision: decision}
 	switch {
 	case !decision.Allowed:
-		r.asks, r.decision.BanBegins = asks(check, &decision), false
+		r.decision.BanBegins = false
 		if decision.Banned {
 			r.cost = 0
 		}
@@ -182,97 +159,83 @@ func (c *Cache) Put(check *store.Check, p *store.Prepared, decision algorithms.D
 		// The last of the quota went to this request: no other gets any until there is more.
 		r.cost, r.decision.Allowed, r.decision.RetryAfter = 1, false, decision.NextAfter
 	default:
-		if c.size.Load() > 0 || charged && c.large.Load() > 0 {
-			c.outdate(check, p, &decision, charged, now)
-		}
+		c.passed(check, p, &decision, charged, now)
 		return
 	}
-	if !r.asks {
-		r.until = sent + min(c.maxTTL, r.decision.RetryAfter)
+	if lasts := r.lasts(check); lasts > 0 {
+		r.until = sent + min(c.maxTTL, lasts)
 	}
 	r.recent = now + max(c.maxTTL, min(recentTTL*c.maxTTL, r.decision.RetryAfter))
-	r.brief = r.until <= now
 	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	known := shard.find(id, p)
-	switch {
-	case charged:
-		c.noteCharge(shard, id, p, &decision, now)
-	case !r.asks && shard.overtake.by(id, &r, sent):
-		if known != nil && now < known.until {
-			return // it is of the charge that came after this one
-		}
-		r.asks, r.until = true, 0
-	}
+	known := shard.refusals[id]
 	switch {
 	case known == nil:
-		c.makeRoom(shard, id)
+		c.makeRoom(shard)
 		known = new(refusal)
-		r.next, shard.refusals[id] = shard.refusals[id], known
-		shard.size++
+		shard.refusals[id] = known
 		c.size.Add(1)
-	case now < known.until && (r.brief || known.cost < r.cost && known.covers(r.cost) || known.cost == r.cost && known.until > r.until):
-		return // it refuses more, or is of a request that was sent later
-	default:
-		r.next = known.next
+	case known.prepared == p && now < known.until && known.refusesMore(&r, now):
+		return
 	}
 	*known = r
 }
 
-// find returns the refusal of a key under a limit, or nil. The lock is held.
-func (s *shard) find(id id, p *store.Prepared) *refusal {
-	r := s.refusals[id]
-	for r != nil && r.prepared != p {
-		r = r.next
+// lasts returns for how long nothing can be charged to the key that is refused; 0 if that may change at once: an override holds
+// from the next request on, each refusal counts towards a ban, slots come back at any time, and a smaller cost may pass.
+func (r *refusal) lasts(check *store.Check) time.Duration {
+	_, leases := check.Rule.Algorithm().(algorithms.Leaser)
+	d, rules := &r.decision, check.KeyRules
+	switch {
+	case rules != nil && rules.Overrides, !d.Banned && (leases || rules != nil && rules.Ban != nil):
+		return 0
+	case d.Banned, r.cost == 1, r.cost > d.Quota:
+		return d.RetryAfter
+	case d.Remaining == 0:
+		return min(d.RetryAfter, d.NextAfter)
 	}
-	return r
+	return 0
 }
 
-// about is find for a check. A ban says nothing about a check of a zone that does not ban, or does not any more. The
-// lock is held.
+// refusesMore reports whether a refusal that holds says more than another one, or is of a request that was sent later.
+func (r *refusal) refusesMore(other *refusal, now time.Duration) bool {
+	return r.cost <= other.cost && (other.until <= now || r.until > other.until || r.cost < other.cost && r.covers(other.cost))
+}
+
+// about returns the refusal of a check, or nil. A ban says nothing about a check of a zone that does not ban, or does not any
+// more. The lock is held.
 func (s *shard) about(check *store.Check, id id, p *store.Prepared) *refusal {
-	r := s.find(id, p)
-	if r != nil && r.decision.Banned && check.KeyRules == nil {
+	r := s.refusals[id]
+	if r == nil || r.prepared != p || r.decision.Banned && check.KeyRules == nil {
 		return nil
 	}
 	return r
 }
 
-// charged has requests under the other limits of a family ask: what was charged under this one makes their waits
-// longer. Requests that get no answer still know the refusals. The lock is held.
-func (s *shard) charged(id id, p *store.Prepared) {
-	for r := s.refusals[id]; r != nil; r = r.next {
-		if r.prepared != p && !r.decision.Banned {
-			r.asks, r.until = true, 0
-		}
+// passed learns that a check may pass, or was charged: then something was given back meanwhile, or another limit of the family makes
+// the wait longer, which requests that get no answer still know.
+func (c *Cache) passed(check *store.Check, p *store.Prepared, d *algorithms.Decision, charged bool, now time.Duration) {
+	if c.Empty() {
+		return
 	}
-}
-
-// asks reports whether the next request must ask Redis although this one was refused: an override holds from
-// the next request on, each refusal counts towards a ban, and slots come back at any time.
-func asks(check *store.Check, d *algorithms.Decision) bool {
-	_, leases := check.Rule.Algorithm().(algorithms.Leaser)
-	rules := check.KeyRules
-	return rules != nil && rules.Overrides || !d.Banned && (leases || rules != nil && rules.Ban != nil)
-}
-
-// outdate forgets the refusal of a larger cost if a charge came after it, or has left less than there was then: it still holds, but
-// for longer. A refusal that only Recent knows is over with the first request that may pass.
-func (c *Cache) outdate(check *store.Check, p *store.Prepared, allowed *algorithms.Decision, charged bool, now time.Duration) {
 	shard, id := c.place(check.Rule, check.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if charged {
-		c.noteCharge(shard, id, p, allowed, now)
+	switch r := shard.refusals[id]; {
+	case r == nil:
+	case r.prepared == p && (now >= r.until || charged && d.At > r.decision.At && !r.decision.Banned):
+		c.delete(shard, id)
+	case r.prepared != p && charged:
+		r.outdate()
 	}
-	r := shard.find(id, p)
-	if r == nil {
-		return
-	}
-	after := allowed.At > r.decision.At || allowed.Remaining < r.decision.Remaining
-	if less := charged && now < r.until && !r.decision.Banned && after; r.asks || less {
-		c.delete(shard, id, r)
+}
+
+// outdate has requests ask again, because something was charged that makes the wait longer. Those that get no answer still know
+// the refusal. A ban does not change.
+func (r *refusal) outdate() {
+	if !r.decision.Banned {
+		r.until = 0
 	}
 }
 
@@ -288,33 +251,30 @@ func refusesWhenEmpty(rule *store.Rule, p *store.Prepared) bool {
 	return false
 }
 
-// makeRoom forgets the oldest refusal of a key with too many, and some of a full shard. The lock is held.
-func (c *Cache) makeRoom(shard *shard, id id) {
-	n, last := 0, (*refusal)(nil)
-	for r := shard.refusals[id]; r != nil; r = r.next {
-		n, last = n+1, r
-	}
-	if n >= maxLimits {
-		c.delete(shard, id, last)
-	}
-	if shard.size < maxPerShard {
+// makeRoom forgets some of a full shard. The lock is held.
+func (c *Cache) makeRoom(shard *shard) {
+	if len(shard.refusals) < maxPerShard {
 		return
 	}
 	for id := range shard.refusals {
-		if c.deleteAll(shard, id); shard.size <= maxPerShard-maxPerShard/16 {
+		if c.delete(shard, id); len(shard.refusals) <= maxPerShard-maxPerShard/16 {
 			return
 		}
 	}
 }
 
-// Charge tells that a key is charged a late cost, which makes the waits of its refusals longer.
+// Charge tells that a key is charged a late cost, which makes the wait of its refusal longer.
 func (c *Cache) Charge(rule *store.Rule, key string) {
-	c.change(rule, key, func(s *shard, id id) { s.charged(id, nil) })
+	c.change(rule, key, func(s *shard, id id) {
+		if r := s.refusals[id]; r != nil {
+			r.outdate()
+		}
+	})
 }
 
-// Delete forgets what limits have refused to a key that count in a rule's states, because the key has got
+// Delete forgets what a limit has refused to a key that counts in a rule's states, because the key has got
 // something back.
-func (c *Cache) Delete(rule *store.Rule, key string) { c.change(rule, key, c.deleteAll) }
+func (c *Cache) Delete(rule *store.Rule, key string) { c.change(rule, key, c.delete) }
 
 // DeleteKey forgets the refusals of a key that begins from zero, under all limits, because a zone with
 // plans or placeholders may have refused the key under another limit than this one. It also
@@ -323,7 +283,7 @@ func (c *Cache) DeleteKey(rule *store.Rule, key string) {
 	c.change(rule, key, func(s *shard, id id) {
 		for known := range s.refusals {
 			if known.key == id.key {
-				c.deleteAll(s, known)
+				c.delete(s, known)
 			}
 		}
 	})
@@ -340,29 +300,10 @@ func (c *Cache) change(rule *store.Rule, key string, do func(*shard, id)) {
 	do(shard, id)
 }
 
-// delete forgets a refusal that is there. The lock is held.
-func (c *Cache) delete(shard *shard, id id, gone *refusal) {
-	first := shard.refusals[id]
-	if first == gone {
-		first = gone.next
-	}
-	for r := first; r != nil; r = r.next {
-		if r.next == gone {
-			r.next = gone.next
-		}
-	}
-	if shard.refusals[id] = first; first == nil {
+// delete forgets the refusal of a key, if there is one. The lock is held.
+func (c *Cache) delete(shard *shard, id id) {
+	if shard.refusals[id] != nil {
 		delete(shard.refusals, id)
-	}
-	shard.size--
-	c.size.Add(-1)
-}
-
-// deleteAll forgets all refusals of a key under the limits of a family. The lock is held.
-func (c *Cache) deleteAll(shard *shard, id id) {
-	for r := shard.refusals[id]; r != nil; r = r.next {
-		shard.size--
 		c.size.Add(-1)
 	}
-	delete(shard.refusals, id)
 }

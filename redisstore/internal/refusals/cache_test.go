@@ -37,15 +37,14 @@ func (c *cache) put(cost int64, d algorithms.Decision) {
 	c.Put(&c.check, c.prepared, d, d.Allowed, c.Now(), c.Now())
 }
 
-func (c *cache) get(cost int64) (d algorithms.Decision, f refusals.Flight, ok bool) {
+func (c *cache) get(cost int64) (d algorithms.Decision, ok bool) {
 	c.check.Cost = cost
-	d, ok = c.Get(&c.check, c.prepared, c.Now(), &f)
-	return d, f, ok
+	return c.Get(&c.check, c.prepared, c.Now())
 }
 
 // refused is a refusal for a while.
 func refused(wait time.Duration) algorithms.Decision {
-	return algorithms.Decision{Quota: 10, Remaining: 4, RetryAfter: wait, NextAfter: wait, ResetAfter: 2 * wait}
+	return algorithms.Decision{Quota: 10, RetryAfter: wait, NextAfter: wait, ResetAfter: 2 * wait}
 }
 
 // TestCosts: a refusal answers for the costs whose wait it knows.
@@ -54,7 +53,7 @@ func TestCosts(t *testing.T) {
 		c := newCache(t, "token_bucket")
 		c.put(5, refused(time.Minute))
 		for cost, want := range map[int64]time.Duration{0: 0, 4: 0, 5: time.Minute, 6: 0, 10: 0, 11: algorithms.Never} {
-			if d, _, ok := c.get(cost); ok != (want != 0) || d.RetryAfter != want || d.Allowed {
+			if d, ok := c.get(cost); ok != (want != 0) || d.RetryAfter != want || d.Allowed {
 				t.Errorf("cost %d: %+v, %v", cost, d, ok)
 			}
 		}
@@ -68,15 +67,35 @@ func TestCosts(t *testing.T) {
 	})
 }
 
-// TestChargesMeanwhile: a smaller cost that was charged since makes the wait of a larger one longer.
+// TestSomethingLeft: while a smaller cost may pass, a larger one that is refused asks each time, unless it can never pass or is 1.
+func TestSomethingLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := refused(time.Minute)
+		d.Remaining = 4
+		for cost, want := range map[int64]bool{1: true, 5: false, 11: true} {
+			c := newCache(t, "token_bucket")
+			c.put(cost, d)
+			if d, ok := c.get(cost); ok != want {
+				t.Errorf("cost %d: %+v, %v", cost, d, ok)
+			}
+			if d, ok := c.Recent(&c.check, c.prepared, c.Now()); !ok {
+				t.Errorf("cost %d without an answer: %+v", cost, d)
+			}
+		}
+	})
+}
+
+// TestChargesMeanwhile: a charge after a refusal shows that something was given back, and one before it shows nothing.
 func TestChargesMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for left, want := range map[int64]bool{3: false, 4: true} {
+		for at, want := range map[int64]bool{1: true, 2: true, 3: false} {
 			c := newCache(t, "token_bucket")
-			c.put(5, refused(time.Minute))
-			c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: left, NextAfter: time.Minute, ResetAfter: time.Hour})
-			if d, _, ok := c.get(5); ok != want {
-				t.Errorf("%d left: %+v, %v", left, d, ok)
+			d := refused(time.Minute)
+			d.At = 2
+			c.put(5, d)
+			c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 3, NextAfter: time.Minute, ResetAfter: time.Hour, At: at})
+			if d, ok := c.get(5); ok != want {
+				t.Errorf("charged at %d: %+v, %v", at, d, ok)
 			}
 		}
 	})
@@ -89,11 +108,11 @@ func TestTimes(t *testing.T) {
 		c := newCache(t, "token_bucket")
 		c.put(5, refused(time.Minute))
 		time.Sleep(maxTTL - 1)
-		if d, _, ok := c.get(5); !ok || d.RetryAfter != time.Minute-maxTTL+1 || d.At != (maxTTL-1).Microseconds() {
+		if d, ok := c.get(5); !ok || d.RetryAfter != time.Minute-maxTTL+1 || d.At != (maxTTL-1).Microseconds() {
 			t.Errorf("just before it is over: %+v, %v", d, ok)
 		}
 		time.Sleep(time.Nanosecond)
-		if d, _, ok := c.get(5); ok {
+		if d, ok := c.get(5); ok {
 			t.Errorf("when it is over: %+v", d)
 		}
 		if d, ok := c.Recent(&c.check, c.prepared, c.Now()); !ok || d.RetryAfter != time.Minute-maxTTL {
@@ -111,43 +130,6 @@ func TestTimes(t *testing.T) {
 		time.Sleep(maxTTL + recent + 1)
 		if d, ok := c.Recent(&c.check, c.prepared, c.Now()); ok {
 			t.Errorf("without an answer, long after a short wait: %+v", d)
-		}
-	})
-}
-
-// TestFlight: of the requests that come when a refusal is just over, one leads, and the others
-// wait until it has landed.
-func TestFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(t, "token_bucket")
-		c.put(1, refused(10*time.Millisecond))
-		time.Sleep(10 * time.Millisecond)
-		_, leader, _ := c.get(1)
-		_, other, _ := c.get(1)
-		if leader.Follows() || !leader.MetExpired() || !other.Follows() {
-			t.Fatalf("%+v, %+v", leader, other)
-		}
-		waited := false
-		go func() {
-			waited = other.Wait(t.Context()) == nil
-		}()
-		synctest.Wait()
-		if waited {
-			t.Fatal("it did not wait for the leader")
-		}
-		time.Sleep(time.Millisecond) // which the answer takes
-		c.put(1, refused(10*time.Millisecond))
-		c.Land(&leader, true, nil)
-		synctest.Wait()
-		if _, _, ok := c.get(1); !waited || !ok {
-			t.Errorf("waited: %v, refused again: %v", waited, ok)
-		}
-		c.Land(&other, false, nil)
-		time.Sleep(time.Minute)
-		for range 2 {
-			if _, late, _ := c.get(1); late.Follows() || !late.MetExpired() {
-				t.Errorf("long after: %+v", late)
-			}
 		}
 	})
 }
@@ -176,8 +158,8 @@ func TestOnlyWithoutAnswer(t *testing.T) {
 				kept.check.KeyRules = c.rules
 				kept.put(1, c.decision)
 				time.Sleep(maxTTL / 2)
-				if d, f, ok := kept.get(1); ok || f.MetExpired() {
-					t.Errorf("%s: %+v, joined a flight: %v", name, d, f.MetExpired())
+				if d, ok := kept.get(1); ok {
+					t.Errorf("%s: %+v", name, d)
 				}
 				if d, ok := kept.Recent(&kept.check, kept.prepared, kept.Now()); !ok || d.Allowed || d.BanBegins || d.Banned != c.decision.Banned {
 					t.Errorf("%s, without an answer: %+v, %v", name, d, ok)
@@ -215,14 +197,14 @@ func TestNotKept(t *testing.T) {
 		d := refused(time.Minute)
 		d.Banned, d.BanBegins = true, true
 		banned.put(3, d)
-		if d, _, ok := banned.get(1); !ok || !d.Banned || d.BanBegins {
+		if d, ok := banned.get(1); !ok || !d.Banned || d.BanBegins {
 			t.Errorf("banned: %+v, %v", d, ok)
 		}
 	})
 }
 
 // TestLimitsOfAFamily: what is charged to a key makes its waits longer under the other limits that count in the same
-// state, and a refund shorter. Refusals of other keys, and those that are bans, still hold.
+// state, and a refund shorter. The last refusal is remembered. Refusals of other keys, and those that are bans, still hold.
 func TestLimitsOfAFamily(t *testing.T) {
 	allowed := algorithms.Decision{Allowed: true, Quota: 20, Remaining: 9, NextAfter: time.Minute, ResetAfter: time.Hour}
 	banned := refused(time.Minute)
@@ -234,10 +216,10 @@ func TestLimitsOfAFamily(t *testing.T) {
 		unanswered bool // whether a request without an answer knows it
 	}{
 		"a charge":           {func(c *cache) { c.put(1, allowed) }, refused(time.Minute), false, true},
-		"the last charge":    {func(c *cache) { c.put(9, algorithms.Decision{Allowed: true, Quota: 20, NextAfter: 1, ResetAfter: 1}) }, refused(time.Minute), false, true},
+		"the last charge":    {func(c *cache) { c.put(9, algorithms.Decision{Allowed: true, Quota: 20, NextAfter: 1, ResetAfter: 1}) }, refused(time.Minute), false, false},
 		"a late cost":        {func(c *cache) { c.Charge(c.check.Rule, c.check.Key) }, refused(time.Minute), false, true},
 		"a refund":           {func(c *cache) { c.Delete(c.check.Rule, c.check.Key) }, refused(time.Minute), false, false},
-		"a refusal":          {func(c *cache) { c.put(9, refused(time.Hour)) }, refused(time.Minute), true, true},
+		"a refusal":          {func(c *cache) { c.put(9, refused(time.Hour)) }, refused(time.Minute), false, false},
 		"a ban":              {func(c *cache) { c.put(1, allowed) }, banned, true, true},
 		"nothing is charged": {func(c *cache) { c.Put(&c.check, c.prepared, allowed, false, c.Now(), c.Now()) }, refused(time.Minute), true, true},
 		"another key": {func(c *cache) {
@@ -259,43 +241,17 @@ func TestLimitsOfAFamily(t *testing.T) {
 			other.check.Rule = storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 20, Window: time.Hour})
 			other.prepared = other.check.Rule.At(0)
 			change.do(other)
-			if d, _, ok := c.get(5); ok != change.holds {
+			if d, ok := c.get(5); ok != change.holds {
 				t.Errorf("%s: %+v, %v", name, d, ok)
 			}
 			if d, ok := c.Recent(&c.check, c.prepared, c.Now()); ok != change.unanswered {
 				t.Errorf("%s: without an answer: %+v, %v", name, d, ok)
 			}
 			if c.put(5, refused(2*time.Minute)); !change.told.Banned {
-				if d, _, ok := c.get(5); !ok || d.RetryAfter != 2*time.Minute && !change.holds {
+				if d, ok := c.get(5); !ok || d.RetryAfter != 2*time.Minute && !change.holds {
 					t.Errorf("%s: when Redis has refused again: %+v, %v", name, d, ok)
 				}
 			}
 		})
 	}
-}
-
-// TestManyLimits: of a key under ever other limits, a few refusals are remembered, the last ones.
-func TestManyLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(t, "sliding_window_log")
-		var limits []store.Check
-		for events := range int64(100) {
-			c.check.Rule = storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: events, Window: time.Hour})
-			c.prepared = c.check.Rule.At(0)
-			c.put(1, refused(time.Minute))
-			limits = append(limits, c.check)
-		}
-		for i := range limits {
-			d, ok := c.Get(&limits[i], limits[i].Rule.At(0), c.Now(), new(refusals.Flight))
-			if want := i >= len(limits)-8; ok != want {
-				t.Errorf("limit %d: %+v, %v", i, d, ok)
-			}
-		}
-		if c.Size() != 8 {
-			t.Errorf("%d are remembered", c.Size())
-		}
-		if c.Delete(c.check.Rule, "client"); c.Size() != 0 {
-			t.Errorf("%d are remembered after a refund", c.Size())
-		}
-	})
 }

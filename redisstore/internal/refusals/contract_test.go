@@ -44,7 +44,7 @@ func TestContract(t *testing.T) {
 		today := layer.Date(below.Now)
 		var since atomic.Int64 // on the clock of the process
 		c.SetClock(func() time.Duration { return time.Duration(since.Load()) })
-		top := &refusals.Layer{Layer: below, Cache: c, Today: &today, Far: func(context.Context, *store.Check) bool { return false }}
+		top := &refusals.Layer{Layer: below, Cache: c, Today: &today}
 		t.Cleanup(func() { hits += c.Hits() })
 		return &layertest.Store{Store: below.Store, Top: &looking{top, below}}, func(now int64) {
 			passed := time.Duration(now-below.Now()) * time.Microsecond

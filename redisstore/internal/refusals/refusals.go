@@ -18,33 +18,15 @@ type Layer struct {
 	layer.Layer // below
 	*Cache
 	Today *layer.Date
-
-	// Far reports whether there is no time to wait for the answer to another request first.
-	Far func(ctx context.Context, c *store.Check) bool
 }
 
-// Take implements [layer.Layer]. It decides what is known to be refused. If several requests come when a refusal
-// is just over, one asks, and the others wait for its answer.
+// Take implements [layer.Layer]. It decides what is known to be refused.
 func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
 	came := l.Now()
-	sent := came
 	var known layer.Set
-	var f Flight
-	left := l.decide(checks, decisions, sent, &known, &f)
 	var err error
-	if left > 0 && f.Follows() && !l.Far(ctx, &checks[0]) {
-		if err = f.Wait(ctx); err == nil {
-			known, f, sent = layer.Set{}, Flight{}, l.Now()
-			left = l.decide(checks, decisions, sent, &known, &f)
-		}
-	}
-	answered := false
-	if f.MetExpired() {
-		defer func() { l.Land(&f, answered, shared(ctx, err)) }()
-	}
-	if err == nil && left > 0 {
-		err = l.ask(ctx, checks, decisions, left, &known, sent)
-		answered = err == nil
+	if left := l.decide(checks, decisions, came, &known); left > 0 {
+		err = l.ask(ctx, checks, decisions, left, &known, came)
 	}
 	return l.Refuse(checks, decisions, &known, came, err)
 }
@@ -58,19 +40,10 @@ func unanswered(err error) bool {
 	return false
 }
 
-// shared returns the error of a request that is also that of the requests that wait for its answer; nil if
-// these are to ask for themselves.
-func shared(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() == nil && !errors.Is(err, node.ErrLate) && unanswered(err) {
-		return err
-	}
-	return nil
-}
-
 // decide decides what is known to be refused: the checks that are decided together if one of them is refused,
 // and each that is decided by itself. What would be refused for the sake of another check is not looked at, so
 // its decision holds no numbers. It returns how many checks are left.
-func (l *Layer) decide(checks []store.Check, decisions []algorithms.Decision, now time.Duration, known *layer.Set, f *Flight) (left int) {
+func (l *Layer) decide(checks []store.Check, decisions []algorithms.Decision, now time.Duration, known *layer.Set) (left int) {
 	left = len(checks)
 	if l.Empty() {
 		return left
@@ -81,7 +54,7 @@ func (l *Layer) decide(checks []store.Check, decisions []algorithms.Decision, no
 		if c.Peek {
 			continue
 		}
-		d, ok := l.Get(c, l.Today.At(c.Rule), now, f)
+		d, ok := l.Get(c, l.Today.At(c.Rule), now)
 		if !ok {
 			continue
 		}
@@ -100,15 +73,13 @@ func (l *Layer) decide(checks []store.Check, decisions []algorithms.Decision, no
 		}
 	}
 	if left == 0 {
-		l.Hit()
+		l.hits.Add(1)
 	}
 	return left
 }
 
 // ask has the layer below decide what is not known, and remembers the answer.
 func (l *Layer) ask(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, left int, known *layer.Set, sent time.Duration) error {
-	l.Asks(checks, 1)
-	defer l.Asks(checks, -1)
 	if left == len(checks) {
 		err := l.Layer.Take(ctx, checks, decisions)
 		if err == nil {
