@@ -69,7 +69,7 @@ func (k *key) passedEarly(a *Answer) *Answer {
 func (k *key) refusedAgain(a *Answer) *Answer {
 	over := k.when(a) + a.Decision.RetryAfter
 	i := slices.IndexFunc(k.refused, func(b *Answer) bool {
-		return b.Decision.Quota == k.Limit.Events && !b.Decision.Banned && b.Cost <= a.Cost && b.Began > over+time.Millisecond && !k.came(a.Began, b.Ended) && !k.unaware(a)
+		return b.Decision.Quota == k.Limit.Events && !b.Decision.Banned && b.Cost <= a.Cost && b.Began > over+time.Millisecond && !k.came(a.Began, b.Ended)
 	})
 	if i < 0 {
 		return nil
@@ -108,25 +108,13 @@ func (k *key) returns() (violations []string) {
 				meanwhile := a.Ended >= first.Began && a.Began <= second.Ended || a.Adjusted > first.Began-time.Second && a.Adjusted <= second.Ended
 				return a.Zone == k.zone && a.Key == k.key && (a.Charged || a.Failure != "") && meanwhile
 			})
-			if !others && !k.unaware(first) {
+			if !others {
 				violations = append(violations, fmt.Sprintf("client %d has waited for %v as zone %d, key %d, says, and is refused again", first.Event, first.Decision.RetryAfter, k.zone, k.key))
 			}
 		}
 	}
 	return violations
 }
-
-// unaware reports whether a refusal was made at once, by an answer of before: its instance does not know what another one has
-// charged since.
-func (k *key) unaware(a *Answer) bool {
-	return a.Ended == a.Began && slices.ContainsFunc(k.Answers, func(b Answer) bool {
-		charges := b.Zone == k.zone && b.Key == k.key && (b.Charged || b.Failure != "")
-		return charges && b.Instance != a.Instance && b.Ended >= a.Began-remembersFor && b.Began <= a.Ended
-	})
-}
-
-// remembersFor is how long an instance refuses by an answer of before.
-const remembersFor = time.Second
 
 // follows reports whether a client has come back, after the answer first.
 func (a *Answer) follows(first *Answer) bool {

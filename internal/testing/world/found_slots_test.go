@@ -80,8 +80,8 @@ func TestChecksKnowAnEarlierTry(t *testing.T) {
 	})
 }
 
-// TestChecksKnowWhatOthersCharge: an instance remembers a refusal, and does not know that another one has charged a smaller cost since:
-// docs/exactness.md does not claim that the wait is right then.
+// TestChecksKnowWhatOthersCharge: an instance remembered a refusal, and did not know that another one had charged a smaller cost since,
+// which made the wait longer.
 func TestChecksKnowWhatOthersCharge(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 1, Even: true, Layout: Cluster, Instances: 2,
