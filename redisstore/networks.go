@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/lua"
@@ -17,8 +16,8 @@ import (
 )
 
 // All overrides of networks are in one slot, and each process keeps a copy of them, in which requests look. Without any,
-// that costs Redis nothing: the heartbeat brings a mark, which another change replaces. From then on each process asks
-// about once a second for what has changed after its own mark, until no network is left.
+// that costs Redis nothing: each heartbeat brings a mark, which another change replaces. Then the process asks for what has changed
+// after its own mark.
 
 const (
 	// firstMark is below all marks, and above the scores of processes: see lua/beat.lua.
@@ -30,10 +29,6 @@ const (
 	// networksUnseen is how long a process may go without a look and still learn only of changes: what is removed is
 	// forgotten later.
 	networksUnseen = time.Hour
-
-	// lookEvery is how often this process looks while there are networks: a change is known a second after it at the
-	// latest, if an answer takes no longer than a tenth of it.
-	lookEvery = 900 * time.Millisecond
 )
 
 // networks has the overrides of networks of all zones.
@@ -45,23 +40,16 @@ type networks struct {
 	zones sync.Map // *store.Networks by the name of the zone
 
 	looking chan struct{} // has a value while a look is under way; it guards what follows. No mutex: who waits for Redis would stop a test's clock
-	known   atomic.Int64  // the mark up to which all is known
+	known   int64         // the mark up to which all is known
 	looked  time.Time     // when
-
-	marks  sync.Mutex
-	beaten int64 // the mark of the last heartbeat, plus 1
-
-	awake atomic.Bool // whether run looks
-	wake  chan struct{}
-	start sync.Once
-	done  chan struct{}
+	beaten  int64         // the mark of the last heartbeat at which all was known, plus 1
 }
 
 func newNetworks(s *Store, clock func() time.Time) *networks {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &networks{of: s, clock: clock, began: clock(), looking: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return &networks{of: s, clock: clock, began: clock(), looking: make(chan struct{}, 1)}
 }
 
 // now is the clock of all [store.Networks] here, which never goes back.
@@ -98,74 +86,33 @@ func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, network 
 	if _, err := s.evalText(ctx, lua.Network.Text(), s.keys.Networks(), args...); err != nil {
 		return err
 	}
+	s.networks.looking <- struct{}{}
+	defer func() { <-s.networks.looking }()
 	s.networks.look()
 	return nil
 }
 
 // mark is told the mark that a heartbeat has brought: less may be known after a look at a server that lacks changes.
 func (n *networks) mark(mark int64) {
-	n.marks.Lock()
-	other := n.beaten != mark+1 || n.known.Load() < mark
-	n.marks.Unlock()
-	if other && n.look() {
-		n.beat(mark + 1)
-	}
-}
-
-func (n *networks) beat(beaten int64) {
-	n.marks.Lock()
-	n.beaten = beaten
-	n.marks.Unlock()
-}
-
-// run looks for changes as long as there are networks, until the store is closed.
-func (n *networks) run() {
-	defer close(n.done)
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			if n.look(); n.any() {
-				continue
-			}
-			if n.awake.Store(false); n.any() && n.awake.CompareAndSwap(false, true) {
-				continue // one has come meanwhile
-			}
-			ticker.Stop()
-		case <-n.wake:
-			ticker.Reset(lookEvery)
-		case <-n.of.quit:
-			return
-		}
-	}
-}
-
-// wait waits until nothing looks any longer. The store must be closed.
-func (n *networks) wait() {
-	n.start.Do(func() { close(n.done) })
-	<-n.done
-}
-
-// any reports whether a zone has a network.
-func (n *networks) any() (found bool) {
-	for _, zone := range n.zones.Range {
-		zone.(*store.Networks).Sweep()
-		found = found || zone.(*store.Networks).Any()
-	}
-	return found
-}
-
-// look reads what has changed since the last look, and reports whether Redis has told all. While there are networks,
-// looks follow. If Redis has lost changes, the next heartbeat has another one follow: perhaps a replica was asked that a Sentinel
-// took for the master.
-func (n *networks) look() bool {
 	n.looking <- struct{}{}
 	defer func() { <-n.looking }()
+	for _, zone := range n.zones.Range {
+		zone.(*store.Networks).Sweep()
+	}
+	if n.beaten == mark+1 && n.known >= mark {
+		n.looked = n.clock()
+	} else if n.look() {
+		n.beaten = mark + 1
+	}
+}
+
+// look reads what has changed since the last look, and reports whether Redis has told all. If Redis has lost changes, the next
+// heartbeat has another look follow: perhaps a replica was asked that a Sentinel took for the master.
+func (n *networks) look() bool {
 	began := n.clock()
 	fresh := began.Sub(n.looked) > networksUnseen
 	if fresh {
-		n.known.Store(0)
+		n.known = 0
 	}
 	changes, all := make(map[string][]store.NetworkChange), true
 	for {
@@ -175,7 +122,7 @@ func (n *networks) look() bool {
 		}
 		if lost {
 			fresh, all = true, false
-			n.beat(0)
+			n.beaten = 0
 		}
 		if !more {
 			break
@@ -192,20 +139,13 @@ func (n *networks) look() bool {
 		n.in(zone).Change(fresh, some...)
 	}
 	n.looked = began
-	if n.any() && n.awake.CompareAndSwap(false, true) {
-		n.start.Do(func() { go n.run() })
-		select {
-		case n.wake <- struct{}{}:
-		default:
-		}
-	}
 	return all
 }
 
 // read reads the next changes, and reports whether there may be more, and whether Redis has lost some: then it begins again.
 func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bool, err error) {
 	ctx := context.Background()
-	text, err := n.of.evalText(ctx, lua.Networks.Text(), n.of.keys.Networks(), n.known.Load(), networksPerCall, n.of.keys.Network())
+	text, err := n.of.evalText(ctx, lua.Networks.Text(), n.of.keys.Networks(), n.known, networksPerCall, n.of.keys.Network())
 	if err != nil {
 		return false, false, err
 	}
@@ -214,9 +154,9 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 		return false, false, errors.New("redis answered networks without the time")
 	}
 	now, last := number(text), number(text[8:])
-	if last < n.known.Load() {
+	if last < n.known {
 		clear(changes)
-		n.known.Store(0)
+		n.known = 0
 		return last > 0, true, nil
 	}
 	found := 0
@@ -225,7 +165,7 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 		if err != nil {
 			return false, false, err
 		}
-		n.known.Store(mark)
+		n.known = mark
 		text = rest
 		zone, network, err := parseNetworkName(name)
 		if err != nil {

@@ -27,8 +27,7 @@ func kindAt(s *redisstore.Store, rule *store.Rule, key netip.Prefix) store.Kind 
 	return store.KindNone
 }
 
-// TestNetworks: what one process sets for a network, the others learn: the first network with the next heartbeat, later changes
-// by themselves. It ends by Redis's clock, is forgotten if Redis loses it, and a process that comes later knows all.
+// TestNetworks: what one process sets for a network, the others learn with the next heartbeat. It ends by Redis's clock, is forgotten if Redis loses it, and a process that comes later knows all.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -43,6 +42,7 @@ func TestNetworks(t *testing.T) {
 	}
 	knows := func(s *redisstore.Store, want store.Kind) {
 		t.Helper()
+		s.Beat()
 		patient.Until(t, "all know of a change", func() bool { return kindAt(s, rule, networkKey) == want })
 	}
 	set("203.0.0.0/16", store.Override{Kind: store.KindBanned, Note: "attack"})
@@ -86,8 +86,6 @@ func TestNetworks(t *testing.T) {
 	if err := server.Admin().Del(ctx, all...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	a.Beat()
-	b.Beat()
 	knows(b, store.KindNone)
 	knows(a, store.KindNone)
 }

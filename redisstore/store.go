@@ -204,7 +204,6 @@ func (s *Store) Close() error {
 	s.heartbeat.leave()
 	s.once.Do(func() { close(s.quit) })
 	s.prepaid.Wait()
-	s.networks.wait()
 	err := s.link.Close()
 	var broken net.Error // a connection that breaks as it is closed is closed too
 	if errors.Is(err, redis.ErrClosed) || errors.As(err, &broken) {

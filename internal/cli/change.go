@@ -69,7 +69,7 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 		return nil
 	case reset.Network != "":
 		if !reset.Unchanged {
-			fmt.Fprintf(f.out, "%s network %s in zone %s, at all instances within a second, or 5 seconds if it is the only one.\n",
+			fmt.Fprintf(f.out, "%s network %s in zone %s, at all instances within 5 seconds.\n",
 				map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], reset.Network, shellWord(zone))
 		}
 		return nil

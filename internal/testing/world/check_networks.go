@@ -18,7 +18,6 @@ func (h *History) ruled() (violations []string) {
 	if h.Plan.Addresses == 0 {
 		return nil
 	}
-	awake := h.lasting()
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
 		for zone := range h.Plan.Zones {
@@ -26,7 +25,7 @@ func (h *History) ruled() (violations []string) {
 			if t == nil {
 				continue
 			}
-			rules := h.mayDecide(v, zone, awake)
+			rules := h.mayDecide(v, zone)
 			if !slices.ContainsFunc(rules, func(r ruling) bool { return t.by(&r, h.Plan.ownLimits(zone)) }) {
 				violations = append(violations, fmt.Sprintf("client %d in zone %d, key %d: %v, which should be by one of %v", v.Event, zone, h.Plan.Events[v.Event].Key, t, rules))
 			}
@@ -107,9 +106,9 @@ func (h *History) levels(e *Event, zone int) (all [][]ruling) {
 }
 
 // mayDecide returns the rulings of which one decides about a request in a zone.
-func (h *History) mayDecide(v *Verdict, zone int, awake []ruling) (all []ruling) {
+func (h *History) mayDecide(v *Verdict, zone int) (all []ruling) {
 	for _, level := range h.levels(&h.Plan.Events[v.Event], zone) {
-		some, none := h.mayHold(level, v, awake)
+		some, none := h.mayHold(level, v)
 		if all = append(all, some...); !none {
 			return all
 		}
@@ -118,9 +117,9 @@ func (h *History) mayDecide(v *Verdict, zone int, awake []ruling) (all []ruling)
 }
 
 // mayHold returns which rulings of a level may hold for a request, and whether perhaps none does.
-func (h *History) mayHold(level []ruling, v *Verdict, awake []ruling) (some []ruling, none bool) {
+func (h *History) mayHold(level []ruling, v *Verdict) (some []ruling, none bool) {
 	none = true
-	surely := slices.DeleteFunc(slices.Clone(level), func(r ruling) bool { return !h.isKnown(&r, v, awake) })
+	surely := slices.DeleteFunc(slices.Clone(level), func(r ruling) bool { return !h.isKnown(&r, v) })
 	if len(surely) > 0 {
 		none = false
 	}
@@ -149,14 +148,13 @@ func (h *History) unsure() bool {
 }
 
 const (
-	knownWithin = time.Second     // if the instance knows a network already
-	firstWithin = 5 * time.Second // otherwise
+	knownWithin = 5 * time.Second
 	calmWithin  = 10 * time.Second
 	answersIn   = 100 * time.Millisecond
 )
 
 // isKnown reports whether an instance knows of a change for sure when a request comes to it.
-func (h *History) isKnown(r *ruling, v *Verdict, awake []ruling) bool {
+func (h *History) isKnown(r *ruling, v *Verdict) bool {
 	if r.doubtful || r.ended >= v.Began || h.unsure() {
 		return false
 	}
@@ -172,35 +170,7 @@ func (h *History) isKnown(r *ruling, v *Verdict, awake []ruling) bool {
 	case r.instance == v.Instance:
 		return true
 	}
-	within := firstWithin + answersIn
-	if slices.ContainsFunc(awake, func(other ruling) bool {
-		knows := other.instance == v.Instance && other.ended < r.began || other.ended+within < r.began
-		return knows && other.ends > v.Began
-	}) {
-		within = knownWithin
-	}
-	return v.Began > r.ended+within
-}
-
-// lasting returns the rulings of networks that nothing has replaced. They end when they say, or when the next one may come.
-func (h *History) lasting() (all []ruling) {
-	for zone := range h.Plan.Zones {
-		for number := range maxKeys {
-			level := h.rulings((&Known{Zone: zone, Number: number}).about)
-			for _, r := range level {
-				if r.clears || r.doubtful || slices.ContainsFunc(level, func(other ruling) bool { return other.doubtful }) {
-					continue
-				}
-				for _, other := range level {
-					if other != r && other.ended >= r.began {
-						r.ends = min(r.ends, max(r.began, other.began))
-					}
-				}
-				all = append(all, r)
-			}
-		}
-	}
-	return all
+	return v.Began > r.ended+knownWithin+answersIn
 }
 
 // treatment is what a zone has done with a request.
