@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -30,51 +29,29 @@ const (
 // which proves that Redis answers and runs scripts is no failure, see works: if a full Redis
 // opened the breaker, no client would be limited because some keys have no room.
 type breaker struct {
-	circuit *gobreaker.CircuitBreaker[struct{}]
-
-	// open is what requests read instead of asking the circuit, which has a lock.
-	open  atomic.Bool
+	open  atomic.Bool // changed with the lock held, and read by requests without it
 	cause atomic.Pointer[error]
 
 	// hung is the time of the last timeout that counted, in nanoseconds since epoch.
 	hung  atomic.Int64
 	epoch time.Time
 
-	// opened is called when the breaker opens, with the circuit's lock held.
+	// opened is called when the breaker opens, with the lock held.
 	opened func()
 
 	// probing is closed when the probe that is under way is over; nil if no probe is.
 	probing atomic.Pointer[chan struct{}]
+
+	mu       sync.Mutex
+	failures int   // in a row, since the breaker was closed
+	turns    int   // how often it was opened or closed: a call says nothing that was begun before the last time
+	until    int64 // when a call is to try Redis, if it is open
+	trying   bool  // that call is under way
 }
 
 func newBreaker() *breaker {
 	b := &breaker{epoch: time.Now(), opened: func() {}}
 	b.blame(errors.New("no call has been made"))
-	b.circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
-		Timeout:     openFor,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= openAfter },
-		IsSuccessful: func(err error) bool {
-			if err == nil || works(err) {
-				return true
-			}
-			b.blame(err)
-			return false
-		},
-		IsExcluded: func(err error) bool {
-			// These say nothing about Redis.
-			return err != nil && (errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrBusy) || errors.Is(err, context.Canceled) || errors.As(err, new(sameHangError)))
-		},
-		OnStateChange: func(_ string, _, to gobreaker.State) {
-			switch to {
-			case gobreaker.StateOpen:
-				b.open.Store(true)
-				b.opened()
-			case gobreaker.StateClosed:
-				b.open.Store(false)
-			case gobreaker.StateHalfOpen: // a probe is due
-			}
-		},
-	})
 	return b
 }
 
@@ -101,15 +78,18 @@ func (b *breaker) refuses(ctx context.Context) error {
 func (b *breaker) probed() bool { return b.probing.Load() != nil }
 
 // due reports whether the breaker is open and it is time for a probe.
-func (b *breaker) due() bool { return b.circuit.State() == gobreaker.StateHalfOpen }
+func (b *breaker) due() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open.Load() && b.now() > b.until
+}
 
 // probe makes a call that finds out whether Redis is back. Requests wait for it, so Redis must
 // just have answered another call.
 func (b *breaker) probe(call func() error) {
 	over := make(chan struct{})
 	b.probing.Store(&over)
-	begun := b.now()
-	_ = b.run(func() (struct{}, error) { return b.judge(begun, call()) })
+	_ = b.run(call)
 	b.probing.Store(nil)
 	close(over)
 }
@@ -132,33 +112,56 @@ func (b *breaker) settle(ctx context.Context, call func() error) error {
 	return b.refuses(ctx)
 }
 
-// run makes a call, unless the breaker is open. The circuit wants a result of the call, which
-// judge makes.
-func (b *breaker) run(call func() (struct{}, error)) error {
-	_, err := b.circuit.Execute(call)
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		return *b.cause.Load()
+// run makes a call, unless the breaker is open: then it makes one if that is due, and no other is under way.
+func (b *breaker) run(call func() error) error {
+	b.mu.Lock()
+	begun, turns := b.now(), b.turns
+	if b.open.Load() {
+		if begun <= b.until || b.trying {
+			b.mu.Unlock()
+			return *b.cause.Load()
+		}
+		b.trying = true
 	}
+	b.mu.Unlock()
+	err := call()
+	b.count(begun, turns, err)
 	return err
 }
 
-// now is the time on the breaker's clock, at which a call is begun.
+// now is the time on the breaker's clock.
 func (b *breaker) now() int64 { return int64(time.Since(b.epoch)) }
 
-// judge returns what the circuit is to count for a call.
-func (b *breaker) judge(begun int64, err error) (none struct{}, _ error) {
-	if err != nil && Failure(err) == store.FailureTimeout && !b.hangs(begun) {
-		err = sameHangError{err}
+// count takes note of what a call says of Redis. A moment in which this machine or that of Redis stalls may end several calls at
+// once, so the timeout of a call that was under way when another call timed out says nothing.
+func (b *breaker) count(begun int64, turns int, err error) {
+	well := err == nil || works(err)
+	says := well || !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, context.Canceled) &&
+		(Failure(err) != store.FailureTimeout || b.hangs(begun))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if turns != b.turns {
+		return
 	}
-	return none, err
+	b.trying = false
+	switch {
+	case !says:
+	case well:
+		b.failures = 0
+		if b.open.Load() {
+			b.turns++
+			b.open.Store(false)
+		}
+	default:
+		b.blame(err)
+		if b.failures++; b.open.Load() || b.failures >= openAfter {
+			b.turns++
+			b.failures, b.until = 0, b.now()+int64(openFor)
+			b.open.Store(true)
+			b.opened()
+		}
+	}
 }
-
-// sameHangError is the timeout of a call that was under way when another call timed out. A
-// moment in which this machine or that of Redis stalls may end several calls at once, and
-// counts as one.
-type sameHangError struct{ error }
-
-func (e sameHangError) Unwrap() error { return e.error }
 
 // hangs reports whether the timeout of a call counts that was begun at a time.
 func (b *breaker) hangs(begun int64) bool {
@@ -168,16 +171,20 @@ func (b *breaker) hangs(begun int64) bool {
 
 // failing reports whether the last call failed.
 func (b *breaker) failing() bool {
-	return b.circuit.State() != gobreaker.StateClosed || b.circuit.Counts().ConsecutiveFailures > 0
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open.Load() || b.failures > 0
 }
 
 // state is closed, open, or half-open while a probe is under way.
 func (b *breaker) state() string {
-	state := b.circuit.State()
-	if state == gobreaker.StateHalfOpen && !b.probed() {
-		return store.BreakerOpen
+	switch {
+	case !b.open.Load():
+		return store.BreakerClosed
+	case b.probed():
+		return store.BreakerHalfOpen
 	}
-	return state.String()
+	return store.BreakerOpen
 }
 
 func (b *breaker) blame(err error) {

@@ -23,7 +23,7 @@ func TestBreaker(t *testing.T) {
 			if err := b.refuses(t.Context()); err != nil {
 				return err
 			}
-			return b.run(func() (struct{}, error) { calls++; return struct{}{}, outcome })
+			return b.run(func() error { calls++; return outcome })
 		}
 		for _, step := range []struct {
 			what    string
@@ -95,7 +95,7 @@ func TestRequestsWaitForAProbe(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBreaker()
 				for range openAfter {
-					_ = b.run(func() (struct{}, error) { return struct{}{}, errors.New("down") })
+					_ = b.run(func() error { return errors.New("down") })
 				}
 				time.Sleep(openFor + 1)
 				ask := func() (waited time.Duration, err error) {
@@ -152,7 +152,7 @@ func TestSettle(t *testing.T) {
 					t.Errorf("closed: %v", err)
 				}
 				for range openAfter {
-					_ = b.run(func() (struct{}, error) { return struct{}{}, errors.New("down") })
+					_ = b.run(func() error { return errors.New("down") })
 				}
 				time.Sleep(c.since)
 				began, probes := time.Now(), 0

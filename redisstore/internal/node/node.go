@@ -127,10 +127,7 @@ func (n *Node) Do(ctx context.Context, r *Request, asking bool) error {
 
 // send makes a call, unless Redis is known not to answer.
 func (n *Node) send(ctx context.Context, c *call) error {
-	begun := n.breaker.now()
-	return n.breaker.run(func() (struct{}, error) {
-		return n.breaker.judge(begun, n.evaluate(ctx, c.Batch, false))
-	})
+	return n.breaker.run(func() error { return n.evaluate(ctx, c.Batch, false) })
 }
 
 // evaluate runs the script. Asking has a node of a Cluster answer for a slot that is about to
@@ -246,8 +243,7 @@ func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool)
 		return err
 	}
 	ctx = n.Silent(ctx)
-	begun := n.breaker.now()
-	return n.breaker.run(func() (struct{}, error) { return n.breaker.judge(begun, n.Process(ctx, cmd, asking)) })
+	return n.breaker.run(func() error { return n.Process(ctx, cmd, asking) })
 }
 
 // ProcessAll carries out commands that are sent together. Each has its own error.

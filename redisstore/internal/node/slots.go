@@ -18,15 +18,14 @@ import (
 // sendBySlot makes a call, unless the node is known not to answer. A node that has answered
 // the requests of one slot are well, also if one of them sends elsewhere.
 func (n *Node) sendBySlot(ctx context.Context, c *call) error {
-	begun := n.breaker.now()
-	return n.breaker.run(func() (struct{}, error) {
+	return n.breaker.run(func() error {
 		n.evaluateBySlot(ctx, c)
 		for _, r := range c.requests {
 			if r.Err == nil || works(r.Err) {
-				return struct{}{}, nil
+				return nil
 			}
 		}
-		return n.breaker.judge(begun, c.requests[0].Err)
+		return c.requests[0].Err
 	})
 }
 
