@@ -41,7 +41,7 @@ var layers = []struct {
 	{"redisstore/internal/keys", layer{lines: 50, kB: 2, own: "store"}},
 	{"redisstore/internal/layer", layer{lines: 100, kB: 3, own: "algorithms store"}},
 	{"redisstore/internal/protocol", layer{lines: 850, kB: 24, own: "algorithms internal/msgpack lua store"}},
-	{"redisstore/internal/outbox", layer{lines: 200, kB: 6, own: "algorithms redisstore/internal/layer store"}},
+	{"redisstore/internal/outbox", layer{lines: 200, kB: 6, own: "algorithms store"}},
 	{"redisstore/internal/node", layer{lines: 2050, kB: 56, own: "internal/advice redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{lines: 900, kB: 25, own: "internal/advice redisstore/internal/node store"}},
 	{"redisstore/internal/link", layer{lines: 650, kB: 20, own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +

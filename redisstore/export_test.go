@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -52,7 +51,7 @@ func (s direct) Take(ctx context.Context, checks []store.Check, decisions []algo
 }
 
 // Adjust implements [store.Store].
-func (s direct) Adjust(adjustments ...store.Adjustment) { s.link.Adjust(layer.Of(adjustments...)...) }
+func (s direct) Adjust(adjustments ...store.Adjustment) { s.link.Adjust(adjustments...) }
 
 // Beat sends a heartbeat now.
 func (s *Store) Beat() { s.heartbeat.beat(beatTTL, 10*time.Second) }

@@ -88,7 +88,7 @@ func (s *Store) stack(o *Options) {
 	s.link = link.New(&c)
 	inner := layer.Layer(s.link)
 	if o.Mode == ModeCluster {
-		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...layer.Adjustment) { s.prepaid.Adjust(a...) }}
+		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...store.Adjustment) { s.prepaid.Adjust(a...) }}
 	}
 	if o.DenyCache > 0 {
 		s.refusals = &refusals.Layer{Layer: inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today}
@@ -126,7 +126,7 @@ func (f failure) Failure() string { return node.Failure(f.error) }
 
 // Adjust implements [store.Store].
 func (s *Store) Adjust(adjustments ...store.Adjustment) {
-	s.prepaid.Adjust(layer.Of(adjustments...)...)
+	s.prepaid.Adjust(adjustments...)
 }
 
 // open makes the ways to the servers. It reads the certificates and does not connect.

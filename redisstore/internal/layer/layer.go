@@ -18,7 +18,7 @@ type Layer interface {
 	Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error
 
 	// Adjust is that of [store.Store].
-	Adjust(adjustments ...Adjustment)
+	Adjust(adjustments ...store.Adjustment)
 
 	// Forget forgets what this process knows of a key of a zone, which begins from zero.
 	Forget(rule *store.Rule, key string)
@@ -44,18 +44,6 @@ func Validate(checks []store.Check) error {
 const MaxLeaseID = 100
 
 var errLeaseID = errors.New("the name of a lease is too long")
-
-// Adjustment is an adjustment on its way down.
-type Adjustment struct{ store.Adjustment }
-
-// Of makes adjustments ready to go down.
-func Of(adjustments ...store.Adjustment) []Adjustment {
-	all := make([]Adjustment, len(adjustments))
-	for i := range adjustments {
-		all[i].Adjustment = adjustments[i]
-	}
-	return all
-}
 
 // Date is what the calendar needs to know of the time: microseconds since 1970.
 type Date func() int64

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
@@ -28,7 +27,7 @@ const (
 )
 
 // Adjust implements [layer.Layer].
-func (l *Link) Adjust(adjustments ...layer.Adjustment) {
+func (l *Link) Adjust(adjustments ...store.Adjustment) {
 	for i := range adjustments {
 		if a := &adjustments[i]; a.LeaseID != "" && a.Delta <= -a.Cost {
 			l.Leases.Remove(a.LeaseID)
@@ -130,7 +129,7 @@ func (l *Link) Renew(ctx context.Context, held []store.Check) []error {
 // endLeases gives back all that is held, for requests that will not be served any more.
 func (l *Link) endLeases() {
 	for _, c := range l.Leases.All() {
-		l.Adjust(layer.Adjustment{Adjustment: store.Adjustment{Check: c, Delta: -c.Cost}})
+		l.Adjust(store.Adjustment{Check: c, Delta: -c.Cost})
 	}
 }
 
@@ -170,7 +169,7 @@ func (l *Link) sendAdjustments(ctx context.Context, batch []outbox.Adjustment) (
 	}
 	ops := make([]protocol.Op, len(batch))
 	for i := range batch {
-		ops[i] = l.adjustOp(&batch[i].Adjustment.Adjustment)
+		ops[i] = l.adjustOp(&batch[i].Adjustment)
 	}
 	errs, changed := l.doAll(ctx, ops)
 	for i, err := range errs {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -100,7 +99,7 @@ func TestAdjustFails(t *testing.T) {
 				a, told := store.GiveBack(&c, &d), 0
 				a.Done = func(changed bool) { told++ }
 				b.will(fate{err: f.err, runs: runs})
-				b.Adjust(layer.Of(a)...)
+				b.Adjust(a)
 				lost, again := uint64(0), 1
 				if f.unsure && !repeatable {
 					lost, again = 1, 0
@@ -139,7 +138,7 @@ func TestNoServer(t *testing.T) {
 		if _, err := b.take(t, c); !errors.Is(err, why) || len(b.got("Do")) > 0 || b.failures.Load() != 1 {
 			t.Errorf("%s: %v after %d calls, %d failures", name, err, len(b.got("Do")), b.failures.Load())
 		}
-		if b.Adjust(layer.Of(store.Adjustment{Check: c, Delta: 1})...); b.Waiting() != 1 {
+		if b.Adjust(store.Adjustment{Check: c, Delta: 1}); b.Waiting() != 1 {
 			t.Errorf("%s: %d adjustments wait", name, b.Waiting())
 		}
 		b.away = nil
@@ -158,13 +157,13 @@ func TestServersFail(t *testing.T) {
 	far := b.servers.all[1]
 	b.spread = true
 	far.will(fate{err: node.Unsent(io.EOF)}, fate{err: io.EOF})
-	var all []layer.Adjustment
+	var all []store.Adjustment
 	var places [2]int
 	for i := range 64 {
 		c := checkOf(t, "fixed_window")
 		c.Key = fmt.Sprint(i)
 		places[b.Link.Slot(&c)%2]++
-		all = append(all, layer.Of(store.Adjustment{Check: c, Delta: int64(1 - 2*(i/2%2))})...)
+		all = append(all, store.Adjustment{Check: c, Delta: int64(1 - 2*(i/2%2))})
 	}
 	b.Adjust(all...)
 	lost, _ := b.Outbox.Lost()

@@ -183,7 +183,7 @@ func (s *server) adjust(op *protocol.Op) (changed int64) {
 			changed = 1
 		}
 	}
-	s.memory.Adjust(layer.Of(a)...)
+	s.memory.Adjust(a)
 	return changed
 }
 
@@ -292,7 +292,7 @@ func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 }
 
 // Adjust implements [layer.Layer]. What waits is sent at once.
-func (b *bench) Adjust(adjustments ...layer.Adjustment) {
+func (b *bench) Adjust(adjustments ...store.Adjustment) {
 	b.Link.Adjust(adjustments...)
 	b.SendWaiting(context.Background())
 }

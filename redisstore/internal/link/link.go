@@ -200,7 +200,7 @@ func (l *Link) noteLeases(r *node.Request, checks []store.Check) {
 func (l *Link) giveBackLost(checks []store.Check) {
 	for i := range checks {
 		if c := &checks[i]; c.LeaseID != "" && !c.Peek {
-			l.Outbox.AddLost(layer.Adjustment{Adjustment: store.Adjustment{Check: *c, Delta: -c.Cost}})
+			l.Outbox.AddLost(store.Adjustment{Check: *c, Delta: -c.Cost})
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -84,13 +83,13 @@ func TestOneOfABatchIsElsewhere(t *testing.T) {
 	b := newBench(t)
 	second := b.servers.all[1]
 	b.directions, b.lacks = []direction{{1, false}}, "b"
-	var all []layer.Adjustment
+	var all []store.Adjustment
 	var checks []store.Check
 	for _, key := range []string{"a", "b", "c"} {
 		c := checkOf(t, "fixed_window")
 		c.Key = key
 		checks = append(checks, c)
-		all = append(all, layer.Of(store.Adjustment{Check: c, Delta: 1})...)
+		all = append(all, store.Adjustment{Check: c, Delta: 1})
 	}
 	b.Adjust(all...)
 	for i, c := range checks {

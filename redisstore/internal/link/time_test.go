@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
@@ -122,12 +121,12 @@ func TestRenewal(t *testing.T) {
 		if got := b.renewed(); !slices.Equal(got, []string{c.LeaseID, alone.LeaseID}) {
 			t.Errorf("renewed %q, want %q and %q", got, c.LeaseID, alone.LeaseID)
 		}
-		b.Link.Adjust(layer.Of(store.Adjustment{Check: alone, Delta: -1})...)
+		b.Link.Adjust(store.Adjustment{Check: alone, Delta: -1})
 		b.stay(&fate{err: io.EOF})
 		pass(time.Second)
 		b.stay(nil)
 		pass(time.Second)
-		b.Link.Adjust(layer.Of(store.Adjustment{Check: c, Delta: -1})...)
+		b.Link.Adjust(store.Adjustment{Check: c, Delta: -1})
 		pass(time.Minute)
 		if got := b.times("DoAll", protocol.Renew, begun); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}) {
 			t.Errorf("renewed at %v", got)
@@ -148,7 +147,7 @@ func TestGivenBackWhileRenewed(t *testing.T) {
 		}
 		b.will(fate{runs: true, took: 400 * time.Millisecond})
 		pass(1200 * time.Millisecond)
-		b.Link.Adjust(layer.Of(store.Adjustment{Check: c, Delta: -1})...)
+		b.Link.Adjust(store.Adjustment{Check: c, Delta: -1})
 		pass(time.Minute)
 		renewed, back := b.times("DoAll", protocol.Renew, begun), b.times("DoAll", protocol.Adjust, begun)
 		if !slices.Equal(renewed, []time.Duration{time.Second}) || !slices.Equal(back, []time.Duration{1400 * time.Millisecond}) {
@@ -191,7 +190,7 @@ func TestClose(t *testing.T) {
 					t.Fatal(err)
 				}
 				b.will(away)
-				b.Link.Adjust(layer.Of(store.GiveBack(&charge, &decisions[1]))...)
+				b.Link.Adjust(store.GiveBack(&charge, &decisions[1]))
 				synctest.Wait() // it was tried
 				b.stay(c.meets)
 				begun := time.Now()
@@ -231,7 +230,7 @@ func TestWarnsOnceAMinute(t *testing.T) {
 		lose := func(n int) {
 			for range n {
 				b.will(fate{err: io.EOF})
-				b.Adjust(layer.Of(store.Adjustment{Check: c, Delta: -1})...)
+				b.Adjust(store.Adjustment{Check: c, Delta: -1})
 			}
 			pass(time.Second)
 		}

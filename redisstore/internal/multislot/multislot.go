@@ -42,7 +42,7 @@ type Layer struct {
 	Inner
 
 	// GiveBack gets what was charged and is given back. It is for all layers to hear.
-	GiveBack func(...layer.Adjustment)
+	GiveBack func(...store.Adjustment)
 }
 
 // Take implements [layer.Layer].
@@ -258,7 +258,7 @@ func (r *request) undo(p *part, all bool) {
 	for i := range p.Checks {
 		c, d := &p.Checks[i], &p.Decisions[i]
 		if c.Cost > 0 && d.Allowed && !d.Exempt && !d.Uncharged && !c.Peek && (all || !c.Alone()) {
-			r.GiveBack(layer.Of(store.GiveBack(c, d))...)
+			r.GiveBack(store.GiveBack(c, d))
 			d.Remaining, d.Delay, d.Ahead = min(d.Remaining+c.Cost, d.Quota), 0, 0
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -32,7 +31,7 @@ var errTooMany = errors.New("too many adjustments wait for redis")
 
 // Adjustment is one that waits to be carried out.
 type Adjustment struct {
-	layer.Adjustment
+	store.Adjustment
 	since time.Time
 
 	// Of what a lost call may have got: how long the next pause is, and when it ends. Otherwise 0.
@@ -58,12 +57,12 @@ type Outbox struct {
 func New() *Outbox { return &Outbox{Wake: make(chan struct{}, 1)} }
 
 // Add adds adjustments at the end.
-func (o *Outbox) Add(more ...layer.Adjustment) { o.add(0, more) }
+func (o *Outbox) Add(more ...store.Adjustment) { o.add(0, more) }
 
 // AddLost adds what gives back the leases that a lost call may have made.
-func (o *Outbox) AddLost(more ...layer.Adjustment) { o.add(firstPause, more) }
+func (o *Outbox) AddLost(more ...store.Adjustment) { o.add(firstPause, more) }
 
-func (o *Outbox) add(pause time.Duration, more []layer.Adjustment) {
+func (o *Outbox) add(pause time.Duration, more []store.Adjustment) {
 	if len(more) == 0 {
 		return
 	}
@@ -217,7 +216,7 @@ func (a *Adjustment) Repeatable() bool {
 // a renewal that was under way may have been carried out late.
 func (a *Adjustment) overdue(now time.Time) bool {
 	waited := now.Sub(a.since)
-	return !a.Repeatable() && waited >= a.Rule.Limit().Window && waited >= lasts(&a.Adjustment.Adjustment, a.since.UnixMicro())
+	return !a.Repeatable() && waited >= a.Rule.Limit().Window && waited >= lasts(&a.Adjustment, a.since.UnixMicro())
 }
 
 // Until returns when a late cost would not count any more, if it had been charged when it was known, in microseconds

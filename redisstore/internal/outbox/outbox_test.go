@@ -7,16 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/outbox"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // refund gives one event of a limit back.
-func refund(t *testing.T, algorithm string) layer.Adjustment {
+func refund(t *testing.T, algorithm string) store.Adjustment {
 	rule := storetest.Rule(t, "zone", algorithm, storetest.Limit(algorithm, 10, time.Minute))
-	return layer.Of(store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(rule)}, Delta: -1})[0]
+	return store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(rule)}, Delta: -1}
 }
 
 // TestBounds: batches are bounded, and the queue is, too. What is too much is dropped, and counted

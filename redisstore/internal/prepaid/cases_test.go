@@ -185,7 +185,7 @@ func TestCases(t *testing.T) {
 		"a late cost": func(s *stand) { // is paid by what is held, and the rest is sent
 			held, used := s.held(s.one), s.used(s.hot)
 			a := store.Adjustment{Check: s.hot, At: time.Now().UnixMicro(), Turn: time.Now().UnixMicro(), Delta: held + 4}
-			s.one.Adjust(layer.Of(a)...)
+			s.one.Adjust(a)
 			s.settle()
 			s.want("held", s.held(s.one), int64(0))
 			s.want("charged", s.used(s.hot), used+4)
@@ -194,11 +194,11 @@ func TestCases(t *testing.T) {
 			d := make([]algorithms.Decision, 1)
 			held, used := s.held(s.one), s.used(s.hot)
 			s.want("error", s.one.Take(context.Background(), []store.Check{s.hot}, d), error(nil))
-			s.one.Adjust(layer.Of(store.GiveBack(&s.hot, &d[0]))...)
+			s.one.Adjust(store.GiveBack(&s.hot, &d[0]))
 			s.want("held", s.held(s.one), held)
 			s.want("error", s.one.Take(context.Background(), []store.Check{s.hot}, d), error(nil))
 			time.Sleep(s.hot.Rule.Hold())
-			s.one.Adjust(layer.Of(store.GiveBack(&s.hot, &d[0]))...)
+			s.one.Adjust(store.GiveBack(&s.hot, &d[0]))
 			s.settle()
 			s.want("charged", s.used(s.hot), used-1)
 		},
@@ -263,7 +263,7 @@ func TestCases(t *testing.T) {
 
 // sweep gives back what has ended.
 func (s *stand) sweep(l *Layer) {
-	l.below.Adjust(layer.Of(l.table.Sweep(l.now(), false)...)...)
+	l.below.Adjust(l.table.Sweep(l.now(), false)...)
 	s.settle()
 }
 

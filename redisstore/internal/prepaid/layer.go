@@ -79,7 +79,7 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 	}
 	for i := range checks {
 		if c, d := &checks[i], &decisions[i]; r.known.Has(i) && !c.Alone() && d.Allowed && d.At > 0 {
-			l.Adjust(layer.Adjustment{Adjustment: store.GiveBack(c, d)})
+			l.Adjust(store.GiveBack(c, d))
 			d.Remaining = min(d.Quota, d.Remaining+c.Cost)
 		}
 	}
@@ -171,11 +171,11 @@ func (l *Layer) askBeside(c store.Check, a Ask) {
 }
 
 // Adjust implements [layer.Layer].
-func (l *Layer) Adjust(adjustments ...layer.Adjustment) {
+func (l *Layer) Adjust(adjustments ...store.Adjustment) {
 	rest := adjustments[:0:0]
 	for _, a := range adjustments {
 		if a.Rule.Hold() > 0 {
-			if a.Delta = l.table.Adjust(&a.Adjustment, l.now()); a.Delta == 0 {
+			if a.Delta = l.table.Adjust(&a, l.now()); a.Delta == 0 {
 				if a.Done != nil {
 					a.Done(true)
 				}
@@ -205,7 +205,7 @@ func (l *Layer) Tend(quit <-chan struct{}) {
 			all = true
 		}
 		if back := l.table.Sweep(l.now(), all); len(back) > 0 {
-			l.below.Adjust(layer.Of(back...)...)
+			l.below.Adjust(back...)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (z *zone) decide(now, cost, ahead int64) (d algorithms.Decision) {
 	return d
 }
 
-func (s *server) Adjust(adjustments ...layer.Adjustment) {
+func (s *server) Adjust(adjustments ...store.Adjustment) {
 	for _, a := range adjustments {
 		go func() {
 			there, lost := s.draw()
@@ -273,7 +273,7 @@ func (f *fleet) request(l *Layer, r *rand.Rand) {
 	}
 	time.Sleep(time.Duration(r.Float64() * float64(checks[0].Rule.Hold()) * 1.5))
 	for i := range checks {
-		l.Adjust(layer.Adjustment{Adjustment: store.GiveBack(&checks[i], &decisions[i])})
+		l.Adjust(store.GiveBack(&checks[i], &decisions[i]))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

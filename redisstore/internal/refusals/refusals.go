@@ -146,7 +146,7 @@ func (l *Layer) refuse(checks []store.Check, decisions []algorithms.Decision, kn
 }
 
 // Adjust implements [layer.Layer]: what a key gets back may end a refusal, and a late cost makes it longer.
-func (l *Layer) Adjust(adjustments ...layer.Adjustment) {
+func (l *Layer) Adjust(adjustments ...store.Adjustment) {
 	for i := range adjustments {
 		switch a := &adjustments[i]; {
 		case a.Delta < 0:

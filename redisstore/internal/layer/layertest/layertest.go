@@ -37,13 +37,6 @@ func (b *Below) SetNow(micros int64) { b.now.Store(micros) }
 // Now returns the time on the clock.
 func (b *Below) Now() int64 { return b.now.Load() }
 
-// Adjust implements [layer.Layer].
-func (b *Below) Adjust(adjustments ...layer.Adjustment) {
-	for i := range adjustments {
-		b.Store.Adjust(adjustments[i].Adjustment)
-	}
-}
-
 // Forget implements [layer.Layer].
 func (*Below) Forget(*store.Rule, string) {}
 
@@ -62,7 +55,7 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, decisions []algo
 }
 
 // Adjust implements [store.Store].
-func (s *Store) Adjust(adjustments ...store.Adjustment) { s.Top.Adjust(layer.Of(adjustments...)...) }
+func (s *Store) Adjust(adjustments ...store.Adjustment) { s.Top.Adjust(adjustments...) }
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
