@@ -9,12 +9,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 )
 
-// announceScript writes the text of a process. Heartbeats renew it.
-const announceScript = `redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
-return {}`
-
 // Announce implements [store.Shared].
-func (s *operators) Announce(text string) { s.heartbeat.announce(text) }
+func (s *operators) Announce(text string) { s.heartbeat.text.Store(&text) }
 
 // Announcements implements [store.Shared].
 func (s *operators) Announcements(ctx context.Context, n int) ([]string, error) {

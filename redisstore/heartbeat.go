@@ -45,12 +45,10 @@ type heartbeat struct {
 	marked func(mark int64) // gets the mark of the last change of a network
 	keys   keys.Prefix
 	name   string
-	narrow bool // the user has no right for the keys beside that of processes
+	narrow atomic.Bool // the user has no right for the keys beside that of processes
 
 	text    atomic.Pointer[string] // to announce; nil: nothing
-	changed chan struct{}          // has an element when there is a new text
-	telling sync.Mutex             // held while the text is under way
-	written *string                // the text that Redis was last sent
+	written atomic.Pointer[string] // the text that Redis has, as far as is known
 
 	seen    atomic.Int64
 	present atomic.Bool // the process has been counted
@@ -65,15 +63,14 @@ type evaluate func(ctx context.Context, script string, keys []string, args ...an
 // startHeartbeat starts to report, until leave. An error that Redis answers goes to warn.
 func startHeartbeat(eval evaluate, warn func(error), looked func(), marked func(int64), keys keys.Prefix, name string) *heartbeat {
 	h := &heartbeat{
-		eval:    eval,
-		warn:    warn,
-		looked:  looked,
-		marked:  marked,
-		keys:    keys,
-		name:    name,
-		changed: make(chan struct{}, 1),
-		quit:    make(chan struct{}),
-		done:    make(chan struct{}),
+		eval:   eval,
+		warn:   warn,
+		looked: looked,
+		marked: marked,
+		keys:   keys,
+		name:   name,
+		quit:   make(chan struct{}),
+		done:   make(chan struct{}),
 	}
 	go h.run()
 	return h
@@ -91,10 +88,6 @@ func (h *heartbeat) run() {
 		case <-timer.C:
 			h.beat(beatTTL, beatTimeout)
 			timer.Reset(beatInterval)
-		case <-h.changed:
-			if h.present.Load() { // else the first beat brings it
-				h.tell(beatTTL, beatTimeout)
-			}
 		case <-h.quit:
 			return
 		}
@@ -115,22 +108,19 @@ func (h *heartbeat) leave() {
 // beat has this process counted for a while, and learns how many there are, and whether somebody looks at the board. What
 // it announces is kept in the same call.
 func (h *heartbeat) beat(life, timeout time.Duration) {
-	h.telling.Lock()
-	defer h.telling.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	all, text, fresh := []string{h.keys.Instances()}, h.text.Load(), ""
-	if text != nil && !h.narrow {
+	if text != nil && !h.narrow.Load() {
 		all = append(all, h.keys.Announcement(h.name), h.keys.Looked())
-		if text != h.written {
+		if text != h.written.Load() {
 			fresh = *text
 		}
 	}
 	answer, err := h.eval(ctx, lua.Beat.Text(), all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), fresh)
 	if len(all) > 1 && err != nil && (node.LacksRight(err) || redis.HasErrorPrefix(err, "TRYAGAIN")) {
-		h.narrow = node.LacksRight(err)
-		all = all[:1]
-		answer, err = h.eval(ctx, lua.Beat.Text(), all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), "")
+		h.narrow.Store(node.LacksRight(err))
+		answer, err = h.eval(ctx, lua.Beat.Text(), all[:1], h.name, life.Milliseconds(), beatTTL.Milliseconds(), "")
 	}
 	if err != nil {
 		// That Redis is away shows when it is asked for decisions.
@@ -146,42 +136,11 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 	h.seen.Store(numbers[0])
 	h.marked(numbers[3])
 	h.present.Store(true)
-	switch {
-	case text == nil:
-	case numbers[1] == 1:
-		h.written = text
-	default:
-		h.write(ctx, life, text)
+	if numbers[1] == 0 {
+		text = nil // the next beat brings it
 	}
+	h.written.Store(text)
 	if numbers[2] == 1 {
 		h.looked()
-	}
-}
-
-// announce sets the text that others can read.
-func (h *heartbeat) announce(text string) {
-	h.text.Store(&text)
-	select {
-	case h.changed <- struct{}{}:
-	default:
-	}
-}
-
-// tell writes a new text.
-func (h *heartbeat) tell(life, timeout time.Duration) {
-	h.telling.Lock()
-	defer h.telling.Unlock()
-	if text := h.text.Load(); text != nil && text != h.written {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		h.write(ctx, life, text)
-	}
-}
-
-// write keeps the text in Redis for a while. If it fails, the next beat tries again.
-func (h *heartbeat) write(ctx context.Context, life time.Duration, text *string) {
-	h.written = nil
-	if _, err := h.eval(ctx, announceScript, []string{h.keys.Announcement(h.name)}, life.Milliseconds(), *text); err == nil {
-		h.written = text
 	}
 }

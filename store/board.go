@@ -29,7 +29,7 @@ type Shared interface {
 	// beside an error, and a right may be missing without one: only some zones may need it.
 	Probe(ctx context.Context) (Server, error)
 
-	// Announce sets a text of this process. The others can read it a moment later. Announce does not wait.
+	// Announce sets a text of this process. The others can read it when it is counted for the next time. Announce does not wait.
 	Announce(text string)
 
 	// Announcements returns the texts of at most n processes, this one among them. The text of
