@@ -50,7 +50,6 @@ type board struct {
 	pause   time.Duration // to the next turn
 	reports []store.Report
 	err     error
-	names   []string // whose reports are read
 
 	hurry chan struct{} // has an element if a turn is to be taken soon
 	quit  chan struct{}
@@ -132,9 +131,6 @@ func (b *board) look(ctx context.Context, wish string) ([]store.Report, error) {
 // run takes turns until nobody looks.
 func (b *board) run() {
 	more := b.turn(false)
-	if more && b.isNew() { // the first turn has only learned the names
-		more = b.turn(false)
-	}
 	last := time.Now()
 	timer := time.NewTimer(b.next())
 	defer timer.Stop()
@@ -193,24 +189,10 @@ func (b *board) known() []store.Report {
 	return all
 }
 
-// isNew reports whether there are names whose reports were not asked for.
-func (b *board) isNew() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err == nil && slices.ContainsFunc(b.reports, func(r store.Report) bool { return !slices.Contains(b.names, r.Process) })
-}
-
 // turn writes a report, and reads those of others if somebody looks here. It reports whether there is to be another one.
 func (b *board) turn(leaves bool) (more bool) {
 	b.mu.Lock()
 	write, wish, mine, reads, left := b.write, b.wish, b.mine, time.Now().Before(b.until), "0"
-	var names []string
-	for _, r := range b.reports {
-		names = append(names, r.Process)
-	}
-	if b.names = names; !reads {
-		b.names = nil
-	}
 	b.mu.Unlock()
 	timeout, look := beatTimeout, int64(0)
 	if leaves {
@@ -225,16 +207,14 @@ func (b *board) turn(leaves bool) (more bool) {
 	all := []string{b.keys.Looked(), b.keys.Wished(), b.keys.Reporters(), b.keys.Instances(), b.keys.Report(b.name)}
 	if reads {
 		look = store.LookLife.Milliseconds()
-		for _, name := range names {
-			all = append(all, b.keys.Report(name))
-		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	answer, err := b.eval(ctx, lua.Board.Text(), all, b.name, text, left, store.ReportLife.Milliseconds(), look, mine, store.MaxReport, store.MaxReports)
+	answer, err := b.eval(ctx, lua.Board.Text(), all, b.name, text, left, store.ReportLife.Milliseconds(), look, mine, store.MaxReport, store.MaxReports,
+		b.keys.Report(""))
 	var r reply
 	if err == nil {
-		r, err = readReply(answer, names)
+		r, err = readReply(answer)
 	}
 	return b.note(&r, err, reads, mine, text != "")
 }
@@ -296,44 +276,32 @@ type reply struct {
 
 var errReply = errors.New("redis answered something else than reports")
 
-// readReply reads an answer, with the reports of processes of these names.
-func readReply(answer []any, names []string) (r reply, err error) {
-	if len(answer) < 5 {
+// readReply reads an answer.
+func readReply(answer []any) (r reply, err error) {
+	if len(answer) < 3 {
 		return r, errReply
 	}
 	now, ok := answer[0].(int64)
 	looked, _ := answer[1].(int64)
-	lives, _ := answer[3].([]any)
-	reporting, _ := answer[4].([]any)
 	if r.looked = looked == 1; !ok {
 		return r, errReply
 	}
 	r.wish, _ = answer[2].(string)
-	for i, all := range [][]any{lives, reporting} {
-		for pair := range slices.Chunk(all, 2) {
-			name, ok := pair[0].(string)
-			if ok && len(r.reports) < store.MaxReports && !slices.ContainsFunc(r.reports, func(known store.Report) bool { return known.Process == name }) {
-				r.reports = append(r.reports, store.Report{Process: name, Lives: i == 0, Counted: countedAgo(pair, now)})
-			}
-		}
-	}
-	for i, text := range answer[5:] {
-		text, _ := text.(string)
-		at := slices.IndexFunc(r.reports, func(known store.Report) bool { return i < len(names) && known.Process == names[i] })
-		if at >= 0 {
-			readReport(&r.reports[at], text, now)
-		}
+	for rest := answer[3:]; len(rest) >= 4; rest = rest[4:] {
+		name, _ := rest[0].(string)
+		lives, _ := rest[1].(int64)
+		text, _ := rest[3].(string)
+		report := store.Report{Process: name, Lives: lives == 1, Counted: countedAgo(rest[2], now)}
+		readReport(&report, text, now)
+		r.reports = append(r.reports, report)
 	}
 	return r, nil
 }
 
 // countedAgo returns how long ago a process was counted, by its time in the set. One that leaves counts for a shorter time, and
 // seems to have been counted before.
-func countedAgo(pair []any, now int64) time.Duration {
-	if len(pair) < 2 {
-		return 0
-	}
-	text, _ := pair[1].(string)
+func countedAgo(at any, now int64) time.Duration {
+	text, _ := at.(string)
 	until, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return 0
