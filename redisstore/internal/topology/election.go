@@ -27,61 +27,55 @@ func (e *election) result(now func(slot int) *node.Node) []string {
 		voters = e.ballots
 		stays = func(n *node.Node) bool { return n != nil && !n.CutOff() && !n.Failing() }
 	}
-	var nodes []string // by number
-	number := func(address string) int {
-		n := slices.Index(nodes, address)
-		if n < 0 {
-			n = len(nodes)
-			nodes = append(nodes, address)
-		}
-		return n
-	}
-	named := make([][]int16, len(voters)) // by voter and slot
-	begins := make([]bool, Slots+1)       // whether a ballot's range begins at a slot, or has ended before
-	for i, b := range voters {
-		named[i] = b.nodes(number, begins)
+	named := make([][]*slotRange, len(voters)) // by voter and slot
+	for i := range voters {
+		named[i] = voters[i].bySlot()
 	}
 	chosen := make([]string, Slots)
-	votes := make([]int, len(nodes))
 	var last *node.Node
 	for slot := range chosen {
 		present := now(slot)
-		same := slot > 0 && present == last && !begins[slot]
+		same := slot > 0 && present == last && !slices.ContainsFunc(named, func(of []*slotRange) bool { return of[slot] != of[slot-1] })
 		last = present
 		switch {
 		case same: // slots come in long ranges
 			chosen[slot] = chosen[slot-1]
-			continue
 		case stays(present):
 			chosen[slot] = present.Address
-			continue
+		default:
+			chosen[slot] = mostNamed(named, slot, present)
 		}
-		most := 0
-		for _, node := range named {
-			if n := node[slot]; n >= 0 {
-				votes[n]++
-				most = max(most, votes[n])
-			}
-		}
-		for _, node := range named {
-			if n := node[slot]; n >= 0 && votes[n] == most && (chosen[slot] == "" || present != nil && nodes[n] == present.Address) {
-				chosen[slot] = nodes[n]
-			}
-		}
-		clear(votes)
 	}
 	return chosen
 }
 
-// nodes returns the number of the node that a ballot names for each slot; -1 if it names none. It notes where ranges begin, and
-// where they have ended.
-func (b *ballot) nodes(number func(address string) int, begins []bool) []int16 {
-	all := slices.Repeat([]int16{-1}, Slots)
-	for _, r := range b.ranges {
-		begins[r.first], begins[r.last+1] = true, true
-		node := int16(min(number(r.address), Slots)) // no more have slots
+// mostNamed returns the address that most voters name for a slot.
+func mostNamed(named [][]*slotRange, slot int, present *node.Node) (best string) {
+	votes, most := make(map[string]int), 0
+	for _, of := range named {
+		if r := of[slot]; r != nil {
+			votes[r.address]++
+			most = max(most, votes[r.address])
+		}
+	}
+	for address, n := range votes {
+		if n == most && (best == "" || address < best) {
+			best = address
+		}
+	}
+	if present != nil && most > 0 && votes[present.Address] == most {
+		return present.Address
+	}
+	return best
+}
+
+// bySlot returns the range that a ballot has for each slot, or nil.
+func (b *ballot) bySlot() []*slotRange {
+	all := make([]*slotRange, Slots)
+	for i := range b.ranges {
+		r := &b.ranges[i]
 		for slot := r.first; slot <= r.last; slot++ {
-			all[slot] = node
+			all[slot] = r
 		}
 	}
 	return all

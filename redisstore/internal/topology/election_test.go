@@ -37,15 +37,15 @@ func TestElection(t *testing.T) {
 			}
 		}
 		for slot, got := range e.result(func(slot int) *node.Node { return present[slot] }) {
-			if !mostNamed(&e, slot, present[slot])[got] {
-				t.Fatalf("slot %d goes to %q, of %v", slot, got, mostNamed(&e, slot, present[slot]))
+			if !theMost(&e, slot, present[slot])[got] {
+				t.Fatalf("slot %d goes to %q, of %v", slot, got, theMost(&e, slot, present[slot]))
 			}
 		}
 	}
 }
 
-// mostNamed returns which nodes a slot may go to.
-func mostNamed(e *election, slot int, present *node.Node) map[string]bool {
+// theMost returns which nodes a slot may go to.
+func theMost(e *election, slot int, present *node.Node) map[string]bool {
 	votes, most := make(map[string]int), 0
 	for _, b := range e.ballots {
 		named := ""
