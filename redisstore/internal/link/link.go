@@ -70,7 +70,18 @@ func (l *Link) TakeSlot(ctx context.Context, checks []store.Check, decisions []a
 	if err != nil {
 		return err
 	}
-	return l.finish(r, checks, decisions, l.send(ctx, r))
+	err = l.send(ctx, r)
+	if Migrating(err) && len(checks) == 1 && checks[0].KeyRules != nil {
+		err = l.sendKey(ctx, r)
+	}
+	switch {
+	case err == nil:
+		copy(decisions, r.Decisions)
+		l.answered(r, checks)
+	case node.MayHaveRun(err): // the answer may be on its way, so the request is not used again
+		l.giveBackLost(checks)
+	}
+	return err
 }
 
 // request makes a request of checks whose keys have one slot, if there is a server to ask. It costs nothing if
@@ -89,18 +100,6 @@ func (l *Link) request(ctx context.Context, checks []store.Check, amid bool) (*n
 	r.Slot = slot
 	l.fill(r, checks, amid)
 	return r, nil
-}
-
-// finish takes the answer to a request.
-func (l *Link) finish(r *node.Request, checks []store.Check, decisions []algorithms.Decision, err error) error {
-	switch {
-	case err == nil:
-		copy(decisions, r.Decisions)
-		l.answered(r, checks)
-	case node.MayHaveRun(err): // the answer may be on its way, so the request is not used again
-		l.giveBackLost(checks)
-	}
-	return err
 }
 
 // answered notes what an answer says beside the decisions.

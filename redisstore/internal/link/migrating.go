@@ -23,22 +23,10 @@ import (
 // Migrating reports whether a call has failed because its slot migrates, so that it may have only one key.
 func Migrating(err error) bool { return redis.IsTryAgainError(err) }
 
-// TakeMigrating is like TakeSlot, for one check whose keys may be at two nodes.
-func (l *Link) TakeMigrating(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
-	r, err := l.request(ctx, checks, amid)
-	if err != nil {
-		return err
-	}
-	return l.finish(r, checks, decisions, l.sendKey(ctx, r))
-}
-
 // sendKey decides a request of one check, and what is beside its state.
 func (l *Link) sendKey(ctx context.Context, r *node.Request) error {
 	op, d := &r.Ops[0], &r.Decisions[0]
 	rules := op.KeyRules
-	if rules == nil {
-		return l.send(ctx, r)
-	}
 	op.KeyRules = nil
 	override, now, err := l.readOverride(ctx, rules, op)
 	if err != nil {

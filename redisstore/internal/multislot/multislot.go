@@ -32,9 +32,6 @@ type Inner interface {
 
 	// TakeSlot is Take for a part, whose keys have one slot.
 	TakeSlot(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error
-
-	// TakeMigrating is Take for one check whose slot migrates.
-	TakeMigrating(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error
 }
 
 // Layer implements [layer.Layer].
@@ -66,7 +63,7 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 		})
 	}
 	others.Wait()
-	return r.inTurn(ctx, parts, r.take)
+	return r.inTurn(ctx, parts)
 }
 
 // request is one that is decided in parts.
@@ -148,7 +145,7 @@ func (r *request) split(class func(i int) uint16) (parts []*part) {
 // take decides and charges what one slot has.
 func (r *request) take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
 	err := r.TakeSlot(ctx, checks, decisions, amid)
-	if err == nil || !link.Migrating(err) || len(checks) == 1 && checks[0].KeyRules == nil {
+	if err == nil || !link.Migrating(err) || len(checks) == 1 {
 		return err
 	}
 	keys := request{r.Layer, checks, decisions, amid}
@@ -156,21 +153,19 @@ func (r *request) take(ctx context.Context, checks []store.Check, decisions []al
 	for _, p := range parts {
 		p.assumePass() // until it is sent
 	}
-	return keys.inTurn(ctx, parts, r.TakeMigrating)
+	return keys.inTurn(ctx, parts)
 }
 
 // inTurn charges those parts one after the other that have not been sent, as long as all
 // pass. If one does not, it gives back what the others have charged.
-func (r *request) inTurn(ctx context.Context, parts []*part,
-	take func(context.Context, []store.Check, []algorithms.Decision, bool) error,
-) error {
+func (r *request) inTurn(ctx context.Context, parts []*part) error {
 	pass, err := r.gather(parts...)
 	for _, p := range parts {
 		if p.sent || err != nil || !pass && p.order != orderAlone {
 			continue
 		}
 		p.sent = true
-		p.failed = take(ctx, p.Checks, p.Decisions, r.amid)
+		p.failed = r.take(ctx, p.Checks, p.Decisions, r.amid)
 		passes, failed := r.gather(p)
 		pass, err = pass && passes, failed
 	}

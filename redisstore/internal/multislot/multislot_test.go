@@ -33,10 +33,6 @@ func (l *link) TakeSlot(ctx context.Context, checks []store.Check, decisions []a
 	return l.Take(ctx, checks, decisions)
 }
 
-func (l *link) TakeMigrating(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, _ bool) error {
-	return l.Take(ctx, checks, decisions)
-}
-
 // TestContract: requests of several slots obey the contract of stores.
 func TestContract(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {
