@@ -2,18 +2,15 @@ package algorithms
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
-// registry is filled from init functions, so that another Go module can add an algorithm.
-var registry = struct {
-	sync.RWMutex
-	algorithms map[string]Algorithm
-}{algorithms: make(map[string]Algorithm)}
+// registry is filled from init functions, one after the other, so that another Go module can add an algorithm.
+var registry = make(map[string]Algorithm)
 
 func init() {
 	Register(TokenBucket{})
@@ -40,12 +37,10 @@ func Register(a Algorithm) {
 	if kinds != 1 {
 		panic(fmt.Sprintf("algorithm %q must be one of Counter, Recorder and Leaser", a.Name()))
 	}
-	registry.Lock()
-	defer registry.Unlock()
-	if _, taken := registry.algorithms[a.Name()]; taken {
+	if _, taken := registry[a.Name()]; taken {
 		panic(fmt.Sprintf("algorithm %q is registered twice", a.Name()))
 	}
-	registry.algorithms[a.Name()] = a
+	registry[a.Name()] = a
 }
 
 // Get returns the algorithm with a name or an alias. Its error lists the names.
@@ -54,9 +49,7 @@ func Get(name string) (Algorithm, error) {
 	if other, ok := aliases[name]; ok {
 		proper = other
 	}
-	registry.RLock()
-	a, ok := registry.algorithms[proper]
-	registry.RUnlock()
+	a, ok := registry[proper]
 	if !ok {
 		names, hint := Names(), ""
 		if similar := suggest.Nearest(name, names); similar != "" {
@@ -68,16 +61,7 @@ func Get(name string) (Algorithm, error) {
 }
 
 // Names returns the names of all algorithms, sorted.
-func Names() []string {
-	registry.RLock()
-	defer registry.RUnlock()
-	names := make([]string, 0, len(registry.algorithms))
-	for name := range registry.algorithms {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Names() []string { return slices.Sorted(maps.Keys(registry)) }
 
 func isA[T Algorithm](a Algorithm) bool {
 	_, ok := a.(T)

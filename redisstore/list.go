@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/lua"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -113,7 +113,7 @@ func (s *operators) scan(ctx context.Context, from *node.Node, at uint64, patter
 // texts reads what keys of a master have, as lua/get.lua answers it. A key whose slot has moved meanwhile is read where it is.
 func (s *operators) texts(ctx context.Context, from *node.Node, names []string) (texts []string, err error) {
 	for some := range slices.Chunk(names, listedPerCall) {
-		for i, cmd := range s.get(ctx, from, some) {
+		for i, cmd := range s.getAll(ctx, from, some) {
 			text, err := cmd.Val(), cmd.Err()
 			if node.Failure(err) == store.FailureCluster {
 				text, err = s.evalText(ctx, lua.Get.Text(), some[i])
@@ -127,8 +127,8 @@ func (s *operators) texts(ctx context.Context, from *node.Node, names []string) 
 	return texts, nil
 }
 
-// get reads keys with one call. Each has its own error.
-func (s *operators) get(ctx context.Context, from *node.Node, names []string) []*redis.StringCmd {
+// getAll reads keys with one call. Each has its own error.
+func (s *operators) getAll(ctx context.Context, from *node.Node, names []string) []*redis.StringCmd {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	cmds := make([]*redis.StringCmd, len(names))
@@ -141,11 +141,11 @@ func (s *operators) get(ctx context.Context, from *node.Node, names []string) []
 
 // readListed reads what a key has.
 func readListed(text, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
-	if len(text) < 8 {
-		return listed, errors.New("redis answered an override or a ban without the time")
+	now, text, err := link.Number(text)
+	if err != nil {
+		return listed, err
 	}
-	now := int64(binary.BigEndian.Uint64([]byte(text[:8])))
-	if listed.Override, err = parse(text[8:], now); err != nil {
+	if listed.Override, err = parse(text, now); err != nil {
 		return store.Listed{}, nil // a damaged one has no effect
 	}
 	switch {

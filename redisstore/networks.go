@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/lua"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -150,17 +152,18 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 		return false, false, err
 	}
 	here := n.now()
-	if len(text) < 16 {
-		return false, false, errors.New("redis answered networks without the time")
+	now, text, errNow := link.Number(text)
+	last, text, err := link.Number(text)
+	if err := cmp.Or(errNow, err); err != nil {
+		return false, false, err
 	}
-	now, last := number(text), number(text[8:])
 	if last < n.known {
 		clear(changes)
 		n.known = 0
 		return last > 0, true, nil
 	}
 	found := 0
-	for text = text[16:]; len(text) > 0; found++ {
+	for ; len(text) > 0; found++ {
 		mark, name, value, rest, err := cutNetwork(text)
 		if err != nil {
 			return false, false, err
@@ -180,32 +183,25 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 	return found == networksPerCall, false, nil
 }
 
-func number(text string) int64 { return int64(binary.BigEndian.Uint64([]byte(text[:8]))) }
-
 // cutNetwork cuts what lua/networks.lua writes for a network from a text.
 func cutNetwork(text string) (mark int64, name, value, rest string, err error) {
-	cut := func(head int) (part string) {
-		if len(text) < head+4 {
-			err = errors.New("redis answered a network that is cut off")
-			return ""
+	mark, text, err = link.Number(text)
+	cut := func() (part string) {
+		if err == nil && len(text) >= 4 {
+			if n := int(binary.BigEndian.Uint32([]byte(text))); n <= len(text)-4 {
+				part, text = text[4:4+n], text[4+n:]
+				return part
+			}
 		}
-		n := int(binary.BigEndian.Uint32([]byte(text[head:])))
-		if text = text[head+4:]; len(text) < n {
-			err = errors.New("redis answered a network that is cut off")
-			return ""
-		}
-		part, text = text[:n], text[n:]
-		return part
+		err = cmp.Or(err, errCutOff)
+		return ""
 	}
-	if len(text) >= 8 {
-		mark = number(text)
-	}
-	name = cut(8)
-	if err == nil {
-		value = cut(0)
-	}
+	name = cut()
+	value = cut()
 	return mark, name, value, text, err
 }
+
+var errCutOff = errors.New("redis answered a network that is cut off")
 
 // parseNetworkName reads a name that writeNetwork has made.
 func parseNetworkName(name string) (zone string, network netip.Prefix, err error) {

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 
 	"github.com/redis/go-redis/v9"
@@ -26,14 +25,11 @@ func (s *operators) Set(ctx context.Context, rule *store.Rule, key string, overr
 
 // Get implements [store.Overrider].
 func (s *operators) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
-	text, err := s.evalText(ctx, lua.Get.Text(), s.keys.Override(rule, key))
+	now, text, err := s.get(ctx, s.keys.Override(rule, key))
 	if err != nil {
 		return store.Override{}, err
 	}
-	if len(text) < 8 {
-		return store.Override{}, errors.New("redis answered an override without the time")
-	}
-	return store.ParseOverride(text[8:], int64(binary.BigEndian.Uint64([]byte(text[:8]))))
+	return store.ParseOverride(text, now)
 }
 
 // Clear implements [store.Overrider].
@@ -51,14 +47,16 @@ func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) err
 
 // Refusals implements [store.Lister].
 func (s *operators) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
-	text, err := s.evalText(ctx, lua.Get.Text(), s.keys.Ban(rule, key))
-	if err != nil {
-		return store.Refusals{}, err
+	now, text, err := s.get(ctx, s.keys.Ban(rule, key))
+	return ban.Counted(banState(text), now), err
+}
+
+// get reads a key, and the time.
+func (s *operators) get(ctx context.Context, name string) (now int64, text string, err error) {
+	if text, err = s.evalText(ctx, lua.Get.Text(), name); err != nil {
+		return 0, "", err
 	}
-	if len(text) < 8 {
-		return store.Refusals{}, errors.New("redis answered the state of a ban without the time")
-	}
-	return ban.Counted(banState(text[8:]), int64(binary.BigEndian.Uint64([]byte(text[:8])))), nil
+	return link.Number(text)
 }
 
 // delete deletes a key in Redis. Keys go one by one, because a slot may migrate.

@@ -66,25 +66,8 @@ type Some struct {
 	places    []int
 }
 
-// All are all checks of a request. Its decisions are made in place.
-func All(checks []store.Check, decisions []algorithms.Decision) Some {
-	return Some{Checks: checks, Decisions: decisions}
-}
-
-// Rest are the checks of a request that are not known. If they stand side by side, its decisions are made in place.
-func Rest(checks []store.Check, decisions []algorithms.Decision, known *Set) (rest Some) {
-	first, end, n := 0, 0, 0
-	for i := range checks {
-		if !known.Has(i) {
-			if n++; n == 1 {
-				first = i
-			}
-			end = i + 1
-		}
-	}
-	if end-first == n {
-		return All(checks[first:end], decisions[first:end])
-	}
+// Rest are the checks of a request that are not known.
+func Rest(checks []store.Check, known *Set) (rest Some) {
 	for i := range checks {
 		if !known.Has(i) {
 			rest.Add(checks, i)

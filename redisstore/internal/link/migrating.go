@@ -2,8 +2,6 @@ package link
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -88,11 +86,11 @@ func (l *Link) readOverride(ctx context.Context, rules *protocol.KeyRules, op *p
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(text) < 8 {
-		return nil, 0, errors.New("redis answered an override without the time")
+	now, text, err := Number(text)
+	if err != nil {
+		return nil, 0, err
 	}
-	now := int64(binary.BigEndian.Uint64([]byte(text[:8])))
-	override, err := store.ParseOverride(text[8:], now)
+	override, err := store.ParseOverride(text, now)
 	if err != nil || override.Kind == store.KindNone {
 		return nil, now, nil // a damaged override is ignored
 	}
@@ -113,11 +111,9 @@ func (l *Link) evalBan(ctx context.Context, rules *protocol.KeyRules, refusals i
 		args = append(args, p)
 	}
 	text, err := l.EvalText(ctx, Server.ProcessIfReady, lua.Banned.Text(), rules.BanState, append(args, refusals)...)
-	if err == nil && len(text) != 8 {
-		err = errors.New("redis answered the state of a ban without a number")
-	}
 	if err != nil {
 		return 0, err
 	}
-	return int64(binary.BigEndian.Uint64([]byte(text))), nil
+	left, _, err := Number(text)
+	return left, err
 }

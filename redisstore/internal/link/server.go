@@ -2,7 +2,9 @@ package link
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
@@ -59,6 +61,14 @@ func (l *Link) EvalText(ctx context.Context, method Method, script, key string, 
 		return "", err
 	}
 	return cmd.(*redis.StringCmd).Val(), nil
+}
+
+// Number cuts a number of eight bytes from a text that a script answers, such as the time in microseconds since 1970.
+func Number(text string) (n int64, rest string, err error) {
+	if len(text) < 8 {
+		return 0, "", fmt.Errorf("redis answered %d bytes without a number", len(text))
+	}
+	return int64(binary.BigEndian.Uint64([]byte(text[:8]))), text[8:], nil
 }
 
 // TextCommand makes the command that [Link.EvalText] sends.

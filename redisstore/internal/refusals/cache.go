@@ -16,9 +16,6 @@ const (
 	// maxPerShard bounds the refusals of a shard. Beyond it some are forgotten: their keys
 	// cost a call of Redis, and no request passes that should not.
 	maxPerShard = 1024
-
-	// MaxSize is the highest number of refusals that a cache remembers.
-	MaxSize = shards * maxPerShard
 )
 
 // Cache remembers refusals. A refusal holds as long as nothing can be charged to its key, whatever other requests do, unless a

@@ -87,7 +87,7 @@ func (l *Layer) ask(ctx context.Context, checks []store.Check, decisions []algor
 		}
 		return err
 	}
-	rest := layer.Rest(checks, decisions, known)
+	rest := layer.Rest(checks, known)
 	err := l.Layer.Take(ctx, rest.Checks, rest.Decisions)
 	if errors.Is(err, store.ErrFull) && rest.Alone() && !layer.Pass(checks, decisions) {
 		for i := range rest.Decisions { // the request is refused; what is decided by itself is not charged
