@@ -61,16 +61,25 @@ const mostSilence = 2500 * time.Millisecond
 
 // condition examines one server.
 func (s *operators) condition(ctx context.Context, n *node.Node) store.Condition {
-	c := store.Condition{Address: n.Address}
 	patience, cancel := context.WithTimeout(ctx, max(mostSilence, s.timeout))
 	defer cancel()
-	first, err := n.Ask(patience) // which may have to make a connection
+	c, err := s.look(ctx, patience, n)
 	if err != nil {
 		return s.troubled(c, err)
 	}
+	return c
+}
+
+// look returns the condition of a server, or why it does not decide. For the first answer there may be less time.
+func (s *operators) look(ctx, patience context.Context, n *node.Node) (c store.Condition, err error) {
+	c.Address = n.Address
+	first, err := n.Ask(patience) // which may have to make a connection
+	if err != nil {
+		return c, err
+	}
 	ahead, took, err := n.Clock(ctx)
 	if err != nil {
-		return s.troubled(c, err)
+		return c, err
 	}
 	c.ClockAhead, c.ClockTook = ahead, took
 	c.RoundTrip = max(min(first, took), n.Distance()) // this machine may be busy for one of them, and the distance grows slowly
@@ -80,10 +89,7 @@ func (s *operators) condition(ctx context.Context, n *node.Node) store.Condition
 	if fields, err := n.Info(ctx); err == nil {
 		describe(&c, fields)
 	}
-	if err := cmp.Or(n.Charges(ctx), n.Whole(ctx)); err != nil {
-		return s.troubled(c, err)
-	}
-	return c
+	return c, cmp.Or(n.Charges(ctx), n.Whole(ctx))
 }
 
 // describe adds what INFO says.

@@ -18,21 +18,21 @@ func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 		return store.Server{Rights: s.undiscovered(err)}, failure{s.explain(err)}
 	}
 	var slowest store.Server
-	var rights *store.Rights
 	for _, n := range masters {
-		server, err := probe(ctx, n)
-		if node.LacksRight(err) {
-			rights = s.rights(ctx, []*node.Node{n}) // until Redis 7.0, the error does not say which
-		}
-		if err != nil {
+		c, err := s.look(ctx, ctx, n)
+		if err != nil && node.Failure(err) != store.FailureOOM { // a full Redis still decides what needs no room
+			var rights *store.Rights
+			if node.LacksRight(err) {
+				rights = s.rights(ctx, []*node.Node{n}) // until Redis 7.0, the error does not say which
+			}
 			s.servers.ReportFailure()
 			return store.Server{Rights: rights}, failure{s.explain(err)}
 		}
-		if server.RoundTrip >= slowest.RoundTrip {
-			server.Evicts = max(server.Evicts, slowest.Evicts)
-			slowest = server
-		} else {
-			slowest.Evicts = max(server.Evicts, slowest.Evicts)
+		if c.RoundTrip >= slowest.RoundTrip {
+			slowest.Version, slowest.RoundTrip = c.Version, c.RoundTrip
+		}
+		if c.Evicts != "noeviction" {
+			slowest.Evicts = max(c.Evicts, slowest.Evicts)
 		}
 	}
 	slowest.Rights = s.rights(ctx, masters)
@@ -60,32 +60,6 @@ func (s *operators) explain(err error) error {
 		return fmt.Errorf("%w: there was no answer in time; is the address right, and does a firewall drop the packets?", err)
 	}
 	return err
-}
-
-// probe asks one server.
-func probe(ctx context.Context, n *node.Node) (server store.Server, err error) {
-	if _, err := n.Ask(ctx); err != nil { // which may have to make a connection
-		return server, err
-	}
-	if server.RoundTrip, err = n.Ask(ctx); err != nil {
-		return server, err
-	}
-	// A full Redis still decides what needs no room.
-	if err := n.Charges(ctx); err != nil && node.Failure(err) != store.FailureOOM {
-		return server, err
-	}
-	if err := n.Whole(ctx); err != nil {
-		return server, err
-	}
-	fields, err := n.Info(ctx)
-	if err != nil {
-		return server, nil // it answers, and this user may not ask
-	}
-	server.Version = versionOf(fields)
-	if policy := fields["maxmemory_policy"]; policy != "noeviction" {
-		server.Evicts = policy
-	}
-	return server, nil
 }
 
 // versionOf returns the version of a server from what INFO says.
