@@ -2,17 +2,11 @@ package memorystore
 
 import "time"
 
-// clock counts microseconds since 1970, and never goes back: it is the wall clock at the
+// newClock returns a clock in microseconds since 1970 that never goes back: it is the wall clock at the
 // start plus the monotonic time since. So setting the wall clock while Caddy runs does not
 // change any limit.
-type clock struct {
-	start time.Time
-	base  int64
-}
-
-func newClock() clock {
+func newClock() func() int64 {
 	start := time.Now()
-	return clock{start: start, base: start.UnixMicro()}
+	base := start.UnixMicro()
+	return func() int64 { return base + time.Since(start).Microseconds() }
 }
-
-func (c clock) now() int64 { return c.base + time.Since(c.start).Microseconds() }

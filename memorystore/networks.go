@@ -8,12 +8,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// networksOf identifies the networks of a zone.
-type networksOf struct {
-	zone string
-	salt uint64
-}
-
 // SetNetwork implements [store.Networker].
 func (s *Store) SetNetwork(_ context.Context, rule *store.Rule, network netip.Prefix, override store.Override) error {
 	kind, tail, err := rule.PrepareNetwork(network, override)
@@ -40,7 +34,7 @@ func (s *Store) ClearNetwork(_ context.Context, rule *store.Rule, network netip.
 
 // Networks implements [store.Networker].
 func (s *Store) Networks(rule *store.Rule) *store.Networks {
-	of := networksOf{rule.Zone(), rule.Salt()}
+	of := keyName{zone: rule.Zone(), salt: rule.Salt()}
 	if known, ok := s.networks.Load(of); ok {
 		return known.(*store.Networks)
 	}

@@ -84,7 +84,7 @@ type Store struct {
 	now      func() int64
 	seeds    [2]maphash.Seed
 	settings atomic.Pointer[Settings]
-	networks sync.Map // of *store.Networks by networksOf
+	networks sync.Map // of *store.Networks by keyName, without a key
 
 	logger  func() *zap.Logger
 	shared  atomic.Int64 // charges to shared buckets since the last sweep
@@ -113,7 +113,7 @@ func New(options Options) (*Store, error) {
 	}
 	s.Apply(Settings{MaxKeys: options.MaxKeys, SweepInterval: options.SweepInterval})
 	if s.now == nil {
-		s.now = newClock().now
+		s.now = newClock()
 		go s.sweeper()
 	} else {
 		s.leases.Now = func() time.Time { return time.UnixMicro(s.now()) }

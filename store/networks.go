@@ -168,47 +168,37 @@ func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 	if len(changes) == 0 && !fresh && !ended {
 		return
 	}
+	all := before
+	if fresh || ended {
+		all = new(bart.Table[*Network])
+		n.real, n.first = 0, 0
+		for prefix, network := range before.All() {
+			if !fresh && !network.ended(now) {
+				all.Insert(prefix, network)
+				n.tally(network, 1)
+			}
+		}
+	}
 	for _, c := range changes {
 		if was, ok := before.Get(c.Prefix); ok && c.Network != nil && was != c.Network {
 			c.Network.requests.Add(was.requests.Load())
 		}
-	}
-	if len(changes) == 1 && !fresh && !ended {
-		n.changeOne(before, &changes[0])
-		return
-	}
-	all := new(bart.Table[*Network])
-	for prefix, network := range before.All() {
-		if !fresh && !network.ended(now) {
-			all.Insert(prefix, network)
-		}
-	}
-	for _, c := range changes {
-		if c.Network != nil {
-			all.Insert(c.Prefix, c.Network)
-		} else {
-			all.Delete(c.Prefix)
-		}
-	}
-	n.real, n.first = 0, 0
-	for _, network := range all.All() {
-		n.tally(network, 1)
+		all = n.change(all, &c)
 	}
 	n.publish(all)
 }
 
-// changeOne makes one change, which costs neither a copy of the others nor a look at them. If the first one to end is removed, n.first
+// change makes one change, which costs neither a copy of the others nor a look at them. If the first one to end is removed, n.first
 // is too early, until a change at that time finds the next one. The lock is held.
-func (n *Networks) changeOne(before *bart.Table[*Network], c *NetworkChange) {
-	if was, ok := before.Get(c.Prefix); ok {
+func (n *Networks) change(all *bart.Table[*Network], c *NetworkChange) *bart.Table[*Network] {
+	if was, ok := all.Get(c.Prefix); ok {
 		n.tally(was, -1)
 	}
 	if c.Network == nil {
-		n.publish(before.DeletePersist(c.Prefix))
-		return
+		return all.DeletePersist(c.Prefix)
 	}
 	n.tally(c.Network, 1)
-	n.publish(before.InsertPersist(c.Prefix, c.Network))
+	return all.InsertPersist(c.Prefix, c.Network)
 }
 
 // tally counts a network that is there, or with -1 no longer. The lock is held.
