@@ -9,7 +9,8 @@ import (
 )
 
 // call is a batch with the requests that wait for it. It is a context, too, whose deadline is always as far
-// ahead as the timeout, see silent. It has no timer, because connections need none.
+// ahead as the timeout: a connection asks for it when a call was written, and has the time then at which Redis has been silent
+// for too long. It has no timer, because connections need none.
 type call struct {
 	*protocol.Batch
 	requests []*Request

@@ -236,13 +236,13 @@ func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error 
 	return Advise(closedOr(err), !n.config.Cluster)
 }
 
-// ProcessIfReady is like Process, but fails at once if the node is known not to answer. A context without
-// a deadline ends when Redis has been silent for the timeout.
+// ProcessIfReady is like Process, but fails at once if the node is known not to answer, and does not take longer than a call may.
 func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error {
 	if err := n.breaker.refuses(ctx); err != nil {
 		return err
 	}
-	ctx = n.Silent(ctx)
+	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
+	defer cancel()
 	return n.breaker.run(func() error { return n.Process(ctx, cmd, asking) })
 }
 

@@ -34,25 +34,6 @@ var errBusy error = unsentError{fmt.Errorf("this Caddy is too busy: %w", store.E
 // errSilent is the error of a request that was not sent, because Redis does not answer.
 var errSilent error = unsentError{fmt.Errorf("redis does not answer: %w", context.DeadlineExceeded)}
 
-// silent is a context of calls. Its deadline is always as far ahead as the timeout, so that a connection that
-// asks for it when a call was written has the time at which Redis has been silent for too long.
-type silent struct {
-	context.Context
-	timeout time.Duration
-}
-
-// Deadline implements [context.Context].
-func (s silent) Deadline() (time.Time, bool) {
-	deadline := time.Now().Add(s.timeout)
-	if earlier, ok := s.Context.Deadline(); ok && earlier.Before(deadline) {
-		deadline = earlier
-	}
-	return deadline, true
-}
-
-// Silent returns a context for a call of the node that ends when Redis has been silent for the timeout.
-func (n *Node) Silent(ctx context.Context) context.Context { return silent{ctx, n.config.Timeout} }
-
 // dials are the connections that are being made, and which of those that were made are used.
 type dials struct {
 	trust trust
