@@ -50,11 +50,10 @@ type heartbeat struct {
 	text    atomic.Pointer[string] // to announce; nil: nothing
 	written atomic.Pointer[string] // the text that Redis has, as far as is known
 
-	seen    atomic.Int64
-	present atomic.Bool // the process has been counted
-	quit    chan struct{}
-	once    sync.Once
-	done    chan struct{}
+	seen atomic.Int64 // 0: the process has not been counted
+	quit chan struct{}
+	once sync.Once
+	done chan struct{}
 }
 
 // evaluate runs a script whose keys have one slot.
@@ -99,7 +98,7 @@ func (h *heartbeat) leave() {
 	h.once.Do(func() {
 		close(h.quit)
 		<-h.done
-		if h.present.Load() {
+		if h.seen.Load() > 0 {
 			h.beat(leaveTTL, leaveTimeout)
 		}
 	})
@@ -135,7 +134,6 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 	}
 	h.seen.Store(numbers[0])
 	h.marked(numbers[3])
-	h.present.Store(true)
 	if numbers[1] == 0 {
 		text = nil // the next beat brings it
 	}

@@ -81,22 +81,18 @@ func (s *operators) lacks(ctx context.Context, n *node.Node) (missing []string, 
 			return nil, false // there is no key to try the others on
 		}
 	}
-	for _, name := range n.Commands() {
-		if err := s.try(ctx, n, name); err != nil {
+	_, err := n.Ask(ctx) // with evalsha
+	errs := []error{err}
+	if s.cluster {
+		errs = append(errs, n.Process(ctx, redis.NewCmd(ctx, "asking"), false))
+	}
+	for _, err := range errs {
+		if err != nil {
 			more, _ := forbidden(err)
 			missing = append(missing, more...)
 		}
 	}
 	return missing, true
-}
-
-// try runs a command that is no part of a script.
-func (s *operators) try(ctx context.Context, n *node.Node, name string) (err error) {
-	if name == "evalsha" {
-		_, err = n.Ask(ctx)
-		return err
-	}
-	return n.Process(ctx, redis.NewCmd(ctx, name), false)
 }
 
 // commandOf finds the command in what Redis says to a user who may not run it.

@@ -156,3 +156,6 @@ func (n *Node) Charges(ctx context.Context) error {
 	}
 	return err
 }
+
+// ProbeKey names the key that a probe may write.
+func (n *Node) ProbeKey(slot uint16) string { return n.config.ProbeKey(slot) }
