@@ -37,7 +37,7 @@ func (l *Link) Adjust(adjustments ...store.Adjustment) {
 }
 
 // Run renews leases, and sends adjustments, in this order, so that nothing is renewed after
-// it was given back. It ends when the link is done.
+// it was given back. If there is more than one thing to do, it ends when the link is done, or else renews first.
 func (l *Link) Run() {
 	defer close(l.done)
 	ctx := context.Background()
@@ -45,16 +45,20 @@ func (l *Link) Run() {
 	defer renewal.Stop()
 	reported := uint64(0)
 	for {
-		switch l.nextDuty(renewal.C) {
-		case sending:
-			l.SendWaiting(ctx)
-		case renewing:
-			l.renew(ctx)
-			if l.Outbox.Retry() {
-				l.SendWaiting(ctx)
-			}
-			reported = l.warnLost(reported, false)
-		case ending:
+		due := false
+		select {
+		case <-l.Outbox.Wake:
+		case <-renewal.C:
+			due = true
+		case <-l.Done:
+		}
+		select {
+		case <-renewal.C:
+			due = true
+		default:
+		}
+		select {
+		case <-l.Done:
 			l.endLeases()
 			l.sendLast()
 			if l.lingers = !l.Ends() && l.Outbox.Retry(); l.lingers {
@@ -64,38 +68,17 @@ func (l *Link) Run() {
 			l.Outbox.DropAll()
 			l.warnLost(reported, true)
 			return
+		default:
 		}
-	}
-}
-
-// duty is what Run does next.
-type duty int
-
-const (
-	sending duty = iota
-	renewing
-	ending
-)
-
-// nextDuty waits until there is something to do. If there is more than one thing, Run ends, or else renews.
-func (l *Link) nextDuty(renewal <-chan time.Time) duty {
-	select {
-	case <-l.Done:
-		return ending
-	default:
-	}
-	select {
-	case <-renewal:
-		return renewing
-	default:
-	}
-	select {
-	case <-l.Outbox.Wake:
-		return sending
-	case <-renewal:
-		return renewing
-	case <-l.Done:
-		return ending
+		if due {
+			l.renew(ctx)
+		}
+		if !due || l.Outbox.Retry() {
+			l.SendWaiting(ctx)
+		}
+		if due {
+			reported = l.warnLost(reported, false)
+		}
 	}
 }
 

@@ -63,30 +63,9 @@ func (l *Link) Take(ctx context.Context, checks []store.Check, decisions []algor
 	return l.TakeSlot(ctx, checks, decisions, false)
 }
 
-// TakeSlot decides a part of a request, whose keys have one slot. Amid says that others of its checks are decided together, so that a
-// check which is decided by itself holds them up with no error.
+// TakeSlot decides a part of a request, whose keys have one slot. It costs nothing if there is no server to ask. Amid says that others of
+// its checks are decided together, so that a check which is decided by itself holds them up with no error.
 func (l *Link) TakeSlot(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
-	r, err := l.request(ctx, checks, amid)
-	if err != nil {
-		return err
-	}
-	err = l.send(ctx, r)
-	if Migrating(err) && len(checks) == 1 && checks[0].KeyRules != nil {
-		err = l.sendKey(ctx, r)
-	}
-	switch {
-	case err == nil:
-		copy(decisions, r.Decisions)
-		l.answered(r, checks)
-	case node.MayHaveRun(err): // the answer may be on its way, so the request is not used again
-		l.giveBackLost(checks)
-	}
-	return err
-}
-
-// request makes a request of checks whose keys have one slot, if there is a server to ask. It costs nothing if
-// there is none.
-func (l *Link) request(ctx context.Context, checks []store.Check, amid bool) (*node.Request, error) {
 	slot := l.Slot(&checks[0])
 	s, err := l.Servers.Node(ctx, slot)
 	if err == nil {
@@ -94,30 +73,28 @@ func (l *Link) request(ctx context.Context, checks []store.Check, amid bool) (*n
 	}
 	if err != nil {
 		l.Servers.ReportFailure()
-		return nil, err
+		return err
 	}
-	r := l.newRequest()
+	r := l.requests.Get().(*node.Request)
 	r.Slot = slot
 	l.fill(r, checks, amid)
-	return r, nil
-}
-
-// answered notes what an answer says beside the decisions.
-func (l *Link) answered(r *node.Request, checks []store.Check) {
-	if r.Damaged != nil {
-		l.warnDamaged(r.Damaged.Zone())
+	err = l.send(ctx, r)
+	if Migrating(err) && len(checks) == 1 && checks[0].KeyRules != nil {
+		err = l.sendKey(ctx, r)
 	}
-	l.noteLeases(r, checks)
-	l.free(r)
-}
-
-func (l *Link) newRequest() *node.Request { return l.requests.Get().(*node.Request) }
-
-// free lets a request be used again. One whose caller has left must not be: the answer may be
-// on its way.
-func (l *Link) free(r *node.Request) {
-	r.Clear()
-	l.requests.Put(r)
+	switch {
+	case err == nil:
+		copy(decisions, r.Decisions)
+		if r.Damaged != nil {
+			l.warnDamaged(r.Damaged.Zone())
+		}
+		l.noteLeases(r, checks)
+		r.Clear()
+		l.requests.Put(r) // only an answered one: the answer to another may be on its way
+	case node.MayHaveRun(err):
+		l.giveBackLost(checks)
+	}
+	return err
 }
 
 // fill makes a request of checks: a group of those to decide together, and one for each that is decided by

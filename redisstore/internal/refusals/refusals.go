@@ -28,7 +28,10 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 	if left := l.decide(checks, decisions, came, &known); left > 0 {
 		err = l.ask(ctx, checks, decisions, left, &known, came)
 	}
-	return l.Refuse(checks, decisions, &known, came, err)
+	if err != nil && unanswered(err) && !l.Empty() && l.refuse(checks, decisions, &known, came, node.MayHaveRun(err)) {
+		return nil
+	}
+	return err
 }
 
 // unanswered reports whether a request got no answer in time, of Redis or of this process.
@@ -110,15 +113,6 @@ func (l *Layer) remember(checks []store.Check, decisions []algorithms.Decision, 
 			l.Put(c, l.Today.At(c.Rule), *d, d.Allowed && (pass || c.Alone()), sent, now)
 		}
 	}
-}
-
-// Refuse returns nil if a request got no answer in time, and is refused by what is known. Otherwise it returns the
-// error.
-func (l *Layer) Refuse(checks []store.Check, decisions []algorithms.Decision, known *layer.Set, came time.Duration, err error) error {
-	if err != nil && unanswered(err) && !l.Empty() && l.refuse(checks, decisions, known, came, node.MayHaveRun(err)) {
-		return nil
-	}
-	return err
 }
 
 // refuse refuses a request that could not be answered in time, if one of its checks was
