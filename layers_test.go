@@ -42,9 +42,9 @@ var layers = []struct {
 	{"redisstore/internal/layer", layer{lines: 100, kB: 3, own: "algorithms store"}},
 	{"redisstore/internal/protocol", layer{lines: 850, kB: 24, own: "algorithms internal/msgpack lua store"}},
 	{"redisstore/internal/outbox", layer{lines: 200, kB: 6, own: "algorithms store"}},
-	{"redisstore/internal/node", layer{lines: 2050, kB: 56, own: "internal/advice redisstore/internal/protocol store"}},
+	{"redisstore/internal/node", layer{lines: 2050, kB: 55, own: "internal/advice redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{lines: 900, kB: 25, own: "internal/advice redisstore/internal/node store"}},
-	{"redisstore/internal/link", layer{lines: 650, kB: 20, own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
+	{"redisstore/internal/link", layer{lines: 600, kB: 18, own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
 		"redisstore/internal/outbox redisstore/internal/protocol store"}},
 	{"redisstore/internal/multislot", layer{lines: 250, kB: 8, own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{lines: 400, kB: 12, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
@@ -65,7 +65,7 @@ var layers = []struct {
 	{"internal/key", layer{lines: 950, kB: 28, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
-	{"internal/cases", layer{lines: 1200, kB: 38, caddy: true, own: "internal/duration internal/option internal/suggest"}},
+	{"internal/cases", layer{lines: 1200, kB: 37, caddy: true, own: "internal/duration internal/option internal/suggest"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},
 	{"internal/gate", layer{lines: 1000, kB: 25}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
@@ -119,7 +119,7 @@ var layers = []struct {
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/jsondoc", layer{lines: 700, kB: 22}},
 	{"internal/testing/simredis", layer{lines: 1500, kB: 40}},
-	{"internal/testing/world", layer{lines: 5100, kB: 162, caddy: true, own: "algorithms cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone limit lua redisstore store"}},
+	{"internal/testing/world", layer{lines: 5050, kB: 161, caddy: true, own: "algorithms cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone limit lua redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{lines: 2000, kB: 76, own: "algorithms internal/testing/deep internal/testing/patient store"}},
 

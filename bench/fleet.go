@@ -61,8 +61,8 @@ func benchFleet(args []string) (err error) {
 	var (
 		cellTime   = flags.Duration("time", 2*time.Second, "how long each cell is measured, each round")
 		warm       = flags.Duration("warm", 150*time.Millisecond, "how long each cell runs before it is measured")
-		lendWarm   = flags.Duration("lend-warm", time.Minute, "how long a fleet that lends runs under Zipf's law before its cells, because only keys that have come often are lent; 0: as all others")
-		lendTime   = flags.Duration("lend-time", 3*time.Second, "how long each of these cells is measured, because what is lent is used for seconds")
+		lendWarm   = flags.Duration("lend-warm", 15*time.Second, "how long a fleet that lends runs under Zipf's law before its cells, until its holds are as large as they get; 0: as all others")
+		lendTime   = flags.Duration("lend-time", 3*time.Second, "how long each of these cells is measured, because what is held is used for seconds")
 		rounds     = flags.Int("rounds", 5, "how many rounds; the tables show medians")
 		processes  = flags.String("processes", "1,4,16", "how many processes decide at once")
 		goroutines = flags.String("goroutines", "1,4,16", "how many requests of each process are under way")
@@ -235,10 +235,10 @@ type turns struct {
 	warm, time time.Duration
 }
 
-// turnsOf returns who is measured in turns. By Zipf's law, the fleet that lends borrows what comes often before
+// turnsOf returns who is measured in turns. By Zipf's law, the fleet that lends holds what comes often before
 // it is measured, and again before each cell, because it returns much of that in the pause. The fleet that does
 // not lend is measured a second time in turns with it, because the speed of a machine changes within minutes. Where
-// clients come evenly, none comes often, and one hot key is borrowed at once.
+// clients come evenly, none comes often, and units of one hot key are held at once.
 func (p *fleetPlan) turnsOf(distribution string) []turns {
 	at := slices.Index(p.peers, lendingName)
 	if p.lendWarm == 0 || distribution != zipf || at < 0 {

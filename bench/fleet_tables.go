@@ -109,7 +109,7 @@ func fleetBounds() (all []fleetBound) {
 // lending writes what lending makes of each kind of traffic, in turns with the fleet that does not lend.
 func (r *fleetResults) lending(b *strings.Builder, p *fleetPlan) {
 	for _, figure := range []fleetFigure{fleetSpeed, fleetCPU} {
-		fmt.Fprintf(b, "\n%s with lend 100ms, of those without:\n\n| processes × requests | %s |\n|---|%s\n", capital(figure.name),
+		fmt.Fprintf(b, "\n%s with lend, of those without:\n\n| processes × requests | %s |\n|---|%s\n", capital(figure.name),
 			strings.Join(p.distributions, " | "), strings.Repeat("---:|", len(p.distributions)))
 		for _, processes := range p.processes {
 			for _, goroutines := range p.goroutines {

@@ -83,7 +83,7 @@ const goRedisPool = "go-redis, pool of 256"
 const (
 	ourName       = "caddyratelimit"
 	denyCacheName = "caddyratelimit, deny cache on"
-	lendingName   = "caddyratelimit, lend 100ms"
+	lendingName   = "caddyratelimit, lend"
 	redisRateName = "go-redis/redis_rate v10"
 	ululeName     = "ulule/limiter v3"
 	traefikName   = "in the style of Traefik v3"

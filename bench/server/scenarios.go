@@ -78,27 +78,27 @@ func scenarios(redis *rig.Redis, farRedis string) []scenario {
 			clients: manyClients, connections: 256, added: 2500 * time.Microsecond,
 		},
 		{
-			name: "lend 100ms, one hot key, beside memory", bare: limited(plenty, memoryStore), with: lent(plenty, near),
+			name: "lend, one hot key, beside memory", bare: limited(plenty, memoryStore), with: lent(plenty, near),
 			clients: 1, connections: 32, ratio: 0.95,
 		},
 		{
-			name: "lend 100ms, one hot key", bare: bareSite, with: lent(plenty, near),
+			name: "lend, one hot key", bare: bareSite, with: lent(plenty, near),
 			clients: 1, connections: 32, ratio: 0.9,
 		},
 		{
-			name: "lend 100ms with overrides, ban and enforce, one hot key, beside lend without", bare: lent(plenty, near), with: managed(plenty, near),
+			name: "lend with overrides, ban and enforce, one hot key, beside lend without", bare: lent(plenty, near), with: managed(plenty, near),
 			clients: 1, connections: 32, ratio: 0.97,
 		},
 		{
-			name: "lend 100ms, Zipf(1.1) over 100,000 keys", bare: bareSite, with: lent(plenty, near),
+			name: "lend, Zipf(1.1) over 100,000 keys", bare: bareSite, with: lent(plenty, near),
 			clients: manyClients, skewed: true, connections: 32, warm: 20 * time.Second, ratio: 0.8,
 		},
 		{
-			name: "lend 100ms, 100,000 keys, beside Redis without", bare: limited(roomy, near), with: lent(roomy, near),
+			name: "lend, 100,000 keys, beside Redis without", bare: limited(roomy, near), with: lent(roomy, near),
 			clients: manyClients, connections: 32, ratio: 0.97,
 		},
 		{
-			name: "lend 100ms, Redis 1 ms away, one hot key, beside memory", bare: limited(plenty, memoryStore), with: lent(plenty, far),
+			name: "lend, Redis 1 ms away, one hot key, beside memory", bare: limited(plenty, memoryStore), with: lent(plenty, far),
 			clients: 1, connections: 32, added: 100 * time.Microsecond,
 		},
 	}

@@ -11,12 +11,12 @@ const keyHeader = "X-Key"
 
 // lent is a site like limited that lends.
 func lent(events int, store string) string {
-	return strings.Replace(limited(events, store), "window 24h", "window 24h\n\t\t\tlend 100ms", 1)
+	return strings.Replace(limited(events, store), "window 24h", "window 24h\n\t\t\tlend", 1)
 }
 
 // managed is a site like lent whose operators can do all that they can in a zone that lends.
 func managed(events int, store string) string {
-	return strings.Replace(lent(events, store), "lend 100ms", "lend 100ms\n\t\t\toverrides\n\t\t\tban 10m after 50 refusals in 1m\n\t\t\tenforce 100", 1)
+	return strings.Replace(lent(events, store), "lend", "lend\n\t\t\toverrides\n\t\t\tban 10m after 50 refusals in 1m\n\t\t\tenforce 100", 1)
 }
 
 // limited is a site with the directive in front of the same answer.
