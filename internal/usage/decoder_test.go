@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,7 +155,7 @@ func TestDecoderMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range pieces(string(body[:len(body)-10]), 4096) {
+			for p := range slices.Chunk(body[:len(body)-10], 4096) {
 				_, _ = r.Write(p)
 			}
 			open = append(open, r)

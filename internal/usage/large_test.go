@@ -3,6 +3,7 @@ package usage
 import (
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func TestLargeAnswer(t *testing.T) {
 func TestWritesAllocateNothing(t *testing.T) {
 	for name, a := range recordedAnswers(t) {
 		r, _ := NewReader(a.fields, a.contentType, "")
-		pieces := append(a.inEvents(), pieces(a.body, 100)...)
+		pieces := append(a.inEvents(), slices.Collect(slices.Chunk([]byte(a.body), 100))...)
 		if n := testing.AllocsPerRun(1, func() {
 			for _, p := range pieces {
 				_, _ = r.Write(p)

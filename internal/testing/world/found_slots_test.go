@@ -26,25 +26,6 @@ func TestFoundAWaitOfAnotherCost(t *testing.T) {
 	})
 }
 
-// TestFoundARefusalThatWasOvertaken: Redis refused a cost, and then charged a smaller one. The second answer was noted first, so the
-// wait of the refusal was remembered, and told to others, although it was longer by then.
-func TestFoundARefusalThatWasOvertaken(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 1, Even: true, Layout: Cluster, Instances: 1,
-		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 7, Window: 1300 * time.Millisecond}}},
-		Events: []Event{
-			{Kind: Take, Cost: 1},
-			{At: time.Second, Kind: Take, Cost: 1},
-			{At: 1000001 * time.Microsecond, Kind: Take, Cost: 1},
-			{At: 1000002 * time.Microsecond, Kind: Take, Cost: 2},
-			{At: 1001 * time.Millisecond, Kind: Take, Cost: 1},
-			{At: 1001001 * time.Microsecond, Kind: Take, Cost: 2},
-			{At: 1001002 * time.Microsecond, Kind: Take, Cost: 1},
-			{At: 1002 * time.Millisecond, Kind: Take, Cost: 2, Returns: true},
-		},
-	})
-}
-
 // TestFoundARefundOfAHoldThatEnds: an instance had spent all of a hold, and took one of it back just before the hold ended. The next
 // look at what to report came after that, and so all of the hold counted as spent.
 func TestFoundARefundOfAHoldThatEnds(t *testing.T) {
