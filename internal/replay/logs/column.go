@@ -169,20 +169,28 @@ func (b *builder) put(c column, v string) {
 		to.Logger = v
 	case kindLevel:
 		b.level = true
-	case kindTLSVersion:
-		to.TLS.Version = uint16(number(v))
-	case kindCipherSuite:
-		to.TLS.CipherSuite = uint16(number(v))
-	case kindTLSProto:
-		to.TLS.Proto = v
-	case kindServerName:
-		to.TLS.ServerName = v
-	case kindResumed:
-		to.TLS.Resumed = v == "true"
 	case kindHeader:
 		to.Header = b.field(to.Header, 0, c.name, v)
 	case kindRespHeader:
 		to.RespHeader = b.field(to.RespHeader, 1, c.name, v)
+	default:
+		b.putTLS(c, v)
+	}
+}
+
+// putTLS stores a value of the client's connection.
+func (b *builder) putTLS(c column, v string) {
+	switch to := &b.to.TLS; c.kind {
+	case kindTLSVersion:
+		to.Version = uint16(number(v))
+	case kindCipherSuite:
+		to.CipherSuite = uint16(number(v))
+	case kindTLSProto:
+		to.Proto = v
+	case kindServerName:
+		to.ServerName = v
+	case kindResumed:
+		to.Resumed = v == "true"
 	}
 }
 

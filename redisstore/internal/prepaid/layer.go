@@ -53,6 +53,9 @@ type request struct {
 // Take implements [layer.Layer]. What is held is spent first. If the other checks of the request do not pass, it is put
 // back.
 func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	if !holds(checks) {
+		return l.below.Take(ctx, checks, decisions)
+	}
 	var room [4]Ask
 	r := request{checks: checks, decisions: decisions, asks: append(room[:0], make([]Ask, len(checks))...), left: len(checks)}
 	if !l.spend(&r) {
@@ -84,6 +87,16 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 		}
 	}
 	return err
+}
+
+// holds reports whether units may be held for some of the checks.
+func holds(checks []store.Check) bool {
+	for i := range checks {
+		if checks[i].Rule.Hold() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *request) know(i int) {
