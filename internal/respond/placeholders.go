@@ -12,6 +12,7 @@ import (
 const (
 	placeholders = "http.rate_limit."
 	exceeded     = "exceeded." // and the name of a zone
+	betweenNames = "\x00"
 )
 
 // placeholder is a function for Caddy's replacer, which calls it only when a placeholder is used.
@@ -33,7 +34,7 @@ func (t *record) placeholder(name string) (any, bool) {
 		return t.zone.Name, true
 	}
 	if name, ok := strings.CutPrefix(name, exceeded); ok {
-		return slices.Contains(t.exceeded, name), true
+		return t.exceeds(name), true
 	}
 	if t.policy == nil {
 		return "", slices.Contains(ofDecision, name)
@@ -92,7 +93,14 @@ func (p *Responder) Note(v *limiter.Verdict) {
 }
 
 func (p *Responder) noteExceeded(v *limiter.Verdict, z *zone.Zone) {
-	if t := p.recordOf(v); !slices.Contains(t.exceeded, z.Name) {
-		t.exceeded = append(t.exceeded, z.Name)
+	switch t := p.recordOf(v); {
+	case t.exceeded == "":
+		t.exceeded = z.Name
+	case !t.exceeds(z.Name):
+		t.exceeded += betweenNames + z.Name
 	}
+}
+
+func (t *record) exceeds(name string) bool {
+	return name != "" && slices.Contains(strings.Split(t.exceeded, betweenNames), name)
 }

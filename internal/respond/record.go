@@ -31,7 +31,7 @@ type record struct {
 	cost       int64
 	retryAfter int64      // in whole seconds; 0 if the request may pass
 	wouldBe    *zone.Zone // the dry run that would have refused
-	exceeded   []string   // the zones that refuse the request, or would without a dry run
+	exceeded   string     // the zones that refuse the request, or would without a dry run; text, as one name needs no memory
 	policies   string     // RateLimit-Policy
 	others     []item     // of RateLimit, beside the zone's
 	shown      *record    // what headers are made of; nil if that is this record
