@@ -58,7 +58,7 @@ type Handler struct {
 	// What happens to requests while the store does not answer: one of `allow`, `deny` or `local`.
 	// `allow` (the default) lets them pass without rate limit headers. `deny` answers with status
 	// 503. `local` counts in the memory of each instance, with limits divided by the number of instances.
-	// Zones can override this option. If the store answers but has no room for new keys, these keys
+	// Zones can override this option. If the store answers but is full, requests that it would charge
 	// are always decided as with `local`.
 	OnStoreError string `json:"on_store_error,omitempty"`
 

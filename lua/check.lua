@@ -14,14 +14,14 @@ if offset ~= place or op == 2 and not adjust then
   if wanted ~= name or op == 2 and not adjust then
     if name then
       ports = ports or {}
-      ports[name] = { take, record, adjust, spares }
+      ports[name] = { take, record, adjust }
     end
     name = wanted
     local made = ports and ports[name]
     if made and (op ~= 2 or made[3]) then
-      take, record, adjust, spares = made[1], made[2], made[3], made[4]
+      take, record, adjust = made[1], made[2], made[3]
     else
-      take, record, adjust, spares = port(name, op)
+      take, record, adjust = port(name, op)
     end
   end
 end

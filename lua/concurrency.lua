@@ -31,7 +31,7 @@ take = function(now, cost, events, lease, _, _, _, _, key)
   if live > 0 then
     local latest = call('ZREVRANGEBYSCORE', key, to, from, 'WITHSCORES', 'LIMIT', 0, 1)
     reset = tonumber(latest[2]) - now
-    if reset > LONGEST_LEASE and not allowed and not unable then
+    if reset > LONGEST_LEASE and not allowed and not careful then
       shorten(key, now, lease)
       reset = ends(live - 1) - now
     end
@@ -79,10 +79,7 @@ if op == 2 then
     -- such a key again. So the last one stays, as one that has ended.
     local last = held > 1 and lease_id .. '#' .. held or lease_id
     local stays = held <= -delta and tonumber(call('ZSCORE', key, last) or 0) > 0
-    if stays then
-      call('ZREMRANGEBYSCORE', key, '(0', 0) -- it removes none, but a full Redis refuses a first write that may need memory
-      call('ZADD', key, 0, last)
-    end
+    if stays then call('ZADD', key, 0, last) end
     local ended, name = 0, lease_id
     while ended < -delta and name ~= last and call('ZREM', key, name) == 1 do
       ended = ended + 1

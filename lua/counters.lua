@@ -17,18 +17,12 @@
 -- several keys, one that is not a string is replaced like one that does not exist.
 local call, pack, unpack_struct, keys = redis.call, struct.pack, struct.unpack, KEYS
 
-local careful, unable, full, unlock, uncharged = ARGV[2]
-if careful then
-  uncharged = ''
-  --[[include wrongtype.lua]]
-  --[[include careful.lua]]
-end
-
+local careful = ARGV[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
 local values = keys[2] and call('MGET', unpack(keys)) or { redis.pcall('GET', keys[1]) }
-local at, k, group, noticed, refused = 0, 0, 0, '', 0 -- at is -1 at the end
+local at, k, noticed, refused = 0, 0, '', 0 -- at is -1 at the end
 local span, text
 repeat
   local rules, after, _
@@ -44,12 +38,11 @@ repeat
     end
   end
   for j = 1, m or #keys do
-    group = group + 1
     -- If not all requests fit, the group is decided once more, for as many as fit.
     local asked = shared and string.byte(shared, j) or 1
     local times = asked
     repeat
-      local i, fit, stuck, ok, room, till, x, y, z, lives, cost, since = 1, times
+      local i, fit, ok, room, till, x, y, z, lives, cost, since = 1, times
       repeat
         if rules then _, name, p1, p2, p3, p4, p5, p6, each = unpack(rules[i]) end
         local value, s1, s2, s3 = values[k + i]
@@ -72,13 +65,9 @@ repeat
         elseif after then
           after[i] = { x, y, z, till, lives, cost, since, room }
         end
-        if unable and cost > 0 and (not full or lives == 0) then stuck = true end
         i = i + 1
       until i > n
-      if stuck and fit > 0 then
-        uncharged = uncharged .. pack('>H', group)
-        times = 0
-      elseif fit == times then
+      if fit == times then
         i = 1
         repeat
           if after then x, y, z, till, lives, cost, since, room = unpack(after[i]) end
@@ -91,12 +80,8 @@ repeat
               charged = cost + units
             end
           end
-          if charged > 0 then
+          if charged > 0 and not careful then
             local key = keys[k + i]
-            if unlock then
-              unlock = unlock(key)
-              lives = 0
-            end
             --[[include write.lua]]
           end
           i = i + 1

@@ -1,17 +1,14 @@
 -- decide.lua decides a check, or a peek, for as many requests as times says. If that is 0, the decision has been made,
 -- and the reply is to be that of a cost of 0.
--- In:   op, cost, want, lease_id; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; unable, full
--- Out:  the reply, or quota is nil; pass, whether no check is refused; fit, how many of the requests fit at most; stuck,
---       whether Redis cannot write a charge; write, x, y and z; or in charges what is to be recorded; in aheads what
---       may be charged ahead
+-- In:   op, cost, want, lease_id; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; careful
+-- Out:  the reply, or quota is nil; pass, whether no check is refused; fit, how many of the requests fit at most; write,
+--       x, y and z; or in charges what is to be recorded; in aheads what may be charged ahead
 local broken, moved, _
 allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken, moved =
   take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
 damaged = damaged or broken
-stuck = stuck or unable and cost > 0 and op == 0 and
-  (not full or state and state.new or record and not (spares and spares(x, y, z)))
 
-if ban and op == 0 and not left and not allowed and round == 1 and not (unable and (not full or ban.new)) then
+if ban and op == 0 and not left and not allowed and round == 1 and not careful then
   local life
   left, ban.x, ban.y, ban.z, life = ban_refused(now, first_ban, after, within, longest, ban.x, ban.y, ban.z)
   ban.till = now + life
@@ -47,7 +44,7 @@ elseif times == 0 or op == 3 then
   local held = op == 3 and delay or 0
   allowed, quota, remaining, retry, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
   delay = held
-elseif (cost > 0 or ahead and record) and not stuck then
+elseif (cost > 0 or ahead and record) and not careful then
   if not record then
     write, undo = true, n > 1 and { s1, s2, s3, state.till }
   elseif n > 1 or ahead then
@@ -55,7 +52,6 @@ elseif (cost > 0 or ahead and record) and not stuck then
     charges[#charges + 1] = { record, key, cost, x, y, z, lease_id, reset }
   else
     write = true
-    if unlock then unlock = unlock(key) end
     record(key, cost, x, y, z, lease_id)
   end
 end

@@ -41,40 +41,35 @@ local read, groups, mode = cmsgpack.unpack_limit, ARGV[1], byte(ARGV[2])
 
 --[[include wrongtype.lua]]
 
-local careful, unable, full, unlock, uncharged = mode > 3
-if careful then
-  mode, uncharged = mode - 4, ''
-  --[[include careful.lua]]
-end
+local careful = mode > 3
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
 local function port(name, op)
-  local take, record, adjust, spares
+  local take, record, adjust
   --[[include ports.lua]]
-  return take, record, adjust, spares
+  return take, record, adjust
 end
 
 -- By the index of a key: what MGET has read; the states of Counters and bans, which are read once and written once at
 -- the end; and what the states of a group were before it. A state is x, y and z; till, until when it is worth something,
--- if it must be written; since, when it began; lives, the second until which the key lives at least, false for a ban; and new, whether it
--- needs memory that it does not have yet. Growing a table is slow, so where there are several keys, these begin
--- with some room.
+-- if it must be written; since, when it began; and lives, the second until which the key lives at least, false for a ban.
+-- Growing a table is slow, so where there are several keys, these begin with some room.
 local values, states, before = nil, { false }, nil
 local all = { '' } -- the replies
 if #KEYS > 1 then
   all, states, before = { false, false, false, false }, { false, false, false, false }, { false, false, false, false }
-  if mode == 1 then values = call('MGET', unpack(KEYS)) end
+  if mode % 4 == 1 then values = call('MGET', unpack(KEYS)) end
 end
 
 -- The rule and the port used last, and the ports used before.
 local place, p1, p2, p3, p4, p5, p6
-local name, take, record, adjust, spares, ports
+local name, take, record, adjust, ports
 local ban_left, ban_refused
 local wrote -- whether anything was written before the end
 
-local at, group, k, noticed, refused = 0, 0, 0, '', 0 -- at is -1 at the end, and k how many checks were decided
+local at, k, noticed, refused = 0, 0, '', 0 -- at is -1 at the end, and k how many checks were decided
 while at >= 0 and #groups > 0 do
   local n, copies, first
   first, n, copies = read(groups, 2, at)
@@ -82,8 +77,6 @@ while at >= 0 and #groups > 0 do
   local times, fit, several = copies, copies, copies > 1
   local charges -- of Recorders and Leasers, in groups of several checks, or with units charged ahead
   local aheads  -- the checks for which units can be charged ahead
-  local stuck   -- whether a charge cannot be written
-  group = group + 1
 
   -- If not all requests fit, the checks are decided once more, for as many as fit. If there is
   -- only one request, the checks that passed are decided again at a cost of 0: they are not
@@ -127,10 +120,6 @@ while at >= 0 and #groups > 0 do
         if damaged then noticed = noticed .. pack('>H', k + i) end
       end
     end
-    if stuck and fit > 0 then
-      uncharged = uncharged .. pack('>H', group)
-      pass, fit = false, 0
-    end
     if pass or n == 1 and not several then break end
     charges, aheads = nil, nil
     times = round == 1 and fit or 0
@@ -145,7 +134,6 @@ while at >= 0 and #groups > 0 do
     wrote = true
     for _, c in ipairs(charges) do
       if c[3] > 0 then
-        if unlock then unlock = unlock(c[2]) end
         c[1](c[2], c[3], c[4], c[5], c[6], c[7])
         call('PEXPIRE', c[2], floor(c[8] / 1000) + MARGIN_MS)
       end
@@ -159,10 +147,6 @@ for i = 1, #KEYS do
   if state and state.till then
     local key, x, y, z, since, till, lives = KEYS[i], state.x, state.y, state.z, state.since, state.till, state.lives
     if since and since > now then since = now end -- the clock has gone back: what is charged now is in the state
-    if unlock then
-      unlock = unlock(key)
-      lives = lives and 0
-    end
     if lives then
       --[[include write.lua]]
     else

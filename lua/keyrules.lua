@@ -30,11 +30,10 @@ if beside > 3 then
     at, j, first_ban, after, within, longest = read(groups, 5, at)
     ban = states[j]
     if not ban then
-      ban = { x = 0, y = 0, z = 0, till = false, lives = false, new = true }
+      ban = { x = 0, y = 0, z = 0, till = false, lives = false }
       states[j] = ban
       if values[j] and #values[j] == 24 then
         ban.x, ban.y, ban.z = unpack_struct('>i8i8i8', values[j])
-        ban.new = false
       elseif values[j] then
         damaged = true
       end

@@ -1,7 +1,7 @@
 -- ports.lua makes the functions of an algorithm: its port.
--- In:   name, the algorithm; op, what to do (2 is to adjust a charge); careful and unable, as careful.lua has them;
---       redis, call, floor, the functions of wrongtype.lua
--- Out:  take, record, adjust and spares, as far as the algorithm has them
+-- In:   name, the algorithm; op, what to do (2 is to adjust a charge); careful, whether nothing
+--       is to be written; redis, call, floor, the functions of wrongtype.lua
+-- Out:  take, record and adjust, as far as the algorithm has them
 --
 -- For a Counter, whose state the scripts keep as a string of three integers, when it began, and the second until which
 -- the key lives at least (four bytes):
@@ -12,8 +12,6 @@
 --   take(now, cost, p1, .., p6, key) -> allowed, .., delay, a, b, c, damaged
 --   record(key, cost, a, b, c, lease_id)
 --   adjust(key, now, at, turn, delta, p1, .., p6, lease_id) -> whether it changed anything
--- If a charge may take no more memory than it frees, in a careful call also:
---   spares(a, b, c) -> whether this charge is such a one
 -- p1 is how much fits. None of these functions lets keys expire; the scripts do. A port may set adjust only if op is 2.
 --
 -- The text of a Counter's take has a comment '[[charged allowed, remaining, till, s1, s2, s3]]', with local variables

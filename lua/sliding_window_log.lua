@@ -141,11 +141,6 @@ record = function(key, cost, expired, t, sum)
   if expired > 0 then call('LTRIM', key, expired, -1) end
 end
 
--- The memory of an expired charge is enough for a new one.
-if careful then
-  spares = function(expired) return expired > 0 end
-end
-
 if op == 2 then
   -- recent returns how many charges are earlier than a time near the new end, as in Go.
   local function recent(key, size, time)
@@ -210,10 +205,9 @@ if op == 2 then
       tail[i] = (at or tail[i]) .. ((before ~= 0 or after ~= 0) and ' ' .. sum .. ' ' .. last or '')
       before, sum = after, last
     end
-    -- What is dropped must be sure to come back: a user may have lost the right to write it, and a full Redis refuses it
-    -- until the script has written something. So it is written before. And a list that becomes empty is no key any more:
-    -- while its slot of the Cluster moves to another node, a script may not touch such a key again.
-    if #tail > 0 or first == 0 then call('LTRIM', key, 0, -1) end
+    -- What is dropped must be sure to come back: a user may have lost the right to write it. So it is written before. And a
+    -- list that becomes empty is no key any more: while its slot of the Cluster moves to another node, a script may not
+    -- touch such a key again.
     if first == 0 then
       call('RPUSH', key, EXPIRED, unpack(tail))
       call('LTRIM', key, size, -1)

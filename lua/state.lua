@@ -18,7 +18,7 @@ if not record then
       if type(value) == 'table' then wrongtype(value, 'GET', key) end
       damaged = true
     end
-    state = { x = s1, y = s2, z = s3, till = false, since = since, lives = lives, new = lives == 0 }
+    state = { x = s1, y = s2, z = s3, till = false, since = since, lives = lives }
     states[index] = state
   end
 end

@@ -20,12 +20,7 @@
 -- microseconds.
 --
 -- If Redis refuses a call's first write, the call fails, and nothing was written. Then it is
--- sent again as a careful call, which first finds out whether Redis can write. If Redis
--- cannot, checks that need no write are still decided: refusals and peeks. If the reason is
--- memory, so are charges that need no more memory than their keys have. The reply then begins
--- with the numbers of the groups that were not charged but should have been (two bytes each,
--- from 1), two zero bytes, and the reason why Redis cannot write: two bytes for the length, and
--- the text. The rest is as usual; for a group that was not charged it means nothing.
+-- sent again as a careful call, which decides and writes nothing, so that what is used up is still refused.
 --
 -- All of this runs for each call. Functions and tables cost time to make, so there are few of them.
 if not ARGV[2] or ARGV[2] == 'c' then

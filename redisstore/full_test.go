@@ -3,7 +3,6 @@
 package redisstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -48,17 +47,14 @@ func stays(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// TestFullRedisDecides: a Redis without memory refuses clients that have used up their limit,
-// answers peeks, and charges states of a fixed size until their quota is used up. A key that has
-// no room fails with an error that says so, is never charged, and opens no breaker.
+// TestFullRedisDecides: a Redis without memory refuses clients that have used up their limit, and
+// answers peeks. What would be charged fails with an error that says so, is not charged, and opens no breaker.
 func TestFullRedisDecides(t *testing.T) {
 	t.Parallel()
 	server, s := limited(t)
 	for _, name := range algorithms.Names() {
 		t.Run(name, func(t *testing.T) {
 			rule := lasting(t, name, 5)
-			a, _ := algorithms.Get(name)
-			_, fixed := a.(algorithms.Counter)
 			take(t, s, rule, "used up", 5)
 			take(t, s, rule, "known", 2)
 			fill(server)
@@ -67,8 +63,10 @@ func TestFullRedisDecides(t *testing.T) {
 				if d := take(t, s, rule, "used up", 1); d.Allowed {
 					t.Fatal("the limit is exceeded")
 				}
-				if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) || store.Failure(err) != store.FailureOOM || node.MayHaveRun(err) {
-					t.Fatalf("a new key met %v", err)
+				for _, key := range []string{"new", "known"} {
+					if _, err := try(s, rule, key, 1); !errors.Is(err, store.ErrFull) || store.Failure(err) != store.FailureOOM || node.MayHaveRun(err) {
+						t.Fatalf("the %s key met %v", key, err)
+					}
 				}
 				stays(t, s)
 			}
@@ -81,77 +79,19 @@ func TestFullRedisDecides(t *testing.T) {
 			if d := take(t, s, rule, "new", 6); d.Allowed || d.RetryAfter != algorithms.Never {
 				t.Errorf("a cost above the limit: %+v", d)
 			}
-			left := int64(3)
-			for ; fixed && left > 0; left-- {
-				if d := take(t, s, rule, "known", 1); !d.Allowed || d.Remaining != left-1 {
-					t.Fatalf("with %d left: %+v", left, d)
-				}
-			}
-			if fixed {
-				if d := take(t, s, rule, "known", 1); d.Allowed {
-					t.Error("the limit is exceeded")
-				}
-				key, d := s.Key(rule, "known"), take(t, s, rule, "known", 0)
-				if ttl := server.Admin().PTTL(context.Background(), key).Val(); ttl < d.ResetAfter {
-					t.Errorf("the state lives for %v and is worth something for %v", ttl, d.ResetAfter)
-				}
-			}
 			drain(server)
 			if d := take(t, s, rule, "new", 1); d.Remaining != 4 {
 				t.Errorf("with memory again: %+v", d)
 			}
-			if d := take(t, s, rule, "known", 0); d.Remaining != left {
-				t.Errorf("%d are left, want %d", d.Remaining, left)
+			if d := take(t, s, rule, "known", 0); d.Remaining != 3 {
+				t.Errorf("%d are left, want 3", d.Remaining)
 			}
 		})
 	}
 }
 
-// TestFullRedisKeepsLogs: a charge of a log takes the place of one that has expired, so a full
-// Redis decides a client that keeps to its limit.
-func TestFullRedisKeepsLogs(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	s, setNow := openWithClock(t, server)
-	rule := storetest.Rule(t, "zone", "sliding_window_log", algorithms.Limit{Events: 3, Window: time.Second})
-	other := storetest.Rule(t, "other", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
-	now := int64(storetest.Start)
-	for range 3 {
-		take(t, s, rule, "client", 1)
-		now += 300_000
-		setNow(now)
-	}
-	take(t, s, other, "client", 1)
-	fill(server)
-	if _, err := try(s, rule, "new", 1); !errors.Is(err, store.ErrFull) {
-		t.Fatalf("a new key met %v", err)
-	}
-	defer drain(server) // because the clock is a key
-	drain(server)
-	setNow(now + 200_000) // now the first charge has expired
-	fill(server)
-	if d := take(t, s, rule, "client", 1); !d.Allowed || d.Remaining != 0 {
-		t.Errorf("in the place of what has expired: %+v", d)
-	}
-	if d := take(t, s, rule, "client", 1); d.Allowed {
-		t.Error("the limit is exceeded")
-	}
-	drain(server)
-	setNow(now + 500_000)
-	fill(server)
-	var d [2]algorithms.Decision
-	checks := []store.Check{{Rule: rule, Key: "client", Cost: 1}, {Rule: other, Key: "client", Cost: 1}}
-	if err := s.Take(context.Background(), checks, d[:]); err != nil || !d[0].Allowed || d[1].Remaining != 98 {
-		t.Errorf("together with another zone: %+v, %v", d, err)
-	}
-	if n := server.Admin().LLen(context.Background(), s.Key(rule, "client")).Val(); n != 3 {
-		t.Errorf("%d charges are kept", n)
-	}
-}
-
 // TestFloodOfKeysInAFullRedis floods one zone with new keys until Redis is full, and goes on.
-// Meanwhile clients of another zone that have quota left are decided each time, and none gets
-// more than the limit.
+// Meanwhile clients of another zone that have used up their limit are refused each time.
 func TestFloodOfKeysInAFullRedis(t *testing.T) {
 	t.Parallel()
 	const most, clients, limit, rounds = 200_000, 20, 50, 100
@@ -160,7 +100,7 @@ func TestFloodOfKeysInAFullRedis(t *testing.T) {
 	flooded := storetest.Rule(t, "flooded", "token_bucket", algorithms.Limit{Events: 1, Window: 1000 * time.Hour})
 	logins := storetest.Rule(t, "logins", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})
 	for n := range clients {
-		take(t, s, logins, strconv.Itoa(n), 1)
+		take(t, s, logins, strconv.Itoa(n), limit)
 	}
 	var keys, full atomic.Int64
 	var flood, others sync.WaitGroup
@@ -190,19 +130,11 @@ func TestFloodOfKeysInAFullRedis(t *testing.T) {
 	<-filled
 	for n := range clients {
 		others.Go(func() {
-			admitted := 1
 			for range rounds {
-				d, err := try(s, logins, strconv.Itoa(n), 1)
-				if err != nil {
-					t.Errorf("a client of the other zone: %v", err)
+				if d, err := try(s, logins, strconv.Itoa(n), 1); err != nil || d.Allowed {
+					t.Errorf("a client of the other zone: %+v, %v", d, err)
 					return
 				}
-				if d.Allowed {
-					admitted++
-				}
-			}
-			if admitted != limit {
-				t.Errorf("client %d was admitted %d times, want %d", n, admitted, limit)
 			}
 		})
 	}

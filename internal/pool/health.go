@@ -18,7 +18,7 @@ import (
 type Health struct {
 	store string // the store's name in the log
 	down  condition
-	full  condition // the store answers, but has no room for new keys
+	full  condition // the store answers, but is full
 	busy  condition // this process has no time to ask
 
 	consequence atomic.Pointer[string]
@@ -93,7 +93,7 @@ func (h *Health) note(err error, logger *zap.Logger) {
 	switch {
 	case full:
 		if h.full.begin(now) {
-			logger.Warn("the rate limit store is full: this instance decides new keys alone, with its share of the limits",
+			logger.Warn("the rate limit store is full: this instance decides alone, with its share of the limits",
 				name, zap.Error(err))
 		}
 	case errors.Is(err, store.ErrBusy):

@@ -2,9 +2,8 @@
 // that are made in the background, and nothing twice that may have been carried out.
 //
 // go-redis's own retries are off, because a lost reply may belong to a charge that was made. Only what provably
-// did not run is repeated: NOSCRIPT, what a node of a Cluster refused, and a call whose first write a full
-// Redis refused, which then is careful: it finds out what can be written, and decides all that needs no new
-// memory. Calls have connections of their own, because go-redis's pool looks at each before each use.
+// did not run is repeated: NOSCRIPT, what a node of a Cluster refused, and a call whose first write Redis refused, which
+// then is careful: it decides, and writes nothing. Calls have connections of their own, because go-redis's pool looks at each before each use.
 package node
 
 import (
@@ -32,12 +31,11 @@ type Node struct {
 	links    links
 	dials    dials
 
-	carefulUntil atomic.Int64  // since the batcher's epoch, in nanoseconds; 0: calls are made without care
-	failedSlot   atomic.Uint32 // of a Cluster, in which a request failed
-	cutOff       atomic.Bool   // it last said that it sees too few of the nodes of its Cluster
-	connecting   atomic.Bool
-	closed       atomic.Bool
-	calls        atomic.Uint64
+	failedSlot atomic.Uint32 // of a Cluster, in which a request failed
+	cutOff     atomic.Bool   // it last said that it sees too few of the nodes of its Cluster
+	connecting atomic.Bool
+	closed     atomic.Bool
+	calls      atomic.Uint64
 }
 
 // New returns the node at an address. It does not connect.
@@ -139,74 +137,31 @@ func (n *Node) evaluate(ctx context.Context, b *protocol.Batch, asking bool) err
 
 // evalsha makes the command of a call.
 func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd {
-	b.Careful = b.Checks() > 0 && n.careful()
 	return redis.NewStringCmd(ctx, b.Call(n.config.Script.Load())...)
 }
 
-// finish takes the answer of a call by the script's digest, which may be made again.
+// finish takes the answer of a call by the script's digest, which may be made again. A call that has failed before
+// anything was written is made again by the script's text if Redis did not know its digest, and with care if Redis refused to
+// write. After READONLY it is made without care first, because the address may lead to another server by now: to the new
+// master, which may not know the script.
 func (n *Node) finish(ctx context.Context, b *protocol.Batch, cmd *redis.StringCmd, err error, asking bool) error {
-	again := false
-	if err != nil {
-		again, err = repeat(err, &b.Careful, func(byText bool) error {
-			args := b.Call
-			if byText {
-				args = b.CallText
-			}
-			cmd = redis.NewStringCmd(ctx, args(n.config.Script.Load())...)
-			return n.Process(ctx, cmd, asking)
-		})
-	}
-	if err == nil {
-		err = b.Read(cmd.Val())
-	}
-	if err == nil && b.Careful {
-		n.noteCare(b.Unable(), again)
-	}
-	return err
-}
-
-// repeat makes a call again that has failed before anything was written: by the script's text if Redis did not know
-// its digest, and with care if Redis refused to write. Both may be needed, because after READONLY another server
-// may answer. Again reports whether it was made with care.
-func repeat(err error, careful *bool, call func(byText bool) error) (again bool, _ error) {
-	for range 3 {
+	for tries := 0; err != nil && tries < 4; tries++ {
+		args := b.Call
 		switch {
-		case err != nil && redis.HasErrorPrefix(err, "NOSCRIPT"):
-			err = call(true)
-		case !*careful && refusesToWrite(err):
-			again, *careful = true, true
-			err = call(false)
-		default:
-			return again, err
+		case redis.HasErrorPrefix(err, "NOSCRIPT"):
+			args = b.CallText
+		case b.Careful() || !refusesToWrite(err):
+			return err
+		case tries > 0 || !protocol.ReadError(err.Error()).Demoted():
+			b.TakeCare(protocol.Unwritten(err.Error()))
 		}
+		cmd = redis.NewStringCmd(ctx, args(n.config.Script.Load())...)
+		err = n.Process(ctx, cmd, asking)
 	}
-	return again, err
-}
-
-// careTime is how long calls are made with care from the start after one had to be made
-// twice. If Redis has memory again, the reply tells. In all other cases a call without care
-// finds out, because go-redis closes the connection of a call that met a READONLY: the address
-// may lead elsewhere by now.
-const careTime = 100 * time.Millisecond
-
-// careful reports whether calls are made with care from the start.
-func (n *Node) careful() bool {
-	until := n.carefulUntil.Load()
-	return until != 0 && int64(time.Since(n.batcher.epoch)) < until
-}
-
-// noteCare takes note of what a call with care has found out; again says that it was made
-// twice.
-func (n *Node) noteCare(unable *protocol.UnwrittenError, again bool) {
-	if unable != nil {
-		n.heed(unable)
+	if err != nil {
+		return err
 	}
-	switch {
-	case unable == nil:
-		n.carefulUntil.Store(0)
-	case again || unable.Full():
-		n.carefulUntil.Store(int64(time.Since(n.batcher.epoch) + careTime))
-	}
+	return b.Read(cmd.Val())
 }
 
 // Calls returns how often commands were sent. Several that were sent together are one call.

@@ -10,15 +10,12 @@ import (
 // group that several requests ask alike: they are decided in one step, in the order in which
 // they came.
 type Batch struct {
-	// Careful says that Redis may be unable to write, see careful.go.
-	Careful bool
-
 	groups []group
 	checks int // that the script has to decide
 	mixed  bool
 
-	countersOnly bool // how it was written: see counters.go
-	unable       *UnwrittenError
+	countersOnly bool            // how it was written: see counters.go
+	unwritten    *UnwrittenError // see careful.go
 
 	keys     []any             // pointers to their texts
 	index    map[string]uint16 // of keys, from 1
@@ -41,7 +38,6 @@ type group struct {
 	again   bool   // a key of it is in the batch before
 	states  string // before, in the reply
 
-	uncharged bool // Redis cannot write, and would have charged it
 }
 
 // waiter is a request that has a group, which begins at Ops[first].
@@ -77,7 +73,7 @@ func (b *Batch) Clear() {
 	}
 	b.groups, b.checks, b.keys, b.rules = b.groups[:0], 0, b.keys[:0], b.rules[:0]
 	b.args, b.begins = b.args[:0], append(b.begins[:0], 0)
-	b.mixed, b.countersOnly, b.Careful, b.unable = false, false, false, nil
+	b.mixed, b.countersOnly, b.unwritten = false, false, nil
 }
 
 // Checks returns how many checks the script has to decide.
@@ -107,7 +103,7 @@ func (b *Batch) group(ops []Op, w waiter) {
 		b.groups = append(b.groups, group{})
 	}
 	g := &b.groups[len(b.groups)-1]
-	g.ops, g.waiters, g.uncharged = ops, append(g.waiters, w), false
+	g.ops, g.waiters = ops, append(g.waiters, w)
 	for i := range ops {
 		b.mixed = b.mixed || !ops[i].counterOnly()
 		b.key(&ops[i].Key)
@@ -219,7 +215,7 @@ func (b *Batch) writeGroups() any {
 	if b.reads || b.mget && len(b.keys) > 1 {
 		mode = 1
 	}
-	if b.Careful {
+	if b.Careful() {
 		mode += 4
 	}
 	return modes[mode]

@@ -30,7 +30,7 @@ func send(client *redis.Client, script *Script, b *Batch) error {
 		reply, err = run(b.CallText)
 	}
 	if err != nil && ReadError(err.Error()).RefusesWrite() {
-		b.Careful = true
+		b.TakeCare(Unwritten(err.Error()))
 		reply, err = run(b.Call)
 	}
 	if err != nil {

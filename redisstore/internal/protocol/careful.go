@@ -2,16 +2,14 @@ package protocol
 
 import (
 	"errors"
-	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // A Redis that is full, or a replica, still answers. The script fails at its first write,
 // which is proof that nothing was written, and the same call is then made once more with
-// care: the script finds out whether Redis can write, decides all that needs no write, and
-// names the groups that it could not charge. lua/take.lua describes the form.
+// care: the script decides, and writes nothing. What is used up is refused, and what would be charged fails.
 
 // UnwrittenError is why Redis cannot write, in its own words. A charge that meets it was
 // certainly not carried out, and everything else is as it was.
@@ -35,54 +33,37 @@ func (e *UnwrittenError) Full() bool { return ReadError(e.said).Failure() == sto
 // IsUnwritten reports whether an error is an [UnwrittenError].
 func IsUnwritten(err error) bool { return errors.As(err, new(*UnwrittenError)) }
 
-// Unable returns why Redis cannot write, from the reply to a careful call; nil if it can.
-func (b *Batch) Unable() *UnwrittenError { return b.unable }
+// TakeCare makes the next call a careful one: an error of the last one says that Redis refuses to write.
+func (b *Batch) TakeCare(unwritten *UnwrittenError) { b.unwritten = unwritten }
 
-// readUncharged reads the beginning of the reply to a careful call.
-func (b *Batch) readUncharged(r *reader) error {
-	for {
-		group := int(r.uint16())
-		if group == 0 {
-			break
-		}
-		if group > len(b.groups) {
-			return fmt.Errorf("redis answered that group %d of %d was not charged", group, len(b.groups))
-		}
-		b.groups[group-1].uncharged = true
-	}
-	b.unable = r.unable()
-	return nil
-}
+// Careful reports whether the next call is a careful one.
+func (b *Batch) Careful() bool { return b.unwritten != nil }
 
-// unable reads why Redis cannot write; nil if it can.
-func (r *reader) unable() *UnwrittenError {
-	if said := r.text(int(r.uint16())); said != "" {
-		return Unwritten(strings.TrimPrefix(strings.Clone(said), "-")) // and not all of the reply
-	}
-	return nil
-}
-
-// failUncharged fails the requests whose groups were not charged. A check that is decided by
+// failUncharged fails the requests that would be charged. A check that is decided by
 // itself holds up no other: it keeps its decision, although nothing was charged for it.
-func (b *Batch) failUncharged() error {
+func (b *Batch) failUncharged() {
 	for i := range b.groups {
-		if !b.groups[i].uncharged {
-			continue
-		}
-		if b.unable == nil {
-			return fmt.Errorf("redis answered that group %d was not charged, without a reason", i+1)
-		}
 		for _, w := range b.groups[i].waiters {
-			if ops := w.Ops[w.first : w.first+len(b.groups[i].ops)]; !ops[0].Alone || w.AllAlone {
-				w.Err = b.unable
-			} else {
-				for j := range ops {
-					// A slot has a name, and is given back all the same: a call before this one may have taken it.
-					w.Decisions[ops[j].Index].Uncharged = ops[j].LeaseID == ""
-					ops[j].LeaseID = "" // nothing is to be renewed
-				}
+			ops := w.Ops[w.first : w.first+len(b.groups[i].ops)]
+			if !w.charges(ops) {
+				continue
+			}
+			if !ops[0].Alone || w.AllAlone {
+				w.Err = b.unwritten
+				continue
+			}
+			for j := range ops {
+				// A slot has a name, and is given back all the same: a call before this one may have taken it.
+				w.Decisions[ops[j].Index].Uncharged = ops[j].LeaseID == ""
+				ops[j].LeaseID = "" // nothing is to be renewed
 			}
 		}
 	}
-	return nil
+}
+
+// charges reports whether a group of the request is charged, by its decisions.
+func (r *Request) charges(group []Op) bool {
+	return r.Charged(group) && slices.ContainsFunc(group, func(o Op) bool {
+		return o.Kind == Decide && o.Cost > 0 && !r.Decisions[o.Index].Exempt
+	})
 }

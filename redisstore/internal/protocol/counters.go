@@ -38,7 +38,7 @@ func (b *Batch) writeSections() (mode any) {
 			b.sections = append(b.sections, i)
 		}
 	}
-	if b.Careful {
+	if b.Careful() {
 		mode = Care
 	}
 	if len(b.sections) == 1 && len(b.groups) == b.checks && !shared {

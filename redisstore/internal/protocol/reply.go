@@ -42,19 +42,14 @@ const stateSize = 36
 // error, never a decision.
 func (b *Batch) Read(reply string) error {
 	r := reader{rest: reply}
-	if b.Careful {
-		if err := b.readUncharged(&r); err != nil {
-			return err
-		}
-	}
 	if err := b.readChecks(&r); err != nil {
 		return err
 	}
 	if r.short || r.rest != "" {
 		return fmt.Errorf("redis answered an invalid reply of %d bytes to %d checks", len(reply), b.checks)
 	}
-	if b.Careful {
-		return b.failUncharged()
+	if b.Careful() {
+		b.failUncharged()
 	}
 	return nil
 }
@@ -83,12 +78,10 @@ func (b *Batch) readChecks(r *reader) error {
 	for i := range b.groups {
 		if g := &b.groups[i]; b.replays(g) && !r.short {
 			asked += len(g.waiters)
-			if n := g.replay(now, b.Careful); !g.uncharged {
-				admitted += n
-			}
+			admitted += g.replay(now, b.Careful())
 		}
 	}
-	if !r.short && asked-refused != admitted {
+	if !r.short && !b.Careful() && asked-refused != admitted {
 		return fmt.Errorf("redis answered room for %d of %d requests, and states with room for %d", asked-refused, asked, admitted)
 	}
 	return nil
@@ -183,8 +176,8 @@ func (o *Op) mayHave(flags byte) bool {
 
 // replay computes the decisions for all requests that share a group, and returns how many of them
 // pass. The script has charged as many of them as fit, which has the same result as to charge them
-// one after the other, and nothing ahead in a careful call. Its reply has the states before, and the Go algorithms decide as their Lua
-// ports would have.
+// one after the other, and nothing at all in a careful call. Its reply has the states before, and the Go algorithms decide
+// as their Lua ports would have.
 func (g *group) replay(now int64, careful bool) (admitted int) {
 	var room [4]algorithms.State
 	states := append(room[:0], make([]algorithms.State, len(g.ops))...)
@@ -194,7 +187,7 @@ func (g *group) replay(now int64, careful bool) (admitted int) {
 		r.text(12) // when it began, and the second until which the key lives
 	}
 	for _, w := range g.waiters {
-		if g.decide(w, states, now) {
+		if g.decide(w, states, now, careful) {
 			admitted++
 		}
 	}
@@ -219,8 +212,8 @@ func (g *group) chargeAhead(states []algorithms.State, now int64) {
 	}
 }
 
-// decide does the work of the script for one request: all checks are charged or none.
-func (g *group) decide(w waiter, states []algorithms.State, now int64) bool {
+// decide does the work of the script for one request: all checks are charged or none. A careful call charges none.
+func (g *group) decide(w waiter, states []algorithms.State, now int64, careful bool) bool {
 	var room [4]algorithms.State
 	next := append(room[:0], states...)
 	pass := true
@@ -235,7 +228,9 @@ func (g *group) decide(w waiter, states []algorithms.State, now int64) bool {
 		pass = take(i, g.ops[i].Cost).Allowed && pass
 	}
 	if pass {
-		copy(states, next)
+		if !careful {
+			copy(states, next)
+		}
 		return true
 	}
 	for i := range g.ops {
