@@ -20,7 +20,6 @@ type Script string
 
 // The scripts.
 const (
-	Banned   Script = "banned.lua"
 	Beat     Script = "beat.lua"
 	Board    Script = "board.lua"
 	Get      Script = "get.lua"
@@ -32,7 +31,7 @@ const (
 )
 
 // whole are all scripts.
-var whole = []Script{Banned, Beat, Board, Get, Network, Networks, Set, Take, Unban}
+var whole = []Script{Beat, Board, Get, Network, Networks, Set, Take, Unban}
 
 // Texts returns the scripts. It puts them together once, when they are first needed. Tests may replace it.
 var Texts = sync.OnceValue(func() map[Script]string {

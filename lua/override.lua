@@ -18,8 +18,7 @@ elseif algorithm == name then
     override = override .. family
     if family ~= '' then
       -- The key of the state is one of the call's, or is added behind them. While its slot is
-      -- moving, it may be at another node than the others; then redisstore sends the checks
-      -- one by one.
+      -- moving, it may be at another node than the others; then the call is made again in a moment.
       local other, l = string.match(KEYS[index], '.*:') .. family, 1
       while KEYS[l] and KEYS[l] ~= other do l = l + 1 end
       if not KEYS[l] then

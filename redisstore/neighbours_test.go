@@ -45,7 +45,7 @@ func decidesEach(t *testing.T, c *redistest.Cluster) {
 	rule := ruleOf(t, "zone", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})
 	moving := sameSlot(int(topology.SlotOf("{moving}")), 100)
 	used := 0
-	move(t, c, s.Key(rule, moving[0]), func(t *testing.T) {
+	move(t, c, s.Key(rule, moving[0]), func(t *testing.T, _ bool) {
 		keys := slices.Clone(moving[used : used+10])
 		used += 10
 		for i := range 60 {

@@ -79,9 +79,6 @@ func (l *Link) TakeSlot(ctx context.Context, checks []store.Check, decisions []a
 	r.Slot = slot
 	l.fill(r, checks, amid)
 	err = l.send(ctx, r)
-	if Migrating(err) && len(checks) == 1 && checks[0].KeyRules != nil {
-		err = l.sendKey(ctx, r)
-	}
 	switch {
 	case err == nil:
 		copy(decisions, r.Decisions)

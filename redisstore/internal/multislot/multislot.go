@@ -5,8 +5,6 @@
 // back. That cannot undo a turn in a queue, nor all that was taken from a bucket; so these come last, a queue
 // behind all others. The part that comes first does not have to be looked at: it is charged at once, if that
 // can be undone.
-//
-// While a slot migrates to another node, each of its keys is a part.
 package multislot
 
 import (
@@ -18,7 +16,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -47,16 +44,16 @@ func (l *Layer) Take(ctx context.Context, checks []store.Check, decisions []algo
 	amid := slices.ContainsFunc(checks, func(c store.Check) bool { return !c.Alone() })
 	r := request{l, checks, decisions, amid}
 	if r.oneSlot() {
-		return r.take(ctx, checks, decisions, amid)
+		return r.TakeSlot(ctx, checks, decisions, amid)
 	}
-	parts := r.split(func(i int) uint16 { return l.Slot(&checks[i]) })
+	parts := r.split()
 	first := slices.IndexFunc(parts, func(p *part) bool { return p.order != orderAlone })
 	var others sync.WaitGroup
 	for i, p := range parts {
 		others.Go(func() {
 			if p.order == orderAlone || i == first && p.undoable() {
 				p.sent = true
-				p.failed = r.take(ctx, p.Checks, p.Decisions, amid)
+				p.failed = r.TakeSlot(ctx, p.Checks, p.Decisions, amid)
 			} else {
 				p.failed = r.look(ctx, p)
 			}
@@ -74,7 +71,7 @@ type request struct {
 	amid      bool // some checks are decided together
 }
 
-// part is what one slot, or one key, has to decide of a request.
+// part is what one slot has to decide of a request.
 type part struct {
 	layer.Some
 	order  order
@@ -118,17 +115,17 @@ func (r *request) oneSlot() bool {
 	return !slices.ContainsFunc(c, func(o store.Check) bool { return r.Slot(&o) != slot })
 }
 
-// split makes a part of the checks of each class, in the order in which they are charged. What is decided by
+// split makes a part of the checks of each slot, in the order in which they are charged. What is decided by
 // itself makes parts of its own.
-func (r *request) split(class func(i int) uint16) (parts []*part) {
+func (r *request) split() (parts []*part) {
 	type name struct {
-		class uint16
+		slot  uint16
 		alone bool
 	}
 	index := make(map[name]*part)
 	for i := range r.checks {
 		c := &r.checks[i]
-		of := name{class(i), c.Alone()}
+		of := name{r.Slot(c), c.Alone()}
 		p := index[of]
 		if p == nil {
 			p = new(part)
@@ -142,20 +139,6 @@ func (r *request) split(class func(i int) uint16) (parts []*part) {
 	return parts
 }
 
-// take decides and charges what one slot has.
-func (r *request) take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision, amid bool) error {
-	err := r.TakeSlot(ctx, checks, decisions, amid)
-	if err == nil || !link.Migrating(err) || len(checks) == 1 {
-		return err
-	}
-	keys := request{r.Layer, checks, decisions, amid}
-	parts := keys.split(func(i int) uint16 { return uint16(i) })
-	for _, p := range parts {
-		p.assumePass() // until it is sent
-	}
-	return keys.inTurn(ctx, parts)
-}
-
 // inTurn charges those parts one after the other that have not been sent, as long as all
 // pass. If one does not, it gives back what the others have charged.
 func (r *request) inTurn(ctx context.Context, parts []*part) error {
@@ -165,7 +148,7 @@ func (r *request) inTurn(ctx context.Context, parts []*part) error {
 			continue
 		}
 		p.sent = true
-		p.failed = r.take(ctx, p.Checks, p.Decisions, r.amid)
+		p.failed = r.TakeSlot(ctx, p.Checks, p.Decisions, r.amid)
 		passes, failed := r.gather(p)
 		pass, err = pass && passes, failed
 	}
@@ -196,16 +179,11 @@ var alwaysRefused = func() *store.Rule {
 	return rule
 }()
 
-// look has a part decided and not charged. Of keys whose slot migrates
-// it finds out nothing: then they are taken to pass.
+// look has a part decided and not charged.
 func (r *request) look(ctx context.Context, p *part) error {
 	checks := append(slices.Clone(p.Checks), store.Check{Rule: alwaysRefused, Key: p.Checks[0].Key, Cost: 1})
 	decisions := make([]algorithms.Decision, len(checks))
 	err := r.TakeSlot(ctx, checks, decisions, r.amid)
-	if err != nil && link.Migrating(err) {
-		p.assumePass()
-		return nil
-	}
 	if err == nil {
 		copy(p.Decisions, decisions)
 	}

@@ -107,7 +107,7 @@ func MayHaveRun(err error) bool {
 // again in a moment. Then nothing has been carried out.
 func Elsewhere(err error) bool {
 	_, moved := redis.IsMovedError(err)
-	return moved || isAsk(err) || redis.IsClusterDownError(err) || errors.Is(err, store.ErrClosed) // a node that no longer belongs
+	return moved || isAsk(err) || redis.IsClusterDownError(err) || redis.IsTryAgainError(err) || errors.Is(err, store.ErrClosed) // a node that no longer belongs
 }
 
 func isAsk(err error) bool {

@@ -112,7 +112,7 @@ func (c *Cluster) Redirect(ctx context.Context, from *node.Node, slot uint16, er
 	sure := false
 	if isMoved || isAsk {
 		to, sure, lost = c.sentTo(from, slot, moved+asked, hop)
-	} else { // a node that no longer belongs, or a Cluster that is down
+	} else { // a node that no longer belongs, a Cluster that is down, or keys of a slot that moves
 		to, lost = c.Node(ctx, slot)
 	}
 	if lost != nil {
