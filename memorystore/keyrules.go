@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -52,58 +51,6 @@ func (s *Store) overrideLocked(c *store.Check, now int64) (*store.PreparedOverri
 		return nil, 0
 	}
 	return kept.prepared, kept.expires
-}
-
-// decideByRules decides a check by its key rules first, and then by the limit.
-func (s *Store) decideByRules(t *ticket, now int64, d *algorithms.Decision) {
-	c := t.check
-	var left int64
-	if o, expires := s.overrideLocked(c, now); o != nil {
-		switch {
-		case o.Kind == store.KindExempt:
-			*d = algorithms.Decision{Allowed: true, Exempt: true, At: now}
-			return
-		case o.Kind == store.KindBanned && expires == 0:
-			left = -1
-		case o.Kind == store.KindBanned:
-			left = expires - now
-		case o.ReplacesLimit(c.Rule):
-			t.params, t.override = o.Params(t.params), o.Encoded()
-			t.countIn(s, o.States(c.Rule.States()))
-		}
-	}
-	ban := c.KeyRules.Ban
-	var shard *shard
-	var id stateID
-	if ban != nil && left == 0 {
-		shard, id = s.locate(c.Rule, c.Key, banSuffix)
-		left = ban.Left(shard.bans.value(id), now)
-	}
-	t.decide(s, now, c.Cost, d)
-	if ban != nil && left == 0 && !d.Allowed && !c.Peek {
-		if left = s.countRefusal(ban, shard, id, now); left > 0 {
-			shard.nameBan(id, c, now, left)
-		}
-		d.BanBegins = left > 0
-	}
-	if left == 0 {
-		return
-	}
-	if d.Allowed {
-		t.decide(s, now, 0, d)
-	}
-	*d = d.Ban(left)
-}
-
-// countRefusal counts a refusal, and returns the length of the ban that begins with it, or 0.
-// If the shard has no room for another key, the key is not banned.
-func (s *Store) countRefusal(b *store.Ban, shard *shard, id stateID, now int64) (left int64) {
-	if shard.bans.get(id) == nil && shard.fullOfBans(s.maxKeys()/shards, now) {
-		return 0
-	}
-	state, left, life := b.Refused(shard.bans.value(id), now)
-	shard.bans.put(id, state, now+life)
-	return left
 }
 
 // Refusals implements [store.Lister].

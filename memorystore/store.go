@@ -141,18 +141,22 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 // takeOne decides a lone check, as most requests have it.
 func (s *Store) takeOne(c *store.Check, d *algorithms.Decision) {
 	var t ticket
+	var asked [1]store.Asked
 	t.prepare(s, c)
 	t.shard.mu.Lock()
 	defer t.shard.mu.Unlock() // even if an algorithm of another module panics
 	t.prefetch()
 	now := s.now()
-	s.decide(&t, now, d)
-	s.commit(&t, now, d, true)
+	asked[0].Decision = d
+	t.look(s, now, &asked[0])
+	store.Decide(now, asked[:])
+	t.keep(s, now, &asked[0])
 }
 
 func (s *Store) takeAll(checks []store.Check, decisions []algorithms.Decision) {
-	var room [8]ticket
-	tickets := room[:0]
+	var roomForTickets [4]ticket
+	var room [4]store.Asked
+	tickets, asked := roomForTickets[:0], room[:0]
 	var held shardSet
 	for i := range checks {
 		tickets = append(tickets, ticket{})
@@ -163,42 +167,14 @@ func (s *Store) takeAll(checks []store.Check, decisions []algorithms.Decision) {
 	for i := range tickets {
 		tickets[i].prefetch()
 	}
-	now, pass := s.now(), true
+	now := s.now()
 	for i := range tickets {
-		s.decide(&tickets[i], now, &decisions[i])
-		pass = pass && (decisions[i].Allowed || checks[i].Alone())
+		asked = append(asked, store.Asked{Decision: &decisions[i]})
+		tickets[i].look(s, now, &asked[i])
 	}
+	store.Decide(now, asked)
 	for i := range tickets {
-		s.commit(&tickets[i], now, &decisions[i], pass)
-	}
-}
-
-// decide decides a check, and charges nothing.
-func (s *Store) decide(t *ticket, now int64, d *algorithms.Decision) {
-	t.params = t.check.Rule.At(now).Params
-	if t.check.KeyRules == nil {
-		t.decide(s, now, t.check.Cost, d)
-	} else {
-		s.decideByRules(t, now, d)
-	}
-}
-
-// commit charges a check that was allowed, if the checks of its call pass.
-func (s *Store) commit(t *ticket, now int64, d *algorithms.Decision, pass bool) {
-	c := t.check
-	switch {
-	case !d.Allowed || d.Exempt:
-	case c.Peek, !pass && !c.Independent:
-		// The check would pass but is not charged, so its decision must not include the charge.
-		delay := d.Delay
-		if t.decide(s, now, 0, d); c.Peek {
-			d.Delay = delay
-		}
-	case c.Cost > 0:
-		t.charge(s, now, d)
-		if c.LeaseID != "" {
-			s.leases.Add(c)
-		}
+		tickets[i].keep(s, now, &asked[i])
 	}
 }
 

@@ -5,17 +5,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// ticket is a check that is being decided. The lock of its shard is held.
+// ticket is where a check that is being decided counts. The lock of its shard is held.
 type ticket struct {
-	check    *store.Check
-	shard    *shard
-	id       stateID            // where the state is, or will be kept
-	shared   stateID            // where it is if the shard is full
-	state    algorithms.State   // what to keep if the check is charged, for a Counter
-	log      *algorithms.Log    // the same, for a Recorder
-	leases   *algorithms.Leases // the same, for a Leaser
-	params   algorithms.Params
-	override string // see algorithms.Decision; not empty if params are those of an override
+	check  *store.Check
+	shard  *shard
+	id     stateID // where the state is, or will be kept
+	shared stateID // where it is if the shard is full
+	ban    stateID // where the state of its ban is, if it may have one
 }
 
 // prepare makes the ticket count in the states of the check's rule, and returns the number of the
@@ -42,32 +38,65 @@ func (t *ticket) prefetch() {
 	}
 }
 
-// decide runs the algorithm on the kept state, and does not change that state.
-func (t *ticket) decide(s *Store, now, cost int64, d *algorithms.Decision) {
-	if a := t.check.Rule.Counter(); a != nil {
-		t.state, *d = a.Take(find(t, s, &t.shard.numbers, now), t.params, now, cost)
-	} else {
-		t.decideOther(s, now, cost, d)
+// look reads what there is of the key.
+func (t *ticket) look(s *Store, now int64, a *store.Asked) {
+	c := t.check
+	a.Check, a.Params = c, c.Rule.At(now).Params
+	if c.KeyRules != nil {
+		t.lookAtRules(s, now, a)
 	}
-	d.Override, d.At = t.override, now
+	if c.Rule.Counter() != nil {
+		a.State = find(t, s, &t.shard.numbers, now)
+	} else {
+		t.lookAtOther(s, now, a)
+	}
 }
 
-// decideOther is decide for the algorithms that are no Counters. It is apart so that the others do not
-// need its stack: a request whose stack has to grow pays for that.
-func (t *ticket) decideOther(s *Store, now, cost int64, d *algorithms.Decision) {
-	switch a := t.check.Rule.Algorithm().(type) {
+// lookAtRules reads the override and the bans of the key.
+func (t *ticket) lookAtRules(s *Store, now int64, a *store.Asked) {
+	if o, expires := s.overrideLocked(t.check, now); o != nil {
+		left := expires - now
+		if expires == 0 {
+			left = -1
+		}
+		if a.Overridden(o, left) {
+			t.countIn(s, o.States(t.check.Rule.States()))
+		}
+	}
+	if t.check.KeyRules.Ban != nil {
+		_, t.ban = s.locate(t.check.Rule, t.check.Key, banSuffix)
+		a.Ban = t.shard.bans.value(t.ban)
+		a.NoBan = t.shard.bans.get(t.ban) == nil && t.shard.fullOfBans(s.maxKeys()/shards, now)
+	}
+}
+
+// lookAtOther is look for the algorithms that are no Counters.
+func (t *ticket) lookAtOther(s *Store, now int64, a *store.Asked) {
+	switch t.check.Rule.Algorithm().(type) {
 	case algorithms.Recorder:
-		t.log = find(t, s, &t.shard.logs, now)
-		if t.log == nil {
-			t.log = new(algorithms.Log)
+		if a.Log = find(t, s, &t.shard.logs, now); a.Log == nil {
+			a.Log = new(algorithms.Log)
 		}
-		*d = a.Decide(t.log, t.params, now, cost)
 	case algorithms.Leaser:
-		t.leases = find(t, s, &t.shard.leases, now)
-		if t.leases == nil {
-			t.leases = new(algorithms.Leases)
+		if a.Leases = find(t, s, &t.shard.leases, now); a.Leases == nil {
+			a.Leases = new(algorithms.Leases)
 		}
-		*d = a.Decide(t.leases, t.params, now, cost)
+	}
+}
+
+// keep keeps what Decide has changed.
+func (t *ticket) keep(s *Store, now int64, a *store.Asked) {
+	if a.BanLife > 0 {
+		t.shard.bans.put(t.ban, a.NextBan, now+a.BanLife)
+		if a.Decision.BanBegins {
+			t.shard.nameBan(t.ban, t.check, now, t.check.KeyRules.Ban.Left(a.NextBan, now))
+		}
+	}
+	if a.Charged {
+		t.charge(s, now, a)
+		if t.check.LeaseID != "" {
+			s.leases.Add(t.check)
+		}
 	}
 }
 
@@ -84,14 +113,13 @@ func find[V any](t *ticket, s *Store, kept *table[V], now int64) V {
 	return kept.value(t.shared)
 }
 
-// charge keeps the state after a check that decide has allowed, until the decision's reset.
-// After that the state is that of a new key.
-func (t *ticket) charge(s *Store, now int64, d *algorithms.Decision) {
-	expires := now + d.ResetAfter.Microseconds()
+// charge keeps the state with the charge until the decision's reset. After that the state is that of a new key.
+func (t *ticket) charge(s *Store, now int64, a *store.Asked) {
+	expires := now + a.Decision.ResetAfter.Microseconds()
 	if t.check.Rule.Counter() != nil {
-		t.shard.keep(t.id, t.state, now, expires)
+		t.shard.keep(t.id, a.Next, now, expires)
 	} else {
-		t.chargeOther(now, expires)
+		t.chargeOther(now, expires, a)
 	}
 	if t.id == t.shared {
 		s.shared.Add(1)
@@ -99,19 +127,19 @@ func (t *ticket) charge(s *Store, now int64, d *algorithms.Decision) {
 }
 
 // chargeOther is charge for the algorithms that are no Counters.
-func (t *ticket) chargeOther(now, expires int64) {
-	switch a := t.check.Rule.Algorithm().(type) {
+func (t *ticket) chargeOther(now, expires int64, a *store.Asked) {
+	switch algorithm := t.check.Rule.Algorithm().(type) {
 	case algorithms.Recorder:
 		if t.shard.logs.get(t.id) == nil {
-			t.log = t.log.Clone()
+			a.Log = a.Log.Clone()
 		}
-		a.Record(t.log, t.params, now, t.check.Cost)
-		t.shard.logs.put(t.id, t.log, expires)
+		algorithm.Record(a.Log, a.Params, now, t.check.Cost)
+		t.shard.logs.put(t.id, a.Log, expires)
 	case algorithms.Leaser:
 		if t.shard.leases.get(t.id) == nil {
-			t.leases = t.leases.Clone()
+			a.Leases = a.Leases.Clone()
 		}
-		t.shard.lease(t.check, t.id, t.leases, t.params, now)
+		t.shard.lease(t.check, t.id, a.Leases, a.Params, now)
 	}
 }
 
@@ -131,41 +159,40 @@ func (t *ticket) adjust(s *Store, to *store.Adjustment) bool {
 	defer t.shard.mu.Unlock()
 	now := s.now()
 	prepared, states := to.Rule.ChargedBy(to.Override, now)
-	t.params = prepared.Params
 	if to.Override != "" {
 		t.countIn(s, states)
 	}
-	return t.adjustLocked(s, now, to)
+	return t.adjustLocked(s, now, to, prepared.Params)
 }
 
 // adjustLocked changes a charge, and keeps the state as charge does. A refund to a key
 // without a state does not make one.
-func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment) (changed bool) {
-	params := t.params
+func (t *ticket) adjustLocked(s *Store, now int64, to *store.Adjustment, params algorithms.Params) (changed bool) {
 	switch a := to.Rule.Algorithm().(type) {
 	case algorithms.Counter:
 		was := find(t, s, &t.shard.numbers, now)
 		if begun := t.shard.begun[t.id].since; to.OfBefore(begun) {
 			return false
 		}
-		if t.state = a.Adjust(was, params, now, to.At, to.Turn, to.Delta); t.state == was {
+		state := a.Adjust(was, params, now, to.At, to.Turn, to.Delta)
+		if state == was {
 			return false
 		}
-		_, d := a.Take(t.state, params, now, 0)
-		t.shard.keep(t.id, t.state, now, now+d.ResetAfter.Microseconds())
+		_, d := a.Take(state, params, now, 0)
+		t.shard.keep(t.id, state, now, now+d.ResetAfter.Microseconds())
 	case algorithms.Recorder:
-		t.log = find(t, s, &t.shard.logs, now)
+		log := find(t, s, &t.shard.logs, now)
 		switch exists := t.shard.logs.get(t.id) != nil; {
-		case t.log == nil && to.Delta < 0:
+		case log == nil && to.Delta < 0:
 			return false
-		case t.log == nil:
-			t.log = new(algorithms.Log)
+		case log == nil:
+			log = new(algorithms.Log)
 		case !exists:
-			t.log = t.log.Clone()
+			log = log.Clone()
 		}
-		a.Adjust(t.log, params, now, to.At, to.Delta)
+		a.Adjust(log, params, now, to.At, to.Delta)
 		params[0] = algorithms.MaxEvents // as in lease
-		t.shard.logs.put(t.id, t.log, now+a.Decide(t.log, params, now, 0).ResetAfter.Microseconds())
+		t.shard.logs.put(t.id, log, now+a.Decide(log, params, now, 0).ResetAfter.Microseconds())
 	case algorithms.Leaser:
 		t.shard.giveBack(to, t.id)
 		t.shard.giveBack(to, t.shared)

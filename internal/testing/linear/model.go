@@ -107,94 +107,53 @@ func (m *model) step(s *state, in *input, out *output) (bool, *state) {
 // take decides all checks, and charges them if they pass: what [store.Store] says of Take.
 func (s *state) take(in *input) []algorithms.Decision {
 	decisions := make([]algorithms.Decision, len(in.checks))
-	charged := make([]zone, len(in.checks))
-	pass := true
+	asked := make([]store.Asked, len(in.checks))
 	for i := range in.checks {
-		c, z := &in.checks[i], &s.zones[in.zones[i]]
-		decisions[i], charged[i] = z.decide(c, s.now)
-		if refused := !decisions[i].Allowed; refused {
-			z.ban = charged[i].ban
-			pass = pass && c.Alone()
-		}
+		asked[i] = s.zones[in.zones[i]].ask(&in.checks[i], s.now)
+		asked[i].Decision = &decisions[i]
 	}
-	for i := range in.checks {
-		c, z := &in.checks[i], &s.zones[in.zones[i]]
-		switch {
-		case !decisions[i].Allowed:
-		case c.Peek, !pass && !c.Independent:
-			delay := decisions[i].Delay
-			if decisions[i].Exempt {
-				break
-			}
-			if decisions[i], _ = z.limit(c, s.now, 0); c.Peek {
-				decisions[i].Delay = delay
-			}
-		case c.Cost > 0:
-			*z = charged[i]
-		}
-		decisions[i].At = s.now
+	store.Decide(s.now, asked)
+	for i := range asked {
+		s.zones[in.zones[i]].keep(&asked[i], s.now)
 	}
 	return decisions
 }
 
-// decide decides on a check by the zone's ban and limit. It returns the state after the charge, or
-// after the refusal.
-func (z *zone) decide(c *store.Check, now int64) (algorithms.Decision, zone) {
-	switch o := z.override; {
-	case o != nil && o.Kind == store.KindExempt:
-		return algorithms.Decision{Allowed: true, Exempt: true}, *z
-	case o != nil && o.Kind == store.KindBanned:
-		d, _ := z.limit(c, now, 0)
-		return d.Ban(-1), *z
+// ask returns a check with what the zone has of its key.
+func (z *zone) ask(c *store.Check, now int64) store.Asked {
+	a := store.Asked{Check: c, Params: c.Rule.At(now).Params, State: z.numbers, Ban: z.ban}
+	if z.override != nil {
+		a.Overridden(z.override, -1)
 	}
-	d, next := z.limit(c, now, c.Cost)
-	if c.KeyRules == nil || c.KeyRules.Ban == nil {
-		return d, next
+	switch of := c.Rule.Algorithm().(type) {
+	case algorithms.Recorder:
+		a.Log = z.clone()
+	case algorithms.Leaser:
+		a.Leases = z.leases(of, a.Params)
 	}
-	left := c.KeyRules.Ban.Left(z.ban, now)
-	if left == 0 && !d.Allowed && !c.Peek {
-		next.ban, left, _ = c.KeyRules.Ban.Refused(z.ban, now)
-		d.BanBegins = left > 0
-	}
-	if left == 0 {
-		return d, next
-	}
-	if d.Allowed {
-		d, next = z.limit(c, now, 0)
-	}
-	return d.Ban(left), next
+	return a
 }
 
-// limit decides on a cost by the limit alone.
-func (z *zone) limit(c *store.Check, now, cost int64) (d algorithms.Decision, next zone) {
-	next = *z
-	p := c.Rule.At(now).Params
-	if z.override.ReplacesLimit(c.Rule) {
-		p = z.override.Params(p)
-		defer func() { d.Override = z.override.Encoded() }()
+// keep keeps what has changed.
+func (z *zone) keep(a *store.Asked, now int64) {
+	if a.BanLife > 0 {
+		z.ban = a.NextBan
 	}
-	switch a := c.Rule.Algorithm().(type) {
+	if !a.Charged {
+		return
+	}
+	switch of := a.Check.Rule.Algorithm().(type) {
 	case algorithms.Counter:
-		if next.numbers, d = a.Take(z.numbers, p, now, cost); d.Allowed && cost > 0 {
-			next.begin(now)
-		}
+		z.numbers = a.Next
+		z.begin(now)
 	case algorithms.Recorder:
-		log := z.log
-		if log == nil {
-			log = new(algorithms.Log)
-		}
-		if d = a.Decide(log, p, now, cost); d.Allowed && cost > 0 {
-			next.log = log.Clone()
-			a.Record(next.log, p, now, cost)
-		}
+		of.Record(a.Log, a.Params, now, a.Check.Cost)
+		z.log = a.Log
 	case algorithms.Leaser:
-		d = a.Decide(z.leases(a, p), p, now, cost)
-		if d.Allowed && cost > 0 {
-			next.held = append(slices.DeleteFunc(slices.Clone(z.held), func(l lease) bool { return l.ends <= now || l.hold == c.LeaseID }),
-				lease{c.LeaseID, now, now + leaseOf(c.Rule), cost})
-		}
+		ended := func(l lease) bool { return l.ends <= now || l.hold == a.Check.LeaseID }
+		z.held = append(slices.DeleteFunc(slices.Clone(z.held), ended),
+			lease{a.Check.LeaseID, now, now + leaseOf(a.Check.Rule), a.Check.Cost})
 	}
-	return d, next
 }
 
 // adjusted returns the state after an adjustment.
