@@ -2,15 +2,8 @@
 -- algorithms/debt.go, which say what the numbers mean; what comes in and out is in ports.lua. The token
 -- bucket never has a queue, and the leaky bucket never has lumps.
 
--- after returns the instant at which n tokens have come back since the anchor.
-local function after(n, anchor, events, window, lumps)
-  if lumps ~= 0 then return anchor + floor((n + events - 1) / events) * window end
-  local _, up = muldiv(n, window, events)
-  return anchor + up
-end
-
 -- Beyond what ports.lua describes, this returns how many tokens are back since the anchor, and the time of the
--- last charge.
+-- last charge before.
 take = function(now, cost, burst, events, window, lumps, queue, longest, anchor, taken, last)
   if taken < 0 or taken >= MAX_EXACT or anchor < 0 or anchor > last or last >= MAX_EXACT or
     taken * window > events * 1e15 then
@@ -69,45 +62,30 @@ take = function(now, cost, burst, events, window, lumps, queue, longest, anchor,
     taken = taken + cost
     full = anchor + (lumps == 0 and taken or taken + -taken % events) * window / events
   end
-  --[[charged allowed, remaining, full, anchor, taken, t]]
-
-  local owed, wait = taken - burst, 0 -- what must come back since the anchor before more is allowed
-  if allowed then
-    remaining = remaining - cost
-    if cost > 0 then wait = t - now end
-  else
-    if cost > burst then
-      wait = NEVER
-    elseif cost > remaining then
-      wait = after(owed + cost, anchor, events, window, lumps) - now
-    end
-    if over and wait ~= NEVER and wait < delay - longest + 1 then wait = delay - longest + 1 end
-    delay = 0
-  end
-
-  local next, reset = 0, 0
-  if remaining < burst then
-    next = after((back > owed and back or owed) + 1, anchor, events, window, lumps) - now
-    reset = after(taken, anchor, events, window, lumps) - now
-  end
-  return allowed, burst, remaining, wait, next, reset, delay, anchor, taken, t, nil, back, last
+  return allowed, remaining, full, anchor, taken, t, back, last
 end
 
 if op == 2 then
+  -- turn_of returns the instant at which n tokens have come back since the anchor.
+  local function turn_of(n, anchor, events, window)
+    local _, up = muldiv(n, window, events)
+    return anchor + up
+  end
+
   local function windows(elapsed, window)
     return elapsed > 0 and floor((elapsed + window - 1) / window) or 0
   end
 
   local function keep(burst, events, window, lumps, anchor, taken, last)
     local _
-    _, _, _, _, _, _, _, anchor, taken = take(last, 0, burst, events, window, lumps, 0, 0, anchor, taken, last)
+    _, _, _, anchor, taken = take(last, 0, burst, events, window, lumps, 0, 0, anchor, taken, last)
     return anchor, taken, last
   end
 
   adjust = function(now, at, turn, delta, burst, events, window, lumps, queue, hold, anchor, taken, last)
     if burst == 0 or delta == 0 then return end
     local t, back, _
-    _, _, _, _, _, _, _, anchor, taken, t, _, back, last = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)
+    _, _, _, anchor, taken, t, back, last = take(now, 0, burst, events, window, lumps, queue, 0, anchor, taken, last)
     if delta > 0 then
       local most = events * DAY < window * (MAX_EXACT / 2) and muldiv(DAY, events, window) or MAX_EXACT / 2
       local room = burst + most - (taken - back)
@@ -121,7 +99,7 @@ if op == 2 then
     if queue ~= 0 then
       local n = windows(cost - taken, events)
       anchor, taken = anchor - n * window, taken + n * events
-      if after(taken - cost, anchor, events, window, 0) ~= turn then return end
+      if turn_of(taken - cost, anchor, events, window) ~= turn then return end
     else
       if cost > burst then cost = burst end
       if hold == 0 then turn = at end

@@ -10,10 +10,9 @@ elseif name == 'fixed_window' then
 elseif name == 'sliding_window_counter' then
   --[[charge sliding_window_counter.lua]]
 else
-  local take, op, reset, _
+  local take, op
   local floor = math.floor
   --[[include muldiv.lua]]
   --[[others]]
-  ok, _, room, _, _, reset, _, x, y, z = take(now, cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)
-  till = now + reset
+  ok, room, till, x, y, z = take(now, cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)
 end

@@ -1,31 +1,27 @@
 -- check.lua reads a check of groups.lua.
--- In:   at, where it is; place and name, the rule and the port used last; ports, those used before
--- Out:  at, behind it; op, what to do; beside, what the key may have; index, of the key; cost; lease_id; the rule and its
---       port; want, how many units it wants charged ahead, if it does
-local op, index, cost, lease_id, offset
-at, op, index, cost, lease_id, offset = read(groups, 5, at)
-local beside = op
+-- In:   at, where it is; place and name, the rule used last; ports, those used before
+-- Out:  at, behind it; op, what to do; beside, what the key may have; counts, whether the rule is that of a Counter; index, of
+--       the key; each, the cost; lease_id; the rule, and its port, unless a Counter is to decide; want, how many units it
+--       wants charged ahead
+local op, index, each, lease_id, offset
+at, op, index, each, lease_id, offset = read(groups, 5, at)
+local beside, counts = op, op > 31
+if counts then beside = beside - 32 end
 if op > 3 then op = op % 4 end
-if offset ~= place or op == 2 and not adjust then
-  local wanted, behind
+if offset ~= place then
+  local behind
   place = offset >= 0 and offset or at
-  behind, wanted, p1, p2, p3, p4, p5, p6 = read(groups, 7, place)
+  behind, name, p1, p2, p3, p4, p5, p6 = read(groups, 7, place)
   if offset < 0 then at = behind end
-  if wanted ~= name or op == 2 and not adjust then
-    if name then
-      ports = ports or {}
-      ports[name] = { take, record, adjust }
-    end
-    name = wanted
-    local made = ports and ports[name]
-    if made and (op ~= 2 or made[3]) then
-      take, record, adjust = made[1], made[2], made[3]
-    else
-      take, record, adjust = port(name, op)
-    end
-  end
 end
-local want
+local take, record, adjust
+if not counts or op == 2 then
+  local wanted = op == 2 and name .. ' 2' or name
+  ports = ports or {}
+  if not ports[wanted] then ports[wanted] = { port(name, op) } end
+  take, record, adjust = unpack(ports[wanted], 1, 3)
+end
+local want = 0
 if beside > 15 then
   at, want = read(groups, 1, at)
   beside = beside - 16

@@ -1,58 +1,51 @@
--- decide.lua decides a check, or a peek, for as many requests as times says. If that is 0, the decision has been made,
--- and the reply is to be that of a cost of 0.
--- In:   op, cost, want, lease_id; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; several; careful
--- Out:  the reply, or quota is nil; pass, whether no check is refused; fit, how many of the requests fit at most; write,
---       x, y and z; or in charges what is to be recorded; in aheads what may be charged ahead
-local broken, moved, _
-allowed, quota, remaining, retry, next, reset, delay, x, y, z, broken, moved =
-  take(now, cost * (times > 0 and times or 1), p1, p2, p3, p4, p5, p6, s1, s2, s3)
-damaged = damaged or broken
+-- decide.lua decides a check, or a peek, for as many requests as times says.
+-- In:   op, each, want, lease_id, counts; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; careful
+-- Out:  the reply; fit, how many of the requests fit at most; the charge, or in charges one that depends on others or is to have
+--       units ahead; in others the checks of no Counters that fit
+local cost, ok, room, till, x, y, z, reset, moved = each * times, true
+local reply
+if exempt and counts then
+  reply = pack('>Bi8i8i8', damaged and 2 or 0, 0, 0, 0)
+elseif exempt then
+  reply = pack('>BBi8i8i8i8i8i8', 0, 1, 0, 0, 0, 0, 0, 0)
+elseif counts then
+  reply = pack('>Bi8i8i8', damaged and 2 or 0, s1, s2, s3)
+  --[[include charge.lua]]
+else
+  local quota, remaining, retry, next, delay, broken
+  ok, quota, remaining, retry, next, reset, delay, x, y, z, broken, moved = take(now, cost, p1, p2, p3, p4, p5, p6, key)
+  room = remaining + cost
+  local head = pack('>B', (damaged or broken) and 2 or 0)
+  reply = head .. pack('>Bi8i8i8i8i8i8', ok and 1 or 0, quota, remaining, retry, next, reset, delay)
+  if want > 0 then tail = pack('>i8i8', 0, 0) .. tail end
+  if ok then
+    others = others or {}
+    others[#others + 1] = { k + i, head, take, tail, key, p1, p2, p3, p4, p5, p6 }
+  end
+end
+if times == copies then all[k + i] = reply .. tail end
 
-if ban and op == 0 and not left and not allowed and round == 1 and not careful then
+if ban and op == 0 and not left and not ok and not careful then
   local life
   left, ban.x, ban.y, ban.z, life = ban_refused(now, first_ban, after, within, longest, ban.x, ban.y, ban.z)
   ban.till = now + life
-  if left then marks = (marks or 0) + 16 end
 end
-if left then
-  if allowed then _, quota, remaining, retry, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3) end
-  if left == NEVER then
-    retry, next = NEVER, 0
-  else
-    if retry ~= NEVER and retry < left then retry = left end
-    if remaining > 0 or next < left then next = left end
-    if reset < next then reset = next end
-  end
-  allowed, remaining, delay, marks = false, 0, 0, (marks or 0) + 8
-end
-
-local ahead = want and want > 0 and allowed and op == 0 and not override and not careful
-if ahead then
-  aheads = aheads or {}
-  aheads[#aheads + 1] = { k + i, want, cost * times, remaining + cost * times, state or key, name, take, x, y, z, moved or 0,
-    p1, p2, p3, p4, p5, p6 }
-end
-
-local undo = false -- the state before the charge, for round 2
-if not allowed then
-  pass = false
-  local fits = several and floor(remaining / cost) or 0
+if (left and not exempt) or not ok then
+  local fits = not ok and copies > 1 and floor(room / each) or 0
   if fits < fit then fit = fits end
-  if times == 0 then quota = nil end -- it keeps the reply of the first round
-elseif times == 0 or op == 3 then
-  undo = nil
-  local held = op == 3 and delay or 0
-  allowed, quota, remaining, retry, next, reset = take(now, 0, p1, p2, p3, p4, p5, p6, s1, s2, s3)
-  delay = held
-elseif (cost > 0 or ahead and record) and not careful then
-  if not record then
-    write, undo = true, n > 1 and { s1, s2, s3, state.till }
-  elseif n > 1 or ahead then
+elseif op == 3 then
+  fit = 0
+elseif not exempt and not careful and (each > 0 or want > 0) then
+  if override then want = 0 end
+  if n > 1 or want > 0 then
     charges = charges or {}
-    charges[#charges + 1] = { record, key, cost, x, y, z, lease_id, reset }
+    charges[#charges + 1] = { k + i, name, key, state, cost, want, room, x, y, z, till or reset, lease_id, record, moved,
+      p1, p2, p3, p4, p5, p6 }
+  elseif state then
+    state.x, state.y, state.z, state.till = x, y, z, till
   else
-    write = true
     record(key, cost, x, y, z, lease_id)
+    call('PEXPIRE', key, floor(reset / 1000) + MARGIN_MS)
+    wrote = true
   end
 end
-if n > 1 and not record and undo ~= nil then before[index] = undo end

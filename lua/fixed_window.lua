@@ -41,26 +41,13 @@ take = function(now, cost, events, starts, a, b, c, d, seen, count)
   local remaining = events > count and events - count or 0
   local allowed = cost <= remaining
   if allowed then count = count + cost end
-  --[[charged allowed, remaining, finish, start, count, 0]]
-
-  local retry = 0
-  if allowed then
-    remaining = remaining - cost
-    if cost > 0 and start > now then retry = start - now end
-  elseif cost > events then
-    retry = NEVER
-  else
-    retry = finish - now
-  end
-
-  local reset = remaining < events and finish - now or 0
-  return allowed, events, remaining, retry, reset, reset, 0, start, count, 0
+  return allowed, remaining, finish, start, count, 0
 end
 
 if op == 2 then
   adjust = function(now, at, _, delta, events, ...)
     if events == 0 then return end
-    local _, _, _, _, _, _, _, start, count = take(now, 0, events, ...)
+    local _, _, _, start, count = take(now, 0, events, ...)
     if delta > 0 then
       count = count + delta
       if count > MAX_EXACT / 2 then count = MAX_EXACT / 2 end

@@ -1,10 +1,9 @@
 // Package lua has the scripts that run inside Redis, which it puts together of the parts beside this file: the
 // Lua ports of the algorithms, and what decides the checks of a call with them.
 //
-// A call of take.lua has one of two forms. counters.lua only charges, and Go computes the decisions from the states
-// before; most calls ask only about counters, and the whole fleet waits for the interpreter in Redis.
-// groups.lua decides and computes everything: the same check costs Redis 1.7 times as much, and 1.9
-// times in calls of 16.
+// The scripts charge, and answer with what there was before, from which Go decides as they did: the whole fleet waits for the
+// interpreter in Redis. Only logs and leases, which are too long to send, are decided here. A call of take.lua has one of
+// two forms: most calls ask only about counters without key rules, which counters.lua charges, and groups.lua does the rest.
 package lua
 
 import (

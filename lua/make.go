@@ -32,15 +32,15 @@ var numbers = map[string]string{
 
 var (
 	marker  = regexp.MustCompile(`(?m)^( *)--\[\[(include|charge) (\S+)\]\]\n`)
-	charges = regexp.MustCompile(`(?s)\ntake = function\(now, cost, ([^)]*)\)\n(.*) *--\[\[charged (.*?)\]\]`)
+	charges = regexp.MustCompile(`(?s)\ntake = function\(now, cost, ([^)]*)\)\n(.*)  return ([^\n]*)\nend\n`)
 	comment = regexp.MustCompile(`(?m)^ *(--.*)?\n`)
 	word    = regexp.MustCompile(`\b[A-Z][A-Z_]+\b`)
 )
 
 // Make returns the scripts by name. Read returns a part.
 //
-// A line --[[include part.lua]] is replaced by a part, and --[[charge port.lua]] by what a Counter's port does until it
-// is decided whether a cost fits, with the names that charge.lua has for its parameters and results. Lines of comments
+// A line --[[include part.lua]] is replaced by a part, and --[[charge port.lua]] by what take of a Counter's port
+// does, with the names that charge.lua has for its parameters and results. Lines of comments
 // are left out, but for --[[others]], where the ports of other modules come. A number in a text is faster than a variable,
 // so words in capitals are replaced by numbers.
 func Make(read func(name string) ([]byte, error)) (map[Script]string, error) {
@@ -95,12 +95,13 @@ func (m *maker) expand(text string) string {
 func (m *maker) charge(name, port string) string {
 	part := charges.FindStringSubmatch(port)
 	if part == nil {
-		m.err = fmt.Errorf("%s does not say where it has charged", name)
+		m.err = fmt.Errorf("%s has no function that charges", name)
 		return ""
 	}
 	text := part[2]
-	for i, result := range strings.Split(part[3], ", ") { // faster than all at once
-		text += fmt.Sprintf("%s = %s\n", [...]string{"ok", "room", "till", "x", "y", "z"}[i], result)
+	results := strings.Split(part[3], ", ")
+	for i, name := range []string{"ok", "room", "till", "x", "y", "z"} { // faster than all at once
+		text += fmt.Sprintf("%s = %s\n", name, results[i])
 	}
 	to := [...]string{"p1", "p2", "p3", "p4", "p5", "p6", "s1", "s2", "s3"}
 	for i, name := range strings.Split(part[1], ", ") {

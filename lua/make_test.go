@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMakeOfBrokenParts: a part that is missing, or a port that does not say where it has charged, is an error.
+// TestMakeOfBrokenParts: a part that is missing, or a port that does not charge, is an error.
 func TestMakeOfBrokenParts(t *testing.T) {
 	for _, broken := range []func(name string) ([]byte, error){
 		func(name string) ([]byte, error) {
@@ -17,7 +17,7 @@ func TestMakeOfBrokenParts(t *testing.T) {
 		},
 		func(name string) ([]byte, error) {
 			text, err := parts.ReadFile(name)
-			return []byte(strings.ReplaceAll(string(text), "[[charged ", "")), err
+			return []byte(strings.ReplaceAll(string(text), "take = function", "")), err
 		},
 	} {
 		if _, err := Make(broken); err == nil {

@@ -1,13 +1,13 @@
 -- override.lua reads an override with a limit. The limit counts in the states of its
 -- family. It has no effect if its algorithm is not that of the check.
 -- In:   values[j], and more, where the limit begins in it; the rule; index, of the key
--- Out:  marks, override, and the rule, or damaged; index, of the key of the family
+-- Out:  override and tail, and the rule, or damaged; index, of the key of the family
 local algorithm, whole, q1, q2, q3, q4, q5, q6, behind
 valid, algorithm, whole, q1, q2, q3, q4, q5, q6, behind = pcall(unpack_struct, '>sBi8i8i8i8i8i8', values[j], more)
 if not valid then
   damaged = true
 elseif algorithm == name then
-  marks, place, p1 = 32, nil, q1
+  place, p1 = nil, q1
   override = string.sub(values[j], more + #algorithm + 1, behind - 1)
   if whole == 1 then
     -- Older versions wrote no family. Then the limit counts in the states of the rule if the
@@ -32,4 +32,5 @@ elseif algorithm == name then
       KEYS[l], index = other, l
     end
   end
+  tail = pack('>BHc0', 3, #override, override)
 end

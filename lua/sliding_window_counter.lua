@@ -1,13 +1,6 @@
 -- sliding_window_counter.lua is the port of algorithms/sliding_window_counter.go; see there for what the numbers mean,
 -- and ports.lua for what comes in and out.
 
-local function until_used(target, start, window, current, previous)
-  if target >= current then
-    return start + window - (muldiv(target - current, window, previous))
-  end
-  return start + 2 * window - (muldiv(target, window, current))
-end
-
 take = function(now, cost, events, window, _, _, _, _, last, current, previous)
   if current < 0 or current >= MAX_EXACT or previous < 0 or previous >= MAX_EXACT or last < 0 or last >= MAX_EXACT then
     last, current, previous = 0, 0, 0
@@ -37,31 +30,13 @@ take = function(now, cost, events, window, _, _, _, _, last, current, previous)
   local remaining = events > used and events - used or 0
   local allowed = cost <= remaining
   if allowed then current = current + cost end
-  --[[charged allowed, remaining, start + 2 * window, t, current, previous]]
-
-  local retry = 0
-  if allowed then
-    used = used + cost
-    remaining = remaining - cost
-    if cost > 0 then retry = t - now end
-  elseif cost > events then
-    retry = NEVER
-  else
-    retry = until_used(events - cost, start, window, current, previous) - now
-  end
-
-  local next, reset = 0, 0
-  if remaining < events then
-    next = until_used((used < events and used or events) - 1, start, window, current, previous) - now
-    reset = start + (current > 0 and 2 or 1) * window - now -- until nothing counts as used
-  end
-  return allowed, events, remaining, retry, next, reset, 0, t, current, previous
+  return allowed, remaining, start + 2 * window, t, current, previous
 end
 
 if op == 2 then
   adjust = function(now, at, _, delta, events, window, ...)
     if events == 0 then return end
-    local _, _, _, _, _, _, _, t, current, previous = take(now, 0, events, window, ...)
+    local _, _, _, t, current, previous = take(now, 0, events, window, ...)
     local start = t - t % window
     local function add(n)
       n = n + delta

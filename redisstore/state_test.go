@@ -103,7 +103,7 @@ func TestLyingRedis(t *testing.T) {
 	server := redistest.Shared(t)
 	limit := algorithms.Limit{Events: 3, Window: time.Hour}
 	computed, told := storetest.Rule(t, "counter", "token_bucket", limit), storetest.Rule(t, "log", "sliding_window_log", limit)
-	const end = "return struct.pack('>Bi8i8i8i8i8i8', %s) .. ' 0 1800000000 0'"
+	const end = "return struct.pack('>BBi8i8i8i8i8i8', 0, %s) .. ' 0 1800000000 0'"
 	believed := func(script string, rule *store.Rule) (d [1]algorithms.Decision, err error) {
 		s := open(t, at(server))
 		s.SetScript(script)
@@ -117,7 +117,7 @@ func TestLyingRedis(t *testing.T) {
 		fmt.Sprintf(end, "1, 3, 4, 0, 0, 0, 0"),                         // more remaining than the quota
 		fmt.Sprintf(end, "0, 3, 0, 0, 0, 0, 0"),                         // refused without a wait
 		fmt.Sprintf(end, "1, 3, 2, 4503599627370497, 0, 0, 0"),          // booked more than a century ahead
-		fmt.Sprintf(end, "9, 3, 2, 0, 0, 0, 0"),                         // flags of another version
+		fmt.Sprintf(end, "9, 3, 2, 0, 0, 0, 0"),                         // an answer of another version
 		fmt.Sprintf(end, "0, 3, 2, -2, 0, 0, 0"),                        // less than never
 		fmt.Sprintf(end, "1, 3, 2, 0, 0, 0, 0) .. struct.pack('>H', 1"), // a note of a decision that is made in Redis
 	} {

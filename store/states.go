@@ -57,10 +57,8 @@ func (r *Rule) ChargedBy(override string, now int64) (*Prepared, States) {
 	if len(override) < limitHead {
 		return p, r.states
 	}
-	params, own := OverrideParams(override)
+	params, own, _ := OverrideParams(override, p.Params)
 	if !own {
-		params = p.Params
-		params[0] = int64(binary.BigEndian.Uint64([]byte(override[1:])))
 		return prepare(r.algorithm.Name(), params, now, now), r.states
 	}
 	params = algorithms.WithHold(r.algorithm, params, r.limit.Hold) // the override may be older than the hold
@@ -68,13 +66,17 @@ func (r *Rule) ChargedBy(override string, now int64) (*Prepared, States) {
 }
 
 // OverrideParams returns the parameters of the limit of an override, which [algorithms.Decision].Override
-// has, and reports whether all of them are the override's own. Otherwise only the events are.
-func OverrideParams(override string) (params algorithms.Params, own bool) {
-	if len(override) < limitHead || override[0] == 0 {
-		return params, false
+// has, where p are those of the rule. It reports whether all of them are the override's own, otherwise only the events are,
+// and whether the override is valid.
+func OverrideParams(override string, p algorithms.Params) (params algorithms.Params, own, valid bool) {
+	if len(override) < limitHead {
+		return p, false, false
 	}
-	for i := range params {
-		params[i] = int64(binary.BigEndian.Uint64([]byte(override[1+8*i:])))
+	own = override[0] != 0
+	for i := range p {
+		if own || i == 0 {
+			p[i] = int64(binary.BigEndian.Uint64([]byte(override[1+8*i:])))
+		}
 	}
-	return params, true
+	return p, own, true
 }

@@ -58,7 +58,7 @@ func (p *QuotaPolicy) ForOverride(d *algorithms.Decision) *QuotaPolicy {
 		return &QuotaPolicy{PolicyItem: text + paramUnit}
 	}
 	window := p.Numbers.Window.Length()
-	if params, own := store.OverrideParams(d.Override); own {
+	if params, own, _ := store.OverrideParams(d.Override, algorithms.Params{}); own {
 		window = windowOf(p.Rule.Algorithm(), params)
 	}
 	return &QuotaPolicy{PolicyItem: text + paramWindow + strconv.FormatInt(max(1, CeilSeconds(window)), 10)}

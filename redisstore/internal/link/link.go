@@ -137,12 +137,12 @@ func (l *Link) op(c *store.Check, kind protocol.Kind, leaseID string, index int)
 
 // keyRules is what the script is to look at beside the state of a check.
 func (l *Link) keyRules(c *store.Check) *protocol.KeyRules {
-	k := new(protocol.KeyRules)
+	k := &protocol.KeyRules{KeyRules: c.KeyRules}
 	if c.KeyRules.Overrides {
 		k.Override = l.Keys.Override(c.Rule, c.Key)
 	}
 	if c.KeyRules.Ban != nil {
-		k.BanState, k.Ban = l.Keys.Ban(c.Rule, c.Key), c.KeyRules.Ban
+		k.BanState = l.Keys.Ban(c.Rule, c.Key)
 	}
 	return k
 }

@@ -34,7 +34,7 @@ func TestAhead(t *testing.T) {
 				keys[key] = &aheadKey{rule: rule}
 				shape[j] = Op{Rule: rule, Prepared: rule.At(0), Key: key, Cost: r.Int64N(3), Index: j}
 				if r.IntN(6) == 0 {
-					shape[j].KeyRules = &KeyRules{Override: key + "override"}
+					shape[j].KeyRules = &KeyRules{KeyRules: &store.KeyRules{Overrides: true}, Override: key + "override"}
 				}
 			}
 			for range 1 + r.IntN(3) {

@@ -28,6 +28,10 @@ type Batch struct {
 	args     []any
 	mget     bool
 	reads    bool // whether there are overrides or bans: then strings are always read together
+
+	asked   []store.Asked // of the group whose reply is read, with what these point to
+	given   []store.Check
+	decided []algorithms.Decision
 }
 
 // group is a group of operations, and the requests that wait for it.
@@ -35,8 +39,7 @@ type group struct {
 	ops     []Op
 	waiters []waiter
 	section int
-	again   bool   // a key of it is in the batch before
-	states  string // before, in the reply
+	again   bool // a key of it is in the batch before
 
 }
 
@@ -69,7 +72,7 @@ func (b *Batch) Clear() {
 	for i := range b.groups {
 		g := &b.groups[i]
 		clear(g.waiters)
-		g.ops, g.waiters, g.states = nil, g.waiters[:0], ""
+		g.ops, g.waiters = nil, g.waiters[:0]
 	}
 	b.groups, b.checks, b.keys, b.rules = b.groups[:0], 0, b.keys[:0], b.rules[:0]
 	b.args, b.begins = b.args[:0], append(b.begins[:0], 0)
@@ -163,6 +166,7 @@ const (
 	hasOverride = 4
 	hasBan      = 8
 	wantsAhead  = 16
+	counts      = 32 // the rule is that of a Counter
 )
 
 // text is what the script is asked. As a pointer it costs no allocation to send, like the other
@@ -228,6 +232,9 @@ func (b *Batch) write(o *Op, ahead int64) {
 	kind := o.KeyRules.addTo(o.Kind)
 	if ahead > 0 {
 		kind += wantsAhead
+	}
+	if o.Rule.Counter() != nil {
+		kind += counts
 	}
 	b.number(int64(kind))
 	b.number(int64(b.key(&o.Key)))

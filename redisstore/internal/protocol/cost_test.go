@@ -87,7 +87,7 @@ func TestCost(t *testing.T) {
 		case algorithm == "concurrency" && outcome == "admitted":
 			want = "pexpire:1 time:1 zadd:1 zcard:1 zcount:1 zrangebyscore:1 zremrangebyscore:2 zrevrangebyscore:1"
 		case algorithm == "concurrency" && outcome == "returned":
-			want = "pexpire:1 time:1 zcard:1 zcount:1 zrangebyscore:1 zrem:1 zrevrangebyscore:1 zscore:1"
+			want = "ltrim:1 pexpire:1 time:1 zcard:1 zcount:1 zrangebyscore:1 zrem:1 zrevrangebyscore:1 zscore:1"
 		case algorithm == "concurrency":
 			want = "time:1 zcount:1 zrangebyscore:2 zrevrangebyscore:1"
 		case outcome == "admitted":

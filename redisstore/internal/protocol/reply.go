@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,18 +10,21 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// The flags of a decision.
+// The flags of a reply to a check.
 const (
-	flagAllowed   = 1
-	flagDamaged   = 2
-	flagExempt    = 4
-	flagBanned    = 8
-	flagBanBegins = 16
-	flagOverride  = 32
+	flagChanged = 1 // of adjustments and renewals
+	flagDamaged = 2
+)
 
-	allFlags = 63
+// What the reply says of the override of a key.
+const (
+	noOverride = iota
+	exempt
+	banned
+	limited
 )
 
 const (
@@ -54,8 +58,8 @@ func (b *Batch) Read(reply string) error {
 	return nil
 }
 
-// readChecks reads the reply from its end: the time, and how many of the requests did not pass whose
-// decisions are to be computed here. Before these are the checks.
+// readChecks reads the reply from its end: the time, and how many of the requests did not pass. Before these are the
+// checks. That the script has charged as many requests as pass here proves that both decide alike.
 func (b *Batch) readChecks(r *reader) error {
 	micros := r.last(maxTime)
 	now, err := valid(r.last(maxTime/1_000_000)*1_000_000 + micros)
@@ -63,22 +67,24 @@ func (b *Batch) readChecks(r *reader) error {
 		return err
 	}
 	refused, asked, admitted := int(r.last(math.MaxUint16)), 0, 0
+	states := *r
+	if b.countersOnly {
+		r.text(stateSize * b.checks)
+		for !r.short && len(r.rest) > 0 {
+			if !b.mark(int(r.uint16())) {
+				r.short = true
+			}
+		}
+		r = &states
+	}
 	for i := range b.groups {
-		if g := &b.groups[i]; b.replays(g) {
-			g.states = r.text(stateSize * len(g.ops))
-		} else if err := g.readDecisions(r, now); err != nil {
+		g := &b.groups[i]
+		if err := b.read(g, r, now); err != nil {
 			return err
 		}
-	}
-	for !r.short && len(r.rest) > 0 {
-		if !b.mark(int(r.uint16())) {
-			r.short = true
-		}
-	}
-	for i := range b.groups {
-		if g := &b.groups[i]; b.replays(g) && !r.short {
+		if kind := g.ops[0].Kind; (kind == Decide || kind == Peek) && !r.short {
 			asked += len(g.waiters)
-			admitted += g.replay(now, b.Careful())
+			admitted += b.decide(g, now)
 		}
 	}
 	if !r.short && !b.Careful() && asked-refused != admitted {
@@ -87,11 +93,7 @@ func (b *Batch) readChecks(r *reader) error {
 	return nil
 }
 
-// replays reports whether the decisions of a group are computed here, from the states before.
-func (b *Batch) replays(g *group) bool { return b.countersOnly || len(g.waiters) > 1 }
-
-// mark notes that the state of a check, counted from 1, was damaged. It reports whether the decision on such a check is
-// computed here.
+// mark notes that the state of a check, counted from 1, was damaged. It reports whether there is such a check.
 func (b *Batch) mark(check int) bool {
 	for i := range b.groups {
 		g := &b.groups[i]
@@ -99,7 +101,7 @@ func (b *Batch) mark(check int) bool {
 			check -= len(g.ops)
 			continue
 		}
-		if check == 0 || !b.replays(g) {
+		if check == 0 {
 			return false
 		}
 		g.waiters[0].Damaged = g.ops[check-1].Rule
@@ -116,44 +118,96 @@ func valid(now int64) (int64, error) {
 	return now, nil
 }
 
-// readDecisions reads the decisions that the script has made for the one request that waits.
-func (g *group) readDecisions(r *reader, now int64) error {
-	w := &g.waiters[0]
+// read reads what the script says of the keys of a group, into b.asked.
+func (b *Batch) read(g *group, r *reader, now int64) error {
+	for len(b.asked) < len(g.ops) {
+		b.asked, b.given = append(b.asked, store.Asked{}), append(b.given, store.Check{})
+		b.decided = append(b.decided, algorithms.Decision{})
+	}
 	for i := range g.ops {
-		flags := r.byte()
-		var n [6]int64
-		for j := range n {
-			n[j] = r.number()
+		o, a, c := &g.ops[i], &b.asked[i], &b.given[i]
+		*c = store.Check{Rule: o.Rule, Cost: o.Cost, Peek: o.Kind == Peek}
+		*a = store.Asked{Check: c, Params: o.Prepared.Params, NoBan: b.Careful()}
+		if b.countersOnly {
+			a.State = r.state()
+			r.text(stateSize - 24) // when it began, and the second until which the key lives
+			continue
 		}
-		override := ""
-		if flags&flagOverride != 0 {
-			override = strings.Clone(r.text(int(r.uint16()))) // and not all of the reply, which may be that of many
+		flags, changes := r.byte(), o.Kind == Adjust || o.Kind == Renew
+		if flags > flagChanged|flagDamaged || flags&flagChanged != 0 && !changes {
+			return fmt.Errorf("redis answered invalid flags of a check: %d", flags)
 		}
-		units, lasts := int64(0), int64(0)
-		if g.ahead(i) > 0 {
-			units, lasts = r.number(), r.number()
+		if flags&flagDamaged != 0 {
+			g.waiters[0].Damaged = o.Rule
 		}
-		quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
-		allowed := flags&flagAllowed != 0
-		if !g.ops[i].mayHave(flags) || flags&flagOverride != 0 && override == "" ||
-			!possible(allowed, quota, remaining, retry, next, reset) || delay < 0 || delay > maxWait {
-			return fmt.Errorf("redis answered an invalid decision: flags %d; quota, remaining, retry, next, reset and delay %d", flags, n)
+		switch {
+		case changes:
+			g.waiters[0].Decisions[o.Index] = algorithms.Decision{Allowed: true, Quota: int64(flags & flagChanged)}
+			continue
+		case o.Rule.Counter() != nil:
+			a.State = r.state()
+		default:
+			a.Given = &b.decided[i]
+			if err := r.decision(a.Given, g.ahead(i), o.Cost); err != nil {
+				return err
+			}
 		}
-		if units < 0 || units > g.ops[i].Ahead || units > 0 && !allowed || lasts < 0 || lasts > maxAhead {
-			return fmt.Errorf("redis answered an invalid charge ahead: %d of %d units for %dus", units, g.ops[i].Ahead, lasts)
+		if o.KeyRules != nil {
+			if c.KeyRules = o.KeyRules.KeyRules; !r.keyRules(o.KeyRules, a) {
+				return errors.New("redis answered an invalid override of a key")
+			}
 		}
-		w.noteFlags(flags, &g.ops[i])
-		d := algorithms.Micros(allowed, quota, remaining, retry, next, reset, delay)
-		d.At = now
-		d.Exempt, d.Banned = flags&flagExempt != 0, flags&flagBanned != 0
-		d.BanBegins, d.Override = flags&flagBanBegins != 0, override
-		d.Units, d.Lasts = units, time.Duration(lasts)*time.Microsecond
-		if _, ok := g.ops[i].Rule.Algorithm().(algorithms.Recorder); ok && units > 0 && g.ops[i].Cost > 0 {
-			d.Ahead = d.Lasts // the cost and the units are one charge
-		}
-		w.Decisions[g.ops[i].Index] = d
 	}
 	return nil
+}
+
+// decision reads the script's decision on a check of no Counter, which wants so many units ahead.
+func (r *reader) decision(d *algorithms.Decision, ahead, cost int64) error {
+	allowed := r.byte()
+	var n [6]int64
+	for j := range n {
+		n[j] = r.number()
+	}
+	quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
+	if allowed > 1 || !possible(allowed == 1, quota, remaining, retry, next, reset) || delay < 0 || delay > maxWait {
+		return fmt.Errorf("redis answered an invalid decision: allowed %d; quota, remaining, retry, next, reset and delay %d", allowed, n)
+	}
+	*d = algorithms.Micros(allowed == 1, quota, remaining, retry, next, reset, delay)
+	if ahead == 0 {
+		return nil
+	}
+	units, lasts := r.number(), r.number()
+	if units < 0 || units > ahead || units > 0 && !d.Allowed || lasts < 0 || lasts > maxAhead {
+		return fmt.Errorf("redis answered an invalid charge ahead: %d of %d units for %dus", units, ahead, lasts)
+	}
+	d.Units, d.Lasts = units, time.Duration(lasts)*time.Microsecond
+	if units > 0 && cost > 0 {
+		d.Ahead = d.Lasts // the cost and the units are one charge
+	}
+	return nil
+}
+
+// keyRules reads what holds for a key in place of the limit. It reports whether that can be.
+func (r *reader) keyRules(k *KeyRules, a *store.Asked) bool {
+	valid := true
+	if k.Override != "" {
+		switch kind := r.byte(); kind {
+		case noOverride, exempt:
+			a.Exempt = kind == exempt
+		case banned:
+			a.Banned = r.number()
+			valid = a.Banned == -1 || 0 < a.Banned && a.Banned <= maxWait
+		case limited:
+			a.Override = strings.Clone(r.text(int(r.uint16()))) // and not all of the reply, which may be that of many
+			a.Params, _, valid = store.OverrideParams(a.Override, a.Params)
+		default:
+			valid = false
+		}
+	}
+	if k.BanState != "" {
+		a.Ban = r.state()
+	}
+	return valid
 }
 
 // possible reports whether a decision can have these numbers.
@@ -164,87 +218,43 @@ func possible(allowed bool, quota, remaining, retry, next, reset int64) bool {
 	return 0 <= remaining && remaining <= quota && 0 <= next && next <= reset && reset <= maxWait
 }
 
-// mayHave reports whether the flags are ones that the script has for the operation.
-func (o *Op) mayHave(flags byte) bool {
-	if o.KeyRules == nil {
-		return flags <= flagAllowed|flagDamaged
-	}
-	allowed, banned := flags&flagAllowed != 0, flags&flagBanned != 0
-	return flags <= allFlags && !(allowed && banned) &&
-		(allowed || flags&flagExempt == 0) && (banned || flags&flagBanBegins == 0)
-}
-
-// replay computes the decisions for all requests that share a group, and returns how many of them
-// pass. The script has charged as many of them as fit, which has the same result as to charge them
-// one after the other, and nothing at all in a careful call. Its reply has the states before, and the Go algorithms decide
-// as their Lua ports would have.
-func (g *group) replay(now int64, careful bool) (admitted int) {
-	var room [4]algorithms.State
-	states := append(room[:0], make([]algorithms.State, len(g.ops))...)
-	r := reader{rest: g.states}
-	for i := range states {
-		states[i] = algorithms.State{r.number(), r.number(), r.number()}
-		r.text(12) // when it began, and the second until which the key lives
-	}
+// decide decides for all requests that share a group, one after the other, and returns how many of them pass. The script has
+// charged as many as fit, which has the same result as to charge them one by one, and nothing in a careful call.
+func (b *Batch) decide(g *group, now int64) (admitted int) {
+	asked := b.asked[:len(g.ops)]
 	for _, w := range g.waiters {
-		if g.decide(w, states, now, careful) {
+		for i := range asked {
+			asked[i].Decision = &w.Decisions[w.Ops[w.first+i].Index]
+		}
+		store.Decide(now, asked)
+		if w.Charged(w.Ops[w.first:w.first+len(asked)]) && g.ops[0].Kind == Decide {
 			admitted++
 		}
+		for i := range asked {
+			if !b.Careful() {
+				asked[i].State = asked[i].Next
+			}
+		}
 	}
-	if admitted == len(g.waiters) && !careful {
-		g.chargeAhead(states, now)
+	if admitted == len(g.waiters) && !b.Careful() {
+		g.chargeAhead(asked, now)
 	}
 	return admitted
 }
 
-// chargeAhead charges units ahead, as the script did after all requests passed. The one that wants the most gets them.
-func (g *group) chargeAhead(states []algorithms.State, now int64) {
+// chargeAhead charges units of Counters ahead, as the script did after all requests passed. The one that wants the most gets
+// them.
+func (g *group) chargeAhead(asked []store.Asked, now int64) {
 	for i := range g.ops {
-		o, want := &g.ops[i], g.ahead(i)
-		if want == 0 {
+		o, a, want := &g.ops[i], &asked[i], g.ahead(i)
+		if want == 0 || a.Given != nil || a.Exempt || a.Override != "" {
 			continue
 		}
 		at := slices.IndexFunc(g.waiters, func(w waiter) bool { return w.Ops[w.first+i].Ahead == want })
 		w := g.waiters[at]
 		d, cost := &w.Decisions[w.Ops[w.first+i].Index], o.Cost*int64(len(g.waiters))
-		_, units, lasts := o.Rule.Algorithm().(algorithms.Prepaid).Ahead(states[i], o.Prepared.Params, now, cost, want)
+		_, units, lasts := o.Rule.Algorithm().(algorithms.Prepaid).Ahead(a.State, a.Params, now, cost, want)
 		d.Units, d.Lasts = units, time.Duration(lasts)*time.Microsecond
-	}
-}
-
-// decide does the work of the script for one request: all checks are charged or none. A careful call charges none.
-func (g *group) decide(w waiter, states []algorithms.State, now int64, careful bool) bool {
-	var room [4]algorithms.State
-	next := append(room[:0], states...)
-	pass := true
-	take := func(i int, cost int64) *algorithms.Decision {
-		counter := g.ops[i].Rule.Algorithm().(algorithms.Counter)
-		d := &w.Decisions[w.Ops[w.first+i].Index]
-		next[i], *d = counter.Take(states[i], g.ops[i].Prepared.Params, now, cost)
-		d.At = now
-		return d
-	}
-	for i := range g.ops {
-		pass = take(i, g.ops[i].Cost).Allowed && pass
-	}
-	if pass {
-		if !careful {
-			copy(states, next)
-		}
-		return true
-	}
-	for i := range g.ops {
-		if w.Decisions[w.Ops[w.first+i].Index].Allowed {
-			take(i, 0)
-		}
-	}
-	return false
-}
-
-// noteFlags notes whether the state of an operation was damaged.
-func (w *waiter) noteFlags(flags byte, o *Op) {
-	if flags&flagDamaged != 0 {
-		w.Damaged = o.Rule
 	}
 }
 
@@ -290,6 +300,11 @@ func (r *reader) last(most int64) int64 {
 	}
 	r.rest = r.rest[:space]
 	return n
+}
+
+// state reads the three numbers of a state.
+func (r *reader) state() algorithms.State {
+	return algorithms.State{r.number(), r.number(), r.number()}
 }
 
 // number reads a big-endian integer of eight bytes.

@@ -41,9 +41,9 @@ const MaxAhead = math.MaxUint16
 
 // KeyRules are what the script is to look at beside the state of a key.
 type KeyRules struct {
-	Override string     // the name of the key's override; empty if it has none
-	BanState string     // the name of its ban's state; empty if it is never banned
-	Ban      *store.Ban // when it is banned
+	*store.KeyRules
+	Override string // the name of the key's override; empty if it has none
+	BanState string // the name of its ban's state; empty if it is never banned
 }
 
 // merges reports whether several requests for just this can be decided as one.
