@@ -43,7 +43,7 @@ var layers = []struct {
 	{"redisstore/internal/protocol", layer{lines: 850, kB: 24, own: "algorithms internal/msgpack lua store"}},
 	{"redisstore/internal/outbox", layer{lines: 200, kB: 6, own: "algorithms store"}},
 	{"redisstore/internal/node", layer{lines: 2050, kB: 55, own: "internal/advice redisstore/internal/protocol store"}},
-	{"redisstore/internal/topology", layer{lines: 900, kB: 25, own: "internal/advice redisstore/internal/node store"}},
+	{"redisstore/internal/topology", layer{lines: 660, kB: 20, own: "internal/advice redisstore/internal/node store"}},
 	{"redisstore/internal/link", layer{lines: 600, kB: 18, own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
 		"redisstore/internal/outbox redisstore/internal/protocol store"}},
 	{"redisstore/internal/multislot", layer{lines: 250, kB: 8, own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},

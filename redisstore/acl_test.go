@@ -19,7 +19,7 @@ func sentinelACL(t *testing.T) []string {
 }
 
 func clusterACL(t *testing.T) []string {
-	return documented(t, "`limiter` needs two more rights:\n\n```\n")
+	return documented(t, "`limiter` needs three more rights:\n\n```\n")
 }
 
 func documented(t *testing.T, after string) []string {

@@ -7,7 +7,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -72,10 +71,6 @@ func (s *Store) Waiting() int { return s.link.Waiting() }
 func (s *Store) Renew(c store.Check) error {
 	return s.link.Renew(context.Background(), []store.Check{c})[0]
 }
-
-// PollRarely has the Sentinels asked once, and then only when something has happened. Call it before the store is asked
-// anything.
-func (s *Store) PollRarely() { s.servers.(*topology.Sentinel).Poll(time.Hour) }
 
 // Servers returns the addresses of the servers that are asked.
 func (s *Store) Servers() (all []string) {

@@ -15,7 +15,7 @@ type operators struct {
 	keys      keys.Prefix
 	encrypted bool // with TLS
 	cluster   bool
-	servers   topology.Topology
+	servers   *topology.Topology
 	link      *link.Link
 	heartbeat *heartbeat
 	board     *board

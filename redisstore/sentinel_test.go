@@ -16,21 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestSwitchoverIsHeard: Sentinels tell that another server is the master. They are not asked again, and no call fails:
-// the old master stays, and decides. TestFaultsOfSentinel has one that is dead.
-func TestSwitchoverIsHeard(t *testing.T) {
-	t.Parallel()
-	g := redistest.StartSentinel(t, nil, nil)
-	s, rule := open(t, redisstore.Options{MasterName: redistest.MasterName, Addresses: g.Addrs()}), hourly(t)
-	s.PollRarely()
-	take(t, s, rule, "heard", 0)
-	g.Failover()
-	patient.Until(t, "the new master to be used", func() bool {
-		take(t, s, rule, "heard", 0)
-		return s.Servers()[0] == g.Master().Addr()
-	})
-}
-
 // TestSentinelSplit: a master that hung while another one took over, and comes back, admits
 // nothing more. A Sentinel that does not know the new master is outvoted by two others.
 func TestSentinelSplit(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // servers are the nodes of a topology, as the link asks them.
-type servers struct{ topology.Topology }
+type servers struct{ *topology.Topology }
 
 // Node implements [link.Servers].
 func (s servers) Node(ctx context.Context, slot uint16) (link.Server, error) {

@@ -130,7 +130,7 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 }
 
 // open makes the ways to the servers. It reads the certificates and does not connect.
-func (s *Store) open(o *Options) (topology.Topology, error) {
+func (s *Store) open(o *Options) (*topology.Topology, error) {
 	var encrypted *tls.Config
 	if o.TLS != nil {
 		var err error
@@ -154,7 +154,7 @@ func (s *Store) open(o *Options) (topology.Topology, error) {
 	case ModeCluster:
 		return topology.NewCluster(o.Addresses, config, o.Logger), nil
 	}
-	return topology.NewSingle(node.New(o.Address, config)), nil
+	return topology.NewFixed(node.New(o.Address, config), 1), nil
 }
 
 // probeKey returns what names the key that a probe writes, which in a Cluster has a slot.

@@ -28,19 +28,15 @@ func fakeFar(timeout, trip time.Duration, send func(ctx context.Context, request
 
 func fakeStore(o *Options, trip time.Duration, send func(ctx context.Context, requests []*node.Request) error) *Store {
 	s := &Store{operators: operators{timeout: o.Timeout, keys: "rl"}, logger: zap.NewNop}
-	s.servers = topology.NewSingle(node.Fake(&node.Config{Timeout: o.Timeout}, trip, send))
+	slots := 1
 	if o.Mode == ModeCluster {
-		s.servers = slotted{s.servers}
+		slots = topology.Slots
 	}
+	s.servers = topology.NewFixed(node.Fake(&node.Config{Timeout: o.Timeout}, trip, send), slots)
 	s.stack(o)
 	s.today = func() int64 { return 0 }
 	return s
 }
-
-// slotted has one server for all slots.
-type slotted struct{ topology.Topology }
-
-func (slotted) Slot(key string) uint16 { return topology.SlotOf(key) }
 
 // TestRefusedJustNow: requests that cannot be answered in time are refused, with a short wait, if
 // their key was refused a moment before they came. That does not hold for other keys, independent

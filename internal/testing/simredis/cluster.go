@@ -115,11 +115,13 @@ func inScript(elsewhere failed) failed {
 	return "ERR Script attempted to access a non local key in a cluster node"
 }
 
-// cluster is CLUSTER SLOTS.
+// cluster is CLUSTER SLOTS and CLUSTER INFO.
 func (s *Server) cluster(args []string) any {
 	switch {
 	case s.View == nil:
 		return failed("ERR This instance has cluster support disabled")
+	case strings.EqualFold(args[0], "INFO") && len(args) == 1:
+		return fmt.Sprintf("cluster_current_epoch:%d\r\n", s.View.Table.Epoch)
 	case !strings.EqualFold(args[0], "SLOTS") || len(args) != 1:
 		return failed("ERR unknown subcommand '" + args[0] + "'. Try CLUSTER HELP.")
 	}

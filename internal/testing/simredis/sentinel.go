@@ -21,8 +21,6 @@ func (s *Sentinel) reply(args []string) any {
 	switch {
 	case name == "HELLO":
 		return []any{"server", "redis", "version", "7.0.15", "proto", int64(2), "id", int64(1), "mode", "sentinel", "modules", []any{}}
-	case name == "SUBSCRIBE" && len(args) == 2:
-		return []any{"subscribe", args[1], int64(1)}
 	case name == "SENTINEL" && len(args) == 3:
 		return s.sentinel(strings.ToUpper(args[1]), args[2])
 	}
@@ -44,10 +42,5 @@ func (s *Sentinel) sentinel(command, name string) any {
 	return failed("ERR unknown subcommand '" + command + "'. Try SENTINEL HELP.")
 }
 
-// Switch has the Sentinel know of a failover. It returns what those are sent who have subscribed to it.
-func (s *Sentinel) Switch(master string, epoch int64) []byte {
-	from, fromPort, _ := net.SplitHostPort(s.Master)
-	to, toPort, _ := net.SplitHostPort(master)
-	s.Master, s.Epoch = master, epoch
-	return appendReply(nil, []any{"message", "+switch-master", strings.Join([]string{s.Name, from, fromPort, to, toPort}, " ")})
-}
+// Switch has the Sentinel know of a failover.
+func (s *Sentinel) Switch(master string, epoch int64) { s.Master, s.Epoch = master, epoch }

@@ -36,7 +36,6 @@ type conn struct {
 	asked   []byte        // what the host has received and not carried out; only the network's goroutine uses it
 	serving bool
 	session *simredis.Session
-	hears   bool // what a Sentinel tells
 }
 
 var _ net.Conn = (*conn)(nil)

@@ -110,15 +110,5 @@ func (h *host) answer(c *conn, args []string) []byte {
 	if h.sentinel == nil {
 		return c.session.Do(args...)
 	}
-	c.hears = c.hears || strings.EqualFold(args[0], "subscribe")
 	return h.sentinel.Do(args...)
-}
-
-// push sends something to those that listen to a Sentinel.
-func (h *host) push(b []byte) {
-	for _, c := range h.conns {
-		if c.hears && !h.away() {
-			h.w.replies(c, b)
-		}
-	}
 }

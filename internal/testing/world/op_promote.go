@@ -79,7 +79,7 @@ func (w *world) tell(old, next *host, within time.Duration) {
 	for i, s := range w.watchers() {
 		w.net.at(w.net.now()+between(w.net.draw("told", i), 0, within+time.Millisecond), uint64(i), func() {
 			if s.sentinel.Epoch < epoch {
-				s.push(s.sentinel.Switch(next.address, epoch))
+				s.sentinel.Switch(next.address, epoch)
 			}
 		})
 	}

@@ -111,13 +111,18 @@ func (n *Node) Info(ctx context.Context) (map[string]string, error) {
 	if err := n.Process(ctx, info, false); err != nil {
 		return nil, err
 	}
-	fields := make(map[string]string)
-	for line := range strings.Lines(info.Val()) {
+	return fields(info.Val()), nil
+}
+
+// fields reads lines of names and values.
+func fields(text string) map[string]string {
+	all := make(map[string]string)
+	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
+			all[name] = value
 		}
 	}
-	return fields, nil
+	return all
 }
 
 // probeScript writes a key that soon expires. Where the right to do so is missing, the error names

@@ -9,6 +9,7 @@ package node
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,6 @@ type Node struct {
 	dials    dials
 
 	failedSlot atomic.Uint32 // of a Cluster, in which a request failed
-	cutOff     atomic.Bool   // it last said that it sees too few of the nodes of its Cluster
 	connecting atomic.Bool
 	closed     atomic.Bool
 	calls      atomic.Uint64
@@ -95,12 +95,6 @@ func (n *Node) Ready(ctx context.Context) error {
 
 // Breaker returns the state of the breaker: closed, open or half-open.
 func (n *Node) Breaker() string { return n.breaker.state() }
-
-// Failing reports whether the last call failed.
-func (n *Node) Failing() bool { return n.breaker.failing() }
-
-// CutOff reports whether the node last said that it sees too few of the nodes of its Cluster.
-func (n *Node) CutOff() bool { return n.cutOff.Load() }
 
 // Do has a request answered, unless the node is known not to answer, and returns when it is or ctx is done. In
 // the latter case the request may then be carried out or not, and must not be used again. Asking is for a slot
@@ -237,12 +231,16 @@ func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (c
 	return cmds, err
 }
 
-// Slots asks a node of a Cluster which node has which slots. The answer is that of CLUSTER SLOTS, because
-// CLUSTER SHARDS is new in Redis 7. go-redis does not read one without a host.
-func (n *Node) Slots(ctx context.Context) ([]any, error) {
-	ranges, err := n.client.Do(ctx, "cluster", "slots").Slice()
-	if err == nil && len(ranges) == 0 {
+// Slots asks a node of a Cluster which node has which slots, and of which failover it knows last. The answer is that of
+// CLUSTER SLOTS, because CLUSTER SHARDS is new in Redis 7. go-redis does not read one without a host.
+func (n *Node) Slots(ctx context.Context) (ranges []any, epoch int64, err error) {
+	slots, info := redis.NewSliceCmd(ctx, "cluster", "slots"), redis.NewStringCmd(ctx, "cluster", "info")
+	_, err = n.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		return errors.Join(p.Process(ctx, slots), p.Process(ctx, info))
+	})
+	if err == nil && len(slots.Val()) == 0 {
 		err = errors.New("it knows no slots")
 	}
-	return ranges, err
+	epoch, _ = strconv.ParseInt(fields(info.Val())["cluster_current_epoch"], 10, 64)
+	return slots.Val(), epoch, err
 }

@@ -67,7 +67,7 @@ func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
 		}
 	}
 	if len(calls) == 1 {
-		n.setErrors(c, n.evaluate(ctx, c.Batch, c.requests[0].asking))
+		setErrors(c, n.evaluate(ctx, c.Batch, c.requests[0].asking))
 		return
 	}
 	cmds := make([]*redis.StringCmd, len(calls))
@@ -86,7 +86,7 @@ func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
 	var again sync.WaitGroup
 	for i, one := range calls {
 		finish := func(err error) {
-			n.setErrors(one, n.finish(ctx, one.Batch, cmds[i], err, one.requests[0].asking))
+			setErrors(one, n.finish(ctx, one.Batch, cmds[i], err, one.requests[0].asking))
 		}
 		if err := closedOr(cmds[i].Err()); err != nil {
 			again.Go(func() { finish(err) }) // it may be sent once more
@@ -99,10 +99,7 @@ func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
 
 // setErrors tells the requests of a call what happened to it. If all went well, each has its own
 // error, if any.
-func (n *Node) setErrors(c *call, err error) {
-	if is := isCutOff(err); (is || err == nil) && n.cutOff.Load() != is {
-		n.cutOff.Store(is)
-	}
+func setErrors(c *call, err error) {
 	if err == nil {
 		return
 	}

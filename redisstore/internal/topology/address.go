@@ -74,7 +74,7 @@ func readSlots(from string, answer []any) (ranges []slotRange, err error) {
 		if len(master) < 2 {
 			return nil, errSlots
 		}
-		n := name{port: fmt.Sprint(master[1]), ip: added(master)["ip"]}
+		n := name{port: fmt.Sprint(master[1]), ip: addedIP(master)}
 		n.host, _ = master[0].(string) // nil: it has no host that it says
 		r := slotRange{first: int(first), last: int(last)}
 		if r.address, err = n.address(from); err != nil {
@@ -88,27 +88,27 @@ func readSlots(from string, answer []any) (ranges []slotRange, err error) {
 	return ranges, nil
 }
 
-// added is what CLUSTER SLOTS adds to the host, the port and the id of a server, since Redis 7.
-func added(server []any) map[string]string {
-	all := make(map[string]string)
+// addedIP is the IP that CLUSTER SLOTS adds to the host, the port and the id of a server, since Redis 7.
+func addedIP(server []any) (ip string) {
 	if len(server) > 3 {
 		pairs, _ := server[3].([]any)
 		for i := 0; i+1 < len(pairs); i += 2 {
-			key, _ := pairs[i].(string)
-			all[key], _ = pairs[i+1].(string)
+			if pairs[i] == "ip" {
+				ip, _ = pairs[i+1].(string)
+			}
 		}
 	}
-	return all
+	return ip
 }
 
 // sentTo returns the node that one sends a call of a slot to. Sure is false if that does not say the host, and several
 // known nodes have the port: they are tried in turn, because one that is wrong sends back.
-func (c *Cluster) sentTo(from *node.Node, slot uint16, text string, hop int) (to *node.Node, sure bool, err error) {
+func (t *Topology) sentTo(from *node.Node, slot uint16, text string, hop int) (to *node.Node, sure bool, err error) {
 	n := readName(text)
 	var some []*node.Node
-	for _, other := range c.all() {
+	for _, other := range t.all() {
 		if n.unknown() && other != from && strings.HasSuffix(other.Address, ":"+n.port) {
-			if other == c.Owner(slot) {
+			if other == t.owner(slot) {
 				return other, false, nil
 			}
 			some = append(some, other)
@@ -121,6 +121,6 @@ func (c *Cluster) sentTo(from *node.Node, slot uint16, text string, hop int) (to
 	if err != nil {
 		return nil, false, err
 	}
-	to, err = c.at(address)
+	to, err = t.at(address)
 	return to, true, err
 }

@@ -127,8 +127,8 @@ func TestRedirect(t *testing.T) {
 				t.Fatalf("%s, hop %d: %v, want %s; %v", name, i+1, to, want, err)
 			}
 		}
-		if moved := cluster.Owner(slot).Address == c.hops[0]; moved != c.moves {
-			t.Errorf("%s: the slot is at %s", name, cluster.Owner(slot).Address)
+		if moved := cluster.owner(slot).Address == c.hops[0]; moved != c.moves {
+			t.Errorf("%s: the slot is at %s", name, cluster.owner(slot).Address)
 		}
 		if _, _, err := cluster.Redirect(t.Context(), from, slot, said, maxHops+1); !errors.As(err, new(redis.Error)) ||
 			strings.Contains(err.Error(), "cluster-preferred-endpoint-type") != (strings.Contains(c.said, "?") || strings.Contains(c.said, " :")) {

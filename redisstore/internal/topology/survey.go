@@ -1,175 +1,195 @@
 package topology
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// silentAfter is how long after its first failure a server counts as silent when it fails again. It is asked again
-// so soon.
-const silentAfter = 3 * time.Second
+// A survey asks all servers which of them has which slots, and believes the one that knows of the latest failover: one
+// that is cut off from the others names forever what it knew before. Surveys are made from the first call on, at
+// intervals, and soon after a call has failed.
 
-// question is what a server is asked about where the states are.
-type question[A any] struct {
+const (
+	// surveyTimeout bounds what a survey asks of a server.
+	surveyTimeout = time.Second
+
+	// surveyPause is the pause between two surveys, however many calls fail.
+	surveyPause = 100 * time.Millisecond
+
+	// patience is how long other servers have after the first answer. A server that hangs delays nothing for longer.
+	patience = 100 * time.Millisecond
+)
+
+// question is what a server is asked.
+type question struct {
 	address string
-	ask     func(ctx context.Context) (A, error)
+	ask     func(ctx context.Context) (report, error)
 }
 
-// survey asks all servers at once, and returns the answers as they come. Once there is one, the others have some
-// patience; what they answer later only shows that they are not silent. A server is not asked again before that.
-func survey[A any](d *discovery, patience time.Duration, questions []question[A]) (answers []A, errs []error) {
+// report is what a server answers.
+type report struct {
+	epoch  int64 // of the latest failover that it knows
+	ranges []slotRange
+}
+
+// ReportFailure says that a node failed: another may have taken its place, so there is a survey soon.
+func (t *Topology) ReportFailure() {
+	select {
+	case t.triggered <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when the servers are known, or with the reason why they are not.
+func (t *Topology) wait(ctx context.Context) error {
+	t.start.Do(func() { t.running.Go(t.run) })
+	select {
+	case <-t.found:
+		return nil
+	default:
+	}
+	t.ReportFailure()
+	if err := t.last(); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // the next survey may take long
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	select {
+	case <-t.found:
+		return nil
+	case <-ctx.Done():
+		return cmp.Or(t.last(), ctx.Err())
+	}
+}
+
+// last is why the last survey failed.
+func (t *Topology) last() error {
+	if err := t.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (t *Topology) run() {
+	for known := false; ; {
+		err := node.Clip(node.Advise(t.survey(known), false))
+		t.failed.Store(&err)
+		if err == nil && !known {
+			known = true
+			close(t.found)
+		}
+		if pause(t.quitting, surveyPause) != nil {
+			return
+		}
+		next := t.every
+		if !t.complete {
+			next = min(next, silentAfter)
+		}
+		select {
+		case <-t.triggered:
+		case <-time.After(next - surveyPause):
+		case <-t.quitting.Done():
+			return
+		}
+	}
+}
+
+// survey makes one.
+func (t *Topology) survey(known bool) error {
+	questions, err := t.questions()
+	if err != nil {
+		return err
+	}
+	t.keep(questions)
+	late := patience
+	if !known {
+		late = min(late, t.timeout/5) // requests wait
+	}
+	reports, errs := t.ask(questions, late)
+	t.complete = len(reports) == len(questions)
+	if len(reports) == 0 {
+		return t.explain(errors.Join(errs...))
+	}
+	if !known && len(reports)+len(errs) < len(questions) {
+		t.ReportFailure() // the next survey has more patience
+	}
+	best := slices.MaxFunc(reports, func(a, b report) int { return cmp.Compare(a.epoch, b.epoch) })
+	// A minority that knows less than this process is behind. A majority was set up again.
+	if best.epoch < t.epoch && 2*len(reports) <= len(questions) {
+		return nil
+	}
+	t.epoch = best.epoch
+	return t.write(best.ranges)
+}
+
+// ask asks all servers at once. When one has answered, the others have some time; what they answer later only shows that
+// they are not silent.
+func (t *Topology) ask(questions []question, late time.Duration) (reports []report, errs []error) {
 	type result struct {
-		address string
-		answer  A
-		err     error
+		from   string
+		report report
+		err    error
 	}
 	results := make(chan result, len(questions))
-	waiting := 0
-	d.roll.keep(func(address string) bool {
-		return slices.ContainsFunc(questions, func(q question[A]) bool { return q.address == address })
-	})
 	for _, q := range questions {
-		if !d.roll.begin(q.address) {
-			continue
-		}
-		waiting++
-		d.running.Go(func() {
-			ctx, cancel := context.WithTimeout(d.quitting, refreshTimeout)
+		t.running.Go(func() {
+			ctx, cancel := context.WithTimeout(t.quitting, surveyTimeout)
 			defer cancel()
-			answer, err := q.ask(ctx)
-			if d.quitting.Err() == nil {
-				d.roll.end(q.address, err)
+			r, err := q.ask(ctx)
+			if t.quitting.Err() == nil {
+				t.note(q.address, err)
 			}
-			results <- result{q.address, answer, err}
+			results <- result{q.address, r, err}
 		})
 	}
-	var late <-chan time.Time
-	for ; waiting > 0; waiting-- {
+	var end <-chan time.Time
+	for range questions {
 		select {
 		case r := <-results:
 			if r.err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", r.address, r.err))
+				errs = append(errs, fmt.Errorf("%s: %w", r.from, r.err))
 				continue
 			}
-			answers = append(answers, r.answer)
-			if late == nil {
-				late = time.After(patience)
+			reports = append(reports, r.report)
+			if end == nil {
+				end = time.After(late)
 			}
-		case <-late:
-			return answers, errs
-		case <-d.quitting.Done():
-			return answers, append(errs, store.ErrClosed)
+		case <-end:
+			return reports, errs
+		case <-t.quitting.Done():
+			return reports, append(errs, store.ErrClosed)
 		}
 	}
-	return answers, errs
+	return reports, errs
 }
 
-// roll is which servers are asked where the states are, and which of them do not say it.
-type roll struct {
-	logger func() *zap.Logger
-
-	mu      sync.Mutex
-	servers map[string]*asked
-}
-
-// asked is a server that is asked.
-type asked struct {
-	owes   bool // an answer
-	failed store.Silence
-	silent bool
-}
-
-// keep forgets the servers that are no longer asked.
-func (r *roll) keep(still func(address string) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for address, a := range r.servers {
-		if !still(address) {
-			delete(r.servers, address)
-			r.tellEnd(a, "a server of the rate limit store that was silent is no longer asked")
+// write writes the table. What the report leaves out stays as it is.
+func (t *Topology) write(ranges []slotRange) error {
+	for _, r := range ranges {
+		n, err := t.at(r.address)
+		if err != nil {
+			return err
+		}
+		if t.take(n, r.first, r.last) {
+			n.Connect() // so the first decisions do not wait for it
 		}
 	}
+	t.retire()
+	return nil
 }
 
-// begin records that a server is being asked. It reports false if that still owes an answer.
-func (r *roll) begin(address string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	a := r.servers[address]
-	if a == nil {
-		if r.servers == nil {
-			r.servers = make(map[string]*asked)
-		}
-		a = new(asked)
-		r.servers[address] = a
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	begins := !a.owes
-	a.owes = true
-	return begins
-}
-
-// end records what has come of asking a server.
-func (r *roll) end(address string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	a := r.servers[address]
-	if a == nil {
-		return
-	}
-	a.owes = false
-	if err == nil {
-		r.tellEnd(a, "a server of the rate limit store answers again")
-		*a = asked{}
-		return
-	}
-	if a.failed.Err == nil {
-		a.failed = store.Silence{Address: address, Since: time.Now()}
-	}
-	a.failed.Err = node.Clip(node.Advise(err, false))
-	if !a.silent && time.Since(a.failed.Since) >= silentAfter {
-		a.silent = true
-		r.logger().Warn("a server of the rate limit store is silent: requests are decided without it, but a failover may need it",
-			zap.String("address", address), zap.Error(a.failed.Err))
-	}
-}
-
-// tellEnd logs that a server is not silent any more, if it was.
-func (r *roll) tellEnd(a *asked, message string) {
-	if a.silent {
-		r.logger().Info(message, zap.String("address", a.failed.Address), zap.Duration("after", time.Since(a.failed.Since)))
-	}
-}
-
-// complete reports whether all have answered.
-func (r *roll) complete() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.servers {
-		if a.owes || a.failed.Err != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// Silent returns the servers that are silent, by address.
-func (r *roll) Silent() (all []store.Silence) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.servers {
-		if a.silent {
-			all = append(all, a.failed)
-		}
-	}
-	slices.SortFunc(all, func(a, b store.Silence) int { return strings.Compare(a.Address, b.Address) })
-	return all
 }

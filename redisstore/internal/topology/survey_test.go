@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,49 +13,40 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 )
 
-// panel are servers that are asked by a discovery, and answer as a test wants.
+// panel are servers that are asked by surveys, and answer as a test wants.
 type panel struct {
-	*discovery
-	mu      sync.Mutex
+	*Topology
 	answers map[string]func(ctx context.Context) error // of those that are asked
-	beyond  atomic.Int64                               // asked while an earlier answer was owed
 	lines   *observer.ObservedLogs
 }
 
 // newPanel starts to ask some servers, which answer at once.
 func newPanel(t *testing.T, every time.Duration, addresses ...string) *panel {
 	core, lines := observer.New(zapcore.InfoLevel)
-	p := &panel{answers: make(map[string]func(context.Context) error), lines: lines}
-	underWay := make(map[string]*atomic.Int64)
+	p := &panel{newTopology(1, &node.Config{Timeout: time.Second}), make(map[string]func(context.Context) error), lines}
+	p.every, p.logger = every, func() *zap.Logger { return zap.New(core) }
 	for _, address := range addresses {
-		p.answers[address], underWay[address] = well, new(atomic.Int64)
+		p.answers[address] = well
 	}
-	p.discovery = newDiscovery(every, time.Second, func() *zap.Logger { return zap.New(core) }, func() error {
-		var questions []question[string]
+	p.explain = func(err error) error { return err }
+	p.questions = func() (questions []question, _ error) {
 		p.mu.Lock()
+		defer p.mu.Unlock()
 		for address, answer := range p.answers {
-			questions = append(questions, question[string]{address, func(ctx context.Context) (string, error) {
-				if underWay[address].Add(1) > 1 {
-					p.beyond.Add(1)
-				}
-				defer underWay[address].Add(-1)
-				return address, answer(ctx)
-			}})
+			questions = append(questions, question{address, func(ctx context.Context) (report, error) { return report{}, answer(ctx) }})
 		}
-		p.mu.Unlock()
-		answers, errs := survey(p.discovery, 100*time.Millisecond, questions)
-		if len(answers) == 0 {
-			return errors.Join(errs...)
-		}
-		return nil
-	})
+		return questions, nil
+	}
 	if err := p.wait(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	p.ReportFailure() // which wait has done, unless the answers came before it looked
-	t.Cleanup(func() { _ = p.close(func() error { return nil }) })
+	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
@@ -93,8 +83,6 @@ func (p *panel) told() string {
 		switch {
 		case strings.HasSuffix(l.Message, "answers again"):
 			all = append(all, fmt.Sprintf("%v answers", address))
-		case strings.HasSuffix(l.Message, "no longer asked"):
-			all = append(all, fmt.Sprintf("%v leaves", address))
 		case l.Level == zapcore.WarnLevel:
 			all = append(all, fmt.Sprintf("%v silent", address))
 		}
@@ -128,10 +116,7 @@ func TestSilence(t *testing.T) {
 		p.expect(t, "after a minute", "b silent, c silent, b answers, c: context deadline exceeded for 1m5s")
 		p.will("c", nil)
 		time.Sleep(2 * time.Second)
-		p.expect(t, "without c", "b silent, c silent, b answers, c leaves")
-		if n := p.beyond.Load(); n > 0 {
-			t.Errorf("%d times a server was asked that still owed an answer", n)
-		}
+		p.expect(t, "without c", "b silent, c silent, b answers")
 	})
 }
 
@@ -148,7 +133,7 @@ func TestSilenceOfAll(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		p.expect(t, "soon", "a silent, a: broken for 5s")
 		time.Sleep(2 * time.Second)
-		p.expect(t, "later", "a silent, b silent, a: broken for 7s, b: broken for 4s")
+		p.expect(t, "later", "a silent, b silent, a: broken for 7s, b: broken for 3s")
 	})
 }
 
@@ -176,5 +161,46 @@ func TestSilenceBetweenRefreshes(t *testing.T) {
 			time.Sleep(4 * time.Second)
 			p.expect(t, "when it answers", "b silent, b answers")
 		})
+	}
+}
+
+// TestLatestEpochWins: the slots are where the server says that knows of the latest failover. A minority that knows less than
+// was known before is behind, and a majority was set up again. What nobody names stays where it is.
+func TestLatestEpochWins(t *testing.T) {
+	all := func(epoch int64, address string) report {
+		return report{epoch, []slotRange{{0, Slots - 1, address, ""}}}
+	}
+	var script atomic.Pointer[protocol.Script]
+	script.Store(protocol.NewScript(nil))
+	done := make(chan struct{})
+	close(done) // so nodes connect only once
+	topology := NewCluster(nil, &node.Config{Timeout: time.Second, Script: &script, Done: done}, zap.NewNop)
+	defer func() { _ = topology.Close() }()
+	for i, c := range []struct {
+		says map[string]report // nothing: it does not answer
+		want string            // of the first slot, and of the last one
+	}{
+		{map[string]report{"1:1": all(3, "1:1"), "2:2": all(4, "2:2"), "3:3": all(3, "1:1")}, "2:2 2:2"},
+		{map[string]report{"1:1": all(3, "1:1"), "2:2": {}, "3:3": {}}, "2:2 2:2"},
+		{map[string]report{"1:1": {4, []slotRange{{5, Slots - 1, "3:3", ""}}}, "2:2": {}, "3:3": {}}, "2:2 3:3"},
+		{map[string]report{"1:1": all(2, "1:1"), "2:2": {}, "3:3": all(1, "3:3")}, "1:1 1:1"},
+	} {
+		topology.questions = func() (questions []question, _ error) {
+			for address, says := range c.says {
+				questions = append(questions, question{address, func(context.Context) (report, error) {
+					if says.epoch == 0 {
+						return says, errors.New("no answer")
+					}
+					return says, nil
+				}})
+			}
+			return questions, nil
+		}
+		if err := topology.survey(true); err != nil {
+			t.Fatal(err)
+		}
+		if got := topology.owner(0).Address + " " + topology.owner(Slots-1).Address; got != c.want {
+			t.Errorf("%d: %s, want %s", i+1, got, c.want)
+		}
 	}
 }

@@ -23,76 +23,122 @@ package topology
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Topology knows which Redis has a key.
-type Topology interface {
-	// Slot returns the slot of a key. Where one Redis has all keys, they have one slot.
-	Slot(key string) uint16
+// Topology knows which Redis has a key: a table says which node has a slot. Unless it is fixed, surveys write it.
+type Topology struct {
+	nodes
+	silences
+	table []atomic.Pointer[node.Node] // of one slot if one Redis has all keys
 
-	// Node returns the one that has a slot's keys.
-	Node(ctx context.Context, slot uint16) (*node.Node, error)
+	questions func() ([]question, error) // of a survey
+	explain   func(err error) error      // says what is missing if no server answers
+	every     time.Duration              // how often there is a survey
+	timeout   time.Duration              // of a call that waits for the first one
+	epoch     int64                      // of the table; only surveys use it
+	complete  bool                       // all servers have answered the last one
 
-	// Redirect says where a call is to be made again that failed with an error, if the node it came
-	// from refused it because another node is to be asked, or the same one a moment later. Asking
-	// is for a slot that is about to become that node's own. Without such a node it returns
-	// the error that is left. Hop counts the times that the call was made, from 1.
-	Redirect(ctx context.Context, from *node.Node, slot uint16, err error, hop int) (to *node.Node, asking bool, _ error)
-
-	// ReportFailure says that a node failed: another may have taken its place.
-	ReportFailure()
-
-	// Silent are the servers that do not say where the states are.
-	Silent() []store.Silence
-
-	// Masters are the nodes that are asked at present.
-	Masters() []*node.Node
-
-	// Close closes all connections.
-	Close() error
+	start     sync.Once
+	found     chan struct{} // closed after the first survey that succeeded
+	triggered chan struct{}
+	failed    atomic.Pointer[error] // why the last survey failed
+	quit      context.CancelFunc
+	quitting  context.Context
+	running   sync.WaitGroup
 }
 
-// Single is a Redis that has no other to take its place.
-type Single struct{ node *node.Node }
-
-// NewSingle returns the topology of one Redis.
-func NewSingle(n *node.Node) Single { return Single{n} }
-
-// Slot implements [Topology].
-func (s Single) Slot(string) uint16 { return 0 }
-
-// Node implements [Topology].
-func (s Single) Node(context.Context, uint16) (*node.Node, error) { return s.node, nil }
-
-// Redirect implements [Topology].
-func (s Single) Redirect(_ context.Context, _ *node.Node, _ uint16, err error, _ int) (*node.Node, bool, error) {
-	return nil, false, err
+// NewFixed returns the topology of one node that has all slots, and no other to take its place. It is one slot, unless
+// a test wants those of a Cluster.
+func NewFixed(n *node.Node, slots int) *Topology {
+	t := newTopology(slots, new(node.Config))
+	t.byAddress = map[string]*member{n.Address: {Node: n}}
+	t.take(n, 0, slots-1)
+	return t
 }
 
-// ReportFailure implements [Topology].
-func (s Single) ReportFailure() {}
+func newTopology(slots int, config *node.Config) *Topology {
+	t := &Topology{nodes: nodes{config: config}, table: make([]atomic.Pointer[node.Node], slots), timeout: config.Timeout}
+	t.found, t.triggered = make(chan struct{}), make(chan struct{}, 1)
+	t.quitting, t.quit = context.WithCancel(context.Background())
+	return t
+}
 
-// Silent implements [Topology]: nobody is asked.
-func (s Single) Silent() []store.Silence { return nil }
+// Slot returns the slot of a key. Where one Redis has all keys, they have one slot.
+func (t *Topology) Slot(key string) uint16 {
+	if len(t.table) == 1 {
+		return 0
+	}
+	return SlotOf(key)
+}
 
-// Masters implements [Topology].
-func (s Single) Masters() []*node.Node { return []*node.Node{s.node} }
+// Node returns the one that has a slot's keys.
+func (t *Topology) Node(ctx context.Context, slot uint16) (*node.Node, error) {
+	if n := t.owner(slot); n != nil {
+		return n, nil
+	}
+	if err := t.wait(ctx); err != nil {
+		return nil, err
+	}
+	n := t.owner(slot)
+	if n == nil {
+		t.ReportFailure()
+		return nil, fmt.Errorf("no node of the cluster serves slot %d", slot)
+	}
+	return n, nil
+}
 
-// Close implements [Topology].
-func (s Single) Close() error { return s.node.Close() }
+// owner returns the node that has a slot, as far as is known; nil if none is known.
+func (t *Topology) owner(slot uint16) *node.Node { return t.table[slot].Load() }
+
+// take has a node own the slots from first to last. It reports whether one is new to it.
+func (t *Topology) take(n *node.Node, first, last int) (is bool) {
+	for slot := first; slot <= last; slot++ {
+		if t.table[slot].Load() != n {
+			t.table[slot].Store(n)
+			is = true
+		}
+	}
+	return is
+}
+
+// Masters are the nodes that are asked at present.
+func (t *Topology) Masters() (all []*node.Node) {
+	for slot := range t.table {
+		// Slots come in long ranges.
+		if n := t.table[slot].Load(); n != nil && (len(all) == 0 || !slices.Contains(all, n)) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Close closes all connections, and returns when nobody is asked any more. It closes them before it waits, because
+// reading from a server that hangs ends only then.
+func (t *Topology) Close() error {
+	t.quit()
+	t.start.Do(func() {}) // or it would start now
+	err := t.nodes.close()
+	t.running.Wait()
+	return err
+}
 
 // nodes are all servers of a topology, by address.
 type nodes struct {
-	config *node.Config
+	config    *node.Config
+	sentinels []*redis.Client
 
-	mu        sync.Mutex
+	lock      sync.Mutex
 	byAddress map[string]*member
 	closed    bool
 }
@@ -108,8 +154,8 @@ const retireAfter = time.Minute
 
 // at returns the node at an address.
 func (s *nodes) at(address string) (*node.Node, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	if s.closed {
 		return nil, store.ErrClosed
 	}
@@ -127,8 +173,8 @@ func (s *nodes) at(address string) (*node.Node, error) {
 
 // all returns the nodes that are known, by address.
 func (s *nodes) all() (all []*node.Node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	for _, m := range s.byAddress {
 		all = append(all, m.Node)
 	}
@@ -138,8 +184,8 @@ func (s *nodes) all() (all []*node.Node) {
 
 // retire closes the nodes that have not been named for long.
 func (s *nodes) retire() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	for address, m := range s.byAddress {
 		if time.Since(m.named) > retireAfter {
 			delete(s.byAddress, address)
@@ -149,12 +195,15 @@ func (s *nodes) retire() {
 }
 
 func (s *nodes) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	var errs []error
 	if !s.closed {
 		for _, m := range s.byAddress {
 			errs = append(errs, m.Close())
+		}
+		for _, client := range s.sentinels {
+			errs = append(errs, client.Close())
 		}
 	}
 	s.closed = true
