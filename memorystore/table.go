@@ -3,9 +3,6 @@ package memorystore
 import (
 	"iter"
 	"math/bits"
-	"unsafe"
-
-	"github.com/seed-161337e5/caddyratelimit/memorystore/internal/prefetch"
 )
 
 // stateID identifies the state of a key: a hash of zone, family and key, see [Store.place]. The first
@@ -45,15 +42,6 @@ func (t *table[V]) get(id stateID) *slot[V] {
 		return s
 	}
 	return nil
-}
-
-// prefetch begins to read the slot where the search for an ID begins.
-func (t *table[V]) prefetch(id stateID) {
-	if t.n > 0 {
-		s := unsafe.Pointer(&t.slots[t.home(id)])
-		prefetch.At(s)
-		prefetch.At(unsafe.Add(s, unsafe.Sizeof(slot[V]{})-1)) // often in the next cache line
-	}
 }
 
 // value returns the value of an ID, and the zero value if there is none.
