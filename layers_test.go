@@ -48,7 +48,7 @@ var layers = []struct {
 	{"redisstore/internal/multislot", layer{lines: 250, kB: 8, own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{lines: 400, kB: 12, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/prepaid", layer{lines: 550, kB: 16, own: "algorithms redisstore/internal/layer store"}},
-	{"redisstore", layer{lines: 1800, kB: 57, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/prepaid redisstore/internal/link " +
+	{"redisstore", layer{lines: 1600, kB: 52, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/prepaid redisstore/internal/link " +
 		"redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 700, kB: 18}},
 	{"internal/usage", layer{lines: 1100, kB: 28}},
@@ -69,7 +69,7 @@ var layers = []struct {
 	{"internal/gate", layer{lines: 1000, kB: 25}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
 	{"internal/pool", layer{lines: 700, kB: 20, caddy: true, own: "algorithms internal/advice internal/clock internal/gate internal/logging internal/stats internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 850, kB: 26, own: "internal/adminapi internal/outcome internal/topk store"}},
+	{"internal/fleet", layer{lines: 650, kB: 20, own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"limit", layer{lines: 800, kB: 25, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
 	{"cost", layer{lines: 350, kB: 12, caddy: true, own: "internal/body internal/duration internal/option internal/suggest internal/usage"}},
@@ -88,7 +88,7 @@ var layers = []struct {
 	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms cost internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
 	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "internal/adminapi internal/placeholder internal/zone"}},
-	{"internal/admin", layer{lines: 4900, kB: 156, caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
+	{"internal/admin", layer{lines: 4800, kB: 155, caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"internal/report", layer{lines: 600, kB: 17, caddy: true, own: "internal/clientip internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},

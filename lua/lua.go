@@ -20,8 +20,8 @@ type Script string
 // The scripts.
 const (
 	Beat     Script = "beat.lua"
-	Board    Script = "board.lua"
 	Get      Script = "get.lua"
+	Look     Script = "look.lua"
 	Network  Script = "network.lua"
 	Networks Script = "networks.lua"
 	Set      Script = "set.lua"
@@ -30,7 +30,7 @@ const (
 )
 
 // whole are all scripts.
-var whole = []Script{Beat, Board, Get, Network, Networks, Set, Take, Unban}
+var whole = []Script{Beat, Get, Look, Network, Networks, Set, Take, Unban}
 
 // Texts returns the scripts. It puts them together once, when they are first needed. Tests may replace it.
 var Texts = sync.OnceValue(func() map[Script]string {

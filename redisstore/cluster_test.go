@@ -5,7 +5,6 @@ package redisstore_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -39,10 +38,10 @@ func TestClusterWithTLSAndUser(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	s.Announce("this one")
+	s.Report("{this one}", func() string { return "{all}" })
 	s.Beat()
-	if texts, err := s.Announcements(t.Context(), 10); err != nil || !slices.Equal(texts, []string{"this one"}) {
-		t.Errorf("%q, %v", texts, err)
+	if reports, err := s.Look(t.Context(), true); err != nil || len(reports) != 1 || reports[0].Text != "{this one}" {
+		t.Errorf("%+v, %v", reports, err)
 	}
 }
 

@@ -30,10 +30,11 @@
 //
 //	<key_prefix>:instances
 //		the processes that share the store
-//	<key_prefix>:announced:{<key_prefix>:instances}:<name>
-//		for each of them its host, its process, and a digest of each zone's definition
-//	<key_prefix>:looked:{<key_prefix>:instances}, and :wished:, :reporters: and :report: with the name of a process
-//		while somebody looks at the fleet, and up to a minute longer: until when, what they wish, and the reports
+//	<key_prefix>:report:{<key_prefix>:instances}:<name>
+//		for each of them its host, its process, and a digest of each zone's definition; while somebody looks at
+//		the fleet also its counts
+//	<key_prefix>:looked:{<key_prefix>:instances}
+//		until when somebody looks
 //	<key_prefix>:probe, in a Cluster <key_prefix>:{<number>}:probe
 //		written to check whether Redis works; it lives for a second
 //

@@ -53,7 +53,7 @@ func (s direct) Take(ctx context.Context, checks []store.Check, decisions []algo
 func (s direct) Adjust(adjustments ...store.Adjustment) { s.link.Adjust(adjustments...) }
 
 // Beat sends a heartbeat now.
-func (s *Store) Beat() { s.heartbeat.beat(beatTTL, 10*time.Second) }
+func (s *Store) Beat() { s.heartbeat.beat(10 * time.Second) }
 
 // Silence ends the heartbeats of a store, for tests that count commands.
 func (s *Store) Silence() { s.heartbeat.leave() }

@@ -36,19 +36,18 @@ const (
 	leaveTimeout = 100 * time.Millisecond
 )
 
-// heartbeat reports to the fleet that this process lives, and learns how many processes do. No
+// heartbeat reports to the fleet that this process lives, and what it does, and learns how many processes there are. No
 // request waits for it. While Redis is away the last number holds.
 type heartbeat struct {
 	eval   evaluate
 	warn   func(error)
-	looked func()           // learns that somebody looks at the board
 	marked func(mark int64) // gets the mark of the last change of a network
 	keys   keys.Prefix
 	name   string
-	narrow atomic.Bool // the user has no right for the keys beside that of processes
 
-	text    atomic.Pointer[string] // to announce; nil: nothing
-	written atomic.Pointer[string] // the text that Redis has, as far as is known
+	reports atomic.Pointer[reports]
+	kept    atomic.Pointer[string] // the report that Redis has, as far as is known
+	looked  atomic.Bool            // at the last beat, somebody looked
 
 	seen atomic.Int64 // 0: the process has not been counted
 	quit chan struct{}
@@ -56,15 +55,20 @@ type heartbeat struct {
 	done chan struct{}
 }
 
+// reports is what a process reports: see [store.Shared].
+type reports struct {
+	brief string
+	all   func() string
+}
+
 // evaluate runs a script whose keys have one slot.
 type evaluate func(ctx context.Context, script string, keys []string, args ...any) ([]any, error)
 
 // startHeartbeat starts to report, until leave. An error that Redis answers goes to warn.
-func startHeartbeat(eval evaluate, warn func(error), looked func(), marked func(int64), keys keys.Prefix, name string) *heartbeat {
+func startHeartbeat(eval evaluate, warn func(error), marked func(int64), keys keys.Prefix, name string) *heartbeat {
 	h := &heartbeat{
 		eval:   eval,
 		warn:   warn,
-		looked: looked,
 		marked: marked,
 		keys:   keys,
 		name:   name,
@@ -85,7 +89,7 @@ func (h *heartbeat) run() {
 	for {
 		select {
 		case <-timer.C:
-			h.beat(beatTTL, beatTimeout)
+			h.beat(beatTimeout)
 			timer.Reset(beatInterval)
 		case <-h.quit:
 			return
@@ -93,33 +97,56 @@ func (h *heartbeat) run() {
 	}
 }
 
-// leave ends the reports. A second call does nothing.
+// beat sends a heartbeat. If it learns that somebody looks since the one before, all that is reported follows at once.
+func (h *heartbeat) beat(timeout time.Duration) {
+	brief := !h.looked.Load()
+	h.send(beatTTL, timeout)
+	if brief && h.looked.Load() {
+		h.send(beatTTL, timeout)
+	}
+}
+
+// leave ends the heartbeats. A second call does nothing.
 func (h *heartbeat) leave() {
 	h.once.Do(func() {
 		close(h.quit)
 		<-h.done
 		if h.seen.Load() > 0 {
-			h.beat(leaveTTL, leaveTimeout)
+			h.send(leaveTTL, leaveTimeout)
 		}
 	})
 }
 
-// beat has this process counted for a while, and learns how many there are, and whether somebody looks at the board. What
-// it announces is kept in the same call.
-func (h *heartbeat) beat(life, timeout time.Duration) {
+// report returns what is to be reported, with a mark if the process leaves.
+func (h *heartbeat) report(leaves bool) (text string) {
+	r := h.reports.Load()
+	if r == nil {
+		return ""
+	}
+	if text = r.brief; h.looked.Load() {
+		text = r.all()
+	}
+	if leaves {
+		text = leftMark + text
+	}
+	return text
+}
+
+// send has this process counted for a while, and learns how many there are, and whether somebody looks. Its report is kept in
+// the same call.
+func (h *heartbeat) send(life, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	all, text, fresh := []string{h.keys.Instances()}, h.text.Load(), ""
-	if text != nil && !h.narrow.Load() {
-		all = append(all, h.keys.Announcement(h.name), h.keys.Looked())
-		if text != h.written.Load() {
-			fresh = *text
+	all, text, fresh := []string{h.keys.Instances()}, h.report(life == leaveTTL), ""
+	if text != "" {
+		all = append(all, h.keys.Report(h.name), h.keys.Looked())
+		if known := h.kept.Load(); known == nil || *known != text {
+			fresh = text
 		}
 	}
-	answer, err := h.eval(ctx, lua.Beat.Text(), all, h.name, life.Milliseconds(), beatTTL.Milliseconds(), fresh)
-	if len(all) > 1 && err != nil && (node.LacksRight(err) || redis.HasErrorPrefix(err, "TRYAGAIN")) {
-		h.narrow.Store(node.LacksRight(err))
-		answer, err = h.eval(ctx, lua.Beat.Text(), all[:1], h.name, life.Milliseconds(), beatTTL.Milliseconds(), "")
+	answer, err := h.eval(ctx, lua.Beat.Text(), all, h.name, life.Milliseconds(), store.ReportLife.Milliseconds(), fresh)
+	if len(all) > 1 && err != nil && (node.LacksRight(err) || redis.HasErrorPrefix(err, "TRYAGAIN")) { // it counts all the same
+		answer, err = h.eval(ctx, lua.Beat.Text(), all[:1], h.name, life.Milliseconds(), store.ReportLife.Milliseconds(), "")
 	}
 	if err != nil {
 		// That Redis is away shows when it is asked for decisions.
@@ -135,10 +162,8 @@ func (h *heartbeat) beat(life, timeout time.Duration) {
 	h.seen.Store(numbers[0])
 	h.marked(numbers[3])
 	if numbers[1] == 0 {
-		text = nil // the next beat brings it
+		text = "" // the next beat brings it
 	}
-	h.written.Store(text)
-	if numbers[2] == 1 {
-		h.looked()
-	}
+	h.kept.Store(&text)
+	h.looked.Store(numbers[2] == 1)
 }

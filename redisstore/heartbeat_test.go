@@ -29,7 +29,7 @@ func TestBeats(t *testing.T) {
 			{firstBeat + 2*beatInterval - 1, []any{int64(15_000), int64(15_000), int64(6_000)}},
 		} {
 			lives = nil
-			p := startHeartbeat(eval, func(error) {}, nil, func(int64) {}, "rl", "x")
+			p := startHeartbeat(eval, func(error) {}, func(int64) {}, "rl", "x")
 			time.Sleep(c.open)
 			synctest.Wait()
 			if want := map[bool]int{true: 3, false: 1}[c.want != nil]; p.instances() != want {

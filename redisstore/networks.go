@@ -22,9 +22,6 @@ import (
 // after its own mark.
 
 const (
-	// firstMark is below all marks, and above the scores of processes: see lua/beat.lua.
-	firstMark = "(1500000000000000"
-
 	// networksPerCall is how many networks a call reads.
 	networksPerCall = 500
 

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
@@ -18,7 +19,7 @@ type operators struct {
 	servers   *topology.Topology
 	link      *link.Link
 	heartbeat *heartbeat
-	board     *board
+	last      atomic.Pointer[lastReports]
 	networks  *networks
 	forget    func(rule *store.Rule, key string) // what is held of a key, and what was remembered of its refusals
 }

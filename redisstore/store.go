@@ -69,8 +69,7 @@ func New(options Options) (*Store, error) {
 	go s.tend()
 	go s.prepaid.Tend(s.quit)
 	name := cmp.Or(o.Instance, rand.Text())
-	s.board = newBoard(s.eval, s.keys, name)
-	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.board.noticed, s.networks.mark, s.keys, name)
+	s.heartbeat = startHeartbeat(s.eval, s.warnUncounted, s.networks.mark, s.keys, name)
 	return s, nil
 }
 
@@ -200,7 +199,6 @@ func (s *Store) Stats() store.Stats {
 // Close implements [store.Store]. What is still held is given back, because nothing will renew
 // it.
 func (s *Store) Close() error {
-	s.board.leave()
 	s.heartbeat.leave()
 	s.once.Do(func() { close(s.quit) })
 	s.prepaid.Wait()

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
@@ -15,10 +16,10 @@ func reportedDecisions(ctx context.Context, stores []*runningStore, wants func(z
 		return nil
 	}
 	to := make(chan adminapi.Decision)
-	seen := make(map[string]int64) // when the last report of an instance was written
+	seen := make(map[string]time.Time) // when the last report of an instance was written
 	go follow(ctx, stores, func(view *fleet.View) {
 		for _, m := range view.Members[1:] {
-			if m.Report == nil || m.Report.Now == seen[m.ID] {
+			if m.Report == nil || m.Report.Now.Equal(seen[m.ID]) {
 				continue
 			}
 			seen[m.ID] = m.Report.Now

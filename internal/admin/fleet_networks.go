@@ -2,42 +2,15 @@ package admin
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// wishNetworks begins the wish to know the networks with the most requests.
-const wishNetworks = "networks "
-
-// networksWish is the wish for networks at the moment. It stays the same for a while, so that instances hear it once.
-func networksWish() string {
-	return fmt.Sprint(wishNetworks, time.Now().Unix()/int64(store.LookLife/time.Second/2))
-}
 
 // hasNetworks reports whether the keys of the zone have an address.
 func (z *runningZone) hasNetworks() bool { return z.Template.HasAddress }
-
-// addNetworks adds the networks of zones to a report.
-func addNetworks(report *fleet.Report, zones []*runningZone) {
-	report.Networks = true
-	n := 0
-	for i, z := range zones {
-		if !z.hasNetworks() {
-			continue
-		}
-		if n++; n > maxLists {
-			report.Omitted.Networks++
-			continue
-		}
-		report.Zones[i].Networks = fleet.NewNetworks(z.countNetworks())
-	}
-}
 
 // reportedNetworks returns the networks of the zones of an instance.
 func reportedNetworks(c *adminCall, _ json.RawMessage, m *fleet.Member) any {
@@ -54,7 +27,7 @@ func reportedNetworks(c *adminCall, _ json.RawMessage, m *fleet.Member) any {
 		}
 		lists = append(lists, list)
 	}
-	if c.zone != nil || !m.Report.Networks {
+	if c.zone != nil {
 		return nil
 	}
 	return lists

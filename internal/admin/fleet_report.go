@@ -21,9 +21,11 @@ import (
 
 const (
 	// maxLists bounds the zones whose keys are in a report, because looking them up takes about a millisecond for each
-	// kind of count, and listed the keys of each kind.
-	maxLists = 16
-	listed   = 100
+	// kind of count, and listed the keys of each kind. maxNetworks bounds those whose networks are, because
+	// counting them takes memory.
+	maxLists    = 16
+	listed      = 100
+	maxNetworks = 4
 
 	// sampled is how many refusals are in a report, and how many other decisions.
 	sampled = 10
@@ -31,11 +33,10 @@ const (
 	// leastSpan is the shortest time whose requests tell a rate.
 	leastSpan = time.Second
 
-	// idleReports is how long after a report the next one may come before nobody looks any more.
-	idleReports = 5 * store.ReportInterval
-
-	// wishDoctor begins the wish to know what doctor finds.
-	wishDoctor = "doctor "
+	// idleReports is how long after a report the next one may come before nobody looks any more, and diagnosePause how often
+	// doctor looks while somebody does.
+	idleReports   = 2 * store.CountInterval
+	diagnosePause = 2 * store.CountInterval
 )
 
 // reporter writes the reports of this process to one store.
@@ -50,22 +51,21 @@ type reporter struct {
 	refused  *feed.Subscriber
 	others   *feed.Subscriber
 	idle     *time.Timer
-
-	wished time.Time // until when networks are told
 }
 
-// reporters has the reporter of each open store with a board, by its identity.
+// reporters has the reporter of each open store that others share, by its identity.
 var reporters sync.Map
 
-// report tells the boards of all stores what writes the reports of this process.
-func report(stores []*runningStore) {
+// report tells the other instances how the newest config defines the zones in shared stores, and what this one counts while somebody
+// looks.
+func report() {
 	runs := make(map[any]bool)
-	for _, s := range stores {
-		if board, ok := s.store.Store.Store.(store.Shared); ok {
-			known, _ := reporters.LoadOrStore(s.store.ID, &reporter{store: storeName(s.store)})
-			r := known.(*reporter)
+	for _, s := range runningStores() {
+		if shared, ok := s.store.Store.Store.(store.Shared); ok {
+			r := s.reporter()
 			r.rest() // it subscribed for the zones of the config before
-			board.Report(r.write)
+			brief, _ := r.brief()
+			shared.Report(fleet.Encode(brief), r.write)
 			runs[s.store.ID] = true
 		}
 	}
@@ -77,9 +77,14 @@ func report(stores []*runningStore) {
 	})
 }
 
+// reporter returns what writes the reports to the store.
+func (s *runningStore) reporter() *reporter {
+	known, _ := reporters.LoadOrStore(s.store.ID, &reporter{store: storeName(s.store)})
+	return known.(*reporter)
+}
+
 // write writes a report. It is called while somebody looks.
-func (r *reporter) write(wish string) string {
-	r.hear(wish)
+func (r *reporter) write() string {
 	report := r.now(true)
 	if len(report.Zones) > 0 {
 		r.last = report
@@ -87,60 +92,58 @@ func (r *reporter) write(wish string) string {
 		r.last.Now, r.last.Decisions, r.last.Skipped = report.Now, nil, 0
 		report = r.last
 	}
-	if strings.HasPrefix(wish, wishDoctor) {
-		if last := diagnoses.of(wish, diagnose); last.found != nil {
-			report.Diagnosis, report.Wish, report.Diagnosed = last.found, last.wish, max(1, time.Since(last.begun).Milliseconds())
-		}
-	}
-	return fleet.Encode(report, store.MaxReport)
+	report.Diagnosis = diagnoses.lately(diagnose)
+	return fleet.Encode(report)
 }
 
-// hear notes that people who look wish to know networks, if a wish is about these.
-func (r *reporter) hear(wish string) {
-	if strings.HasPrefix(wish, wishNetworks) {
-		r.mu.Lock()
-		r.wished = time.Now().Add(store.LookLife)
-		r.mu.Unlock()
-	}
-}
-
-// now returns what this process has to tell at the moment. A report that is sent has lists of keys too, and the decisions
-// since the one before.
-func (r *reporter) now(sent bool) *fleet.Report {
-	report := &fleet.Report{Name: processName(), Version: moduleVersion(), Since: processStart.UnixMilli(), Now: time.Now().UnixMilli()}
+// brief returns what this process tells while nobody looks, with the zones of the store by name.
+func (r *reporter) brief() (*fleet.Report, []*runningZone) {
+	report := &fleet.Report{Name: processName(), Version: moduleVersion(), Since: processStart.Truncate(time.Millisecond)}
 	var zones []*runningZone
 	for _, s := range runningStores() {
 		if storeName(s.store) == r.store {
 			zones = append(zones, s.zones...)
-			report.Stores = append(report.Stores, s.state())
 		}
 	}
 	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
 	sum := sha256.New()
 	for _, z := range zones {
-		told := fleet.Zone{Name: z.Name, Digest: z.digest()[:8], Totals: make(map[string]uint64), Near: z.Stats.NearLimit.Load(), ZoneCosts: z.costs()}
+		told := fleet.Zone{Name: z.Name, Digest: z.digest(), Definition: z.definition()}
+		report.Zones = append(report.Zones, told)
+		sum.Write([]byte(told.Name + "\x00" + told.Digest + "\x00"))
+	}
+	report.Config = hex.EncodeToString(sum.Sum(nil)[:4])
+	return report, zones
+}
+
+// now returns what this process has to tell at the moment. A report that is sent has lists of keys too, and the decisions
+// since the one before.
+func (r *reporter) now(sent bool) *fleet.Report {
+	report, zones := r.brief()
+	report.Now = time.Now()
+	for _, s := range runningStores() {
+		if storeName(s.store) == r.store {
+			report.Stores = append(report.Stores, s.state())
+		}
+	}
+	for i, z := range zones {
+		told, described := &report.Zones[i], z.describe(nil)
+		told.Totals, told.Near, told.ZoneCosts = make(map[string]uint64), z.Stats.NearLimit.Load(), z.costs()
 		for o, n := range z.Stats.Totals() {
 			if n > 0 {
 				told.Totals[outcome.Names[o]] = n
 			}
 		}
-		described := z.describe(nil)
 		told.Rate, told.InUse = described.Rate, described.InUse
 		report.Requests += told.Requests()
-		report.Zones = append(report.Zones, told)
-		sum.Write([]byte(z.Name + "\x00" + z.digest() + "\x00"))
 	}
-	report.Config = hex.EncodeToString(sum.Sum(nil)[:4])
 	if sent {
-		report.Omitted.Lists = addLists(report.Zones, zones)
+		addLists(report, zones)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report.Rate = r.measure(report.Requests, sent)
 	if sent {
-		if time.Now().Before(r.wished) {
-			addNetworks(report, zones)
-		}
 		r.sample(report, zones)
 	}
 	return report
@@ -162,40 +165,56 @@ func (r *reporter) measure(requests uint64, sent bool) (rate float64) {
 	return rate
 }
 
-// addLists adds the keys of the zones with the most requests, and returns how many zones have keys that are not told.
-func addLists(told []fleet.Zone, zones []*runningZone) (omitted int) {
-	order := make([]int, len(told))
+// addLists adds the keys and networks of the zones with the most requests.
+func addLists(report *fleet.Report, zones []*runningZone) {
+	order := make([]int, len(zones))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(told[b].Requests(), told[a].Requests()) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(report.Zones[b].Requests(), report.Zones[a].Requests()) })
+	networks := 0
 	for place, i := range order {
-		totals := zones[i].Stats.Totals()
+		told := &report.Zones[i]
+		if zones[i].hasNetworks() {
+			if networks++; networks <= maxNetworks {
+				told.Networks = fleet.NewNetworks(zones[i].countNetworks())
+			} else {
+				report.Omitted.Networks++
+			}
+		}
 		switch {
-		case told[i].Requests() == 0:
-			told[i].Top = new(fleet.Top)
-			continue
+		case told.Requests() == 0:
+			told.Keys = fleet.Lists{}
 		case place >= maxLists || zones[i].Stats.Keys == nil:
-			omitted++
-			continue
+			report.Omitted.Lists++
+		default:
+			told.Keys = zones[i].tops()
 		}
-		lists := []adminapi.Top{zones[i].top(listed, topk.Requests)}
-		for o, n := range totals {
-			kind := topk.Kind(-1)
-			switch {
-			case n == 0:
-			case outcome.Outcome(o).Refused():
-				kind = topk.Refused
-			case outcome.Outcome(o) == outcome.DryRun:
-				kind = topk.DryRun
-			}
-			if kind >= 0 && !slices.ContainsFunc(lists, func(l adminapi.Top) bool { return l.By == sortNames[kind] }) {
-				lists = append(lists, zones[i].top(listed, kind))
-			}
-		}
-		told[i].Top = fleet.NewTop(lists)
 	}
-	return omitted
+}
+
+// tops returns the most frequent keys by each kind of count that the zone has.
+func (z *runningZone) tops() fleet.Lists {
+	lists := fleet.Lists{z.top(listed, topk.Requests)}
+	for o, n := range z.Stats.Totals() {
+		kind := topk.Kind(-1)
+		switch {
+		case n == 0:
+		case outcome.Outcome(o).Refused():
+			kind = topk.Refused
+		case outcome.Outcome(o) == outcome.DryRun:
+			kind = topk.DryRun
+		}
+		if kind >= 0 && !slices.ContainsFunc(lists, func(l adminapi.Top) bool { return l.By == sortNames[kind] }) {
+			lists = append(lists, z.top(listed, kind))
+		}
+	}
+	for i := range lists {
+		for k := range lists[i].Keys {
+			lists[i].Keys[k].Parts = nil // who reads it splits the key, too
+		}
+	}
+	return lists
 }
 
 // sample adds decisions since the last report, and asks for more. The first report has none. The lock is held.
@@ -255,46 +274,36 @@ var diagnoses diagnosed
 
 type diagnosed struct {
 	mu    sync.Mutex
-	wish  string    // the last one that was heard
-	begun time.Time // when it was
-	runs  bool      // doctor looks for it
-	last  diagnosis // what was found last
+	begun time.Time // when doctor began to look last
+	found *adminapi.Diagnosis
 }
 
-// diagnosis is what doctor has found for a wish.
-type diagnosis struct {
-	found *adminapi.Diagnosis // nil: nothing yet
-	wish  string
-	begun time.Time
-}
-
-// of returns what doctor has found last, which may be for an earlier wish, and begins to look if the wish is new. Wishes may be
-// anybody's, so a new one is heard at most once in a few seconds, and when doctor has ended.
-func (d *diagnosed) of(wish string, diagnose func(context.Context) (adminapi.Diagnosis, error)) diagnosis {
+// lately returns what doctor has found in the last moments, and has it look again. It returns nil if nobody has asked for long.
+func (d *diagnosed) lately(diagnose func(context.Context) (adminapi.Diagnosis, error)) *adminapi.Diagnosis {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if wish != d.wish && !d.runs && time.Since(d.begun) > store.ReportInterval {
-		d.wish, d.begun, d.runs = wish, time.Now(), true
+	since := time.Since(d.begun)
+	if since > 2*diagnosePause {
+		d.found = nil
+	}
+	if since >= diagnosePause {
+		d.begun = time.Now()
 		go func() {
 			found, err := diagnose(context.Background())
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.runs = false
 			if err != nil {
-				d.wish = "" // the next report asks again
+				d.begun = d.begun.Add(-diagnosePause) // the next report asks again
 				return
 			}
 			found.Findings = slices.DeleteFunc(found.Findings, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK && f.Zone != "" })
-			d.last = diagnosis{&found, wish, d.begun}
+			d.found = &found
 		}()
 	}
-	last := d.last
-	if last.found != nil {
-		found := *last.found
-		found.Findings = slices.Clone(found.Findings)
-		last.found = &found
+	if d.found == nil {
+		return nil
 	}
-	return last
+	return &adminapi.Diagnosis{Level: d.found.Level, Findings: slices.Clone(d.found.Findings)}
 }
 
 const modulePath = "github.com/seed-161337e5/caddyratelimit"

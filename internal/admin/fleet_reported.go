@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
@@ -61,10 +60,10 @@ func reportedTops(c *adminCall, _ json.RawMessage, m *fleet.Member) any {
 	}
 	lists := []adminapi.Top{}
 	for _, told := range m.Report.Zones {
-		if told.Top == nil || c.zone != nil && c.zone.Name != told.Name {
+		if told.Keys == nil || c.zone != nil && c.zone.Name != told.Name {
 			continue
 		}
-		list := told.Top.List(told.Name, cmp.Or(c.query.Get("by"), fleet.Kinds[0]), int(n))
+		list := told.Keys.By(told.Name, cmp.Or(c.query.Get("by"), fleet.Kinds[0]), int(n))
 		if here, err := findZone(told.Name); err == nil {
 			for i := range list.Keys {
 				list.Keys[i].KeyText = here.split(list.Keys[i].KeyText)
@@ -89,10 +88,8 @@ func reportedKey(c *adminCall, mine json.RawMessage, m *fleet.Member) any {
 		return nil
 	}
 	k.Lately = nil
-	if top := m.Report.Zones[i].Top; top != nil {
-		if n, listed := top.Of(&adminapi.KeyText{Key: k.Key, KeyBase64: k.KeyBase64, Truncated: k.Truncated}); listed {
-			k.Lately = &adminapi.Lately{Since: time.UnixMilli(top.Since), Plan: n.Plan, Requests: n.Requests, Refused: n.Refused, DryRun: n.DryRun}
-		}
+	if of, n := m.Report.Zones[i].Keys.Of(&k.KeyText); n != nil && of.Since != nil {
+		k.Lately = &adminapi.Lately{Since: *of.Since, Plan: n.Plan, Requests: n.Requests, Refused: n.Refused, DryRun: n.DryRun}
 	}
 	return k
 }

@@ -3,7 +3,6 @@ package admin
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,12 +20,16 @@ import (
 
 const (
 	// firstReports is how long the first reports may take: instances learn with their next heartbeat, within five seconds,
-	// that somebody looks. firstDiagnoses is that of what doctor finds.
+	// that somebody looks. What doctor finds comes with the heartbeat after that, within firstDiagnoses.
 	firstReports   = 6500 * time.Millisecond
 	firstDiagnoses = 12 * time.Second
 
-	// lookPause is how often the boards are looked at while reports are missing.
-	lookPause = 250 * time.Millisecond
+	// lookPause is how often reports are read while some are missing, and followPause while somebody follows them.
+	lookPause   = 500 * time.Millisecond
+	followPause = time.Second
+
+	// slowStore is for how long a store may not answer in time before nobody waits for reports any more.
+	slowStore = 2 * time.Second
 
 	fleetParameter = "fleet"
 )
@@ -95,19 +98,8 @@ func (r *recorder) Header() http.Header { return make(http.Header) }
 // serveFleet answers a call about the fleet: with the answer of this instance, and with those of the others by what they
 // have reported.
 func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, stores []*runningStore) error {
-	looker, patience := fleet.Looker{}, firstReports
-	switch {
-	case route == "doctor":
-		looker.Wish, patience = wishDoctor+rand.Text()[:8], firstDiagnoses
-	case isNetworks(route):
-		looker.Wish, looker.Told = networksWish(), func(r *fleet.Report) bool { return r.Networks }
-	}
 	var view *fleet.View
-	look := func() {
-		began := time.Now()
-		view = lookAt(c.request.Context(), stores, looker, patience)
-		looker.Waited = time.Since(began)
-	}
+	look := func() { view = lookAt(c.request.Context(), stores, route == "doctor") }
 	var group sync.WaitGroup
 	if route == "doctor" {
 		group.Go(look) // both take their time
@@ -131,7 +123,7 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 				m.Answer = mine
 			}
 		} else if m.Report != nil {
-			if of := fleetRoutes[route](c, mine, m); of != nil && (route != "doctor" || m.Answers(&looker)) {
+			if of := fleetRoutes[route](c, mine, m); of != nil {
 				text, err := json.Marshal(of)
 				if err != nil {
 					return err
@@ -162,56 +154,22 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 	return c.writeJSON(answer)
 }
 
-// looking says since when this process looks at boards, and which instances have reported nothing in all that time, or in that
-// of an earlier look: nobody waits for these again.
-var looking struct {
-	sync.Mutex
-	since, last time.Time
-	mute        map[string]bool
-}
-
-// lookedSince notes a look, and returns since when there is one.
-func lookedSince() (since time.Time, mute map[string]bool) {
-	looking.Lock()
-	defer looking.Unlock()
-	if time.Since(looking.last) > store.LookLife-store.ReportInterval {
-		looking.since = time.Now()
-	}
-	looking.last = time.Now()
-	return looking.since, looking.mute
-}
-
-// waited notes that somebody has waited for the reports of a view long enough.
-func waited(view *fleet.View) {
-	looking.Lock()
-	defer looking.Unlock()
-	looking.mute = view.Muted()
-}
-
-// lookAt looks at the boards of stores until all instances have reported, with what the looker wishes, or it cannot be expected
-// any more.
-func lookAt(ctx context.Context, stores []*runningStore, looker fleet.Looker, patience time.Duration) *fleet.View {
-	began := time.Now()
-	since, mute := lookedSince()
-	looker.Mute = mute
-	deadline := since.Add(patience)
-	if looker.Wish != "" {
-		deadline = began.Add(patience)
+// lookAt looks at the fleet of stores until the instances have reported that are well, and what doctor finds there if that is to be
+// known.
+func lookAt(ctx context.Context, stores []*runningStore, diagnoses bool) *fleet.View {
+	began, patience := time.Now(), firstReports
+	if diagnoses {
+		patience = firstDiagnoses
 	}
 	answered := began
 	for {
-		view, outage := lookOnce(ctx, stores, looker.Wish)
+		view, outage := lookOnce(ctx, stores)
 		if outage == nil {
 			answered = time.Now()
 		}
-		late := time.Now().After(deadline)
-		if late {
-			waited(view)
-		}
 		// Without a store that answers, no report comes. But it, or this machine, may be slow for a moment.
-		late = late || outage != nil && (store.Failure(outage) != store.FailureTimeout || time.Since(answered) >= store.ReportInterval)
-		looker.Waited, looker.Looked = time.Since(began), time.Since(since)
-		if late || !view.Misses(&looker) {
+		late := outage != nil && (store.Failure(outage) != store.FailureTimeout || time.Since(answered) >= slowStore)
+		if late || time.Since(began) > patience || !view.Misses(diagnoses) {
 			return view
 		}
 		select {
@@ -223,37 +181,30 @@ func lookAt(ctx context.Context, stores []*runningStore, looker fleet.Looker, pa
 }
 
 // lookOnce returns the view of the fleet at the moment, and an error if no store answers.
-func lookOnce(ctx context.Context, stores []*runningStore, wish string) (view *fleet.View, outage error) {
-	boards, errs := make([][]store.Report, len(stores)), make([]error, len(stores))
+func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, outage error) {
+	reports, errs := make([][]store.Report, len(stores)), make([]error, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
 		group.Go(func() {
 			errs[i] = withStoreIn(ctx, s.store, func(ctx context.Context, shared store.Store) (err error) {
-				boards[i], err = shared.(store.Shared).Look(ctx, wish)
+				reports[i], err = shared.(store.Shared).Look(ctx, true)
 				return err
 			})
 		})
 	}
 	group.Wait()
 	mine := new(fleet.Report)
-	told := make(map[string]bool) // stores with one name tell the same
-	for _, s := range stores {
-		if told[storeName(s.store)] {
-			continue
-		}
-		told[storeName(s.store)] = true
-		part := (&reporter{store: storeName(s.store)}).own()
-		if mine.Name == "" {
+	for i, s := range stores {
+		if part := s.reporter().now(false); i == 0 {
 			mine = part
-			continue
+		} else {
+			mine.AddStore(part)
 		}
-		mine.Requests, mine.Rate = mine.Requests+part.Requests, mine.Rate+part.Rate
-		mine.Zones, mine.Stores = append(mine.Zones, part.Zones...), append(mine.Stores, part.Stores...)
 	}
-	if mine.Name == "" {
-		mine.Name, mine.Version, mine.Since = processName(), moduleVersion(), processStart.UnixMilli()
+	if len(stores) == 0 {
+		mine.Name, mine.Version, mine.Since = processName(), moduleVersion(), processStart
 	}
-	view = fleet.NewView(store.Process(), mine, boards...)
+	view = fleet.NewView(store.Process(), mine, reports...)
 	for _, s := range stores {
 		if n := s.store.Instances(0); n > store.MaxReports {
 			view.Notes = append(view.Notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, storeName(s.store), store.MaxReports))
@@ -273,33 +224,18 @@ func lookOnce(ctx context.Context, stores []*runningStore, wish string) (view *f
 	return view, outage
 }
 
-// follow looks at the boards of stores, as often as reports come, until the context is done.
+// follow looks at the fleet of stores until the context is done.
 func follow(ctx context.Context, stores []*runningStore, see func(*fleet.View)) {
-	ticker := time.NewTicker(store.ReportInterval)
+	ticker := time.NewTicker(followPause)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		view, _ := lookOnce(ctx, stores, "")
+		view, _ := lookOnce(ctx, stores)
 		see(view)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
 	}
-}
-
-// own returns what this process tells to the store of a reporter.
-func (r *reporter) own() *fleet.Report {
-	var found *fleet.Report
-	reporters.Range(func(_, known any) bool {
-		if known := known.(*reporter); known.store == r.store {
-			found = known.now(false)
-		}
-		return found == nil
-	})
-	if found == nil {
-		found = r.now(false)
-	}
-	return found
 }
 
 // compareMembers has doctor compare the instances.

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
@@ -17,7 +18,7 @@ type others struct {
 	view *fleet.View
 
 	sent *fleet.View                           // with the last event
-	told map[string]int64                      // when the reports were written whose decisions were sent, by instance
+	told map[string]time.Time                  // when the reports were written whose decisions were sent, by instance
 	seen map[string]map[string]*reportedCounts // by zone and instance
 }
 
@@ -27,14 +28,14 @@ type reportedCounts struct {
 }
 
 // eventsOfReport is about how many events there are between two reports, over which counts are spread.
-const eventsOfReport = uint64(store.ReportInterval / pagePulse)
+const eventsOfReport = uint64(store.CountInterval / pagePulse)
 
-// followOthers looks at the boards of stores until the context is done.
+// followOthers looks at the fleet of stores until the context is done.
 func followOthers(ctx context.Context, stores []*runningStore) *others {
 	if len(stores) == 0 {
 		return nil
 	}
-	o := &others{told: make(map[string]int64), seen: make(map[string]map[string]*reportedCounts)}
+	o := &others{told: make(map[string]time.Time), seen: make(map[string]map[string]*reportedCounts)}
 	go follow(ctx, stores, func(view *fleet.View) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -68,11 +69,13 @@ func (o *others) note(view *fleet.View) {
 				o.seen[z.Name][m.ID] = counts
 			}
 			for i, name := range outcome.Names {
-				counts.last[i] = max(counts.last[i], z.Totals[name])
-				if !known {
-					counts.shown[i] = counts.last[i]
+				n := z.Totals[name]
+				switch {
+				case !known:
+					counts.last[i], counts.shown[i] = n, n
+				case n > counts.last[i]:
+					counts.last[i], counts.step[i] = n, (n-counts.shown[i]+eventsOfReport-1)/eventsOfReport
 				}
-				counts.step[i] = (counts.last[i] - counts.shown[i] + eventsOfReport - 1) / eventsOfReport
 			}
 		}
 	}
@@ -99,12 +102,12 @@ func (o *others) tops(view *fleet.View, mine adminapi.Top, z *runningZone) admin
 			continue
 		}
 		for _, told := range m.Report.Zones {
-			if told.Name == z.Name && told.Top != nil {
-				list := told.Top.List(z.Name, mine.By, listed)
+			if told.Name == z.Name && told.Keys != nil {
+				list := told.Keys.By(z.Name, mine.By, listed)
 				for i := range list.Keys {
 					list.Keys[i].KeyText = z.split(list.Keys[i].KeyText)
 				}
-				all = append(all, fleet.Lists{list, told.Top.List(z.Name, sortNames[topk.Requests], listed)})
+				all = append(all, fleet.Lists{list, told.Keys.By(z.Name, sortNames[topk.Requests], listed)})
 			}
 		}
 	}
@@ -133,7 +136,7 @@ func (s *seconds) addOthers(event *adminapi.PageSecond) {
 		s.others.note(view)
 		for _, m := range view.Members {
 			event.Instances = append(event.Instances, m.Instance)
-			if m.Report == nil || m.State == adminapi.StateHere || m.Report.Now == s.others.told[m.ID] {
+			if m.Report == nil || m.State == adminapi.StateHere || m.Report.Now.Equal(s.others.told[m.ID]) {
 				continue
 			}
 			s.others.told[m.ID] = m.Report.Now

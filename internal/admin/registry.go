@@ -104,7 +104,7 @@ func (c *Config) Register() {
 	if before != nil {
 		c.logReload(before)
 	}
-	announce()
+	report()
 }
 
 // noteBefore notes what the zones have counted.
@@ -141,7 +141,7 @@ func (c *Config) Unregister() {
 	if left != nil {
 		left.logReload(c)
 	}
-	announce()
+	report()
 }
 
 // handlerOf returns the handler of a module in the routes, or nil.

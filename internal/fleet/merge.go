@@ -37,12 +37,7 @@ func Merge(of []Lists, n int) adminapi.Top {
 		}
 	}
 	slices.SortStableFunc(sum.Keys, func(a, b adminapi.KeyCount) int { return cmp.Compare(Count(&b, sum.By), Count(&a, sum.By)) })
-	kind := kindOf(sum.By)
-	for _, k := range sum.Keys[min(n, len(sum.Keys)):] {
-		least, more := countOf(&k, kind)
-		sum.Unlisted = max(sum.Unlisted, *least+*more)
-	}
-	sum.Keys = sum.Keys[:min(n, len(sum.Keys))]
+	cut(&sum, n)
 	return sum
 }
 

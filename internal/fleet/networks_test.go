@@ -43,12 +43,12 @@ func TestNetworksOfAFleet(t *testing.T) {
 		}
 		all = append(all, counts)
 		for _, many := range []int{0, 30} { // the size of other zones
-			report := &Report{Name: "x", Networks: true, Zones: []Zone{{Name: "z", Networks: NewNetworks(counts)}}}
+			report := &Report{Name: "x", Zones: []Zone{{Name: "z", Networks: NewNetworks(counts)}}}
 			for i := range many {
 				report.Zones = append(report.Zones, Zone{Name: fmt.Sprint(i), Digest: fmt.Sprintf("%0500d", i)})
 			}
-			text := Encode(report, store.MaxReport)
-			got, err := Decode(text, store.MaxReport)
+			text := Encode(report)
+			got, err := Decode(text)
 			if err != nil || len(text) > store.MaxReport || got.Zones[0].Networks == nil {
 				t.Fatalf("%d bytes, %v", len(text), err)
 			}
@@ -91,22 +91,48 @@ func TestNetworksOfAFleet(t *testing.T) {
 	}
 }
 
-// TestForgedNetworks: what cannot be true in the networks of a report is not read.
+// TestForgedNetworks: networks that cannot be true do not count, and others do.
 func TestForgedNetworks(t *testing.T) {
-	for text, good := range map[string]bool{
-		`"p":{"n":5,"l":[[{"b":24,"u":[0,0,0,0],"k":[{"key":"192.0.2.0/24","c":[5]}]}],[]]}`:                true,
-		`"p":{"n":5,"l":[[{"b":24,"k":[{"key":"192.0.2.0/25","c":[5]}]}],[]]}`:                              false,
-		`"p":{"n":5,"l":[[{"b":24,"k":[{"key":"192.0.2.1/24","c":[5]}]}],[]]}`:                              false,
-		`"p":{"n":5,"l":[[{"b":32,"k":[{"key":"2001:db8::/32","c":[5]}]}],[]]}`:                             false,
-		`"p":{"n":5,"l":[[{"b":24,"k":[{"key":"x","c":[5]}]}],[]]}`:                                         false,
-		`"p":{"n":5,"l":[[{"b":99,"k":[]}],[]]}`:                                                            false,
-		`"p":{"n":5,"l":[[{"b":24,"k":[{"key":"192.0.2.0/24","c":[5],"n":9007199254740993}]}],[]]}`:         false,
-		`"p":{"n":5,"l":[[{"b":24,"u":[9007199254740993],"k":[{"key":"192.0.2.0/24","c":[5]}]}],[]],"s":1}`: false,
-
-		`"p":{"n":9007199254740993}`: false,
+	for text, want := range map[string]string{
+		`{"p":"192.0.2.0/24","r":{"n":5},"k":1}`:                    "192.0.2.0/24 5",
+		`{"p":"192.0.2.0/25","r":{"n":5},"k":1}`:                    "",
+		`{"p":"192.0.2.1/24","r":{"n":5},"k":1}`:                    "",
+		`{"p":"2001:db8::/32","r":{"n":5},"k":1}`:                   "",
+		`{"r":{"n":5},"k":1}`:                                       "",
+		`{"p":"192.0.2.0/24","r":{"n":18446744073709551615},"k":1}`: "192.0.2.0/24 9007199254740992",
 	} {
-		if _, err := Decode(`{"form":1,"name":"x","zones":[{"z":"z",`+text+`}]}`, store.MaxReport); (err == nil) != good {
-			t.Errorf("%s: %v", text, err)
+		r, err := Decode(`{"form":2,"name":"x","zones":[{"z":"z","p":{"n":9,"l":[[{"b":24,"c":[` + text + `]}],[{"b":200}]]}}]}`)
+		if err != nil {
+			t.Fatal(err)
 		}
+		merged, got := mergeLevel(24, r.Zones[0].Networks.Levels[0], false), ""
+		for _, c := range merged.Counts {
+			got = fmt.Sprint(c.Network, " ", c.Requests.AtLeast)
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	if r, err := Decode(`{"form":2,"name":"x","zones":[{"z":"z","p":{"l":[[{"b":24,"c":[{"p":"x"}]}],[]]}}]}`); err == nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestMergeBefore: an instance that does not list a network may have counted as many requests of ten minutes before as its list
+// says.
+func TestMergeBefore(t *testing.T) {
+	var all []topk.NetworkLevel
+	for i, of := range []struct{ before, unlisted uint64 }{{500, 100}, {0, 40}, {1250, 0}} {
+		list := topk.NetworkLevel{Bits: 24, Unlisted: 7, UnlistedBefore: of.unlisted}
+		if of.before > 0 {
+			list.Counts = []topk.NetworkCount{{
+				Network: netip.MustParsePrefix("192.0.2.0/24"), Requests: topk.Count{AtLeast: 9}, Before: &topk.Count{AtLeast: of.before, Error: uint64(i)},
+			}}
+		}
+		all = append(all, list)
+	}
+	sum := mergeLevel(24, all, true).Counts
+	if len(sum) != 1 || *sum[0].Before != (topk.Count{AtLeast: 1750, Error: 42}) || sum[0].Requests != (topk.Count{AtLeast: 18, Error: 7}) {
+		t.Errorf("%+v", sum)
 	}
 }

@@ -1,5 +1,5 @@
-// Package fleet has what an instance tells the others of its fleet while somebody looks, and what follows from the reports
-// of all. Reports come from a store that others may write to, so nothing in them is believed before [Decode] has checked it.
+// Package fleet has what an instance tells the others of its fleet, and what follows from the reports of all. Reports come from
+// a store that others may write to, so [Decode] makes possible what is in them.
 package fleet
 
 import (
@@ -7,44 +7,42 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-	"unicode/utf8"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // form is the version of reports. Fields that are new in a form do not change it, because others ignore them.
-const form = 1
+const form = 2
 
-// Report is what an instance tells about itself. Times are in milliseconds of Unix time, by its own clock.
+// Report is what an instance tells about itself. Times are by its own clock. While nobody looks, it tells only who it is and how its
+// zones are defined.
 type Report struct {
-	Form    int    `json:"form"`
-	Name    string `json:"name"`    // for people
-	Version string `json:"version"` // of the module
-	Config  string `json:"config"`  // the same for instances that define all zones alike
-	Since   int64  `json:"since"`   // when the process began
-	Now     int64  `json:"now"`
+	Form    int       `json:"form"`
+	Name    string    `json:"name"`    // for people
+	Version string    `json:"version"` // of the module
+	Config  string    `json:"config"`  // the same for instances that define all zones alike
+	Since   time.Time `json:"since"`   // when the process began
+	Zones   []Zone    `json:"zones"`   // those with the most requests first
+
+	// Now is when it tells all that follows, too. It is zero while nobody looks.
+	Now time.Time `json:"now,omitzero"`
 
 	// Requests are those in all zones of shared stores, and Rate is how many come in a second.
-	Requests uint64  `json:"requests"`
-	Rate     float64 `json:"rate"`
+	Requests uint64  `json:"requests,omitempty"`
+	Rate     float64 `json:"rate,omitempty"`
 
-	Zones  []Zone           `json:"zones"` // those with the most requests first
-	Stores []adminapi.Store `json:"stores"`
+	Stores []adminapi.Store `json:"stores,omitempty"`
 
 	// Decisions is a sample of those since the report before, and Skipped how many are not in it.
 	Decisions []adminapi.Decision `json:"decisions,omitempty"`
 	Skipped   uint64              `json:"skipped,omitempty"`
 
-	// Diagnosis is what doctor has found here, if people who look wish to know. Wish is their wish. Diagnosed is how many
-	// milliseconds before the report doctor has begun, at least 1; 0: that is not told.
+	// Diagnosis is what doctor has found here lately.
 	Diagnosis *adminapi.Diagnosis `json:"diagnosis,omitempty"`
-	Wish      string              `json:"wish,omitempty"`
-	Diagnosed int64               `json:"diagnosed,omitempty"`
-
-	// Networks says that zones have these, because people who look wish that.
-	Networks bool `json:"networks,omitempty"`
 
 	Omitted Omitted `json:"omitted,omitzero"`
 }
@@ -52,7 +50,6 @@ type Report struct {
 // Omitted is how much of an instance is not in its report, because there was no room. Of zones that are not in it,
 // nothing is known.
 type Omitted struct {
-	Keys     int `json:"keys,omitempty"`     // which count as not listed
 	Lists    int `json:"lists,omitempty"`    // zones without a list of keys
 	Zones    int `json:"zones,omitempty"`    // whole zones
 	Findings int `json:"findings,omitempty"` // of doctor
@@ -79,13 +76,16 @@ type Zone struct {
 	Name   string `json:"z"`
 	Digest string `json:"d"` // differs for different definitions
 
+	// Definition is for people.
+	Definition string `json:"f,omitempty"`
+
 	Totals map[string]uint64 `json:"t,omitempty"` // by outcome
 	Rate   *float64          `json:"r,omitempty"`
 	Near   uint64            `json:"n,omitempty"`
 	InUse  *int64            `json:"u,omitempty"`
 	adminapi.ZoneCosts
 
-	Top      *Top      `json:"k,omitempty"` // nil: it is not told
+	Keys     Lists     `json:"k,omitzero"`  // nil: they are not told
 	Networks *Networks `json:"p,omitempty"` // nil: they are not told
 }
 
@@ -97,24 +97,30 @@ func (z *Zone) Requests() (n uint64) {
 	return n
 }
 
-// Encode returns a report as JSON of at most so many bytes. What does not fit is omitted: first the keys with the lowest
-// counts, then the keys of the zones with the fewest requests, then decisions, then these zones.
-func Encode(r *Report, most int) string {
+const (
+	// mostKeys is how many keys of each kind a zone lists at most, and networksOf how many times fewer networks of one length
+	// of prefix.
+	mostKeys   = 100
+	networksOf = 4
+
+	// mostFindings is how many findings of doctor remain if there is little room.
+	mostFindings = 20
+)
+
+// Encode returns a report as JSON with at most [store.MaxReport] bytes. Its lists get shorter until it has room, and those of the zones
+// with the fewest requests go first. Then whole zones do.
+func Encode(r *Report) string {
 	r.Form = form
 	slices.SortStableFunc(r.Zones, func(a, b Zone) int { return cmp.Compare(b.Requests(), a.Requests()) })
-	keepNetworks(mostNetworks, len(r.Zones))(r)
-	for _, cut := range cuts {
-		if text, err := json.Marshal(r); err == nil && len(text) <= most {
+	for n := mostKeys; ; n = 2 * n / 3 {
+		r.shorten(n)
+		if text, err := json.Marshal(r); err == nil && len(text) <= store.MaxReport {
 			return string(text)
 		}
-		cut(r)
-	}
-	for {
-		text, err := json.Marshal(r)
-		switch {
-		case err == nil && len(text) <= most:
-			return string(text)
-		case len(r.Zones) == 0:
+		if n > 0 {
+			continue
+		}
+		if len(r.Zones) == 0 {
 			return ""
 		}
 		half := len(r.Zones) / 2
@@ -123,70 +129,52 @@ func Encode(r *Report, most int) string {
 	}
 }
 
-// mostNetworks is how many networks of one length of prefix are encoded: more have no room anyway.
-const mostNetworks = 100
-
-// cuts make a report smaller, in this order.
-var cuts = []func(*Report){
-	keepKeys(100), keepKeys(50), keepKeys(20), keepNetworks(20, 8), keepKeys(10), keepNetworks(10, 4), keepLists(8),
-	func(r *Report) {
-		r.Skipped += uint64(len(r.Decisions))
-		r.Decisions = nil
-	},
-	keepKeys(5), keepNetworks(10, 1), keepLists(0), keepNetworks(0, 0),
-	func(r *Report) {
-		if r.Diagnosis != nil {
-			r.Omitted.Findings += max(0, len(r.Diagnosis.Findings)-20)
-			r.Diagnosis.Findings = r.Diagnosis.Findings[:min(20, len(r.Diagnosis.Findings))]
+// shorten keeps n keys of each kind, of n zones.
+func (r *Report) shorten(n int) {
+	for i := range r.Zones {
+		z, networks := &r.Zones[i], n/networksOf
+		if z.Keys != nil && i >= n {
+			z.Keys = nil
+			r.Omitted.Lists++
 		}
-	},
-	func(r *Report) {
-		for i := range r.Stores {
-			r.Stores[i].Zones = nil
+		if z.Networks != nil && networks == 0 {
+			z.Networks = nil
+			r.Omitted.Networks++
 		}
-	},
-}
-
-func keepKeys(n int) func(*Report) {
-	return func(r *Report) {
-		for i := range r.Zones {
-			if t := r.Zones[i].Top; t != nil {
-				r.Omitted.Keys += t.cut(n)
-			}
+		for k := range z.Keys {
+			cut(&z.Keys[k], n)
 		}
+		if z.Networks != nil {
+			z.Networks.cut(networks)
+		}
+		if n == 0 {
+			z.Definition = ""
+		}
+	}
+	if n > 0 {
+		return
+	}
+	r.Skipped += uint64(len(r.Decisions))
+	r.Decisions = nil
+	if d := r.Diagnosis; d != nil && len(d.Findings) > mostFindings {
+		r.Omitted.Findings += len(d.Findings) - mostFindings
+		d.Findings = d.Findings[:mostFindings]
+	}
+	for i := range r.Stores {
+		r.Stores[i].Zones = nil
 	}
 }
 
-func keepLists(n int) func(*Report) {
-	return func(r *Report) {
-		for i := range r.Zones {
-			if i >= n && r.Zones[i].Top != nil {
-				r.Zones[i].Top = nil
-				r.Omitted.Lists++
-			}
-		}
-	}
-}
-
-// The largest number that a report may have, and its longest texts in bytes. More cannot be true, and sums of these do
-// not overflow.
-const (
-	mostCount = 1 << 53
-	mostText  = 4 << 10
-	mostWait  = 86_400_000
-	mostTime  = 253402300799000 // the last second of the year 9999: JSON has no later times
-)
+// mostCount is the largest number that a report may have. More cannot be true, and sums of these do not overflow.
+const mostCount = 1 << 53
 
 var (
 	errForm  = errors.New("it is of another version")
-	errFalse = errors.New("it has numbers or texts that cannot be true")
+	errFalse = errors.New("it cannot be read")
 )
 
-// Decode reads a report. Others may have written it, so it is checked.
-func Decode(text string, most int) (*Report, error) {
-	if len(text) > most {
-		return nil, fmt.Errorf("it has %d bytes, and at most %d are possible", len(text), most)
-	}
+// Decode reads a report. Others may have written it, so numbers that cannot be true are made smaller.
+func Decode(text string) (*Report, error) {
 	var of struct {
 		Form int `json:"form"`
 	}
@@ -194,44 +182,43 @@ func Decode(text string, most int) (*Report, error) {
 		return nil, errForm
 	}
 	r := new(Report)
-	if err := json.Unmarshal([]byte(text), r); err != nil {
+	if err := json.Unmarshal([]byte(text), r); err != nil || r.Name == "" {
 		return nil, errFalse
 	}
-	ok := isText(r.Name) && r.Name != "" && isText(r.Version) && isText(r.Config) && isText(r.Wish) &&
-		r.Requests <= mostCount && r.Rate >= 0 && r.Rate <= mostCount && r.Since >= 0 && r.Now >= 0 && r.Since <= mostTime && r.Now <= mostTime && r.Skipped <= mostCount &&
-		r.Diagnosed >= 0 && r.Diagnosed <= mostWait
-	for i := range r.Zones {
-		ok = ok && r.Zones[i].isPossible()
-	}
-	for i := range r.Stores {
-		ok = ok && isText(r.Stores[i].Name)
-	}
-	for i := range r.Decisions {
-		d := &r.Decisions[i]
-		ok = ok && isText(d.Zone) && slices.Contains(outcome.Names[:], d.Outcome) && d.Skipped <= mostCount
-	}
-	if !ok {
-		return nil, errFalse
-	}
-	if d := r.Diagnosis; d != nil && slices.ContainsFunc(d.Findings, func(f adminapi.Finding) bool {
-		return !slices.Contains([]string{adminapi.LevelOK, adminapi.LevelUnknown, adminapi.LevelWarn, adminapi.LevelFail}, f.Level)
-	}) {
-		return nil, errFalse
-	}
+	clamp(reflect.ValueOf(r))
 	return r, nil
 }
 
-func isText(text string) bool { return len(text) <= mostText && utf8.ValidString(text) }
-
-func (z *Zone) isPossible() bool {
-	ok := isText(z.Name) && isText(z.Digest) && z.Near <= mostCount && z.CostSum <= mostCount
-	for name, n := range z.Totals {
-		ok = ok && n <= mostCount && slices.Contains(outcome.Names[:], name)
+// clamp makes all numbers of a value at least 0 and at most mostCount.
+func clamp(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			clamp(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				clamp(v.Field(i))
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			clamp(v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			value := reflect.New(v.Type().Elem()).Elem()
+			value.Set(v.MapIndex(key))
+			clamp(value)
+			v.SetMapIndex(key, value)
+		}
+	case reflect.Int, reflect.Int64:
+		v.SetInt(min(max(v.Int(), 0), mostCount))
+	case reflect.Uint64:
+		v.SetUint(min(v.Uint(), mostCount))
+	case reflect.Float64:
+		v.SetFloat(min(max(v.Float(), 0), mostCount))
+	default: // texts have no more bytes than the report
 	}
-	for _, n := range z.Costs {
-		ok = ok && n <= mostCount
-	}
-	ok = ok && (z.InUse == nil || -mostCount <= *z.InUse && *z.InUse <= mostCount)
-	ok = ok && (z.Rate == nil || 0 <= *z.Rate && *z.Rate <= mostCount)
-	return ok && (z.Top == nil || z.Top.isPossible()) && (z.Networks == nil || z.Networks.isPossible())
 }

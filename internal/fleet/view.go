@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,21 +12,20 @@ import (
 )
 
 const (
-	// Fresh is how old the report of an instance may be that is well, and silentAfter how old that of one is which is not.
-	Fresh       = 2 * store.ReportInterval
-	silentAfter = 3 * store.ReportInterval
+	// late is by how much an instance that is well may be late, and mostAge how old its report may be therefore.
+	late    = 1500 * time.Millisecond
+	mostAge = store.CountInterval + late
 
-	// late is by how much an instance that is well may be late, and mostAge how old its last report may be therefore.
-	late    = store.ReportInterval
-	mostAge = store.ReportInterval * 3 / 2
+	// silentAfter is how old the report of an instance is that is not well.
+	silentAfter = store.CountInterval + 2*late
 )
 
 // Member is an instance as the view has it.
 type Member struct {
 	adminapi.Instance
-	Report *Report // nil: there is none that can be read
+	Report *Report // nil: there is none that can be read, or has counts
 
-	counted time.Duration // how long ago
+	brief *Report // in place of Report, if nobody has looked yet
 }
 
 // View is a fleet as its reports show it.
@@ -34,12 +34,12 @@ type View struct {
 	Notes   []string
 }
 
-// NewView makes the view of this instance, whose name and report are given, and of what is on the boards of the stores.
-func NewView(me string, mine *Report, boards ...[]store.Report) *View {
+// NewView makes the view of this instance, whose name and report are given, and of what the stores have of others.
+func NewView(me string, mine *Report, stores ...[]store.Report) *View {
 	v := &View{Members: []Member{{Report: mine, Instance: adminapi.Instance{ID: me, Name: mine.Name, State: adminapi.StateHere}}}}
-	for _, board := range boards {
-		for i := range board {
-			if r := &board[i]; r.Process != me {
+	for _, reports := range stores {
+		for i := range reports {
+			if r := &reports[i]; r.Process != me {
 				v.add(r)
 			}
 		}
@@ -55,11 +55,17 @@ func NewView(me string, mine *Report, boards ...[]store.Report) *View {
 
 // add adds what a store has of another instance. One that shares several stores has a report in each.
 func (v *View) add(r *store.Report) {
-	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, State: adminapi.StateMute, Age: r.Age.Seconds()}, counted: r.Counted}
+	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, State: adminapi.StateMute, Age: r.Age.Seconds()}}
 	if r.Text != "" {
-		var err error
-		if m.Report, err = Decode(r.Text, store.MaxReport); err != nil {
+		told, err := Decode(r.Text)
+		switch {
+		case err != nil:
 			v.Notes = append(v.Notes, fmt.Sprintf("the report of %q is not used: %v", r.Process, err))
+		case told.Now.IsZero():
+			m.brief = told
+		default:
+			m.Report, m.State = told, adminapi.StateReports
+			m.ClockAhead = told.Now.Sub(r.At).Seconds()
 		}
 	}
 	switch {
@@ -67,18 +73,12 @@ func (v *View) add(r *store.Report) {
 		m.State = adminapi.StateLeft
 	case r.Text != "" && r.Age > silentAfter:
 		m.State = adminapi.StateSilent
-	case m.Report != nil:
-		m.State = adminapi.StateReports
-	}
-	if m.Report != nil {
-		m.ClockAhead = float64(m.Report.Now-r.Written.UnixMilli()) / 1000
 	}
 	at := slices.IndexFunc(v.Members, func(other Member) bool { return other.ID == m.ID })
 	if at < 0 {
-		if m.State == adminapi.StateLeft && m.Report == nil {
-			return
+		if m.State != adminapi.StateLeft || m.Report != nil {
+			v.Members = append(v.Members, m)
 		}
-		v.Members = append(v.Members, m)
 		return
 	}
 	known := &v.Members[at]
@@ -87,15 +87,15 @@ func (v *View) add(r *store.Report) {
 	case known.Report == nil:
 		*known = m
 	default:
-		known.Report.addStore(m.Report)
+		known.Report.AddStore(m.Report)
 		if m.Age < known.Age {
 			known.Age, known.State = m.Age, m.State
 		}
 	}
 }
 
-// addStore adds what the same instance reports to another store: its zones are others.
-func (r *Report) addStore(other *Report) {
+// AddStore adds what the same instance reports to another store: its zones are others.
+func (r *Report) AddStore(other *Report) {
 	isNew := false
 	for _, z := range other.Zones {
 		if !slices.ContainsFunc(r.Zones, func(known Zone) bool { return known.Name == z.Name }) {
@@ -110,11 +110,13 @@ func (r *Report) addStore(other *Report) {
 	if !isNew { // a store that has two sets of options: both learn all
 		return
 	}
-	r.Requests, r.Rate, r.Now = r.Requests+other.Requests, r.Rate+other.Rate, max(r.Now, other.Now)
+	if other.Now.After(r.Now) {
+		r.Now = other.Now
+	}
+	r.Requests, r.Rate = r.Requests+other.Requests, r.Rate+other.Rate
 	r.Decisions, r.Skipped = append(r.Decisions, other.Decisions...), r.Skipped+other.Skipped
-	r.Omitted.Keys, r.Omitted.Lists = r.Omitted.Keys+other.Omitted.Keys, r.Omitted.Lists+other.Omitted.Lists
+	r.Omitted.Lists, r.Omitted.Networks = r.Omitted.Lists+other.Omitted.Lists, r.Omitted.Networks+other.Omitted.Networks
 	r.Omitted.Zones, r.Omitted.Findings = r.Omitted.Zones+other.Omitted.Zones, max(r.Omitted.Findings, other.Omitted.Findings)
-	r.Omitted.Networks += other.Omitted.Networks
 }
 
 // distinguish adds to a name that several instances have, as containers may, the beginning of their IDs.
@@ -132,11 +134,11 @@ func (v *View) distinguish() {
 
 // describe fills in what the report says of the instance.
 func (m *Member) describe(mine *Report) {
-	r := m.Report
+	r := cmp.Or(m.Report, m.brief)
 	if r == nil {
 		return
 	}
-	m.Name, m.Version, m.Since, m.Config = r.Name, r.Version, time.UnixMilli(r.Since), r.Config
+	m.Name, m.Version, m.Since, m.Config = r.Name, r.Version, r.Since, r.Config
 	m.Requests, m.Rate, m.Omitted = r.Requests, r.Rate, r.Omitted.String()
 	m.Differs = differing(mine, r)
 }
@@ -165,15 +167,15 @@ func differing(a, b *Report) (names []string) {
 // Doubt takes back what follows from reports that have not come: a store does not answer, or not in time.
 func (v *View) Doubt() {
 	for i := range v.Members {
-		if m := &v.Members[i]; m.State != adminapi.StateHere && (m.Report == nil || m.Age > Fresh.Seconds()) {
+		if m := &v.Members[i]; m.State != adminapi.StateHere && (m.Report == nil || m.Age > mostAge.Seconds()) {
 			m.State, m.Share = adminapi.StateUnknown, 0
 		}
 	}
 	v.share()
 }
 
-// Serves reports whether the instance takes requests, as far as is known.
-func (m *Member) Serves() bool {
+// serves reports whether the instance takes requests, as far as is known.
+func (m *Member) serves() bool {
 	return m.State == adminapi.StateHere || m.State == adminapi.StateReports
 }
 
@@ -181,13 +183,13 @@ func (m *Member) Serves() bool {
 func (v *View) share() {
 	var rate, requests float64
 	for _, m := range v.Members {
-		if m.Serves() {
+		if m.serves() {
 			rate, requests = rate+m.Rate, requests+float64(m.Requests)
 		}
 	}
 	for i := range v.Members {
 		switch m := &v.Members[i]; {
-		case !m.Serves():
+		case !m.serves():
 		case rate > 0:
 			m.Share = m.Rate / rate
 		case requests > 0:
@@ -196,53 +198,12 @@ func (v *View) share() {
 	}
 }
 
-// Looker is a look at a fleet that waits for reports.
-type Looker struct {
-	Wish   string        // that the reports have to answer; empty: none
-	Waited time.Duration // since the wish is known to others at the earliest
-	Looked time.Duration // since they can know at the earliest that somebody looks
-
-	// Told reports whether a report has what the wish is for, if many reports have it while the wish is known; nil: only one has.
-	Told func(*Report) bool
-
-	// Mute has the IDs of instances that are known to report nothing.
-	Mute map[string]bool
-}
-
-// Misses reports whether there is an instance whose report is still to come. Nobody waits for one that is overdue.
-func (v *View) Misses(l *Looker) bool {
+// Misses reports whether the counts of an instance that is well are still to come, or what doctor finds there.
+func (v *View) Misses(diagnoses bool) bool {
 	return slices.ContainsFunc(v.Members, func(m Member) bool {
-		switch {
-		case m.State == adminapi.StateHere || m.State == adminapi.StateLeft || m.State == adminapi.StateMute && l.Mute[m.ID]:
-			return false
-		case m.State == adminapi.StateReports && m.Age <= mostAge.Seconds():
-			return l.Wish != "" && !m.Answers(l)
-		case m.State == adminapi.StateReports && m.Age <= Fresh.Seconds() && l.Wish == "":
-			return false
-		}
-		// It learns that somebody looks when it is counted, and reports then at once.
-		return m.counted <= store.CountInterval+late && m.counted+late >= l.Looked
-	})
-}
-
-// Answers reports whether the report has what a look wishes. What doctor has found for another look will do if it has begun
-// later, because instances hear one wish at a time.
-func (m *Member) Answers(l *Looker) bool {
-	r := m.Report
-	if l.Told != nil {
-		return l.Told(r)
-	}
-	began := time.Duration(m.Age*float64(time.Second)) + time.Duration(r.Diagnosed)*time.Millisecond
-	return r.Wish == l.Wish || r.Diagnosis != nil && r.Diagnosed > 0 && began < l.Waited
-}
-
-// Muted returns the IDs of the instances that have not reported.
-func (v *View) Muted() map[string]bool {
-	mute := make(map[string]bool)
-	for _, m := range v.Members {
 		if m.State == adminapi.StateMute {
-			mute[m.ID] = true
+			return m.brief != nil && m.Age <= mostAge.Seconds()
 		}
-	}
-	return mute
+		return m.State == adminapi.StateReports && diagnoses && m.Report.Diagnosis == nil
+	})
 }

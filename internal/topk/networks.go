@@ -70,29 +70,31 @@ func family(of netip.Prefix) int {
 
 // NetworkCount is a network with many requests.
 type NetworkCount struct {
-	Network           netip.Prefix
-	Requests, Refused Count
+	Network  netip.Prefix `json:"p"`
+	Requests Count        `json:"r"`
+	Refused  Count        `json:"f,omitzero"`
 
 	// Keys is how many different keys it has, estimated: see [KeysError]. Some may be missing if Requests has an error.
-	Keys uint64
+	Keys uint64 `json:"k"`
 
 	// KeysMost is, of several instances, how many they are if no key came to two of them. Keys are those of one instance.
-	KeysMost uint64
+	KeysMost uint64 `json:"-"`
 
 	// Before is what its Requests were ten minutes before. It is nil if they were not counted then.
-	Before *Count
+	Before *Count `json:"b,omitempty"`
 
 	// Own are the requests that are in no network within it that is listed, too: at most so many.
-	Own uint64
+	Own uint64 `json:"-"`
 }
 
 // NetworkLevel has the networks with one length of prefix.
 type NetworkLevel struct {
-	Bits   int
-	Counts []NetworkCount // without Own, and the one with the most requests first
+	Bits   int            `json:"b"`
+	Counts []NetworkCount `json:"c"` // without Own, and the one with the most requests first
 
 	// Unlisted is how many requests a network that is not in Counts may have, and UnlistedBefore how many ten minutes before.
-	Unlisted, UnlistedBefore uint64
+	Unlisted       uint64 `json:"u"`
+	UnlistedBefore uint64 `json:"w,omitempty"`
 }
 
 // NetworkLevels are the networks of IPv4 and those of IPv6, those with the longest prefixes first.

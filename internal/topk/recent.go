@@ -11,8 +11,8 @@ import (
 
 // Count is an estimate: the true count is from AtLeast to AtLeast + Error.
 type Count struct {
-	AtLeast uint64
-	Error   uint64
+	AtLeast uint64 `json:"n"`
+	Error   uint64 `json:"e,omitempty"`
 }
 
 // Kind is a kind of count.

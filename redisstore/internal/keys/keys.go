@@ -44,25 +44,14 @@ func (p Prefix) Ban(rule *store.Rule, key string) string {
 // Instances names the set of the processes that share the store.
 func (p Prefix) Instances() string { return string(p) + ":instances" }
 
-// Announcement names what a process announces. In a Cluster it is in the slot of the set.
-func (p Prefix) Announcement(name string) string {
-	return string(p) + ":announced:{" + p.Instances() + "}:" + store.Escape(name)
-}
-
-// Looked names what is there while somebody looks at the board, Wished what they wish, Reporters the set of the processes
-// that have a report, and Report that of one of them. In a Cluster they are in the slot of the set of processes.
-func (p Prefix) Looked() string { return string(p) + ":looked:{" + p.Instances() + "}" }
-
-// Wished is explained with [Prefix.Looked].
-func (p Prefix) Wished() string { return string(p) + ":wished:{" + p.Instances() + "}" }
-
-// Reporters is explained with [Prefix.Looked].
-func (p Prefix) Reporters() string { return string(p) + ":reporters:{" + p.Instances() + "}" }
-
-// Report is explained with [Prefix.Looked].
+// Report names what a process reports, and Looked the set with the time until which somebody looks at that. In a Cluster they
+// are in the slot of the set of processes.
 func (p Prefix) Report(name string) string {
 	return string(p) + ":report:{" + p.Instances() + "}:" + store.Escape(name)
 }
+
+// Looked is explained with [Prefix.Report].
+func (p Prefix) Looked() string { return string(p) + ":looked:{" + p.Instances() + "}" }
 
 // Networks names the networks that have overrides, of all zones, with marks of their changes. In a Cluster
 // the set is in the slot of the processes.
