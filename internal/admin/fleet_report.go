@@ -89,7 +89,7 @@ func (r *reporter) write() string {
 	if len(report.Zones) > 0 {
 		r.last = report
 	} else if r.last != nil { // the store is being closed: what the zones have counted remains
-		r.last.Now, r.last.Decisions, r.last.Skipped = report.Now, nil, 0
+		r.last.Now, r.last.Decisions = report.Now, nil
 		report = r.last
 	}
 	report.Diagnosis = diagnoses.lately(diagnose)
@@ -235,8 +235,8 @@ func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
 	r.idle.Reset(idleReports)
 	split := templatesOf(zones)
 	for _, from := range []*feed.Subscriber{r.refused, r.others} {
-		some, skipped := drain(from, sampled, split)
-		report.Decisions, report.Skipped = append(report.Decisions, some...), report.Skipped+skipped
+		some, _ := drain(from, sampled, split)
+		report.Decisions = append(report.Decisions, some...)
 	}
 }
 

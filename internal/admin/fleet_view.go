@@ -133,12 +133,8 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 				answer.Notes = append(answer.Notes, "what doctor finds on "+m.Name+" has not come in time")
 			}
 		}
-		if m.Report != nil && !strings.HasSuffix(route, "top") && route != "zones/*/key" && route != "instances" {
-			all := m.Report.Omitted
-			if all.Lists = 0; !isNetworks(route) { // the answer has none
-				all.Networks = 0
-			}
-			m.Omitted = all.String()
+		if m.Report != nil {
+			m.Omitted = omitted(m.Report.Omitted, route)
 		}
 		answer.Instances[i] = m.Instance
 	}
@@ -152,6 +148,17 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 		}
 	}
 	return c.writeJSON(answer)
+}
+
+// omitted says what a report omits of what a route shows.
+func omitted(all fleet.Omitted, route string) string {
+	if !strings.HasSuffix(route, "top") && route != "zones/*/key" && route != "instances" {
+		all.Lists = 0
+	}
+	if !isNetworks(route) {
+		all.Networks = 0
+	}
+	return all.String()
 }
 
 // lookAt looks at the fleet of stores until the instances have reported that are well, and what doctor finds there if that is to be

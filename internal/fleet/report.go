@@ -37,9 +37,8 @@ type Report struct {
 
 	Stores []adminapi.Store `json:"stores,omitempty"`
 
-	// Decisions is a sample of those since the report before, and Skipped how many are not in it.
+	// Decisions is a sample of those since the report before.
 	Decisions []adminapi.Decision `json:"decisions,omitempty"`
-	Skipped   uint64              `json:"skipped,omitempty"`
 
 	// Diagnosis is what doctor has found here lately.
 	Diagnosis *adminapi.Diagnosis `json:"diagnosis,omitempty"`
@@ -154,7 +153,6 @@ func (r *Report) shorten(n int) {
 	if n > 0 {
 		return
 	}
-	r.Skipped += uint64(len(r.Decisions))
 	r.Decisions = nil
 	if d := r.Diagnosis; d != nil && len(d.Findings) > mostFindings {
 		r.Omitted.Findings += len(d.Findings) - mostFindings

@@ -114,7 +114,7 @@ func (r *Report) AddStore(other *Report) {
 		r.Now = other.Now
 	}
 	r.Requests, r.Rate = r.Requests+other.Requests, r.Rate+other.Rate
-	r.Decisions, r.Skipped = append(r.Decisions, other.Decisions...), r.Skipped+other.Skipped
+	r.Decisions = append(r.Decisions, other.Decisions...)
 	r.Omitted.Lists, r.Omitted.Networks = r.Omitted.Lists+other.Omitted.Lists, r.Omitted.Networks+other.Omitted.Networks
 	r.Omitted.Zones, r.Omitted.Findings = r.Omitted.Zones+other.Omitted.Zones, max(r.Omitted.Findings, other.Omitted.Findings)
 }
@@ -139,8 +139,7 @@ func (m *Member) describe(mine *Report) {
 		return
 	}
 	m.Name, m.Version, m.Since, m.Config = r.Name, r.Version, r.Since, r.Config
-	m.Requests, m.Rate, m.Omitted = r.Requests, r.Rate, r.Omitted.String()
-	m.Differs = differing(mine, r)
+	m.Requests, m.Rate, m.Differs = r.Requests, r.Rate, differing(mine, r)
 }
 
 // differing returns the zones that two instances define differently, or that only one of them has.
