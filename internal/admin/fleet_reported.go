@@ -95,7 +95,7 @@ func reportedKey(c *adminCall, mine json.RawMessage, m *fleet.Member) any {
 }
 
 func reportedDiagnosis(_ *adminCall, _ json.RawMessage, m *fleet.Member) any {
-	if m.Report.Diagnosis == nil {
+	if m.Report.Diagnosis == nil || m.State != adminapi.StateReports {
 		return nil
 	}
 	return m.Report.Diagnosis
