@@ -47,7 +47,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	s := harness.StartCaddy(t, harness.Caddyfile("", zoneIn("clock", redisWith(lying.Addr()))+zoneIn("shared", redisWith(main.Addr()))+zoneIn("dead", redisWith(dead))))
 	other := harness.StartCaddy(t, harness.Caddyfile("servers {\ntrusted_proxies static 0.0.0.0/0\n}", strings.Replace(zoneIn("shared", redisWith(main.Addr())), "1000000", "2000000", 1)))
 	patient.Until(t, "two instances to tell their zones", func() bool {
-		texts, told := main.Admin().Keys(context.Background(), "rl:announced:*").Val(), 0
+		texts, told := main.Admin().Keys(context.Background(), "rl:report:*").Val(), 0
 		for _, key := range texts {
 			if strings.Contains(main.Admin().Get(context.Background(), key).Val(), `"shared"`) {
 				told++

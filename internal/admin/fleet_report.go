@@ -39,9 +39,14 @@ const (
 	diagnosePause = 2 * store.CountInterval
 )
 
-// reporter writes the reports of this process to one store.
+// ours is the reporter of this process.
+var ours reporter
+
+// reporter writes the reports of this process. All shared stores have the same one, because several of them may be one server.
 type reporter struct {
-	store string // its name: zones of other stores are not told there
+	writing sync.Mutex
+	wrote   time.Time
+	text    string // which was written then
 
 	mu       sync.Mutex
 	at       time.Time     // of the last report that told a new rate
@@ -53,38 +58,24 @@ type reporter struct {
 	idle     *time.Timer
 }
 
-// reporters has the reporter of each open store that others share, by its identity.
-var reporters sync.Map
-
 // report tells the other instances how the newest config defines the zones in shared stores, and what this one counts while somebody
 // looks.
 func report() {
-	runs := make(map[any]bool)
-	for _, s := range runningStores() {
-		if shared, ok := s.store.Store.Store.(store.Shared); ok {
-			r := s.reporter()
-			r.rest() // it subscribed for the zones of the config before
-			brief, _ := r.brief()
-			shared.Report(fleet.Encode(brief), r.write)
-			runs[s.store.ID] = true
-		}
+	ours.rest() // it subscribed for the zones of the config before
+	report, _, stores := brief()
+	text := fleet.Encode(report)
+	for _, s := range stores {
+		s.store.Store.Store.(store.Shared).Report(text, ours.write)
 	}
-	reporters.Range(func(id, _ any) bool {
-		if !runs[id] {
-			reporters.Delete(id)
-		}
-		return true
-	})
 }
 
-// reporter returns what writes the reports to the store.
-func (s *runningStore) reporter() *reporter {
-	known, _ := reporters.LoadOrStore(s.store.ID, &reporter{store: storeName(s.store)})
-	return known.(*reporter)
-}
-
-// write writes a report. It is called while somebody looks.
+// write writes a report. It is called while somebody looks, for each store.
 func (r *reporter) write() string {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if r.text != "" && time.Since(r.wrote) < leastSpan {
+		return r.text
+	}
 	report := r.now(true)
 	if len(report.Zones) > 0 {
 		r.last = report
@@ -93,16 +84,18 @@ func (r *reporter) write() string {
 		report = r.last
 	}
 	report.Diagnosis = diagnoses.lately(diagnose)
-	return fleet.Encode(report)
+	r.wrote, r.text = time.Now(), fleet.Encode(report)
+	return r.text
 }
 
-// brief returns what this process tells while nobody looks, with the zones of the store by name.
-func (r *reporter) brief() (*fleet.Report, []*runningZone) {
+// brief returns what this process tells while nobody looks, the shared stores, and their zones by name.
+func brief() (*fleet.Report, []*runningZone, []*runningStore) {
 	report := &fleet.Report{Name: processName(), Version: moduleVersion(), Since: processStart.Truncate(time.Millisecond)}
 	var zones []*runningZone
+	var stores []*runningStore
 	for _, s := range runningStores() {
-		if storeName(s.store) == r.store {
-			zones = append(zones, s.zones...)
+		if _, ok := s.store.Store.Store.(store.Shared); ok {
+			zones, stores = append(zones, s.zones...), append(stores, s)
 		}
 	}
 	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
@@ -113,18 +106,16 @@ func (r *reporter) brief() (*fleet.Report, []*runningZone) {
 		sum.Write([]byte(told.Name + "\x00" + told.Digest + "\x00"))
 	}
 	report.Config = hex.EncodeToString(sum.Sum(nil)[:4])
-	return report, zones
+	return report, zones, stores
 }
 
 // now returns what this process has to tell at the moment. A report that is sent has lists of keys too, and the decisions
 // since the one before.
 func (r *reporter) now(sent bool) *fleet.Report {
-	report, zones := r.brief()
+	report, zones, stores := brief()
 	report.Now = time.Now()
-	for _, s := range runningStores() {
-		if storeName(s.store) == r.store {
-			report.Stores = append(report.Stores, s.state())
-		}
+	for _, s := range stores {
+		report.Stores = append(report.Stores, s.state())
 	}
 	for i, z := range zones {
 		told, described := &report.Zones[i], z.describe(nil)
@@ -240,11 +231,11 @@ func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
 	}
 }
 
-// wants returns which decisions are told: those of zones of this store.
+// wants returns which decisions are told: those of zones of shared stores.
 func (r *reporter) wants(kind func(outcome.Outcome) bool) func(zone, _ string, o outcome.Outcome) bool {
 	mine := make(map[string]bool)
 	for _, z := range runningZones() {
-		mine[z.Name] = storeName(z.store) == r.store
+		_, mine[z.Name] = z.store.Store.Store.(store.Shared)
 	}
 	return func(zone, _ string, o outcome.Outcome) bool { return mine[zone] && kind(o) }
 }

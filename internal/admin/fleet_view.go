@@ -200,18 +200,7 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, ou
 		})
 	}
 	group.Wait()
-	mine := new(fleet.Report)
-	for i, s := range stores {
-		if part := s.reporter().now(false); i == 0 {
-			mine = part
-		} else {
-			mine.AddStore(part)
-		}
-	}
-	if len(stores) == 0 {
-		mine.Name, mine.Version, mine.Since = processName(), moduleVersion(), processStart
-	}
-	view = fleet.NewView(store.Process(), mine, reports...)
+	view = fleet.NewView(store.Process(), ours.now(false), reports...)
 	for _, s := range stores {
 		if n := s.store.Instances(0); n > store.MaxReports {
 			view.Notes = append(view.Notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, storeName(s.store), store.MaxReports))

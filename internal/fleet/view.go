@@ -53,7 +53,7 @@ func NewView(me string, mine *Report, stores ...[]store.Report) *View {
 	return v
 }
 
-// add adds what a store has of another instance. One that shares several stores has a report in each.
+// add adds what a store has of another instance. One that shares several stores reports the same to each.
 func (v *View) add(r *store.Report) {
 	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, State: adminapi.StateMute, Age: r.Age.Seconds()}}
 	if r.Text != "" {
@@ -83,40 +83,10 @@ func (v *View) add(r *store.Report) {
 	}
 	known := &v.Members[at]
 	switch {
-	case m.Report == nil:
-	case known.Report == nil:
+	case m.Report == nil && known.Report != nil:
+	case known.Report == nil, known.State == adminapi.StateLeft, m.State != adminapi.StateLeft && m.Age < known.Age:
 		*known = m
-	default:
-		known.Report.AddStore(m.Report)
-		if m.Age < known.Age {
-			known.Age, known.State = m.Age, m.State
-		}
 	}
-}
-
-// AddStore adds what the same instance reports to another store: its zones are others.
-func (r *Report) AddStore(other *Report) {
-	isNew := false
-	for _, z := range other.Zones {
-		if !slices.ContainsFunc(r.Zones, func(known Zone) bool { return known.Name == z.Name }) {
-			r.Zones, isNew = append(r.Zones, z), true
-		}
-	}
-	for _, s := range other.Stores {
-		if !slices.ContainsFunc(r.Stores, func(known adminapi.Store) bool { return known.Name == s.Name }) {
-			r.Stores = append(r.Stores, s)
-		}
-	}
-	if !isNew { // a store that has two sets of options: both learn all
-		return
-	}
-	if other.Now.After(r.Now) {
-		r.Now = other.Now
-	}
-	r.Requests, r.Rate = r.Requests+other.Requests, r.Rate+other.Rate
-	r.Decisions = append(r.Decisions, other.Decisions...)
-	r.Omitted.Lists, r.Omitted.Networks = r.Omitted.Lists+other.Omitted.Lists, r.Omitted.Networks+other.Omitted.Networks
-	r.Omitted.Zones, r.Omitted.Findings = r.Omitted.Zones+other.Omitted.Zones, max(r.Omitted.Findings, other.Omitted.Findings)
 }
 
 // distinguish adds to a name that several instances have, as containers may, the beginning of their IDs.
