@@ -69,7 +69,7 @@ var layers = []struct {
 	{"internal/gate", layer{lines: 1000, kB: 25}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
 	{"internal/pool", layer{lines: 700, kB: 20, caddy: true, own: "algorithms internal/advice internal/clock internal/gate internal/logging internal/stats internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 650, kB: 20, own: "internal/adminapi internal/outcome internal/topk store"}},
+	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"limit", layer{lines: 800, kB: 25, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
 	{"cost", layer{lines: 350, kB: 12, caddy: true, own: "internal/body internal/duration internal/option internal/suggest internal/usage"}},
