@@ -26,9 +26,12 @@ end
 if times == copies then all[k + i] = reply .. tail end
 
 if ban and op == 0 and not left and not ok and not careful then
-  local life
-  left, ban.x, ban.y, ban.z, life = ban_refused(now, first_ban, after, within, longest, ban.x, ban.y, ban.z)
-  ban.till = now + life
+  local b1, b2, b3, life = 0, 0, 0
+  if values[ban] then b1, b2, b3 = unpack_struct('>i8i8i8', values[ban]) end
+  if not ban_refused then learn_bans() end
+  left, b1, b2, b3, life = ban_refused(now, first_ban, after, within, longest, b1, b2, b3)
+  bans = bans or {}
+  values[ban], bans[ban] = pack('>i8i8i8', b1, b2, b3), floor(life / 1000000) + MARGIN_S
 end
 if (left and not exempt) or not ok then
   local fits = not ok and copies > 1 and floor(room / each) or 0

@@ -52,11 +52,11 @@ local function port(name, op)
   return take, record, adjust
 end
 
--- By the index of a key: what MGET has read; and the states of Counters and bans, which are read once and written once at
--- the end. A state is x, y and z; till, until when it is worth something, if it must be written; since, when it began; and
--- lives, the second until which the key lives at least, false for a ban. Growing a table is slow, so where there are
--- several keys, these begin with some room.
-local values, states = nil, { false }
+-- By the index of a key: what MGET has read; the states of Counters, which are read once and written once at the end; and for
+-- how many seconds a state of a ban is to be kept that has changed in values. A state is x, y and z; till, until when it is
+-- worth something, if it must be written; since, when it began; and lives, the second until which the key lives at least.
+-- Growing a table is slow, so where there are several keys, these begin with some room.
+local values, states, bans = nil, { false }
 local all = { '' } -- the replies
 if #KEYS > 1 then
   all, states = { false, false, false, false }, { false, false, false, false }
@@ -66,6 +66,9 @@ end
 local place, name, p1, p2, p3, p4, p5, p6 -- the rule used last
 local ports                               -- those that were needed
 local ban_left, ban_refused
+local function learn_bans()
+  --[[include ban.lua]]
+end
 local wrote -- whether anything was written before the end
 
 local at, k, noticed, refused = 0, 0, '', 0 -- at is -1 at the end, and k how many checks were decided
@@ -111,12 +114,9 @@ for i = 1, #KEYS do
   local state = states[i]
   if state and state.till then
     local key, x, y, z, since, till, lives = KEYS[i], state.x, state.y, state.z, state.since, state.till, state.lives
-    if since and since > now then since = now end -- the clock has gone back: what is charged now is in the state
-    if lives then
-      --[[include write.lua]]
-    else
-      call('SET', key, pack('>i8i8i8', x, y, z), 'EX', floor((till - now) / 1000000) + MARGIN_S)
-    end
+    if since > now then since = now end -- the clock has gone back: what is charged now is in the state
+    --[[include write.lua]]
   end
 end
+for i, seconds in pairs(bans or {}) do call('SET', KEYS[i], values[i], 'EX', seconds) end
 --[[include reply.lua]]

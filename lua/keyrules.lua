@@ -1,7 +1,7 @@
 -- keyrules.lua reads what a key has beside its state.
 -- In:   beside, what it may have; at, where that is; values, what MGET has read
 -- Out:  at, behind it; tail, what the reply says of it; exempt; left, the rest of a ban (-1: forever); override, a limit, which
---       has replaced the rule, and index, of the state under it; ban, the state of the ban, with its parameters; whether
+--       has replaced the rule, and index, of the state under it; ban, the index of the ban's state, and its parameters; whether
 --       something was damaged
 local tail, exempt, left, override, ban, first_ban, after, within, longest, damaged = ''
 if beside > 3 then
@@ -26,21 +26,14 @@ if beside > 3 then
     end
   end
   if beside > 7 then
-    if not ban_left then
-      --[[include ban.lua]]
+    at, ban, first_ban, after, within, longest = read(groups, 5, at)
+    local value = values[ban]
+    if value and #value ~= 24 then
+      damaged, value = true, false
+      values[ban] = false
     end
-    at, j, first_ban, after, within, longest = read(groups, 5, at)
-    ban = states[j]
-    if not ban then
-      ban = { x = 0, y = 0, z = 0, till = false, lives = false }
-      states[j] = ban
-      if values[j] and #values[j] == 24 then
-        ban.x, ban.y, ban.z = unpack_struct('>i8i8i8', values[j])
-      elseif values[j] then
-        damaged = true
-      end
-    end
-    tail = tail .. pack('>i8i8i8', ban.x, ban.y, ban.z)
-    left = left or ban_left(now, first_ban, within, longest, ban.x, ban.y, ban.z)
+    tail = tail .. (value or '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0')
+    if value and not ban_left then learn_bans() end
+    left = left or value and ban_left(now, first_ban, within, longest, unpack_struct('>i8i8i8', value))
   end
 end

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -68,7 +67,10 @@ func Window(c algorithms.Calendar, location *time.Location, t int64) (start, end
 		location = time.UTC
 	}
 	year := time.UnixMicro(t).UTC().Year()
-	all := slices.Concat(starts(c, location, year-1), starts(c, location, year), starts(c, location, year+1))
+	var all []int64
+	for y := year - 1; y <= year+2; y++ { // there it may be the next year already
+		all = append(all, starts(c, location, y)...)
+	}
 	next := sort.Search(len(all), func(i int) bool { return all[i] > t })
 	return all[next-1], all[next]
 }
