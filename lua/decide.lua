@@ -30,8 +30,9 @@ if ban and op == 0 and not left and not ok and not careful then
   if values[ban] then b1, b2, b3 = unpack_struct('>i8i8i8', values[ban]) end
   if not ban_refused then learn_bans() end
   left, b1, b2, b3, life = ban_refused(now, first_ban, after, within, longest, b1, b2, b3)
-  bans = bans or {}
-  values[ban], bans[ban] = pack('>i8i8i8', b1, b2, b3), floor(life / 1000000) + MARGIN_S
+  values[ban] = pack('>i8i8i8', b1, b2, b3)
+  call('SET', KEYS[ban], values[ban], 'EX', floor(life / 1000000) + MARGIN_S)
+  wrote = true
 end
 if (left and not exempt) or not ok then
   local fits = not ok and copies > 1 and floor(room / each) or 0
@@ -42,10 +43,10 @@ elseif not exempt and not careful and (each > 0 or want > 0) then
   if override then want = 0 end
   if n > 1 or want > 0 then
     charges = charges or {}
-    charges[#charges + 1] = { k + i, name, key, state, cost, want, room, x, y, z, till or reset, lease_id, record, moved,
-      p1, p2, p3, p4, p5, p6 }
-  elseif state then
-    state.x, state.y, state.z, state.till = x, y, z, till
+    charges[#charges + 1] = { k + i, name, key, index, since, lives, cost, want, room, x, y, z, till or reset, lease_id, record,
+      moved, p1, p2, p3, p4, p5, p6 }
+  elseif counts then
+    --[[include keep.lua]]
   else
     record(key, cost, x, y, z, lease_id)
     call('PEXPIRE', key, floor(reset / 1000) + MARGIN_MS)

@@ -52,14 +52,11 @@ local function port(name, op)
   return take, record, adjust
 end
 
--- By the index of a key: what MGET has read; the states of Counters, which are read once and written once at the end; and for
--- how many seconds a state of a ban is to be kept that has changed in values. A state is x, y and z; till, until when it is
--- worth something, if it must be written; since, when it began; and lives, the second until which the key lives at least.
--- Growing a table is slow, so where there are several keys, these begin with some room.
-local values, states, bans = nil, { false }
-local all = { '' } -- the replies
+-- By the index of a key: what MGET has read, and what was written since. Growing a table is slow, so where there are several
+-- keys, the replies begin with some room.
+local values, all = {}, { '' }
 if #KEYS > 1 then
-  all, states = { false, false, false, false }, { false, false, false, false }
+  all = { false, false, false, false }
   if mode % 4 == 1 then values = call('MGET', unpack(KEYS)) end
 end
 
@@ -69,7 +66,8 @@ local ban_left, ban_refused
 local function learn_bans()
   --[[include ban.lua]]
 end
-local wrote -- whether anything was written before the end
+local span, text -- of write.lua
+local wrote      -- whether anything was written
 
 local at, k, noticed, refused = 0, 0, '', 0 -- at is -1 at the end, and k how many checks were decided
 while at >= 0 and #groups > 0 do
@@ -109,14 +107,4 @@ while at >= 0 and #groups > 0 do
   k = k + n
 end
 
-local span, text
-for i = 1, #KEYS do
-  local state = states[i]
-  if state and state.till then
-    local key, x, y, z, since, till, lives = KEYS[i], state.x, state.y, state.z, state.since, state.till, state.lives
-    if since > now then since = now end -- the clock has gone back: what is charged now is in the state
-    --[[include write.lua]]
-  end
-end
-for i, seconds in pairs(bans or {}) do call('SET', KEYS[i], values[i], 'EX', seconds) end
 --[[include reply.lua]]

@@ -1,7 +1,7 @@
 -- write.lua writes the state of a Counter.
 -- In:   key; x, y, z; since, when the state began; till, until when they are worth something; lives, the second until
 --       which the key lives at least, 0 if it does not exist; now; span and text, the expiry that was set last, and its text
--- Out:  span and text
+-- Out:  span and text; lives
 -- The last four bytes of a state are the second until which the key lives. As long as that suffices,
 -- the key keeps its expiry, because setting one is slow. So a new expiry is later than needed: by
 -- up to a quarter, and for a key that has come back by half, by some seconds at least and a day
@@ -20,5 +20,6 @@ else
     if life > 1024 then life = life + 128 - life % 128 elseif life > 64 then life = life + 8 - life % 8 end
   end
   if life ~= span then span, text = life, tostring(life) end
-  call('SET', key, pack('>i8i8i8i8I4', x, y, z, since, seconds + life), 'EX', text)
+  lives = seconds + life
+  call('SET', key, pack('>i8i8i8i8I4', x, y, z, since, lives), 'EX', text)
 end

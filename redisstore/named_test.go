@@ -26,9 +26,11 @@ func TestNodesNameEachOther(t *testing.T) {
 	nodes := []*faultproxy.Proxy{faultproxy.Start(t, server.Addr()), faultproxy.Start(t, server.Addr())}
 	_, port, _ := net.SplitHostPort(nodes[0].Addr())
 	for i, n := range nodes {
-		other := nodes[1-i].Addr()
+		other, asked := nodes[1-i].Addr(), new(atomic.Int64)
 		n.Rewrite(func(command string, reply []byte) []byte {
 			switch {
+			case command == "cluster" && asked.Add(1)%2 == 0: // CLUSTER INFO, after CLUSTER SLOTS
+				return []byte("$25\r\ncluster_current_epoch:1\r\n\r\n")
 			case command == "cluster":
 				return fmt.Appendf(nil, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%s\r\n", port)
 			case strings.HasPrefix(command, "eval"):

@@ -232,13 +232,14 @@ func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (c
 }
 
 // Slots asks a node of a Cluster which node has which slots, and of which failover it knows last. The answer is that of
-// CLUSTER SLOTS, because CLUSTER SHARDS is new in Redis 7. go-redis does not read one without a host.
+// CLUSTER SLOTS, because CLUSTER SHARDS is new in Redis 7. go-redis does not read one without a host. The epoch is 0 if the user
+// may not ask for it.
 func (n *Node) Slots(ctx context.Context) (ranges []any, epoch int64, err error) {
 	slots, info := redis.NewSliceCmd(ctx, "cluster", "slots"), redis.NewStringCmd(ctx, "cluster", "info")
-	_, err = n.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = n.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		return errors.Join(p.Process(ctx, slots), p.Process(ctx, info))
 	})
-	if err == nil && len(slots.Val()) == 0 {
+	if err = slots.Err(); err == nil && len(slots.Val()) == 0 {
 		err = errors.New("it knows no slots")
 	}
 	epoch, _ = strconv.ParseInt(fields(info.Val())["cluster_current_epoch"], 10, 64)
