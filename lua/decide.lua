@@ -4,6 +4,7 @@
 --       units ahead; in others the checks of no Counters that fit
 local cost, ok, room, till, x, y, z, reset, moved = each * times, true
 local reply
+if want > 0 and not counts then tail = pack('>i8i8', 0, 0) .. tail end
 if exempt and counts then
   reply = pack('>Bi8i8i8', damaged and 2 or 0, 0, 0, 0)
 elseif exempt then
@@ -17,7 +18,6 @@ else
   room = remaining + cost
   local head = pack('>B', (damaged or broken) and 2 or 0)
   reply = head .. pack('>Bi8i8i8i8i8i8', ok and 1 or 0, quota, remaining, retry, next, reset, delay)
-  if want > 0 then tail = pack('>i8i8', 0, 0) .. tail end
   if ok then
     others = others or {}
     others[#others + 1] = { k + i, head, take, tail, key, p1, p2, p3, p4, p5, p6 }

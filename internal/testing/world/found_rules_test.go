@@ -29,6 +29,23 @@ func TestFoundNetworksThatAReplicaLacks(t *testing.T) {
 	}
 }
 
+// TestFoundAnExemptLogThatAsksAhead: a log that was exempt and asked for units ahead had a reply without their number, so a
+// request failed.
+func TestFoundAnExemptLogThatAsksAhead(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{
+			Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 100 * time.Millisecond}, Lend: 10 * time.Millisecond, Overrides: true,
+		}},
+		Events: []Event{
+			{Kind: Take},
+			{At: time.Millisecond, Kind: Override, Sort: "exempt", Cost: 1},
+			{At: 2 * time.Millisecond, Kind: Take},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	})
+}
+
 // TestFoundCostsOfNothing: a key got an override while an instance held parts of its limit. The instance learned of it, but
 // requests that cost nothing passed as before until the hold ended.
 func TestFoundCostsOfNothing(t *testing.T) {
