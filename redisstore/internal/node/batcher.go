@@ -25,21 +25,17 @@ const (
 	// idleTime is how long a worker stays on without a call to make.
 	idleTime = time.Second
 
-	// maxLinger bounds how long requests are held back for a larger batch, if the calls under
-	// way do not return.
-	maxLinger = 500 * time.Microsecond
-
-	// longLinger is the same if it is the work that takes time, and for the timer.
-	longLinger = 4 * maxLinger
+	// leastGap is the least time from one call to the next one, while neither the calls under way return nor
+	// a whole batch waits.
+	leastGap = 2 * time.Millisecond
 )
 
 // batcher lets concurrent requests share calls. A batch is what has come while the calls
-// before it were under way. A call is made when no call is under way, or when as many requests
-// wait as are under way. If it is the work and not the way that takes time, they wait for the call.
-// So a lone request is sent alone and at once, and the more requests come, the more share a call:
-// the round trip is what costs, not the decision. If Redis is far, calls are made at regular
-// intervals instead, see spread. A timer makes the calls that are due when no request comes and no
-// call returns.
+// before it were under way. A call is made when no call is under way, when a whole batch waits, or
+// some time after the last one: if Redis is far, calls are spread over the round trip. So a lone
+// request is sent alone and at once, and the more requests come, the more share a call: the round
+// trip is what costs, not the decision. A timer makes the calls that are due when no request comes
+// and no call returns.
 //
 // The deadlines of a request and of its call have nothing to do with each other: a call lasts
 // as long as a Redis that works may take, although the requests that wait for it may have less
@@ -63,13 +59,10 @@ type batcher struct {
 	calls      int
 	unfilled   int      // calls that were begun and have not taken their requests yet
 	shared     bool     // the last call was for several requests
-	underWay   int      // requests of the calls
 	head, tail *Request // the queue of requests that wait
 	waiting    int
-	sent       time.Duration           // when the last call was begun
-	begun      [maxCalls]time.Duration // when the last calls were, in turn
-	begins     int                     // index of the next call in begun
-	due        *time.Timer             // of the next call, if nothing else makes it
+	sent       time.Duration // when the last call was begun
+	due        *time.Timer   // of the next call, if nothing else makes it
 	dueSet     bool
 	deadlines  deadlines
 	waited     time.Duration // by all requests so far, before calls took them
@@ -100,7 +93,7 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	}
 	if r.hurried || !ready { // a call lasts longer than a request in a hurry can wait
 		b.await(r)
-		if !ready || b.far() {
+		if !ready {
 			b.awaitNext(r.since)
 		}
 		b.mu.Unlock()
@@ -123,7 +116,6 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	b.pop()
 	b.deadlines.remove(r)
 	b.unfilled--
-	b.underWay++
 	b.shared = false
 	b.mu.Unlock()
 
@@ -212,7 +204,6 @@ func (b *batcher) over(c *call, now time.Duration, err error) (more bool) {
 		b.deadlines.remove(r)
 	}
 	b.calls--
-	b.underWay -= len(c.requests)
 	if len(c.requests) > 0 {
 		b.note(c, now, err)
 	}
@@ -257,20 +248,17 @@ func (b *batcher) ready(now time.Duration) bool {
 		return false
 	case b.calls == 0 || b.waiting >= (b.unfilled+1)*maxBatch:
 		return true
-	}
-	switch {
-	case b.far():
-		return now-b.sent >= b.spread()
 	case b.unfilled > 0:
 		return false // that call takes all that wait
 	case b.trip.is() == 0:
 		return false // the first call says how far Redis is, and has a connection made
 	}
-	if b.trip.costly() {
-		return now-b.head.since > longLinger
-	}
-	return b.waiting >= b.underWay || now-b.head.since > maxLinger
+	return now-b.sent >= b.gap()
 }
+
+// gap is the time from one call to the next one, while neither the calls under way return nor a whole batch waits. Calls
+// to a Redis that is far last until the first of them is back.
+func (b *batcher) gap() time.Duration { return max(leastGap, b.trip.is()/time.Duration(b.most())) }
 
 // most is how many calls there may be at once: from afar, as many as have a connection.
 func (b *batcher) most() int {
@@ -283,21 +271,16 @@ func (b *batcher) most() int {
 func (b *batcher) begin(now time.Duration) {
 	b.calls++
 	b.unfilled++
-	b.sent, b.begun[b.begins] = now, now
-	b.begins = (b.begins + 1) % maxCalls
+	b.sent = now
 }
 
-// awaitNext sets the timer for the requests that wait: if Redis is far, for the next call; otherwise
-// in case that no other request comes and no call returns.
+// awaitNext sets the timer for the requests that wait, in case that no other request comes and no call returns.
 func (b *batcher) awaitNext(now time.Duration) {
 	if b.dueSet || b.head == nil || b.calls >= b.most() || b.trip.is() == 0 {
 		return
 	}
 	b.dueSet = true
-	pause := longLinger
-	if b.far() {
-		pause = max(b.sent+b.spread()-now, 0)
-	}
+	pause := max(b.sent+b.gap()-now, 0)
 	if b.due == nil {
 		b.due = time.AfterFunc(pause, b.makeDue)
 	} else {
@@ -357,9 +340,9 @@ func (b *batcher) fill(c *call) {
 			checks += r.size()
 			popped = append(popped, r)
 		}
+		b.awaitNext(now) // for those that are left
 		b.unfilled -= unfilled
 		unfilled = 0
-		b.underWay += len(popped)
 		if len(popped) > 0 {
 			b.shared = len(c.requests)+len(popped) > 1
 		}
@@ -371,10 +354,5 @@ func (b *batcher) fill(c *call) {
 		if len(popped) == 0 || c.Checks() > maxBatch/2 {
 			break
 		}
-	}
-	if b.far() {
-		b.mu.Lock()
-		b.awaitNext(time.Since(b.epoch)) // for those that are left
-		b.mu.Unlock()
 	}
 }

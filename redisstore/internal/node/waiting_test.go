@@ -102,7 +102,7 @@ func TestHangEndsWhatWaits(t *testing.T) {
 		time.Sleep(2 * idleTime)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.deadlines.first != nil || b.deadlines.last != nil || b.head != nil || b.deadlines.set || b.waiting+b.underWay+b.calls != 0 {
+		if b.deadlines.first != nil || b.deadlines.last != nil || b.head != nil || b.deadlines.set || b.waiting+b.calls != 0 {
 			t.Errorf("left of those who waited: %+v", b.deadlines)
 		}
 	})
