@@ -55,20 +55,20 @@ type batcher struct {
 
 	idle chan struct{} // wakes an idle worker
 
-	mu         sync.Mutex
-	calls      int
-	unfilled   int      // calls that were begun and have not taken their requests yet
-	shared     bool     // the last call was for several requests
-	head, tail *Request // the queue of requests that wait
-	waiting    int
-	sent       time.Duration // when the last call was begun
-	due        *time.Timer   // of the next call, if nothing else makes it
-	dueSet     bool
-	deadlines  deadlines
-	waited     time.Duration // by all requests so far, before calls took them
-	answered   time.Duration // when a call was last answered
-	hangs      int           // calls since then that were not, one after the other
-	hungAt     time.Duration // when the last of them ended
+	mu        sync.Mutex
+	calls     int
+	unfilled  int      // calls that were begun and have not taken their requests yet
+	shared    bool     // the last call was for several requests
+	head      *Request // the first request that waits for a call, and all behind it do
+	waiting   int
+	sent      time.Duration // when the last call was begun
+	due       *time.Timer   // of the next call, if nothing else makes it
+	dueSet    bool
+	deadlines deadlines
+	waited    time.Duration // by all requests so far, before calls took them
+	answered  time.Duration // when a call was last answered
+	hangs     int           // calls since then that were not, one after the other
+	hungAt    time.Duration // when the last of them ended
 }
 
 func newBatcher(timeout time.Duration, trip *distance, links *atomic.Int32, send func(context.Context, *call) error) *batcher {
@@ -92,7 +92,7 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 		b.begin(r.since)
 	}
 	if r.hurried || !ready { // a call lasts longer than a request in a hurry can wait
-		b.await(r)
+		b.await()
 		if !ready {
 			b.awaitNext(r.since)
 		}
@@ -103,12 +103,12 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 		return r.wait(ctx)
 	}
 	if b.shared || b.waiting > 1 {
-		b.await(r)
+		b.await()
 		b.mu.Unlock()
 		runtime.Gosched()
 		b.mu.Lock()
 	}
-	if b.head != r || b.tail != r || r.ended.Load() { // others came or took it along, or it is too late
+	if b.head != r || b.waiting > 1 || r.ended.Load() { // others came or took it along, or it is too late
 		b.mu.Unlock()
 		b.start()
 		return r.wait(ctx)
@@ -300,18 +300,16 @@ func (b *batcher) makeDue() {
 }
 
 func (b *batcher) push(r *Request) {
+	b.deadlines.add(r)
 	if b.head == nil {
 		b.head = r
-	} else {
-		b.tail.next = r
 	}
-	b.tail = r
 	b.waiting++
 }
 
 func (b *batcher) pop() *Request {
 	r := b.head
-	b.head, r.next = r.next, nil
+	b.head = r.behind
 	b.waiting--
 	return r
 }

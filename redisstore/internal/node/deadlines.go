@@ -8,7 +8,8 @@ import (
 // deadlines ends the requests whose time is over while their callers wait for another
 // goroutine to bring the answer. All have the same time, so they are a list in the order in
 // which they came, and one timer is enough, which is not set for each: it ends those
-// whose time is over, and is set for the next. The batcher's lock guards it.
+// whose time is over, and is set for the next. Those that wait for a call are the last of the list.
+// The batcher's lock guards it.
 //
 // As long as Redis answers, a request has much time to be sent: it is this process that lets it wait. If the
 // last that is known is that calls got no answer, it has the time that a call may take.
@@ -46,9 +47,8 @@ func (d *deadlines) remove(r *Request) {
 	r.listed, r.before, r.behind = false, nil, nil
 }
 
-// await puts a request on the list. The lock is held.
-func (b *batcher) await(r *Request) {
-	b.deadlines.add(r)
+// await has the requests on the list end in time. The lock is held.
+func (b *batcher) await() {
 	if b.deadlines.set {
 		return
 	}
@@ -87,11 +87,11 @@ func (b *batcher) endOverdue(now time.Duration) {
 			r.deliver(context.DeadlineExceeded)
 		case r.sent:
 		case b.hung():
-			d.remove(r)
+			d.remove(b.pop())
 			r.deliver(errSilent)
 		default:
 			b.waited += now - r.since
-			d.remove(r)
+			d.remove(b.pop())
 			r.deliver(errBusy)
 		}
 		r = next

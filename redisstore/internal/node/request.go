@@ -22,7 +22,6 @@ type Request struct {
 	since, until   time.Duration // when it was made, and how long its caller waits
 	hurried        bool          // the caller waits for less time than others
 	sent           bool          // a call has it
-	next           *Request      // of those that wait for a call
 	before, behind *Request      // see deadlines
 	listed         bool
 	done           chan error
@@ -36,7 +35,6 @@ func NewRequest() *Request { return &Request{done: make(chan error, 1)} }
 // must not be used again: the answer may be on its way.
 func (r *Request) Clear() {
 	r.Request.Clear()
-	r.next = nil
 	r.asking, r.single, r.shared = false, false, false
 	r.hurried, r.sent = false, false
 	r.ended.Store(false)
