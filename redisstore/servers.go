@@ -35,7 +35,7 @@ const (
 // tend makes connections, and looks after them until the store is closed.
 func (s *Store) tend() {
 	for _, n := range s.servers.Masters() {
-		go n.Prepare()
+		n.Connect()
 	}
 	timer := time.NewTimer(firstTend)
 	defer timer.Stop()

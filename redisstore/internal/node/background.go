@@ -54,9 +54,7 @@ func (n *Node) answers(ctx context.Context) error {
 	}
 	ctx, cancel := n.background(ctx)
 	defer cancel()
-	c := newCall()
-	defer c.free()
-	if err := n.evaluate(ctx, c.Batch, false); err != nil {
+	if _, err := n.Ask(ctx); err != nil {
 		return Unsent(err)
 	}
 	return nil

@@ -34,16 +34,13 @@ type bounded struct {
 	asked  bool            // something was written since
 	ready  bool            // it was set up, and commands of callers were written
 
-	trust *trust // nil: it is always used
-	made  time.Duration
-
 	reading, writing postponed // if the connection is not encrypted: TLS fails for good after a late write
 	writeFor         time.Duration
 	writeUntil       time.Time
 }
 
 // bound makes a connection bounded. If go-redis could ask the socket whether the connection is
-// still up, it still can.
+// still up, it still can: one that was made too late for its call waits for another one in the pool of go-redis.
 func bound(conn net.Conn) net.Conn {
 	b := &bounded{Conn: conn}
 	if socket, ok := conn.(syscall.Conn); ok {
@@ -60,15 +57,11 @@ func bound(conn net.Conn) net.Conn {
 // Redis has closed it. It is about the shortest time in which somebody can have Redis do that.
 const maxIdle = 20 * time.Microsecond
 
-// errIdle is the error of a call that was not sent, because Redis has closed the connection meanwhile, or because it
-// leads to a server that is no longer the master.
+// errIdle is the error of a call that was not sent, because Redis has closed the connection meanwhile.
 var errIdle error = unsentError{fmt.Errorf("redis has closed the connection: %w", syscall.ECONNRESET)}
 
 func (b *bounded) Write(p []byte) (int, error) {
 	// A long command is written in parts, and also several commands: Redis may have answered the first of them.
-	if b.ready && !b.asked && !b.trusted() {
-		return 0, errIdle
-	}
 	if b.socket != nil && !b.asked && !b.used.IsZero() && time.Since(b.used) > maxIdle && hungUp(b.socket) {
 		return 0, errIdle
 	}

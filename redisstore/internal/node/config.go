@@ -64,6 +64,7 @@ func (c *Config) Options(address string) *redis.Options {
 	// sent twice. Each decision brings its deadline; only a connection that is made in the
 	// background may take longer, see Node.Connect.
 	o.MaxRetries = -1
+	o.MaxIdleConns = -1 // those that were used are links
 	o.DialerRetries = 1
 	o.ContextTimeoutEnabled = true
 	longest := max(c.Timeout, connectTimeout)

@@ -38,19 +38,6 @@ func (n *Node) Connect() {
 	}()
 }
 
-// Prepare prepares the first decisions, if Redis is there: it sends the script, and makes the
-// connections to a Redis that is far.
-func (n *Node) Prepare() {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-	defer cancel()
-	c := newCall()
-	defer c.free()
-	if replied(n.Process(ctx, redis.NewStringCmd(ctx, c.CallText(n.config.Script.Load())...), false)) {
-		_ = n.ping(ctx, n.client)
-		n.link()
-	}
-}
-
 // mend returns true when Redis answers and the breaker is closed, or false when the node is.
 func (n *Node) mend() bool {
 	for {
@@ -59,7 +46,7 @@ func (n *Node) mend() bool {
 			return false
 		}
 		if answered {
-			n.link()
+			n.Tend()
 		}
 		if answered && n.breaker.due() {
 			n.breaker.probe(n.charges)
@@ -76,19 +63,16 @@ func (n *Node) mend() bool {
 }
 
 // reach runs the script with nothing to decide. Any reply, even a permission error, leaves an
-// established connection in the pool; a successful one also means that Redis has cached the
+// established link; a successful one also means that Redis has cached the
 // script.
 func (n *Node) reach() (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	c := newCall()
-	defer c.free()
-	err = n.evaluate(ctx, c.Batch, false)
+	_, err = n.Ask(ctx)
 	switch Failure(err) {
 	case store.FailureTimeout, store.FailureRefused, store.FailureNetwork:
 		return false, err
 	}
-	_ = n.ping(ctx, n.client) // now that there is a connection, it tells how far Redis is
 	return true, err
 }
 

@@ -32,17 +32,6 @@ func (c *Config) dialer(options *redis.Options) func(ctx context.Context, networ
 	}
 }
 
-// noting is a dialer that notes which connections are being made.
-func (d *dials) noting(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		defer d.begin()()
-		made := time.Since(began)
-		conn, err := dial(ctx, network, address)
-		d.trust.trusting(conn, made)
-		return conn, err
-	}
-}
-
 // unreached is a connection that could not be made.
 type unreached struct {
 	err   error

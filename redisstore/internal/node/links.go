@@ -5,34 +5,55 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// links are connections that calls use without the pool of go-redis, which looks at each connection
+// links are the connections to a Redis. They take the place of the pool of go-redis, which looks at each connection
 // before each use, and at its limits. A call that finds none free makes one.
 //
 // If Redis is far, a call has no time for that: dialing, TLS, logging in and the call itself take
 // more time than a decision has. So then these connections are made in the background, and there are
 // no more calls at once than links.
+//
+// An address may lead to another server than before: a name or a virtual address follows the master. Links that were
+// made before still lead to the old one, and each would cost a call to find that out. So if Redis says on one that it
+// is not the master, no link is used any more that was made before.
 type links struct {
-	count  atomic.Int32 // including those in use
-	making sync.Mutex
+	used  chan struct{} // has an element for each link that is in use
+	count atomic.Int32  // including those in use, without those that are being made
 
-	mu   sync.Mutex
-	free []*redis.Conn // the most recently used last
+	mu    sync.Mutex
+	free  []*link       // the most recently used last
+	since time.Duration // only those are used that were made later, since began
 }
 
-// conn is a connection, or the pool.
-type conn interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
+// link is a connection.
+type link struct {
+	*redis.Conn
+	made time.Duration // when its making was begun, since began
+	up   bool          // it was used
 }
 
 // get takes a link that is free, if there is one.
-func (l *links) get() *redis.Conn {
+func (l *links) get() *link {
+	select {
+	case l.used <- struct{}{}:
+	default:
+		return nil
+	}
+	if link := l.pop(); link != nil {
+		return link
+	}
+	<-l.used
+	return nil
+}
+
+func (l *links) pop() *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := len(l.free) - 1
@@ -44,123 +65,122 @@ func (l *links) get() *redis.Conn {
 	return link
 }
 
-// all takes the links that are free.
-func (l *links) all() []*redis.Conn {
+// put ends the use of a link. Others may use it if it is well.
+func (l *links) put(link *link, well bool) {
+	l.mu.Lock()
+	if well = well && link.made > l.since; well {
+		l.free = append(l.free, link)
+	}
+	l.mu.Unlock()
+	switch {
+	case well && !link.up:
+		link.up = true
+		l.count.Add(1)
+	case !well:
+		_ = link.Close()
+		if link.up {
+			l.count.Add(-1)
+		}
+	}
+	<-l.used
+}
+
+// clear closes the links that are free.
+func (l *links) clear() {
+	for _, link := range l.free {
+		_ = link.Close()
+	}
+	l.count.Add(int32(-len(l.free)))
+	l.free = nil
+}
+
+// trustTime is for how long links are trusted at least since others were given up: a server that stays a replica
+// would have each call make a new one.
+const trustTime = 100 * time.Millisecond
+
+// distrust has links no longer used that were made by now. It does nothing soon after it has done so.
+func (l *links) distrust() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.free
-	l.free = nil
-	return all
-}
-
-// add counts another link unless there are so many. It reports whether it has.
-func (l *links) add(most int) bool {
-	if int(l.count.Add(1)) <= most {
-		return true
+	if now := time.Since(began); l.since == 0 || now-l.since >= trustTime {
+		l.since = now
+		l.clear()
 	}
-	l.count.Add(-1)
-	return false
 }
 
-// use sends something over a link, or over the pool if there can be no more links. If Redis has closed
-// the connection meanwhile, it takes another one: others may be closed, too, and the last one is new.
-func (n *Node) use(ctx context.Context, send func(context.Context, conn) error) (err error) {
+// heed looks whether an error says that the server is not the master, or not any more.
+func (n *Node) heed(err error) {
+	var said redis.Error // which is allocated
+	if err != nil && errors.As(err, &said) && protocol.ReadError(said.Error()).Demoted() {
+		n.links.distrust()
+	}
+}
+
+// use sends something over a link. If Redis has closed the connection meanwhile, it takes another one: others may be
+// closed, too, and the last one is new.
+func (n *Node) use(ctx context.Context, send func(context.Context, *redis.Conn) error) error {
 	if n.closed.Load() {
-		return send(ctx, n.client) // which says so
+		return n.unlinked(ctx, send)
 	}
 	for link := n.links.get(); link != nil; link = n.links.get() {
-		err = send(ctx, link)
-		n.heed(err)
-		n.unlink(link, err)
-		if !errors.Is(err, errIdle) {
+		if err := n.over(link, send(ctx, link.Conn)); !errors.Is(err, errIdle) {
 			return err
 		}
 	}
 	ctx, cancel := n.unconnected(ctx)
 	defer cancel()
-	for range n.client.Options().PoolSize + 1 {
-		if !n.batcher.remote() && n.links.add(n.mostLinks()) {
-			link := n.client.Conn()
-			err = send(ctx, link)
-			n.heed(err)
-			if err == nil {
-				n.links.put(link)
-			} else { // it may not have logged in
-				n.links.drop(link, false)
-			}
-		} else {
-			err = send(ctx, n.client)
-			n.heed(err)
+	for {
+		select {
+		case n.links.used <- struct{}{}:
+		case <-ctx.Done():
+			return n.unlinked(ctx, send)
 		}
-		if !errors.Is(err, errIdle) {
-			break
+		link := n.links.pop()
+		if link == nil {
+			link = n.newLink()
+		}
+		if err := n.over(link, send(ctx, link.Conn)); !link.up || !errors.Is(err, errIdle) {
+			return unsentIn(ctx, err)
 		}
 	}
-	if err != nil {
-		err = unsentIn(ctx, err)
+}
+
+func (n *Node) newLink() *link { return &link{Conn: n.client.Conn(), made: time.Since(began)} }
+
+// unlinked has what would be sent get the error that there is no connection, from go-redis.
+func (n *Node) unlinked(ctx context.Context, send func(context.Context, *redis.Conn) error) error {
+	none := n.client.Conn()
+	defer none.Close()
+	return unsentIn(ctx, send(ctx, none))
+}
+
+// over ends the use of a link. If go-redis could not log in, or has given the connection up for what Redis said, it wraps
+// that error. The others are most likely as broken.
+func (n *Node) over(link *link, err error) error {
+	n.heed(err)
+	_, said := err.(redis.Error) // see above
+	switch {
+	case err == nil, said && link.up && !redis.IsReadOnlyError(err):
+		n.links.put(link, true)
+		return err
+	case !link.up: // it may not have logged in
+		n.links.put(link, false)
+		return err
+	}
+	n.links.put(link, false)
+	if !replied(err) && Failure(err) != store.FailureTimeout {
+		n.links.mu.Lock()
+		n.links.clear()
+		n.links.mu.Unlock()
+	}
+	if !errors.Is(err, errIdle) || n.batcher.remote() {
+		n.Connect()
 	}
 	return err
 }
 
-func (l *links) put(link *redis.Conn) {
-	l.mu.Lock()
-	l.free = append(l.free, link)
-	l.mu.Unlock()
-}
-
-// drop closes a link, and the others too if they are most likely as broken.
-func (l *links) drop(link *redis.Conn, all bool) {
-	_ = link.Close()
-	dropped := 1
-	l.mu.Lock()
-	if all {
-		for _, other := range l.free {
-			_ = other.Close()
-		}
-		dropped += len(l.free)
-		l.free = nil
-	}
-	l.mu.Unlock()
-	l.count.Add(int32(-dropped))
-}
-
-// mostLinks is how many links there should be: one for each call and one for other commands, but half
-// of the pool is left to calls that find no link free.
-func (n *Node) mostLinks() int { return min(maxCalls+1, n.client.Options().PoolSize/2) }
-
-// missing is how many links should be made.
-func (n *Node) missing() int {
-	if !n.batcher.remote() {
-		return 0
-	}
-	return max(0, n.mostLinks()-int(n.links.count.Load()))
-}
-
-// link makes the links that are missing, unless they are being made.
-func (n *Node) link() {
-	if !n.links.making.TryLock() {
-		return
-	}
-	defer n.links.making.Unlock()
-	var all sync.WaitGroup
-	for range n.missing() {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-			defer cancel()
-			link := n.client.Conn()
-			if err := n.ping(ctx, link); !replied(err) {
-				_ = link.Close()
-				return
-			}
-			n.links.count.Add(1)
-			n.links.put(link)
-		})
-	}
-	all.Wait()
-}
-
 // ping uses a connection, measures the distance, and looks at the clock of Redis.
-func (n *Node) ping(ctx context.Context, c conn) error {
+func (n *Node) ping(ctx context.Context, c *redis.Conn) error {
 	_, took, err := n.askTime(func(cmd redis.Cmder) error { return c.Process(ctx, cmd) })
 	if replied(err) {
 		n.distance.measure(took)
@@ -168,29 +188,17 @@ func (n *Node) ping(ctx context.Context, c conn) error {
 	return err
 }
 
-// unlink ends the use of a link. If go-redis could not log in, or has given the connection up for what
-// Redis said, it wraps that error.
-func (n *Node) unlink(link *redis.Conn, err error) {
-	if _, said := err.(redis.Error); err == nil || said && !redis.IsReadOnlyError(err) { // see above
-		n.links.put(link)
+// Tend looks how far Redis is. If it is far, Tend uses as many links at once as calls need, and one for other commands:
+// so those that are missing are made, and none is closed for being idle.
+func (n *Node) Tend() {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	if err := n.use(ctx, n.ping); !replied(err) || !n.batcher.remote() {
 		return
 	}
-	n.links.drop(link, !replied(err) && Failure(err) != store.FailureTimeout)
-	if !errors.Is(err, errIdle) || n.missing() > 0 {
-		n.Connect()
+	var all sync.WaitGroup
+	for range min(maxCalls+1, cap(n.links.used)) {
+		all.Go(func() { _ = n.use(ctx, n.ping) })
 	}
-}
-
-// Tend uses each free link, so that no link is closed for being idle, and makes the links that
-// are missing.
-func (n *Node) Tend() {
-	for _, link := range n.links.all() {
-		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-		err := n.ping(ctx, link)
-		cancel()
-		n.unlink(link, err)
-	}
-	if n.missing() > 0 {
-		n.Connect()
-	}
+	all.Wait()
 }

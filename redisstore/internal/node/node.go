@@ -9,6 +9,7 @@ package node
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -46,7 +47,12 @@ func New(address string, c *Config) *Node {
 	}
 	o := c.Options(address)
 	o.Username, o.Password, o.DB = c.Username, c.Password, c.DB
-	o.Dialer = n.dials.noting(o.Dialer)
+	dial := o.Dialer
+	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		defer n.dials.begin()()
+		return dial(ctx, network, address)
+	}
+	n.links.used = make(chan struct{}, o.PoolSize)
 	n.client = redis.NewClient(o)
 	n.breaker.opened = n.Connect
 	send := n.send
@@ -180,7 +186,7 @@ func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error 
 		})
 		err = cmd.Err()
 	} else {
-		err = n.use(ctx, func(ctx context.Context, c conn) error { return c.Process(ctx, cmd) })
+		err = n.use(ctx, func(ctx context.Context, c *redis.Conn) error { return c.Process(ctx, cmd) })
 	}
 	return Advise(closedOr(err), !n.config.Cluster)
 }
@@ -211,7 +217,7 @@ func (n *Node) ProcessAll(ctx context.Context, cmds []*redis.StringCmd) {
 // pipelined sends several commands at once.
 func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
 	n.calls.Add(1)
-	unsent := n.use(ctx, func(ctx context.Context, c conn) error {
+	unsent := n.use(ctx, func(ctx context.Context, c *redis.Conn) error {
 		cmds, err = c.Pipelined(ctx, fn)
 		broken := err
 		for _, cmd := range cmds { // the first may have been refused, and the connection have broken later
@@ -236,7 +242,7 @@ func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (c
 // may not ask for it.
 func (n *Node) Slots(ctx context.Context) (ranges []any, epoch int64, err error) {
 	slots, info := redis.NewSliceCmd(ctx, "cluster", "slots"), redis.NewStringCmd(ctx, "cluster", "info")
-	_, _ = n.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
 		return errors.Join(p.Process(ctx, slots), p.Process(ctx, info))
 	})
 	if err = slots.Err(); err == nil && len(slots.Val()) == 0 {

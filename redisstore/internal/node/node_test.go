@@ -1,6 +1,8 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -57,4 +59,32 @@ func TestLongPipelinesAreSentOnce(t *testing.T) {
 			t.Fatalf("after %d pipelines: sent %d times, %v", i+1, sent, err)
 		}
 	}
+}
+
+// TestWithoutALink: commands that get no connection have an error, and were not sent.
+func TestWithoutALink(t *testing.T) {
+	t.Parallel()
+	n := open(t, redistest.Shared(t).Addr(), time.Second)
+	fails := func(name string, ctx context.Context, want error) {
+		t.Helper()
+		var cmd *redis.StatusCmd
+		_, err := n.pipelined(ctx, func(p redis.Pipeliner) error { cmd = p.Ping(ctx); return nil })
+		ping := redis.NewStatusCmd(ctx, "ping")
+		for i, err := range []error{err, cmd.Err(), n.Process(ctx, ping, false), ping.Err()} {
+			if !errors.Is(closedOr(err), want) {
+				t.Errorf("%s, error %d: %v", name, i+1, err)
+			}
+		}
+	}
+	for range cap(n.links.used) {
+		n.links.used <- struct{}{}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	fails("all links are in use", ctx, context.DeadlineExceeded)
+	if err := n.Process(ctx, redis.NewStatusCmd(ctx, "ping"), false); MayHaveRun(err) {
+		t.Errorf("may have run: %v", err)
+	}
+	_ = n.Close()
+	fails("the node is closed", t.Context(), store.ErrClosed)
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -34,10 +32,8 @@ var errBusy error = unsentError{fmt.Errorf("this Caddy is too busy: %w", store.E
 // errSilent is the error of a request that was not sent, because Redis does not answer.
 var errSilent error = unsentError{fmt.Errorf("redis does not answer: %w", context.DeadlineExceeded)}
 
-// dials are the connections that are being made, and which of those that were made are used.
+// dials are the connections that are being made.
 type dials struct {
-	trust trust
-
 	mu    sync.Mutex
 	count int
 	last  time.Time // when one was made, or the first of those under way was begun
@@ -71,40 +67,34 @@ func (n *Node) unconnected(ctx context.Context) (context.Context, context.Cancel
 		return ctx, func() {}
 	}
 	within, cancel := context.WithCancelCause(ctx)
-	timeout, end, late := n.config.Timeout, time.Now().Add(patienceFor(n.config.Timeout)), 0
-	var look *time.Timer
-	var set sync.Mutex // held until look is set, which may take longer than the timeout
-	set.Lock()
-	look = time.AfterFunc(timeout, func() {
-		runtime.Gosched() // the goroutine that has made the connection may only have to run
-		set.Lock()
-		defer set.Unlock()
-		if n.dials.hang(timeout) {
-			late++
-		} else {
-			late = 0
+	timeout := n.config.Timeout
+	go func() {
+		pause, late, end := timeout, 0, time.Now().Add(patienceFor(timeout))
+		for late < 2 && time.Now().Before(end) {
+			select {
+			case <-time.After(pause):
+			case <-within.Done():
+				return
+			}
+			runtime.Gosched() // the goroutine that has made the connection may only have to run
+			if pause = timeout / 4; n.dials.hang(timeout) {
+				late++
+			} else {
+				late = 0
+			}
 		}
-		switch {
-		case within.Err() != nil:
-		case late > 1:
-			cancel(context.DeadlineExceeded)
-		case time.Now().After(end):
+		if late < 2 {
 			cancel(errBusy)
-		default:
-			look.Reset(timeout / 4)
 		}
-	})
-	set.Unlock()
-	return within, func() { look.Stop(); cancel(context.Canceled) }
+		cancel(context.DeadlineExceeded)
+	}()
+	return within, func() { cancel(context.Canceled) }
 }
 
 // unsentIn returns the error of a call whose context is that of unconnected, as one that was not sent if it
 // got no connection.
 func unsentIn(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return errBusy
-	case err != context.Canceled && err != context.DeadlineExceeded: // those of connections are others
+	if err != context.Canceled && err != context.DeadlineExceeded { // those of connections are others
 		return err
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, store.ErrBusy) {
