@@ -21,7 +21,6 @@ var appliedElsewhere = map[string]string{
 	"TestDoctorFindsWhatIsWrong in integration/cli":      "doctor/agreement",
 	"TestFleetInOneView in integration/cli":              "doctor/instances/silent",
 	"TestCompare in internal/doctor":                     "doctor/version doctor/outage doctor/load",
-	"TestStepOfTheClockIsTold":                           "doctor/clock/step",
 	"what leaks is seen in logs; see TestWarningsAtLoad": "load/key/body",
 	"TestRecipesHold, in the recipe of an MCP server":    "load/key/fields",
 	"TestGoldenConfigs, and each test of fleets":         "load/store",

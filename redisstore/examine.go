@@ -83,9 +83,6 @@ func (s *operators) look(ctx, patience context.Context, n *node.Node) (c store.C
 	}
 	c.ClockAhead, c.ClockTook = ahead, took
 	c.RoundTrip = max(min(first, took), n.Distance()) // this machine may be busy for one of them, and the distance grows slowly
-	if step, at := n.Step(); step != 0 {
-		c.ClockStep, c.ClockStepped = step, time.Since(at)
-	}
 	if fields, err := n.Info(ctx); err == nil {
 		describe(&c, fields)
 	}

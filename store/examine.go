@@ -63,11 +63,6 @@ type Condition struct {
 	// half of ClockTook, which is how long it took to ask.
 	ClockAhead, ClockTook time.Duration
 
-	// ClockStep is by how much the server's clock last stepped forth, or back if it is negative, beside
-	// the one of this process, or is beside that of the server before. ClockStepped is how long ago
-	// that was noticed. Both are 0 if it was not.
-	ClockStep, ClockStepped time.Duration
-
 	// Described says that the user may ask for the following.
 	Described bool
 	Version   string

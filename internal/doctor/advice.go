@@ -63,7 +63,6 @@ var (
 	useNearer     = advice.New("doctor/round_trip/late", "use a nearer server, or raise timeout")
 	findSlowness  = advice.New("doctor/waits", "find what slows it down, as docs/operating.md says; until then, requests wait less with a shorter timeout and on_store_error local")
 	setClocks     = advice.New("doctor/clock", "set both clocks by NTP")
-	keepClocks    = advice.New("doctor/clock/step", "have NTP correct clocks slowly; docs/exactness.md says what a step lets pass")
 	giveInfo      = advice.New("doctor/memory/info", "give the user +info as well")
 	giveMemory    = advice.New("doctor/memory", "raise maxmemory, or use a Redis only for limits")
 	boundMemory   = advice.New("doctor/memory/bound", "set maxmemory")

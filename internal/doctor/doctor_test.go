@@ -125,8 +125,6 @@ func TestChecks(t *testing.T) {
 		"short waits":      {waited(1000, time.Millisecond, 16*time.Millisecond), ""},
 		"clock":            {condition(func(c *store.Condition) { c.ClockAhead = 2 * time.Second }), "warn clock"},
 		"clock behind":     {condition(func(c *store.Condition) { c.ClockAhead = -2 * time.Second }), "warn clock"},
-		"clock stepped":    {condition(func(c *store.Condition) { c.ClockStep, c.ClockStepped = -time.Hour, time.Minute }), "warn clock"},
-		"stepped long ago": {condition(func(c *store.Condition) { c.ClockStep, c.ClockStepped = time.Hour, 25*time.Hour }), ""},
 		"a late answer": {condition(func(c *store.Condition) {
 			c.ClockAhead, c.ClockTook = 1500*time.Millisecond, 4*time.Second
 		}), ""},

@@ -136,17 +136,10 @@ func waits(s *Store) []result {
 	return ok("%s", of)
 }
 
-// clock compares the clocks, and finds steps of the last day.
+// clock compares the clocks.
 func clock(s *Store) (all []result) {
 	for _, c := range s.deciding() {
 		const most = 1e9
-		if c.ClockStep != 0 && c.ClockStepped < 24*time.Hour {
-			way := "forward"
-			if c.ClockStep < 0 {
-				way = "back"
-			}
-			all = append(all, warn(keepClocks.With(), "%sits clock stepped %s by %v, %v ago", s.of(c), way, round(max(c.ClockStep, -c.ClockStep)), round(c.ClockStepped))...)
-		}
 		switch sure := max(c.ClockAhead, -c.ClockAhead) - c.ClockTook/2; {
 		case c.ClockTook == 0:
 		case sure <= most:

@@ -45,8 +45,6 @@ type Config struct {
 
 	// Done is closed when no node has to be reached any more.
 	Done <-chan struct{}
-
-	clock clock // of the masters that follow each other, unless this is a Cluster
 }
 
 // Options returns the options of go-redis for the server at an address, without user and database.

@@ -13,6 +13,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
+// began is from when times are counted.
+var began = time.Now()
+
 // links are the connections to a Redis. They take the place of the pool of go-redis, which looks at each connection
 // before each use, and at its limits. A call that finds none free makes one.
 //
@@ -181,7 +184,7 @@ func (n *Node) over(link *link, err error) error {
 
 // ping uses a connection, measures the distance, and looks at the clock of Redis.
 func (n *Node) ping(ctx context.Context, c *redis.Conn) error {
-	_, took, err := n.askTime(func(cmd redis.Cmder) error { return c.Process(ctx, cmd) })
+	_, took, err := askTime(func(cmd redis.Cmder) error { return c.Process(ctx, cmd) })
 	if replied(err) {
 		n.distance.measure(took)
 	}

@@ -29,7 +29,6 @@ type Node struct {
 	breaker  *breaker
 	batcher  *batcher
 	distance distance
-	clock    *clock
 	links    links
 	dials    dials
 
@@ -41,10 +40,7 @@ type Node struct {
 
 // New returns the node at an address. It does not connect.
 func New(address string, c *Config) *Node {
-	n := &Node{Address: address, config: c, breaker: newBreaker(), clock: &c.clock}
-	if c.Cluster {
-		n.clock = new(clock) // each master is asked about keys of its own
-	}
+	n := &Node{Address: address, config: c, breaker: newBreaker()}
 	o := c.Options(address)
 	o.Username, o.Password, o.DB = c.Username, c.Password, c.DB
 	dial := o.Dialer
