@@ -172,7 +172,12 @@ func escape(text string, from int) string {
 	return b.String()
 }
 
-func unreserved(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-		c == '-' || c == '.' || c == '_' || c == '~'
-}
+// plain are the bytes that stay in escaped text.
+var plain = func() (set [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
+		set[c] = true
+	}
+	return set
+}()
+
+func unreserved(c byte) bool { return plain[c] }

@@ -227,6 +227,8 @@ type servers struct {
 	closed   chan time.Time // when the connections were
 }
 
+func (s *servers) OneSlot() bool { return false }
+
 func (s *servers) Slot(key string) uint16 { return topology.SlotOf(key) }
 func (s *servers) ReportFailure()         { s.failures.Add(1) }
 

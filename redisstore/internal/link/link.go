@@ -147,8 +147,13 @@ func (l *Link) keyRules(c *store.Check) *protocol.KeyRules {
 	return k
 }
 
-// Slot returns the slot of a check's keys.
-func (l *Link) Slot(c *store.Check) uint16 { return l.Servers.Slot(keys.Tag(c.Key)) }
+// Slot returns the slot of a check's keys. With one, nobody needs the tag, which takes a tenth of a decision's time here.
+func (l *Link) Slot(c *store.Check) uint16 {
+	if l.Servers.OneSlot() {
+		return 0
+	}
+	return l.Servers.Slot(keys.Tag(c.Key))
+}
 
 // send has a request answered by the server that has its keys.
 func (l *Link) send(ctx context.Context, r *node.Request) error {

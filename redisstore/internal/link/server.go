@@ -31,6 +31,7 @@ type Server interface {
 
 // Servers know which of them has a key. The methods are those of a topology.
 type Servers interface {
+	OneSlot() bool
 	Slot(key string) uint16
 	Node(ctx context.Context, slot uint16) (Server, error)
 	Redirect(ctx context.Context, from Server, slot uint16, err error, hop int) (to Server, asking bool, left error)

@@ -74,9 +74,12 @@ func newTopology(slots int, config *node.Config) *Topology {
 	return t
 }
 
-// Slot returns the slot of a key. Where one Redis has all keys, they have one slot.
+// OneSlot reports whether one Redis has all keys: then they have one slot, which is 0.
+func (t *Topology) OneSlot() bool { return len(t.table) == 1 }
+
+// Slot returns the slot of a key.
 func (t *Topology) Slot(key string) uint16 {
-	if len(t.table) == 1 {
+	if t.OneSlot() {
 		return 0
 	}
 	return SlotOf(key)
