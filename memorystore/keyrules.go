@@ -53,7 +53,7 @@ func (s *Store) overrideLocked(c *store.Check, now int64) (*store.PreparedOverri
 	return kept.prepared, kept.expires
 }
 
-// Refusals implements [store.Lister].
+// Refusals implements [store.Overrider].
 func (s *Store) Refusals(_ context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
 	shard, id := s.locate(rule, key, banSuffix)
 	shard.mu.Lock()
@@ -61,29 +61,43 @@ func (s *Store) Refusals(_ context.Context, rule *store.Rule, ban *store.Ban, ke
 	return ban.Counted(shard.bans.value(id), s.now()), nil
 }
 
-// Set implements [store.Overrider]. Overrides do not count towards MaxKeys.
-func (s *Store) Set(_ context.Context, rule *store.Rule, key string, to store.Override) error {
-	prepared, err := rule.PrepareOverride(to)
-	if err != nil {
-		return err
-	}
+// SetRule implements [store.Overrider]. Overrides do not count towards MaxKeys.
+func (s *Store) SetRule(_ context.Context, rule *store.Rule, of store.Selector, to store.Override) error {
+	return rule.WriteOverride(of, to,
+		func(to *store.PreparedOverride) error { return s.writeOverride(rule, of.Key, to) },
+		func(to *store.PreparedOverride) error { return s.writeNetwork(rule, of.Network, to) })
+}
+
+// writeOverride writes the override of a key. Nil removes it.
+func (s *Store) writeOverride(rule *store.Rule, key string, to *store.PreparedOverride) error {
 	shard, id := s.locate(rule, key, overrideSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	kept := override{name: nameOf(rule, key), prepared: prepared}
-	if prepared.For > 0 {
-		kept.expires = s.now() + prepared.For.Microseconds()
+	if to == nil {
+		delete(shard.overrides, id)
+		return nil
 	}
 	if shard.overrides == nil {
 		shard.overrides = make(map[stateID]override)
 	}
-	shard.overrides[id] = kept
+	shard.overrides[id] = override{name: nameOf(rule, key), prepared: to, expires: s.end(to)}
 	return nil
 }
 
-// Get implements [store.Overrider].
-func (s *Store) Get(_ context.Context, rule *store.Rule, key string) (store.Override, error) {
-	shard, id := s.locate(rule, key, overrideSuffix)
+// end returns when an override ends that begins now; 0: never.
+func (s *Store) end(of *store.PreparedOverride) int64 {
+	if of.For == 0 {
+		return 0
+	}
+	return s.now() + of.For.Microseconds()
+}
+
+// GetRule implements [store.Overrider].
+func (s *Store) GetRule(_ context.Context, rule *store.Rule, of store.Selector) (store.Override, error) {
+	if of.IsNetwork() {
+		return s.Networks(rule).Override(of.Network), nil
+	}
+	shard, id := s.locate(rule, of.Key, overrideSuffix)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	kept, ok := shard.overrides[id]
@@ -94,25 +108,18 @@ func (s *Store) Get(_ context.Context, rule *store.Rule, key string) (store.Over
 	return kept.remaining(now), nil
 }
 
-// Clear implements [store.Overrider].
-func (s *Store) Clear(_ context.Context, rule *store.Rule, key string) error {
-	shard, id := s.locate(rule, key, overrideSuffix)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	delete(shard.overrides, id)
-	return nil
-}
-
 // Unban implements [store.Overrider].
-func (s *Store) Unban(_ context.Context, rule *store.Rule, key string) error {
-	shard, id := s.locate(rule, key, overrideSuffix)
-	_, ban := s.locate(rule, key, banSuffix)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if kept, ok := shard.overrides[id]; ok && kept.prepared.Kind == store.KindBanned {
-		delete(shard.overrides, id)
-	}
-	shard.bans.delete(ban)
-	delete(shard.banNames, ban)
-	return nil
+func (s *Store) Unban(ctx context.Context, rule *store.Rule, of store.Selector) error {
+	return of.Unban(ctx, s, rule, func() error {
+		shard, id := s.locate(rule, of.Key, overrideSuffix)
+		_, ban := s.locate(rule, of.Key, banSuffix)
+		shard.mu.Lock()
+		defer shard.mu.Unlock()
+		if kept, ok := shard.overrides[id]; ok && kept.prepared.Kind == store.KindBanned {
+			delete(shard.overrides, id)
+		}
+		shard.bans.delete(ban)
+		delete(shard.banNames, ban)
+		return nil
+	})
 }

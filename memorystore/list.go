@@ -58,7 +58,7 @@ func (s *shard) nameBan(id stateID, c *store.Check, now, left int64) {
 	s.banNames[id] = name
 }
 
-// Overrides implements [store.Lister].
+// Overrides implements [store.Overrider].
 func (s *Store) Overrides(_ context.Context, rule *store.Rule, cursor string, n int) ([]store.Listed, string, error) {
 	return s.list(cursor, n, func(shard *shard, now int64) (keys []store.Listed) {
 		for _, o := range shard.overrides {
@@ -70,7 +70,7 @@ func (s *Store) Overrides(_ context.Context, rule *store.Rule, cursor string, n 
 	})
 }
 
-// Bans implements [store.Lister]. It does not list keys of more than 256 bytes, and of many bans
+// Bans implements [store.Overrider]. It does not list keys of more than 256 bytes, and of many bans
 // only the first 16,384.
 func (s *Store) Bans(_ context.Context, rule *store.Rule, ban *store.Ban, cursor string, n int) ([]store.Listed, string, error) {
 	return s.list(cursor, n, func(shard *shard, now int64) (keys []store.Listed) {
@@ -106,4 +106,4 @@ func (s *Store) list(cursor string, n int, of func(*shard, int64) []store.Listed
 }
 
 // Interface guards
-var _ store.Lister = (*Store)(nil)
+var _ store.Overrider = (*Store)(nil)

@@ -48,13 +48,14 @@ func works(t *testing.T, s *redisstore.Store) {
 		if d := take(t, s, rule, "client", 2); !d.Allowed {
 			t.Fatalf("%s, after reset: %+v", name, d)
 		}
-		for _, do := range []error{
-			s.Set(t.Context(), rule, "client", store.Override{Kind: store.KindExempt}), s.Clear(t.Context(), rule, "client"),
-			s.Set(t.Context(), rule, "client", store.Override{Kind: store.KindBanned}), s.Unban(t.Context(), rule, "client"),
-			s.SetNetwork(t.Context(), rule, networkKey, store.Override{Kind: store.KindBanned}), s.ClearNetwork(t.Context(), rule, networkKey),
-		} {
-			if do != nil {
-				t.Fatalf("%s: an override: %v", name, do)
+		for _, of := range []store.Selector{{Key: "client"}, {Network: networkKey}, {Key: "203.0.113.7", Network: networkKey}} {
+			for _, do := range []error{
+				s.SetRule(t.Context(), rule, of, store.Override{Kind: store.KindExempt}), s.SetRule(t.Context(), rule, of, store.Override{}),
+				s.SetRule(t.Context(), rule, of, store.Override{Kind: store.KindBanned}), s.Unban(t.Context(), rule, of),
+			} {
+				if do != nil {
+					t.Fatalf("%s: an override of %v: %v", name, of, do)
+				}
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	if d := asks("banned", false, banned); !d.Banned || d.BanBegins {
 		t.Errorf("%+v", d)
 	}
-	if err := s.Unban(t.Context(), banned.Rule, banned.Key); err != nil {
+	if err := s.Unban(t.Context(), banned.Rule, store.Selector{Key: banned.Key}); err != nil {
 		t.Fatal(err)
 	}
 	if d := asks("unbanned", true, banned); d.Banned {

@@ -100,7 +100,7 @@ func TestOverridesOfOlderVersions(t *testing.T) {
 		if err := server.Admin().Set(ctx, name, value, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Get(ctx, rule, key); err != nil || got.Limit != limit || got.Note != "old" {
+		if got, err := s.GetRule(ctx, rule, store.Selector{Key: key}); err != nil || got.Limit != limit || got.Note != "old" {
 			t.Errorf("%s: read as %+v (%v)", key, got, err)
 		}
 		passed := 0

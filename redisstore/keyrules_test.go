@@ -36,19 +36,16 @@ func (p *pair) change(t *rapid.T, c *store.Check) {
 	}
 	for i, s := range [2]store.Overrider{p.memory, p.redis} {
 		var err error
-		switch override.Kind {
-		case store.KindNone:
-			err = s.Clear(ctx, c.Rule, c.Key)
-		case store.KindLimit + 1:
-			err = s.Unban(ctx, c.Rule, c.Key)
-		default:
-			if _, bad := c.Rule.PrepareOverride(override); bad != nil {
+		if of := (store.Selector{Key: c.Key}); override.Kind > store.KindLimit {
+			err = s.Unban(ctx, c.Rule, of)
+		} else {
+			if _, bad := c.Rule.PrepareOverride(override); bad != nil && override.Kind != store.KindNone {
 				return // the limit does not go with the rule
 			}
-			err = s.Set(ctx, c.Rule, c.Key, override)
+			err = s.SetRule(ctx, c.Rule, of, override)
 		}
 		if err == nil {
-			in[i], err = s.Get(ctx, c.Rule, c.Key)
+			in[i], err = s.GetRule(ctx, c.Rule, store.Selector{Key: c.Key})
 		}
 		if err != nil {
 			t.Fatalf("%v: %v", override, err)
@@ -110,7 +107,7 @@ func TestKeyRulesExpire(t *testing.T) {
 	ask(t, s, check)
 	ask(t, s, check)
 	within("ban", 59*time.Minute, 65*time.Minute)
-	if err := s.Set(ctx, check.Rule, check.Key, store.Override{Kind: store.KindExempt, For: time.Minute}); err != nil {
+	if err := s.SetRule(ctx, check.Rule, store.Selector{Key: check.Key}, store.Override{Kind: store.KindExempt, For: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	within("setting", 58*time.Second, 62*time.Second)
@@ -148,7 +145,7 @@ func TestDamagedKeyRules(t *testing.T) {
 	if d := ask(t, s, check)[0]; !d.Allowed {
 		t.Errorf("lists: %+v", d)
 	}
-	if _, err := s.Get(ctx, check.Rule, check.Key); err == nil || !redis.HasErrorPrefix(err, "WRONGTYPE") && !strings.Contains(err.Error(), "WRONGTYPE") {
+	if _, err := s.GetRule(ctx, check.Rule, store.Selector{Key: check.Key}); err == nil || !redis.HasErrorPrefix(err, "WRONGTYPE") && !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("the override is a list, and reading it says %v", err)
 	}
 }

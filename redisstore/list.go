@@ -29,12 +29,12 @@ const (
 	listedPerCall = 250
 )
 
-// Overrides implements [store.Lister].
+// Overrides implements [store.Overrider].
 func (s *operators) Overrides(ctx context.Context, rule *store.Rule, cursor string, n int) ([]store.Listed, string, error) {
 	return s.list(ctx, s.keys.Override(rule, ""), cursor, n, store.ParseOverride)
 }
 
-// Bans implements [store.Lister].
+// Bans implements [store.Overrider].
 func (s *operators) Bans(ctx context.Context, rule *store.Rule, ban *store.Ban, cursor string, n int) ([]store.Listed, string, error) {
 	return s.list(ctx, s.keys.Ban(rule, ""), cursor, n, func(value string, now int64) (o store.Override, _ error) {
 		if left := ban.Left(banState(value), now); left > 0 {
@@ -166,4 +166,4 @@ func globEscape(text string) string {
 }
 
 // Interface guards
-var _ store.Lister = (*Store)(nil)
+var _ store.Overrider = (*Store)(nil)

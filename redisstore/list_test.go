@@ -27,7 +27,7 @@ func listsTakeFewCalls(t *testing.T, s *redisstore.Store, meanwhile func()) {
 	for i := range 600 {
 		key := fmt.Sprintf("key %d", i)
 		want[key] = store.Override{Kind: store.KindExempt, Note: key}
-		if err := s.Set(t.Context(), rule, key, want[key]); err != nil {
+		if err := s.SetRule(t.Context(), rule, store.Selector{Key: key}, want[key]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,10 +57,10 @@ func TestListOfADamagedOverride(t *testing.T) {
 	server := redistest.Shared(t)
 	s := open(t, at(server))
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 10, Window: time.Minute})
-	if err := s.Set(t.Context(), rule, "well", store.Override{Kind: store.KindExempt}); err != nil {
+	if err := s.SetRule(t.Context(), rule, store.Selector{Key: "well"}, store.Override{Kind: store.KindExempt}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Set(t.Context(), rule, "damaged", store.Override{Kind: store.KindExempt}); err != nil {
+	if err := s.SetRule(t.Context(), rule, store.Selector{Key: "damaged"}, store.Override{Kind: store.KindExempt}); err != nil {
 		t.Fatal(err)
 	}
 	var damaged string

@@ -57,11 +57,7 @@ func TestKeyRulesHoldWhileASlotMoves(t *testing.T) {
 			if err := s.Reset(ctx, rule, check.Key); err != nil {
 				t.Fatal(err)
 			}
-			err := s.Clear(ctx, rule, check.Key)
-			if override.Kind != store.KindNone && err == nil {
-				err = s.Set(ctx, rule, check.Key, override)
-			}
-			if err != nil {
+			if err := s.SetRule(ctx, rule, store.Selector{Key: check.Key}, override); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -129,7 +125,7 @@ func TestKeyRulesHoldWhileASlotMoves(t *testing.T) {
 				decide(t, "refused")
 				decide(t, "a ban begins")
 				decide(t, "banned")
-				if err := s.Unban(ctx, rule, check.Key); err != nil {
+				if err := s.Unban(ctx, rule, store.Selector{Key: check.Key}); err != nil {
 					t.Fatal(err)
 				}
 				decide(t, "refused")

@@ -56,7 +56,9 @@ func TestNodesNameEachOther(t *testing.T) {
 	check := store.Check{Rule: rule, Key: "k", Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
 	for _, call := range []func() error{
 		func() error { return s.Take(t.Context(), []store.Check{check}, make([]algorithms.Decision, 1)) },
-		func() error { return s.Set(t.Context(), rule, "k", store.Override{Kind: store.KindExempt}) },
+		func() error {
+			return s.SetRule(t.Context(), rule, store.Selector{Key: "k"}, store.Override{Kind: store.KindExempt})
+		},
 		func() error {
 			s.Adjust(store.Adjustment{Check: named(check), At: time.Now().UnixMicro(), Delta: -1})
 			if s.Flush(); s.Waiting() > 0 {

@@ -54,7 +54,7 @@ func newNetworks(s *Store, clock func() time.Time) *networks {
 // now is the clock of all [store.Networks] here, which never goes back.
 func (n *networks) now() int64 { return n.clock().Sub(n.began).Microseconds() + 1 }
 
-// Networks implements [store.Networker].
+// Networks implements [store.Overrider].
 func (s *operators) Networks(rule *store.Rule) *store.Networks { return s.networks.in(rule.Zone()) }
 
 func (n *networks) in(zone string) *store.Networks {
@@ -65,23 +65,12 @@ func (n *networks) in(zone string) *store.Networks {
 	return known.(*store.Networks)
 }
 
-// SetNetwork implements [store.Networker].
-func (s *operators) SetNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, override store.Override) error {
-	kind, tail, err := rule.PrepareNetwork(network, override)
-	if err != nil {
-		return err
+// writeNetwork writes the override of a network. Nil removes it.
+func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, of netip.Prefix, to *store.PreparedOverride) error {
+	args := []any{store.Escape(rule.Zone()) + "/" + store.Escape(of.String()), s.keys.Network(), s.keys.Instances()}
+	if to != nil {
+		args = append(args, written(to)...)
 	}
-	return s.writeNetwork(ctx, rule, network, string([]byte{kind}), override.For.Microseconds(), tail)
-}
-
-// ClearNetwork implements [store.Networker].
-func (s *operators) ClearNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix) error {
-	return s.writeNetwork(ctx, rule, network)
-}
-
-// writeNetwork writes the override of a network in the zone, or removes it.
-func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix, value ...any) error {
-	args := append([]any{store.Escape(rule.Zone()) + "/" + store.Escape(network.String()), s.keys.Network(), s.keys.Instances()}, value...)
 	if _, err := s.evalText(ctx, lua.Network.Text(), s.keys.Networks(), args...); err != nil {
 		return err
 	}
@@ -211,5 +200,3 @@ func parseNetworkName(name string) (zone string, network netip.Prefix, err error
 	}
 	return zone, network, nil
 }
-
-var _ store.Networker = (*Store)(nil)

@@ -36,7 +36,7 @@ func TestNetworks(t *testing.T) {
 	rule, ctx := storetest.Rule(t, "a zone/1", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
 	set := func(network string, o store.Override) {
 		t.Helper()
-		if err := a.SetNetwork(ctx, rule, netip.MustParsePrefix(network), o); err != nil {
+		if err := a.SetRule(ctx, rule, store.Selector{Network: netip.MustParsePrefix(network)}, o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,9 +61,12 @@ func TestNetworks(t *testing.T) {
 	if n := b.Networks(rule).Find(networkKey); n.Algorithm != "token_bucket" || n.Override.Limit.Events != 3 {
 		t.Errorf("got %+v", n)
 	}
-	set("203.0.113.7/32", store.Override{})
+	address := store.Selector{Key: "203.0.113.7", Network: networkKey}
+	if err := a.SetRule(ctx, rule, address, store.Override{Kind: store.KindExempt}); err != nil {
+		t.Fatal(err)
+	}
 	knows(b, store.KindNone)
-	if err := a.ClearNetwork(ctx, rule, networkKey); err != nil {
+	if err := a.SetRule(ctx, rule, address, store.Override{}); err != nil {
 		t.Fatal(err)
 	}
 	knows(b, store.KindLimit)
@@ -99,7 +102,7 @@ func TestNetworksBesideOtherVersions(t *testing.T) {
 	rule, ctx := storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}), context.Background()
 	good := netip.MustParsePrefix("192.0.2.0/24")
 	for _, of := range []netip.Prefix{good, netip.MustParsePrefix("198.51.100.0/24")} {
-		if err := s.SetNetwork(ctx, rule, of, store.Override{Kind: store.KindBanned}); err != nil {
+		if err := s.SetRule(ctx, rule, store.Selector{Network: of}, store.Override{Kind: store.KindBanned}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,41 +11,52 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Set implements [store.Overrider].
-func (s *operators) Set(ctx context.Context, rule *store.Rule, key string, override store.Override) error {
-	prepared, err := rule.PrepareOverride(override)
-	if err != nil {
-		return err
+// SetRule implements [store.Overrider].
+func (s *operators) SetRule(ctx context.Context, rule *store.Rule, of store.Selector, to store.Override) error {
+	return rule.WriteOverride(of, to,
+		func(to *store.PreparedOverride) error { return s.writeOverride(ctx, rule, of.Key, to) },
+		func(to *store.PreparedOverride) error { return s.writeNetwork(ctx, rule, of.Network, to) })
+}
+
+// writeOverride writes the override of a key. Nil removes it.
+func (s *operators) writeOverride(ctx context.Context, rule *store.Rule, key string, to *store.PreparedOverride) error {
+	if to == nil {
+		return s.delete(ctx, s.keys.Override(rule, key))
 	}
-	kind, tail := prepared.Wire()
-	_, err = s.evalText(ctx, lua.Set.Text(), s.keys.Override(rule, key), string([]byte{kind}), prepared.For.Microseconds(), tail)
+	_, err := s.evalText(ctx, lua.Set.Text(), s.keys.Override(rule, key), written(to)...)
 	s.forget(rule, key)
 	return err
 }
 
-// Get implements [store.Overrider].
-func (s *operators) Get(ctx context.Context, rule *store.Rule, key string) (store.Override, error) {
-	now, text, err := s.get(ctx, s.keys.Override(rule, key))
+// written is what a script gets to write an override: its kind, how long it holds, and the rest.
+func written(to *store.PreparedOverride) []any {
+	kind, tail := to.Wire()
+	return []any{string([]byte{kind}), to.For.Microseconds(), tail}
+}
+
+// GetRule implements [store.Overrider].
+func (s *operators) GetRule(ctx context.Context, rule *store.Rule, of store.Selector) (store.Override, error) {
+	if of.IsNetwork() {
+		return s.Networks(rule).Override(of.Network), nil
+	}
+	now, text, err := s.get(ctx, s.keys.Override(rule, of.Key))
 	if err != nil {
 		return store.Override{}, err
 	}
 	return store.ParseOverride(text, now)
 }
 
-// Clear implements [store.Overrider].
-func (s *operators) Clear(ctx context.Context, rule *store.Rule, key string) error {
-	return s.delete(ctx, s.keys.Override(rule, key))
-}
-
 // Unban implements [store.Overrider].
-func (s *operators) Unban(ctx context.Context, rule *store.Rule, key string) error {
-	_, err := s.evalText(ctx, lua.Unban.Text(), s.keys.Override(rule, key))
-	err = errors.Join(err, s.delete(ctx, s.keys.Ban(rule, key)))
-	s.forget(rule, key)
-	return err
+func (s *operators) Unban(ctx context.Context, rule *store.Rule, of store.Selector) error {
+	return of.Unban(ctx, s, rule, func() error {
+		_, err := s.evalText(ctx, lua.Unban.Text(), s.keys.Override(rule, of.Key))
+		err = errors.Join(err, s.delete(ctx, s.keys.Ban(rule, of.Key)))
+		s.forget(rule, of.Key)
+		return err
+	})
 }
 
-// Refusals implements [store.Lister].
+// Refusals implements [store.Overrider].
 func (s *operators) Refusals(ctx context.Context, rule *store.Rule, ban *store.Ban, key string) (store.Refusals, error) {
 	now, text, err := s.get(ctx, s.keys.Ban(rule, key))
 	return ban.Counted(banState(text), now), err

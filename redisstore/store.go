@@ -167,7 +167,7 @@ func (s *Store) probeKey(mode string) func(slot uint16) string {
 // Reset implements [store.Store]. What this process knows of the key is forgotten first, so that it is not told
 // to the new state, and afterwards, because requests may have come meanwhile.
 func (s *Store) Reset(ctx context.Context, rule *store.Rule, key string) error {
-	override, err := s.Get(ctx, rule, key)
+	override, err := s.GetRule(ctx, rule, store.Selector{Key: key})
 	override.For = 0 // what is left may be less than an override can be set for
 	names := []string{s.keys.State(rule.ID(), key), s.keys.Ban(rule, key)}
 	if prepared, _ := rule.PrepareOverride(override); prepared.ReplacesLimit(rule) {

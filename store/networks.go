@@ -1,8 +1,6 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"iter"
 	"net/netip"
 	"strings"
@@ -14,25 +12,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
-
-// Networker is a [Store] that keeps overrides of networks. That of a network holds for all keys of a zone that are
-// addresses in it, or networks within it, for the whole fleet. Each of these keys counts for itself. Of several networks
-// the smallest one decides, and the override of a key itself goes before all of them.
-//
-// A caller that sets the override of a key, which is an address, tells that to the networks around it with
-// [Networker].SetNetwork, [KindNone] and the network of just this key. Such an exception has no effect of its own.
-type Networker interface {
-	// SetNetwork sets the override of a network, in place of any that it has. It asks the store's backend at once, and
-	// fails as Take does.
-	SetNetwork(ctx context.Context, rule *Rule, network netip.Prefix, override Override) error
-
-	// ClearNetwork removes the override of a network, if it has one. It fails as SetNetwork does.
-	ClearNetwork(ctx context.Context, rule *Rule, network netip.Prefix) error
-
-	// Networks returns the networks of a zone. This process knows them: nothing is asked. All calls for a zone return the
-	// same.
-	Networks(rule *Rule) *Networks
-}
 
 // Network is the override of a network. It does not change, but for what is counted.
 type Network struct {
@@ -52,6 +31,12 @@ func (n *Network) Count() { n.requests.Add(1) }
 // Requests returns for how many requests of this process the network has decided.
 func (n *Network) Requests() uint64 { return n.requests.Load() }
 
+// NewNetwork makes the override of a network, which ends at a time by the clock of its Networks; 0: it does not end. One
+// of KindNone is an exception: neither it nor a larger network decides.
+func NewNetwork(prefix netip.Prefix, to *PreparedOverride, until int64) *Network {
+	return &Network{Prefix: prefix, Override: to.Override, Algorithm: to.algorithm, until: until}
+}
+
 func (n *Network) ended(now int64) bool { return n.until != 0 && n.until <= now }
 
 // Networks are the overrides of networks in a zone, in a tree: the time to find one does not grow with their number. A store
@@ -61,13 +46,15 @@ type Networks struct {
 	tree atomic.Pointer[bart.Table[*Network]] // nil if no network has an effect
 
 	mu    sync.Mutex
-	all   *bart.Table[*Network] // does not change; nil: none
+	all   *bart.Table[*Network] // does not change
 	real  int                   // how many of them are no exceptions
 	first int64                 // when the first one ends; 0: none does
 }
 
 // NewNetworks makes Networks on a clock, in microseconds.
-func NewNetworks(now func() int64) *Networks { return &Networks{now: now} }
+func NewNetworks(now func() int64) *Networks {
+	return &Networks{now: now, all: new(bart.Table[*Network])}
+}
 
 // Any reports whether a network may have an effect. It costs next to nothing.
 func (n *Networks) Any() bool { return n != nil && n.tree.Load() != nil }
@@ -115,21 +102,19 @@ func (n *Networks) Left(of *Network) time.Duration {
 	return max(time.Microsecond, time.Duration(of.until-n.now())*time.Microsecond)
 }
 
-// Get returns the override of exactly this network, which may be an exception, or nil.
-func (n *Networks) Get(network netip.Prefix) *Network {
-	if n == nil {
-		return nil
+// Override returns the override of exactly this network with the time that is left. The kind is KindNone without one.
+func (n *Networks) Override(of netip.Prefix) (o Override) {
+	if found := n.Find(of); found != nil && found.Prefix == of {
+		o = n.Remaining(found)
 	}
-	n.mu.Lock()
-	all := n.all
-	n.mu.Unlock()
-	if all == nil {
-		return nil
-	}
-	if found, ok := all.Get(network); ok && !found.ended(n.now()) {
-		return found
-	}
-	return nil
+	return o
+}
+
+// Remaining returns the override of a network with the time that is left.
+func (n *Networks) Remaining(of *Network) Override {
+	o := of.Override
+	o.For = n.Left(of)
+	return o
 }
 
 // All returns the networks that have not ended, without exceptions, sorted by address.
@@ -161,9 +146,6 @@ func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, now := n.all, n.now()
-	if before == nil {
-		before = new(bart.Table[*Network])
-	}
 	ended := n.first != 0 && n.first <= now
 	if len(changes) == 0 && !fresh && !ended {
 		return
@@ -221,54 +203,23 @@ func (n *Networks) publish(all *bart.Table[*Network]) {
 }
 
 // Sweep removes what has ended.
-func (n *Networks) Sweep() {
-	n.mu.Lock()
-	due := n.first != 0 && n.first <= n.now()
-	n.mu.Unlock()
-	if due {
-		n.Change(false)
-	}
-}
-
-// PrepareNetwork checks the override of a network, and prepares it for a rule. One of [KindNone] is an exception.
-func (r *Rule) PrepareNetwork(network netip.Prefix, override Override) (kind byte, tail string, err error) {
-	if !network.IsValid() || network != network.Masked() {
-		return 0, "", errors.New("a network must be masked, such as 203.0.113.0/24")
-	}
-	if override.Kind == KindNone {
-		return 0, "{}", nil
-	}
-	prepared, err := r.PrepareOverride(override)
-	if err != nil {
-		return 0, "", err
-	}
-	if override.Kind == KindLimit {
-		if _, err := r.Overruled(override.Limit); err != nil {
-			return 0, "", err
-		}
-	}
-	kind, tail = prepared.Wire()
-	return kind, tail, nil
-}
+func (n *Networks) Sweep() { n.Change(false) }
 
 // ParseNetwork reads what a store has written: the kind, the end in microseconds of the store's clock and the tail. now
 // is the time on that clock, and here the same moment on the clock of the Networks. It returns nil if the network has
 // no override, or an error if it has one of another version.
 func ParseNetwork(network netip.Prefix, value string, now, here int64) (*Network, error) {
-	made, until := &Network{Prefix: network}, int64(0)
-	if len(value) > overrideHead && value[0] == byte(KindNone) {
-		until = wireUntil(value)
-	} else {
+	made := &Network{Prefix: network}
+	if len(value) <= overrideHead || value[0] != byte(KindNone) { // no exception
 		override, err := ParseOverride(value, now)
 		if err != nil || override.Kind == KindNone {
 			return nil, err
 		}
-		made.Override = override
-		if until = wireUntil(value); override.Kind == KindLimit {
+		if made.Override = override; override.Kind == KindLimit {
 			made.Algorithm, _, _ = strings.Cut(value[overrideHead:], "\x00")
 		}
 	}
-	if until != 0 {
+	if until := wireUntil(value); until != 0 {
 		if until <= now {
 			return nil, nil
 		}

@@ -40,10 +40,14 @@ func networkRule(t testing.TB) *store.Rule {
 
 // made returns a network as a store makes it.
 func made(t interface{ Fatal(...any) }, rule *store.Rule, prefix netip.Prefix, o store.Override, now, until int64) *store.Network {
-	kind, tail, err := rule.PrepareNetwork(prefix, o)
-	if err != nil {
-		t.Fatal(err)
+	prepared := new(store.PreparedOverride) // an exception
+	if o.Kind != store.KindNone {
+		var err error
+		if prepared, err = rule.PrepareOverride(o); err != nil {
+			t.Fatal(err)
+		}
 	}
+	kind, tail := prepared.Wire()
 	value := string([]byte{kind, byte(until >> 56), byte(until >> 48), byte(until >> 40), byte(until >> 32), byte(until >> 24), byte(until >> 16), byte(until >> 8), byte(until)}) + tail
 	network, err := store.ParseNetwork(prefix, value, now, now)
 	if err != nil {
@@ -151,7 +155,7 @@ func TestListWhileTheLastNetworkGoes(t *testing.T) {
 func TestNoNetworks(t *testing.T) {
 	var none *store.Networks
 	prefix, key := netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("203.0.113.7/32")
-	if none.Any() || none.Find(key) != nil || none.Get(prefix) != nil || len(slices.Collect(none.All())) > 0 {
+	if none.Any() || none.Find(key) != nil || none.Override(prefix) != (store.Override{}) || len(slices.Collect(none.All())) > 0 {
 		t.Error("nil has networks")
 	}
 	rule, all := networkRule(t), store.NewNetworks(func() int64 { return 1 })
@@ -171,7 +175,7 @@ func TestNoNetworks(t *testing.T) {
 		t.Errorf("a look allocates %v times", n)
 	}
 	for _, wrong := range []string{"203.0.113.7/24", "2001:db8::1/48"} {
-		if _, _, err := rule.PrepareNetwork(netip.MustParsePrefix(wrong), banned); err == nil {
+		if err := rule.WriteOverride(store.Selector{Network: netip.MustParsePrefix(wrong)}, banned, nil, nil); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
 	}

@@ -12,28 +12,59 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
-// Overrider is a [Store] that keeps overrides of single keys beside their states. An override
-// holds for the whole fleet, for every later check with [KeyRules].Overrides, and for no
-// other checks. It belongs to the zone and the key. The methods use the zone of the rule
-// and, for an override with a limit, its algorithm. Its numbers do not matter. Other processes may still spend what they hold of the
-// key: see [Rule.Hold].
+// Overrider is a [Store] that keeps overrides beside the states: of single keys, and of networks. It can list them, and
+// what is banned.
 //
-// All methods ask the store's backend at once, and fail as Take does.
+// An override holds for the whole fleet, for every later check with [KeyRules].Overrides, and for no other checks. It
+// belongs to the zone and the [Selector]. The methods use the zone of the rule and, for an override with a limit, its
+// algorithm. Its numbers do not matter. Other processes may still spend what they hold of the key: see [Rule.Hold].
+//
+// That of a network holds for all keys of the zone that are addresses in it, or networks within it. Each of these keys
+// counts for itself. Of several networks the smallest one decides, and the override of a key itself goes before all of
+// them.
+//
+// All methods but Networks ask the store's backend at once, and fail as Take does. What a network has is known without
+// asking. Lists come in pages. The cursor of the first page is "", and next is that of the following one, or "" after the
+// last. Another cursor fails with [ErrCursor]. A page may be empty, and may have more than n keys. A key that changes
+// meanwhile may be missing or come twice.
 type Overrider interface {
-	// Set sets the override of a key, in place of any that it has.
-	Set(ctx context.Context, rule *Rule, key string, override Override) error
+	// SetRule sets an override, in place of any that there is. One of [KindNone] only removes what there is.
+	SetRule(ctx context.Context, rule *Rule, of Selector, to Override) error
 
-	// Get returns the override of a key, with For as the time that is left. The kind is
-	// KindNone if the key has no override.
-	Get(ctx context.Context, rule *Rule, key string) (Override, error)
+	// GetRule returns the override of exactly a key or a network, with For as the time that is left. The kind is KindNone
+	// if there is none.
+	GetRule(ctx context.Context, rule *Rule, of Selector) (Override, error)
 
-	// Clear removes the override of a key, if it has one.
-	Clear(ctx context.Context, rule *Rule, key string) error
+	// Unban ends a ban, whether it is an override or follows refusals, and forgets a key's refusals and earlier bans. An
+	// override of another kind stays. In zones without overrides, a cache of refusals may keep the ban until its entry
+	// expires.
+	Unban(ctx context.Context, rule *Rule, of Selector) error
 
-	// Unban ends the ban of a key, whether it is an override or follows refusals, and forgets
-	// the key's refusals and earlier bans. An override of another kind stays. In zones without
-	// overrides, a cache of refusals may keep the ban until its entry expires.
-	Unban(ctx context.Context, rule *Rule, key string) error
+	// Overrides lists the keys that have an override, with what is left of it.
+	Overrides(ctx context.Context, rule *Rule, cursor string, n int) (keys []Listed, next string, err error)
+
+	// Bans lists the keys that are banned because they were refused too often. Their overrides
+	// are of [KindBanned], with the rest of the ban.
+	Bans(ctx context.Context, rule *Rule, ban *Ban, cursor string, n int) (keys []Listed, next string, err error)
+
+	// Refusals returns which refusals of a key count towards the next ban of its zone.
+	Refusals(ctx context.Context, rule *Rule, ban *Ban, key string) (Refusals, error)
+
+	// Networks returns the networks of a zone. This process knows them: nothing is asked. All calls for a zone return the
+	// same.
+	Networks(rule *Rule) *Networks
+}
+
+// ErrCursor is the error of a list whose cursor is not one of the store.
+var ErrCursor = errors.New("the cursor is not one of this store")
+
+// Listed is a key of a list.
+type Listed struct {
+	Key      string
+	Override Override
+
+	// Unknown says that the store only has a hash of the key, which is shown instead.
+	Unknown bool
 }
 
 // Refusals are the refusals of a key that count towards its next ban.

@@ -5,29 +5,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// limit is the limit that holds for a check, and the state in which it counts.
+// limit is the limit of a check, and the state in which it counts.
 type limit struct {
 	store     *Store
 	algorithm algorithms.Algorithm
 	params    algorithms.Params
 	name      stateName
 	now       int64
-	override  string // the limit of an override, in the form of a decision
 }
 
-// limitOf returns the limit that holds for a check: the rule's, or that of an override.
+// limitOf returns the limit of a check.
 func (s *Store) limitOf(c *store.Check, now int64) *limit {
-	key := keyOf(c.Rule, c.Key)
-	l := &limit{
+	return &limit{
 		store: s, algorithm: c.Rule.Algorithm(), params: c.Rule.At(now).Params, now: now,
-		name: stateName{key, c.Rule.States().ID},
+		name: stateName{keyOf(c.Rule, c.Key), c.Rule.States().ID},
 	}
-	if c.KeyRules != nil && c.KeyRules.Overrides {
-		if o := s.overrideOf(key, now); o.ReplacesLimit(c.Rule) {
-			l.params, l.override, l.name.states = o.Params(l.params), o.Encoded(), o.States(c.Rule.States()).ID
-		}
-	}
-	return l
 }
 
 // state returns what is kept. For a key that is not kept, it is a new state.
@@ -49,7 +41,7 @@ func (l *limit) decide(cost int64) (d algorithms.Decision) {
 	case algorithms.Leaser:
 		d = a.Decide(&kept.leases, l.params, l.now, cost)
 	}
-	d.At, d.Override = l.now, l.override
+	d.At = l.now
 	return d
 }
 

@@ -26,10 +26,9 @@ type Store struct {
 	stop    func()       // stops the renewal of leases
 	leases  store.Leases // the leases to renew
 
-	mu        sync.Mutex
-	states    map[stateName]*state
-	bans      map[keyName]*state // with the numbers of store.Ban
-	overrides map[keyName]override
+	mu     sync.Mutex
+	states map[stateName]*state
+	bans   map[keyName]*state // with the numbers of store.Ban
 }
 
 // keyName names a key of a zone. The salt changes when a zone comes back after no config has
@@ -62,7 +61,7 @@ func keyOf(rule *store.Rule, key string) keyName { return keyName{rule.Zone(), r
 func New(maxKeys int, now func() int64) *Store {
 	s := &Store{
 		maxKeys: maxKeys, now: now, stop: func() {},
-		states: make(map[stateName]*state), bans: make(map[keyName]*state), overrides: make(map[keyName]override),
+		states: make(map[stateName]*state), bans: make(map[keyName]*state),
 	}
 	if now == nil {
 		// The wall clock can be set while Caddy runs; time.Since is monotonic.
@@ -89,7 +88,7 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	for i := range checks {
 		c, d := &checks[i], &decisions[i]
 		switch {
-		case !d.Allowed || d.Exempt:
+		case !d.Allowed:
 		case c.Peek, !pass && !c.Independent:
 			// The cost would fit, but it is not charged. The decision describes the key as it is.
 			delay := d.Delay
@@ -109,33 +108,20 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	return nil
 }
 
-// decide decides a check: first the rules for its key, then the limit.
+// decide decides a check: by its limit, and by the ban that may follow refusals.
 func (s *Store) decide(c *store.Check, now int64) algorithms.Decision {
 	l := s.limitOf(c, now)
-	if c.KeyRules == nil {
+	if c.KeyRules == nil || c.KeyRules.Ban == nil {
 		return l.decide(c.Cost)
-	}
-	var banned int64 // for how many microseconds; -1: without an end
-	if o := s.overrideOf(l.name.keyName, now); c.KeyRules.Overrides && o.PreparedOverride != nil {
-		switch {
-		case o.Kind == store.KindExempt:
-			return algorithms.Decision{Allowed: true, Exempt: true, At: now}
-		case o.Kind == store.KindBanned && o.expires == 0:
-			banned = -1
-		case o.Kind == store.KindBanned:
-			banned = o.expires - now
-		}
 	}
 	ban := c.KeyRules.Ban
 	refusals, known := s.bans[l.name.keyName]
 	if !known {
 		refusals = new(state)
 	}
-	if ban != nil && banned == 0 {
-		banned = ban.Left(refusals.numbers, now)
-	}
+	banned := ban.Left(refusals.numbers, now) // for how many microseconds
 	d, begins := l.decide(c.Cost), false
-	if ban != nil && banned == 0 && !d.Allowed && !c.Peek && (known || len(s.bans) < s.maxKeys) {
+	if banned == 0 && !d.Allowed && !c.Peek && (known || len(s.bans) < s.maxKeys) {
 		var life int64
 		refusals.numbers, banned, life = ban.Refused(refusals.numbers, now)
 		refusals.expires, begins = now+life, banned > 0
@@ -167,8 +153,7 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 	}
 }
 
-// adjust changes the state that was charged, whichever limit the key has by now. It reports
-// whether it has changed the state of a Counter.
+// adjust changes the state that was charged. It reports whether it has changed the state of a Counter.
 func (s *Store) adjust(a *store.Adjustment) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,9 +197,6 @@ func (s *Store) Reset(_ context.Context, rule *store.Rule, key string) error {
 	defer s.mu.Unlock()
 	name := keyOf(rule, key)
 	delete(s.states, stateName{name, rule.States().ID})
-	if o := s.overrides[name]; o.ReplacesLimit(rule) {
-		delete(s.states, stateName{name, o.States(rule.States()).ID})
-	}
 	delete(s.bans, name)
 	return nil
 }

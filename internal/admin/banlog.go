@@ -10,13 +10,13 @@ import (
 )
 
 // logBan logs that an operator has banned a key.
-func (z *runningZone) logBan(of target, ban *store.Override) {
-	key := of.text()
+func (z *runningZone) logBan(of store.Selector, ban *store.Override) {
+	key := of.String()
 	var fields []zap.Field
 	if ban.For > 0 {
 		fields = append(fields, zap.Time("until", time.Now().Add(ban.For).UTC()))
 	}
-	if z.mayTry(key, !of.isKey()) {
+	if z.mayTry(key, of.IsNetwork()) {
 		fields = append(fields, zap.Bool("dry_run", true))
 	}
 	if ban.Note != "" {

@@ -54,8 +54,8 @@ func resetKey(c *adminCall) error {
 		}
 	}
 	if err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
-		of := target{key: key}
-		by, counted := z.bannedBy(ctx, nil, s, of)
+		of := store.Selector{Key: key}
+		by, counted := z.bannedBy(ctx, s, of)
 		if err := reset(ctx, s); err != nil {
 			return err
 		}

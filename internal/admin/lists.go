@@ -1,10 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -12,6 +15,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
+
+// lister lists some keys of a zone from a cursor on, as [store.Overrider] does.
+type lister = func(ctx context.Context, s store.Overrider, cursor string, n int) (all []adminapi.Listed, next string, err error)
 
 // showOverrides lists the keys of a zone that have an override.
 func showOverrides(c *adminCall) error {
@@ -26,7 +32,7 @@ const (
 
 // showBans lists the keys of a zone that are banned: after refusals, and then by an operator.
 func showBans(c *adminCall) error {
-	return c.list(func(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error) {
+	return c.list(func(ctx context.Context, s store.Overrider, cursor string, n int) ([]adminapi.Listed, string, error) {
 		z := c.zone
 		if at, ok := strings.CutPrefix(cursor, bansByOperator); ok {
 			listed, next, err := z.listOverrides(ctx, s, at, n)
@@ -57,14 +63,34 @@ func showBans(c *adminCall) error {
 	})
 }
 
-func (z *runningZone) listOverrides(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error) {
+// networkCursor begins the cursor of a page that begins with the nth network.
+const networkCursor = "network-"
+
+// listOverrides lists the networks of the zone that have an override, and then its keys.
+func (z *runningZone) listOverrides(
+	ctx context.Context, s store.Overrider, cursor string, n int,
+) (all []adminapi.Listed, next string, err error) {
 	if !z.Overrides() || len(z.Rules()) == 0 {
 		return nil, "", nil
 	}
-	return z.withNetworks(cursor, n, func(cursor string) ([]adminapi.Listed, string, error) {
-		listed, next, err := s.Overrides(ctx, z.Rules()[0], cursor, n)
-		return z.describeListed(listed), next, err
-	})
+	if at, ok := strings.CutPrefix(cmp.Or(cursor, networkCursor+"0"), networkCursor); ok {
+		from, err := strconv.ParseUint(at, 10, 32)
+		if err != nil {
+			return nil, "", fmt.Errorf("%w: %q", store.ErrCursor, cursor)
+		}
+		networks, nth := z.networks(), uint64(0)
+		for network := range networks.All() {
+			if nth++; nth > from {
+				all = append(all, z.listed(networks, network))
+			}
+			if len(all) == n {
+				return all, networkCursor + strconv.FormatUint(nth, 10), nil
+			}
+		}
+		cursor = ""
+	}
+	listed, next, err := s.Overrides(ctx, z.Rules()[0], cursor, n-len(all))
+	return append(all, z.describeListed(listed)...), next, err
 }
 
 func (z *runningZone) describeListed(listed []store.Listed) []adminapi.Listed {
@@ -92,7 +118,7 @@ func (z *runningZone) mayTry(key string, several bool) bool {
 }
 
 // list answers with a page of a list.
-func (c *adminCall) list(page func(ctx context.Context, s store.Lister, cursor string, n int) ([]adminapi.Listed, string, error)) error {
+func (c *adminCall) list(page lister) error {
 	if err := c.checkParameters("n", "cursor"); err != nil {
 		return err
 	}
@@ -100,17 +126,16 @@ func (c *adminCall) list(page func(ctx context.Context, s store.Lister, cursor s
 	if err != nil {
 		return err
 	}
-	z, supported := c.zone, false
+	z := c.zone
+	if err := z.checkOverrider(); err != nil {
+		return err
+	}
 	answer := adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
 	err = withStore(z.store, c, func(ctx context.Context, s store.Store) error {
-		var lister store.Lister
-		if lister, supported = s.(store.Lister); !supported {
-			return nil
-		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(c.request.Context(), cancel)() // a list changes nothing, so it ends when nobody waits
-		keys, next, err := page(ctx, lister, c.query.Get("cursor"), int(n))
+		keys, next, err := page(ctx, s.(store.Overrider), c.query.Get("cursor"), int(n))
 		answer.Keys, answer.Next = append(answer.Keys, keys...), next
 		return err
 	})
@@ -119,8 +144,6 @@ func (c *adminCall) list(page func(ctx context.Context, s store.Lister, cursor s
 		return adminError(badRequest, "%w: begin without one", err)
 	case err != nil:
 		return adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
-	case !supported:
-		return adminError(http.StatusNotImplemented, "%s does not list keys", pool.Describe(z.store.Backend))
 	}
 	return c.writeJSON(answer)
 }

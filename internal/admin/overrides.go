@@ -89,7 +89,7 @@ func (l *validity) applyTo(s *store.Override) error {
 }
 
 // set sets an override, unless it is invalid.
-func (c *adminCall) set(of target, rule *store.Rule, override store.Override, err error) error {
+func (c *adminCall) set(of store.Selector, rule *store.Rule, override store.Override, err error) error {
 	if err == nil {
 		_, err = rule.PrepareOverride(override)
 	}
@@ -98,9 +98,9 @@ func (c *adminCall) set(of target, rule *store.Rule, override store.Override, er
 	}
 	override.Since, override.By = time.Now().UTC().Truncate(time.Second), whoAsks(c.request)
 	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
-		key := of.text()
-		was, _ := s.Get(ctx, rule, key) // a damaged one is replaced, too
-		if err := s.Set(ctx, rule, key, override); err != nil {
+		key := of.String()
+		was, _ := s.GetRule(ctx, rule, of) // a damaged one is replaced, too
+		if err := s.SetRule(ctx, rule, of, override); err != nil {
 			return answer, err
 		}
 		action := actionOverride
@@ -120,12 +120,12 @@ func (c *adminCall) set(of target, rule *store.Rule, override store.Override, er
 }
 
 // caveats says why an override of the zone holds less than one expects; empty if it does not.
-func (z *runningZone) caveats(of target) string {
+func (z *runningZone) caveats(of store.Selector) string {
 	var all []string
 	if !z.store.Store.Remote {
 		all = append(all, "it holds in this process only, until it ends (store memory)")
 	}
-	if z.mayTry(of.key, !of.isKey()) {
+	if z.mayTry(of.Key, of.IsNetwork()) {
 		all = append(all, fmt.Sprintf("the zone only tries it out (%s)", z.rollout()))
 	}
 	return strings.Join(all, "; ")
@@ -139,9 +139,9 @@ func clearOverride(c *adminCall) error {
 	}
 	rule := c.zone.Rules()[0]
 	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
-		key := of.text()
-		was, damaged := s.Get(ctx, rule, key) // a damaged one is cleared, too
-		if err := s.Clear(ctx, rule, key); err != nil {
+		key := of.String()
+		was, damaged := s.GetRule(ctx, rule, of) // a damaged one is cleared, too
+		if err := s.SetRule(ctx, rule, of, store.Override{}); err != nil {
 			return answer, err
 		}
 		if was.Kind != store.KindNone {
@@ -165,10 +165,10 @@ func unbanKey(c *adminCall) error {
 		return adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
 	}
 	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
-		key := of.text()
-		by, counted := c.zone.bannedBy(ctx, s, in, of)
+		key := of.String()
+		by, counted := c.zone.bannedBy(ctx, in, of)
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
-			if err := s.Unban(ctx, rule, key); err != nil {
+			if err := s.Unban(ctx, rule, of); err != nil {
 				return answer, err
 			}
 		}
@@ -184,18 +184,17 @@ func unbanKey(c *adminCall) error {
 
 // bannedBy returns what has banned a target, or "", and whether refusals are counted that would lead to a ban. An
 // override that cannot be read may be a ban.
-func (z *runningZone) bannedBy(ctx context.Context, s store.Overrider, in store.Store, of target) (by string, counted bool) {
+func (z *runningZone) bannedBy(ctx context.Context, in store.Store, of store.Selector) (by string, counted bool) {
 	if len(z.Rules()) == 0 {
 		return "", false
 	}
-	rule := z.Rules()[0]
-	if !of.isKey() {
-		if was, err := s.Get(ctx, rule, of.text()); err == nil && was.Kind != store.KindBanned {
-			return "", false
+	if of.IsNetwork() {
+		if z.store.Networks(z.Rules()[0]).Override(of.Network).Kind == store.KindBanned {
+			by = adminapi.ByOverride
 		}
-		return adminapi.ByOverride, false
+		return by, false
 	}
-	p := peek{rule: rule, key: of.key, rules: z.KeyRules}
+	p := peek{rule: z.Rules()[0], key: of.Key, rules: z.KeyRules}
 	if err := p.run(ctx, in); err != nil {
 		return adminapi.ByOverride, false
 	}
@@ -207,16 +206,16 @@ func (z *runningZone) bannedBy(ctx context.Context, s store.Overrider, in store.
 
 // remains says which override still decides about a key, though it may be that of a network; empty for none. With
 // bans it looks for bans only.
-func (z *runningZone) remains(ctx context.Context, in store.Store, of target, bans bool) string {
-	if !of.isKey() || len(z.Rules()) == 0 {
+func (z *runningZone) remains(ctx context.Context, in store.Store, of store.Selector, bans bool) string {
+	if of.IsNetwork() || len(z.Rules()) == 0 {
 		return ""
 	}
-	p := peek{rule: z.Rules()[0], key: of.key, rules: z.KeyRules}
+	p := peek{rule: z.Rules()[0], key: of.Key, rules: z.KeyRules}
 	if p.run(ctx, in) != nil {
 		return ""
 	}
 	all := z.networks()
-	p.under(all, all.Find(keys.ParseAddress(of.key)))
+	p.under(all, all.Find(keys.ParseAddress(of.Key)))
 	switch o := p.override(); {
 	case o == nil || bans && p.stored.Kind != store.KindBanned:
 		return ""
@@ -242,35 +241,37 @@ func without(what string, is bool, remains string, answer adminapi.Reset) admina
 	return answer
 }
 
-// withOverrider calls do with what keeps the override in the zone's store, and writes what it answers.
-func (c *adminCall) withOverrider(of target, do func(context.Context, store.Overrider, store.Store) (adminapi.Reset, error)) error {
-	z, supported := c.zone, false
-	var answer adminapi.Reset
-	err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
-		overrider := z.overrider(s, of)
-		if supported = overrider != nil; !supported {
-			return nil
-		}
-		var err error
-		answer, err = do(ctx, overrider, s)
+// withOverrider calls do with the zone's store, and writes what it answers.
+func (c *adminCall) withOverrider(
+	of store.Selector, do func(context.Context, store.Overrider, store.Store) (adminapi.Reset, error),
+) error {
+	if err := c.zone.checkOverrider(); err != nil {
 		return err
-	})
-	switch {
-	case err == nil && supported && !of.isKey():
-		answer.Network = of.text()
-	case err == nil && !supported && of.isKey():
-		return adminError(http.StatusNotImplemented, "%s does not support overrides", pool.Describe(z.store.Backend))
-	case err == nil && !supported:
-		return adminError(http.StatusNotImplemented, "%s keeps no overrides of networks", pool.Describe(z.store.Backend))
 	}
-	if err != nil {
+	var answer adminapi.Reset
+	if err := withStore(c.zone.store, c, func(ctx context.Context, s store.Store) (err error) {
+		answer, err = do(ctx, s.(store.Overrider), s)
+		return err
+	}); err != nil {
 		return c.zone.storeError(err)
+	}
+	if of.IsNetwork() {
+		answer.Network = of.String()
 	}
 	return c.writeReset(&answer)
 }
 
+// checkOverrider returns an error if the zone's store is no [store.Overrider].
+func (z *runningZone) checkOverrider() error {
+	if _, ok := z.store.Store.Store.(store.Overrider); !ok {
+		what := pool.Describe(z.store.Backend)
+		return adminError(http.StatusNotImplemented, "%s has neither overrides nor lists of keys", what)
+	}
+	return nil
+}
+
 // readOverridable reads the key or the network of a zone that may have overrides.
-func (c *adminCall) readOverridable() (of target, err error) {
+func (c *adminCall) readOverridable() (of store.Selector, err error) {
 	if of, err = c.readTarget(); err == nil {
 		err = c.zone.checkOverridable()
 	}

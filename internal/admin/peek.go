@@ -31,7 +31,7 @@ type peek struct {
 func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	check := store.Check{Rule: p.rule, Key: p.key, Cost: p.cost, Peek: true, KeyRules: p.rules}
 	if overrider, ok := s.(store.Overrider); ok && p.rules != nil && p.rules.Overrides {
-		if p.stored, err = overrider.Get(ctx, p.rule, p.key); err != nil {
+		if p.stored, err = overrider.GetRule(ctx, p.rule, store.Selector{Key: p.key}); err != nil {
 			return err
 		}
 	}
@@ -62,7 +62,7 @@ func (p *peek) under(all *store.Networks, n *store.Network) {
 	if n == nil || p.stored.Kind != store.KindNone {
 		return
 	}
-	p.stored, p.network = overrideOfNetwork(all, n), n
+	p.stored, p.network = all.Remaining(n), n
 	switch p.stored.Kind {
 	case store.KindExempt:
 		p.decision.Exempt = true
@@ -78,7 +78,7 @@ func (p *peek) under(all *store.Networks, n *store.Network) {
 
 // countRefusals asks how near the key is to a ban by the zone.
 func (p *peek) countRefusals(ctx context.Context, s store.Store) error {
-	counter, ok := s.(store.Lister)
+	counter, ok := s.(store.Overrider)
 	if !ok || p.rules == nil || p.rules.Ban == nil {
 		return nil
 	}

@@ -174,7 +174,7 @@ func (p *Peeking) countedBefore(c *store.Check) (counted store.Refusals, err err
 		return counted, err
 	}
 	defer s.End()
-	if counter, ok := s.Store.Store.(store.Lister); ok {
+	if counter, ok := s.Store.Store.(store.Overrider); ok {
 		counted, err = counter.Refusals(p.ctx, c.Rule, c.KeyRules.Ban, c.Key)
 	}
 	return counted, err

@@ -159,7 +159,7 @@ func (r *Ref) Networks(rule *store.Rule) *store.Networks {
 	switch s := r.Store.Store.(type) {
 	case *Peeking:
 		return s.of.Networks(rule)
-	case store.Networker:
+	case store.Overrider:
 		return s.Networks(rule)
 	}
 	return nil

@@ -82,7 +82,8 @@ func TestRefusedUnread(t *testing.T) {
 		if c.bans {
 			rule := kept.Rule("z")
 			banned := store.Override{Kind: store.KindBanned, For: time.Hour}
-			if err := kept.Opened().(store.Networker).SetNetwork(t.Context(), rule, netip.MustParsePrefix("203.0.113.0/24"), banned); err != nil {
+			of := store.Selector{Network: netip.MustParsePrefix("203.0.113.0/24")}
+			if err := kept.Opened().(store.Overrider).SetRule(t.Context(), rule, of, banned); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -37,7 +37,7 @@ func bans(t *testing.T, open Open, name string) {
 	take := func(cost int64) algorithms.Decision { return b.takeWith(rule, "client", cost, with) }
 	counted := func(want int64, next time.Duration) {
 		t.Helper()
-		counter, ok := b.store.(store.Lister)
+		counter, ok := b.store.(store.Overrider)
 		if !ok {
 			return
 		}
@@ -131,6 +131,9 @@ func banWindow(t *testing.T, open Open) {
 	equal(t, "further back than the ban began", take().Banned, false)
 }
 
+// client is the key that most tests change.
+var client = store.Selector{Key: "client"}
+
 // overrider returns the store as one that keeps overrides, or skips the test.
 func (b *bench) overrider(t *testing.T) store.Overrider {
 	t.Helper()
@@ -153,14 +156,14 @@ func (o *overridden) take() algorithms.Decision { return o.takeWith(o.rule, "cli
 
 func (o *overridden) set(t *testing.T, override store.Override) {
 	t.Helper()
-	if err := o.overrider.Set(t.Context(), o.rule, "client", override); err != nil {
+	if err := o.overrider.SetRule(t.Context(), o.rule, client, override); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (o *overridden) has(t *testing.T, want store.Override) {
 	t.Helper()
-	got, err := o.overrider.Get(t.Context(), o.rule, "client")
+	got, err := o.overrider.GetRule(t.Context(), o.rule, client)
 	if err != nil || got != want {
 		t.Fatalf("the override is %+v (%v), want %+v", got, err, want)
 	}
@@ -175,7 +178,7 @@ func overrides(t *testing.T, open Open, name string) {
 	o.bans(t)
 	o.unbans(t)
 	invalid := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}}
-	if err := o.overrider.Set(t.Context(), o.rule, "client", invalid); err == nil {
+	if err := o.overrider.SetRule(t.Context(), o.rule, client, invalid); err == nil {
 		t.Error("an invalid limit can be set")
 	}
 }
@@ -195,7 +198,7 @@ func (o *overridden) exempts(t *testing.T) {
 	equal(t, "a check without key rules", o.bench.take(o.rule, "client", 0).Remaining, 1)
 	o.wait(20 * time.Second)
 	o.has(t, store.Override{Kind: store.KindExempt, Note: "ours", For: time.Hour - 20*time.Second})
-	if err := o.overrider.Clear(t.Context(), o.rule, "client"); err != nil {
+	if err := o.overrider.SetRule(t.Context(), o.rule, client, store.Override{}); err != nil {
 		t.Fatal(err)
 	}
 	o.has(t, store.Override{})
@@ -245,7 +248,7 @@ func (o *overridden) bans(t *testing.T) {
 func (o *overridden) unbans(t *testing.T) {
 	o.wait(time.Hour)
 	o.set(t, store.Override{Kind: store.KindBanned})
-	if err := o.overrider.Unban(t.Context(), o.rule, "client"); err != nil {
+	if err := o.overrider.Unban(t.Context(), o.rule, client); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "unbanned", o.take().Allowed, true)
@@ -253,7 +256,7 @@ func (o *overridden) unbans(t *testing.T) {
 	if err := o.store.Reset(t.Context(), o.rule, "client"); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.overrider.Unban(t.Context(), o.rule, "client"); err != nil {
+	if err := o.overrider.Unban(t.Context(), o.rule, client); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "neither a reset nor an unban ends an exemption", o.take().Exempt, true)
@@ -289,7 +292,7 @@ func keyRulesTogether(t *testing.T, open Open) {
 			}
 		}
 		left(wide, "all", 7)
-		if err := overrider.Set(ctx, narrow, "client", store.Override{Kind: store.KindExempt}); err != nil {
+		if err := overrider.SetRule(ctx, narrow, client, store.Override{Kind: store.KindExempt}); err != nil {
 			t.Fatal(err)
 		}
 		d := ask(1)
@@ -301,11 +304,11 @@ func keyRulesTogether(t *testing.T, open Open) {
 			t.Fatalf("%s: an exemption from one zone does not hold for others: %+v", name, d)
 		}
 		left(wide, "all", 6)
-		if err := overrider.Clear(ctx, narrow, "client"); err != nil {
+		if err := overrider.SetRule(ctx, narrow, client, store.Override{}); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "banned as before", ask(1)[1].Banned, true)
-		if err := overrider.Unban(ctx, narrow, "client"); err != nil {
+		if err := overrider.Unban(ctx, narrow, client); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "unbanned, and refused by the limit", ask(1)[1].Banned, false)
@@ -319,7 +322,7 @@ func calendarOverride(t *testing.T, open Open) {
 	ctx := context.Background()
 	rule := Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 2, Calendar: algorithms.Day})
 	four := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4}}
-	if err := overrider.Set(ctx, rule, "client", four); err != nil {
+	if err := overrider.SetRule(ctx, rule, client, four); err != nil {
 		t.Fatal(err)
 	}
 	with := &store.KeyRules{Overrides: true}
@@ -337,7 +340,7 @@ func calendarOverride(t *testing.T, open Open) {
 		b.wait(d.RetryAfter)
 	}
 	monthly := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 4, Calendar: algorithms.Month}}
-	if err := overrider.Set(ctx, rule, "client", monthly); err == nil {
+	if err := overrider.SetRule(ctx, rule, client, monthly); err == nil {
 		t.Error("an override can have another calendar window, which no store could compute")
 	}
 }
@@ -352,7 +355,7 @@ func overrideAdjustments(t *testing.T, open Open) {
 		overrider := b.overrider(t)
 		rule := Rule(t, "zone", name, Limit(name, 5, time.Hour))
 		hundred := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 100}}
-		if err := overrider.Set(context.Background(), rule, "client", hundred); err != nil {
+		if err := overrider.SetRule(context.Background(), rule, client, hundred); err != nil {
 			t.Fatal(err)
 		}
 		check := store.Check{Rule: rule, Key: "client", Cost: 90, KeyRules: &store.KeyRules{Overrides: true}}

@@ -189,7 +189,7 @@ func overrideFamily(t *testing.T, open Open, name string) {
 	}
 	set := func(l algorithms.Limit) {
 		t.Helper()
-		if err := overrider.Set(ctx, rule, "client", store.Override{Kind: store.KindLimit, Limit: l}); err != nil {
+		if err := overrider.SetRule(ctx, rule, client, store.Override{Kind: store.KindLimit, Limit: l}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +198,7 @@ func overrideFamily(t *testing.T, open Open, name string) {
 	equal(t, "under the override", admitted(), 3)
 	b.wait(2100 * time.Millisecond)
 	equal(t, "and again", admitted(), 3)
-	if err := overrider.Clear(ctx, rule, "client"); err != nil {
+	if err := overrider.SetRule(ctx, rule, client, store.Override{}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "under the zone's limit, with nothing left", admitted(), 0)
@@ -214,12 +214,12 @@ func overrideFamily(t *testing.T, open Open, name string) {
 		t.Fatal(err)
 	}
 	equal(t, "under the override, after a reset", admitted(), 3)
-	if err := overrider.Clear(ctx, rule, "client"); err != nil {
+	if err := overrider.SetRule(ctx, rule, client, store.Override{}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "under the zone's limit, after a reset", admitted(), 5)
 	ends := store.Override{Kind: store.KindLimit, Limit: per(3, 2*time.Hour), For: store.MinOverride}
-	if err := overrider.Set(ctx, rule, "client", ends); err != nil {
+	if err := overrider.SetRule(ctx, rule, client, ends); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "under an override that ends soon", admitted(), 3)
@@ -248,9 +248,9 @@ func adjustedWhereCharged(t *testing.T, open Open, name string) {
 		check := store.Check{Rule: rule, Key: "client", Cost: 4, KeyRules: &store.KeyRules{Overrides: true}}
 		override := func(l *algorithms.Limit) {
 			t.Helper()
-			err := overrider.Clear(context.Background(), rule, "client")
+			err := overrider.SetRule(context.Background(), rule, client, store.Override{})
 			if err == nil && l != nil {
-				err = overrider.Set(context.Background(), rule, "client", store.Override{Kind: store.KindLimit, Limit: *l})
+				err = overrider.SetRule(context.Background(), rule, client, store.Override{Kind: store.KindLimit, Limit: *l})
 			}
 			if err != nil {
 				t.Fatal(err)

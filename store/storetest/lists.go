@@ -13,30 +13,28 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// lists tests the lists of overrides and bans, if the store has them.
+// lists tests the lists of overrides and bans, if the store keeps overrides.
 func lists(t *testing.T, open Open) {
 	b := start(t, open)
-	lister, ok := b.store.(store.Lister)
-	if !ok {
-		t.Skip("the store lists no keys")
-	}
 	overrider := b.overrider(t)
 	ctx := context.Background()
 	rule, other := Rule(t, "zone [a]*", "fixed_window", per(0, time.Hour)), Rule(t, "zone a", "fixed_window", per(0, time.Hour))
 	with := &store.KeyRules{Overrides: true, Ban: &store.Ban{For: time.Minute, After: 2, Within: time.Minute}}
 	for _, cursor := range []string{"x", "-1", "1-"} {
-		if _, _, err := lister.Overrides(ctx, rule, cursor, 3); !errors.Is(err, store.ErrCursor) {
+		if _, _, err := overrider.Overrides(ctx, rule, cursor, 3); !errors.Is(err, store.ErrCursor) {
 			t.Errorf("the cursor %q: %v", cursor, err)
 		}
 	}
 	overrides := func(rule *store.Rule) map[string]store.Override {
 		t.Helper()
-		return allListed(t, func(cursor string) ([]store.Listed, string, error) { return lister.Overrides(ctx, rule, cursor, 3) })
+		return allListed(t, func(cursor string) ([]store.Listed, string, error) {
+			return overrider.Overrides(ctx, rule, cursor, 3)
+		})
 	}
 	bans := func(rule *store.Rule) map[string]store.Override {
 		t.Helper()
 		return allListed(t, func(cursor string) ([]store.Listed, string, error) {
-			return lister.Bans(ctx, rule, with.Ban, cursor, 3)
+			return overrider.Bans(ctx, rule, with.Ban, cursor, 3)
 		})
 	}
 	want := make(map[string]store.Override)
@@ -46,7 +44,7 @@ func lists(t *testing.T, open Open) {
 			key = ""
 		}
 		want[key] = store.Override{Kind: store.KindExempt, Note: key[:min(len(key), 2)], For: time.Hour}
-		if err := overrider.Set(ctx, rule, key, want[key]); err != nil {
+		if err := overrider.SetRule(ctx, rule, store.Selector{Key: key}, want[key]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,13 +67,13 @@ func lists(t *testing.T, open Open) {
 		t.Errorf("the bans are %v", got)
 	}
 	equal(t, "bans of another zone", len(bans(other)), 0)
-	if err := overrider.Unban(ctx, rule, "a"); err != nil {
+	if err := overrider.Unban(ctx, rule, store.Selector{Key: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "after an unban", len(bans(rule)), 1)
 	b.wait(50 * time.Second)
 	equal(t, "bans that have ended", len(bans(rule)), 0)
-	if _, _, err := lister.Bans(ctx, rule, with.Ban, "nonsense", 3); err == nil {
+	if _, _, err := overrider.Bans(ctx, rule, with.Ban, "nonsense", 3); err == nil {
 		t.Error("a cursor of another store is accepted")
 	}
 }

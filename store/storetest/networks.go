@@ -15,29 +15,35 @@ import (
 // networkBench is a store that keeps overrides of networks.
 type networkBench struct {
 	*bench
-	networker store.Networker
+	overrider store.Overrider
 	rule      *store.Rule
 }
 
+// address is a key that is an address.
+var address = store.Selector{Key: "203.0.113.7", Network: netip.MustParsePrefix("203.0.113.7/32")}
+
 func (b *networkBench) set(network string, o store.Override) {
 	b.Helper()
-	if err := b.networker.SetNetwork(context.Background(), b.rule, netip.MustParsePrefix(network), o); err != nil {
-		b.Fatalf("%s: %v", network, err)
+	b.setRule(store.Selector{Network: netip.MustParsePrefix(network)}, o)
+}
+
+func (b *networkBench) setRule(of store.Selector, o store.Override) {
+	b.Helper()
+	if err := b.overrider.SetRule(context.Background(), b.rule, of, o); err != nil {
+		b.Fatalf("%v: %v", of, err)
 	}
 }
 
 func (b *networkBench) clear(network string) {
 	b.Helper()
-	if err := b.networker.ClearNetwork(context.Background(), b.rule, netip.MustParsePrefix(network)); err != nil {
-		b.Fatalf("%s: %v", network, err)
-	}
+	b.set(network, store.Override{})
 }
 
 // decides checks which network decides for a key, and how.
 func (b *networkBench) decides(key, network string, kind store.Kind) {
 	b.Helper()
 	got, is := "", store.KindNone
-	if n := b.networker.Networks(b.rule).Find(netip.MustParsePrefix(key)); n != nil {
+	if n := b.overrider.Networks(b.rule).Find(netip.MustParsePrefix(key)); n != nil {
 		got, is = n.Prefix.String(), n.Override.Kind
 	}
 	if got != network || is != kind {
@@ -48,19 +54,16 @@ func (b *networkBench) decides(key, network string, kind store.Kind) {
 // networks tests the overrides of networks, if the store has them.
 func networks(t *testing.T, open Open) {
 	b := &networkBench{bench: start(t, open), rule: Rule(t, "zone /1", "token_bucket", per(10, time.Minute))}
-	var ok bool
-	if b.networker, ok = b.store.(store.Networker); !ok {
-		t.Skip("the store keeps no networks")
-	}
-	all := b.networker.Networks(b.rule)
+	b.overrider = b.bench.overrider(t)
+	all := b.overrider.Networks(b.rule)
 	equal(t, "without any", all.Any(), false)
 	b.decides("203.0.113.7/32", "", store.KindNone)
 	b.set("203.0.0.0/16", store.Override{Kind: store.KindBanned, Note: "bots", By: "me", Since: time.Unix(1_700_000_000, 0), For: time.Hour})
 	b.set("203.0.113.0/24", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 3}})
 	b.set("203.0.113.128/25", store.Override{Kind: store.KindExempt})
-	b.set("203.0.113.7/32", store.Override{}) // its key has an override of its own
+	b.setRule(address, store.Override{Kind: store.KindExempt})
 	b.set("2001:db8::/48", store.Override{Kind: store.KindBanned})
-	if again := b.networker.Networks(Rule(t, "zone /1", "token_bucket", per(20, time.Minute))); again != all || !all.Any() {
+	if again := b.overrider.Networks(Rule(t, "zone /1", "token_bucket", per(20, time.Minute))); again != all || !all.Any() {
 		t.Error("a zone has several sets of networks, or none")
 	}
 	for _, want := range []struct {
@@ -79,11 +82,11 @@ func networks(t *testing.T, open Open) {
 	} {
 		b.decides(want.key, want.network, want.kind)
 	}
-	n := all.Get(netip.MustParsePrefix("203.0.0.0/16"))
-	if o := n.Override; o.Note != "bots" || o.By != "me" || o.Since.Unix() != 1_700_000_000 || all.Left(n) > time.Hour || all.Left(n) < 59*time.Minute {
-		t.Errorf("the network with a note: %+v, %v left", o, all.Left(n))
+	o := all.Override(netip.MustParsePrefix("203.0.0.0/16"))
+	if o.Note != "bots" || o.By != "me" || o.Since.Unix() != 1_700_000_000 || o.For > time.Hour || o.For < 59*time.Minute {
+		t.Errorf("the network with a note: %+v", o)
 	}
-	if n := all.Get(netip.MustParsePrefix("203.0.113.0/24")); n.Algorithm != "token_bucket" || n.Override.Limit.Events != 3 || all.Left(n) != 0 {
+	if n := all.Find(netip.MustParsePrefix("203.0.113.0/24")); n.Algorithm != "token_bucket" || n.Override.Limit.Events != 3 || all.Left(n) != 0 {
 		t.Errorf("the network with a limit: %+v", n)
 	}
 	t.Run("Apart", b.networksApart)
@@ -92,28 +95,31 @@ func networks(t *testing.T, open Open) {
 
 // networksApart: networks are those of their zone, and no keys.
 func (b *networkBench) networksApart(t *testing.T) {
-	equal(t, "another zone", b.networker.Networks(Rule(t, "zone", "token_bucket", per(10, time.Minute))).Any(), false)
+	equal(t, "another zone", b.overrider.Networks(Rule(t, "zone", "token_bucket", per(10, time.Minute))).Any(), false)
 	ctx := context.Background()
-	if overrider, ok := b.store.(store.Overrider); ok {
-		for _, key := range []string{"203.0.0.0/16", "203.0.113.7", "203.0.113.7/32"} {
-			o, err := overrider.Get(ctx, b.rule, key)
-			if err != nil || o.Kind != store.KindNone {
-				t.Errorf("the key %s has an override: %v, %v", key, o, err)
-			}
+	for of, want := range map[store.Selector]store.Kind{
+		{Key: "203.0.0.0/16"}:   store.KindNone,
+		{Key: "203.0.113.7/32"}: store.KindNone,
+		address:                 store.KindExempt,
+		{Network: netip.MustParsePrefix("203.0.0.0/16")}: store.KindBanned,
+		{Network: netip.MustParsePrefix("203.0.0.0/15")}: store.KindNone,
+	} {
+		if o, err := b.overrider.GetRule(ctx, b.rule, of); err != nil || o.Kind != want {
+			t.Errorf("the override of %v is %v, %v", of, o, err)
 		}
 	}
-	if lister, ok := b.store.(store.Lister); ok {
-		listed, _, err := lister.Overrides(ctx, b.rule, "", 100)
-		if err != nil || len(listed) > 0 {
-			t.Errorf("the overrides of keys are %v, %v", listed, err)
-		}
+	listed := allListed(t, func(cursor string) ([]store.Listed, string, error) {
+		return b.overrider.Overrides(ctx, b.rule, cursor, 100)
+	})
+	if len(listed) != 1 || listed[address.Key].Kind != store.KindExempt {
+		t.Errorf("the overrides of keys are %v", listed)
 	}
 	for network, o := range map[string]store.Override{
 		"203.0.113.7/24": {Kind: store.KindBanned},
 		"203.0.113.0/24": {Kind: store.KindBanned, For: time.Microsecond},
 		"203.0.112.0/24": {Kind: store.KindLimit, Limit: algorithms.Limit{Events: -1}},
 	} {
-		if err := b.networker.SetNetwork(ctx, b.rule, netip.MustParsePrefix(network), o); err == nil {
+		if err := b.overrider.SetRule(ctx, b.rule, store.Selector{Network: netip.MustParsePrefix(network)}, o); err == nil {
 			t.Errorf("the network %s gets an override that is not valid: %+v", network, o)
 		}
 	}
@@ -122,7 +128,7 @@ func (b *networkBench) networksApart(t *testing.T) {
 
 // networkChanges: networks are listed, replaced and taken away. Their end is that of another clock: that of the process.
 func (b *networkBench) networkChanges(t *testing.T) {
-	all := b.networker.Networks(b.rule)
+	all := b.overrider.Networks(b.rule)
 	all.Find(netip.MustParsePrefix("203.0.113.8/32")).Count()
 	listed := func() string {
 		var found []string
@@ -136,7 +142,7 @@ func (b *networkBench) networkChanges(t *testing.T) {
 	b.decides("203.0.113.8/32", "203.0.113.0/24", store.KindExempt)
 	b.clear("203.0.0.0/16")
 	b.clear("203.0.0.0/16")
-	b.clear("203.0.113.7/32")
+	b.setRule(address, store.Override{})
 	b.clear("2001:db8::/48")
 	b.decides("203.0.112.1/32", "", store.KindNone)
 	b.decides("203.0.113.7/32", "203.0.113.0/24", store.KindExempt)
@@ -147,4 +153,18 @@ func (b *networkBench) networkChanges(t *testing.T) {
 	b.clear("203.0.113.128/25")
 	b.clear("203.0.113.0/28")
 	equal(t, "in the end", listed(), "")
+
+	b.set("203.0.113.0/24", store.Override{Kind: store.KindBanned})
+	b.setRule(address, store.Override{Kind: store.KindBanned})
+	b.decides("203.0.113.7/32", "", store.KindNone)
+	for _, of := range []store.Selector{address, {Network: netip.MustParsePrefix("203.0.113.0/24")}} {
+		b.decides("203.0.113.8/32", "203.0.113.0/24", store.KindBanned)
+		if err := b.overrider.Unban(context.Background(), b.rule, of); err != nil {
+			t.Fatal(err)
+		}
+		if o, err := b.overrider.GetRule(context.Background(), b.rule, of); err != nil || o.Kind != store.KindNone {
+			t.Errorf("unbanned, the override of %v is %v, %v", of, o, err)
+		}
+	}
+	equal(t, "unbanned", all.Any(), false)
 }

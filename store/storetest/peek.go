@@ -114,7 +114,7 @@ func peekOverrides(t *testing.T, open Open, name string) {
 		{Kind: store.KindBanned, For: time.Hour},
 		{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 5}},
 	} {
-		if err := overrider.Set(context.Background(), rule, "client", override); err != nil {
+		if err := overrider.SetRule(context.Background(), rule, client, override); err != nil {
 			t.Fatal(err)
 		}
 		for _, cost := range []int64{0, 1, 4, 6} {

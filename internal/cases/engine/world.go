@@ -181,22 +181,22 @@ func (w *world) override(o *cases.Override) error {
 	if !z.Overrides() {
 		return fmt.Errorf("zone %q has no option overrides, so operators cannot do this", o.Zone)
 	}
-	rule, set := z.Rules()[0], store.Override{Kind: store.KindBanned}
+	rule, of, set := z.Rules()[0], store.Selector{Key: key}, store.Override{Kind: store.KindBanned}
 	if o.Limit != "" {
 		if rule, set, err = w.config.Override(z, o.Limit); err != nil {
 			return err
 		}
 	}
-	set.For = o.For
+	if set.For = o.For; o.Clear {
+		set = store.Override{}
+	}
 	if _, err := w.instance(w.number); err != nil {
 		return err
 	}
 	for _, i := range w.instances {
-		s := i.main.Store.Store.(store.Overrider)
-		if o.Clear {
-			err = errors.Join(s.Clear(context.Background(), rule, key), s.Unban(context.Background(), rule, key))
-		} else {
-			err = s.Set(context.Background(), rule, key, set)
+		s, ctx := i.main.Store.Store.(store.Overrider), context.Background()
+		if err = s.SetRule(ctx, rule, of, set); err == nil && o.Clear {
+			err = s.Unban(ctx, rule, of)
 		}
 		if err != nil {
 			return err

@@ -256,13 +256,11 @@ func (c *client) set(k *key, zone int) {
 		in.override = fit[c.random.IntN(len(fit))]
 	}
 	r := c.begin(k, in)
-	var err error
-	if in.override == nil {
-		err = operator.Clear(context.Background(), rule, k.name)
-	} else {
-		err = operator.Set(context.Background(), rule, k.name, in.override.Override)
+	var to store.Override
+	if in.override != nil {
+		to = in.override.Override
 	}
-	if err != nil {
+	if err := operator.SetRule(context.Background(), rule, store.Selector{Key: k.name}, to); err != nil {
 		c.lose(k, err)
 		return
 	}

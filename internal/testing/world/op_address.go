@@ -92,13 +92,13 @@ func (p *Plan) address(s *zone.Spec) (err error) {
 	return err
 }
 
-// overrider returns what keeps the overrides of an event's key.
-func (w *world) overrider(e *Event) store.Overrider {
-	s := w.instance(e.Instance).store
-	if w.plan.Addresses == 0 {
-		return s
+// selector says whose override is meant by the key of an event.
+func (p *Plan) selector(number int) store.Selector {
+	of := store.Selector{Key: p.keyName(number)}
+	if p.Addresses != 0 {
+		of.Network = p.prefix(number)
 	}
-	return &zone.OfAddress{Overrider: s, Networks: s, Key: w.plan.prefix(e.Key)}
+	return of
 }
 
 // Unasked is what a zone has refused without its store.

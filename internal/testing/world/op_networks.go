@@ -1,7 +1,6 @@
 package world
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -16,10 +15,10 @@ const (
 
 var (
 	_ = operate(operation{Kind: Network, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.SetNetwork(context.Background(), w.rules[e.Zone], w.plan.network(e.Key), e.override())
+		return w.setRule(e, store.Selector{Network: w.plan.network(e.Key)}, e.override())
 	})})
 	_ = operate(operation{Kind: ClearNetwork, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
-		return w.instance(e.Instance).store.ClearNetwork(context.Background(), w.rules[e.Zone], w.plan.network(e.Key))
+		return w.setRule(e, store.Selector{Network: w.plan.network(e.Key)}, store.Override{})
 	})})
 )
 
@@ -45,11 +44,8 @@ func (w *world) readNetworks(in *instance) {
 	for zone, rule := range w.rules {
 		all := in.store.Networks(rule)
 		for number := range maxKeys {
-			known := Known{Instance: in.number, Zone: zone, Number: number}
-			if of := all.Get(w.plan.network(number)); of != nil {
-				known.Kind, known.Limit = of.Override.Kind, of.Override.Limit.Events
-			}
-			w.history.Networks = append(w.history.Networks, known)
+			o := all.Override(w.plan.network(number))
+			w.history.Networks = append(w.history.Networks, Known{in.number, zone, number, o.Kind, o.Limit.Events})
 		}
 	}
 }

@@ -25,14 +25,14 @@ var (
 	_ = operate(operation{Kind: Override, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: func(w *world, i int, e *Event) {
 		set(w, i, e)
 		for n := range e.Delta { // which nobody uses
-			_ = w.instance(e.Instance).store.Set(context.Background(), w.rules[e.Zone], fmt.Sprint("other", n), e.override())
+			_ = w.setRule(e, store.Selector{Key: fmt.Sprint("other", n)}, e.override())
 		}
 	}})
 	_ = operate(operation{Kind: Clear, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
-		return w.overrider(e).Clear(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
+		return w.setRule(e, w.plan.selector(e.Key), store.Override{})
 	})})
 	_ = operate(operation{Kind: Unban, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
-		return w.overrider(e).Unban(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
+		return w.instance(e.Instance).store.Unban(context.Background(), w.rules[e.Zone], w.plan.selector(e.Key))
 	})})
 	_ = operate(operation{Kind: Reset, sort: operators, draw: drawKey, ask: deed(func(w *world, e *Event) error {
 		return w.instance(e.Instance).store.Reset(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key))
@@ -42,8 +42,13 @@ var (
 
 // set has an operator set an override.
 var set = deed(func(w *world, e *Event) error {
-	return w.overrider(e).Set(context.Background(), w.rules[e.Zone], w.plan.keyName(e.Key), e.override())
+	return w.setRule(e, w.plan.selector(e.Key), e.override())
 })
+
+// setRule sets an override at the instance of an event.
+func (w *world) setRule(e *Event, of store.Selector, to store.Override) error {
+	return w.instance(e.Instance).store.SetRule(context.Background(), w.rules[e.Zone], of, to)
+}
 
 func overrides(p *Plan) bool { return len(p.overridden()) > 0 }
 

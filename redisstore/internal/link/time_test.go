@@ -109,7 +109,7 @@ func TestRenewal(t *testing.T) {
 		full, peek, exempt, group, alone := slotOf(t, "full"), slotOf(t, "peek"), slotOf(t, "exempt"), slotOf(t, "group"), slotOf(t, "alone")
 		full.Cost, peek.Peek, alone.Independent = 3, true, true
 		exempt.KeyRules = &store.KeyRules{Overrides: true}
-		if err := b.memory.Set(t.Context(), exempt.Rule, exempt.Key, store.Override{Kind: store.KindExempt}); err != nil {
+		if err := b.memory.SetRule(t.Context(), exempt.Rule, store.Selector{Key: exempt.Key}, store.Override{Kind: store.KindExempt}); err != nil {
 			t.Fatal(err)
 		}
 		for _, checks := range [][]store.Check{{c, peek}, {exempt}, {full, group, alone}} {

@@ -1,4 +1,4 @@
-package zone
+package memorystore
 
 import (
 	"context"
@@ -8,24 +8,23 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// brokenOnce fails to clear a network once.
+// brokenOnce fails to change a network once.
 type brokenOnce struct {
-	store.Networker
+	*Store
 	failed bool
 }
 
 var errBroken = errors.New("broken")
 
-func (b *brokenOnce) ClearNetwork(ctx context.Context, rule *store.Rule, network netip.Prefix) error {
+func (b *brokenOnce) SetRule(ctx context.Context, rule *store.Rule, of store.Selector, to store.Override) error {
 	if !b.failed {
 		b.failed = true
 		return errBroken
 	}
-	return b.Networker.ClearNetwork(ctx, rule, network)
+	return b.Store.SetRule(ctx, rule, of, to)
 }
 
 // TestUnbanAgain: an address was unbanned, and the store failed before the networks around it could decide about it again. Unbanned
@@ -33,7 +32,7 @@ func (b *brokenOnce) ClearNetwork(ctx context.Context, rule *store.Rule, network
 func TestUnbanAgain(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s, err := memorystore.New(memorystore.Options{})
+	s, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,23 +41,27 @@ func TestUnbanAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const key = "192.0.2.1"
-	address, around := netip.MustParsePrefix(key+"/32"), netip.MustParsePrefix("192.0.2.0/24")
-	if err := s.SetNetwork(ctx, rule, around, store.Override{Kind: store.KindBanned}); err != nil {
+	around := store.Selector{Network: netip.MustParsePrefix("192.0.2.0/24")}
+	of := store.Selector{Key: "192.0.2.1", Network: netip.MustParsePrefix("192.0.2.1/32")}
+	banned := store.Override{Kind: store.KindBanned}
+	if err := s.SetRule(ctx, rule, around, banned); err != nil {
 		t.Fatal(err)
 	}
-	o := OfAddress{Overrider: s, Networks: &brokenOnce{Networker: s}, Key: address}
-	decides := func() bool { n := s.Networks(rule).Find(address); return n != nil && n.Prefix == around }
+	decides := func() bool { n := s.Networks(rule).Find(of.Network); return n != nil && n.Prefix == around.Network }
 	if !decides() {
 		t.Fatal("the network does not decide about its address")
 	}
-	if err := o.Set(ctx, rule, key, store.Override{Kind: store.KindBanned}); err != nil || decides() {
+	if err := s.SetRule(ctx, rule, of, banned); err != nil || decides() {
 		t.Fatal("the network decides about an address with an override of its own", err)
 	}
-	if err := o.Unban(ctx, rule, key); !errors.Is(err, errBroken) || decides() {
+	broken := &brokenOnce{Store: s}
+	unban := func() error {
+		return of.Unban(ctx, broken, rule, func() error { return s.Unban(ctx, rule, store.Selector{Key: of.Key}) })
+	}
+	if err := unban(); !errors.Is(err, errBroken) || decides() {
 		t.Fatal(err, decides())
 	}
-	if err := o.Unban(ctx, rule, key); err != nil || !decides() {
+	if err := unban(); err != nil || !decides() {
 		t.Errorf("after it was unbanned again, the network decides: %v (%v)", decides(), err)
 	}
 }
