@@ -33,7 +33,7 @@ var layers = []struct {
 	{"internal/duration", layer{lines: 50, kB: 2}},
 	{"internal/msgpack", layer{lines: 50, kB: 2}},
 	{"algorithms", layer{lines: 1500, kB: 43, own: "internal/duration internal/suggest"}},
-	{"store", layer{lines: 1200, kB: 34, own: "algorithms internal/duration internal/msgpack"}},
+	{"store", layer{lines: 1250, kB: 35, own: "algorithms internal/duration internal/msgpack"}},
 	{"lua", layer{lines: 1150, kB: 44, own: "algorithms store"}},
 	{"memorystore", layer{lines: 950, kB: 28, own: "algorithms internal/advice internal/duration store"}},
 	{"internal/throttle", layer{lines: 50, kB: 2}},
@@ -41,7 +41,7 @@ var layers = []struct {
 	{"redisstore/internal/layer", layer{lines: 100, kB: 3, own: "algorithms store"}},
 	{"redisstore/internal/protocol", layer{lines: 850, kB: 24, own: "algorithms internal/msgpack lua store"}},
 	{"redisstore/internal/outbox", layer{lines: 200, kB: 6, own: "algorithms store"}},
-	{"redisstore/internal/node", layer{lines: 1900, kB: 51, own: "internal/advice redisstore/internal/protocol store"}},
+	{"redisstore/internal/node", layer{lines: 1850, kB: 50, own: "internal/advice redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{lines: 700, kB: 19, own: "internal/advice redisstore/internal/node store"}},
 	{"redisstore/internal/link", layer{lines: 500, kB: 15, own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
 		"redisstore/internal/outbox redisstore/internal/protocol store"}},
@@ -73,9 +73,9 @@ var layers = []struct {
 	{"limit", layer{lines: 800, kB: 25, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
 	{"cost", layer{lines: 350, kB: 12, caddy: true, own: "internal/body internal/duration internal/option internal/suggest internal/usage"}},
-	{"internal/zone", layer{lines: 1350, kB: 41, caddy: true, own: "algorithms cost internal/body internal/clientip internal/duration internal/gate internal/key internal/outcome internal/placeholder internal/stats internal/throttle internal/usage limit store"}},
+	{"internal/zone", layer{lines: 1300, kB: 40, caddy: true, own: "algorithms cost internal/body internal/clientip internal/duration internal/gate internal/key internal/outcome internal/placeholder internal/stats internal/throttle internal/usage limit store"}},
 	{"backend", layer{lines: 300, kB: 11, caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 1050, kB: 39, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
+	{"internal/doctor", layer{lines: 1000, kB: 37, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 250, kB: 12, own: "internal/gate internal/outcome internal/pool internal/stats internal/zone limit store"}},
 	{"internal/walk", layer{lines: 600, kB: 21, caddy: true}},
 	{"internal/incoming", layer{lines: 250, kB: 9, caddy: true, own: "internal/adminapi internal/placeholder internal/walk"}},
@@ -88,7 +88,7 @@ var layers = []struct {
 	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms cost internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
 	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "internal/adminapi internal/placeholder internal/zone"}},
-	{"internal/admin", layer{lines: 4800, kB: 153, caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
+	{"internal/admin", layer{lines: 4700, kB: 150, caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"internal/report", layer{lines: 600, kB: 17, caddy: true, own: "internal/clientip internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
@@ -118,9 +118,9 @@ var layers = []struct {
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/jsondoc", layer{lines: 700, kB: 22}},
 	{"internal/testing/simredis", layer{lines: 1500, kB: 40}},
-	{"internal/testing/world", layer{lines: 5050, kB: 160, caddy: true, own: "algorithms cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone limit lua redisstore store"}},
+	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "algorithms cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone limit lua redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
-	{"store/storetest", layer{lines: 2000, kB: 76, own: "algorithms internal/testing/deep internal/testing/patient store"}},
+	{"store/storetest", layer{lines: 2000, kB: 77, own: "algorithms internal/testing/deep internal/testing/patient store"}},
 
 	// A store as other people write them: it imports what a module in another repository can.
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},

@@ -32,7 +32,7 @@
 --                  go back for a key. If the cost fits and is not charged, they are those of a cost of 0.
 --   two numbers    of others that want units charged ahead: how many were, and for how long from now they may be spent
 --   a byte         if the key may have an override: 0 if it has none, 1 if it is exempt, 2 if it is banned, 3 if it has a limit
---     a number       if it is banned, for how long, -1 for ever
+--     a number       if it is banned, for how long, -1 forever
 --     two bytes, text  if it has a limit: the length of the text, and the limit, as store.PreparedOverride.Encoded has it
 --   three numbers  if the key may be banned: the state of the ban before
 -- Adjustments and renewals have only the first byte.

@@ -15,7 +15,7 @@ import (
 )
 
 // move takes a slot through all states of its migration to another node and back, and runs a test in
-// each state, which is told whether the slot moves.
+// each state, which knows whether the slot moves.
 func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T, moves bool)) {
 	from, to := c.MasterOf(key), c.Nodes()[0]
 	if from == to {
