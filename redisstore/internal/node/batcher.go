@@ -25,14 +25,14 @@ const (
 	// idleTime is how long a worker stays on without a call to make.
 	idleTime = time.Second
 
-	// leastLinger is the least time that requests wait for more, while neither the calls under way return nor
+	// leastGap is the least time from one call to the next one, while neither the calls under way return nor
 	// a whole batch waits.
-	leastLinger = 2 * time.Millisecond
+	leastGap = 2 * time.Millisecond
 )
 
 // batcher lets concurrent requests share calls. A batch is what has come while the calls
 // before it were under way. A call is made when no call is under way, when a whole batch waits, or
-// when one waits for long: if Redis is far, calls are spread over the round trip. So a lone
+// some time after the last one: if Redis is far, calls are spread over the round trip. So a lone
 // request is sent alone and at once, and the more requests come, the more share a call: the round
 // trip is what costs, not the decision. A timer makes the calls that are due when no request comes
 // and no call returns.
@@ -61,7 +61,8 @@ type batcher struct {
 	shared    bool     // the last call was for several requests
 	head      *Request // the first request that waits for a call, and all behind it do
 	waiting   int
-	due       *time.Timer // of the next call, if nothing else makes it
+	sent      time.Duration // when the last call was begun
+	due       *time.Timer   // of the next call, if nothing else makes it
 	dueSet    bool
 	deadlines deadlines
 	waited    time.Duration // by all requests so far, before calls took them
@@ -88,7 +89,7 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	b.push(r)
 	ready := b.ready(r.since)
 	if ready {
-		b.begin()
+		b.begin(r.since)
 	}
 	if r.hurried || !ready { // a call lasts longer than a request in a hurry can wait
 		b.await()
@@ -233,7 +234,7 @@ func (b *batcher) note(c *call, now time.Duration, err error) {
 // ready, begin, push and pop.
 func (b *batcher) next(now time.Duration) bool {
 	if b.ready(now) {
-		b.begin()
+		b.begin(now)
 		return true
 	}
 	b.awaitNext(now)
@@ -252,14 +253,12 @@ func (b *batcher) ready(now time.Duration) bool {
 	case b.trip.is() == 0:
 		return false // the first call says how far Redis is, and has a connection made
 	}
-	return now-b.head.since >= b.linger()
+	return now-b.sent >= b.gap()
 }
 
-// linger is how long requests wait for more, while neither the calls under way return nor a whole batch waits. Calls to a
-// Redis that is far last until the first of them is back.
-func (b *batcher) linger() time.Duration {
-	return max(leastLinger, b.trip.is()/time.Duration(b.most()))
-}
+// gap is the time from one call to the next one, while neither the calls under way return nor a whole batch waits. Calls
+// to a Redis that is far last until the first of them is back.
+func (b *batcher) gap() time.Duration { return max(leastGap, b.trip.is()/time.Duration(b.most())) }
 
 // most is how many calls there may be at once: from afar, as many as have a connection.
 func (b *batcher) most() int {
@@ -269,9 +268,10 @@ func (b *batcher) most() int {
 	return maxCalls
 }
 
-func (b *batcher) begin() {
+func (b *batcher) begin(now time.Duration) {
 	b.calls++
 	b.unfilled++
+	b.sent = now
 }
 
 // awaitNext sets the timer for the requests that wait, in case that no other request comes and no call returns.
@@ -280,7 +280,7 @@ func (b *batcher) awaitNext(now time.Duration) {
 		return
 	}
 	b.dueSet = true
-	pause := max(b.head.since+b.linger()-now, 0)
+	pause := max(b.sent+b.gap()-now, 0)
 	if b.due == nil {
 		b.due = time.AfterFunc(pause, b.makeDue)
 	} else {

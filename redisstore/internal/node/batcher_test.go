@@ -50,7 +50,7 @@ func TestBatchesOfSlowRedis(t *testing.T) {
 					ask(fmt.Sprint("client ", i))
 				}
 				if name == "one call is stuck" {
-					time.Sleep(5 * leastLinger)
+					time.Sleep(5 * leastGap)
 					mu.Lock()
 					if len(sizes) != 2 {
 						t.Errorf("%v after the first call had been under way for %v: %d calls", c.takes, time.Since(begun), len(sizes))
@@ -82,7 +82,7 @@ func TestRequestsJoinACallThatGathers(t *testing.T) {
 				r.since, r.until = now, now+b.timeout
 				b.push(r)
 				if b.ready(now) {
-					b.begin()
+					b.begin(now)
 					begun++
 				}
 			}
@@ -91,7 +91,7 @@ func TestRequestsJoinACallThatGathers(t *testing.T) {
 		if begun := come(4); begun != 1 {
 			t.Errorf("4 requests that came before the first call was filled began %d calls, want 1", begun)
 		}
-		b.begin() // a call that finds no request
+		b.begin(0) // a call that finds no request
 		var calls [2]call
 		for i := range calls {
 			calls[i].Batch = protocol.NewBatch()

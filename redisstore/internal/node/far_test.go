@@ -58,7 +58,7 @@ func farBatcher(trip time.Duration, send func(*call)) *batcher {
 }
 
 // TestFarRequestsAreSentSoon: however many requests go to a far Redis, and whenever they come,
-// each waits for at most a quarter of a round trip or the least linger before it is sent, and there are no more calls
+// each waits for at most a quarter of a round trip or the least gap before it is sent, and there are no more calls
 // than connections. How many calls a flood takes at once depends on which of its requests are
 // first. All others wait until these calls are over at most. The gap that they leave shrinks from
 // then on: seven calls at once leave 2/7 of a round trip in the second one, and less than a
@@ -74,12 +74,12 @@ func TestFarRequestsAreSentSoon(t *testing.T) {
 				var all sync.WaitGroup
 				start := time.Now()
 				ask := func(key string) {
-					begun, most := time.Now(), trip+max(trip/4, leastLinger)
+					begun, most := time.Now(), trip+max(trip/4, leastGap)
 					switch since := begun.Sub(start); {
 					case since <= trip:
 						most = 2 * trip
 					case since <= 2*trip:
-						most = trip + max(trip*3/10, leastLinger)
+						most = trip + max(trip*3/10, leastGap)
 					}
 					if err := b.do(t.Context(), request(rule, key, 1)); err != nil {
 						t.Errorf("%s: %v", key, err)
