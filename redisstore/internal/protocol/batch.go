@@ -40,7 +40,6 @@ type group struct {
 	waiters []waiter
 	section int
 	again   bool // a key of it is in the batch before
-
 }
 
 // waiter is a request that has a group, which begins at Ops[first].
