@@ -1,6 +1,6 @@
--- concurrency.lua is the port of algorithms/concurrency.go; ports.lua says what comes in and out. The leases are a sorted set: the member is the
--- name of a slot, and the score is when its lease ends, in microseconds. A cost of n takes n
--- slots with n names.
+-- concurrency.lua is the port of algorithms/concurrency.go; ports.lua says what comes in and out. The leases are a sorted
+-- set: the member is the name of a slot, and the score is when its lease ends, in microseconds. A cost of n takes n slots
+-- with n names.
 
 local function precise(n) return string.format('%.0f', n) end
 

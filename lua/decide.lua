@@ -1,5 +1,5 @@
 -- decide.lua decides a check, or a peek, for as many requests as times says.
--- In:   op, each, want, lease_id, counts; the rule and its port; key, state, s1 to s3, and what keyrules.lua has read; careful
+-- In:   op, each, want, lease_id, counts; the rule and its port; what state.lua and keyrules.lua have read; careful
 -- Out:  the reply; fit, how many of the requests fit at most; the charge, or in charges one that depends on others or is to have
 --       units ahead; in others the checks of no Counters that fit
 local cost, ok, room, till, x, y, z, reset, moved = each * times, true

@@ -1,5 +1,5 @@
--- sliding_window_log.lua is the port of algorithms/sliding_window_log.go; ports.lua says what comes in and out. The log is a Redis list of charges, oldest
--- first, readable with LRANGE. A charge of one event is its time in microseconds and takes ten
+-- sliding_window_log.lua is the port of algorithms/sliding_window_log.go; ports.lua says what comes in and out. The log is a
+-- Redis list of charges, oldest first, readable with LRANGE. A charge of one event is its time in microseconds and takes ten
 -- bytes. A charge of more events is its time and two running sums of the events that charges
 -- count for beyond one each: the sum before this charge, and the sum after it. The charges
 -- behind it in the list have these sums, too. The sums are 0 again once all charges that

@@ -10,11 +10,9 @@
 -- Most calls ask only Counters, without key rules and each key once: counters.lua decides these, and groups.lua all
 -- others. Both say what ARGV[1] has.
 --
--- Out: one string, with the checks in their order. Then there are
---   two bytes each   the numbers of those checks, counted from 1, whose reply is a state, and whose stored state was
---                    damaged
---   in text, each after a space: how many of the requests for these checks did not pass, and the time in seconds
---   and microseconds
+-- Out: one string, with the checks in their order, as counters.lua and groups.lua say. Then there are
+--   two bytes each   of counters.lua, the numbers of those checks, counted from 1, whose stored state was damaged
+--   in text, each after a space: how many of the requests did not pass, and the time in seconds and microseconds
 --
 -- In replies and states, numbers are big-endian integers of eight bytes. Times and durations are in
 -- microseconds.

@@ -25,7 +25,7 @@ type Member struct {
 	adminapi.Instance
 	Report *Report // nil: there is none that can be read, or has counts
 
-	brief *Report // in place of Report, if nobody has looked yet
+	brief *Report // instead of Report, if nobody has looked yet
 }
 
 // View is a fleet as its reports show it.

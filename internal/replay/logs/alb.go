@@ -51,7 +51,7 @@ func (a *alb) parse(line string, to *Record) error {
 	if to.Method == "-" {
 		return errNoRequest // what came was malformed
 	}
-	// The log has the URL in place of the URI.
+	// The log has the URL instead of the URI.
 	if proto, rest, ok := strings.Cut(to.URI, "://"); ok {
 		host, path, _ := strings.Cut(rest, "/")
 		to.Scheme, to.Host, to.URI = scheme(proto), withoutPort(host), "/"+path

@@ -83,7 +83,7 @@ type builder struct {
 	to               *Record
 	start, end       time.Time
 	day, clock       string
-	host, path, args string // what the line has in place of a better one
+	host, path, args string // what the line has instead of a better one
 	found, level, ts bool   // an object, and what all lines of Caddy have
 }
 
@@ -270,7 +270,7 @@ func (b *builder) unitOf(v string) string {
 	return b.unit
 }
 
-// redacted is what Caddy and others log in place of credentials.
+// redacted is what Caddy and others log instead of credentials.
 const redacted = "REDACTED"
 
 // field appends a header to one of the two lists.

@@ -51,7 +51,7 @@ type TLS struct {
 type Field struct {
 	Name     string // in the canonical form of [http.CanonicalHeaderKey]
 	Value    string
-	Redacted bool // the log has put something in place of the value
+	Redacted bool // the log has something else instead of the value
 }
 
 // Reset empties a record, and keeps the memory of its slices.

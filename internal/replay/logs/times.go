@@ -7,8 +7,8 @@ import (
 )
 
 // parseTime reads a moment in any of the forms that logs have: a number of seconds, milliseconds,
-// microseconds or nanoseconds since 1970, RFC 3339 and its relatives with a blank in place of the T or
-// slashes in place of the hyphens, and 20/Nov/2026:14:03:07 +0100. A time without a zone is in UTC. What
+// microseconds or nanoseconds since 1970, RFC 3339 and its relatives with a blank instead of the T or
+// slashes instead of the hyphens, and 20/Nov/2026:14:03:07 +0100. A time without a zone is in UTC. What
 // is none of them is the zero time.
 func parseTime(v string) time.Time {
 	v = strings.TrimSuffix(strings.TrimPrefix(v, "["), "]")

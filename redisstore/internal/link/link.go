@@ -147,7 +147,7 @@ func (l *Link) keyRules(c *store.Check) *protocol.KeyRules {
 	return k
 }
 
-// Slot returns the slot of a check's keys. With one, nobody needs the tag, which takes a tenth of a decision's time here.
+// Slot returns the slot of a check's keys. With one, nobody needs the tag, which takes 7 % of a decision's time here.
 func (l *Link) Slot(c *store.Check) uint16 {
 	if l.Servers.OneSlot() {
 		return 0

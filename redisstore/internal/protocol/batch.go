@@ -68,6 +68,8 @@ func (b *Batch) Clear() {
 	clear(b.index)
 	clear(b.rules)
 	clear(b.args)
+	clear(b.asked) // and with them what they point to of requests
+	clear(b.given)
 	for i := range b.groups {
 		g := &b.groups[i]
 		clear(g.waiters)

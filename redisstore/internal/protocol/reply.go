@@ -79,7 +79,7 @@ func (b *Batch) readChecks(r *reader) error {
 	}
 	for i := range b.groups {
 		g := &b.groups[i]
-		if err := b.read(g, r, now); err != nil {
+		if err := b.read(g, r); err != nil {
 			return err
 		}
 		if kind := g.ops[0].Kind; (kind == Decide || kind == Peek) && !r.short {
@@ -119,7 +119,7 @@ func valid(now int64) (int64, error) {
 }
 
 // read reads what the script says of the keys of a group, into b.asked.
-func (b *Batch) read(g *group, r *reader, now int64) error {
+func (b *Batch) read(g *group, r *reader) error {
 	for len(b.asked) < len(g.ops) {
 		b.asked, b.given = append(b.asked, store.Asked{}), append(b.given, store.Check{})
 		b.decided = append(b.decided, algorithms.Decision{})
@@ -230,10 +230,11 @@ func (b *Batch) decide(g *group, now int64) (admitted int) {
 		if w.Charged(w.Ops[w.first:w.first+len(asked)]) && g.ops[0].Kind == Decide {
 			admitted++
 		}
+		if b.Careful() {
+			continue
+		}
 		for i := range asked {
-			if !b.Careful() {
-				asked[i].State = asked[i].Next
-			}
+			asked[i].State = asked[i].Next
 		}
 	}
 	if admitted == len(g.waiters) && !b.Careful() {

@@ -8,8 +8,8 @@
 //   - One request at a time is as fast with them. With 16 or 64 at once, they make 40,000 decisions a second. Here it is
 //     120,000 or 150,000 with Sentinels, and 70,000 or 100,000 with three nodes: batches are of one server, which
 //     these clients hide.
-//   - After SENTINEL FAILOVER, both go on within 50 ms. After the master was killed, it takes 2 s here and 2.5 s there.
-//     After it was frozen, it takes 3 s and 7 s.
+//   - After SENTINEL FAILOVER, that client goes on within 50 ms. Here it takes up to a second, because nobody subscribes to
+//     the Sentinels. After the master was killed, it takes 2 s here and 2.5 s there. After it was frozen, it takes 3 s and 7 s.
 //   - If one of three Sentinels hangs, the first decision takes 0.1 s here and 5 s there, because that client waits for
 //     all of them. Then it believes the one that answered first.
 //   - If a node of a Cluster with replicas is killed or frozen, its slots go on after 4 s here. There they had not
@@ -17,7 +17,7 @@
 //     believes the first that answers: it may be cut off from the others.
 //   - A call whose reply is lost is made once here. There it was made three times, by the ClusterClient with MaxRetries -1
 //     too, unless the command says NoRetry. The same holds for a pipeline.
-//   - No call fails on either side while a slot moves, also in a pipeline.
+//   - No call of one key fails on either side while a slot moves, also in a pipeline.
 package topology
 
 import (
