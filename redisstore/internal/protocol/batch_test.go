@@ -186,3 +186,21 @@ func compare(t *testing.T, memory *memorystore.Store, w waiter, checks []store.C
 		}
 	}
 }
+
+// TestSlotThatWasNotCharged: what a careful call has not charged, beside a refusal, is not given back. A slot is, because a call before
+// may have taken it; it is not renewed.
+func TestSlotThatWasNotCharged(t *testing.T) {
+	slots, bucket := storetest.Rule(t, "s", "concurrency", algorithms.Limit{Events: 1}), storetest.Rule(t, "b", "token_bucket", storetest.Limit("token_bucket", 1, time.Minute))
+	r, b := new(Request), NewBatch()
+	for i, rule := range []*store.Rule{slots, bucket} {
+		r.Ops = append(r.Ops, Op{Rule: rule, Prepared: rule.At(0), Key: rule.Zone(), Cost: 1, LeaseID: storetest.LeaseID(rule), Alone: true, Index: i})
+		r.EndGroup()
+	}
+	r.Expect(2)
+	b.Add(r)
+	b.TakeCare(Unwritten("OOM command not allowed"))
+	r.Decisions[0].Allowed, r.Decisions[1].Allowed = true, true
+	if b.failUncharged(); r.Err != nil || r.Decisions[0].Uncharged || !r.Decisions[1].Uncharged || r.Ops[0].LeaseID != "" {
+		t.Errorf("%v, %+v, lease %q", r.Err, r.Decisions, r.Ops[0].LeaseID)
+	}
+}

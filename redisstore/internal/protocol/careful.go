@@ -25,10 +25,9 @@ func (e *UnwrittenError) Error() string { return e.said }
 func (*UnwrittenError) RedisError() {}
 
 // Is reports whether the error is [store.ErrFull].
-func (e *UnwrittenError) Is(target error) bool { return target == store.ErrFull && e.Full() }
-
-// Full reports whether Redis lacks memory.
-func (e *UnwrittenError) Full() bool { return ReadError(e.said).Failure() == store.FailureOOM }
+func (e *UnwrittenError) Is(target error) bool {
+	return target == store.ErrFull && ReadError(e.said).Failure() == store.FailureOOM
+}
 
 // IsUnwritten reports whether an error is an [UnwrittenError].
 func IsUnwritten(err error) bool { return errors.As(err, new(*UnwrittenError)) }

@@ -62,9 +62,9 @@ func (b *Batch) Read(reply string) error {
 // checks. That the script has charged as many requests as pass here proves that both decide alike.
 func (b *Batch) readChecks(r *reader) error {
 	micros := r.last(maxTime)
-	now, err := valid(r.last(maxTime/1_000_000)*1_000_000 + micros)
-	if err != nil {
-		return err
+	now := r.last(maxTime/1_000_000)*1_000_000 + micros
+	if now < 0 || now > maxTime {
+		return fmt.Errorf("redis answered an invalid time: %d microseconds since 1970", now)
 	}
 	refused, asked, admitted := int(r.last(math.MaxUint16)), 0, 0
 	states := *r
@@ -108,14 +108,6 @@ func (b *Batch) mark(check int) bool {
 		return true
 	}
 	return false
-}
-
-// valid checks a time that Redis answered.
-func valid(now int64) (int64, error) {
-	if now < 0 || now > maxTime {
-		return 0, fmt.Errorf("redis answered an invalid time: %d microseconds since 1970", now)
-	}
-	return now, nil
 }
 
 // read reads what the script says of the keys of a group, into b.asked.
