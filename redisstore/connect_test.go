@@ -19,7 +19,7 @@ import (
 )
 
 // leastACL reads from the docs which rights a Redis user needs.
-func leastACL(t *testing.T) []string {
+func leastACL(t testing.TB) []string {
 	t.Helper()
 	return redistest.DocumentedRights(t, "../docs/redis.md")
 }

@@ -26,7 +26,7 @@ func (s *operators) Examine(ctx context.Context) store.Examination {
 	found := store.Examination{Timeout: s.timeout}
 	masters, err := s.masters(ctx)
 	if err != nil {
-		found.Servers, found.Rights = []store.Condition{s.troubled(store.Condition{}, err)}, s.undiscovered(err)
+		found.Servers = []store.Condition{s.troubled(store.Condition{}, err)}
 		return found
 	}
 	found.Servers = make([]store.Condition, len(masters))
@@ -35,12 +35,6 @@ func (s *operators) Examine(ctx context.Context) store.Examination {
 		group.Go(func() { found.Servers[i] = s.condition(ctx, n) })
 	}
 	group.Wait()
-	for i := range found.Servers {
-		if found.Servers[i].Trouble != "" && found.Servers[i].Trouble != store.TroubleRights {
-			return found
-		}
-	}
-	found.Rights = s.rights(ctx, masters)
 	return found
 }
 

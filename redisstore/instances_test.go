@@ -23,7 +23,7 @@ import (
 )
 
 // least returns the options of a store whose user has the documented rights.
-func least(t *testing.T, server *redistest.Server) redisstore.Options {
+func least(t testing.TB, server *redistest.Server) redisstore.Options {
 	t.Helper()
 	o := at(server)
 	o.Username, o.Password = "least-"+server.Prefix(), "s3cret"
@@ -32,7 +32,7 @@ func least(t *testing.T, server *redistest.Server) redisstore.Options {
 }
 
 // grant changes the rights of a user.
-func grant(t *testing.T, server *redistest.Server, user string, rules ...string) {
+func grant(t testing.TB, server *redistest.Server, user string, rules ...string) {
 	t.Helper()
 	command := []any{"acl", "setuser", user}
 	for _, rule := range rules {

@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -21,8 +23,8 @@ import (
 )
 
 // TestMissingRights: a user who lacks one of the rights that docs/redis.md names lets no request pass beyond
-// its limit, in any kind of zone. What cannot be decided is an error of the kind auth. No state counts as
-// damaged, and no refund is lost without a word.
+// its limit, in any kind of zone. What cannot be decided is an error of the kind auth that says which right is missing. No
+// state counts as damaged, and no refund is lost without a word.
 func TestMissingRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -74,6 +76,7 @@ func TestMissingRights(t *testing.T) {
 				case err == nil:
 				case kind == store.FailureAuth || kind == store.FailureOpen:
 					failed[right] = true
+					expectNamed(t, server, err, right)
 				default:
 					t.Errorf("%s without +%s: %v", k.name, right, err)
 				}
@@ -104,6 +107,20 @@ func TestMissingRights(t *testing.T) {
 		if !failed[right] {
 			t.Logf("nothing here fails without +%s", right)
 		}
+	}
+}
+
+// expectNamed expects that an error says which right is missing, or where Redis says it.
+func expectNamed(t *testing.T, server *redistest.Server, err error, right string) {
+	t.Helper()
+	_, fix := advice.Split(err.Error())
+	if fix == advice.GiveRights.With("+"+right) {
+		return
+	}
+	log, logErr := server.Admin().ACLLog(t.Context(), 100).Result()
+	named := slices.ContainsFunc(log, func(e *redis.ACLLogEntry) bool { return e.Username == "without-"+right && e.Object == right })
+	if fix != advice.GiveRights.With("the one that ACL LOG names") || !named {
+		t.Errorf("without +%s: %v; ACL LOG has %d entries, %v", right, err, len(log), logErr)
 	}
 }
 

@@ -15,18 +15,14 @@ import (
 func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 	masters, err := s.masters(ctx)
 	if err != nil {
-		return store.Server{Rights: s.undiscovered(err)}, failure{s.explain(err)}
+		return store.Server{}, failure{s.explain(err)}
 	}
 	var slowest store.Server
 	for _, n := range masters {
 		c, err := s.look(ctx, ctx, n)
 		if err != nil && node.Failure(err) != store.FailureOOM { // a full Redis still decides what needs no room
-			var rights *store.Rights
-			if node.LacksRight(err) {
-				rights = s.rights(ctx, []*node.Node{n}) // until Redis 7.0, the error does not say which
-			}
 			s.servers.ReportFailure()
-			return store.Server{Rights: rights}, failure{s.explain(err)}
+			return store.Server{}, failure{s.explain(err)}
 		}
 		if c.RoundTrip >= slowest.RoundTrip {
 			slowest.Version, slowest.RoundTrip = c.Version, c.RoundTrip
@@ -35,7 +31,6 @@ func (s *operators) Probe(ctx context.Context) (store.Server, error) {
 			slowest.Evicts = max(c.Evicts, slowest.Evicts)
 		}
 	}
-	slowest.Rights = s.rights(ctx, masters)
 	for _, n := range masters {
 		if err := n.Settle(ctx); err != nil {
 			return slowest, failed(err)

@@ -15,9 +15,17 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m.Run)) }
 
+// TestStore: a user with the rights that docs/redis.md names can do all that a store does. What can be read of the time is
+// in a key here; TestInstances has Redis's own clock.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) { return openWithClock(t, redistest.Shared(t)) })
+	storetest.Run(t, func(t testing.TB) (store.Store, func(int64)) {
+		server := redistest.Shared(t)
+		options := least(t, server)
+		grant(t, server, options.Username, "+scan")
+		options.DenyCache = -1
+		return withClock(t, server, options)
+	})
 }
 
 // at returns the options of a store with a server and the test's prefix.
@@ -38,7 +46,12 @@ func clockKey(server *redistest.Server) string { return server.Prefix() + ":now"
 // openWithClock makes a store whose script reads the time that the test sets.
 func openWithClock(t testing.TB, server *redistest.Server) (*redisstore.Store, func(int64)) {
 	t.Helper()
-	s := clocked(t, server, asking(server))
+	return withClock(t, server, asking(server))
+}
+
+func withClock(t testing.TB, server *redistest.Server, options redisstore.Options) (*redisstore.Store, func(int64)) {
+	t.Helper()
+	s := clocked(t, server, options)
 	var today atomic.Int64
 	s.SetToday(today.Load)
 	setNow := func(now int64) {

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
+import "time"
 
 // Examination is the condition of a store. What does not apply to a store, or what it could not
 // find out, is zero.
@@ -14,38 +10,11 @@ type Examination struct {
 	// Timeout bounds a decision.
 	Timeout time.Duration
 
-	// Rights says whether the user has the rights that the store needs. Nil means it is not
-	// known.
-	Rights *Rights
-
 	// Keys and MaxKeys are the keys that a store in memory has, and may have. Sharing says that
 	// new keys share states because there was no room.
 	Keys, MaxKeys int
 	Sharing       bool
 }
-
-// Rights are the rights of the user at a server.
-type Rights struct {
-	Missing []string // commands that the user may not run
-}
-
-// Err says which rights are missing, or returns nil. It is an error of the kind [FailureAuth].
-func (r *Rights) Err() error {
-	if r == nil || len(r.Missing) == 0 {
-		return nil
-	}
-	return missingRights(r.Missing)
-}
-
-// missingRights are commands that a user may not run.
-type missingRights []string
-
-func (m missingRights) Error() string {
-	return fmt.Sprintf("the user may not run %s: give it the rights +%s", strings.Join(m, ", "), strings.Join(m, " +"))
-}
-
-// Failure returns the kind of the error, see [Failure].
-func (m missingRights) Failure() string { return FailureAuth }
 
 // Condition is the condition of a server.
 type Condition struct {

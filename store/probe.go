@@ -13,7 +13,4 @@ type Server struct {
 	// Evicts is the server's policy if it removes keys while it is full, such as allkeys-lru.
 	// Then it forgets clients that are refused.
 	Evicts string
-
-	// Rights are those of the user. Nil means they are not known.
-	Rights *Rights
 }

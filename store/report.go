@@ -24,8 +24,7 @@ type Shared interface {
 	Fleet
 
 	// Probe asks the server, or all servers that hold states, and describes the one that takes
-	// the longest, before a request needs it. It fails as Take does, and also if the login is wrong. Rights are told also
-	// beside an error, and a right may be missing without one: only some zones may need it.
+	// the longest, before a request needs it. It fails as Take does, and also if the login is wrong.
 	Probe(ctx context.Context) (Server, error)
 
 	// Report sets what this process reports when it is counted: brief while nobody looks, and what all returns while somebody

@@ -108,8 +108,7 @@ func TestChecks(t *testing.T) {
 		"login":                {trouble(store.TroubleLogin), "fail login"},
 		"replica":              {trouble(store.TroubleReplica), "fail replica"},
 		"full":                 {trouble(store.TroubleMemory), "fail memory"},
-		"keys out of use":      {func(f *Facts) { trouble(store.TroubleRights)(f); f.Stores[0].Examined.Rights = nil }, "fail rights"},
-		"a missing right":      {of(func(s *Store) { s.Examined.Rights.Missing = []string{"zadd"} }), "fail rights"},
+		"keys out of use":      {trouble(store.TroubleRights), "fail rights"},
 		"breaker":              {of(func(s *Store) { s.Breaker = store.BreakerOpen }), "fail breaker"},
 		"busy":                 {of(func(s *Store) { s.Busy = true }), "warn busy"},
 		"silent": {of(func(s *Store) {
@@ -190,7 +189,7 @@ func good() *Facts {
 		Stores: []Store{{
 			Name: "redis", Breaker: store.BreakerClosed, Fleet: Fleet{Size: 2, Telling: 2},
 			Examined: &store.Examination{
-				Timeout: 50 * time.Millisecond, Rights: new(store.Rights),
+				Timeout: 50 * time.Millisecond,
 				Servers: []store.Condition{{
 					Address: "10.0.0.5:6379", RoundTrip: time.Millisecond, ClockTook: time.Millisecond, Described: true, Version: "7.0.0", Evicts: "noeviction",
 					Memory: 1 << 20, MaxMemory: 100 << 20,

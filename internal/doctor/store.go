@@ -57,7 +57,7 @@ var storeChecks = []check[Store]{
 	{"answer", answers},
 	{"tls", trouble(store.TroubleTLS, alignTLS.With())},
 	{"login", trouble(store.TroubleLogin, correctLogin.With())},
-	{"rights", rights},
+	{"rights", trouble(store.TroubleRights, advice.GiveKeys.With())},
 	{"server", trouble(store.TroubleServer, advice.Text{})},
 	{"replica", trouble(store.TroubleReplica, useMaster.With())},
 	{"round_trip", roundTrip},

@@ -3,7 +3,6 @@ package doctor
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
@@ -58,20 +57,6 @@ func trouble(kind string, fix advice.Text) func(*Store) []result {
 		}
 		return all
 	}
-}
-
-// rights finds users that may not do what the store needs.
-func rights(s *Store) []result {
-	switch e := s.Examined; {
-	case e == nil:
-		return nil
-	case e.Rights != nil && len(e.Rights.Missing) > 0:
-		return fail(giveRights.With(strings.Join(e.Rights.Missing, " +")),
-			"the user may not run %s", strings.Join(e.Rights.Missing, ", "))
-	case e.Rights != nil:
-		return ok("the user has all rights that the store needs")
-	}
-	return trouble(store.TroubleRights, giveKeyRights.With())(s)
 }
 
 // breaker finds stores that are not asked because calls have failed.

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +71,7 @@ func (f *firstProbe) try(ctx context.Context, p store.Shared, r *Ref, logger *za
 		return true
 	case !f.warned:
 		f.warned = true
-		r.Store.Health.note(cmp.Or(server.Rights.Err(), err), logger)
+		r.Store.Health.note(err, logger)
 	}
 	return false
 }
@@ -87,10 +86,7 @@ func (r *Ref) Require(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, RequireTimeout)
 	defer cancel()
 	for {
-		server, err := probeOnce(ctx, p)
-		if lacking := server.Rights.Err(); lacking != nil {
-			return fmt.Errorf("%s is required, but %w", Describe(r.Backend), lacking)
-		}
+		_, err := probeOnce(ctx, p)
 		if err == nil {
 			return nil
 		}
@@ -127,10 +123,6 @@ func (r *Ref) logServer(server store.Server, logger *zap.Logger) {
 		fields = append(fields, zap.Int("instances", fleet.Instances()))
 	}
 	logger.Info("the rate limit store answers", fields...)
-	if lacking := server.Rights.Err(); lacking != nil {
-		logger.Warn("the rate limit store lacks rights: zones that need them fail, and their on_store_error decides",
-			zap.String("store", Describe(r.Backend)), zap.Error(lacking))
-	}
 	if server.Evicts != "" {
 		logger.Warn("the rate limit store removes keys when its memory is full, so clients that are refused get through again; "+advice.NoEviction.With().String(),
 			zap.String("store", Describe(r.Backend)), zap.String("maxmemory_policy", server.Evicts))

@@ -109,15 +109,9 @@ func fields(text string) map[string]string {
 	return all
 }
 
-// probeScript writes a key that soon expires. Where the right to do so is missing, the error names
-// the command, because Redis 7.0 and older do not.
-const probeScript = `for _, command in ipairs({ { 'SET', KEYS[1], '', 'PX', 1000 }, { 'SETRANGE', KEYS[1], '0', '1' } }) do
-  local reply = redis.pcall(unpack(command))
-  if type(reply) == 'table' and reply.err then
-    if not string.find(reply.err, "The user executing the script can't", 1, true) then return reply end
-    return redis.error_reply(reply.err .. ': ' .. command[1])
-  end
-end
+// probeScript writes a key that soon expires, as charges do.
+const probeScript = `redis.call('SET', KEYS[1], '', 'PX', 1000)
+redis.call('SETRANGE', KEYS[1], '0', '1')
 return 0`
 
 // charges is Charges for the breaker.
@@ -145,6 +139,3 @@ func (n *Node) Charges(ctx context.Context) error {
 	}
 	return err
 }
-
-// ProbeKey names the key that a probe may write.
-func (n *Node) ProbeKey(slot uint16) string { return n.config.ProbeKey(slot) }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
@@ -56,6 +57,24 @@ func TestFailureOfReplies(t *testing.T) {
 	for _, kind := range []string{store.Failure(store.ErrUnavailable), store.Failure(errors.New("strange")), store.Failure(context.DeadlineExceeded)} {
 		if !slices.Contains(store.Failures(), kind) {
 			t.Errorf("%s is none of %v", kind, store.Failures())
+		}
+	}
+}
+
+// TestAdviceOnRights: where a right is missing, an error says which one, in the words of several versions.
+func TestAdviceOnRights(t *testing.T) {
+	for text, want := range map[string]advice.Text{
+		"NOPERM this user has no permissions to run the 'evalsha' command or its subcommand":                    advice.GiveRights.With("+evalsha"),
+		"NOPERM User limiter has no permissions to run the 'cluster|slots' command":                             advice.GiveRights.With("+cluster|slots"),
+		"ERR ACL failure in script: User limiter has no permissions to run the 'zadd' command script: 1f":       advice.GiveRights.With("+zadd"),
+		"ERR The user executing the script can't run this command or subcommand script: 1f, on @user_script:1.": advice.GiveRights.With("the one that ACL LOG names"),
+		"ERR ACL failure in script: No permissions to access a key script: 1f, on @user_script:1.":              advice.GiveKeys.With(),
+		"NOPERM this user has no permissions to access one of the keys used as arguments":                       advice.GiveKeys.With(),
+		"NOPERM No permissions to access database":                                                              advice.GiveDB.With(),
+		"WRONGPASS invalid username-password pair or user is disabled.":                                         {},
+	} {
+		if _, got := advice.Split(Advise(reply(text), true).Error()); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }

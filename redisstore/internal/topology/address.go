@@ -41,7 +41,7 @@ func (n name) address(from string) (string, error) {
 		host = ip.Unmap().String()
 	}
 	if port, err := strconv.ParseUint(n.port, 10, 16); err != nil || port == 0 {
-		return "", node.WithAdvice(fmt.Errorf("it names a server without a port: %q of host %q", n.port, host), advice.NamePorts)
+		return "", node.WithAdvice(fmt.Errorf("it names a server without a port: %q of host %q", n.port, host), advice.NamePorts.With())
 	}
 	return net.JoinHostPort(host, n.port), nil
 }

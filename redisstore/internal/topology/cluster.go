@@ -75,7 +75,7 @@ func (t *Topology) Redirect(ctx context.Context, from *node.Node, slot uint16, e
 	asked, isAsk := redis.IsAskError(err)
 	if hop > maxHops {
 		if (isMoved || isAsk) && readName(moved+asked).unknown() {
-			err = node.WithAdvice(err, advice.NameHosts)
+			err = node.WithAdvice(err, advice.NameHosts.With())
 		}
 		return nil, false, err
 	}

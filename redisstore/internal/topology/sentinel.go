@@ -36,9 +36,9 @@ func NewSentinel(name string, sentinels []*redis.Options, config *node.Config, l
 		err = fmt.Errorf("no sentinel answers where the master %q is: %w", name, err)
 		switch {
 		case errors.As(err, new(unwatched)):
-			return node.WithAdvice(err, advice.NameMaster)
+			return node.WithAdvice(err, advice.NameMaster.With())
 		case node.Failure(err) == store.FailureAuth:
-			return node.WithAdvice(err, advice.FindSentinel)
+			return node.WithAdvice(err, advice.FindSentinel.With())
 		}
 		return err
 	}
