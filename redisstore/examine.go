@@ -32,7 +32,15 @@ func (s *operators) Examine(ctx context.Context) store.Examination {
 	found.Servers = make([]store.Condition, len(masters))
 	var group sync.WaitGroup
 	for i, n := range masters {
-		group.Go(func() { found.Servers[i] = s.condition(ctx, n) })
+		group.Go(func() {
+			patience, cancel := context.WithTimeout(ctx, max(mostSilence, s.timeout))
+			defer cancel()
+			c, err := s.look(ctx, patience, n)
+			if err != nil {
+				c = s.troubled(c, err)
+			}
+			found.Servers[i] = c
+		})
 	}
 	group.Wait()
 	return found
@@ -52,17 +60,6 @@ func (s *operators) masters(ctx context.Context) ([]*node.Node, error) {
 
 // mostSilence is how long a server may take for the first answer, unless requests wait longer for it.
 const mostSilence = 2500 * time.Millisecond
-
-// condition examines one server.
-func (s *operators) condition(ctx context.Context, n *node.Node) store.Condition {
-	patience, cancel := context.WithTimeout(ctx, max(mostSilence, s.timeout))
-	defer cancel()
-	c, err := s.look(ctx, patience, n)
-	if err != nil {
-		return s.troubled(c, err)
-	}
-	return c
-}
 
 // look returns the condition of a server, or why it does not decide. For the first answer there may be less time.
 func (s *operators) look(ctx, patience context.Context, n *node.Node) (c store.Condition, err error) {

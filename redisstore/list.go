@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,8 +13,8 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/lua"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -45,14 +44,12 @@ func (s *operators) Bans(ctx context.Context, rule *store.Rule, ban *store.Ban, 
 }
 
 // banState reads the state of a ban. One that is damaged counts as none.
-func banState(value string) (state algorithms.State) {
-	if len(value) != 8*len(state) {
+func banState(value string) algorithms.State {
+	r := protocol.Reader{Rest: value}
+	if state := r.State(); !r.Short && r.Rest == "" {
 		return state
 	}
-	for i := range state {
-		state[i] = int64(binary.BigEndian.Uint64([]byte(value[8*i:])))
-	}
-	return state
+	return algorithms.State{}
 }
 
 // list scans all masters, one after the other, for the names that differ from that of the empty
@@ -141,7 +138,7 @@ func (s *operators) getAll(ctx context.Context, from *node.Node, names []string)
 
 // readListed reads what a key has.
 func readListed(text, tag string, parse func(string, int64) (store.Override, error)) (listed store.Listed, err error) {
-	now, text, err := link.Number(text)
+	now, text, err := timed(text)
 	if err != nil {
 		return listed, err
 	}

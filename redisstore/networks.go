@@ -1,9 +1,7 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -13,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/lua"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -45,9 +43,6 @@ type networks struct {
 }
 
 func newNetworks(s *Store, clock func() time.Time) *networks {
-	if clock == nil {
-		clock = time.Now
-	}
 	return &networks{of: s, clock: clock, began: clock(), looking: make(chan struct{}, 1)}
 }
 
@@ -138,10 +133,10 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 		return false, false, err
 	}
 	here := n.now()
-	now, text, errNow := link.Number(text)
-	last, text, err := link.Number(text)
-	if err := cmp.Or(errNow, err); err != nil {
-		return false, false, err
+	r := protocol.Reader{Rest: text}
+	now, last := r.Number(), r.Number()
+	if r.Short {
+		return false, false, errCutOff
 	}
 	if last < n.known {
 		clear(changes)
@@ -149,13 +144,12 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 		return last > 0, true, nil
 	}
 	found := 0
-	for ; len(text) > 0; found++ {
-		mark, name, value, rest, err := cutNetwork(text)
-		if err != nil {
-			return false, false, err
+	for ; r.Rest != ""; found++ {
+		mark, name, value := r.Number(), r.Sized(), r.Sized()
+		if r.Short {
+			return false, false, errCutOff
 		}
 		n.known = mark
-		text = rest
 		zone, network, err := parseNetworkName(name)
 		if err != nil {
 			continue // of another version
@@ -169,25 +163,7 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 	return found == networksPerCall, false, nil
 }
 
-// cutNetwork cuts what lua/networks.lua writes for a network from a text.
-func cutNetwork(text string) (mark int64, name, value, rest string, err error) {
-	mark, text, err = link.Number(text)
-	cut := func() (part string) {
-		if err == nil && len(text) >= 4 {
-			if n := int(binary.BigEndian.Uint32([]byte(text))); n <= len(text)-4 {
-				part, text = text[4:4+n], text[4+n:]
-				return part
-			}
-		}
-		err = cmp.Or(err, errCutOff)
-		return ""
-	}
-	name = cut()
-	value = cut()
-	return mark, name, value, text, err
-}
-
-var errCutOff = errors.New("redis answered a network that is cut off")
+var errCutOff = errors.New("redis answered networks that are cut off")
 
 // parseNetworkName reads a name that writeNetwork has made.
 func parseNetworkName(name string) (zone string, network netip.Prefix, err error) {

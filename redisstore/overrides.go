@@ -3,11 +3,12 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/lua"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -67,20 +68,29 @@ func (s *operators) get(ctx context.Context, name string) (now int64, text strin
 	if text, err = s.evalText(ctx, lua.Get.Text(), name); err != nil {
 		return 0, "", err
 	}
-	return link.Number(text)
+	return timed(text)
+}
+
+// timed divides what lua/get.lua answers into the time, in microseconds since 1970, and what the key has.
+func timed(text string) (now int64, rest string, err error) {
+	r := protocol.Reader{Rest: text}
+	if now = r.Number(); r.Short {
+		return 0, "", fmt.Errorf("redis answered %d bytes without a time", len(text))
+	}
+	return now, r.Rest, nil
 }
 
 // delete deletes a key in Redis. Keys go one by one, because a slot may migrate.
 func (s *operators) delete(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.link.Process(ctx, name, link.Server.Process, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
+	_, err := s.link.Process(ctx, name, func() redis.Cmder { return redis.NewIntCmd(ctx, "del", name) })
 	return failed(err)
 }
 
 // eval runs another script than that of decisions, whose keys have one slot.
 func (s *operators) eval(ctx context.Context, script string, keys []string, args ...any) ([]any, error) {
-	cmd, err := s.link.Process(ctx, keys[0], link.Server.Process, func() redis.Cmder {
+	cmd, err := s.link.Process(ctx, keys[0], func() redis.Cmder {
 		all := []any{"eval", script, len(keys)}
 		for _, key := range keys {
 			all = append(all, key)
@@ -97,6 +107,9 @@ func (s *operators) eval(ctx context.Context, script string, keys []string, args
 func (s *operators) evalText(ctx context.Context, script, key string, args ...any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	text, err := s.link.EvalText(ctx, link.Server.Process, script, key, args...)
-	return text, failed(err)
+	cmd, err := s.link.Process(ctx, key, func() redis.Cmder { return s.link.TextCommand(ctx, script, key, args...) })
+	if err != nil {
+		return "", failed(err)
+	}
+	return cmd.(*redis.StringCmd).Val(), nil
 }

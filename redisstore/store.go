@@ -55,6 +55,9 @@ func New(options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.clock == nil {
+		o.clock = time.Now
+	}
 	s := &Store{
 		operators: operators{timeout: o.Timeout, keys: keys.Prefix(o.KeyPrefix), encrypted: o.TLS != nil, cluster: o.Mode == ModeCluster},
 		logger:    o.Logger, quit: make(chan struct{}),
@@ -78,16 +81,13 @@ func New(options Options) (*Store, error) {
 func (s *Store) stack(o *Options) {
 	s.today = func() int64 { return time.Now().UnixMicro() }
 	c := link.Config{
-		Servers: servers{s.servers}, Keys: s.keys, Script: &s.script, Timeout: o.Timeout, Today: &s.today, Clock: o.clock, Logger: s.logger,
+		Servers: servers{s.servers}, Keys: s.keys, Script: &s.script, Today: &s.today, Clock: o.clock, Logger: s.logger,
 		Ends: o.Ends, Done: s.quit,
-	}
-	if c.Clock == nil {
-		c.Clock = time.Now
 	}
 	s.link = link.New(&c)
 	inner := layer.Layer(s.link)
 	if o.Mode == ModeCluster {
-		inner = &multislot.Layer{Inner: s.link, GiveBack: func(a ...store.Adjustment) { s.prepaid.Adjust(a...) }}
+		inner = &multislot.Layer{Inner: s.link, GiveBack: s.Adjust}
 	}
 	if o.DenyCache > 0 {
 		s.refusals = &refusals.Layer{Layer: inner, Cache: refusals.NewCache(o.DenyCache, o.Timeout), Today: &s.today}
@@ -139,7 +139,7 @@ func (s *Store) open(o *Options) (*topology.Topology, error) {
 	}
 	config := &node.Config{
 		Username: o.Username, Password: o.Password, DB: o.DB, TLS: encrypted, PoolSize: o.PoolSize, Timeout: o.Timeout,
-		Dial: o.Dial, Cluster: o.Mode == ModeCluster, Script: &s.script, ProbeKey: s.probeKey(o.Mode), Done: s.quit,
+		Dial: o.Dial, Cluster: o.Mode == ModeCluster, Script: &s.script, ProbeKey: s.probeKey, Done: s.quit,
 	}
 	switch o.Mode {
 	case ModeSentinel:
@@ -156,12 +156,12 @@ func (s *Store) open(o *Options) (*topology.Topology, error) {
 	return topology.NewFixed(node.New(o.Address, config), 1), nil
 }
 
-// probeKey returns what names the key that a probe writes, which in a Cluster has a slot.
-func (s *Store) probeKey(mode string) func(slot uint16) string {
-	if mode != ModeCluster {
-		return func(uint16) string { return s.keys.Probe("") }
+// probeKey names the key that a probe writes, which in a Cluster has a slot.
+func (s *Store) probeKey(slot uint16) string {
+	if s.cluster {
+		return s.keys.Probe(topology.TagAt(slot))
 	}
-	return func(slot uint16) string { return s.keys.Probe(topology.TagAt(slot)) }
+	return s.keys.Probe("")
 }
 
 // Reset implements [store.Store]. What this process knows of the key is forgotten first, so that it is not told

@@ -56,9 +56,8 @@ type server struct {
 	lacks   string // the tag of keys that another server has
 
 	mu    sync.Mutex
-	fates []fate   // of the next calls
-	texts []string // the answers to the next scripts
-	ever  *fate    // of those after them; nil: they are carried out
+	fates []fate // of the next calls
+	ever  *fate  // of those after them; nil: they are carried out
 	calls []call
 	seen  []*node.Request
 }
@@ -90,15 +89,6 @@ func (s *server) DoAll(ctx context.Context, requests []*node.Request, asking boo
 
 func (s *server) Process(ctx context.Context, _ redis.Cmder, asking bool) error {
 	return s.meet(ctx, call{way: "Process", asking: asking})
-}
-
-func (s *server) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error {
-	err := s.meet(ctx, call{way: "ProcessIfReady", asking: asking})
-	if len(s.texts) > 0 {
-		cmd.(*redis.StringCmd).SetVal(s.texts[0])
-		s.texts = s.texts[1:]
-	}
-	return err
 }
 
 // meet has a call meet its fate.
@@ -282,7 +272,7 @@ func newBench(t testing.TB, configure ...func(*link.Config)) *bench {
 	logger := zap.New(core)
 	b.logs = logs
 	c := &link.Config{
-		Servers: b.servers, Keys: prefix, Script: new(atomic.Pointer[protocol.Script]), Timeout: timeout, Today: &today,
+		Servers: b.servers, Keys: prefix, Script: new(atomic.Pointer[protocol.Script]), Today: &today,
 		Clock: func() time.Time { return time.Time{} }, Logger: func() *zap.Logger { return logger }, Ends: func() bool { return true }, Done: b.done,
 	}
 	c.Script.Store(script)

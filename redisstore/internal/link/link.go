@@ -4,6 +4,7 @@ package link
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,6 @@ type Config struct {
 	Servers Servers
 	Keys    keys.Prefix
 	Script  *atomic.Pointer[protocol.Script]
-	Timeout time.Duration
 	Today   *layer.Date
 	Clock   func() time.Time // by which leases fall due
 	Logger  func() *zap.Logger
@@ -155,9 +155,14 @@ func (l *Link) Slot(c *store.Check) uint16 {
 	return l.Servers.Slot(keys.Tag(c.Key))
 }
 
-// send has a request answered by the server that has its keys.
+// send has a request answered by the server that has its keys. The servers hear of a failure, unless another one would not
+// have more room or time, or decide differently.
 func (l *Link) send(ctx context.Context, r *node.Request) error {
-	return l.failed(l.follow(ctx, r.Slot, func(s Server, asking bool) error { return s.Do(ctx, r, asking) }))
+	err := l.follow(ctx, r.Slot, func(s Server, asking bool) error { return s.Do(ctx, r, asking) })
+	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, node.ErrLate) {
+		l.Servers.ReportFailure()
+	}
+	return err
 }
 
 // noteLeases notes the leases that were made, so that it is renewed.

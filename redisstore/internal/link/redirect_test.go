@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/link"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -23,11 +22,7 @@ var ways = map[string]func(t *testing.T, b *bench) error{
 		return b.Renew(t.Context(), []store.Check{c})[0]
 	},
 	"Process": func(t *testing.T, b *bench) error {
-		_, err := b.Link.Process(t.Context(), "key", link.Server.Process, func() redis.Cmder { return redis.NewCmd(t.Context(), "ping") })
-		return err
-	},
-	"ProcessIfReady": func(t *testing.T, b *bench) error {
-		_, err := b.EvalText(t.Context(), link.Server.ProcessIfReady, "return ''", "key")
+		_, err := b.Link.Process(t.Context(), "key", func() redis.Cmder { return redis.NewCmd(t.Context(), "ping") })
 		return err
 	},
 }

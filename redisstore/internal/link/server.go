@@ -2,14 +2,10 @@ package link
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
-	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Server is what a link asks of a Redis, as [node.Node] does it. Asking is for a slot of a Cluster that is about to
@@ -24,9 +20,8 @@ type Server interface {
 	// DoAll makes one call for requests whose callers do not wait. Each gets its error.
 	DoAll(ctx context.Context, requests []*node.Request, asking bool)
 
-	// Process carries out another command. ProcessIfReady does so unless the server is known not to answer.
+	// Process carries out another command.
 	Process(ctx context.Context, cmd redis.Cmder, asking bool) error
-	ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error
 }
 
 // Servers know which of them has a key. The methods are those of a topology.
@@ -39,15 +34,12 @@ type Servers interface {
 	Close() error
 }
 
-// Method is how a server carries out a command: [Server.Process] or [Server.ProcessIfReady].
-type Method = func(s Server, ctx context.Context, cmd redis.Cmder, asking bool) error
-
 // Process has a command carried out by the server that has a key. The command is made again for
 // each server that is asked.
-func (l *Link) Process(ctx context.Context, key string, method Method, command func() redis.Cmder) (cmd redis.Cmder, err error) {
+func (l *Link) Process(ctx context.Context, key string, command func() redis.Cmder) (cmd redis.Cmder, err error) {
 	err = l.follow(ctx, l.Servers.Slot(key), func(s Server, asking bool) error {
 		cmd = command()
-		return method(s, ctx, cmd, asking)
+		return s.Process(ctx, cmd, asking)
 	})
 	if err != nil {
 		return nil, err
@@ -55,24 +47,7 @@ func (l *Link) Process(ctx context.Context, key string, method Method, command f
 	return cmd, nil
 }
 
-// EvalText runs a script that answers a text.
-func (l *Link) EvalText(ctx context.Context, method Method, script, key string, args ...any) (string, error) {
-	cmd, err := l.Process(ctx, key, method, func() redis.Cmder { return l.TextCommand(ctx, script, key, args...) })
-	if err != nil {
-		return "", err
-	}
-	return cmd.(*redis.StringCmd).Val(), nil
-}
-
-// Number cuts a number of eight bytes from a text that a script answers, such as the time in microseconds since 1970.
-func Number(text string) (n int64, rest string, err error) {
-	if len(text) < 8 {
-		return 0, "", fmt.Errorf("redis answered %d bytes without a number", len(text))
-	}
-	return int64(binary.BigEndian.Uint64([]byte(text[:8]))), text[8:], nil
-}
-
-// TextCommand makes the command that [Link.EvalText] sends.
+// TextCommand makes a command for [Link.Process] that runs a script, which answers a text.
 func (l *Link) TextCommand(ctx context.Context, script, key string, args ...any) *redis.StringCmd {
 	return redis.NewStringCmd(ctx, append([]any{"eval", l.Script.Load().Finish(script), 1, key}, args...)...)
 }
@@ -96,13 +71,4 @@ func (l *Link) redirected(ctx context.Context, from Server, slot uint16, err err
 		from, err = to, ask(to, asking)
 	}
 	return nil
-}
-
-// failed tells the servers of a call that failed, unless another one would not have more room or time, or decide
-// differently.
-func (l *Link) failed(err error) error {
-	if err != nil && !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, node.ErrLate) {
-		l.Servers.ReportFailure()
-	}
-	return err
 }

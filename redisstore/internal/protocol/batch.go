@@ -253,7 +253,7 @@ func (b *Batch) write(o *Op, ahead int64) {
 	if o.KeyRules != nil {
 		b.writeKeyRules(o.KeyRules)
 	}
-	b.mget = b.mget && isCounter(o.Rule.Algorithm())
+	b.mget = b.mget && o.Rule.Counter() != nil
 }
 
 // addTo is a kind together with what the check has beside the state.
@@ -291,10 +291,4 @@ func (b *Batch) rule(p *store.Prepared) int {
 		}
 	}
 	return -1
-}
-
-// isCounter reports whether the states of an algorithm are strings in Redis.
-func isCounter(a algorithms.Algorithm) bool {
-	_, ok := a.(algorithms.Counter)
-	return ok
 }

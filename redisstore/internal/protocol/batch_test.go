@@ -156,7 +156,7 @@ func drawCounters(random *rand.Rand, rules []*store.Rule) (checks []store.Check)
 	client := random.IntN(3 + 57*random.IntN(2))
 	for i := range len(rules) {
 		rule := rules[(client+i*5)%len(rules)]
-		if isCounter(rule.Algorithm()) && len(checks) < 1+client%3 {
+		if rule.Counter() != nil && len(checks) < 1+client%3 {
 			checks = append(checks, store.Check{
 				Rule: rule,
 				Key:  fmt.Sprint("client", client),

@@ -15,7 +15,7 @@ import (
 
 // counterOnly reports whether an operation is the decision on a Counter's state and no more.
 func (o *Op) counterOnly() bool {
-	return o.Kind == Decide && o.KeyRules == nil && isCounter(o.Rule.Algorithm())
+	return o.Kind == Decide && o.KeyRules == nil && o.Rule.Counter() != nil
 }
 
 // writeCheck writes a check of a counter-only batch.

@@ -28,7 +28,8 @@ func TestExpiriesAreKept(t *testing.T) {
 	script := NewScript(redistest.Clock("{ 0, redis.call('GET', '"+clock+"') }", margin))
 	random := rand.New(rand.NewPCG(deep.Seed(1), 0))
 	for _, name := range algorithms.Names() {
-		if a, _ := algorithms.Get(name); !isCounter(a) {
+		a, _ := algorithms.Get(name)
+		if _, counts := a.(algorithms.Counter); !counts {
 			continue
 		}
 		rule := storetest.Rule(t, name, name, algorithms.Limit{Events: 1000, Window: 100 * time.Minute})

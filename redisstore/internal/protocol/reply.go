@@ -45,11 +45,11 @@ const stateSize = 36
 // Read reads the script's reply and gives each request its part. A reply that cannot be is an
 // error, never a decision.
 func (b *Batch) Read(reply string) error {
-	r := reader{rest: reply}
+	r := Reader{Rest: reply}
 	if err := b.readChecks(&r); err != nil {
 		return err
 	}
-	if r.short || r.rest != "" {
+	if r.Short || r.Rest != "" {
 		return fmt.Errorf("redis answered an invalid reply of %d bytes to %d checks", len(reply), b.checks)
 	}
 	if b.Careful() {
@@ -60,7 +60,7 @@ func (b *Batch) Read(reply string) error {
 
 // readChecks reads the reply from its end: the time, and how many of the requests did not pass. Before these are the
 // checks. That the script has charged as many requests as pass here proves that both decide alike.
-func (b *Batch) readChecks(r *reader) error {
+func (b *Batch) readChecks(r *Reader) error {
 	micros := r.last(maxTime)
 	now := r.last(maxTime/1_000_000)*1_000_000 + micros
 	if now < 0 || now > maxTime {
@@ -70,9 +70,9 @@ func (b *Batch) readChecks(r *reader) error {
 	states := *r
 	if b.countersOnly {
 		r.text(stateSize * b.checks)
-		for !r.short && len(r.rest) > 0 {
+		for !r.Short && len(r.Rest) > 0 {
 			if !b.mark(int(r.uint16())) {
-				r.short = true
+				r.Short = true
 			}
 		}
 		r = &states
@@ -82,12 +82,12 @@ func (b *Batch) readChecks(r *reader) error {
 		if err := b.read(g, r); err != nil {
 			return err
 		}
-		if kind := g.ops[0].Kind; (kind == Decide || kind == Peek) && !r.short {
+		if kind := g.ops[0].Kind; (kind == Decide || kind == Peek) && !r.Short {
 			asked += len(g.waiters)
 			admitted += b.decide(g, now)
 		}
 	}
-	if !r.short && !b.Careful() && asked-refused != admitted {
+	if !r.Short && !b.Careful() && asked-refused != admitted {
 		return fmt.Errorf("redis answered room for %d of %d requests, and states with room for %d", asked-refused, asked, admitted)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (b *Batch) mark(check int) bool {
 }
 
 // read reads what the script says of the keys of a group, into b.asked.
-func (b *Batch) read(g *group, r *reader) error {
+func (b *Batch) read(g *group, r *Reader) error {
 	for len(b.asked) < len(g.ops) {
 		b.asked, b.given = append(b.asked, store.Asked{}), append(b.given, store.Check{})
 		b.decided = append(b.decided, algorithms.Decision{})
@@ -121,7 +121,7 @@ func (b *Batch) read(g *group, r *reader) error {
 		*c = store.Check{Rule: o.Rule, Cost: o.Cost, Peek: o.Kind == Peek}
 		*a = store.Asked{Check: c, Params: o.Prepared.Params, NoBan: b.Careful()}
 		if b.countersOnly {
-			a.State = r.state()
+			a.State = r.State()
 			r.text(stateSize - 24) // when it began, and the second until which the key lives
 			continue
 		}
@@ -137,7 +137,7 @@ func (b *Batch) read(g *group, r *reader) error {
 			g.waiters[0].Decisions[o.Index] = algorithms.Decision{Allowed: true, Quota: int64(flags & flagChanged)}
 			continue
 		case o.Rule.Counter() != nil:
-			a.State = r.state()
+			a.State = r.State()
 		default:
 			a.Given = &b.decided[i]
 			if err := r.decision(a.Given, g.ahead(i), o.Cost); err != nil {
@@ -154,11 +154,11 @@ func (b *Batch) read(g *group, r *reader) error {
 }
 
 // decision reads the script's decision on a check of no Counter, which wants so many units ahead.
-func (r *reader) decision(d *algorithms.Decision, ahead, cost int64) error {
+func (r *Reader) decision(d *algorithms.Decision, ahead, cost int64) error {
 	allowed := r.byte()
 	var n [6]int64
 	for j := range n {
-		n[j] = r.number()
+		n[j] = r.Number()
 	}
 	quota, remaining, retry, next, reset, delay := n[0], n[1], n[2], n[3], n[4], n[5]
 	if allowed > 1 || !possible(allowed == 1, quota, remaining, retry, next, reset) || delay < 0 || delay > maxWait {
@@ -168,7 +168,7 @@ func (r *reader) decision(d *algorithms.Decision, ahead, cost int64) error {
 	if ahead == 0 {
 		return nil
 	}
-	units, lasts := r.number(), r.number()
+	units, lasts := r.Number(), r.Number()
 	if units < 0 || units > ahead || units > 0 && !d.Allowed || lasts < 0 || lasts > maxAhead {
 		return fmt.Errorf("redis answered an invalid charge ahead: %d of %d units for %dus", units, ahead, lasts)
 	}
@@ -180,14 +180,14 @@ func (r *reader) decision(d *algorithms.Decision, ahead, cost int64) error {
 }
 
 // keyRules reads what holds for a key in place of the limit. It reports whether that can be.
-func (r *reader) keyRules(k *KeyRules, a *store.Asked) bool {
+func (r *Reader) keyRules(k *KeyRules, a *store.Asked) bool {
 	valid := true
 	if k.Override != "" {
 		switch kind := r.byte(); kind {
 		case noOverride, exempt:
 			a.Exempt = kind == exempt
 		case banned:
-			a.Banned = r.number()
+			a.Banned = r.Number()
 			valid = a.Banned == -1 || 0 < a.Banned && a.Banned <= maxWait
 		case limited:
 			a.Override = strings.Clone(r.text(int(r.uint16()))) // and not all of the reply, which may be that of many
@@ -197,7 +197,7 @@ func (r *reader) keyRules(k *KeyRules, a *store.Asked) bool {
 		}
 	}
 	if k.BanState != "" {
-		a.Ban = r.state()
+		a.Ban = r.State()
 	}
 	return valid
 }
@@ -251,63 +251,69 @@ func (g *group) chargeAhead(asked []store.Asked, now int64) {
 	}
 }
 
-// reader reads a reply. Redis and this process both read fixed integers faster than text.
-type reader struct {
-	rest  string
-	short bool // there was less than was read
+// Reader reads a reply. Redis and this process both read fixed integers faster than text.
+type Reader struct {
+	Rest  string
+	Short bool // there was less than was read
 }
 
-func (r *reader) byte() byte {
-	if len(r.rest) < 1 {
-		r.short = true
+func (r *Reader) byte() byte {
+	if len(r.Rest) < 1 {
+		r.Short = true
 		return 0
 	}
-	b := r.rest[0]
-	r.rest = r.rest[1:]
+	b := r.Rest[0]
+	r.Rest = r.Rest[1:]
 	return b
 }
 
-func (r *reader) uint16() uint16 { return uint16(r.byte())<<8 | uint16(r.byte()) }
+func (r *Reader) uint16() uint16 { return uint16(r.byte())<<8 | uint16(r.byte()) }
 
 // text reads some bytes.
-func (r *reader) text(n int) string {
-	if len(r.rest) < n {
-		r.short = true
+func (r *Reader) text(n int) string {
+	if len(r.Rest) < n {
+		r.Short = true
 		return ""
 	}
-	text := r.rest[:n]
-	r.rest = r.rest[n:]
+	text := r.Rest[:n]
+	r.Rest = r.Rest[n:]
 	return text
 }
 
+// Sized reads a text whose length is in the four bytes before it.
+func (r *Reader) Sized() string {
+	n := uint32(r.uint16())<<16 | uint32(r.uint16())
+	return r.text(int(min(n, math.MaxInt32)))
+}
+
 // last reads the number in text that is last, and the space before it.
-func (r *reader) last(most int64) int64 {
-	space := strings.LastIndexByte(r.rest, ' ')
+func (r *Reader) last(most int64) int64 {
+	space := strings.LastIndexByte(r.Rest, ' ')
 	if space < 0 {
-		r.short = true
+		r.Short = true
 		return 0
 	}
-	n, err := strconv.ParseInt(r.rest[space+1:], 10, 64)
+	n, err := strconv.ParseInt(r.Rest[space+1:], 10, 64)
 	if err != nil || n < 0 || n > most {
-		r.short = true
+		r.Short = true
 	}
-	r.rest = r.rest[:space]
+	r.Rest = r.Rest[:space]
 	return n
 }
 
-// state reads the three numbers of a state.
-func (r *reader) state() algorithms.State {
-	return algorithms.State{r.number(), r.number(), r.number()}
+// State reads the three numbers of a state.
+func (r *Reader) State() algorithms.State {
+	return algorithms.State{r.Number(), r.Number(), r.Number()}
 }
 
-// number reads a big-endian integer of eight bytes.
-func (r *reader) number() int64 {
-	if len(r.rest) < 8 {
-		r.short = true
+// Number reads a big-endian integer of eight bytes.
+func (r *Reader) Number() int64 {
+	if len(r.Rest) < 8 {
+		r.Short = true
 		return 0
 	}
-	s := r.rest[:8]
-	r.rest = r.rest[8:]
+	s := r.Rest[:8]
+	r.Rest = r.Rest[8:]
 	return int64(uint64(s[0])<<56 | uint64(s[1])<<48 | uint64(s[2])<<40 | uint64(s[3])<<32 |
 		uint64(s[4])<<24 | uint64(s[5])<<16 | uint64(s[6])<<8 | uint64(s[7]))
 }
