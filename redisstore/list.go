@@ -111,7 +111,7 @@ func (s *operators) scan(ctx context.Context, from *node.Node, at uint64, patter
 func (s *operators) texts(ctx context.Context, from *node.Node, names []string) (texts []string, err error) {
 	for some := range slices.Chunk(names, listedPerCall) {
 		for i, cmd := range s.getAll(ctx, from, some) {
-			text, err := cmd.Val(), cmd.Err()
+			text, err := cmd.(*redis.StringCmd).Val(), node.Advise(cmd.Err(), !s.cluster)
 			if node.Failure(err) == store.FailureCluster {
 				text, err = s.evalText(ctx, lua.Get.Text(), some[i])
 			}
@@ -125,14 +125,14 @@ func (s *operators) texts(ctx context.Context, from *node.Node, names []string) 
 }
 
 // getAll reads keys with one call. Each has its own error.
-func (s *operators) getAll(ctx context.Context, from *node.Node, names []string) []*redis.StringCmd {
+func (s *operators) getAll(ctx context.Context, from *node.Node, names []string) []redis.Cmder {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	cmds := make([]*redis.StringCmd, len(names))
+	cmds := make([]redis.Cmder, len(names))
 	for i, name := range names {
 		cmds[i] = s.link.TextCommand(ctx, lua.Get.Text(), name)
 	}
-	from.ProcessAll(ctx, cmds)
+	from.ProcessAll(ctx, cmds...)
 	return cmds
 }
 

@@ -17,18 +17,26 @@ func Failure(err error) string {
 		return store.Failure(err)
 	}
 	var said redis.Error
-	switch {
-	case errors.As(err, &said):
+	if errors.As(err, &said) {
 		return protocol.ReadError(said.Error()).Failure()
 	}
 	return store.Failure(err)
 }
 
-// LacksRight reports whether Redis said that the user may not run a command, or use a key.
-func LacksRight(err error) bool {
-	var said redis.Error
-	return errors.As(err, &said) && protocol.ReadError(said.Error()).LacksRight()
+// read reads an error that Redis answered. Of any other error it says only that the call may have run.
+func read(err error) protocol.ErrorReply {
+	if err == nil {
+		return protocol.ErrorReply{}
+	}
+	var said redis.Error // which is allocated
+	if errors.As(err, &said) {
+		return protocol.ReadError(said.Error())
+	}
+	return protocol.ErrorReply{}
 }
+
+// LacksRight reports whether Redis said that the user may not run a command, or use a key.
+func LacksRight(err error) bool { return read(err).LacksRight() }
 
 // replied reports whether Redis has answered a command, also if with an error.
 func replied(err error) bool {
@@ -41,22 +49,7 @@ func replied(err error) bool {
 
 // refusesToWrite reports whether a call failed at its first write, so that nothing was
 // written.
-func refusesToWrite(err error) bool {
-	if err == nil {
-		return false
-	}
-	var said redis.Error // which is allocated
-	return errors.As(err, &said) && protocol.ReadError(said.Error()).RefusesWrite()
-}
-
-// Unwritten returns the error of a script that failed at its first write, as [store.ErrFull] if Redis
-// lacks memory. Other errors stay as they are.
-func Unwritten(err error) error {
-	if !refusesToWrite(err) {
-		return err
-	}
-	return protocol.Unwritten(err.Error())
-}
+func refusesToWrite(err error) bool { return read(err).RefusesWrite() }
 
 // works reports whether an error proves that Redis answers and runs scripts: it cannot write,
 // or not this key, which may be of a slot that no node has, or the script failed. Everything
@@ -64,11 +57,7 @@ func Unwritten(err error) error {
 // call (LOADING, MASTERDOWN, BUSY, a whole Cluster that is down, a password or a right that
 // is missing, too many clients).
 func works(err error) bool {
-	var said redis.Error
-	if !errors.As(err, &said) {
-		return false
-	}
-	e := protocol.ReadError(said.Error())
+	e := read(err)
 	return e.RefusesWrite() || e.FromScript() || e.Failure() == store.FailureCluster && !isCutOff(err)
 }
 
@@ -96,11 +85,7 @@ func MayHaveRun(err error) bool {
 	case errors.As(err, new(unsentError)), protocol.IsUnwritten(err):
 		return false
 	}
-	var said redis.Error
-	if !errors.As(err, &said) {
-		return true // a broken connection, a timeout, a reply that makes no sense
-	}
-	return protocol.ReadError(said.Error()).MayHaveRun()
+	return read(err).MayHaveRun() // also a broken connection, a timeout, a reply that makes no sense
 }
 
 // Elsewhere reports whether an error says that another node is to be asked, or the same one

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/protocol"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -113,8 +112,7 @@ func (l *links) distrust() {
 
 // heed looks whether an error says that the server is not the master, or not any more.
 func (n *Node) heed(err error) {
-	var said redis.Error // which is allocated
-	if err != nil && errors.As(err, &said) && protocol.ReadError(said.Error()).Demoted() {
+	if read(err).Demoted() {
 		n.links.distrust()
 	}
 }

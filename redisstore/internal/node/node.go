@@ -172,50 +172,24 @@ func (n *Node) Waited() time.Duration {
 
 // Process carries out a command.
 func (n *Node) Process(ctx context.Context, cmd redis.Cmder, asking bool) error {
-	var err error
-	if !asking { // pipelined counts otherwise
-		n.calls.Add(1)
-	}
 	if asking {
-		_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
-			return errors.Join(p.Do(ctx, "asking").Err(), p.Process(ctx, cmd))
-		})
-		err = cmd.Err()
-	} else {
-		err = n.use(ctx, func(ctx context.Context, c *redis.Conn) error { return c.Process(ctx, cmd) })
+		n.ProcessAll(ctx, redis.NewCmd(ctx, "asking"), cmd)
+		return n.told(cmd.Err())
 	}
-	return Advise(closedOr(err), !n.config.Cluster)
+	n.calls.Add(1)
+	return n.told(n.use(ctx, func(ctx context.Context, c *redis.Conn) error { return c.Process(ctx, cmd) }))
 }
 
-// ProcessIfReady is like Process, but fails at once if the node is known not to answer, and does not take longer than a call may.
-func (n *Node) ProcessIfReady(ctx context.Context, cmd redis.Cmder, asking bool) error {
-	if err := n.breaker.refuses(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, n.config.Timeout)
-	defer cancel()
-	return n.breaker.run(func() error { return n.Process(ctx, cmd, asking) })
-}
+// told is the error of a command, with what to do.
+func (n *Node) told(err error) error { return Advise(closedOr(err), !n.config.Cluster) }
 
 // ProcessAll carries out commands that are sent together. Each has its own error.
-func (n *Node) ProcessAll(ctx context.Context, cmds []*redis.StringCmd) {
-	_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, cmd := range cmds {
-			_ = p.Process(ctx, cmd) // which only keeps it
-		}
-		return nil
-	})
-	for _, cmd := range cmds {
-		cmd.SetErr(Advise(closedOr(cmd.Err()), !n.config.Cluster))
-	}
-}
-
-// pipelined sends several commands at once.
-func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (cmds []redis.Cmder, err error) {
+func (n *Node) ProcessAll(ctx context.Context, cmds ...redis.Cmder) {
 	n.calls.Add(1)
 	unsent := n.use(ctx, func(ctx context.Context, c *redis.Conn) error {
-		cmds, err = c.Pipelined(ctx, fn)
-		broken := err
+		_, broken := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			return p.BatchProcess(ctx, cmds...) // which only keeps them
+		})
 		for _, cmd := range cmds { // the first may have been refused, and the connection have broken later
 			n.heed(cmd.Err())
 			if !replied(cmd.Err()) {
@@ -224,13 +198,13 @@ func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (c
 		}
 		return broken
 	})
-	if errors.As(unsent, new(unsentError)) {
-		for _, cmd := range cmds {
+	never := errors.As(unsent, new(unsentError))
+	for _, cmd := range cmds {
+		if never {
 			cmd.SetErr(unsent)
 		}
-		err = unsent
+		cmd.SetErr(closedOr(cmd.Err()))
 	}
-	return cmds, err
 }
 
 // Slots asks a node of a Cluster which node has which slots, and of which failover it knows last. The answer is that of
@@ -238,9 +212,7 @@ func (n *Node) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) (c
 // may not ask for it.
 func (n *Node) Slots(ctx context.Context) (ranges []any, epoch int64, err error) {
 	slots, info := redis.NewSliceCmd(ctx, "cluster", "slots"), redis.NewStringCmd(ctx, "cluster", "info")
-	_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
-		return errors.Join(p.Process(ctx, slots), p.Process(ctx, info))
-	})
+	n.ProcessAll(ctx, slots, info)
 	if err = slots.Err(); err == nil && len(slots.Val()) == 0 {
 		err = errors.New("it knows no slots")
 	}

@@ -46,14 +46,15 @@ func TestLongPipelinesAreSentOnce(t *testing.T) {
 	n, ctx := open(t, server.Addr(), 30*time.Second), t.Context()
 	long := strings.Repeat("x", 100_000)
 	for i := range int64(5) {
-		if _, err := n.pipelined(ctx, func(p redis.Pipeliner) error {
-			p.Incr(ctx, server.Prefix())
-			for range 30 {
-				p.Echo(ctx, long)
+		all := []redis.Cmder{redis.NewIntCmd(ctx, "incr", server.Prefix())}
+		for range 30 {
+			all = append(all, redis.NewStringCmd(ctx, "echo", long))
+		}
+		n.ProcessAll(ctx, all...)
+		for j, cmd := range all {
+			if err := cmd.Err(); err != nil {
+				t.Fatalf("pipeline %d, command %d: %v", i+1, j+1, err)
 			}
-			return nil
-		}); err != nil {
-			t.Fatalf("pipeline %d: %v", i+1, err)
 		}
 		if sent, err := server.Admin().Get(ctx, server.Prefix()).Int64(); err != nil || sent != i+1 {
 			t.Fatalf("after %d pipelines: sent %d times, %v", i+1, sent, err)
@@ -67,10 +68,9 @@ func TestWithoutALink(t *testing.T) {
 	n := open(t, redistest.Shared(t).Addr(), time.Second)
 	fails := func(name string, ctx context.Context, want error) {
 		t.Helper()
-		var cmd *redis.StatusCmd
-		_, err := n.pipelined(ctx, func(p redis.Pipeliner) error { cmd = p.Ping(ctx); return nil })
-		ping := redis.NewStatusCmd(ctx, "ping")
-		for i, err := range []error{err, cmd.Err(), n.Process(ctx, ping, false), ping.Err()} {
+		cmd, ping := redis.NewStatusCmd(ctx, "ping"), redis.NewStatusCmd(ctx, "ping")
+		n.ProcessAll(ctx, cmd)
+		for i, err := range []error{cmd.Err(), n.Process(ctx, ping, false), ping.Err()} {
 			if !errors.Is(closedOr(err), want) {
 				t.Errorf("%s, error %d: %v", name, i+1, err)
 			}

@@ -70,25 +70,21 @@ func (n *Node) evaluateBySlot(ctx context.Context, c *call) {
 		setErrors(c, n.evaluate(ctx, c.Batch, c.requests[0].asking))
 		return
 	}
-	cmds := make([]*redis.StringCmd, len(calls))
-	_, _ = n.pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, one := range calls {
-			if one.requests[0].asking {
-				p.Do(ctx, "asking")
-			}
-			cmds[i] = n.evalsha(ctx, one.Batch)
-			if err := p.Process(ctx, cmds[i]); err != nil {
-				return err
-			}
+	cmds, all := make([]*redis.StringCmd, len(calls)), make([]redis.Cmder, 0, len(calls))
+	for i, one := range calls {
+		if one.requests[0].asking {
+			all = append(all, redis.NewCmd(ctx, "asking"))
 		}
-		return nil
-	})
+		cmds[i] = n.evalsha(ctx, one.Batch)
+		all = append(all, cmds[i])
+	}
+	n.ProcessAll(ctx, all...)
 	var again sync.WaitGroup
 	for i, one := range calls {
 		finish := func(err error) {
 			setErrors(one, n.finish(ctx, one.Batch, cmds[i], err, one.requests[0].asking))
 		}
-		if err := closedOr(cmds[i].Err()); err != nil {
+		if err := n.told(cmds[i].Err()); err != nil {
 			again.Go(func() { finish(err) }) // it may be sent once more
 		} else {
 			finish(nil)
