@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"sync"
@@ -72,7 +73,11 @@ type batcher struct {
 }
 
 func newBatcher(timeout time.Duration, trip *distance, links *atomic.Int32, send func(context.Context, *call) error) *batcher {
-	return &batcher{timeout: timeout, patience: patienceFor(timeout), epoch: time.Now(), trip: trip, links: links, send: send, idle: make(chan struct{})}
+	b := &batcher{timeout: timeout, patience: patienceFor(timeout), epoch: time.Now(), trip: trip, links: links, send: send, idle: make(chan struct{})}
+	b.due, b.deadlines.timer = time.AfterFunc(b.patience, b.makeDue), time.AfterFunc(b.patience, b.tick)
+	b.due.Stop()
+	b.deadlines.timer.Stop()
+	return b
 }
 
 // do has a request answered, and returns when it is or ctx is done. In the latter case it is
@@ -122,10 +127,7 @@ func (b *batcher) do(ctx context.Context, r *Request) error {
 	c := newCall()
 	c.add(r)
 	now, failed := b.make(c)
-	err := failed
-	if err == nil {
-		err = r.Err
-	}
+	err := cmp.Or(failed, r.Err)
 	more := b.over(c, now, failed)
 	c.free()
 	if more {
@@ -183,11 +185,7 @@ func (b *batcher) serve() {
 		}
 		more := b.over(c, now, err)
 		for _, r := range c.requests {
-			if err != nil {
-				r.deliver(err)
-			} else {
-				r.deliver(r.Err)
-			}
+			r.deliver(cmp.Or(err, r.Err))
 		}
 		c.free()
 		if !more {
@@ -280,12 +278,7 @@ func (b *batcher) awaitNext(now time.Duration) {
 		return
 	}
 	b.dueSet = true
-	pause := max(b.sent+b.gap()-now, 0)
-	if b.due == nil {
-		b.due = time.AfterFunc(pause, b.makeDue)
-	} else {
-		b.due.Reset(pause)
-	}
+	b.due.Reset(max(b.sent+b.gap()-now, 0))
 }
 
 // makeDue is what the timer does.

@@ -49,13 +49,8 @@ func (d *deadlines) remove(r *Request) {
 
 // await has the requests on the list end in time. The lock is held.
 func (b *batcher) await() {
-	if b.deadlines.set {
-		return
-	}
-	b.deadlines.set = true
-	if b.deadlines.timer == nil {
-		b.deadlines.timer = time.AfterFunc(b.has(), b.tick)
-	} else {
+	if !b.deadlines.set {
+		b.deadlines.set = true
 		b.deadlines.timer.Reset(b.has())
 	}
 }

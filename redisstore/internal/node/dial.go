@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -26,7 +25,8 @@ func (c *Config) dialer(options *redis.Options) func(ctx context.Context, networ
 			conn, err = dial(ctx, network, other.(string))
 		}
 		if err != nil {
-			return &unreached{err: unsentError{err}, where: where{network, address}}, nil // see above
+			nowhere, _ := net.Pipe()
+			return &unreached{nowhere, unsentError{err}}, nil // see above
 		}
 		return bound(conn), nil
 	}
@@ -34,27 +34,15 @@ func (c *Config) dialer(options *redis.Options) func(ctx context.Context, networ
 
 // unreached is a connection that could not be made.
 type unreached struct {
-	err   error
-	where where
+	net.Conn
+	err error
 }
 
 // fail wraps the error, because go-redis unwraps the error of setting up a connection once.
 func (c *unreached) fail() (int, error) { return 0, fmt.Errorf("connecting to redis: %w", c.err) }
 
-func (c *unreached) Read([]byte) (int, error)       { return c.fail() }
-func (c *unreached) Write([]byte) (int, error)      { return c.fail() }
-func (*unreached) Close() error                     { return nil }
-func (c *unreached) LocalAddr() net.Addr            { return c.where }
-func (c *unreached) RemoteAddr() net.Addr           { return c.where }
-func (*unreached) SetDeadline(time.Time) error      { return nil }
-func (*unreached) SetReadDeadline(time.Time) error  { return nil }
-func (*unreached) SetWriteDeadline(time.Time) error { return nil }
-
-// where is the address that could not be reached.
-type where struct{ network, address string }
-
-func (w where) Network() string { return w.network }
-func (w where) String() string  { return w.address }
+func (c *unreached) Read([]byte) (int, error)  { return c.fail() }
+func (c *unreached) Write([]byte) (int, error) { return c.fail() }
 
 // go-redis writes a line to standard error for each failed dial, through a logger that
 // all its clients share: at the rate of the requests when Redis is down. The errors reach the
