@@ -74,15 +74,13 @@ func (b *bounded) Write(p []byte) (int, error) {
 		}
 	}
 	n, err := b.Conn.Write(p)
-	if b.writing.early(err, b.Conn.SetWriteDeadline) {
+	looks := 0
+	if b.socket != nil && b.writeFor > 0 { // the deadline was not over when it was set
+		looks = maxLooks
+	}
+	for err != nil && b.writing.goOn(err, &looks, b.Conn.SetWriteDeadline) {
 		var more int
 		more, err = b.Conn.Write(p[n:])
-		n += more
-	}
-	inTime := b.socket != nil && b.writeFor > 0 // the deadline was not over when it was set
-	for looks := 0; looks < maxLooks && inTime && errors.Is(err, os.ErrDeadlineExceeded); looks++ {
-		var more int
-		more, err = b.goOn(p[n:])
 		n += more
 	}
 	if first && n == 0 { // nothing was written
@@ -122,42 +120,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, b.broken
 	}
 	n, err := b.Conn.Read(p)
-	if b.reading.early(err, b.Conn.SetReadDeadline) {
+	for looks := maxLooks; err != nil && n == 0 && b.reading.goOn(err, &looks, b.Conn.SetReadDeadline); {
 		n, err = b.Conn.Read(p)
-	}
-	for looks := 0; looks < maxLooks && n == 0 && errors.Is(err, os.ErrDeadlineExceeded); looks++ {
-		n, err = b.look(p)
 	}
 	b.used, b.asked = time.Now(), false
 	if b.broken = b.reply.read(p[:n]); b.broken != nil {
 		return 0, b.broken
 	}
 	return n, b.inSetup(err)
-}
-
-const (
-	// lookTime is how long a read that has come to its end looks what has come by then, and a write whether there is room, and
-	// maxLooks how often they do: this process may have been kept from running until the deadline, while the reply was there.
-	lookTime = time.Millisecond
-	maxLooks = 3
-)
-
-// look reads what has come, although the deadline is over.
-func (b *bounded) look(p []byte) (int, error) {
-	b.reading = postponed{}
-	if err := b.Conn.SetReadDeadline(time.Now().Add(lookTime)); err != nil {
-		return 0, err
-	}
-	return b.Conn.Read(p)
-}
-
-// goOn writes what there is room for, although the deadline is over.
-func (b *bounded) goOn(p []byte) (int, error) {
-	b.writing = postponed{}
-	if err := b.Conn.SetWriteDeadline(time.Now().Add(lookTime)); err != nil {
-		return 0, err
-	}
-	return b.Conn.Write(p)
 }
 
 // SetDeadline implements [net.Conn].

@@ -27,11 +27,26 @@ func (p *postponed) want(deadline time.Time) bool {
 	return true
 }
 
-// early reports whether an error is that of a deadline before the one that is wanted, and sets that one.
-func (p *postponed) early(err error, set func(time.Time) error) bool {
-	if err == nil || p.set.Equal(p.wanted) || !errors.Is(err, os.ErrDeadlineExceeded) {
+const (
+	// lookTime is how long a read that has come to its end looks what has come by then, and a write whether there is room, and
+	// maxLooks how often they do: this process may have been kept from running until the deadline, while the reply was there.
+	lookTime = time.Millisecond
+	maxLooks = 3
+)
+
+// goOn reports whether a read or write goes on that has failed, with another deadline: with the one that is wanted if that
+// is later than the one that was set, or else with one for a look, of which so many are left.
+func (p *postponed) goOn(err error, looks *int, set func(time.Time) error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
-	p.set, p.slack = p.wanted, 0
-	return set(p.wanted) == nil
+	if !p.set.Equal(p.wanted) {
+		p.set, p.slack = p.wanted, 0
+		return set(p.wanted) == nil
+	}
+	if *looks--; *looks < 0 {
+		return false
+	}
+	*p = postponed{}
+	return set(time.Now().Add(lookTime)) == nil
 }
