@@ -155,7 +155,9 @@ func (r *request) inTurn(ctx context.Context, parts []*part) error {
 	if !pass && !slices.ContainsFunc(parts, func(p *part) bool { return p.failed != nil && !protocol.IsUnwritten(p.failed) }) {
 		for _, p := range parts {
 			if p.failed != nil { // it would have passed, and was not charged
-				p.assumePass()
+				for i := range p.Decisions {
+					p.Decisions[i] = algorithms.Decision{Allowed: true}
+				}
 				p.failed, p.sent = nil, false
 			}
 		}
@@ -188,13 +190,6 @@ func (r *request) look(ctx context.Context, p *part) error {
 		copy(p.Decisions, decisions)
 	}
 	return err
-}
-
-// assumePass is the answer of a part that has not been sent.
-func (p *part) assumePass() {
-	for i := range p.Decisions {
-		p.Decisions[i] = algorithms.Decision{Allowed: true}
-	}
 }
 
 // undoable reports whether all that the part charges can be given back.

@@ -100,13 +100,10 @@ func isAsk(err error) bool {
 	return ask
 }
 
-// cutOff is in what a node says, with CLUSTERDOWN, that sees too few of the others. Of a single
-// slot without a node it says something else.
-const cutOff = "The cluster is down"
-
-// isCutOff reports whether an error says that the node sees too few of the others.
+// isCutOff reports whether an error says that the node sees too few of the others. Of a single slot without a node it says
+// something else.
 func isCutOff(err error) bool {
-	return redis.IsClusterDownError(err) && strings.Contains(err.Error(), cutOff)
+	return redis.IsClusterDownError(err) && strings.Contains(err.Error(), "The cluster is down")
 }
 
 // closedOr calls the closing of a client what callers know it by, and keeps errors short.

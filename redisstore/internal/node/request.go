@@ -16,7 +16,7 @@ type Request struct {
 
 	// In a Cluster, where a slot may migrate from one node to another.
 	asking bool // whether to send ASKING, because the slot migrates to the node
-	single bool // whether it shares no call with requests of other keys
+	single bool // whether it shares no call with others
 	shared bool // whether it was in a call with other requests
 
 	since, until   time.Duration // when it was made, and how long its caller waits
@@ -35,9 +35,8 @@ func NewRequest() *Request { return &Request{done: make(chan error, 1)} }
 // must not be used again: the answer may be on its way.
 func (r *Request) Clear() {
 	r.Request.Clear()
-	r.asking, r.single, r.shared = false, false, false
-	r.hurried, r.sent = false, false
-	r.ended.Store(false)
+	r.single = false
+	r.again(false)
 }
 
 // size returns how many checks the request has.

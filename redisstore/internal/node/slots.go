@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -29,22 +28,18 @@ func (n *Node) sendBySlot(ctx context.Context, c *call) error {
 	})
 }
 
-// class says which requests can share a script call in a Cluster: those of one slot, and
-// while that migrates, of the same keys.
+// class says which requests can share a script call in a Cluster: those of one slot. While that migrates, a request may
+// have to be alone.
 type class struct {
 	slot   uint16
 	asking bool
-	keys   string
+	alone  *Request
 }
 
 func classOf(r *Request) class {
 	c := class{slot: r.Slot, asking: r.asking}
 	if r.single {
-		var all strings.Builder
-		for i := range r.Ops {
-			all.WriteString(r.Ops[i].Key + " ")
-		}
-		c.keys = all.String()
+		c.alone = r
 	}
 	return c
 }

@@ -140,13 +140,7 @@ func (o *Outbox) Retry() bool {
 	defer o.mu.Unlock()
 	if len(o.failed) > 0 {
 		now := time.Now()
-		kept := o.failed[:0]
-		for i := range o.failed {
-			if !o.failed[i].overdue(now) {
-				kept = append(kept, o.failed[i])
-			}
-		}
-		clear(o.failed[len(kept):])
+		kept := slices.DeleteFunc(o.failed, func(a Adjustment) bool { return a.overdue(now) })
 		o.failed, o.waiting = nil, append(kept, o.waiting...)
 	}
 	o.takeDue()
