@@ -63,7 +63,7 @@ func (today *Date) At(rule *store.Rule) *store.Prepared { return rule.At(today.O
 type Some struct {
 	Checks    []store.Check
 	Decisions []algorithms.Decision
-	places    []int
+	Places    []int // in the request
 }
 
 // Rest are the checks of a request that are not known.
@@ -78,13 +78,13 @@ func Rest(checks []store.Check, known *Set) (rest Some) {
 
 // Add adds the check at a place of the request.
 func (s *Some) Add(checks []store.Check, place int) {
-	s.Checks, s.places = append(s.Checks, checks[place]), append(s.places, place)
+	s.Checks, s.Places = append(s.Checks, checks[place]), append(s.Places, place)
 	s.Decisions = append(s.Decisions, algorithms.Decision{})
 }
 
 // Into puts the decisions where they belong among those of the request.
 func (s *Some) Into(decisions []algorithms.Decision) {
-	for i, place := range s.places {
+	for i, place := range s.Places {
 		decisions[place] = s.Decisions[i]
 	}
 }

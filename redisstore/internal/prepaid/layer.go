@@ -133,13 +133,9 @@ func (l *Layer) spend(r *request) (more bool) {
 
 // ask has the layer below decide what is not known, in one call.
 func (l *Layer) ask(ctx context.Context, r *request) error {
-	var rest layer.Some
-	for i := range r.checks {
-		if !r.known.Has(i) {
-			rest.Add(r.checks, i)
-			c := &rest.Checks[len(rest.Checks)-1]
-			c.Cost, c.Ahead = r.asks[i].Cost, r.asks[i].Ahead
-		}
+	rest := layer.Rest(r.checks, &r.known)
+	for i, place := range rest.Places {
+		rest.Checks[i].Cost, rest.Checks[i].Ahead = r.asks[place].Cost, r.asks[place].Ahead
 	}
 	err := l.below.Take(ctx, rest.Checks, rest.Decisions)
 	rest.Into(r.decisions)

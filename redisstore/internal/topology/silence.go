@@ -61,9 +61,6 @@ func (s *silences) note(address string, err error) {
 		s.logger().Warn("a server of the rate limit store is silent: requests are decided without it, but a failover may need it",
 			zap.String("address", address), zap.Error(one.Err))
 	}
-	if s.of == nil {
-		s.of = make(map[string]silence)
-	}
 	s.of[address] = one
 }
 

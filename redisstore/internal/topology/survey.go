@@ -70,12 +70,7 @@ func (t *Topology) wait(ctx context.Context) error {
 }
 
 // last is why the last survey failed.
-func (t *Topology) last() error {
-	if err := t.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
+func (t *Topology) last() error { return *t.failed.Load() }
 
 func (t *Topology) run() {
 	for known := false; ; {

@@ -62,13 +62,16 @@ type Topology struct {
 // a test wants those of a Cluster.
 func NewFixed(n *node.Node, slots int) *Topology {
 	t := newTopology(slots, new(node.Config))
-	t.byAddress = map[string]*member{n.Address: {Node: n}}
+	t.byAddress[n.Address] = &member{Node: n}
 	t.take(n, 0, slots-1)
 	return t
 }
 
 func newTopology(slots int, config *node.Config) *Topology {
-	t := &Topology{nodes: nodes{config: config}, table: make([]atomic.Pointer[node.Node], slots), timeout: config.Timeout}
+	t := &Topology{table: make([]atomic.Pointer[node.Node], slots), timeout: config.Timeout}
+	t.nodes = nodes{config: config, byAddress: make(map[string]*member)}
+	t.silences.of = make(map[string]silence)
+	t.failed.Store(new(error))
 	t.found, t.triggered = make(chan struct{}), make(chan struct{}, 1)
 	t.quitting, t.quit = context.WithCancel(context.Background())
 	return t
@@ -165,9 +168,6 @@ func (s *nodes) at(address string) (*node.Node, error) {
 	m := s.byAddress[address]
 	if m == nil {
 		m = &member{Node: node.New(address, s.config)}
-		if s.byAddress == nil {
-			s.byAddress = make(map[string]*member)
-		}
 		s.byAddress[address] = m
 	}
 	m.named = time.Now()
