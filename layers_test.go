@@ -40,15 +40,15 @@ var layers = []struct {
 	{"redisstore/internal/keys", layer{lines: 50, kB: 2, own: "store"}},
 	{"redisstore/internal/layer", layer{lines: 100, kB: 3, own: "algorithms store"}},
 	{"redisstore/internal/protocol", layer{lines: 850, kB: 24, own: "algorithms internal/msgpack lua store"}},
-	{"redisstore/internal/outbox", layer{lines: 200, kB: 6, own: "algorithms store"}},
-	{"redisstore/internal/node", layer{lines: 1850, kB: 50, own: "internal/advice redisstore/internal/protocol store"}},
-	{"redisstore/internal/topology", layer{lines: 700, kB: 19, own: "internal/advice redisstore/internal/node store"}},
-	{"redisstore/internal/link", layer{lines: 500, kB: 15, own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
+	{"redisstore/internal/outbox", layer{lines: 180, kB: 5, own: "algorithms store"}},
+	{"redisstore/internal/node", layer{lines: 1750, kB: 47, own: "internal/advice redisstore/internal/protocol store"}},
+	{"redisstore/internal/topology", layer{lines: 660, kB: 18, own: "internal/advice redisstore/internal/node store"}},
+	{"redisstore/internal/link", layer{lines: 450, kB: 13, own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
 		"redisstore/internal/outbox redisstore/internal/protocol store"}},
-	{"redisstore/internal/multislot", layer{lines: 200, kB: 6, own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
-	{"redisstore/internal/refusals", layer{lines: 400, kB: 12, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
-	{"redisstore/internal/prepaid", layer{lines: 550, kB: 16, own: "algorithms redisstore/internal/layer store"}},
-	{"redisstore", layer{lines: 1600, kB: 51, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/prepaid redisstore/internal/link " +
+	{"redisstore/internal/multislot", layer{lines: 190, kB: 6, own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
+	{"redisstore/internal/refusals", layer{lines: 360, kB: 11, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
+	{"redisstore/internal/prepaid", layer{lines: 510, kB: 15, own: "algorithms redisstore/internal/layer store"}},
+	{"redisstore", layer{lines: 1450, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/prepaid redisstore/internal/link " +
 		"redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 700, kB: 18}},
 	{"internal/usage", layer{lines: 1100, kB: 28}},
