@@ -120,7 +120,7 @@ var layers = []struct {
 	{"internal/testing/simredis", layer{lines: 1500, kB: 40}},
 	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "algorithms cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone limit lua redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
-	{"store/storetest", layer{lines: 2000, kB: 77, own: "algorithms internal/testing/deep internal/testing/patient store"}},
+	{"store/storetest", layer{lines: 1500, kB: 60, own: "algorithms internal/testing/deep internal/testing/patient store"}},
 
 	// A store as other people write them: it imports what a module in another repository can.
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},

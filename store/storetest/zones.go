@@ -1,120 +1,91 @@
 package storetest
 
 import (
+	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// allOrNothing tests requests that several zones decide.
-func allOrNothing(t *testing.T, open Open) {
-	for _, first := range algorithms.Names() {
-		for _, second := range algorithms.Names() {
-			t.Run(first+"/"+second, func(t *testing.T) {
-				b := start(t, open)
-				narrow := Rule(t, "narrow", first, Limit(first, 3, time.Minute))
-				wide := Rule(t, "wide", second, Limit(second, 10, time.Minute))
-				for i := range 8 {
-					d := b.takeAll(
-						store.Check{Rule: wide, Key: "all", Cost: 1},
-						store.Check{Rule: narrow, Key: "client", Cost: 1})
-					equal(t, "narrow", d[1].Allowed, i < 3)
-					equal(t, "wide", d[0].Allowed, true)
-					equal(t, "wide has left", d[0].Remaining, 10-min(int64(i)+1, 3))
-				}
-				equal(t, "wide, alone", b.admitted(wide, "all", 20), 7)
+// allOrNothing tests requests that several zones decide. In mholt/caddy-ratelimit, the order of zones decided which
+// quota was used (issue 10), and what one zone refused still used up another (issue 70).
+func allOrNothing(b *bench, first string) {
+	for _, second := range algorithms.Names() {
+		b := b.another()
+		narrow := Rule(b, "narrow", first, Limit(first, 3, time.Minute))
+		wide := Rule(b, "wide", second, Limit(second, 10, time.Minute))
+		both := func() []algorithms.Decision {
+			return b.takeAll(store.Check{Rule: wide, Key: "all", Cost: 1}, store.Check{Rule: narrow, Key: "client", Cost: 1})
+		}
+		for i := range 8 {
+			d := both()
+			equal(b, second+": narrow", d[1].Allowed, i < 3)
+			equal(b, second+": wide", d[0].Allowed, true)
+			equal(b, second+": wide has left", d[0].Remaining, 10-min(int64(i)+1, 3))
+		}
+		equal(b, second+": wide, alone", b.admitted(wide, "all", 20), 7)
 
-				// If both refuse, both decisions have a wait.
-				d := b.takeAll(
-					store.Check{Rule: wide, Key: "all", Cost: 1},
-					store.Check{Rule: narrow, Key: "client", Cost: 1})
-				if d[0].Allowed || d[1].Allowed || d[0].RetryAfter <= 0 || d[1].RetryAfter <= 0 {
-					t.Fatalf("both: %s, %s", describe(d[0]), describe(d[1]))
-				}
-			})
+		// If both refuse, both decisions have a wait.
+		if d := both(); d[0].Allowed || d[1].Allowed || d[0].RetryAfter <= 0 || d[1].RetryAfter <= 0 {
+			b.Fatalf("%s: both: %+v, %+v", second, d[0], d[1])
 		}
 	}
-
-	// mholt/caddy-ratelimit issue 10: the order of zones decided which quota was used.
-	t.Run("Issue10", func(t *testing.T) {
-		b := start(t, open)
-		second := Rule(t, "second", "sliding_window_log", per(2, time.Second))
-		minute := Rule(t, "minute", "sliding_window_log", per(5, time.Minute))
-		passed := 0
-		for range 30 {
-			d := b.takeAll(store.Check{Rule: minute, Key: "c", Cost: 1}, store.Check{Rule: second, Key: "c", Cost: 1})
-			if d[0].Allowed && d[1].Allowed {
-				passed++
-			}
-		}
-		equal(t, "in the first second", passed, 2)
-		b.wait(time.Second)
-		equal(t, "of the minute are left", b.take(minute, "c", 0).Remaining, 3)
-	})
-
-	// mholt/caddy-ratelimit issue 70: 5 per header, 10 in all. A client that sends 10
-	// gets 5; another one must then still get 5.
-	t.Run("Issue70", func(t *testing.T) {
-		b := start(t, open)
-		header := Rule(t, "header", "sliding_window_log", per(5, time.Minute))
-		all := Rule(t, "all", "sliding_window_log", per(10, time.Minute))
-		for _, client := range []string{"one", "two"} {
-			passed := 0
-			for range 10 {
-				d := b.takeAll(store.Check{Rule: header, Key: client, Cost: 1}, store.Check{Rule: all, Cost: 1})
-				if d[0].Allowed && d[1].Allowed {
-					passed++
-				}
-			}
-			equal(t, "client "+client, passed, 5)
-		}
-	})
-
-	t.Run("TwelveZones", func(t *testing.T) {
-		b := start(t, open)
-		var checks []store.Check
-		for i := range 12 {
-			rule := Rule(t, strings.Repeat("z", i+1), "token_bucket", per(int64(5+i), time.Minute))
-			checks = append(checks, store.Check{Rule: rule, Key: "k", Cost: 1})
-		}
-		for range 9 {
-			b.takeAll(checks...)
-		}
-		for i, c := range checks {
-			equal(t, c.Rule.Zone(), b.take(c.Rule, "k", 0).Remaining, int64(i))
-		}
-	})
 }
 
-// keys tests unusual keys.
-func keys(t *testing.T, open Open) {
+func twelveZones(b *bench) {
+	var checks []store.Check
+	for i := range 12 {
+		rule := Rule(b, fmt.Sprint("zone ", i), "token_bucket", per(int64(5+i), time.Minute))
+		checks = append(checks, store.Check{Rule: rule, Key: "k", Cost: 1})
+	}
+	for range 9 {
+		b.takeAll(checks...)
+	}
+	for i, c := range checks {
+		equal(b, c.Rule.Zone(), b.take(c.Rule, "k", 0).Remaining, int64(i))
+	}
+}
+
+// independent tests checks that are decided by themselves.
+func independent(b *bench, name string) {
+	rule := func(zone string, events int64) *store.Rule {
+		return Rule(b, zone, name, Limit(name, events, time.Minute))
+	}
+	small, big, alone := rule("small", 2), rule("big", 5), rule("alone", 3)
+	for i := range int64(6) {
+		d := b.takeAll(
+			store.Check{Rule: big, Key: "k", Cost: 1},
+			store.Check{Rule: alone, Key: "k", Cost: 1, Independent: true},
+			store.Check{Rule: small, Key: "k", Cost: 1})
+		equal(b, "the independent check, when another is refused", d[1].Allowed, i < 3)
+		equal(b, "another, when the independent check is refused", d[2].Allowed, i < 2)
+		equal(b, "left in big", d[0].Remaining, 5-min(i+1, 2))
+		equal(b, "left in alone", d[1].Remaining, max(0, 2-i))
+	}
+	for range 4 {
+		d := b.takeAll(
+			store.Check{Rule: alone, Key: "k", Cost: 1, Independent: true},
+			store.Check{Rule: big, Key: "k", Cost: 1})
+		equal(b, "refused by itself", d[0].Allowed, false)
+	}
+	equal(b, "big was charged beside an independent refusal", b.take(big, "k", 1).Allowed, false)
+}
+
+// keys tests unusual keys, and zones and keys whose names, when joined, could be the same.
+func keys(b *bench, name string) {
 	names := []string{
 		"", "*", "#", "%", "a", "A", "a ", "a:b", "{a}", "a}", "}{", "%61", "a\x00", "\xff\xfe", "\r\n",
 		"日本", "203.0.113.7", "zone", "::1", strings.Repeat("x", 64), strings.Repeat("x", 65),
 		strings.Repeat("k", 1<<20), strings.Repeat("k", 1<<20) + "2",
 	}
-	for _, name := range algorithms.Names() {
-		t.Run(name, func(t *testing.T) {
-			b := start(t, open)
-			// Zones and keys whose names, when joined, could be the same.
-			zones := []string{"zone", "a", "a:b", "b", "}:zone", "zone:" + name, "*"}
-			for _, zone := range zones {
-				rule := Rule(t, zone, name, Limit(name, 2, time.Minute))
-				for _, key := range names {
-					if got := b.admitted(rule, key, 3); got != 2 {
-						t.Fatalf("zone %q, key %.80q: %d admitted, want 2", zone, key, got)
-					}
-				}
+	for _, zone := range []string{"zone", "a", "a:b", "b", "}:zone", "zone:" + name, "*"} {
+		rule := Rule(b, zone, name, Limit(name, 2, time.Minute))
+		for _, key := range names {
+			if got := b.admitted(rule, key, 3); got != 2 {
+				b.Fatalf("zone %q, key %.80q: %d admitted, want 2", zone, key, got)
 			}
-		})
-	}
-	t.Run("AnotherAlgorithmStartsAnew", func(t *testing.T) {
-		b := start(t, open)
-		for _, name := range algorithms.Names() {
-			equal(t, name, b.admitted(Rule(t, "zone", name, Limit(name, 4, time.Minute)), "k", 9), 4)
 		}
-	})
+	}
 }
