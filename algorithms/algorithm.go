@@ -43,9 +43,6 @@ type Algorithm interface {
 	// was used. The name is a short readable text. It is empty if all limits of the algorithm
 	// are one family.
 	Family(Limit) string
-
-	// Script returns the body of the Lua port, or nothing if package lua has it. See lua/ports.lua for its form.
-	Script() string
 }
 
 // Dated is an algorithm whose parameters depend on the date for some limits.

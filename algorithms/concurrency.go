@@ -18,9 +18,6 @@ type Concurrency struct{}
 // Name implements [Algorithm].
 func (Concurrency) Name() string { return "concurrency" }
 
-// Script implements [Algorithm].
-func (Concurrency) Script() string { return "" }
-
 // Prepare implements [Algorithm]. The parameters are the slots and the lease in
 // microseconds.
 func (a Concurrency) Prepare(l Limit) (Params, error) {

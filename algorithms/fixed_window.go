@@ -18,9 +18,6 @@ type FixedWindow struct{}
 // Name implements [Algorithm].
 func (FixedWindow) Name() string { return "fixed_window" }
 
-// Script implements [Algorithm].
-func (FixedWindow) Script() string { return "" }
-
 // The second parameter says how windows start. For calendar windows it is an instant
 // instead.
 const (

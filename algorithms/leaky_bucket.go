@@ -17,9 +17,6 @@ type LeakyBucket struct{}
 // Name implements [Algorithm].
 func (LeakyBucket) Name() string { return "leaky_bucket" }
 
-// Script implements [Algorithm].
-func (LeakyBucket) Script() string { return "" }
-
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
 // fraction of events and microseconds, 0, 1 for a queue, and the queue's longest wait in
 // microseconds plus one, or 0 if the wait has no bound. Of a meter the last one is the hold.

@@ -15,9 +15,6 @@ type SlidingWindowCounter struct{}
 // Name implements [Algorithm].
 func (SlidingWindowCounter) Name() string { return "sliding_window_counter" }
 
-// Script implements [Algorithm].
-func (SlidingWindowCounter) Script() string { return "" }
-
 // Prepare implements [Algorithm]. The parameters are events, and the window in microseconds.
 func (a SlidingWindowCounter) Prepare(l Limit) (Params, error) {
 	if err := l.validate(a.Name(), supports{window: true, hold: true}); err != nil {

@@ -15,9 +15,6 @@ type SlidingWindowLog struct{}
 // Name implements [Algorithm].
 func (SlidingWindowLog) Name() string { return "sliding_window_log" }
 
-// Script implements [Algorithm].
-func (SlidingWindowLog) Script() string { return "" }
-
 // Prepare implements [Algorithm]. The parameters are events, and the window and the hold in microseconds.
 func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {
 	if err := l.validate(a.Name(), supports{window: true, hold: true}); err != nil {

@@ -31,9 +31,6 @@ type TokenBucket struct{}
 // Name implements [Algorithm].
 func (TokenBucket) Name() string { return "token_bucket" }
 
-// Script implements [Algorithm].
-func (TokenBucket) Script() string { return "" }
-
 // Prepare implements [Algorithm]. The parameters are the burst, the rate as a reduced
 // fraction of tokens and microseconds, 1 for refill interval, where the fraction is
 // events and window instead, and as the last one the hold in microseconds.

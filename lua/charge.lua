@@ -7,12 +7,6 @@ if name == 'token_bucket' or name == 'leaky_bucket' then
   --[[charge bucket.lua]]
 elseif name == 'fixed_window' then
   --[[charge fixed_window.lua]]
-elseif name == 'sliding_window_counter' then
+else -- 'sliding_window_counter'
   --[[charge sliding_window_counter.lua]]
-else
-  local take, op
-  local floor = math.floor
-  --[[include muldiv.lua]]
-  --[[others]]
-  ok, room, till, x, y, z = take(now, cost, p1, p2, p3, p4, p5, p6, s1, s2, s3)
 end

@@ -41,18 +41,12 @@ var (
 //
 // A line --[[include part.lua]] is replaced by a part, and --[[charge port.lua]] by what take of a Counter's port
 // does, with the names that charge.lua has for its parameters and results. Lines of comments
-// are left out, but for --[[others]], where the ports of other modules come. A number in a text is faster than a variable,
-// so words in capitals are replaced by numbers.
+// are left out. A number in a text is faster than a variable, so words in capitals are replaced by numbers.
 func Make(read func(name string) ([]byte, error)) (map[Script]string, error) {
 	m := maker{read: read}
 	made := make(map[Script]string)
 	for _, name := range whole {
-		text := comment.ReplaceAllStringFunc(m.part(string(name)), func(line string) string {
-			if strings.TrimSpace(line) == "--[[others]]" {
-				return line
-			}
-			return ""
-		})
+		text := comment.ReplaceAllString(m.part(string(name)), "")
 		made[name] = word.ReplaceAllStringFunc(text, func(word string) string {
 			if number, ok := numbers[word]; ok {
 				return number

@@ -28,7 +28,4 @@ elseif name == 'sliding_window_log' then
   --[[include sliding_window_log.lua]]
 elseif name == 'concurrency' then
   --[[include concurrency.lua]]
-else -- of another module
-  --[[include muldiv.lua]]
-  --[[others]]
 end

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -94,19 +93,3 @@ func serverTime(t *testing.T, admin *redis.Client) time.Duration {
 	}
 	return time.Duration(now.UnixNano())
 }
-
-// foreign is an algorithm of another module, which brings its port.
-type foreign struct{ algorithms.TokenBucket }
-
-func (foreign) Name() string { return "foreign_bucket" }
-
-func (foreign) Script() string {
-	port, err := os.ReadFile("../../../lua/bucket.lua")
-	if err != nil {
-		panic(err)
-	}
-	return "local MAX_EXACT, DAY, NEVER = 9007199254740992, 86400000000, -1\n" + string(port)
-}
-
-// It takes part in all tests of this package that draw algorithms.
-func init() { algorithms.Register(foreign{}) }

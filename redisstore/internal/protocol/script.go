@@ -3,10 +3,7 @@ package protocol
 import (
 	"crypto/sha1" // the digest by which Redis names scripts
 	"encoding/hex"
-	"fmt"
-	"strings"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
@@ -23,23 +20,9 @@ func NewScript(edit func(text string) string) *Script {
 	if edit == nil {
 		edit = asIs
 	}
-	s := TextScript(edit(withPorts(lua.Take.Text())))
+	s := TextScript(edit(lua.Take.Text()))
 	s.finish = edit
 	return s
-}
-
-// withPorts puts the ports of algorithms of other modules into a script.
-func withPorts(text string) string {
-	var ports strings.Builder
-	for _, name := range algorithms.Names() {
-		if a, _ := algorithms.Get(name); a.Script() != "" {
-			fmt.Fprintf(&ports, "if name == %q then\n%s\nend\n", name, a.Script())
-		}
-	}
-	if ports.Len() == 0 {
-		return text
-	}
-	return strings.ReplaceAll(text, "--[[others]]", ports.String())
 }
 
 // TextScript returns a script with a text.
