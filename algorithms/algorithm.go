@@ -45,13 +45,6 @@ type Algorithm interface {
 	Family(Limit) string
 }
 
-// Dated is an algorithm whose parameters depend on the date for some limits.
-type Dated interface {
-	// PrepareAt returns the parameters for a time, and from when until when they hold. The
-	// limit must be one that Prepare accepts.
-	PrepareAt(l Limit, now time.Time) (p Params, from, until time.Time)
-}
-
 // Counter is an algorithm whose state is a few numbers.
 type Counter interface {
 	Algorithm
@@ -68,15 +61,14 @@ type Counter interface {
 	//
 	// Giving back never leaves more room than if the charge had not been made.
 	Adjust(s State, p Params, now, at, turn, delta int64) State
-}
 
-// Merger is a Counter that can decide several equal costs at one instant in one step: the
-// number of costs that fit is Remaining divided by the cost, and charging their sum once
-// leads to the same state as charging them one by one.
-type Merger interface {
-	Counter
+	// Ahead is of a state to which a cost was just charged at now. No other charge at this instant may be before it. It
+	// charges up to want units more, and returns how many and for how long they may be spent, in microseconds from now.
+	// An adjustment of them is of a charge that was made at now plus this time, with now as its turn. See [Limit].Hold.
+	Ahead(s State, p Params, now, cost, want int64) (after State, units, lasts int64)
 
-	// Merges reports whether this holds with these parameters.
+	// Merges reports whether several equal costs at one instant can be decided in one step: the number of costs that fit
+	// is Remaining divided by the cost, and charging their sum once leads to the same state as charging them one by one.
 	Merges(p Params) bool
 }
 

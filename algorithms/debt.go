@@ -1,9 +1,6 @@
 package algorithms
 
-func (TokenBucket) lossy() {}
-func (LeakyBucket) lossy() {}
-
-// adjust changes what was charged at an instant.
+// Adjust implements [Counter].
 //
 // A positive delta may leave the bucket in debt, so that later requests wait. The debt is
 // at most what comes back in a day. If a limit with a larger burst has already taken more
@@ -17,7 +14,11 @@ func (LeakyBucket) lossy() {}
 //
 // With a hold, something may have been charged ahead since, and the pad of that may have counted on the charge: so the
 // charge is assumed to come back a hold earlier. Units that were charged ahead are booked a hold later.
-func (b *bucket) adjust(s State, at, turn, hold, delta int64) State {
+//
+// In a queue only the last turn is given back, and only as a whole. A turn further ahead stays unused, because the requests
+// behind it already know when to leave.
+func (buckets) Adjust(s State, p Params, now, at, turn, delta int64) State {
+	b, hold := open(s, p, now), p[5]
 	switch {
 	case b.burst == 0 || delta == 0:
 		return s
@@ -28,6 +29,10 @@ func (b *bucket) adjust(s State, at, turn, hold, delta int64) State {
 		}
 		b.taken += min(delta, MaxEvents, room)
 		return b.keep(b.t)
+	case b.taken == 0:
+		return s
+	case p[4] != 0:
+		return b.giveTurnBack(s, turn, delta)
 	}
 	cost, elapsed := min(-delta, b.burst), int64(0)
 	if hold == 0 {
@@ -37,22 +42,35 @@ func (b *bucket) adjust(s State, at, turn, hold, delta int64) State {
 		elapsed = max(0, b.t+hold-at)
 	}
 	switch {
-	case b.taken == 0:
-		return s
 	case elapsed == 0:
 	case b.lumps:
-		if n := windows(b.anchor-at, b.window); n > 0 {
-			if n > cost/b.events {
-				return s
-			}
-			cost -= n * b.events
+		n := windows(b.anchor-at, b.window)
+		if n > cost/b.events {
+			return s
 		}
+		cost -= n * b.events
 		elapsed = 0
 	case elapsed >= mulDivUp(cost, b.window, b.events):
 		return s
 	}
 	b.taken -= cost
 	b.anchor += elapsed
+	return b.keepBehind(s)
+}
+
+// giveTurnBack gives a turn in a queue back.
+func (b *bucket) giveTurnBack(s State, turn, delta int64) State {
+	b.rewind(windows(-(b.taken + delta), b.events)) // because some of the charge has leaked out
+	if b.after(b.taken+delta) != turn {
+		return s
+	}
+	b.taken += delta
+	return b.keepBehind(s)
+}
+
+// keepBehind returns the state to keep after something was given back: with an anchor that is not behind the last
+// charge. It is the state as it was if there is no such anchor.
+func (b *bucket) keepBehind(s State) State {
 	b.rewind(windows(b.anchor-b.last, b.window))
 	if b.anchor < 0 {
 		return s
@@ -83,9 +101,4 @@ func (b *bucket) maxDebt() int64 {
 }
 
 // windows returns how many windows begin within a time, the last one perhaps in part.
-func windows(elapsed, window int64) int64 {
-	if elapsed <= 0 {
-		return 0
-	}
-	return (elapsed + window - 1) / window
-}
+func windows(elapsed, window int64) int64 { return max(0, (elapsed+window-1)/window) }

@@ -49,7 +49,7 @@ type Decision struct {
 	// nothing was charged.
 	Ahead time.Duration
 
-	// Units is how many units were charged ahead, see [Prepaid], and Lasts for how long from At on they may be spent.
+	// Units is how many units were charged ahead, see [Counter], and Lasts for how long from At on they may be spent.
 	// The other numbers do not include them. An adjustment of them is of a charge that was booked at At + Lasts.
 	Units int64
 	Lasts time.Duration

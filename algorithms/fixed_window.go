@@ -28,9 +28,6 @@ const (
 // Prepare implements [Algorithm]. The parameters are events, how windows start, and the
 // window in microseconds. For calendar windows see PrepareAt.
 func (a FixedWindow) Prepare(l Limit) (Params, error) {
-	if err := oneOf("align", l.Align, AlignClock, AlignFirstRequest); err != nil {
-		return Params{}, err
-	}
 	if err := l.validate(a.Name(), supports{window: true, calendar: true, align: true, hold: true}); err != nil {
 		return Params{}, err
 	}
@@ -46,7 +43,8 @@ func (a FixedWindow) Prepare(l Limit) (Params, error) {
 	return Params{l.Events, onTheClock, l.Window.Microseconds()}, nil
 }
 
-// PrepareAt implements [Dated]. The parameters are events, the end of the last of four
+// PrepareAt returns the parameters of a calendar window for a time, and from when until when they hold. The limit must be one
+// that Prepare accepts. The parameters are events, the end of the last of four
 // windows, and the starts of all four: the previous window, the current one, and the two
 // after it. With four windows the store's clock may be most of a day ahead or behind. If it
 // was another day ahead before it went back, the counts of that time are still in one of
@@ -59,6 +57,9 @@ func (FixedWindow) PrepareAt(l Limit, now time.Time) (p Params, from, until time
 		previous.UnixMicro(), bounds[0].UnixMicro(), bounds[1].UnixMicro(), bounds[2].UnixMicro(),
 	}, bounds[0], bounds[1]
 }
+
+// Merges implements [Counter].
+func (FixedWindow) Merges(Params) bool { return true }
 
 // Take implements [Counter].
 func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {

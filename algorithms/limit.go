@@ -47,7 +47,7 @@ type Limit struct {
 	// from MinLease to MaxLease, in whole microseconds. 0 means DefaultLease.
 	Lease time.Duration
 
-	// Hold is how long units that were charged ahead may be held: see [Prepaid]. 0 means that none are.
+	// Hold is how long units that were charged ahead may be held: see CheckHold. 0 means that none are.
 	Hold time.Duration
 }
 
@@ -118,6 +118,15 @@ func (l Limit) validate(algorithm string, has supports) error {
 			return fmt.Errorf("%s has no meaning for %s, got %v; %s", option.name, algorithm, option.value, option.fix)
 		}
 	}
+	for _, option := range [...][4]string{
+		{"refill", l.Refill, RefillSmooth, RefillInterval},
+		{"mode", l.Mode, ModeMeter, ModeQueue},
+		{"align", l.Align, AlignClock, AlignFirstRequest},
+	} {
+		if got := option[1]; got != "" && got != option[2] && got != option[3] {
+			return fmt.Errorf("%s must be %s or %s, got %q", option[0], option[2], option[3], got)
+		}
+	}
 	switch {
 	case l.Events < 0:
 		return fmt.Errorf("events must be at least 0, got %d", l.Events)
@@ -163,12 +172,4 @@ func (l Limit) Over(base Limit) Limit {
 		l.Location = base.Location
 	}
 	return l
-}
-
-// oneOf checks that an option is empty or one of two words.
-func oneOf(option, got, first, second string) error {
-	if got != "" && got != first && got != second {
-		return fmt.Errorf("%s must be %s or %s, got %q", option, first, second, got)
-	}
-	return nil
 }

@@ -13,53 +13,12 @@ import (
 // dies that holds units, or if the answer about them is lost.
 //
 // Limit.Hold is how long units may be held. All who share a state must have the same one, because a refund depends on
-// it: see bucket.adjust.
-
-// Prepaid is a Counter that can charge ahead, as a Recorder can with RecordAhead.
-type Prepaid interface {
-	Counter
-
-	// Ahead is of a state to which a cost was just charged at now. No other charge at this instant may be before it. It
-	// charges up to want units more, and returns how many and for how long they may be spent, in microseconds from now.
-	// An adjustment of them is of a charge that was made at now plus this time, with now as its turn.
-	Ahead(s State, p Params, now, cost, want int64) (after State, units, lasts int64)
-}
+// it: see Adjust of buckets.
 
 // part returns how many units of what is left are charged ahead: at most half, because others may need the rest.
 func part(want, left int64) int64 { return max(0, min(want, left/2)) }
 
-// ahead pads the bucket so that it would be full no earlier than the hold ends, without the cost and the units. So these
-// begin to come back only then, as if they were taken at that time. The pad does not count on the cost, because a refund
-// may give that back. Tokens that come back all at once need no pad: units last until then.
-func (b *bucket) ahead(s State, hold, cost, want, now int64) (after State, units, lasts int64) {
-	lasts, pad := hold, int64(0)
-	if b.lumps {
-		lasts = min(hold, b.anchor+b.window-now-1)
-	} else {
-		pad = max(0, mulDivUp(b.t+hold-b.anchor, b.events, b.window)-(b.taken-cost))
-	}
-	if units = part(want, b.remaining-pad); units == 0 {
-		return s, 0, 0
-	}
-	return State{b.anchor, b.taken + units + pad, b.t}, units, lasts
-}
-
-// Ahead implements [Prepaid].
-func (TokenBucket) Ahead(s State, p Params, now, cost, want int64) (after State, units, lasts int64) {
-	b := open(s, p, now)
-	return b.ahead(s, p[5], cost, want, now)
-}
-
-// Ahead implements [Prepaid]. A queue charges nothing ahead.
-func (LeakyBucket) Ahead(s State, p Params, now, cost, want int64) (after State, units, lasts int64) {
-	if p[4] != 0 {
-		return s, 0, 0
-	}
-	b := open(s, p, now)
-	return b.ahead(s, p[5], cost, want, now)
-}
-
-// Ahead implements [Prepaid]. The units may be spent until their window ends.
+// Ahead implements [Counter]. The units may be spent until their window ends.
 func (FixedWindow) Ahead(s State, p Params, now, _, want int64) (after State, units, lasts int64) {
 	start, end, count := windowAt(s, p, now)
 	if units = part(want, p[0]-count); units == 0 {
@@ -68,7 +27,7 @@ func (FixedWindow) Ahead(s State, p Params, now, _, want int64) (after State, un
 	return State{start, count + units}, units, end - now - 1
 }
 
-// Ahead implements [Prepaid]. The units may be spent until the window on the clock ends.
+// Ahead implements [Counter]. The units may be spent until the window on the clock ends.
 func (SlidingWindowCounter) Ahead(s State, p Params, now, _, want int64) (after State, units, lasts int64) {
 	window := p[1]
 	t, start, current, previous := counts(s, window, now)
@@ -79,7 +38,7 @@ func (SlidingWindowCounter) Ahead(s State, p Params, now, _, want int64) (after 
 	return State{t, current + units, previous}, units, start + window - now - 1
 }
 
-// RecordAhead is Record, and charges ahead like [Prepaid]. The cost and the units are one charge, so the cost counts as
+// RecordAhead is Record, and charges ahead like Ahead of [Counter]. The cost and the units are one charge, so the cost counts as
 // made when the hold ends, too. Lasts is how far ahead of now that is, also if there are no units.
 func (a SlidingWindowLog) RecordAhead(l *Log, p Params, now, cost, want int64) (units, lasts int64) {
 	t, expired := a.expired(l, p, now)
@@ -125,13 +84,9 @@ func DefaultHold(a Algorithm, l Limit) time.Duration {
 	return max(MinHold, min(longestHold, l.recovery()/share).Truncate(time.Microsecond))
 }
 
-// Prepays reports whether units of the limit can be charged ahead: they are held for a small part of the time in which it
+// Prepays reports whether units of the limit are charged ahead: they are held for a small part of the time in which it
 // comes back. Limits of one zone may differ in this, but not in the hold.
-func Prepays(a Algorithm, l Limit) bool {
-	_, counter := a.(Prepaid)
-	_, log := a.(SlidingWindowLog)
-	return (counter || log) && l.Mode != ModeQueue && l.Hold >= MinHold && l.Hold <= min(MaxHold, l.recovery()/maxHoldShare)
-}
+func Prepays(a Algorithm, l Limit) bool { return l.Hold != 0 && CheckHold(a, l) == nil }
 
 // WithHold returns the parameters of a limit with another hold.
 func WithHold(a Algorithm, p Params, hold time.Duration) Params {
@@ -151,9 +106,10 @@ var errHeldQueue = errors.New("lend has no meaning for mode " + ModeQueue + ": e
 // CheckHold checks whether units of a limit can be held for as long as it says. Its error names what would be right.
 func CheckHold(a Algorithm, l Limit) error {
 	longest := min(MaxHold, l.recovery()/maxHoldShare)
+	_, leases := a.(Leaser)
 	switch {
-	case Prepays(a, l):
-		return nil
+	case leases:
+		return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
 	case l.Mode == ModeQueue:
 		return errHeldQueue
 	case longest < MinHold:
@@ -163,5 +119,5 @@ func CheckHold(a Algorithm, l Limit) error {
 		return fmt.Errorf("lend must be from %s to %s, a tenth of the time in which the limit comes back, and at most %s, got %s",
 			duration.Format(MinHold), duration.Format(longest), duration.Format(MaxHold), duration.Format(l.Hold))
 	}
-	return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
+	return nil
 }

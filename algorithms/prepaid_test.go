@@ -107,7 +107,7 @@ func (w *walk) ask(cost, want int64) {
 			d.Ahead = time.Duration(lasts) * time.Microsecond
 		}
 	} else {
-		a := w.key.algorithm.(algorithms.Prepaid)
+		a := w.key.algorithm.(algorithms.Counter)
 		if w.key.state, d = a.Take(w.key.state, w.params, w.now, cost); d.Allowed && want > 0 {
 			w.key.state, units, lasts = a.Ahead(w.key.state, w.params, w.now, cost, want)
 		}

@@ -23,6 +23,9 @@ func (a SlidingWindowCounter) Prepare(l Limit) (Params, error) {
 	return Params{l.Events, l.Window.Microseconds()}, nil
 }
 
+// Merges implements [Counter].
+func (SlidingWindowCounter) Merges(Params) bool { return true }
+
 // Take implements [Counter].
 func (SlidingWindowCounter) Take(s State, p Params, now, cost int64) (State, Decision) {
 	events, window := p[0], p[1]

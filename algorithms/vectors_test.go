@@ -54,7 +54,7 @@ func (p *player) params(l algorithms.Limit, now int64) algorithms.Params {
 	if err != nil {
 		p.Fatal(err)
 	}
-	if dated, ok := p.algorithm.(algorithms.Dated); ok && l.Calendar != 0 {
+	if dated, ok := p.algorithm.(algorithms.FixedWindow); ok && l.Calendar != 0 {
 		params, _, _ = dated.PrepareAt(l, time.UnixMicro(now))
 	}
 	return params
@@ -84,7 +84,7 @@ func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algor
 func (p *player) Ahead(l algorithms.Limit, now, want int64, name string) (units int64, lasts time.Duration) {
 	params, k, micros := p.params(l, now), p.stateFor(l), int64(0)
 	switch a := p.algorithm.(type) {
-	case algorithms.Prepaid:
+	case algorithms.Counter:
 		k.state, units, micros = a.Ahead(k.state, params, now, 0, want)
 	case algorithms.SlidingWindowLog:
 		units, micros = a.RecordAhead(&k.log, params, now, 0, want)

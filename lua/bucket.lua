@@ -1,5 +1,5 @@
--- bucket.lua is the port of the buckets in algorithms/token_bucket.go, algorithms/leaky_bucket.go and
--- algorithms/debt.go, which say what the numbers mean; what comes in and out is in ports.lua. The token
+-- bucket.lua is the port of the buckets in algorithms/bucket.go and algorithms/debt.go,
+-- which say what the numbers mean; what comes in and out is in ports.lua. The token
 -- bucket never has a queue, and the leaky bucket never has lumps.
 
 -- Beyond what ports.lua describes, this returns how many tokens are back since the anchor, and the time of the

@@ -116,7 +116,7 @@ func (s *aheadSide) take(_ rapid.TB, c store.Check) (d algorithms.Decision) {
 			}
 		}
 	} else {
-		a := c.Rule.Algorithm().(algorithms.Prepaid)
+		a := c.Rule.Algorithm().(algorithms.Counter)
 		if k.state, d = a.Take(k.state, p, now, c.Cost); d.Allowed && c.Ahead > 0 {
 			k.state, d.Units, lasts = a.Ahead(k.state, p, now, c.Cost, c.Ahead)
 		}

@@ -23,7 +23,6 @@ type Rule struct {
 	salt      uint64
 	terms     uint64 // see Terms
 
-	dated     algorithms.Dated // nil unless the parameters depend on the date
 	prepared  atomic.Pointer[Prepared]
 	lastSplit atomic.Pointer[split]
 }
@@ -57,15 +56,12 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 		salt:      salt,
 	}
 	r.counter, _ = algorithm.(algorithms.Counter)
-	if limit.Calendar != 0 {
-		r.dated, _ = algorithm.(algorithms.Dated)
-	}
 	if algorithms.Prepays(algorithm, limit) {
 		limit.Location = nil // the name of the states has it
 		r.terms = maphash.Comparable(seed, terms{r.states, limit})
 	}
 	from, until := int64(math.MinInt64), int64(math.MaxInt64)
-	if r.dated != nil {
+	if r.Dated() {
 		until = from
 	}
 	r.prepared.Store(prepare(algorithm.Name(), params, from, until))
@@ -89,14 +85,14 @@ func (r *Rule) At(now int64) *Prepared {
 }
 
 func (r *Rule) prepareAt(now int64) *Prepared {
-	params, from, until := r.dated.PrepareAt(r.limit, time.UnixMicro(now))
+	params, from, until := algorithms.FixedWindow{}.PrepareAt(r.limit, time.UnixMicro(now))
 	p := prepare(r.algorithm.Name(), params, from.UnixMicro(), until.UnixMicro())
 	r.prepared.Store(p)
 	return p
 }
 
 // Dated reports whether the result of At depends on the time.
-func (r *Rule) Dated() bool { return r.dated != nil }
+func (r *Rule) Dated() bool { return r.limit.Calendar != 0 }
 
 // Zone returns the zone's name.
 func (r *Rule) Zone() string { return r.zone }
@@ -112,7 +108,7 @@ func (r *Rule) Counter() algorithms.Counter { return r.counter }
 func (r *Rule) Limit() algorithms.Limit { return r.limit }
 
 // Hold returns for how long units of the limit may be held that are charged ahead, or 0 if none are: see
-// [algorithms.Prepaid].
+// [algorithms.Counter].
 func (r *Rule) Hold() time.Duration {
 	if r.terms == 0 {
 		return 0

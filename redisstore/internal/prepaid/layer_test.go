@@ -106,7 +106,7 @@ func (z *zone) decide(now, cost, ahead int64) (d algorithms.Decision) {
 			}
 		}
 	} else {
-		a := z.rule.Algorithm().(algorithms.Prepaid)
+		a := z.rule.Algorithm().(algorithms.Counter)
 		if z.state, d = a.Take(z.state, p, now, cost); d.Allowed && ahead > 0 {
 			z.state, d.Units, lasts = a.Ahead(z.state, p, now, cost, ahead)
 		}

@@ -106,7 +106,7 @@ func (k aheadKey) decide(now, cost int64) (*aheadKey, bool) {
 // ahead charges a log, and all keys units ahead.
 func (k *aheadKey) ahead(now, cost, want int64) (units int64, lasts time.Duration) {
 	p, micros := k.rule.At(0).Params, int64(0)
-	if a, ok := k.rule.Algorithm().(algorithms.Prepaid); ok {
+	if a, ok := k.rule.Algorithm().(algorithms.Counter); ok {
 		if want > 0 {
 			k.state, units, micros = a.Ahead(k.state, p, now, cost, want)
 		}

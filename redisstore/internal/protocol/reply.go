@@ -246,7 +246,7 @@ func (g *group) chargeAhead(asked []store.Asked, now int64) {
 		at := slices.IndexFunc(g.waiters, func(w waiter) bool { return w.Ops[w.first+i].Ahead == want })
 		w := g.waiters[at]
 		d, cost := &w.Decisions[w.Ops[w.first+i].Index], o.Cost*int64(len(g.waiters))
-		_, units, lasts := o.Rule.Algorithm().(algorithms.Prepaid).Ahead(a.State, a.Params, now, cost, want)
+		_, units, lasts := o.Rule.Counter().Ahead(a.State, a.Params, now, cost, want)
 		d.Units, d.Lasts = units, time.Duration(lasts)*time.Microsecond
 	}
 }

@@ -48,8 +48,8 @@ type KeyRules struct {
 
 // merges reports whether several requests for just this can be decided as one.
 func (o *Op) merges() bool {
-	m, ok := o.Rule.Algorithm().(algorithms.Merger)
-	return ok && o.Kind == Decide && o.KeyRules == nil && o.Cost > 0 && m.Merges(o.Prepared.Params)
+	c := o.Rule.Counter()
+	return c != nil && o.Kind == Decide && o.KeyRules == nil && o.Cost > 0 && c.Merges(o.Prepared.Params)
 }
 
 // EncodeAdjustment encodes an adjustment for the script: see groups.lua. The Turn of a late cost is until when it counts.

@@ -240,7 +240,7 @@ func (r *refusal) outdate() {
 // next request is refused for exactly NextAfter.
 func refusesWhenEmpty(rule *store.Rule, p *store.Prepared) bool {
 	switch a := rule.Algorithm().(type) {
-	case algorithms.Merger:
+	case algorithms.Counter:
 		return a.Merges(p.Params)
 	case algorithms.Recorder:
 		return true
