@@ -116,10 +116,6 @@ type State [3]int64
 // day is a day in microseconds.
 const day = 24 * 60 * 60 * 1_000_000
 
-// maxStepBack is the longest step back of a clock that is taken as real, in microseconds: a century. A time
-// of a log or a lease that is further ahead is damaged.
-const maxStepBack = 36525 * day
-
 // maxExact is the bound below which every integer is exact in a double, the only type of
 // number in Lua.
 const maxExact = 1 << 53

@@ -1,6 +1,9 @@
 package algorithms
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Calendar is a calendar window. Such windows differ in length: a day may have 23 or 25
 // hours, a month 28 to 31 days, a year 365 or 366.
@@ -17,35 +20,37 @@ const (
 // String returns the word for the window in a config.
 func (c Calendar) String() string { return [...]string{"none", "day", "week", "month", "year"}[c] }
 
-// Bounds returns the start of the window that contains t, and the starts of the next n
+// Bounds returns the starts of the window before that which contains t, of this window, and of the next n
 // windows. A date that a time zone has skipped is not a window. Where clocks go back over
 // midnight and show a date again, the window of that date does not begin again.
-func (c Calendar) Bounds(t time.Time, location *time.Location, n int) []time.Time {
-	if location == nil {
-		location = time.UTC
-	}
-	t = t.In(location)
-	year, month, day := t.Date()
-	step := func(i int) time.Time { return midnight(year, month, day+i, location) }
-	switch c {
-	case Week:
-		day -= (int(t.Weekday()) + 6) % 7
-		step = func(i int) time.Time { return midnight(year, month, day+7*i, location) }
-	case Month:
-		step = func(i int) time.Time { return midnight(year, month+time.Month(i), 1, location) }
-	case Year:
-		step = func(i int) time.Time { return midnight(year+i, time.January, 1, location) }
-	}
-	bounds := []time.Time{step(0)}
-	for i := 1; len(bounds) < n+2; i++ {
-		switch next := step(i); {
-		case !next.After(t):
-			bounds[0] = next
-		case next.After(bounds[len(bounds)-1]):
-			bounds = append(bounds, next)
+func (c Calendar) Bounds(t time.Time, location *time.Location, n int) (starts []time.Time) {
+	t = t.In(cmp.Or(location, time.UTC))
+	for i := -2; len(starts) < n+2; i++ {
+		switch next := c.start(t, i); {
+		case len(starts) > 0 && !next.After(starts[len(starts)-1]):
+		case len(starts) == 2 && !next.After(t):
+			starts[0], starts[1] = starts[1], next
+		default:
+			starts = append(starts, next)
 		}
 	}
-	return bounds[:n+1]
+	return starts
+}
+
+// start returns the start of a window: 0 is the one with the date of t, and 1 the one after it.
+func (c Calendar) start(t time.Time, i int) time.Time {
+	year, month, day := t.Date()
+	switch c {
+	case Week:
+		day += 7*i - (int(t.Weekday())+6)%7
+	case Month:
+		month, day = month+time.Month(i), 1
+	case Year:
+		year, month, day = year+i, time.January, 1
+	default:
+		day += i
+	}
+	return midnight(year, month, day, t.Location())
 }
 
 // midnight returns the first instant of a date. It is not always 00:00: where clocks go

@@ -45,7 +45,7 @@ func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 	remaining := max(0, events-live)
 	allowed := cost <= min(remaining, MaxSlotCost)
 	if !allowed && live > 0 && l.lastEnd(now) > now+MaxLease.Microseconds() {
-		l.shorten(now, now+MaxLease.Microseconds(), now+lease)
+		l.shorten(now+MaxLease.Microseconds(), now+lease)
 	}
 
 	next, reset, retry := int64(0), int64(0), int64(0)

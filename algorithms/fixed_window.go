@@ -50,12 +50,12 @@ func (a FixedWindow) Prepare(l Limit) (Params, error) {
 // was another day ahead before it went back, the counts of that time are still in one of
 // the four.
 func (FixedWindow) PrepareAt(l Limit, now time.Time) (p Params, from, until time.Time) {
-	bounds := l.Calendar.Bounds(now, l.Location, 3)
-	previous := l.Calendar.Bounds(bounds[0].Add(-time.Microsecond), l.Location, 0)[0]
-	return Params{
-		l.Events, bounds[3].UnixMicro(),
-		previous.UnixMicro(), bounds[0].UnixMicro(), bounds[1].UnixMicro(), bounds[2].UnixMicro(),
-	}, bounds[0], bounds[1]
+	starts := l.Calendar.Bounds(now, l.Location, 3)
+	p = Params{l.Events, starts[4].UnixMicro()}
+	for i := range 4 {
+		p[2+i] = starts[i].UnixMicro()
+	}
+	return p, starts[1], starts[2]
 }
 
 // Merges implements [Counter].
@@ -110,10 +110,8 @@ func windowAt(s State, p Params, now int64) (start, end, count int64) {
 	if count < 0 || count >= maxExact || seen < 0 || seen >= maxExact {
 		seen, count = 0, 0
 	}
-	if seen > now {
-		if length := lengthOf(p); seen-now > length {
-			seen -= backToNow(seen-now, length)
-		}
+	if seen > now && seen-now > lengthOf(p) {
+		seen -= backToNow(seen-now, lengthOf(p))
 	}
 	start, end = windowOf(p, max(now, seen), seen, count)
 	if seen < start {

@@ -187,23 +187,18 @@ func (l *Log) shrink(size int) {
 	}
 }
 
+// resize moves the rings, with the oldest charge in front.
 func (l *Log) resize(capacity int) {
-	l.times, l.sums, l.head = l.moved(l.times, capacity), l.sums.moved(l, capacity), 0
-}
-
-// moved returns a copy of a ring, with the oldest charge in front.
-func (l *Log) moved(ring []int64, capacity int) []int64 {
-	to := make([]int64, capacity)
-	n := copy(to, ring[l.head:min(l.head+l.size, len(ring))])
-	copy(to[n:], ring[:l.size-n])
-	return to
-}
-
-func (s *sums) moved(l *Log, capacity int) *sums {
-	if s == nil {
-		return nil
+	moved := func(ring []int64) []int64 {
+		to := make([]int64, capacity)
+		n := copy(to, ring[l.head:min(l.head+l.size, len(ring))])
+		copy(to[n:], ring[:l.size-n])
+		return to
 	}
-	return &sums{s.before, l.moved(s.after, capacity)}
+	if l.sums != nil {
+		l.sums.after = moved(l.sums.after)
+	}
+	l.times, l.head = moved(l.times), 0
 }
 
 // Clone returns a copy that shares no memory with the original.

@@ -41,9 +41,9 @@ func (SlidingWindowCounter) Ahead(s State, p Params, now, _, want int64) (after 
 // RecordAhead is Record, and charges ahead like Ahead of [Counter]. The cost and the units are one charge, so the cost counts as
 // made when the hold ends, too. Lasts is how far ahead of now that is, also if there are no units.
 func (a SlidingWindowLog) RecordAhead(l *Log, p Params, now, cost, want int64) (units, lasts int64) {
-	t, expired := a.expired(l, p, now)
+	at, t, expired := a.open(l, p, now)
 	if units = part(want, p[0]-l.Events(expired, l.Len())-cost); units > 0 {
-		t = max(t, now+a.back(l, p, now)+p[2])
+		t = max(t, at+p[2])
 	}
 	if cost+units > 0 {
 		l.Forget(expired)

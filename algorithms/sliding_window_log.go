@@ -1,8 +1,6 @@
 package algorithms
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // SlidingWindowLog remembers every charge and never admits more than events in any window,
 // wherever the window starts. It is exact, and its price is an entry for each charge. An
@@ -30,9 +28,8 @@ func (a SlidingWindowLog) Prepare(l Limit) (Params, error) {
 // Decide implements [Recorder].
 func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	events, window := p[0], p[1]
-	t, expired := a.expired(l, p, now)
-	ahead := t - now
-	now += a.back(l, p, now)
+	clock := now
+	now, t, expired := a.open(l, p, now)
 	live := l.Events(expired, l.Len())
 
 	remaining := max(0, events-live)
@@ -52,7 +49,7 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	switch {
 	case allowed && cost > 0:
 		remaining -= cost
-		newest, retry = t, ahead
+		newest, retry = t, t-clock
 	case allowed:
 	case cost > events:
 		retry = never
@@ -70,7 +67,7 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 
 // Record implements [Recorder].
 func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
-	t, expired := a.expired(l, p, now)
+	_, t, expired := a.open(l, p, now)
 	l.Forget(expired)
 	l.Append(t, cost)
 }
@@ -87,7 +84,7 @@ func (a SlidingWindowLog) Adjust(l *Log, p Params, now, at, delta int64) {
 		l.Remove(at, -delta)
 		return
 	}
-	_, expired := a.expired(l, p, now)
+	_, _, expired := a.open(l, p, now)
 	most := max(2*events, l.Events(expired, l.Len()))
 	a.Record(l, p, now, min(delta, events))
 	if over := l.Events(0, l.Len()) - most; over > 0 {
@@ -95,21 +92,14 @@ func (a SlidingWindowLog) Adjust(l *Log, p Params, now, at, delta int64) {
 	}
 }
 
-// back returns how far a log is ahead of now that its charges are moved back for: see backToNow. The times in
-// it stay, so now is moved instead, until the log has expired.
-func (SlidingWindowLog) back(l *Log, p Params, now int64) int64 {
-	if ahead := l.Newest() - now; ahead > p[1] && ahead <= maxStepBack {
-		return backToNow(ahead, p[1])
+// open returns the time at which a log counts, when the next charge counts as made, and how many charges have left the
+// window that ends now. The next charge is made now, or at the time of the newest charge if that is later. If a log is so far
+// ahead that its charges are moved back, the times in it stay, and the time is moved instead, until the log has expired: see
+// backToNow.
+func (SlidingWindowLog) open(l *Log, p Params, now int64) (at, next int64, expired int) {
+	newest := l.Newest()
+	if newest-now > p[1] {
+		now += backToNow(newest-now, p[1])
 	}
-	return 0
-}
-
-// expired returns how many charges have left the window that ends at now, and when the next charge counts as made: now,
-// or at the time of the newest charge if that is later.
-func (a SlidingWindowLog) expired(l *Log, p Params, now int64) (t int64, expired int) {
-	if l.Newest() > now+maxStepBack {
-		return now, l.Len()
-	}
-	now += a.back(l, p, now)
-	return max(now, l.Newest()), l.Before(now - p[1] + 1)
+	return now, max(now, newest), l.Before(now - p[1] + 1)
 }
