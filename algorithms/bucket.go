@@ -2,6 +2,7 @@ package algorithms
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -68,7 +69,7 @@ func prepareBucket(l Limit, name string, has supports) (Params, error) {
 	}
 	switch {
 	case l.Mode == ModeQueue && l.Hold != 0:
-		return Params{}, errHeldQueue
+		return Params{}, errors.New("lend has no meaning for mode queue: each request has its own turn; leave it out")
 	case l.Mode == ModeQueue:
 		p[4] = 1
 		if l.MaxWait > 0 {

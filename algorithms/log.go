@@ -88,19 +88,8 @@ func (l *Log) Before(t int64) int {
 	return l.search(bound/2, min(bound-1, l.size), t)
 }
 
-// recent is Before for a time near the new end. It looks there first, and not beyond the
-// newest MaxBehind+1 charges.
-func (l *Log) recent(t int64) int {
-	low, high := max(0, l.size-MaxBehind-1), l.size
-	for step := 1; l.size-step > low; step *= 2 {
-		if i := l.size - step; l.At(i) < t {
-			low = i + 1
-			break
-		}
-		high = l.size - step
-	}
-	return l.search(low, high, t)
-}
+// recent is Before for a time near the new end. It does not look beyond the newest MaxBehind+1 charges.
+func (l *Log) recent(t int64) int { return l.search(max(0, l.size-MaxBehind-1), l.size, t) }
 
 // search is Before for a result that is known to be from low to high.
 func (l *Log) search(low, high int, t int64) int {

@@ -1,7 +1,6 @@
 package algorithms
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -86,7 +85,7 @@ func DefaultHold(a Algorithm, l Limit) time.Duration {
 
 // Prepays reports whether units of the limit are charged ahead: they are held for a small part of the time in which it
 // comes back. Limits of one zone may differ in this, but not in the hold.
-func Prepays(a Algorithm, l Limit) bool { return l.Hold != 0 && CheckHold(a, l) == nil }
+func Prepays(l Limit) bool { return l.Hold != 0 && CheckHold(l) == nil }
 
 // WithHold returns the parameters of a limit with another hold.
 func WithHold(a Algorithm, p Params, hold time.Duration) Params {
@@ -101,17 +100,11 @@ func WithHold(a Algorithm, p Params, hold time.Duration) Params {
 	return p
 }
 
-var errHeldQueue = errors.New("lend has no meaning for mode " + ModeQueue + ": each request has its own turn; leave it out")
-
-// CheckHold checks whether units of a limit can be held for as long as it says. Its error names what would be right.
-func CheckHold(a Algorithm, l Limit) error {
+// CheckHold checks whether units of a limit that Prepare accepts can be held for as long as it says. Its error names what
+// would be right.
+func CheckHold(l Limit) error {
 	longest := min(MaxHold, l.recovery()/maxHoldShare)
-	_, leases := a.(Leaser)
 	switch {
-	case leases:
-		return fmt.Errorf("lend is not for algorithm %s: leave it out", a.Name())
-	case l.Mode == ModeQueue:
-		return errHeldQueue
 	case longest < MinHold:
 		return fmt.Errorf("lend is for limits that take at least %s to come back, this one takes %s; leave it out",
 			duration.Format(maxHoldShare*MinHold), duration.Format(l.recovery()))

@@ -67,9 +67,7 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 
 // Record implements [Recorder].
 func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
-	_, t, expired := a.open(l, p, now)
-	l.Forget(expired)
-	l.Append(t, cost)
+	a.RecordAhead(l, p, now, cost, 0)
 }
 
 // Adjust implements [Recorder]. A late charge leaves at most twice the events of the limit in

@@ -56,7 +56,7 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 		salt:      salt,
 	}
 	r.counter, _ = algorithm.(algorithms.Counter)
-	if algorithms.Prepays(algorithm, limit) {
+	if algorithms.Prepays(limit) {
 		limit.Location = nil // the name of the states has it
 		r.terms = maphash.Comparable(seed, terms{r.states, limit})
 	}

@@ -117,7 +117,7 @@ func NewPolicies(b PolicyBuilder) (p Policies, err error) {
 	}
 	if !b.Limit.Varies() {
 		if of := first.Rule.Limit(); of.Hold > 0 {
-			if err := algorithms.CheckHold(first.Rule.Algorithm(), of); err != nil {
+			if err := algorithms.CheckHold(of); err != nil {
 				return p, err
 			}
 		}

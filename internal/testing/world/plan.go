@@ -212,10 +212,10 @@ func (z *Zone) hold() time.Duration {
 
 // lends reports whether units of the limit can be held for so long.
 func (z *Zone) lends(hold time.Duration) bool {
-	a, err := algorithms.Get(z.Algorithm)
-	limit := z.Limit
-	limit.Hold = hold
-	return err == nil && algorithms.Prepays(a, limit)
+	a, _ := algorithms.Get(z.Algorithm)
+	limit := z.Limit.Over(algorithms.Limit{Hold: hold})
+	_, err := a.Prepare(limit)
+	return err == nil && algorithms.Prepays(limit)
 }
 
 func (z *Zone) drawKeyRules(r *rand.Rand) {
