@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -45,12 +46,7 @@ func (b *Ban) Validate() error {
 	return nil
 }
 
-func (b *Ban) longest() time.Duration {
-	if b.UpTo == 0 {
-		return b.For
-	}
-	return b.UpTo
-}
+func (b *Ban) longest() time.Duration { return cmp.Or(b.UpTo, b.For) }
 
 // Params returns the numbers that Go and Lua compute with: For, After, Within and UpTo, with
 // times in microseconds.

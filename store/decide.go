@@ -126,7 +126,7 @@ func (a *Asked) Overridden(o *PreparedOverride, left int64) bool {
 	case o.Kind == KindBanned:
 		a.Banned = left
 	case o.ReplacesLimit(a.Check.Rule):
-		a.Params, a.Override = o.Params(a.Params), o.Encoded()
+		a.Params, a.Override = o.Params(a.Params), o.encoded
 		return true
 	}
 	return false

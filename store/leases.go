@@ -32,24 +32,25 @@ type lease struct {
 // Add adds a charge that was just made. It does nothing if the algorithm is not an
 // [algorithms.Leaser].
 func (h *Leases) Add(c *Check) {
-	leaser, ok := c.Rule.Algorithm().(algorithms.Leaser)
-	if !ok || c.Cost == 0 {
+	if _, ok := c.Rule.Algorithm().(algorithms.Leaser); !ok || c.Cost == 0 {
 		return
 	}
-	due := h.now().Add(leaser.Renewal(c.Rule.At(0).Params))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.kept == nil {
 		h.kept = make(map[string]lease)
 	}
-	h.kept[c.LeaseID] = lease{*c, due}
+	now := time.Now
+	if h.Now != nil {
+		now = h.Now
+	}
+	h.keep(c, now())
 }
 
-func (h *Leases) now() time.Time {
-	if h.Now == nil {
-		return time.Now()
-	}
-	return h.Now()
+// keep keeps a charge that is made or renewed now. The lock is held.
+func (h *Leases) keep(c *Check, now time.Time) {
+	leaser := c.Rule.Algorithm().(algorithms.Leaser)
+	h.kept[c.LeaseID] = lease{*c, now.Add(leaser.Renewal(c.Rule.At(0).Params))}
 }
 
 // Remove removes a charge that is given back.
@@ -65,13 +66,6 @@ func (h *Leases) Has(id string) bool {
 	defer h.mu.Unlock()
 	_, ok := h.kept[id]
 	return ok
-}
-
-// Len returns how many charges are kept.
-func (h *Leases) Len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.kept)
 }
 
 // All returns the charges that are kept.
@@ -102,14 +96,12 @@ func (h *Leases) ByZone() map[string]int64 {
 func (h *Leases) Due(now time.Time) (due []Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for name, one := range h.kept {
+	for _, one := range h.kept {
 		if one.due.After(now) && one.due.Round(0).After(now.Round(0)) {
 			continue // by both clocks: the monotonic one stands still while the machine is suspended
 		}
 		due = append(due, one.check)
-		leaser := one.check.Rule.Algorithm().(algorithms.Leaser)
-		one.due = now.Add(leaser.Renewal(one.check.Rule.At(0).Params))
-		h.kept[name] = one
+		h.keep(&one.check, now)
 	}
 	byName(due)
 	return due

@@ -60,7 +60,7 @@ func NewNetworks(now func() int64) *Networks {
 func (n *Networks) Any() bool { return n != nil && n.tree.Load() != nil }
 
 // Find returns the network that decides for a key, or nil. The key is an address or a network.
-func (n *Networks) Find(key netip.Prefix) *Network {
+func (n *Networks) Find(key netip.Prefix) (found *Network) {
 	if n == nil {
 		return nil
 	}
@@ -68,30 +68,24 @@ func (n *Networks) Find(key netip.Prefix) *Network {
 	if tree == nil || !key.IsValid() {
 		return nil
 	}
-	var found *Network
 	if key.IsSingleIP() {
 		found, _ = tree.Lookup(key.Addr())
 	} else {
 		found, _ = tree.LookupPrefix(key)
 	}
 	if found != nil && found.until != 0 && found.ended(n.now()) {
-		found = n.unended(tree, key)
+		found = nil
+		for _, around := range tree.Supernets(key) { // the smallest one first
+			if !around.ended(n.now()) {
+				found = around
+				break
+			}
+		}
 	}
 	if found == nil || found.Override.Kind == KindNone {
 		return nil
 	}
 	return found
-}
-
-// unended returns the smallest network around a key that has not ended.
-func (n *Networks) unended(tree *bart.Table[*Network], key netip.Prefix) *Network {
-	now := n.now()
-	for _, found := range tree.Supernets(key) { // the smallest one first
-		if !found.ended(now) {
-			return found
-		}
-	}
-	return nil
 }
 
 // Left returns for how much longer the override of a network holds: 0 if it does not end.
@@ -141,17 +135,14 @@ type NetworkChange struct {
 	Network *Network
 }
 
-// Change makes changes, and removes what has ended. With fresh, no earlier network stays. What was counted stays.
+// Change makes changes, and removes what has ended. With fresh, no earlier network stays. What was counted stays. A change costs
+// neither a copy of the others nor a look at them. If the first one to end is removed, n.first is too early, until a change at
+// that time finds the next one.
 func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before, now := n.all, n.now()
-	ended := n.first != 0 && n.first <= now
-	if len(changes) == 0 && !fresh && !ended {
-		return
-	}
-	all := before
-	if fresh || ended {
+	before, all, now := n.all, n.all, n.now()
+	if ended := n.first != 0 && n.first <= now; fresh || ended {
 		all = new(bart.Table[*Network])
 		n.real, n.first = 0, 0
 		for prefix, network := range before.All() {
@@ -165,22 +156,21 @@ func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
 		if was, ok := before.Get(c.Prefix); ok && c.Network != nil && was != c.Network {
 			c.Network.requests.Add(was.requests.Load())
 		}
-		all = n.change(all, &c)
+		if was, ok := all.Get(c.Prefix); ok {
+			n.tally(was, -1)
+		}
+		if c.Network == nil {
+			all = all.DeletePersist(c.Prefix)
+			continue
+		}
+		n.tally(c.Network, 1)
+		all = all.InsertPersist(c.Prefix, c.Network)
 	}
-	n.publish(all)
-}
-
-// change makes one change, which costs neither a copy of the others nor a look at them. If the first one to end is removed, n.first
-// is too early, until a change at that time finds the next one. The lock is held.
-func (n *Networks) change(all *bart.Table[*Network], c *NetworkChange) *bart.Table[*Network] {
-	if was, ok := all.Get(c.Prefix); ok {
-		n.tally(was, -1)
+	n.all = all
+	if n.real == 0 {
+		all = nil
 	}
-	if c.Network == nil {
-		return all.DeletePersist(c.Prefix)
-	}
-	n.tally(c.Network, 1)
-	return all.InsertPersist(c.Prefix, c.Network)
+	n.tree.Store(all)
 }
 
 // tally counts a network that is there, or with -1 no longer. The lock is held.
@@ -191,15 +181,6 @@ func (n *Networks) tally(network *Network, by int) {
 	if network.until != 0 && by > 0 && (n.first == 0 || network.until < n.first) {
 		n.first = network.until
 	}
-}
-
-// publish puts a tree in place of the one that requests look at. The lock is held.
-func (n *Networks) publish(all *bart.Table[*Network]) {
-	n.all = all
-	if n.real == 0 {
-		all = nil
-	}
-	n.tree.Store(all)
 }
 
 // Sweep removes what has ended.

@@ -134,7 +134,7 @@ type PreparedOverride struct {
 	params     algorithms.Params
 	eventsOnly bool   // only the first parameter differs from the rule's; the states are the rule's
 	states     States // unless eventsOnly
-	encoded    string // see [Rule.ChargedBy]
+	encoded    string // the limit in the form of [algorithms.Decision].Override, see [Rule.ChargedBy]
 }
 
 // PrepareOverride checks an override and prepares it. Its error names the field, its value
@@ -212,11 +212,6 @@ func (o *PreparedOverride) Params(p algorithms.Params) algorithms.Params {
 	return p
 }
 
-// Prepared is like Params, for parameters with their wire form.
-func (o *PreparedOverride) Prepared(p *Prepared) *Prepared {
-	return prepare(o.algorithm, o.Params(p.Params), p.from, p.until)
-}
-
 // States returns the states in which the override's limit counts, where rule are those of the
 // rule.
 func (o *PreparedOverride) States(rule States) States {
@@ -225,6 +220,3 @@ func (o *PreparedOverride) States(rule States) States {
 	}
 	return o.states
 }
-
-// Encoded returns the limit in the form of [algorithms.Decision].Override.
-func (o *PreparedOverride) Encoded() string { return o.encoded }

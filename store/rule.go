@@ -143,28 +143,27 @@ func (r *Rule) Salt() uint64 { return r.salt }
 // "-._~" stay; every other byte becomes % and two hex digits. Different texts have different
 // results.
 func Escape(text string) string {
-	for i := range len(text) {
-		if !unreserved(text[i]) {
-			return escape(text, i)
-		}
-	}
-	return text
-}
-
-func escape(text string, from int) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
-	b.Grow(len(text) + 16)
-	b.WriteString(text[:from])
-	for i := from; i < len(text); i++ {
-		if c := text[i]; unreserved(c) {
-			b.WriteByte(c)
-		} else {
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
+	from := 0 // what is before it is written
+	for i := range len(text) {
+		c := text[i]
+		if plain[c] {
+			continue
 		}
+		if from == 0 {
+			b.Grow(len(text) + 16)
+		}
+		b.WriteString(text[from:i])
+		b.WriteByte('%')
+		b.WriteByte(hex[c>>4])
+		b.WriteByte(hex[c&15])
+		from = i + 1
 	}
+	if from == 0 {
+		return text
+	}
+	b.WriteString(text[from:])
 	return b.String()
 }
 
@@ -175,5 +174,3 @@ var plain = func() (set [256]bool) {
 	}
 	return set
 }()
-
-func unreserved(c byte) bool { return plain[c] }

@@ -131,8 +131,8 @@ func TestRenewal(t *testing.T) {
 		if got := b.times("DoAll", protocol.Renew, begun); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}) {
 			t.Errorf("renewed at %v", got)
 		}
-		if b.left(t, c) != 2 || b.Leases.Len() > 0 {
-			t.Errorf("%d are left, %d held", b.left(t, c), b.Leases.Len())
+		if b.left(t, c) != 2 || len(b.Leases.All()) > 0 {
+			t.Errorf("%d are left, %d held", b.left(t, c), len(b.Leases.All()))
 		}
 		b.end(t)
 	})
