@@ -64,7 +64,7 @@ func adjustmentsBehindTheClock(b *bench, name string) {
 	}
 }
 
-// refundOfHoursAgo: what does not count any more is not given back. Each algorithm begins anew in a zone.
+// refundOfHoursAgo: what does not count any more is not given back. Each algorithm starts from zero in a zone.
 func refundOfHoursAgo(b *bench) {
 	for _, name := range algorithms.Names() {
 		rule := Rule(b, "zone", name, Limit(name, 5, time.Hour))

@@ -13,7 +13,7 @@ type requests struct {
 	pass         int // of all rounds
 }
 
-// until are requests up to the moment at which a limit begins anew, and from then on.
+// until are requests up to the moment at which all of a limit is back, and from then on.
 func until(moment time.Duration, pass int) []requests {
 	return []requests{{0, 1, 9, pass}, {moment - µs, 1, 9, 0}, {µs, 1, 9, pass}}
 }
