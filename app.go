@@ -15,11 +15,11 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/report"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -43,7 +43,6 @@ type App struct {
 	stores  map[string]*usedStore // by identity
 	cancel  context.CancelFunc    // ends what Start has started
 	log     *zap.Logger
-	exposed map[*caddyhttp.Server]bool
 	counted map[*caddyhttp.Server]*admin.Requests
 
 	gates []configuredGate
@@ -95,17 +94,17 @@ func appOf(ctx caddy.Context) (*App, error) {
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
 	a.zones, a.stores = make(map[string]definition), make(map[string]*usedStore)
-	a.exposed, a.counted = make(map[*caddyhttp.Server]bool), make(map[*caddyhttp.Server]*admin.Requests)
+	a.counted = make(map[*caddyhttp.Server]*admin.Requests)
 	a.running.DisablePage, a.log = a.DisablePage, ctx.Logger()
 	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
-	events, err := report.NewEvents(ctx)
+	emitter, err := events.New(ctx)
 	if err != nil {
 		return err
 	}
 	a.start = limiter.NewStart(ctx.Done(), pool.RequireTimeout)
-	events.AfterStart(func() { a.start.End(true) }) // also where handlers are loaded so late that Caddy does not call Start
+	emitter.AfterStart(func() { a.start.End(true) }) // also where handlers are loaded so late that Caddy does not call Start
 	return nil
 }
 
@@ -163,22 +162,6 @@ func (d definition) differs(other definition) string {
 		return with("ipv4_prefix", d.ipv4Prefix) + " and " + with("ipv4_prefix", other.ipv4Prefix)
 	}
 	return with("ipv6_prefix", d.ipv6Prefix) + " and " + with("ipv6_prefix", other.ipv6Prefix)
-}
-
-// exposeConnections has the server put its connections into the contexts of requests, if some of
-// them may have to wait: only the connection shows that the client of a waiting request leaves.
-func (a *App) exposeConnections(ctx caddy.Context, zones []*zone.Zone) {
-	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if !ok || !limiter.CanSeeHangUps() || !slices.ContainsFunc(zones, (*zone.Zone).Waits) {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.exposed[server] {
-		return
-	}
-	a.exposed[server] = true
-	server.RegisterConnContext(limiter.WithConnection)
 }
 
 // requests counts those of the server that a handler is loaded for; nil without one.

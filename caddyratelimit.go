@@ -23,6 +23,8 @@ import (
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/events"
+	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
@@ -166,7 +168,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	events, err := report.NewEvents(ctx)
+	emitter, err := events.New(ctx)
 	if err != nil {
 		return err
 	}
@@ -207,26 +209,28 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Measure: !value(h.DisableMetrics), Logger: log,
 	})
 	h.report = report.New(report.Config{
-		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: events, Logger: log,
+		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: emitter, Logger: log,
 	})
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem,
 		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
 	})
-	h.join(ctx, app, first, events, warned.Warnings())
+	h.join(ctx, app, first, emitter, warned.Warnings())
 	return nil
 }
 
 // join makes what the handler has known to the app: its health, metrics, and what the admin API shows.
-func (h *Handler) join(ctx caddy.Context, app *App, first bool, events report.Events, warnings map[string][]string) {
+func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.Events, warnings map[string][]string) {
 	if first {
 		name := pool.Describe(h.store.Backend)
-		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { events.StoreState(name, app.onStoreErrors(h.store.ID), cause) })
+		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { report.StoreState(&emitter, name, app.onStoreErrors(h.store.ID), cause) })
 	}
 	if !value(h.DisableMetrics) {
 		app.metrics.Add(h.zones, h.store)
 	}
-	app.exposeConnections(ctx, h.zones)
+	if slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.Waits() }) {
+		hangup.Expose(ctx) // only the connection shows that the client of a waiting request leaves
+	}
 	app.running.Add(admin.Handler{
 		Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Warnings: warnings,
 		Requests: app.requests(ctx), Module: h, StoreByDefault: h.storeByDefault, Status: h.Status, Instances: value(h.Instances),

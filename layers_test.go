@@ -57,6 +57,8 @@ var layers = []struct {
 	{"internal/uplot", layer{lines: 50, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1600, kB: 46}},
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot"}},
+	{"internal/hangup", layer{lines: 100, kB: 4, caddy: true}},
+	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/option", layer{lines: 350, kB: 11, caddy: true, own: "internal/suggest"}},
@@ -83,7 +85,7 @@ var layers = []struct {
 	{"internal/routes", layer{lines: 450, kB: 15, caddy: true}},
 	{"internal/writers", layer{lines: 50, kB: 2, caddy: true}},
 	{"internal/late", layer{lines: 800, kB: 23, caddy: true, own: "algorithms cost internal/clock internal/gate internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone limit store"}},
-	{"internal/limiter", layer{lines: 1250, kB: 35, caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/gate internal/key internal/late internal/outcome internal/placeholder internal/pool " +
+	{"internal/limiter", layer{lines: 1250, kB: 35, caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/gate internal/hangup internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms cost internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
 	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
@@ -91,9 +93,9 @@ var layers = []struct {
 	{"internal/admin", layer{lines: 4700, kB: 150, caddy: true, own: "algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/gate internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
 	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
-	{"internal/report", layer{lines: 600, kB: 17, caddy: true, own: "internal/clientip internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
+	{"internal/report", layer{lines: 600, kB: 17, caddy: true, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
 	{"internal/respond", layer{lines: 1300, kB: 41, caddy: true, own: "algorithms internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
-	{".", layer{lines: 2050, kB: 77, caddy: true, own: "algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/gate internal/key internal/limiter internal/logging " +
+	{".", layer{lines: 2050, kB: 77, caddy: true, own: "algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/gate internal/hangup internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone limit memorystore store"}},
 	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
+	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -85,7 +86,7 @@ func (v *Verdict) slot(e *late.Slot) *gate.Place {
 	defer timer.Stop()
 	r := v.Request.Request
 	if v.wait.client == nil {
-		v.wait.client = watchClient(r)
+		v.wait.client = hangup.Watch(r)
 	}
 	select {
 	case granted := <-p.Ready():
@@ -99,7 +100,7 @@ func (v *Verdict) slot(e *late.Slot) *gate.Place {
 	case <-r.Context().Done():
 		g.Abandon(int64(now()), p)
 		return nil
-	case <-v.wait.client.left:
+	case <-v.wait.client.Left:
 		g.Abandon(int64(now()), p)
 		return nil
 	}

@@ -6,16 +6,17 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 )
 
 // retryWait is the waiting of a request: for its turn in a queue, or to ask the store again if the
 // zones that refuse have a max_wait.
 type retryWait struct {
 	clock  clock.Clock
-	waited bool          // whether since is set
-	since  time.Duration // when the first wait began
-	poll   time.Duration // the next wait for a slot
-	client *client       // nil if the request has not waited yet
+	waited bool           // whether since is set
+	since  time.Duration  // when the first wait began
+	poll   time.Duration  // the next wait for a slot
+	client *hangup.Client // nil if the request has not waited yet
 }
 
 const (
@@ -77,14 +78,14 @@ func (w *retryWait) pause(r *http.Request, d time.Duration) bool {
 // sleep waits until over is closed, and reports whether the client has stayed.
 func (w *retryWait) sleep(r *http.Request, over <-chan struct{}) bool {
 	if w.client == nil {
-		w.client = watchClient(r)
+		w.client = hangup.Watch(r)
 	}
 	select {
 	case <-over:
 		return true
 	case <-r.Context().Done():
 		return false
-	case <-w.client.left:
+	case <-w.client.Left:
 		return false
 	}
 }
@@ -92,6 +93,6 @@ func (w *retryWait) sleep(r *http.Request, over <-chan struct{}) bool {
 // over stops watching the client.
 func (w *retryWait) over() {
 	if w.client != nil {
-		w.client.forget()
+		w.client.Forget()
 	}
 }

@@ -21,7 +21,7 @@ func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
 		if !v.Decisions[i].BanBegins {
 			continue
 		}
-		emits := p.Events.wanted(eventBanned)
+		emits := p.Events.Wanted(eventBanned)
 		if !emits && p.Log == LogOff {
 			continue
 		}
@@ -33,7 +33,7 @@ func (p *Reporter) bans(r *http.Request, v *limiter.Verdict) {
 		if emits {
 			data := p.eventData(r, &f)
 			data["until"] = until
-			p.Events.emit(eventBanned, data)
+			p.Events.Emit(eventBanned, data)
 		}
 		if p.Log != LogOff {
 			p.logBan(r, &f, until)

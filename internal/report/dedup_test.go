@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -159,10 +160,12 @@ func TestFloodOfBans(t *testing.T) {
 	ctx := caddytest.Config(t)
 	p, logs := reporterOf(LogFirst)
 	var err error
-	if p.Events, err = NewEvents(ctx); err != nil {
+	if p.Events, err = events.New(ctx); err != nil {
 		t.Fatal(err)
 	}
-	p.Events.started.over.Store(true)
+	if err := p.Events.Handle(ctx, caddy.Event{}); err != nil { // all apps have started
+		t.Fatal(err)
+	}
 	l := caddytest.Listen(t, ctx, "rate_limit_banned")
 	r := request()
 	const keys = 2 * dedupShards * shardKeys

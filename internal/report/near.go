@@ -9,7 +9,7 @@ import (
 // near emits an event for each enforced zone whose limit the request has brought its key near to,
 // once for a key in a window. A dry run emits none, because nothing has to be done about it.
 func (p *Reporter) near(r *http.Request, v *limiter.Verdict) {
-	if !p.Events.wanted(eventNearLimit) {
+	if !p.Events.Wanted(eventNearLimit) {
 		return
 	}
 	for i := range v.Enforced {
@@ -23,6 +23,6 @@ func (p *Reporter) near(r *http.Request, v *limiter.Verdict) {
 		data := p.eventData(r, &f)
 		delete(data, "wait")
 		data["remaining"] = f.Decision.Remaining
-		p.Events.emit(eventNearLimit, data)
+		p.Events.Emit(eventNearLimit, data)
 	}
 }

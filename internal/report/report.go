@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
@@ -19,7 +20,7 @@ type Config struct {
 	Zones  []*zone.Zone
 	Log    string // LogFirst, LogOff or LogAll
 	LogKey bool   // whether log lines and events contain keys
-	Events Events
+	Events events.Events
 	Logger *zap.Logger
 }
 
@@ -84,13 +85,13 @@ func (p *Reporter) refused(r *http.Request, f *limiter.Refusal) {
 	case f.Policy == nil:
 		event = eventRejected
 	}
-	emits := !f.DryRun && p.Events.wanted(event)
+	emits := !f.DryRun && p.Events.Wanted(event)
 	first := (p.Log == LogFirst || emits) && p.dedup.first(f, categoryOf(f))
 	if p.Log == LogAll || p.Log == LogFirst && first {
 		p.log(r, f)
 	}
 	if emits && first {
-		p.Events.emit(event, p.eventData(r, f))
+		p.Events.Emit(event, p.eventData(r, f))
 	}
 }
 

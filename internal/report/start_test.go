@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -15,17 +16,17 @@ import (
 func TestStoreStateBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := caddytest.Config(t)
-		e, err := NewEvents(ctx)
+		e, err := events.New(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		l := caddytest.Listen(t, ctx, eventStoreState)
-		e.StoreState("redis", "allow", errors.New("no answer"))
+		StoreState(&e, "redis", "allow", errors.New("no answer"))
 		synctest.Wait()
 		if len(l.Events) > 0 {
 			t.Errorf("%d events before the start", len(l.Events))
 		}
-		if err := e.started.Handle(ctx, caddy.Event{}); err != nil {
+		if err := e.Handle(ctx, caddy.Event{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

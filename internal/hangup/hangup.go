@@ -1,4 +1,7 @@
-package limiter
+// Package hangup sees that the client of a request has left that waits. The request's context ends when the client leaves.
+// With HTTP/1 that works only once the request's body has been read, because net/http watches the connection only then.
+// Until then the socket is watched here. Nothing is read from it, because the body is for the next handlers.
+package hangup
 
 import (
 	"context"
@@ -7,33 +10,38 @@ import (
 	"os"
 	"reflect"
 	"syscall"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// client is the client of a request that waits. The request's context ends when the client leaves.
-// With HTTP/1 that works only once the request's body has been read, because net/http watches the
-// connection only then. Until then the socket is watched here. Nothing is read from it, because
-// the body is for the next handlers.
-type client struct {
-	left   chan struct{}
-	socket *os.File // nil if there is nothing to watch
+// Client is the client of a request that waits.
+type Client struct {
+	Left   chan struct{} // closed when the client has left
+	socket *os.File      // nil if there is nothing to watch
 }
 
 // connection is the key of a request's connection in its context.
 type connection struct{}
 
-// CanSeeHangUps reports whether this system shows that a client has left before everything that
-// the client has sent is read.
-func CanSeeHangUps() bool { return seesHangUp }
+// Expose has the server of a handler that is provisioned put its connections into the contexts of requests.
+func Expose(ctx caddy.Context) {
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && seesHangUp {
+		server.RegisterConnContext(withConnection)
+	}
+}
 
-// WithConnection puts a request's connection into its context, for requests that wait. It is for
-// [caddyhttp.Server.RegisterConnContext].
-func WithConnection(ctx context.Context, c net.Conn) context.Context {
+// withConnection puts a request's connection into its context, once.
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	if ctx.Value(connection{}) != nil { // another handler of the server has exposed it
+		return ctx
+	}
 	return context.WithValue(ctx, connection{}, c)
 }
 
-// watchClient begins to watch the client of a request.
-func watchClient(r *http.Request) *client {
-	c := &client{left: make(chan struct{})}
+// Watch begins to watch the client of a request.
+func Watch(r *http.Request) *Client {
+	c := &Client{Left: make(chan struct{})}
 	if !seesHangUp || r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
 		return c
 	}
@@ -59,19 +67,19 @@ func watchClient(r *http.Request) *client {
 
 // watch returns when the client has left or the watch has ended. The runtime calls the function
 // again when something has happened to the socket.
-func (c *client) watch(raw syscall.RawConn) {
+func (c *Client) watch(raw syscall.RawConn) {
 	gone := false
 	_ = raw.Read(func(socket uintptr) bool {
 		gone = hungUp(socket)
 		return gone
 	})
 	if gone {
-		close(c.left)
+		close(c.Left)
 	}
 }
 
-// forget ends the watch.
-func (c *client) forget() {
+// Forget ends the watch.
+func (c *Client) Forget() {
 	if c.socket != nil {
 		_ = c.socket.Close()
 	}

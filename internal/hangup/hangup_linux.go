@@ -1,4 +1,4 @@
-package limiter
+package hangup
 
 import "golang.org/x/sys/unix"
 

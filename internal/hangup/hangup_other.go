@@ -1,6 +1,6 @@
 //go:build !linux
 
-package limiter
+package hangup
 
 // seesHangUp reports whether a hang-up shows before all earlier data is read.
 const seesHangUp = false
