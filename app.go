@@ -16,7 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
-	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -45,8 +44,6 @@ type App struct {
 	log     *zap.Logger
 	counted map[*caddyhttp.Server]*admin.Requests
 
-	gates []configuredGate
-
 	memory   *memorystore.Store
 	settings memorystore.Settings
 	reverts  []func() // what Stop takes back, if no other config has begun to run since
@@ -57,12 +54,6 @@ type usedStore struct {
 	ref   *pool.Ref
 	log   *zap.Logger
 	zones map[string][]string // by their on_store_error
-}
-
-// configuredGate is the gate of an adaptive zone, which outlives the config, with the options of this one.
-type configuredGate struct {
-	state   *pool.ZoneState
-	options gate.Options
 }
 
 // definition is what all zones of the same name must agree on, with defaults filled in. Matchers
@@ -265,9 +256,6 @@ func (a *App) Start() (err error) {
 	}
 	if a.memory != nil {
 		a.reverts = append(a.reverts, a.memory.Apply(a.settings))
-	}
-	for _, g := range a.gates {
-		a.reverts = append(a.reverts, g.state.ApplyGate(g.options))
 	}
 	a.running.Register()
 	go a.running.Watch(ctx, a.log)

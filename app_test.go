@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	limits "github.com/seed-161337e5/caddyratelimit"
+	_ "github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -65,44 +65,6 @@ func TestSettingsOfFailedConfig(t *testing.T) {
 	start(next)
 	stop(running)
 	expect("after a reload", 3000)
-}
-
-// TestGateOfFailedConfig: the gate of an adaptive zone gets the options of the config back that still runs, even if several
-// handlers of the config that failed have the zone.
-func TestGateOfFailedConfig(t *testing.T) {
-	load := func(low, high int) *limits.App {
-		ctx := caddytest.Config(t)
-		for range 2 {
-			caddytest.LoadInto(t, ctx, fmt.Sprintf(`{"rate_limits": {"failed_gate": {"algorithm": "adaptive", "min_concurrency": %d, "max_concurrency": %d}}}`, low, high))
-		}
-		app, err := ctx.App("rate_limit")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return app.(*limits.App)
-	}
-	running := load(50, 60)
-	gate := running.Handlers().All()[0].Zones[0].Gate
-	failing := load(1, 5)
-	for _, step := range []struct {
-		name      string
-		do        func() error
-		low, high int
-	}{
-		{"the running config starts", running.Start, 50, 60},
-		{"the other one starts", failing.Start, 1, 5},
-		{"the other one has failed", failing.Stop, 50, 60},
-	} {
-		if err := step.do(); err != nil {
-			t.Fatal(err)
-		}
-		if got := gate.State().Limit; got < step.low || got > step.high {
-			t.Errorf("%s: the limit is %d, want %d to %d", step.name, got, step.low, step.high)
-		}
-	}
-	if err := running.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestStoreStateOfAllZones: the event about a store has the on_store_error of all zones that use it, whichever handler is first.

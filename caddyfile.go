@@ -22,6 +22,7 @@ import (
 func init() {
 	httpcaddyfile.RegisterHandlerDirective("rate_limit", parseDirective)
 	httpcaddyfile.RegisterDirectiveOrder("rate_limit", httpcaddyfile.Before, "basic_auth")
+	httpcaddyfile.RegisterDirectiveOrder("adaptive_concurrency", httpcaddyfile.Before, "basic_auth") // after rate_limit
 	httpcaddyfile.RegisterGlobalOption("rate_limit", parseGlobalOption)
 	httpcaddyfile.RegisterGlobalOption("rate_limit_page", parsePageOption)
 }

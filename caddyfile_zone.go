@@ -45,10 +45,6 @@ import (
 //	headers       on | off
 //	dry_run       [true|false]
 //	enforce       <percent>
-//	priority      <text> <class>...
-//	min           <n>
-//	max           <n>
-//	hold          response
 func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 	d := h.Dispenser
 	return map[string]option.Option{
@@ -70,34 +66,7 @@ func policyOptions(h httpcaddyfile.Helper, z *Zone) map[string]option.Option {
 		"headers":   {Parse: option.Text(d, &z.Headers)},
 		"dry_run":   {Parse: option.Flag(d, "dry_run", &z.DryRun)},
 		"enforce":   {Parse: option.Optional(&z.Enforce, func(to *float64) option.Parser { return percent(d, "enforce", to) })},
-		"priority":  {Parse: func() (string, error) { return parsePriority(d, z) }},
-		"min":       {Parse: option.Integer(d, "min", &z.MinConcurrency)},
-		"max":       {Parse: option.Integer(d, "max", &z.MaxConcurrency)},
-		"hold":      {Parse: func() (string, error) { return parseHold(d, z) }},
 	}
-}
-
-// parsePriority parses <text> <class>...
-func parsePriority(d *caddyfile.Dispenser, z *Zone) (string, error) {
-	args := d.RemainingArgs()
-	if len(args) < 2 {
-		return "", d.ArgErr()
-	}
-	z.Priority = &Priority{Of: args[0], Classes: args[1:]}
-	return strings.Join(args, " "), nil
-}
-
-// parseHold parses response.
-func parseHold(d *caddyfile.Dispenser, z *Zone) (string, error) {
-	var what string
-	if !d.AllArgs(&what) {
-		return "", d.ArgErr()
-	}
-	if what != "response" {
-		return "", d.Errf("hold must be response, got '%s'", what)
-	}
-	z.HoldResponse = true
-	return what, nil
 }
 
 func parsePlans(d *caddyfile.Dispenser, z *Zone) (string, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	_ "github.com/seed-161337e5/caddyratelimit/adaptive" // the directive adaptive_concurrency
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
@@ -228,7 +229,7 @@ func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.E
 	if !value(h.DisableMetrics) {
 		app.metrics.Add(h.zones, h.store)
 	}
-	if slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.Waits() }) {
+	if slices.ContainsFunc(h.zones, (*zone.Zone).Waits) {
 		hangup.Expose(ctx) // only the connection shows that the client of a waiting request leaves
 	}
 	app.running.Add(admin.Handler{

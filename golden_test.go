@@ -127,6 +127,8 @@ func blockOf(around string, line []string) string {
 		return "global"
 	case name == "rate_limit":
 		return "directive"
+	case name == "adaptive_concurrency":
+		return name
 	case name == "store" && len(line) > 1:
 		return "store " + line[1]
 	case name == "plan" && around == "zone":

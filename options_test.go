@@ -15,8 +15,8 @@ import (
 var (
 	withoutValue = words(`rate_limit: disable_metrics log_key distributed; zone: overrides dry_run lend allow_unknown_placeholders;
 		store redis: require tls; tls: insecure_skip_verify`)
-	severalValues = words(`rate_limit: storage`)
-	anyText       = words(`rate_limit: storage; zone: key cost_header; charge: header; tls: server_name; store redis: address password
+	severalValues = words(`rate_limit: storage; adaptive_concurrency: priority`)
+	anyText       = words(`rate_limit: storage; zone: key cost_header; adaptive_concurrency: key; charge: header; tls: server_name; store redis: address password
 		key_prefix master_name`)
 	repeated = words(`rate_limit: zone header_name; zone: match exempt block; charge: header`)
 )

@@ -175,24 +175,16 @@ const mostOptions = `
 		respond ok
 	}`
 
-const adaptiveZones = `
+const adaptiveLimits = `
 	route /upstream {
-		rate_limit {
-			zone upstream {
-				algorithm adaptive
-				key {client_ip}
-				max_wait 1s
-			}
+		adaptive_concurrency upstream {
+			key {client_ip}
 		}
 		respond ok
 	}
 	route /same {
-		rate_limit {
-			zone upstream {
-				algorithm adaptive
-				key {client_ip}
-				max_wait 1s
-			}
+		adaptive_concurrency upstream {
+			key {client_ip}
 		}
 		respond ok
 	}`
@@ -209,8 +201,8 @@ func TestNothingOutlivesConfig(t *testing.T) {
 		{"memory", one("memory", "store memory {\nmax_keys 50000\n}\nsweep_interval 10s\n")},
 		{"Redis", one("redis", redis)},
 		{"both", one("memory", "") + one("redis", redis)},
-		{"adaptive", adaptiveZones},
-		{"most options", mostOptions + adaptiveZones},
+		{"adaptive", adaptiveLimits},
+		{"most options", mostOptions + adaptiveLimits},
 		{"most options, Redis", inRedis},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -131,20 +131,6 @@ type Zone struct {
 	// share grows. Default: 100.
 	Enforce *float64 `json:"enforce,omitempty"`
 
-	// The classes of requests in a zone with algorithm `adaptive`. Default: all requests are in one class.
-	Priority *Priority `json:"priority,omitempty"`
-
-	// How many requests may always run at once with algorithm `adaptive`, from 1 to 1000000. Default: none.
-	MinConcurrency int `json:"min_concurrency,omitempty"`
-
-	// How many requests may ever run at once with algorithm `adaptive`, from 1 to 1000000, and not less than
-	// min_concurrency. Default: none.
-	MaxConcurrency int `json:"max_concurrency,omitempty"`
-
-	// Whether a request of a zone with algorithm `adaptive` holds its slot until all of its response was sent.
-	// Otherwise the slot is free when the response begins. Default: false.
-	HoldResponse bool `json:"hold_response,omitempty"`
-
 	// For how long an instance may hold units of the limit that the store has charged ahead, for a key that comes often. It is from
 	// 10ms to 10s, and at most a tenth of the time in which the limit comes back. The instance decides most requests of such a key by itself, and
 	// still no more requests pass than the limit allows. 0 is what suits the limits, and recommended: a twentieth of this time, for
@@ -159,18 +145,6 @@ type Zone struct {
 
 	live     *zone.Zone // what requests meet; nil before it is provisioned
 	counters string     // the key of its counters in the pool; empty before they are acquired
-}
-
-// Priority sorts requests into classes. Each class gets ten times as much as the next one, if both have requests
-// that wait.
-type Priority struct {
-	// A text with placeholders whose value names the class of a request, e.g. `{http.vars.plan}`. Do not take it from
-	// anything that a client controls. Required.
-	Of string `json:"of,omitempty"`
-
-	// The names of the classes, at most 8. The first one matters most. Requests of no class are in one more, which is
-	// the last one. Required.
-	Classes []string `json:"classes,omitempty"`
 }
 
 // Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. It has no effect here:
@@ -214,11 +188,6 @@ func (z *Zone) provision(ctx caddy.Context, h *Handler, app *App, name string, a
 	}
 	if z.live, err = zone.New(spec, &state.Counters); err != nil {
 		return err
-	}
-	if spec.Adaptive != nil {
-		options := spec.Adaptive.Options()
-		z.live.Gate = state.Gate(options)
-		app.gates = append(app.gates, configuredGate{state, options})
 	}
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	z.warnAboutTimeouts(server, log)

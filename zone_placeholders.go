@@ -34,11 +34,6 @@ func (z *Zone) placeholders() (uses []use) {
 			add(use{fmt.Sprintf("plan %q", z.Plan.Of), p.Placeholder, "no request has a plan of its own", false})
 		}
 	}
-	if a := z.live.Adaptive; a != nil && a.Priority != nil {
-		for _, p := range a.Priority.Parts {
-			add(use{fmt.Sprintf("priority %q", z.Priority.Of), p.Placeholder, "all requests are in the last class", false})
-		}
-	}
 	for _, l := range z.live.Limits() {
 		for _, p := range l.Placeholders() {
 			add(use{p.Option, p.Name, invalidOr(p.Fallback), false})

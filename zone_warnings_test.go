@@ -158,12 +158,12 @@ func TestWaitsAndTimeouts(t *testing.T) {
 		"read_body 10001ms": "", "write 1h": "", "read_body_idle 5s": "", "write_idle 5s": "", "idle 5s": "", "read_header 5s": "", "read_body_idle -1s 100": "",
 	} {
 		for zone, waits := range map[string]bool{
-			"max_wait 10s": true, "algorithm adaptive\nmax_wait 10s": true, "algorithm leaky_bucket\nmode queue\nmax_wait 10s": true,
+			"max_wait 10s": true, "algorithm leaky_bucket\nmode queue\nmax_wait 10s": true,
 			"algorithm concurrency\nmax_wait 10s": true, "algorithm leaky_bucket 10/10s\nmode queue\nburst 10": true,
 			"plan {host} {\nslow {\nmax_wait 10s\n}\ndefault slow\n}": true, "max_wait 10s\ndry_run": false, "max_wait 2s": false, "": false,
 		} {
 			config := strings.Replace(site("", zone, ""), "{\n", "{\nservers {\ntimeouts {\n"+timeouts+"\n}\n}\n", 1)
-			if strings.Contains(zone, "adaptive") || strings.Contains(zone, "10/10s") {
+			if strings.Contains(zone, "10/10s") {
 				config = strings.Replace(config, "events 10\nwindow 1m\n", "", 1)
 			}
 			if strings.Contains(zone, "concurrency") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 )
 
@@ -32,6 +33,7 @@ func metricLabels(t *testing.T) map[string][]string {
 	t.Helper()
 	descriptions := make(chan *prometheus.Desc, 100)
 	new(metrics.Collector).Describe(descriptions)
+	new(adaptive.App).Describe(descriptions)
 	close(descriptions)
 	labels := make(map[string][]string)
 	description := regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{([^}]*)\}`)

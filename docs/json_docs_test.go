@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit"
+	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/cost"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/jsondoc"
@@ -43,11 +44,12 @@ func jsonDocs() *jsondoc.Docs {
 				},
 			},
 			{ID: "ban", Title: "A ban", Subj: "A ban", At: "It is `ban` of a zone.", Type: reflect.TypeFor[caddyratelimit.Ban]()},
-			{ID: "priority", Title: "A priority", Subj: "A priority", At: "It is `priority` of a zone.", Type: reflect.TypeFor[caddyratelimit.Priority]()},
 			{ID: "memory", Title: "The store memory", Subj: "The store", At: "It is `store` of the handler.", Type: reflect.TypeFor[backend.MemoryStore](), Inline: [2]string{"backend", "memory"}},
 			{ID: "redis", Title: "The store redis", Subj: "The store", At: "It is `store` of the handler.", Type: reflect.TypeFor[backend.RedisStore](), Inline: [2]string{"backend", "redis"}, Replaced: true},
 			{ID: "tls", Title: "TLS to Redis", Subj: "This object", At: "It is `tls` of the store redis.", Type: reflect.TypeFor[backend.RedisTLS]()},
 			{ID: "distributed", Title: "Distributed", Subj: "This object", At: "It is `distributed` of the handler.", Type: reflect.TypeFor[caddyratelimit.Distributed]()},
+			{ID: "adaptive", Title: "The handler adaptive_concurrency", Subj: "The handler", At: "In any list of handlers.", Type: reflect.TypeFor[adaptive.Handler](), Inline: [2]string{"handler", "adaptive_concurrency"}},
+			{ID: "priority", Title: "A priority", Subj: "A priority", At: "It is `priority` of the handler adaptive_concurrency.", Type: reflect.TypeFor[adaptive.Priority]()},
 			{ID: "rate_limit", Title: "The app", Subj: "The app", At: "It is `apps.rate_limit`.", Type: reflect.TypeFor[caddyratelimit.App]()},
 		},
 		Values: []jsondoc.Value{
@@ -89,8 +91,9 @@ func TestJSONDocs(t *testing.T) {
 		t.Fatalf("%s lacks the line %q or %q", jsonPage, begin, end)
 	}
 	generated(t, jsonPage, []byte(before+begin+"\n"+tables+end+after))
+	last := len(docs.Sections) - 1
 	schema, err := docs.Schema("https://raw.githubusercontent.com/seed-161337e5/caddyratelimit/main/"+jsonSchema,
-		"Configs of Caddy with rate_limit", &docs.Sections[len(docs.Sections)-1], &docs.Sections[0])
+		"Configs of Caddy with rate_limit", &docs.Sections[last], &docs.Sections[last-2], &docs.Sections[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ var within = map[string]string{
 	"cost_response":      inZone(`"cost_response":{"json":["a"],@}`),
 	"charge_on_response": inZone(`"charge_on_response":{@}`),
 	"ban":                inZone(`"ban":{"duration":"1m","after":3,"window":"1m",@}`),
-	"priority":           strings.ReplaceAll(adaptive, "@", `"priority":{"of":"{http.request.header.A}","classes":["a"],@}`),
+	"adaptive":           slotsOf,
+	"priority":           strings.ReplaceAll(slotsOf, "@", `"priority":{"of":"{http.request.header.A}","classes":["a"],@}`),
 	"memory":             strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"memory",@}}`,
 	"redis":              strings.ReplaceAll(aZone[:len(aZone)-1], ",@", "") + `,"store":{"backend":"redis",@}}`,
 
@@ -45,10 +46,7 @@ var within = map[string]string{
 	"zone.missing_key_status": inZone(`"missing_key":"reject",@`),
 	"zone.cost_broken_off":    inZone(`"cost_header":"Cost",@`),
 	"zone.lend":               strings.Replace(aZone[:len(aZone)-1], `"1m"`, `"1h"`, 1) + `,"store":{"backend":"redis"}}`,
-	"zone.priority":           adaptive,
-	"zone.min_concurrency":    adaptive,
-	"zone.max_concurrency":    adaptive,
-	"zone.hold_response":      adaptive,
+	"adaptive.name":           `adaptive_concurrency {"key":"{http.request.remote.host}",@}`,
 	"limit.max_events":        inZone(`"algorithm":"fixed_window",@`),
 	"limit.window":            inZone(`"algorithm":"fixed_window",@`),
 	"limit.burst":             oneBucket,
@@ -59,7 +57,7 @@ var within = map[string]string{
 	"limit.lease":             slots,
 }
 
-const adaptive = `{"rate_limits":{"z":{"key":"{http.request.header.A}","algorithm":"adaptive",@}}}`
+const slotsOf = `adaptive_concurrency {"name":"z","key":"{http.request.remote.host}",@}`
 
 func inZone(text string) string { return strings.Replace(aZone, "@", text, 1) }
 
@@ -252,8 +250,8 @@ func (o *oneByOne) load(t *testing.T, config string) (string, error) {
 		return "", loads(t, config)
 	}
 	o.loaded++
-	const name = `"z":`
-	other := fmt.Sprintf(`"z%d":`, o.loaded) // a config remembers the zones
+	const name = `"z"`
+	other := fmt.Sprintf(`"z%d"`, o.loaded) // a config remembers the zones
 	h, err := caddytest.TryLoad(o.ctx, strings.Replace(config, name, other, 1))
 	if err != nil {
 		return "", err
@@ -295,6 +293,6 @@ func other(f *jsondoc.Field) string {
 	}
 	return map[string]string{
 		"false": "true", "UTC": `"Europe/Paris"`, "memory": `{"backend":"redis"}`, "booked": `"counted"`,
-		"127.0.0.1:6379": `["127.0.0.1:6380"]`, "rl": `"other"`,
+		"127.0.0.1:6379": `["127.0.0.1:6380"]`, "rl": `"other"`, "default": `"other"`,
 	}[literal]
 }

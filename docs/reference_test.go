@@ -15,14 +15,14 @@ import (
 var sections = map[string]string{
 	"directive": "The directive", "zone": "A zone", "charge": "Responses that count", "cost_request": "Costs in requests",
 	"cost_response": "Costs in responses", "store memory": "Store memory", "store redis": "Store redis",
-	"tls": "Store redis", "distributed": "Other limiters",
+	"tls": "Store redis", "distributed": "Other limiters", "adaptive_concurrency": "adaptive_concurrency",
 }
 
 // objects are the objects of the JSON that have the fields of the options under a heading.
 var objects = map[string][]string{
 	"The directive": {"handler"}, "A zone": {"zone", "limit"}, "Responses that count": {"charge_on_response"},
 	"Costs in requests": {"cost_request"}, "Costs in responses": {"cost_response"},
-	"Store memory": {"memory"}, "Store redis": {"redis", "tls"}, "Other limiters": {"distributed"},
+	"Store memory": {"memory"}, "Store redis": {"redis", "tls"}, "Other limiters": {"distributed"}, "adaptive_concurrency": {"adaptive"},
 }
 
 // row is an option of a table: its name, its default, its range, the anchors of its JSON fields. Without a link, the

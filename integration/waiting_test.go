@@ -93,13 +93,13 @@ func TestQueue(t *testing.T) {
 func TestAdaptive(t *testing.T) {
 	b := harness.StartBackend(t, harness.Holding)
 	site := func(wait string) string {
-		return harness.Caddyfile("", "rate_limit {\nzone app {\nalgorithm adaptive\nmax 1\nmax_wait "+wait+"\n}\n}\nreverse_proxy "+b.Address)
+		return harness.Caddyfile("", "adaptive_concurrency {\nmax 1\nmax_wait "+wait+"\n}\nreverse_proxy "+b.Address)
 	}
 	s := harness.One(t, site("10m"))
 	waiting := func() int {
-		var zone struct{ Adaptive struct{ Waiting int } }
-		s.Ask("/rate_limit/zones/app", &zone)
-		return zone.Adaptive.Waiting
+		var limits []struct{ Waiting int }
+		s.Ask("/rate_limit/adaptive", &limits)
+		return limits[0].Waiting
 	}
 	first := s.Begin("/")
 	b.AwaitInside(t, 1)

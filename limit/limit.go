@@ -18,9 +18,11 @@ import (
 // defaultAlgorithm is the algorithm of limits that name none.
 const defaultAlgorithm = "sliding_window_log"
 
-// Adaptive is the algorithm of zones whose limit of concurrent requests finds itself. It keeps nothing in a
-// store, so it is no [algorithms.Algorithm].
-const Adaptive = "adaptive"
+// adaptive is the algorithm of zones that became a directive, which removedAdaptive says.
+const (
+	adaptive        = "adaptive"
+	removedAdaptive = "algorithm adaptive was removed: write the directive adaptive_concurrency { ... } next to rate_limit (docs/compatibility.md#removed)"
+)
 
 // maxMaxWait is the largest MaxWait.
 const maxMaxWait = time.Hour
@@ -30,20 +32,20 @@ type Limit struct {
 	// How many requests a window has room for, from 0 to 1000000000000; with
 	// `sliding_window_log` at most 50000000, with `concurrency` at most 1000000. 0 refuses
 	// all. May be a placeholder, with or without a fallback, e.g. `"{http.vars.quota} 100"`.
-	// Required, except with `adaptive` or in a zone with plans.
+	// Required, except in a zone with plans.
 	MaxEvents *Amount `json:"max_events,omitempty"`
 
 	// The length of a window, from 1ms to 3660d; with `fixed_window` also `day`, `week`
 	// (from Monday), `month` or `year`. May be a placeholder, with or without a fallback.
-	// Required, except with `concurrency` or `adaptive` or in a zone with plans.
+	// Required, except with `concurrency` or in a zone with plans.
 	Window Window `json:"window,omitzero"`
 
 	// How to count: one of `sliding_window_log`, `sliding_window_counter`, `token_bucket`, `gcra`,
-	// `leaky_bucket`, `fixed_window`, `concurrency` or `adaptive`. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
+	// `leaky_bucket`, `fixed_window` or `concurrency`. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
 	// and keeps only two counts per key. `token_bucket` (also called `gcra`) gives events
 	// back evenly and allows bursts. `leaky_bucket` can make requests wait for their turn.
 	// `fixed_window` is the cheapest. `concurrency` limits how many requests run at the same
-	// time. `adaptive` does so too, and finds the number itself. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
+	// time. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
 	// `month` or `year`.
 	Algorithm string `json:"algorithm,omitempty"`
 
@@ -93,8 +95,8 @@ func (l *Limit) isSet() bool { return l.MaxEvents != nil || l.Window != Window{}
 // is missing.
 func (l *Limit) Missing() string {
 	switch {
-	case l.Algorithm == Adaptive:
-		return ""
+	case l.Algorithm == adaptive:
+		return removedAdaptive
 	case CountsSlots(l.Algorithm) && l.MaxEvents == nil:
 		return "a zone for concurrency requires events, the number of slots"
 	case CountsSlots(l.Algorithm), l.MaxEvents != nil && l.Window != Window{}:
@@ -133,6 +135,9 @@ func (l *Limit) Placeholders() (all []Placeholder) {
 
 // Check reports what is wrong whatever the algorithm is.
 func (l *Limit) Check() error {
+	if l.Algorithm == adaptive {
+		return errors.New(removedAdaptive)
+	}
 	if l.MaxEvents == nil {
 		return errors.New("max_events is missing: a zone needs max_events and a window")
 	}
@@ -225,15 +230,7 @@ func (l *Limit) FindAlgorithm() (algorithms.Algorithm, error) {
 	if l.Algorithm == "" && l.Window.Calendar != 0 {
 		return algorithms.FixedWindow{}, nil // no other algorithm has such windows
 	}
-	if l.Algorithm == Adaptive {
-		return nil, errors.New("algorithm adaptive is for a whole zone, and has no plans")
-	}
-	a, err := algorithms.Get(cmp.Or(l.Algorithm, defaultAlgorithm))
-	if err != nil {
-		const list = "must be one of "
-		err = errors.New(strings.Replace(err.Error(), list, list+Adaptive+", ", 1))
-	}
-	return a, err
+	return algorithms.Get(cmp.Or(l.Algorithm, defaultAlgorithm))
 }
 
 // CountsSlots reports whether an algorithm is an [algorithms.Leaser]. Its limits have no window: a

@@ -14,7 +14,7 @@ import (
 func testReload(t *testing.T, w *world) {
 	c := startCaddy(t, "", "respond ok")
 	p := w.browser.show(t, c.page())
-	p.untilText("#zones-body", "No zones: this Caddy limits nothing.")
+	p.untilText("#zones-body", "No zones: this Caddy limits no rates.")
 	p.untilText("#level", "No limits")
 	p.untilText("#refused-body", "There are no zones, so nobody is refused.")
 	p.untilText("#stores-body", "No store")

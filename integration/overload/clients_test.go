@@ -8,26 +8,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 )
 
-// hasQuota reports whether a response has a header about a quota, which an adaptive zone does not know.
-func hasQuota(header http.Header) bool {
-	for name := range header {
-		if strings.Contains(strings.ToLower(name), "ratelimit") {
-			return true
-		}
-	}
-	return false
-}
-
 // TestWebSocket: a connection that is upgraded holds no slot.
 func TestWebSocket(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
+	p := start(t, "max 1\nmax_wait 1m")
 	conn, err := net.Dial("tcp", p.address)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +52,7 @@ func TestWebSocket(t *testing.T) {
 
 // TestSlowLoris: clients that read nothing of a response, which is larger than all buffers, hold no slot.
 func TestSlowLoris(t *testing.T) {
-	p := start(t, "max 1\nmax_wait 1m", "")
+	p := start(t, "max 1\nmax_wait 1m")
 	for range 5 {
 		conn, err := net.Dial("tcp", p.address)
 		if err != nil {

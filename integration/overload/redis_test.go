@@ -12,7 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// TestBesideRedis: a zone in Redis in front of the adaptive one, in the same rate_limit, or behind it in one of its own.
+// TestBesideRedis: a zone in Redis in front of the adaptive limit, or behind it.
 // When Redis goes, requests that wait keep their places, those that leave free them, and no slot is lost.
 func TestBesideRedis(t *testing.T) {
 	for _, c := range []struct {
@@ -29,11 +29,13 @@ func TestBesideRedis(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, behind %v", c.policy, c.behind), func(t *testing.T) {
 			redis := redistest.Start(t)
-			count := fmt.Sprintf("store redis {\n address %s\n timeout 100ms\n}\non_store_error %s\nzone count {\n key {http.request.header.Key}\n rate 1000/1h\n}", redis.Addr(), c.policy)
+			count := fmt.Sprintf("rate_limit {\nstore redis {\n address %s\n timeout 100ms\n}\non_store_error %s\nzone count {\n key {http.request.header.Key}\n rate 1000/1h\n}\n}", redis.Addr(), c.policy)
+			before, behind := count, ""
 			if c.behind {
-				count = "}\nrate_limit {\n" + count
+				before, behind = "", count
 			}
-			p := start(t, "max 1\nmax_wait 1m", count)
+			p := newProxy(t)
+			p.load("max 1\nmax_wait 1m", before, behind)
 			first := p.send(t.Context(), "a", "/")
 			p.arrives("a")
 			ctx, leave := context.WithCancel(t.Context())

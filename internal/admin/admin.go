@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/page"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
@@ -42,6 +43,7 @@ func init() {
 //	GET    zones/<zone>/bans          the banned keys
 //	GET    zones/<zone>/overrides     the keys that have an override
 //	GET    top                        the same for all zones
+//	GET    adaptive                   the limits of adaptive_concurrency
 //	GET    stores                     the health of the stores
 //	GET    instances                  the instances that share a store with this one
 //	GET    doctor                     what is wrong with servers, zones and stores
@@ -89,6 +91,7 @@ var adminRoutes = map[string]adminRoute{
 	"key":                  {http.MethodGet: findKey},
 	"top":                  {http.MethodGet: showTop},
 	"networks":             {http.MethodGet: showNetworks},
+	"adaptive":             {http.MethodGet: func(c *adminCall) error { return c.writeJSON(adaptive.Running()) }},
 	"stores":               {http.MethodGet: showStores},
 	"instances":            {http.MethodGet: showInstances},
 	"doctor":               {http.MethodGet: showDiagnosis},

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
@@ -43,7 +44,7 @@ func diagnose(ctx context.Context) (none adminapi.Diagnosis, err error) {
 	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
 	zones, stores := runningZones(), runningStores()
-	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores)), Warnings: warnings()}
+	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Warnings: warnings()}
 	peers := make([]peers, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {

@@ -22,12 +22,12 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	for result, before := range z.before.costs {
 		facts.Costs[result] -= before
 	}
-	facts.Adaptive, facts.Exempts, facts.For = adaptive(z.Zone), len(z.Exempt) > 0, time.Since(processStart)
+	facts.Exempts, facts.For = len(z.Exempt) > 0, time.Since(processStart)
 	z.meets(&facts, all)
 	z.judges(&facts)
 	z.counts(&facts)
 	rules := z.Rules()
-	facts.Unlimited = len(rules) == 0 && z.Adaptive == nil
+	facts.Unlimited = len(rules) == 0
 	for _, use := range z.uses {
 		if last := use.Forwarded.Last(); last != nil {
 			looked, forwarded := use.Forwarded.Counts()

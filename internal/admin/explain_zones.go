@@ -147,8 +147,6 @@ func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 		} else if hit := walk.Hit(z.Block, m.request, clientip.MatchAny); hit != "" {
 			v.Reason = "its option block matches: " + hit
 		}
-	case c.Enters:
-		v.Outcome, v.Reason = outcome.Names[outcome.Allowed], m.slots(z.Name, c)
 	case c.Policy == nil:
 		v.Outcome, v.Reason = outcome.Names[outcome.Exempt], "its plan has no limit"
 		if c.Network != nil {
@@ -159,22 +157,6 @@ func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 			v.Reason = "the request has no key (missing_key skip)"
 		}
 	}
-}
-
-// slots says in words how the gate of an adaptive zone is now. Whether the request would get a slot in time depends on
-// those that come.
-func (m *meeting) slots(name string, c *zone.Check) string {
-	i := slices.IndexFunc(m.handler.Zones, func(z *zone.Zone) bool { return z.Name == name })
-	g := m.handler.Zones[i].Gate
-	s, k := g.State(), g.Key(limiter.GateKey(c.Key))
-	text := fmt.Sprintf("it needs a slot: %d of %d run, %d wait", s.Running, s.Limit, s.Waiting)
-	if s.Waiting > 0 {
-		text += fmt.Sprintf(", %d of this key; its share is %d", k.Waiting, k.Share)
-	}
-	if c.Plan != "" {
-		text += "; its class is " + c.Plan
-	}
-	return text
 }
 
 // placeholders returns the placeholders of the zone's key with their values.

@@ -42,7 +42,7 @@ func describeZones(here []adminapi.Zone, m *fleet.Member) []adminapi.Zone {
 		switch {
 		case i >= 0 && !slices.Contains(m.Differs, told.Name):
 			z = here[i]
-			z.Adaptive, z.Keys = nil, nil
+			z.Keys = nil
 		case i >= 0:
 			z.KeyForm, z.Store, z.OnStoreError = here[i].KeyForm, here[i].Store, here[i].OnStoreError
 		}

@@ -36,9 +36,6 @@ func (c *adminCall) readCost(defaultCost int64) (int64, error) {
 // lookUp returns the state of a key. In a zone with plans these are the numbers for the plan that the
 // call names, or for all plans.
 func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
-	if z.Adaptive != nil {
-		return nil, adminError(badRequest, "zone %q is adaptive: it has no limit for each key, and keeps no counts of them", z.Name)
-	}
 	if name := c.query.Get("plan"); name != "" || z.Plans == nil {
 		policies, err := z.policiesOf(name)
 		if err != nil {

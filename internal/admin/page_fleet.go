@@ -142,7 +142,7 @@ func (s *seconds) addOthers(event *adminapi.PageSecond) {
 			s.others.told[m.ID] = m.Report.Now
 			for _, d := range m.Report.Decisions {
 				d.Instance = m.Name
-				if o, ok := outcome.Named(d.Outcome); ok && (o[outcome.Limited] || o[outcome.Banned] || o[outcome.Shed] || o[outcome.Rejected]) {
+				if o, ok := outcome.Named(d.Outcome); ok && (o[outcome.Limited] || o[outcome.Banned] || o[outcome.Rejected]) {
 					event.Refused = append(event.Refused, d)
 				}
 			}
@@ -155,7 +155,7 @@ func (s *seconds) addOthers(event *adminapi.PageSecond) {
 			event.Totals[i] = totals[:]
 		}
 		if isNew && s.n%topPause == 0 { // those of others may have changed, where this instance refuses nobody
-			s.tops[i].refused = s.tops[i].refused || totals[outcome.Limited]+totals[outcome.Banned]+totals[outcome.Shed]+totals[outcome.Rejected] > 0
+			s.tops[i].refused = s.tops[i].refused || totals[outcome.Limited]+totals[outcome.Banned]+totals[outcome.Rejected] > 0
 		}
 	}
 	for i := range event.Top {

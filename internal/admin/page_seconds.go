@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
@@ -72,7 +73,7 @@ func (s *seconds) outdated() bool {
 func (s *seconds) next() *adminapi.PageSecond {
 	event := &adminapi.PageSecond{
 		Time: time.Now().UnixMilli(), Totals: make(map[int][]uint64), Costs: make(map[int]adminapi.ZoneCosts), Stores: []adminapi.PageStoreState{},
-		InUse: make(map[int]int64),
+		InUse: make(map[int]int64), Adaptive: adaptive.Running(),
 	}
 	for i, z := range s.zones {
 		if costs := z.costs(); !maps.Equal(costs.Costs, s.costs[i].Costs) {

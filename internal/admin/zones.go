@@ -61,7 +61,7 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	for o, n := range z.Stats.Totals() {
 		answer.Totals[outcome.Names[o]] = n
 	}
-	answer.ZoneCosts, answer.Adaptive = z.costs(), adaptive(z.Zone)
+	answer.ZoneCosts = z.costs()
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
 	}

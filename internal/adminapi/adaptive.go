@@ -2,8 +2,12 @@ package adminapi
 
 import "time"
 
-// Adaptive is the state of the gate of an adaptive zone on this instance.
+// Adaptive is an adaptive limit on this instance.
 type Adaptive struct {
+	Name    string `json:"name"`
+	Options string `json:"options,omitempty"` // those that differ from the defaults, in words
+	Key     string `json:"key,omitempty"`     // as a Caddyfile has it; empty if all requests are alike
+
 	// Limit is how many requests may run now. It goes up and down a little all the time while requests wait.
 	Limit   int `json:"limit"`
 	Running int `json:"running"`
@@ -16,7 +20,7 @@ type Adaptive struct {
 	Latency float64 `json:"latency"`
 
 	// Spread is the mean of the squares of these times, divided by the square of their mean: 1 if all slots are taken for
-	// as long, and above 4 where quick and slow requests should have a zone each.
+	// as long, and above 4 where quick and slow requests should have a limit each.
 	Spread float64 `json:"spread"`
 
 	// Trend says what the limit does: "nothing waits", "goes up", "goes down" or "rests".
@@ -32,6 +36,9 @@ type Adaptive struct {
 	Failed uint64 `json:"failed"`
 	Left   uint64 `json:"left"`
 
+	// Refused counts requests that got no slot.
+	Refused uint64 `json:"refused"`
+
 	// UsefulSeconds is for how many seconds the useful ones have had slots in total.
 	UsefulSeconds float64 `json:"useful_seconds"`
 
@@ -39,11 +46,11 @@ type Adaptive struct {
 	// absent while nothing waits.
 	Since *time.Time `json:"since,omitempty"`
 
-	// Classes has the classes of a zone with priorities, the most important one first.
+	// Classes has the classes of a limit with priorities, the most important one first.
 	Classes []AdaptiveClass `json:"classes,omitempty"`
 }
 
-// AdaptiveClass is a class of an adaptive zone.
+// AdaptiveClass is a class of an adaptive limit.
 type AdaptiveClass struct {
 	Class   string `json:"class"`
 	Running int    `json:"running"`

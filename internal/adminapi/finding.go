@@ -14,11 +14,12 @@ type Finding struct {
 	Level string `json:"level"`
 	Check string `json:"check"`
 
-	// Server, Zone and Store name what was checked. A finding has exactly one of them, or none if it
+	// Server, Zone, Adaptive and Store name what was checked. A finding has exactly one of them, or none if it
 	// is about the whole config.
-	Server string `json:"server,omitempty"`
-	Zone   string `json:"zone,omitempty"`
-	Store  string `json:"store,omitempty"`
+	Server   string `json:"server,omitempty"`
+	Zone     string `json:"zone,omitempty"`
+	Adaptive string `json:"adaptive,omitempty"`
+	Store    string `json:"store,omitempty"`
 
 	Found string `json:"found"`
 

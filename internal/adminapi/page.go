@@ -69,6 +69,8 @@ type PageSecond struct {
 	// Instances are those of the fleet, if the page shows it and they have reported since the event before.
 	Instances []Instance `json:"instances,omitempty"`
 
+	Adaptive []Adaptive `json:"adaptive,omitempty"`
+
 	Stores []PageStoreState `json:"stores"`
 	Keys   map[int]int64    `json:"keys,omitempty"`   // in memory stores, by zone; not in each event
 	InUse  map[int]int64    `json:"in_use,omitempty"` // slots, by zone

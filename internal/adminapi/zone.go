@@ -91,9 +91,6 @@ type Zone struct {
 	// not count slots.
 	InUse *int64 `json:"in_use,omitempty"`
 
-	// Adaptive is the state of an adaptive zone. It is absent for others.
-	Adaptive *Adaptive `json:"adaptive,omitempty"`
-
 	// Uses has the zone's definition in each handler.
 	Uses []json.RawMessage `json:"uses"`
 }

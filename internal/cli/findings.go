@@ -55,6 +55,8 @@ func subject(f *adminapi.Finding) string {
 		return "server " + shellWord(f.Server)
 	case f.Zone != "":
 		return "zone " + shellWord(f.Zone)
+	case f.Adaptive != "":
+		return "adaptive_concurrency " + shellWord(f.Adaptive)
 	case f.Store != "":
 		return "store " + printable(f.Store)
 	}

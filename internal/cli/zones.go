@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,8 @@ func zonesCommand() *cobra.Command {
 Lists the zones of the running config, and the outcomes of their requests since a config
 first named the zone, on all instances that share the store. RATE is of the last minute,
 SHARE the part of all requests that was refused. A narrow terminal leaves out stores, keys
-and rates. With the name of a zone, shows its details.
+and rates. With the name of a zone, shows its details. The limits of adaptive_concurrency
+follow, with those of their requests that run and wait now on this instance.
 `,
 		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
 		Args:              cobra.MaximumNArgs(1),
@@ -114,7 +116,25 @@ func (f *fleet) zones() error {
 		fmt.Fprintf(f.out, "\nCounted by %s.\n%s", f.counter(len(good)), withoutStore(sums))
 	}
 	f.printView()
-	return err
+	return errors.Join(err, f.adaptive())
+}
+
+// adaptive prints the limits of adaptive_concurrency, which each instance has for itself.
+func (f *fleet) adaptive() error {
+	var limits []adminapi.Adaptive
+	if _, err := f.asked.fetch(http.MethodGet, "adaptive", nil, nil, &limits); err != nil || len(limits) == 0 {
+		return err
+	}
+	rows := [][]string{{"ADAPTIVE", "LIMIT", "RUNNING", "WAITING", "USEFUL", "FAILED", "REFUSED", "NOW"}}
+	for _, l := range limits {
+		row := []string{shellWord(l.Name)}
+		for _, n := range []uint64{uint64(l.Limit), uint64(l.Running), uint64(l.Waiting), l.Useful, l.Failed, l.Refused} {
+			row = append(row, strconv.FormatUint(n, 10))
+		}
+		rows = append(rows, append(row, l.Trend))
+	}
+	fmt.Fprintln(f.out)
+	return f.table(rows)
 }
 
 // withoutStore describes the column ERRORS: the requests that the store did not decide.

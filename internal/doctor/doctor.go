@@ -16,6 +16,9 @@ type Facts struct {
 	Zones   []Zone
 	Stores  []Store
 
+	// Adaptive are the adaptive limits.
+	Adaptive []adminapi.Adaptive
+
 	// Warnings are those of the config that name no zone.
 	Warnings []string
 }
@@ -23,7 +26,7 @@ type Facts struct {
 // Examine makes all checks. What fails comes first, then what warns, and what is about a store before what is about zones.
 func Examine(f *Facts) adminapi.Diagnosis {
 	all := run(nil, []check[Facts]{{"config", func(f *Facts) []result { return repeated(f.Warnings) }}}, f, func(*adminapi.Finding) {})
-	if len(f.Zones)+len(f.Warnings) == 0 { // a handler without zones warns
+	if len(f.Zones)+len(f.Adaptive)+len(f.Warnings) == 0 { // a handler without zones warns
 		all = append(all, adminapi.Finding{
 			Level: adminapi.LevelWarn, Check: "zones", Found: "the running config has no zones, so it limits nothing",
 			Fix: addZone.With(),
@@ -37,6 +40,9 @@ func Examine(f *Facts) adminapi.Diagnosis {
 	}
 	for i := range f.Zones {
 		all = run(all, zoneChecks, &f.Zones[i], func(found *adminapi.Finding) { found.Zone = f.Zones[i].Name })
+	}
+	for i := range f.Adaptive {
+		all = run(all, adaptiveChecks, &f.Adaptive[i], func(found *adminapi.Finding) { found.Adaptive = f.Adaptive[i].Name })
 	}
 	slices.SortStableFunc(all, func(a, b adminapi.Finding) int { return severity[b.Level] - severity[a.Level] })
 	return adminapi.Diagnosis{Level: worst(all), Findings: all}

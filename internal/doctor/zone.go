@@ -87,9 +87,6 @@ type Zone struct {
 	Definition       string
 	DefinedOtherwise []string
 
-	// Adaptive is the state of an adaptive zone; nil for others.
-	Adaptive *adminapi.Adaptive
-
 	// Warnings are those of the config that name the zone.
 	Warnings []string
 }
@@ -112,7 +109,6 @@ var zoneChecks = []check[Zone]{
 	{"limit", limits},
 	{"rollout", enforces},
 	{"requests", meets},
-	{"upstream", overloads},
 	{"exempt", exempts},
 	{"overrides", overrules},
 	{"rejected", rejects},

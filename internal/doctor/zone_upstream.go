@@ -6,18 +6,17 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// mixed is how much the times of slots differ from which on quick and slow requests should have a zone each. A memoryless
+var adaptiveChecks = []check[adminapi.Adaptive]{{"upstream", overloads}}
+
+// mixed is how much the times of slots differ from which on quick and slow requests should have a limit each. A memoryless
 // server has 2, and 10 ms beside one in five that takes a second has 4.6.
 const mixed = 4
 
-// overloads says whether the upstream of an adaptive zone is the bottleneck.
-func overloads(z *Zone) []result {
-	a := z.Adaptive
+// overloads says whether the upstream of an adaptive limit is the bottleneck.
+func overloads(a *adminapi.Adaptive) []result {
 	switch {
-	case a == nil:
-		return nil
 	case a.Waiting > 0 && a.Spread > mixed:
-		return append(overloaded(a), warn(partZone.With(), "quick and slow requests share the zone, so its limit follows the upstream slowly: a slot is taken for %v on average, and most of the time by requests that take %v",
+		return append(overloaded(a), warn(partLimit.With(), "quick and slow requests share the limit, so it follows the upstream slowly: a slot is taken for %v on average, and most of the time by requests that take %v",
 			seconds(a.Latency), seconds(a.Latency*a.Spread))...)
 	case a.Waiting > 0:
 		return overloaded(a)

@@ -15,16 +15,16 @@ func TestUpstream(t *testing.T) {
 		"the upstream failed 200 of 1000 requests":          {Failed: 200, Useful: 700, Left: 100},
 		"no request waits for the upstream; its limit is 8": {Limit: 8, Failed: 1},
 	} {
-		found := overloads(&Zone{Adaptive: &a})
+		found := overloads(&a)
 		if len(found) != 1 || found[0].found != want {
 			t.Errorf("%+v, want %q", found, want)
 		}
 	}
-	found := overloads(&Zone{Adaptive: &adminapi.Adaptive{Waiting: 9, Latency: 0.208, Spread: 4.62}})
-	if len(found) != 2 || found[1].found != "quick and slow requests share the zone, so its limit follows the upstream slowly: a slot is taken for 208ms on average, and most of the time by requests that take 961ms" {
+	found := overloads(&adminapi.Adaptive{Waiting: 9, Latency: 0.208, Spread: 4.62})
+	if len(found) != 2 || found[1].found != "quick and slow requests share the limit, so it follows the upstream slowly: a slot is taken for 208ms on average, and most of the time by requests that take 961ms" {
 		t.Errorf("%+v", found)
 	}
-	if found := overloads(&Zone{Adaptive: &adminapi.Adaptive{Waiting: 9, Latency: 0.2, Spread: 2.1}}); len(found) != 1 {
+	if found := overloads(&adminapi.Adaptive{Waiting: 9, Latency: 0.2, Spread: 2.1}); len(found) != 1 {
 		t.Errorf("%+v", found)
 	}
 }

@@ -25,7 +25,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
-	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -46,10 +45,8 @@ type Completion struct {
 	session pool.Session // has no store if nothing was charged
 	slots   []store.Adjustment
 
-	held   []Slot // of adaptive zones
-	answer gate.Answer
-	clock  clock.Clock
-	asked  time.Duration // when the store was asked for the charges, on the clock
+	clock clock.Clock
+	asked time.Duration // when the store was asked for the charges, on the clock
 }
 
 var completions = sync.Pool{New: func() any { return new(Completion) }}
@@ -66,9 +63,8 @@ func (c *Completion) recycle() {
 	if c.body != nil {
 		return
 	}
-	clear(c.held)
 	clear(c.charges)
-	*c = Completion{held: c.held[:0], charges: c.charges[:0]}
+	*c = Completion{charges: c.charges[:0]}
 	completions.Put(c)
 }
 
@@ -100,7 +96,6 @@ func (c *Completion) chargesLate() bool { return len(c.charges) > 0 }
 // Where the client has left without a response, it cannot be known what that would have been, so
 // the charge stays.
 func (c *Completion) Judge(status int, header http.Header) {
-	c.begin(status)
 	for i := range c.charges {
 		l := &c.charges[i]
 		if !l.open {
@@ -196,7 +191,6 @@ func parseCost(values []string) (int64, error) {
 // Release gives back slots. It must be called when the next handlers have returned or panicked.
 // After it, now or later, End or Abandon must be called.
 func (c *Completion) Release() {
-	c.free(true)
 	if c.session.Store != nil {
 		c.session.Adjust(c.slots...)
 	}
@@ -218,6 +212,5 @@ func (c *Completion) endSession() {
 // are.
 func (c *Completion) Abandon() {
 	c.charges = nil
-	c.free(true)
 	c.endSession()
 }

@@ -32,7 +32,7 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 			c.endSession()
 		}
 	}()
-	if !c.chargesLate() && len(c.strips)+len(c.held) == 0 {
+	if !c.chargesLate() && len(c.strips) == 0 {
 		err = next.ServeHTTP(w, r)
 		returned = true
 		return err

@@ -114,7 +114,6 @@ func (w *chargeWriter) over(returned bool, err error) {
 // header is sent. If that cannot be seen, it is the status of the error, unless there are error
 // routes: these may respond with any other status, so charges stay as they are.
 func (w *chargeWriter) fail(err error) {
-	w.completion.begin(statusOf(err)) // error routes need no slot
 	if w.completion.chargesLate() && w.request.Context().Done() != nil && writers.WrapServer(w.request, func(inner http.ResponseWriter) http.ResponseWriter {
 		w.errors = new(chargeWriter)
 		w.watch(w.errors, inner, w.request)

@@ -44,18 +44,6 @@ const (
 	AbnormalUsage                  // the client is banned
 )
 
-// statusOverloaded is the status of a request for which the upstream has no room.
-const statusOverloaded = http.StatusServiceUnavailable
-
-// answer returns what the client gets of an adaptive zone that refuses.
-func (f *Full) answer(usual int) Answer {
-	a := Answer{Refusal: f.Refusal, Told: f.Told, Status: f.Status, Problem: ReducedCapacity, Outcome: outcome.Shed}
-	if f.Status == 0 {
-		a.Status, a.Problem, a.Outcome = usual, QuotaExceeded, outcome.Limited
-	}
-	return a
-}
-
 // capacityWait is the wait that a client learns if the store does not answer.
 const capacityWait = time.Second
 
@@ -67,9 +55,6 @@ func (v *Verdict) Answer(usual int) Answer {
 			return rejected.Answer(usual)
 		}
 		return Answer{Refusal: *rejected, Status: rejected.Status, Outcome: outcome.Rejected}
-	}
-	if v.Full != nil {
-		return v.Full.answer(usual)
 	}
 	switch a := (Answer{Outcome: v.Outcome}); {
 	case v.Outcome == outcome.Abandoned:

@@ -113,7 +113,7 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 		}
 		return v
 	}
-	if len(v.Entries)+len(v.entrances) == 0 {
+	if len(v.Entries) == 0 {
 		return v
 	}
 	if !l.Start.ended() {
@@ -124,12 +124,7 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 		}
 	}
 	defer v.wait.over()
-	if len(v.Entries) > 0 {
-		l.askStore(v, start)
-	}
-	if len(v.entrances) > 0 && v.Passes() {
-		l.enter(v)
-	}
+	l.askStore(v, start)
 	v.countDecisions(l.since(start))
 	return v
 }
@@ -195,8 +190,6 @@ func (l *Limiter) collect(v *Verdict) bool {
 			if !c.DryRun {
 				return false
 			}
-		case c.Enters:
-			v.addEntrance(z, &c)
 		case c.Policy == nil:
 			v.countUnasked(z, &c, outcome.Exempt)
 		default:

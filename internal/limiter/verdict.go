@@ -49,9 +49,6 @@ type Verdict struct {
 	Binding int
 	Refused bool
 
-	// Full is the refusal of an adaptive zone; nil if none refuses. Such zones are asked last.
-	Full *Full
-
 	// Near says that the request has brought a key near the limit of an enforced zone.
 	Near bool
 
@@ -63,7 +60,6 @@ type Verdict struct {
 	late       bool          // whether a charge depends on the response
 	asked      time.Duration // when the store was first asked, if a charge depends on the response
 	strips     []string      // headers that the client must not see
-	entrances  []late.Slot
 	completion *late.Completion
 }
 
@@ -140,8 +136,7 @@ func (v *Verdict) Release() *late.Completion {
 func (v *Verdict) reset() {
 	v.Err, v.Outcome, v.Busy, v.Unstarted = nil, 0, false, false
 	v.Rejections, v.Entries, v.Checks, v.Decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.Checks), v.Decisions[:0]
-	v.Enforced, v.Binding, v.Refused, v.Near, v.Full = 0, 0, false, false, nil
-	v.entrances = emptied(v.entrances)
+	v.Enforced, v.Binding, v.Refused, v.Near = 0, 0, false, false
 	v.Request = placeholder.Request{}
 	v.wait, v.witness = retryWait{}, nil
 	v.leases, v.late, v.asked, v.strips, v.completion = false, false, 0, nil, nil
@@ -156,7 +151,7 @@ func emptied[T any](list []T) []T {
 
 // Passes reports whether the request reaches the next handlers.
 func (v *Verdict) Passes() bool {
-	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Full == nil && v.Outcome.Passes()
+	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Outcome.Passes()
 }
 
 // Rejected returns the refusal of an enforced zone that did not ask the store; nil if there is
@@ -240,13 +235,6 @@ func (v *Verdict) countUnasked(z *zone.Zone, c *zone.Check, o outcome.Outcome) {
 	z.Stats.Add(c.Key, c.Plan, o, stats.Untimed)
 	if v.witness == nil {
 		feed.PublishWithoutDecision(v.Request.Request, z.Name, c.Plan, c.Key, o, c.Rejection)
-	}
-}
-
-// addEntrance adds an adaptive zone. A copy of one has no gate, because what is not sent to the upstream needs no slot.
-func (v *Verdict) addEntrance(z *zone.Zone, c *zone.Check) {
-	if z.Gate != nil {
-		v.entrances = append(v.entrances, late.Slot{Zone: z, Key: c.Key, Class: c.Class})
 	}
 }
 
@@ -346,7 +334,7 @@ func (v *Verdict) countDecisions(took time.Duration) {
 			o = zone.RefusalOutcome(&v.Decisions[i])
 		case !v.Decisions[i].Allowed:
 			o = outcome.DryRun
-		case (v.Refused || v.Full != nil) && enforced:
+		case v.Refused && enforced:
 			o = outcome.NotCharged
 		}
 		if (o == outcome.Allowed || o == outcome.Local) && v.IsNear(i) {

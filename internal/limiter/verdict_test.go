@@ -55,7 +55,6 @@ func TestReset(t *testing.T) {
 		Checks: []store.Check{{Key: "a"}, {Key: "b"}}, Decisions: make([]algorithms.Decision, 2), Enforced: 1, Binding: 1, Refused: true,
 		Near: true, Request: placeholder.Request{Request: new(http.Request), Vars: map[string]any{}},
 		witness: witness{}, wait: retryWait{waited: true}, leases: true, late: true, asked: 1, Busy: true, Unstarted: true, strips: []string{"X-Cost"}, completion: new(late.Completion),
-		Full: new(Full), entrances: make([]late.Slot, 2),
 	}
 	fields := reflect.ValueOf(v).Elem()
 	for i := range fields.NumField() {

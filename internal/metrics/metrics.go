@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -80,14 +79,6 @@ var (
 	descCostSum   = desc("response_cost_sum_total", "What the requests of a zone with cost_response have cost in total.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
 
-	descGateLimit   = desc("adaptive_limit", "Requests that may run at once in a zone with algorithm adaptive.", "zone")
-	descGateRunning = desc("adaptive_running", "Requests that hold a slot of an adaptive zone, by class.", "zone", "class")
-	descGateWaiting = desc("adaptive_waiting", "Requests that wait for a slot of an adaptive zone, by class.", "zone", "class")
-	descGateLatency = desc("adaptive_slot_seconds", "Seconds for which a slot of an adaptive zone is taken, on average.", "zone")
-	descGateAnswers = desc("adaptive_answers_total", "Requests that have had a slot of an adaptive zone, by class and by their end.", "zone", "class", "end")
-	descGateTaken   = desc("adaptive_slot_seconds_total", "Seconds for which requests have had slots of an adaptive zone, by class and by their end.", "zone", "class", "end")
-	descGateWait    = desc("adaptive_wait_seconds", "Seconds for which requests have waited for a slot of an adaptive zone, by class, whether they got it or not.", "zone", "class")
-
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
 	descLatency = desc("store_latency_seconds",
 		"Seconds that calls to the store's server took, including calls that failed.", "store")
@@ -110,7 +101,6 @@ var (
 
 	descs = []*prometheus.Desc{
 		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
-		descGateLimit, descGateRunning, descGateWaiting, descGateLatency, descGateAnswers, descGateTaken, descGateWait,
 		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
 	}
 )
@@ -177,31 +167,11 @@ func (c collection) zone(z *zone.Zone) {
 		}
 		c.send(descCostSum, prometheus.CounterValue, float64(sum), z.Name)
 	}
-	if z.Gate != nil {
-		c.gate(z)
-	}
 	if z.MaxEvents != nil {
 		c.limit(z, "", &z.Limit)
 	}
 	for name, p := range z.Plan.Limits(&z.Limit) {
 		c.limit(z, name, &p)
-	}
-}
-
-// gate sends the state of an adaptive zone.
-func (c collection) gate(z *zone.Zone) {
-	s := z.Gate.State()
-	c.send(descGateLimit, prometheus.GaugeValue, float64(s.Limit), z.Name)
-	c.send(descGateLatency, prometheus.GaugeValue, s.Latency.Seconds(), z.Name)
-	for i, of := range s.Classes {
-		class := z.Adaptive.ClassName(i)
-		c.send(descGateRunning, prometheus.GaugeValue, float64(of.Running), z.Name, class)
-		c.send(descGateWaiting, prometheus.GaugeValue, float64(of.Waiting), z.Name, class)
-		c.histogram(descGateWait, z.Stats.Waits.Of(i), stats.FirstServerBound, z.Name, class)
-		for end, n := range of.Ends {
-			c.send(descGateAnswers, prometheus.CounterValue, float64(n.Count), z.Name, class, gate.AnswerNames[end])
-			c.send(descGateTaken, prometheus.CounterValue, n.Slots.Seconds(), z.Name, class, gate.AnswerNames[end])
-		}
 	}
 }
 

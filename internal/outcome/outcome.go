@@ -10,7 +10,6 @@ const (
 	NotCharged   // allowed here, but refused by another zone, so not charged
 	DryRun       // would have been refused
 	Banned       // refused because the key is banned
-	Shed         // refused because the upstream has no room for it, in a zone with algorithm adaptive
 	Rejected     // refused without asking the store: blocked, or without a key, plan or valid limit
 	Exempt       // not limited: exempt, unlimited, or without a key
 	FailedOpen   // let through because the store did not answer
@@ -23,7 +22,7 @@ const (
 // Names are the names of the outcomes in logs, metrics, the admin API and the command line.
 var Names = [Count]string{
 	Allowed: "allowed", Limited: "limited", NotCharged: "not_charged", DryRun: "dry_run", Banned: "banned",
-	Shed: "shed", Rejected: "rejected", Exempt: "exempt",
+	Rejected: "rejected", Exempt: "exempt",
 	FailedOpen: "failed_open", FailedClosed: "failed_closed", Local: "local", Abandoned: "abandoned",
 }
 
@@ -40,13 +39,13 @@ func (o Outcome) Passes() bool {
 
 // Refused reports whether the zone refused the request.
 func (o Outcome) Refused() bool {
-	return o == Limited || o == Banned || o == Shed || o == Rejected
+	return o == Limited || o == Banned || o == Rejected
 }
 
 // Decided reports whether the limit was asked, so that the decision has numbers.
 func (o Outcome) Decided() bool {
 	switch o {
-	case Banned, Shed, Rejected, Exempt, FailedOpen, FailedClosed, Abandoned:
+	case Banned, Rejected, Exempt, FailedOpen, FailedClosed, Abandoned:
 		return false
 	}
 	return true

@@ -224,7 +224,6 @@ func (s Session) End() {
 type ZoneState struct {
 	Salt     uint64
 	Counters stats.Counters
-	gates    gates // of an adaptive zone
 }
 
 // ZoneKey returns the key of a zone's state in zoneStates.

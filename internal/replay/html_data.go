@@ -141,7 +141,7 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 	if z.NotJudged > 0 {
 		p.NotJudged = Cut(Printable(fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))), 300)
 	} else if z.Requests == 0 {
-		p.NotJudged = Cut((&report{Result: r}).unmet(z), 600)
+		p.NotJudged = Cut("no request met this zone"+(&report{Result: r}).hosts(), 600)
 	}
 	if z.FirstRefused != nil {
 		p.FirstRefused = z.FirstRefused.UnixMilli()

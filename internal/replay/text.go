@@ -101,7 +101,7 @@ func (t *report) limits(z *Zone) {
 	}
 	if z.Requests == 0 {
 		if z.NotJudged == 0 {
-			t.wrap("  ", "    ", t.unmet(z))
+			t.wrap("  ", "    ", "no request met this zone"+t.hosts())
 		}
 		t.whatIf(z)
 		return
@@ -134,14 +134,6 @@ func (t *report) limits(z *Zone) {
 	t.refusedNetworks(z)
 	t.whatIf(z)
 	t.suggestion(z)
-}
-
-// unmet says why a zone has judged no request.
-func (t *report) unmet(z *Zone) string {
-	if strings.HasPrefix(z.Limit, "adaptive") {
-		return "it is left out, because no log tells how the upstream would answer under another load"
-	}
-	return "no request met this zone" + t.hosts()
 }
 
 // hosts says which hosts the log has: often it is of another site.

@@ -13,7 +13,6 @@ import (
 const (
 	eventExceeded   = "rate_limit_exceeded"
 	eventRejected   = "rate_limit_rejected"
-	eventOverloaded = "rate_limit_overloaded"
 	eventBanned     = "rate_limit_banned"
 	eventNearLimit  = "rate_limit_near_limit"
 	eventStoreState = "rate_limit_store_state"
@@ -30,10 +29,7 @@ func (p *Reporter) eventData(r *http.Request, f *limiter.Refusal) map[string]any
 	if f.Policy != nil {
 		data["limit"] = f.Decision.Quota
 	} else {
-		data["reason"] = f.Err.Error()
-		if f.Status != 0 { // else that of the handler
-			data["status"] = f.Status
-		}
+		data["reason"], data["status"] = f.Err.Error(), f.Status
 	}
 	if p.LogKey {
 		data["key"] = logging.Key(f.Key)

@@ -24,8 +24,6 @@ func (c category) message() string {
 	switch {
 	case c&banCategory != 0:
 		return logging.Banned
-	case c&overloadCategory != 0:
-		return "no slot in time"
 	case c&rejectedCategory != 0:
 		return "request rejected"
 	}
@@ -45,10 +43,7 @@ func (p *Reporter) log(r *http.Request, f *limiter.Refusal) {
 	} else if knowsWait(f) {
 		fields = append(fields, zap.Duration("wait", f.Waits().Told))
 	} else if f.Policy == nil {
-		fields = append(fields, zap.String("reason", f.Err.Error()))
-		if f.Status != 0 { // else that of the handler
-			fields = append(fields, zap.Int("status", f.Status))
-		}
+		fields = append(fields, zap.String("reason", f.Err.Error()), zap.Int("status", f.Status))
 	}
 	fields = append(fields, zap.String("remote_ip", clientip.Remote(r)), zap.String("client_ip", clientip.Client(r)))
 	if f.DryRun {

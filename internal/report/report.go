@@ -53,9 +53,6 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	for i := range v.Rejections {
 		p.refused(r, &v.Rejections[i])
 	}
-	if v.Full != nil {
-		p.refused(r, &v.Full.Refusal)
-	}
 	if len(v.Entries) == 0 || v.Err != nil || v.Rejected() != nil || !v.Outcome.Passes() {
 		return // nothing was decided
 	}
@@ -79,10 +76,7 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 // window. A dry run emits no event, because nothing has to be done about it.
 func (p *Reporter) refused(r *http.Request, f *limiter.Refusal) {
 	event := eventExceeded
-	switch {
-	case isOverload(f):
-		event = eventOverloaded
-	case f.Policy == nil:
+	if f.Policy == nil {
 		event = eventRejected
 	}
 	emits := !f.DryRun && p.Events.Wanted(event)
@@ -103,7 +97,6 @@ const (
 	rejectedCategory                      // the reason is the request itself, not a limit
 	banCategory                           // a ban begins
 	nearCategory                          // the request passes, and has brought its key near the limit
-	overloadCategory                      // the upstream has too much to do
 	categories       category = 1 << iota
 )
 
@@ -111,18 +104,10 @@ func categoryOf(f *limiter.Refusal) (c category) {
 	if f.DryRun {
 		c |= dryRunCategory
 	}
-	switch {
-	case isOverload(f):
-		c |= overloadCategory
-	case f.Policy == nil:
+	if f.Policy == nil {
 		c |= rejectedCategory
 	}
 	return c
-}
-
-// isOverload reports whether an adaptive zone has refused the request because it had no slot for it.
-func isOverload(f *limiter.Refusal) bool {
-	return f.Err == limiter.ErrOverloaded || f.Err == limiter.ErrOverShare
 }
 
 // window returns how long a refusal of a key suppresses the next ones.

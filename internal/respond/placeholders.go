@@ -87,9 +87,6 @@ func (p *Responder) Note(v *limiter.Verdict) {
 	for i := range v.Rejections {
 		p.noteExceeded(v, v.Rejections[i].Zone)
 	}
-	if v.Full != nil {
-		p.noteExceeded(v, v.Full.Zone)
-	}
 }
 
 func (p *Responder) noteExceeded(v *limiter.Verdict, z *zone.Zone) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -26,9 +25,6 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 	header := w.Header()
 	var retryAfter int64 // 0 without Retry-After
 	switch {
-	case v.Full != nil:
-		retryAfter = zone.CeilSeconds(a.Told) // which is random already
-		p.recordFull(v, a.Outcome, retryAfter)
 	case a.Policy != nil && v.Rejected() != nil: // a network is banned
 		if retryAfter = p.retryAfter(a.Told); retryAfter > 0 {
 			p.recordOf(v).retryAfter = retryAfter
@@ -59,16 +55,6 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		p.recordOf(v).grpcCode = t.grpcCode()
 	}
 	return t.write(w, r, form)
-}
-
-// recordFull records the refusal of an adaptive zone. It has no quota, so there are no headers about one.
-func (p *Responder) recordFull(v *limiter.Verdict, o outcome.Outcome, retryAfter int64) {
-	t := p.recordOf(v)
-	t.reject(&v.Full.Refusal)
-	if t.zone == v.Full.Zone {
-		t.outcome, t.retryAfter = o, retryAfter
-	}
-	p.toTrace(t, &v.Request)
 }
 
 // end ends a request. It returns an error only if there are error routes. Making an error takes

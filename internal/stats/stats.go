@@ -19,7 +19,6 @@ type Counters struct {
 	Networks  Networks
 	Bans      Bans
 	Costs     Costs // of responses, in zones with cost_response
-	Waits     Waits // for slots, in adaptive zones
 	History   History
 }
 

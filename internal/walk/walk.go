@@ -293,7 +293,7 @@ func (w *walker) answer(h caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r
 var known = map[string]Effect{
 	"vars": Ran, "map": Ran, "headers": Ran, "request_body": Ran, "error": Ran,
 	"encode": Passed, "templates": Passed, "push": Passed, "tracing": Passed, "log_append": Passed,
-	"timeouts": Passed, "copy_response_headers": Passed,
+	"timeouts": Passed, "copy_response_headers": Passed, "adaptive_concurrency": Passed,
 	"static_response": Ends, "copy_response": Ends, "metrics": Ends, "file_server": Ends,
 }
 

@@ -94,9 +94,6 @@ func (s *Spec) fieldsOfTexts() (paths []string) {
 	if s.PlanTemplate != nil {
 		paths = append(paths, s.PlanTemplate.Fields()...)
 	}
-	if s.Adaptive != nil && s.Adaptive.Priority != nil {
-		paths = append(paths, s.Adaptive.Priority.Fields()...)
-	}
 	names := []string{s.Cost.From}
 	for _, l := range s.Limits() {
 		for _, p := range l.Placeholders() {

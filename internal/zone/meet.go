@@ -31,7 +31,7 @@ func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, 
 			return met, err
 		}
 	}
-	c.Policy, c.Cost, c.Enters = z.Policy, z.Cost.Number, z.Adaptive != nil
+	c.Policy, c.Cost = z.Policy, z.Cost.Number
 	if c.Key, c.Repeated = z.Template.Expand(r); z.HasPolicies || c.Repeated != nil {
 		err = z.Apply(c, r, networks, log)
 	}

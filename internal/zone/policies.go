@@ -30,9 +30,6 @@ type Check struct {
 	Status    int   // of the rejection
 	Invalid   error // why the request has no valid limit; for operators
 
-	Enters bool // the request needs a slot of the adaptive zone
-	Class  int  // of its priority
-
 	Network *store.Network      // that decides about the key; nil if none does
 	Banned  algorithms.Decision // by it; the Rejection is then that of a limit
 
@@ -41,7 +38,7 @@ type Check struct {
 
 // reject records that the request is refused without asking the store.
 func (c *Check) reject(status int, why error) error {
-	c.Policy, c.Status, c.Rejection, c.Enters = nil, status, why, false
+	c.Policy, c.Status, c.Rejection = nil, status, why
 	return nil
 }
 
@@ -57,7 +54,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil {
 		return err
 	} else if exempt {
-		c.Policy, c.Enters = nil, false
+		c.Policy = nil
 		return nil
 	}
 	if c.Repeated != nil {
@@ -67,11 +64,8 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 		if z.MissingKey == MissingReject {
 			return c.reject(z.MissingKeyStatus, errNoKey)
 		}
-		c.Policy, c.Enters = nil, false
+		c.Policy = nil
 		return nil
-	}
-	if z.Adaptive != nil {
-		return z.classify(c, r)
 	}
 	if err := z.resolve(c, r); err != nil {
 		if err == errNoPlan {

@@ -50,7 +50,6 @@ type Spec struct {
 	PlanLimits   map[string]limit.Limit // of the plans that have one, with what they take from the zone's
 	PlanTemplate *key.Template          // the name of a request's plan
 	Lend         time.Duration          // for how long units may be held: see [algorithms.Limit]; or SuitableLend
-	Adaptive     *Adaptive              // nil unless the limit finds itself
 
 	Cost             limit.Amount
 	CostRequest      *cost.Request // nil without one
@@ -98,9 +97,6 @@ func (s *Spec) Overrides() bool { return s.KeyRules != nil && s.KeyRules.Overrid
 
 // describe describes what all zones of the same name must agree on, besides the key. The limits must be valid.
 func (s *Spec) describe() string {
-	if s.Adaptive != nil {
-		return s.Adaptive.describe()
-	}
 	var text string
 	if s.MaxEvents != nil {
 		text = s.Limit.Describe()
@@ -130,6 +126,6 @@ func (s *Spec) describe() string {
 // looksAtRequests reports whether options look at single requests, so that the zone's limit and its cost are
 // not those of all.
 func (s *Spec) looksAtRequests() bool {
-	return s.Adaptive != nil || s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.Fields != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
+	return s.Plan != nil || s.Limit.Varies() || s.Cost.From != "" || s.CostRequest != nil || s.Fields != nil || len(s.Exempt) > 0 || len(s.Block) > 0 ||
 		s.MissingKey != MissingShare || s.DryRun || s.Enforce != nil
 }

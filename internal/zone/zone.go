@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
-	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/limit"
@@ -36,7 +35,6 @@ type Zone struct {
 	enforceSeed   uint64           // of the hash that chooses for which keys the limit is enforced
 	noKey, noPlan string           // what clients without a key or a plan are told
 
-	Gate        *gate.Gate // of an adaptive zone; nil if nothing is to be held, as in a replay
 	Stats       *stats.Counters
 	Misses      Misses             // requests that came to the zone and did not meet it
 	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
@@ -56,7 +54,7 @@ func New(s Spec, counters *stats.Counters) (*Zone, error) {
 		z.Lend = s.suitableLend()
 		s.Lend = z.Lend
 	}
-	if s.Adaptive == nil && (s.Plan == nil || s.MaxEvents != nil) {
+	if s.Plan == nil || s.MaxEvents != nil {
 		var err error
 		if z.OwnPolicies, err = NewPolicies(s.builder("", s.Limit)); err != nil {
 			return nil, err
@@ -127,9 +125,6 @@ func (z *Zone) LongestWait() (wait time.Duration) {
 	if z.DryRun {
 		return 0
 	}
-	if z.Adaptive != nil {
-		return z.Adaptive.MaxWait
-	}
 	for _, l := range z.Limits() {
 		wait = max(wait, time.Duration(l.MaxWait))
 	}
@@ -141,7 +136,7 @@ func (z *Zone) LongestWait() (wait time.Duration) {
 
 // Waits reports whether any of the zone's limits can hold requests.
 func (s *Spec) Waits() bool {
-	return s.Adaptive != nil || slices.ContainsFunc(s.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
+	return slices.ContainsFunc(s.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
 }
 
 // judged counts the responses that charge on_response has judged since the config was loaded.

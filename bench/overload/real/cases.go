@@ -11,7 +11,7 @@ import (
 const (
 	noLimit  = "no limit"
 	adaptive = "adaptive"
-	parted   = "adaptive, a zone each" // for quick and for slow requests
+	parted   = "adaptive, one each" // for quick and for slow requests
 )
 
 // testcase is an upstream with more requests than it can answer.
@@ -75,19 +75,19 @@ func (c *testcase) proxyTo(addresses []string) string {
 
 // site are the lines of a Caddyfile with a limit.
 func (c *testcase) site(limit string, addresses []string) string {
-	zone := func(name, options string) string {
-		return "rate_limit {\n\t\tzone " + name + " {\n\t\t\talgorithm adaptive\n\t\t\t" + options + "\n\t\t}\n\t}\n\t"
+	adapt := func(name, options string) string {
+		return "adaptive_concurrency " + name + " {\n\t\t" + options + "\n\t}\n\t"
 	}
 	proxy := c.proxyTo(addresses)
 	switch limit {
 	case noLimit:
 		return proxy
 	case adaptive:
-		return zone("app", "key {http.request.header.Key}") + proxy
+		return adapt("app", "key {http.request.header.Key}") + proxy
 	case parted:
-		return "handle /slow {\n\t" + zone("slow", "key {http.request.header.Key}") + proxy + "\n\t}\n\thandle {\n\t" + zone("quick", "key {http.request.header.Key}") + proxy + "\n\t}"
+		return "handle /slow {\n\t" + adapt("slow", "key {http.request.header.Key}") + proxy + "\n\t}\n\thandle {\n\t" + adapt("quick", "key {http.request.header.Key}") + proxy + "\n\t}"
 	}
-	return zone("app", "key all\n\t\t\tmin "+limit+"\n\t\t\tmax "+limit) + proxy
+	return adapt("app", "key all\n\t\tmin "+limit+"\n\t\tmax "+limit) + proxy
 }
 
 // path is that of the next request.

@@ -35,7 +35,7 @@ func (t *table) add(c *testcase, runs []*result) {
 	}
 	add(c.name, row[adaptive])
 	if r := row[parted]; r != nil {
-		add("the same, a zone each", r)
+		add("the same, one each", r)
 	}
 }
 

@@ -170,7 +170,7 @@ func (x *exchange) Met(z *zone.Zone, c zone.Check, met bool, err error) {
 			v.outcome, v.reason = outcome.DryRun, c.Rejection.Error()
 		case c.Rejection != nil:
 			v.outcome, v.reason = outcome.Rejected, c.Rejection.Error()
-		case c.Policy == nil && !c.Enters:
+		case c.Policy == nil:
 			v.outcome = outcome.Exempt
 		}
 	}

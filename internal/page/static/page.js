@@ -39,7 +39,7 @@ function summary(all) {
   else if (quiet) [since, quiet] = [state.now - quiet > nowSpan ? state.now : 0, 0]
   const [stores, bad] = storeSentence(), [refused, n] = refusedSentence(all, since)
   const zones = `${count(state.zones.length, 'zone')}. `
-  show(sentence, zones, ...stores, state.zones.length ? refused : 'This Caddy limits nothing.')
+  show(sentence, zones, ...stores, state.zones.length ? refused : state.adaptive.length ? '' : 'This Caddy limits nothing.')
   if (!state.zones.length) return set('No limits', '')
   set(bad ? 'Trouble' : n ? 'Refusing' : 'Calm', bad ? 'bad' : n ? 'warn' : 'good', n)
 }

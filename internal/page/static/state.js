@@ -8,12 +8,13 @@ export const span = 900 // seconds of history
 // shown is how many seconds of a history are drawn: more and more, so that its beginning is seen, too.
 export const shown = history => Math.min(span, Math.max(60, (history.times.at(-1) ?? 0) - (history.times[0] ?? 0)))
 
-export const refusals = ['limited', 'banned', 'shed', 'rejected']
+export const refusals = ['limited', 'banned', 'rejected']
 
 export const state = {
   start: null, // the first event of the stream
   zones: [], // by index
   stores: [],
+  adaptive: [], // the limits of adaptive_concurrency
   instances: [], // of the fleet, if that is shown
   now: 0, // Caddy's clock at the last event, in milliseconds
   came: 0, // when the last event came, by the browser's clock
@@ -79,6 +80,7 @@ export function second(e) {
   const passed = state.now ? Math.max(0.2, (e.time - state.now) / 1000) : 0
   state.now = e.time
   state.came = Date.now()
+  state.adaptive = e.adaptive ?? []
   const joined = e.instances && e.instances.filter(i => i.requests).map(i => i.id).join() !== state.instances.filter(i => i.requests).map(i => i.id).join()
   if (e.instances) state.instances = e.instances
   for (const z of state.zones) {

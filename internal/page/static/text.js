@@ -43,7 +43,6 @@ const windows = { '1s': 'second', '1m': 'minute', '1h': 'hour', '24h': 'day', '1
 
 // limitInWords returns a limit for people, and what else there is to say.
 export function limitInWords(limit) {
-  if (limit.startsWith('adaptive')) return ['as many at once as the upstream can use', limit]
   const [, algorithm, events, window, rest] = /^(\w+) (\d+)(?:\/(\S+))?(.*)$/.exec(limit) ?? []
   if (!events) return [limit, '']
   const n = number(Number(events))

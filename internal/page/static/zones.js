@@ -20,7 +20,7 @@ export function drawZones() {
   if (!state.zones.length) {
     layout = ''
     table = null
-    show(body, el('div', { class: 'empty' }, el('p', {}, 'No zones: this Caddy limits nothing.'),
+    show(body, el('div', { class: 'empty' }, el('p', {}, 'No zones: this Caddy limits no rates.'),
       el('p', {}, 'Add a zone to its Caddyfile, and reload it:'), el('pre', { tabindex: 0, 'aria-label': 'Example' }, 'rate_limit {\n\tzone clients {\n\t\tkey    {client_ip}\n\t\tevents 100\n\t\twindow 1m\n\t}\n}')))
     return
   }
@@ -125,6 +125,10 @@ function makeRow(z) {
 // updateZones shows what an event has changed.
 export function updateZones() {
   for (const row of rows.values()) if (row.visible || row.open) row.update()
+  const cells = l => [visible(l.name, 48), number(l.limit), number(l.running), number(l.waiting), number(l.refused), l.trend]
+  show(byId('adaptive-body'), state.adaptive.length ? el('table', { class: 'top' },
+    el('thead', {}, el('tr', {}, ['Adaptive limit', 'At once', 'Running', 'Waiting', 'Refused', 'Now'].map(t => el('th', { scope: 'col' }, t)))),
+    el('tbody', {}, state.adaptive.map(l => el('tr', {}, cells(l).map(c => el('td', {}, c)))))) : null)
 }
 
 function filter() {
@@ -138,13 +142,12 @@ const most = 8 // keys that are listed
 // makePanel shows more about a zone.
 function makePanel(at, z) {
   const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), costs = el('dl', { class: 'outcomes costs' })
-  const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests']]
-  if (!z.adaptive) facts.push(['If the store does not answer', z.on_store_error])
+  const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'], ['If the store does not answer', z.on_store_error]]
   show(at, el('div', { class: 'panel' },
     el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'Up to 15 minutes, also from before this page was opened.')),
     el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
     z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs) : null,
-    z.adaptive ? null : el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
+    el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
     el('div', {}, titled('Most frequent keys', 'top', [], [z.name]), top),
     el('div', {}, titled('Definition', 'zones', [], [z.name]), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
   const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name))

@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -263,33 +262,5 @@ func TestReplayErrors(t *testing.T) {
 	}
 	if _, err := (admin.AdminAPI{}).Replay([]byte(`{"apps": {"http": {}}}`), &o); err == nil || err.Error() != "the config has no rate_limit handlers" {
 		t.Errorf("no limits: %v", err)
-	}
-}
-
-// TestAdaptiveLeftOut: a replay leaves adaptive zones out and says so, and decides the requests in the others.
-func TestAdaptiveLeftOut(t *testing.T) {
-	var log strings.Builder
-	for i := range 150 {
-		log.WriteString(logLine(noon+float64(i)/100, "203.0.113.7", "/"))
-	}
-	r := replayed(t, `"app": {"key": "{http.vars.client_ip}", "algorithm": "adaptive"}, "clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1m"}`, log.String(), replay.Options{})
-	want := replay.Unknown{Zone: "app", Option: "algorithm", What: "how the upstream would answer under another load", Assumed: "the zone is left out"}
-	if !slices.Contains(r.Unknown, want) {
-		t.Errorf("%+v does not say that the zone is left out", r.Unknown)
-	}
-	for _, z := range r.Zones {
-		if wanted := map[string]int64{"clients": 50}[z.Name]; z.Refused != wanted {
-			t.Errorf("zone %s refuses %d, want %d", z.Name, z.Refused, wanted)
-		}
-	}
-	var text bytes.Buffer
-	if err := r.WriteText(&text, time.UTC); err != nil {
-		t.Fatal(err)
-	}
-	said := strings.Join(strings.Fields(text.String()), " ") // without its lines
-	for _, want := range []string{"the zone is left out", "ZONE app: adaptive, key {client_ip} it is left out, because"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("the report does not say %q: %s", want, text.String())
-		}
 	}
 }

@@ -68,9 +68,6 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.config.zones())) {
 		z := e.config.zones()[name]
-		if z.Adaptive != nil {
-			add(replay.Unknown{Zone: name, Option: "algorithm", What: "how the upstream would answer under another load", Assumed: "the zone is left out"})
-		}
 		if slices.Contains(e.needs.looks, name) {
 			add(replay.Unknown{Zone: name, Option: "dry_run", What: "what looks at {http.rate_limit.exceeded." + name + "}, such as routes", Assumed: "taken as if it had no value"})
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Handler is a rate limit handler.
+// Handler is a rate limit handler, or one of adaptive_concurrency.
 type Handler interface {
 	caddyhttp.MiddlewareHandler
 	caddy.CleanerUpper
@@ -82,9 +82,13 @@ func Started(t testing.TB, ctx caddy.Context) {
 	events.(*caddyevents.App).Emit(ctx, "started", nil)
 }
 
-// TryLoad loads a handler into a config, if the handler is valid.
+// TryLoad loads a handler into a config, if the handler is valid. The JSON of another one than rate_limit is behind its name.
 func TryLoad(ctx caddy.Context, json string) (Handler, error) {
-	module, err := ctx.LoadModuleByID("http.handlers.rate_limit", []byte(json))
+	name := "rate_limit"
+	if i := strings.IndexByte(json, '{'); i > 0 {
+		name, json = strings.TrimSpace(json[:i]), json[i:]
+	}
+	module, err := ctx.LoadModuleByID("http.handlers."+name, []byte(json))
 	if err != nil {
 		return nil, err
 	}

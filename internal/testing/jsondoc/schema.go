@@ -15,23 +15,25 @@ import (
 // handlers and modules it describes those that are sections; the rest of a config may be anything.
 //
 // root is the section that is an app of Caddy. Handlers are found wherever they are.
-func (d *Docs) Schema(id, title string, root, handler *Section) ([]byte, error) {
+func (d *Docs) Schema(id, title string, root *Section, handlers ...*Section) ([]byte, error) {
 	objects, err := d.Objects()
 	if err != nil {
 		return nil, err
 	}
 	reference := func(to string) map[string]any { return map[string]any{"$ref": "#/definitions/" + to} }
-	definitions := map[string]any{
-		"anything": map[string]any{
+	anything := map[string]any{"additionalProperties": reference("anything"), "items": reference("anything")}
+	for _, handler := range handlers {
+		anything = map[string]any{
 			"if": map[string]any{
 				"type":       "object",
 				"properties": map[string]any{handler.Inline[0]: map[string]any{"const": handler.Inline[1]}},
 				"required":   []string{handler.Inline[0]},
 			},
 			"then": reference(handler.ID),
-			"else": map[string]any{"additionalProperties": reference("anything"), "items": reference("anything")},
-		},
+			"else": anything,
+		}
 	}
+	definitions := map[string]any{"anything": anything}
 	for _, o := range objects {
 		if !o.embedded {
 			definitions[o.ID] = d.object(o)

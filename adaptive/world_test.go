@@ -1,4 +1,4 @@
-package limiter_test
+package adaptive_test
 
 import (
 	"context"
@@ -18,10 +18,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
-// slotWorld is an adaptive zone in front of an upstream that is overloaded, in time that is made up. The upstream freezes
+// slotWorld is an adaptive limit in front of an upstream that is overloaded, in time that is made up. The upstream freezes
 // and fails, clients leave, handlers panic, responses are streams, and the config is loaded again with other bounds.
 // All of it is drawn from a seed.
 type slotWorld struct {
@@ -37,7 +36,6 @@ type slotWorld struct {
 	frozen  chan bool  // closed when the upstream goes on; nil while it does
 	busy    []chan int // of each worker of the upstream
 
-	store   string                    // as an option of a config
 	metrics func() map[string]float64 // of the config that runs
 	stop    func()                    // stops it
 	groups  map[string]*slotGroup
@@ -59,9 +57,9 @@ const (
 func (w *slotWorld) load(least, most int) {
 	w.t.Helper()
 	ctx := caddytest.Config(w.t)
-	h := caddytest.LoadInto(w.t, ctx, fmt.Sprintf(`{%s"rate_limits": {"app": {"key": "{http.request.header.Key}", "algorithm": "adaptive", "max_wait": %q,
-		"min_concurrency": %d, "max_concurrency": %d, "priority": {"of": "{http.request.header.Class}", "classes": ["paying"]}}}}`, w.store, slotWait, least, most))
-	module, err := ctx.App("rate_limit")
+	h := load(w.t, ctx, fmt.Sprintf(`{"name": "app", "key": "{http.request.header.Key}", "max_wait": %q, "min": %d, "max": %d,
+		"priority": {"of": "{http.request.header.Class}", "classes": ["paying"]}}`, slotWait, least, most))
+	module, err := ctx.App("adaptive_concurrency")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -227,9 +225,9 @@ func (w *slotWorld) look() {
 	synctest.Wait()
 	m := w.metrics()
 	sum := func(name string) int {
-		return int(m[name+"{class=paying,zone=app}"] + m[name+"{class=others,zone=app}"])
+		return int(m[name+"{class=paying,name=app}"] + m[name+"{class=others,name=app}"])
 	}
-	held, waiting, limit := sum("adaptive_running"), sum("adaptive_waiting"), int(m["adaptive_limit{zone=app}"])
+	held, waiting, limit := sum("adaptive_running"), sum("adaptive_waiting"), int(m["adaptive_limit{name=app}"])
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -282,7 +280,7 @@ func (w *slotWorld) draw(n int, calm bool) slotRequest {
 	return q
 }
 
-// trouble does one thing that happens to a zone. It returns for how long keys are not treated alike because of it: those
+// trouble does one thing that happens to a limit. It returns for how long keys are not treated alike because of it: those
 // whose requests were frozen have had the slots for longer.
 func (w *slotWorld) trouble() (unlike time.Duration) {
 	switch w.rnd.Intn(4) {
@@ -305,7 +303,6 @@ func (w *slotWorld) play() {
 		w.busy = append(w.busy, make(chan int, 1))
 	}
 	w.groups, w.stop = map[string]*slotGroup{"polite": {}, "paying": {}}, func() {}
-	w.store = caddytest.KeepMemory(w.t, memorystore.Options{}).Option()
 	w.load(1, 30)
 	defer func() { w.stop() }()
 	began := time.Now()
@@ -327,7 +324,7 @@ func (w *slotWorld) play() {
 	w.over.Wait()
 	time.Sleep(time.Second) // slots of clients that have left are held for a while
 	w.look()
-	if m := w.metrics(); w.running != 0 || m["adaptive_waiting{class=others,zone=app}"] != 0 {
+	if m := w.metrics(); w.running != 0 || m["adaptive_waiting{class=others,name=app}"] != 0 {
 		w.t.Errorf("seed %d: %d run in the end", w.seed, w.running)
 	}
 	ended := 0.0

@@ -1,4 +1,4 @@
-package metrics_test
+package adaptive_test
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestAdaptiveValues: what the metrics of an adaptive zone say of requests of which each moment is known.
+// TestAdaptiveValues: what the metrics of an adaptive limit say of requests of which each moment is known.
 func TestAdaptiveValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := caddytest.Config(t)
-		h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"app": {"key": "{http.request.header.Key}", "algorithm": "adaptive", "max_wait": "1s",
-			"max_concurrency": 1, "priority": {"of": "{http.request.header.Class}", "classes": ["gold"]}}}}`)
+		h := load(t, ctx, `{"name": "app", "key": "{http.request.header.Key}", "max_wait": "1s", "max": 1,
+			"priority": {"of": "{http.request.header.Class}", "classes": ["gold"]}}`)
 		send := func(class string, takes, leaves time.Duration, err error) {
 			go func() {
 				w := httptest.NewRecorder()
@@ -46,7 +46,7 @@ func TestAdaptiveValues(t *testing.T) {
 		send("iron", time.Second, stays, nil)      // refused at 1 s
 		send("iron", time.Second, stays/7200, nil) // leaves at 0.5 s
 		expectAdaptive(t, ctx, "while one runs and two wait", map[string]float64{
-			"limit{zone=app}": 1, "running{class=gold,zone=app}": 1, "waiting{class=others,zone=app}": 2, "wait_seconds{class=gold,zone=app}": 1,
+			"limit{name=app}": 1, "running{class=gold,name=app}": 1, "waiting{class=others,name=app}": 2, "wait_seconds{class=gold,name=app}": 1,
 		})
 		time.Sleep(2500 * time.Millisecond)
 		send("gold", 2*time.Second, stays, caddyhttp.Error(http.StatusBadGateway, errors.New("failed"))) // waits until 3 s, and fails at 5 s
@@ -55,9 +55,10 @@ func TestAdaptiveValues(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		expectAdaptive(t, ctx, "in the end", map[string]float64{ // who has left has its slot for the mean time
-			"limit{zone=app}": 1, "running{class=others,zone=app}": 1, "wait_seconds{class=gold,zone=app}": 2, "wait_seconds{class=others,zone=app}": 3,
-			"answers_total{class=gold,end=useful,zone=app}": 1, "slot_seconds_total{class=gold,end=useful,zone=app}": 3,
-			"answers_total{class=gold,end=failed,zone=app}": 1, "slot_seconds_total{class=gold,end=failed,zone=app}": 2,
+			"limit{name=app}": 1, "running{class=others,name=app}": 1, "wait_seconds{class=gold,name=app}": 2, "wait_seconds{class=others,name=app}": 3,
+			"refused_total{class=others,name=app}":          2,
+			"answers_total{class=gold,end=useful,name=app}": 1, "slot_seconds_total{class=gold,end=useful,name=app}": 3,
+			"answers_total{class=gold,end=failed,name=app}": 1, "slot_seconds_total{class=gold,end=failed,name=app}": 2,
 		})
 		for class, want := range map[string]float64{"gold": 0.5, "others": 1.5} { // 0 + 0.5 and 1 + 0.5 + 0
 			if got := waited(t, ctx, class); got != want {
@@ -67,12 +68,12 @@ func TestAdaptiveValues(t *testing.T) {
 	})
 }
 
-// expectAdaptive compares all metrics of adaptive zones, but for the mean time of a slot, which is a moving one.
+// expectAdaptive compares all metrics of adaptive limits, but for the mean time of a slot, which is a moving one.
 func expectAdaptive(t *testing.T, ctx caddy.Context, when string, want map[string]float64) {
 	t.Helper()
 	got := make(map[string]float64)
 	for name, value := range caddytest.Scrape(t, ctx) {
-		if name, ok := strings.CutPrefix(name, "adaptive_"); ok && name != "slot_seconds{zone=app}" {
+		if name, ok := strings.CutPrefix(name, "adaptive_"); ok && name != "slot_seconds{name=app}" {
 			got[name] = value
 		}
 	}

@@ -1,0 +1,260 @@
+// Package adaptive is the directive adaptive_concurrency. It lets as many requests through at once as the upstream can use,
+// makes the others wait shortly, and shares the slots fairly among keys. Package gate finds the limit and the order.
+//
+// A limit has a name. It outlives configs, because what it has learned of the upstream holds for the next one. Metrics, the
+// admin API and doctor read it with [Running]. Zones know nothing of it.
+package adaptive
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/events"
+	"github.com/seed-161337e5/caddyratelimit/internal/gate"
+	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
+)
+
+func init() { caddy.RegisterModule(new(Handler)) }
+
+// Handler lets as many requests through at once as the upstream can use, and finds that number while it runs. The
+// other requests wait shortly. A request that gets no slot in time ends with status 503, which error routes can handle.
+type Handler struct {
+	// The name of the limit in metrics and in the admin API. Handlers with the same name share the limit, and must have
+	// the same options. Default: `default`.
+	Name string `json:"name,omitempty"`
+
+	// What distinguishes clients, which share the slots fairly: text with placeholders, such as
+	// `{http.vars.client_ip}`. Choose something that clients cannot choose. Default: none, so that all requests are alike.
+	Key string `json:"key,omitempty"`
+
+	// The number of leading bits of an IPv4 address that count, from 1 to 32, where a placeholder
+	// of the key is an address. Default: 32.
+	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
+
+	// The number of leading bits of an IPv6 address that count, from 1 to 128, where a placeholder
+	// of the key is an address. Default: 64 for Caddy's placeholders of the client's address, 128 for others.
+	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
+
+	// The classes of requests. Default: all requests are in one class.
+	Priority *Priority `json:"priority,omitempty"`
+
+	// How long a request may wait for a slot, from 10ms to 1h. Default: 1s.
+	MaxWait caddy.Duration `json:"max_wait,omitempty"`
+
+	// How many requests may always run at once, from 1 to 1000000. Default: none.
+	Min int `json:"min,omitempty"`
+
+	// How many requests may ever run at once, from 1 to 1000000, and not less than min. Default: none.
+	Max int `json:"max,omitempty"`
+
+	// With `response`, a request holds its slot until all of its response was sent. Otherwise the slot is free when the
+	// response begins. Default: none.
+	Hold string `json:"hold,omitempty"`
+
+	template *key.Template // of the key
+	priority *key.Template // nil without classes
+	classes  map[string]int
+	limit    *limit // nil before it is acquired
+	events   events.Events
+}
+
+// Priority sorts requests into classes. Each class gets ten times as much as the next one, if both have requests
+// that wait.
+type Priority struct {
+	// A text with placeholders whose value names the class of a request, e.g. `{http.vars.plan}`. Do not take it from
+	// anything that a client controls. Required.
+	Of string `json:"of,omitempty"`
+
+	// The names of the classes, at most 8. The first one matters most. Requests of no class are in one more, which is
+	// the last one. Required.
+	Classes []string `json:"classes,omitempty"`
+}
+
+const (
+	defaultName  = "default"
+	defaultWait  = time.Second
+	holdResponse = "response"
+
+	// maxConcurrency bounds min and max.
+	maxConcurrency = 1_000_000
+
+	// minWait is the shortest max_wait. Without a wait, slots cannot be shared.
+	minWait = 10 * time.Millisecond
+
+	// maxClasses bounds the classes, with that of requests without a priority. Each free slot looks at all of them.
+	maxClasses = 9
+
+	// classStep is how much more the slots of a class weigh than those of the next one.
+	classStep = 10
+
+	// others is the name of the class of requests without a priority.
+	others = "others"
+)
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.adaptive_concurrency", New: func() caddy.Module { return new(Handler) }}
+}
+
+// check checks the options, and reads the texts of key and priority.
+func (h *Handler) check() (err error) {
+	wait := time.Duration(h.MaxWait)
+	switch {
+	case h.Min < 0 || h.Min > maxConcurrency:
+		return fmt.Errorf("min must be from 1 to %d, got %d", maxConcurrency, h.Min)
+	case h.Max < 0 || h.Max > maxConcurrency || h.Max != 0 && h.Max < h.Min:
+		return fmt.Errorf("max must be from %d to %d, got %d", max(h.Min, 1), maxConcurrency, h.Max)
+	case wait != 0 && (wait < minWait || wait > time.Hour):
+		return fmt.Errorf("max_wait must be from %s to 1h, got %s", duration.Format(minWait), duration.Format(wait))
+	case h.Hold != "" && h.Hold != holdResponse:
+		return fmt.Errorf("hold must be %s, got %q", holdResponse, h.Hold)
+	}
+	if h.template, err = key.New(h.Key, h.IPv4Prefix, h.IPv6Prefix); err != nil {
+		return err
+	}
+	h.template.Normalize()
+	if h.Priority == nil {
+		return nil
+	}
+	return h.readPriority()
+}
+
+func (h *Handler) readPriority() (err error) {
+	names := h.Priority.Classes
+	switch {
+	case h.Priority.Of == "":
+		return errors.New("priority: of is missing: write the text that names the class of a request, such as {vars.plan}, in JSON {http.vars.plan}")
+	case len(names) == 0 || len(names) >= maxClasses:
+		return fmt.Errorf("priority takes 1 to %d classes, got %d", maxClasses-1, len(names))
+	}
+	if h.priority, err = key.NewText("priority", h.Priority.Of); err != nil {
+		return err
+	}
+	h.priority.Normalize()
+	h.classes = make(map[string]int, len(names))
+	for i, name := range names {
+		if name == "" || name == others || slices.Contains(names[:i], name) {
+			return fmt.Errorf("priority: the names of classes must differ, and none is empty or %q, got %q", others, name)
+		}
+		h.classes[h.priority.NormalizeName(name)] = i
+	}
+	return nil
+}
+
+// Provision implements [caddy.Provisioner].
+func (h *Handler) Provision(ctx caddy.Context) (err error) {
+	h.Name, h.MaxWait = cmp.Or(h.Name, defaultName), cmp.Or(h.MaxWait, caddy.Duration(defaultWait))
+	if err := h.check(); err != nil {
+		return err
+	}
+	h.IPv4Prefix, h.IPv6Prefix = h.template.Prefixes.IPv4, h.template.Prefixes.IPv6
+	if h.events, err = events.New(ctx); err != nil {
+		return err
+	}
+	module, err := ctx.App(appName)
+	if err != nil {
+		return err
+	}
+	hangup.Expose(ctx)
+	return module.(*App).add(h)
+}
+
+// Cleanup implements [caddy.CleanerUpper].
+func (h *Handler) Cleanup() (err error) {
+	if h.limit != nil {
+		_, err = limits.Delete(h.Name)
+	}
+	return err
+}
+
+// options are the options of the gate.
+func (h *Handler) options() gate.Options {
+	o := gate.Options{Min: h.Min, Max: h.Max, MaxWait: time.Duration(h.MaxWait), Weights: []float64{1}, Wall: wall}
+	for range len(h.classes) {
+		o.Weights = append([]float64{o.Weights[0] * classStep}, o.Weights...)
+	}
+	return o
+}
+
+func wall() int64 { return time.Now().UnixNano() }
+
+// className is the name of a class. It is empty if there are no priorities.
+func (h *Handler) className(class int) string {
+	switch {
+	case h.priority == nil:
+		return ""
+	case class < len(h.classes):
+		return h.Priority.Classes[class]
+	}
+	return others
+}
+
+// describe returns the options that differ from the defaults, in words.
+func (h *Handler) describe() string {
+	var words []string
+	if h.Min > 0 {
+		words = append(words, fmt.Sprintf("min %d", h.Min))
+	}
+	if h.Max > 0 {
+		words = append(words, fmt.Sprintf("max %d", h.Max))
+	}
+	if wait := time.Duration(h.MaxWait); wait != defaultWait {
+		words = append(words, "max_wait "+duration.Format(wait))
+	}
+	if h.Hold != "" {
+		words = append(words, "hold "+h.Hold)
+	}
+	if h.priority != nil {
+		words = append(words, "priority "+h.priority.Form()+" "+strings.Join(h.Priority.Classes, " "))
+	}
+	return strings.Join(words, ", ")
+}
+
+// keySeed hashes keys. It is secret, so that nobody can choose keys that look alike.
+var keySeed = maphash.MakeSeed()
+
+var errTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
+
+// sort finds the key and the class of a request. One without a class that the handler knows is in the last one.
+func (h *Handler) sort(s *slot) (id uint64, class int, err error) {
+	r := &s.request
+	if h.template.HasAddress && r.TLS != nil && !r.TLS.HandshakeComplete {
+		return 0, 0, caddyhttp.Error(http.StatusTooEarly, errTooEarly)
+	}
+	text, err := h.template.Expand(r)
+	if err != nil { // it has different values for a placeholder
+		return 0, 0, caddyhttp.Error(http.StatusBadRequest, err)
+	}
+	class = len(h.classes)
+	if h.priority != nil {
+		name, err := h.priority.Expand(r)
+		if err != nil {
+			return 0, 0, caddyhttp.Error(http.StatusBadRequest, err)
+		}
+		if len(h.priority.Parts) > 1 {
+			name = h.priority.NormalizeName(name)
+		}
+		if known, ok := h.classes[name]; ok {
+			class = known
+		}
+	}
+	return maphash.String(keySeed, text), class, nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.CleanerUpper          = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+)

@@ -1,0 +1,204 @@
+package adaptive_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	_ "github.com/seed-161337e5/caddyratelimit" // for the place of the directive
+	"github.com/seed-161337e5/caddyratelimit/adaptive"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+)
+
+// load loads a handler into a config.
+func load(t testing.TB, ctx caddy.Context, json string) caddytest.Handler {
+	t.Helper()
+	return caddytest.LoadInto(t, ctx, "adaptive_concurrency "+json)
+}
+
+// one is a limit of one slot.
+const one = `{"key": "{http.request.header.Key}", "max_wait": "20ms", "max": 1, "name": "one"}`
+
+// hold has a request hold a slot until it is let go.
+func hold(h caddytest.Handler) (letGo func()) {
+	running, hold := make(chan bool), make(chan bool)
+	w := httptest.NewRecorder()
+	go func() {
+		_ = h.ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
+			running <- true
+			<-hold
+			return nil
+		}))
+		close(running)
+	}()
+	<-running
+	return func() {
+		close(hold)
+		<-running
+	}
+}
+
+// ask sends a request of a key, and returns the status of a refusal and Retry-After.
+func ask(h caddytest.Handler, keys ...string) (status int, after string) {
+	w := httptest.NewRecorder()
+	r := caddytest.Request(w, "203.0.113.7:1")
+	r.Header["Key"] = keys
+	if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+		status = caddytest.StatusOf(err)
+	}
+	return status, w.Header().Get("Retry-After")
+}
+
+// TestRefusal: who gets no slot in time gets an error with status 503 and Retry-After, and an event tells it once. A key that
+// asks for more than twice its share gets 429.
+func TestRefusal(t *testing.T) {
+	ctx := caddytest.Config(t)
+	events := caddytest.Listen(t, ctx, "rate_limit_overloaded")
+	h := load(t, ctx, one)
+	letGo := hold(h)
+	for range 2 {
+		if status, after := ask(h, "a"); status != http.StatusServiceUnavailable || after == "" {
+			t.Errorf("status %d, Retry-After %q", status, after)
+		}
+	}
+	if len(events.Events) != 1 || events.Events[0].Data["name"] != "one" || events.Events[0].Data["status"] != 503 {
+		t.Errorf("events: %v", events.Events)
+	}
+	if status, _ := ask(h, "a", "b"); status != http.StatusBadRequest {
+		t.Errorf("with two keys the status is %d", status)
+	}
+	letGo()
+	if status, _ := ask(h, "a"); status != 0 {
+		t.Errorf("status %d with a free slot", status)
+	}
+	letGo = hold(h)
+	defer letGo()
+	answers := make(chan int)
+	for range 9 {
+		go func() {
+			status, _ := ask(h, "a")
+			answers <- status
+		}()
+	}
+	if status, _ := ask(h, "b"); status != http.StatusServiceUnavailable {
+		t.Errorf("another key gets %d", status)
+	}
+	if status := <-answers; status != http.StatusTooManyRequests {
+		t.Errorf("the key that asks for more than its share gets %d", status)
+	}
+	for range 8 {
+		<-answers
+	}
+}
+
+// TestTooEarly: before the handshake is complete, the client's address may be forged.
+func TestTooEarly(t *testing.T) {
+	h := load(t, caddytest.Config(t), `{"key": "{http.vars.client_ip}"}`)
+	r := caddytest.Request(httptest.NewRecorder(), "203.0.113.7:1")
+	r.TLS = new(tls.ConnectionState)
+	if err := h.ServeHTTP(httptest.NewRecorder(), r, caddytest.Passing); caddytest.StatusOf(err) != http.StatusTooEarly {
+		t.Error(err)
+	}
+}
+
+// TestHold: the slot is free when the response begins, or with hold response when all of it was sent.
+func TestHold(t *testing.T) {
+	for hold, want := range map[string]string{"": "0 0", `, "hold": "response"`: "1 0"} {
+		ctx := caddytest.Config(t)
+		h := load(t, ctx, `{"max": 1`+hold+`}`)
+		running := func() float64 { return caddytest.Scrape(t, ctx)["adaptive_running{name=default}"] }
+		w := httptest.NewRecorder()
+		var streaming float64
+		_ = h.ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusEarlyHints)
+			if running() != 1 {
+				t.Error("an informational response frees the slot")
+			}
+			_, _ = io.WriteString(w, "begins")
+			streaming = running()
+			return nil
+		}))
+		if got := fmt.Sprint(streaming, running()); got != want {
+			t.Errorf("%s: %s run while the response is sent and in the end, want %s", hold, got, want)
+		}
+	}
+}
+
+// TestFailedConfig: a limit gets the options of the config back that still runs, even if several handlers of the config that
+// failed have the limit.
+func TestFailedConfig(t *testing.T) {
+	prepare := func(low, high int) caddy.App {
+		ctx := caddytest.Config(t)
+		for range 2 {
+			load(t, ctx, fmt.Sprintf(`{"name": "failed", "min": %d, "max": %d}`, low, high))
+		}
+		module, err := ctx.App("adaptive_concurrency")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return module.(caddy.App)
+	}
+	running, failing := prepare(50, 60), prepare(1, 5)
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"the running config starts", running.Start, "min 50, max 60"},
+		{"the other one starts", failing.Start, "min 1, max 5"},
+		{"the other one has failed", failing.Stop, "min 50, max 60"},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		l := adaptive.Running()[0]
+		var low, high int
+		_, _ = fmt.Sscanf(step.want, "min %d, max %d", &low, &high)
+		if l.Options != step.want || l.Limit < low || l.Limit > high {
+			t.Errorf("%s: the limit is %d with %s, want %s", step.name, l.Limit, l.Options, step.want)
+		}
+	}
+	if err := running.Stop(); err != nil || len(adaptive.Running()) > 0 {
+		t.Errorf("%v, and %v in the end", err, adaptive.Running())
+	}
+}
+
+// TestErrors: what is wrong with a config.
+func TestErrors(t *testing.T) {
+	for options, want := range map[string]string{
+		"events 5":                              "unknown option of adaptive_concurrency: 'events', must be one of hold, ipv4_prefix, ipv6_prefix, key, max, max_wait, min, priority",
+		"min 5\nmax 4":                          "max must be from 5 to 1000000, got 4",
+		"min 0":                                 "min must be at least 1, got 0",
+		"max 1000001":                           "max must be from 1 to 1000000, got 1000001",
+		"max_wait 1ms":                          "max_wait must be from 10ms to 1h, got 1ms",
+		"hold header":                           "hold must be response, got 'header'",
+		"priority {header.A}":                   "wrong argument count",
+		"priority {header.A} a a":               `priority: the names of classes must differ, and none is empty or "others", got "a"`,
+		"priority {header.A} a others":          `priority: the names of classes must differ, and none is empty or "others", got "others"`,
+		"priority {header.A} 1 2 3 4 5 6 7 8 9": "priority takes 1 to 8 classes, got 9",
+		"key {http.request.host_name}":          "unknown placeholder",
+		"key {client_ip}\nipv4_prefix 33":       "ipv4_prefix must be from 1 to 32, got 33",
+		"max 5\nmax 6":                          "max already specified: 5",
+		"}\nadaptive_concurrency {":             "a second adaptive_concurrency needs a name",
+		"}\nadaptive_concurrency a b {":         "wrong argument count",
+		"":                                      "", "}\nadaptive_concurrency other {\nmax 5": "", "}\nadaptive_concurrency /path default {": "",
+	} {
+		_, _, err := caddytest.Adapt("localhost {\nadaptive_concurrency {\n" + options + "\n}\n}")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %s", options, err, want)
+		}
+	}
+	ctx := caddytest.Config(t)
+	load(t, ctx, `{"max": 5}`)
+	_, err := caddytest.TryLoad(ctx, `adaptive_concurrency {"max": 6}`)
+	if err == nil || !strings.Contains(err.Error(), "adaptive_concurrency default has other options elsewhere") {
+		t.Error(err)
+	}
+}
