@@ -68,7 +68,7 @@ var layers = []struct {
 	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/cases", layer{lines: 1200, kB: 37, caddy: true, own: "internal/duration internal/option internal/suggest"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},
-	{"internal/gate", layer{lines: 1000, kB: 25}},
+	{"internal/gate", layer{lines: 920, kB: 23}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
 	{"adaptive", layer{lines: 620, kB: 21, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/duration internal/events internal/gate internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle"}},
 	{"internal/pool", layer{lines: 650, kB: 20, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},

@@ -1,5 +1,7 @@
 package gate
 
+import "container/heap"
+
 // class is the lines of one priority.
 type class struct {
 	weight           float64
@@ -37,7 +39,7 @@ func (q *Queue) enroll(l *line) {
 	if len(c.order) == 0 {
 		c.had = max(c.had, q.least())
 	}
-	c.order.push(l)
+	heap.Push(&c.order, l)
 }
 
 // least is the least that a class has had of which requests wait, 0 if there is none.
@@ -162,7 +164,7 @@ func (q *Queue) move(k *key, by int32) {
 	k.running += by
 	for l := k.lines; l != nil; l = l.next {
 		if l.at >= 0 {
-			q.classes[l.class].order.fix(l)
+			heap.Fix(&q.classes[l.class].order, int(l.at))
 		}
 	}
 }

@@ -107,7 +107,7 @@ func TestConfigure(t *testing.T) {
 		t.Errorf("the limit is %d, above its new bound", s.Limit)
 	}
 	for _, p := range all {
-		if p.Waits() {
+		if p.state == waits {
 			g.Abandon(now, p)
 		} else {
 			g.Done(now, p, Useful)

@@ -43,7 +43,7 @@ func TestNewKeys(t *testing.T) {
 		running = running[1:]
 		kept := waiting[:0]
 		for _, p := range waiting {
-			if p.Waits() {
+			if p.state == waits {
 				kept = append(kept, p)
 			} else if <-p.Ready() {
 				running = append(running, p)

@@ -29,9 +29,6 @@ const (
 // Ready returns the channel that says once whether a request that has waited got a slot.
 func (p *Place) Ready() <-chan bool { return p.ready }
 
-// Waits reports whether the request waits.
-func (p *Place) Waits() bool { return p.state == waits }
-
 // Answer is how a request ended that had a slot.
 type Answer uint8
 

@@ -1,6 +1,9 @@
 package gate
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // Limiter says how many requests may run.
 type Limiter interface {
@@ -72,15 +75,6 @@ func (q *Queue) configure(o Options) {
 	}
 	q.last = int16(len(weights) - 1)
 }
-
-// Running returns how many requests have a slot.
-func (q *Queue) Running() int { return q.running }
-
-// Waiting returns how many requests wait.
-func (q *Queue) Waiting() int { return q.waiting }
-
-// Keys returns how many keys have a state.
-func (q *Queue) Keys() int { return len(q.keys) }
 
 // Arrive reports whether a request may run at once. Else it waits, until its Notify is called, or Leave.
 func (q *Queue) Arrive(now int64, p *Place, id uint64, class int) bool {
@@ -228,7 +222,7 @@ func (q *Queue) remove(p *Place) {
 	c.waiting--
 	q.waiting--
 	if l.waiting == 0 {
-		c.order.remove(l)
+		heap.Remove(&c.order, int(l.at))
 	}
 }
 

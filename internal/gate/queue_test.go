@@ -84,12 +84,12 @@ func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int
 	switch {
 	case n < lowest || highest > 0 && n > highest:
 		t.Fatalf("the limit is %d, want %d to %d", n, lowest, highest)
-	case b.Running() != len(b.running) || b.Waiting() != len(b.waiting):
-		t.Fatalf("%d run and %d wait, want %d and %d", b.Running(), b.Waiting(), len(b.running), len(b.waiting))
-	case b.Running() > 2*n && b.Running() > b.before || highest > 0 && b.Running() > max(highest, b.before):
-		t.Fatalf("%d run, and were %d, at a limit of %d", b.Running(), b.before, n)
+	case b.Queue.running != len(b.running) || b.Queue.waiting != len(b.waiting):
+		t.Fatalf("%d run and %d wait, want %d and %d", b.Queue.running, b.Queue.waiting, len(b.running), len(b.waiting))
+	case b.Queue.running > 2*n && b.Queue.running > b.before || highest > 0 && b.Queue.running > max(highest, b.before):
+		t.Fatalf("%d run, and were %d, at a limit of %d", b.Queue.running, b.before, n)
 	}
-	b.before = b.Running()
+	b.before = b.Queue.running
 	in := 0
 	for i := range b.classes {
 		c := &b.classes[i]
@@ -100,11 +100,11 @@ func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int
 			}
 		}
 		if len(c.order) > 0 && b.fits(b.first(c, b.now).line.key, c, b.now) {
-			t.Fatalf("%d wait, and %d of %d run", b.Waiting(), b.Running(), n)
+			t.Fatalf("%d wait, and %d of %d run", b.Queue.waiting, b.Queue.running, n)
 		}
 	}
-	if in != b.Running()+b.Waiting() {
-		t.Fatalf("the classes have %d requests, want %d", in, b.Running()+b.Waiting())
+	if in != b.Queue.running+b.Queue.waiting {
+		t.Fatalf("the classes have %d requests, want %d", in, b.Queue.running+b.Queue.waiting)
 	}
 }
 
@@ -168,8 +168,8 @@ func TestQueue(t *testing.T) {
 			b.done(b.running[0], Useful)
 			b.check(t, lowest, highest)
 		}
-		if b.Waiting() > 0 {
-			t.Fatalf("%d wait for ever", b.Waiting())
+		if b.Queue.waiting > 0 {
+			t.Fatalf("%d wait for ever", b.Queue.waiting)
 		}
 	})
 }
@@ -249,7 +249,7 @@ func TestOldKeyBesideNewOnes(t *testing.T) {
 		b.now += 1e6
 		queue = append(queue, b.ask(1000+i, 0, true))
 		if len(queue) > waiting { // its longest wait is over
-			if r := queue[0]; r.Waits() {
+			if r := queue[0]; r.state == waits {
 				b.waiting = drop(b.waiting, r)
 				b.Leave(b.now, &r.Place)
 			}
@@ -315,8 +315,8 @@ func TestNewestFirst(t *testing.T) {
 	for range places/2 + 1 {
 		b.ask(1, 0, true)
 	}
-	if young.Waits() || young.granted || b.Waiting() > places {
-		t.Errorf("the oldest waits: %v, of %d", young.Waits(), b.Waiting())
+	if (young.state == waits) || young.granted || b.Queue.waiting > places {
+		t.Errorf("the oldest waits: %v, of %d", (young.state == waits), b.Queue.waiting)
 	}
 }
 

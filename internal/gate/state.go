@@ -33,28 +33,12 @@ type ClassState struct {
 	Ends             [Left + 1]End // of requests that have had a slot, by [Answer]
 }
 
-// Ends returns the ends of all classes.
-func (s *State) Ends() (all [Left + 1]End) {
-	for _, c := range s.Classes {
-		all = added(all, c.Ends)
-	}
-	return all
-}
-
 func added(a, b [Left + 1]End) [Left + 1]End {
 	for i := range a {
 		a[i].Count += b[i].Count
 		a[i].Slots += b[i].Slots
 	}
 	return a
-}
-
-// KeyState is the part of a key in a gate.
-type KeyState struct {
-	Waiting int
-
-	// Share is how many requests each key could have in the gate, if all had the same.
-	Share int
 }
 
 // State returns the state at this time.
@@ -75,18 +59,6 @@ func (g *Gate) State() State {
 		c.Running += q.classes[i].running
 		c.Waiting += q.classes[i].waiting
 		c.Ends = added(c.Ends, q.classes[i].ends)
-	}
-	return s
-}
-
-// Key returns the part of a key.
-func (g *Gate) Key(id uint64) KeyState {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	q := &g.queue
-	s := KeyState{Share: max(1, (q.running+q.waiting)/(len(q.keys)+1))}
-	if k := q.keys[id]; k != nil {
-		s.Waiting = int(k.waiting)
 	}
 	return s
 }

@@ -31,7 +31,7 @@ func TestOneWordForAnOutcome(t *testing.T) {
 			t.Errorf("%s is not found by its name", name)
 		}
 	}
-	for name, want := range map[string]int{"refused": 4, "errors": 3, "limited": 1, "other": 0, "": 0} {
+	for name, want := range map[string]int{"refused": 3, "errors": 3, "limited": 1, "other": 0, "": 0} {
 		named, ok := outcome.Named(name)
 		n := 0
 		for _, is := range named {
