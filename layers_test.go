@@ -70,7 +70,7 @@ var layers = []struct {
 	{"internal/clock", layer{lines: 150, kB: 4}},
 	{"internal/gate", layer{lines: 920, kB: 23}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
-	{"adaptive", layer{lines: 620, kB: 21, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/duration internal/events internal/gate internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle"}},
+	{"adaptive", layer{lines: 600, kB: 20, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/duration internal/events internal/gate internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle"}},
 	{"internal/pool", layer{lines: 650, kB: 20, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/outcome internal/topk store"}},
 	{"limit", layer{lines: 800, kB: 25, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},

@@ -12,7 +12,6 @@ import (
 	"hash/maphash"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -198,27 +197,6 @@ func (h *Handler) className(class int) string {
 		return h.Priority.Classes[class]
 	}
 	return others
-}
-
-// describe returns the options that differ from the defaults, in words.
-func (h *Handler) describe() string {
-	var words []string
-	if h.Min > 0 {
-		words = append(words, fmt.Sprintf("min %d", h.Min))
-	}
-	if h.Max > 0 {
-		words = append(words, fmt.Sprintf("max %d", h.Max))
-	}
-	if wait := time.Duration(h.MaxWait); wait != defaultWait {
-		words = append(words, "max_wait "+duration.Format(wait))
-	}
-	if h.Hold != "" {
-		words = append(words, "hold "+h.Hold)
-	}
-	if h.priority != nil {
-		words = append(words, "priority "+h.priority.Form()+" "+strings.Join(h.Priority.Classes, " "))
-	}
-	return strings.Join(words, ", ")
 }
 
 // keySeed hashes keys. It is secret, so that nobody can choose keys that look alike.

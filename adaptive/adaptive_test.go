@@ -147,22 +147,20 @@ func TestFailedConfig(t *testing.T) {
 	}
 	running, failing := prepare(50, 60), prepare(1, 5)
 	for _, step := range []struct {
-		name string
-		do   func() error
-		want string
+		name      string
+		do        func() error
+		low, high int
 	}{
-		{"the running config starts", running.Start, "min 50, max 60"},
-		{"the other one starts", failing.Start, "min 1, max 5"},
-		{"the other one has failed", failing.Stop, "min 50, max 60"},
+		{"the running config starts", running.Start, 50, 60},
+		{"the other one starts", failing.Start, 1, 5},
+		{"the other one has failed", failing.Stop, 50, 60},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
-		l := adaptive.Running()[0]
-		var low, high int
-		_, _ = fmt.Sscanf(step.want, "min %d, max %d", &low, &high)
-		if l.Options != step.want || l.Limit < low || l.Limit > high {
-			t.Errorf("%s: the limit is %d with %s, want %s", step.name, l.Limit, l.Options, step.want)
+		l, want := adaptive.Running()[0], fmt.Sprintf(`"min":%d,"max":%d`, step.low, step.high)
+		if !strings.Contains(string(l.Definition), want) || l.Limit < step.low || l.Limit > step.high {
+			t.Errorf("%s: the limit is %d with %s, want %s", step.name, l.Limit, l.Definition, want)
 		}
 	}
 	if err := running.Stop(); err != nil || len(adaptive.Running()) > 0 {

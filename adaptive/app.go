@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -58,7 +59,7 @@ func (a *App) add(h *Handler) error {
 	defer a.mu.Unlock()
 	if before := a.handlers[h.Name]; before == nil {
 		a.handlers[h.Name] = h
-	} else if before.definition() != h.definition() {
+	} else if !bytes.Equal(before.definition(), h.definition()) {
 		return fmt.Errorf("adaptive_concurrency %s has other options elsewhere: handlers of a name share a limit; use another name", h.Name)
 	}
 	made := &limit{gate: gate.New(h.options())}
@@ -67,9 +68,10 @@ func (a *App) add(h *Handler) error {
 	return nil
 }
 
-func (h *Handler) definition() string {
+// definition is the JSON of the options.
+func (h *Handler) definition() []byte {
 	text, _ := json.Marshal(h)
-	return string(text)
+	return text
 }
 
 // Start implements [caddy.App]. Only now it is known that the config is valid, so only now the limits get its options.

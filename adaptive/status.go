@@ -29,7 +29,7 @@ func Running() []adminapi.Adaptive {
 func (h *Handler) status() adminapi.Adaptive {
 	s := h.limit.gate.State()
 	a := adminapi.Adaptive{
-		Name: h.Name, Options: h.describe(), Key: h.template.Form(),
+		Name: h.Name, Definition: h.definition(),
 		Limit: s.Limit, Running: s.Running, Waiting: s.Waiting, Keys: s.Keys,
 		Latency: s.Latency.Seconds(), Spread: s.Spread, Trend: trend(&s), Elasticity: s.Elasticity,
 	}

@@ -1,12 +1,14 @@
 package adminapi
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Adaptive is an adaptive limit on this instance.
 type Adaptive struct {
-	Name    string `json:"name"`
-	Options string `json:"options,omitempty"` // those that differ from the defaults, in words
-	Key     string `json:"key,omitempty"`     // as a Caddyfile has it; empty if all requests are alike
+	Name       string          `json:"name"`
+	Definition json.RawMessage `json:"definition"` // the options
 
 	// Limit is how many requests may run now. It goes up and down a little all the time while requests wait.
 	Limit   int `json:"limit"`
