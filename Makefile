@@ -207,7 +207,7 @@ bench-replay: ## Measure the replay of logs on one core beside jq, with BENCHFLA
 	$(BIN)/bench-replay -root . $(BENCHFLAGS)
 
 .PHONY: bench-stream
-bench-stream: ## Measure when the events of a stream arrive, with and without cost_response, with BENCHFLAGS
+bench-stream: ## Measure when the events of a stream arrive, with and without a cost in the body, with BENCHFLAGS
 	@go -C bench build -o ../$(BIN)/bench-stream ./stream
 	$(BIN)/bench-stream -root . $(BENCHFLAGS)
 
@@ -257,8 +257,8 @@ golden: redis ## Write the golden files again
 	cd integration/browser && UPDATE_GOLDEN=1 go test -count 1 -run 'GRPC|Curl$$|MCP' .
 
 .PHONY: docs
-docs: ## Write docs/json.md and the JSON schema anew, from the comments in the code
-	UPDATE_DOCS=1 go test -count 1 -run TestJSONDocs ./docs
+docs: ## Write docs/reference.md and the JSON schema anew, from the tags and comments in the code
+	UPDATE_DOCS=1 go test -count 1 -run TestReference ./docs
 
 .PHONY: pictures
 pictures: ## Draw the pictures of algorithms and of recorded runs in docs/ again

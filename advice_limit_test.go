@@ -10,12 +10,11 @@ import (
 // limitAdvice are the set-ups whose limits refuse nothing, or everything.
 func limitAdvice() map[string]advised {
 	const proxied = "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n"
-	const plans = "{\nfree 3/1h\npro 1000/1h\ndefault free\n}"
 	const enforced = "key {client_ip}"
 	good := limited(enforced) + "respond ok"
 	chosen := append(each(30, "/", "X-Forwarded-For", "2001:db8:1:{n}::1"), each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 192.0.2.7")...)
 	answer := func(json string) string { return "header Content-Type application/json\nrespond `" + json + "`" }
-	charged := "rate_limit {\nzone z {\nrate 30/1h\nkey {client_ip}\ncost_response json usage.total_tokens\n}\n}\n"
+	charged := "rate_limit {\nzone z {\nrate 30/1h\nkey {client_ip}\ncharge {\njson usage.total_tokens\n}\n}\n}\n"
 	admitted, held, all := shares{200: 20}, shares{200: 3, 429: 17}, func(n int) shares { return shares{200: n} }
 	return map[string]advised{
 		"no zone": {
@@ -48,7 +47,7 @@ func limitAdvice() map[string]advised {
 			advice: "doctor/limit/closed", before: shares{429: 20}, after: held,
 		},
 		"a dry run": {
-			site: limited(enforced+"\ndry_run") + "respond ok", fixed: good, visits: each(20, "/"),
+			site: limited(enforced+"\nenforce 0") + "respond ok", fixed: good, visits: each(20, "/"),
 			advice: "doctor/rollout", before: admitted, after: held,
 		},
 		"an exemption of all": {
@@ -104,24 +103,6 @@ func limitAdvice() map[string]advised {
 		"a key without braces": {
 			site: limited("key client_ip") + "respond ok", fixed: good, visits: byClients(20, each(20, "/")),
 			advice: "load/key/constant", before: held, after: admitted,
-		},
-		"a limit that clients choose": {
-			site:   "rate_limit {\nzone z {\nkey {client_ip}\nplan {header.X-Plan} " + plans + "\n}\n}\nrespond ok",
-			fixed:  "route {\nrequest_header -X-Plan\nrate_limit {\nzone z {\nkey {client_ip}\nplan {header.X-Plan} " + plans + "\n}\n}\nrespond ok\n}",
-			visits: each(20, "/", "X-Plan", "pro"),
-			advice: "load/chosen/header", before: admitted, after: held,
-		},
-		"a limit that clients write into the URL": {
-			site:   "rate_limit {\nzone z {\nkey {client_ip}\nplan {query.plan} " + plans + "\n}\n}\nrespond ok",
-			fixed:  "map {query.secret} {plan} {\n3fa85f6457174562b3fc pro\ndefault free\n}\nrate_limit {\nzone z {\nkey {client_ip}\nplan {plan} " + plans + "\n}\n}\nrespond ok",
-			visits: each(20, "/?plan=pro"),
-			advice: "load/chosen", before: admitted, after: held,
-		},
-		"a limit by a part of a value": {
-			site:   "map {header.X-Api-Key} {plan} {\n~^pro- pro\ndefault free\n}\nrate_limit {\nzone z {\nkey {client_ip}\nplan {plan} " + plans + "\n}\n}\nrespond ok",
-			fixed:  "map {header.X-Api-Key} {plan} {\npro-3fa85f6457174562b3fc pro\ndefault free\n}\nrate_limit {\nzone z {\nkey {client_ip}\nplan {plan} " + plans + "\n}\n}\nrespond ok",
-			visits: each(20, "/", "X-Api-Key", "pro-me"),
-			advice: "load/chosen/part", before: admitted, after: held,
 		},
 		"an exemption that clients choose": {
 			site: limited(enforced+"\nexempt header X-Monitoring yes") + "respond ok", fixed: limited(enforced+"\nexempt {\nheader X-Monitoring yes\nclient_ip 192.0.2.0/24\n}") + "respond ok",

@@ -3,10 +3,8 @@
 package caddyratelimit_test
 
 import (
-	"encoding/base64"
 	"maps"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -73,14 +71,6 @@ func (c *advised) apply(t *testing.T) {
 
 // zoneAdvice are the set-ups with something wrong in the config.
 func zoneAdvice() map[string]advised {
-	const hash = "$2a$04$gMwGv3u6Sws8g2LOHVt.V.Vo9ncjJS7Vxl63tuWoTaNAz8v28g9q." // of "secret", at the least cost
-	login, people := "basic_auth {\n", each(20, "/")
-	for i := range people {
-		name := "user" + strconv.Itoa(i)
-		login += name + " " + hash + "\n"
-		people[i].header = []string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(name+":secret"))}
-	}
-	login += "}\n"
 	proxied := "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n"
 	return map[string]advised{
 		"a key of the wrong name": {
@@ -114,12 +104,6 @@ func zoneAdvice() map[string]advised {
 			site: limited("key {header.X-Forwarded-For}") + "respond ok", then: proxied, fixed: limited("key {client_ip}") + "respond ok",
 			visits: append(each(30, "/", "X-Forwarded-For", "2001:db8:1:{n}::1"), each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1, 192.0.2.7")...),
 			advice: "load/key/forwarded", before: shares{200: 50}, after: shares{200: 33, 429: 17},
-		},
-		"a key of users who log in later": {
-			site:   limited("key {http.auth.user.id}") + login + "respond ok",
-			fixed:  "route {\n" + login + limited("key {http.auth.user.id}") + "respond ok\n}",
-			visits: people,
-			advice: "load/key/late", before: shares{200: 3, 429: 17}, after: shares{200: 20},
 		},
 	}
 }

@@ -15,7 +15,7 @@ func wrongAdvice(t *testing.T) map[string]advised {
 	const (
 		proxied = "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n"
 		byURL   = "route {\nrate_limit {\nzone z {\nrate 3/1h\nkey %\n}\n}\nrespond ok\n}"
-		charged = "rate_limit {\nzone z {\nrate 3/1h\nkey {client_ip}\ncharge on_response {\nstatus %\n}\n}\n}\nrespond 200"
+		charged = "rate_limit {\nzone z {\nrate 3/1h\nkey {client_ip}\ncharge {\nstatus %\n}\n}\n}\nrespond 200"
 		twoRate = "rate_limit {\nzone minute {\nrate 100/1m\nkey {client_ip}\n}\nzone hour {\nrate %/1h\nkey {client_ip}\n}\n}\nrespond ok"
 	)
 	server := redistest.Start(t, redistest.WithArgs("--maxmemory", "1gb", "--maxmemory-policy", "noeviction"))

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
@@ -208,9 +209,9 @@ func (a *App) onStoreErrors(storeID string) string {
 func (u *usedStore) consequence() string {
 	var parts []string
 	for _, c := range []struct{ policy, what string }{
-		{zone.AllowOnError, "these zones do not limit anything (on_store_error allow): "},
-		{zone.DenyOnError, "these zones refuse all requests (on_store_error deny): "},
-		{zone.LocalOnError, "these zones count in each instance alone (on_store_error local): "},
+		{config.AllowOnError, "these zones do not limit anything (on_store_error allow): "},
+		{config.DenyOnError, "these zones refuse all requests (on_store_error deny): "},
+		{config.LocalOnError, "these zones count in each instance alone (on_store_error local): "},
 	} {
 		if names := u.zones[c.policy]; len(names) > 0 {
 			parts = append(parts, c.what+strings.Join(names, ", "))

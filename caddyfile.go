@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -14,9 +15,11 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
-	"github.com/seed-161337e5/caddyratelimit/limit"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 func init() {
@@ -27,63 +30,44 @@ func init() {
 	httpcaddyfile.RegisterGlobalOption("rate_limit_page", parsePageOption)
 }
 
-// parseDirective parses the directive. Options that it does not set come from the global option.
-// Syntax:
-//
-//	rate_limit [<matcher>] {
-//	    zone <name> {
-//	        match       <inline matcher> | @named | { ... }
-//	        key         <text>
-//	        ipv4_prefix <bits>
-//	        ipv6_prefix <bits>
-//	        events      <n>|<placeholder> [<n>]
-//	        window      <duration>|day|week|month|year
-//	        rate        <events>/<window>
-//	        algorithm   <name> [<events>/<window>] | concurrency [<events>]
-//	        burst       <n>|<placeholder> [<n>]
-//	        refill      smooth|interval
-//	        mode        meter|queue
-//	        align       clock|first_request
-//	        timezone    <name>
-//	        lease       <duration>
-//	        cost        <n>|<placeholder> [<n>]
-//	        max_wait    <duration>
-//	        lend        <duration>
-//	        on_store_error allow|deny|local
-//	        ...         see policyOptions
-//	    }
-//	    store           <backend> { ... }
-//	    on_store_error  allow|deny|local
-//	    instances       <n>
-//	    headers         draft-10|x-ratelimit|spring ...|off
-//	    header_name     <field> <name>
-//	    on_limit        status|problem
-//	    status          <code>
-//	    log             off|first|all
-//	    log_key         [true|false]
-//	    jitter          <fraction>
-//	    sweep_interval  <duration>
-//	    disable_metrics [true|false]
-//	    ...             see parseDistributed
-//	}
+// parseDirective parses the directive. Options that it does not set come from the global option. The tags of [Handler]
+// and of [config.Zone] have its syntax.
 func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(Handler)
 	h.Next() // the directive's name
-	if h.NextArg() {
-		return nil, h.Errf("rate_limit takes a block, got '%s'; write rate_limit { zone <name> { key {client_ip}; rate 5/1m } }, each option on a line of its own",
-			option.Shown(h.Val()))
+	if args := h.RemainingArgs(); len(args) > 0 {
+		return nil, h.Errf("rate_limit takes a block, got '%s'; write %s, each option on a line of its own", option.Shown(strings.Join(args, " ")), meantZone(args))
 	}
-	known := handlerOptions(handler, h.Dispenser)
-	known["distributed"] = option.Option{Parse: parseDistributed(h.Dispenser, &handler.Distributed)}
-	known["storage"] = option.Option{Parse: parseStorage(h.Dispenser, &handler.Storage)}
-	known["zone"] = option.Option{Repeats: true, Parse: func() (string, error) { return "", parseZone(h, handler) }}
-	if err := option.Block(h.Dispenser, "rate_limit", "", known); err != nil {
+	lines := handler.lines(h.Dispenser)
+	lines["zone"] = func() error { return parseZone(h, handler) }
+	for _, name := range option.Names(config.Zone{}) {
+		if lines[name] == nil && !slices.Contains(option.Names(Handler{}), name) {
+			lines[name] = func() error {
+				line := strings.Join(append([]string{name}, h.RemainingArgs()...), " ")
+				return h.Errf("%s belongs in a zone: write zone <name> { %s }, each option on a line of its own", name, option.Shown(line))
+			}
+		}
+	}
+	if err := option.Block(h.Dispenser, "rate_limit", handler, lines); err != nil {
 		return nil, err
 	}
 	if defaults, ok := h.Option("rate_limit").(*Handler); ok {
 		handler.inherit(defaults)
 	}
 	return handler, nil
+}
+
+// meantZone writes the zone that arguments of the directive probably mean, with their key and their rate.
+func meantZone(args []string) string {
+	key, rate := "{client_ip}", "5/1m"
+	for _, arg := range args {
+		if _, _, err := config.ParseRate(arg); err == nil {
+			rate = arg
+		} else if strings.HasPrefix(arg, "{") && option.Shown(arg) == arg {
+			key = arg
+		}
+	}
+	return "rate_limit { zone <name> { key " + key + "; rate " + rate + " } }"
 }
 
 // parseGlobalOption parses the defaults of all directives. It takes the same options, except zones.
@@ -96,9 +80,11 @@ func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	if d.NextArg() {
 		return nil, d.ArgErr()
 	}
-	known := handlerOptions(defaults, d)
-	known["zone"] = option.Option{Forbidden: "zones belong in the rate_limit directive"}
-	return defaults, option.Block(d, "rate_limit", "", known)
+	lines := defaults.lines(d)
+	for _, name := range []string{"zone", "distributed", "storage"} {
+		lines[name] = func() error { return d.Errf("%s belongs in the rate_limit directive", name) }
+	}
+	return defaults, option.Block(d, "rate_limit", defaults, lines)
 }
 
 // parsePageOption parses the global option that switches the page off: rate_limit_page on|off.
@@ -126,8 +112,8 @@ func (h *Handler) inherit(defaults *Handler) {
 	h.Instances = cmp.Or(h.Instances, defaults.Instances)
 	if h.Headers == nil {
 		h.Headers = slices.Clone(defaults.Headers)
-		if h.HeaderNames == nil {
-			h.HeaderNames = maps.Clone(defaults.HeaderNames)
+		if h.HeaderName == nil {
+			h.HeaderName = maps.Clone(defaults.HeaderName)
 		}
 	}
 	h.OnLimit, h.Status = cmp.Or(h.OnLimit, defaults.OnLimit), cmp.Or(h.Status, defaults.Status)
@@ -137,71 +123,56 @@ func (h *Handler) inherit(defaults *Handler) {
 	h.DisableMetrics = cmp.Or(h.DisableMetrics, defaults.DisableMetrics)
 }
 
-func handlerOptions(h *Handler, d *caddyfile.Dispenser) map[string]option.Option {
-	return map[string]option.Option{
-		"store":           {Parse: func() (string, error) { return parseStore(h, d) }},
-		"on_store_error":  {Parse: option.Text(d, &h.OnStoreError)},
-		"instances":       {Parse: option.Optional(&h.Instances, func(n *int) option.Parser { return option.Integer(d, "instances", n) })},
-		"headers":         {Parse: option.Texts(d, &h.Headers)},
-		"header_name":     {Repeats: true, Parse: headerName(d, &h.HeaderNames)},
-		"on_limit":        {Parse: option.Text(d, &h.OnLimit)},
-		"status":          {Parse: option.Integer(d, "status", &h.Status)},
-		"log":             {Parse: option.Text(d, &h.Log)},
-		"log_key":         {Parse: option.Boolean(d, "log_key", &h.LogKey)},
-		"jitter":          {Parse: option.Optional(&h.Jitter, func(f *float64) option.Parser { return option.Fraction(d, "jitter", f) })},
-		"sweep_interval":  {Label: "sweep interval", Parse: sweepInterval(d, &h.SweepInterval)},
-		"disable_metrics": {Parse: option.Boolean(d, "disable_metrics", &h.DisableMetrics)},
+// lines are the options that are more than a value.
+func (h *Handler) lines(d *caddyfile.Dispenser) option.Lines {
+	return option.Lines{
+		"store": func() error { return parseStore(h, d) },
+		"header_name": func() error {
+			var field, name string
+			if !d.AllArgs(&field, &name) || name == "" {
+				return d.Err("header_name takes a header and its other name, such as header_name RateLimit X-Quota")
+			}
+			if _, twice := h.HeaderName[field]; twice {
+				return d.Errf("header_name already specified: %s", field)
+			}
+			if h.HeaderName == nil {
+				h.HeaderName = make(map[string]string)
+			}
+			h.HeaderName[field] = name
+			return nil
+		},
+		// It keeps the name of the storage module, but none of the options, because they may be secret, and the module may be
+		// missing in the binary, because nothing uses it.
+		"storage": func() error {
+			segment := d.NextSegment()
+			if len(segment) < 2 || segment[1].Text == "{" {
+				return d.ArgErr()
+			}
+			name, err := json.Marshal(map[string]string{"module": segment[1].Text})
+			h.Storage = name
+			return err
+		},
 	}
 }
 
-// headerName parses a field and its other name.
-func headerName(d *caddyfile.Dispenser, to *map[string]string) option.Parser {
-	return func() (string, error) {
-		var field, name string
-		if !d.AllArgs(&field, &name) {
-			return "", d.ArgErr()
-		}
-		if before, ok := (*to)[field]; ok {
-			return "", d.Errf("header_name already specified: %s %s", field, before)
-		}
-		if *to == nil {
-			*to = make(map[string]string)
-		}
-		(*to)[field] = name
-		return "", nil
-	}
-}
-
-// sweepInterval replaces 0 by the default, so that a 0 overrides the global option.
-func sweepInterval(d *caddyfile.Dispenser, to *caddy.Duration) option.Parser {
-	read := option.Duration(d, "sweep interval", to)
-	return func() (string, error) {
-		shown, err := read()
-		if *to == 0 {
-			*to = caddy.Duration(memorystore.DefaultSweepInterval)
-		}
-		return shown, err
-	}
-}
-
-func parseStore(h *Handler, d *caddyfile.Dispenser) (string, error) {
+func parseStore(h *Handler, d *caddyfile.Dispenser) error {
 	if !d.NextArg() {
-		return "", d.ArgErr()
+		return d.ArgErr()
 	}
 	name := d.Val()
 	if known := storeNames(); !slices.Contains(known, name) {
-		return "", d.Errf("unknown store '%s', must be one of %s", option.Shown(name), strings.Join(known, ", "))
+		return d.Errf("unknown store '%s', must be one of %s", option.Shown(name), strings.Join(known, ", "))
 	}
 	module, err := caddyfile.UnmarshalModule(d, storesNamespace+"."+name)
 	if err != nil {
-		return "", err
+		return err
 	}
 	var warnings []caddyconfig.Warning
 	h.StoreRaw = json.RawMessage(caddyconfig.JSONModuleObject(module, "backend", name, &warnings))
 	if len(warnings) > 0 { // without it the handler would count in memory
-		return "", d.Errf("store %s: %s", name, warnings[0].Message)
+		return d.Errf("store %s: %s", name, warnings[0].Message)
 	}
-	return name, nil
+	return nil
 }
 
 const storesNamespace = "http.rate_limit.stores"
@@ -218,69 +189,85 @@ func storeNames() []string {
 func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	d := h.Dispenser
 	if !d.NextArg() {
-		return d.ArgErr()
+		return d.Err("zone takes a name, and its options in a block")
 	}
 	name, start := d.Val(), *d
 	if d.NextArg() {
-		return d.ArgErr()
+		return d.Err("zone takes one name, and its options in a block")
 	}
 	if _, ok := handler.RateLimits[name]; ok {
 		return d.Errf("zone already specified: %s", name)
 	}
-	z := new(Zone)
-	known := limit.Options(d, &z.Limit)
-	maps.Copy(known, map[string]option.Option{
-		"match":       {Repeats: true, Parse: matchers(h, "match", &z.MatcherSetsRaw)},
-		"key":         {Parse: option.OneText(d, "key", &z.Key)},
-		"limit":       {Forbidden: "a zone has no option limit: write rate 100/1m, or events 100 and window 1m"},
-		"max_events":  {Forbidden: "max_events is the name in JSON: write events, or rate 100/1m"},
-		"ipv4_prefix": {Parse: parsePrefix(d, "ipv4_prefix", 32, &z.IPv4Prefix)},
-		"ipv6_prefix": {Parse: parsePrefix(d, "ipv6_prefix", 128, &z.IPv6Prefix)},
-		"cost":        {Parse: option.Optional(&z.Cost, func(to *limit.Amount) option.Parser { return limit.ParseAmount(d, limit.WholeNumber(d, "cost"), to) })},
-
-		"lend":           {Parse: parseLend(d, &z.Lend)},
-		"on_store_error": {Parse: option.Text(d, &z.OnStoreError)},
+	z := new(config.Zone)
+	err := z.Parse(d, name, option.Lines{
+		"match":  func() error { return parseMatch(h, "match", &z.MatcherSetsRaw) },
+		"exempt": func() error { return parseClients(h, "exempt", &z.ExemptRaw) },
+		"block":  func() error { return parseClients(h, "block", &z.BlockRaw) },
 	})
-	maps.Copy(known, policyOptions(h, z))
-	if err := option.Block(d, "zone "+name, "zone ", known); err != nil {
+	if err != nil {
 		return err
 	}
 	if missing := z.Missing(); missing != "" && z.Plan == nil {
 		return start.Errf("zone %q: %s", name, missing)
 	}
-	if err := z.check(name); err != nil {
+	if _, err := zone.New(z, zone.Place{Name: name}, new(stats.Counters)); err != nil {
 		return start.WrapErr(fmt.Errorf("zone %q: %w", name, err))
 	}
 	if handler.RateLimits == nil {
-		handler.RateLimits = make(map[string]*Zone)
+		handler.RateLimits = make(map[string]*config.Zone)
 	}
 	handler.RateLimits[name] = z
 	return nil
 }
 
-// parsePrefix returns a parser of the length of a prefix. In JSON, 0 would look like an option that is not set.
-func parsePrefix(d *caddyfile.Dispenser, name string, longest int, to *int) option.Parser {
-	read := option.MholtInteger(d, name, to)
-	return func() (string, error) {
-		text, err := read()
-		if err == nil && *to == 0 {
-			err = d.Errf("%s must be from 1 to %d, got 0", name, longest)
+// parseClients parses addresses and CIDRs, or what match takes.
+func parseClients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) error {
+	d := h.Dispenser
+	args := d.RemainingArgs()
+	if len(args) == 0 || !isRange(args[0]) && !isAlmostRange(args[0]) {
+		for range args {
+			d.Prev()
 		}
-		return text, err
+		return parseMatch(h, name, to)
 	}
+	var ranges []string
+	for _, arg := range args {
+		switch {
+		case !isRange(arg):
+			return d.Errf("%s: '%s' is neither an address nor a CIDR, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32; separate several by spaces", name, arg)
+		case arg == privateRanges:
+			ranges = append(ranges, caddyhttp.PrivateRangesCIDR()...)
+		default:
+			ranges = append(ranges, clientip.UnmapRange(arg))
+		}
+	}
+	*to = append(*to, caddy.ModuleMap{"client_ip": caddyconfig.JSON(caddyhttp.MatchClientIP{Ranges: ranges}, nil)})
+	return nil
 }
 
-// matchers parses a matcher token, like that of a directive, or a set of matchers.
-func matchers(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) option.Parser {
-	return func() (string, error) { return "", parseMatch(h, name, to) }
+// privateRanges is the name of private ranges in Caddy's own matchers.
+const privateRanges = "private_ranges"
+
+func isRange(text string) bool {
+	_, notAddress := netip.ParseAddr(text)
+	_, notPrefix := netip.ParsePrefix(text)
+	return notAddress == nil || notPrefix == nil || text == privateRanges
 }
 
+// isAlmostRange reports whether a text was meant to be an address or a CIDR.
+func isAlmostRange(text string) bool {
+	return !isMatcherToken(text) && strings.Trim(text, "0123456789abcdefABCDEF.:/,") == "" && strings.ContainsAny(text, ".:")
+}
+
+// parseMatch parses a matcher token, like that of a directive, or a set of matchers.
 func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) error {
 	d := h.Dispenser
 	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
 	switch args := d.RemainingArgs(); {
 	case len(args) == 0 && !option.OpensBlock(d):
 		return d.ArgErr()
+	case len(args) > 0 && args[0] == "":
+		return d.Errf("%s is empty", name)
 	case len(args) > 0 && args[0] != "*" && strings.HasPrefix(args[0], "*"):
 		return d.Errf("'%s' is not a matcher: write %s path %s", args[0], name, strings.Join(args, " "))
 	case len(args) == 0 || !isMatcherToken(args[0]):
@@ -299,7 +286,7 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 		}
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	*to = append(*to, set)
 	return nil
@@ -307,33 +294,4 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 
 func isMatcherToken(arg string) bool {
 	return arg == "*" || strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
-}
-
-// parseDistributed reads the block, if there is one.
-func parseDistributed(d *caddyfile.Dispenser, to **Distributed) option.Parser {
-	return func() (string, error) {
-		*to = new(Distributed)
-		if d.NextArg() {
-			return "", d.ArgErr()
-		}
-		return "", option.Block(d, "distributed", "", map[string]option.Option{
-			"read_interval":  {Label: "read interval", Parse: option.Duration(d, "read interval", &(*to).ReadInterval)},
-			"write_interval": {Label: "write interval", Parse: option.Duration(d, "write interval", &(*to).WriteInterval)},
-			"purge_age":      {Label: "purge age", Parse: option.Duration(d, "purge age", &(*to).PurgeAge)},
-		})
-	}
-}
-
-// parseStorage reads the name of the storage module. It keeps none of the options, because they
-// may be secret, and the module may be missing in the binary, because nothing uses it.
-func parseStorage(d *caddyfile.Dispenser, to *json.RawMessage) option.Parser {
-	return func() (string, error) {
-		segment := d.NextSegment()
-		if len(segment) < 2 || segment[1].Text == "{" {
-			return "", d.ArgErr()
-		}
-		name, err := json.Marshal(map[string]string{"module": segment[1].Text})
-		*to = name
-		return option.Shown(segment[1].Text), err
-	}
 }

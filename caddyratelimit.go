@@ -4,15 +4,12 @@
 package caddyratelimit
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -20,10 +17,10 @@ import (
 
 	_ "github.com/seed-161337e5/caddyratelimit/adaptive" // the directive adaptive_concurrency
 	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/cli" // registers "caddy rate-limit"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
@@ -51,66 +48,62 @@ type Handler struct {
 	// The zones, by name. Names are global: handlers with a zone of the same name share its
 	// counters, and must define its limit and key alike. At most 255 for each handler. Default: none,
 	// so nothing is limited.
-	RateLimits map[string]*Zone `json:"rate_limits,omitempty"`
+	RateLimits map[string]*config.Zone `json:"rate_limits,omitempty" caddyfile:"zone" syntax:"<name> { ... }" repeats:"true" default:"=none"`
 
 	// Where counters are kept. `memory` (the default) counts in this process alone, so a fleet
 	// of N instances admits N times the limit. With `redis`, all instances that use
 	// the same Redis enforce one limit together. Other modules can add stores.
-	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=http.rate_limit.stores inline_key=backend"`
+	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=http.rate_limit.stores inline_key=backend" syntax:"<name> { ... }" default:"=memory"`
 
 	// What happens to requests while the store does not answer: one of `allow`, `deny` or `local`.
 	// `allow` (the default) lets them pass without rate limit headers. `deny` answers with status
-	// 503. `local` counts in the memory of each instance, with limits divided by the number of instances.
-	// Zones can override this option. If the store answers but is full, requests that it would charge
-	// are always decided as with `local`.
-	OnStoreError string `json:"on_store_error,omitempty"`
+	// 503. `local` counts in the memory of each instance, with limits divided by the number of instances; so
+	// does a store that is full, whatever this option says.
+	OnStoreError string `json:"on_store_error,omitempty" words:"allow|deny|local" default:"allow"`
 
 	// The number of instances by which `local` divides limits, from 1 to 100000. Default: as many as
 	// the store has last seen alive.
-	Instances *int `json:"instances,omitempty"`
+	Instances *int `json:"instances,omitempty" range:"1..100000" unit:"instances" default:"=as many as Redis has last seen"`
 
 	// The styles of headers that tell clients about their limits: one or several of
 	// `draft-10`, `x-ratelimit`, `spring` or `off`. `draft-10` (the default) is for RateLimit and
-	// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10. `x-ratelimit` is for
-	// X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset (seconds from now) and, with a
-	// refusal, X-RateLimit-Retry-After. `spring` is for the headers of Spring Cloud Gateway. `off` is
-	// for none, without another style. Headers with these names from an upstream are replaced. Retry-After
+	// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10, `x-ratelimit` for X-RateLimit-Limit and its like,
+	// `spring` for those of Spring Cloud Gateway, and `off` for none. They replace those of an upstream. Retry-After
 	// is always sent with a refusal.
-	Headers []string `json:"headers,omitempty"`
+	Headers []string `json:"headers,omitempty" words:"draft-10|x-ratelimit|spring|off" syntax:"draft-10|x-ratelimit|spring... | off" default:"draft-10"`
 
 	// Other names for these headers, by the names that they have in their style:
 	// `{"X-RateLimit-Limit": "X-Quota"}`. Default: none.
-	HeaderNames map[string]string `json:"header_names,omitempty"`
+	HeaderName map[string]string `json:"header_name,omitempty" syntax:"<field> <name>" repeats:"true" default:"=none"`
 
 	// The body of a refusal: either `status` or `problem`. With `status` (the default) error routes write it; without error
 	// routes it is empty. With `problem` it is a JSON problem (RFC 9457) with the names of the
 	// zones whose limits refuse, and error routes do not run. Callers of gRPC and gRPC-Web always get a status of gRPC.
-	OnLimit string `json:"on_limit,omitempty"`
+	OnLimit string `json:"on_limit,omitempty" words:"status|problem" default:"status"`
 
 	// The status of a refusal by a limit, from 400 to 599. Default: 429.
-	Status int `json:"status,omitempty"`
+	Status int `json:"status,omitempty" range:"400..599" default:"429" syntax:"<code>"`
 
 	// How much is added to Retry-After at random, as a fraction of it from 0 to 1, so that
 	// clients do not come back all at once. 0.2 adds up to 20 %. Default: 0.
-	Jitter *float64 `json:"jitter,omitempty"`
+	Jitter *float64 `json:"jitter,omitempty" range:"0..1" default:"=0" syntax:"<fraction>"`
 
 	// How often the memory store removes expired keys, at least 100ms. If several handlers set
 	// it, the shortest interval is used. Default: 1m.
-	SweepInterval caddy.Duration `json:"sweep_interval,omitempty"`
+	SweepInterval caddy.Duration `json:"sweep_interval,omitempty" range:"100ms.." default:"=1m"`
 
 	// Which refusals are logged: one of `first`, `all` or `off`. `first` (the default) writes one
-	// line for a key in a window (an hour at most) and for at most 50 keys a second. Then it writes
-	// one line for each zone with the number of refusals that were not logged. `all` writes a line for
-	// each refusal, so an attack fills the log. `off` writes none.
-	Log string `json:"log,omitempty"`
+	// line for a key in a window (an hour at most), for at most 50 keys a second, and one with the number of the others.
+	// `all` writes a line for each refusal, so an attack fills the log.
+	Log string `json:"log,omitempty" words:"first|all|off" default:"first"`
 
 	// Whether log lines and events about refusals contain the key, which may be personal data or
 	// a secret. Default: false.
-	LogKey *bool `json:"log_key,omitempty"`
+	LogKey *bool `json:"log_key,omitempty" default:"=false"`
 
 	// Whether this handler's zones and store are left out of Caddy's metrics. Default:
 	// false.
-	DisableMetrics *bool `json:"disable_metrics,omitempty"`
+	DisableMetrics *bool `json:"disable_metrics,omitempty" default:"=false"`
 
 	// Has no effect, and is accepted so that configs of github.com/mholt/caddy-ratelimit load.
 	// Instances enforce one limit if they share a store. If the store is not shared, a warning is
@@ -118,16 +111,17 @@ type Handler struct {
 	Distributed *Distributed `json:"distributed,omitempty"`
 
 	// Has no effect, and is accepted for the same reason as `distributed`.
-	Storage json.RawMessage `json:"storage,omitempty"`
+	Storage json.RawMessage `json:"storage,omitempty" syntax:"<name> [<value>...] { ... }"`
 
-	logger  *zap.Logger // while it is loaded, so that doctor repeats the warnings
-	zones   []*zone.Zone
-	store   *pool.Ref
-	local   *pool.Ref // replaces the store while it does not answer; nil if no zone may need it
-	limiter *limiter.Limiter
-	report  *report.Reporter
-	respond *respond.Responder
-	unwatch func() // ends the subscription to the store's state
+	logger   *zap.Logger // while it is loaded, so that doctor repeats the warnings
+	zones    []*zone.Zone
+	store    *pool.Ref
+	local    *pool.Ref // replaces the store while it does not answer; nil if no zone may need it
+	limiter  *limiter.Limiter
+	report   *report.Reporter
+	respond  *respond.Responder
+	counters []string // the keys of the zones' counters in the pool
+	unwatch  func()   // ends the subscription to the store's state
 
 	storeByDefault bool // the config names none
 }
@@ -140,32 +134,31 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// UnmarshalJSON implements [json.Unmarshaler], with errors that name the zone and the option.
-func (h *Handler) UnmarshalJSON(text []byte) error {
-	type alias Handler
-	err := option.JSON(text, (*alias)(h), map[string]string{"zones": "rate_limits", "zone": "rate_limits"})
-	var raw struct {
-		Zones map[string]json.RawMessage `json:"rate_limits"`
-	}
-	if err == nil || json.Unmarshal(text, &raw) != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(raw.Zones)) {
-		if err := json.Unmarshal(raw.Zones[name], new(Zone)); err != nil {
-			return fmt.Errorf("zone %q: %w", name, err)
-		}
-	}
-	return err
+// UnmarshalJSON implements [json.Unmarshaler].
+func (h *Handler) UnmarshalJSON(text []byte) error { return option.JSON(text, h) }
+
+// Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. It has no effect here:
+// instances enforce one limit if they share a store such as `redis`.
+type Distributed struct {
+	// Has no effect.
+	ReadInterval caddy.Duration `json:"read_interval,omitempty"`
+
+	// Has no effect.
+	WriteInterval caddy.Duration `json:"write_interval,omitempty"`
+
+	// Has no effect.
+	PurgeAge caddy.Duration `json:"purge_age,omitempty"`
 }
 
 // Provision implements [caddy.Provisioner].
 func (h *Handler) Provision(ctx caddy.Context) error {
 	log, warned := ctx.Logger(), new(logging.Recorder)
 	h.logger = warned.Record(log) // while it is loaded
-	if err := h.check(); err != nil {
-		return err
+	if len(h.RateLimits) > maxZones {
+		return fmt.Errorf("a rate_limit handler takes at most %d zones, got %d", maxZones, len(h.RateLimits))
 	}
-	fields, err := respond.NewFields(h.Headers, h.HeaderNames)
+	option.Fill(h)
+	fields, err := respond.NewFields(h.Headers, h.HeaderName)
 	if err != nil {
 		return err
 	}
@@ -200,7 +193,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}
-	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.OnStoreError == zone.LocalOnError }) {
+	if h.store.Store.Remote || slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.OnStoreError == config.LocalOnError }) {
 		if h.local, err = pool.Acquire(&pool.Local{StandsFor: h.store.ID}); err != nil {
 			return err
 		}
@@ -213,7 +206,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Zones: h.zones, Log: h.Log, LogKey: value(h.LogKey), Events: emitter, Logger: log,
 	})
 	h.respond = respond.New(ctx, respond.Config{
-		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == onLimitProblem,
+		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == "problem",
 		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
 	})
 	h.join(ctx, app, first, emitter, warned.Warnings())
@@ -239,18 +232,6 @@ func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.E
 	})
 }
 
-// The values of the option on_limit.
-const (
-	onLimitStatus  = "status"
-	onLimitProblem = "problem"
-)
-
-// maxInstances bounds the option, well above any fleet.
-const maxInstances = 100_000
-
-// minSweepInterval keeps the sweeper from using all of a processor.
-const minSweepInterval = 100 * time.Millisecond
-
 // maxZones bounds the zones of a handler, because one call of the store decides all of them.
 const maxZones = store.MaxChecks
 
@@ -264,53 +245,6 @@ func value[T any](option *T) (v T) {
 
 // isSet reports whether an option is in the JSON.
 func isSet(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
-
-// check checks what does not depend on other options, and fills in defaults. It runs first, so
-// that no store is opened for a config that cannot work.
-func (h *Handler) check() error {
-	switch {
-	case len(h.RateLimits) > maxZones:
-		return fmt.Errorf("a rate_limit handler takes at most %d zones, got %d", maxZones, len(h.RateLimits))
-	case h.Jitter != nil && *h.Jitter < 0:
-		return fmt.Errorf("jitter must be at least zero, got %v", *h.Jitter)
-	case h.Jitter != nil && *h.Jitter > 1:
-		return fmt.Errorf("jitter must be at most 1, got %v: a fraction, 0.2 for 20 %%", *h.Jitter)
-	case h.Status != 0 && (h.Status < 400 || h.Status > 599):
-		return fmt.Errorf("status must be from 400 to 599, got %d", h.Status)
-	}
-	if h.SweepInterval != 0 {
-		if err := duration.CheckMin("sweep_interval", time.Duration(h.SweepInterval), minSweepInterval); err != nil {
-			return err
-		}
-	}
-	h.Status = cmp.Or(h.Status, http.StatusTooManyRequests)
-	if err := checkOnStoreError(&h.OnStoreError); err != nil {
-		return err
-	}
-	if h.Instances != nil && (*h.Instances < 1 || *h.Instances > maxInstances) {
-		return fmt.Errorf("instances must be from 1 to %d, got %d", maxInstances, *h.Instances)
-	}
-	if len(h.Headers) == 0 {
-		h.Headers = []string{respond.HeadersDraft10}
-	}
-	return errors.Join(
-		oneOf("on_limit", &h.OnLimit, onLimitStatus, onLimitProblem),
-		oneOf("log", &h.Log, report.LogFirst, report.LogOff, report.LogAll),
-	)
-}
-
-// oneOf checks that an option has one of some values. The first one is the default.
-func oneOf(option string, word *string, words ...string) error {
-	if *word = cmp.Or(*word, words[0]); !slices.Contains(words, *word) {
-		return fmt.Errorf("%s must be %s or %s, got %q", option, strings.Join(words[:len(words)-1], ", "), words[len(words)-1], *word)
-	}
-	return nil
-}
-
-// checkOnStoreError checks the option of handlers and zones.
-func checkOnStoreError(policy *string) error {
-	return oneOf("on_store_error", policy, zone.AllowOnError, zone.DenyOnError, zone.LocalOnError)
-}
 
 // backend loads the store's module.
 func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
@@ -345,11 +279,10 @@ func (h *Handler) Cleanup() error {
 	if h.unwatch != nil {
 		h.unwatch()
 	}
-	for _, z := range h.RateLimits {
-		if z != nil {
-			z.release()
-		}
+	for _, name := range h.counters {
+		pool.ReleaseZone(name)
 	}
+	h.counters = nil
 	for _, ref := range []*pool.Ref{h.store, h.local} {
 		if ref != nil {
 			errs = append(errs, ref.Release())

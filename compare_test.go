@@ -55,7 +55,7 @@ func TestCompare(t *testing.T) {
 		"window":       {base, "key {client_ip}\nrate 100/1h", "changed zero: limit lowered from sliding_window_log 100/1m to sliding_window_log 100/1h"},
 		"algorithm":    {base, base + "\nalgorithm fixed_window", "changed zero: limit changed from sliding_window_log 100/1m to fixed_window 100/1m"},
 		"key":          {base, "key {header.X-User}\nrate 100/1m", "changed zero: key now {header.X-User}, was {client_ip}"},
-		"dry run":      {base, base + "\ndry_run", "changed kept: dry_run now true"},
+		"dry run":      {base, base + "\nenforce 0", "changed kept: enforce now 0"},
 		"harmless":     {base, base + "\noverrides", "changed kept: overrides now true"},
 		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed kept: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},
 	} {
@@ -101,8 +101,8 @@ func TestStricter(t *testing.T) {
 		"match path /a ->":                            true,
 		"match path /a -> match path /b":              true,
 		"-> exempt 192.0.2.1":                         false,
-		"dry_run ->":                                  true,
-		"dry_run -> dry_run\nblock 192.0.2.1":         false,
+		"enforce 0 ->":                                true,
+		"enforce 0 -> enforce 0\nblock 192.0.2.1":     false,
 		"enforce 10 -> enforce 50":                    true,
 		"enforce 50 -> enforce 10":                    false,
 		"enforce 50 ->":                               true,
@@ -111,7 +111,7 @@ func TestStricter(t *testing.T) {
 		"-> on_store_error deny":                      true,
 		"on_store_error deny -> on_store_error allow": false,
 		"-> cost 2":                                   true,
-		"-> charge on_response {\nstatus 401\n}":      false,
+		"-> charge {\nstatus 401\n}":                  false,
 		"-> overrides":                                false,
 	} {
 		before, after, _ := strings.Cut(change, "->")
@@ -121,7 +121,7 @@ func TestStricter(t *testing.T) {
 		}
 	}
 	none := "http://example.com {\nrespond ok\n}\n"
-	for options, want := range map[string]bool{"": true, "dry_run": false} {
+	for options, want := range map[string]bool{"": true, "enforce 0": false} {
 		if d := compared(t, none, oneZone(base+options), nil); len(d.Zones) != 1 || d.Zones[0].Stricter != want {
 			t.Errorf("a new zone with %q: got %+v, want %v", options, d.Zones, want)
 		}

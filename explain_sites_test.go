@@ -78,7 +78,6 @@ http://awkward.test {
 				cost {header.X-Cost} 1
 				events {header.X-Limit} 9
 				window 500h
-				invalid_limit 402
 			}
 			on_limit problem
 		}
@@ -88,7 +87,7 @@ http://awkward.test {
 		rate_limit {
 			zone calls {
 				key {client_ip}
-				cost_request json params.cost
+				cost {http.rate_limit.json.params.cost} 1
 				events 3
 				window 500h
 			}
@@ -110,7 +109,7 @@ http://awkward.test {
 				algorithm leaky_bucket 1/500h
 				mode queue
 				burst 2
-				dry_run
+				enforce 0
 			}
 			zone cookies {
 				key {cookie.session}

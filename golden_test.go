@@ -117,26 +117,3 @@ func TestGoldenConfigs(t *testing.T) {
 		}
 	}
 }
-
-// blockOf names the block that a line opens.
-func blockOf(around string, line []string) string {
-	switch name := line[0]; {
-	case name == "{":
-		return "global options"
-	case name == "rate_limit" && around == "global options":
-		return "global"
-	case name == "rate_limit":
-		return "directive"
-	case name == "adaptive_concurrency":
-		return name
-	case name == "store" && len(line) > 1:
-		return "store " + line[1]
-	case name == "plan" && around == "zone":
-		return "plans"
-	case around == "plans":
-		return "plan"
-	case (name == "zone" || name == "distributed") && around == "directive", (name == "charge" || name == "cost_response" || name == "cost_request") && around == "zone", name == "tls" && around == "store redis":
-		return name
-	}
-	return "other"
-}

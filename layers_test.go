@@ -61,7 +61,7 @@ var layers = []struct {
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},
-	{"internal/option", layer{lines: 350, kB: 11, caddy: true, own: "internal/suggest"}},
+	{"internal/option", layer{lines: 650, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 950, kB: 28, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
@@ -73,31 +73,30 @@ var layers = []struct {
 	{"adaptive", layer{lines: 600, kB: 20, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/duration internal/events internal/gate internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle"}},
 	{"internal/pool", layer{lines: 650, kB: 20, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/outcome internal/topk store"}},
-	{"limit", layer{lines: 800, kB: 25, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder"}},
+	{"config", layer{lines: 1050, kB: 40, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage store"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
-	{"cost", layer{lines: 350, kB: 12, caddy: true, own: "internal/body internal/duration internal/option internal/suggest internal/usage"}},
-	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms cost internal/body internal/clientip internal/duration internal/key internal/outcome internal/placeholder internal/stats internal/throttle internal/usage limit store"}},
+	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms internal/body internal/clientip internal/duration internal/key internal/outcome internal/placeholder internal/stats internal/throttle internal/usage config store"}},
 	{"backend", layer{lines: 300, kB: 11, caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 1000, kB: 37, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
-	{"internal/metrics", layer{lines: 220, kB: 10, own: "internal/outcome internal/pool internal/stats internal/zone limit store"}},
+	{"internal/metrics", layer{lines: 220, kB: 10, own: "internal/outcome internal/pool internal/stats internal/zone config store"}},
 	{"internal/walk", layer{lines: 600, kB: 21, caddy: true}},
 	{"internal/incoming", layer{lines: 250, kB: 9, caddy: true, own: "internal/adminapi internal/placeholder internal/walk"}},
 	{"internal/page", layer{lines: 2300, kB: 129, own: "internal/uplot"}},
 	{"internal/routes", layer{lines: 450, kB: 15, caddy: true}},
 	{"internal/writers", layer{lines: 50, kB: 2, caddy: true}},
-	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms cost internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone limit store"}},
-	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/clientip internal/clock internal/feed internal/hangup internal/key internal/late internal/outcome internal/placeholder internal/pool " +
+	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
+	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "config algorithms internal/clientip internal/clock internal/feed internal/hangup internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms cost internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone limit memorystore store"}},
+	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone config memorystore store"}},
 	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
-	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "internal/adminapi internal/placeholder internal/zone"}},
-	{"internal/admin", layer{lines: 4700, kB: 150, caddy: true, own: "adaptive algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
-		"internal/stats internal/suggest internal/topk internal/walk internal/zone limit store"}},
+	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "config internal/adminapi internal/placeholder internal/zone"}},
+	{"internal/admin", layer{lines: 4700, kB: 150, caddy: true, own: "internal/option adaptive algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
+		"internal/stats internal/suggest internal/topk internal/walk internal/zone config store"}},
 	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"internal/report", layer{lines: 500, kB: 15, caddy: true, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
 	{"internal/respond", layer{lines: 1300, kB: 41, caddy: true, own: "algorithms internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
-	{".", layer{lines: 1900, kB: 72, caddy: true, own: "adaptive algorithms backend cost internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/limiter internal/logging " +
-		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone limit memorystore store"}},
+	{".", layer{lines: 1050, kB: 41, caddy: true, own: "internal/stats adaptive algorithms backend internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/limiter internal/logging " +
+		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone config memorystore store"}},
 	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.
@@ -119,9 +118,9 @@ var layers = []struct {
 	{"internal/testing/linear", layer{lines: 900, kB: 25, own: "algorithms internal/testing/patient store"}},
 	{"internal/testing/picture/recording", layer{lines: 100, kB: 3}},
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
-	{"internal/testing/jsondoc", layer{lines: 700, kB: 22}},
+	{"internal/testing/reference", layer{lines: 350, kB: 11, caddy: true, own: "internal/option"}},
 	{"internal/testing/simredis", layer{lines: 1500, kB: 40}},
-	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "algorithms cost internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone limit lua redisstore store"}},
+	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "internal/placeholder algorithms internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone config lua redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{lines: 1500, kB: 60, own: "algorithms internal/testing/deep internal/testing/patient store"}},
 

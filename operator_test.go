@@ -28,7 +28,7 @@ func TestChangesWithoutEffect(t *testing.T) {
 				key {client_ip}
 				rate 3/1h
 				overrides
-				dry_run
+				enforce 0
 			}
 		}
 		respond ok
@@ -96,7 +96,7 @@ func TestChangesWithoutEffect(t *testing.T) {
 
 // TestListsMarkDryRuns: bans and overrides that refuse nothing are marked: in a dry run, and of keys that enforce leaves out.
 func TestListsMarkDryRuns(t *testing.T) {
-	for rollout, marked := range map[string]int{"": 0, "dry_run": 21, "enforce 0": 21, "enforce 50": -1, "enforce 100": 0} {
+	for rollout, marked := range map[string]int{"": 0, "enforce 0": 21, "enforce 50": -1, "enforce 100": 0} {
 		address := caddytest.FreeAddress(t) // a new one, because the server before closes its connections
 		caddytest.RunConfig(t, address, ":80 {\nrate_limit {\nzone z {\nkey {client_ip}\nrate 1/1h\noverrides\nban 1h after 1 refusals in 1m\n"+rollout+"\n}\n}\nrespond ok\n}\n")
 		clients := byClients(20, each(60, "/"))

@@ -136,20 +136,22 @@ const mostOptions = `
 			}
 			zone refunds {
 				algorithm token_bucket 1000/1s
-				charge on_response {
+				charge {
 					status 5xx
 				}
 			}
 			zone costs {
 				algorithm sliding_window_counter 100000/1m
-				cost_header X-Cost
+				charge {
+					header X-Cost
+				}
 				enforce 50
 			}
 			zone shown {
 				algorithm fixed_window 100000/day
 				timezone Europe/Paris
 				headers off
-				dry_run
+				enforce 0
 			}
 			on_limit problem
 			jitter 0.2
@@ -161,15 +163,17 @@ const mostOptions = `
 		rate_limit {
 			zone refunds {
 				algorithm token_bucket 1000/1s
-				charge on_response {
+				charge {
 					status 5xx
 				}
 			}
 			zone json {
 				key "{client_ip} {http.rate_limit.json.model}"
 				algorithm token_bucket 100000/1m
-				cost_request json max_tokens
-				cost_response json usage.total_tokens
+				cost {http.rate_limit.json.max_tokens} 1
+				charge {
+					json usage.total_tokens
+				}
 			}
 		}
 		respond ok

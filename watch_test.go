@@ -37,15 +37,15 @@ func TestWrongZonesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, logs := caddytest.Logged(t)
 		h := caddytest.LoadInto(t, ctx, `{"rate_limits": {
-			"never": {"charge_on_response": {"status_code": [401]}, "max_events": 5, "window": "1m"},
-			"some": {"charge_on_response": {"status_code": [200]}, "max_events": 500, "window": "1m"}}}`)
+			"never": {"charge": {"status": ["401"]}, "max_events": 5, "window": "1m"},
+			"some": {"charge": {"status": ["200"]}, "max_events": 500, "window": "1m"}}}`)
 		caddytest.Run(t, ctx)
 		for range 100 {
 			caddytest.Ask(t, h, "/")
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		const message = "none of 100 responses was charged, because none matches charge on_response; name a status or a header of the responses that should be charged; the last response had status 200"
+		const message = "none of 100 responses was charged, because charge matches none; name a status or a header of the responses that should be charged; the last response had status 200"
 		if lines := logs.FilterLevelExact(zapcore.WarnLevel).All(); len(lines) != 1 || lines[0].Message != message || lines[0].ContextMap()["zone"] != "never" {
 			t.Errorf("%v", lines)
 		}

@@ -6,7 +6,6 @@
 package adaptive
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -17,11 +16,11 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -31,35 +30,35 @@ func init() { caddy.RegisterModule(new(Handler)) }
 type Handler struct {
 	// The name of the limit in metrics and in the admin API. Handlers with the same name share the limit, and must have
 	// the same options. Default: `default`.
-	Name string `json:"name,omitempty"`
+	Name string `json:"name,omitempty" caddyfile:"-" default:"default"`
 
 	// What distinguishes clients, which share the slots fairly: text with placeholders, such as
 	// `{http.vars.client_ip}`. Choose something that clients cannot choose. Default: none, so that all requests are alike.
-	Key string `json:"key,omitempty"`
+	Key string `json:"key,omitempty" default:"=none"`
 
 	// The number of leading bits of an IPv4 address that count, from 1 to 32, where a placeholder
 	// of the key is an address. Default: 32.
-	IPv4Prefix int `json:"ipv4_prefix,omitempty"`
+	IPv4Prefix int `json:"ipv4_prefix,omitempty" range:"1..32" unit:"bits" default:"=32"`
 
 	// The number of leading bits of an IPv6 address that count, from 1 to 128, where a placeholder
 	// of the key is an address. Default: 64 for Caddy's placeholders of the client's address, 128 for others.
-	IPv6Prefix int `json:"ipv6_prefix,omitempty"`
+	IPv6Prefix int `json:"ipv6_prefix,omitempty" range:"1..128" unit:"bits" default:"=64 for {client_ip} and {remote_host}, else 128"`
 
 	// The classes of requests. Default: all requests are in one class.
-	Priority *Priority `json:"priority,omitempty"`
+	Priority *Priority `json:"priority,omitempty" syntax:"<text> <class>..." default:"=one class"`
 
 	// How long a request may wait for a slot, from 10ms to 1h. Default: 1s.
-	MaxWait caddy.Duration `json:"max_wait,omitempty"`
+	MaxWait caddy.Duration `json:"max_wait,omitempty" range:"10ms..1h" default:"1s"`
 
 	// How many requests may always run at once, from 1 to 1000000. Default: none.
-	Min int `json:"min,omitempty"`
+	Min int `json:"min,omitempty" range:"1..1000000" unit:"requests" default:"=none"`
 
 	// How many requests may ever run at once, from 1 to 1000000, and not less than min. Default: none.
-	Max int `json:"max,omitempty"`
+	Max int `json:"max,omitempty" range:"1..1000000" unit:"requests" default:"=none"`
 
 	// With `response`, a request holds its slot until all of its response was sent. Otherwise the slot is free when the
 	// response begins. Default: none.
-	Hold string `json:"hold,omitempty"`
+	Hold string `json:"hold,omitempty" words:"response" default:"=none"`
 
 	template *key.Template // of the key
 	priority *key.Template // nil without classes
@@ -81,16 +80,6 @@ type Priority struct {
 }
 
 const (
-	defaultName  = "default"
-	defaultWait  = time.Second
-	holdResponse = "response"
-
-	// maxConcurrency bounds min and max.
-	maxConcurrency = 1_000_000
-
-	// minWait is the shortest max_wait. Without a wait, slots cannot be shared.
-	minWait = 10 * time.Millisecond
-
 	// maxClasses bounds the classes, with that of requests without a priority. Each free slot looks at all of them.
 	maxClasses = 9
 
@@ -106,18 +95,25 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.adaptive_concurrency", New: func() caddy.Module { return new(Handler) }}
 }
 
+// UnmarshalJSON implements [json.Unmarshaler].
+func (h *Handler) UnmarshalJSON(text []byte) error { return option.JSON(text, h) }
+
+// Parse implements [option.Value]: a text and the names of classes.
+func (p *Priority) Parse(args []string) error {
+	if len(args) < 2 {
+		return option.ErrWrong
+	}
+	*p = Priority{Of: args[0], Classes: args[1:]}
+	return nil
+}
+
+// Expects implements [option.Value].
+func (p *Priority) Expects(string) string { return "a text and the names of its classes" }
+
 // check checks the options, and reads the texts of key and priority.
 func (h *Handler) check() (err error) {
-	wait := time.Duration(h.MaxWait)
-	switch {
-	case h.Min < 0 || h.Min > maxConcurrency:
-		return fmt.Errorf("min must be from 1 to %d, got %d", maxConcurrency, h.Min)
-	case h.Max < 0 || h.Max > maxConcurrency || h.Max != 0 && h.Max < h.Min:
-		return fmt.Errorf("max must be from %d to %d, got %d", max(h.Min, 1), maxConcurrency, h.Max)
-	case wait != 0 && (wait < minWait || wait > time.Hour):
-		return fmt.Errorf("max_wait must be from %s to 1h, got %s", duration.Format(minWait), duration.Format(wait))
-	case h.Hold != "" && h.Hold != holdResponse:
-		return fmt.Errorf("hold must be %s, got %q", holdResponse, h.Hold)
+	if h.Max != 0 && h.Max < h.Min {
+		return fmt.Errorf("max must not be below min, which is %d, got %d", h.Min, h.Max)
 	}
 	if h.template, err = key.New(h.Key, h.IPv4Prefix, h.IPv6Prefix); err != nil {
 		return err
@@ -153,7 +149,7 @@ func (h *Handler) readPriority() (err error) {
 
 // Provision implements [caddy.Provisioner].
 func (h *Handler) Provision(ctx caddy.Context) (err error) {
-	h.Name, h.MaxWait = cmp.Or(h.Name, defaultName), cmp.Or(h.MaxWait, caddy.Duration(defaultWait))
+	option.Fill(h)
 	if err := h.check(); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type MemoryStore struct {
 	// new keys share buckets. Then no limit is exceeded and no refused client is forgotten,
 	// but new clients may be refused because of each other. A key takes about 100 bytes; with
 	// `sliding_window_log`, 8 more for each event. Default: 1000000.
-	MaxKeys int `json:"max_keys,omitempty"`
+	MaxKeys int `json:"max_keys,omitempty" range:"1024.." unit:"keys" default:"=1000000"`
 }
 
 // CaddyModule returns the Caddy module information.
@@ -29,9 +29,12 @@ func (MemoryStore) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Validate implements [caddy.Validator].
-func (m *MemoryStore) Validate() error {
-	return memorystore.Options{MaxKeys: m.MaxKeys}.Validate()
+// UnmarshalJSON implements [json.Unmarshaler].
+func (m *MemoryStore) UnmarshalJSON(text []byte) error { return option.JSON(text, m) }
+
+// UnmarshalCaddyfile implements [caddyfile.Unmarshaler].
+func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return parseStore(d, "memory", m, nil)
 }
 
 // Identity implements [store.Backend].
@@ -42,23 +45,5 @@ func (m *MemoryStore) Open() (store.Store, error) {
 	return memorystore.New(memorystore.Options{MaxKeys: m.MaxKeys, Logger: logging.Logger})
 }
 
-// UnmarshalCaddyfile implements [caddyfile.Unmarshaler]. Syntax:
-//
-//	memory {
-//	    max_keys <n>
-//	}
-func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the module's name
-	if err := option.OnlyBlock(d, "store memory"); err != nil {
-		return err
-	}
-	return option.Block(d, "store memory", "store memory ", map[string]option.Option{
-		"max_keys": {Parse: option.Integer(d, "max_keys", &m.MaxKeys)},
-	})
-}
-
-// Interface guards
-var (
-	_ store.Backend   = (*MemoryStore)(nil)
-	_ caddy.Validator = (*MemoryStore)(nil)
-)
+// Interface guard
+var _ store.Backend = (*MemoryStore)(nil)

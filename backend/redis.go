@@ -3,15 +3,14 @@
 package backend
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
@@ -36,64 +35,64 @@ type RedisStore struct {
 	// Cluster, which know where each key is. In a Cluster, the keys of a request's zones may be on different nodes. Then either
 	// all zones are charged or none is, but not at the same instant. Default: `sentinel` with
 	// master_name, otherwise `standalone`.
-	Mode string `json:"mode,omitempty"`
+	Mode string `json:"mode,omitempty" syntax:"standalone|sentinel|cluster" default:"=sentinel with master_name, otherwise standalone"`
 
 	// The addresses. In mode standalone, one Redis: `host:port`, `host` (port 6379) or
 	// `unix//path/to.sock`. In mode sentinel, all Sentinels: `host:port` or `host` (port
 	// 26379). In mode cluster, some of the nodes, one of which must answer. Default:
 	// `127.0.0.1:6379`.
-	Address []string `json:"address,omitempty"`
+	Address []string `json:"address,omitempty" syntax:"<host:port|unix//path>..." default:"=127.0.0.1:6379"`
 
 	// The name that the Sentinels have for the master. Required in mode sentinel.
-	MasterName string `json:"master_name,omitempty"`
+	MasterName string `json:"master_name,omitempty" syntax:"<name>" default:"=required with sentinel"`
 
 	// The ACL user at the Sentinels, which do not share users with Redis. Default: their
 	// default user.
-	SentinelUsername string `json:"sentinel_username,omitempty"`
+	SentinelUsername string `json:"sentinel_username,omitempty" default:"=the default user of the Sentinels"`
 
 	// The password at the Sentinels. Default: none. The password of Redis is never sent to
 	// Sentinels.
-	SentinelPassword string `json:"sentinel_password,omitempty"`
+	SentinelPassword string `json:"sentinel_password,omitempty" secret:"true" default:"=none"`
 
 	// The address and the login in one text: `redis://user:password@host:port/db`,
 	// `rediss://` with TLS, or `unix://user:password@/path?db=0`. There are no other
 	// parameters. Excludes address, username, password and db, and mode sentinel. Default: none.
-	URL string `json:"url,omitempty"`
+	URL string `json:"url,omitempty" syntax:"<redis://...>" secret:"true" default:"=none"`
 
 	// The ACL user. Default: Redis's default user.
-	Username string `json:"username,omitempty"`
+	Username string `json:"username,omitempty" default:"=the default user of Redis"`
 
 	// The password of the user, or that of `requirepass`. Use a placeholder: a password
 	// written here is visible in Caddy's config. Default: none.
-	Password string `json:"password,omitempty"`
+	Password string `json:"password,omitempty" secret:"true" default:"=none"`
 
 	// The number of the database, at least 0. A Cluster has only 0. Default: 0.
-	DB int `json:"db,omitempty"`
+	DB int `json:"db,omitempty" range:"0.." default:"=0"`
 
 	// Encrypts the connections, also those to Sentinels. Default: no TLS, unless the URL
 	// begins with rediss.
-	TLS *RedisTLS `json:"tls,omitempty"`
+	TLS *RedisTLS `json:"tls,omitempty" default:"=off"`
 
 	// The beginning of every key, without braces. Instances with different prefixes do not
 	// share limits. Default: `rl`.
-	KeyPrefix string `json:"key_prefix,omitempty"`
+	KeyPrefix string `json:"key_prefix,omitempty" default:"=rl"`
 
-	// How long one decision may take, including dialing and waiting for a connection; after
-	// that `on_store_error` applies. From 1ms to 1m. Default: 50ms.
-	Timeout caddy.Duration `json:"timeout,omitempty"`
+	// How long one decision may take, from 1ms to 1m, including dialing and waiting for a connection. After that
+	// `on_store_error` applies. Default: 50ms.
+	Timeout caddy.Duration `json:"timeout,omitempty" range:"1ms..1m" default:"=50ms"`
 
 	// How many connections there may be to each server, from 1 to 10000. Default: 10 for each
 	// CPU.
-	PoolSize int `json:"pool_size,omitempty"`
+	PoolSize int `json:"pool_size,omitempty" range:"1..10000" unit:"connections" default:"=10 for each CPU"`
 
 	// How long a refusal may be remembered, from 1ms to 1m, or 0, which turns this off. A refused
 	// client that keeps sending requests then costs no call to Redis for each of them. A reset or
 	// a raised limit takes effect on all instances after at most this time. Default: 1s.
-	DenyCache *caddy.Duration `json:"deny_cache,omitempty"`
+	DenyCache *caddy.Duration `json:"deny_cache,omitempty" range:"1ms..1m" zero:"off" syntax:"<duration>|off" default:"=1s"`
 
 	// Whether Redis must answer when a config starts. If it does not within 10s, the config does
 	// not start, and on a reload the config before it stays. Default: false.
-	Require bool `json:"require,omitempty"`
+	Require bool `json:"require,omitempty" default:"=false"`
 
 	options redisstore.Options
 }
@@ -104,27 +103,51 @@ func (s *RedisStore) Required() bool { return s.Require }
 // RedisTLS encrypts the connections to Redis, and says which servers to trust.
 type RedisTLS struct {
 	// A PEM file with the CA certificates to trust. Default: those of the system.
-	CA string `json:"ca,omitempty"`
+	CA string `json:"ca,omitempty" syntax:"<file>" default:"=those of the system"`
 
 	// A PEM file with the client's certificate. Requires key. Default: none.
-	Cert string `json:"cert,omitempty"`
+	Cert string `json:"cert,omitempty" syntax:"<file> <key>" default:"=none"`
 
 	// A PEM file with the key of cert. Default: none.
-	Key string `json:"key,omitempty"`
+	Key string `json:"key,omitempty" caddyfile:"-" default:"=none"`
 
 	// The name that the certificate of every server must have. Default: the host of the
 	// server's address.
-	ServerName string `json:"server_name,omitempty"`
+	ServerName string `json:"server_name,omitempty" syntax:"<name>" default:"=the host of the address"`
 
 	// Accepts any certificate. Then anyone on the network path can read and change the
 	// traffic. Default: false.
-	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
+	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty" default:"=false"`
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (s *RedisStore) UnmarshalJSON(text []byte) error {
-	type alias RedisStore
-	return option.JSON(text, (*alias)(s), nil)
+	return option.JSON(text, s)
+}
+
+// UnmarshalCaddyfile implements [caddyfile.Unmarshaler]. The tags of its fields have the syntax.
+func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return parseStore(d, "redis", s, option.Lines{"tls": func() error {
+		if d.NextArg() { // which may be a password that belongs into the block
+			return d.Err("tls takes its options in a block")
+		}
+		s.TLS = new(RedisTLS)
+		return option.Block(d, "tls", s.TLS, option.Lines{"cert": func() error {
+			if !d.AllArgs(&s.TLS.Cert, &s.TLS.Key) || s.TLS.Cert == "" || s.TLS.Key == "" {
+				return d.Err("tls cert takes a file with the certificate and one with its key")
+			}
+			return nil
+		}})
+	}})
+}
+
+// parseStore parses the options of a store, which are in a block.
+func parseStore(d *caddyfile.Dispenser, name string, to any, lines option.Lines) error {
+	d.Next() // the module's name
+	if d.NextArg() {
+		return d.Errf("store %s takes its options in a block", name)
+	}
+	return option.Block(d, "store "+name, to, lines)
 }
 
 // CaddyModule returns the Caddy module information.
@@ -137,11 +160,6 @@ func (RedisStore) CaddyModule() caddy.ModuleInfo {
 
 // Provision implements [caddy.Provisioner].
 func (s *RedisStore) Provision(caddy.Context) error {
-	if s.Timeout != 0 {
-		if err := duration.CheckMin("timeout", time.Duration(s.Timeout), redisstore.MinTimeout); err != nil {
-			return err
-		}
-	}
 	o := redisstore.Options{
 		Mode: s.Mode, Addresses: slices.Clone(s.Address), MasterName: s.MasterName,
 		SentinelUsername: s.SentinelUsername, SentinelPassword: s.SentinelPassword,
@@ -151,12 +169,7 @@ func (s *RedisStore) Provision(caddy.Context) error {
 	if s.DenyCache != nil {
 		if o.DenyCache = time.Duration(*s.DenyCache); o.DenyCache == 0 {
 			o.DenyCache = -1
-		} else if err := duration.CheckMin("deny_cache", time.Duration(*s.DenyCache), time.Millisecond); err != nil {
-			return err
 		}
-	}
-	if slices.Contains(s.Address, "") {
-		return errors.New("address is empty")
 	}
 	var tls redisstore.TLS
 	if s.TLS != nil {

@@ -1,135 +1,143 @@
 package docs_test
 
 import (
-	"maps"
-	"regexp"
+	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/seed-161337e5/caddyratelimit"
+	"github.com/seed-161337e5/caddyratelimit/adaptive"
+	"github.com/seed-161337e5/caddyratelimit/backend"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/jsondoc"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/reference"
 )
 
-// sections are the headings under which docs/reference.md has the options of a block.
-var sections = map[string]string{
-	"directive": "The directive", "zone": "A zone", "charge": "Responses that count", "cost_request": "Costs in requests",
-	"cost_response": "Costs in responses", "store memory": "Store memory", "store redis": "Store redis",
-	"tls": "Store redis", "distributed": "Other limiters", "adaptive_concurrency": "adaptive_concurrency",
-}
-
-// objects are the objects of the JSON that have the fields of the options under a heading.
-var objects = map[string][]string{
-	"The directive": {"handler"}, "A zone": {"zone", "limit"}, "Responses that count": {"charge_on_response"},
-	"Costs in requests": {"cost_request"}, "Costs in responses": {"cost_response"},
-	"Store memory": {"memory"}, "Store redis": {"redis", "tls"}, "Other limiters": {"distributed"}, "adaptive_concurrency": {"adaptive"},
-}
-
-// row is an option of a table: its name, its default, its range, the anchors of its JSON fields. Without a link, the
-// field has the name of the option.
-type row struct {
-	name, usual, span string
-	fields            []string
-}
-
-var (
-	rowPattern   = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*?) \\| (.*?) \\| (.*?) \\| .* \\|$")
-	fieldPattern = regexp.MustCompile(`\(json\.md#([^)]+)\)`)
+const (
+	page       = "docs/reference.md"
+	jsonSchema = "docs/rate-limit.schema.json"
 )
 
-// rowsOf returns the rows in a section of the page.
-func rowsOf(t *testing.T, page, section string) (rows []row) {
+// objects are the blocks of options.
+var objects = []reference.Object{
+	{ID: "handler", Of: caddyratelimit.Handler{}, Inline: [2]string{"handler", "rate_limit"}},
+	{ID: "zone", Of: config.Zone{}},
+	{ID: "plans", Of: config.Plans{}},
+	{ID: "plan", Of: config.Plan{}},
+	{ID: "charge", Of: config.Charge{}},
+	{ID: "ban", Of: config.Ban{}},
+	{ID: "memory", Of: backend.MemoryStore{}, Inline: [2]string{"backend", "memory"}},
+	{ID: "redis", Of: backend.RedisStore{}, Inline: [2]string{"backend", "redis"}},
+	{ID: "tls", Of: backend.RedisTLS{}},
+	{ID: "adaptive", Of: adaptive.Handler{}, Inline: [2]string{"handler", "adaptive_concurrency"}},
+	{ID: "rate_limit", Of: caddyratelimit.App{}},
+}
+
+func objectOf(t *testing.T, id string) *reference.Object {
 	t.Helper()
-	_, text, found := strings.Cut(page, "\n## "+section+"\n")
-	if !found {
-		t.Fatalf("docs/reference.md has no section %q", section)
+	i := slices.IndexFunc(objects, func(o reference.Object) bool { return o.ID == id })
+	if i < 0 {
+		t.Fatalf("%s: no block of options is called %q", page, id)
 	}
-	text, _, _ = strings.Cut(text, "\n## ")
-	for _, match := range rowPattern.FindAllStringSubmatch(text, -1) {
-		r := row{name: match[1], usual: strings.TrimSpace(match[2]), span: strings.TrimSpace(match[3])}
-		for _, field := range fieldPattern.FindAllStringSubmatch(match[4], -1) {
-			r.fields = append(r.fields, field[1])
-		}
-		if strings.TrimSpace(match[4]) == "" {
-			for _, object := range objects[section] {
-				r.fields = append(r.fields, object+"-"+r.name)
-			}
-		}
-		rows = append(rows, r)
-	}
-	return rows
+	return &objects[i]
 }
 
-// TestReferenceHasEachOption: the tables have the options that the parser accepts, and no others.
-func TestReferenceHasEachOption(t *testing.T) {
-	page := read(t, "docs/reference.md")
-	documented, known := make(map[string][]string), make(map[string][]string)
-	for block, section := range sections {
-		known[section] = append(known[section], caddytest.Options(t, block)...)
-		documented[section] = nil
+// TestReference: the blocks and tables of the page, and the schema, are what the tags and comments of the structs say.
+func TestReference(t *testing.T) {
+	var b strings.Builder
+	shown := make(map[string][]string)
+	rest := read(t, page)
+	for {
+		before, after, found := strings.Cut(rest, "<!-- ")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		mark, body, _ := strings.Cut(after, " -->\n")
+		_, behind, ends := strings.Cut(body, "<!-- end -->\n")
+		words := strings.Fields(mark)
+		if !ends || len(words) < 2 {
+			t.Fatalf("%s: the mark %q has no end", page, mark)
+		}
+		text, err := "", error(nil)
+		switch o, names := objectOf(t, words[1]), words[2:]; {
+		case words[0] == "lines:":
+			text, err = o.Lines(strings.Join(names, " "))
+		case names[0] == "rest":
+			text, err = o.Table(shown[words[1]], true)
+		default:
+			shown[words[1]] = names
+			text, err = o.Table(names, false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString("<!-- " + mark + " -->\n" + text + "<!-- end -->\n")
+		rest = behind
 	}
-	for section := range documented {
-		for _, r := range rowsOf(t, page, section) {
-			documented[section] = append(documented[section], r.name)
-		}
-		slices.Sort(documented[section])
-		slices.Sort(known[section])
-		if !slices.Equal(documented[section], known[section]) {
-			t.Errorf("%s: the page has %q, the parser %q", section, documented[section], known[section])
-		}
+	generated(t, page, []byte(b.String()))
+	schema, err := reference.Schema("https://raw.githubusercontent.com/seed-161337e5/caddyratelimit/main/"+jsonSchema, "Configs of Caddy with rate_limit",
+		*objectOf(t, "rate_limit"), []reference.Object{*objectOf(t, "handler"), *objectOf(t, "adaptive")}, []reference.Object{*objectOf(t, "memory"), *objectOf(t, "redis")})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, block := range []string{"global", "plan"} { // in words
-		section, what := "The directive", []string{"zone", "distributed", "storage"}
-		of := caddytest.Options(t, "directive")
-		if block == "plan" {
-			section, of = "Plans", nil
-			what = caddytest.Options(t, block)
-		}
-		_, text, _ := strings.Cut(page, "\n## "+section+"\n")
-		for _, option := range what {
-			if !strings.Contains(text, "`"+option+"`") {
-				t.Errorf("%s: %s is missing", section, option)
-			}
-		}
-		if of != nil {
-			of = slices.DeleteFunc(of, func(option string) bool { return slices.Contains(what, option) })
-			if got := caddytest.Options(t, block); !slices.Equal(got, of) {
-				t.Errorf("the global option takes %q, the page says %q", got, of)
-			}
+	generated(t, jsonSchema, schema)
+	for i := range objects {
+		for _, wrong := range objects[i].Contradictions() {
+			t.Error(wrong)
 		}
 	}
 }
 
-// TestReferenceAndJSON: each field of the JSON is that of an option, with the same default and range.
-func TestReferenceAndJSON(t *testing.T) {
-	page := read(t, "docs/reference.md")
-	fields := make(map[string]*jsondoc.Field)
-	eachField(t, func(_ *testing.T, o *jsondoc.Object, f *jsondoc.Field) { fields[o.Anchor(f)] = f })
-	linked := make(map[string]bool)
-	for _, match := range fieldPattern.FindAllStringSubmatch(page, -1) {
-		linked[match[1]] = true
+// generated compares a file with what it should be, or writes it with UPDATE_DOCS=1.
+func generated(t *testing.T, file string, want []byte) {
+	t.Helper()
+	got, err := os.ReadFile(filepath.FromSlash(file))
+	switch {
+	case err == nil && bytes.Equal(got, want):
+	case os.Getenv("UPDATE_DOCS") != "":
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Error(err)
+		}
+	default:
+		t.Errorf("%s is not what the code says (%v): write it with make docs", file, err)
 	}
-	all := slices.Compact(slices.Sorted(maps.Values(sections)))
-	for _, section := range append(all, "Plans") {
-		for _, r := range rowsOf(t, page, section) {
-			i := slices.IndexFunc(r.fields, func(anchor string) bool { return fields[anchor] != nil })
-			if i < 0 {
-				t.Errorf("%s: %s is no field of the JSON", section, r.name)
-				continue
-			}
-			f := fields[r.fields[i]]
-			linked[r.fields[i]] = true
-			if literal := f.Literal(); literal != "" && strings.Trim(r.usual, "`") != literal {
-				t.Errorf("%s: the default of %s is %q, and in JSON %s", section, r.name, r.usual, literal)
-			}
-			if span := f.Range(); span != "" && !strings.HasPrefix(r.span, span) {
-				t.Errorf("%s: the range of %s is %q, and in JSON %s", section, r.name, r.span, span)
-			}
+}
+
+// TestSchema: configs that load are valid, and those with a wrong field are not.
+func TestSchema(t *testing.T) {
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(read(t, jsonSchema)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("rate-limit.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("rate-limit.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := func(name, text string) error {
+		decoded, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return schema.Validate(decoded)
+	}
+	for _, g := range caddytest.Goldens(t, "testdata/adapt/*.txtar") {
+		if err := valid(g.String(), string(g.JSON())); err != nil {
+			t.Errorf("%s loads: %v", g, err)
 		}
 	}
-	for anchor := range fields {
-		if !linked[anchor] {
-			t.Errorf("no option sets the field %s", anchor)
+	for _, zone := range []string{`"windw": "1m"`, `"max_events": -1`, `"ipv6_prefix": 129`, `"refill": "sometimes"`, `"overrides": "yes"`, `"window": []`, `"ban": {"after": "3"}`, `"lend": 5`} {
+		if valid(zone, `{"handler": "rate_limit", "rate_limits": {"z": {`+zone+`}}}`) == nil {
+			t.Errorf("a zone with %s is valid", zone)
 		}
 	}
 }

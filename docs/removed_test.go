@@ -43,8 +43,8 @@ func TestRemovedOptions(t *testing.T) {
 	if _, err := caddytest.TryLoad(caddytest.Config(t), `{"answers": ["html"]}`); err == nil || !strings.Contains(err.Error(), of) {
 		t.Errorf("in the JSON of rate_limit: got %v", err)
 	}
-	inBan := ":80 {\nrate_limit {\nzone app {\nrate 1/1s\nban 1m after 3 refusals in 1m {\nwiden from 3\n}\n}\n}\n}\n"
-	if _, _, err := caddytest.Adapt(inBan); err == nil || !strings.Contains(err.Error(), `ban: "widen" was removed: `) {
+	inCharge := ":80 {\nrate_limit {\nzone app {\nrate 1/1s\ncharge {\ncost_header X-Cost\n}\n}\n}\n}\n"
+	if _, _, err := caddytest.Adapt(inCharge); err == nil || !strings.Contains(err.Error(), `charge: "cost_header" was removed: `) {
 		t.Errorf("in the block of an option: got %v", err)
 	}
 	if len(listed) != len(option.Removed) {

@@ -21,9 +21,10 @@ func TestTokens(t *testing.T) {
 			zone tokens {
 				key           {header.X-Api-Key}
 				algorithm     fixed_window 10000/year
-				cost          500
-				cost_request  json max_tokens
-				cost_response json usage.prompt_tokens usage.completion_tokens
+				cost          {http.rate_limit.json.max_tokens} 500
+				charge {
+					json usage.prompt_tokens usage.completion_tokens
+				}
 			}
 			`+harness.SharedStore(t)+`
 		}
@@ -116,8 +117,8 @@ func TestChargeOnResponse(t *testing.T) {
 			zone failures {
 				key         {header.X-Client}
 				algorithm   fixed_window 100/year
-				cost_header X-Tokens-Used
-				charge on_response {
+				charge {
+					header X-Tokens-Used
 					status 401
 				}
 			}

@@ -126,7 +126,7 @@ func TestReloads(t *testing.T) {
 				}
 			}
 			s.Admitted(client, 2, "/zone")
-			if err := s.Load(config("9", "ipv4_prefix 99")); err == nil || !strings.Contains(err.Error(), "ipv4_prefix must be from 1 to 32") {
+			if err := s.Load(config("9", "match header_regexp X-A (")); err == nil || !strings.Contains(err.Error(), "error parsing regexp") {
 				t.Errorf("a zone that is wrong: %v", err)
 			}
 			if err := s.Load(config("9") + ":82 {\nbind unix//nowhere/socket\n}"); err == nil {
@@ -174,7 +174,7 @@ func TestExceeded(t *testing.T) {
 			rate_limit {
 				zone soft {
 					rate 1/1h
-					dry_run
+					enforce 0
 				}
 			}
 			rate_limit {

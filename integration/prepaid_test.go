@@ -34,14 +34,14 @@ var prepaidZones = map[string]string{
 	"costs":    "algorithm fixed_window 200/1000h\ncost {header.Cost}",
 	"logcosts": "algorithm sliding_window_log 200/1000h\ncost {header.Cost}",
 	"nothing":  "algorithm token_bucket 40/1000h\ncost {header.Cost}",
-	"dry":      "algorithm fixed_window 20/1000h\ndry_run",
+	"dry":      "algorithm fixed_window 20/1000h\nenforce 0",
 	"override": "algorithm fixed_window 100/1000h",
 	"banned":   "algorithm fixed_window 1000/1000h",
 	"earned":   "algorithm fixed_window 30/1000h\nban 1h after 5 refusals in 1h",
 	"reset":    "algorithm fixed_window 50/1000h",
 	"plans":    "algorithm fixed_window 20/1000h\nplan {header.Plan} {\nfree 20/1000h\npro 45/1000h\ndefault free\n}",
-	"late":     "algorithm fixed_window 300/1000h\ncost_header X-Tokens-Used",
-	"refunds":  "algorithm fixed_window 40/1000h\ncharge on_response {\nstatus 2xx\n}",
+	"late":     "algorithm fixed_window 300/1000h\ncharge {\nheader X-Tokens-Used\n}",
+	"refunds":  "algorithm fixed_window 40/1000h\ncharge {\nstatus 2xx\n}",
 }
 
 // TestPrepaid: three instances hold units of a key, and the upstream gets exactly what the limit allows, whatever else

@@ -81,7 +81,9 @@ http://127.0.0.1:%d {
 			events 1000000000
 			window 1h
 			cost 500
-			cost_response json usage.prompt_tokens usage.completion_tokens*4
+			charge {
+				json usage.prompt_tokens usage.completion_tokens*4
+			}
 		}
 	}
 	reverse_proxy %s
@@ -91,7 +93,7 @@ http://127.0.0.1:%d {
 var ways = []struct{ name, path string }{
 	{"with a fixed cost", "/fixed"},
 	{"with a fixed cost, again", "/fixed"},
-	{"with cost_response", "/read"},
+	{"with a cost in the body", "/read"},
 	{"without the directive", "/bare"},
 }
 

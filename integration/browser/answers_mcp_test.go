@@ -30,12 +30,10 @@ func TestMCP(t *testing.T) {
 	s := startCaddy(t, "", `
 		rate_limit {
 			zone units {
+				match  vars {http.rate_limit.json.method} tools/call
 				events 5
 				window 1h
-				cost   0
-				cost_request json params.arguments.units {
-					missing 0
-				}
+				cost   {http.rate_limit.json.params.arguments.units}
 			}
 			headers off
 		}

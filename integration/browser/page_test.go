@@ -95,8 +95,10 @@ func fleetSite() string {
 			key {header.Client}
 			events 1
 			window 1h
-			cost_response json cost
-			dry_run
+			charge {
+				json cost
+			}
+			enforce 0
 		}
 		zone half {
 			match path /half

@@ -46,7 +46,7 @@ func TestScreenshots(t *testing.T) {
 			match path /search
 			key {client_ip}
 			algorithm sliding_window_counter 20/10s
-			dry_run
+			enforce 0
 		}
 		zone api {
 			match path /api/*

@@ -46,7 +46,7 @@ func bodySite(store string) string {
 				events    3
 				window    year
 				cost      {header.X-Cost} 1
-				charge on_response {
+				charge {
 					status 401 403
 				}
 			}
@@ -57,7 +57,10 @@ func bodySite(store string) string {
 				events      15
 				window      year
 				cost        {header.X-Cost} 1
-				cost_header X-Tokens-Used broken_off 5
+				charge {
+					header X-Tokens-Used
+					broken_off 5
+				}
 			}
 			` + store + `
 		}`

@@ -23,8 +23,8 @@ func lateSite(store string) string {
 				events      100
 				window      year
 				cost        {header.X-Cost} 1
-				cost_header X-Tokens-Used
-				charge on_response {
+				charge {
+					header X-Tokens-Used
 					status 200
 				}
 			}

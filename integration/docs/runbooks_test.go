@@ -52,7 +52,7 @@ var runbooks = []struct {
 		{after: func(e *trouble) any { return e.differs(complaining, http.StatusOK) }},
 		{prints: `500`, after: func(e *trouble) any { return e.differs(complaining, http.StatusOK) }},
 		{before: func(e *trouble) { e.exceed("203.0.113.8") }, prints: `203\.0\.113\.8`},
-		{before: func(e *trouble) { e.write("clients {", "clients {\ndry_run") }, after: func(e *trouble) any { return e.differs("203.0.113.8", http.StatusOK) }},
+		{before: func(e *trouble) { e.write("clients {", "clients {\nenforce 0") }, after: func(e *trouble) any { return e.differs("203.0.113.8", http.StatusOK) }},
 	}},
 	{"An attack is under way", func(e *trouble) {
 		e.exceed(complaining)

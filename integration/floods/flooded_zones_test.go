@@ -41,9 +41,9 @@ var busyZones = map[string]string{
 	"ban":          "algorithm sliding_window_counter 5/10h\nban 1s after 1000000 refusals in 1h",
 	"queue":        "algorithm leaky_bucket 5/10h\nmode queue\nmax_wait 100ms",
 	"max_wait":     "algorithm sliding_window_counter 5/10h\nmax_wait 100ms",
-	"refund":       "algorithm token_bucket 5/10h\ncharge on_response {\nstatus 200\n}",
-	"late":         "algorithm token_bucket 5/10h\ncost_header X-Cost",
-	"late-lent":    "algorithm token_bucket 5/10h\ncost_header X-Cost\nlend 100ms",
+	"refund":       "algorithm token_bucket 5/10h\ncharge {\nstatus 200\n}",
+	"late":         "algorithm token_bucket 5/10h\ncharge {\nheader X-Cost\n}",
+	"late-lent":    "algorithm token_bucket 5/10h\ncharge {\nheader X-Cost\n}\nlend 100ms",
 }
 
 // boundsFresh reports whether a key that is new can pass no more than its limit in one burst. Slots come back, and

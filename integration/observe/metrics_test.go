@@ -53,7 +53,7 @@ func metered(redis string, dead int, answer string) string {
 			zone tried {
 				events 1
 				window 1h
-				dry_run
+				enforce 0
 			}
 		}
 		respond %[3]s

@@ -179,11 +179,11 @@ func (p *proxy) waiting(want int) {
 	patient.UntilEqual(p.t, "requests that wait", func() int { return state(p.t).Waiting }, want)
 }
 
-// TestRefusal: a request that gets no slot in time is answered with 503 and Retry-After. A zone with charge on_response that
+// TestRefusal: a request that gets no slot in time is answered with 503 and Retry-After. A zone with charge that
 // does not count this status gives it back.
 func TestRefusal(t *testing.T) {
 	p := newProxy(t)
-	p.load("max 1\nmax_wait 10ms", "rate_limit {\nzone count {\nkey {http.request.header.Key}\nrate 10/1h\ncharge on_response {\nstatus 2xx 4xx\n}\n}\n}", "")
+	p.load("max 1\nmax_wait 10ms", "rate_limit {\nzone count {\nkey {http.request.header.Key}\nrate 10/1h\ncharge {\nstatus 2xx 4xx\n}\n}\n}", "")
 	hold := p.send(t.Context(), "hold", "/")
 	p.arrives("hold")
 	for i := range 3 {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // describeBlock says in the answer about a key whether the zone's option block refuses its requests.
@@ -19,7 +20,7 @@ func (z *runningZone) describeBlock(c *adminCall, key string, answer *adminapi.K
 	if len(z.Block) == 0 {
 		return
 	}
-	answer.BlockStatus = z.BlockStatus
+	answer.BlockStatus = zone.BlockStatus
 	address, ofKey := z.Zone.Template.Address(key), true
 	if !address.IsValid() {
 		address, ofKey = keys.ParseAddress(c.query.Get("key")), false
@@ -33,7 +34,7 @@ func (z *runningZone) describeBlock(c *adminCall, key string, answer *adminapi.K
 	case often == always:
 		answer.BlockedAddress = address.Addr().String()
 		if ofKey && !z.IsDryRun(key) {
-			answer.Outcome, answer.Refused, answer.Status = outcome.Names[outcome.Rejected], true, z.BlockStatus
+			answer.Outcome, answer.Refused, answer.Status = outcome.Names[outcome.Rejected], true, zone.BlockStatus
 		}
 	}
 }

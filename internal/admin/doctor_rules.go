@@ -15,7 +15,7 @@ const maxOverruled = 1000
 func (z *runningZone) overruled(ctx context.Context) (rules []doctor.Rule) {
 	var listed []store.Listed
 	if err := withStoreIn(ctx, z.store, func(ctx context.Context, s store.Store) (err error) {
-		if lists, ok := s.(store.Overrider); ok && z.Overrides() && len(z.Rules()) > 0 {
+		if lists, ok := s.(store.Overrider); ok && z.Overrides && len(z.Rules()) > 0 {
 			listed, _, err = lists.Overrides(ctx, z.Rules()[0], "", maxOverruled)
 		}
 		return err

@@ -16,7 +16,7 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 		Name: z.Name, Store: of.Name, OnStoreError: z.OnStoreError, Silent: of.Silent(),
 		Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces),
 		Variable: z.Template.Varies(), Addresses: onlyAddresses(z.Template), Networks: z.Template.ByNetwork(), Spread: z.Stats.Keys.Spread(),
-		Key: z.Key, KeyInWords: z.KeyInWords(), MissingKey: z.MissingKey, Definition: z.definition(), Blocks: len(z.Block) > 0, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
+		Key: z.Key, KeyInWords: z.KeyInWords(), MissingKey: z.MissingKey.Word, Definition: z.definition(), Blocks: len(z.Block) > 0, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
 	}
 	facts.Costs, _ = z.Stats.Costs.Read()
 	for result, before := range z.before.costs {
@@ -46,7 +46,7 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	return facts
 }
 
-// judges collects what charge on_response has judged.
+// judges collects what charge has judged.
 func (z *runningZone) judges(facts *doctor.Zone) {
 	for _, use := range z.uses {
 		all, charged, last := use.Judged.Read()

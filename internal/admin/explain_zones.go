@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
@@ -153,7 +154,7 @@ func (m *meeting) unasks(z *zone.Zone, c *zone.Check, v *adminapi.Visit) {
 			v.Reason = "its network " + c.Network.Prefix.String() + " is exempt"
 		} else if hit := walk.Hit(z.Exempt, m.request, clientip.MatchAny); hit != "" {
 			v.Reason = "its option exempt matches: " + hit
-		} else if z.MissingKey == zone.MissingSkip && c.Key == z.Template.Empty {
+		} else if z.MissingKey.Word == config.MissingSkip && c.Key == z.Template.Empty {
 			v.Reason = "the request has no key (missing_key skip)"
 		}
 	}
@@ -230,7 +231,7 @@ func (q *asked) state(p *peek) *adminapi.Key {
 	return &adminapi.Key{
 		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
 		Rollout: q.Zone.Rollout(), Cost: q.check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: quota, Slots: q.Policy.Slots,
-		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides(),
+		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides,
 		Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(),
 	}
 }

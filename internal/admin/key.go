@@ -79,7 +79,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 	}
 	shown.Plans, shown.PlanFrom = all, z.PlanTemplate.Form()
 	if z.DefaultPlan == nil {
-		shown.NoPlan = z.Plan.Reject
+		shown.NoPlan = z.PlanlessStatus()
 	}
 	return shown, nil
 }
@@ -117,14 +117,14 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
 		Cost: cost, CostFrom: z.Cost.From, CostLast: usual > z.Cost.Number && !c.query.Has("cost"), QuotaStatus: p.quota(), Slots: policy.Slots,
-		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides(), Lately: z.lately(key),
+		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
 	if policies.Varying != nil {
 		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)
 	}
 	o := p.outcome(z.Zone)
 	if o == outcome.Rejected {
-		answer.Status = z.MissingKeyStatus
+		answer.Status = z.KeylessStatus()
 	}
 	answer.Outcome, answer.Refused = outcome.Names[o], o.Refused()
 	z.describeBlock(c, key, answer)

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -38,7 +37,7 @@ func resetKey(c *adminCall) error {
 			if err != nil {
 				return err
 			}
-			if limit.CountsSlots(rule.Algorithm().Name()) {
+			if config.CountsSlots(rule.Algorithm().Name()) {
 				running += max(0, d.Quota-d.Remaining)
 			}
 			used = used || d.Remaining < d.Quota
@@ -135,8 +134,8 @@ func withStoreIn(ctx context.Context, ref *pool.Ref, do func(context.Context, st
 // storeError says that the store did not answer, and what that means for requests.
 func (z *runningZone) storeError(err error) error {
 	means := map[string]string{
-		zone.AllowOnError: "the zone lets all requests pass", zone.DenyOnError: "the zone answers 503 to all requests",
-		zone.LocalOnError: "each instance counts for itself",
+		config.AllowOnError: "the zone lets all requests pass", config.DenyOnError: "the zone answers 503 to all requests",
+		config.LocalOnError: "each instance counts for itself",
 	}[z.OnStoreError]
 	return adminError(http.StatusServiceUnavailable, "%s does not answer: %s; meanwhile %s (on_store_error %s)",
 		pool.Describe(z.store.Backend), reason(err), means, z.OnStoreError)

@@ -70,7 +70,7 @@ const networkCursor = "network-"
 func (z *runningZone) listOverrides(
 	ctx context.Context, s store.Overrider, cursor string, n int,
 ) (all []adminapi.Listed, next string, err error) {
-	if !z.Overrides() || len(z.Rules()) == 0 {
+	if !z.Overrides || len(z.Rules()) == 0 {
 		return nil, "", nil
 	}
 	if at, ok := strings.CutPrefix(cmp.Or(cursor, networkCursor+"0"), networkCursor); ok {

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,16 +10,17 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // requestedLimit is the limit of an override. It is written as in the line of a plan, such as
 // "500/1m", "token_bucket 10/1s burst 50" or "unlimited"; or as a number of events in the zone's
-// window; or as an object with the fields of a [limit.Limit].
+// window; or as an object with the fields of a [config.Limit].
 type requestedLimit struct {
-	limit.Limit
+	config.Limit
 	unlimited bool
 	err       error // why the limit is invalid
 }
@@ -35,12 +35,10 @@ func (l *requestedLimit) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
-		l.MaxEvents = &limit.Amount{Number: n}
+		l.MaxEvents = &config.Amount{Number: n}
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l.Limit); err != nil {
+	if err := option.JSON(b, &l.Limit); err != nil {
 		l.err = fmt.Errorf(`limit must be text such as "500/1m", or an object such as {"max_events": 500, "window": "1m"}: %w`, err)
 	}
 	return nil
@@ -48,7 +46,7 @@ func (l *requestedLimit) UnmarshalJSON(b []byte) error {
 
 // parse parses a limit that is written as in the line of a plan.
 func (l *requestedLimit) parse(text string) error {
-	p, err := limit.ParseText(text)
+	p, err := config.ParseText(text)
 	l.Limit, l.unlimited = p.Limit, p.Unlimited
 	return err
 }
@@ -126,12 +124,9 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 
 // overrideLimit returns the limit of an override for the store. Fields that are missing are those of
 // the rule.
-func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
+func (z *runningZone) overrideLimit(l *config.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
 	if l.MaxEvents == nil {
 		return made, errors.New("limit: events are missing: write 500/1m, or 500 for the zone's window")
-	}
-	if err := errors.Join(l.MaxEvents.Check("limit: max_events"), l.Burst.Check("limit: burst")); err != nil {
-		return made, err
 	}
 	switch {
 	case l.Varies():
@@ -141,19 +136,19 @@ func (z *runningZone) overrideLimit(l *limit.Limit, rule *store.Rule) (made algo
 	case l.Timezone != "":
 		return made, errors.New("limit: timezone is always that of the zone: leave it out")
 	}
-	return l.Resolve(limit.Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window})
+	return l.Resolve(config.Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window})
 }
 
 // describeLimit formats the limit of an override in the form that [requestedLimit] accepts. The
 // override does not say whether it is for the algorithm of the rule (ofRule).
 func describeLimit(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
-	text, window := strconv.FormatInt(l.Events, 10), limit.Window{Duration: caddy.Duration(l.Window), Calendar: l.Calendar}
+	text, window := strconv.FormatInt(l.Events, 10), config.Window{Duration: caddy.Duration(l.Window), Calendar: l.Calendar}
 	if ofRule {
-		if base := rule.Limit(); window == (limit.Window{}) {
-			window = limit.Window{Duration: caddy.Duration(base.Window), Calendar: base.Calendar}
+		if base := rule.Limit(); window == (config.Window{}) {
+			window = config.Window{Duration: caddy.Duration(base.Window), Calendar: base.Calendar}
 		}
 	}
-	if window != (limit.Window{}) {
+	if window != (config.Window{}) {
 		text += "/" + window.Format()
 	}
 	if ofRule {

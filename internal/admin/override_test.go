@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -25,7 +25,7 @@ func FuzzRequestedLimit(f *testing.F) {
 	rules := testRules(f)
 	f.Fuzz(func(t *testing.T, text string, i uint8) {
 		rule := rules[int(i)%len(rules)]
-		z := &runningZone{Zone: &zone.Zone{Spec: zone.Spec{Name: "z", Cost: limit.Amount{Number: 1}}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
+		z := &runningZone{Zone: &zone.Zone{Zone: config.Zone{Cost: &config.Amount{Number: 1}}, Place: zone.Place{Name: "z"}, OwnPolicies: zone.Policies{Likely: &zone.QuotaPolicy{Rule: rule}}}}
 		limit := func(text string) (s store.Override, ok bool) {
 			var request overrideRequest
 			if json.Unmarshal([]byte(`{"limit": `+text+`}`), &request) != nil {
@@ -66,7 +66,7 @@ func testRules(t testing.TB) (rules []*store.Rule) {
 			t.Fatal(err)
 		}
 		l := algorithms.Limit{Events: 2, Window: 3600e9}
-		if limit.CountsSlots(name) {
+		if config.CountsSlots(name) {
 			l.Window = 0
 		}
 		rule, err := store.NewRule("z", a, l, 0)

@@ -281,7 +281,7 @@ func (c *adminCall) readOverridable() (of store.Selector, err error) {
 // checkOverridable returns an error if overrides have no effect in the zone.
 func (z *runningZone) checkOverridable() error {
 	switch {
-	case !z.Overrides():
+	case !z.Overrides:
 		return adminError(http.StatusConflict, "zone %q does not allow overrides: add the option overrides", z.Name)
 	case len(z.Rules()) == 0:
 		return adminError(http.StatusConflict, "zone %q has no limit to override: all of its plans are unlimited", z.Name)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -14,7 +14,7 @@ import (
 // of one family share their state, so the decision under a larger one does.
 func (p *peek) owes(ctx context.Context, s store.Store) error {
 	d := &p.decision
-	if d.Remaining > 0 || d.Quota == 0 || d.Exempt || limit.CountsSlots(p.rule.Algorithm().Name()) {
+	if d.Remaining > 0 || d.Quota == 0 || d.Exempt || config.CountsSlots(p.rule.Algorithm().Name()) {
 		return nil
 	}
 	own := p.rule.Limit()

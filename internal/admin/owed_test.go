@@ -27,7 +27,7 @@ func TestOwed(t *testing.T) {
 	caddytest.EachStore(t, func(t *testing.T, kept *caddytest.Kept) {
 		for name, limit := range algorithms {
 			ctx := caddytest.Config(t)
-			h := caddytest.LoadInto(t, ctx, fmt.Sprintf(`{%s"rate_limits": {%q: {"key": "{http.request.header.Client}", %s, "cost": 200, "cost_header": "X-Tokens", "overrides": true}}}`,
+			h := caddytest.LoadInto(t, ctx, fmt.Sprintf(`{%s"rate_limits": {%q: {"key": "{http.request.header.Client}", %s, "cost": 200, "charge": {"header": "X-Tokens"}, "overrides": true}}}`,
 				kept.Option(), name, limit))
 			caddytest.Run(t, ctx)
 			look := func(client string) (k adminapi.Key) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -125,9 +126,9 @@ func (p *peek) outcome(z *zone.Zone) outcome.Outcome {
 	keyless := z.Template.Varies() && p.key == z.Template.Empty
 	o := outcome.Allowed
 	switch {
-	case keyless && z.MissingKey == zone.MissingReject:
+	case keyless && z.MissingKey.Word == config.Reject:
 		o = outcome.Rejected
-	case keyless && z.MissingKey == zone.MissingSkip, p.decision.Exempt:
+	case keyless && z.MissingKey.Word == config.MissingSkip, p.decision.Exempt:
 		return outcome.Exempt
 	case p.banned.Banned:
 		o = outcome.Banned

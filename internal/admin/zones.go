@@ -77,7 +77,7 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 
 // costs returns what happened to the costs in responses. It is empty if no response should have one.
 func (z *runningZone) costs() (c adminapi.ZoneCosts) {
-	if !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.CostResponse != nil }) {
+	if !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.Charge.Fields() != nil }) {
 		return c
 	}
 	results, sum := z.Stats.Costs.Read()

@@ -76,23 +76,14 @@ func valueEdits(at place, value any) (all []edit) {
 
 // removable are options whose removal is a change.
 var removable = []string{
-	"ban", "charge_on_response", "cost_broken_off", "cost_header", "cost_request", "cost_response", "dry_run", "enforce", "missing_key",
-	"overrides",
+	"ban", "charge", "enforce", "missing_key", "overrides",
 }
-
-// statuses are options with a status.
-var statuses = []string{"block_status", "invalid_limit", "missing_key_status"}
 
 // policyEdits returns the changes of the rest of a zone.
 func policyEdits(z object) (all []edit) {
 	for _, option := range removable {
 		if z[option] != nil && z[option] != false {
 			all = append(all, place{}.without(option))
-		}
-	}
-	for _, option := range statuses {
-		if n, ok := z[option].(float64); ok {
-			all = append(all, place{}.count(option, n, n+1))
 		}
 	}
 	switch cost := z["cost"].(type) {
@@ -111,13 +102,16 @@ func policyEdits(z object) (all []edit) {
 		}
 	}
 	if p, ok := z["plan"].(object); ok {
-		for _, option := range []string{"default", "reject"} {
-			if p[option] != nil {
-				all = append(all, place{"plan ", []any{"plan"}}.without(option))
-			}
+		if p["default"] != nil {
+			all = append(all, place{"plan ", []any{"plan"}}.without("default"))
 		}
 	}
-	all = append(all, valueEdits(place{"charge_on_response", []any{"charge_on_response"}}, z["charge_on_response"])...)
+	if charge, ok := z["charge"].(object); ok && len(charge) > 1 {
+		for _, option := range slices.Sorted(maps.Keys(charge)) {
+			all = append(all, place{"charge ", []any{"charge"}}.without(option))
+		}
+	}
+	all = append(all, valueEdits(place{"charge", []any{"charge"}}, z["charge"])...)
 	if on, ok := z["on_store_error"].(string); ok {
 		other := "allow"
 		if on == other {

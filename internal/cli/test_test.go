@@ -147,7 +147,7 @@ example.com {
 			match vars_regexp user {http.request.body} user=(\w+)
 			key {re.user.1}
 			rate 3/1m
-			dry_run
+			enforce 0
 		}
 	}
 	respond ok

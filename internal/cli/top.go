@@ -54,7 +54,7 @@ minute.
 var noKeys = map[string]string{
 	byRequests: "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request.",
 	"refused":  "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed.",
-	"dry_run":  "There are no keys that a dry run would have refused. Zones with dry_run or enforce list them here.",
+	"dry_run":  "There are no keys that a dry run would have refused. Zones with enforce list them here.",
 }
 
 // top prints the most frequent keys of a zone, or of all zones.

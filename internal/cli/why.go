@@ -199,7 +199,7 @@ func (k keyView) explanation() string {
 	case outcome.Names[outcome.Allowed]:
 		return zone + " allows " + key + "."
 	case outcome.Names[outcome.DryRun]:
-		return zone + " would refuse " + key + ", but this is a dry run (dry_run, enforce): " + k.reason()
+		return zone + " would refuse " + key + ", but this is a dry run (enforce): " + k.reason()
 	}
 	return zone + " is refusing " + key + ": " + k.reason()
 }

@@ -1,8 +1,8 @@
 package compare
 
 import (
-	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -63,11 +63,8 @@ func ofPlan(z *zone.Zone, name string) string {
 
 // otherwise says what holds for requests with none of the plans.
 func otherwise(z *zone.Zone) string {
-	switch {
-	case z.Plan.Default != "":
-		return z.Plan.Default
-	case z.Plan.Reject != 0:
-		return fmt.Sprintf("reject %d", z.Plan.Reject)
+	if z.Plan.Default != nil {
+		return z.Plan.Default.Full(http.StatusForbidden)
 	}
 	return "the limit of the zone"
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -11,7 +12,7 @@ import (
 var harmless = []string{"overrides"}
 
 // loosening are options that let requests through: without them, more requests are refused.
-var loosening = []string{"dry_run", "exempt", "match", "charge_on_response"}
+var loosening = []string{"exempt", "match", "charge"}
 
 // tightening are options that refuse requests: without them, fewer are refused.
 var tightening = []string{"ban", "block"}
@@ -31,7 +32,7 @@ func stricter(option string, was, is any) bool {
 	case option == "on_store_error":
 		return is != "allow"
 	case option == "missing_key":
-		return is != zone.MissingSkip
+		return is != config.MissingSkip
 	}
 	return true
 }
@@ -49,5 +50,5 @@ func share(value any) float64 {
 
 // refuses reports whether a zone can refuse requests: it is no dry run.
 func refuses(uses []*zone.Zone) bool {
-	return slices.ContainsFunc(uses, func(z *zone.Zone) bool { return !z.DryRun })
+	return slices.ContainsFunc(uses, func(z *zone.Zone) bool { return z.Enforces() })
 }

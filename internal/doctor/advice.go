@@ -15,7 +15,7 @@ var (
 
 	limitPlans   = advice.New("doctor/limit/unlimited", "give a plan a limit, or remove the zone")
 	raiseEvents  = advice.New("doctor/limit/closed", "raise events, or use respond to refuse all requests")
-	enforceZone  = advice.New("doctor/rollout", "enforce it when the figures are right: remove dry_run, or raise enforce")
+	enforceZone  = advice.New("doctor/rollout", "raise enforce when the figures are right")
 	correctMatch = advice.New("doctor/requests", "correct its match, or its route; 'caddy rate-limit explain' shows what a request meets")
 	matchMoved   = advice.New("doctor/requests/moved", "match %q, or put rate_limit before the handler that changes the path, for example in a route block")
 	moveBefore   = advice.New("doctor/requests/behind", "put rate_limit before %s")
@@ -30,7 +30,7 @@ var (
 	giveStore    = advice.New("doctor/store", "write the store in the global option rate_limit, which holds for all sites, or write store memory where this is intended")
 	varyKey      = advice.New("doctor/keys/one", "choose a key that differs from client to client; 'caddy rate-limit top' shows the keys")
 	holdKey      = advice.New("doctor/keys/new", "choose a key that clients cannot change with each request, such as {client_ip}")
-	nameKey      = advice.New("doctor/missing_key/nobody", "check the name, and that %s is set before rate_limit runs; until then, set dry_run, or key {client_ip}")
+	nameKey      = advice.New("doctor/missing_key/nobody", "check the name, and that %s is set before rate_limit runs; until then, set enforce 0, or key {client_ip}")
 	skipKeyless  = advice.New("doctor/missing_key", "set missing_key skip, and count these requests in a zone with key {client_ip}")
 
 	seeStore  = advice.New("doctor/on_store_error", "see store %s")

@@ -48,7 +48,7 @@ type Zone struct {
 	// happened to that.
 	Costs [stats.CostResults]uint64
 
-	// Judged is how many responses charge on_response has judged since the config was loaded, Charged how many
+	// Judged is how many responses charge has judged since the config was loaded, Charged how many
 	// of them were charged, and LastStatus the status of the last one.
 	Judged, Charged uint64
 	LastStatus      int

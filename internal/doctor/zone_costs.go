@@ -32,7 +32,7 @@ func charges(z *Zone) []result {
 	case z.Judged == 0:
 		return nil
 	case z.Charged == 0 && z.Judged >= enough:
-		return warn(chargeOthers.With(z.LastStatus), "none of %d responses was charged, because none matches charge on_response", z.Judged)
+		return warn(chargeOthers.With(z.LastStatus), "none of %d responses was charged, because charge matches none", z.Judged)
 	}
 	return ok("%d of %d responses were charged", z.Charged, z.Judged)
 }

@@ -143,7 +143,7 @@ func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 		{`, "missing_key": "skip"`, 400},
 		{`, "exempt": [{"path": ["/"]}]`, 200},
 		{`, "block": [{"path": ["/"]}], "exempt": [{"path": ["/"]}]`, 403},
-		{`, "dry_run": true`, 200},
+		{`, "enforce": 0`, 200},
 		{`, "enforce": 0`, 200},
 		{`, "enforce": 100`, 400},
 	} {

@@ -56,14 +56,14 @@ func (c *Completion) openBody(status int, header http.Header) bool {
 			continue
 		}
 		for j := range c.charges[:i] {
-			if other := &c.charges[j]; other.body.reader != nil && other.zone.CostResponse.Fields().String() == l.zone.CostResponse.Fields().String() {
+			if other := &c.charges[j]; other.body.reader != nil && other.zone.Charge.Fields().String() == l.zone.Charge.Fields().String() {
 				l.body.reader = other.body.reader
 			}
 		}
 		if l.body.reader != nil || l.body.err != nil {
 			continue
 		}
-		l.body.reader, l.body.err = usage.NewReader(l.zone.CostResponse.Fields(), header.Get("Content-Type"), header["Content-Encoding"]...)
+		l.body.reader, l.body.err = usage.NewReader(l.zone.Charge.Fields(), header.Get("Content-Type"), header["Content-Encoding"]...)
 		if l.body.err != nil {
 			l.body.reader = nil
 		} else if l.body.reader != nil {
@@ -118,7 +118,7 @@ func (l *charge) warn(result stats.CostResult, cost int64, err error) {
 	results, _ := l.zone.Stats.Costs.Read()
 	_, unread, of := stats.Unread(results)
 	logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
-		zap.String("cost_response", l.zone.CostResponse.Fields().String()), zap.Int64("charged", cost), zap.Error(err),
+		zap.String("json", l.zone.Charge.Fields().String()), zap.Int64("charged", cost), zap.Error(err),
 		zap.String("result", stats.CostNames[result]), zap.Uint64("without_cost", unread), zap.Uint64("responses", of),
 		zap.Stringer("fix", result.Fix()))
 }
@@ -138,7 +138,7 @@ func (l *charge) bodyCost(failed bool, end ending) (result stats.CostResult, cos
 			end = whole
 		}
 	}
-	from, booked := l.zone.CostResponse, l.booked.Cost
+	from, booked := l.zone.Charge, l.booked.Cost
 	switch {
 	case end == brokenOff, end == perhapsWhole && !found && !failed:
 		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said), nil

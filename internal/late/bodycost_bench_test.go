@@ -22,7 +22,7 @@ func (d discard) Flush()                      {}
 func BenchmarkEvent(b *testing.B) {
 	event := []byte(`data: {"id":"chatcmpl-123","object":"chat.completion.chunk","created":1694268190,"model":"gpt-4o-mini","choices":[{"index":0,"delta":{"content":"word"},"finish_reason":null}],"usage":null}` + "\n\n")
 	for name, option := range map[string]string{
-		"fixed": "", "cost_header": `, "cost_header": "X-Tokens"`, "cost_response": `, "cost_response": {"json": ["usage.prompt_tokens", "usage.completion_tokens*4"]}`,
+		"fixed": "", "cost_header": `, "charge": {"header": "X-Tokens"}`, "cost_response": `, "charge": {"json": ["usage.prompt_tokens", "usage.completion_tokens*4"]}`,
 	} {
 		b.Run(name, func(b *testing.B) {
 			h := caddytest.Load(b, `{"rate_limits": {"tokens": {"algorithm": "token_bucket", "max_events": 1000000, "window": "1h"`+option+`}}}`)

@@ -83,7 +83,7 @@ func TestChargeOnResponse(t *testing.T) {
 	}
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
 		h := caddytest.Load(t, `{"rate_limits": {"`+protocol+`": {"key": "{http.request.uri.path}",
-			"max_events": 1, "window": "1h", "charge_on_response": {"status_code": [401, 5]}}}}`)
+			"max_events": 1, "window": "1h", "charge": {"status": ["401", "5xx"]}}}}`)
 		server := caddytest.NewHandlerServer(t, h, protocol == "HTTP/2", behind)
 		for _, e := range responses {
 			if e.only != "" && e.only != protocol {
@@ -100,7 +100,7 @@ func TestChargeOnResponse(t *testing.T) {
 
 // TestChargeOnResponseBooksBefore: requests are charged until their responses are known.
 func TestChargeOnResponseBooksBefore(t *testing.T) {
-	h := caddytest.Load(t, `{"rate_limits": {"logins": {"algorithm": "leaky_bucket", "max_events": 2, "window": "1h", "charge_on_response": {"status_code": [401]}}}}`)
+	h := caddytest.Load(t, `{"rate_limits": {"logins": {"algorithm": "leaky_bucket", "max_events": 2, "window": "1h", "charge": {"status": ["401"]}}}}`)
 	inside, respond := make(chan bool), make(chan bool)
 	server := caddytest.NewHandlerServer(t, h, false, map[string]caddyhttp.HandlerFunc{"/": func(w http.ResponseWriter, _ *http.Request) error {
 		inside <- true
@@ -129,7 +129,7 @@ func TestChargeOnResponseBooksBefore(t *testing.T) {
 // status_code too.
 func TestChargeOnHeaderFields(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"field": {"key": "{http.request.uri.path}", "max_events": 1, "window": "1h",
-		"charge_on_response": {"headers": {"X-Login": ["bad*"], "X-Any": ["*"]}}}}}`)
+		"charge": {"match_header": {"X-Login": ["bad*"], "X-Any": ["*"]}}}}}`)
 	behind := make(map[string]caddyhttp.HandlerFunc)
 	for path, fields := range map[string][2]string{
 		"/both": {"bad password", "1"}, "/one": {"bad password", ""}, "/other": {"good", "1"}, "/none": {},

@@ -21,7 +21,7 @@ import (
 // and whether or not the request is charged.
 func TestCostHeaderIsStripped(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"priced": {"algorithm": "token_bucket", "max_events": 1000, "window": "1h",
-		"cost_header": "x-tokens", "exempt": [{"path": ["/exempt"]}]}}}`)
+		"charge": {"header": "x-tokens"}, "exempt": [{"path": ["/exempt"]}]}}}`)
 	sets := func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("X-Tokens", "5")
 		w.Header().Set("X-Other", "5")
@@ -88,7 +88,7 @@ func TestCostHeaderIsStripped(t *testing.T) {
 // key gets into debt. A value that is no cost changes nothing.
 func TestCostHeader(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"tokens": {"key": "{http.request.uri.path}", "algorithm": "token_bucket", "max_events": 100, "window": "1h",
-		"cost": 10, "cost_header": "X-Tokens"}}}`)
+		"cost": 10, "charge": {"header": "X-Tokens"}}}}`)
 	costs := func(values ...string) caddyhttp.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header()["X-Tokens"] = values
@@ -138,7 +138,7 @@ func TestCostHeaderOfSeveralHandlers(t *testing.T) {
 	ctx := caddytest.Config(t)
 	load := func(name string) caddytest.Handler {
 		return caddytest.LoadInto(t, ctx, fmt.Sprintf(`{"rate_limits": {%q: {"algorithm": "fixed_window", "align": "first_request",
-			"max_events": 100, "window": "1h", "cost_header": "X-Tokens", "charge_on_response": {"status_code": [2]}}}}`, name))
+			"max_events": 100, "window": "1h", "charge": {"header": "X-Tokens", "status": ["2xx"]}}}}`, name))
 	}
 	handlers := []caddytest.Handler{load("outer"), load("middle"), load("inner")}
 	chain := caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
@@ -177,7 +177,7 @@ func TestCostHeaderOfSeveralHandlers(t *testing.T) {
 func TestLateCostOfFreeRequests(t *testing.T) {
 	kept := caddytest.KeepMemory(t, memorystore.Options{})
 	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"free": {"key": "{http.request.header.Client}", "algorithm": "token_bucket", "max_events": 100, "window": "1h",
-		"cost": "{http.request.header.Cost}", "cost_header": "X-Tokens", "charge_on_response": {"status_code": [200]}}}}`)
+		"cost": "{http.request.header.Cost}", "charge": {"header": "X-Tokens", "status": ["200"]}}}}`)
 	for key, c := range map[string]struct {
 		status int
 		cost   int64

@@ -119,10 +119,10 @@ func TestCostResponse(t *testing.T) {
 	}
 	kept := caddytest.KeepMemory(t, memorystore.Options{})
 	zone := `"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h", "cost": 10,
-		"cost_response": {"json": ["usage.in", "usage.out*4", "usage.free*-1"]`
+		"charge": {"json": ["usage.in", "usage.out*4", "usage.free*-1"]`
 	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"plain": {`+zone+`}},
 		"options": {`+zone+`, "broken_off": 60, "unknown": 70}},
-		"success": {`+zone+`}, "charge_on_response": {"status_code": [2]}}}}`)
+		"success": {`+zone+`, "status": ["2xx"]}}}}`)
 	for _, http2 := range []bool{false, true} {
 		for _, c := range cases {
 			key := fmt.Sprint(c.name, http2)
@@ -141,7 +141,7 @@ func TestCostResponse(t *testing.T) {
 func TestCountedEvents(t *testing.T) {
 	kept := caddytest.KeepMemory(t, memorystore.Options{})
 	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"tokens": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request",
-		"max_events": 1000, "window": "1h", "cost": 10, "cost_response": {"json": ["usage.total"], "broken_off": "counted", "unknown": "counted*2.5"}}}}`)
+		"max_events": 1000, "window": "1h", "cost": 10, "charge": {"json": ["usage.total"], "broken_off": "counted", "unknown": "counted*2.5"}}}}`)
 	stream := answers(200, "text/event-stream", ": hello\n\n", "data: {}\n\n", "data: {}\n\n", "data: {}\n\n", "event: x\n\n")
 	for key, c := range map[string]struct {
 		want   int64
@@ -164,8 +164,8 @@ func TestCountedEvents(t *testing.T) {
 // TestResponsesAreUnchanged: the client gets each response byte for byte, with its flushes, trailers and
 // length, and the upstream is asked only for codings that can be read.
 func TestResponsesAreUnchanged(t *testing.T) {
-	h := caddytest.Load(t, `{"rate_limits": {"a": {"algorithm": "fixed_window", "max_events": 100000, "window": "1h", "cost": 10, "cost_response": {"json": ["usage.total"]}},
-		"b": {"algorithm": "fixed_window", "max_events": 100000, "window": "1h", "cost": 10, "cost_response": {"json": ["usage.other*2"]}}}}`)
+	h := caddytest.Load(t, `{"rate_limits": {"a": {"algorithm": "fixed_window", "max_events": 100000, "window": "1h", "cost": 10, "charge": {"json": ["usage.total"]}},
+		"b": {"algorithm": "fixed_window", "max_events": 100000, "window": "1h", "cost": 10, "charge": {"json": ["usage.other*2"]}}}}`)
 	body := `{"text":"` + strings.Repeat("x", 100_000) + `","usage":{"total":5}}`
 	accepted := make(chan string, 1)
 	flushed := make(chan struct{})
@@ -220,7 +220,7 @@ func TestResponsesAreUnchanged(t *testing.T) {
 func TestCostResults(t *testing.T) {
 	ctx, logs := caddytest.Logged(t)
 	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"tokens": {"algorithm": "fixed_window", "max_events": 1000, "window": "1h", "cost": 10,
-		"cost_response": {"json": ["usage.total"]}, "charge_on_response": {"status_code": [2, 5]}}}}`)
+		"charge": {"json": ["usage.total"], "status": ["2xx", "5xx"]}}}}`)
 	caddytest.Run(t, ctx)
 	const json = "application/json"
 	for path, behind := range map[string]caddyhttp.HandlerFunc{

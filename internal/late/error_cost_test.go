@@ -25,7 +25,7 @@ func TestCostOfErrorRoutes(t *testing.T) {
 	kept := caddytest.KeepMemory(t, memorystore.Options{})
 	ctx := caddytest.Config(t)
 	zone := `"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h", "cost": 50,
-		"cost_response": {"json": ["usage.total"]`
+		"charge": {"json": ["usage.total"]`
 	h := caddytest.LoadInto(t, ctx, `{`+kept.Option()+`"rate_limits": {"plain": {`+zone+`}}, "options": {`+zone+`, "broken_off": 60, "unknown": 70}}}}`)
 	caddytest.Run(t, ctx)
 	const sse, json = "text/event-stream", "application/json"

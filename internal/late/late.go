@@ -24,12 +24,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -81,10 +81,10 @@ type charge struct {
 // Book adds a charge, which back gives back. The store was asked at that time of the clock.
 func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment) {
 	c.charges = append(c.charges, charge{
-		zone: z, booked: back, open: z.ChargeOnResponse != nil, unpaid: z.CostHeader != "", paid: back.Cost, body: bodyCost{reads: z.CostResponse != nil},
+		zone: z, booked: back, open: z.Charge.Matcher() != nil, unpaid: z.Charge.CostHeader() != "", paid: back.Cost, body: bodyCost{reads: z.Charge.Fields() != nil},
 	})
 	c.clock, c.asked = by, asked
-	if z.CostResponse != nil && c.body == nil {
+	if z.Charge.Fields() != nil && c.body == nil {
 		c.body = new(bodyCosts)
 	}
 }
@@ -102,7 +102,7 @@ func (c *Completion) Judge(status int, header http.Header) {
 			continue
 		}
 		l.open = false
-		m := l.zone.ChargeOnResponse
+		m := l.zone.Charge.Matcher()
 		unknown := status == StatusClientClosedRequest && !slices.Contains(m.StatusCode, status)
 		if unknown {
 			continue
@@ -135,9 +135,10 @@ func (c *Completion) ReadCost(header http.Header) {
 		if !l.unpaid {
 			continue
 		}
-		values := header[l.zone.CostHeader]
+		name := l.zone.Charge.CostHeader()
+		values := header[name]
 		if len(values) == 0 {
-			values = header[http.TrailerPrefix+l.zone.CostHeader]
+			values = header[http.TrailerPrefix+name]
 		}
 		if len(values) == 0 {
 			continue
@@ -147,7 +148,7 @@ func (c *Completion) ReadCost(header http.Header) {
 		if err != nil {
 			if l.zone.UnclearCost.Allow() {
 				logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
-					zap.String("zone", l.zone.Name), zap.String("cost_header", l.zone.CostHeader), zap.Error(err))
+					zap.String("zone", l.zone.Name), zap.String("header", name), zap.Error(err))
 			}
 			continue
 		}
@@ -158,9 +159,9 @@ func (c *Completion) ReadCost(header http.Header) {
 // breakOff charges for a response that has ended before it said what the request has cost.
 func (c *Completion) breakOff() {
 	for i := range c.charges {
-		if l := &c.charges[i]; l.unpaid && l.zone.CostBrokenOff != nil {
+		if l := &c.charges[i]; l.unpaid && l.zone.Charge.BrokenOff != nil {
 			l.unpaid = false
-			c.pay(l, *l.zone.CostBrokenOff)
+			c.pay(l, l.zone.Charge.BrokenOff.Of(l.booked.Cost, 0, 0))
 		}
 	}
 }
@@ -182,7 +183,7 @@ func parseCost(values []string) (int64, error) {
 	}
 	text := strings.TrimSpace(values[0])
 	cost, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || !limit.ValidCost(cost) {
+	if err != nil || !config.ValidCost(cost) {
 		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
 	}
 	return cost, nil

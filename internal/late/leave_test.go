@@ -56,7 +56,7 @@ func TestClientsThatLeavePay(t *testing.T) {
 	}
 	kept := caddytest.KeepMemory(t, memorystore.Options{})
 	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"logins": {"key": "{http.request.header.Client}",
-		"algorithm": "fixed_window", "align": "first_request", "max_events": 10, "window": "1h", "charge_on_response": {"status_code": [401]}}}}`)
+		"algorithm": "fixed_window", "align": "first_request", "max_events": 10, "window": "1h", "charge": {"status": ["401"]}}}}`)
 	for _, http2 := range []bool{false, true} {
 		for _, c := range responses {
 			key := fmt.Sprint(c.name, http2)
@@ -74,12 +74,12 @@ func TestClientsThatLeavePay(t *testing.T) {
 	}
 }
 
-// TestStatus499: a zone whose charge_on_response has the status 499 decides itself whether clients
+// TestStatus499: a zone whose charge has the status 499 decides itself whether clients
 // that leave are charged.
 func TestStatus499(t *testing.T) {
 	kept := caddytest.KeepMemory(t, memorystore.Options{})
 	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"logins": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request",
-		"max_events": 10, "window": "1h", "charge_on_response": {"status_code": [401, 499], "headers": {"X-Failed": ["*"]}}}}}`)
+		"max_events": 10, "window": "1h", "charge": {"status": ["401", "499"], "match_header": {"X-Failed": ["*"]}}}}}`)
 	for key, want := range map[string]int64{"": 0, "1": 1} {
 		e := caddytest.Send(t, h, false, func(w http.ResponseWriter, r *http.Request) error {
 			if key != "" {
@@ -144,9 +144,9 @@ func TestBrokenOffAnswers(t *testing.T) {
 	kept := caddytest.KeepMemory(t, memorystore.Options{})
 	h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {
 		"tokens": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
-			"cost": 10, "cost_header": "X-Tokens", "cost_broken_off": 500},
+			"cost": 10, "charge": {"header": "X-Tokens", "broken_off": 500}},
 		"without": {"key": "{http.request.header.Client}", "algorithm": "fixed_window", "align": "first_request", "max_events": 10000, "window": "1h",
-			"cost": 10, "cost_header": "X-Tokens"}
+			"cost": 10, "charge": {"header": "X-Tokens"}}
 	}}`)
 	for _, http2 := range []bool{false, true} {
 		for _, c := range responses {

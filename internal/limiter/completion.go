@@ -42,7 +42,7 @@ func (v *Verdict) unserved() (back []store.Adjustment) {
 	for i := range v.Checks {
 		dry := i >= v.Enforced && v.Decisions[i].Delay > 0
 		z := v.Entries[i].Zone
-		if v.charged(i) && !v.queues(i) && (v.Checks[i].LeaseID != "" || dry || z.ChargeOnResponse != nil) {
+		if v.charged(i) && !v.queues(i) && (v.Checks[i].LeaseID != "" || dry || z.Charge.Matcher() != nil) {
 			back = append(back, v.giveBack(i))
 		}
 	}
@@ -67,7 +67,7 @@ func (v *Verdict) returnDryRuns(s pool.Session) {
 func (v *Verdict) bookLate(c *late.Completion) {
 	for i := range v.Entries {
 		z := v.Entries[i].Zone
-		if z.ChargesLate() && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || z.SaysCost()) {
+		if z.ChargesLate() && v.Decisions[i].Allowed && (v.Checks[i].Cost > 0 || z.Charge.SaysCost()) {
 			c.Book(v.wait.clock, v.asked, z, v.giveBack(i))
 		}
 	}

@@ -14,7 +14,7 @@ func TestDryRunsOfRefusedRequests(t *testing.T) {
 		for _, algorithm := range caddytest.Refunding {
 			h := caddytest.Load(t, fmt.Sprintf(`{%[1]s"log": "off", "rate_limits": {
 				"a enforced %[2]s": {"max_events": 2, "window": "1h", "match": [{"path": ["/path"]}]},
-				"b dry %[2]s": {"algorithm": %[2]q, "max_events": 100, "window": "1h", "dry_run": true}
+				"b dry %[2]s": {"algorithm": %[2]q, "max_events": 100, "window": "1h", "enforce": 0}
 			}}`, kept.Option(), algorithm))
 			var used int64
 			for range 5 {

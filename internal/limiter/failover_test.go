@@ -8,8 +8,8 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -73,7 +73,7 @@ func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 // TestFullStore: if the store has no room for a key, this instance decides locally, whatever
 // on_store_error is. The log says once that the store is full.
 func TestFullStore(t *testing.T) {
-	for _, policy := range []string{zone.AllowOnError, zone.DenyOnError, zone.LocalOnError} {
+	for _, policy := range []string{config.AllowOnError, config.DenyOnError, config.LocalOnError} {
 		t.Run(policy, func(t *testing.T) {
 			ctx, logs := caddytest.Logged(t)
 			full := caddytest.Failing(t, fmt.Errorf("no room: %w", store.ErrFull))
@@ -107,7 +107,7 @@ func TestFullStore(t *testing.T) {
 // instance decides. The store is not to blame, so it still counts as answering.
 func TestBusy(t *testing.T) {
 	for policy, want := range map[string][]int{
-		zone.AllowOnError: {503, 503, 503}, zone.DenyOnError: {503, 503, 503}, zone.LocalOnError: {200, 429, 429},
+		config.AllowOnError: {503, 503, 503}, config.DenyOnError: {503, 503, 503}, config.LocalOnError: {200, 429, 429},
 	} {
 		t.Run(policy, func(t *testing.T) {
 			ctx, logs := caddytest.Logged(t)

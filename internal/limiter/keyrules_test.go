@@ -33,10 +33,10 @@ func TestOverrides(t *testing.T) {
 	ctx, kept := caddytest.Config(t), caddytest.KeepMemory(t, memorystore.Options{})
 	h := caddytest.LoadInto(t, ctx, `{`+kept.Option()+`"rate_limits": {
 		"one": {"key": "{http.request.header.User}", "max_events": 2, "window": "1h", "overrides": true, "max_wait": "1h",
-			"charge_on_response": {"status_code": [401]}},
+			"charge": {"status": ["401"]}},
 		"all": {"key": "{http.request.header.Fleet}", "max_events": 3, "window": "1h", "overrides": true},
 		"slots": {"key": "{http.request.header.User}", "algorithm": "concurrency", "max_events": 1, "overrides": true},
-		"dry": {"key": "{http.request.header.User}", "max_events": 2, "window": "1h", "overrides": true, "dry_run": true}
+		"dry": {"key": "{http.request.header.User}", "max_events": 2, "window": "1h", "overrides": true, "enforce": 0}
 	}}`)
 	caddytest.Run(t, ctx)
 	set := func(zone, what, key, body string) {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -175,8 +176,8 @@ func (l *Limiter) collect(v *Verdict) bool {
 			z.Misses.Note(v.Request.Request)
 			continue
 		}
-		if z.CostHeader != "" {
-			v.strips = append(v.strips, z.CostHeader)
+		if name := z.Charge.CostHeader(); name != "" {
+			v.strips = append(v.strips, name)
 		}
 		if z.Template.HasAddress {
 			l.proxies.check(i, z, &v.Request)
@@ -275,15 +276,15 @@ func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
 	for i := range v.Enforced {
 		switch on := v.Entries[i].Zone.OnStoreError; {
 		case full:
-		case v.Busy && on != zone.LocalOnError:
+		case v.Busy && on != config.LocalOnError:
 			return ErrBusy
-		case on == zone.DenyOnError:
+		case on == config.DenyOnError:
 			return ErrNoStore
 		}
 	}
 	took := l.since(start)
 	v.filter(func(i int) bool {
-		local := full || v.Entries[i].Zone.OnStoreError == zone.LocalOnError
+		local := full || v.Entries[i].Zone.OnStoreError == config.LocalOnError
 		if !local {
 			v.count(i, outcome.FailedOpen, took)
 		}

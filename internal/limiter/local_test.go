@@ -35,7 +35,7 @@ func TestShareIsShown(t *testing.T) {
 		{`"algorithm": "token_bucket", "max_events": 10, "window": "1s", "burst": 40`, `"all";q=20;w=4`, `"all";r=19;t=`, "20", "5"},
 		{`"algorithm": "leaky_bucket", "mode": "queue", "max_events": 100, "window": "1s"`, `"all";q=50;w=1`, `"all";r=49;t=`, "50", "50"},
 		{`"algorithm": "concurrency", "max_events": 10`, `"all";q=5;qu="concurrent-requests"`, `"all";r=4`, "5", ""},
-		{`"plan": {"of": "{http.request.header.Plan}", "reject": 403, "plans": {"p": {"max_events": 10, "window": "1m"}}}`, `"all";q=5;w=60`, `"all";r=4;t=`, "5", "0.083"},
+		{`"plan": {"of": "{http.request.header.Plan}", "default": "reject 403", "plans": {"p": {"max_events": 10, "window": "1m"}}}`, `"all";q=5;w=60`, `"all";r=4;t=`, "5", "0.083"},
 	} {
 		h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "local", "instances": 2,
 			"headers": ["draft-10", "x-ratelimit", "spring"], "rate_limits": {"all": {`+c.limit+`}}}`)

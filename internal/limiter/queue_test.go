@@ -57,7 +57,7 @@ func TestRefundOfTakenTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := caddytest.KeepMemory(t, memorystore.Options{})
 		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"queue": {"key": "all", "algorithm": "leaky_bucket", "mode": "queue",
-			"max_events": 10, "window": "1s", "burst": 100, "charge_on_response": {"status_code": [2]}}}}`)
+			"max_events": 10, "window": "1s", "burst": 100, "charge": {"status": ["2xx"]}}}}`)
 		enqueue(t, h, 200)
 		second, third := enqueue(t, h, 200), enqueue(t, h, 500)
 		began := time.Now()

@@ -9,11 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -75,8 +75,8 @@ var (
 	descDecisions = desc("decisions_total", "Requests in the zone, by their outcome there.", "zone", "outcome")
 	descNear      = desc("near_limit_requests_total", "Requests of the zone that passed, and left their key with little of its limit.", "zone")
 	descBans      = desc("bans_total", "Bans of the zone that began with a refusal by this process.", "zone")
-	descCosts     = desc("response_costs_total", "Responses of a zone with cost_response, by what happened to their cost.", "zone", "result")
-	descCostSum   = desc("response_cost_sum_total", "What the requests of a zone with cost_response have cost in total.", "zone")
+	descCosts     = desc("response_costs_total", "Responses of a zone that reads costs in their bodies, by what happened to their cost.", "zone", "result")
+	descCostSum   = desc("response_cost_sum_total", "What the requests of a zone that reads costs in bodies have cost in total.", "zone")
 	descInUse     = desc("concurrency_in_use", "Slots of the zone that are held by requests of this process.", "zone")
 
 	descUp      = desc("store_up", "1 while the store answers, 0 while it does not.", "store")
@@ -160,7 +160,7 @@ func (c collection) zone(z *zone.Zone) {
 	c.send(descNear, prometheus.CounterValue, float64(z.Stats.NearLimit.Load()), z.Name)
 	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Begun()), z.Name)
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
-	if z.CostResponse != nil {
+	if z.Charge.Fields() != nil {
 		results, sum := z.Stats.Costs.Read()
 		for r, n := range results {
 			c.send(descCosts, prometheus.CounterValue, float64(n), z.Name, stats.CostNames[r])
@@ -175,9 +175,9 @@ func (c collection) zone(z *zone.Zone) {
 	}
 }
 
-func (c collection) limit(z *zone.Zone, plan string, l *limit.Limit) {
+func (c collection) limit(z *zone.Zone, plan string, l *config.Limit) {
 	window := "" // concurrency has none
-	if !limit.CountsSlots(l.Algorithm) {
+	if !config.CountsSlots(l.Algorithm) {
 		window = l.Window.Format()
 	}
 	c.send(descConfig, prometheus.GaugeValue, 1, z.Name, l.MaxEvents.String(), window, plan, z.Rollout())

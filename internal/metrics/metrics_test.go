@@ -161,7 +161,7 @@ func TestMetricsOfPlans(t *testing.T) {
 func TestMetricsOfBans(t *testing.T) {
 	ctx := caddytest.Config(t)
 	const banning = `"key": "{http.request.header.X-Key}", "max_events": 1, "window": "1m", "ban": {"duration": "1h", "after": 3, "window": "10m"}`
-	h := caddytest.LoadInto(t, ctx, `{"log": "off", "rate_limits": {"bans counted": {`+banning+`}, "bans tried": {"dry_run": true, `+banning+`}}}`)
+	h := caddytest.LoadInto(t, ctx, `{"log": "off", "rate_limits": {"bans counted": {`+banning+`}, "bans tried": {"enforce": 0, `+banning+`}}}`)
 	for _, key := range []string{"a", "b"} {
 		caddytest.Statuses(t, h, 6, "X-Key", key)
 	}

@@ -1,11 +1,11 @@
-// Package option parses blocks of the Caddyfile. It rejects unknown options and options that are
-// given twice, and keeps secrets out of errors.
+// Package option reads the options of a struct from a block of a Caddyfile or from JSON. The tags of its fields say
+// what an option can be: see [Field].
 package option
 
 import (
-	"cmp"
-	"maps"
-	"slices"
+	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -13,64 +13,117 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
-// Option is an option of a block.
-type Option struct {
-	Parse     Parser
-	Label     string // the name in the error about a second one, if it is another
-	Repeats   bool   // the option may be given several times
-	Forbidden string // why the option is not allowed here, and what to write instead; empty if it is
-}
+// ErrWrong is the error of a [Value] that is wrong for no other reason than what it expects says.
+var ErrWrong = errors.New("wrong")
 
-// Block parses a block with these options. In errors, what names the block, and prefix comes before
-// the name of an option.
-func Block(d *caddyfile.Dispenser, what, prefix string, known map[string]Option) error {
-	seen := make(map[string]string)
+// Lines are options of a block that are more than a value, by name. They parse what is behind their name.
+type Lines map[string]func() error
+
+// Block reads the options of a struct from a block. What names the block in errors. Options with a line are read by it,
+// and a line of another name says where that belongs.
+func Block(d *caddyfile.Dispenser, what string, to any, lines Lines) error {
+	v := reflect.ValueOf(to).Elem()
+	fields := Fields(v.Type())
+	seen := make(map[string]bool)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
-		o, ok := known[name]
-		before, twice := seen[name]
-		switch {
-		case !ok && wasRemoved(name) != "":
-			return d.Errf("%s: %s", what, wasRemoved(name))
-		case !ok && len(known) == 0:
-			return d.Errf("%s has no options, got '%s'", what, Shown(name))
-		case !ok:
-			accepted, hint := Accepted(known), ""
-			if similar := suggest.Nearest(name, accepted); similar != "" {
-				hint = " (did you mean '" + similar + "'?)"
-			}
-			return d.Errf("unknown option of %s: '%s'%s, must be one of %s", what, Shown(name), hint, strings.Join(accepted, ", "))
-		case o.Forbidden != "":
-			return d.Err(o.Forbidden)
-		case twice && !o.Repeats:
-			text := prefix + cmp.Or(o.Label, name) + " already specified"
-			if before != "" {
-				text += ": " + before
-			}
-			return d.Err(text)
+		f := find(fields, func(f *Field) string { return f.Name }, name)
+		if f == nil && lines[name] != nil {
+			return lines[name]()
 		}
-		arguments, err := o.Parse()
-		if err != nil {
+		if f == nil {
+			return d.Err(unknown(what, name, names(fields, func(f *Field) string { return f.Name })))
+		}
+		if seen[name] && !f.Repeats {
+			return d.Errf("%s: %s already specified", what, name)
+		}
+		seen[name] = true
+		if err := f.line(d, what, v, lines[name]); err != nil {
 			return err
 		}
-		seen[name] = arguments
 	}
 	return nil
 }
 
-// Accepted returns the names of the options that are allowed in a block, sorted.
-func Accepted(known map[string]Option) []string {
-	names := slices.Sorted(maps.Keys(known))
-	return slices.DeleteFunc(names, func(name string) bool { return known[name].Forbidden != "" })
+// line reads the line of an option, whose name was read.
+func (f *Field) line(d *caddyfile.Dispenser, what string, in reflect.Value, parse func() error) error {
+	if parse != nil {
+		return parse()
+	}
+	at := f.at(in)
+	if _, is := at.Addr().Interface().(Value); !is && at.Kind() == reflect.Struct {
+		if d.NextArg() { // which may be a password that belongs into the block
+			return d.Errf("%s: %s takes its options in a block", what, f.Name)
+		}
+		return Block(d, what+" "+f.Name, at.Addr().Interface(), nil)
+	}
+	if err := f.assign(at, d.RemainingArgs()); err != nil {
+		return d.WrapErr(err)
+	}
+	if !OpensBlock(d) {
+		return nil
+	}
+	if d.NextBlock(d.Nesting()) {
+		if removed := instead(inCaddyfile, d.Val()); removed != "" {
+			return d.Err(f.Name + ": " + removed)
+		}
+	}
+	return d.Errf("%s takes no block", f.Name)
 }
 
-// OnlyBlock returns an error if an option that takes just a block has other arguments. The error
-// does not show them, because they may be a password that belongs into the block.
-func OnlyBlock(d *caddyfile.Dispenser, what string) error {
-	if d.NextArg() {
-		return d.Errf("%s takes its options in a block", what)
+// Set sets an option from its arguments, outside of a block.
+func Set(to any, name string, args []string) error {
+	v := reflect.ValueOf(to).Elem()
+	f := find(Fields(v.Type()), func(f *Field) string { return f.Name }, name)
+	if f == nil {
+		return errors.New("unknown option " + name)
 	}
-	return nil
+	return f.assign(f.at(v), args)
+}
+
+// at returns the value of the option in a struct, where a pointer points to.
+func (f *Field) at(in reflect.Value) reflect.Value {
+	v := in.FieldByIndex(f.index)
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	return v
+}
+
+// assign sets the value from its arguments.
+func (f *Field) assign(v reflect.Value, args []string) error {
+	why, ok := f.set(v, args)
+	switch {
+	case ok:
+		return nil
+	case len(args) == 0:
+		return fmt.Errorf("%s must be %s, got nothing: is a variable of the environment empty?", f.Name, f.Expects())
+	}
+	return f.wrong(f.Name, "'"+Shown(strings.Join(args, " "))+"'", why)
+}
+
+// unknown is the error about an option that a block does not have.
+func unknown(what, name string, known []string) string {
+	if removed := instead(inCaddyfile, name); removed != "" {
+		return what + ": " + removed
+	}
+	hint := ""
+	if similar := suggest.Nearest(name, known); similar != "" {
+		hint = " (did you mean '" + similar + "'?)"
+	}
+	return "unknown option of " + what + ": '" + Shown(name) + "'" + hint + ", must be one of " + strings.Join(known, ", ")
+}
+
+const hidden = "(hidden)"
+
+// Shown returns a text in the form in which errors may show it. It is hidden if it may contain a
+// password, as in redis://user:password@host.
+func Shown(text string) string {
+	if strings.Index(text, "@") > 0 || strings.Contains(text, "://") {
+		return hidden
+	}
+	return text
 }
 
 // OpensBlock reports whether the next token opens a block, without consuming it.

@@ -6,93 +6,171 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
-// JSON decodes an object with options, and accepts no other fields. Its errors are about options, and
-// not about types of Go. Names that are often written in place of others are in instead.
-func JSON(text []byte, to any, instead map[string]string) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s must be %s, got %s", cmp.Or(wrong.Field, "the value"), expected(wrong.Type), article(wrong.Value))
-	}
-	if err == nil {
-		return nil
-	}
-	name, ok := strings.CutPrefix(err.Error(), `json: unknown field "`)
-	if !ok {
-		return err
-	}
-	name = strings.TrimSuffix(name, `"`)
-	known := jsonNames(reflect.TypeOf(to))
-	switch {
-	case instead[name] != "":
-		return fmt.Errorf("unknown option %q; write %s", name, instead[name])
-	case !slices.Contains(known, name) && wasRemoved(name) != "":
-		return errors.New(wasRemoved(name))
-	case slices.Contains(known, name): // but not in the inner object
-		return fmt.Errorf("unknown option %q", name)
-	}
-	return fmt.Errorf("unknown option %q%s", name, suggest.Hint(name, known))
+// JSON reads the options of a struct from an object, which has no other fields.
+func JSON(text []byte, to any) error {
+	return object(text, "", reflect.ValueOf(to).Elem())
 }
 
-// expected says which JSON a type of Go is read from.
-func expected(t reflect.Type) string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
+// object reads an object. The prefix names it in errors.
+func object(text []byte, prefix string, to reflect.Value) error {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(text, &raw); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("%s must be an object, got %s", cmp.Or(strings.TrimRight(prefix, ". :"), "the value"), article(wrong.Value))
+		}
+		return err
 	}
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a text"
-	case reflect.Slice, reflect.Array:
+	fields := Fields(to.Type())
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		f := find(fields, func(f *Field) string { return f.JSON }, name)
+		if f == nil {
+			if name, nested := strings.CutSuffix(prefix, "."); nested {
+				prefix = name + ": "
+			}
+			return errors.New(prefix + unknownJSON(name, names(fields, func(f *Field) string { return f.JSON })))
+		}
+		if err := f.read(raw[name], prefix, to.FieldByIndex(f.index)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknownJSON is the error about a field that an object does not have.
+func unknownJSON(name string, known []string) string {
+	if text := instead(inJSON, name); text != "" {
+		return text
+	}
+	return fmt.Sprintf("unknown option %q%s", name, suggest.Hint(name, known))
+}
+
+// read sets a value from its JSON.
+func (f *Field) read(raw json.RawMessage, prefix string, v reflect.Value) error {
+	if string(raw) == "null" {
+		return nil
+	}
+	for v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	name := prefix + f.JSON
+	_, own := v.Addr().Interface().(json.Unmarshaler)
+	_, isValue := v.Addr().Interface().(Value)
+	switch {
+	case v.Kind() == reflect.Struct && !own:
+		return object(raw, name+".", v)
+	case v.Kind() == reflect.Map && v.Type().Elem().Kind() == reflect.Pointer:
+		return f.readEach(raw, prefix, v)
+	}
+	reason, ok := "", true
+	switch err := json.Unmarshal(raw, v.Addr().Interface()); {
+	case err == nil:
+		reason, ok = f.inRange(v)
+		if n, known := number(v); known && f.isTime() && raw[0] != '"' {
+			reason = nanoseconds(int64(n))
+		}
+	case v.Type() == durationType && raw[0] == '"':
+		_, err := ParseDuration(strings.Trim(string(raw), `"`))
+		reason, ok = why(Hint(err))
+	case isValue:
+		reason, ok = why(err)
+	case own && v.Type() != durationType:
+		return fmt.Errorf("%s: %w", name, err)
+	default:
+		ok = false
+	}
+	if !ok {
+		got := inWords(raw)
+		if raw[0] == '[' && f.Words != nil {
+			got = Shown(string(raw))
+		}
+		return f.wrong(name, got, reason)
+	}
+	return nil
+}
+
+// isTime reports whether a number in JSON is nanoseconds.
+func (f *Field) isTime() bool { return f.value() == durationType || strings.HasSuffix(f.Least, "s") }
+
+// Text sets a value from a text or a number of JSON.
+func Text(raw []byte, to Value) error {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		if text = string(raw); strings.Trim(text, "+-.eE0123456789") != "" {
+			return ErrWrong
+		}
+	}
+	return to.Parse(strings.Fields(text))
+}
+
+// readEach sets the structs of a map from an object of objects.
+func (f *Field) readEach(raw json.RawMessage, prefix string, v reflect.Value) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return f.wrong(prefix+f.JSON, inWords(raw), "")
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		each := reflect.New(v.Type().Elem().Elem())
+		if string(all[name]) != "null" {
+			if err := object(all[name], fmt.Sprintf("%s%s %q: ", prefix, f.each(), name), each.Elem()); err != nil {
+				return err
+			}
+		}
+		v.SetMapIndex(reflect.ValueOf(name), each)
+	}
+	return nil
+}
+
+// each names one of several values, such as "zone".
+func (f *Field) each() string {
+	if f.Name != "-" {
+		return f.Name
+	}
+	return strings.TrimSuffix(f.JSON, "s")
+}
+
+// nanoseconds says what was probably meant by a number that is far too short for a duration: seconds.
+func nanoseconds(n int64) string {
+	if n <= 0 || n >= int64(time.Millisecond) {
+		return ""
+	}
+	if n > 24*3600 {
+		n = 60
+	}
+	return fmt.Sprintf("a number in JSON is nanoseconds: write %q for %d seconds", duration.Format(time.Duration(n)*time.Second), n)
+}
+
+// inWords returns JSON in the form in which errors show it.
+func inWords(raw json.RawMessage) string {
+	switch raw[0] {
+	case '[':
 		return "a list"
-	case reflect.Map, reflect.Struct:
+	case '{':
 		return "an object"
-	case reflect.Float32, reflect.Float64:
-		return "a number"
 	}
-	return "a whole number"
+	return Shown(string(bytes.TrimSpace(raw)))
 }
 
 // article returns a kind of JSON value, as encoding/json names it, in words.
 func article(value string) string {
-	switch kind, number, _ := strings.Cut(value, " "); kind {
+	switch value {
 	case "array":
 		return "a list"
-	case "object":
-		return "an object"
 	case "string":
 		return "a text"
 	case "bool":
 		return "true or false"
-	case "number":
-		return cmp.Or(number, "a number") // it is only given if it does not fit
-	default:
-		return kind
 	}
-}
-
-// jsonNames returns the names of the fields of a struct, with those of structs that are embedded.
-func jsonNames(t reflect.Type) (names []string) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	for f := range t.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous && name == "":
-			names = append(names, jsonNames(f.Type)...)
-		case f.IsExported() && name != "" && name != "-":
-			names = append(names, name)
-		}
-	}
-	return names
+	return "a " + value
 }

@@ -1,7 +1,7 @@
 package option_test
 
 import (
-	"math"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -12,102 +12,158 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
-// on returns a parser's dispenser at the name of an option, with its arguments behind it.
-func on(line string) *caddyfile.Dispenser {
-	d := caddyfile.NewTestDispenser(line)
+// inner is the value of an option, and embedded in another block.
+type inner struct {
+	Depth int `json:"depth,omitempty" range:"1..5" default:"3"`
+}
+
+// block has an option of each kind.
+type block struct {
+	inner
+	Name   string            `json:"name,omitempty" default:"=none"`
+	Word   string            `json:"word,omitempty" words:"first|all|off" default:"first"`
+	Words  []string          `json:"words,omitempty" words:"one|two"`
+	Count  int64             `json:"count,omitempty" caddyfile:"number" range:"0..1000000000000"`
+	Share  *float64          `json:"share,omitempty" range:"0..1"`
+	For    caddy.Duration    `json:"for,omitempty" range:"1s..3660d" default:"1m"`
+	Off    *caddy.Duration   `json:"off,omitempty" range:"1ms.." zero:"off"`
+	On     *bool             `json:"on,omitempty"`
+	Secret string            `json:"secret,omitempty" secret:"true"`
+	Inner  *inner            `json:"inner,omitempty"`
+	All    map[string]*inner `json:"alls,omitempty" caddyfile:"-"`
+}
+
+// inBlock parses a block of a Caddyfile, and returns its JSON, or the error without its place.
+func inBlock(t *testing.T, text string) string {
+	t.Helper()
+	var b block
+	d := caddyfile.NewTestDispenser("block {\n" + strings.ReplaceAll(text, "; ", "\n") + "\n}")
 	d.Next()
-	return d
+	if err := option.Block(d, "block", &b, nil); err != nil {
+		said, _, _ := strings.Cut(err.Error(), ", at ")
+		return said
+	}
+	return written(t, b)
 }
 
-// outcome runs a parser, and returns what errors may show of it, or its error.
-func outcome(t *testing.T, d *caddyfile.Dispenser, parse option.Parser) string {
+func written(t *testing.T, b block) string {
 	t.Helper()
-	shown, err := parse()
+	text, err := json.Marshal(b)
 	if err != nil {
-		text, _, _ := strings.Cut(err.Error(), ", at ")
-		return "error: " + text
+		t.Fatal(err)
 	}
-	if d.NextArg() {
-		t.Errorf("the argument %s is left", d.Val())
-	}
-	return shown
+	return string(text)
 }
 
-// compare runs a parser for each line, and compares what errors may show with the value that it has set.
-func compare[T comparable](t *testing.T, parser func(*caddyfile.Dispenser, *T) option.Parser, cases map[string]struct {
-	shown string
-	value T
-},
-) {
-	t.Helper()
-	for line, want := range cases {
-		var value T
-		d := on(line)
-		if got := outcome(t, d, parser(d, &value)); got != want.shown || value != want.value {
-			t.Errorf("%s: %q and %v, want %q and %v", line, got, value, want.shown, want.value)
-		}
-	}
-}
-
-// result is what a parser returns and sets.
-type result[T any] = struct {
-	shown string
-	value T
-}
-
-const wrongCount = "error: wrong argument count or unexpected line ending after '"
-
-// TestShown: a text that may have a password in it is hidden.
-func TestShown(t *testing.T) {
+// TestBlock: a line sets an option if its value is one. An error says what the value must be, and what was probably meant.
+func TestBlock(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "localhost:6379": "localhost:6379", "@": "@", "@a": "@a", "a@": "(hidden)", "user:pw@host": "(hidden)",
-		"redis://host": "(hidden)", "://": "(hidden)", "unix//run/redis.sock": "unix//run/redis.sock",
+		"depth 5; name x; word all; words one two; number 7; share 0.5; for 1d": `{"depth":5,"name":"x","word":"all","words":["one","two"],"count":7,"share":0.5,"for":86400000000000}`,
+		"on; off off; inner {; depth 1; }":                                      `{"off":0,"on":true,"inner":{"depth":1}}`,
+		"on false; off 1ms":                                                     `{"off":1000000,"on":false}`,
+		"depth 6":                                                               "depth must be a whole number from 1 to 5, got '6'",
+		"depth 0":                                                               "depth must be a whole number from 1 to 5, got '0'",
+		"depth":                                                                 "depth must be a whole number from 1 to 5, got nothing: is a variable of the environment empty?",
+		"depth 1 2":                                                             "depth must be a whole number from 1 to 5, got '1 2'",
+		"depth 1.5":                                                             "depth must be a whole number from 1 to 5, got '1.5'",
+		"depth 99999999999999999999":                                            "depth must be a whole number from 1 to 5, got '99999999999999999999'",
+		"number -1":                                                             "number must be a whole number from 0 to 1000000000000, got '-1'",
+		"count 1":                                                               "unknown option of block: 'count', must be one of depth, for, inner, name, number, off, on, secret, share, word, words",
+		"shere 1":                                                               "unknown option of block: 'shere' (did you mean 'share'?), must be one of depth, for, inner, name, number, off, on, secret, share, word, words",
+		"share NaN":                                                             "share must be a number from 0 to 1, got 'NaN'",
+		"share 2":                                                               "share must be a number from 0 to 1, got '2'",
+		`name ""`:                                                               "name must be a text, got '': it is empty",
+		"word alll":                                                             `word must be first, all or off, got 'alll': did you mean "all"?`,
+		"words one three":                                                       "words must be a list of one or two, got 'one three'",
+		"for 60":                                                                "for must be a duration from 1s to 3660d, got '60': it has no unit; did you mean 60s?",
+		"for fast":                                                              "for must be a duration from 1s to 3660d, got 'fast'",
+		"for 1ms":                                                               "for must be a duration from 1s to 3660d, got '1ms'",
+		"off 1us":                                                               "off must be a duration of at least 1ms, got '1us'",
+		"on yes":                                                                "on must be true or false, got 'yes'",
+		"name a; name b":                                                        "block: name already specified",
+		"inner x":                                                               "block: inner takes its options in a block",
+		"name x {; }":                                                           "name takes no block",
+		"secret s3cr3t b":                                                       "secret must be a text, got (hidden): quote it if it has spaces",
+		"name redis://a:s3cr3t@b c":                                             "name must be a text, got '(hidden)': quote it if it has spaces",
+		"widen 3":                                                               `block: "widen" was removed: ban a network by hand, or add a zone with ipv4_prefix 24 (docs/compatibility.md#removed)`,
 	} {
-		if got := option.Shown(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+		if got := inBlock(t, text); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
 		}
 	}
 }
 
-// TestNumbers: numbers are whole and fit, fractions are finite, durations have a unit. What is wrong sets nothing.
-func TestNumbers(t *testing.T) {
-	compare(t, func(d *caddyfile.Dispenser, to *int64) option.Parser { return option.Integer(d, "o", to) }, map[string]result[int64]{
-		"o 0":                    {"0", 0},
-		"o -7":                   {"-7", -7},
-		"o 9223372036854775807":  {"9223372036854775807", math.MaxInt64},
-		"o -9223372036854775808": {"-9223372036854775808", math.MinInt64}, // also where an int has 32 bits
-		"o 9223372036854775808":  {"error: o '9223372036854775808' is too large", 0},
-		"o 1.0":                  {"error: o '1.0' must be a whole number", 0},
-		"o 1k":                   {"error: o '1k' must be a whole number", 0},
-		`o ""`:                   {"error: o '' must be a whole number", 0},
-		"o":                      {wrongCount + "o'", 0},
-	})
-	compare(t, func(d *caddyfile.Dispenser, to *int64) option.Parser { return option.MholtInteger(d, "o", to) }, map[string]result[int64]{
-		"o 5":                   {"5", 5},
-		"o 9223372036854775808": {"error: invalid o integer '9223372036854775808': is too large", 0},
-		"o five":                {"error: invalid o integer 'five': must be a whole number", 0},
-	})
-	compare(t, func(d *caddyfile.Dispenser, to *float64) option.Parser { return option.Fraction(d, "o", to) }, map[string]result[float64]{
-		"o 0.25": {"0.25", 0.25},
-		"o 1":    {"1", 1},
-		"o NaN":  {"error: o 'NaN' must be a number from 0 to 1, such as 0.2", 0},
-		"o -Inf": {"error: o '-Inf' must be a number from 0 to 1, such as 0.2", 0},
-		"o 1e999": {
-			"error: o '1e999' must be a number from 0 to 1, such as 0.2", 0,
-		},
-		"o 20%": {"error: o '20%' must be a number from 0 to 1, such as 0.2", 0},
-	})
-	compare(t, func(d *caddyfile.Dispenser, to *caddy.Duration) option.Parser { return option.Duration(d, "o", to) }, map[string]result[caddy.Duration]{
-		"o 90s":  {"90s", caddy.Duration(90 * time.Second)},
-		"o 1d":   {"1d", caddy.Duration(24 * time.Hour)},
-		"o 0":    {"0", 0},
-		"o -1ms": {"-1ms", caddy.Duration(-time.Millisecond)},
-	})
-	for _, text := range []string{"5", "fast", "1w", ""} {
-		var value caddy.Duration
-		d := on(`o "` + text + `"`)
-		if got := outcome(t, d, option.Duration(d, "o", &value)); !strings.HasPrefix(got, "error: invalid o '"+text+"': ") || value != 0 {
-			t.Errorf("%q: %s and %v", text, got, value)
+// TestJSON: errors are about options and JSON, not about Go.
+func TestJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"depth": 2, "inner": {"depth": 3}, "alls": {"a": {"depth": 1}, "b": null}}`: `{"depth":2,"inner":{"depth":3},"alls":{"a":{"depth":1},"b":{}}}`,
+		`{"off": 0, "for": "90s", "count": 5, "on": null}`:                            `{"count":5,"for":90000000000,"off":0}`,
+		`{"name": 1}`:               "name must be a text, got 1",
+		`{"on": "yes"}`:             `on must be true or false, got "yes"`,
+		`{"share": []}`:             "share must be a number from 0 to 1, got a list",
+		`{"words": {}}`:             "words must be a list of one or two, got an object",
+		`{"alls": true}`:            "alls must be an object, got true",
+		`{"depth": 128}`:            "depth must be a whole number from 1 to 5, got 128",
+		`{"depth": 0}`:              "depth must be a whole number from 1 to 5, got 0",
+		`{"depth": 1.5}`:            "depth must be a whole number from 1 to 5, got 1.5",
+		`{"inner": {"depth": ""}}`:  `inner.depth must be a whole number from 1 to 5, got ""`,
+		`{"inner": 7}`:              "inner must be an object, got a number",
+		`{"alls": {"a": {"d": 1}}}`: `all "a": unknown option "d"`,
+		`{"for": 60}`:               `for must be a duration from 1s to 3660d, got 60: a number in JSON is nanoseconds: write "1m" for 60 seconds`,
+		`{"for": "60"}`:             `for must be a duration from 1s to 3660d, got "60": it has no unit; did you mean 60s?`,
+		`{"secret": 5}`:             "secret must be a text, got (hidden)",
+		`[]`:                        "the value must be an object, got a list",
+		`{"shere": 1}`:              `unknown option "shere"; did you mean "share"?`,
+		`{"Share": 1}`:              `unknown option "Share"; did you mean "share"?`,
+		`{"number": 1}`:             `unknown option "number"`,
+		`{"events": 1}`:             `unknown option "events"; write max_events`,
+		`{"name":`:                  "unexpected end of JSON input",
+		``:                          "unexpected end of JSON input",
+	} {
+		var b block
+		got := ""
+		if err := option.JSON([]byte(text), &b); err != nil {
+			got = err.Error()
+		} else {
+			got = written(t, b)
+		}
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
 		}
 	}
+}
+
+// TestFill: what is not given has its default, and what is given stays.
+func TestFill(t *testing.T) {
+	b := block{Word: "off"}
+	option.Fill(&b)
+	if b.Word != "off" || b.For != caddy.Duration(time.Minute) || b.Depth != 3 || b.Name != "" || b.Inner != nil {
+		t.Errorf("%+v", b)
+	}
+}
+
+// FuzzJSON: what is accepted is what encoding/json reads, and is read again from its own JSON.
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"name": "a"}`, `{"nmae": 1}`, `{"depth": 1e2}`, `{"inner": {"depth": null}}`, `null`, `{"alls": {"a": -1}}`, `[{}]`, "{\"\xff\": 1}", `{"for":"1d","off":0}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var got, plain, again block
+		if err := option.JSON(text, &got); err != nil {
+			if strings.Contains(err.Error(), "Go value of type") {
+				t.Error(err)
+			}
+			return
+		}
+		if err := json.Unmarshal(text, &plain); err != nil {
+			t.Fatal(err)
+		}
+		first := written(t, got)
+		if first != written(t, plain) {
+			t.Errorf("%s, and encoding/json reads %s", first, written(t, plain))
+		}
+		if err := option.JSON([]byte(first), &again); err != nil || written(t, again) != first {
+			t.Errorf("%s: %v", first, err)
+		}
+	})
 }

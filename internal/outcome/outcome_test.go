@@ -23,10 +23,10 @@ const policies = `{"log": "all", "log_key": true, "rate_limits": {
 	"exempt": {"match": [{"path": ["/exempt"]}], "max_events": 0, "window": "1h", "exempt": [{"path": ["/exempt"]}]},
 	"key": {"match": [{"path": ["/key"]}], "key": "{http.request.header.Key}", "max_events": 9, "window": "1h", "missing_key": "reject"},
 	"skip": {"match": [{"path": ["/skip"]}], "key": "{http.request.header.Key}", "max_events": 0, "window": "1h", "missing_key": "skip"},
-	"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
-	"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {
+	"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h"},
+	"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "default": "reject 402", "plans": {
 		"free": {"max_events": 1, "window": "1h"}, "staff": {"unlimited": true}}}},
-	"dry": {"match": [{"path": ["/dry"]}], "max_events": 1, "window": "1h", "dry_run": true, "block": [{"header": {"Bad": ["*"]}}]}
+	"dry": {"match": [{"path": ["/dry"]}], "max_events": 1, "window": "1h", "enforce": 0, "block": [{"header": {"Bad": ["*"]}}]}
 }}`
 
 // TestOutcomesOfPolicies: each outcome has its status, placeholders, metrics, log line and event.
@@ -49,7 +49,7 @@ func TestOutcomesOfPolicies(t *testing.T) {
 		{"/key", "", 401, "false key  |key", "not_charged rejected", "request rejected: the request has no key"},
 		{"/key", "Key", 200, "true key  8|?", "allowed allowed", ""},
 		{"/skip", "", 200, "true a all  96|?", "allowed exempt", ""},
-		{"/quota", "", 422, "false quota  |quota", "not_charged rejected", "request rejected: the request has no valid limit"},
+		{"/quota", "", 403, "false quota  |quota", "not_charged rejected", "request rejected: the request has no valid limit"},
 		{"/quota", "quota=2", 200, "true quota  1|?", "allowed allowed", ""},
 		{"/plan", "", 402, "false plan  |plan", "not_charged rejected", "request rejected: the request has no plan"},
 		{"/plan", "plan=free", 200, "true plan free 0|?", "allowed allowed", ""},

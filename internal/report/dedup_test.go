@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
@@ -27,13 +28,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // windowOf returns a quota policy with a window.
 func windowOf(d time.Duration) *zone.QuotaPolicy {
-	return &zone.QuotaPolicy{Numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(d)}}}
+	return &zone.QuotaPolicy{Numbers: config.Numbers{Window: config.Window{Duration: caddy.Duration(d)}}}
 }
 
 // reporterOf returns a Reporter of one zone, and what it logs.
@@ -43,7 +43,7 @@ func reporterOf(log string) (*Reporter, *observer.ObservedLogs) {
 	if err != nil {
 		panic(err)
 	}
-	z := &zone.Zone{Spec: zone.Spec{Name: "flooded", Template: template, KeyRules: &store.KeyRules{Ban: &store.Ban{For: time.Hour}}}, Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
+	z := &zone.Zone{Place: zone.Place{Name: "flooded"}, Template: template, KeyRules: &store.KeyRules{Ban: &store.Ban{For: time.Hour}}, Exceeded: errors.New("exceeded"), Stats: new(stats.Counters)}
 	return New(Config{Zones: []*zone.Zone{z}, Log: log, Logger: zap.New(core)}), logs
 }
 

@@ -16,7 +16,7 @@ func TestNearLimit(t *testing.T) {
 		"all": {"max_events": 1000, "window": "1h"},
 		"each": {"key": "{http.request.remote.host}", "max_events": 10, "window": "1h"},
 		"free": {"max_events": 1, "window": "1h", "cost": 0},
-		"tried": {"max_events": 5, "window": "1h", "dry_run": true}
+		"tried": {"max_events": 5, "window": "1h", "enforce": 0}
 	}}`)
 	for _, client := range []string{"203.0.113.7:1", "203.0.113.8:1"} {
 		for range 12 {

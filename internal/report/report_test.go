@@ -126,7 +126,7 @@ func TestBannedEvent(t *testing.T) {
 	ctx := caddytest.Config(t)
 	l := caddytest.Listen(t, ctx, "rate_limit_banned")
 	h := caddytest.LoadInto(t, ctx, `{"log": "off", "log_key": true, "rate_limits": {
-		"banning": {`+banning+`}, "banning dry": {"dry_run": true, `+banning+`}, "long": {"max_events": 1, "window": "2h", "match": [{"header": {"X-Key": ["long*"]}}]}}}`)
+		"banning": {`+banning+`}, "banning dry": {"enforce": 0, `+banning+`}, "long": {"max_events": 1, "window": "2h", "match": [{"header": {"X-Key": ["long*"]}}]}}}`)
 	began := time.Now()
 	for _, key := range []string{"a", "b", "long-c"} {
 		caddytest.Statuses(t, h, 10, "X-Key", key)

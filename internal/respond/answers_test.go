@@ -111,7 +111,7 @@ func TestGRPCCodes(t *testing.T) {
 		{"no store", down + `"on_store_error": "deny", `, `"max_events": 1, "window": "12s"`, "14", "1000"},
 		{"blocked", "", `"max_events": 1, "window": "12s", "block": [{}]`, "7", "-1"},
 		{"no key", "", `"max_events": 1, "window": "12s", "key": "{http.request.header.Key}", "missing_key": "reject"`, "16", "-1"},
-		{"no plan", "", `"plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {"free": {"max_events": 1, "window": "1h"}}}`, "3", "-1"},
+		{"no plan", "", `"plan": {"of": "{http.vars.plan}", "default": "reject 402", "plans": {"free": {"max_events": 1, "window": "1h"}}}`, "3", "-1"},
 	} {
 		h := caddytest.Load(t, `{`+c.options+`"rate_limits": {"z": {`+c.zone+`}}}`)
 		for _, contentType := range []string{"application/grpc", "application/grpc-web+proto", "application/grpc-web-text"} {

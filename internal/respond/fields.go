@@ -65,7 +65,7 @@ type Fields struct {
 	names   []string // of sent
 }
 
-// NewFields resolves the options headers and header_names.
+// NewFields resolves the options headers and header_name.
 func NewFields(chosen []string, renames map[string]string) (f Fields, err error) {
 	for i, style := range chosen {
 		inStyle, ok := styles[style]

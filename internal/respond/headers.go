@@ -76,7 +76,7 @@ func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {
 		return p.policies
 	}
 	for i := range v.Enforced {
-		if v.Entries[i].Zone.Hidden {
+		if v.Entries[i].Zone.Hidden() {
 			continue
 		}
 		text = appendPolicy(text, policyOf(v, i))

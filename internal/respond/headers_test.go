@@ -50,7 +50,7 @@ func TestHeaderFields(t *testing.T) {
 func TestStyles(t *testing.T) {
 	h := caddytest.Load(t, `{
 		"headers": ["x-ratelimit", "spring", "draft-10"],
-		"header_names": {"x-ratelimit-limit": "X-Quota"},
+		"header_name": {"x-ratelimit-limit": "X-Quota"},
 		"rate_limits": {"styles": {"max_events": 90, "window": "1m", "algorithm": "token_bucket", "burst": 6, "cost": 3}}
 	}`)
 	for i, want := range []map[string]string{

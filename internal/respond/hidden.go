@@ -9,7 +9,7 @@ import (
 
 // hidesAny reports whether clients do not see all of the zones.
 func hidesAny(zones []*zone.Zone) bool {
-	return slices.ContainsFunc(zones, func(z *zone.Zone) bool { return z.Hidden })
+	return slices.ContainsFunc(zones, func(z *zone.Zone) bool { return z.Hidden() })
 }
 
 // inHeaders returns the record that headers are made of. That is the record itself, unless a handler of the request
@@ -38,4 +38,4 @@ func (t *record) adoptShown(v *limiter.Verdict, retryAfter int64) {
 	}
 }
 
-func isShown(z *zone.Zone) bool { return !z.Hidden }
+func isShown(z *zone.Zone) bool { return !z.Hidden() }

@@ -148,7 +148,7 @@ func (t *record) addPolicies(by *Responder, v *limiter.Verdict) {
 		return
 	}
 	for i := range v.Enforced {
-		if p := policyOf(v, i); !v.Entries[i].Zone.Hidden && !hasPolicy(t.policies, p) {
+		if p := policyOf(v, i); !v.Entries[i].Zone.Hidden() && !hasPolicy(t.policies, p) {
 			t.policies = appendPolicy(t.policies, p)
 		}
 	}

@@ -58,7 +58,7 @@ func TestTwoHandlers(t *testing.T) {
 // TestItemsOfManyZones: RateLimit has ten zones at most, first the one that binds the client most, and
 // no dry run.
 func TestItemsOfManyZones(t *testing.T) {
-	config := `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "dry_run": true}, "z": {"max_events": 2, "window": "1h"}`
+	config := `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "enforce": 0}, "z": {"max_events": 2, "window": "1h"}`
 	for i := range 14 {
 		config += fmt.Sprintf(`, "a%02d": {"max_events": 50, "window": "1h"}`, i)
 	}
@@ -74,7 +74,7 @@ func TestItemsOfManyZones(t *testing.T) {
 // whichever handler has them. Placeholders describe a dry run if there is no other limit.
 func TestDryRunsAmongHandlers(t *testing.T) {
 	ctx := caddytest.Config(t)
-	dry := caddytest.LoadInto(t, ctx, `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "dry_run": true}}}`)
+	dry := caddytest.LoadInto(t, ctx, `{"rate_limits": {"dry": {"max_events": 1, "window": "1h", "enforce": 0}}}`)
 	enforced := caddytest.LoadInto(t, ctx, `{"rate_limits": {"enforced": {"max_events": 3, "window": "1h"}}}`)
 	text := "{http.rate_limit.allowed} {http.rate_limit.zone} {http.rate_limit.remaining} {http.vars.rate_limit} <{http.rate_limit.exceeded.name}>"
 	for i, c := range []struct {

@@ -49,15 +49,15 @@ func TestSubrouteHandlesRefusals(t *testing.T) {
 const rejecting = `"rate_limits": {
 	"all": {"max_events": 100, "window": "1h"},
 	"key": {"match": [{"path": ["/key"]}], "key": "{http.request.header.Key}", "max_events": 9, "window": "1h", "missing_key": "reject"},
-	"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h", "invalid_limit": 422},
-	"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "reject": 402, "plans": {"free": {"max_events": 1, "window": "1h"}}}},
+	"quota": {"match": [{"path": ["/quota"]}], "max_events": "{http.vars.quota}", "window": "1h"},
+	"plan": {"match": [{"path": ["/plan"]}], "plan": {"of": "{http.vars.plan}", "default": "reject 402", "plans": {"free": {"max_events": 1, "window": "1h"}}}},
 	"dear": {"match": [{"path": ["/dear"]}], "max_events": 1, "window": "1h", "cost": 2}
 }}`
 
 // TestRejections: if the server has error routes, a rejection is an error, as a refusal by a limit
 // is. With on_limit problem it has a JSON problem as its body.
 func TestRejections(t *testing.T) {
-	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 422, "/dear": 429} {
+	for path, status := range map[string]int{"/key": 401, "/plan": 402, "/quota": 403, "/dear": 429} {
 		h := caddytest.Load(t, `{`+rejecting)
 		var r *http.Request
 		w, err := refused(t, h, func(q *http.Request) { r, q.URL.Path = q, path; errorRoutes(q) })

@@ -16,7 +16,7 @@ func TestRejectedClientsAreTold(t *testing.T) {
 	const (
 		missing = `"missing_key": "reject"`
 		header  = `"key": "{http.request.header.x-api-key}", `
-		plan    = `"plan": {"of": "%s", "reject": 403, "plans": {"free": {}}}`
+		plan    = `"plan": {"of": "%s", "default": "reject 403", "plans": {"free": {}}}`
 	)
 	for _, c := range []struct {
 		zone, fields      string
@@ -24,8 +24,7 @@ func TestRejectedClientsAreTold(t *testing.T) {
 		detail, challenge string
 	}{
 		{header + missing, "", 401, "header X-Api-Key is missing", `ApiKey in=header, name="X-Api-Key"`},
-		{header + missing + `, "missing_key_status": 403`, "", 403, "header X-Api-Key is missing", ""},
-		{header + missing + `, "missing_key_challenge": "Bearer realm=\"my api\""`, "", 401, "header X-Api-Key is missing", `Bearer realm="my api"`},
+		{header + `"missing_key": "reject 403"`, "", 403, "header X-Api-Key is missing", ""},
 		{`"key": "{http.request.header.Authorization}", ` + missing, "", 401, "header Authorization is missing", `Bearer realm="restricted"`},
 		{`"key": "{http.request.uri.query.api_key}", ` + missing, "", 401, "query parameter api_key is missing", `ApiKey in=query, name="api_key"`},
 		{`"key": "{http.request.cookie.sid} {http.request.header.A}/{http.request.header.B}", ` + missing, "", 401, "cookie sid, header A and header B are missing", `ApiKey in=cookie, name="sid"`},

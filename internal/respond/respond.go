@@ -50,11 +50,11 @@ func New(ctx caddy.Context, c Config) *Responder {
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	p.self[0] = p
 	p.alone = responders{p.self[:], p.Fields.names}
-	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides() }) {
+	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
 		return p // the limits of requests that met all zones may differ
 	}
 	for _, z := range c.Zones {
-		if z.Hidden {
+		if z.Hidden() {
 			continue
 		}
 		p.policies = appendPolicy(p.policies, z.Policy)

@@ -31,7 +31,7 @@ func toldOf(a *limiter.Answer, v *limiter.Verdict, retryAfter int64) told {
 		return t
 	}
 	t.never = a.NeverPasses()
-	if a.Zone != nil && !a.Zone.Hidden {
+	if a.Zone != nil && !a.Zone.Hidden() {
 		t.zone = a.Zone.Name
 		if a.Policy != nil && !a.Decision.Banned {
 			t.quota = &quota{a.Decision.Quota, a.Decision.Remaining, a.Cost}
@@ -41,7 +41,7 @@ func toldOf(a *limiter.Answer, v *limiter.Verdict, retryAfter int64) told {
 		}
 	}
 	for i := range v.Enforced {
-		if a.Policy != nil && !v.Decisions[i].Allowed && !v.Entries[i].Zone.Hidden {
+		if a.Policy != nil && !v.Decisions[i].Allowed && !v.Entries[i].Zone.Hidden() {
 			t.policies = append(t.policies, v.Entries[i].Policy.HeaderZone)
 		}
 	}

@@ -27,8 +27,8 @@ var CostNames = [CostResults]string{
 }
 
 var costFixes = [CostResults]*advice.Advice{
-	CostUnknown: advice.New("costs/unknown", "check the paths of cost_response; for streams, let clients ask for the usage, or set the cost of such responses with unknown"),
-	CostInvalid: advice.New("costs/invalid", "correct the paths and weights of cost_response: each number and the sum must be from 0 to 10^12"),
+	CostUnknown: advice.New("costs/unknown", "check the paths of json in charge; for streams, let clients ask for the usage, or set the cost of such responses with unknown"),
+	CostInvalid: advice.New("costs/invalid", "correct the paths and weights of json in charge: each number and the sum must be from 0 to 10^12"),
 	CostEncoded: advice.New("costs/encoded", "let the upstream compress with gzip or not at all; Accept-Encoding of the requests already asks for that"),
 }
 

@@ -18,7 +18,7 @@ type Counters struct {
 	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Networks  Networks
 	Bans      Bans
-	Costs     Costs // of responses, in zones with cost_response
+	Costs     Costs // of responses, in zones that read them in bodies
 	History   History
 }
 

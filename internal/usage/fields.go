@@ -24,7 +24,6 @@ type Fields struct {
 	terms []term
 	top   node
 	paths int
-	nodes int // without top
 	text  string
 }
 
@@ -39,7 +38,6 @@ type node struct {
 	name string
 	next []*node
 	term int // of a path that ends here; -1 if none does
-	id   int // from 0 on, without gaps
 }
 
 // child returns the place that a name leads to, or nil.
@@ -91,9 +89,8 @@ func (f *Fields) add(text string) error {
 		for _, name := range names {
 			next := at.child([]byte(name))
 			if next == nil {
-				next = &node{name: name, term: -1, id: f.nodes}
+				next = &node{name: name, term: -1}
 				at.next = append(at.next, next)
-				f.nodes++
 			}
 			at = next
 		}
@@ -112,32 +109,22 @@ func (f *Fields) add(text string) error {
 // String returns the terms as they were written.
 func (f *Fields) String() string { return f.text }
 
-// HasDiscounts reports whether a term has a negative weight.
-func (f *Fields) HasDiscounts() bool {
-	return slices.ContainsFunc(f.terms, func(t term) bool { return t.weight < 0 })
-}
-
 // values are the last numbers at the paths of each term.
 type values struct {
 	have, invalid uint32 // a bit for each term
 	of            [MaxFields]decimal
 }
 
-// set records the number of a term. It takes the last one, or the greatest if greatest is set.
-func (v *values) set(term int, n decimal, err error, greatest bool) {
+// set records the last number of a term.
+func (v *values) set(term int, n decimal, err error) {
 	bit := uint32(1) << term
-	switch {
-	case err != nil:
+	if err != nil {
 		v.invalid |= bit
-	case greatest && v.have&bit != 0:
-		v.of[term] = max(v.of[term], n)
-	default:
-		v.of[term] = n
-		v.have |= bit
-		if !greatest {
-			v.invalid &^= bit
-		}
+		return
 	}
+	v.of[term] = n
+	v.have |= bit
+	v.invalid &^= bit
 }
 
 // sum returns the cost, rounded up, and whether any term has a number.

@@ -6,15 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxFolded is the length of the longest name that matches one of a path whatever the case: some letters
-// of one byte have another case of three.
-const maxFolded = 3 * maxName
-
 func (s *scanner) beginName() {
-	s.state, s.nameLen, s.high, s.odd, s.inText = inName, 0, 0, false, false
+	s.state, s.nameLen, s.high = inName, 0, 0
 }
 
-// readName reads a name, or a text that counts, up to its end or to an escape.
+// readName reads a name up to its end or to an escape.
 func (s *scanner) readName(p []byte, i int) int {
 	start := i
 	i = endOfRun(p, i)
@@ -27,10 +23,6 @@ func (s *scanner) readName(p []byte, i int) int {
 	default:
 		if s.high != 0 {
 			s.appendHalf()
-		}
-		if s.inText {
-			s.endText()
-			return i + 1
 		}
 		s.endName(s.name[:min(s.nameLen, len(s.name))])
 	}
@@ -56,7 +48,6 @@ func (s *scanner) appendRune(r rune) {
 // appendHalf appends half a surrogate pair, as encoding/json does.
 func (s *scanner) appendHalf() {
 	s.appendRune(utf8.RuneError)
-	s.odd = true
 }
 
 // escape takes a byte of an escape in a name.
@@ -97,7 +88,6 @@ func (s *scanner) escape(c byte) {
 			s.high = r
 			return
 		}
-		s.odd = s.odd || r == 0 || utf16.IsSurrogate(r)
 		s.appendRune(r)
 	}
 }
@@ -106,27 +96,4 @@ func (s *scanner) escape(c byte) {
 // room, which is more than any name of a path.
 func (s *scanner) endName(name []byte) {
 	s.state, s.here = afterName, s.open[s.level-1].child(name)
-	if s.request {
-		s.doubt(name)
-	}
-	s.odd = false
-}
-
-// doubt finds the place that some upstreams take a name of a request for, whatever its case. It notes names
-// that are there twice or in another case.
-func (s *scanner) doubt(name []byte) {
-	s.doubtful = s.doubtful || s.odd && s.texts != nil
-	if s.here == nil && len(name) <= maxFolded {
-		for _, next := range s.open[s.level-1].next {
-			if strings.EqualFold(string(name), next.name) {
-				s.here = next
-			}
-		}
-	}
-	if s.here == nil {
-		return
-	}
-	word, bit := &s.seen[s.here.id/64], uint64(1)<<(s.here.id%64)
-	s.doubtful = s.doubtful || *word&bit != 0 || string(name) != s.here.name
-	*word |= bit
 }

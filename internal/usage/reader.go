@@ -97,21 +97,3 @@ func (r *Reader) Events() int64 {
 	}
 	return 0
 }
-
-// RequestCost returns what a request with this body costs by its fields. Upstreams differ in how they read
-// names in another case, a field that is there twice, null, 0 and fractions. So the greatest number counts,
-// rounded up, and if any of these is at a path, or no number is, the request costs at least what is booked for
-// missing numbers. The text must be one valid JSON text, whose top is an object.
-func (f *Fields) RequestCost(text []byte, missing int64) (int64, error) {
-	s := scanner{fields: f, request: true}
-	s.reset()
-	s.write(text)
-	n, found, err := f.sum(&s.values)
-	switch {
-	case err != nil:
-		return 0, err
-	case !found || s.doubtful:
-		return max(n, missing), nil
-	}
-	return n, nil
-}

@@ -1,10 +1,5 @@
 package usage
 
-import (
-	"fmt"
-	"strconv"
-)
-
 // scanner finds the numbers of Fields in JSON texts, which may come in any pieces. It takes a text as
 // valid: of one that is not, it finds what was read before the fault, or nothing. Several texts may follow
 // each other, as in JSON Lines, and the elements of an array at the top count as such texts.
@@ -13,12 +8,6 @@ import (
 type scanner struct {
 	fields *Fields
 	values
-
-	request  bool                              // names match whatever their case, and of several numbers at a path the greatest counts
-	doubtful bool                              // of a request: upstreams may differ in what they read at a path
-	seen     [MaxFields * MaxDepth / 64]uint64 // the places that a request has named, a bit for each
-	texts    *foundTexts                       // the texts at the paths, which are then no numbers; usually nil
-	inText   bool                              // what is read as a name is such a text
 
 	state  state
 	level  int             // how many objects are open that paths lead into
@@ -29,12 +18,11 @@ type scanner struct {
 	objs   int64           // the objects at the top so far
 	done   bool            // the last event was [DONE]
 
-	name    [MaxText + 1]byte // the name that is being read, without escapes
+	name    [maxName + 1]byte // the name that is being read, without escapes
 	nameLen int               // more than the room if it is longer
 	hex     uint32            // of an escape
 	hexLen  int
 	high    rune // the first half of a surrogate pair; 0 if there is none
-	odd     bool // the name has half a surrogate pair or a zero byte, which parsers read in several ways
 
 	number    [48]byte
 	numberLen int // more than the room if it is longer
@@ -135,15 +123,12 @@ func (s *scanner) token(c byte) {
 // begin begins a value.
 func (s *scanner) begin(c byte) {
 	counts := s.here != nil && s.here.term >= 0
-	if s.request && s.texts == nil && s.here != nil && s.level > 0 && (c == 'n' || c != '{' && len(s.here.next) > 0) {
-		s.doubtful = true // null, or no object where a path goes on
-	}
 	switch c {
 	case '{':
 		if s.level == 0 {
 			s.objs++
 		}
-		s.record(counts, errNumber)
+		s.record(counts)
 		if s.here != nil && len(s.here.next) > 0 {
 			s.open[s.level] = s.here
 			s.level++
@@ -156,17 +141,12 @@ func (s *scanner) begin(c byte) {
 			s.array = true
 			return
 		}
-		s.record(counts, errNumber)
+		s.record(counts)
 		s.state, s.nested = inNested, 1
 	case ']': // of an empty array at the top
 		s.after(c)
 	case '"':
-		if counts && s.texts != nil {
-			s.beginName()
-			s.inText = true
-			return
-		}
-		s.record(counts, errNumber)
+		s.record(counts)
 		s.state = inString
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		s.state = inLiteral
@@ -174,11 +154,7 @@ func (s *scanner) begin(c byte) {
 			s.state, s.numberLen, s.number[0] = inNumber, 1, c
 		}
 	case 't', 'f':
-		if counts && s.texts != nil {
-			s.texts.texts[s.here.term] = strconv.FormatBool(c == 't')
-			counts = false
-		}
-		s.record(counts, errNumber)
+		s.record(counts)
 		s.state = inLiteral
 	case 'n':
 		s.state = inLiteral
@@ -189,12 +165,9 @@ func (s *scanner) begin(c byte) {
 }
 
 // record records that the path that ends here has no valid number.
-func (s *scanner) record(counts bool, err error) {
-	switch {
-	case counts && s.texts != nil:
-		s.texts.fail(fmt.Errorf("%s is no text", s.fields.terms[s.here.term].text))
-	case counts:
-		s.set(s.here.term, 0, err, s.request)
+func (s *scanner) record(counts bool) {
+	if counts {
+		s.set(s.here.term, 0, errNumber)
 	}
 }
 
@@ -219,19 +192,12 @@ func (s *scanner) readLiteral(p []byte, i int) int {
 
 // endLiteral ends a number or a word.
 func (s *scanner) endLiteral() {
-	switch {
-	case s.state == inNumber && s.texts != nil:
-		s.texts.setNumber(s.here.term, s.number[:min(s.numberLen, len(s.number))], s.numberLen)
-	case s.state == inNumber:
+	if s.state == inNumber {
 		n, err := decimal(0), errNumber
 		if s.numberLen <= len(s.number) {
 			n, err = parseDecimal(s.number[:s.numberLen])
 		}
-		if s.request {
-			s.doubtful = s.doubtful || n < one // some upstreams take 0.5 for 0, and 0 for none
-			n = (n + one - 1) / one * one
-		}
-		s.set(s.here.term, n, err, s.request)
+		s.set(s.here.term, n, err)
 	}
 	s.state = afterValue
 }

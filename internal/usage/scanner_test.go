@@ -108,38 +108,6 @@ func TestFieldsThatDoNotParse(t *testing.T) {
 	}
 }
 
-// TestRequestCost: of a request, the greatest number counts that any upstream might take, and where some
-// upstreams might take none, as much as for none.
-func TestRequestCost(t *testing.T) {
-	const missing = 100
-	f := mustParse(t, "max_tokens options.num_predict")
-	for body, want := range map[string]string{
-		`{"max_tokens":5}`: "5",
-		`{"max_tokens":4,"options":{"num_predict":3}}`:              "7",
-		`{"max_tokens":2.5}`:                                        "3",
-		`{"max_tokens":2.5,"options":{"num_predict":2.5}}`:          "6",
-		`{"max_tokens":5,"max_tokens":4}`:                           "100",
-		`{"max_tokens":500,"max_tokens":4}`:                         "500",
-		`{"max_tokens":4,"MAX_TOKENS":500}`:                         "500",
-		"{\"max_tokens\":4,\"max_to\u212aen\u017f\":500}":           "500",
-		`{"max_tokens":4,"max_to\u212aens":500}`:                    "500",
-		`{"options":{"num_predict":9},"Options":{"num_predict":3}}`: "100",
-		`{"max_tokens":0.999999}`:                                   "100",
-		`{"max_tokens":5,"max_tokens":-1}`:                          "invalid",
-		`{"max_tokens":-1,"max_tokens":5}`:                          "invalid",
-		`{"max_tokens":"5"}`:                                        "invalid",
-		`{"max_tokens":null}`:                                       "100",
-		`{"messages":[{"content":"{\"max_tokens\":5}"}]}`:           "100",
-		`{"messages":[{"max_tokens":0}],"max_tokens":5}`:            "5",
-		`{"max_tokens":1` + strings.Repeat("0", 100) + `}`:          "invalid",
-	} {
-		n, err := f.RequestCost([]byte(body), missing)
-		if got := shownCost(n, true, err); got != want {
-			t.Errorf("%s: %s, want %s", body, got, want)
-		}
-	}
-}
-
 // reference finds the last number of each path in a valid text, by encoding/json. It knows the text
 // whole and takes its time.
 func reference(d *json.Decoder, at []string, found func(path string, value json.Token)) error {

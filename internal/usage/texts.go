@@ -2,8 +2,10 @@ package usage
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,15 +25,15 @@ type Texts struct {
 	paths  []string
 }
 
-// ParseTexts parses paths such as "params.name", without weights and alternatives.
+// ParseTexts parses paths such as "params.name". Several with "|" between them are one text that clients name differently.
 func ParseTexts(paths []string) (*Texts, error) {
 	t := &Texts{fields: Fields{top: node{term: -1}}, paths: paths}
 	if len(paths) > MaxTexts {
 		return nil, fmt.Errorf("at most %d paths are read, got %d", MaxTexts, len(paths))
 	}
 	for _, path := range paths {
-		if strings.ContainsAny(path, "*|") {
-			return nil, fmt.Errorf("%q: a path of a text has no weight and no alternatives", path)
+		if strings.Contains(path, "*") {
+			return nil, fmt.Errorf("%q: a path of a text has no weight", path)
 		}
 		if err := t.fields.add(path); err != nil {
 			return nil, err
@@ -40,67 +42,111 @@ func ParseTexts(paths []string) (*Texts, error) {
 	return t, nil
 }
 
-// foundTexts are the texts of a request, by path.
-type foundTexts struct {
-	paths []string
-	texts []string
-	err   error // the first one
-}
-
 // Paths returns the paths.
 func (t *Texts) Paths() []string { return t.paths }
+
+// errDoubtful is the error of a text that upstreams may read differently.
+var errDoubtful = errors.New("the body has a name twice, in another case, or with half a character")
 
 // Read returns the text at each path of a request, which is empty if it is not there or null. The request must be one valid
 // JSON text whose top is an object, or empty. It returns an error if upstreams may read something else: a name on a path is
 // there twice or in another case, or has a zero byte or half a surrogate pair. So it does for a value that is an object, an
 // array, a number that is not whole or above 2⁵³, or a text that is longer than MaxText or has such bytes.
 func (t *Texts) Read(text []byte) ([]string, error) {
-	f := &foundTexts{paths: t.paths, texts: make([]string, len(t.paths))}
+	found := make([]string, len(t.paths))
 	if len(text) == 0 {
-		return f.texts, nil
+		return found, nil
 	}
 	if text[0] != '{' {
 		return nil, errors.New("the body is not an object of JSON")
 	}
-	s := scanner{fields: &t.fields, request: true, texts: f}
-	s.reset()
-	s.write(text)
-	if s.doubtful {
-		return nil, errors.New("the body has a name twice, in another case, or with half a character")
-	}
-	return f.texts, f.err
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	_, _ = d.Token() // the bracket
+	return found, t.object(d, &t.fields.top, found)
 }
 
-// fail notes why the body cannot be read.
-func (f *foundTexts) fail(err error) {
-	if f.err == nil {
-		f.err = err
+// object reads the rest of an object at a place that paths lead into.
+func (t *Texts) object(d *json.Decoder, at *node, found []string) error {
+	seen := make(map[*node]bool, len(at.next))
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string)
+		if isOdd(name) {
+			return errDoubtful
+		}
+		i := slices.IndexFunc(at.next, func(n *node) bool { return strings.EqualFold(n.name, name) })
+		if i < 0 {
+			var skipped json.RawMessage
+			if err := d.Decode(&skipped); err != nil {
+				return err
+			}
+			continue
+		}
+		if to := at.next[i]; to.name != name || seen[to] {
+			return errDoubtful
+		}
+		seen[at.next[i]] = true
+		if err := t.value(d, at.next[i], found); err != nil {
+			return err
+		}
 	}
+	_, err := d.Token() // the bracket
+	return err
 }
 
-// setNumber sets a number of a length, of which no more than the room was kept.
-func (f *foundTexts) setNumber(path int, kept []byte, length int) {
-	text, ok := wholeNumber(kept)
-	if !ok || length > len(kept) {
-		f.fail(fmt.Errorf("%s is not a whole number up to 2⁵³", f.paths[path]))
-		return
+// value reads the value at a place of a path.
+func (t *Texts) value(d *json.Decoder, at *node, found []string) error {
+	var raw json.RawMessage
+	if err := d.Decode(&raw); err != nil {
+		return err
 	}
-	f.texts[path] = text
-}
-
-// endText ends a text that counts.
-func (s *scanner) endText() {
-	s.state = afterValue
-	path := s.here.term
-	switch {
-	case s.nameLen > MaxText:
-		s.texts.fail(fmt.Errorf("%s is longer than %d bytes", s.texts.paths[path], MaxText))
-	case s.odd:
-		s.texts.fail(fmt.Errorf("%s has a zero byte or half a character", s.texts.paths[path]))
+	if len(at.next) > 0 && raw[0] == '{' {
+		inner := json.NewDecoder(bytes.NewReader(raw))
+		inner.UseNumber()
+		_, _ = inner.Token()
+		if err := t.object(inner, at, found); err != nil {
+			return err
+		}
+	}
+	if at.term < 0 || raw[0] == 'n' {
+		return nil
+	}
+	path := t.paths[at.term]
+	text := string(raw)
+	switch raw[0] {
+	case '{', '[':
+		return fmt.Errorf("%s is no text", path)
+	case 't', 'f':
+	case '"':
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+		if len(text) > MaxText {
+			return fmt.Errorf("%s is longer than %d bytes", path, MaxText)
+		}
+		if isOdd(text) {
+			return fmt.Errorf("%s has a zero byte or half a character", path)
+		}
 	default:
-		s.texts.texts[path] = string(s.name[:s.nameLen])
+		whole, ok := wholeNumber(raw)
+		if !ok {
+			return fmt.Errorf("%s is not a whole number up to 2⁵³", path)
+		}
+		text = whole
 	}
+	if before := found[at.term]; before != "" && before != text {
+		return fmt.Errorf("%s is there under two names", path)
+	}
+	found[at.term] = text
+	return nil
 }
+
+// isOdd reports whether a text has a zero byte or half a surrogate pair, which parsers read in several ways.
+func isOdd(text string) bool { return strings.ContainsAny(text, "\x00\ufffd") }
 
 // maxWhole is the greatest whole number up to which all parsers read the same.
 const maxWhole = 1 << 53

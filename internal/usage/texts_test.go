@@ -23,8 +23,8 @@ func mustParseTexts(t testing.TB, paths ...string) *Texts {
 // TestPathsOfTexts: errors show the path and the fix.
 func TestPathsOfTexts(t *testing.T) {
 	for path, want := range map[string]string{
-		"a*2":                   `"a*2": a path of a text has no weight and no alternatives`,
-		"a|b":                   `"a|b": a path of a text has no weight and no alternatives`,
+		"a*2":                   `"a*2": a path of a text has no weight`,
+		"a|a":                   `"a|a": the path a is there twice`,
 		"$.a":                   `"$.a": a path is just names with dots between, such as usage.total_tokens, without $, brackets or quotes`,
 		"":                      `"": "" is not a path: write names with dots between, such as usage.total_tokens`,
 		"a a":                   `"a a": a path is just names with dots between, such as usage.total_tokens, without $, brackets or quotes`,
@@ -37,6 +37,26 @@ func TestPathsOfTexts(t *testing.T) {
 	}
 	if _, err := ParseTexts(strings.Fields("a b c d e f g h i")); err == nil || err.Error() != "at most 8 paths are read, got 9" {
 		t.Error(err)
+	}
+}
+
+// TestNamesOfOneText: a text that clients name differently is read under each name, and must be the same under all that are there.
+func TestNamesOfOneText(t *testing.T) {
+	texts := mustParseTexts(t, "max_tokens|options.num_predict")
+	for body, want := range map[string]string{
+		`{}`: "", `{"max_tokens":5}`: "5", `{"options":{"num_predict":7}}`: "7", `{"max_tokens":5,"options":{"num_predict":5.0}}`: "5",
+		`{"max_tokens":null,"options":{"num_predict":7}}`:  "7",
+		`{"max_tokens":5,"options":{"num_predict":7}}`:     "error",
+		`{"max_tokens":5,"Options":{"num_predict":7}}`:     "error",
+		`{"max_tokens":-1,"options":{"num_predict":null}}`: "-1",
+	} {
+		got, err := texts.Read([]byte(body))
+		if err != nil {
+			got[0] = "error"
+		}
+		if got[0] != want {
+			t.Errorf("%s: %q, %v; want %q", body, got, err, want)
+		}
 	}
 }
 

@@ -61,22 +61,13 @@ func (s *sides) ask(r *http.Request) (answer, error) {
 	return no, err
 }
 
-// OptionMatchers are the matchers of an option, as the config has them and loaded.
-type OptionMatchers struct {
-	Raw    caddyhttp.RawMatcherSets
-	Loaded caddyhttp.MatcherSets
-}
-
-// FindFields sets which fields of bodies the zone looks at. It reads nothing else of the raw matchers.
-func (s *Spec) FindFields(match, exempt, block OptionMatchers) (err error) {
-	paths := s.fieldsOfTexts()
+// findFields sets which fields of bodies the zone looks at.
+func (z *Zone) findFields() (err error) {
+	paths := z.fieldsOfTexts()
 	f := &Fields{whole: len(paths) > 0}
-	for _, option := range []struct {
-		to *sides
-		of OptionMatchers
-	}{{&f.match, match}, {&f.exempt, exempt}, {&f.block, block}} {
-		paths = append(paths, option.to.divide(option.of)...)
-	}
+	f.match, paths = divide(z.MatcherSetsRaw, z.Matchers, paths)
+	f.exempt, paths = divide(z.ExemptRaw, z.Exempt, paths)
+	f.block, paths = divide(z.BlockRaw, z.Block, paths)
 	slices.Sort(paths)
 	if paths = slices.Compact(paths); len(paths) == 0 {
 		return nil
@@ -84,21 +75,20 @@ func (s *Spec) FindFields(match, exempt, block OptionMatchers) (err error) {
 	if f.texts, err = usage.ParseTexts(paths); err != nil {
 		return fmt.Errorf("{%s<path>}: %w", placeholder.JSONPrefix, err)
 	}
-	s.Fields = f
+	z.Fields = f
 	return nil
 }
 
 // fieldsOfTexts returns the fields in options that are texts or numbers.
-func (s *Spec) fieldsOfTexts() (paths []string) {
-	paths = s.Template.Fields()
-	if s.PlanTemplate != nil {
-		paths = append(paths, s.PlanTemplate.Fields()...)
+func (z *Zone) fieldsOfTexts() (paths []string) {
+	paths = z.Template.Fields()
+	if z.PlanTemplate != nil {
+		paths = append(paths, z.PlanTemplate.Fields()...)
 	}
-	names := []string{s.Cost.From}
-	for _, l := range s.Limits() {
-		for _, p := range l.Placeholders() {
-			names = append(names, p.Name)
-		}
+	z.costOfBody = strings.HasPrefix(z.Cost.From, placeholder.JSONPrefix)
+	names := []string{z.Cost.From}
+	for _, l := range z.Limits() {
+		names = append(names, l.Placeholders()...)
 	}
 	for _, name := range names {
 		if path, ok := strings.CutPrefix(name, placeholder.JSONPrefix); ok {
@@ -123,12 +113,16 @@ func fieldsOf(raw json.RawMessage) (paths []string) {
 	return paths
 }
 
-// divide divides the matchers of an option, and returns the fields that they look at.
-func (s *sides) divide(of OptionMatchers) (paths []string) {
-	for i, set := range of.Loaded {
+// divide divides the matchers of an option, which are loaded from raw ones, and adds the fields that they look at to others.
+func divide(raw caddyhttp.RawMatcherSets, loaded caddyhttp.MatcherSets, others []string) (s sides, paths []string) {
+	paths = others
+	if len(raw) != len(loaded) { // they were made without a config
+		return sides{sure: loaded}, paths
+	}
+	for i, set := range loaded {
 		looks := make(map[string]bool)
-		for name, raw := range of.Raw[i] {
-			if found := fieldsOf(raw); len(found) > 0 {
+		for name, matcher := range raw[i] {
+			if found := fieldsOf(matcher); len(found) > 0 {
 				paths, looks[name] = append(paths, found...), true
 			}
 		}
@@ -141,7 +135,7 @@ func (s *sides) divide(of OptionMatchers) (paths []string) {
 			return looks[strings.TrimPrefix(string(id), "http.matchers.")]
 		}))
 	}
-	return paths
+	return s, paths
 }
 
 // read reads the fields of a request, and gives their placeholders values. They have none if the body cannot be read.
@@ -194,7 +188,7 @@ func (z *Zone) meetBody(c *Check, r *placeholder.Request, meets answer, networks
 	c.DryRun = z.IsDryRun(c.Key)
 	blocked, err := z.Fields.block.ask(r.Request)
 	if err != nil || blocked == yes {
-		_ = c.reject(z.BlockStatus, errBlocked)
+		_ = c.reject(BlockStatus, errBlocked)
 		return true, true, err
 	}
 	exempt, err := z.Fields.exempt.ask(r.Request)

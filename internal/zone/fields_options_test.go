@@ -1,17 +1,23 @@
 package zone_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // TestFieldsEverywhere: fields of the body decide wherever placeholders may be, and a body that cannot be read is refused.
@@ -31,7 +37,7 @@ func TestFieldsEverywhere(t *testing.T) {
 			"200 200 429 400",
 		},
 		{
-			`"max_events": 1, "plan": {"of": "{http.rate_limit.json.model}", "plans": {"large": {"max_events": 2, "window": "1h"}}, "reject": 402}`,
+			`"max_events": 1, "plan": {"of": "{http.rate_limit.json.model}", "plans": {"large": {"max_events": 2, "window": "1h"}}, "default": "reject 402"}`,
 			[]string{`{"model":"large"}`, `{"model":"none"}`, ``, `[]`},
 			"200 402 402 400",
 		},
@@ -39,12 +45,12 @@ func TestFieldsEverywhere(t *testing.T) {
 		{`"max_events": 1, "block": [{"path": ["/no"], "vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`{"method":"x"}`, `[`}, "200 429"},
 		{`"max_events": 1, "exempt": [{"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`{"method":"x"}`, `{"method":"x"}`, `{"method":"y"}`, `{"method":"y"}`, `x`}, "200 200 200 429 400"},
 		{`"max_events": 1, "exempt": [{"path": ["/mcp"]}, {"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`x`, `x`}, "200 200"},
-		{`"max_events": 1, "dry_run": true, "match": [{"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`x`, `{"method":"x"}`, `{"method":"x"}`}, "200 200 200"},
+		{`"max_events": 1, "enforce": 0, "match": [{"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`x`, `{"method":"x"}`, `{"method":"x"}`}, "200 200 200"},
 		{`"max_events": 1, "match": [{"path": ["/no"], "vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`x`, `x`}, "200 200"},
 		{`"max_events": 1, "match": [{"path": ["/mcp"]}, {"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`x`, `x`}, "200 429"},
 		{`"max_events": 1, "match": [{"vars": {"{http.rate_limit.json.method}": [""]}}]`, []string{``, ``}, "200 429"},
 		{`"max_events": 1, "match": [{"vars": {"{http.rate_limit.j\u0073on.method}": ["x"]}}]`, []string{`{"method":"x"}`, `{"method":"x"}`, `{`}, "200 429 400"},
-		{`"max_events": 9, "cost_request": {"json": ["n"]}, "key": "{http.rate_limit.json.id}"`, []string{`{"n":5,"id":1}`, `{"n":5,"id":1}`, `{"n":5,"id":2}`, `[{"n":1}]`}, "200 429 200 400"},
+		{`"max_events": 9, "cost": "{http.rate_limit.json.n} 1", "key": "{http.rate_limit.json.id}"`, []string{`{"n":5,"id":1}`, `{"n":5,"id":1}`, `{"n":5,"id":2}`, `[{"n":1}]`}, "200 429 200 400"},
 	} {
 		h := caddytest.Load(t, `{"rate_limits": {"calls": {`+c.zone+`, "window": "1h"}}}`)
 		var got []string
@@ -55,6 +61,40 @@ func TestFieldsEverywhere(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.zone, text, c.want)
 		}
 		caddytest.CleanUp(t, h)
+	}
+}
+
+// TestClientsCannotLowerTheirCost: what clients write in a body raises its cost above the number behind it, and never
+// lowers it. Where upstreams may read another number, the request is refused, as TestHostileBodies shows for all fields.
+func TestClientsCannotLowerTheirCost(t *testing.T) {
+	z, err := zone.New(&config.Zone{
+		Limit: config.Limit{MaxEvents: &config.Amount{Number: 1e7}, Window: config.Window{Duration: caddy.Duration(time.Hour)}},
+		Cost:  &config.Amount{From: "http.rate_limit.json.max_tokens|options.num_predict", Fallback: true, Number: 4000},
+	}, zone.Place{Name: "z"}, new(stats.Counters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = -1
+	for body, want := range map[string]int64{
+		`{"max_tokens":5000}`: 5000, `{"max_tokens":5e3}`: 5000, `{"options":{"num_predict":5000}}`: 5000, `{"max_tokens":3999}`: 4000,
+		`{}`: 4000, ``: 4000, `{"max_tokens":null}`: 4000, `{"max_tokens":0}`: 4000, `{"max_tokens":-1}`: 4000, `{"max_tokens":-9007199254740992}`: 4000,
+		`{"messages":[{"max_tokens":1}],"x":{"max_tokens":9000}}`: 4000,
+		`{"max_tokens":9007199254740992}`:                         refused, `{"max_tokens":4000.5}`: refused, `{"max_tokens":"5000"}`: 5000, `{"max_tokens":"many"}`: refused,
+		`{"max_tokens":5000,"options":{"num_predict":6000}}`: refused, `{"max_tokens":1,"max_tokens":5000}`: refused, `{"max_tokens":1,"MAX_TOKENS":5000}`: refused,
+		`{"max_tokens":[5000]}`: refused, `{"max_tokens":1}x`: refused,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		r = r.WithContext(context.WithValue(r.Context(), caddy.ReplacerCtxKey, caddy.NewReplacer()))
+		var c zone.Check
+		if _, err := z.Meet(&c, &placeholder.Request{Request: r}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if c.Rejection != nil {
+			c.Cost = refused
+		}
+		if c.Cost != want {
+			t.Errorf("%s costs %d, want %d (%v)", body, c.Cost, want, c.Rejection)
+		}
 	}
 }
 
@@ -105,7 +145,7 @@ func TestNoBody(t *testing.T) {
 // TestFieldsBehindTheHandler: handlers behind see the fields that a zone looks at. They have no value if the body cannot be read,
 // even if a handler before could read it.
 func TestFieldsBehindTheHandler(t *testing.T) {
-	h := caddytest.Load(t, `{"rate_limits": {"calls": {"dry_run": true, "max_events": 100, "window": "1h", "key": "{http.rate_limit.json.method}"}}}`)
+	h := caddytest.Load(t, `{"rate_limits": {"calls": {"enforce": 0, "max_events": 100, "window": "1h", "key": "{http.rate_limit.json.method}"}}}`)
 	for body, want := range map[string]string{`{"method":"x"}`: "x", `{"method":7}`: "7", `{}`: "", ``: "", `[]`: "none", `{"method":"x","method":"y"}`: "none"} {
 		repl := caddy.NewReplacer()
 		repl.Set("http.rate_limit.json.method", "before")

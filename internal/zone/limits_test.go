@@ -66,7 +66,7 @@ func TestLimitRaisedByRequest(t *testing.T) {
 func TestTimezoneOfPlans(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"day": {
 		"key": "{http.request.header.User}", "algorithm": "fixed_window", "max_events": 1, "window": "day", "timezone": "Europe/Paris",
-		"plan": {"of": "{http.vars.zone}", "plans": {"Tokyo": {"timezone": "Asia/Tokyo"}, "Honolulu": {"timezone": "Pacific/Honolulu"}}, "reject": 403}
+		"plan": {"of": "{http.vars.zone}", "plans": {"Tokyo": {"timezone": "Asia/Tokyo"}, "Honolulu": {"timezone": "Pacific/Honolulu"}}, "default": "reject 403"}
 	}}}`)
 	wait := func(user, zone string) int {
 		caddytest.Ask(t, h, "/", "User", user, "Zone", zone)

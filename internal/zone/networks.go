@@ -10,7 +10,7 @@ import (
 
 // TakesNetworks reports whether operators may set overrides for networks: the keys are addresses, and may have overrides.
 func (z *Zone) TakesNetworks() bool {
-	return z.Overrides() && z.Template.IsAddress() && len(z.Rules()) > 0
+	return z.Overrides && z.Template.IsAddress() && len(z.Rules()) > 0
 }
 
 // bansNetwork refuses a request whose network is banned. It reports whether it has done so.

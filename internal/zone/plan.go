@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
@@ -29,11 +30,10 @@ func (z *Zone) makePlans() (err error) {
 		z.Plans[name], z.planByName[z.PlanTemplate.NormalizeName(name)] = made, made
 	}
 	switch {
-	case z.Plan.Reject != 0:
-	case z.Plan.Default != "":
-		z.DefaultPlan = z.Plans[z.Plan.Default]
-	default:
+	case z.Plan.Default == nil:
 		z.DefaultPlan = &Plan{Policies: z.OwnPolicies}
+	case z.Plan.Default.Word != config.Reject:
+		z.DefaultPlan = z.Plans[z.Plan.Default.Word]
 	}
 	return nil
 }

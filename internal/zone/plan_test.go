@@ -25,7 +25,7 @@ func TestPlans(t *testing.T) {
 	for _, zone := range []struct{ name, options, noPlan string }{
 		{"default", `"plan": {` + plans + `, "default": "free"}`, "200 429"},
 		{"unlimited by default", `"plan": {` + plans + `, "default": "staff"}`, "200 200 200"},
-		{"rejecting", `"plan": {` + plans + `, "reject": 401}`, "401"},
+		{"rejecting", `"plan": {` + plans + `, "default": "reject 401"}`, "401"},
 		{"limit of the zone", `"max_events": 2, "window": "1h", "plan": {` + plans + `}`, "200 200 429"},
 	} {
 		h := caddytest.Load(t, fmt.Sprintf(`{"rate_limits": {%q: {"key": "{http.request.header.User}", %s}}}`, "plans "+zone.name, zone.options))

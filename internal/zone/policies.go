@@ -10,12 +10,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/body"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -49,7 +48,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 	if blocked, err := clientip.MatchAny(z.Block, r.Request); err != nil {
 		return err
 	} else if blocked {
-		return c.reject(z.BlockStatus, errBlocked)
+		return c.reject(BlockStatus, errBlocked)
 	}
 	if exempt, err := clientip.MatchAny(z.Exempt, r.Request); err != nil {
 		return err
@@ -60,16 +59,16 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 	if c.Repeated != nil {
 		return c.reject(http.StatusBadRequest, c.Repeated)
 	}
-	if z.MissingKey != MissingShare && c.Key == z.Template.Empty {
-		if z.MissingKey == MissingReject {
-			return c.reject(z.MissingKeyStatus, errNoKey)
+	if z.MissingKey.Word != config.MissingShare && c.Key == z.Template.Empty {
+		if z.MissingKey.Word == config.Reject {
+			return c.reject(z.KeylessStatus(), errNoKey)
 		}
 		c.Policy = nil
 		return nil
 	}
 	if err := z.resolve(c, r); err != nil {
 		if err == errNoPlan {
-			return c.reject(z.Plan.Reject, err)
+			return c.reject(z.PlanlessStatus(), err)
 		} else if repeated := (*key.RepeatedError)(nil); errors.As(err, &repeated) {
 			return c.reject(http.StatusBadRequest, err)
 		}
@@ -77,17 +76,7 @@ func (z *Zone) Apply(c *Check, r *placeholder.Request, networks *store.Networks,
 			log.Warn("the request has no valid limit", zap.String("zone", z.Name), zap.Error(err))
 		}
 		c.Invalid = err
-		return c.reject(z.InvalidLimit, errInvalid)
-	}
-	if z.CostRequest != nil && c.Policy != nil {
-		if z.bansNetwork(c, networks) {
-			return nil
-		}
-		least := c.Cost
-		var refusal *body.Refusal
-		if c.Cost, refusal = z.CostRequest.Of(r.Request, least); refusal != nil {
-			return c.reject(refusal.Status, refusal.Err)
-		}
+		return c.reject(http.StatusForbidden, errInvalid)
 	}
 	return nil
 }
@@ -113,7 +102,10 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 	if c.Cost, err = z.Cost.Resolve(r.Replacer()); err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}
-	if !limit.ValidCost(c.Cost) {
+	if z.costOfBody { // what clients write can only raise it
+		c.Cost = max(c.Cost, z.Cost.Number, 1)
+	}
+	if !config.ValidCost(c.Cost) {
 		return fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, c.Cost)
 	}
 	return nil
@@ -121,30 +113,26 @@ func (z *Zone) resolve(c *Check, r *placeholder.Request) (err error) {
 
 // Rollout says in words that the limit is not enforced for all keys: "dry run" or "enforce 50 %".
 // It is empty if the limit is.
-func (s *Spec) Rollout() string {
-	switch {
-	case s.DryRun:
+func (z *Zone) Rollout() string {
+	switch share := z.EnforcedShare(); share {
+	case 0:
 		return "dry run"
-	case s.Enforce != nil && *s.Enforce < 100:
-		return "enforce " + strconv.FormatFloat(*s.Enforce, 'f', -1, 64) + " %"
+	case 100:
+		return ""
+	default:
+		return "enforce " + strconv.FormatFloat(share, 'f', -1, 64) + " %"
 	}
-	return ""
 }
 
 // Enforces reports whether the limit is enforced for any key.
-func (s *Spec) Enforces() bool {
-	if s.Enforce != nil {
-		return *s.Enforce > 0
-	}
-	return !s.DryRun
-}
+func (z *Zone) Enforces() bool { return z.EnforcedShare() > 0 }
 
 // IsDryRun reports whether the limit is only tried out on the key. With enforce, each key has a
 // place from 0 to 100 that depends on nothing but the zone's name and the key. So all instances
 // choose the same keys, and keys that the limit is enforced for stay so when the share grows.
 func (z *Zone) IsDryRun(key string) bool {
 	if z.Enforce == nil {
-		return z.DryRun
+		return false
 	}
 	var hash xxhash.Digest
 	hash.ResetWithSeed(z.enforceSeed)

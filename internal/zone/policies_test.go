@@ -19,7 +19,7 @@ func TestMissingKey(t *testing.T) {
 		{`"key": "{http.request.header.Api-Key}", "missing_key": "share"`, "200 200 429"},
 		{`"key": "{http.request.header.Api-Key}", "missing_key": "skip"`, "200 200 200"},
 		{`"key": "{http.request.header.Api-Key}", "missing_key": "reject"`, "401 401 401"},
-		{`"key": "key {http.request.header.Api-Key}", "missing_key": "reject", "missing_key_status": 400`, "400 400 400"},
+		{`"key": "key {http.request.header.Api-Key}", "missing_key": "reject 400"`, "400 400 400"},
 		{`"key": "{http.request.header.Api-Key} {http.request.header.User}", "missing_key": "reject"`, "401 401 401"},
 		{`"key": "{http.request.header.Api-Key} {http.request.host}", "missing_key": "reject"`, "200 200 429"},
 		{`"key": "{http.request.cookie.session}", "missing_key": "skip"`, "200 200 200"},
@@ -45,7 +45,7 @@ func TestExemptAndBlock(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {"policies": {
 		"max_events": 0, "window": "1h",
 		"exempt": [{"client_ip": {"ranges": ["10.0.0.0/8", "2001:db8::/32"]}}, {"header": {"Internal": ["yes"]}}],
-		"block": [{"client_ip": {"ranges": ["10.6.6.0/24"]}}, {"path": ["/admin*"]}], "block_status": 451
+		"block": [{"client_ip": {"ranges": ["10.6.6.0/24"]}}, {"path": ["/admin*"]}]
 	}}}`)
 	for _, c := range []struct {
 		client, path string
@@ -57,12 +57,12 @@ func TestExemptAndBlock(t *testing.T) {
 		{"2001:db8::1", "/", nil, 200},
 		{"203.0.113.7", "/", []string{"Internal", "yes"}, 200},
 		{"203.0.113.7", "/", []string{"Internal", "no"}, 429},
-		{"203.0.113.7", "/admin", nil, 451},
-		{"10.6.6.6", "/", nil, 451},
-		{"10.1.2.3", "/admin/x", []string{"Internal", "yes"}, 451},
+		{"203.0.113.7", "/admin", nil, 403},
+		{"10.6.6.6", "/", nil, 403},
+		{"10.1.2.3", "/admin/x", []string{"Internal", "yes"}, 403},
 		// IPv4-mapped addresses, as some proxies send them.
 		{"::ffff:10.1.2.3", "/", nil, 200},
-		{"::ffff:10.6.6.6", "/", nil, 451},
+		{"::ffff:10.6.6.6", "/", nil, 403},
 		{"::ffff:203.0.113.7", "/", nil, 429},
 		{"::ffff:a:b:c", "/", nil, 429}, // not IPv4-mapped
 		{"::ffff:nonsense", "/", nil, 429},

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -16,12 +16,12 @@ import (
 // change.
 type QuotaPolicy struct {
 	Rule    *store.Rule
-	Numbers limit.Numbers // of the limit
-	Plan    string        // empty without plans
-	Slots   bool          // the algorithm counts slots, which are taken until the request is over
-	Queues  bool          // the decision says how long the request waits for its turn
-	MaxWait time.Duration // how long a request may be held before it is refused
-	Quota   int64         // the most that a client can use at once
+	Numbers config.Numbers // of the limit
+	Plan    string         // empty without plans
+	Slots   bool           // the algorithm counts slots, which are taken until the request is over
+	Queues  bool           // the decision says how long the request waits for its turn
+	MaxWait time.Duration  // how long a request may be held before it is refused
+	Quota   int64          // the most that a client can use at once
 
 	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
 	part      atomic.Pointer[QuotaPolicy]                       // see Split
@@ -35,13 +35,13 @@ type QuotaPolicy struct {
 // PolicyBuilder makes the quota policies of a zone, or of one of its plans.
 type PolicyBuilder struct {
 	Zone, Plan string
-	Limit      limit.Limit
+	Limit      config.Limit
 	Salt       uint64
 	Lend       time.Duration // how long units may be held: see [algorithms.Limit]
 }
 
 // build makes the quota policy for the numbers of a request.
-func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
+func (b *PolicyBuilder) build(n config.Numbers) (*QuotaPolicy, error) {
 	made, err := b.Limit.Resolve(n)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (b *PolicyBuilder) build(n limit.Numbers) (*QuotaPolicy, error) {
 		return nil, err
 	}
 	p := &QuotaPolicy{
-		Numbers: n, Plan: b.Plan, Slots: limit.CountsSlots(b.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
+		Numbers: n, Plan: b.Plan, Slots: config.CountsSlots(b.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
 	}
 	p.keep(rule)
 	return p, nil

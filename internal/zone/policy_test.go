@@ -7,14 +7,14 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // policies returns the quota policies of a zone with a limit, which is given in JSON.
 func policies(t *testing.T, zone, text string) Policies {
 	t.Helper()
-	var l limit.Limit
+	var l config.Limit
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
 		t.Fatal(err)
 	}

@@ -16,17 +16,17 @@ var (
 )
 
 // describeRejections returns what clients without a key or a plan are told. It does not depend on their requests.
-func (s *Spec) describeRejections() (noKey, noPlan string) {
+func (z *Zone) describeRejections() (noKey, noPlan string) {
 	noKey, noPlan = errNoKey.Error(), errNoPlan.Error()
-	if sources, all := s.Template.Sources(); all {
+	if sources, all := z.Template.Sources(); all {
 		noKey = missing(sources)
-	} else if s.Template.Uses("http.auth.user.id") {
+	} else if z.Template.Uses("http.auth.user.id") {
 		noKey = "the request is not authenticated"
 	}
-	if s.PlanTemplate == nil {
+	if z.PlanTemplate == nil {
 		return noKey, noPlan
 	}
-	if sources, all := s.PlanTemplate.Sources(); all && len(sources) > 1 {
+	if sources, all := z.PlanTemplate.Sources(); all && len(sources) > 1 {
 		noPlan = join(sources) + " name no plan"
 	} else if all {
 		noPlan = join(sources) + " names no plan"
@@ -59,7 +59,7 @@ func (z *Zone) Detail(why error) string {
 // ChallengeFor returns the challenge for a client whose request was rejected; "" if there is none.
 func (z *Zone) ChallengeFor(why error) string {
 	if why == errNoKey {
-		return z.Challenge
+		return z.challenge
 	}
 	return ""
 }

@@ -13,9 +13,9 @@ import (
 // lends to a request comes back, also if another zone refuses the request.
 func TestDryRun(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {
-		"dry": {"max_events": 1, "window": "1h", "dry_run": true},
-		"dry slots": {"algorithm": "concurrency", "max_events": 2, "dry_run": true},
-		"dry block": {"max_events": "{http.vars.quota}", "window": "1h", "dry_run": true, "block": [{"path": ["/"]}]},
+		"dry": {"max_events": 1, "window": "1h", "enforce": 0},
+		"dry slots": {"algorithm": "concurrency", "max_events": 2, "enforce": 0},
+		"dry block": {"max_events": "{http.vars.quota}", "window": "1h", "enforce": 0, "block": [{"path": ["/"]}]},
 		"enforced": {"max_events": 3, "window": "1h"}
 	}}`)
 	if got := caddytest.Statuses(t, h, 6); got != "200 200 200 429 429 429" {
@@ -25,7 +25,7 @@ func TestDryRun(t *testing.T) {
 	if got := header.Get("RateLimit-Policy"); got != `"enforced";q=3;w=3600` {
 		t.Errorf("RateLimit-Policy: %s, want only zone enforced", got)
 	}
-	alone := caddytest.Load(t, `{"rate_limits": {"dry slots": {"algorithm": "concurrency", "max_events": 2, "dry_run": true}}}`)
+	alone := caddytest.Load(t, `{"rate_limits": {"dry slots": {"algorithm": "concurrency", "max_events": 2, "enforce": 0}}}`)
 	if got := caddytest.Statuses(t, alone, 3); got != "200 200 200" {
 		t.Errorf("a dry run alone: %s, want 200 three times", got)
 	}

@@ -6,7 +6,7 @@ import "math"
 // fewer. Most is the most that the other one admits of a key within the zone's window. It is false where that is
 // not sure, as for limits that depend on the request.
 func (z *Zone) ShadowedBy(other *Zone) (most int64, yes bool) {
-	if z == other || !z.isSimple() || !other.isSimple() || len(other.Matchers)+len(other.Exempt) > 0 || z.Cost != other.Cost ||
+	if z == other || !z.isSimple() || !other.isSimple() || len(other.Matchers)+len(other.Exempt) > 0 || *z.Cost != *other.Cost ||
 		z.Key != other.Key || z.Template.Prefixes != other.Template.Prefixes || z.MissingKey != other.MissingKey {
 		return 0, false
 	}
@@ -22,6 +22,6 @@ func (z *Zone) ShadowedBy(other *Zone) (most int64, yes bool) {
 // isSimple reports whether the zone has one limit for all requests, which it enforces, and what they cost is
 // known when they come.
 func (z *Zone) isSimple() bool {
-	return z.Policy != nil && !z.Policy.Slots && z.KeyRules == nil && !z.DryRun && z.Enforce == nil &&
-		!z.ChargesLate() && z.CostRequest == nil && z.Fields == nil && z.Cost.From == ""
+	return z.Policy != nil && !z.Policy.Slots && z.KeyRules == nil && z.Enforce == nil &&
+		!z.ChargesLate() && z.Fields == nil && z.Cost.From == ""
 }

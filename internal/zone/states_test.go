@@ -12,15 +12,15 @@ import (
 // own, because it cannot find them.
 func TestUnknownStates(t *testing.T) {
 	for limit, want := range map[string]bool{
-		`"max_events": 5, "window": "1h"`:                                                                                                                                    false,
-		`"max_events": "{http.request.header.N} 5", "window": "1h"`:                                                                                                          false,
-		`"algorithm": "token_bucket", "max_events": 5, "window": "1h", "burst": "{http.request.header.N} 9"`:                                                                 false,
-		`"algorithm": "token_bucket", "max_events": "{http.request.header.N} 1", "window": "1h"`:                                                                             true,
-		`"algorithm": "leaky_bucket", "max_events": "{http.request.header.N}", "window": "1h"`:                                                                               true,
-		`"algorithm": "fixed_window", "max_events": "{http.request.header.N} 5", "window": "day"`:                                                                            false,
-		`"algorithm": "concurrency", "max_events": "{http.request.header.N} 5"`:                                                                                              false,
-		`"plan": {"of": "{http.request.method}", "reject": 405, "plans": {"GET": {"algorithm": "token_bucket", "max_events": "{http.request.header.N} 5", "window": "1h"}}}`: true,
-		`"plan": {"of": "{http.request.method}", "reject": 405, "plans": {"GET": {"max_events": "{http.request.header.N} 5", "window": "1h"}}}`:                              false,
+		`"max_events": 5, "window": "1h"`:                                                                                                                                              false,
+		`"max_events": "{http.request.header.N} 5", "window": "1h"`:                                                                                                                    false,
+		`"algorithm": "token_bucket", "max_events": 5, "window": "1h", "burst": "{http.request.header.N} 9"`:                                                                           false,
+		`"algorithm": "token_bucket", "max_events": "{http.request.header.N} 1", "window": "1h"`:                                                                                       true,
+		`"algorithm": "leaky_bucket", "max_events": "{http.request.header.N}", "window": "1h"`:                                                                                         true,
+		`"algorithm": "fixed_window", "max_events": "{http.request.header.N} 5", "window": "day"`:                                                                                      false,
+		`"algorithm": "concurrency", "max_events": "{http.request.header.N} 5"`:                                                                                                        false,
+		`"plan": {"of": "{http.request.method}", "default": "reject 405", "plans": {"GET": {"algorithm": "token_bucket", "max_events": "{http.request.header.N} 5", "window": "1h"}}}`: true,
+		`"plan": {"of": "{http.request.method}", "default": "reject 405", "plans": {"GET": {"max_events": "{http.request.header.N} 5", "window": "1h"}}}`:                              false,
 	} {
 		ctx := caddytest.Config(t)
 		caddytest.LoadInto(t, ctx, `{"store": {"backend": "memory"}, "rate_limits": {"a": {"key": "{http.request.header.Client}", `+limit+`}}}`)

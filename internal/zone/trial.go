@@ -7,20 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // Copy returns a zone that decides like this one, and has counters of its own.
 func (z *Zone) Copy() (*Zone, error) {
-	return New(z.Spec, new(stats.Counters))
+	return New(&z.Zone, z.Place, new(stats.Counters))
 }
 
 // LimitOf returns the limit of a plan as it holds, or the zone's own if plan is empty.
-func (z *Zone) LimitOf(plan string) (limit.Limit, error) {
+func (z *Zone) LimitOf(plan string) (config.Limit, error) {
 	if plan == "" {
 		if z.MaxEvents == nil {
-			return limit.Limit{}, fmt.Errorf("zone %q has only the limits of its plans%s", z.Name, z.hint())
+			return config.Limit{}, fmt.Errorf("zone %q has only the limits of its plans%s", z.Name, z.hint())
 		}
 		return z.Limit, nil
 	}
@@ -45,18 +45,20 @@ func (z *Zone) hint() string {
 
 // With returns a copy of the zone that has another limit: in a plan, or in place of the zone's own if
 // plan is empty. Plans keep what they take from the zone's own.
-func (z *Zone) With(plan string, l limit.Limit) (*Zone, error) {
+func (z *Zone) With(plan string, l config.Limit) (*Zone, error) {
 	if _, err := z.LimitOf(plan); err != nil {
 		return nil, err
 	}
-	s := z.Spec
+	c := z.Zone
 	if plan == "" {
-		s.Limit = l
+		c.Limit = l
 	} else {
-		s.PlanLimits = maps.Clone(s.PlanLimits)
-		s.PlanLimits[plan] = l
+		plans := *z.Plan
+		plans.Plans = maps.Clone(plans.Plans)
+		plans.Plans[plan] = &config.Plan{Limit: l}
+		c.Plan = &plans
 	}
-	made, err := New(s, new(stats.Counters))
+	made, err := New(&c, z.Place, new(stats.Counters))
 	if err != nil {
 		return nil, fmt.Errorf("zone %q: %w", z.Name, err)
 	}

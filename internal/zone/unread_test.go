@@ -55,17 +55,16 @@ func TestRefusedUnread(t *testing.T) {
 		{"another path, or a call", strings.Replace(calls, "[{", `[{"path": ["/other"]}, {`, 1), body, false, 200, len(body)},
 		{"this path, or a call", strings.Replace(calls, "[{", `[{"path": ["/mcp"]}, {`, 1), body, false, 200, 0},
 		{"blocked, and exempt", ofBody + blocked + `"exempt": [{}], `, body, false, 403, 0},
-		{"blocked in a dry run", ofBody + blocked + `"dry_run": true, `, body, false, 200, 0},
+		{"blocked in a dry run", ofBody + blocked + `"enforce": 0, `, body, false, 200, 0},
 		{"another one is blocked", ofBody + strings.Replace(blocked, "203.0.113.0", "192.0.2.0", 1), body, false, 200, len(body)},
 		{"banned, by calls", address + calls, body, true, 429, 0},
 		{"banned, another call", address + calls, other, true, 429, 0},
 		{"banned, in a plan", address + calls + `"plan": {"of": "{http.request.header.Plan}", "plans": {"a": {"max_events": 5, "window": "1h"}}, "default": "a"}, `, body, true, 429, 0},
-		{"banned, in plans of the body", address + `"plan": {"of": "{http.rate_limit.json.method}", "plans": {"tools/call": {"max_events": 5, "window": "1h"}}, "reject": 403}, `, body, true, 429, 0},
+		{"banned, in plans of the body", address + `"plan": {"of": "{http.rate_limit.json.method}", "plans": {"tools/call": {"max_events": 5, "window": "1h"}}, "default": "reject 403"}, `, body, true, 429, 0},
 		{"banned, with a cost of the body", address + `"cost": "{http.rate_limit.json.tokens}", `, body, true, 429, 0},
-		{"banned in a dry run", address + calls + `"dry_run": true, `, body, true, 200, 0},
+		{"banned in a dry run", address + calls + `"enforce": 0, `, body, true, 200, 0},
 		{"banned, and exempt", address + calls + strings.Replace(blocked, "block", "exempt", 1), body, true, 200, 0},
-		{"banned, by the cost of the body", address + `"cost_request": {"json": ["tokens"], "missing": 1}, `, body, true, 429, 0},
-		{"not banned, by the cost of the body", address + `"cost_request": {"json": ["tokens"], "missing": 1}, `, body, false, 200, len(body)},
+		{"not banned, with a cost of the body", address + `"cost": "{http.rate_limit.json.tokens} 1", `, body, false, 200, len(body)},
 	} {
 		kept := caddytest.KeepMemory(t, memorystore.Options{})
 		h := caddytest.Load(t, `{`+kept.Option()+`"rate_limits": {"z": {`+c.zone+`"max_events": 100, "window": "1h"}}}`)

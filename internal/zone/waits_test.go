@@ -7,13 +7,13 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/config"
 )
 
 // TestWaits: how long a refusal holds, what its client is told, and when there is more, for each kind of refusal.
 func TestWaits(t *testing.T) {
 	const never, window = algorithms.Never, time.Minute
-	rate, slots := QuotaPolicy{Numbers: limit.Numbers{Window: limit.Window{Duration: caddy.Duration(window)}}}, QuotaPolicy{Slots: true}
+	rate, slots := QuotaPolicy{Numbers: config.Numbers{Window: config.Window{Duration: caddy.Duration(window)}}}, QuotaPolicy{Slots: true}
 	for _, c := range []struct {
 		name   string
 		policy *QuotaPolicy

@@ -3,6 +3,7 @@
 package zone
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,16 +14,26 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Zone is a zone at run time: a Spec, what [New] makes of it, and what is counted of its requests.
+// Zone is a zone at run time: its config, where it is, what [New] makes of them, and what is counted of its requests.
 type Zone struct {
-	Spec
+	config.Zone // with the defaults filled in
+	Place
+
+	Template     *key.Template           // of the key
+	PlanTemplate *key.Template           // the name of a request's plan
+	PlanLimits   map[string]config.Limit // of the plans that have one, with what they take from the zone's
+	Hold         time.Duration           // for how long units may be held: see [algorithms.Limit]
+	KeyRules     *store.KeyRules         // overrides and bans of single keys; nil without them
+	Fields       *Fields                 // of bodies; nil if the zone looks at none
+	costOfBody   bool                    // clients say the cost in their bodies
 
 	OwnPolicies   Policies // of the zone's own limit
 	Plans         map[string]*Plan
@@ -34,6 +45,7 @@ type Zone struct {
 	Description   string           // what all uses of the name share besides the key, in words
 	enforceSeed   uint64           // of the hash that chooses for which keys the limit is enforced
 	noKey, noPlan string           // what clients without a key or a plan are told
+	challenge     string           // for requests without a key; empty if there is none
 
 	Stats       *stats.Counters
 	Misses      Misses             // requests that came to the zone and did not meet it
@@ -43,46 +55,63 @@ type Zone struct {
 	UnclearCost throttle.Throttle // for warnings about responses without a valid cost
 }
 
-// New makes a zone of a Spec, which counts in the given counters. It returns an error if one of the limits is
-// not valid.
-func New(s Spec, counters *stats.Counters) (*Zone, error) {
+// New makes a zone of its config, which counts in the given counters. It returns an error if the config is not valid.
+func New(c *config.Zone, at Place, counters *stats.Counters) (*Zone, error) {
 	z := &Zone{
-		Spec: s, Stats: counters, Exceeded: fmt.Errorf("rate limit of zone %q exceeded", s.Name), enforceSeed: xxhash.Sum64String(s.Name),
+		Zone: *c, Place: at, Stats: counters, Exceeded: fmt.Errorf("rate limit of zone %q exceeded", at.Name), enforceSeed: xxhash.Sum64String(at.Name),
 	}
-	z.noKey, z.noPlan = s.describeRejections()
-	if s.Lend == SuitableLend {
-		z.Lend = s.suitableLend()
-		s.Lend = z.Lend
+	z.OnStoreError = cmp.Or(z.OnStoreError, at.OnError, config.AllowOnError)
+	if at.Name == "" {
+		return nil, errors.New("a zone needs a name")
 	}
-	if s.Plan == nil || s.MaxEvents != nil {
-		var err error
-		if z.OwnPolicies, err = NewPolicies(s.builder("", s.Limit)); err != nil {
-			return nil, err
-		}
+	if err := z.makeTemplates(); err != nil {
+		return nil, err
 	}
-	z.Policy, z.HasPolicies = z.OwnPolicies.Fixed, s.looksAtRequests()
-	if s.Plan != nil {
-		z.Policy = nil
-		if err := z.makePlans(); err != nil {
-			return nil, err
-		}
+	if err := z.Compile(z.Template.Varies(), func(name string) string { return z.PlanTemplate.NormalizeName(name) }); err != nil {
+		return nil, err
 	}
-	if s.Lend != 0 && z.CountsSlots() && !z.Prepays() {
-		return nil, errors.New("lend has no meaning for algorithm concurrency: each request asks the store for its slot; leave it out")
+	z.PlanLimits, z.KeyRules = z.Plan.Limits(&z.Limit), z.Zone.KeyRules()
+	z.noKey, z.noPlan = z.describeRejections()
+	z.Hold = z.hold()
+	if err := z.findFields(); err != nil {
+		return nil, err
 	}
-	z.Description = s.describe()
+	if err := z.makePolicies(); err != nil {
+		return nil, err
+	}
+	z.Description = z.describe()
 	return z, nil
 }
 
+// makePolicies makes the quota policies of the zone and its plans.
+func (z *Zone) makePolicies() (err error) {
+	if z.Plan == nil || z.MaxEvents != nil {
+		if z.OwnPolicies, err = NewPolicies(z.builder("", z.Limit)); err != nil {
+			return err
+		}
+	}
+	z.Policy, z.HasPolicies = z.OwnPolicies.Fixed, z.looksAtRequests()
+	if z.Plan != nil {
+		z.Policy = nil
+		if err := z.makePlans(); err != nil {
+			return err
+		}
+	}
+	if z.Hold != 0 && z.CountsSlots() && !z.Prepays() {
+		return errors.New("lend has no meaning for algorithm concurrency: each request asks the store for its slot; leave it out")
+	}
+	return nil
+}
+
 // builder returns what makes the policies of a limit of the zone.
-func (s *Spec) builder(plan string, l limit.Limit) PolicyBuilder {
-	return PolicyBuilder{Zone: s.Name, Plan: plan, Limit: l, Salt: s.Salt, Lend: s.Lend}
+func (z *Zone) builder(plan string, l config.Limit) PolicyBuilder {
+	return PolicyBuilder{Zone: z.Name, Plan: plan, Limit: l, Salt: z.Salt, Lend: z.Hold}
 }
 
 // CountsSlots reports whether any of the zone's limits counts slots, which requests hold until they are
 // over.
 func (z *Zone) CountsSlots() bool {
-	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return limit.CountsSlots(r.Algorithm().Name()) })
+	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return config.CountsSlots(r.Algorithm().Name()) })
 }
 
 // Prepays reports whether units of any of the zone's limits may be charged ahead.
@@ -90,20 +119,24 @@ func (z *Zone) Prepays() bool {
 	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return r.Hold() > 0 })
 }
 
-// SuitableLend is a Spec.Lend that suits the limits. All of them have the same one, because they may share states.
-const SuitableLend time.Duration = -1
-
-// suitableLend returns for how long units of each of the zone's limits may be held.
-func (s *Spec) suitableLend() time.Duration {
+// hold returns for how long units of the zone's limits may be held: 0 if none may, and what suits all of them if the option
+// lend does not say. All of them have the same one, because they may share states.
+func (z *Zone) hold() time.Duration {
+	switch {
+	case z.Lend == nil:
+		return 0
+	case *z.Lend != 0:
+		return time.Duration(*z.Lend)
+	}
 	shortest := algorithms.MaxHold
-	limits := slices.Collect(maps.Values(s.PlanLimits))
-	if s.MaxEvents != nil {
-		limits = append(limits, s.Limit)
+	limits := slices.Collect(maps.Values(z.PlanLimits))
+	if z.MaxEvents != nil {
+		limits = append(limits, z.Limit)
 	}
 	for _, l := range limits {
 		made, err := l.Resolve(l.Sample())
 		a, failed := l.FindAlgorithm()
-		if err == nil && failed == nil && !limit.CountsSlots(a.Name()) {
+		if err == nil && failed == nil && !config.CountsSlots(a.Name()) {
 			shortest = min(shortest, algorithms.DefaultHold(a, made))
 		}
 	}
@@ -122,7 +155,7 @@ func IsNear(d *algorithms.Decision) bool {
 // LongestWait returns for how long the zone may hold a request, or 0 if it holds none. For a
 // queue without a bound, that is the wait for its last place.
 func (z *Zone) LongestWait() (wait time.Duration) {
-	if z.DryRun {
+	if !z.Enforces() {
 		return 0
 	}
 	for _, l := range z.Limits() {
@@ -135,11 +168,11 @@ func (z *Zone) LongestWait() (wait time.Duration) {
 }
 
 // Waits reports whether any of the zone's limits can hold requests.
-func (s *Spec) Waits() bool {
-	return slices.ContainsFunc(s.Limits(), func(l *limit.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
+func (z *Zone) Waits() bool {
+	return slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
 }
 
-// judged counts the responses that charge on_response has judged since the config was loaded.
+// judged counts the responses that charge has judged since the config was loaded.
 type judged struct{ all, charged, last atomic.Uint64 }
 
 // Count counts a response.

@@ -27,7 +27,7 @@ func randomHandler(r *rand.Rand) string {
 	keys := []string{`"{http.request.header.X-Key}"`, `"{http.request.uri.path}"`, `""`}
 	more := []string{
 		"", "", `, "match": [{"path": ["/a"]}]`, `, "exempt": [{"path": ["/b"]}]`, `, "block": [{"path": ["/c"], "header": {"X-Key": ["k1"]}}]`,
-		`, "missing_key": "reject"`, `, "cost": 2`, `, "dry_run": true`, `, "charge_on_response": {"status_code": [401]}`, `, "cost_header": "X-Cost"`,
+		`, "missing_key": "reject"`, `, "cost": 2`, `, "enforce": 0`, `, "charge": {"status": ["401"]}`, `, "charge": {"header": "X-Cost"}`,
 		`, "ban": {"duration": "3s", "after": 3, "window": "5s"}`, `, "max_wait": "2s"`,
 	}
 	var zones []string

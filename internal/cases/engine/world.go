@@ -178,7 +178,7 @@ func (w *world) override(o *cases.Override) error {
 	if err != nil {
 		return fmt.Errorf("key %q of zone %s: %w", o.Key, o.Zone, err)
 	}
-	if !z.Overrides() {
+	if !z.Overrides {
 		return fmt.Errorf("zone %q has no option overrides, so operators cannot do this", o.Zone)
 	}
 	rule, of, set := z.Rules()[0], store.Selector{Key: key}, store.Override{Kind: store.KindBanned}

@@ -19,12 +19,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -75,7 +75,7 @@ type world struct {
 // trial is a limit that is tried.
 type trial struct {
 	replay.Try
-	limit limit.Limit
+	limit config.Limit
 	tally refusals
 	curve bool // it is tried for the curve of the page alone
 }
@@ -186,23 +186,23 @@ func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 		return nil, err
 	}
 	if strings.Contains(strings.TrimSpace(try.Rate), " ") {
-		wanted, err := limit.ParseText(try.Rate)
+		wanted, err := config.ParseText(try.Rate)
 		if err != nil {
 			return nil, err
 		}
 		l = wanted.Over(&l)
-	} else if limit.CountsSlots(l.Algorithm) {
+	} else if config.CountsSlots(l.Algorithm) {
 		slots, err := strconv.ParseInt(try.Rate, 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("zone %q counts running requests, and has no window: write a number, such as 10, got %q", try.Zone, try.Rate)
 		}
-		l.MaxEvents = &limit.Amount{Number: slots}
+		l.MaxEvents = &config.Amount{Number: slots}
 	} else {
-		events, window, err := limit.ParseRate(try.Rate)
+		events, window, err := config.ParseRate(try.Rate)
 		if err != nil {
 			return nil, fmt.Errorf("rate %q: %w", try.Rate, err)
 		}
-		l.MaxEvents, l.Window = &limit.Amount{Number: events}, window
+		l.MaxEvents, l.Window = &config.Amount{Number: events}, window
 	}
 	if _, err := z.With(try.Plan, l); err != nil {
 		return nil, fmt.Errorf("rate %q: %w", try.Rate, err)
@@ -212,7 +212,7 @@ func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 
 // window returns the length of the window in seconds.
 func (t *trial) window() float64 {
-	if limit.CountsSlots(t.limit.Algorithm) {
+	if config.CountsSlots(t.limit.Algorithm) {
 		return 0
 	}
 	return t.limit.Window.Length().Seconds()
@@ -231,11 +231,11 @@ func (t *trial) label() string {
 }
 
 // labelOf returns the numbers of a limit, as "100/1m".
-func labelOf(l *limit.Limit) string {
+func labelOf(l *config.Limit) string {
 	if l.MaxEvents == nil {
 		return "plans"
 	}
-	if limit.CountsSlots(l.Algorithm) {
+	if config.CountsSlots(l.Algorithm) {
 		return l.MaxEvents.String()
 	}
 	return l.MaxEvents.String() + "/" + l.Window.Format()

@@ -13,7 +13,7 @@ import (
 // and only there.
 func TestReplaySaysThatZonesChooseRoutes(t *testing.T) {
 	const config = `{"apps": {"http": {"servers": {"main": {"listen": [":8080"], "routes": [
-		{"handle": [{"handler": "rate_limit", "rate_limits": {"soft": {"max_events": 1, "window": "1h", "dry_run": true}}}]},
+		{"handle": [{"handler": "rate_limit", "rate_limits": {"soft": {"max_events": 1, "window": "1h", "enforce": 0}}}]},
 		{"match": [%s], "handle": [{"handler": "static_response"}]}]}}}}}`
 	for _, c := range []struct {
 		match string
@@ -30,7 +30,7 @@ func TestReplaySaysThatZonesChooseRoutes(t *testing.T) {
 		}
 		said := false
 		for _, u := range r.Unknown {
-			said = said || u.Zone == "soft" && u.Option == "dry_run" && u.What == "what looks at {http.rate_limit.exceeded.soft}, such as routes"
+			said = said || u.Zone == "soft" && u.Option == "enforce" && u.What == "what looks at {http.rate_limit.exceeded.soft}, such as routes"
 		}
 		if said != c.want {
 			t.Errorf("with %s: %+v, want it said: %v", c.match, r.Unknown, c.want)

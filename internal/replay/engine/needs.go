@@ -134,26 +134,38 @@ func (n *needs) limiter(v map[string]any) {
 		for _, option := range slices.Sorted(maps.Keys(options)) {
 			in := use{zone: name, option: option}
 			switch inner := options[option]; option {
-			case "cost_response":
-				n.add(in, other, responseBody)
-			case "cost_request":
-				n.add(in, other, requestBody)
-			case "cost_header":
-				if field, ok := inner.(string); ok {
-					n.add(in, responseHeader, http.CanonicalHeaderKey(field))
-				}
-			case "charge_on_response":
-				match, _ := inner.(map[string]any)
-				fields, _ := match["headers"].(map[string]any)
-				for _, field := range slices.Sorted(maps.Keys(fields)) {
-					n.add(in, responseHeader, http.CanonicalHeaderKey(field))
-				}
+			case "charge":
+				charge, _ := inner.(map[string]any)
+				n.charge(in, charge)
 			default:
 				n.walk(map[string]any{option: inner}, in)
 			}
 		}
 	}
 }
+
+// charge notes what a zone reads of responses.
+func (n *needs) charge(in use, charge map[string]any) {
+	if charge["json"] != nil {
+		in.option = chargeJSON
+		n.add(in, other, responseBody)
+	}
+	if field, ok := charge["header"].(string); ok {
+		in.option = chargeHeader
+		n.add(in, responseHeader, http.CanonicalHeaderKey(field))
+	}
+	in.option = "charge match_header"
+	fields, _ := charge["match_header"].(map[string]any)
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		n.add(in, responseHeader, http.CanonicalHeaderKey(field))
+	}
+}
+
+// The options that read the cost of a response.
+const (
+	chargeJSON   = "charge json"
+	chargeHeader = "charge header"
+)
 
 // matchers notes matchers that may read anything.
 func (n *needs) matchers(sets any) {

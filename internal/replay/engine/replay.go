@@ -185,7 +185,7 @@ const (
 func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 	t := p.tallies
 	made := &replay.Zone{
-		Name: z.name, Limit: z.zone.Description, Key: shortKey(z.zone.Key), DryRun: z.zone.Spec.Rollout() != "",
+		Name: z.name, Limit: z.zone.Description, Key: shortKey(z.zone.Key), DryRun: z.zone.Rollout() != "",
 		Keys: len(z.keys), Refused: z.refused, Outcomes: make(map[string]int64), Top: []*replay.Key{}, WhatIf: []replay.WhatIf{},
 	}
 	made.NotJudged, made.WhyNotJudged = z.notJudged, z.why

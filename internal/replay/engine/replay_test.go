@@ -26,7 +26,7 @@ func replayConfig(zones string) []byte {
 	return fmt.Appendf(nil, `{"apps": {"http": {"servers": {"main": {"listen": [":8080"], "routes": [{"handle": [{"handler": "rate_limit", "rate_limits": {%s}}]}]}}}}}`, zones)
 }
 
-const clients100 = `"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1m"}, "paths": {"key": "{http.request.uri.path}", "max_events": 10, "window": "1s", "dry_run": true}`
+const clients100 = `"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1m"}, "paths": {"key": "{http.request.uri.path}", "max_events": 10, "window": "1s", "enforce": 0}`
 
 // logLine is a line of Caddy's access log, for a request that has ended at a time.
 func logLine(end float64, client, uri string) string { return logLineOf(end, 0.001, client, uri, 200) }
@@ -245,7 +245,7 @@ func TestReplayErrors(t *testing.T) {
 		`zone "api.v1" has only the limits of its plans: name one, as api.v1.all or api.v1.free`:           {Tries: []replay.Try{{Zone: "api.v1", Rate: "5/1m"}}},
 		`zone "api.v1" has no plan "staff" with a limit: name one, as api.v1.all or api.v1.free`:           {Tries: []replay.Try{{Zone: "api.v1.staff", Rate: "5/1m"}}},
 		`"api.v1.all" is plan "v1.all" of zone "api", and plan "all" of zone "api.v1"; rename one of them`: {Tries: []replay.Try{{Zone: "api.v1.all", Rate: "1/1h"}}},
-		`rate "-5/1m": zone "clients": max_events must be at least zero, got -5`:                           {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
+		`rate "-5/1m": zone "clients": events must be at least 0, got -5`:                                  {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
 		`open missing.log: no such file or directory`:                                                      {Logs: []string{"missing.log"}},
 	} {
 		if o.Logs == nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 )
 
 // sizing looks for a limit for a zone.
@@ -94,7 +94,7 @@ func curve(clients []replay.Client, n int) (limits []int64) {
 // trial returns a trial of the zone's own limit with another number of events.
 func (z *zoneTally) trial(events int64) (*trial, error) {
 	l := z.zone.Limit
-	l.MaxEvents = &limit.Amount{Number: events}
+	l.MaxEvents = &config.Amount{Number: events}
 	if _, err := z.zone.With("", l); err != nil {
 		return nil, err
 	}

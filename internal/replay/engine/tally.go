@@ -189,7 +189,7 @@ func (t *tallies) add(f *exchange, z *zoneTally, key string, cost int64, e *limi
 
 // counts reports whether the response of a request counts in a zone.
 func (t *tallies) counts(z *zoneTally, f *exchange) bool {
-	m := z.zone.ChargeOnResponse
+	m := z.zone.Charge.Matcher()
 	return m == nil || m.Match(f.record.Status, f.responseHeader(f.record.Status))
 }
 

@@ -60,12 +60,12 @@ var truthZones = map[string]string{
 	"slotwait":   `"slotwait": {"key": "{http.request.header.X-Client}", "max_events": 1, "algorithm": "concurrency", "max_wait": "700ms"}`,
 	"wait":       `"wait": {"key": "{http.request.header.X-Alone}", "max_events": 2, "window": "5s", "max_wait": "2s"}`, // see serveTruth
 	"ban":        `"ban": {"key": "{http.request.header.X-Client}", "max_events": 10, "window": "7s", "ban": {"duration": "20s", "after": 3, "window": "10s"}}`,
-	"response":   `"response": {"key": "{http.request.header.X-Client}", "max_events": 5, "window": "7s", "charge_on_response": {"status_code": [4]}}`,
+	"response":   `"response": {"key": "{http.request.header.X-Client}", "max_events": 5, "window": "7s", "charge": {"status": ["4xx"]}}`,
 	"cost":       `"cost": {"key": "{http.request.header.X-Client}", "max_events": 20, "window": "7s", "cost": "{http.request.header.X-Cost}", "algorithm": "token_bucket"}`,
 	"plan":       `"plan": {"key": "{http.request.header.X-Client}", "plan": {"of": "{http.request.header.X-Plan}", "default": "free", "plans": {"free": {"max_events": 5, "window": "7s"}, "pro": {"max_events": 20, "window": "7s", "algorithm": "token_bucket"}, "staff": {"unlimited": true}}}}`,
 	"policies":   `"policies": {"key": "{http.request.header.X-Plan}", "max_events": 10, "window": "7s", "missing_key": "reject", "exempt": [{"header": {"X-Plan": ["staff"]}}], "block": [{"query": {"blocked": ["1"]}}]}`,
 	"two":        `"two_a": {"key": "{http.request.header.X-Client}", "max_events": 10, "window": "7s"}, "two_b": {"max_events": 30, "window": "5s", "algorithm": "token_bucket"}`,
-	"dry":        `"dry": {"key": "{http.request.header.X-Client}", "max_events": 5, "window": "7s", "dry_run": true}, "wet": {"key": "{http.request.header.X-Client}", "max_events": 8, "window": "7s"}`,
+	"dry":        `"dry": {"key": "{http.request.header.X-Client}", "max_events": 5, "window": "7s", "enforce": 0}, "wet": {"key": "{http.request.header.X-Client}", "max_events": 8, "window": "7s"}`,
 	"longslots":  `"longslots": {"key": "{http.request.header.X-Client}", "max_events": 2, "algorithm": "concurrency", "lease": "1s"}`,
 	"header_429": `"header_429": {"key": "{http.request.header.X-Client}", "max_events": "{http.request.header.X-Quota} 6", "window": "7s"}`,
 }

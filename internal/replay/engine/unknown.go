@@ -69,7 +69,7 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 	for _, name := range slices.Sorted(maps.Keys(e.config.zones())) {
 		z := e.config.zones()[name]
 		if slices.Contains(e.needs.looks, name) {
-			add(replay.Unknown{Zone: name, Option: "dry_run", What: "what looks at {http.rate_limit.exceeded." + name + "}, such as routes", Assumed: "taken as if it had no value"})
+			add(replay.Unknown{Zone: name, Option: "enforce", What: "what looks at {http.rate_limit.exceeded." + name + "}, such as routes", Assumed: "taken as if it had no value"})
 		}
 		for _, f := range formats {
 			if z.CountsSlots() && !f.Duration {
@@ -83,7 +83,7 @@ func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
 		}
 	}
 	for _, z := range e.config.zones() {
-		if z.Overrides() { // said once, because a config of ten zones has it ten times
+		if z.Overrides { // said once, because a config of ten zones has it ten times
 			add(replay.Unknown{What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
 		}
 	}
@@ -130,15 +130,15 @@ func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)
 	}
 	switch used.part {
 	case other:
-		if strings.HasPrefix(used.option, "cost_re") {
+		if used.option == chargeJSON {
 			one.What, one.Assumed = used.name, "each request costs what it does without this option"
 		}
 		add(one)
 	case responseHeader:
-		if used.option == "cost_header" {
+		if used.option == chargeHeader {
 			one.What += ", which this option removes before the log"
 		}
-		if used.option == "cost_header" || slices.ContainsFunc(formats, func(f *logs.Format) bool { return !f.RespHeader.Has(used.name) }) {
+		if used.option == chargeHeader || slices.ContainsFunc(formats, func(f *logs.Format) bool { return !f.RespHeader.Has(used.name) }) {
 			one.Assumed = "treated as not sent where the log lacks it"
 			add(one)
 		}

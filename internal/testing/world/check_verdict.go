@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -68,16 +68,16 @@ func (p *Plan) passes(v *Verdict, last []*Answer) (passes, known bool) {
 	}
 	enforced := slices.DeleteFunc(slices.Clone(last), func(a *Answer) bool { return a.Independent })
 	some := func(what func(a *Answer) bool) bool { return slices.ContainsFunc(enforced, what) }
-	on := func(a *Answer) string { return cmp.Or(p.Zones[a.Zone].OnError, zone.AllowOnError) }
+	on := func(a *Answer) string { return cmp.Or(p.Zones[a.Zone].OnError, config.AllowOnError) }
 	switch failure := last[0].Failure; failure {
 	case "":
 		return !some(func(a *Answer) bool { return !a.Decision.Allowed }), true
 	case store.FailureOOM:
 		return false, false
 	case store.FailureBusy:
-		return len(enforced) == 0, !some(func(a *Answer) bool { return on(a) == zone.LocalOnError })
+		return len(enforced) == 0, !some(func(a *Answer) bool { return on(a) == config.LocalOnError })
 	}
-	return !some(func(a *Answer) bool { return on(a) == zone.DenyOnError }), !some(func(a *Answer) bool { return on(a) == zone.LocalOnError })
+	return !some(func(a *Answer) bool { return on(a) == config.DenyOnError }), !some(func(a *Answer) bool { return on(a) == config.LocalOnError })
 }
 
 var _ = promise("a busy machine is no fault of Redis", (*History).busy)

@@ -224,7 +224,7 @@ func TestFoundARefundOfNoCharge(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 2, Even: true, Layout: "Cluster", Instances: 1, Whole: true, Addresses: 4,
 		Zones: []Zone{
-			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Second}, Enforced: 4.943455813618286, Costs: Costs{Asks: true, Unreadable: 1}},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Second}, Enforced: 4.943455813618286, Costs: Costs{Asks: true}},
 			{
 				Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 5 * time.Millisecond}, Overrides: true,
 				BanAfter: 1, BanFor: time.Second, Costs: Costs{Asks: true},

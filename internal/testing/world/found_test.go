@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -143,7 +143,7 @@ func TestOperatorsAreToldTheKind(t *testing.T) {
 // TestBusyIsNoFault: clients come faster than their Caddy has time for, while Redis answers at once. None of them is let
 // through or refused as if Redis did not answer.
 func TestBusyIsNoFault(t *testing.T) {
-	for _, on := range []string{zone.AllowOnError, zone.DenyOnError} {
+	for _, on := range []string{config.AllowOnError, config.DenyOnError} {
 		p := &Plan{
 			Seed: 1, Even: true, Instances: 1, Whole: true, Work: 4 * time.Millisecond,
 			Zones:  []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 10, Window: time.Hour}, Overrides: true, OnError: on}},

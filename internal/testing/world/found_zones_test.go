@@ -14,7 +14,7 @@ func TestChecksKnowWhoIsOnlyInADryRun(t *testing.T) {
 		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 4, Work: 2641570,
 		Zones: []Zone{
 			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, DryRun: true, Costs: Costs{Asks: true}},
-			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Overrides: true, Costs: Costs{Asks: true, Unreadable: 2}},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Overrides: true, Costs: Costs{Asks: true}},
 		},
 		Events: []Event{
 			{Kind: Network, Zone: 1, Sort: "exempt", Cost: 1},

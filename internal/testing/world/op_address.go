@@ -7,9 +7,7 @@ import (
 	"strings"
 	"time"
 
-	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -81,15 +79,6 @@ func (p *Plan) keyNumber(name string) (number int, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-// address has the key of a zone be an address, if the plan says so.
-func (p *Plan) address(s *zone.Spec) (err error) {
-	if p.Addresses == 0 {
-		return nil
-	}
-	s.Template, err = keys.New(s.Key, 32, 64)
-	return err
 }
 
 // selector says whose override is meant by the key of an event.

@@ -41,8 +41,5 @@ func (p *pause) Read([]byte) (int, error) {
 
 // asked returns what a request costs in a zone by its body, and whether the zone decides about it.
 func (z *Zone) asked(e *Event) (cost int64, decides bool) {
-	if e.Sort == garbled {
-		return z.Unreadable, z.Unreadable > 0
-	}
-	return max(1, e.Cost), true
+	return max(1, e.Cost), e.Sort != garbled
 }

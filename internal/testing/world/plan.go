@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -227,7 +227,7 @@ func (z *Zone) drawKeyRules(r *rand.Rand) {
 
 // drawPolicies draws what only a limiter knows of a zone.
 func (z *Zone) drawPolicies(r *rand.Rand) {
-	z.OnError = []string{zone.AllowOnError, zone.DenyOnError, zone.LocalOnError}[r.IntN(3)]
+	z.OnError = []string{config.AllowOnError, config.DenyOnError, config.LocalOnError}[r.IntN(3)]
 	z.DryRun = r.IntN(6) == 0
 	z.Judges = r.IntN(6) == 0
 	if z.Algorithm == "leaky_bucket" && z.Lend == 0 && r.IntN(2) == 0 {

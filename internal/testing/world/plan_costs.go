@@ -7,8 +7,7 @@ import (
 
 // Costs is what a zone of whole instances reads of bodies, beside what a header of the request says.
 type Costs struct {
-	Asks       bool  // bodies of requests say what they cost
-	Unreadable int64 // what a request costs whose body cannot be read; 0: it is refused
+	Asks bool // bodies of requests say what they cost
 }
 
 // askedField is the field of such bodies.
@@ -19,7 +18,7 @@ func (p *Plan) drawCosts(r *rand.Rand) {
 	asks := r.IntN(4) == 0
 	for i := range p.Zones {
 		if z := &p.Zones[i]; asks && !z.slots() {
-			z.Asks, z.Unreadable = true, r.Int64N(3)
+			z.Asks = true
 		}
 	}
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/cost"
-	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/limit"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -57,21 +56,16 @@ func (w *world) generation(in *instance) (g *whole, err error) {
 	for i := range w.plan.Zones {
 		as := w.plan.Zones[i]
 		as.Limit.Events = cmp.Or(in.limits[i], as.Limit.Events)
-		spec, err := as.spec(i)
-		if err == nil {
-			err = w.plan.address(&spec)
-		}
-		if err != nil {
-			return nil, err
-		}
-		name := pool.ZoneKey(g.store.ID, spec.Name)
+		of, at := as.config(w.plan), as.place(i)
+		name := pool.ZoneKey(g.store.ID, at.Name)
 		state := pool.AcquireZone(name)
 		g.names = append(g.names, name)
-		spec.StoreID, spec.Salt = g.store.ID, state.Salt
-		z, err := zone.New(spec, &state.Counters)
+		at.StoreID, at.Salt = g.store.ID, state.Salt
+		z, err := zone.New(of, at, &state.Counters)
 		if err != nil {
 			return nil, err
 		}
+		z.KeyRules = as.rules() // whose bans may be shorter than those of configs
 		c.Zones = append(c.Zones, z)
 	}
 	g.zones, g.limiter = c.Zones, limiter.New(c)
@@ -90,59 +84,52 @@ func (g *whole) release(t *testing.T) {
 	}
 }
 
-// spec is the zone as a config has it.
-func (z *Zone) spec(i int) (s zone.Spec, err error) {
-	of := func(n int64) limit.Amount { return limit.Amount{Number: n} }
-	s = zone.Spec{
-		Name: zoneName(i), Index: i, OnStoreError: z.OnError, Matchers: sets(zonesHeader, zoneName(i)),
-		Exempt: sets(sortHeader, exempt), Block: sets(sortHeader, blocked), BlockStatus: http.StatusForbidden,
-		Key: "{http.request.header." + keyHeader + "}", Lend: z.hold(), DryRun: z.DryRun, KeyRules: z.rules(),
-		Limit: limit.Limit{
-			Algorithm: z.Algorithm, MaxEvents: &limit.Amount{Number: z.Limit.Events}, Window: limit.Window{Duration: caddy.Duration(z.Limit.Window)},
-			Burst: of(z.Limit.Burst), Refill: z.Limit.Refill, Mode: z.Limit.Mode, Align: z.Limit.Align, Lease: caddy.Duration(z.Limit.Lease),
-			MaxWait: caddy.Duration(z.MaxWait),
-		},
-		Cost:       limit.Amount{From: "http.request.header." + costHeader},
-		CostHeader: spentHeader, MissingKey: zone.MissingShare, InvalidLimit: http.StatusForbidden,
+// place is where the zone is.
+func (z *Zone) place(i int) zone.Place {
+	return zone.Place{
+		Name: zoneName(i), Index: i, OnError: z.OnError, Matchers: sets(zonesHeader, zoneName(i)), Exempt: sets(sortHeader, exempt), Block: sets(sortHeader, blocked),
 	}
-	if z.Enforced > 0 {
-		s.Enforce = &z.Enforced
-	}
-	if z.slots() || z.Body {
-		s.CostHeader = ""
-	}
-	if err := z.Costs.addTo(&s); err != nil {
-		return s, err
-	}
-	if z.Body {
-		if s.CostResponse = (&cost.Response{JSON: []string{spentField}}); s.CostResponse.Compile() != nil {
-			panic("cost_response")
-		}
-	}
-	if z.Judges && !z.slots() {
-		s.ChargeOnResponse = &caddyhttp.ResponseMatcher{StatusCode: []int{http.StatusUnauthorized}}
-	}
-	if z.Paying > 0 {
-		s.Plan = &limit.Plans{Of: "{http.request.header." + sortHeader + "}", Plans: map[string]*limit.Plan{paying: {Limit: limit.Limit{MaxEvents: &limit.Amount{Number: z.Paying}}}}}
-		s.PlanLimits = s.Plan.Limits(&s.Limit)
-		if s.PlanTemplate, err = keys.NewText("plan", s.Plan.Of); err != nil {
-			return s, err
-		}
-	}
-	s.Template, err = keys.New(s.Key, 0, 0)
-	return s, err
 }
 
-// addTo adds these costs to a zone, which reads them in bodies.
-func (c *Costs) addTo(s *zone.Spec) error {
-	if !c.Asks {
-		return nil
+// config is the zone as a config has it.
+func (z *Zone) config(p *Plan) *config.Zone {
+	c := &config.Zone{
+		Key: "{http.request.header." + keyHeader + "}", Overrides: z.Overrides,
+		Limit: config.Limit{
+			Algorithm: z.Algorithm, MaxEvents: &config.Amount{Number: z.Limit.Events}, Window: config.Window{Duration: caddy.Duration(z.Limit.Window)},
+			Burst: config.Amount{Number: z.Limit.Burst}, Refill: z.Limit.Refill, Mode: z.Limit.Mode, Align: z.Limit.Align, Lease: caddy.Duration(z.Limit.Lease),
+			MaxWait: caddy.Duration(z.MaxWait),
+		},
+		Cost: &config.Amount{From: "http.request.header." + costHeader},
 	}
-	s.Cost, s.CostRequest = limit.Amount{Number: 1}, &cost.Request{JSON: []string{askedField}}
-	if c.Unreadable > 0 {
-		s.CostRequest.Unreadable = &c.Unreadable
+	if p.Addresses != 0 {
+		c.IPv4Prefix, c.IPv6Prefix = 32, 64
 	}
-	return s.CostRequest.Compile()
+	if hold := caddy.Duration(z.hold()); hold != 0 {
+		c.Lend = &hold
+	}
+	switch {
+	case z.DryRun:
+		c.Enforce = new(float64)
+	case z.Enforced > 0:
+		c.Enforce = &z.Enforced
+	}
+	if z.Asks {
+		c.Cost = &config.Amount{From: placeholder.JSONPrefix + askedField, Fallback: true, Number: 1}
+	}
+	if !z.slots() {
+		c.Charge = &config.Charge{Header: spentHeader}
+		if z.Body {
+			c.Charge = &config.Charge{JSON: []string{spentField}}
+		}
+		if z.Judges {
+			c.Charge.Status = []string{"401"}
+		}
+	}
+	if z.Paying > 0 {
+		c.Plan = &config.Plans{Of: "{http.request.header." + sortHeader + "}", Plans: map[string]*config.Plan{paying: {Limit: config.Limit{MaxEvents: &config.Amount{Number: z.Paying}}}}}
+	}
+	return c
 }
 
 // zoneName is the name of a zone, as stores have it.

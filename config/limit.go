@@ -1,31 +1,29 @@
-// Package limit holds limits as configs have them: their JSON, their Caddyfile syntax, and
-// the numbers that they have for a request.
-package limit
+package config
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // defaultAlgorithm is the algorithm of limits that name none.
 const defaultAlgorithm = "sliding_window_log"
 
-// adaptive is the algorithm of zones that became a directive, which removedAdaptive says.
-const (
-	adaptive        = "adaptive"
-	removedAdaptive = "algorithm adaptive was removed: write the directive adaptive_concurrency { ... } next to rate_limit (docs/compatibility.md#removed)"
-)
+// adaptive is the algorithm of zones that became a directive, which errAdaptive says.
+const adaptive = "adaptive"
 
-// maxMaxWait is the largest MaxWait.
-const maxMaxWait = time.Hour
+var errAdaptive = errors.New("algorithm adaptive was removed: write the directive adaptive_concurrency { ... } next to rate_limit (docs/compatibility.md#removed)")
 
 // Limit is how many requests pass, and how they are counted.
 type Limit struct {
@@ -33,53 +31,55 @@ type Limit struct {
 	// `sliding_window_log` at most 50000000, with `concurrency` at most 1000000. 0 refuses
 	// all. May be a placeholder, with or without a fallback, e.g. `"{http.vars.quota} 100"`.
 	// Required, except in a zone with plans.
-	MaxEvents *Amount `json:"max_events,omitempty"`
+	MaxEvents *Amount `json:"max_events,omitempty" caddyfile:"events" range:"0..1000000000000" unit:"requests" default:"=required"`
 
 	// The length of a window, from 1ms to 3660d; with `fixed_window` also `day`, `week`
-	// (from Monday), `month` or `year`. May be a placeholder, with or without a fallback.
-	// Required, except with `concurrency` or in a zone with plans.
-	Window Window `json:"window,omitzero"`
+	// (from Monday), `month` or `year`. Required, except with `concurrency` or in a zone with plans.
+	Window Window `json:"window,omitzero" range:"1ms..3660d" syntax:"<duration>|day|week|month|year" default:"=required, except with concurrency"`
+
+	// In a Caddyfile, events and window in one: `100/1m`, `10r/s` or `1000/day`.
+	_ struct{} `json:"-" caddyfile:"rate" syntax:"<events>/<window>"`
 
 	// How to count: one of `sliding_window_log`, `sliding_window_counter`, `token_bucket`, `gcra`,
 	// `leaky_bucket`, `fixed_window` or `concurrency`. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
 	// and keeps only two counts per key. `token_bucket` (also called `gcra`) gives events
 	// back evenly and allows bursts. `leaky_bucket` can make requests wait for their turn.
 	// `fixed_window` is the cheapest. `concurrency` limits how many requests run at the same
-	// time. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
+	// time. In a Caddyfile, a rate may follow, and the events after `concurrency`. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
 	// `month` or `year`.
-	Algorithm string `json:"algorithm,omitempty"`
+	Algorithm string `json:"algorithm,omitempty" syntax:"<algorithm> [<events>/<window>] | concurrency [<events>]" default:"=sliding_window_log; fixed_window if the window is a day, week, month or year"`
 
 	// How many events a bucket holds, for `token_bucket` and `leaky_bucket`, from 1 to
 	// 1000000000000. May be a placeholder, with or without a fallback; if its value is 0, nothing is allowed. Default:
 	// max_events.
-	Burst Amount `json:"burst,omitzero"`
+	Burst Amount `json:"burst,omitzero" range:"1..1000000000000" unit:"events" default:"=events"`
 
 	// How a `token_bucket` is refilled: either `smooth` or `interval`. `smooth` gives events back evenly. `interval` gives
 	// all of max_events back at the end of each window, counted from the first request.
 	// Default: `smooth`.
-	Refill string `json:"refill,omitempty"`
+	Refill string `json:"refill,omitempty" words:"smooth|interval" default:"=smooth"`
 
 	// What a `leaky_bucket` does: either `meter` or `queue`. `meter` refuses requests that would overflow the bucket.
 	// `queue` does so too, and makes the other requests wait so that they leave evenly
 	// spaced. Default: `meter`.
-	Mode string `json:"mode,omitempty"`
+	Mode string `json:"mode,omitempty" words:"meter|queue" default:"=meter"`
 
 	// When the windows of `fixed_window` start: either `clock` or `first_request`. `clock` starts them at multiples of their
 	// length since 1970. `first_request` starts one with the first request after the
 	// previous window. Default: `clock`.
-	Align string `json:"align,omitempty"`
+	Align string `json:"align,omitempty" words:"clock|first_request" default:"=clock"`
 
 	// The time zone in which a `day`, `week`, `month` or `year` begins, e.g. `Europe/Paris`. Default: `UTC`.
-	Timezone string `json:"timezone,omitempty"`
+	Timezone string `json:"timezone,omitempty" syntax:"<name>" default:"=UTC"`
 
 	// How long a slot of `concurrency` stays taken after its instance has died, from 1s to 1h.
 	// A running Caddy renews its slots in time, however long a request takes. Default: 30s.
-	Lease caddy.Duration `json:"lease,omitempty"`
+	Lease caddy.Duration `json:"lease,omitempty" range:"1s..1h" default:"=30s"`
 
 	// How long a request may wait instead of being refused, from 0s to 1h. It is held back and
 	// tried again when there should be room. In a queue, this is the longest wait for a
 	// turn. Default: 0, which means not to wait, and in a queue to wait without a bound.
-	MaxWait caddy.Duration `json:"max_wait,omitempty"`
+	MaxWait caddy.Duration `json:"max_wait,omitempty" range:"0s..1h" default:"=0s"`
 }
 
 // Numbers are the numbers of a limit. The events and the burst can differ from request to request.
@@ -88,15 +88,12 @@ type Numbers struct {
 	Window        Window
 }
 
-// isSet reports whether events or a window are given.
-func (l *Limit) isSet() bool { return l.MaxEvents != nil || l.Window != Window{} }
-
 // Missing says what a zone without plans must still have, in the words of the Caddyfile; "" if nothing
 // is missing.
 func (l *Limit) Missing() string {
 	switch {
 	case l.Algorithm == adaptive:
-		return removedAdaptive
+		return errAdaptive.Error()
 	case CountsSlots(l.Algorithm) && l.MaxEvents == nil:
 		return "a zone for concurrency requires events, the number of slots"
 	case CountsSlots(l.Algorithm), l.MaxEvents != nil && l.Window != Window{}:
@@ -116,49 +113,97 @@ func (l *Limit) Varies() bool {
 	return l.MaxEvents.From != "" || l.Burst.From != ""
 }
 
-// Placeholder is a placeholder in an option of a limit.
-type Placeholder struct {
-	Option, Name string
-	Fallback     bool // the option has a fallback
-}
-
 // Placeholders returns the placeholders in the options of the limit.
-func (l *Limit) Placeholders() (all []Placeholder) {
-	if a := l.MaxEvents; a != nil && a.From != "" {
-		all = append(all, Placeholder{"max_events", a.From, a.Fallback})
-	}
-	if a := l.Burst; a.From != "" {
-		all = append(all, Placeholder{"burst", a.From, a.Fallback})
+func (l *Limit) Placeholders() (all []string) {
+	for _, a := range []*Amount{l.MaxEvents, &l.Burst} {
+		if a != nil && a.From != "" {
+			all = append(all, a.From)
+		}
 	}
 	return all
+}
+
+// lines are the options of a limit that are more than a value, or exclude each other.
+func (l *Limit) lines(d *caddyfile.Dispenser) option.Lines {
+	lines, w := make(option.Lines), words{limit: l}
+	for _, name := range []string{"events", "window", "rate", "algorithm"} {
+		lines[name] = func() error {
+			if err := w.set(name, d.RemainingArgs()); err != nil {
+				return d.WrapErr(err)
+			}
+			return nil
+		}
+	}
+	return lines
+}
+
+// words sets the options of a limit from their arguments.
+type words struct {
+	limit *Limit
+	rate  string // what has set events and window in one
+}
+
+// set sets an option.
+func (w *words) set(name string, args []string) error {
+	l := w.limit
+	switch {
+	case w.rate != "" && (name == "events" || name == "window" || name == "rate"):
+		return fmt.Errorf("%s already specified by '%s'", name, w.rate)
+	case name == "rate" && len(args) == 1:
+		return w.setRate(args[0])
+	case name == "rate":
+		return fmt.Errorf("rate takes one argument, such as 100/1m, got '%s'", strings.Join(args, " "))
+	case name != "algorithm":
+		return option.Set(l, name, args)
+	case len(args) == 0 || len(args) > 2 || args[0] == "":
+		return errors.New("algorithm takes its name and a rate, such as token_bucket 10/1s")
+	}
+	if l.Algorithm = args[0]; len(args) == 1 {
+		return nil
+	}
+	if !CountsSlots(l.Algorithm) {
+		return w.setRate(args[1])
+	}
+	if strings.Contains(args[1], "/") {
+		return fmt.Errorf("algorithm %s counts running requests, and has no window: write a number, such as algorithm %[1]s 5, got '%s'", l.Algorithm, args[1])
+	}
+	if l.MaxEvents != nil {
+		return errors.New("events already specified")
+	}
+	w.rate = args[1]
+	return option.Set(l, "events", args[1:])
+}
+
+// setRate sets events and window.
+func (w *words) setRate(text string) error {
+	events, window, err := ParseRate(text)
+	if err != nil {
+		return fmt.Errorf("invalid rate '%s': %w", text, err)
+	}
+	if l := w.limit; w.rate != "" || l.MaxEvents != nil || l.Window != (Window{}) {
+		return fmt.Errorf("rate '%s' sets events and window: write either the rate or events and window", text)
+	}
+	w.rate = text
+	for _, part := range [][]string{{"events", strconv.FormatInt(events, 10)}, {"window", window.Format()}} {
+		if err := option.Set(w.limit, part[0], part[1:]); err != nil {
+			return fmt.Errorf("rate '%s': %w", text, err)
+		}
+	}
+	return nil
 }
 
 // Check reports what is wrong whatever the algorithm is.
 func (l *Limit) Check() error {
 	if l.Algorithm == adaptive {
-		return errors.New(removedAdaptive)
+		return errAdaptive
 	}
 	if l.MaxEvents == nil {
 		return errors.New("max_events is missing: a zone needs max_events and a window")
 	}
-	if err := l.MaxEvents.Check("max_events"); err != nil {
-		return err
+	if l.Window == (Window{}) && !CountsSlots(l.Algorithm) {
+		return errors.New("window is missing: a zone needs max_events and a window")
 	}
-	switch {
-	case l.MaxEvents.Number < 0:
-		return fmt.Errorf("max_events must be at least zero, got %d", l.MaxEvents.Number)
-	case l.MaxWait < 0 || time.Duration(l.MaxWait) > maxMaxWait:
-		return fmt.Errorf("max_wait must be from 0 to %s, got %s", duration.Format(maxMaxWait), duration.Format(time.Duration(l.MaxWait)))
-	}
-	if !CountsSlots(l.Algorithm) {
-		if err := l.Window.validate(); err != nil {
-			return err
-		}
-	}
-	if err := l.Burst.Check("burst"); err != nil {
-		return err
-	}
-	return fixedTimezone(l.Timezone)
+	return cmp.Or(placeholder.CheckOption("events", l.MaxEvents.From), placeholder.CheckOption("burst", l.Burst.From))
 }
 
 // Numbers returns the numbers for a request.

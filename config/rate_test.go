@@ -1,4 +1,4 @@
-package limit_test
+package config_test
 
 import (
 	"math"
@@ -9,18 +9,20 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/config"
 )
 
 // fixed is a window of a length.
-func fixed(length time.Duration) limit.Window { return limit.Window{Duration: caddy.Duration(length)} }
+func fixed(length time.Duration) config.Window {
+	return config.Window{Duration: caddy.Duration(length)}
+}
 
 // TestParseRate: a rate is a whole number, with nginx's r or without, and a window as a word, a duration or a
 // calendar window.
 func TestParseRate(t *testing.T) {
 	for text, want := range map[string]struct {
 		events int64
-		window limit.Window
+		window config.Window
 	}{
 		"10/1s":                  {10, fixed(time.Second)},
 		"10r/s":                  {10, fixed(time.Second)},
@@ -34,16 +36,16 @@ func TestParseRate(t *testing.T) {
 		"5/d":                    {5, fixed(24 * time.Hour)},
 		"5/1d12h":                {5, fixed(36 * time.Hour)},
 		"5/1.5h":                 {5, fixed(90 * time.Minute)},
-		"1000/day":               {1000, limit.Window{Calendar: algorithms.Day}},
-		"1000/week":              {1000, limit.Window{Calendar: algorithms.Week}},
-		"1000/month":             {1000, limit.Window{Calendar: algorithms.Month}},
-		"1000/year":              {1000, limit.Window{Calendar: algorithms.Year}},
+		"1000/day":               {1000, config.Window{Calendar: algorithms.Day}},
+		"1000/week":              {1000, config.Window{Calendar: algorithms.Week}},
+		"1000/month":             {1000, config.Window{Calendar: algorithms.Month}},
+		"1000/year":              {1000, config.Window{Calendar: algorithms.Year}},
 		"0/1s":                   {0, fixed(time.Second)},
 		"-1/1s":                  {-1, fixed(time.Second)}, // the check of the limit refuses it
 		"9223372036854775807/1s": {math.MaxInt64, fixed(time.Second)},
 		"1/-1s":                  {1, fixed(-time.Second)},
 	} {
-		events, window, err := limit.ParseRate(text)
+		events, window, err := config.ParseRate(text)
 		if err != nil || events != want.events || window != want.window {
 			t.Errorf("%s: %d per %v, %v; want %+v", text, events, window, err, want)
 		}
@@ -63,7 +65,7 @@ func TestParseRate(t *testing.T) {
 		"1/Day":                  "window 'Day' must be",
 		"1/{x}":                  "window '{x}' must be",
 	} {
-		if _, _, err := limit.ParseRate(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := config.ParseRate(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -77,16 +79,16 @@ func TestParseText(t *testing.T) {
 		"events 7 window 1h":           "sliding_window_log 7/1h",
 		"  8/1h\t":                     "sliding_window_log 8/1h",
 	} {
-		p, err := limit.ParseText(text)
+		p, err := config.ParseText(text)
 		if err != nil || p.Unlimited || p.Describe() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	if p, err := limit.ParseText("unlimited"); err != nil || !p.Unlimited {
+	if p, err := config.ParseText("unlimited"); err != nil || !p.Unlimited {
 		t.Errorf("unlimited: %+v, %v", p, err)
 	}
 	for text, want := range map[string]int64{"100": 100, "0": 0, "token_bucket 9": 9} {
-		if p, err := limit.ParseText(text); err != nil || p.MaxEvents == nil || p.MaxEvents.Number != want || p.Window != (limit.Window{}) {
+		if p, err := config.ParseText(text); err != nil || p.MaxEvents == nil || p.MaxEvents.Number != want || p.Window != (config.Window{}) {
 			t.Errorf("%s: %+v, %v", text, p, err)
 		}
 	}
@@ -94,14 +96,14 @@ func TestParseText(t *testing.T) {
 		"":                      "limit is empty: write one such as 500/1m",
 		"   ":                   "limit is empty: write one such as 500/1m",
 		"fast":                  `limit "fast": unknown algorithm`,
-		"500/1m 600/1m":         `limit "500/1m 600/1m": unknown option of plan: '600/1m'`,
-		"500/1m rate 1/1s":      "plan rate already specified; write one such as 500/1m",
-		"500/1m events 3":       "plan events already specified; write one such as 500/1m",
-		"burst":                 `limit "burst": wrong argument count`,
+		"500/1m 600/1m":         `limit "500/1m 600/1m": rate takes one argument`,
+		"500/1m rate 1/1s":      "rate already specified; write one such as 500/1m",
+		"500/1m events 3":       "events already specified by '500/1m'; write one such as 500/1m",
+		"burst":                 `limit "burst": burst must be a whole number from 1 to`,
 		"unlimited 5/1s":        "unlimited excludes all other options; write one such as 500/1m",
-		"500/1m a://me:s3cr3t@": "unknown option of plan: '(hidden)'",
+		"500/1m a://me:s3cr3t@": `limit "(hidden)": rate takes one`,
 	} {
-		_, err := limit.ParseText(text)
+		_, err := config.ParseText(text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), ":1;") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -115,7 +117,7 @@ func FuzzParseText(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := limit.ParseText(text)
+		p, err := config.ParseText(text)
 		if err != nil || p.Unlimited || p.Check() != nil {
 			return
 		}
@@ -126,7 +128,7 @@ func FuzzParseText(f *testing.F) {
 		if p.Varies() || p.Refill+p.Mode+p.Align+p.Timezone != "" {
 			return
 		}
-		if again, err := limit.ParseText(said); err != nil || again.Describe() != said {
+		if again, err := config.ParseText(said); err != nil || again.Describe() != said {
 			t.Errorf("%q is %q, which is %q, %v", text, said, again.Describe(), err)
 		}
 	})

@@ -1,4 +1,4 @@
-package limit_test
+package config_test
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/config"
 )
 
 // read returns the limit that is written as in the line of a plan.
-func read(t *testing.T, text string) *limit.Limit {
+func read(t *testing.T, text string) *config.Limit {
 	t.Helper()
-	p, err := limit.ParseText(text)
+	p, err := config.ParseText(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +34,11 @@ func TestNumbers(t *testing.T) {
 	}
 	for _, c := range []struct {
 		quota string
-		want  limit.Numbers
+		want  config.Numbers
 	}{
-		{"", limit.Numbers{Events: 100, Burst: 50, Window: fixed(time.Hour)}},
-		{"7", limit.Numbers{Events: 7, Burst: 7, Window: fixed(time.Hour)}},
-		{"0", limit.Numbers{Window: fixed(time.Hour)}},
+		{"", config.Numbers{Events: 100, Burst: 50, Window: fixed(time.Hour)}},
+		{"7", config.Numbers{Events: 7, Burst: 7, Window: fixed(time.Hour)}},
+		{"0", config.Numbers{Window: fixed(time.Hour)}},
 	} {
 		if got, err := l.Numbers(replacer(c.quota)); err != nil || got != c.want {
 			t.Errorf("%+v: %+v, %v", c, got, err)
@@ -54,7 +54,7 @@ func TestNumbers(t *testing.T) {
 		"5/1m burst {quota}":        "burst: {quota} is not a whole number",
 		"events {quota} 5 window 1": "",
 	} {
-		p, err := limit.ParseText(text)
+		p, err := config.ParseText(text)
 		if err != nil && want == "" {
 			continue
 		}
@@ -66,20 +66,20 @@ func TestNumbers(t *testing.T) {
 
 // TestSamples: the samples of a limit are numbers that fit it, and they differ in whatever varies.
 func TestSamples(t *testing.T) {
-	for text, want := range map[string][2]limit.Numbers{
+	for text, want := range map[string][2]config.Numbers{
 		"100/1m burst 5": {{Events: 100, Burst: 5, Window: fixed(time.Minute)}, {Events: 100, Burst: 5, Window: fixed(time.Minute)}},
 		varying: {
 			{Events: 100, Burst: 50, Window: fixed(time.Hour)}, {Events: 101, Burst: 51, Window: fixed(time.Hour)},
 		},
 		"events {quota} window 1m":                           {{Events: 1, Window: fixed(time.Minute)}, {Events: 2, Window: fixed(time.Minute)}},
-		"events {quota} window day timezone Asia/Tokyo":      {{Events: 1, Window: limit.Window{Calendar: algorithms.Day}}, {Events: 2, Window: limit.Window{Calendar: algorithms.Day}}},
+		"events {quota} window day timezone Asia/Tokyo":      {{Events: 1, Window: config.Window{Calendar: algorithms.Day}}, {Events: 2, Window: config.Window{Calendar: algorithms.Day}}},
 		"events {quota} window 1m burst 9 algorithm gcra":    {{Events: 9, Burst: 9, Window: fixed(time.Minute)}, {Events: 10, Burst: 9, Window: fixed(time.Minute)}},
 		"events 7 window 1m burst {quota} algorithm gcra":    {{Events: 7, Burst: 7, Window: fixed(time.Minute)}, {Events: 7, Burst: 8, Window: fixed(time.Minute)}},
-		"events 0 window 1m burst {quota} 0 algorithm gcra":  {{Burst: 1, Window: fixed(time.Minute)}, {Burst: 2, Window: fixed(time.Minute)}},
+		"events 0 window 1m burst {quota} 1 algorithm gcra":  {{Burst: 1, Window: fixed(time.Minute)}, {Burst: 2, Window: fixed(time.Minute)}},
 		"events {quota} 20 window 1m burst 9 algorithm gcra": {{Events: 20, Burst: 9, Window: fixed(time.Minute)}, {Events: 21, Burst: 9, Window: fixed(time.Minute)}},
 	} {
 		l := read(t, text)
-		if got := [2]limit.Numbers{l.Sample(), l.OtherSample()}; got != want {
+		if got := [2]config.Numbers{l.Sample(), l.OtherSample()}; got != want {
 			t.Errorf("%s:\n%+v, want\n%+v", text, got, want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestResolve(t *testing.T) {
 		"../etc":  "write a name such as Europe/Paris",
 	} {
 		l.Timezone = zone
-		if _, err := l.Resolve(limit.Numbers{Events: 1}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := l.Resolve(config.Numbers{Events: 1}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", zone, err, want)
 		}
 	}
@@ -132,18 +132,18 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	if got := (&limit.Limit{Algorithm: "none"}).Describe(); got != "none" {
+	if got := (&config.Limit{Algorithm: "none"}).Describe(); got != "none" {
 		t.Errorf("an unknown algorithm: %s", got)
 	}
 }
 
-// TestPlaceholders: each placeholder is listed with its option, and whether it has a fallback.
+// TestPlaceholders: each placeholder is listed.
 func TestPlaceholders(t *testing.T) {
 	if got := read(t, "5/1m").Placeholders(); got != nil {
 		t.Errorf("%+v", got)
 	}
-	got := fmt.Sprint(read(t, "events {a} window 1m burst {c} 0 algorithm gcra").Placeholders())
-	if want := "[{max_events a false} {burst c true}]"; got != want {
+	got := fmt.Sprint(read(t, "events {a} window 1m burst {c} 1 algorithm gcra").Placeholders())
+	if want := "[a c]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -178,7 +178,7 @@ func TestOver(t *testing.T) {
 // TestPlans: plans are limits over that of the zone, but for those without a limit, and are described in order.
 func TestPlans(t *testing.T) {
 	base := read(t, "100/1m")
-	plans := &limit.Plans{Of: "{plan}", Default: "free", Plans: map[string]*limit.Plan{
+	plans := &config.Plans{Of: "{plan}", Default: &config.Otherwise{Word: "free"}, Plans: map[string]*config.Plan{
 		"pro": {Limit: *read(t, "events 500")}, "free": nil, "staff": {Unlimited: true},
 	}}
 	limits := plans.Limits(base)
@@ -189,11 +189,11 @@ func TestPlans(t *testing.T) {
 	if got := plans.Describe(base); got != want+", default free" {
 		t.Errorf("%s", got)
 	}
-	plans.Default, plans.Reject = "", 403
+	plans.Default = &config.Otherwise{Word: config.Reject, Status: 403}
 	if got := plans.Describe(base); got != want+", default reject 403" {
 		t.Errorf("%s", got)
 	}
-	if got := (*limit.Plans)(nil).Limits(base); got != nil {
+	if got := (*config.Plans)(nil).Limits(base); got != nil {
 		t.Errorf("no plans have %v", got)
 	}
 }

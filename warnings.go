@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,46 +22,34 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// warn warns about options that do not do what they seem to do. It returns an error where a
-// placeholder is never set. Exempt are the zone's matchers before they were loaded, and clients says where
-// addresses of clients come from; nil if that is not known.
-func (z *Zone) warn(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, around *routes.Routes, log *zap.Logger) error {
-	log = log.With(zap.String("zone", z.live.Name))
-	if g := z.live.Policy; g != nil && z.live.Cost.From == "" && z.live.Cost.Number > g.MaxCost() && g.Numbers.Events > 0 {
+// warnAboutZone warns about options that do not do what they seem to do.
+func (h *Handler) warnAboutZone(ctx caddy.Context, z *zone.Zone, around *routes.Routes) {
+	log, exempt := h.logger.With(zap.String("zone", z.Name)), z.ExemptRaw
+	if p := z.Policy; p != nil && z.Cost.From == "" && z.Cost.Number > p.MaxCost() && p.Numbers.Events > 0 {
 		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
-			zap.Int64("cost", z.live.Cost.Number), zap.Int64("limit", g.MaxCost()))
+			zap.Int64("cost", z.Cost.Number), zap.Int64("limit", p.MaxCost()))
 	}
-	if around.MissesPathless(z.live.Name) {
+	if around.MissesPathless(z.Name) {
 		log.Warn("a request whose target has no path (GET http://example.com) does not match /*, and passes without the limit; " + noMatcher.With().String())
 	}
-	if around.ChargesTwice(z.live.Name) {
+	if around.ChargesTwice(z.Name) {
 		log.Warn("two rate_limit handlers that a request meets have this zone, so it is charged twice; " + leaveOneOut.With().String())
 	}
-	z.warnAboutKey(log)
+	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	warnAboutTimeouts(z, server, log)
+	warnAboutKey(z, log)
 	warnAboutHeaders(exempt, log)
-	warnAboutProxies(exempt, clients, log)
-	for _, use := range z.placeholders() {
-		if err := z.checkUse(use, around, log); err != nil {
-			return err
-		}
-		if use.inKey {
-			z.warnIfFree(use.option, use.name, around, log)
-		} else {
-			warnIfChosen(use.option, z.live.Name, use.name, around, log)
-		}
-	}
-	return nil
+	warnAboutProxies(exempt, clientip.SourceIn(ctx), log)
 }
 
 // serverIdle is how long a server of Caddy waits for a client that does not go on, by default.
 const serverIdle = time.Minute
 
 // warnAboutTimeouts warns about waits that are longer than the server has for a request. Caddy counts from its begin.
-func (z *Zone) warnAboutTimeouts(server *caddyhttp.Server, log *zap.Logger) {
-	wait := z.live.LongestWait()
+func warnAboutTimeouts(z *zone.Zone, server *caddyhttp.Server, log *zap.Logger) {
+	wait := z.LongestWait()
 	if server == nil || wait == 0 {
 		return
 	}
@@ -84,7 +71,7 @@ func (z *Zone) warnAboutTimeouts(server *caddyhttp.Server, log *zap.Logger) {
 		if after := time.Duration(t.after); after > 0 && wait >= after {
 			log.Warn(fmt.Sprintf("requests may wait here for %s, but the server has %s for them (timeouts %s), so some are charged and get no answer; %s",
 				duration.Format(wait), duration.Format(after), t.name,
-				waitLess.With(t.name+", in JSON "+t.json+",", duration.Format(wait), duration.Format(after))), zap.String("zone", z.live.Name))
+				waitLess.With(t.name+", in JSON "+t.json+",", duration.Format(wait), duration.Format(after))))
 		}
 	}
 }
@@ -96,31 +83,6 @@ func warnIfShadowed(z *zone.Zone, all []*zone.Zone, log *zap.Logger) {
 			log.Warn(fmt.Sprintf("it never refuses: zone %s, with the same key, admits at most %d in %s; %s", other.Name, most, duration.Format(z.Policy.Rule.Limit().Window), lowerLater.With()),
 				zap.String("zone", z.Name))
 			return
-		}
-	}
-}
-
-// warnIfChosen warns if clients choose the value of a placeholder, and with it their limit.
-func warnIfChosen(option, zone, name string, around *routes.Routes, log *zap.Logger) {
-	if !around.Known || len(around.Foreign) > 0 { // something else may take care of it
-		return
-	}
-	if source, ok := key.SourceOf(name); ok && isChosen(source, zone, around) {
-		log.Warn(fmt.Sprintf("%s: any client can choose %s, and with it the limit; %s", option, source, instead(source)))
-		return
-	}
-	for _, origin := range around.Origins(name) {
-		for _, in := range bracedName.FindAllStringSubmatch(origin.Text, -1) {
-			source, ok := key.SourceOf(in[1])
-			switch {
-			case !ok || !isChosen(source, zone, around):
-			case origin.Pattern == "":
-				log.Warn(fmt.Sprintf("%s: any client can choose %s, and with it the limit; %s", option, source, instead(source)))
-				return
-			default:
-				log.Warn(fmt.Sprintf("%s: any client can send a %s that matches ~%s, and so choose the limit; %s", option, source, origin.Pattern, mapWhole.With()))
-				return
-			}
 		}
 	}
 }
@@ -141,16 +103,12 @@ var (
 	usePath      = advice.New("load/key/query", "use %s")
 	shorten      = advice.New("load/key/prefix", "set ipv6_prefix 64 or less")
 	lowerLater   = advice.New("load/shadowed", "set it below that, or remove the zone")
-	limitUsers   = advice.New("load/key/late", "put rate_limit behind it, in a route block or with the global option order")
 	writeBraces  = advice.New("load/key/constant", "did you mean %s?")
 	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {re.<name>.1}, in JSON {http.regexp.<name>.1}, as the key")
 	addClient    = advice.New("load/key/fields", "write {client_ip}, in JSON {http.vars.client_ip}, before it, and limit the client in another zone as well")
 	noMatcher    = advice.New("load/path", "write rate_limit without a matcher")
 	leaveOneOut  = advice.New("load/twice", "leave the zone out of one of them")
 	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
-	chosenHeader = advice.New("load/chosen/header", "remove it before rate_limit (request_header -%s, in a route block) and set it yourself, or look a secret up with map")
-	lookUp       = advice.New("load/chosen", "look a secret up with map")
-	mapWhole     = advice.New("load/chosen/part", "map whole values")
 	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
 	matchClient  = advice.New("load/exempt/proxy", "match client_ip instead")
 	fillHandler  = advice.New("load/zones", "add a zone to it, or remove it")
@@ -158,35 +116,21 @@ var (
 	shareStore   = advice.New("load/store", "write store redis { address <host:port> } for one limit of all instances")
 )
 
-// warnIfFree warns about keys with parts that any client can change as often as it likes, for a new limit
-// each time: headers that only a proxy should write, whole query strings and, beside an address, what
-// browsers say of themselves. The site may write such a header itself before.
-func (z *Zone) warnIfFree(option, name string, around *routes.Routes, log *zap.Logger) {
-	warn := func(what string, fix advice.Text) {
-		log.Warn(fmt.Sprintf("%s: any client can write %s, and gets a new limit with each value; %s", option, what, fix))
-	}
+// chosen says what any client can write in a placeholder of a key, as often as it likes, for a new limit each time: headers that
+// only a proxy should write, whole query strings and, beside an address, what browsers say of themselves. It is empty otherwise.
+func chosen(name string, besideAddress bool) (what string, fix advice.Text) {
 	if path := withQuery[name]; path != "" {
-		warn("the query string", usePath.With(placeholder.Written(path)))
-		return
+		return "the query string", usePath.With(placeholder.Written(path))
 	}
-	names := []string{name}
-	for _, origin := range around.Origins(name) {
-		for _, in := range bracedName.FindAllStringSubmatch(origin.Text, -1) {
-			names = append(names, in[1])
-		}
+	source, ok := key.SourceOf(name)
+	switch {
+	case !ok || source.In != key.Header:
+	case slices.Contains(forwarding, source.Name):
+		return source.String(), trustInstead.With()
+	case besideAddress && slices.Contains(ofBrowsers, source.Name):
+		return source.String(), leaveOut.With()
 	}
-	for i, name := range names {
-		source, ok := key.SourceOf(name)
-		switch {
-		case !ok || source.In != key.Header || around.Controls(z.live.Name, source.Name):
-		case slices.Contains(forwarding, source.Name):
-			warn(source.String(), trustInstead.With())
-			return
-		case i == 0 && z.live.Template.HasAddress && slices.Contains(ofBrowsers, source.Name):
-			warn(source.String(), leaveOut.With())
-			return
-		}
-	}
+	return "", fix
 }
 
 // ofBrowsers are headers in which clients describe themselves.
@@ -199,49 +143,18 @@ var withQuery = map[string]string{
 	"http.request.uri.prefixed_query": "http.request.uri.path", "http.request.orig_uri.prefixed_query": "http.request.orig_uri.path",
 }
 
-// bracedName matches a placeholder in a text.
-var bracedName = regexp.MustCompile(`\{([^{}]+)\}`)
-
-// isChosen reports whether a client chooses what is at a place: not if a handler sets or removes the
-// field, nor for the length of the body, which the server checks.
-func isChosen(s key.Source, zone string, around *routes.Routes) bool {
-	return s.In != key.Header || s.Name != "Content-Length" && !around.Controls(zone, s.Name)
-}
-
-// instead says what to do so that clients do not choose what is at a place.
-func instead(s key.Source) advice.Text {
-	if s.In == key.Header {
-		return chosenHeader.With(s.Name)
-	}
-	return lookUp.With()
-}
-
-// warnAboutLending warns about zones whose lend brings nothing: the store does not lend, or requests
-// meet other zones too, for which each of them asks the store.
-func (h *Handler) warnAboutLending() {
-	var lend, others []string
-	for _, z := range h.zones {
-		if h.RateLimits[z.Name].Lend != nil {
-			lend = append(lend, z.Name)
-		} else {
-			others = append(others, z.Name)
-		}
-	}
-	if len(lend) == 0 {
-		return
-	}
-	if _, lends := h.store.Store.Store.(store.Shared); !lends {
-		h.logger.Warn("lend has no effect: this store is not shared; "+shareStore.With().String(),
-			zap.String("store", pool.Describe(h.store.Backend)), zap.Strings("zones", lend))
-	} else if len(others) > 0 {
-		h.logger.Warn("some zones have lend and others do not: a request that meets zones of both kinds still asks the store",
-			zap.Strings("lend", lend), zap.Strings("others", others))
-	}
-}
-
 // warnAboutKey warns about keys that are the same for all clients, or say too much.
-func (z *Zone) warnAboutKey(log *zap.Logger) {
-	t := z.live.Template
+func warnAboutKey(z *zone.Zone, log *zap.Logger) {
+	t := z.Template
+	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !t.Varies() {
+		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key has no placeholder")
+	}
+	for _, empty := range t.OftenEmpty {
+		log.Warn("the key may have the same value for all clients: "+empty.Why, zap.String("placeholder", "{"+empty.Name+"}"))
+	}
+	if share := z.EnforcedShare(); share > 0 && share < 100 && !t.Varies() {
+		log.Warn("enforce chooses among keys, but this zone has only one")
+	}
 	if !t.Varies() {
 		if meant := placeholder.Meant(z.Key); meant != "" {
 			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
@@ -259,6 +172,9 @@ func (z *Zone) warnAboutKey(log *zap.Logger) {
 		log.Warn(fmt.Sprintf("key %q: any client can write fields of a body, and gets a new limit with each value; %s", z.Key, addClient.With()))
 	}
 	for _, p := range t.Parts {
+		if what, fix := chosen(p.Placeholder, t.HasAddress); what != "" {
+			log.Warn(fmt.Sprintf("key %q: any client can write %s, and gets a new limit with each value; %s", z.Key, what, fix))
+		}
 		if p.Placeholder == "http.request.body" {
 			log.Warn("the key contains the body of requests, so passwords in a body show up on the command line, in logs and in Redis; " + leaveBody.With().String())
 		}

@@ -1,4 +1,4 @@
-package limit_test
+package config_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/seed-161337e5/caddyratelimit/limit"
+	"github.com/seed-161337e5/caddyratelimit/config"
 )
 
 // replacer knows the placeholders {quota} and {empty}.
@@ -22,21 +22,21 @@ func replacer(quota string) *caddy.Replacer {
 // names the placeholder, and not its value.
 func TestAmountOfRequest(t *testing.T) {
 	for _, c := range []struct {
-		amount limit.Amount
+		amount config.Amount
 		quota  string
 		want   int64
 		err    string
 	}{
-		{limit.Amount{Number: 7}, "100", 7, ""},
-		{limit.Amount{From: "quota"}, "100", 100, ""},
-		{limit.Amount{From: "quota"}, "-3", -3, ""},
-		{limit.Amount{From: "quota"}, "", 0, "{quota}"},
-		{limit.Amount{From: "unknown"}, "", 0, "{unknown}"},
-		{limit.Amount{From: "quota"}, "s3cr3t", 0, "{quota} is not a whole number"},
-		{limit.Amount{From: "quota", Number: 7, Fallback: true}, "s3cr3t", 0, "{quota} is not a whole number"},
-		{limit.Amount{From: "quota", Number: 7, Fallback: true}, "9223372036854775808", 0, "{quota} is not a whole number"},
-		{limit.Amount{From: "quota", Number: 7, Fallback: true}, "", 7, ""},
-		{limit.Amount{From: "quota", Fallback: true}, "", 0, ""},
+		{config.Amount{Number: 7}, "100", 7, ""},
+		{config.Amount{From: "quota"}, "100", 100, ""},
+		{config.Amount{From: "quota"}, "-3", -3, ""},
+		{config.Amount{From: "quota"}, "", 0, "{quota}"},
+		{config.Amount{From: "unknown"}, "", 0, "{unknown}"},
+		{config.Amount{From: "quota"}, "s3cr3t", 0, "{quota} is not a whole number"},
+		{config.Amount{From: "quota", Number: 7, Fallback: true}, "s3cr3t", 0, "{quota} is not a whole number"},
+		{config.Amount{From: "quota", Number: 7, Fallback: true}, "9223372036854775808", 0, "{quota} is not a whole number"},
+		{config.Amount{From: "quota", Number: 7, Fallback: true}, "", 7, ""},
+		{config.Amount{From: "quota", Fallback: true}, "", 0, ""},
 	} {
 		got, err := c.amount.Resolve(replacer(c.quota))
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "s3cr3t")) {
@@ -51,7 +51,7 @@ func FuzzWindowJSON(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var got, again limit.Window
+		var got, again config.Window
 		if json.Unmarshal([]byte(text), &got) != nil {
 			return
 		}

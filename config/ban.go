@@ -1,0 +1,90 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Ban refuses all requests of a key for some time, if the key continues to send requests although it
+// is refused. A banned key is refused without being counted.
+type Ban struct {
+	// How long the first ban lasts, from 1s to 3660d. Required.
+	Duration caddy.Duration `json:"duration,omitempty" range:"1s..3660d"`
+
+	// The number of refusals by the zone's limit that lead to a ban, from 1 to 1000000000000. Required.
+	After int64 `json:"after,omitempty" range:"1..1000000000000" unit:"refusals"`
+
+	// The time in which these refusals must happen, counted from the first one, from 1s to 3660d.
+	// Required.
+	Window caddy.Duration `json:"window,omitempty" range:"1s..3660d"`
+
+	// The longest ban, from 1s to 3660d, and not less than duration. Each ban is twice as long as the one before, up to
+	// this, unless this much time has passed since that one ended. Default: duration, so all bans are equally long.
+	UpTo caddy.Duration `json:"up_to,omitempty" range:"1s..3660d" default:"=duration"`
+}
+
+// Parse implements [option.Value]: <duration> after <n> refusals in <duration> [up_to <duration>].
+func (b *Ban) Parse(args []string) error {
+	words := slices.Clone(args)
+	for at, word := range map[int]string{1: "after", 3: "refusals", 4: "in", 6: "up_to"} {
+		if at < len(words) && words[at] != word {
+			return option.ErrWrong
+		}
+	}
+	if len(words) != 6 && len(words) != 8 {
+		return option.ErrWrong
+	}
+	*b = Ban{}
+	for _, part := range []struct {
+		name string
+		at   int
+	}{{"duration", 0}, {"after", 2}, {"window", 5}, {"up_to", 7}} {
+		if part.at < len(words) {
+			if err := option.Set(b, part.name, words[part.at:part.at+1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Expects implements [option.Value].
+func (b *Ban) Expects(string) string {
+	return "<duration> after <n> refusals in <duration> [up_to <duration>]"
+}
+
+// String describes the ban in the words of a Caddyfile.
+func (b *Ban) String() string {
+	text := fmt.Sprintf("%s after %d in %s", duration.Format(time.Duration(b.Duration)), b.After, duration.Format(time.Duration(b.Window)))
+	if b.UpTo != 0 {
+		text += " up_to " + duration.Format(time.Duration(b.UpTo))
+	}
+	return text
+}
+
+// rule returns the ban as stores have it. It may be nil.
+func (b *Ban) rule() *store.Ban {
+	if b == nil {
+		return nil
+	}
+	return &store.Ban{For: time.Duration(b.Duration), After: b.After, Within: time.Duration(b.Window), UpTo: time.Duration(b.UpTo)}
+}
+
+// check checks what a ban needs.
+func (b *Ban) check() error {
+	if b == nil {
+		return nil
+	}
+	if b.Duration == 0 || b.After == 0 || b.Window == 0 {
+		return errors.New("ban needs duration, after and window")
+	}
+	return b.rule().Validate()
+}

@@ -1,0 +1,243 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/usage"
+)
+
+// Charge says what a request costs in the end, which its response decides. The cost is booked before the request is handled,
+// so that a burst cannot slip through, and corrected afterwards. What exceeds the limit is a debt that delays later requests.
+type Charge struct {
+	// Which responses count: the responses with one of these statuses, such as `401` or `5xx`. What is booked for others is
+	// given back. Default: all statuses.
+	Status []string `json:"status,omitempty" syntax:"<code|class>..." default:"=all"`
+
+	// Which responses count: the responses with all of these headers, each with one of its values, if there are any.
+	// Default: all responses.
+	MatchHeader http.Header `json:"match_header,omitempty" syntax:"<name> [<value>]" repeats:"true" default:"=all"`
+
+	// The header or trailer of the response in which the upstream says what the request has cost: a whole number. It
+	// replaces cost, and is removed from the response. Default: none.
+	Header string `json:"header,omitempty" syntax:"<name>" default:"=none"`
+
+	// The numbers in the body of the response that make up the cost: paths of names with dots between, such as
+	// `usage.output_tokens`. Their sum replaces cost, rounded up. A weight may follow a path, as in `usage.output_tokens*4`,
+	// and several paths with `|` between are one number that backends name differently. The body is read as it passes, if
+	// it is JSON, JSON Lines or an event stream, of which the last number counts. Default: the response is not read.
+	JSON []string `json:"json,omitempty" syntax:"<path>[*<weight>]..." default:"=none"`
+
+	// What a request costs if the client or the upstream breaks the response off. `booked` (the default) is what was booked.
+	// `counted` is that and one for each event of the stream so far, and `counted*4` four for each. A number from 0 to
+	// 1000000000000 is the whole cost. It costs more if the response has already said so.
+	BrokenOff *Fallback `json:"broken_off,omitempty" syntax:"booked|counted[*<weight>]|<n>" range:"0..1000000000000" default:"booked"`
+
+	// What a request costs if its response ends without a number of `json`, with a status below 400: like `broken_off`, also
+	// a number from 0 to 1000000000000. Default: `booked`.
+	Unknown *Fallback `json:"unknown,omitempty" syntax:"booked|counted[*<weight>]|<n>" range:"0..1000000000000" default:"booked"`
+
+	matcher *caddyhttp.ResponseMatcher // nil if all responses count
+	fields  *usage.Fields
+	header  string // in its canonical form
+}
+
+// Matcher returns the matcher of responses that count; nil if all do. The receiver may be nil.
+func (c *Charge) Matcher() *caddyhttp.ResponseMatcher {
+	if c == nil {
+		return nil
+	}
+	return c.matcher
+}
+
+// CostHeader returns the header that says the cost, in its canonical form; "" if none does. The receiver may be nil.
+func (c *Charge) CostHeader() string {
+	if c == nil {
+		return ""
+	}
+	return c.header
+}
+
+// Fields returns the numbers of the body that make up the cost; nil if none do. The receiver may be nil.
+func (c *Charge) Fields() *usage.Fields {
+	if c == nil {
+		return nil
+	}
+	return c.fields
+}
+
+// SaysCost reports whether the response says what the request costs. The receiver may be nil.
+func (c *Charge) SaysCost() bool { return c != nil && (c.Header != "" || len(c.JSON) > 0) }
+
+// compile checks the options, and makes of them what requests need.
+func (c *Charge) compile() (err error) {
+	switch {
+	case len(c.Status) == 0 && len(c.MatchHeader) == 0 && !c.SaysCost():
+		return errors.New("charge needs status, match_header, header or json: which responses count, or what they cost")
+	case c.Header != "" && len(c.JSON) > 0:
+		return errors.New("charge: header and json exclude each other: a request has one cost")
+	case strings.IndexFunc(c.Header, placeholder.NotInFieldName) >= 0:
+		return fmt.Errorf("charge: header must be the name of a header, got %q", c.Header)
+	case c.BrokenOff != nil && !c.SaysCost(), c.Unknown != nil && len(c.JSON) == 0:
+		return errors.New("charge: broken_off needs header or json, and unknown needs json")
+	case c.BrokenOff != nil && c.BrokenOff.PerEvent > 0 && len(c.JSON) == 0:
+		return errors.New("charge: broken_off counted needs json: events are counted where the body is read")
+	}
+	c.header = textproto.CanonicalMIMEHeaderKey(c.Header)
+	if len(c.JSON) > 0 {
+		if c.fields, err = usage.ParseFields(c.JSON); err != nil {
+			return fmt.Errorf("charge: json: %w", err)
+		}
+	}
+	if len(c.Status) == 0 && len(c.MatchHeader) == 0 {
+		return nil
+	}
+	c.matcher = &caddyhttp.ResponseMatcher{Headers: c.MatchHeader}
+	for name := range c.MatchHeader {
+		if name == "" || strings.IndexFunc(name, placeholder.NotInFieldName) >= 0 {
+			return fmt.Errorf("charge: match_header must be the name of a header, got %q", name)
+		}
+	}
+	for _, text := range c.Status {
+		status, err := parseStatus(text)
+		if err != nil {
+			return fmt.Errorf("charge: %w", err)
+		}
+		c.matcher.StatusCode = append(c.matcher.StatusCode, status)
+	}
+	return nil
+}
+
+// parseStatus parses a status code or a class such as 5xx, which is its first digit.
+func parseStatus(text string) (int, error) {
+	digits, isClass := strings.CutSuffix(text, "xx")
+	code, err := strconv.Atoi(digits)
+	inRange := code >= 200 && code <= 599 || code == http.StatusSwitchingProtocols
+	if isClass {
+		inRange = code >= 1 && code <= 5
+	}
+	if err != nil || len(text) != 3 || !inRange {
+		return 0, fmt.Errorf("status must be a code from 200 to 599, 101, or a class from 1xx to 5xx, got '%s'", text)
+	}
+	return code, nil
+}
+
+// lines are the options that are more than a value.
+func (c *Charge) lines(d *caddyfile.Dispenser) option.Lines {
+	return option.Lines{"match_header": func() error {
+		args := d.RemainingArgs()
+		if len(args) == 0 || len(args) > 2 {
+			return d.Err("match_header takes the name of a header, and a value")
+		}
+		if c.MatchHeader == nil {
+			c.MatchHeader = make(http.Header)
+		}
+		c.MatchHeader.Add(args[0], append(args, "*")[1])
+		return nil
+	}}
+}
+
+// Fallback is what a request costs if its response does not say so: `booked`, `counted`, `counted*4`, or
+// a number.
+type Fallback struct {
+	// What a request costs in all, whatever was booked. Default: what was booked.
+	Cost *int64
+
+	// What each event of the response adds to what was booked. Default: 0.
+	PerEvent float64
+}
+
+const (
+	booked  = "booked"
+	counted = "counted"
+)
+
+// maxPerEvent bounds PerEvent, well above the tokens of an event.
+const maxPerEvent = 1000
+
+// Parse implements [option.Value].
+func (f *Fallback) Parse(args []string) error {
+	if *f = (Fallback{}); len(args) != 1 {
+		return option.ErrWrong
+	}
+	if args[0] == booked {
+		return nil
+	}
+	if word, weight, weighted := strings.Cut(args[0], "*"); word == counted {
+		if !weighted {
+			weight = "1"
+		}
+		n, err := strconv.ParseFloat(weight, 64)
+		if err != nil || !(n > 0 && n <= maxPerEvent) {
+			return fmt.Errorf("a weight is above 0, and at most %d", maxPerEvent)
+		}
+		f.PerEvent = n
+		return nil
+	}
+	n, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil {
+		return option.Nearest(args[0], booked, counted)
+	}
+	f.Cost = &n
+	return nil
+}
+
+// Expects implements [option.Value].
+func (f *Fallback) Expects(span string) string {
+	return "booked, counted, counted*<weight>, or a whole number" + span
+}
+
+// Amount implements [option.Ranged].
+func (f *Fallback) Amount() (int64, bool) {
+	if f.Cost == nil {
+		return 0, false
+	}
+	return *f.Cost, true
+}
+
+// String returns the fallback as a Caddyfile has it.
+func (f *Fallback) String() string {
+	switch {
+	case f == nil || f.Cost == nil && f.PerEvent == 0:
+		return booked
+	case f.Cost != nil:
+		return strconv.FormatInt(*f.Cost, 10)
+	case f.PerEvent == 1:
+		return counted
+	}
+	return counted + "*" + strconv.FormatFloat(f.PerEvent, 'f', -1, 64)
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (f *Fallback) MarshalJSON() ([]byte, error) {
+	if f.Cost != nil {
+		return json.Marshal(*f.Cost)
+	}
+	return json.Marshal(f.String())
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (f *Fallback) UnmarshalJSON(text []byte) error { return option.Text(text, f) }
+
+// Of returns what a request costs, given what was booked, how many events came, and what the response has
+// said so far.
+func (f *Fallback) Of(was, events, said int64) int64 {
+	switch {
+	case f == nil:
+	case f.Cost != nil:
+		was = *f.Cost
+	case f.PerEvent > 0:
+		was = int64(min(float64(was)+f.PerEvent*float64(events), float64(usage.MaxCost)))
+	}
+	return max(was, said)
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+)
+
+// Window is a length of time. In JSON it is a duration such as `"1m"`, or a calendar window `"day"`, `"week"`, `"month"` or
+// `"year"`.
+type Window struct {
+	// The duration.
+	Duration caddy.Duration
+
+	// The calendar window, instead of the duration. Default: none.
+	Calendar algorithms.Calendar
+}
+
+// calendarWords are the calendar windows.
+var calendarWords = map[string]algorithms.Calendar{
+	"day": algorithms.Day, "week": algorithms.Week, "month": algorithms.Month, "year": algorithms.Year,
+}
+
+// calendarNames are the names of the calendar windows.
+var calendarNames = []string{"day", "week", "month", "year"}
+
+// Parse implements [option.Value].
+func (w *Window) Parse(args []string) error {
+	if _, _, ok := placeholder.Cut(strings.Join(args, " ")); ok {
+		return errors.New("it cannot be a placeholder: write a plan for each other window")
+	}
+	if len(args) != 1 {
+		return option.ErrWrong
+	}
+	*w = Window{Calendar: calendarWords[args[0]]}
+	if w.Calendar != 0 {
+		return nil
+	}
+	d, err := option.ParseDuration(args[0])
+	w.Duration = caddy.Duration(d)
+	return option.Hint(err)
+}
+
+// Expects implements [option.Value].
+func (w *Window) Expects(span string) string {
+	return "a duration" + span + ", or day, week, month or year"
+}
+
+// Amount implements [option.Ranged].
+func (w *Window) Amount() (int64, bool) { return int64(w.Duration), w.Calendar == 0 }
+
+// MarshalJSON implements [json.Marshaler].
+func (w Window) MarshalJSON() ([]byte, error) {
+	if w.Calendar != 0 {
+		return json.Marshal(w.Format())
+	}
+	return json.Marshal(w.Duration)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (w *Window) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &w.Duration) == nil { // also nanoseconds
+		return nil
+	}
+	return option.Text(text, w)
+}
+
+// Format returns the window as a Caddyfile has it.
+func (w Window) Format() string {
+	if w.Calendar != 0 {
+		return w.Calendar.String()
+	}
+	return duration.Format(time.Duration(w.Duration))
+}
+
+// Length returns the length of the window; for a calendar window, about its length.
+func (w Window) Length() time.Duration {
+	const day = 24 * time.Hour
+	switch w.Calendar {
+	case algorithms.Day:
+		return day
+	case algorithms.Week:
+		return 7 * day
+	case algorithms.Month:
+		return 31 * day
+	case algorithms.Year:
+		return 366 * day
+	}
+	return time.Duration(w.Duration)
+}

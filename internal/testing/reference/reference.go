@@ -1,0 +1,200 @@
+// Package reference writes what docs/reference.md and the JSON schema say of options: from the tags of structs, which the
+// parser reads too, and from the comments of their fields.
+package reference
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
+)
+
+// Object is a block of options.
+type Object struct {
+	ID     string    // its name in the marks of the page
+	Of     any       // a value of the struct
+	Inline [2]string // the field that names the module in JSON, and its value; empty for structs that are no module
+}
+
+// row is an option with its comment.
+type row struct {
+	option.Field
+	comment string
+}
+
+// rows returns the options of a struct, with those of structs that are embedded in it.
+func rows(t reflect.Type) (all []row, err error) {
+	said := make(map[string]string)
+	var read func(t reflect.Type) error
+	read = func(t reflect.Type) error {
+		of, err := comments(t)
+		if err != nil {
+			return err
+		}
+		for f := range t.Fields() {
+			if f.Anonymous && f.Tag.Get("json") == "" {
+				err = read(f.Type)
+			}
+			said[option.NameOf(f)] = of[f.Name]
+		}
+		return err
+	}
+	if err := read(t); err != nil {
+		return nil, err
+	}
+	for _, f := range option.Fields(t) {
+		name := f.JSON
+		if name == "-" {
+			name = f.Name
+		}
+		if said[name] == "" {
+			return nil, fmt.Errorf("%s: the option %s has no comment", t, name)
+		}
+		all = append(all, row{f, said[name]})
+	}
+	return all, nil
+}
+
+// Lines writes the syntax of a block.
+func (o *Object) Lines(head string) (string, error) {
+	all, err := rows(reflect.TypeOf(o.Of))
+	if err != nil {
+		return "", err
+	}
+	width := 0
+	for _, r := range all {
+		width = max(width, min(len(r.Name), 16))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "```text\n%s {\n", head)
+	for _, r := range all {
+		if r.Name != "-" {
+			fmt.Fprintf(&b, "\t%s\n", strings.TrimRight(fmt.Sprintf("%-*s %s", width, r.Name, r.arguments()), " "))
+		}
+	}
+	b.WriteString("}\n```\n")
+	return b.String(), nil
+}
+
+// arguments are those of the line of an option.
+func (r *row) arguments() string {
+	kind := r.Type
+	for kind.Kind() == reflect.Pointer {
+		kind = kind.Elem()
+	}
+	switch {
+	case r.Syntax != "":
+		return r.Syntax
+	case r.Words != nil:
+		return strings.Join(r.Words, "|")
+	case kind.Name() == "Amount":
+		return "<n> | <placeholder> [<n>]"
+	case kind.Name() == "Duration":
+		return "<duration>"
+	case kind.Kind() == reflect.Bool:
+		return "[true|false]"
+	case kind.Kind() == reflect.Int, kind.Kind() == reflect.Int64:
+		return "<n>"
+	case kind.Kind() == reflect.Struct:
+		return "{ ... }"
+	}
+	return "<text>"
+}
+
+// Table writes the options with these names, or those without them.
+func (o *Object) Table(names []string, others bool) (string, error) {
+	all, err := rows(reflect.TypeOf(o.Of))
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("| option | values | default | what it does |\n|---|---|---|---|\n")
+	for _, r := range all {
+		name := r.Name
+		if name == "-" {
+			name = r.JSON
+		}
+		if slices.Contains(names, name) == others {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.title(), r.values(), r.usual(), strings.ReplaceAll(r.says(), "|", `\|`))
+	}
+	return b.String(), nil
+}
+
+// title is the name of the option, and that in JSON if it is another one.
+func (r *row) title() string {
+	switch {
+	case r.Name == "-":
+		return "JSON: `" + r.JSON + "`"
+	case r.JSON == "-" || r.Name == r.JSON:
+		return "`" + r.Name + "`"
+	}
+	return "`" + r.Name + "`, JSON: `" + r.JSON + "`"
+}
+
+// values says what the option can be.
+func (r *row) values() string {
+	text := strings.TrimSpace(strings.TrimPrefix(r.Span(), " of"))
+	if text != "" && r.Unit != "" {
+		text += " " + r.Unit
+	}
+	if r.Zero != "" {
+		text += ", or `" + r.Zero + "`; in JSON 0"
+	}
+	if r.Words != nil {
+		text = "`" + strings.Join(r.Words, "`, `") + "`"
+	}
+	return text
+}
+
+func (r *row) usual() string {
+	text := strings.TrimPrefix(r.Default, "=")
+	if text == r.Default && text != "" {
+		return "`" + text + "`"
+	}
+	return text
+}
+
+// facts are what other columns say: defaults, bounds and words.
+var facts = regexp.MustCompile(` ?(Default: .*?[^.]\.( |$)|Required(, .*?)?\.( |$))| \(the default\)|,? from [0-9]\w* to [0-9]\w*(, and | *)` +
+	"|(, at least [0-9]\\w*)|: (one of|either|one or several of) `[^.]*` or `[^`]*`")
+
+// says is the comment without the facts.
+func (r *row) says() string {
+	text := facts.ReplaceAllStringFunc(r.comment, func(fact string) string {
+		if strings.HasPrefix(fact, ", from") && strings.HasSuffix(fact, "and ") {
+			return ", "
+		}
+		if strings.HasSuffix(fact, " ") {
+			return " "
+		}
+		return ""
+	})
+	return strings.TrimSpace(text)
+}
+
+// Contradictions returns what the comment of an option leaves out of its tags: bounds and words.
+func (o *Object) Contradictions() (wrong []string) {
+	all, err := rows(reflect.TypeOf(o.Of))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, r := range all {
+		needed := slices.Clone(r.Words)
+		for _, bound := range []string{r.Least, r.Greatest} {
+			if bound != "" && bound != "0" {
+				needed = append(needed, bound)
+			}
+		}
+		for _, text := range needed {
+			if !strings.Contains(r.comment, text) {
+				wrong = append(wrong, fmt.Sprintf("%s: the comment of %s does not say %s", o.ID, r.Name, text))
+			}
+		}
+	}
+	return wrong
+}

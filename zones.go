@@ -1,0 +1,128 @@
+package caddyratelimit
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/respond"
+	"github.com/seed-161337e5/caddyratelimit/internal/routes"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// provisionZones makes the zones that requests meet.
+func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Routes) error {
+	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
+		z, err := h.provisionZone(ctx, app, name)
+		if err != nil {
+			return fmt.Errorf("zone %q: %w", name, err)
+		}
+		h.zones = append(h.zones, z)
+		if err := app.define(z, h.store); err != nil {
+			return fmt.Errorf("zone %q: %w", name, err)
+		}
+		h.warnAboutZone(ctx, z, around)
+	}
+	for _, z := range h.zones {
+		warnIfShadowed(z, h.zones, h.logger)
+	}
+	return nil
+}
+
+// provisionZone makes a zone of its config, which stays as it was written.
+func (h *Handler) provisionZone(ctx caddy.Context, app *App, name string) (*zone.Zone, error) {
+	c := new(config.Zone)
+	if written := h.RateLimits[name]; written != nil {
+		*c = *written
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	counters := pool.ZoneKey(h.store.ID, name)
+	state := pool.AcquireZone(counters)
+	h.counters = append(h.counters, counters)
+	at := zone.Place{Name: name, Index: len(h.zones), JSON: text, StoreID: h.store.ID, Salt: state.Salt, OnError: h.OnStoreError}
+	loaded := *c // loading clears the raw matchers
+	if c.Charge != nil {
+		err = respond.NotHTTP("charge: header", c.Charge.Header)
+	}
+	err = cmp.Or(err,
+		loadMatchers(ctx, &loaded, "MatcherSetsRaw", c.MatcherSetsRaw, &at.Matchers),
+		loadMatchers(ctx, &loaded, "ExemptRaw", c.ExemptRaw, &at.Exempt),
+		loadMatchers(ctx, &loaded, "BlockRaw", c.BlockRaw, &at.Block),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return zone.New(c, at, &state.Counters)
+}
+
+// loadMatchers loads the matchers in a field of a zone.
+func loadMatchers(ctx caddy.Context, z *config.Zone, field string, raw caddyhttp.RawMatcherSets, to *caddyhttp.MatcherSets) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	sets, err := ctx.LoadModule(z, field)
+	if err != nil {
+		return fmt.Errorf("loading matchers: %w", err)
+	}
+	return to.FromInterface(sets)
+}
+
+// checkQueues returns an error for zones that would lose turns in a Cluster. Queues with different
+// keys are on different nodes there, and the nodes charge one after the other. If the last one
+// refuses, the turn in the first one cannot be given back when another request is behind it.
+func (h *Handler) checkQueues(backend store.Backend) error {
+	if p, ok := backend.(store.Remote); !ok || !p.Partitioned() {
+		return nil
+	}
+	var first *zone.Zone
+	for _, z := range h.zones {
+		if !z.Enforces() || !slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
+			continue
+		}
+		switch {
+		case first == nil:
+			first = z
+		case first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes:
+			return fmt.Errorf("zones %q and %q: two queues with different keys cannot be combined in mode cluster, "+
+				"because a turn in one is lost if the other refuses: give both the same key, or put them in two rate_limit handlers",
+				first.Name, z.Name)
+		}
+	}
+	return nil
+}
+
+// warnAboutLending warns about zones whose lend brings nothing: the store does not lend, or requests
+// meet other zones too, for which each of them asks the store.
+func (h *Handler) warnAboutLending() {
+	var lend, others []string
+	for _, z := range h.zones {
+		if z.Lend != nil {
+			lend = append(lend, z.Name)
+		} else {
+			others = append(others, z.Name)
+		}
+	}
+	if len(lend) == 0 {
+		return
+	}
+	if _, lends := h.store.Store.Store.(store.Shared); !lends {
+		h.logger.Warn("lend has no effect: this store is not shared; "+shareStore.With().String(),
+			zap.String("store", pool.Describe(h.store.Backend)), zap.Strings("zones", lend))
+	} else if len(others) > 0 {
+		h.logger.Warn("some zones have lend and others do not: a request that meets zones of both kinds still asks the store",
+			zap.Strings("lend", lend), zap.Strings("others", others))
+	}
+}
