@@ -186,7 +186,9 @@ func (z *Zone) Compile(varies bool, normal func(string) string) error {
 		}
 	}
 	if z.Charge != nil {
-		if err := z.Charge.compile(); err != nil {
+		own := *z.Charge // requests may read the other one
+		z.Charge = &own
+		if err := own.compile(); err != nil {
 			return err
 		}
 	}

@@ -5,8 +5,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // TestDryRun: a dry run refuses nothing, and does not change what other zones decide. A slot that it
@@ -94,5 +100,20 @@ func TestEnforce(t *testing.T) {
 	}
 	if got, want := strings.Join(got, " "), "200 429 429 429 200 429"; got != want {
 		t.Errorf("the choice has changed: got %s, want %s", got, want)
+	}
+}
+
+// TestCopyIsItsOwn: a copy of a zone makes nothing that requests to the zone read.
+func TestCopyIsItsOwn(t *testing.T) {
+	z, err := zone.New(&config.Zone{
+		Limit:  config.Limit{MaxEvents: &config.Amount{Number: 5}, Window: config.Window{Duration: caddy.Duration(time.Hour)}},
+		Charge: &config.Charge{Status: []string{"401"}},
+	}, zone.Place{Name: "z"}, new(stats.Counters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := z.Copy()
+	if err != nil || other.Charge == z.Charge || other.Charge.Matcher() == nil || z.Charge.Matcher() == nil {
+		t.Errorf("%v: the copy has the charge of the zone, or none", err)
 	}
 }
