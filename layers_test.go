@@ -82,7 +82,7 @@ var layers = []struct {
 	{"internal/walk", layer{lines: 600, kB: 21, caddy: true}},
 	{"internal/incoming", layer{lines: 250, kB: 9, caddy: true, own: "internal/adminapi internal/placeholder internal/walk"}},
 	{"internal/page", layer{lines: 2300, kB: 129, own: "internal/uplot"}},
-	{"internal/routes", layer{lines: 450, kB: 15, caddy: true}},
+	{"internal/routes", layer{lines: 320, kB: 11, caddy: true}},
 	{"internal/writers", layer{lines: 50, kB: 2, caddy: true}},
 	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
 	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "config algorithms internal/clientip internal/clock internal/feed internal/hangup internal/key internal/late internal/outcome internal/placeholder internal/pool " +

@@ -1,10 +1,9 @@
 // Package routes reads the routes around a handler. It knows which placeholders their handlers set and see,
-// the fields of their answers, and whether one of them authenticates users before the handler.
+// and the fields of their answers.
 package routes
 
 import (
 	"encoding/json"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,20 +21,10 @@ type Routes struct {
 	// Caddy's own, and vars whose names depend on the request.
 	Foreign []string
 
-	// Authenticates says that some handler authenticates users.
-	Authenticates bool
-
 	sets    map[string]bool
-	origins map[string][]Origin
-	fields  []string            // headers that the handlers read so far set or remove, in lower case
-	before  map[string][]string // those of handlers before a zone
-	met     []string            // zones that each request has met that comes to what is read next
-	twice   map[string]bool     // zones that a request meets in two handlers
-	slashed map[string]bool     // zones of handlers whose route matches the path /*
-	behind  map[string]bool     // zones of handlers behind one that authenticates users
-
-	authenticated bool // a handler that has been read authenticates users; what is read next is behind it
-	invoked       bool // a named route authenticates users
+	met     []string        // zones that each request has met that comes to what is read next
+	twice   map[string]bool // zones that a request meets in two handlers
+	slashed map[string]bool // zones of handlers whose route matches the path /*
 
 	opaque   bool              // some handler or matcher may see or answer anything
 	answers  bool              // some handler may answer with any field
@@ -47,27 +36,21 @@ type Routes struct {
 // Read reads the routes around the handler that is loaded in ctx. The routes around it are still
 // there as JSON, and those behind it too.
 func Read(ctx caddy.Context) *Routes {
-	r := &Routes{sets: make(map[string]bool), origins: make(map[string][]Origin), behind: make(map[string]bool), before: make(map[string][]string)}
-	r.twice, r.slashed = make(map[string]bool), make(map[string]bool)
+	r := &Routes{sets: make(map[string]bool), twice: make(map[string]bool), slashed: make(map[string]bool)}
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || server == nil {
 		return r
 	}
 	r.Known, r.opaque = true, len(server.NamedRoutes) > 0 // which may be run several times for a request
 	for _, route := range server.NamedRoutes {
-		r.authenticated = false
-		r.route(route)
-	}
-	r.invoked, r.authenticated = r.Authenticates, false
-	r.met = nil
-	r.list(server.Routes)
-	r.authenticated, r.met = r.Authenticates, nil
-	if server.Errors != nil {
-		r.list(server.Errors.Routes)
-	}
-	for _, route := range server.NamedRoutes { // again, because they may be invoked after any other
 		r.met = nil
 		r.route(route)
+	}
+	r.met = nil
+	r.list(server.Routes)
+	r.met = nil
+	if server.Errors != nil {
+		r.list(server.Errors.Routes)
 	}
 	return r
 }
@@ -78,17 +61,9 @@ func (r *Routes) ChargesTwice(zone string) bool { return r.twice[zone] }
 // MissesPathless reports whether the route of the handler with a zone matches /*, which a target without a path does not match.
 func (r *Routes) MissesPathless(zone string) bool { return r.slashed[zone] }
 
-// AuthenticatesBefore reports whether a handler before a zone of the loaded handler authenticates
-// users. If several handlers have a zone of that name, one of them is enough: no warning is better
-// than a wrong one.
-func (r *Routes) AuthenticatesBefore(zone string) bool { return r.behind[zone] }
-
-// Sets reports whether a handler sets a placeholder, as far as is known.
-func (r *Routes) Sets(placeholder string) bool { return r.sets[placeholder] }
-
 // MaySet reports whether a handler may set a placeholder. It does so wherever that is not known.
 func (r *Routes) MaySet(placeholder string) bool {
-	return !r.Known || len(r.Foreign) > 0 || r.Sets(placeholder)
+	return !r.Known || len(r.Foreign) > 0 || r.sets[placeholder]
 }
 
 func (r *Routes) list(routes caddyhttp.RouteList) {
@@ -103,7 +78,7 @@ func (r *Routes) route(route *caddyhttp.Route) {
 	if route == nil {
 		return
 	}
-	before, fields, met := r.authenticated, len(r.fields), len(r.met)
+	met := len(r.met)
 	slashed := r.rawMatchers(route.MatcherSetsRaw)
 	slashed = r.matchers(route.MatcherSets) || slashed
 	for _, handler := range route.Handlers {
@@ -114,9 +89,6 @@ func (r *Routes) route(route *caddyhttp.Route) {
 	}
 	if route.Terminal || route.Group != "" || len(route.MatcherSets)+len(route.MatcherSetsRaw) > 0 {
 		r.met = r.met[:met]
-	}
-	if route.Terminal { // what is behind it does not meet its requests
-		r.authenticated, r.fields = before, r.fields[:fields]
 	}
 }
 
@@ -253,8 +225,6 @@ func (r *Routes) raw(config json.RawMessage, slashed bool) {
 		}
 	case "rate_limit":
 		for name, zone := range inner.Zones {
-			r.behind[name] = r.behind[name] || r.authenticated
-			r.before[name] = append(r.before[name], r.fields...)
 			r.meet(name)
 			r.slashed[name] = r.slashed[name] || slashed
 			for _, sets := range []caddyhttp.RawMatcherSets{zone.Match, zone.Exempt, zone.Block} {
@@ -272,25 +242,21 @@ func (r *Routes) settings(name string, config json.RawMessage) {
 		var vars map[string]any
 		if json.Unmarshal(config, &vars) == nil {
 			delete(vars, "handler") // names the module
-			for key, value := range vars {
+			for key := range vars {
 				r.sets["http.vars."+key] = true
-				if text, ok := value.(string); ok {
-					r.addOrigin("http.vars."+key, Origin{Text: text})
-				}
-				r.sets[key] = r.sets[key] || key == "http.auth.user.id" // which this handler may set
 				if strings.Contains(key, "{") {
 					r.Foreign = append(r.Foreign, "http.handlers.vars") // which variable it sets depends on the request
 				}
 			}
 		}
 	case "map":
-		r.mapping(config)
-	case "headers":
-		r.fieldsOf(config)
-	case "authentication":
-		r.Authenticates, r.authenticated = true, true
-	case "invoke":
-		r.authenticated = r.authenticated || r.invoked
+		var m struct {
+			Destinations []string `json:"destinations"`
+		}
+		_ = json.Unmarshal(config, &m)
+		for _, destination := range m.Destinations {
+			r.sets[strings.Trim(destination, "{}")] = true
+		}
 	case "tracing":
 		r.sets["http.vars.trace_id"], r.sets["http.vars.span_id"] = true, true
 	}
@@ -325,6 +291,3 @@ func (r *Routes) foreignID(id string) {
 		r.foreign(info.New())
 	}
 }
-
-// All returns the placeholders that handlers set.
-func (r *Routes) All() []string { return slices.Sorted(maps.Keys(r.sets)) }
