@@ -263,7 +263,8 @@ func isAlmostRange(text string) bool {
 func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) error {
 	d := h.Dispenser
 	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
-	switch args := d.RemainingArgs(); {
+	args := d.RemainingArgs()
+	switch {
 	case len(args) == 0 && !option.OpensBlock(d):
 		return d.ArgErr()
 	case len(args) > 0 && args[0] == "":
@@ -288,8 +289,22 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	if star := len(args) == 1 && args[0] == "*"; isEmpty(set) && !star {
+		return d.Errf("%s has a matcher without values: is a variable of the environment empty?", name)
+	}
 	*to = append(*to, set)
 	return nil
+}
+
+// isEmpty reports whether a set has no matchers, which matches all requests, or one of addresses without any, which matches none.
+func isEmpty(set caddy.ModuleMap) bool {
+	for _, name := range []string{"client_ip", "remote_ip"} {
+		var of struct{ Ranges []string }
+		if raw := set[name]; raw != nil && json.Unmarshal(raw, &of) == nil && len(of.Ranges) == 0 {
+			return true
+		}
+	}
+	return len(set) == 0
 }
 
 func isMatcherToken(arg string) bool {

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,7 +42,7 @@ type Charge struct {
 
 	// What a request costs if the client or the upstream breaks the response off. `booked` (the default) is what was booked.
 	// `counted` is that and one for each event of the stream so far, and `counted*4` four for each. A number from 0 to
-	// 1000000000000 is the whole cost. It costs more if the response has already said so.
+	// 1000000000000 is the whole cost. With `json` it costs more if the response has already said so.
 	BrokenOff *Fallback `json:"broken_off,omitempty" syntax:"booked|counted[*<weight>]|<n>" range:"0..1000000000000" default:"booked"`
 
 	// What a request costs if its response ends without a number of `json`, with a status below 400: like `broken_off`, also
@@ -88,6 +90,8 @@ func (c *Charge) compile() (err error) {
 		return errors.New("charge: header and json exclude each other: a request has one cost")
 	case strings.IndexFunc(c.Header, placeholder.NotInFieldName) >= 0:
 		return fmt.Errorf("charge: header must be the name of a header, got %q", c.Header)
+	case slices.ContainsFunc(slices.Collect(maps.Keys(c.MatchHeader)), func(name string) bool { return strings.HasPrefix(name, "!") }):
+		return errors.New("charge: match_header names a header that a response must have: one that it must not have cannot be named")
 	case c.BrokenOff != nil && !c.SaysCost(), c.Unknown != nil && len(c.JSON) == 0:
 		return errors.New("charge: broken_off needs header or json, and unknown needs json")
 	case c.BrokenOff != nil && c.BrokenOff.PerEvent > 0 && len(c.JSON) == 0:

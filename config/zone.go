@@ -83,9 +83,9 @@ type Zone struct {
 	// share grows. Default: 100.
 	Enforce *float64 `json:"enforce,omitempty" range:"0..100" unit:"percent" syntax:"<percent>" default:"=100"`
 
-	// For how long an instance may hold units of the limit that the store has charged ahead, for a key that comes often: from
-	// 10ms to 10s. A tenth of the time in which the limit comes back is the most. The instance decides most requests of such a key
-	// by itself, and still no more pass than the limit allows. 0 is recommended: it suits the limits. Not for concurrency or queues.
+	// For how long an instance may hold units of the limit that the store has charged ahead, for a key that comes often. It is from
+	// 10ms to 10s, and at most a tenth of the time in which the limit comes back. The instance decides most requests of such a key
+	// by itself, and still no more pass than the limit allows. 0, in a Caddyfile `lend` alone, is recommended: it suits the limits. Not for concurrency or queues.
 	// Needs a store that instances share. Default: each request asks.
 	Lend *caddy.Duration `json:"lend,omitempty" range:"10ms..10s" zero:"auto" syntax:"[<duration>|auto]" default:"=off"`
 

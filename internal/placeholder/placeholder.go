@@ -29,6 +29,9 @@ func Check(name, consequence string) (known bool, err error) {
 	if strings.HasPrefix(name, RemotePrefix) {
 		return true, checkRemotePrefix(name)
 	}
+	if rest, ok := strings.CutPrefix(name, "http.rate_limit."); ok && !isOwn(rest) {
+		return false, fmt.Errorf("unknown placeholder {%s}: it is always empty%s; fields of a body are {%sPATH}", name, consequence, JSONPrefix)
+	}
 	_, ok := exampleReplacer("192.0.2.1:1").Get(name)
 	if named := !strings.HasSuffix(name, "."); named && (ok && validField(name) || hasAnyPrefix(name, setByModules)) {
 		return true, nil
@@ -41,6 +44,16 @@ func Check(name, consequence string) (known bool, err error) {
 		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would replace it with nothing%s%s", name, consequence, hint)
 	}
 	return false, nil
+}
+
+// isOwn reports whether this module sets a placeholder, whose name begins after its namespace.
+func isOwn(name string) bool {
+	for _, prefix := range []string{"json.", "exceeded."} {
+		if strings.HasPrefix(name, prefix) && name != prefix {
+			return true
+		}
+	}
+	return slices.Contains([]string{"allowed", "zone", "limit", "remaining", "reset", "retry_after", "cost", "plan"}, name)
 }
 
 // RemotePrefix is the namespace of prefixes of the address of the connection.
