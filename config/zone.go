@@ -5,6 +5,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -202,7 +203,8 @@ func (z *Zone) checkPairs(varies bool) error {
 		slots = slots || CountsSlots(l.Algorithm)
 		waits = waits || l.MaxWait > 0 && l.Mode != algorithms.ModeQueue
 	}
-	free := z.Cost.Number == 0 && (z.Cost.From == "" || z.Cost.Fallback)
+	ofBody := strings.HasPrefix(z.Cost.From, placeholder.JSONPrefix) // which costs 1 at least
+	free := z.Cost.Number == 0 && (z.Cost.From == "" || z.Cost.Fallback) && !ofBody
 	for _, pair := range []struct {
 		broken bool
 		why    string

@@ -162,7 +162,10 @@ func (f *Field) Expects() string {
 		return "true or false"
 	case reflect.String:
 		return "a text"
-	case reflect.Slice, reflect.Array:
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.String {
+			return "a list of texts"
+		}
 		return "a list"
 	case reflect.Map, reflect.Struct:
 		return "an object"

@@ -91,7 +91,7 @@ func (f *Field) read(raw json.RawMessage, prefix string, v reflect.Value) error 
 	}
 	if !ok {
 		got := inWords(raw)
-		if raw[0] == '[' && f.Words != nil {
+		if raw[0] == '[' && v.Kind() == reflect.Slice { // what is in it is wrong
 			got = Shown(string(raw))
 		}
 		return f.wrong(name, got, reason)
