@@ -60,93 +60,167 @@ func (t *Texts) Read(text []byte) ([]string, error) {
 	if text[0] != '{' {
 		return nil, errors.New("the body is not an object of JSON")
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	_, _ = d.Token() // the bracket
-	return found, t.object(d, &t.fields.top, found)
+	w := walk{text: text}
+	return found, t.object(&w, &t.fields.top, found)
 }
 
-// object reads the rest of an object at a place that paths lead into.
-func (t *Texts) object(d *json.Decoder, at *node, found []string) error {
-	seen := make(map[*node]bool, len(at.next))
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := token.(string)
-		if isOdd(name) {
+// object reads an object at a place that paths lead into.
+func (t *Texts) object(w *walk, at *node, found []string) error {
+	var seen [MaxTexts]*node // more paths than that do not exist
+	for n := 0; w.member(); {
+		name, odd := unquote(w.value())
+		w.next() // the colon
+		i := slices.IndexFunc(at.next, func(n *node) bool { return bytes.EqualFold([]byte(n.name), name) })
+		switch {
+		case odd:
 			return errDoubtful
-		}
-		i := slices.IndexFunc(at.next, func(n *node) bool { return strings.EqualFold(n.name, name) })
-		if i < 0 {
-			var skipped json.RawMessage
-			if err := d.Decode(&skipped); err != nil {
-				return err
-			}
+		case i < 0:
+			w.value()
 			continue
-		}
-		if to := at.next[i]; to.name != name || seen[to] {
+		case at.next[i].name != string(name) || slices.Contains(seen[:n], at.next[i]):
 			return errDoubtful
 		}
-		seen[at.next[i]] = true
-		if err := t.value(d, at.next[i], found); err != nil {
+		seen[n] = at.next[i]
+		n++
+		if err := t.read(w, at.next[i], found); err != nil {
 			return err
 		}
 	}
-	_, err := d.Token() // the bracket
-	return err
+	return nil
 }
 
-// value reads the value at a place of a path.
-func (t *Texts) value(d *json.Decoder, at *node, found []string) error {
-	var raw json.RawMessage
-	if err := d.Decode(&raw); err != nil {
-		return err
-	}
-	if len(at.next) > 0 && raw[0] == '{' {
-		inner := json.NewDecoder(bytes.NewReader(raw))
-		inner.UseNumber()
-		_, _ = inner.Token()
-		if err := t.object(inner, at, found); err != nil {
-			return err
+// read reads the value at a place of a path.
+func (t *Texts) read(w *walk, at *node, found []string) error {
+	if at.term < 0 {
+		if w.next() == '{' {
+			w.at--
+			return t.object(w, at, found)
 		}
-	}
-	if at.term < 0 || raw[0] == 'n' {
+		w.at--
+		w.value()
 		return nil
 	}
-	path := t.paths[at.term]
-	text := string(raw)
-	switch raw[0] {
-	case '{', '[':
-		return fmt.Errorf("%s is no text", path)
-	case 't', 'f':
-	case '"':
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return err
-		}
-		if len(text) > MaxText {
-			return fmt.Errorf("%s is longer than %d bytes", path, MaxText)
-		}
-		if isOdd(text) {
-			return fmt.Errorf("%s has a zero byte or half a character", path)
-		}
-	default:
-		whole, ok := wholeNumber(raw)
-		if !ok {
-			return fmt.Errorf("%s is not a whole number up to 2⁵³", path)
-		}
-		text = whole
+	raw := w.value()
+	if raw[0] == 'n' { // null
+		return nil
 	}
-	if before := found[at.term]; before != "" && before != text {
-		return fmt.Errorf("%s is there under two names", path)
+	text, err := textOf(raw)
+	if before := found[at.term]; err == nil && before != "" && before != text {
+		err = errors.New("is there under two names")
+	}
+	if err != nil {
+		return fmt.Errorf("%s %w", t.paths[at.term], err)
 	}
 	found[at.term] = text
 	return nil
 }
 
-// isOdd reports whether a text has a zero byte or half a surrogate pair, which parsers read in several ways.
-func isOdd(text string) bool { return strings.ContainsAny(text, "\x00\ufffd") }
+// textOf returns the text of a value, or says what it is.
+func textOf(raw []byte) (string, error) {
+	switch raw[0] {
+	case '{', '[':
+		return "", errors.New("is no text")
+	case 't', 'f':
+		return string(raw), nil
+	case '"':
+		text, odd := unquote(raw)
+		switch {
+		case len(text) > MaxText:
+			return "", fmt.Errorf("is longer than %d bytes", MaxText)
+		case odd:
+			return "", errors.New("has a zero byte or half a character")
+		}
+		return string(text), nil
+	}
+	if text, ok := wholeNumber(raw); ok {
+		return text, nil
+	}
+	return "", errors.New("is not a whole number up to 2⁵³")
+}
+
+// unquote returns the text of a string of JSON. It is odd if it has a zero byte or half a surrogate pair, which parsers read
+// in several ways.
+func unquote(raw []byte) (text []byte, odd bool) {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1], false
+	}
+	var plain string
+	_ = json.Unmarshal(raw, &plain) // which is valid
+	return []byte(plain), strings.ContainsAny(plain, "\x00\ufffd")
+}
+
+// walk walks over a valid JSON text.
+type walk struct {
+	text []byte
+	at   int
+}
+
+// next returns the next byte that is no space, and goes behind it.
+func (w *walk) next() byte {
+	for {
+		c := w.text[w.at]
+		w.at++
+		if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+			return c
+		}
+	}
+}
+
+// member goes to the next member of an object, behind a bracket or a comma. It reports whether there is one.
+func (w *walk) member() bool {
+	if c := w.next(); c == '{' {
+		if w.next() != '}' {
+			w.at--
+			return true
+		}
+		return false
+	} else if c == ',' {
+		return true
+	}
+	return false // behind the bracket that closes it
+}
+
+// value returns the next value, and goes behind it.
+func (w *walk) value() []byte {
+	c := w.next()
+	start := w.at - 1
+	switch c {
+	case '"':
+		w.string()
+	case '{', '[':
+		for depth := 1; depth > 0; w.at++ {
+			switch w.text[w.at] {
+			case '"':
+				w.at++
+				w.string()
+				w.at--
+			case '{', '[':
+				depth++
+			case '}', ']':
+				depth--
+			}
+		}
+	default:
+		for w.at < len(w.text) && !bytes.ContainsRune([]byte(",}] \t\n\r"), rune(w.text[w.at])) {
+			w.at++
+		}
+	}
+	return w.text[start:w.at]
+}
+
+// string goes behind the end of a string that has begun.
+func (w *walk) string() {
+	for {
+		w.at += bytes.IndexByte(w.text[w.at:], '"') + 1
+		before := w.at - 2
+		for w.text[before] == '\\' {
+			before--
+		}
+		if (w.at-before)%2 == 0 { // an even number of backslashes stands before the quote
+			return
+		}
+	}
+}
 
 // maxWhole is the greatest whole number up to which all parsers read the same.
 const maxWhole = 1 << 53
