@@ -40,8 +40,9 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 	}
 	lines := handler.lines(h.Dispenser)
 	lines["zone"] = func() error { return parseZone(h, handler) }
+	own := option.Names(handler)
 	for _, name := range option.Names(config.Zone{}) {
-		if lines[name] == nil && !slices.Contains(option.Names(Handler{}), name) {
+		if !slices.Contains(own, name) {
 			lines[name] = func() error {
 				line := strings.Join(append([]string{name}, h.RemainingArgs()...), " ")
 				return h.Errf("%s belongs in a zone: write zone <name> { %s }, each option on a line of its own", name, option.Shown(line))

@@ -45,7 +45,7 @@ var blocks = []block{
 	{"adaptive", adaptive.Handler{}, "adaptive_concurrency z {; ?; }", ""},
 }
 
-// within are the limits that options need in place of 10/1m.
+// within are the limits that options need instead of 10/1m.
 var within = map[string]string{
 	"events": "window 1m; algorithm fixed_window", "window": "events 10; algorithm fixed_window", "rate": "",
 	"burst": "algorithm token_bucket 1000000000000/1m", "refill": "algorithm token_bucket 10/1m", "mode": "algorithm leaky_bucket 10/1m",

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -54,10 +53,7 @@ func (h *Handler) provisionZone(ctx caddy.Context, app *App, name string) (*zone
 	h.counters = append(h.counters, counters)
 	at := zone.Place{Name: name, Index: len(h.zones), JSON: text, StoreID: h.store.ID, Salt: state.Salt, OnError: h.OnStoreError}
 	loaded := *c // loading clears the raw matchers
-	if c.Charge != nil {
-		err = respond.NotHTTP("charge: header", c.Charge.Header)
-	}
-	err = cmp.Or(err,
+	err = cmp.Or(
 		loadMatchers(ctx, &loaded, "MatcherSetsRaw", c.MatcherSetsRaw, &at.Matchers),
 		loadMatchers(ctx, &loaded, "ExemptRaw", c.ExemptRaw, &at.Exempt),
 		loadMatchers(ctx, &loaded, "BlockRaw", c.BlockRaw, &at.Block),

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/textproto"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -90,12 +88,13 @@ func (c *Charge) compile() (err error) {
 		return errors.New("charge: header and json exclude each other: a request has one cost")
 	case strings.IndexFunc(c.Header, placeholder.NotInFieldName) >= 0:
 		return fmt.Errorf("charge: header must be the name of a header, got %q", c.Header)
-	case slices.ContainsFunc(slices.Collect(maps.Keys(c.MatchHeader)), func(name string) bool { return strings.HasPrefix(name, "!") }):
-		return errors.New("charge: match_header names a header that a response must have: one that it must not have cannot be named")
 	case c.BrokenOff != nil && !c.SaysCost(), c.Unknown != nil && len(c.JSON) == 0:
 		return errors.New("charge: broken_off needs header or json, and unknown needs json")
 	case c.BrokenOff != nil && c.BrokenOff.PerEvent > 0 && len(c.JSON) == 0:
 		return errors.New("charge: broken_off counted needs json: events are counted where the body is read")
+	}
+	if err := NotHTTP("charge: header", c.Header); err != nil {
+		return err
 	}
 	c.header = textproto.CanonicalMIMEHeaderKey(c.Header)
 	if len(c.JSON) > 0 {
@@ -108,8 +107,8 @@ func (c *Charge) compile() (err error) {
 	}
 	c.matcher = &caddyhttp.ResponseMatcher{Headers: c.MatchHeader}
 	for name := range c.MatchHeader {
-		if name == "" || strings.IndexFunc(name, placeholder.NotInFieldName) >= 0 {
-			return fmt.Errorf("charge: match_header must be the name of a header, got %q", name)
+		if name == "" || name[0] == '!' || strings.IndexFunc(name, placeholder.NotInFieldName) >= 0 {
+			return fmt.Errorf("charge: match_header must be the name of a header that a response has, got %q", name)
 		}
 	}
 	for _, text := range c.Status {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -48,8 +49,8 @@ func (o Otherwise) String() string {
 
 // Full returns it as a Caddyfile has it, with the status of a refusal, which is usual if none is given.
 func (o Otherwise) Full(usual int) string {
-	if o.Word == Reject && o.Status == 0 {
-		o.Status = usual
+	if o.Word == Reject {
+		o.Status = cmp.Or(o.Status, usual)
 	}
 	return o.String()
 }

@@ -5,6 +5,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -136,9 +137,7 @@ func (m *MissingKey) UnmarshalJSON(text []byte) error { return option.Text(text,
 
 // Parse reads a zone from its block in a Caddyfile. Lines are those of the options that hold matchers.
 func (z *Zone) Parse(d *caddyfile.Dispenser, name string, lines option.Lines) error {
-	for option, parse := range z.lines(d) {
-		lines[option] = parse
-	}
+	maps.Copy(lines, z.lines(d))
 	lines["plan"] = func() error { z.Plan = new(Plans); return z.Plan.parse(d) }
 	lines["charge"] = func() error {
 		if d.NextArg() {
@@ -212,7 +211,6 @@ func (z *Zone) checkPairs(varies bool) error {
 		{z.Ban != nil && waits, "ban and max_wait exclude each other, except in a queue: each retry of a waiting request would count as a refusal"},
 		{z.Charge != nil && slots, "charge has no meaning for concurrency: slots always come back"},
 		{z.Charge.SaysCost() && free, "charge needs a cost of at least 1: a request with cost 0 is never refused, whatever earlier ones have cost"},
-		{z.Lend != nil && slots && len(z.Limits()) == 1, "lend has no meaning for algorithm concurrency: each request asks the store for its slot; leave it out"},
 		{z.MissingKey.Word != MissingShare && !varies, fmt.Sprintf("missing_key %s needs a key with a placeholder, got key %q", z.MissingKey.Word, z.Key)},
 	} {
 		if pair.broken {

@@ -34,57 +34,38 @@ func refuse(err error) *Refusal {
 	return &Refusal{status, err}
 }
 
-// CheckCoding returns a refusal if the body has a Content-Encoding, so that its bytes are not what the upstream reads.
-func CheckCoding(r *http.Request) *Refusal {
-	if coding := strings.Join(r.Header["Content-Encoding"], ","); coding != "" && !strings.EqualFold(coding, "identity") {
-		return &Refusal{http.StatusUnsupportedMediaType, errors.New("the body has a Content-Encoding")}
-	}
-	return nil
-}
-
-// Read returns the whole body as [Peek] does, or why it cannot be read.
-func Read(r *http.Request, most int64, within time.Duration) ([]byte, *Refusal) {
-	if refusal := CheckCoding(r); refusal != nil {
-		return nil, refusal
-	}
-	text, err := Peek(r, int(most), within)
-	if err != nil {
-		return nil, refuse(err)
-	}
-	return text, nil
-}
-
-// ReadJSON returns the whole body, and the one valid JSON text in UTF-8 that is in it, without a byte order mark and space
-// around it. Both are empty without a body.
-func ReadJSON(r *http.Request, most int64, within time.Duration) (whole, text []byte, refusal *Refusal) {
+// ReadJSON returns the one valid JSON text in UTF-8 that is in a body, without a byte order mark and space around it, or why
+// it cannot be read. It is empty without a body.
+func ReadJSON(r *http.Request, most int, within time.Duration) (text []byte, refusal *Refusal) {
 	if r.ContentLength == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if refusal = checkText(r); refusal != nil {
 		if r.ContentLength < 0 { // HTTP/3 has no other way to say that there is no body
 			if _, err := Peek(r, 0, within); err == nil {
-				return nil, nil, nil
+				return nil, nil
 			}
 		}
-		return nil, nil, refusal
+		return nil, refusal
 	}
-	if whole, refusal = Read(r, most, within); refusal != nil {
-		return nil, nil, refusal
+	whole, err := Peek(r, most, within)
+	if err != nil {
+		return nil, refuse(err)
 	}
 	text = bytes.TrimSpace(bytes.TrimPrefix(whole, []byte("\xef\xbb\xbf")))
 	if b, ok := r.Body.(*peeked); ok && len(text) > 0 && !b.valid {
 		if !utf8.Valid(text) || !json.Valid(text) {
-			return nil, nil, &Refusal{http.StatusBadRequest, errors.New("the body is not JSON in UTF-8")}
+			return nil, &Refusal{http.StatusBadRequest, errors.New("the body is not JSON in UTF-8")}
 		}
 		b.valid = true
 	}
-	return whole, text, nil
+	return text, nil
 }
 
 // checkText returns a refusal if the upstream may read another text in the body than its bytes in UTF-8.
 func checkText(r *http.Request) *Refusal {
-	if refusal := CheckCoding(r); refusal != nil {
-		return refusal
+	if coding := strings.Join(r.Header["Content-Encoding"], ","); coding != "" && !strings.EqualFold(coding, "identity") {
+		return &Refusal{http.StatusUnsupportedMediaType, errors.New("the body has a Content-Encoding")}
 	}
 	if err := checkType(r.Header["Content-Type"]); err != nil {
 		return &Refusal{http.StatusUnsupportedMediaType, err}

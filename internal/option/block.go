@@ -27,12 +27,12 @@ func Block(d *caddyfile.Dispenser, what string, to any, lines Lines) error {
 	seen := make(map[string]bool)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
-		f := find(fields, func(f *Field) string { return f.Name }, name)
+		f := find(fields, inCaddyfile, name)
 		if f == nil && lines[name] != nil {
 			return lines[name]()
 		}
 		if f == nil {
-			return d.Err(unknown(what, name, names(fields, func(f *Field) string { return f.Name })))
+			return d.Err(unknown(what, name, names(fields, inCaddyfile)))
 		}
 		if seen[name] && !f.Repeats {
 			return d.Errf("%s: %s already specified", what, name)
@@ -74,7 +74,7 @@ func (f *Field) line(d *caddyfile.Dispenser, what string, in reflect.Value, pars
 // Set sets an option from its arguments, outside of a block.
 func Set(to any, name string, args []string) error {
 	v := reflect.ValueOf(to).Elem()
-	f := find(Fields(v.Type()), func(f *Field) string { return f.Name }, name)
+	f := find(Fields(v.Type()), inCaddyfile, name)
 	if f == nil {
 		return errors.New("unknown option " + name)
 	}

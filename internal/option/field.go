@@ -86,28 +86,28 @@ func Fields(t reflect.Type) (all []Field) {
 	return all
 }
 
-// NameOf returns the name of a field in JSON, or else that in a Caddyfile.
-func NameOf(s reflect.StructField) string {
-	if name, _, _ := strings.Cut(s.Tag.Get("json"), ","); name != "-" {
-		return name
+// name returns the name of the option in a form of the config.
+func (f *Field) name(form int) string {
+	if form == inJSON {
+		return f.JSON
 	}
-	return s.Tag.Get("caddyfile")
+	return f.Name
 }
 
-// find returns the option with this name in a Caddyfile or in JSON.
-func find(fields []Field, name func(*Field) string, wanted string) *Field {
-	i := slices.IndexFunc(fields, func(f Field) bool { return name(&f) == wanted })
-	if i < 0 || wanted == "-" {
+// find returns the option with this name.
+func find(fields []Field, form int, name string) *Field {
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.name(form) == name })
+	if i < 0 || name == "-" {
 		return nil
 	}
 	return &fields[i]
 }
 
 // names returns the names of all options, sorted.
-func names(fields []Field, name func(*Field) string) (all []string) {
-	for i := range fields {
-		if n := name(&fields[i]); n != "-" {
-			all = append(all, n)
+func names(fields []Field, form int) (all []string) {
+	for _, f := range fields {
+		if name := f.name(form); name != "-" {
+			all = append(all, name)
 		}
 	}
 	slices.Sort(all)
@@ -116,7 +116,7 @@ func names(fields []Field, name func(*Field) string) (all []string) {
 
 // Names returns the names that the options of a struct have in a Caddyfile, sorted.
 func Names(of any) []string {
-	return names(Fields(reflect.TypeOf(of)), func(f *Field) string { return f.Name })
+	return names(Fields(reflect.TypeOf(of)), inCaddyfile)
 }
 
 // Span says in words from where to where a value goes, such as " from 1 to 5". It is empty if it has no bounds.
@@ -301,7 +301,7 @@ func why(err error) (text string, ok bool) {
 	return err.Error(), false
 }
 
-// noUnit is the error about a number in place of a duration.
+// noUnit is the error about a number instead of a duration.
 type noUnit string
 
 // Error implements [error].

@@ -32,12 +32,12 @@ func object(text []byte, prefix string, to reflect.Value) error {
 	}
 	fields := Fields(to.Type())
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
-		f := find(fields, func(f *Field) string { return f.JSON }, name)
+		f := find(fields, inJSON, name)
 		if f == nil {
 			if name, nested := strings.CutSuffix(prefix, "."); nested {
 				prefix = name + ": "
 			}
-			return errors.New(prefix + unknownJSON(name, names(fields, func(f *Field) string { return f.JSON })))
+			return errors.New(prefix + unknownJSON(name, names(fields, inJSON)))
 		}
 		if err := f.read(raw[name], prefix, to.FieldByIndex(f.index)); err != nil {
 			return err

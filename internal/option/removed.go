@@ -45,13 +45,13 @@ var Removed = map[string]string{
 	"widen":                      "ban a network by hand, or add a zone with ipv4_prefix 24",
 }
 
-// meant has names that people write in place of others: first those of a Caddyfile, then those of JSON.
+// meant has names that people write instead of others: first those of a Caddyfile, then those of JSON.
 var meant = [2]map[string]string{
 	{"limit": "rate 100/1m", "response": "status 429, or an error route: handle_errors 429 { ... }", "max_events": "events, or rate 100/1m", "rate_limits": "zone <name> { ... }"},
 	{"events": "max_events", "limit": "max_events and window", "rate": "max_events and window", "zones": "rate_limits", "zone": "rate_limits"},
 }
 
-// instead says what to write in place of an option that is not there. It returns nothing if that is not known.
+// instead says what to write instead of an option that is not there. It returns nothing if that is not known.
 func instead(form int, name string) string {
 	if text := meant[form][name]; text != "" {
 		return fmt.Sprintf("unknown option %q; write %s", name, text)

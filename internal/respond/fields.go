@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strings"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
@@ -96,7 +96,7 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 		case renames[name] == "" || strings.IndexFunc(renames[name], placeholder.NotInFieldName) >= 0:
 			return f, fmt.Errorf("header_name %s: %q is not the name of a header", name, renames[name])
 		}
-		if err := NotHTTP("header_name "+standard[which], renames[name]); err != nil {
+		if err := config.NotHTTP("header_name "+standard[which], renames[name]); err != nil {
 			return f, err
 		}
 		f.byField[which], renamed[which] = http.CanonicalHeaderKey(renames[name]), true
@@ -131,22 +131,4 @@ func (f *Fields) all() (names []string) {
 		names = []string{"none"}
 	}
 	return names
-}
-
-// httpFields are fields of responses that HTTP, the client or the upstream needs, by RFC 9110 to
-// 9112 and 6265. The limiter's fields must not replace them.
-var httpFields = []string{
-	"Accept-Ranges", "Age", "Allow", "Cache-Control", "Connection", "Content-Disposition", "Content-Encoding",
-	"Content-Language", "Content-Length", "Content-Location", "Content-Range", "Content-Security-Policy", "Content-Type",
-	"Date", "Etag", "Expires", "Keep-Alive", "Last-Modified", "Location", "Proxy-Authenticate", "Proxy-Connection",
-	"Retry-After", "Server", "Set-Cookie", "Strict-Transport-Security", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"Vary", "Www-Authenticate",
-}
-
-// NotHTTP returns an error if an option has the name of a header that HTTP itself needs.
-func NotHTTP(option, name string) error {
-	if slices.Contains(httpFields, textproto.CanonicalMIMEHeaderKey(name)) {
-		return fmt.Errorf("%s: the field %s belongs to HTTP: choose another name", option, name)
-	}
-	return nil
 }

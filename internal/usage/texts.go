@@ -66,8 +66,8 @@ func (t *Texts) Read(text []byte) ([]string, error) {
 
 // object reads an object at a place that paths lead into.
 func (t *Texts) object(w *walk, at *node, found []string) error {
-	var seen [MaxTexts]*node // more paths than that do not exist
-	for n := 0; w.member(); {
+	seen := make([]*node, 0, MaxTexts)
+	for w.member() {
 		name, odd := unquote(w.value())
 		w.next() // the colon
 		i := slices.IndexFunc(at.next, func(n *node) bool { return bytes.EqualFold([]byte(n.name), name) })
@@ -77,11 +77,10 @@ func (t *Texts) object(w *walk, at *node, found []string) error {
 		case i < 0:
 			w.value()
 			continue
-		case at.next[i].name != string(name) || slices.Contains(seen[:n], at.next[i]):
+		case at.next[i].name != string(name) || slices.Contains(seen, at.next[i]):
 			return errDoubtful
 		}
-		seen[n] = at.next[i]
-		n++
+		seen = append(seen, at.next[i])
 		if err := t.read(w, at.next[i], found); err != nil {
 			return err
 		}
@@ -92,11 +91,10 @@ func (t *Texts) object(w *walk, at *node, found []string) error {
 // read reads the value at a place of a path.
 func (t *Texts) read(w *walk, at *node, found []string) error {
 	if at.term < 0 {
-		if w.next() == '{' {
-			w.at--
+		c := w.next()
+		if w.at--; c == '{' {
 			return t.object(w, at, found)
 		}
-		w.at--
 		w.value()
 		return nil
 	}
@@ -124,11 +122,8 @@ func textOf(raw []byte) (string, error) {
 		return string(raw), nil
 	case '"':
 		text, odd := unquote(raw)
-		switch {
-		case len(text) > MaxText:
-			return "", fmt.Errorf("is longer than %d bytes", MaxText)
-		case odd:
-			return "", errors.New("has a zero byte or half a character")
+		if odd || len(text) > MaxText {
+			return "", fmt.Errorf("is longer than %d bytes, or has a zero byte or half a character", MaxText)
 		}
 		return string(text), nil
 	}
@@ -157,27 +152,22 @@ type walk struct {
 
 // next returns the next byte that is no space, and goes behind it.
 func (w *walk) next() byte {
-	for {
-		c := w.text[w.at]
+	for strings.IndexByte(" \t\n\r", w.text[w.at]) >= 0 {
 		w.at++
-		if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
-			return c
-		}
 	}
+	w.at++
+	return w.text[w.at-1]
 }
 
 // member goes to the next member of an object, behind a bracket or a comma. It reports whether there is one.
 func (w *walk) member() bool {
-	if c := w.next(); c == '{' {
-		if w.next() != '}' {
+	c := w.next()
+	if c == '{' {
+		if c = w.next(); c != '}' {
 			w.at--
-			return true
 		}
-		return false
-	} else if c == ',' {
-		return true
 	}
-	return false // behind the bracket that closes it
+	return c != '}'
 }
 
 // value returns the next value, and goes behind it.
@@ -216,7 +206,7 @@ func (w *walk) string() {
 		for w.text[before] == '\\' {
 			before--
 		}
-		if (w.at-before)%2 == 0 { // an even number of backslashes stands before the quote
+		if (w.at-before)%2 == 0 { // an even number of backslashes is before the quote
 			return
 		}
 	}

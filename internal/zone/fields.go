@@ -140,7 +140,7 @@ func divide(raw caddyhttp.RawMatcherSets, loaded caddyhttp.MatcherSets, others [
 
 // read reads the fields of a request, and gives their placeholders values. They have none if the body cannot be read.
 func (f *Fields) read(r *placeholder.Request) *body.Refusal {
-	_, text, refusal := body.ReadJSON(r.Request, maxFieldsBody, fieldsWithin)
+	text, refusal := body.ReadJSON(r.Request, maxFieldsBody, fieldsWithin)
 	var values []string
 	if refusal == nil {
 		var err error

@@ -1,6 +1,7 @@
 package zone
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -47,17 +48,10 @@ func (z *Zone) makeTemplates() (err error) {
 const BlockStatus = http.StatusForbidden
 
 // KeylessStatus is the status of requests that are refused because they have no key.
-func (z *Zone) KeylessStatus() int { return orStatus(z.MissingKey.Status, http.StatusUnauthorized) }
+func (z *Zone) KeylessStatus() int { return cmp.Or(z.MissingKey.Status, http.StatusUnauthorized) }
 
 // PlanlessStatus is the status of requests that are refused because they have no plan.
-func (z *Zone) PlanlessStatus() int { return orStatus(z.Plan.Default.Status, http.StatusForbidden) }
-
-func orStatus(status, usual int) int {
-	if status == 0 {
-		return usual
-	}
-	return status
-}
+func (z *Zone) PlanlessStatus() int { return cmp.Or(z.Plan.Default.Status, http.StatusForbidden) }
 
 // challengeFor returns a challenge for the place where a client must send its key: that of Bearer
 // for the field Authorization, and one that just names the place for others, for which there is no

@@ -38,7 +38,11 @@ func rows(t reflect.Type) (all []row, err error) {
 			if f.Anonymous && f.Tag.Get("json") == "" {
 				err = read(f.Type)
 			}
-			said[option.NameOf(f)] = of[f.Name]
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" {
+				name = f.Tag.Get("caddyfile")
+			}
+			said[name] = of[f.Name]
 		}
 		return err
 	}
