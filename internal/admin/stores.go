@@ -25,9 +25,12 @@ type runningStore struct {
 	instances int // the smallest number in the config; 0 without one
 }
 
-func runningStores() (stores []*runningStore) {
+func runningStores() []*runningStore { return running().stores() }
+
+// stores returns the stores of a config, in the order of its handlers.
+func (c *Config) stores() (stores []*runningStore) {
 	byID := make(map[string]*runningStore)
-	for _, h := range runningHandlers() {
+	for _, h := range c.All() {
 		if byID[h.Store.ID] == nil {
 			byID[h.Store.ID] = &runningStore{store: h.Store}
 			stores = append(stores, byID[h.Store.ID])
@@ -36,7 +39,7 @@ func runningStores() (stores []*runningStore) {
 			s.instances = h.Instances
 		}
 	}
-	for _, z := range runningZones() {
+	for _, z := range c.zones() {
 		s := byID[z.store.ID]
 		s.zones = append(s.zones, z)
 	}
