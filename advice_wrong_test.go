@@ -16,7 +16,6 @@ func wrongAdvice(t *testing.T) map[string]advised {
 		proxied = "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n"
 		byURL   = "route {\nrate_limit {\nzone z {\nrate 3/1h\nkey %\n}\n}\nrespond ok\n}"
 		charged = "rate_limit {\nzone z {\nrate 3/1h\nkey {client_ip}\ncharge {\nstatus %\n}\n}\n}\nrespond 200"
-		twoRate = "rate_limit {\nzone minute {\nrate 100/1m\nkey {client_ip}\n}\nzone hour {\nrate %/1h\nkey {client_ip}\n}\n}\nrespond ok"
 	)
 	server := redistest.Start(t, redistest.WithArgs("--maxmemory", "1gb", "--maxmemory-policy", "noeviction"))
 	shared := "store redis {\naddress " + server.Addr() + "\n}\n"
@@ -62,10 +61,6 @@ func wrongAdvice(t *testing.T) map[string]advised {
 			visits: each(20, "/"),
 			told:   "load", advice: "load/timeout", before: held, after: held,
 		},
-		"a limit that another one always meets first": {
-			site: with(twoRate, "10000"), fixed: with(twoRate, "60"), visits: byClients(2, each(240, "/")),
-			told: "load", advice: "load/shadowed", before: shares{200: 200, 429: 40}, after: shares{200: 120, 429: 120},
-		},
 	}
 }
 
@@ -105,16 +100,6 @@ func proxyAdvice() map[string]advised {
 		"a socket that is not trusted": {
 			site: good, fixed: good, then: "servers {\ntrusted_proxies_unix\ntrusted_proxies_strict\n}\n", visits: visits, socket: true,
 			told: "log", advice: "proxy/socket", before: held, after: admitted,
-		},
-		"a zone that is met twice": {
-			site: limited("key {client_ip}") + limited("key {client_ip}") + "respond ok", fixed: limited("key {client_ip}") + "respond ok", visits: each(20, "/"),
-			told: "load", advice: "load/twice", before: shares{200: 1, 429: 19}, after: shares{200: 3, 429: 17},
-		},
-		"a matcher that looks like all paths": {
-			site:   strings.Replace(limited("key {client_ip}"), "rate_limit", "rate_limit /*", 1) + "respond ok",
-			fixed:  limited("key {client_ip}") + "respond ok",
-			visits: append(each(1, "/"), each(20, noPath)...),
-			told:   "load", advice: "load/path", before: shares{200: 21}, after: shares{200: 3, 429: 18},
 		},
 	}
 }

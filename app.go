@@ -20,6 +20,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -44,6 +45,7 @@ type App struct {
 	cancel  context.CancelFunc    // ends what Start has started
 	log     *zap.Logger
 	counted map[*caddyhttp.Server]*admin.Requests
+	routes  map[*caddyhttp.Server]*routes.Routes
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
@@ -86,7 +88,7 @@ func appOf(ctx caddy.Context) (*App, error) {
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
 	a.zones, a.stores = make(map[string]definition), make(map[string]*usedStore)
-	a.counted = make(map[*caddyhttp.Server]*admin.Requests)
+	a.counted, a.routes = make(map[*caddyhttp.Server]*admin.Requests), make(map[*caddyhttp.Server]*routes.Routes)
 	a.running.DisablePage, a.log = a.DisablePage, ctx.Logger()
 	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
@@ -169,6 +171,17 @@ func (a *App) requests(ctx caddy.Context) *admin.Requests {
 		server.RegisterConnState(a.counted[server].Note)
 	}
 	return a.counted[server]
+}
+
+// around returns the routes of the server that a handler is loaded for.
+func (a *App) around(ctx caddy.Context) *routes.Routes {
+	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.routes[server] == nil {
+		a.routes[server] = routes.Of(server)
+	}
+	return a.routes[server]
 }
 
 // use notes a store that a handler uses. It reports whether this is the first handler of the config

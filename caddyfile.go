@@ -23,11 +23,32 @@ import (
 )
 
 func init() {
-	httpcaddyfile.RegisterHandlerDirective("rate_limit", parseDirective)
+	httpcaddyfile.RegisterDirective("rate_limit", parseRoute)
 	httpcaddyfile.RegisterDirectiveOrder("rate_limit", httpcaddyfile.Before, "basic_auth")
 	httpcaddyfile.RegisterDirectiveOrder("adaptive_concurrency", httpcaddyfile.Before, "basic_auth") // after rate_limit
 	httpcaddyfile.RegisterGlobalOption("rate_limit", parseGlobalOption)
 	httpcaddyfile.RegisterGlobalOption("rate_limit_page", parsePageOption)
+}
+
+// parseRoute parses the directive with its matcher. The matcher /* means all requests, but Caddy's does not match a target
+// without a path (GET http://example.com), which would pass without a limit. So it is left out.
+func parseRoute(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
+	h.Next() // the directive's name
+	matcher, err := h.ExtractMatcherSet()
+	if err != nil {
+		return nil, err
+	}
+	if string(matcher["path"]) == `["/*"]` {
+		delete(matcher, "path")
+	}
+	if len(matcher) == 0 {
+		matcher = nil
+	}
+	handler, err := parseDirective(h)
+	if err != nil {
+		return nil, err
+	}
+	return h.NewRoute(matcher, handler), nil
 }
 
 // parseDirective parses the directive. Options that it does not set come from the global option. The tags of [Handler]

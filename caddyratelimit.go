@@ -29,7 +29,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/report"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
-	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -181,15 +180,13 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	first := app.use(h.store, log)
-	h.warnAboutDistributed()
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing; " + fillHandler.With().String())
 	}
-	around := routes.Read(ctx)
-	if err := h.provisionZones(ctx, app, around); err != nil {
+	if err := h.provisionZones(ctx, app); err != nil {
 		return err
 	}
-	h.warnAboutLending()
+	h.warnAboutStore()
 	if err := h.checkQueues(backend); err != nil {
 		return err
 	}
@@ -207,7 +204,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	})
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == "problem",
-		Traced: around.MaySet(respond.TracedBy), Observed: around.Observes(respond.ObservedBy), Contradicted: around.Answers(fields.Names()),
+		Around: app.around(ctx),
 	})
 	h.join(ctx, app, first, emitter, warned.Warnings())
 	return nil

@@ -137,3 +137,18 @@ func warned(logs []observer.LoggedEntry) (text string) {
 	}
 	return text
 }
+
+// TestEveryPath: rate_limit /* limits all requests, with a path in their target or without one, which Caddy's matcher /* does
+// not match.
+func TestEveryPath(t *testing.T) {
+	for matcher, matches := range map[string]bool{"": false, "/*": false, "*": false, "@all": false, "/a/*": true, "@posts": true} {
+		config, _, err := caddytest.Adapt("http:// {\n@all path /*\n@posts {\nmethod POST\npath /*\n}\nrate_limit " + matcher +
+			" {\nzone z {\nrate 1/1h\n}\n}\n}")
+		if err != nil {
+			t.Fatalf("%s: %v", matcher, err)
+		}
+		if got := strings.Contains(string(config), `"match":`); got != matches {
+			t.Errorf("%s: %s", matcher, config)
+		}
+	}
+}

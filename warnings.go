@@ -20,22 +20,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // warnAboutZone warns about options that do not do what they seem to do.
-func (h *Handler) warnAboutZone(ctx caddy.Context, z *zone.Zone, around *routes.Routes) {
+func (h *Handler) warnAboutZone(ctx caddy.Context, z *zone.Zone) {
 	log, exempt := h.logger.With(zap.String("zone", z.Name)), z.ExemptRaw
 	if p := z.Policy; p != nil && z.Cost.From == "" && z.Cost.Number > p.MaxCost() && p.Numbers.Events > 0 {
 		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
 			zap.Int64("cost", z.Cost.Number), zap.Int64("limit", p.MaxCost()))
-	}
-	if around.MissesPathless(z.Name) {
-		log.Warn("a request whose target has no path (GET http://example.com) does not match /*, and passes without the limit; " + noMatcher.With().String())
-	}
-	if around.ChargesTwice(z.Name) {
-		log.Warn("two rate_limit handlers that a request meets have this zone, so it is charged twice; " + leaveOneOut.With().String())
 	}
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	warnAboutTimeouts(z, server, log)
@@ -76,17 +70,6 @@ func warnAboutTimeouts(z *zone.Zone, server *caddyhttp.Server, log *zap.Logger) 
 	}
 }
 
-// warnIfShadowed warns about a zone that never refuses because another one of the handler always does so before.
-func warnIfShadowed(z *zone.Zone, all []*zone.Zone, log *zap.Logger) {
-	for _, other := range all {
-		if most, yes := z.ShadowedBy(other); yes {
-			log.Warn(fmt.Sprintf("it never refuses: zone %s, with the same key, admits at most %d in %s; %s", other.Name, most, duration.Format(z.Policy.Rule.Limit().Window), lowerLater.With()),
-				zap.String("zone", z.Name))
-			return
-		}
-	}
-}
-
 // forwarding are the headers in which proxies send the address of a client, each of which a client can send
 // as well.
 var forwarding = []string{
@@ -102,12 +85,9 @@ var (
 	leaveOut     = advice.New("load/key/browser", "leave it out of the key")
 	usePath      = advice.New("load/key/query", "use %s")
 	shorten      = advice.New("load/key/prefix", "set ipv6_prefix 64 or less")
-	lowerLater   = advice.New("load/shadowed", "set it below that, or remove the zone")
 	writeBraces  = advice.New("load/key/constant", "did you mean %s?")
 	leaveBody    = advice.New("load/key/body", "match a part of it with vars_regexp instead, and take {re.<name>.1}, in JSON {http.regexp.<name>.1}, as the key")
 	addClient    = advice.New("load/key/fields", "write {client_ip}, in JSON {http.vars.client_ip}, before it, and limit the client in another zone as well")
-	noMatcher    = advice.New("load/path", "write rate_limit without a matcher")
-	leaveOneOut  = advice.New("load/twice", "leave the zone out of one of them")
 	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
 	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
 	matchClient  = advice.New("load/exempt/proxy", "match client_ip instead")
@@ -117,10 +97,13 @@ var (
 )
 
 // chosen says what any client can write in a placeholder of a key, as often as it likes, for a new limit each time: headers that
-// only a proxy should write, whole query strings and, beside an address, what browsers say of themselves. It is empty otherwise.
+// only a proxy should write, whole query strings and bodies and, beside an address, what browsers say of themselves. It is empty otherwise.
 func chosen(name string, besideAddress bool) (what string, fix advice.Text) {
 	if path := withQuery[name]; path != "" {
 		return "the query string", usePath.With(placeholder.Written(path))
+	}
+	if name == "http.request.body" {
+		return "the body of a request, which may contain a password", leaveBody.With()
 	}
 	source, ok := key.SourceOf(name)
 	switch {
@@ -146,14 +129,8 @@ var withQuery = map[string]string{
 // warnAboutKey warns about keys that are the same for all clients, or say too much.
 func warnAboutKey(z *zone.Zone, log *zap.Logger) {
 	t := z.Template
-	if (z.IPv4Prefix != 0 || z.IPv6Prefix != 0) && !t.Varies() {
-		log.Warn("ipv4_prefix and ipv6_prefix have no effect: the key has no placeholder")
-	}
 	for _, empty := range t.OftenEmpty {
 		log.Warn("the key may have the same value for all clients: "+empty.Why, zap.String("placeholder", "{"+empty.Name+"}"))
-	}
-	if share := z.EnforcedShare(); share > 0 && share < 100 && !t.Varies() {
-		log.Warn("enforce chooses among keys, but this zone has only one")
 	}
 	if !t.Varies() {
 		if meant := placeholder.Meant(z.Key); meant != "" {
@@ -174,9 +151,6 @@ func warnAboutKey(z *zone.Zone, log *zap.Logger) {
 	for _, p := range t.Parts {
 		if what, fix := chosen(p.Placeholder, t.HasAddress); what != "" {
 			log.Warn(fmt.Sprintf("key %q: any client can write %s, and gets a new limit with each value; %s", z.Key, what, fix))
-		}
-		if p.Placeholder == "http.request.body" {
-			log.Warn("the key contains the body of requests, so passwords in a body show up on the command line, in logs and in Redis; " + leaveBody.With().String())
 		}
 	}
 }
@@ -217,10 +191,20 @@ func warnAboutProxies(exempt caddyhttp.RawMatcherSets, clients *clientip.Source,
 	}
 }
 
-// warnAboutDistributed warns if a config is meant for a fleet, but its store is not shared.
-func (h *Handler) warnAboutDistributed() {
-	if h.Distributed != nil && !h.store.Store.Remote {
-		h.logger.Warn("distributed has no effect: this instance counts on its own, so a fleet of N instances admits N times the limit; "+shareStore.With().String(),
+// warnAboutStore warns about a config that is meant for a fleet, but whose store is not shared.
+func (h *Handler) warnAboutStore() {
+	if _, shared := h.store.Store.Store.(store.Shared); shared {
+		return
+	}
+	options := []string{}
+	if h.Distributed != nil {
+		options = append(options, "distributed")
+	}
+	if slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.Lend != nil }) {
+		options = append(options, "lend")
+	}
+	for _, name := range options {
+		h.logger.Warn(name+" has no effect: this instance counts on its own, so a fleet of N instances admits N times the limit; "+shareStore.With().String(),
 			zap.String("store", pool.Describe(h.store.Backend)))
 	}
 }

@@ -9,18 +9,16 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // provisionZones makes the zones that requests meet.
-func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Routes) error {
+func (h *Handler) provisionZones(ctx caddy.Context, app *App) error {
 	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
 		z, err := h.provisionZone(ctx, app, name)
 		if err != nil {
@@ -30,10 +28,7 @@ func (h *Handler) provisionZones(ctx caddy.Context, app *App, around *routes.Rou
 		if err := app.define(z, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		h.warnAboutZone(ctx, z, around)
-	}
-	for _, z := range h.zones {
-		warnIfShadowed(z, h.zones, h.logger)
+		h.warnAboutZone(ctx, z)
 	}
 	return nil
 }
@@ -98,27 +93,4 @@ func (h *Handler) checkQueues(backend store.Backend) error {
 		}
 	}
 	return nil
-}
-
-// warnAboutLending warns about zones whose lend brings nothing: the store does not lend, or requests
-// meet other zones too, for which each of them asks the store.
-func (h *Handler) warnAboutLending() {
-	var lend, others []string
-	for _, z := range h.zones {
-		if z.Lend != nil {
-			lend = append(lend, z.Name)
-		} else {
-			others = append(others, z.Name)
-		}
-	}
-	if len(lend) == 0 {
-		return
-	}
-	if _, lends := h.store.Store.Store.(store.Shared); !lends {
-		h.logger.Warn("lend has no effect: this store is not shared; "+shareStore.With().String(),
-			zap.String("store", pool.Describe(h.store.Backend)), zap.Strings("zones", lend))
-	} else if len(others) > 0 {
-		h.logger.Warn("some zones have lend and others do not: a request that meets zones of both kinds still asks the store",
-			zap.Strings("lend", lend), zap.Strings("others", others))
-	}
 }

@@ -40,12 +40,6 @@ type target struct {
 	method, target, plain string
 }
 
-// unlimited are those that `rate_limit /*` does not limit, because Caddy's own matcher does not match. It is warned of.
-func (q target) unlimited() bool {
-	pathless := !strings.HasPrefix(q.target, "/") && (q.method == "CONNECT" || !strings.HasSuffix(q.target, "/login"))
-	return pathless || strings.HasPrefix(q.target, "x:")
-}
-
 var long = strings.Repeat("a", 8000)
 
 // targets are the ways of HTTP/1.
@@ -278,9 +272,7 @@ func TestTargets(t *testing.T) {
 					want = http.StatusOK
 				case q.plain == "":
 					want = http.StatusBadRequest
-				case c.name == "directive" && q.unlimited():
-					continue
-				}
+					}
 				if came := len(b.Came()) - before; got != want || came != 0 {
 					t.Errorf("HTTP/%d, %s: %.60q: status %d, want %d, and %d requests came", version+1, c.name, q, got, want, came)
 				}

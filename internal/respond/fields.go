@@ -110,9 +110,6 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 	return f, nil
 }
 
-// Names returns the names of the fields that are sent, in the form of http.Header's keys.
-func (f *Fields) Names() []string { return f.names }
-
 // find returns the field that has a name in its style, or fields if that is not sent.
 func (f *Fields) find(name string) field {
 	for _, one := range f.sent {

@@ -76,7 +76,7 @@ func (t *record) exceededName() (any, bool) {
 // Note notes which zones refuse a request, or would without a dry run, for the placeholders that routes, upstreams and logs
 // look at. Begin calls it.
 func (p *Responder) Note(v *limiter.Verdict) {
-	if !p.Observed {
+	if !p.Around.Observe() {
 		return
 	}
 	for i := range v.Entries {

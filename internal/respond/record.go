@@ -61,9 +61,6 @@ type numbers struct {
 // recordVar is the request's variable that holds the record, for all handlers and error routes.
 const recordVar = "rate_limit"
 
-// ObservedBy is in the names of all placeholders and variables that show the record.
-const ObservedBy = recordVar
-
 // String returns the value of {http.vars.rate_limit}.
 func (t *record) String() string { return outcome.Names[t.outcome] }
 
@@ -88,7 +85,7 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 
 // unseen reports whether nothing looks at the record of a request, so that it serves its headers alone.
 func (p *Responder) unseen(v *limiter.Verdict) bool {
-	return !p.Observed && !p.Traced && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
+	return !p.Around.Observe() && !p.Around.Trace() && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
 }
 
 // recordBefore returns the record that handlers have made, or nil.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -22,13 +24,10 @@ import (
 type Config struct {
 	Zones   []*zone.Zone
 	Fields  Fields
-	Jitter  float64 // how much is added to Retry-After at random, as a fraction of it
-	Status  int     // of a refusal by a limit
-	Problem bool    // refusals have a JSON problem as their body, but for callers of gRPC
-	Traced  bool    // a handler around this one may trace requests
-
-	Observed     bool // something may look at the record of a request that passes: a placeholder or another handler
-	Contradicted bool // handlers behind may add values to the fields
+	Jitter  float64        // how much is added to Retry-After at random, as a fraction of it
+	Status  int            // of a refusal by a limit
+	Problem bool           // refusals have a JSON problem as their body, but for callers of gRPC
+	Around  *routes.Routes // of the server
 }
 
 // Responder responds to requests that a Limiter has decided. Its methods may be called from many
@@ -39,14 +38,18 @@ type Responder struct {
 	hides    bool   // clients do not see all of the zones
 	caught   bool   // a subroute around the handler has routes for errors
 	invoked  invoked
-	server   *caddyhttp.Server // of the handler; nil if it is not known
-	self     [1]*Responder     // itself
-	alone    responders        // only itself, in the same memory: each request looks there
+
+	contradicted func() bool // whether handlers behind may add values to the fields
+
+	server *caddyhttp.Server // of the handler; nil if it is not known
+	self   [1]*Responder     // itself
+	alone  responders        // only itself, in the same memory: each request looks there
 }
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
 	p := &Responder{Config: c, hides: hidesAny(c.Zones), caught: caughtBySubroute(ctx)}
+	p.contradicted = sync.OnceValue(func() bool { return c.Around.Answer(c.Fields.names) })
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	p.self[0] = p
 	p.alone = responders{p.self[:], p.Fields.names}
@@ -64,7 +67,7 @@ func New(ctx caddy.Context, c Config) *Responder {
 
 // WithoutJitter returns a Responder whose Retry-After has nothing random.
 func (p *Responder) WithoutJitter() *Responder {
-	made := &Responder{Config: p.Config, policies: p.policies, hides: p.hides, caught: p.caught, server: p.server}
+	made := &Responder{Config: p.Config, policies: p.policies, hides: p.hides, caught: p.caught, server: p.server, contradicted: p.contradicted}
 	made.Jitter = 0
 	made.self[0] = made
 	made.alone = responders{made.self[:], made.Fields.names}
@@ -107,7 +110,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 		return p.beginUnseen(w, v), nil
 	}
 	t := p.recordDecision(w, v, 0)
-	if p.Contradicted && v.Enforced > 0 && t.by != nil && t.policy != nil {
+	if p.contradicted() && v.Enforced > 0 && t.by != nil && t.policy != nil {
 		w = t.wrap(w)
 	}
 	return w, nil
@@ -134,7 +137,7 @@ func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.
 	}
 	t := record{values: new(values)}
 	p.setHeaders(w, &t, v, 0)
-	if p.Contradicted && t.by != nil {
+	if p.contradicted() && t.by != nil {
 		return newHeaderWriter(w, t.by)
 	}
 	return w

@@ -61,11 +61,19 @@ func TestUnseenRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &caddyhttp.Server{Logs: c.logs}
-			if err := json.Unmarshal([]byte(`[{"handle": [`+own+`, `+c.others+`]}]`), &server.Routes); err != nil {
+			ctx := caddytest.Config(t)
+			ctx = ctx.WithValue(caddyhttp.ServerCtxKey, server)
+			if err := json.Unmarshal([]byte(`[{"handle": [`+c.others+`]}]`), &server.Routes); err != nil {
 				t.Fatal(err)
 			}
-			ctx := caddytest.Config(t)
-			h := caddytest.LoadInto(t, ctx.WithValue(caddyhttp.ServerCtxKey, server), `{`+options)
+			if err := server.Routes.ProvisionHandlers(ctx, new(caddyhttp.Metrics)); err != nil {
+				t.Fatal(err)
+			}
+			if other, ok := server.Routes[0].Handlers[0].(caddytest.Handler); ok {
+				t.Cleanup(func() { caddytest.CleanUp(t, other) })
+			}
+			h := caddytest.LoadInto(t, ctx, `{`+options)
+			server.Routes = append(server.Routes, caddyhttp.Route{Handlers: []caddyhttp.MiddlewareHandler{h}})
 			for _, passes := range []bool{true, false} {
 				w := httptest.NewRecorder()
 				r := caddytest.Request(w, "203.0.113.7:1")

@@ -8,15 +8,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// TracedBy is the placeholder that Caddy's tracing directive sets.
-const TracedBy = "http.vars." + traceVar
-
+// traceVar is the variable that Caddy's tracing directive sets.
 const traceVar = "trace_id"
 
 // toTrace adds the record to the span of Caddy's tracing directive, if there is one around the handler.
 // To look for the variable that it sets is faster than to look for a span.
 func (p *Responder) toTrace(t *record, r *placeholder.Request) {
-	if !p.Traced {
+	if !p.Around.Trace() {
 		return
 	}
 	if _, traced := r.Vars[traceVar]; !traced {

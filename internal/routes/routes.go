@@ -1,293 +1,164 @@
-// Package routes reads the routes around a handler. It knows which placeholders their handlers set and see,
-// and the fields of their answers.
+// Package routes looks at the handlers and matchers of a server once they are loaded: whether they may look at the decision on
+// a request, trace it, or set fields of its response.
 package routes
 
 import (
 	"encoding/json"
+	"net/textproto"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Routes are the routes of the server that a handler is loaded for, and of the subroutes around it.
+// Routes are the routes of a server. The server must not serve before all of them are loaded.
 type Routes struct {
-	// Known says that the routes could be read. Without a server, as in tests, they cannot.
-	Known bool
-
-	// Foreign are the modules of which it is not known what they set, by ID: those that are not
-	// Caddy's own, and vars whose names depend on the request.
-	Foreign []string
-
-	sets    map[string]bool
-	met     []string        // zones that each request has met that comes to what is read next
-	twice   map[string]bool // zones that a request meets in two handlers
-	slashed map[string]bool // zones of handlers whose route matches the path /*
-
-	opaque   bool              // some handler or matcher may see or answer anything
-	answers  bool              // some handler may answer with any field
-	limiters int               // how many handlers rate_limit there are
-	options  []json.RawMessage // of the handlers and matchers
-	answered []string          // fields of responses that handlers set
+	server *caddyhttp.Server
+	once   sync.Once
+	seen   seen
 }
 
-// Read reads the routes around the handler that is loaded in ctx. The routes around it are still
-// there as JSON, and those behind it too.
-func Read(ctx caddy.Context) *Routes {
-	r := &Routes{sets: make(map[string]bool), twice: make(map[string]bool), slashed: make(map[string]bool)}
-	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if !ok || server == nil {
-		return r
-	}
-	r.Known, r.opaque = true, len(server.NamedRoutes) > 0 // which may be run several times for a request
-	for _, route := range server.NamedRoutes {
-		r.met = nil
-		r.route(route)
-	}
-	r.met = nil
-	r.list(server.Routes)
-	r.met = nil
-	if server.Errors != nil {
-		r.list(server.Errors.Routes)
-	}
-	return r
+// seen is what the routes have.
+type seen struct {
+	text     string               // to look for
+	found    bool                 // whether an option contains the text
+	opaque   bool                 // some handler or matcher may look at anything, and answer with anything
+	traces   bool                 // some handler traces requests
+	answers  bool                 // some handler may answer with any field
+	limiters int                  // how many handlers rate_limit there are
+	names    map[string]bool      // of maps, in the form of http.Header's keys: those of fields are among them
+	visited  map[pointer]struct{} // so that nothing is read twice
 }
 
-// ChargesTwice reports whether a request meets a zone in two handlers.
-func (r *Routes) ChargesTwice(zone string) bool { return r.twice[zone] }
-
-// MissesPathless reports whether the route of the handler with a zone matches /*, which a target without a path does not match.
-func (r *Routes) MissesPathless(zone string) bool { return r.slashed[zone] }
-
-// MaySet reports whether a handler may set a placeholder. It does so wherever that is not known.
-func (r *Routes) MaySet(placeholder string) bool {
-	return !r.Known || len(r.Foreign) > 0 || r.sets[placeholder]
+type pointer struct {
+	to uintptr
+	of reflect.Type
 }
 
-func (r *Routes) list(routes caddyhttp.RouteList) {
-	for i := range routes {
-		r.route(&routes[i])
-	}
-}
+// Of returns the routes of a server, which may be nil: then nothing is known, and everything may be.
+func Of(server *caddyhttp.Server) *Routes { return &Routes{server: server} }
 
-// route reads a route. While its handlers are being loaded, or are still to be loaded, they are only
-// there as JSON.
-func (r *Routes) route(route *caddyhttp.Route) {
-	if route == nil {
-		return
-	}
-	met := len(r.met)
-	slashed := r.rawMatchers(route.MatcherSetsRaw)
-	slashed = r.matchers(route.MatcherSets) || slashed
-	for _, handler := range route.Handlers {
-		r.handler(handler)
-	}
-	for _, raw := range route.HandlersRaw {
-		r.raw(raw, slashed)
-	}
-	if route.Terminal || route.Group != "" || len(route.MatcherSets)+len(route.MatcherSetsRaw) > 0 {
-		r.met = r.met[:met]
-	}
-}
-
-// meet notes that requests meet a zone.
-func (r *Routes) meet(zone string) {
-	r.twice[zone] = r.twice[zone] || slices.Contains(r.met, zone)
-	r.met = append(r.met, zone)
-}
-
-// everyPath is the matcher path /*, which looks as if it matched all requests.
-const everyPath = `["/*"]`
-
-// matchers reads matchers that are loaded. It reports whether one is everyPath.
-func (r *Routes) matchers(sets caddyhttp.MatcherSets) (every bool) {
-	for _, set := range sets {
-		for _, matcher := range set {
-			if not, ok := matcher.(*caddyhttp.MatchNot); ok {
-				r.matchers(not.MatcherSets)
-			}
-			r.foreign(matcher)
-			config, _ := json.Marshal(matcher)
-			r.option(config)
-			_, isPath := matcher.(*caddyhttp.MatchPath)
-			every = every || isPath && string(config) == everyPath
+// read reads the routes, the first time it is called.
+func (r *Routes) read() *seen {
+	r.once.Do(func() {
+		s := &r.seen
+		s.text, s.names, s.visited = "rate_limit", make(map[string]bool), make(map[pointer]struct{})
+		if s.opaque = r.server == nil || len(r.server.NamedRoutes) > 0; s.opaque { // a named route may run several times for a request
+			return
 		}
-	}
-	return every
+		s.value(reflect.ValueOf(r.server.Routes))
+		s.value(reflect.ValueOf(r.server.Errors))
+		s.visited = nil
+	})
+	return &r.seen
 }
 
-// rawMatchers reads matchers that are only there as JSON. It reports whether one is everyPath.
-func (r *Routes) rawMatchers(sets caddyhttp.RawMatcherSets) (every bool) {
-	for _, set := range sets {
-		for name, config := range set {
-			var not caddyhttp.RawMatcherSets
-			if name == "not" && json.Unmarshal(config, &not) == nil {
-				r.rawMatchers(not)
-			}
-			r.foreignID("http.matchers." + name)
-			r.option(config)
-			every = every || name == "path" && string(config) == everyPath
-		}
-	}
-	return every
+// Trace reports whether a handler may trace requests.
+func (r *Routes) Trace() bool { return r.read().opaque || r.read().traces }
+
+// Observe reports whether anything but a single handler rate_limit may look at its placeholders or variables.
+func (r *Routes) Observe() bool {
+	s := r.read()
+	return s.opaque || s.found || s.limiters > 1
 }
 
-// handler reads a handler that is loaded.
-func (r *Routes) handler(handler any) {
-	if sub, ok := handler.(*caddyhttp.Subroute); ok {
-		r.observe("subroute", nil)
-		r.list(sub.Routes)
-		if sub.Errors != nil {
-			r.list(sub.Errors.Routes)
-		}
-		return
-	}
-	module, ok := handler.(caddy.Module)
-	if r.foreign(handler) || !ok {
-		r.opaque = true
-		return
-	}
-	if field, ok := exported(handler, "HandleResponse").([]caddyhttp.ResponseHandler); ok {
-		for _, response := range field {
-			r.list(response.Routes)
-		}
-	}
-	if providers := reflect.ValueOf(exported(handler, "Providers")); providers.Kind() == reflect.Map {
-		for _, provider := range providers.Seq2() {
-			r.foreign(provider.Interface())
-		}
-	}
-	var config json.RawMessage
-	name := module.CaddyModule().ID.Name()
-	if slices.Contains(declared, name) && name != "rate_limit" {
-		config, _ = json.Marshal(handler)
-	}
-	if zones := reflect.ValueOf(exported(handler, "RateLimits")); zones.Kind() == reflect.Map {
-		for zone := range zones.Seq() {
-			r.meet(zone.String())
-		}
-	}
-	r.observe(name, config)
-	r.settings(name, config)
+// Answer reports whether a handler may put values of its own into one of some fields of responses, beside those that are
+// there. The fields have the form of http.Header's keys.
+func (r *Routes) Answer(fields []string) bool {
+	s := r.read()
+	return s.opaque || s.answers || slices.ContainsFunc(fields, func(name string) bool { return s.names[name] })
 }
 
-// exported returns a field of a struct, nil if it has no such field.
-func exported(owner any, field string) any {
-	v := reflect.Indirect(reflect.ValueOf(owner))
-	if v.Kind() != reflect.Struct {
-		return nil
-	}
-	if f := v.FieldByName(field); f.IsValid() && f.CanInterface() {
-		return f.Interface()
-	}
-	return nil
+// declared are handlers of Caddy whose options say which fields they set in responses.
+var declared = []string{
+	"encode", "error", "file_server", "headers", "log_append", "map", "request_body", "rewrite", "static_response", "subroute", "tracing", "vars",
 }
 
-// raw reads a handler that is only there as JSON. Its route may match every path.
-func (r *Routes) raw(config json.RawMessage, slashed bool) {
-	var handler struct {
-		Name string `json:"handler"`
-	}
-	if json.Unmarshal(config, &handler) != nil {
-		return
-	}
-	r.foreignID("http.handlers." + handler.Name)
-	r.observe(handler.Name, config)
-	var inner struct { // each field is read if the others are not as expected, too
-		Routes caddyhttp.RouteList `json:"routes"`
-		Errors *struct {
-			Routes caddyhttp.RouteList `json:"routes"`
-		} `json:"errors"`
-		HandleResponse []struct {
-			Routes caddyhttp.RouteList `json:"routes"`
-		} `json:"handle_response"`
-		Providers map[string]json.RawMessage `json:"providers"`
-		Zones     map[string]struct {
-			Match  caddyhttp.RawMatcherSets `json:"match"`
-			Exempt caddyhttp.RawMatcherSets `json:"exempt"`
-			Block  caddyhttp.RawMatcherSets `json:"block"`
-		} `json:"rate_limits"`
-	}
-	_ = json.Unmarshal(config, &inner)
-	r.list(inner.Routes)
-	if inner.Errors != nil {
-		r.list(inner.Errors.Routes)
-	}
-	for _, response := range inner.HandleResponse {
-		r.list(response.Routes)
-	}
-	switch handler.Name {
-	case "authentication":
-		for name := range inner.Providers {
-			r.foreignID("http.authentication.providers." + name)
+// value reads a value and all in it that is exported.
+func (s *seen) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Interface:
+		s.value(v.Elem())
+	case reflect.Pointer:
+		at := pointer{v.Pointer(), v.Type()}
+		if _, before := s.visited[at]; !before && !v.IsNil() {
+			s.visited[at] = struct{}{}
+			s.value(v.Elem())
 		}
-	case "rate_limit":
-		for name, zone := range inner.Zones {
-			r.meet(name)
-			r.slashed[name] = r.slashed[name] || slashed
-			for _, sets := range []caddyhttp.RawMatcherSets{zone.Match, zone.Exempt, zone.Block} {
-				r.rawMatchers(sets)
-			}
-		}
-	}
-	r.settings(handler.Name, config)
-}
-
-// settings reads what a handler of Caddy sets by its config.
-func (r *Routes) settings(name string, config json.RawMessage) {
-	switch name {
-	case "vars":
-		var vars map[string]any
-		if json.Unmarshal(config, &vars) == nil {
-			delete(vars, "handler") // names the module
-			for key := range vars {
-				r.sets["http.vars."+key] = true
-				if strings.Contains(key, "{") {
-					r.Foreign = append(r.Foreign, "http.handlers.vars") // which variable it sets depends on the request
+	case reflect.Struct:
+		if s.enter(v) {
+			for i := range v.NumField() {
+				if v.Type().Field(i).IsExported() {
+					s.value(v.Field(i))
 				}
 			}
 		}
-	case "map":
-		var m struct {
-			Destinations []string `json:"destinations"`
+	case reflect.Slice, reflect.Array:
+		if text, ok := v.Interface().(json.RawMessage); ok {
+			s.option(string(text))
+			return
 		}
-		_ = json.Unmarshal(config, &m)
-		for _, destination := range m.Destinations {
-			r.sets[strings.Trim(destination, "{}")] = true
+		for i := range v.Len() {
+			s.value(v.Index(i))
 		}
-	case "tracing":
-		r.sets["http.vars.trace_id"], r.sets["http.vars.span_id"] = true, true
+	case reflect.Map:
+		for key, of := range v.Seq2() {
+			if key.Kind() == reflect.String {
+				s.name(key.String())
+			}
+			s.value(of)
+		}
+	case reflect.String:
+		s.option(v.String())
 	}
 }
 
-// ours are the packages whose modules set no placeholders that are not known.
-var ours = []string{"github.com/caddyserver/caddy/v2/", "github.com/seed-161337e5/caddyratelimit/"}
+func (s *seen) option(text string) { s.found = s.found || strings.Contains(text, s.text) }
 
-// foreign notes a module that is not Caddy's own, and reports whether it is not.
-func (r *Routes) foreign(module any) bool {
-	t := reflect.TypeOf(module)
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
+// name reads the name of something in a map, which may be a field of responses.
+func (s *seen) name(name string) {
+	s.option(name)
+	s.answers = s.answers || strings.Contains(name, "{")
+	s.names[textproto.CanonicalMIMEHeaderKey(name)] = true
+}
+
+// known are the packages whose modules look at nothing but their options.
+var known = []string{"github.com/caddyserver/caddy/v2/", "github.com/seed-161337e5/caddyratelimit/"}
+
+// enter reports whether to read the fields of a struct, and notes which module it is.
+func (s *seen) enter(v reflect.Value) bool {
+	if v.CanAddr() {
+		v = v.Addr()
 	}
-	if t == nil {
+	module, is := v.Interface().(caddy.Module)
+	if of := reflect.Indirect(v).Type().PkgPath() + "/"; !slices.ContainsFunc(known, func(path string) bool { return strings.HasPrefix(of, path) }) {
+		s.opaque = s.opaque || is
 		return false
 	}
-	if slices.ContainsFunc(ours, func(path string) bool { return strings.HasPrefix(t.PkgPath()+"/", path) }) {
+	if !is {
+		return true
+	}
+	name, handles := strings.CutPrefix(string(module.CaddyModule().ID), "http.handlers.")
+	switch {
+	case !handles:
+	case name == "rate_limit":
+		s.limiters++
 		return false
+	case name == "templates", name == "file_server" && browses(reflect.Indirect(v)):
+		s.opaque = true // the files decide what they look at
+	case name == "tracing":
+		s.traces = true
+	case !slices.Contains(declared, name):
+		s.answers = true
 	}
-	id := t.String()
-	if m, ok := module.(caddy.Module); ok {
-		id = string(m.CaddyModule().ID)
-	}
-	r.Foreign = append(r.Foreign, id)
 	return true
 }
 
-// foreignID notes a module by its ID, if it is not Caddy's own.
-func (r *Routes) foreignID(id string) {
-	if info, err := caddy.GetModule(id); err == nil {
-		r.foreign(info.New())
-	}
+// browses reports whether a file server lists folders by a template.
+func browses(server reflect.Value) bool {
+	browse := server.FieldByName("Browse")
+	return !browse.IsValid() || !browse.IsNil()
 }

@@ -1,0 +1,100 @@
+package routes
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+)
+
+// TestObserves: what may look at the placeholders of a handler, or may answer with its fields, is known from the
+// options of the others. Where they do not say it, everything may be.
+func TestObserves(t *testing.T) {
+	const limits = `{"handler": "rate_limit"}`
+	for _, c := range []struct {
+		name, handlers, matcher   string
+		observes, answers, traces bool
+	}{
+		{name: "text", handlers: `{"handler": "static_response", "body": "ok", "headers": {"Vary": ["Origin"]}}`},
+		{name: "file", handlers: `{"handler": "encode", "encodings": {"gzip": {}}}, {"handler": "file_server", "root": "/srv"}`},
+		{name: "changes", handlers: `{"handler": "rewrite", "uri": "/a"}, {"handler": "vars", "a": "b"}, {"handler": "headers", "response": {"set": {"A": ["b"]}}}`},
+		{name: "matcher", matcher: `{"header": {"A": ["b"]}, "not": [{"path": ["/a"]}]}`},
+		{name: "subroute", handlers: `{"handler": "subroute", "routes": [{"handle": [{"handler": "static_response"}]}]}`},
+
+		{name: "placeholder", handlers: `{"handler": "static_response", "body": "{http.rate_limit.remaining}"}`, observes: true},
+		{name: "variable", handlers: `{"handler": "headers", "response": {"set": {"A": ["{http.vars.rate_limit}"]}}}`, observes: true},
+		{name: "in a subroute", handlers: `{"handler": "subroute", "routes": [{"handle": [{"handler": "error", "error": "{http.rate_limit.zone}"}]}]}`, observes: true},
+		{name: "in a matcher", matcher: `{"vars": {"rate_limit": ["allowed"]}}`, observes: true},
+		{name: "in a matcher within another", matcher: `{"not": [{"vars": {"{http.rate_limit.zone}": ["a"]}}]}`, observes: true, answers: true},
+		{name: "in an expression", matcher: `{"expression": "{http.rate_limit.remaining} == 0"}`, observes: true},
+		{name: "escaped", handlers: `{"handler": "vars", "a": "{http.\u0072ate_limit.zone}"}`, observes: true},
+		{name: "tracing", handlers: `{"handler": "tracing", "span": "{http.rate_limit.zone}"}`, observes: true, traces: true},
+		{name: "another limiter", handlers: limits, observes: true},
+		{name: "templates", handlers: `{"handler": "templates"}, {"handler": "static_response"}`, observes: true, answers: true, traces: true},
+		{name: "browse", handlers: `{"handler": "file_server", "browse": {}}`, observes: true, answers: true, traces: true},
+		{name: "proxy", handlers: `{"handler": "reverse_proxy", "upstreams": [{"dial": "localhost:1"}]}`, answers: true},
+		{name: "proxy with a placeholder", handlers: `{"handler": "reverse_proxy", "headers": {"request": {"set": {"A": ["{http.rate_limit.zone}"]}}}}`, observes: true, answers: true},
+
+		{name: "field of an answer", handlers: `{"handler": "static_response", "headers": {"ratelimit": ["a", "b"]}}`, answers: true},
+		{name: "any field of an answer", handlers: `{"handler": "static_response", "headers": {"{http.request.uri.query.a}": ["b"]}}`, answers: true},
+		{name: "added field", handlers: `{"handler": "headers", "response": {"add": {"Ratelimit": ["a"]}}}`, answers: true},
+		{name: "replaced field", handlers: `{"handler": "headers", "response": {"replace": {"Ratelimit": [{"search": "a", "replace": "b"}]}}}`, answers: true},
+	} {
+		server := serve(t, c.matcher, c.handlers, limits)
+		r := Of(server)
+		if got := r.Observe(); got != c.observes {
+			t.Errorf("%s: observe is %t", c.name, got)
+		}
+		if got := r.Answer([]string{"Ratelimit"}); got != c.answers {
+			t.Errorf("%s: answer is %t", c.name, got)
+		}
+		if got := r.Trace(); got != c.traces {
+			t.Errorf("%s: trace is %t", c.name, got)
+		}
+	}
+	server := serve(t, "", "", limits)
+	server.Routes[0].Handlers = append(server.Routes[0].Handlers, struct {
+		caddyhttp.MiddlewareHandler
+		caddy.Module
+	}{new(limiter), limiter{}}) // of another package
+	if r := Of(server); !r.Observe() || !r.Answer(nil) || !r.Trace() {
+		t.Error("what a foreign handler does is not known")
+	}
+	if r := Of(nil); !r.Observe() || !r.Answer(nil) || !r.Trace() {
+		t.Error("without a server, nothing is known")
+	}
+}
+
+// serve returns a server with a route of a matcher and handlers, and one with another handler, all loaded.
+func serve(t *testing.T, matcher, handlers, last string) *caddyhttp.Server {
+	t.Helper()
+	server := new(caddyhttp.Server)
+	text := `[{"match": [` + cmp.Or(matcher, "{}") + `], "handle": [` + cmp.Or(handlers, `{"handler": "static_response"}`) + `]}, {"handle": [` + last + `]}]`
+	if err := json.Unmarshal([]byte(text), &server.Routes); err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := caddy.ProvisionContext(new(caddy.Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx = ctx.WithValue(caddyhttp.ServerCtxKey, server)
+	if err := cmp.Or(server.Routes.ProvisionMatchers(ctx), server.Routes.ProvisionHandlers(ctx, new(caddyhttp.Metrics))); err != nil {
+		t.Fatalf("%s, %s: %v", matcher, handlers, err)
+	}
+	return server
+}
+
+// limiter replaces the handler rate_limit, which this package is too low to import.
+type limiter struct{ _ int }
+
+func init() { caddy.RegisterModule(limiter{}) }
+
+func (limiter) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.rate_limit", New: func() caddy.Module { return new(limiter) }}
+}
+
+func (*limiter) ServeHTTP(http.ResponseWriter, *http.Request, caddyhttp.Handler) error { return nil }
