@@ -163,10 +163,10 @@ func (v *Verdict) close(reason error) {
 // there was an error. The zones after that one are then skipped.
 func (l *Limiter) collect(v *Verdict) bool {
 	for i, z := range l.Zones {
-		var c zone.Check
-		met, err := z.Meet(&c, &v.Request, l.networks[i], l.Logger)
+		c := &v.check
+		met, err := z.Meet(c, &v.Request, l.networks[i], l.Logger)
 		if l.Witness != nil {
-			l.Witness.Met(z, c, met, err)
+			l.Witness.Met(z, *c, met, err)
 		}
 		if err != nil {
 			v.Err = err
@@ -187,14 +187,14 @@ func (l *Limiter) collect(v *Verdict) bool {
 		}
 		switch {
 		case c.Rejection != nil:
-			v.reject(z, &c)
+			v.reject(z, c)
 			if !c.DryRun {
 				return false
 			}
 		case c.Policy == nil:
-			v.countUnasked(z, &c, outcome.Exempt)
+			v.countUnasked(z, c, outcome.Exempt)
 		default:
-			v.add(z, &c)
+			v.add(z, c)
 		}
 	}
 	return true

@@ -54,6 +54,7 @@ type Verdict struct {
 
 	Request placeholder.Request
 
+	check      zone.Check // of the zone that the request meets
 	witness    Witness
 	wait       retryWait
 	leases     bool          // whether a charge lasts until the request is over
@@ -137,7 +138,7 @@ func (v *Verdict) reset() {
 	v.Err, v.Outcome, v.Busy, v.Unstarted = nil, 0, false, false
 	v.Rejections, v.Entries, v.Checks, v.Decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.Checks), v.Decisions[:0]
 	v.Enforced, v.Binding, v.Refused, v.Near = 0, 0, false, false
-	v.Request = placeholder.Request{}
+	v.Request, v.check = placeholder.Request{}, zone.Check{}
 	v.wait, v.witness = retryWait{}, nil
 	v.leases, v.late, v.asked, v.strips, v.completion = false, false, 0, nil, nil
 }

@@ -54,7 +54,7 @@ func TestReset(t *testing.T) {
 		Err: ErrLeft, Rejections: make([]Refusal, 2), Outcome: outcome.Local, Entries: make([]Entry, 2),
 		Checks: []store.Check{{Key: "a"}, {Key: "b"}}, Decisions: make([]algorithms.Decision, 2), Enforced: 1, Binding: 1, Refused: true,
 		Near: true, Request: placeholder.Request{Request: new(http.Request), Vars: map[string]any{}},
-		witness: witness{}, wait: retryWait{waited: true}, leases: true, late: true, asked: 1, Busy: true, Unstarted: true, strips: []string{"X-Cost"}, completion: new(late.Completion),
+		check: zone.Check{Cost: 1}, witness: witness{}, wait: retryWait{waited: true}, leases: true, late: true, asked: 1, Busy: true, Unstarted: true, strips: []string{"X-Cost"}, completion: new(late.Completion),
 	}
 	fields := reflect.ValueOf(v).Elem()
 	for i := range fields.NumField() {

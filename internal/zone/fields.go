@@ -16,7 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/usage"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
@@ -31,43 +30,49 @@ const (
 type Fields struct {
 	texts *usage.Texts
 	whole bool // options other than matchers look at them, so the body of each request is read
-
-	match, exempt, block sides
 }
 
-// sides are the matcher sets of an option: those that look at no field, and what the others look at besides fields.
-type sides struct{ sure, rest caddyhttp.MatcherSets }
+// sides are the matcher sets of an option: those that look at no field, what the others look at besides fields, and all of them.
+type sides struct{ sure, rest, all caddyhttp.MatcherSets }
 
-// answer is what matchers say of a request before its body is read.
+// answer is what matchers say of a request.
 type answer uint8
 
 const (
-	no answer = iota
-	maybe
+	no    answer = iota
+	maybe        // by its body, which has not been read
 	yes
 )
 
-// ask asks the matchers that look at no field.
-func (s *sides) ask(r *http.Request) (answer, error) {
-	if matches, err := clientip.MatchAny(s.sure, r); err != nil {
+// ask asks the matchers; before the body is read, those that look at no field.
+func (s *sides) ask(c *Check, r *http.Request) (answer, error) {
+	if c.read {
+		return answerOf(s.all, yes, r)
+	}
+	says, err := answerOf(s.sure, yes, r)
+	if err == nil && says == no && len(s.rest) > 0 {
+		says, err = answerOf(s.rest, maybe, r)
+		c.open = c.open || says == maybe
+	}
+	return says, err
+}
+
+// answerOf returns an answer if any of the matcher sets matches.
+func answerOf(sets caddyhttp.MatcherSets, matched answer, r *http.Request) (answer, error) {
+	matches, err := clientip.MatchAny(sets, r)
+	if err != nil || !matches {
 		return no, err
-	} else if matches {
-		return yes, nil
 	}
-	matches, err := clientip.MatchAny(s.rest, r)
-	if err == nil && matches {
-		return maybe, nil
-	}
-	return no, err
+	return matched, nil
 }
 
 // findFields sets which fields of bodies the zone looks at.
 func (z *Zone) findFields() (err error) {
 	paths := z.fieldsOfTexts()
 	f := &Fields{whole: len(paths) > 0}
-	f.match, paths = divide(z.MatcherSetsRaw, z.Matchers, paths)
-	f.exempt, paths = divide(z.ExemptRaw, z.Exempt, paths)
-	f.block, paths = divide(z.BlockRaw, z.Block, paths)
+	z.matching, paths = divide(z.MatcherSetsRaw, z.Matchers, paths)
+	z.exempting, paths = divide(z.ExemptRaw, z.Exempt, paths)
+	z.blocking, paths = divide(z.BlockRaw, z.Block, paths)
 	slices.Sort(paths)
 	if paths = slices.Compact(paths); len(paths) == 0 {
 		return nil
@@ -115,9 +120,9 @@ func fieldsOf(raw json.RawMessage) (paths []string) {
 
 // divide divides the matchers of an option, which are loaded from raw ones, and adds the fields that they look at to others.
 func divide(raw caddyhttp.RawMatcherSets, loaded caddyhttp.MatcherSets, others []string) (s sides, paths []string) {
-	paths = others
+	paths, s.all = others, loaded
 	if len(raw) != len(loaded) { // they were made without a config
-		return sides{sure: loaded}, paths
+		return sides{sure: loaded, all: loaded}, paths
 	}
 	for i, set := range loaded {
 		looks := make(map[string]bool)
@@ -160,70 +165,8 @@ func (f *Fields) read(r *placeholder.Request) *body.Refusal {
 
 // MayMeet reports whether a request meets the zone, or may do so by what is in its body.
 func (z *Zone) MayMeet(r *http.Request) (bool, error) {
-	meets, err := z.asksMatchers(r)
-	return meets != no, err
-}
-
-// asksMatchers asks the matchers of the zone without the body of the request.
-func (z *Zone) asksMatchers(r *http.Request) (answer, error) {
-	switch {
-	case len(z.Matchers) == 0:
-		return yes, nil
-	case z.Fields != nil:
-		return z.Fields.match.ask(r)
-	}
-	matches, err := clientip.MatchAny(z.Matchers, r)
-	if err != nil || !matches {
-		return no, err
-	}
-	return yes, nil
-}
-
-// meetBody reads the body of a request whose fields the zone looks at. Nothing is read if that is decided without it: by block,
-// exempt or a ban of the network. Otherwise a client could have this process read and keep bodies that nobody wants. It reports
-// whether the request meets the zone, and whether everything is decided. A request whose body cannot be read meets the zone,
-// which refuses it.
-func (z *Zone) meetBody(c *Check, r *placeholder.Request, meets answer, networks *store.Networks) (met, decided bool, err error) {
-	c.Key, c.Repeated = z.Template.Expand(r)
-	c.DryRun = z.IsDryRun(c.Key)
-	blocked, err := z.Fields.block.ask(r.Request)
-	if err != nil || blocked == yes {
-		_ = c.reject(BlockStatus, errBlocked)
-		return true, true, err
-	}
-	exempt, err := z.Fields.exempt.ask(r.Request)
-	if err != nil || exempt == yes {
-		return true, true, err // without a policy
-	}
-	if c.Repeated == nil && z.bansUnread(c, r, networks) {
-		return true, true, nil
-	}
-	if !z.Fields.whole && meets == yes && blocked == no && exempt == no {
-		return true, false, nil
-	}
-	if refusal := z.Fields.read(r); refusal != nil {
-		return true, true, c.reject(refusal.Status, refusal.Err)
-	}
-	if meets == maybe {
-		met, err = clientip.MatchAny(z.Matchers, r.Request)
-		return met, false, err
-	}
-	return true, false, nil
-}
-
-// bansUnread refuses a request whose network is banned. If its plan or its limit depends on the body, any of them is told. It reports whether it has refused the request.
-func (z *Zone) bansUnread(c *Check, r *placeholder.Request, networks *store.Networks) (refused bool) {
-	if !networks.Any() {
-		return false
-	}
-	if z.resolve(c, r) != nil {
-		c.Policy = z.likelyPolicy()
-	}
-	refused = c.Policy != nil && z.bansNetwork(c, networks)
-	if !refused {
-		c.Policy = nil
-	}
-	return refused
+	found, err := z.match(new(Check), &placeholder.Request{Request: r})
+	return found == passes, err
 }
 
 // likelyPolicy returns one of the zone's policies, or nil if there is none.

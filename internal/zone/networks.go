@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -13,43 +14,33 @@ func (z *Zone) TakesNetworks() bool {
 	return z.Overrides && z.Template.IsAddress() && len(z.Rules()) > 0
 }
 
-// bansNetwork refuses a request whose network is banned. It reports whether it has done so.
-func (z *Zone) bansNetwork(c *Check, networks *store.Networks) (refused bool) {
-	if !networks.Any() {
-		return false
+// askNetwork has the network of the key decide, if there is one.
+func (z *Zone) askNetwork(c *Check, _ *placeholder.Request) (found, error) {
+	if !c.networks.Any() {
+		return passes, nil
 	}
-	if n := networks.Find(key.ParseAddress(c.Key)); n == nil || n.Override.Kind != store.KindBanned {
-		return false
-	}
-	z.applyNetwork(c, networks)
-	return c.Rejection != nil
-}
-
-// applyNetwork has the network of the key decide, if there is one. It changes nothing that was rejected, or that no store decides
-// about.
-func (z *Zone) applyNetwork(c *Check, networks *store.Networks) {
-	if c.Policy == nil || c.Rejection != nil {
-		return
-	}
-	n := networks.Find(key.ParseAddress(c.Key))
+	n := c.networks.Find(key.ParseAddress(c.Key))
 	if n == nil {
-		return
+		return passes, nil
 	}
 	switch n.Override.Kind {
 	case store.KindExempt:
-		c.Policy, c.Network = nil, n
+		c.Network = n
+		return skips, nil
 	case store.KindBanned:
 		left := int64(-1)
-		if l := networks.Left(n); l > 0 {
+		if l := c.networks.Left(n); l > 0 {
 			left = l.Microseconds()
 		}
 		c.Network, c.Rejection = n, z.Exceeded
 		c.Banned = algorithms.Decision{Quota: c.Policy.Quota}.Ban(left)
+		return rejects, nil
 	case store.KindLimit:
 		if p := c.Policy.Overruled(n); p != nil {
 			c.Policy, c.Network = p, n
 		}
 	}
+	return passes, nil
 }
 
 // maxOverruled bounds the policies that are kept of one policy, under limits of networks.

@@ -38,8 +38,8 @@ func (z *Zone) makePlans() (err error) {
 	return nil
 }
 
-// choosePlan returns the plan of a request.
-func (z *Zone) choosePlan(r *placeholder.Request) (*Plan, error) {
+// planOf returns the plan of a request.
+func (z *Zone) planOf(r *placeholder.Request) (*Plan, error) {
 	name, err := z.PlanTemplate.Expand(r)
 	if err != nil {
 		return nil, err

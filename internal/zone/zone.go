@@ -34,13 +34,16 @@ type Zone struct {
 	KeyRules     *store.KeyRules         // overrides and bans of single keys; nil without them
 	Fields       *Fields                 // of bodies; nil if the zone looks at none
 	costOfBody   bool                    // clients say the cost in their bodies
+	steps        []step                  // of requests
+
+	matching, blocking, exempting sides
 
 	OwnPolicies   Policies // of the zone's own limit
 	Plans         map[string]*Plan
 	planByName    map[string]*Plan // by normalized name, see PlanTemplate
 	DefaultPlan   *Plan            // for requests without a plan; nil if these are rejected
 	Policy        *QuotaPolicy     // nil if it depends on the request
-	HasPolicies   bool             // Apply must be called for each request
+	HasPolicies   bool             // it may be another one, or none
 	Exceeded      error            // the error of a refused request
 	Description   string           // what all uses of the name share besides the key, in words
 	enforceSeed   uint64           // of the hash that chooses for which keys the limit is enforced
@@ -79,6 +82,7 @@ func New(c *config.Zone, at Place, counters *stats.Counters) (*Zone, error) {
 	if err := z.makePolicies(); err != nil {
 		return nil, err
 	}
+	z.makeSteps()
 	z.Description = z.describe()
 	return z, nil
 }
