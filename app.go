@@ -17,6 +17,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
@@ -103,7 +104,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 }
 
 // Handlers returns the handlers of the config, also if it does not run.
-func (a *App) Handlers() *admin.Config { return &a.running }
+func (a *App) Handlers() []*trial.Handler { return a.running.Trials() }
 
 // define notes the definition of a zone. It returns an error if the name has another one.
 func (a *App) define(z *zone.Zone, ref *pool.Ref) error {

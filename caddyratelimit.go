@@ -23,6 +23,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
@@ -223,9 +224,11 @@ func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.E
 		hangup.Expose(ctx) // only the connection shows that the client of a waiting request leaves
 	}
 	app.running.Add(admin.Handler{
-		Zones: h.zones, Store: h.store, Local: h.local, LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Warnings: warnings,
-		Requests: app.requests(ctx), Module: h, StoreByDefault: h.storeByDefault, Status: h.Status, Instances: value(h.Instances),
-		Respond: h.respond.WithoutJitter(), Final: h.respond.Final,
+		Handler: &trial.Handler{
+			Module: h, Zones: h.zones, Store: h.store, Local: h.local, Status: h.Status, Instances: value(h.Instances),
+			Respond: h.respond.WithoutJitter(), Warnings: warnings,
+		},
+		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Requests: app.requests(ctx), StoreByDefault: h.storeByDefault,
 	})
 }
 

@@ -59,7 +59,7 @@ func (a *registrar) Provision(ctx caddy.Context) error {
 	made.Lock()
 	defer made.Unlock()
 	made.apps = append(made.apps, weak.Make(app))
-	for _, h := range app.Handlers().All() {
+	for _, h := range app.Handlers() {
 		made.handlers = append(made.handlers, weak.Make(h.Module.(*limits.Handler)))
 		made.refs = append(made.refs, weak.Make(h.Store), weak.Make(h.Local))
 		for _, z := range h.Zones {

@@ -73,7 +73,7 @@ func provision(t *testing.T, name, zone, store string) *byHand {
 		*app = module.(caddy.App)
 	}
 	t.Cleanup(func() {
-		for _, stop := range []func() error{c.http.Stop, c.rate.Stop, c.rate.(*limits.App).Handlers().All()[0].Module.(caddytest.Handler).Cleanup} {
+		for _, stop := range []func() error{c.http.Stop, c.rate.Stop, c.rate.(*limits.App).Handlers()[0].Module.(caddytest.Handler).Cleanup} {
 			if err := stop(); err != nil {
 				t.Error(err)
 			}

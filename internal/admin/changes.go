@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -76,18 +76,9 @@ func describeChange(rule *store.Rule, o *store.Override) string {
 	return text
 }
 
-// zonesOf returns the zones of a config.
-func zonesOf(c *Config) map[string]compare.Zone {
-	zones := make(map[string]compare.Zone)
-	for _, z := range c.zones() {
-		zones[z.Name] = compare.Zone{Uses: z.uses, Warnings: z.warnings}
-	}
-	return zones
-}
-
 // logReload logs what a config that begins to run in place of another one changes.
 func (c *Config) logReload(before *Config) {
-	all := compare.Zones(zonesOf(before), zonesOf(c))
+	all := compare.Zones(compare.ZonesOf(before.Trials()), compare.ZonesOf(c.Trials()))
 	if all == nil {
 		return // nothing that concerns limits
 	}

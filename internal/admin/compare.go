@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/compare"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
@@ -19,17 +20,17 @@ const maxClientDiffs = 20
 // Compare says what differs between two configs, neither of which runs, and for which clients of some logs. Without
 // logs the options may be nil. It is for the command line.
 func (a AdminAPI) Compare(before, after []byte, o *replay.Options) (*adminapi.Comparison, error) {
-	configs, zones := [][]byte{before, after}, make([]map[string]compare.Zone, 2)
+	configs, zones, stores := [][]byte{before, after}, make([]map[string]compare.Zone, 2), make([][]string, 2)
 	for i, config := range configs {
-		_, handlers, release, err := provisionHandlers(config)
+		alone, err := offline.Provision(config)
 		if err != nil {
 			return nil, fmt.Errorf("%s config: %w", [...]string{"old", "new"}[i], err)
 		}
-		defer release()
-		zones[i] = zonesOf(handlers)
+		defer alone.Release()
+		zones[i], stores[i] = compare.ZonesOf(alone.Handlers), storesIn(alone.Stores)
 	}
 	c := &adminapi.Comparison{Zones: append([]adminapi.ZoneDiff{}, compare.Zones(zones[0], zones[1])...)}
-	c.Stores = !slices.Equal(storesIn(before), storesIn(after))
+	c.Stores = !slices.Equal(stores[0], stores[1])
 	if o == nil || len(o.Logs) == 0 {
 		return c, nil
 	}
@@ -93,13 +94,13 @@ func abs(n int64) int64 { return max(n, -n) }
 
 // storesIn returns the stores that handlers of a config name, in a form that can be compared, and is not shown because
 // it may have secrets.
-func storesIn(config []byte) (all []string) {
-	eachStore(config, func(store any) {
+func storesIn(stores []any) (all []string) {
+	for _, store := range stores {
 		if store != nil {
 			text, _ := json.Marshal(store)
 			all = append(all, string(text))
 		}
-	})
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }

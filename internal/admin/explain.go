@@ -14,10 +14,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
-	"github.com/seed-161337e5/caddyratelimit/internal/incoming"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/walk"
 )
 
 // maxExplained bounds the description of a request, in bytes.
@@ -42,20 +42,21 @@ func explainRequest(c *adminCall) error {
 	if err := decodeStrictly(bytes.NewReader(body), &described); err != nil {
 		return adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
 	}
-	answer, err := explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, &described)
+	answer, err := Explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, &described)
 	if err != nil {
 		return err
 	}
 	return c.writeJSON(answer)
 }
 
-// explain explains a request to an HTTP app whose rate limit handlers handlerOf finds.
-func explain(ctx context.Context, app *caddyhttp.App, handlerOf func(caddyhttp.MiddlewareHandler) *Handler, described *adminapi.Request) (*adminapi.Explanation, error) {
-	made, err := incoming.Make(app, described, walk.Discard())
+// Explain explains a request to an HTTP app whose rate limit handlers find finds.
+func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.MiddlewareHandler) *trial.Handler, described *adminapi.Request) (*adminapi.Explanation, error) {
+	made, err := trial.Make(app, described, walk.Discard())
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}
-	x := &explainer{ctx: ctx, handlerOf: handlerOf, stores: make(map[string]*pool.Peeking), answer: answerTo(made)}
+	x := &explainer{ctx: ctx, stores: make(map[string]*pool.Peeking), answer: answerTo(made)}
+	x.Find, x.Detailed = find, true
 	if made.Refused != nil {
 		x.fail(made.Refused)
 		return x.answer, nil
@@ -65,7 +66,7 @@ func explain(ctx context.Context, app *caddyhttp.App, handlerOf func(caddyhttp.M
 }
 
 // answerTo returns the beginning of what is said of a request.
-func answerTo(r *incoming.Request) *adminapi.Explanation {
+func answerTo(r *trial.Request) *adminapi.Explanation {
 	answer := &adminapi.Explanation{
 		Method: r.Method, URL: r.Said, From: r.Remote, Server: r.Name, Listen: r.Server.Listen,
 		ClientIP: clientip.Client(r.Request), Steps: []adminapi.Step{}, Zones: []adminapi.Visit{},
@@ -74,51 +75,38 @@ func answerTo(r *incoming.Request) *adminapi.Explanation {
 	return answer
 }
 
-// explainer notes what a request meets on its way through the routes. It implements [walk.Visitor].
+// explainer decides the request over stores that peek. It implements [walk.RouteVisitor].
 type explainer struct {
-	ctx       context.Context
-	handlerOf func(caddyhttp.MiddlewareHandler) *Handler
-	answer    *adminapi.Explanation
-	handlers  int
-	ended     bool   // a zone has refused the request
-	unasked   string // what the outcome is if a store did not answer
+	trial.Trace
+	ctx     context.Context
+	answer  *adminapi.Explanation
+	unasked string // what the outcome is if a store did not answer
 
 	// What the request would charge stays charged until its end, and time goes on while it waits.
 	stores map[string]*pool.Peeking // by the ID of the store
 	clock  clock.Imagined
 }
 
-// Route implements [walk.Visitor].
+// Route implements [walk.RouteVisitor].
 func (x *explainer) Route(r walk.Route) {
-	x.answer.Steps = append(x.answer.Steps, adminapi.Step{Route: r.Path, Match: r.Matchers, Taken: r.Taken, Misses: r.Misses, Group: r.Group})
-}
-
-// Handler implements [walk.Visitor].
-func (x *explainer) Handler(h walk.Handler) {
-	x.answer.Steps = append(x.answer.Steps, adminapi.Step{Handler: h.Name, Effect: string(h.Effect), Note: h.Note})
-}
-
-// Decides implements [walk.Visitor].
-func (x *explainer) Decides(module caddyhttp.MiddlewareHandler) bool {
-	return x.handlerOf(module) != nil
-}
-
-// Decide implements [walk.Visitor].
-func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
-	x.handlers++
-	m := &meeting{explainer: x, handler: x.handlerOf(module), request: r, first: len(x.answer.Zones)}
-	return m.decide()
+	x.Steps = append(x.Steps, adminapi.Step{Route: r.Path, Match: r.Matchers, Taken: r.Taken, Misses: r.Misses, Group: r.Group})
 }
 
 // conclude says what is decided on the request at the end of its way, with the error that nothing has
 // handled.
 func (x *explainer) conclude(err error) {
 	met := false
-	for _, v := range x.answer.Zones {
+	x.answer.Steps, x.answer.Wait = append(x.answer.Steps, x.Steps...), x.Wait.Seconds()
+	for _, v := range x.Visits {
+		x.answer.Zones = append(x.answer.Zones, v.Visit)
 		met = met || v.Met
 	}
 	switch {
-	case x.ended:
+	case x.Refused:
+		x.answer.Outcome = outcome.Names[x.Refusal.Outcome]
+		if x.Refusal.Zone != nil {
+			x.answer.Zone = x.Refusal.Zone.Name
+		}
 		return
 	case err != nil:
 		x.fail(err)
@@ -132,7 +120,7 @@ func (x *explainer) conclude(err error) {
 		x.answer.Outcome = x.unasked
 	case met:
 		x.answer.Outcome = outcome.Names[outcome.Allowed]
-	case x.handlers > 0:
+	case x.Handlers > 0:
 		x.answer.Outcome, x.answer.Reason = adminapi.NotLimited, "the matchers of no zone match it"
 	default:
 		x.answer.Outcome, x.answer.Reason = adminapi.NotLimited, "it meets no rate_limit handler"
@@ -161,20 +149,4 @@ func decodeStrictly(text io.Reader, to any) error {
 		return errors.New("there is more than one object")
 	}
 	return nil
-}
-
-// ExplainConfig explains a request to a config that does not run, in which every limit is unused. It is for the command
-// line, which asks no running Caddy for this.
-func (AdminAPI) ExplainConfig(config []byte, described *adminapi.Request) (*adminapi.Explanation, error) {
-	app, handlers, release, err := provisionHandlers(config)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	answer, err := explain(context.Background(), app, handlers.handlerOf, described)
-	if err != nil {
-		return nil, err
-	}
-	answer.Offline = true
-	return answer, nil
 }

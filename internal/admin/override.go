@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -49,6 +50,19 @@ func (l *requestedLimit) parse(text string) error {
 	p, err := config.ParseText(text)
 	l.Limit, l.unlimited = p.Limit, p.Unlimited
 	return err
+}
+
+// OverrideByText returns the override that a text asks for: a limit such as 500/1m, exempt, or plan and a name; and the
+// rule to set it under.
+func OverrideByText(z *zone.Zone, text string) (*store.Rule, store.Override, error) {
+	var asked overrideRequest
+	if plan, ok := strings.CutPrefix(text, "plan "); ok {
+		asked.Plan = plan
+	} else if asked.Exempt = text == "exempt"; !asked.Exempt {
+		asked.Limit = new(requestedLimit)
+		asked.Limit.err = asked.Limit.parse(text)
+	}
+	return (&runningZone{Zone: z}).overrideOf(&asked)
 }
 
 // overrideOf returns the override that a request asks for, and the rule to set it under.
@@ -138,6 +152,9 @@ func (z *runningZone) overrideLimit(l *config.Limit, rule *store.Rule) (made alg
 	}
 	return l.Resolve(config.Numbers{Events: l.MaxEvents.Number, Burst: l.Burst.Number, Window: l.Window})
 }
+
+// DescribeRule formats the limit of a rule.
+func DescribeRule(rule *store.Rule) string { return describeLimit(rule, rule.Limit(), true) }
 
 // describeLimit formats the limit of an override in the form that [requestedLimit] accepts. The
 // override does not say whether it is for the algorithm of the rule (ofRule).

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -9,8 +8,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/cases/engine"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -18,9 +17,7 @@ import (
 
 // Handler is a rate limit handler of a config.
 type Handler struct {
-	Zones []*zone.Zone
-	Store *pool.Ref
-	Local *pool.Ref // decides while the store does not; nil if no zone may need it
+	*trial.Handler
 
 	LogKey bool // log lines show keys
 
@@ -33,19 +30,6 @@ type Handler struct {
 
 	// StoreByDefault says that the config names no store.
 	StoreByDefault bool
-
-	// Warnings are those while it was loaded, by zone; those of the whole handler have the name "".
-	Warnings map[string][]string
-
-	// What it takes to explain a request: the module in the routes, its options status and instances,
-	// and whether the refusal of a request never reaches error routes.
-	Module    caddyhttp.MiddlewareHandler
-	Status    int
-	Instances int
-	Final     func(*http.Request) bool
-
-	// Respond answers decisions on requests of tests.
-	Respond engine.Responder
 }
 
 // Config has the provisioned handlers of one config.
@@ -85,6 +69,14 @@ func (c *Config) All() []Handler {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.handlers)
+}
+
+// Trials returns what it takes to try requests at each handler.
+func (c *Config) Trials() (all []*trial.Handler) {
+	for _, h := range c.All() {
+		all = append(all, h.Handler)
+	}
+	return all
 }
 
 // Register adds a config that begins to run.
@@ -144,22 +136,12 @@ func (c *Config) Unregister() {
 	report()
 }
 
-// handlerOf returns the handler of a module in the routes, or nil.
-func (c *Config) handlerOf(module caddyhttp.MiddlewareHandler) *Handler {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i := slices.IndexFunc(c.handlers, func(h Handler) bool { return h.Module == module }); i >= 0 {
-		return &c.handlers[i]
-	}
-	return nil
-}
-
 // runningHandlerOf returns the handler of a module in the routes of a config that runs, or nil.
-func runningHandlerOf(module caddyhttp.MiddlewareHandler) *Handler {
+func runningHandlerOf(module caddyhttp.MiddlewareHandler) *trial.Handler {
 	registry.Lock()
 	defer registry.Unlock()
 	for _, config := range registry.configs {
-		if h := config.handlerOf(module); h != nil {
+		if h := trial.Find(config.Trials(), module); h != nil {
 			return h
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -41,5 +42,5 @@ func TestStoresOfOneConfig(t *testing.T) {
 func configOf(name string) *Config {
 	z := new(zone.Zone)
 	z.Name = name
-	return &Config{handlers: []Handler{{Zones: []*zone.Zone{z}, Store: &pool.Ref{ID: name}}}}
+	return &Config{handlers: []Handler{{Handler: &trial.Handler{Zones: []*zone.Zone{z}, Store: &pool.Ref{ID: name}}}}}
 }

@@ -1,5 +1,12 @@
 package adminapi
 
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+)
+
 // Request describes a request that is explained and not sent.
 type Request struct {
 	Method string `json:"method,omitempty"`
@@ -129,4 +136,37 @@ type Visit struct {
 type Placeholder struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+}
+
+// Why says in words why the zone counts the request or not, if its limit is not the reason; else it is empty. It begins
+// behind the name of the zone. The status of a refusal is left out unless asked for.
+func (v *Visit) Why(status bool) string {
+	switch {
+	case len(v.Misses) > 0:
+		return "does not count it: " + NoneMatches(v.Misses)
+	case v.Reason == "":
+		return ""
+	case !v.Met:
+		return "does not see it: " + v.Reason
+	}
+	switch v.Outcome {
+	case outcome.Names[outcome.Exempt]:
+		return "does not limit it: " + v.Reason
+	case outcome.Names[outcome.Rejected]:
+		if status {
+			return fmt.Sprintf("refuses it with status %d: %s", v.Status, v.Reason)
+		}
+		return "refuses it: " + v.Reason
+	case outcome.Names[outcome.DryRun]:
+		return fmt.Sprintf("would refuse it with status %d, but this is a dry run: %s", v.Status, v.Reason)
+	}
+	return "cannot say: " + v.Reason
+}
+
+// NoneMatches says which matchers do not match.
+func NoneMatches(misses []string) string {
+	if len(misses) == 1 {
+		return misses[0] + " does not match"
+	}
+	return "none of these match: " + strings.Join(misses, " or ")
 }

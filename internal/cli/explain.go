@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 )
 
 func explainCommand() *cobra.Command {
@@ -140,10 +141,16 @@ func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := admin.AdminAPI{}.ExplainConfig(config, wanted)
+	alone, err := offline.Provision(config)
 	if err != nil {
 		return err
 	}
+	defer alone.Release()
+	answer, err := admin.Explain(cmd.Context(), alone.App, alone.Handler, wanted)
+	if err != nil {
+		return err
+	}
+	answer.Offline = true
 	s := newScreen(cmd)
 	if s.json {
 		return s.printJSON(answer)

@@ -111,7 +111,7 @@ func routeRows(steps []adminapi.Step) (rows [][]string) {
 		switch {
 		case s.Group: // after another one was taken
 		case !s.Taken:
-			rows = append(rows, []string{"route " + s.Route, "not taken, " + doesNotMatch(s.Misses)})
+			rows = append(rows, []string{"route " + s.Route, "not taken, " + adminapi.NoneMatches(s.Misses)})
 		case s.Match == "":
 			rows = append(rows, []string{"route " + s.Route, "all requests: "})
 		default:
@@ -122,14 +122,6 @@ func routeRows(steps []adminapi.Step) (rows [][]string) {
 		row[1] = strings.TrimSuffix(row[1], ": ")
 	}
 	return rows
-}
-
-// doesNotMatch says which matchers do not match.
-func doesNotMatch(misses []string) string {
-	if len(misses) == 1 {
-		return misses[0] + " does not match"
-	}
-	return "none of these match: " + strings.Join(misses, " or ")
 }
 
 // zoneRows returns the table of the zones that a request meets.
@@ -194,22 +186,11 @@ func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 		if !x.Offline {
 			s.advise(k.remedy())
 		}
-	case len(v.Misses) > 0:
-		s.say("%s does not count it: %s.", zone, doesNotMatch(v.Misses))
-	case !v.Met && v.Reason != "":
-		s.say("%s does not see it: %s.", zone, v.Reason)
-	case v.Outcome == outcome.Names[outcome.Exempt]:
-		s.say("%s does not limit it: %s.", zone, v.Reason)
-	case v.Outcome == outcome.Names[outcome.Rejected]:
-		with := ""
-		if refusedWith(x) == statusText(x.Status) { // or else the caller gets another one
-			with = " with " + statusText(v.Status)
+	default:
+		// If error routes answer, the caller gets another status.
+		if why := v.Why(refusedWith(x) == statusText(x.Status)); why != "" {
+			s.say("%s %s.", zone, why)
 		}
-		s.say("%s refuses it%s: %s.", zone, with, v.Reason)
-	case v.Outcome == outcome.Names[outcome.DryRun]:
-		s.say("%s would refuse it with status %d, but this is a dry run: %s.", zone, v.Status, v.Reason)
-	case v.Reason != "":
-		s.say("%s cannot say: %s.", zone, v.Reason)
 	}
 }
 

@@ -15,8 +15,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
-	"github.com/seed-161337e5/caddyratelimit/internal/cases"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/cases"
 )
 
 // The exit codes of test. As with all commands, 1 says that there is no answer.
@@ -127,7 +126,7 @@ func (t *tester) testConfig(name string, files []*cases.File, o *cases.Options, 
 	if err != nil {
 		return err
 	}
-	results, err := admin.AdminAPI{}.RunCases(config, files, o)
+	results, err := cases.Run(config, files, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -142,7 +141,7 @@ func (t *tester) testConfig(name string, files []*cases.File, o *cases.Options, 
 	if !t.mutate || failed > 0 || len(results) == 0 {
 		return nil
 	}
-	changes, err := admin.AdminAPI{}.TryChanges(config, files, o)
+	changes, err := cases.Mutate(config, files, o)
 	for i := range changes {
 		changes[i].Config = name
 	}

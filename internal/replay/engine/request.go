@@ -12,8 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
-	"github.com/seed-161337e5/caddyratelimit/internal/walk"
 )
 
 // caddyRequest is a request as its server would hand it to its routes.

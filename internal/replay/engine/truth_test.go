@@ -21,6 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
@@ -187,7 +188,7 @@ func serveTruth(t *testing.T, config string) {
 		})
 	}
 	clients.Wait()
-	for _, h := range limiters.(interface{ Handlers() *admin.Config }).Handlers().All() {
+	for _, h := range limiters.(interface{ Handlers() []*trial.Handler }).Handlers() {
 		if err := h.Module.(caddy.CleanerUpper).Cleanup(); err != nil {
 			t.Error(err)
 		}

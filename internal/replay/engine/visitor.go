@@ -9,8 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
-	"github.com/seed-161337e5/caddyratelimit/internal/walk"
 )
 
 // visitor decides a request where it meets rate limit handlers. It implements [walk.Visitor].

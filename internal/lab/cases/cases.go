@@ -1,0 +1,122 @@
+// Package cases has the cases of caddy rate-limit test: their file format, how they are carried out, what they find, and
+// how that is shown.
+//
+// The format has the syntax of a Caddyfile, because its files are beside one, and people who write the one read the
+// other. Its lexer knows the line of each token, so errors can name it. YAML would have to quote placeholders,
+// times, and words such as no and *.
+package cases
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+)
+
+// File is a file of cases.
+type File struct {
+	Name    string // as it was given
+	Config  string // the file of the config, as the file names it; empty if it does not
+	Adapter string // of the config; empty for that of its name
+	URL     string // the beginning of URLs that are only a path; empty if the file has none
+	Cases   []*Case
+	Accepts []Accepted
+}
+
+// Accepted is a change of the config that no case has to notice.
+type Accepted struct {
+	Line           int
+	Change, Reason string
+}
+
+// Case is one case: steps that are carried out in order, beginning with unused limits.
+type Case struct {
+	Name  string
+	Line  int
+	Steps []Step
+}
+
+// Step is something that happens in a case, or that is expected. Exactly one of its pointers is set.
+type Step struct {
+	Line int
+
+	Request  *Request
+	Move     *Move
+	Store    *bool // whether the store answers from here on
+	Override *Override
+	Warning  *Warning
+
+	// Instances is how many instances there are from here on; 0 if the step does not say so.
+	Instances int
+}
+
+// Move moves the time.
+type Move struct {
+	After time.Duration
+	At    time.Time // zero if the time moves by After
+}
+
+// Override is what an operator does to a key.
+type Override struct {
+	Zone, Key string
+	Limit     string // as 500/1m, or exempt, or plan and a name
+	Ban       bool
+	Clear     bool // removes the override or the ban
+	For       time.Duration
+}
+
+// Warning is what loading the config warns of.
+type Warning struct {
+	Zone string
+	Text string // is in the warning
+	None bool   // nothing is warned of
+}
+
+// Request is a request, or several alike.
+type Request struct {
+	adminapi.Request // whose URL may be only a path
+
+	Instance int // that gets it, from 1; 0 for the first
+	Repeat   int // at least 1
+	Every    time.Duration
+	Takes    time.Duration // how long the upstream takes to answer
+	Answer   *Answer       // nil: 200 without a body
+	Expect   Expect
+}
+
+// Answer is what the upstream answers.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Expect is what is expected of a request. Counts are of all repetitions, the rest is of the last one.
+type Expect struct {
+	Pass, Refused *int // how many pass or are refused; -1 for all
+	Any           bool // nothing is expected but what is written
+	By            string
+	Status        int
+	RetryAfter    *time.Duration // -1 for none
+	Waits         *time.Duration
+	Header        []Field
+	Body          *string // is in the body of the response
+	Zones         []ZoneExpect
+}
+
+// Field is a header of the response.
+type Field struct {
+	Name, Value string
+	Absent      bool
+}
+
+// ZoneExpect is what is expected of a zone.
+type ZoneExpect struct {
+	Zone    string
+	Key     *string
+	Counts  *bool // whether the zone counts the request
+	Used    *int64
+	Left    *int64
+	DryRun  bool   // it would be refused if the zone were no dry run
+	Outcome string // as in metrics
+}

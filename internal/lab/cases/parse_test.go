@@ -1,0 +1,50 @@
+package cases_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/cases"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
+)
+
+func TestMain(m *testing.M) { golden.Main(m) }
+
+const line = "----------\n"
+
+// TestBrokenFiles: a file that cannot be read is an error with the file, the line, and what was expected. Each golden
+// file is a file of cases, a line of ten hyphens, and the error.
+func TestBrokenFiles(t *testing.T) {
+	for _, c := range golden.Cases(t, "testdata/broken.txtar") {
+		text, _, _ := cut(c.Text)
+		f, err := cases.Parse("Caddyfile.test", []byte(text))
+		if err == nil {
+			t.Errorf("%s: %+v", c.Name, f)
+		}
+		c.Check(t, text+line+fmt.Sprintln(err))
+	}
+}
+
+func cut(text string) (before, after string, found bool) {
+	for i := range text {
+		if (i == 0 || text[i-1] == '\n') && len(text) >= i+len(line) && text[i:i+len(line)] == line {
+			return text[:i], text[i+len(line):], true
+		}
+	}
+	return text, "", false
+}
+
+// TestConfigOf: the config is beside the file of cases, and has its name without the end, unless the file says so.
+func TestConfigOf(t *testing.T) {
+	for _, c := range []struct{ name, config, want string }{
+		{"limits/Caddyfile.test", "", "limits/Caddyfile"},
+		{"caddy.json.test", "", "caddy.json"},
+		{"limits/login.test", "Caddyfile", "limits/Caddyfile"},
+		{"limits/login.test", "/etc/caddy/Caddyfile", "/etc/caddy/Caddyfile"},
+	} {
+		f := cases.File{Name: c.name, Config: c.config}
+		if got := f.ConfigOf(); got != c.want {
+			t.Errorf("%s with %q: %s, want %s", c.name, c.config, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package cases
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// engine carries out cases on a config: requests go through its routes, and the limiter decides them on an imagined
+// clock, in memory. Each case has a world of its own, with unused limits. A request runs in a coroutine, because it may
+// wait, or hold a slot while later requests come.
+type engine struct {
+	*offline.Config
+	shared bool                            // all instances share a store, which may be down
+	zones  map[*trial.Handler][]*zone.Zone // with counters of their own
+	byName map[string]*zone.Zone
+}
+
+// newEngine returns an engine for a config. The caller must release it.
+func newEngine(config []byte) (*engine, error) {
+	c, err := offline.Provision(config)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{Config: c, zones: make(map[*trial.Handler][]*zone.Zone), byName: make(map[string]*zone.Zone)}
+	for _, of := range c.Stores {
+		s, ok := of.(map[string]any)
+		e.shared = e.shared || ok && s["backend"] != "memory"
+	}
+	for _, h := range c.Handlers {
+		for _, z := range h.Zones {
+			made, err := z.Copy()
+			if err != nil {
+				c.Release()
+				return nil, err
+			}
+			e.zones[h], e.byName[z.Name] = append(e.zones[h], made), made
+		}
+	}
+	return e, nil
+}
+
+// Run carries out the cases of some files on a config, which does not run.
+func Run(config []byte, files []*File, o *Options) (results []Result, err error) {
+	e, err := newEngine(config)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Release()
+	for _, f := range files {
+		if err := e.check(f); err != nil {
+			return nil, err
+		}
+	}
+	for f, c := range o.cases(files) {
+		r := e.run(f, c)
+		if o.Told != nil {
+			o.Told(r)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// run carries out a case. If it fails, it is carried out again to describe what has happened.
+func (e *engine) run(f *File, c *Case) Result {
+	began := time.Now()
+	r := Result{File: f.Name, Line: c.Line, Name: c.Name, Failures: e.carryOut(f, c, false)}
+	if len(r.Failures) > 0 {
+		r.Failures = e.carryOut(f, c, true)
+	}
+	r.Took = time.Since(began)
+	return r
+}
+
+// sent is a step with its requests.
+type sent struct {
+	step *Step
+	all  []*exchange
+}
+
+// carryOut carries out a case, and returns what does not hold. What requests find out is looked at when all are over.
+func (e *engine) carryOut(f *File, c *Case, detailed bool) (failures []Failure) {
+	w := e.newWorld(f.URL, detailed)
+	defer w.close()
+	var requests []sent
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Request != nil {
+			requests = append(requests, sent{s, w.sendAll(s.Request)})
+			continue
+		}
+		if step, err := w.step(s); err != nil {
+			failures = append(failures, Failure{Line: s.Line, Step: step, Got: err.Error()})
+		}
+	}
+	w.Finish()
+	for _, s := range requests {
+		failures = append(failures, s.check()...)
+	}
+	slices.SortStableFunc(failures, func(a, b Failure) int { return cmp.Compare(a.Line, b.Line) })
+	return failures
+}
+
+// sendAll sends a request as often as it is repeated.
+func (w *world) sendAll(r *Request) (all []*exchange) {
+	for i := range r.Repeat {
+		if i > 0 {
+			w.MoveTo(w.Micros() + r.Every.Microseconds())
+		}
+		all = append(all, w.send(r))
+	}
+	return all
+}
+
+// step carries out a step that is no request. It returns the step in words.
+func (w *world) step(s *Step) (step string, err error) {
+	switch {
+	case s.Move != nil:
+		return "at", w.move(s.Move)
+	case s.Store != nil:
+		if !w.shared {
+			return "store", fmt.Errorf("the store of the config is memory, which always answers")
+		}
+		w.down = !*s.Store
+	case s.Instances > 0:
+		w.number = s.Instances
+	case s.Override != nil:
+		return "override", w.override(s.Override)
+	case s.Warning != nil:
+		return "warning", w.warning(s.Warning)
+	}
+	return "", nil
+}
+
+// warning checks what loading the config has warned of.
+func (w *world) warning(want *Warning) error {
+	if want.Zone != "" {
+		if _, err := w.zone(want.Zone); err != nil {
+			return err
+		}
+	}
+	var all []string
+	for _, h := range w.Handlers {
+		for zone, warnings := range h.Warnings {
+			if want.Zone == "" || want.Zone == zone {
+				all = append(all, warnings...)
+			}
+		}
+	}
+	switch {
+	case want.None && len(all) > 0:
+		return fmt.Errorf("the config warns: %s", strings.Join(all, "; "))
+	case want.None:
+		return nil
+	}
+	for _, text := range all {
+		if strings.Contains(text, want.Text) {
+			return nil
+		}
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("the config warns of nothing in zone %s", want.Zone)
+	}
+	return fmt.Errorf("the config warns of something else in zone %s: %s", want.Zone, strings.Join(all, "; "))
+}
+
+// since returns a time after the beginning of a case.
+func since(micros int64) string {
+	at := time.UnixMicro(micros)
+	if d := at.Sub(begin); d < 0 || d > 48*time.Hour {
+		return format(at)
+	} else {
+		return duration.Format(d)
+	}
+}

@@ -1,0 +1,196 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// begin is when a case begins, unless it says otherwise: at the start of a day, hour and year.
+var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// world is the world of one case.
+type world struct {
+	*engine
+	clock.Timeline
+	base      string // the beginning of URLs that are only a path; empty if the file has none
+	common    *stand // the store of all instances; nil before it is needed, and if they share nothing
+	instances []*instance
+	number    int  // of instances
+	down      bool // the store does not answer
+	detailed  bool // what happens is described in words
+	refs      []*pool.Ref
+	stores    []*memorystore.Store
+}
+
+// instance is one Caddy of a fleet.
+type instance struct{ main, local *pool.Ref } // local is nil if main is always up
+
+// stand is in place of the store of a config.
+type stand struct {
+	*memorystore.Store
+	world *world
+	main  bool // it can be down
+}
+
+var errDown = errors.New("the case says that the store is down")
+
+// Take implements [store.Store].
+func (s *stand) Take(ctx context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	if s.main && s.world.down {
+		return errDown
+	}
+	return s.Store.Take(ctx, checks, decisions)
+}
+
+// Instances implements [store.Fleet].
+func (s *stand) Instances() int { return s.world.number }
+
+// Identity implements [store.Backend].
+func (s *stand) Identity() (string, error) { return fmt.Sprintf("test:%p", s), nil }
+
+// Open implements [store.Backend].
+func (s *stand) Open() (store.Store, error) { return s, nil }
+
+// newWorld returns a world in which all limits are unused.
+func (e *engine) newWorld(base string, detailed bool) *world {
+	w := &world{engine: e, base: base, number: 1, detailed: detailed}
+	w.MoveTo(begin.UnixMicro())
+	return w
+}
+
+// close releases the stores.
+func (w *world) close() {
+	for _, ref := range w.refs {
+		_ = ref.Release()
+	}
+}
+
+// newStore makes a store.
+func (w *world) newStore(main bool) (*stand, error) {
+	s, err := memorystore.New(memorystore.Options{Now: w.Micros})
+	if err != nil {
+		return nil, err
+	}
+	w.stores = append(w.stores, s)
+	return &stand{Store: s, world: w, main: main}, nil
+}
+
+// instance returns an instance by its number, from 1, or 0 for the first.
+func (w *world) instance(number int) (*instance, error) {
+	number = max(1, number)
+	if number > w.number {
+		return nil, fmt.Errorf("there is no instance %d: write instances %d before", number, number)
+	}
+	for len(w.instances) < number {
+		made, err := w.newInstance()
+		if err != nil {
+			return nil, err
+		}
+		w.instances = append(w.instances, made)
+	}
+	return w.instances[number-1], nil
+}
+
+func (w *world) newInstance() (*instance, error) {
+	main := w.common
+	if main == nil {
+		var err error
+		if main, err = w.newStore(w.shared); err != nil {
+			return nil, err
+		}
+		if w.shared {
+			w.common = main
+		}
+	}
+	made := new(instance)
+	var err error
+	if made.main, err = w.acquire(main); err != nil || !w.shared {
+		return made, err
+	}
+	local, err := w.newStore(false)
+	if err != nil {
+		return nil, err
+	}
+	made.local, err = w.acquire(local)
+	return made, err
+}
+
+func (w *world) acquire(s *stand) (*pool.Ref, error) {
+	ref, err := pool.AcquireOn(&w.Timeline, s)
+	if err == nil {
+		w.refs = append(w.refs, ref)
+	}
+	return ref, err
+}
+
+// hold lets time pass while a request runs, and renews its slots.
+func (w *world) hold(d time.Duration) {
+	const every = 150 * time.Millisecond // less than a sixth of the shortest lease
+	for left := d; left > 0; left -= every {
+		w.Sleep(min(left, every))
+		for _, s := range w.stores {
+			s.Renew()
+		}
+	}
+}
+
+// move moves the time.
+func (w *world) move(m *Move) error {
+	to := w.Micros() + m.After.Microseconds()
+	if !m.At.IsZero() {
+		to = m.At.UnixMicro()
+	}
+	if to < w.Micros() {
+		return fmt.Errorf("at %s is before the time of the step before, %s", format(m.At), format(time.UnixMicro(w.Micros())))
+	}
+	w.MoveTo(to)
+	return nil
+}
+
+func format(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z") }
+
+// override does to a key what an operator would.
+func (w *world) override(o *Override) error {
+	z, err := w.zone(o.Zone)
+	if err != nil {
+		return err
+	}
+	key, err := z.Template.FromText(o.Key)
+	if err != nil {
+		return fmt.Errorf("key %q of zone %s: %w", o.Key, o.Zone, err)
+	}
+	if !z.Overrides {
+		return fmt.Errorf("zone %q has no option overrides, so operators cannot do this", o.Zone)
+	}
+	rule, of, set := z.Rules()[0], store.Selector{Key: key}, store.Override{Kind: store.KindBanned}
+	if o.Limit != "" {
+		if rule, set, err = admin.OverrideByText(z, o.Limit); err != nil {
+			return err
+		}
+	}
+	if set.For = o.For; o.Clear {
+		set = store.Override{}
+	}
+	if _, err := w.instance(w.number); err != nil {
+		return err
+	}
+	for _, i := range w.instances {
+		s, ctx := i.main.Store.Store.(store.Overrider), context.Background()
+		if err = s.SetRule(ctx, rule, of, set); err == nil && o.Clear {
+			err = s.Unban(ctx, rule, of)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+// Package compare says in words what differs between the zones of two configs: for the audit of reloads, and for
+// people who review a change.
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// Zone is a zone of a config, in each handler that has it.
+type Zone struct {
+	Uses     []*zone.Zone
+	Warnings []string // while it was loaded
+}
+
+// ZonesOf returns the zones of some handlers.
+func ZonesOf(handlers []*trial.Handler) map[string]Zone {
+	all := make(map[string]Zone)
+	for _, h := range handlers {
+		for _, use := range h.Zones {
+			z := all[use.Name]
+			z.Uses = append(z.Uses, use)
+			for _, text := range h.Warnings[use.Name] {
+				if !slices.Contains(z.Warnings, text) {
+					z.Warnings = append(z.Warnings, text)
+				}
+			}
+			all[use.Name] = z
+		}
+	}
+	return all
+}
+
+// Zones returns the zones that differ, sorted by name.
+func Zones(before, after map[string]Zone) []adminapi.ZoneDiff {
+	var all []adminapi.ZoneDiff
+	names := slices.Collect(maps.Keys(before))
+	for name := range after {
+		if _, known := before[name]; !known {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		was, old := before[name]
+		is, now := after[name]
+		was.Uses, is.Uses = sorted(was.Uses), sorted(is.Uses)
+		switch {
+		case !now:
+			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneGone, Was: describe(was.Uses[0]), Counts: adminapi.CountsAnew})
+		case !old:
+			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneNew, Is: describe(is.Uses[0]), Warnings: is.Warnings, Stricter: refuses(is.Uses)})
+		default:
+			if d := compare(was, is); len(d.Changes)+len(d.Warnings) > 0 {
+				d.Zone = name
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+// describe returns the limit of a zone, how far it is enforced, and its key.
+func describe(z *zone.Zone) string {
+	text := z.Description
+	if rollout := z.Rollout(); rollout != "" {
+		text += " (" + rollout + ")"
+	}
+	if z.Key != "" {
+		text += " by " + z.Template.Form()
+	}
+	return text
+}
+
+// compare compares the definitions of a zone.
+func compare(was, is Zone) adminapi.ZoneDiff {
+	d := adminapi.ZoneDiff{Kind: adminapi.ZoneChanged, Was: describe(was.Uses[0]), Is: describe(is.Uses[0])}
+	old, changed := differing(was.Uses, is.Uses)
+	for i := range min(len(old), len(changed)) {
+		for _, change := range options(old[i], changed[i]) {
+			if !slices.Contains(d.Changes, change.OptionDiff) {
+				d.Changes = append(d.Changes, change.OptionDiff)
+			}
+			d.Stricter = d.Stricter || change.stricter
+		}
+	}
+	if a, b := len(was.Uses), len(is.Uses); a != b {
+		d.Changes = append(d.Changes, adminapi.OptionDiff{Option: "uses", Was: fmt.Sprint(a), Is: fmt.Sprint(b), Text: fmt.Sprintf("is in %d handlers, was in %d", b, a)})
+		d.Stricter = d.Stricter || b > a
+	}
+	d.Stricter = d.Stricter && refuses(is.Uses)
+	for _, text := range is.Warnings {
+		if !slices.Contains(was.Warnings, text) {
+			d.Warnings = append(d.Warnings, text)
+		}
+	}
+	switch {
+	case was.Uses[0].StoreID != is.Uses[0].StoreID: // an ID may have secrets
+		d.Changes = append(d.Changes, adminapi.OptionDiff{Option: "store", Text: "another store, or other options of it, so counts may begin again from zero"})
+	case len(d.Changes) > 0:
+		d.Counts = counts(was.Uses, is.Uses)
+	}
+	return d
+}
+
+// limitOptions are described together, as the limit.
+var limitOptions = []string{"algorithm", "max_events", "window", "burst", "refill", "mode", "align", "timezone", "lease", "max_wait"}
+
+// difference is an option that differs.
+type difference struct {
+	adminapi.OptionDiff
+	stricter bool // it can refuse requests that passed before
+}
+
+// options compares the options of two definitions, one by one.
+func options(was, is *zone.Zone) []difference {
+	before, after := fields(was), fields(is)
+	var all []difference
+	limit := false
+	names := slices.Sorted(maps.Keys(before))
+	for name := range after {
+		if _, known := before[name]; !known {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		a, b := before[name], after[name]
+		switch {
+		case reflect.DeepEqual(a, b):
+		case slices.Contains(limitOptions, name):
+			if !limit {
+				limit = true
+				all = append(all, limits(was, is))
+			}
+		case name == "key":
+			d := adminapi.OptionDiff{Option: name, Was: was.Template.Form(), Is: is.Template.Form(), Text: fmt.Sprintf("key now %s, was %s", form(is), form(was))}
+			all = append(all, difference{d, true})
+		case name == "plan" && a != nil && b != nil:
+			all = append(all, plans(was, is)...)
+		default:
+			all = append(all, difference{option(name, a, b), stricter(name, a, b)})
+		}
+	}
+	return all
+}
+
+func form(z *zone.Zone) string {
+	if z.Key == "" {
+		return "none"
+	}
+	return z.Template.Form()
+}
+
+// limits describes a limit that has changed, and in which direction if that is clear.
+func limits(was, is *zone.Zone) difference {
+	return changedLimit("limit", was.Description, is.Description, was.Policy, is.Policy)
+}
+
+// changedLimit describes a limit that has changed. The policies are nil where limits depend on the request.
+func changedLimit(name, was, is string, a, b *zone.QuotaPolicy) difference {
+	d := difference{adminapi.OptionDiff{Option: name, Was: was, Is: is}, true}
+	verb := "changed"
+	if a != nil && b != nil && a.Rule.Algorithm().Name() == b.Rule.Algorithm().Name() {
+		x, y := a.Rule.Limit(), b.Rule.Limit()
+		rate := func(events int64, window float64) float64 { return float64(events) / max(window, 1) }
+		before, now := rate(x.Events, x.Window.Seconds()), rate(y.Events, y.Window.Seconds())
+		switch {
+		case x.Calendar != y.Calendar:
+		case now <= before && y.Events <= x.Events && a.Quota >= b.Quota:
+			verb = "lowered"
+		case now >= before && y.Events >= x.Events && a.Quota <= b.Quota:
+			verb, d.stricter = "raised", false
+		}
+	}
+	d.Text = fmt.Sprintf("%s %s from %s to %s", name, verb, d.Was, d.Is)
+	return d
+}
+
+// option describes an option that has changed.
+func option(name string, was, is any) adminapi.OptionDiff {
+	if slices.Contains(matchers, name) {
+		was, is = hidden(was, false), hidden(is, false)
+	}
+	d := adminapi.OptionDiff{Option: name, Was: text(was), Is: text(is)}
+	switch {
+	case was == nil:
+		d.Text = fmt.Sprintf("%s now %s", name, d.Is)
+	case is == nil:
+		d.Text = fmt.Sprintf("no %s any longer, was %s", name, d.Was)
+	case d.Was == d.Is:
+		d.Text = fmt.Sprintf("%s now has other values, which are hidden or too long: %s", name, d.Is)
+	default:
+		d.Text = fmt.Sprintf("%s now %s, was %s", name, d.Is, d.Was)
+	}
+	return d
+}
+
+// fields returns the options of a definition, with what its handler decides for it.
+func fields(z *zone.Zone) map[string]any {
+	all := make(map[string]any)
+	d := json.NewDecoder(bytes.NewReader(z.JSON))
+	d.UseNumber()
+	_ = d.Decode(&all) // cannot fail: it was made from a zone
+	all["on_store_error"] = z.OnStoreError
+	return all
+}
