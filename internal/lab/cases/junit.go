@@ -5,90 +5,77 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/template"
 	"time"
 )
 
-// The elements of a JUnit report.
-type (
-	junitSuites struct {
-		XMLName  xml.Name     `xml:"testsuites"`
-		Tests    int          `xml:"tests,attr"`
-		Failures int          `xml:"failures,attr"`
-		Time     string       `xml:"time,attr"`
-		Suites   []junitSuite `xml:"testsuite"`
-	}
-	junitSuite struct {
-		Name     string      `xml:"name,attr"`
-		Tests    int         `xml:"tests,attr"`
-		Failures int         `xml:"failures,attr"`
-		Time     string      `xml:"time,attr"`
-		Cases    []junitCase `xml:"testcase"`
-		took     time.Duration
-	}
-	junitCase struct {
-		Class   string        `xml:"classname,attr"`
-		Name    string        `xml:"name,attr"`
-		File    string        `xml:"file,attr,omitempty"`
-		Line    int           `xml:"line,attr,omitempty"`
-		Time    string        `xml:"time,attr"`
-		Failure *junitFailure `xml:"failure,omitempty"`
-	}
-	junitFailure struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-	}
-)
+// junit writes a suite as JUnit XML does.
+var junit = template.Must(template.New("junit").Funcs(template.FuncMap{"xml": inXML, "seconds": inSeconds}).Parse(xml.Header +
+	`<testsuites tests="{{.Tests}}" failures="{{.Failures}}" time="{{seconds .Took}}">
+{{- range .Suites}}
+	<testsuite name="{{xml .Name}}" tests="{{len .Cases}}" failures="{{.Failures}}" time="{{seconds .Took}}">
+{{- $suite := xml .Name}}{{range .Cases}}
+		<testcase classname="{{$suite}}" name="{{xml .Name}}" file="{{xml .File}}"{{with .Line}} line="{{.}}"{{end}} time="{{seconds .Took}}">
+{{- if .Failures}}
+			<failure message="{{xml (index .Failures 0).Got}}">{{xml .Reasons}}</failure>
+		{{end}}</testcase>
+{{- end}}
+	</testsuite>
+{{- end}}
+</testsuites>
+`))
 
-// changesSuite is the name of the suite of changes of a config.
-const changesSuite = "changes of "
-
-// WriteJUnit writes the report as JUnit XML, with a suite for each file, and one for the changes of each config.
-func (r *Report) WriteJUnit(w io.Writer) error {
-	all := junitSuites{Time: inSeconds(r.Took)}
-	for i := range r.Cases {
-		c := &r.Cases[i]
-		made := junitCase{Class: c.File, Name: c.Name, File: c.File, Line: c.Line, Time: inSeconds(c.Took)}
-		if len(c.Failures) > 0 {
-			var text strings.Builder
-			for j := range c.Failures {
-				c.Failures[j].write(&text, c.File, 0)
-			}
-			made.Failure = &junitFailure{Message: c.Failures[0].Got, Text: text.String()}
-		}
-		all.add(c.File, made, c.Took)
-	}
-	for _, c := range r.Changes {
-		made := junitCase{Class: changesSuite + c.Config, Name: c.Change, File: c.Config, Time: inSeconds(0)}
-		if c.FoundBy == "" && c.Accepted == "" {
-			made.Failure = &junitFailure{Message: "no case fails with this change"}
-		}
-		all.add(changesSuite+c.Config, made, 0)
-	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	e := xml.NewEncoder(w)
-	e.Indent("", "\t")
-	if err := e.Encode(all); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
-}
-
-// add adds a case to the suite of a name.
-func (s *junitSuites) add(suite string, c junitCase, took time.Duration) {
-	if n := len(s.Suites); n == 0 || s.Suites[n-1].Name != suite {
-		s.Suites = append(s.Suites, junitSuite{Name: suite})
-	}
-	to := &s.Suites[len(s.Suites)-1]
-	to.Cases = append(to.Cases, c)
-	to.Tests, s.Tests = to.Tests+1, s.Tests+1
-	if c.Failure != nil {
-		to.Failures, s.Failures = to.Failures+1, s.Failures+1
-	}
-	to.took += took
-	to.Time = inSeconds(to.took)
+func inXML(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // cannot fail: a Builder does not
+	return b.String()
 }
 
 func inSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+
+// suite is the results of a file, or the changes of a config.
+type suite struct {
+	Name     string
+	Cases    []*Result
+	Failures int
+	Took     time.Duration
+}
+
+// WriteJUnit writes the report as JUnit XML, with a suite for each file, and one for the changes of each config.
+func (r *Report) WriteJUnit(w io.Writer) error {
+	var suites []*suite
+	failures := 0
+	add := func(name string, of *Result) {
+		if n := len(suites); n == 0 || suites[n-1].Name != name {
+			suites = append(suites, &suite{Name: name})
+		}
+		to := suites[len(suites)-1]
+		to.Cases, to.Took = append(to.Cases, of), to.Took+of.Took
+		if len(of.Failures) > 0 {
+			to.Failures++
+			failures++
+		}
+	}
+	for i := range r.Cases {
+		add(r.Cases[i].File, &r.Cases[i])
+	}
+	for _, c := range r.Changes {
+		of := &Result{File: c.Config, Name: c.Change}
+		if c.FoundBy == "" && c.Accepted == "" {
+			of.Failures = []Failure{{Got: "no case fails with this change"}}
+		}
+		add("changes of "+c.Config, of)
+	}
+	return junit.Execute(w, map[string]any{"Suites": suites, "Tests": len(r.Cases) + len(r.Changes), "Failures": failures, "Took": r.Took})
+}
+
+// Reasons says what does not hold, in words. A change that was missed has only a message.
+func (r *Result) Reasons() string {
+	var b strings.Builder
+	for i := range r.Failures {
+		if r.Failures[i].Line > 0 {
+			r.Failures[i].write(&b, r.File, 0)
+		}
+	}
+	return b.String()
+}

@@ -133,7 +133,7 @@ func (c *Config) silence(apps map[string]any) {
 			}
 		}
 	}
-	eachHandler(apps, func(name string, h map[string]any) {
+	EachHandler(apps, func(name string, h map[string]any) {
 		if name == "rate_limit" {
 			c.Stores = append(c.Stores, h["store"])
 		}
@@ -148,19 +148,19 @@ func (c *Config) silence(apps map[string]any) {
 	})
 }
 
-// eachHandler calls a function for each handler in a config.
-func eachHandler(config any, f func(name string, h map[string]any)) {
+// EachHandler calls a function for each handler in a config.
+func EachHandler(config any, f func(name string, h map[string]any)) {
 	switch value := config.(type) {
 	case map[string]any:
 		if name, ok := value["handler"].(string); ok {
 			f(name, value)
 		}
 		for _, inner := range value {
-			eachHandler(inner, f)
+			EachHandler(inner, f)
 		}
 	case []any:
 		for _, inner := range value {
-			eachHandler(inner, f)
+			EachHandler(inner, f)
 		}
 	}
 }
