@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
@@ -34,7 +34,7 @@ func compared(t *testing.T, before, after string, o *replay.Options) *adminapi.C
 			t.Fatal(err)
 		}
 	}
-	c, err := admin.AdminAPI{}.Compare(configs[0], configs[1], o)
+	c, err := compare.Configs(configs[0], configs[1], o)
 	if err != nil {
 		t.Fatal(err)
 	}

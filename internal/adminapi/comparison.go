@@ -9,6 +9,10 @@ type Comparison struct {
 	// Stores says that the stores differ, so that counts may begin again from zero.
 	Stores bool `json:"stores_differ,omitempty"`
 
+	// Unjudged names what else differs where requests come to a limit, such as routes, matchers and maps. It may decide
+	// which requests a zone counts, by which key and plan.
+	Unjudged []string `json:"unjudged,omitempty"`
+
 	// Log is what the difference would have meant for the requests of a log. It is absent without one.
 	Log *LogDiff `json:"log,omitempty"`
 }

@@ -29,8 +29,10 @@ type ZoneDiff struct {
 	// store differs.
 	Counts string `json:"counts,omitempty"`
 
-	// Stricter says that the zone can refuse requests that passed before.
+	// Stricter says that the zone can refuse requests that passed before, and Weaker that it can let requests pass that
+	// it refused before.
 	Stricter bool `json:"stricter,omitempty"`
+	Weaker   bool `json:"weaker,omitempty"`
 
 	// Warnings are those that the new config gives, and the old one did not.
 	Warnings []string `json:"warnings,omitempty"`

@@ -35,8 +35,8 @@ func loadConfig(cmd *cobra.Command) ([]byte, error) {
 }
 
 // readConfig returns a config as JSON: that of the file, or else of the Caddyfile in the working directory, or
-// nothing if there is none. It reads what Caddy's own commands read, but logs nothing, because a log line looks
-// like an error of the command.
+// nothing if there is none. What is no JSON is a Caddyfile, whatever its name. It logs nothing, because a log line
+// looks like an error of the command.
 func readConfig(file, adapter string) ([]byte, error) {
 	var text []byte
 	var err error
@@ -54,14 +54,13 @@ func readConfig(file, adapter string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the config: %w", err)
 	}
-	if adapter == "" && isCaddyfile(file) {
-		adapter = "caddyfile"
-	}
 	if adapter == "" {
-		if err := json.Unmarshal(text, new(any)); err != nil {
+		if err := json.Unmarshal(text, new(any)); err == nil {
+			return text, nil
+		} else if strings.EqualFold(filepath.Ext(file), ".json") {
 			return nil, fmt.Errorf("%s is not valid JSON: %w; if it is not JSON, name its adapter with --adapter", file, err)
 		}
-		return text, nil
+		adapter = "caddyfile"
 	}
 	known := caddyconfig.GetAdapter(adapter)
 	if known == nil {
@@ -72,10 +71,4 @@ func readConfig(file, adapter string) ([]byte, error) {
 		return nil, fmt.Errorf("adapting %s: %w", file, err)
 	}
 	return config, nil
-}
-
-// isCaddyfile reports whether Caddy takes a file for a Caddyfile by its name.
-func isCaddyfile(file string) bool {
-	name := strings.ToLower(filepath.Base(file))
-	return filepath.Ext(name) != ".json" && (strings.HasPrefix(name, "caddyfile") || strings.HasSuffix(name, ".caddyfile"))
 }

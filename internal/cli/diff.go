@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
@@ -21,15 +21,19 @@ func diffCommand() *cobra.Command {
 		Long: `
 Compares the zones of two configs: limits that are lowered or raised, other keys and
 options, zones that are new or gone, what happens to the counts when the new config is
-loaded, and what is wrong with it that was right before. With access logs it also says
-which clients would be refused more often, or less often, as 'caddy rate-limit replay'
-decides. It needs no running Caddy, and asks no store.
+loaded, and what is wrong with it that was right before. It names what else differs
+where requests come to a limit, such as routes, matchers and maps, which it cannot
+judge. With access logs it also says which clients would be refused more often, or less
+often, as 'caddy rate-limit replay' decides. It needs no running Caddy, and asks no
+store.
 
 --markdown prints what fits into the comment of a pull request.
 
 With --exit-code, the exit code is 2 if the new config can refuse requests that
 passed before: a zone that is new, a lower limit, another key, a dry run that ends, or
-more refusals in the logs. It is 0 otherwise, and 1 if there is no answer.
+more refusals in the logs; and if something differs that it cannot judge. With --weaker
+it is also 2 if the new config can let requests pass that were refused before. It is 0
+otherwise, and 1 if there is no answer.
 `,
 		Example: "  caddy rate-limit diff Caddyfile.old Caddyfile\n" +
 			"  caddy rate-limit diff --markdown Caddyfile.old Caddyfile access.log",
@@ -44,7 +48,8 @@ more refusals in the logs. It is 0 otherwise, and 1 if there is no answer.
 		},
 	}
 	markdown := cmd.Flags().Bool("markdown", false, "Print Markdown")
-	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if the new config can refuse requests that passed before")
+	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if the new config can refuse requests that passed before, or something cannot be judged")
+	weaker := cmd.Flags().Bool("weaker", false, "With --exit-code: also if a limit is weakened or removed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		adapter, _ := cmd.Flags().GetString("adapter")
 		var configs [2][]byte
@@ -54,7 +59,7 @@ more refusals in the logs. It is 0 otherwise, and 1 if there is no answer.
 				return err
 			}
 		}
-		c, err := admin.AdminAPI{}.Compare(configs[0], configs[1], &replay.Options{Logs: args[2:], Format: "auto"})
+		c, err := compare.Configs(configs[0], configs[1], &replay.Options{Logs: args[2:], Format: "auto"})
 		if err != nil {
 			return err
 		}
@@ -67,20 +72,25 @@ more refusals in the logs. It is 0 otherwise, and 1 if there is no answer.
 		default:
 			s.printComparison(c)
 		}
-		if err == nil && *exitCode && refusesMore(c) {
-			return endWith(cmd, exitRefusesMore)
+		if err == nil && *exitCode && (refusesMore(c) || len(c.Unjudged) > 0 || *weaker && refusesLess(c)) {
+			return endWith(cmd, exitDiffers)
 		}
 		return err
 	}
 	return cmd
 }
 
-// exitRefusesMore is the exit code of diff --exit-code.
-const exitRefusesMore = 2
+// exitDiffers is the exit code of diff --exit-code.
+const exitDiffers = 2
 
 // refusesMore reports whether the new config can refuse requests that passed before.
 func refusesMore(c *adminapi.Comparison) bool {
 	return c.Log != nil && c.Log.More > 0 || slices.ContainsFunc(c.Zones, func(z adminapi.ZoneDiff) bool { return z.Stricter })
+}
+
+// refusesLess reports whether the new config can let requests pass that were refused before.
+func refusesLess(c *adminapi.Comparison) bool {
+	return c.Log != nil && c.Log.Less > 0 || slices.ContainsFunc(c.Zones, func(z adminapi.ZoneDiff) bool { return z.Weaker })
 }
 
 // countsInWords says what happens to the counts of keys.
@@ -105,6 +115,9 @@ func differences(z *adminapi.ZoneDiff) (rows [][]string) {
 	if z.Stricter {
 		rows = append(rows, []string{"refuses", "it can refuse requests that passed before"})
 	}
+	if z.Weaker {
+		rows = append(rows, []string{"allows", "it can let requests pass that it refused before"})
+	}
 	if z.Kind == adminapi.ZoneChanged && z.Counts != "" {
 		rows = append(rows, []string{"counts", countsInWords[z.Counts]})
 	}
@@ -114,6 +127,7 @@ func differences(z *adminapi.ZoneDiff) (rows [][]string) {
 const (
 	sameZones   = "No zone differs."
 	otherStores = "The stores differ, so all counts may begin again from zero."
+	notJudged   = "This differs too where requests come to a limit, and may decide which of them it counts. Test it with cases or a log:"
 )
 
 // logInWords says in a sentence what the difference means for a log.
@@ -124,7 +138,7 @@ func logInWords(l *adminapi.LogDiff) string {
 
 // printComparison prints what differs between two configs.
 func (s *screen) printComparison(c *adminapi.Comparison) {
-	if len(c.Zones) == 0 {
+	if len(c.Zones)+len(c.Unjudged) == 0 {
 		fmt.Fprintln(s.out, sameZones)
 	}
 	for i := range c.Zones {
@@ -137,14 +151,13 @@ func (s *screen) printComparison(c *adminapi.Comparison) {
 	if c.Stores {
 		s.say(otherStores)
 	}
+	if len(c.Unjudged) > 0 {
+		s.say("%s\n  %s", strings.Join(s.lines(notJudged), "\n"), strings.Join(c.Unjudged, "\n  "))
+	}
 	if c.Log == nil {
 		return
 	}
-	text := []string{logInWords(c.Log)}
-	if s.width > 0 {
-		text = wrapped(text[0], s.width)
-	}
-	s.say("%s", strings.Join(text, "\n"))
+	s.say("%s", strings.Join(s.lines(logInWords(c.Log)), "\n"))
 	if lines := picture(c.Log); lines != nil {
 		s.say("%s", strings.Join(lines, "\n"))
 	}
@@ -154,6 +167,14 @@ func (s *screen) printComparison(c *adminapi.Comparison) {
 			_ = s.table(clientRows(list))
 		}
 	}
+}
+
+// lines breaks a text at the width of the terminal.
+func (s *screen) lines(text string) []string {
+	if s.width == 0 {
+		return []string{text}
+	}
+	return wrapped(text, s.width)
 }
 
 // clientRows is a table of clients.
@@ -169,7 +190,7 @@ func clientRows(list []adminapi.ClientDiff) [][]string {
 func writeMarkdown(w io.Writer, c *adminapi.Comparison) error {
 	var b strings.Builder
 	b.WriteString("### Rate limits\n\n")
-	if len(c.Zones) == 0 {
+	if len(c.Zones)+len(c.Unjudged) == 0 {
 		b.WriteString(sameZones + "\n")
 	}
 	for i := range c.Zones {
@@ -185,6 +206,12 @@ func writeMarkdown(w io.Writer, c *adminapi.Comparison) error {
 	}
 	if c.Stores {
 		b.WriteString("\n" + otherStores + "\n")
+	}
+	if len(c.Unjudged) > 0 {
+		b.WriteString("\n" + notJudged + "\n\n")
+		for _, what := range c.Unjudged {
+			b.WriteString("- " + inMarkdown(what) + "\n")
+		}
 	}
 	if c.Log != nil {
 		b.WriteString("\n" + logInWords(c.Log) + "\n")

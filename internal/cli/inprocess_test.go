@@ -108,7 +108,7 @@ func TestDiffOfPlans(t *testing.T) {
 		{"raised", "free 90/1m\ntrial unlimited\ndefault reject", []string{"plan free raised from ", "plan trial changed from sliding_window_log 5/1m to unlimited"}, false},
 		{"new", "free 60/1m\ntrial 5/1m\nbulk 9/1s\ndefault free", []string{"plan bulk is new: sliding_window_log 9/1s", "default plan now free, was reject 403"}, true},
 		{"gone", "free 60/1m\ndefault reject 404", []string{"plan trial is gone, was sliding_window_log 5/1m", "default plan now reject 404, was reject 403"}, true},
-		{"wait", "free 60/1m max_wait 2s\ntrial 5/1m\ndefault reject", []string{`plan now {"of"`}, true},
+		{"wait", "free 60/1m max_wait 2s\ntrial 5/1m\ndefault reject", []string{`plan free now {"max_events"`}, true},
 	} {
 		var output bytes.Buffer
 		if err := command(&output, "diff", before, plans("Caddyfile."+c.name, c.lines)).Execute(); err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
@@ -121,7 +121,7 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	if p != nil {
 		o.Progress = p.show
 	}
-	result, err := admin.AdminAPI{}.Replay(config, o)
+	result, err := offline.Replay(config, o)
 	p.done()
 	if err != nil {
 		return err

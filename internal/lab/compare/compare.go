@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
@@ -55,7 +57,7 @@ func Zones(before, after map[string]Zone) []adminapi.ZoneDiff {
 		was.Uses, is.Uses = sorted(was.Uses), sorted(is.Uses)
 		switch {
 		case !now:
-			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneGone, Was: describe(was.Uses[0]), Counts: adminapi.CountsAnew})
+			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneGone, Was: describe(was.Uses[0]), Counts: adminapi.CountsAnew, Weaker: refuses(was.Uses)})
 		case !old:
 			all = append(all, adminapi.ZoneDiff{Zone: name, Kind: adminapi.ZoneNew, Is: describe(is.Uses[0]), Warnings: is.Warnings, Stricter: refuses(is.Uses)})
 		default:
@@ -91,12 +93,15 @@ func compare(was, is Zone) adminapi.ZoneDiff {
 			}
 			d.Stricter = d.Stricter || change.stricter
 		}
+		for _, back := range options(changed[i], old[i]) {
+			d.Weaker = d.Weaker || back.stricter
+		}
 	}
 	if a, b := len(was.Uses), len(is.Uses); a != b {
 		d.Changes = append(d.Changes, adminapi.OptionDiff{Option: "uses", Was: fmt.Sprint(a), Is: fmt.Sprint(b), Text: fmt.Sprintf("is in %d handlers, was in %d", b, a)})
-		d.Stricter = d.Stricter || b > a
+		d.Stricter, d.Weaker = d.Stricter || b > a, d.Weaker || b < a
 	}
-	d.Stricter = d.Stricter && refuses(is.Uses)
+	d.Stricter, d.Weaker = d.Stricter && refuses(is.Uses), d.Weaker && refuses(was.Uses)
 	for _, text := range is.Warnings {
 		if !slices.Contains(was.Warnings, text) {
 			d.Warnings = append(d.Warnings, text)
@@ -120,49 +125,35 @@ type difference struct {
 	stricter bool // it can refuse requests that passed before
 }
 
-// options compares the options of two definitions, one by one.
-func options(was, is *zone.Zone) []difference {
+// options compares the options of two definitions, one by one. The limit is one, and each plan.
+func options(was, is *zone.Zone) (all []difference) {
 	before, after := fields(was), fields(is)
-	var all []difference
-	limit := false
-	names := slices.Sorted(maps.Keys(before))
-	for name := range after {
-		if _, known := before[name]; !known {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range union(before, after) {
 		a, b := before[name], after[name]
+		plan, isPlan := strings.CutPrefix(name, "plan ")
+		d := difference{option(name, a, b), stricter(name, a, b)}
 		switch {
 		case reflect.DeepEqual(a, b):
-		case slices.Contains(limitOptions, name):
-			if !limit {
-				limit = true
-				all = append(all, limits(was, is))
+			continue
+		case name == "limit":
+			d = changedLimit(name, was.Description, is.Description, was.Policy, is.Policy)
+		case isPlan:
+			d.Was, d.Is = ofPlan(was, plan), ofPlan(is, plan)
+			d.stricter = b == nil || !is.Plans[plan].Unlimited
+			switch {
+			case a == nil:
+				d.Text = name + " is new: " + d.Is
+			case b == nil:
+				d.Text = name + " is gone, was " + d.Was
+			case d.Was != d.Is:
+				loose := !d.stricter
+				d = changedLimit(name, d.Was, d.Is, was.Plans[plan].Policies.Fixed, is.Plans[plan].Policies.Fixed)
+				d.stricter = d.stricter && !loose
 			}
-		case name == "key":
-			d := adminapi.OptionDiff{Option: name, Was: was.Template.Form(), Is: is.Template.Form(), Text: fmt.Sprintf("key now %s, was %s", form(is), form(was))}
-			all = append(all, difference{d, true})
-		case name == "plan" && a != nil && b != nil:
-			all = append(all, plans(was, is)...)
-		default:
-			all = append(all, difference{option(name, a, b), stricter(name, a, b)})
 		}
+		all = append(all, d)
 	}
 	return all
-}
-
-func form(z *zone.Zone) string {
-	if z.Key == "" {
-		return "none"
-	}
-	return z.Template.Form()
-}
-
-// limits describes a limit that has changed, and in which direction if that is clear.
-func limits(was, is *zone.Zone) difference {
-	return changedLimit("limit", was.Description, is.Description, was.Policy, is.Policy)
 }
 
 // changedLimit describes a limit that has changed. The policies are nil where limits depend on the request.
@@ -204,12 +195,55 @@ func option(name string, was, is any) adminapi.OptionDiff {
 	return d
 }
 
-// fields returns the options of a definition, with what its handler decides for it.
-func fields(z *zone.Zone) map[string]any {
-	all := make(map[string]any)
+// fields returns the options of a definition, with what its handler decides for it: the limit as one option, and each
+// plan.
+func fields(z *zone.Zone) object {
+	all, limit := make(object), make(object)
 	d := json.NewDecoder(bytes.NewReader(z.JSON))
 	d.UseNumber()
 	_ = d.Decode(&all) // cannot fail: it was made from a zone
-	all["on_store_error"] = z.OnStoreError
+	for _, name := range limitOptions {
+		if value, has := all[name]; has {
+			limit[name] = value
+			delete(all, name)
+		}
+	}
+	all["limit"], all["key"], all["on_store_error"] = limit, form(z), z.OnStoreError
+	if p, ok := all["plan"].(object); ok {
+		all["plan"], all["default plan"] = p["of"], otherwise(z)
+		plans, _ := p["plans"].(object)
+		for name, plan := range plans {
+			all["plan "+name] = plan
+		}
+	}
 	return all
+}
+
+// form returns the key as a Caddyfile has it.
+func form(z *zone.Zone) string {
+	if z.Key == "" {
+		return "none"
+	}
+	return z.Template.Form()
+}
+
+// ofPlan describes the limit of a plan. It is empty if the zone has no such plan.
+func ofPlan(z *zone.Zone, name string) string {
+	plan := z.Plans[name]
+	switch {
+	case plan == nil:
+		return ""
+	case plan.Unlimited:
+		return "unlimited"
+	}
+	limit := z.PlanLimits[name]
+	return limit.Describe()
+}
+
+// otherwise says what holds for requests with none of the plans.
+func otherwise(z *zone.Zone) string {
+	if z.Plan.Default != nil {
+		return z.Plan.Default.Full(http.StatusForbidden)
+	}
+	return "the limit of the zone"
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
@@ -32,7 +32,7 @@ func TestReplayOfErrorRoutes(t *testing.T) {
 			line = strings.Replace(line, `"method":"GET"`, `"method":"POST"`, 1)
 			log.WriteString(strings.Replace(line, `"headers":{}`, `"headers":{`+header+`}`, 1))
 		}
-		r, err := admin.AdminAPI{}.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
+		r, err := offline.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
 		if err != nil {
 			t.Fatal(err)
 		}

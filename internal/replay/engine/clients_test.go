@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
@@ -40,7 +40,7 @@ func TestReplayBehindAProxy(t *testing.T) {
 		}
 		for _, wait := range []string{"", `, "max_wait": "1ms"`} { // walks of their own
 			config := strings.Replace(string(replayConfig(`"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1h"`+wait+`}`)), `"listen"`, c.server+`"listen"`, 1)
-			r, err := admin.AdminAPI{}.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
+			r, err := offline.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestReplayOnTheServerOfTheHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := admin.AdminAPI{}.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(strings.Repeat(c.line, 9))})
+		r, err := offline.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(strings.Repeat(c.line, 9))})
 		if err != nil {
 			t.Fatal(err)
 		}

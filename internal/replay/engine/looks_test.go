@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
@@ -24,7 +24,7 @@ func TestReplaySaysThatZonesChooseRoutes(t *testing.T) {
 		{`{"path": ["/exceeded.soft"]}`, false},
 	} {
 		o := replay.Options{Logs: []string{"-"}, Input: strings.NewReader(logLine(noon, "203.0.113.7", "/") + logLine(noon+1, "203.0.113.7", "/"))}
-		r, err := admin.AdminAPI{}.Replay(fmt.Appendf(nil, config, c.match), &o)
+		r, err := offline.Replay(fmt.Appendf(nil, config, c.match), &o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	_ "github.com/seed-161337e5/caddyratelimit"
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
@@ -57,7 +57,7 @@ func replayed(t *testing.T, zones, log string, o replay.Options) *replay.Result 
 	default:
 		o.Logs, o.Input = []string{"-"}, strings.NewReader(log)
 	}
-	r, err := admin.AdminAPI{}.Replay(replayConfig(zones), &o)
+	r, err := offline.Replay(replayConfig(zones), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestReplayOfManyKeys(t *testing.T) {
 		_ = out.Flush()
 		_ = to.Close()
 	}()
-	r, err := admin.AdminAPI{}.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: log})
+	r, err := offline.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestReplayErrors(t *testing.T) {
 		if o.Logs == nil {
 			o.Logs, o.Input = []string{"-"}, strings.NewReader("")
 		}
-		if _, err := (admin.AdminAPI{}).Replay(replayConfig(zones), &o); err == nil || err.Error() != want {
+		if _, err := offline.Replay(replayConfig(zones), &o); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -260,7 +260,7 @@ func TestReplayErrors(t *testing.T) {
 	if rows := r.Zones[1].WhatIf; len(rows) != 2 || rows[1].Limit != "free 1/1h" || rows[1].Refused != 1 {
 		t.Errorf("a plan: %+v", rows)
 	}
-	if _, err := (admin.AdminAPI{}).Replay([]byte(`{"apps": {"http": {}}}`), &o); err == nil || err.Error() != "the config has no rate_limit handlers" {
+	if _, err := offline.Replay([]byte(`{"apps": {"http": {}}}`), &o); err == nil || err.Error() != "the config has no rate_limit handlers" {
 		t.Errorf("no limits: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -134,7 +134,7 @@ func TestReplayAgainstTruth(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", r.URI, status, was)
 		}
 	}}
-	result, err := admin.AdminAPI{}.Replay([]byte(config), options)
+	result, err := offline.Replay([]byte(config), options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,15 @@
-package admin
+package offline
 
 import (
 	"errors"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 )
 
-// Replay says what a config, which does not run, would have done to the requests of some logs. It is
-// for the command line, which asks no running Caddy for this.
-func (AdminAPI) Replay(config []byte, o *replay.Options) (*replay.Result, error) {
-	alone, err := offline.Provision(config)
+// Replay says what a config, which does not run, would have done to the requests of some logs.
+func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
+	alone, err := Provision(config)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package admin
+package compare
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
@@ -17,20 +16,24 @@ import (
 // maxClientDiffs is how many clients are listed.
 const maxClientDiffs = 20
 
-// Compare says what differs between two configs, neither of which runs, and for which clients of some logs. Without
-// logs the options may be nil. It is for the command line.
-func (a AdminAPI) Compare(before, after []byte, o *replay.Options) (*adminapi.Comparison, error) {
-	configs, zones, stores := [][]byte{before, after}, make([]map[string]compare.Zone, 2), make([][]string, 2)
+// Configs says what differs between two configs, neither of which runs, and for which clients of some logs. Without
+// logs the options may be nil.
+func Configs(before, after []byte, o *replay.Options) (*adminapi.Comparison, error) {
+	configs, zones, stores := [][]byte{before, after}, make([]map[string]Zone, 2), make([][]string, 2)
 	for i, config := range configs {
 		alone, err := offline.Provision(config)
 		if err != nil {
 			return nil, fmt.Errorf("%s config: %w", [...]string{"old", "new"}[i], err)
 		}
 		defer alone.Release()
-		zones[i], stores[i] = compare.ZonesOf(alone.Handlers), storesIn(alone.Stores)
+		zones[i], stores[i] = ZonesOf(alone.Handlers), storesIn(alone.Stores)
 	}
-	c := &adminapi.Comparison{Zones: append([]adminapi.ZoneDiff{}, compare.Zones(zones[0], zones[1])...)}
+	c := &adminapi.Comparison{Zones: append([]adminapi.ZoneDiff{}, Zones(zones[0], zones[1])...)}
 	c.Stores = !slices.Equal(stores[0], stores[1])
+	var err error
+	if c.Unjudged, err = Around(before, after); err != nil {
+		return nil, err
+	}
 	if o == nil || len(o.Logs) == 0 {
 		return c, nil
 	}
@@ -44,7 +47,7 @@ func (a AdminAPI) Compare(before, after []byte, o *replay.Options) (*adminapi.Co
 			count(clients, r.ClientIP, i, status)
 			times.add(r.Start.Unix(), i, status != 0)
 		}
-		if _, err := a.Replay(config, &again); err != nil {
+		if _, err := offline.Replay(config, &again); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,66 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// customers is a config in which plans depend on a map.
+const customers = `:8080 {
+	map {header.X-Api-Key} {plan} {
+		alice standard
+		bob   paid
+		carol paid
+	}
+	rate_limit {
+		on_limit problem
+		zone api {
+			key {header.X-Api-Key}
+			missing_key reject
+			plan {plan} {
+				standard 60/1m
+				paid 600/1m
+				default reject 403
+			}
+			overrides
+		}
+	}
+	respond ok
+}
+`
+
+// TestBreaks: a mistake in a config of customers is named by diff, which ends with 2, or makes a case fail. Nothing of the
+// map, the routes or the order is overlooked; a change behind the limits is none.
+func TestBreaks(t *testing.T) {
+	const cases = "case override {\n\toverride api alice 70/1m\n\tGET / header X-Api-Key alice repeat 71 pass 70\n}\n"
+	for name, c := range map[string]struct{ was, is, diff string }{
+		"more for all":      {"60/1m", "600/1m", "plan standard raised"},
+		"an hour":           {"standard 60/1m", "standard 60/1h", "plan standard lowered"},
+		"dry run":           {"overrides", "overrides\nenforce 0", "enforce now 0"},
+		"exempt":            {"overrides", "overrides\nexempt client_ip private_ranges", "exempt now"},
+		"default":           {"default reject 403", "default standard", "default plan now standard"},
+		"key":               {"key {header.X-Api-Key}", "key {client_ip}", "key now {client_ip}"},
+		"missing key":       {"missing_key reject", "missing_key skip", "missing_key now"},
+		"misspelled plan":   {"bob   paid", "bob   payd", "server srv0 routes 1 handle 1 (map)"},
+		"customer gone":     {"carol paid", "", "server srv0 routes 1 handle 1 (map)"},
+		"some paths":        {"rate_limit {", "rate_limit /v1/* {", "server srv0 routes"},
+		"order":             {":8080", "{\norder rate_limit last\n}\n:8080", "server srv0 routes"},
+		"a route before it": {"respond ok", "handle /v2/* {\nrespond ok\n}\nrespond ok", "server srv0 routes"},
+		"another answer":    {"on_limit problem", "", "(rate_limit)"},
+		"limit gone":        {customers, ":8080 {\nrespond ok\n}\n", "gone"},
+		"overrides gone":    {"overrides\n", "\n", ""},
+		"behind it":         {"respond ok", "respond okay", ""},
+	} {
+		here(t, map[string]string{"old": customers, "new": strings.Replace(customers, c.was, c.is, 1), "new.test": cases})
+		output, code := offline(t, "", "diff", "--exit-code", "--weaker", "old", "new")
+		if want := map[bool]int64{true: 2, false: 0}[c.diff != ""]; code != want || !strings.Contains(output, c.diff) {
+			t.Errorf("%s: diff ends with %d, want %d with %q:\n%s", name, code, want, c.diff, output)
+		}
+		if strings.Contains(output, "No zone differs.") != (name == "behind it") {
+			t.Errorf("%s: diff says\n%s", name, output)
+		}
+		if _, code := offline(t, "", "test", "new.test"); name == "overrides gone" && code != 2 {
+			t.Errorf("%s: test ends with %d", name, code)
+		}
+	}
+}
