@@ -168,22 +168,21 @@ func seconds(d time.Duration) string {
 // zones checks what is expected of zones.
 func (c *checker) zones() {
 	i := len(c.all) - 1
-	x := c.all[i]
 	for _, want := range c.step.Request.Expect.Zones {
-		z, err := x.world.zone(want.Zone)
+		z, err := c.all[i].world.zone(want.Zone)
 		if err != nil {
 			c.fail(i, "", err.Error())
 			continue
 		}
-		v := x.Visit(want.Zone)
+		v := c.all[i].Visit(want.Zone)
 		if v == nil || !v.Met {
 			if want.Counts == nil || *want.Counts {
 				c.fail(i, "zone "+want.Zone+" counts it", "zone "+want.Zone+" does not")
 			}
 			continue
 		}
-		if want.Counts != nil && *want.Counts != (v.Outcome != outcome.Names[outcome.Exempt]) {
-			c.fail(i, map[bool]string{true: "zone " + want.Zone + " counts it", false: "zone " + want.Zone + " does not count it"}[*want.Counts], v.Outcome)
+		if counts := v.Outcome != outcome.Names[outcome.Exempt]; want.Counts != nil && *want.Counts != counts {
+			c.fail(i, "zone "+want.Zone+map[bool]string{true: " counts it", false: " does not count it"}[!counts], v.Outcome)
 		}
 		if want.Key != nil {
 			if key, err := z.Template.FromText(*want.Key); err != nil || key != v.Found.Key {
@@ -196,25 +195,17 @@ func (c *checker) zones() {
 		if want.DryRun && v.Outcome != outcome.Names[outcome.DryRun] {
 			c.fail(i, "zone "+want.Zone+" would refuse it", v.Outcome)
 		}
-		c.amounts(i, &want, v)
-	}
-}
-
-// amounts checks what is used or left of a limit.
-func (c *checker) amounts(i int, want *ZoneExpect, v *trial.Visit) {
-	if want.Used == nil && want.Left == nil {
-		return
-	}
-	d := decisionOf(v)
-	if d == nil {
-		c.fail(i, "a limit of zone "+want.Zone+" that is used", v.Outcome)
-		return
-	}
-	if used := d.Quota - d.Remaining; want.Used != nil && used != *want.Used {
-		c.fail(i, fmt.Sprintf("%d used in zone %s", *want.Used, want.Zone), fmt.Sprintf("%d used", used))
-	}
-	if want.Left != nil && d.Remaining != *want.Left {
-		c.fail(i, fmt.Sprintf("%d left in zone %s", *want.Left, want.Zone), fmt.Sprintf("%d left", d.Remaining))
+		d := decisionOf(v)
+		if d == nil && (want.Used != nil || want.Left != nil) {
+			c.fail(i, "a limit of zone "+want.Zone+" that is used", v.Outcome)
+			continue
+		}
+		if want.Used != nil && d.Quota-d.Remaining != *want.Used {
+			c.fail(i, fmt.Sprintf("%d used in zone %s", *want.Used, want.Zone), fmt.Sprintf("%d used", d.Quota-d.Remaining))
+		}
+		if want.Left != nil && d.Remaining != *want.Left {
+			c.fail(i, fmt.Sprintf("%d left in zone %s", *want.Left, want.Zone), fmt.Sprintf("%d left", d.Remaining))
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// junit writes a suite as JUnit XML does.
+// The template of a report in JUnit XML.
 var junit = template.Must(template.New("junit").Funcs(template.FuncMap{"xml": inXML, "seconds": inSeconds}).Parse(xml.Header +
 	`<testsuites tests="{{.Tests}}" failures="{{.Failures}}" time="{{seconds .Took}}">
 {{- range .Suites}}

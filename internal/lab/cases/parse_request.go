@@ -63,55 +63,138 @@ func (p *parser) checkRequest(r *Request) error {
 	return nil
 }
 
-// words are what may follow a request, with what each takes.
-var words = map[string]func(p *parser, r *Request) error{
-	"from":     func(p *parser, r *Request) error { return p.one("from", "an address, such as 203.0.113.7", &r.From) },
-	"server":   func(p *parser, r *Request) error { return p.one("server", "the name of a server", &r.Server) },
-	"header":   (*parser).header,
-	"body":     (*parser).body,
-	"assume":   (*parser).assume,
-	"user":     (*parser).user,
-	"instance": (*parser).instance,
-	"repeat":   (*parser).repeat,
-	"every":    func(p *parser, r *Request) error { return p.durationOf("every", &r.Every) },
+// word parses a word that may follow a request, with what it takes.
+type word func(p *parser, name string, r *Request) error
+
+// words are what may follow a request.
+var words = map[string]word{
+	"from":   text("an address, such as 203.0.113.7", func(r *Request, text string) { r.From = text }),
+	"server": text("the name of a server", func(r *Request, text string) { r.Server = text }),
+	"user":   text("the name of a user who is logged in", func(r *Request, text string) { r.setAssumed("http.auth.user.id", text) }),
+	"header": pair("a name and a value, such as header X-Api-Key k1", func(r *Request, name, value string) {
+		r.Header = append(r.Header, strings.TrimSuffix(name, ":")+": "+value)
+	}),
+	"body":     anyText(func(r *Request, text string) { r.Body = []byte(text) }),
+	"assume":   pair("a placeholder that only a real request has, and its value, such as assume {http.auth.user.id} alice", (*Request).setAssumed),
+	"instance": number(1, maxInstances, func(r *Request) *int { return &r.Instance }),
+	"repeat":   number(1, maxRepeat, func(r *Request) *int { return &r.Repeat }),
+	"every":    func(p *parser, name string, r *Request) error { return p.durationOf(name, &r.Every) },
 	"takes":    (*parser).takes,
 
-	"answer":        (*parser).answer,
-	"answer_header": (*parser).answerHeader,
-	"answer_body":   (*parser).answerBody,
+	"answer": number(200, 599, func(r *Request) *int { return &r.answered().Status }),
+	"answer_header": pair("a name and a value, such as answer_header X-Cost 7", func(r *Request, name, value string) {
+		r.answered().Header.Add(strings.TrimSuffix(name, ":"), value)
+	}),
+	"answer_body": anyText(func(r *Request, text string) { r.answered().Body = []byte(text) }),
 
-	"pass":        func(p *parser, r *Request) error { return p.count("pass", &r.Expect.Pass) },
-	"refused":     func(p *parser, r *Request) error { return p.count("refused", &r.Expect.Refused) },
-	"any":         func(_ *parser, r *Request) error { r.Expect.Any = true; return nil },
-	"by":          func(p *parser, r *Request) error { return p.one("by", "the zone that refuses", &r.Expect.By) },
-	"status":      (*parser).status,
+	"pass":        func(p *parser, name string, r *Request) error { return p.count(name, &r.Expect.Pass) },
+	"refused":     func(p *parser, name string, r *Request) error { return p.count(name, &r.Expect.Refused) },
+	"any":         func(_ *parser, _ string, r *Request) error { r.Expect.Any = true; return nil },
+	"by":          text("the zone that refuses", func(r *Request, text string) { r.Expect.By = text }),
+	"status":      number(200, 599, func(r *Request) *int { return &r.Expect.Status }),
 	"retry_after": (*parser).retryAfter,
 	"waits":       (*parser).waits,
-	"response":    (*parser).response,
-	"no_response": (*parser).noResponse,
-	"contains":    (*parser).contains,
-	"key":         (*parser).key,
-	"counts":      func(p *parser, r *Request) error { return p.counts("counts", r, true) },
-	"skips":       func(p *parser, r *Request) error { return p.counts("skips", r, false) },
-	"used":        func(p *parser, r *Request) error { return p.amount("used", r) },
-	"left":        func(p *parser, r *Request) error { return p.amount("left", r) },
-	"dry_run":     (*parser).dryRun,
-	"outcome":     (*parser).outcome,
+	"response": pair("a header and its value, such as response RateLimit-Policy \"...\"", func(r *Request, name, value string) {
+		r.Expect.Header = append(r.Expect.Header, Field{Name: strings.TrimSuffix(name, ":"), Value: value})
+	}),
+	"no_response": text("a header that the response must not have", func(r *Request, text string) {
+		r.Expect.Header = append(r.Expect.Header, Field{Name: text, Absent: true})
+	}),
+	"contains": text("a text that is in the body of the response", func(r *Request, text string) { r.Expect.Body = &text }),
+
+	"key":    ofZone("a zone and a key, such as key clients 203.0.113.7", func(z *ZoneExpect, text string) { z.Key = &text }),
+	"counts": onZone("the name of a zone", func(z *ZoneExpect) { z.Counts = new(bool); *z.Counts = true }),
+	"skips":  onZone("the name of a zone", func(z *ZoneExpect) { z.Counts = new(bool) }),
+	"used":   amount(func(z *ZoneExpect, n int64) { z.Used = &n }),
+	"left":   amount(func(z *ZoneExpect, n int64) { z.Left = &n }),
+	"dry_run": onZone("the name of a zone that would refuse the request if it were no dry run", func(z *ZoneExpect) {
+		z.DryRun = true
+	}),
+	"outcome": ofZone("a zone and an outcome, such as outcome clients exempt", func(z *ZoneExpect, text string) { z.Outcome = text }),
+}
+
+// text takes one text, which is not empty.
+func text(what string, set func(r *Request, text string)) word {
+	return func(p *parser, name string, r *Request) error {
+		var text string
+		err := p.one(name, what, &text)
+		set(r, text)
+		return err
+	}
+}
+
+// anyText takes one text, which may be empty.
+func anyText(set func(r *Request, text string)) word {
+	return func(p *parser, name string, r *Request) error {
+		if !p.NextArg() {
+			return p.Errf("%s needs a text", name)
+		}
+		set(r, p.Val())
+		return nil
+	}
+}
+
+// pair takes a name and a value, which may be empty.
+func pair(what string, set func(r *Request, name, value string)) word {
+	return func(p *parser, name string, r *Request) error {
+		of, value, err := p.two(name, what)
+		set(r, of, value)
+		return err
+	}
+}
+
+// number takes a whole number.
+func number(least, most int, of func(*Request) *int) word {
+	return func(p *parser, name string, r *Request) (err error) {
+		*of(r), err = p.number(name, least, most)
+		return err
+	}
+}
+
+// onZone takes the name of a zone, of which something is expected.
+func onZone(what string, set func(*ZoneExpect)) word {
+	return text(what, func(r *Request, zone string) {
+		z := ZoneExpect{Zone: zone}
+		set(&z)
+		r.Expect.Zones = append(r.Expect.Zones, z)
+	})
+}
+
+// ofZone takes the name of a zone, and a text that is expected of it.
+func ofZone(what string, set func(*ZoneExpect, string)) word {
+	return pair(what, func(r *Request, zone, text string) {
+		z := ZoneExpect{Zone: zone}
+		set(&z, text)
+		r.Expect.Zones = append(r.Expect.Zones, z)
+	})
+}
+
+// amount takes the name of a zone, and a number that is expected of it.
+func amount(set func(*ZoneExpect, int64)) word {
+	return func(p *parser, name string, r *Request) error {
+		zone, text, err := p.two(name, "a zone and a number, such as "+name+" clients 5")
+		if err != nil {
+			return err
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return p.Errf("%s %s must be a number, such as 5, got '%s'", name, zone, text)
+		}
+		z := ZoneExpect{Zone: zone}
+		set(&z, n)
+		r.Expect.Zones = append(r.Expect.Zones, z)
+		return nil
+	}
 }
 
 func (p *parser) requestWord(r *Request) error {
-	word := p.Val()
-	parse, ok := known[word]
+	name := p.Val()
+	parse, ok := words[name]
 	if !ok {
-		return p.unknown(word, "a request", slices.Sorted(maps.Keys(known)))
+		return p.unknown(name, "a request", slices.Sorted(maps.Keys(words)))
 	}
-	return parse(p, r)
+	return parse(p, name, r)
 }
-
-// known is words, which refer to it.
-var known map[string]func(p *parser, r *Request) error
-
-func init() { known = words }
 
 // one takes one text.
 func (p *parser) one(word, what string, to *string) error {
@@ -145,33 +228,6 @@ func (p *parser) nextIs(wanted func(string) bool) bool {
 	return false
 }
 
-func (p *parser) header(r *Request) error {
-	name, value, err := p.two("header", "a name and a value, such as header X-Api-Key k1")
-	r.Header = append(r.Header, strings.TrimSuffix(name, ":")+": "+value)
-	return err
-}
-
-func (p *parser) body(r *Request) error {
-	if !p.NextArg() {
-		return p.Errf("body needs a text")
-	}
-	r.Body = []byte(p.Val())
-	return nil
-}
-
-func (p *parser) assume(r *Request) error {
-	name, value, err := p.two("assume", "a placeholder that only a real request has, and its value, such as assume {http.auth.user.id} alice")
-	r.setAssumed(name, value)
-	return err
-}
-
-func (p *parser) user(r *Request) error {
-	var user string
-	err := p.one("user", "the name of a user who is logged in", &user)
-	r.setAssumed("http.auth.user.id", user)
-	return err
-}
-
 func (r *Request) setAssumed(name, value string) {
 	if r.Assume == nil {
 		r.Assume = make(map[string]string)
@@ -179,18 +235,8 @@ func (r *Request) setAssumed(name, value string) {
 	r.Assume[strings.Trim(name, "{}")] = value
 }
 
-func (p *parser) instance(r *Request) (err error) {
-	r.Instance, err = p.number("instance", 1, maxInstances)
-	return err
-}
-
-func (p *parser) repeat(r *Request) (err error) {
-	r.Repeat, err = p.number("repeat", 1, maxRepeat)
-	return err
-}
-
 // takes is limited because a request renews its slots for as long as it runs.
-func (p *parser) takes(r *Request) error {
+func (p *parser) takes(_ string, r *Request) error {
 	if err := p.durationOf("takes", &r.Takes); err != nil {
 		return err
 	}
@@ -200,31 +246,12 @@ func (p *parser) takes(r *Request) error {
 	return nil
 }
 
-func (p *parser) answer(r *Request) (err error) {
-	r.answered().Status, err = p.number("answer", 200, 599)
-	return err
-}
-
 // answered returns the answer of the upstream.
 func (r *Request) answered() *Answer {
 	if r.Answer == nil {
 		r.Answer = &Answer{Status: http.StatusOK, Header: make(http.Header)}
 	}
 	return r.Answer
-}
-
-func (p *parser) answerHeader(r *Request) error {
-	name, value, err := p.two("answer_header", "a name and a value, such as answer_header X-Cost 7")
-	r.answered().Header.Add(strings.TrimSuffix(name, ":"), value)
-	return err
-}
-
-func (p *parser) answerBody(r *Request) error {
-	if !p.NextArg() {
-		return p.Errf("answer_body needs a text")
-	}
-	r.answered().Body = []byte(p.Val())
-	return nil
 }
 
 // count takes a number, or nothing, which means all.
@@ -242,12 +269,7 @@ func (p *parser) count(word string, to **int) error {
 
 func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-func (p *parser) status(r *Request) (err error) {
-	r.Expect.Status, err = p.number("status", 200, 599)
-	return err
-}
-
-func (p *parser) retryAfter(r *Request) error {
+func (p *parser) retryAfter(_ string, r *Request) error {
 	d := time.Duration(-1)
 	if !p.nextIs(func(text string) bool { return text == "none" }) {
 		if err := p.durationOf("retry_after", &d); err != nil {
@@ -258,68 +280,7 @@ func (p *parser) retryAfter(r *Request) error {
 	return nil
 }
 
-func (p *parser) waits(r *Request) error {
+func (p *parser) waits(_ string, r *Request) error {
 	r.Expect.Waits = new(time.Duration)
 	return p.durationOf("waits", r.Expect.Waits)
-}
-
-func (p *parser) response(r *Request) error {
-	name, value, err := p.two("response", "a header and its value, such as response RateLimit-Policy \"...\"")
-	r.Expect.Header = append(r.Expect.Header, Field{Name: strings.TrimSuffix(name, ":"), Value: value})
-	return err
-}
-
-func (p *parser) noResponse(r *Request) error {
-	f := Field{Absent: true}
-	err := p.one("no_response", "a header that the response must not have", &f.Name)
-	r.Expect.Header = append(r.Expect.Header, f)
-	return err
-}
-
-func (p *parser) contains(r *Request) error {
-	r.Expect.Body = new(string)
-	return p.one("contains", "a text that is in the body of the response", r.Expect.Body)
-}
-
-func (p *parser) key(r *Request) error {
-	zone, key, err := p.two("key", "a zone and a key, such as key clients 203.0.113.7")
-	r.Expect.Zones = append(r.Expect.Zones, ZoneExpect{Zone: zone, Key: &key})
-	return err
-}
-
-func (p *parser) counts(word string, r *Request, counts bool) error {
-	z := ZoneExpect{Counts: &counts}
-	err := p.one(word, "the name of a zone", &z.Zone)
-	r.Expect.Zones = append(r.Expect.Zones, z)
-	return err
-}
-
-func (p *parser) amount(word string, r *Request) error {
-	zone, text, err := p.two(word, "a zone and a number, such as "+word+" clients 5")
-	if err != nil {
-		return err
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return p.Errf("%s %s must be a number, such as 5, got '%s'", word, zone, text)
-	}
-	z := ZoneExpect{Zone: zone, Used: &n}
-	if word == "left" {
-		z.Used, z.Left = nil, &n
-	}
-	r.Expect.Zones = append(r.Expect.Zones, z)
-	return nil
-}
-
-func (p *parser) dryRun(r *Request) error {
-	z := ZoneExpect{DryRun: true}
-	err := p.one("dry_run", "the name of a zone that would refuse the request if it were no dry run", &z.Zone)
-	r.Expect.Zones = append(r.Expect.Zones, z)
-	return err
-}
-
-func (p *parser) outcome(r *Request) error {
-	zone, text, err := p.two("outcome", "a zone and an outcome, such as outcome clients exempt")
-	r.Expect.Zones = append(r.Expect.Zones, ZoneExpect{Zone: zone, Outcome: text})
-	return err
 }

@@ -142,11 +142,6 @@ func (w *world) step(s *Step) (step string, err error) {
 
 // warning checks what loading the config has warned of.
 func (w *world) warning(want *Warning) error {
-	if want.Zone != "" {
-		if _, err := w.zone(want.Zone); err != nil {
-			return err
-		}
-	}
 	var all []string
 	for _, h := range w.Handlers {
 		for zone, warnings := range h.Warnings {

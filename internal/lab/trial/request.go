@@ -186,26 +186,25 @@ func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port 
 		}
 		return named, port, nil
 	}
-	var exact, wildcard, portless, described []string
+	var found, described []string
+	best := hearsNothing
 	for _, name := range all {
 		listen := app.Servers[name].Listen
 		described = append(described, name+" ("+strings.Join(listen, " ")+")")
-		switch hearing := hears(listen, u.Hostname(), port); {
-		case hearing == hearsAddress:
-			exact = append(exact, name)
-		case hearing == hearsPort:
-			wildcard = append(wildcard, name)
-		case hearing == hearsSocket:
-			portless = append(portless, name)
+		hearing := hears(listen, u.Hostname(), port)
+		if hearing > best {
+			best, found = hearing, nil
+		}
+		if hearing == best && best != hearsNothing {
+			found = append(found, name)
 		}
 	}
-	for _, candidates := range [][]string{exact, wildcard, portless} {
-		switch {
-		case len(candidates) == 1:
-			return candidates[0], port, nil
-		case len(candidates) > 1:
-			return "", 0, fmt.Errorf("url %q: several servers may get it, %s: name the server", u.Redacted(), strings.Join(candidates, " and "))
-		}
+	switch len(found) {
+	case 0:
+	case 1:
+		return found[0], port, nil
+	default:
+		return "", 0, fmt.Errorf("url %q: several servers may get it, %s: name the server", u.Redacted(), strings.Join(found, " and "))
 	}
 	return "", 0, fmt.Errorf("url %q: no server listens on port %d; the servers are %s; write the URL as it reaches Caddy, or name the server",
 		u.Redacted(), port, strings.Join(described, ", "))
