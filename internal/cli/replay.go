@@ -46,7 +46,7 @@ all clients with a limit that can be dragged, and the clients that it would refu
 	tries := flags.StringArray("try", nil, "Other limits for a zone, as 'clients=60/1m,200/1m', or 'clients.free=60/1m' for a plan; may be repeated")
 	flags.BoolVar(&o.Suggest, "suggest", false, "Suggest a limit for each zone; reads the logs twice")
 	flags.StringVar(&o.Format, "format", "auto", "The format of the logs, if it is not clear from their first lines")
-	flags.StringVar(&o.LogFormat, "log-format", "", "The text of log_format in the configuration of nginx")
+	flags.StringArrayVar(&o.LogFormat, "log-format", nil, "The text of log_format in the configuration of nginx; may be repeated if lines have several")
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
 	to := flags.String("to", "", "Leave out requests from this time on")
 	page := flags.String("html", "", "Also write the report as a page with pictures to this file; an earlier report is replaced")
@@ -155,10 +155,10 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 // noneFits says that no line of the logs was understood.
 func noneFits(o *replay.Options, r *replay.Result) error {
 	as := "--format " + o.Format
-	if o.LogFormat != "" {
+	if len(o.LogFormat) > 0 {
 		as = "--log-format"
 	}
-	return fmt.Errorf("none of %s lines fits %s; the first: %s: %s", replay.Count(r.NotUnderstood), as, r.FirstBad.Why, r.FirstBad.Text)
+	return fmt.Errorf("none of %s lines fits %s; the first: %s: %s", replay.Count(r.NotUnderstood), as, r.FirstBad[0].Why, r.FirstBad[0].Text)
 }
 
 // writePage writes the report as a page. Only its owner may read it, because it has keys of clients.

@@ -27,7 +27,8 @@ type pageData struct {
 	Lines    int64       `json:"lines"`
 	Bad      int64       `json:"not_understood"`
 	BadLines string      `json:"bad_lines,omitempty"`
-	FirstBad string      `json:"first_bad,omitempty"`
+	FirstBad []string    `json:"first_bad,omitempty"`
+	Other    int64       `json:"no_requests"`
 	Requests int64       `json:"requests"`
 	Clients  int         `json:"clients"`
 	Logs     []string    `json:"logs"`
@@ -109,10 +110,7 @@ func (r *Result) pageData() *pageData {
 		From: r.From.UnixMilli(), To: r.To.UnixMilli(), Lines: r.Lines, Bad: r.NotUnderstood, Requests: r.Requests, Clients: r.Clients,
 		Config: Cut(Printable(r.Config), 100), Logs: []string{}, Unknown: []string{}, Zones: []*pageZone{},
 	}
-	if b := r.FirstBad; b != nil {
-		d.BadLines = r.notUnderstood()
-		d.FirstBad = fmt.Sprintf("%s:%d: %s: %s", Printable(b.Log), b.Line, Printable(b.Why), Printable(b.Text))
-	}
+	d.BadLines, d.FirstBad, d.Other = r.notUnderstood(), r.badLines(200), r.NoRequests
 	for _, l := range r.Logs {
 		d.Logs = append(d.Logs, Cut(Printable(l.Name), 100)+" ("+l.Format+")")
 	}

@@ -30,7 +30,7 @@ func aDay(clients int, text string) *replay.Result {
 	r.Networks[0].Agent += text
 	r.Unknown[0].What += text
 	r.Logs[0].Name += text
-	r.FirstBad.Text += text
+	r.FirstBad[0].Text += text
 	z.Series = series(900, func(i int) float64 {
 		if i > 130 && i < 150 || i > 800 && i < 810 {
 			return 1.3

@@ -12,8 +12,8 @@ type Options struct {
 	Logs  []string  // names of files; "-" for Input
 	Input io.Reader // the standard input
 
-	Format    string // of the logs; "" or "auto" to find out
-	LogFormat string // the text of nginx's log_format
+	Format    string   // of the logs; "" or "auto" to find out
+	LogFormat []string // texts of nginx's log_format
 
 	Zone     string    // the only zone to report; "" for all
 	From, To time.Time // the requests that began from the one up to the other; zero without a bound

@@ -18,16 +18,17 @@ type Result struct {
 
 	Zones []*Zone `json:"zones"` // by name
 
-	Logs          []Log     `json:"logs"`
-	Lines         int64     `json:"lines"`
-	NotUnderstood int64     `json:"not_understood"`
-	FirstBad      *logs.Bad `json:"first_not_understood,omitempty"`
-	Requests      int64     `json:"requests"` // that were replayed
-	Clients       int       `json:"clients"`  // different addresses, at most the bound of the store
-	From          time.Time `json:"from"`     // of the first request
-	To            time.Time `json:"to"`       // of the last one
-	Hosts         []Host    `json:"hosts,omitempty"`
-	Networks      []Network `json:"networks,omitempty"`
+	Logs          []Log      `json:"logs"`
+	Lines         int64      `json:"lines"`
+	NoRequests    int64      `json:"no_requests"` // lines that are about something else
+	NotUnderstood int64      `json:"not_understood"`
+	FirstBad      []logs.Bad `json:"first_not_understood,omitempty"` // at most three
+	Requests      int64      `json:"requests"`                       // that were replayed
+	Clients       int        `json:"clients"`                        // different addresses, at most the bound of the store
+	From          time.Time  `json:"from"`                           // of the first request
+	To            time.Time  `json:"to"`                             // of the last one
+	Hosts         []Host     `json:"hosts,omitempty"`
+	Networks      []Network  `json:"networks,omitempty"`
 
 	Bytes int64         `json:"-"` // of lines
 	Took  time.Duration `json:"-"`

@@ -68,6 +68,14 @@ func (r *Result) notUnderstood() string {
 	return fmt.Sprintf("WARNING: %s of %s (%s) not understood: all figures are too low", Count(r.NotUnderstood), count(r.Lines, "line"), percent(r.NotUnderstood, r.Lines))
 }
 
+// badLines says of the first lines that were not understood what they have, in at most so many characters.
+func (r *Result) badLines(most int) (lines []string) {
+	for _, b := range r.FirstBad {
+		lines = append(lines, fmt.Sprintf("%s:%d: %s: %s", Printable(b.Log), b.Line, Printable(b.Why), Cut(Printable(b.Text), most)))
+	}
+	return lines
+}
+
 // span is the time from the first to the last request.
 func (t *report) span() string {
 	from, to := t.From.In(t.zone), t.To.In(t.zone)

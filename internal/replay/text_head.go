@@ -72,10 +72,14 @@ func (t *report) head() {
 		config = "; config " + Cut(Printable(t.Config), Width-10)
 	}
 	t.wrap("", "  ", fmt.Sprintf("%s: %s, %s, %s%s", count(int64(len(t.Logs)), "log"), cmp.Or(strings.Join(logs, ", "), "none"), bytes(t.Bytes), took(t.Took), config))
-	if t.NotUnderstood > 0 && t.FirstBad != nil {
-		first := t.FirstBad
-		t.wrap("", "  ", fmt.Sprintf("%s (first: %s:%d: %s: %s)",
-			t.notUnderstood(), Printable(first.Log), first.Line, Printable(first.Why), Cut(Printable(first.Text), Width)))
+	if t.NoRequests > 0 {
+		t.line("%s not about requests", count(t.NoRequests, "line"))
+	}
+	if t.NotUnderstood > 0 {
+		t.wrap("", "  ", t.notUnderstood()+", such as:")
+	}
+	for _, bad := range t.badLines(Width) {
+		t.wrap("  ", "    ", bad)
 	}
 }
 

@@ -34,7 +34,7 @@ func report() *replay.Result {
 			{What: "handler forward_auth", Assumed: "assumed that it passes the request on unchanged"},
 		},
 		Config: "Caddyfile", Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
-		FirstBad: &logs.Bad{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"},
+		FirstBad: []logs.Bad{{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"}}, NoRequests: 3,
 		Requests: 3_412_118, Clients: 41_207, From: at("00:00:00"), To: at("23:59:59"), Bytes: 38_000_000, Took: 2100 * time.Millisecond,
 		Networks: []replay.Network{{Network: "203.0.113.0/24", Clients: 250, Requests: 3_000, Agent: "python-requests/2.32"}},
 		Zones: []*replay.Zone{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -142,7 +143,9 @@ func (p *pass) reported(o *replay.Options) (zones []*zoneTally) {
 func (n *needs) readOptions(c *Config, o *replay.Options) logs.Options {
 	var clientIP []string
 	for _, server := range c.App.Servers {
-		clientIP = append(clientIP, server.ClientIPHeaders...)
+		for _, name := range server.ClientIPHeaders {
+			clientIP = append(clientIP, http.CanonicalHeaderKey(name))
+		}
 	}
 	request, response := n.fields(clientIP)
 	return logs.Options{Format: o.Format, LogFormat: o.LogFormat, Header: request, RespHeader: response}
@@ -161,6 +164,7 @@ func (m *merged) sum(r *replay.Result) {
 	for _, s := range m.sources {
 		bad, first := s.reader.NotUnderstood()
 		r.Lines, r.NotUnderstood = r.Lines+s.reader.Lines(), r.NotUnderstood+bad
+		r.NoRequests += s.reader.NoRequests()
 		if r.FirstBad == nil {
 			r.FirstBad = first
 		}

@@ -99,7 +99,10 @@ func fields(all []logs.Field) http.Header {
 // address is that of the connection.
 func address(r *logs.Record) string {
 	ip := cmp.Or(r.RemoteIP, r.ClientIP)
-	if strings.IndexByte(ip, ':') >= 0 {
+	switch {
+	case ip == logs.Socket:
+		return ip
+	case strings.Contains(ip, ":"):
 		return "[" + ip + "]" + anyPort
 	}
 	return ip + anyPort

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
@@ -167,7 +166,13 @@ func (u *unknown) format(e *engine, f *logs.Format, add func(replay.Unknown)) {
 	if !f.Scheme {
 		add(replay.Unknown{What: "whether requests came over TLS", Assumed: "assumed that they did where the server has TLS"})
 	}
-	if f.Step >= time.Second {
+	if f.Hashed {
+		add(replay.Unknown{What: "addresses of clients, which a filter of the log has hashed", Assumed: "each hash counts as an address: 0bd1a5c8 as 2001:db8:bd1:a5c8::"})
+	}
+	if f.Cut {
+		add(replay.Unknown{What: "the ends of addresses of clients, which a filter of the log has cut", Assumed: "each network counts as one client"})
+	}
+	if !f.Fractions {
 		add(replay.Unknown{What: "fractions of a second", Assumed: "requests of the same second come at its start, in the order of the log"})
 	}
 }

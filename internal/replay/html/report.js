@@ -38,7 +38,7 @@ const place = html("div", {});
 const networks = data.networks ? html("div", { class: "unknown" }, html("strong", {}, "Many clients, one agent"),
 	": probably a program that changes its address; a zone with ", html("code", {}, "ipv4_prefix 24"), " or ", html("code", {}, "ipv6_prefix 48"), " limits it.",
 	html("ul", {}, data.networks.map((n) => html("li", {}, `${n.network}: ${plural(n.clients, "client")}, ${plural(n.requests, "request")}, `, html("bdi", {}, n.agent))))) : "";
-const lines = plural(data.lines, "line") + (data.not_understood ? `, ${number(data.not_understood)} not understood` : "");
+const lines = plural(data.lines, "line") + (data.no_requests ? `, ${number(data.no_requests)} not about requests` : "") + (data.not_understood ? `, ${number(data.not_understood)} not understood` : "");
 const span = `${moment(data.from)} to ${moment(data.to)}`;
 document.title = `Replay of ${data.logs.join(", ")}` + (data.requests ? ", " + span : "");
 const select = html("select", { onchange: () => showZone(place, data.zones[select.value]) }, data.zones.map((zone, i) => html("option", { value: i }, `${zone.name}: ${number(zone.refused)} refused`)));
@@ -52,7 +52,7 @@ main.replaceChildren(
 	data.requests ? html("p", {}, span + ", ", html("bdi", {}, data.logs.join(", ")), data.config ? [", config ", html("bdi", {}, data.config)] : "") : "",
 	html("p", { class: "dim" }, `${plural(data.requests, "request")} of ${plural(data.clients, "client")}; ${lines}`),
 	data.zones.length > 1 ? overview(choose) : "",
-	data.first_bad ? html("p", { class: "note" }, data.bad_lines + "; the first: ", html("bdi", {}, data.first_bad)) : "",
+	data.first_bad ? html("div", { class: "note" }, data.bad_lines + ", such as:", html("ul", {}, data.first_bad.map((text) => html("li", {}, html("bdi", {}, text))))) : "",
 	data.unknown.length ? html("div", { class: "unknown" }, html("strong", {}, "Not known from the logs"), html("ul", {}, data.unknown.map((text) => html("li", {}, html("bdi", {}, text))))) : "",
 	networks,
 	data.zones.length > 1 ? html("p", {}, html("label", {}, "Zone ", select)) : "",

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -12,28 +13,9 @@ type parser interface {
 	// no request.
 	parse(line string, to *Record) error
 
-	// format says what the lines can tell. It may depend on the lines that were read.
-	format() Format
+	// format says what the lines until now can tell.
+	format() *Format
 }
-
-// formats has all formats. Of formats that understand as many lines, the first one is chosen.
-var formats = []struct {
-	name string
-	open func(*builder, Options) (parser, error)
-}{
-	{"caddy", newCaddy},
-	{"combined", newCombined},
-	{"alb", newALB},
-	{"w3c", newW3C},
-	{"cloudflare", newCloudflare},
-	{"traefik", newTraefik},
-	{"envoy", newEnvoy},
-	{"nginx-json", newNginxJSON},
-	{"nginx", newNginx},
-}
-
-// aliases are other names of formats.
-var aliases = map[string]string{"common": "combined", "cloudfront": "w3c", "iis": "w3c"}
 
 // Formats returns the names of all formats, as a list in words.
 func Formats() string {
@@ -44,6 +26,27 @@ func Formats() string {
 	return strings.Join(names, ", ")
 }
 
+// open returns the parser of a format, nil if there is none of this name.
+func open(name string, o Options) (parser, error) {
+	for _, f := range formats {
+		if f.name != name {
+			continue
+		}
+		b := newBuilder(name, o)
+		switch {
+		case name == "nginx":
+			return newNginx(b, o.LogFormat)
+		case name == "w3c":
+			return &w3c{builder: b}, nil
+		case f.lines != nil:
+			return newTexts(b, f.lines), nil
+		default:
+			return &objects{builder: b, columns: columnsOf(f.columns), prefixes: f.prefixes}, nil
+		}
+	}
+	return nil, fmt.Errorf("format must be auto or one of %s, got %q", Formats(), o.Format)
+}
+
 // choose returns the parser for a log that begins so.
 func choose(name string, begin []byte, o Options) (parser, error) {
 	wanted := strings.ToLower(o.Format)
@@ -51,35 +54,24 @@ func choose(name string, begin []byte, o Options) (parser, error) {
 		wanted = as
 	}
 	switch {
-	case o.LogFormat != "" && (wanted == "" || wanted == "auto"):
+	case len(o.LogFormat) > 0 && (wanted == "" || wanted == "auto"):
 		wanted = "nginx"
-	case o.LogFormat != "" && wanted != "nginx":
+	case len(o.LogFormat) > 0 && wanted != "nginx":
 		return nil, fmt.Errorf("the text of a log format is for the format nginx, got the format %q too", o.Format)
 	case wanted == "" || wanted == "auto":
 		return detect(name, begin, o)
 	}
-	for _, f := range formats {
-		if f.name == wanted {
-			p, err := f.open(newBuilder(o), o)
-			if err != nil {
-				return nil, err
-			}
-			try(p, begin) // it learns from the first lines
-			return p, nil
-		}
-	}
-	return nil, fmt.Errorf("format must be auto or one of %s, got %q", Formats(), o.Format)
+	return open(wanted, o)
 }
 
 // detect returns the parser that understands most of the first lines.
-func detect(name string, begin []byte, o Options) (parser, error) {
-	var best parser
-	most, b := 0, newBuilder(o)
+func detect(name string, begin []byte, o Options) (best parser, err error) {
+	most := 0
 	for _, f := range formats {
 		if f.name == "nginx" {
 			continue // it needs a text
 		}
-		p, err := f.open(b, o)
+		p, err := open(f.name, o)
 		if err != nil {
 			return nil, err
 		}
@@ -105,13 +97,16 @@ func try(p parser, begin []byte) (score int) {
 			break // it may be cut
 		}
 		begin = rest
-		if line = bytes.TrimSuffix(line, []byte{'\r'}); len(bytes.TrimSpace(line)) == 0 {
+		text := unwrap(string(bytes.TrimSuffix(line, []byte{'\r'})))
+		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		switch err := p.parse(string(line), &r); {
+		err := p.parse(text, &r)
+		isObject := text[0] == '{'
+		switch {
 		case err == nil:
 			score += enough
-		case err == errNoRequest && r.Start.IsZero() && line[0] == '{':
+		case isObject && (err == errNoRequest && r.Start.IsZero() || errors.Is(err, errPart) || errors.Is(err, errNoAddress)):
 			score++
 		}
 	}

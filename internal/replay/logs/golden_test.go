@@ -18,10 +18,11 @@ import (
 func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // logFormats are the texts of log_format for the logs that need one.
-var logFormats = map[string]string{
-	"nginx.log": `$msec $request_time $remote_addr $host $scheme "$request" $status "$http_x_api_key" "$http_x_forwarded_for" $upstream_cache_status`,
-	"nginx-escape.log": `log_format main escape=json '{"t":"$time_iso8601","ip":"$remote_addr","req":"$request",'
-		'"status":$status,"rt":$request_time,"ua":"$http_user_agent","key":"${http_x_api_key}"}';`,
+var logFormats = map[string][]string{
+	"nginx.log":     {`$msec $request_time $remote_addr $host $scheme "$request" $status "$http_x_api_key" "$http_x_forwarded_for" $upstream_cache_status`},
+	"two-nginx.log": {`$msec $remote_addr "$request" $status`, `$remote_addr [$time_local] $host "$request" $status`},
+	"nginx-escape.log": {`log_format main escape=json '{"t":"$time_iso8601","ip":"$remote_addr","req":"$request",'
+		'"status":$status,"rt":$request_time,"ua":"$http_user_agent","key":"${http_x_api_key}"}';`},
 }
 
 // TestGoldenFormats reads a log of each format, and compares what was understood with what should be.
@@ -57,7 +58,8 @@ func describe(t *testing.T, text []byte, o logs.Options) string {
 	}
 	var b strings.Builder
 	f := r.Format()
-	fmt.Fprintf(&b, "format %s host=%v scheme=%v duration=%v user=%v step=%v header=%v response=%v\n", f.Name, f.Host, f.Scheme, f.Duration, f.User, f.Step, f.Header, f.RespHeader)
+	fmt.Fprintf(&b, "format %s host=%v scheme=%v duration=%v fractions=%v hashed=%v cut=%v header=%v response=%v\n",
+		f.Name, f.Host, f.Scheme, f.Duration, f.Fractions, f.Hashed, f.Cut, f.Header, f.RespHeader)
 	for {
 		var got logs.Record
 		if err := r.Next(&got); errors.Is(err, io.EOF) {
@@ -69,9 +71,9 @@ func describe(t *testing.T, text []byte, o logs.Options) string {
 		b.WriteString(show(&got))
 	}
 	n, first := r.NotUnderstood()
-	fmt.Fprintf(&b, "%d lines, %d bytes, %d not understood\n", r.Lines(), r.Bytes(), n)
-	if first != nil {
-		fmt.Fprintf(&b, "%s:%d: %s: %s\n", first.Log, first.Line, first.Why, first.Text)
+	fmt.Fprintf(&b, "%d lines, %d bytes, %d no requests, %d not understood\n", r.Lines(), r.Bytes(), r.NoRequests(), n)
+	for _, bad := range first {
+		fmt.Fprintf(&b, "%s:%d: %s: %s\n", bad.Log, bad.Line, bad.Why, bad.Text)
 	}
 	return b.String()
 }

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,10 @@ type Reader struct {
 	name   string
 	lines  *lines
 	parser parser
-	as     Format
 
+	other int64
 	bad   int64
-	first *Bad
+	first []Bad
 }
 
 // Open prepares to read a log: it finds out how the log is compressed and which format its lines
@@ -35,22 +36,22 @@ func Open(name string, from io.Reader, o Options) (*Reader, error) {
 		begin = rest
 		l.Discard(len(bom)) //nolint:errcheck // they are there
 	}
-	if err := text(name, begin); err != nil {
+	if err := isText(name, begin); err != nil {
 		return nil, err
 	}
 	r := &Reader{name: name, lines: l}
-	if len(bytes.TrimSpace(begin)) == 0 && (o.Format == "" || o.Format == "auto") && o.LogFormat == "" {
+	if len(bytes.TrimSpace(begin)) == 0 && (o.Format == "" || o.Format == "auto") && len(o.LogFormat) == 0 {
 		o.Format = formats[0].name
 	}
 	if r.parser, err = choose(name, begin, o); err != nil {
 		return nil, err
 	}
-	r.as = r.parser.format()
+	try(r.parser, begin) // it learns from the first lines
 	return r, nil
 }
 
-// Format returns the format of the log, as its first lines have it.
-func (r *Reader) Format() *Format { return &r.as }
+// Format returns the format of the log, as the lines until now have it.
+func (r *Reader) Format() *Format { return r.parser.format() }
 
 // Lines returns how many lines were read, with those that were not understood.
 func (r *Reader) Lines() int64 { return r.lines.number }
@@ -58,11 +59,13 @@ func (r *Reader) Lines() int64 { return r.lines.number }
 // Bytes returns how many bytes of lines were read, after decompression.
 func (r *Reader) Bytes() int64 { return r.lines.read }
 
-// NotUnderstood returns how many lines were not understood, and the first of them.
-func (r *Reader) NotUnderstood() (n int64, first *Bad) { return r.bad, r.first }
+// NotUnderstood returns how many lines were not understood, and the first three of them.
+func (r *Reader) NotUnderstood() (n int64, first []Bad) { return r.bad, r.first }
 
-// Next reads the next record. After the last one it returns [io.EOF]. Lines that are not understood
-// are counted; lines that are not about requests are passed over.
+// NoRequests returns how many lines were understood, and are not about requests.
+func (r *Reader) NoRequests() int64 { return r.other }
+
+// Next reads the next record. After the last one it returns [io.EOF]. Lines without a record are counted.
 func (r *Reader) Next(to *Record) error {
 	for {
 		line, err := r.lines.next()
@@ -73,14 +76,15 @@ func (r *Reader) Next(to *Record) error {
 		case err != nil:
 			return fmt.Errorf("after line %d: %w", r.lines.number, err)
 		case len(bytes.TrimSpace(line)) == 0:
-			continue
+			err = errNoRequest
 		default:
-			err = r.parser.parse(string(line), to)
+			err = r.parser.parse(unwrap(string(line)), to)
 		}
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, errNoRequest):
+			r.other++
 		default:
 			r.reject(line, err)
 		}
@@ -88,10 +92,19 @@ func (r *Reader) Next(to *Record) error {
 }
 
 func (r *Reader) reject(line []byte, why error) {
-	r.bad++
-	if r.first == nil {
-		r.first = &Bad{Log: r.name, Line: r.lines.number, Text: quote(line), Why: why.Error()}
+	const shown = 3
+	if r.bad++; r.bad <= shown {
+		r.first = append(r.first, Bad{Log: r.name, Line: r.lines.number, Text: quote(line), Why: why.Error()})
 	}
+}
+
+// unwrap returns a line without what Docker's driver json-file puts around it.
+func unwrap(line string) string {
+	var outer struct{ Log string }
+	if strings.HasPrefix(line, `{"log":"`) && json.Unmarshal([]byte(line), &outer) == nil && outer.Log != "" {
+		return strings.TrimRight(outer.Log, "\r\n")
+	}
+	return line
 }
 
 // quote returns the beginning of a line, printable.

@@ -18,7 +18,7 @@ type Record struct {
 	Duration time.Duration // 0 if the log does not have it, never negative
 
 	ClientIP string // the address of the client, without a port: always there
-	RemoteIP string // the address of the connection, if the log tells both apart
+	RemoteIP string // the address of the connection, or Socket, if the log tells both apart
 	Method   string
 	Scheme   string // "http" or "https", if the log has it
 	Host     string // with the port, if the client sent one
@@ -69,29 +69,27 @@ func (r *Record) Get(name string) string {
 	return ""
 }
 
-// Format says what lines of a log can tell. The report lists what they cannot.
+// Format says what the lines of a log tell that were read until now. The report lists what they do not.
 type Format struct {
 	Name string // as --format takes it
 
-	// Header and RespHeader say which headers lines have: all that the client sent, or only
-	// those of a list in canonical form.
-	Header, RespHeader Known
+	Header, RespHeader Known // of requests and responses
 
-	Host, Scheme, Duration, User bool
+	Host, Scheme, Duration bool
 
-	// Step is the resolution of the log's clock: a second for the combined format.
-	Step time.Duration
+	// Fractions says that the log's clock has more than seconds.
+	Fractions bool
+
+	// Hashed and Cut say what a filter has made of the clients' addresses: hashes, or networks.
+	Hashed, Cut bool
 }
 
-// Known are the headers that a format has.
-type Known struct {
-	All   bool
-	Names []string // if not all
-}
+// Known are the names of headers that a format has, in canonical form. "*" is all of them.
+type Known []string
 
 // Has reports whether a format has a header.
 func (k Known) Has(name string) bool {
-	return k.All || slices.Contains(k.Names, http.CanonicalHeaderKey(name))
+	return slices.Contains(k, "*") || slices.Contains(k, http.CanonicalHeaderKey(name))
 }
 
 // mostNames bounds the names of headers that are remembered. Clients choose them.
@@ -99,18 +97,20 @@ const mostNames = 1000
 
 // add adds a name in canonical form.
 func (k *Known) add(name string) {
-	if len(k.Names) < mostNames && !slices.Contains(k.Names, name) {
-		k.Names = append(k.Names, name)
+	if len(*k) < mostNames && !slices.Contains(*k, name) {
+		*k = append(*k, name)
 	}
 }
 
 // Options say how to read a log.
 type Options struct {
-	Format    string // "auto" or "", or the name of a format
-	LogFormat string // the text of nginx's log_format, for the format nginx
+	Format string // "auto" or "", or the name of a format
 
-	// Header and RespHeader are the names of the fields that records get: nil for all that lines have.
-	// What is not asked for costs no time.
+	// LogFormat has texts of nginx's log_format, for the format nginx. Lines may have any of them.
+	LogFormat []string
+
+	// Header and RespHeader are the names of the fields that records get, in canonical form: nil for all that
+	// lines have. What is not asked for costs no time.
 	Header, RespHeader []string
 }
 

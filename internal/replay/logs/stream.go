@@ -77,8 +77,8 @@ func whole(err error) error {
 
 const bom = "\xef\xbb\xbf" // of UTF-8
 
-// text checks that the beginning of a log is text whose lines can be read.
-func text(name string, begin []byte) error {
+// isText checks that the beginning of a log is text whose lines can be read.
+func isText(name string, begin []byte) error {
 	zeros := bytes.Count(begin, []byte{0})
 	switch {
 	case bytes.HasPrefix(begin, []byte("\xff\xfe")), bytes.HasPrefix(begin, []byte("\xfe\xff")), zeros > 0 && zeros >= len(begin)*2/5 && zeros <= len(begin)*3/5:

@@ -9,8 +9,8 @@ import (
 // parseTime reads a moment in any of the forms that logs have: a number of seconds, milliseconds,
 // microseconds or nanoseconds since 1970, RFC 3339 and its relatives with a blank instead of the T or
 // slashes instead of the hyphens, and 20/Nov/2026:14:03:07 +0100. A time without a zone is in UTC. What
-// is none of them is the zero time.
-func parseTime(v string) time.Time {
+// is none of them is an error.
+func parseTime(v string) (time.Time, error) {
 	v = strings.TrimSuffix(strings.TrimPrefix(v, "["), "]")
 	layout, clock := "2006-01-02T15:04:05", 11
 	switch {
@@ -32,16 +32,16 @@ func parseTime(v string) time.Time {
 		t, err = time.Parse(layout, v)
 	}
 	if err != nil || t.Year() < 1970 || t.Year() > 2261 {
-		return time.Time{}
+		return time.Time{}, errNoTime
 	}
-	return t.Add(leap)
+	return t.Add(leap), nil
 }
 
 // zones makes one form of those in which zones are written.
 var zones = strings.NewReplacer(" ", "", ":", "", "UTC", "Z", "GMT", "Z")
 
 // parseUnixTime reads a number whose unit is known by its size: as seconds it would be far away.
-func parseUnixTime(v string) time.Time {
+func parseUnixTime(v string) (time.Time, error) {
 	whole, _, _ := strings.Cut(v, ".")
 	unit := "ns"
 	switch n := len(whole); {
@@ -53,17 +53,16 @@ func parseUnixTime(v string) time.Time {
 		unit = "us"
 	}
 	if since, err := time.ParseDuration(v + unit); err == nil && since >= 0 {
-		return time.Unix(0, int64(since))
+		return time.Unix(0, int64(since)), nil
 	}
-	return time.Time{}
+	return time.Time{}, errNoTime
 }
 
-// parseDuration reads a number of units, or a duration as Go writes it. What is not understood or
-// negative is 0.
-func parseDuration(v, unit string) time.Duration {
+// parseDuration reads a number of units, or a duration as Go writes it. What is negative is 0.
+func parseDuration(v, unit string) (time.Duration, error) {
 	if f, err := strconv.ParseFloat(v, 64); err == nil {
 		v = strconv.FormatFloat(f, 'f', -1, 64) + unit
 	}
-	d, _ := time.ParseDuration(v)
-	return max(0, d)
+	d, err := time.ParseDuration(v)
+	return max(0, d), err
 }

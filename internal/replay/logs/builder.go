@@ -1,0 +1,129 @@
+package logs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+var (
+	// errNoRequest means that a line is understood, and is not about a request.
+	errNoRequest = errors.New("not about a request")
+
+	// errOther is errNoRequest for a line that may be of another format too.
+	errOther = fmt.Errorf("another line: %w", errNoRequest)
+
+	errNoAddress = errors.New("no client address")
+	errNoTime    = errors.New("no time in a known format")
+	errPart      = errors.New("it has a method or a URI, and not both: a filter of the log may have taken the other")
+	errCut       = errors.New("the line is cut or malformed")
+)
+
+// builder makes a record of the values of a line, in any order.
+type builder struct {
+	wanted [2][]string // the headers of requests and responses, nil for all
+
+	of          Format   // what the lines until now have
+	met, zeros  [2]int64 // addresses of IPv4 and of IPv6, and those of them that end in zeros
+	nanoseconds bool     // durations that are whole numbers have this unit
+
+	entry
+}
+
+// entry is what a line says until its record is complete.
+type entry struct {
+	to               *Record
+	start, end       time.Time
+	day, clock       string
+	host, path, args string // what the line has instead of a better one
+	list             string // of addresses, in place of the client's
+	object           bool   // it has an object with a request
+	level            string // with ts, what all lines of Caddy have
+	ts               bool
+}
+
+func newBuilder(name string, o Options) *builder {
+	return &builder{of: Format{Name: name}, wanted: [2][]string{o.Header, o.RespHeader}}
+}
+
+func (b *builder) begin(to *Record) {
+	to.Reset()
+	b.entry = entry{to: to}
+}
+
+func (b *builder) format() *Format { return &b.of }
+
+// see notes that lines have a column, whatever its value.
+func (b *builder) see(c column) {
+	switch {
+	case c.field == "":
+	case c.response:
+		b.of.RespHeader.add(c.field)
+	default:
+		b.of.Header.add(c.field)
+	}
+}
+
+// redacted is what Caddy and others log instead of credentials.
+const redacted = "REDACTED"
+
+// add adds a header of the request or of the response, if it is wanted.
+func (b *builder) add(name, v string, response bool) {
+	wanted, to := b.wanted[0], &b.to.Header
+	if response {
+		wanted, to = b.wanted[1], &b.to.RespHeader
+	}
+	if wanted == nil || slices.Contains(wanted, name) {
+		*to = append(*to, Field{strings.Clone(name), strings.Clone(v), v == redacted})
+	}
+}
+
+// finish completes the record from what is spread over several values.
+func (b *builder) finish() error {
+	to := b.to
+	if b.day != "" && b.clock != "" {
+		b.end, _ = parseTime(b.day + "T" + b.clock)
+	}
+	b.of.Fractions = b.of.Fractions || b.start.Nanosecond()+b.end.Nanosecond() > 0
+	switch {
+	case b.start.IsZero() && b.end.IsZero():
+		return errNoTime
+	case b.start.IsZero():
+		b.start = b.end.Add(-to.Duration)
+	case !b.end.IsZero() && to.Duration == 0:
+		to.Duration = max(0, b.end.Sub(b.start))
+	}
+	to.Start = b.start
+	if err := b.client(); err != nil {
+		return err
+	}
+	if to.URI == "" && b.path != "" {
+		if to.URI = b.path; b.args != "" {
+			to.URI += "?" + strings.TrimPrefix(b.args, "?")
+		}
+	}
+	switch {
+	case to.Method == "" && to.URI == "":
+		return errNoRequest // what came was no HTTP, or nothing came
+	case to.Method == "" || to.URI == "":
+		return errPart
+	}
+	if to.Status < 100 || to.Status > 999 {
+		to.Status = 0
+	}
+	to.Host = cmp.Or(to.Host, b.host)
+	b.of.Host, b.of.Scheme = b.of.Host || to.Host != "", b.of.Scheme || to.Scheme != ""
+	b.of.Duration = b.of.Duration || to.Duration > 0
+	return nil
+}
+
+// value returns nothing for the sign of a missing value.
+func value(v string) string {
+	if v == "-" {
+		return ""
+	}
+	return v
+}
