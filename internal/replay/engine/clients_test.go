@@ -18,6 +18,7 @@ import (
 func TestReplayBehindAProxy(t *testing.T) {
 	const (
 		trusts = `"trusted_proxies": {"source": "static", "ranges": ["10.0.0.5"]}, "trusted_proxies_strict": 1,`
+		socket = `"trusted_proxies_unix": true,`
 	)
 	line := func(i int, client, forwarded string) string {
 		made := strings.Replace(logLine(noon+float64(i), client, "/"), fmt.Sprintf(`"remote_ip":%q`, client), `"remote_ip":"10.0.0.5"`, 1)
@@ -32,15 +33,21 @@ func TestReplayBehindAProxy(t *testing.T) {
 		{"another field", trusts + `"client_ip_headers": ["cf-connecting-ip"],`, "10.0.0.5", `"Cf-Connecting-Ip":["198.51.100.%d"]`, "198.51.100.1 198.51.100.2", ""},
 		{"no proxy is trusted", "", "10.0.0.5", `"X-Forwarded-For":["198.51.100.%d"]`, "10.0.0.5", "all requests come from 10.0.0.5 and carry X-Forwarded-For; the client in the log counts: if that is a proxy, set trusted_proxies"},
 		{"the field is not in the log", trusts, "10.0.0.5", `"X":["%d"]`, "10.0.0.5", "all requests come from 10.0.0.5, and the log does not name the clients behind it; the client in the log counts"},
+		{"a trusted proxy names itself", trusts, "10.0.0.5", `"X-Forwarded-For":["10.0.0.5"]`, "10.0.0.5", "all requests come from 10.0.0.5, and the log does not name the clients behind it; the client in the log counts"},
+		{"a socket that is trusted", socket, "10.0.0.5", `"X-Forwarded-For":["198.51.100.%d"]`, "198.51.100.1 198.51.100.2", ""},
 		{"the log knows more than the config", "", "198.51.100.7", `"X":["%d"]`, "198.51.100.7", "requests came through a proxy, and the config has no trusted_proxies (6 requests)"},
 	} {
 		var log strings.Builder
 		for i := range 6 {
 			log.WriteString(line(i, c.client, strings.ReplaceAll(c.forwarded, "%d", fmt.Sprint(1+i/4))))
 		}
+		text := log.String()
+		if c.server == socket {
+			text = strings.ReplaceAll(text, "10.0.0.5", "@")
+		}
 		for _, wait := range []string{"", `, "max_wait": "1ms"`} { // walks of their own
 			config := strings.Replace(string(replayConfig(`"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1h"`+wait+`}`)), `"listen"`, c.server+`"listen"`, 1)
-			r, err := offline.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
+			r, err := offline.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(text)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -107,10 +107,9 @@ type exchange struct {
 	source *source
 	server *caddyhttp.Server
 	client string // its address: as the server finds it out, or as it is in the log
+	proxy  bool   // it came through a proxy that the server trusts
 	end    int64  // when the request was over, by the log
 	runs   []run
-
-	response http.Header // nil until somebody asks
 }
 
 // run is the way of a request through the routes in one world.
@@ -235,11 +234,8 @@ func (f *exchange) acquire(k *keyTally, slots int64) {
 
 // responseHeader returns the header of the response in the log. A refusal has none of it.
 func (f *exchange) responseHeader(status int) http.Header {
-	if status != f.record.Status || len(f.record.RespHeader) == 0 {
+	if status != f.record.Status {
 		return nil
 	}
-	if f.response == nil {
-		f.response = fields(f.record.RespHeader)
-	}
-	return f.response
+	return f.record.RespHeader
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -50,10 +51,8 @@ func lacking(uses []use, f *exchange) (missing *use, redacted bool) {
 		if !f.source.reader.Format().Header.Has(field) {
 			return u, false
 		}
-		for j := range f.record.Header {
-			if h := &f.record.Header[j]; h.Redacted && h.Name == field {
-				return u, true
-			}
+		if slices.Contains(f.record.Header[field], logs.Redacted) {
+			return u, true
 		}
 	}
 	return nil, false

@@ -32,13 +32,13 @@ var partsOfPages = strings.Fields(".css .js .mjs .png .jpg .jpeg .gif .svg .webp
 // meet notes what a request says about its client.
 func (p *person) meet(r *logs.Record, seed maphash.Seed) {
 	p.user = p.user || r.User != ""
-	p.cookie = p.cookie || r.Get("Cookie") != ""
+	p.cookie = p.cookie || r.Header.Get("Cookie") != ""
 	p.unchanged = p.unchanged || r.Status == http.StatusNotModified
 	p.hours |= 1 << r.Start.UTC().Hour()
 	file, _, _ := strings.Cut(r.URI, "?")
 	part := slices.Contains(partsOfPages, path.Ext(file))
 	p.part, p.page = p.part || part, p.page || !part
-	agent := uint32(maphash.String(seed, r.Get("User-Agent"))) | 1
+	agent := uint32(maphash.String(seed, r.Header.Get("User-Agent"))) | 1
 	if i := slices.IndexFunc(p.agents[:], func(a uint32) bool { return a == agent || a == 0 }); i >= 0 {
 		p.agents[i] = agent
 	}

@@ -34,7 +34,7 @@ func (p *proxies) see(f *exchange, trusts bool) {
 		}
 		p.unclear++
 		p.trusts, p.more = p.trusts || trusts, p.more || remote != p.address
-		if field != "" {
+		if field != "" && !f.proxy {
 			p.carry, p.field = p.carry+1, cmp.Or(p.field, field)
 		}
 	}

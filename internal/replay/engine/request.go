@@ -39,9 +39,13 @@ func (m *maker) make(f *exchange) *caddyRequest {
 	if record.Method == "" || err != nil {
 		return nil
 	}
+	header := record.Header.Clone() // its way may change it
+	if header == nil {
+		header = make(http.Header)
+	}
 	r := &http.Request{
 		Method: record.Method, URL: u, Host: cmp.Or(record.Host, m.host), RequestURI: record.URI, Body: http.NoBody,
-		Header: fields(record.Header), RemoteAddr: address(record),
+		Header: header, RemoteAddr: address(record),
 	}
 	r.Proto, r.ProtoMajor, r.ProtoMinor = protocol(record.Proto)
 	if n, err := strconv.ParseInt(r.Header.Get("Content-Length"), 10, 64); err == nil {
@@ -60,6 +64,7 @@ func (m *maker) make(f *exchange) *caddyRequest {
 		vars[caddyhttp.ClientIPVarKey] = record.ClientIP
 	}
 	f.client, _ = vars[caddyhttp.ClientIPVarKey].(string)
+	f.proxy, _ = vars[caddyhttp.TrustedProxyVarKey].(bool)
 	return made
 }
 
@@ -77,23 +82,11 @@ func newMaker(c *Config, n *needs) maker {
 // empty without one.
 func forwardedIn(record *logs.Record, server *caddyhttp.Server) string {
 	for _, name := range server.ClientIPHeaders {
-		name = http.CanonicalHeaderKey(name)
-		for i := range record.Header {
-			if f := &record.Header[i]; f.Name == name && f.Value != "" && !f.Redacted {
-				return name
-			}
+		if value := record.Header.Get(name); value != "" && value != logs.Redacted {
+			return http.CanonicalHeaderKey(name)
 		}
 	}
 	return ""
-}
-
-// fields makes a header of the fields of a record.
-func fields(all []logs.Field) http.Header {
-	header := make(http.Header, len(all))
-	for _, f := range all {
-		header[f.Name] = append(header[f.Name], f.Value)
-	}
-	return header
 }
 
 // address is that of the connection.

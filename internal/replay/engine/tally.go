@@ -104,7 +104,7 @@ func (t *tallies) request(now int64) {
 
 // client counts the client and the host of a request.
 func (t *tallies) client(f *exchange) {
-	t.networks.meet(f.client, f.record.Get("User-Agent"), t.isNew(f.client))
+	t.networks.meet(f.client, f.record.Header.Get("User-Agent"), t.isNew(f.client))
 	const maxHosts = 1000 // because clients choose them
 	switch host := f.record.Host; {
 	case host == "":
@@ -206,7 +206,7 @@ func (k *keyTally) refuse(f *exchange, now int64) {
 	if status := f.record.Status; len(r.status) < maxStatuses || r.status[status] > 0 {
 		r.status[status]++
 	}
-	agent := f.record.Get("User-Agent")
+	agent := f.record.Header.Get("User-Agent")
 	if agent = agent[:min(len(agent), maxAgent)]; agent != r.agent {
 		r.agent = strings.Clone(agent)
 	}

@@ -30,9 +30,9 @@ func (u *unknown) see(r *logs.Record) {
 	if r.Status == http.StatusTooManyRequests {
 		u.before++
 	}
-	for i := range r.Header {
-		if r.Header[i].Redacted {
-			u.redacted[r.Header[i].Name]++
+	for name, values := range r.Header {
+		if slices.Contains(values, logs.Redacted) {
+			u.redacted[name]++
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (b *builder) hash(v string) string {
 // client finds the client's address. Of a list it is the first one, as for Caddy; the last one is the
 // connection, and the list is the header with which the server finds the client by itself.
 func (b *builder) client() error {
-	to, passed := b.to, b.to.Get(forwardedFor)
+	to, passed := b.to, strings.Join(b.to.Header[forwardedFor], ",")
 	if b.list != "" && passed == "" {
 		b.of.Header.add(forwardedFor)
 		b.add(forwardedFor, b.list, false)

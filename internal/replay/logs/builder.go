@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -45,12 +46,8 @@ type entry struct {
 	ts               bool
 }
 
-func newBuilder(name string, o Options) *builder {
-	return &builder{of: Format{Name: name}, wanted: [2][]string{o.Header, o.RespHeader}}
-}
-
 func (b *builder) begin(to *Record) {
-	to.Reset()
+	*to = Record{BytesRead: -1}
 	b.entry = entry{to: to}
 }
 
@@ -67,18 +64,19 @@ func (b *builder) see(c column) {
 	}
 }
 
-// redacted is what Caddy and others log instead of credentials.
-const redacted = "REDACTED"
-
 // add adds a header of the request or of the response, if it is wanted.
 func (b *builder) add(name, v string, response bool) {
 	wanted, to := b.wanted[0], &b.to.Header
 	if response {
 		wanted, to = b.wanted[1], &b.to.RespHeader
 	}
-	if wanted == nil || slices.Contains(wanted, name) {
-		*to = append(*to, Field{strings.Clone(name), strings.Clone(v), v == redacted})
+	if wanted != nil && !slices.Contains(wanted, name) {
+		return
 	}
+	if *to == nil {
+		*to = make(http.Header)
+	}
+	(*to)[strings.Clone(name)] = append((*to)[name], strings.Clone(v))
 }
 
 // finish completes the record from what is spread over several values.

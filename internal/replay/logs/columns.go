@@ -115,8 +115,10 @@ func text(at func(*builder) *string) func(*builder, string) error {
 func number[N int | int64 | uint16](at func(*builder) *N) func(*builder, string) error {
 	return func(b *builder, v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
-		*at(b) = N(n)
-		return err
+		if *at(b) = N(n); err != nil {
+			return errCut
+		}
+		return nil
 	}
 }
 
@@ -144,8 +146,10 @@ func ts(b *builder, v string) error {
 func took(unit string) func(*builder, string) error {
 	return func(b *builder, v string) error {
 		d, err := parseDuration(v, unit)
-		b.to.Duration += d
-		return err
+		if b.to.Duration += d; err != nil {
+			return errCut
+		}
+		return nil
 	}
 }
 

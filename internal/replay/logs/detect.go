@@ -26,65 +26,56 @@ func Formats() string {
 	return strings.Join(names, ", ")
 }
 
-// open returns the parser of a format, nil if there is none of this name.
-func open(name string, o Options) (parser, error) {
-	for _, f := range formats {
-		if f.name != name {
-			continue
-		}
-		b := newBuilder(name, o)
-		switch {
-		case name == "nginx":
-			return newNginx(b, o.LogFormat)
-		case name == "w3c":
-			return &w3c{builder: b}, nil
-		case f.lines != nil:
-			return newTexts(b, f.lines), nil
-		default:
-			return &objects{builder: b, columns: columnsOf(f.columns), prefixes: f.prefixes}, nil
-		}
+// open returns the parser of a format.
+func (f *format) open(o Options) (parser, error) {
+	b := &builder{of: Format{Name: f.name}, wanted: [2][]string{o.Header, o.RespHeader}}
+	switch {
+	case f.name == "nginx":
+		return newNginx(b, o.LogFormat)
+	case f.name == "w3c":
+		return &w3c{builder: b}, nil
+	case f.lines != nil:
+		return newTexts(b, f.lines), nil
 	}
-	return nil, fmt.Errorf("format must be auto or one of %s, got %q", Formats(), o.Format)
+	return &objects{builder: b, columns: columnsOf(f.columns), prefixes: f.prefixes}, nil
 }
 
-// choose returns the parser for a log that begins so.
-func choose(name string, begin []byte, o Options) (parser, error) {
+// choose returns the parser for a log that begins so: of all formats or of the one that is wanted, the one that
+// understands most of the first lines. It has learned from them.
+func choose(name string, begin []byte, o Options) (best parser, err error) {
 	wanted := strings.ToLower(o.Format)
 	if as, ok := aliases[wanted]; ok {
 		wanted = as
 	}
+	automatic := wanted == "" || wanted == "auto"
 	switch {
-	case len(o.LogFormat) > 0 && (wanted == "" || wanted == "auto"):
-		wanted = "nginx"
+	case len(o.LogFormat) > 0 && automatic:
+		wanted, automatic = "nginx", false
 	case len(o.LogFormat) > 0 && wanted != "nginx":
 		return nil, fmt.Errorf("the text of a log format is for the format nginx, got the format %q too", o.Format)
-	case wanted == "" || wanted == "auto":
-		return detect(name, begin, o)
 	}
-	return open(wanted, o)
-}
-
-// detect returns the parser that understands most of the first lines.
-func detect(name string, begin []byte, o Options) (best parser, err error) {
 	most := 0
 	for _, f := range formats {
-		if f.name == "nginx" {
-			continue // it needs a text
+		if f.name != wanted && (!automatic || f.name == "nginx") { // nginx needs a text
+			continue
 		}
-		p, err := open(f.name, o)
+		p, err := f.open(o)
 		if err != nil {
 			return nil, err
 		}
-		if n := try(p, begin); n > most {
+		if n := try(p, begin); n > most || !automatic || len(begin) == 0 && best == nil {
 			best, most = p, n
 		}
 	}
-	if best != nil {
+	switch first, _, _ := bytes.Cut(begin, []byte{'\n'}); {
+	case best != nil:
 		return best, nil
+	case !automatic:
+		return nil, fmt.Errorf("format must be auto or one of %s, got %q", Formats(), o.Format)
+	default:
+		return nil, fmt.Errorf(`%s: none of the first lines is in a format that is known (%s): name one with --format, or give the text of nginx's log_format with --log-format; the first line is %q`,
+			name, Formats(), quote(first))
 	}
-	first, _, _ := bytes.Cut(bytes.TrimLeft(begin, "\r\n\t "), []byte{'\n'})
-	return nil, fmt.Errorf(`%s: none of the first lines is in a format that is known (%s): name one with --format, or give the text of nginx's log_format with --log-format; the first line is %q`,
-		name, Formats(), quote(first))
 }
 
 // try returns how well a parser understands the lines of a sample. Requests count most.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// formats has all formats. Of formats that understand as many lines, the first one is chosen.
-var formats = []struct {
+// format says how to read the lines of a format.
+type format struct {
 	name string
 
 	// columns are the members of JSON, each with the variable that says the same. Nested members have the
@@ -17,7 +17,10 @@ var formats = []struct {
 	// lines are patterns of a text, the more precise ones first. They are written like the log_format of
 	// nginx; <a|b> is one of two texts.
 	lines []string
-}{
+}
+
+// formats has all formats. Of formats that understand as many lines, the first one is chosen.
+var formats = []format{
 	{name: "caddy", columns: `level:level ts:ts time:msec timestamp:msec @timestamp:msec logger:logger bytes_read:content_length
 		user_id:remote_user duration:request_duration size:body_bytes_sent status:status resp_headers:all_resp_headers
 		request:object request.remote_ip:realip_remote_addr request.remote_addr:realip_remote_addr

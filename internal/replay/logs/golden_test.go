@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,11 +88,11 @@ func show(r *logs.Record) string {
 	}
 	fmt.Fprintf(&b, "%s +%v %s%s %s %s|%s%s %s %d size=%d read=%d user=%q\n", r.Start.UTC().Format(time.RFC3339Nano), r.Duration, r.ClientIP, remote,
 		r.Method, r.Scheme, r.Host, r.URI, cmp.Or(r.Proto, "-"), r.Status, r.Size, r.BytesRead, r.User)
-	for _, f := range r.Header {
-		fmt.Fprintf(&b, "\t%s: %q redacted=%v\n", f.Name, f.Value, f.Redacted)
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		fmt.Fprintf(&b, "\t%s: %q\n", name, r.Header[name])
 	}
-	for _, f := range r.RespHeader {
-		fmt.Fprintf(&b, "\tresponse %s: %q redacted=%v\n", f.Name, f.Value, f.Redacted)
+	for _, name := range slices.Sorted(maps.Keys(r.RespHeader)) {
+		fmt.Fprintf(&b, "\tresponse %s: %q\n", name, r.RespHeader[name])
 	}
 	if r.TLS != (logs.TLS{}) {
 		fmt.Fprintf(&b, "\ttls %+v\n", r.TLS)

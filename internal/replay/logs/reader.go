@@ -39,15 +39,11 @@ func Open(name string, from io.Reader, o Options) (*Reader, error) {
 	if err := isText(name, begin); err != nil {
 		return nil, err
 	}
-	r := &Reader{name: name, lines: l}
-	if len(bytes.TrimSpace(begin)) == 0 && (o.Format == "" || o.Format == "auto") && len(o.LogFormat) == 0 {
-		o.Format = formats[0].name
-	}
-	if r.parser, err = choose(name, begin, o); err != nil {
+	p, err := choose(name, bytes.TrimLeft(begin, "\r\n\t "), o)
+	if err != nil {
 		return nil, err
 	}
-	try(r.parser, begin) // it learns from the first lines
-	return r, nil
+	return &Reader{name: name, lines: l, parser: p}, nil
 }
 
 // Format returns the format of the log, as the lines until now have it.

@@ -9,8 +9,7 @@ import (
 
 // Record is what a line of a log says about a request. What the line does not say is empty.
 //
-// All strings of a record are its own, so they may be kept. The slices belong to the record, and are
-// used again by the next call of [Reader.Next] with the same record.
+// All strings of a record are its own, so they may be kept.
 type Record struct {
 	// Start is when the server began with the request. A log that has only the end gives the end
 	// minus Duration.
@@ -31,8 +30,8 @@ type Record struct {
 	Size      int64
 	BytesRead int64 // of the request's body, if the log has it; else -1
 
-	Header     []Field // of the request; User-Agent and Referer too
-	RespHeader []Field
+	Header     http.Header // of the request; User-Agent and Referer too
+	RespHeader http.Header
 
 	// Logger is the name of the logger that wrote the line, if the log has it.
 	Logger string
@@ -47,27 +46,8 @@ type TLS struct {
 	Resumed     bool
 }
 
-// Field is a value of a header. A field with several values comes several times.
-type Field struct {
-	Name     string // in the canonical form of [http.CanonicalHeaderKey]
-	Value    string
-	Redacted bool // the log has something else instead of the value
-}
-
-// Reset empties a record, and keeps the memory of its slices.
-func (r *Record) Reset() {
-	*r = Record{BytesRead: -1, Header: r.Header[:0], RespHeader: r.RespHeader[:0]}
-}
-
-// Get returns the first value of a header of the request. The name must be canonical.
-func (r *Record) Get(name string) string {
-	for _, f := range r.Header {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return ""
-}
+// Redacted is what Caddy and others log instead of credentials.
+const Redacted = "REDACTED"
 
 // Format says what the lines of a log tell that were read until now. The report lists what they do not.
 type Format struct {
