@@ -59,7 +59,7 @@ type pageZone struct {
 	Top          []*pageKey       `json:"top"`
 	Networks     []RefusedNetwork `json:"networks,omitempty"`
 	Strip        pageStrip        `json:"strip"`
-	WhatIf       []pageLimit      `json:"what_if"`
+	WhatIf       []WhatIf         `json:"what_if"`
 	Beside       string           `json:"beside,omitempty"` // what the other zones mean for it
 	Suggestion   *pageSuggestion  `json:"suggestion,omitempty"`
 }
@@ -87,16 +87,6 @@ type pageKey struct {
 	Agent     string  `json:"agent,omitempty"`
 	Admitted  []int64 `json:"admitted"`
 	RefusedIn []int64 `json:"refused_in"`
-}
-
-type pageLimit struct {
-	Limit      string  `json:"limit"`
-	Events     int64   `json:"events"`
-	Window     float64 `json:"window"`
-	Refused    int64   `json:"refused"`
-	Keys       int     `json:"keys"`
-	Configured bool    `json:"configured,omitempty"`
-	Suggested  bool    `json:"suggested,omitempty"`
 }
 
 type pageSuggestion struct {
@@ -131,7 +121,7 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 	p := &pageZone{
 		Name: Cut(Printable(z.Name), 100), Limit: z.Limit, Key: Cut(Printable(z.Key), 300), Window: z.Window, Length: windowText(z.Window),
 		DryRun: z.DryRun, Requests: z.Requests, Keys: z.Keys, Refused: z.Refused, KeysRefused: z.KeysRefused,
-		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, Networks: z.Networks, WhatIf: []pageLimit{},
+		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, Networks: z.Networks, WhatIf: z.WhatIf,
 	}
 	if len(r.Zones) > 1 {
 		p.Beside = otherZones
@@ -163,9 +153,6 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 			Status: k.statuses(), Looks: k.looks(), Agent: Cut(Printable(k.Agent), 200), Admitted: s.Admitted, RefusedIn: s.Refused,
 		}
 		p.Top = append(p.Top, shown)
-	}
-	for _, w := range z.WhatIf {
-		p.WhatIf = append(p.WhatIf, pageLimit{w.Limit, w.Events, w.Window, w.Refused, w.KeysRefused, w.Configured, w.Suggested})
 	}
 	if s := z.Suggestion; s != nil {
 		p.Suggestion = &pageSuggestion{s.Limit, Cut(s.title(), 300), make([]string, len(s.Reasons))}

@@ -35,7 +35,7 @@ const clients = (zone, moved) => {
 	const set = (i) => {
 		const w = limits[i], at = y(w.events);
 		range.value = i;
-		range.setAttribute("aria-valuetext", `${w.limit}: ${plural(w.refused, "request")} of ${plural(w.keys, "client")} refused`);
+		range.setAttribute("aria-valuetext", `${w.limit}: ${plural(w.refused, "request")} of ${plural(w.keys_refused, "client")} refused`);
 		clip.setAttribute("height", Math.max(at, 0));
 		for (const name of ["y1", "y2"]) line.setAttribute(name, at);
 		handle.setAttribute("y", at - 8);
@@ -44,8 +44,8 @@ const clients = (zone, moved) => {
 		named.textContent = w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : "");
 		requests.textContent = number(w.refused);
 		shares[0].textContent = percent(w.refused, zone.requests) + " of " + plural(zone.requests, "request");
-		keys.textContent = number(w.keys);
-		shares[1].textContent = percent(w.keys, total) + " of " + plural(total, "client");
+		keys.textContent = number(w.keys_refused);
+		shares[1].textContent = percent(w.keys_refused, total) + " of " + plural(total, "client");
 		config.textContent = zone.window ? "rate " + w.limit : "events " + w.events;
 		zone.chosen = i;
 		moved(w);

@@ -7,7 +7,7 @@ const whatIf = (zone) => {
 	};
 	const [width, height, left, right, top, bottom] = [pictureWidth(), 300, 70, 24, 34, 48];
 	const least = limits.length ? limits[0].events : 1, most = limits.length ? limits[limits.length - 1].events : 1;
-	const high = Math.max(10, ...limits.map((w) => Math.max(w.refused, w.keys)));
+	const high = Math.max(10, ...limits.map((w) => Math.max(w.refused, w.keys_refused)));
 	const up = logarithmic(high, height - top - bottom - 14, 14), y = (n) => height - bottom - 14 - up(n);
 	const place = (w) => left + (most > least ? (Math.log(w.events / least) / Math.log(most / least)) * (width - left - right) : 0);
 	const curve = (pick) => limits.map((w, i) => (i ? "L" : "M") + place(w).toFixed(1) + " " + y(pick(w)).toFixed(1)).join("");
@@ -25,13 +25,13 @@ const whatIf = (zone) => {
 		[0, ...decades(high)].map((n) => [svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }), svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
 		shown.map((w) => svg("text", { x: place(w), y: height - bottom + 18, "text-anchor": "middle" }, number(w.events))),
 		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, zone.window ? "limit per " + zone.length : "limit"),
-		svg("path", { class: "curve requests", d: curve((w) => w.refused) }), svg("path", { class: "curve clients", d: curve((w) => w.keys) }),
-		now ? mark(now, "now", "now " + now.limit, false, knee) : "", knee ? [mark(knee, "knee", "suggested " + knee.limit, true, now), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys), r: 6 })] : "",
+		svg("path", { class: "curve requests", d: curve((w) => w.refused) }), svg("path", { class: "curve clients", d: curve((w) => w.keys_refused) }),
+		now ? mark(now, "now", "now " + now.limit, false, knee) : "", knee ? [mark(knee, "knee", "suggested " + knee.limit, true, now), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys_refused), r: 6 })] : "",
 		build(marker, { y1: top, y2: height - bottom }, []));
 	const reasons = zone.suggestion ? [html("p", {}, html("strong", {}, zone.suggestion.limit ? "Suggested: " + zone.suggestion.limit : html("bdi", {}, zone.suggestion.title))),
 		html("ul", {}, zone.suggestion.reasons.map((reason) => html("li", {}, reason)))] : "";
 	const rows = zone.what_if.map((w) => html("tr", {}, html("td", {}, w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : "")),
-		html("td", { class: "number" }, zone.requests ? number(w.refused) : "–"), html("td", { class: "number" }, zone.requests ? number(w.keys) : "–")));
+		html("td", { class: "number" }, zone.requests ? number(w.refused) : "–"), html("td", { class: "number" }, zone.requests ? number(w.keys_refused) : "–")));
 	const element = rows.length < 2 ? reasons : html("section", {},
 		html("h3", {}, "What if"),
 		html("p", { class: "note" }, "Across: the limit; up: how many it refuses. Both axes are logarithmic. Solid: clients refused. Dashed: requests refused. Dotted: the limit chosen above. " + (zone.beside || "")),
@@ -43,4 +43,4 @@ const whatIf = (zone) => {
 };
 
 const whatIfLabel = (zone, now, knee) =>
-	"Clients and requests refused by limit" + (now ? `; now ${now.limit}: ${plural(now.keys, "client")}` : "") + (knee ? `; suggested ${knee.limit}: ${plural(knee.keys, "client")}` : "; none suggested");
+	"Clients and requests refused by limit" + (now ? `; now ${now.limit}: ${plural(now.keys_refused, "client")}` : "") + (knee ? `; suggested ${knee.limit}: ${plural(knee.keys_refused, "client")}` : "; none suggested");

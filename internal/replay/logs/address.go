@@ -71,8 +71,8 @@ func (b *builder) hash(v string) string {
 	return netip.MustParseAddr("2001:db8:" + v[:4] + ":" + v[4:] + "::").String()
 }
 
-// client finds the client's address. Of a list it is the first one, as for Caddy; the last one is the
-// connection, and the list is the header with which the server finds the client by itself.
+// client finds the client's address. In a list, the first one is the client, as for Caddy, and the last one is
+// the connection. The list becomes the header with which the server finds the client by itself.
 func (b *builder) client() error {
 	to, passed := b.to, strings.Join(b.to.Header[forwardedFor], ",")
 	if b.list != "" && passed == "" {

@@ -42,9 +42,9 @@ var columns = map[string]column{
 	"request":         {put: requestLine},
 	"request_url":     {put: requestURL},
 	"request_method":  {put: text(func(b *builder) *string { return &b.to.Method })},
-	"scheme":          {put: putScheme},
-	"https":           {put: putScheme},
-	"vhost":           {put: vhost},
+	"scheme":          {put: text(func(b *builder) *string { return &b.to.Scheme }, scheme)},
+	"https":           {put: text(func(b *builder) *string { return &b.to.Scheme }, scheme)},
+	"vhost":           {put: text(func(b *builder) *string { return &b.to.Host }, withoutPort)},
 	"http_host":       {put: text(func(b *builder) *string { return &b.to.Host })},
 	"host":            {put: text(func(b *builder) *string { return &b.host })},
 	"server_name":     {put: text(func(b *builder) *string { return &b.host })},
@@ -105,8 +105,11 @@ func columnsOf(table string) map[string]column {
 }
 
 // text stores a copy, because lines are long, and records may be kept.
-func text(at func(*builder) *string) func(*builder, string) error {
+func text(at func(*builder) *string, convert ...func(string) string) func(*builder, string) error {
 	return func(b *builder, v string) error {
+		for _, f := range convert {
+			v = f(v)
+		}
 		*at(b) = strings.Clone(v)
 		return nil
 	}
@@ -211,11 +214,6 @@ func requestURL(b *builder, v string) error {
 	return nil
 }
 
-func putScheme(b *builder, v string) error {
-	b.to.Scheme = scheme(v)
-	return nil
-}
-
 // scheme knows what logs write for http and https.
 func scheme(v string) string {
 	switch strings.ToLower(v) {
@@ -225,11 +223,6 @@ func scheme(v string) string {
 		return "http"
 	}
 	return ""
-}
-
-func vhost(b *builder, v string) error {
-	b.to.Host = withoutPort(strings.Clone(v))
-	return nil
 }
 
 // withoutPort returns a host without the port that its scheme has anyway.

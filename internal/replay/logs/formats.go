@@ -97,7 +97,7 @@ const (
 // aliases are other names of formats.
 var aliases = map[string]string{"common": "combined", "cloudfront": "w3c", "iis": "w3c", "istio": "envoy-text"}
 
-// expand returns the texts that a text with choices stands for.
+// expand returns a text with each of its choices.
 func expand(text string) (all []string) {
 	before, rest, found := strings.Cut(text, "<")
 	if !found {
