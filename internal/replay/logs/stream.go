@@ -18,11 +18,7 @@ var packed = []struct {
 }{
 	{magic: "\x1f\x8b", name: "gzip", open: func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{magic: "\x28\xb5\x2f\xfd", name: "zstd", open: func(r io.Reader) (io.Reader, error) {
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
-		if err != nil {
-			return nil, err
-		}
-		return d.IOReadCloser(), nil
+		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	}},
 	{magic: "BZh", name: "bzip2", unpack: "bzip2 -dc"},
 	{magic: "\xfd7zXZ\x00", name: "xz", unpack: "xz -dc"},
