@@ -19,7 +19,7 @@ var (
 
 	errNoAddress = errors.New("no client address")
 	errNoTime    = errors.New("no time in a known format")
-	errPart      = errors.New("it has a method or a URI, and not both: a filter of the log may have taken the other")
+	errTaken     = errors.New("a filter of the log may have taken it")
 	errCut       = errors.New("the line is cut or malformed")
 )
 
@@ -106,8 +106,10 @@ func (b *builder) finish() error {
 	switch {
 	case to.Method == "" && to.URI == "":
 		return errNoRequest // what came was no HTTP, or nothing came
-	case to.Method == "" || to.URI == "":
-		return errPart
+	case to.Method == "":
+		return fmt.Errorf("no method: %w", errTaken)
+	case to.URI == "":
+		return fmt.Errorf("no URI: %w", errTaken)
 	}
 	if to.Status < 100 || to.Status > 999 {
 		to.Status = 0

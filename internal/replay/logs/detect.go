@@ -97,7 +97,7 @@ func try(p parser, begin []byte) (score int) {
 		switch {
 		case err == nil:
 			score += enough
-		case isObject && (err == errNoRequest && r.Start.IsZero() || errors.Is(err, errPart) || errors.Is(err, errNoAddress)):
+		case isObject && (err == errNoRequest && r.Start.IsZero() || errors.Is(err, errTaken) || errors.Is(err, errNoAddress)):
 			score++
 		}
 	}
