@@ -55,7 +55,7 @@ var layers = []struct {
 	{"internal/outcome", layer{lines: 100, kB: 4}},
 	{"internal/adminapi", layer{lines: 590, kB: 20, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1330, kB: 43}},
+	{"internal/replay/logs", layer{lines: 1335, kB: 43}},
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot"}},
 	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},

@@ -92,12 +92,11 @@ func try(p parser, begin []byte) (score int) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		err := p.parse(text, &r)
-		isObject := text[0] == '{'
-		switch {
+		switch err := p.parse(text, &r); {
 		case err == nil:
 			score += enough
-		case isObject && (err == errNoRequest && r.Start.IsZero() || errors.Is(err, errTaken) || errors.Is(err, errNoAddress)):
+		case text[0] != '{':
+		case err == errNoRequest && r.Start.IsZero(), err == errNoAddress, errors.Is(err, errTaken):
 			score++
 		}
 	}

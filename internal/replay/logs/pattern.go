@@ -70,8 +70,11 @@ func directive(text string) (string, error) {
 func (p pattern) cut(line string, values []string) ([]string, error) {
 	values = values[:0]
 	for i, part := range p {
-		at, last := len(line)-len(part.text), i == len(p)-1
-		if !last && (i == 0 || part.text != "") || part.text != "" && (part.text[0] == '"' || !strings.HasSuffix(line, part.text)) {
+		at := len(line) - len(part.text)
+		switch last := i == len(p)-1; {
+		case last && part.text == "":
+		case last && part.text[0] != '"' && strings.HasSuffix(line, part.text):
+		default:
 			at = part.end(line)
 		}
 		if at < 0 || i == 0 && at > 0 {
