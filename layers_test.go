@@ -76,7 +76,7 @@ var layers = []struct {
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
 	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms internal/body internal/clientip internal/duration internal/key internal/outcome internal/placeholder internal/stats internal/throttle internal/usage config store"}},
 	{"backend", layer{lines: 300, kB: 11, caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 1000, kB: 37, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
+	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "internal/outcome internal/pool internal/stats internal/zone config store"}},
 	{"internal/page", layer{lines: 2300, kB: 129, own: "internal/uplot"}},
 	{"internal/routes", layer{lines: 150, kB: 5, caddy: true}},
@@ -84,15 +84,12 @@ var layers = []struct {
 	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
 	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "config algorithms internal/clientip internal/clock internal/feed internal/hangup internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
-	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone store"}},
-	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/zone config memorystore store"}},
-	{"internal/lab/offline", layer{lines: 160, kB: 5, caddy: true, own: "internal/lab/trial internal/replay internal/replay/engine"}},
-	{"internal/lab/compare", layer{lines: 660, kB: 20, caddy: true, own: "config internal/adminapi internal/lab/offline internal/lab/trial internal/placeholder internal/replay internal/replay/logs internal/zone"}},
-	{"internal/admin", layer{lines: 4150, kB: 132, caddy: true, own: "internal/option adaptive algorithms internal/adminapi internal/clientip internal/clock internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool " +
-		"internal/stats internal/suggest internal/topk internal/zone config store"}},
-	{"internal/lab/cases", layer{lines: 1850, kB: 56, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/suggest internal/zone memorystore store"}},
-	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/duration internal/fleet internal/lab/cases internal/lab/compare internal/lab/offline internal/outcome internal/replay"}},
+	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone config memorystore store"}},
+	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
+	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "config internal/adminapi internal/placeholder internal/zone"}},
+	{"internal/admin", layer{lines: 4620, kB: 150, caddy: true, own: "internal/option adaptive algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
+		"internal/stats internal/suggest internal/topk internal/walk internal/zone config store"}},
+	{"internal/cli", layer{lines: 4400, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"internal/report", layer{lines: 500, kB: 15, caddy: true, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
 	{"internal/respond", layer{lines: 1300, kB: 41, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/routes internal/writers internal/zone"}},
 	{".", layer{lines: 1050, kB: 41, caddy: true, own: "internal/stats adaptive algorithms backend internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging " +

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -45,18 +45,20 @@ func diagnose(ctx context.Context) (none adminapi.Diagnosis, err error) {
 	defer cancel()
 	zones, stores := runningZones(), runningStores()
 	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Warnings: warnings()}
-	peers := make([]peers, len(stores))
+	others := make([][]*fleet.Report, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
-		group.Go(func() { facts.Stores[i] = s.examine(ctx) })
-		group.Go(func() { peers[i] = s.peers(ctx) })
+		of := &facts.Stores[i]
+		*of = doctor.Store{Store: s.known(), Remote: s.store.Store.Remote}
+		group.Go(func() { of.Examined, of.Err = s.examine(ctx) })
+		group.Go(func() { others[i] = s.others(ctx, of) })
 	}
 	group.Wait()
 	for i, s := range stores {
-		facts.Stores[i].Fleet = peers[i].fleet
 		for _, z := range s.zones {
-			of := z.facts(zones, &facts.Stores[i], &peers[i])
-			if !facts.Stores[i].Silent() {
+			of := z.facts(zones)
+			of.DefinedOtherwise = z.definedOtherwise(others[i])
+			if of.Silent = !facts.Stores[i].Decides(); !of.Silent {
 				of.Rules = z.overruled(ctx)
 			}
 			facts.Zones = append(facts.Zones, of)
@@ -93,34 +95,17 @@ func warnings() (all []string) {
 	return all
 }
 
-// examine collects what is known of a store.
-func (s *runningStore) examine(ctx context.Context) doctor.Store {
-	shared := s.store.Store
-	facts := doctor.Store{Name: storeName(s.store), InProcess: !shared.Remote, Failing: !shared.Health.Answers(), Busy: shared.Health.Busy()}
-	if observed, ok := shared.Store.(store.Observed); ok {
-		stats := observed.Stats()
-		facts.Breaker, facts.Mute = stats.Breaker, stats.Silent
-	}
-	if shared.Remote {
-		lately := shared.Lately.Read()
-		facts.Asked, facts.P50, facts.P99 = lately.Count(), lately.Quantile(0.5), lately.Quantile(0.99)
-	}
+// examine has the store say how it is. One that cannot is asked to decide something.
+func (s *runningStore) examine(ctx context.Context) (*store.Examination, error) {
 	session, err := s.store.Begin() // which keeps the store open
 	if err != nil {
-		facts.Err = err
-		return facts
+		return nil, err
 	}
 	defer session.End()
-	if examiner, ok := shared.Store.(store.Observed); ok {
-		examined := examiner.Examine(ctx)
-		facts.Examined = &examined
-		return facts
+	examiner, ok := s.store.Store.Store.(store.Observed)
+	if !ok {
+		return nil, s.tryOut(ctx, s.store.Store.Store)
 	}
-	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.Rules()) > 0 })
-	if i < 0 {
-		return facts
-	}
-	facts.Tested = true
-	facts.Err = shared.Store.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
-	return facts
+	examined := examiner.Examine(ctx)
+	return &examined, nil
 }

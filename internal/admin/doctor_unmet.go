@@ -27,16 +27,36 @@ func (r *Requests) Note(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// meets collects what is known of the requests that a zone has met, or has not met. All are the zones of
-// the config.
-func (z *runningZone) meets(facts *doctor.Zone, all []*runningZone) {
-	facts.Totals, facts.SinceLoaded = z.Stats.Totals(), z.sinceLoaded()
+// traffic collects what is known of the requests that a zone has met since the config was loaded, or has not met. All are the
+// zones of the config.
+func (z *runningZone) traffic(all []*runningZone) doctor.Zone {
+	facts := doctor.Zone{Zone: z.describe(nil), SinceLoaded: z.sinceLoaded()}
 	for _, use := range z.uses {
 		facts.Matches = facts.Matches || len(use.Matchers) > 0
+		judged, charged, last := use.Judged.Read()
+		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)
 	}
-	if facts.SinceLoaded > 0 {
-		return
+	for _, s := range runningStores() {
+		if s.store.Store.Remote && z.handlers[0].StoreByDefault {
+			facts.Shared = storeName(s.store)
+		}
 	}
+	if facts.SinceLoaded == 0 {
+		z.unmet(&facts, all)
+	}
+	return facts
+}
+
+// sinceLoaded returns how many requests the zone has met since the config was loaded.
+func (z *runningZone) sinceLoaded() (n uint64) {
+	for _, of := range z.Stats.Totals() {
+		n += of
+	}
+	return n - z.before.requests
+}
+
+// unmet collects why a zone has met no request.
+func (z *runningZone) unmet(facts *doctor.Zone, all []*runningZone) {
 	for _, other := range all {
 		if other != z {
 			facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())

@@ -1,43 +1,38 @@
 package admin
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// facts collects what is known of a zone. All are the zones of the config.
-func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers) doctor.Zone {
-	facts := doctor.Zone{
-		Name: z.Name, Store: of.Name, OnStoreError: z.OnStoreError, Silent: of.Silent(),
-		Rollout: z.rollout(), DryRun: !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces),
-		Variable: z.Template.Varies(), Addresses: onlyAddresses(z.Template), Networks: z.Template.ByNetwork(), Spread: z.Stats.Keys.Spread(),
-		Key: z.Key, KeyInWords: z.KeyInWords(), MissingKey: z.MissingKey.Word, Definition: z.definition(), Blocks: len(z.Block) > 0, DefinedOtherwise: others.differOn(z), Warnings: z.warnings,
-	}
-	facts.Costs, _ = z.Stats.Costs.Read()
+// facts collects what is known of a zone without its store and the other instances. All are the zones of the config.
+func (z *runningZone) facts(all []*runningZone) doctor.Zone {
+	facts := z.traffic(all)
+	facts.DryRun = !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces)
+	facts.Variable, facts.Networks = z.Template.Varies(), z.Template.ByNetwork()
+	facts.Addresses = z.Template.HasAddress && z.Template.NumPlaceholders() == 1
+	facts.Spread, facts.MissingKey, facts.KeyInWords = z.Stats.Keys.Spread(), z.MissingKey.Word, z.KeyInWords()
+	facts.Blocks, facts.Definition, facts.Warnings = len(z.Block) > 0, z.definition(), z.warnings
+	facts.Unlimited = !hasLimit(z)
+	facts.Results, _ = z.Stats.Costs.Read()
 	for result, before := range z.before.costs {
-		facts.Costs[result] -= before
+		facts.Results[result] -= before
 	}
-	facts.Exempts, facts.For = len(z.Exempt) > 0, time.Since(processStart)
-	z.meets(&facts, all)
-	z.judges(&facts)
-	z.counts(&facts)
-	rules := z.Rules()
-	facts.Unlimited = len(rules) == 0
 	for _, use := range z.uses {
 		if last := use.Forwarded.Last(); last != nil {
 			looked, forwarded := use.Forwarded.Counts()
 			facts.Forwarded = &doctor.Forwarded{
-				Field: last.Field, Found: last.Found, Fix: last.Fix, Few: !use.Forwarded.IsProxy(), Ago: time.Since(last.At), Count: forwarded, Of: looked,
+				Found: last.Found, Fix: last.Fix, Few: !use.Forwarded.IsProxy(), Ago: time.Since(last.At),
+				Count: forwarded, Of: looked,
 			}
 		}
-		if p := use.Policy; p != nil && p.Numbers.Events == 0 {
-			facts.Closed = true
-		}
+		facts.Closed = facts.Closed || use.Policy != nil && use.Policy.Numbers.Events == 0
 	}
 	if z.Template.NumPlaceholders() > 0 {
 		counts, _ := z.Stats.Keys.Counts(z.Template.Empty)
@@ -46,32 +41,31 @@ func (z *runningZone) facts(all []*runningZone, of *doctor.Store, others *peers)
 	return facts
 }
 
-// judges collects what charge has judged.
-func (z *runningZone) judges(facts *doctor.Zone) {
-	for _, use := range z.uses {
-		all, charged, last := use.Judged.Read()
-		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+all, facts.Charged+charged, max(facts.LastStatus, last)
-	}
-}
+// maxOverruled is how many overrides of a zone doctor looks at.
+const maxOverruled = 1000
 
-// counts finds out whether the zone counts in this process, and others do not.
-func (z *runningZone) counts(facts *doctor.Zone) {
-	for _, s := range runningStores() {
-		if s.store.Store.Remote && z.handlers[0].StoreByDefault {
-			facts.Alone, facts.Shared = true, storeName(s.store)
+// overruled collects overrides of the zone. It is nil if the store does not tell.
+func (z *runningZone) overruled(ctx context.Context) (rules []doctor.Rule) {
+	var listed []store.Listed
+	if err := withStoreIn(ctx, z.store, func(ctx context.Context, s store.Store) (err error) {
+		if lists, ok := s.(store.Overrider); ok && z.Overrides && hasLimit(z) {
+			listed, _, err = lists.Overrides(ctx, z.Rules()[0], "", maxOverruled)
 		}
+		return err
+	}); err != nil {
+		return nil
 	}
-}
-
-// onlyAddresses reports whether a key has no placeholder but the client's address.
-func onlyAddresses(t *key.Template) bool {
-	return t.HasAddress && t.NumPlaceholders() == 1
-}
-
-// sinceLoaded returns how many requests the zone has met since the config was loaded.
-func (z *runningZone) sinceLoaded() (n uint64) {
-	for _, of := range z.Stats.Totals() {
-		n += of
+	for i := range listed {
+		o := &listed[i].Override
+		r := doctor.Rule{Ban: o.Kind == store.KindBanned, Ends: o.For > 0, Note: o.Note}
+		if !o.Since.IsZero() {
+			r.Age = max(0, time.Since(o.Since))
+		}
+		if o.Kind == store.KindLimit && z.Policy != nil { // with plans, it is not known which limit the key has else
+			own := z.Policy.Rule.Limit()
+			r.Same = o.Limit.Over(own) == own
+		}
+		rules = append(rules, r)
 	}
-	return n - z.before.requests
+	return rules
 }

@@ -38,23 +38,16 @@ func (z *runningZone) digest() string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// peers are the other instances that share a store.
-type peers struct {
-	fleet  doctor.Fleet
-	others []*fleet.Report
-}
-
-// peers reads what the other instances report.
-func (s *runningStore) peers(ctx context.Context) (found peers) {
+// others reads what the other instances report that share a store, and says so in the facts about it.
+func (s *runningStore) others(ctx context.Context, of *doctor.Store) (all []*fleet.Report) {
 	shared, ok := s.store.Store.Store.(store.Shared)
 	if !ok {
-		return found
+		return nil
 	}
-	s.size(&found.fleet)
 	reports, err := shared.Look(ctx, false)
 	if err != nil {
-		found.fleet.Err = err
-		return found
+		of.TellErr = err
+		return nil
 	}
 	living := 1
 	for _, r := range reports {
@@ -63,17 +56,17 @@ func (s *runningStore) peers(ctx context.Context) (found peers) {
 		}
 		living++
 		if told, err := fleet.Decode(r.Text); err == nil {
-			found.others = append(found.others, told)
+			all = append(all, told)
 		}
 	}
-	found.fleet.Size, found.fleet.Telling = max(found.fleet.Size, living), 1+len(found.others)
-	return found
+	of.Instances, of.Telling = max(of.Instances, living), 1+len(all)
+	return all
 }
 
-// differOn returns the instances that define a zone otherwise, and how.
-func (p *peers) differOn(z *runningZone) (names []string) {
+// definedOtherwise returns the instances that define a zone otherwise, and how.
+func (z *runningZone) definedOtherwise(others []*fleet.Report) (names []string) {
 	mine := z.digest()
-	for _, other := range p.others {
+	for _, other := range others {
 		i := slices.IndexFunc(other.Zones, func(of fleet.Zone) bool { return of.Name == z.Name })
 		if i < 0 || other.Zones[i].Digest == mine {
 			continue

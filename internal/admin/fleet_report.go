@@ -287,14 +287,15 @@ func (d *diagnosed) lately(diagnose func(context.Context) (adminapi.Diagnosis, e
 				d.begun = d.begun.Add(-diagnosePause) // the next report asks again
 				return
 			}
-			found.Findings = slices.DeleteFunc(found.Findings, func(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK && f.Zone != "" })
 			d.found = &found
 		}()
 	}
 	if d.found == nil {
 		return nil
 	}
-	return &adminapi.Diagnosis{Level: d.found.Level, Findings: slices.Clone(d.found.Findings)}
+	found := *d.found
+	found.Findings = slices.Clone(found.Findings)
+	return &found
 }
 
 const modulePath = "github.com/seed-161337e5/caddyratelimit"

@@ -69,6 +69,12 @@ func storeName(ref *pool.Ref) string {
 // describe describes the store, and asks it whether it answers.
 func (s *runningStore) describe(c *adminCall) adminapi.Store {
 	answer := s.known()
+	if _, ok := s.store.Store.Store.(store.InProcess); ok { // which takes a look at all of them
+		answer.Keys = new(int64)
+		for _, n := range keyCounts(s.zones) {
+			*answer.Keys += n
+		}
+	}
 	s.probe(c, &answer)
 	return answer
 }
@@ -98,13 +104,6 @@ func (s *runningStore) known() adminapi.Store {
 	if fleet, ok := shared.Store.(store.Fleet); ok {
 		answer.Instances = fleet.Instances()
 	}
-	if _, ok := shared.Store.(store.InProcess); ok {
-		keys := int64(0)
-		for _, n := range keyCounts(s.zones) {
-			keys += n
-		}
-		answer.Keys = &keys
-	}
 	if shared.Remote {
 		answer.Latency = latencyOf(shared.Lately.Read())
 		answer.Errors = make(map[string]int64)
@@ -117,8 +116,7 @@ func (s *runningStore) known() adminapi.Store {
 
 // probe makes a test call that changes no limit.
 func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
-	i := slices.IndexFunc(s.zones, func(z *runningZone) bool { return len(z.Rules()) > 0 })
-	if i < 0 {
+	if !slices.ContainsFunc(s.zones, hasLimit) {
 		return
 	}
 	start := time.Now()
@@ -127,13 +125,24 @@ func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 			_, err := prober.Probe(ctx)
 			return err
 		}
-		return probed.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
+		return s.tryOut(ctx, probed)
 	})
 	answer.Took = time.Since(start).Seconds()
 	answers := err == nil
 	if answer.Answers = &answers; !answers {
 		answer.Error = err.Error()
 	}
+}
+
+func hasLimit(z *runningZone) bool { return len(z.Rules()) > 0 }
+
+// tryOut has the store decide something that changes no limit, if there is a zone with one.
+func (s *runningStore) tryOut(ctx context.Context, of store.Store) error {
+	i := slices.IndexFunc(s.zones, hasLimit)
+	if i < 0 {
+		return nil
+	}
+	return of.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
 }
 
 func latencyOf(d stats.Durations) *adminapi.Latency {

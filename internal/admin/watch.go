@@ -2,12 +2,13 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
@@ -17,6 +18,9 @@ const (
 	// unmetAfter is how long a config runs before a zone that no request has met is logged.
 	unmetAfter = 3 * time.Minute
 )
+
+// watched are the checks of doctor whose findings are logged.
+var watched = []string{"charge", "fleet", "requests", "store"}
 
 // Watch logs what shows only while the config runs, each thing once: a fleet that is larger than the config
 // says, zones that no request meets or is charged in, and zones without the store of the others. It returns when ctx is done.
@@ -33,34 +37,25 @@ func (c *Config) Watch(ctx context.Context, log *zap.Logger) {
 		if running() != c { // another config replaces it
 			continue
 		}
-		tell := func(name string, message string, field zap.Field) {
-			if message != "" && !told[name] {
-				told[name] = true
-				log.Warn(message, field)
-			}
-		}
-		for _, s := range runningStores() {
-			facts := doctor.Store{InProcess: !s.store.Store.Remote}
-			s.size(&facts.Fleet)
-			tell("store "+s.store.ID, facts.FewInstances(), zap.String("store", storeName(s.store)))
-		}
 		zones := runningZones()
-		for _, z := range zones {
-			var facts doctor.Zone
-			z.meets(&facts, zones)
-			z.judges(&facts)
-			z.counts(&facts)
-			for check, text := range facts.Watched(age >= unmetAfter) {
-				tell(check+" "+z.Name, text, zap.String("zone", z.Name))
-			}
+		var facts doctor.Facts
+		for _, s := range runningStores() {
+			facts.Stores = append(facts.Stores, doctor.Store{Store: s.known(), Remote: s.store.Store.Remote})
 		}
-	}
-}
-
-// size says how many instances share the store, and how many the config says.
-func (s *runningStore) size(f *doctor.Fleet) {
-	f.Configured = s.instances
-	if shared, ok := s.store.Store.Store.(store.Fleet); ok {
-		f.Size = shared.Instances()
+		for _, z := range zones {
+			facts.Zones = append(facts.Zones, z.traffic(zones))
+		}
+		for _, f := range doctor.Examine(&facts).Findings {
+			about := f.Check + " " + f.Zone + f.Store
+			if told[about] || f.Level != adminapi.LevelWarn || !slices.Contains(watched, f.Check) || f.Check == "requests" && age < unmetAfter {
+				continue
+			}
+			told[about] = true
+			field := zap.String("zone", f.Zone)
+			if f.Store != "" {
+				field = zap.String("store", f.Store)
+			}
+			log.Warn(f.Found+"; "+f.Fix.String(), field)
+		}
 	}
 }

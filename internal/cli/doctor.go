@@ -7,13 +7,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
 // The exit codes of doctor. As with all commands, 1 says that there is no answer.
@@ -30,7 +27,7 @@ func doctorCommand() *cobra.Command {
 Checks the addresses of clients, the zones and the stores of a running Caddy, and whether
 the instances that share a store agree. It charges nothing, and takes some seconds for a
 fleet. Each check is ok, warn, fail, or unknown if it could not be made. What fails comes
-first, with what to do. What is ok is only counted; --json lists it.
+first, with what to do, and what is ok is not listed.
 
 The exit code is 0 if no check fails, 1 if the Caddy could not be checked, 2 if a
 check fails, and with --strict 3 if one warns and none fails.
@@ -40,284 +37,164 @@ check fails, and with --strict 3 if one warns and none fails.
 	})
 	flags := cmd.Flags()
 	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
-	worst := adminapi.LevelOK
+	fails, warns := false, false
 	diagnose := onFleet(func(f *fleet, _ []string) error {
-		level, err := f.doctor()
-		worst = worse(worst, level)
+		worst, err := f.doctor()
+		fails, warns = fails || worst == adminapi.LevelFail, warns || worst == adminapi.LevelWarn
 		return err
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := diagnose(cmd, args); err != nil {
+		err := diagnose(cmd, args)
+		switch {
+		case err != nil:
 			return err
+		case fails:
+			return endWith(cmd, exitFails)
+		case warns && *strict:
+			return endWith(cmd, exitWarns)
 		}
-		return exitWith(cmd, worst, *strict)
+		return nil
 	}
 	return cmd
 }
 
-// doctor checks the instances, prints what it finds, and returns the worst level. What all of them have found is
-// printed once. An instance that could not be checked is an error.
-func (f *fleet) doctor() (level string, err error) {
+// doctor checks the instances, prints what is wrong, and returns the worst level. An instance that could not be checked is an
+// error.
+func (f *fleet) doctor() (worst string, err error) {
 	answers := fetchAll[adminapi.Diagnosis](f, "doctor", nil)
 	good, err := answered(f, answers)
-	level = adminapi.LevelOK
 	for _, a := range good {
-		level = worse(level, a.value.Level)
-		if len(a.value.Findings) == 0 {
-			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no findings; does that Caddy have another version?"))
+		if len(a.value.Checks) == 0 {
+			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no checks; does that Caddy have another version?"))
 		}
 	}
-	sections := f.sections(good)
-	for _, s := range sections { // instances do not count the comparison in their level
-		level = worse(level, s.level())
+	problems := f.problems(good)
+	if len(problems) > 0 {
+		worst = problems[0].Level
 	}
 	if f.json {
-		return level, errors.Join(printAnswers(f, answers), err)
+		return worst, errors.Join(printAnswers(f, answers), err)
 	}
-	instances := len(good)
-	if f.view != nil {
-		instances = max(instances, len(f.view.Instances))
-	}
-	_, failed := fmt.Fprint(f.out, f.verdict(sections, instances))
+	_, failed := fmt.Fprint(f.out, f.verdict(problems))
 	f.printNotes()
-	return level, errors.Join(failed, err)
+	return worst, errors.Join(failed, err)
 }
 
-// section is what was found about the same instances.
-type section struct {
-	of       string // whose it is; empty if there is just one instance
-	findings []adminapi.Finding
-}
-
-// ofComparison is the title of what comparing the instances has found.
-const ofComparison = "fleet"
-
-// level returns the worst level of the findings, of those that decide an exit code.
-func (s section) level() string {
-	level := adminapi.LevelOK
-	for i := range s.findings {
-		level = worse(level, s.findings[i].Level)
-	}
-	return level
-}
-
-// worse returns the worse of two levels, of those that decide an exit code.
-func worse(a, b string) string {
-	for _, level := range []string{adminapi.LevelFail, adminapi.LevelWarn} {
-		if a == level || b == level {
-			return level
-		}
-	}
-	return a
-}
-
-// sections returns what was found, the worst first: by comparing the instances, by all of them, and by each of them alone.
-func (f *fleet) sections(good []answer[adminapi.Diagnosis]) (all []section) {
-	compared := f.view != nil && len(f.view.Found) > 0
-	if compared {
-		found := slices.Clone(f.view.Found)
-		slices.SortStableFunc(found, worseFirst)
-		all = append(all, section{ofComparison, found})
-	}
-	common := commonFindings(good)
-	if len(common) > 0 {
-		all = append(all, section{fmt.Sprintf("all %d instances", len(good)), common})
-	}
-	for _, a := range good {
-		own := slices.DeleteFunc(slices.Clone(a.value.Findings), func(one adminapi.Finding) bool {
-			// What is well in the zones of other instances is not reported.
-			return compared && one.Zone != "" && one.Level == adminapi.LevelOK ||
-				slices.ContainsFunc(common, func(c adminapi.Finding) bool { return same(c, one) })
-		})
-		if len(own) == 0 {
-			continue
-		}
-		of := ""
-		if !f.isOne() {
-			of = "caddy " + a.of.address
-		}
-		all = append(all, section{of, own})
-	}
-	slices.SortStableFunc(all, func(a, b section) int { return rank(a.level()) - rank(b.level()) })
-	return all
-}
-
-// verdict writes all sections. What was found about several instances is summed up first.
-func (f *fleet) verdict(sections []section, instances int) string {
-	var b strings.Builder
-	if len(sections) > 1 {
-		counts := make(map[string]int)
-		for _, s := range sections {
-			for i := range s.findings {
-				counts[s.findings[i].Level]++
-			}
-		}
-		verdict := fmt.Sprintf("%d fail and %d warn", counts[adminapi.LevelFail], counts[adminapi.LevelWarn])
-		if counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] == 0 {
-			verdict = "Nothing is wrong"
-		}
-		fmt.Fprintf(&b, "%s in a fleet of %d.\n", verdict, instances)
-	}
-	for _, s := range sections {
-		if s.of == ofComparison {
-			s.findings = slices.DeleteFunc(slices.Clone(s.findings), isOK)
-		}
-		if len(s.findings) == 0 {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("\n")
-		}
-		if s.of == ofComparison {
-			b.WriteString(s.of + "\n")
-			for i := range s.findings {
-				f.finding(&b, &s.findings[i])
-			}
-			continue
-		}
-		if s.of != "" {
-			fmt.Fprintf(&b, "%s\n\n", s.of)
-		}
-		f.diagnosis(&b, s.findings)
-	}
-	return b.String()
+// problem is a finding, and the zones and instances that have it.
+type problem struct {
+	adminapi.Finding
+	zones, instances []string
 }
 
 // figure matches what may differ between instances that have found the same.
 var figure = regexp.MustCompile(`\d[\d.]*( ?([kMG]B|[mµ]?s|m))?`)
 
-// same reports whether two instances have found the same. The figures may differ, and all words of what is ok.
-func same(a, b adminapi.Finding) bool {
-	switch {
-	case a.Level == adminapi.LevelOK:
-		a.Found = b.Found
-	case figure.ReplaceAllString(a.Found, "") == figure.ReplaceAllString(b.Found, ""):
-		a.Found = b.Found
-	}
-	return a == b
+// isLike reports whether two instances have found the same. The figures may differ.
+func (p *problem) isLike(other *problem) bool {
+	a, b := p.Finding, other.Finding
+	a.Found, b.Found = figure.ReplaceAllString(a.Found, ""), figure.ReplaceAllString(b.Found, "")
+	return a == b && slices.Equal(p.zones, other.zones)
 }
 
-// commonFindings returns the findings that all instances have, in the order and the words of the first.
-func commonFindings(answers []answer[adminapi.Diagnosis]) (common []adminapi.Finding) {
-	if len(answers) < 2 {
-		return nil
-	}
-	for _, one := range answers[0].value.Findings {
-		if !slices.ContainsFunc(answers, func(a answer[adminapi.Diagnosis]) bool {
-			return !slices.ContainsFunc(a.value.Findings, func(f adminapi.Finding) bool { return same(f, one) })
-		}) {
-			common = append(common, one)
+// problems returns what is wrong, the worst first. What several zones or instances have in common is one problem.
+func (f *fleet) problems(good []answer[adminapi.Diagnosis]) (all []*problem) {
+	if f.view != nil {
+		for _, found := range f.view.Found {
+			all = append(all, &problem{Finding: found})
 		}
 	}
-	return common
-}
-
-// exitWith makes the command end with the exit code of a level.
-func exitWith(cmd *cobra.Command, level string, strict bool) error {
-	code := 0
-	switch {
-	case level == adminapi.LevelFail:
-		code = exitFails
-	case level == adminapi.LevelWarn && strict:
-		code = exitWarns
-	}
-	return endWith(cmd, code)
-}
-
-// diagnosis writes findings, grouped by what they are about. What is ok is only counted.
-func (e *screen) diagnosis(b *strings.Builder, findings []adminapi.Finding) {
-	counts := make(map[string]int)
-	for _, f := range findings {
-		counts[f.Level]++
-	}
-	if counts[adminapi.LevelOK] == len(findings) {
-		b.WriteString("Nothing is wrong.\n")
-	}
-	for _, group := range groups(findings) {
-		group.findings = slices.DeleteFunc(group.findings, isOK)
-		if len(group.findings) == 0 {
-			continue
-		}
-		for _, line := range wrapped(group.about, cmp.Or(e.width, findingWidth)) {
-			b.WriteString(line + "\n")
-		}
-		for _, f := range group.findings {
-			e.finding(b, &f)
-		}
-	}
-	fmt.Fprintf(b, "\n%d ok, %d warn, %d fail", counts[adminapi.LevelOK], counts[adminapi.LevelWarn], counts[adminapi.LevelFail])
-	if n := counts[adminapi.LevelUnknown]; n > 0 {
-		fmt.Fprintf(b, ", %d unknown", n)
-	}
-	b.WriteString("\n")
-}
-
-// levels are the levels of findings, the worst first.
-var levels = []string{adminapi.LevelFail, adminapi.LevelWarn, adminapi.LevelUnknown, adminapi.LevelOK}
-
-// rank is the place of a level among them.
-func rank(level string) int { return slices.Index(levels, level) }
-
-func isOK(f adminapi.Finding) bool { return f.Level == adminapi.LevelOK }
-
-func worseFirst(a, b adminapi.Finding) int { return rank(a.Level) - rank(b.Level) }
-
-const (
-	// findingWidth is the width to which findings are wrapped without a terminal.
-	findingWidth = 80
-
-	// findingIndent is where the text of a finding begins.
-	findingIndent = len("  unknown  on_store_error  ")
-)
-
-// finding prints a finding, and below it what to do.
-func (e *screen) finding(b *strings.Builder, f *adminapi.Finding) {
-	width := cmp.Or(e.width, findingWidth) - findingIndent
-	lines := wrapped(printable(f.Found), width)
-	fmt.Fprintf(b, "  %s%s  %-14s  %s\n", e.colored(f.Level), strings.Repeat(" ", len("unknown")-min(len(f.Level), len("unknown"))), printable(f.Check), lines[0])
-	lines = lines[1:]
-	if f.Fix != (advice.Text{}) {
-		lines = append(lines, wrapped("fix: "+printable(f.Fix.String()), width)...)
-	}
-	for _, line := range lines {
-		b.WriteString(strings.Repeat(" ", findingIndent) + line + "\n")
-	}
-}
-
-// wrapped breaks a text into lines of at most this width, at least one. Longer words are cut.
-func wrapped(text string, width int) (lines []string) {
-	width = max(width, 20)
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		for utf8.RuneCountInString(word) > width {
-			if line != "" {
-				lines, line = append(lines, line), ""
+	for _, a := range good {
+		var own []*problem
+		for _, found := range a.value.Findings {
+			zone := found.Zone
+			found.Zone = ""
+			i := slices.IndexFunc(own, func(p *problem) bool { return p.Finding == found && zone != "" })
+			if i < 0 {
+				i, own = len(own), append(own, &problem{Finding: found, instances: []string{a.of.address}})
 			}
-			runes := []rune(word)
-			lines, word = append(lines, string(runes[:width])), string(runes[width:])
+			if zone != "" && !slices.Contains(own[i].zones, zone) {
+				own[i].zones = append(own[i].zones, zone)
+			}
 		}
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			lines, line = append(lines, line), word
-		default:
-			line += " " + word
+		for _, p := range own {
+			if i := slices.IndexFunc(all, func(known *problem) bool { return known.instances != nil && p.isLike(known) }); i >= 0 {
+				all[i].instances = append(all[i].instances, a.of.address)
+			} else {
+				all = append(all, p)
+			}
 		}
 	}
-	return append(lines, line)
+	slices.SortStableFunc(all, func(a, b *problem) int { return adminapi.WorseFirst(a.Finding, b.Finding) })
+	return all
 }
 
-// printable escapes what a terminal would interpret. Errors of servers may have anything in them.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case unicode.IsPrint(r), r == '\n':
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+// maxLines is how many lines a person sees at once.
+const maxLines = 25
+
+// verdict writes what is wrong, in a terminal no more than fits in it.
+func (f *fleet) verdict(problems []*problem) string {
+	counts := make(map[string]int)
+	for _, p := range problems {
+		counts[p.Level]++
+	}
+	text := fmt.Sprintf("%d fail and %d warn", counts[adminapi.LevelFail], counts[adminapi.LevelWarn])
+	if counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] == 0 {
+		text = "Nothing is wrong"
+	}
+	if n := len(f.caddys); n > 1 || f.view != nil && len(f.view.Instances) > 1 {
+		if f.view != nil {
+			n = max(n, len(f.view.Instances))
+		}
+		text += fmt.Sprintf(" in a fleet of %d", n)
+	}
+	lines := []string{text + "."}
+	if len(problems) > 0 {
+		lines = append(lines, "")
+	}
+	for i, p := range problems {
+		more := f.lines(p)
+		if f.terminal && i > 0 && len(lines)+len(more) >= maxLines {
+			lines = append(lines, fmt.Sprintf("%d more are in --json.", len(problems)-i))
+			break
+		}
+		lines = append(lines, more...)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// lines returns a problem with what to do.
+func (f *fleet) lines(p *problem) (lines []string) {
+	const indent = "    "
+	texts := []string{p.Level + " " + p.Check + ": " + f.whose(p), p.Found}
+	if fix := p.Fix.String(); fix != "" {
+		texts = append(texts, "fix: "+fix)
+	}
+	for _, text := range texts {
+		for _, line := range wrapped(printable(text), cmp.Or(f.width, textWidth)-len(indent)) {
+			lines = append(lines, indent+line)
 		}
 	}
-	return b.String()
+	lines[0] = strings.Replace(strings.TrimPrefix(lines[0], indent), p.Level, f.colored(p.Level), 1)
+	return lines
+}
+
+// whose names what a problem is about, and the instances unless all have it.
+func (f *fleet) whose(p *problem) string {
+	about := "config"
+	switch {
+	case p.instances == nil:
+		about = "fleet"
+	case len(p.zones) > 0:
+		about = enumerate("zone", few(p.zones))
+	case p.Server != "":
+		about = "server " + shellWord(p.Server)
+	case p.Adaptive != "":
+		about = "adaptive_concurrency " + shellWord(p.Adaptive)
+	case p.Store != "":
+		about = "store " + p.Store
+	}
+	if len(p.instances) > 0 && len(p.instances) < len(f.caddys) {
+		about += " on " + strings.Join(p.instances, ", ")
+	}
+	return about
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,95 +10,138 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
-// TestDiagnosisFits: whatever names and errors say, no line is wider than the terminal, nothing in them
-// is interpreted, and two hundred zones that are well are only counted.
+// diagnosed is what doctor prints of the findings of instances, and the worst level. Compared is what comparing them has found.
+func diagnosed(s *screen, compared []adminapi.Finding, instances ...[]adminapi.Finding) (text, worst string) {
+	f := &fleet{screen: s}
+	if compared != nil {
+		f.view = &adminapi.FleetAnswer{Found: compared}
+	}
+	var good []answer[adminapi.Diagnosis]
+	for i, findings := range instances {
+		f.caddys = append(f.caddys, &endpoint{address: fmt.Sprint("caddy-", i)})
+		good = append(good, answer[adminapi.Diagnosis]{of: f.caddys[i], value: adminapi.Diagnosis{Findings: findings}})
+	}
+	problems := f.problems(good)
+	if len(problems) > 0 {
+		worst = problems[0].Level
+	}
+	return f.verdict(problems), worst
+}
+
+// TestDiagnosisFits: whatever names and errors say, no line is wider than the terminal, nothing in them is interpreted, and a
+// person sees the worst without scrolling.
 func TestDiagnosisFits(t *testing.T) {
 	hostile := "\x1b[31m\x00\r\nzone \u202e" + strings.Repeat("x", 200)
-	d := adminapi.Diagnosis{Level: adminapi.LevelFail, Findings: []adminapi.Finding{
-		{Level: adminapi.LevelFail, Check: "answer", Store: "redis", Found: "does not answer: " + hostile, Fix: advice.New("hostile", "%s").With(hostile)},
+	findings := []adminapi.Finding{
+		{Level: adminapi.LevelFail, Check: "answer", Store: hostile, Found: "does not answer: " + hostile, Fix: advice.New("hostile", "%s").With(hostile)},
 		{Level: adminapi.LevelUnknown, Check: "fleet", Store: "redis", Found: ""},
 		{Level: adminapi.LevelWarn, Check: "keys", Zone: "\x1b[2J\n", Found: "one key", Fix: advice.New("another", "another").With()},
-		{Level: "other", Check: "of another version, and longer than any", Server: "a b", Found: "x"},
-	}}
-	for i := range 200 {
-		d.Findings = append(d.Findings, adminapi.Finding{Level: adminapi.LevelOK, Check: "limit", Zone: fmt.Sprint(i), Found: "it can refuse"})
+		{Level: "other, and longer than any", Check: "of another version, and longer than any", Server: "a b", Found: "x"},
 	}
 	for width, most := range map[int]int{0: 80, 80: 80, 120: 120, 10: 80} {
-		var out bytes.Buffer
-		out.WriteString(diagnosed(&screen{width: width}, d.Findings))
-		lines := 0
-		for line := range strings.Lines(out.String()) {
+		text, worst := diagnosed(&screen{width: width}, nil, findings)
+		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")
-			lines++
 			if n := utf8.RuneCountInString(line); n > most || strings.ContainsAny(line, "\x1b\x00\r\u202e") {
 				t.Errorf("width %d: %d columns: %q", width, n, line)
 			}
 		}
-		if lines > 60 || strings.Contains(out.String(), "it can refuse") || !strings.Contains(out.String(), "200 ok, 1 warn, 1 fail, 1 unknown\n") {
-			t.Errorf("width %d: %d lines:\n%s", width, lines, out.String())
+		if !strings.HasPrefix(text, "1 fail and 1 warn.\n\nfail answer: store") || worst != adminapi.LevelFail {
+			t.Errorf("width %d, %s:\n%s", width, worst, text)
 		}
 	}
-	if out := diagnosed(new(screen), d.Findings[4:]); out != "Nothing is wrong.\n\n200 ok, 0 warn, 0 fail\n" {
-		t.Errorf("all is well:\n%s", out)
+	if text, _ := diagnosed(new(screen), nil, nil); text != "Nothing is wrong.\n" {
+		t.Errorf("all is well:\n%s", text)
 	}
-	if out := diagnosed(&screen{color: true}, d.Findings); !strings.Contains(out, red+"fail"+noColor) {
-		t.Error(out)
+	if text, _ := diagnosed(&screen{color: true}, nil, findings); !strings.Contains(text, red+"fail"+noColor) {
+		t.Error(text)
+	}
+	var many []adminapi.Finding
+	for i := range 100 {
+		many = append(many, adminapi.Finding{Level: adminapi.LevelWarn, Check: "rollout", Zone: fmt.Sprint(i), Found: fmt.Sprintf("refuses %d", i)})
+	}
+	many = append(many, findings[0])
+	text, _ := diagnosed(&screen{terminal: true}, nil, many)
+	if n := strings.Count(text, "\n"); n > maxLines || n < maxLines-2 || !strings.Contains(text, "\nfail answer") || !strings.HasSuffix(text, " more are in --json.\n") {
+		t.Errorf("%d lines:\n%s", n, text)
+	}
+	if text, _ := diagnosed(new(screen), nil, many); !strings.Contains(text, "refuses 99\n") {
+		t.Errorf("in a file:\n%s", text)
 	}
 }
 
-func diagnosed(s *screen, findings []adminapi.Finding) string {
-	var b strings.Builder
-	s.diagnosis(&b, findings)
-	return b.String()
+// TestOneProblemForZones: what several zones have in common, because their store does not answer, is said once with their names.
+// What only one has, or another store, stays its own.
+func TestOneProblemForZones(t *testing.T) {
+	see := advice.New("see", "see store %s")
+	finding := func(zone, level, found, store string) adminapi.Finding {
+		return adminapi.Finding{Level: level, Check: "on_store_error", Zone: zone, Found: found, Fix: see.With(store)}
+	}
+	text, _ := diagnosed(&screen{width: 60}, nil, []adminapi.Finding{
+		finding("a", adminapi.LevelWarn, "each counts for itself", "x"),
+		finding("b c", adminapi.LevelWarn, "each counts for itself", "x"),
+		finding("d", adminapi.LevelFail, "it refuses all", "x"),
+		finding("e", adminapi.LevelWarn, "each counts for itself", "y"),
+		finding("f", adminapi.LevelWarn, "each counts for itself", "x"),
+	})
+	const want = `1 fail and 2 warn.
+
+fail on_store_error: zone d
+    it refuses all
+    fix: see store x
+warn on_store_error: zones a, 'b c', f
+    each counts for itself
+    fix: see store x
+warn on_store_error: zone e
+    each counts for itself
+    fix: see store y
+`
+	if text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+	var many []adminapi.Finding
+	for i := range 100 {
+		many = append(many, finding(fmt.Sprint("zone-", i), adminapi.LevelWarn, "each counts for itself", "x"))
+	}
+	if text, _ := diagnosed(new(screen), nil, many); strings.Count(text, "each counts") != 1 || !strings.Contains(text, "zone-4, and 95") {
+		t.Errorf("a hundred zones:\n%s", text)
+	}
 }
 
-// TestCommonFindings: what several instances have found is one finding. A check that is ok on each is one, too. What
-// one instance finds wrong stays its own.
-func TestCommonFindings(t *testing.T) {
-	found := func(roundTrip string, more ...adminapi.Finding) answer[adminapi.Diagnosis] {
-		return answer[adminapi.Diagnosis]{value: adminapi.Diagnosis{Findings: append([]adminapi.Finding{
-			{Level: adminapi.LevelOK, Check: "answer", Store: "redis", Found: "it answers"},
-			{Level: adminapi.LevelOK, Check: "round_trip", Store: "redis", Found: roundTrip},
-			{Level: adminapi.LevelWarn, Check: "maxmemory", Store: "redis", Found: "no limit", Fix: advice.New("one", "set one").With()},
-		}, more...)}}
-	}
-	wrong := adminapi.Finding{Level: adminapi.LevelFail, Check: "clock", Store: "redis", Found: "an hour apart"}
-	answers := []answer[adminapi.Diagnosis]{found("1ms", wrong), found("2ms", adminapi.Finding{Level: adminapi.LevelOK, Check: "clock", Store: "redis", Found: "it agrees"})}
-	var checks []string
-	for _, f := range commonFindings(answers) {
-		checks = append(checks, f.Check)
-	}
-	if got := strings.Join(checks, " "); got != "answer round_trip maxmemory" {
-		t.Errorf("got %s", got)
-	}
-	of := func(found ...string) (a answer[adminapi.Diagnosis]) {
+// TestOneProblemForInstances: what several instances have found is one problem, whatever the figures are. What only some find
+// wrong names them.
+func TestOneProblemForInstances(t *testing.T) {
+	of := func(found ...string) (all []adminapi.Finding) {
 		for _, text := range found {
-			a.value.Findings = append(a.value.Findings, adminapi.Finding{Level: adminapi.LevelWarn, Check: "config", Zone: "z", Found: text})
+			all = append(all, adminapi.Finding{Level: adminapi.LevelWarn, Check: "config", Zone: "z", Found: text})
 		}
-		return a
+		return all
 	}
 	for name, c := range map[string]struct {
-		a, b answer[adminapi.Diagnosis]
-		want int
+		a, b []adminapi.Finding
+		want string // of the problems, whose they are
 	}{
-		"figures":       {of("uses 1922 kB of 1.5 GB, after 300ms"), of("uses 2 MB of 1.5 GB, after 1.02s"), 1},
-		"other words":   {of("the key is a constant", "one more"), of("the cost is 5"), 0},
-		"one of them":   {of("the key is a constant", "the cost is 5"), of("the cost is 6"), 1},
-		"no difference": {of("x", "y"), of("y", "x"), 2},
+		"figures":       {of("uses 1922 kB of 1.5 GB, after 300ms"), of("uses 2 MB of 1.5 GB, after 1.02s"), "zone z"},
+		"other words":   {of("the key is a constant", "one more"), of("the cost is 5"), "zone z on caddy-0; zone z on caddy-0; zone z on caddy-1"},
+		"one of them":   {of("the key is a constant", "the cost is 5"), of("the cost is 6"), "zone z on caddy-0; zone z"},
+		"no difference": {of("x", "y"), of("y", "x"), "zone z; zone z"},
 	} {
-		if common := commonFindings([]answer[adminapi.Diagnosis]{c.a, c.b}); len(common) != c.want {
-			t.Errorf("%s: %+v", name, common)
+		text, _ := diagnosed(new(screen), nil, c.a, c.b)
+		var got []string
+		for line := range strings.Lines(text) {
+			if _, whose, found := strings.Cut(strings.TrimSpace(line), "config: "); found {
+				got = append(got, whose)
+			}
 		}
-	}
-	if common := commonFindings(answers[:1]); common != nil {
-		t.Errorf("one instance: %+v", common)
+		if strings.Join(got, "; ") != c.want {
+			t.Errorf("%s: %q, want %q:\n%s", name, got, c.want, text)
+		}
 	}
 }
 
-// TestVerdict: what was found about several instances is summed up in the first line, each finding once. One instance has
-// no such line.
+// TestVerdict: the first line sums up what is wrong, each problem once, and the worst comes first.
 func TestVerdict(t *testing.T) {
-	ok := adminapi.Finding{Level: adminapi.LevelOK, Check: "answer", Store: "redis", Found: "it answers"}
+	unknown := adminapi.Finding{Level: adminapi.LevelUnknown, Check: "memory", Store: "redis", Found: "cannot say"}
 	warn := adminapi.Finding{Level: adminapi.LevelWarn, Check: "maxmemory", Store: "redis", Found: "no limit"}
 	fail := adminapi.Finding{Level: adminapi.LevelFail, Check: "clock", Store: "redis", Found: "an hour apart"}
 	apart := adminapi.Finding{Level: adminapi.LevelFail, Check: "config", Found: "2 configs"}
@@ -110,31 +152,18 @@ func TestVerdict(t *testing.T) {
 		want      string // the first line
 		level     string
 	}{
-		{"one instance", nil, [][]adminapi.Finding{{ok, fail}}, "store redis", adminapi.LevelFail},
-		{"one is wrong", nil, [][]adminapi.Finding{{ok, warn}, {ok, warn, fail}}, "1 fail and 1 warn in a fleet of 2.", adminapi.LevelFail},
-		{"they differ", []adminapi.Finding{apart}, [][]adminapi.Finding{{ok}, {ok}, {ok}}, "1 fail and 0 warn in a fleet of 3.", adminapi.LevelFail},
-		{"all warn", nil, [][]adminapi.Finding{{ok, warn}, {warn, ok}}, "all 2 instances", adminapi.LevelWarn},
-		{"they differ less", []adminapi.Finding{ok, warn}, [][]adminapi.Finding{{ok, fail}, {ok, fail}}, "1 fail and 1 warn in a fleet of 2.", adminapi.LevelFail},
-		{"all is well", []adminapi.Finding{ok}, [][]adminapi.Finding{{ok}, {ok}}, "Nothing is wrong in a fleet of 2.", adminapi.LevelOK},
+		{"one instance", nil, [][]adminapi.Finding{{warn, fail}}, "1 fail and 1 warn.", adminapi.LevelFail},
+		{"not known", nil, [][]adminapi.Finding{{unknown}}, "Nothing is wrong.", adminapi.LevelUnknown},
+		{"one is wrong", nil, [][]adminapi.Finding{{warn}, {warn, fail}}, "1 fail and 1 warn in a fleet of 2.", adminapi.LevelFail},
+		{"they differ", []adminapi.Finding{apart}, [][]adminapi.Finding{{}, {}, {}}, "1 fail and 0 warn in a fleet of 3.", adminapi.LevelFail},
+		{"all warn", nil, [][]adminapi.Finding{{warn}, {warn}}, "0 fail and 1 warn in a fleet of 2.", adminapi.LevelWarn},
+		{"they differ less", []adminapi.Finding{warn}, [][]adminapi.Finding{{fail}, {fail}}, "1 fail and 1 warn in a fleet of 2.", adminapi.LevelFail},
+		{"all is well", []adminapi.Finding{}, [][]adminapi.Finding{{}, {}}, "Nothing is wrong in a fleet of 2.", ""},
 	} {
-		f := &fleet{screen: new(screen)}
-		if test.compared != nil {
-			f.view = &adminapi.FleetAnswer{Found: test.compared}
-		}
-		var good []answer[adminapi.Diagnosis]
-		for i, findings := range test.instances {
-			f.caddys = append(f.caddys, &endpoint{address: fmt.Sprint("caddy-", i)})
-			good = append(good, answer[adminapi.Diagnosis]{of: f.caddys[i], value: adminapi.Diagnosis{Findings: findings}})
-		}
-		sections := f.sections(good)
-		verdict := f.verdict(sections, len(good))
-		first, _, _ := strings.Cut(verdict, "\n")
-		if at := strings.Index(verdict, "  fail "); at > 0 && strings.Contains(verdict[:at], "  warn ") || strings.Contains(verdict, "  ok ") {
-			t.Errorf("%s: what fails does not come first, or something is well:\n%s", test.name, verdict)
-		}
-		level := adminapi.LevelOK
-		for _, s := range sections {
-			level = worse(level, s.level())
+		text, level := diagnosed(new(screen), test.compared, test.instances...)
+		first, _, _ := strings.Cut(text, "\n")
+		if at := strings.Index(text, "\nfail "); at > 0 && strings.Contains(text[:at], "\nwarn ") {
+			t.Errorf("%s: what fails does not come first:\n%s", test.name, text)
 		}
 		if first != test.want || level != test.level {
 			t.Errorf("%s: got %q, %s; want %q, %s", test.name, first, level, test.want, test.level)

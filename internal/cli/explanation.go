@@ -20,7 +20,7 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 		_, err := s.out.Write(answered)
 		return err
 	}
-	for _, line := range wrapped(printable(conclusion(x)), cmp.Or(s.width, findingWidth)) {
+	for _, line := range wrapped(printable(conclusion(x)), cmp.Or(s.width, textWidth)) {
 		fmt.Fprintln(s.out, line)
 	}
 	fmt.Fprintln(s.out)

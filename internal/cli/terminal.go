@@ -5,11 +5,17 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
+
+// textWidth is the width to which text is wrapped without a terminal.
+const textWidth = 80
 
 // screen is where a command prints, and how.
 type screen struct {
@@ -56,4 +62,42 @@ func (s *screen) waiting(what string) (ended func()) {
 	}
 	timer := time.AfterFunc(quiet, func() { fmt.Fprintf(s.waits, "Waiting for %s ...\n", what) })
 	return func() { timer.Stop() }
+}
+
+// wrapped breaks a text into lines of at most this width, at least one. Longer words are cut.
+func wrapped(text string, width int) (lines []string) {
+	width = max(width, 20)
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		for utf8.RuneCountInString(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			runes := []rune(word)
+			lines, word = append(lines, string(runes[:width])), string(runes[width:])
+		}
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// printable escapes what a terminal would interpret. Errors of servers may have anything in them.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.IsPrint(r), r == '\n':
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }

@@ -103,7 +103,7 @@ func (f *fleet) printView() {
 			f.say("%s does not report: it is not counted.", name)
 		}
 		if len(m.Differs) > 0 {
-			f.say("%s has another config: these zones differ: %s.", name, f.some(m.Differs))
+			f.say("%s has another config: these zones differ: %s.", name, strings.Join(few(m.Differs), ", "))
 		}
 	}
 	f.printNotes()
@@ -126,7 +126,7 @@ func (f *fleet) printNotes() {
 
 // say prints a sentence.
 func (f *fleet) say(format string, args ...any) {
-	for _, line := range wrapped(fmt.Sprintf(format, args...), cmp.Or(f.width, findingWidth)) {
+	for _, line := range wrapped(fmt.Sprintf(format, args...), cmp.Or(f.width, textWidth)) {
 		fmt.Fprintln(f.out, line)
 	}
 }
@@ -134,15 +134,15 @@ func (f *fleet) say(format string, args ...any) {
 // maxNamed bounds the zones that a line names.
 const maxNamed = 5
 
-func (f *fleet) some(names []string) string {
-	words := make([]string, 0, maxNamed)
+// few returns the first few names, for a shell, and how many more there are.
+func few(names []string) (words []string) {
 	for _, name := range names[:min(maxNamed, len(names))] {
 		words = append(words, shellWord(name))
 	}
 	if more := len(names) - maxNamed; more > 0 {
 		words = append(words, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(words, ", ")
+	return words
 }
 
 func instancesCommand() *cobra.Command {

@@ -1,10 +1,12 @@
-// Package doctor finds what is wrong with the limits of a running Caddy. Its checks are functions
-// of facts, which others collect, so they need no server.
+// Package doctor finds what is wrong with the limits of a running Caddy. It has a row for each problem: whose it is, how bad it
+// is, how facts show it, and what to do. Others collect the facts, so it needs no server.
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
@@ -23,91 +25,111 @@ type Facts struct {
 	Warnings []string
 }
 
-// Examine makes all checks. What fails comes first, then what warns, and what is about a store before what is about zones.
-func Examine(f *Facts) adminapi.Diagnosis {
-	all := run(nil, []check[Facts]{{"config", func(f *Facts) []result { return repeated(f.Warnings) }}}, f, func(*adminapi.Finding) {})
-	if len(f.Zones)+len(f.Adaptive)+len(f.Warnings) == 0 { // a handler without zones warns
-		all = append(all, adminapi.Finding{
-			Level: adminapi.LevelWarn, Check: "zones", Found: "the running config has no zones, so it limits nothing",
-			Fix: addZone.With(),
-		})
-	}
-	for i := range f.Servers {
-		all = run(all, serverChecks, &f.Servers[i], func(found *adminapi.Finding) { found.Server = f.Servers[i].Name })
-	}
-	for i := range f.Stores { // before the zones that they explain
-		all = run(all, storeChecks, &f.Stores[i], func(found *adminapi.Finding) { found.Store = f.Stores[i].Name })
-	}
-	for i := range f.Zones {
-		all = run(all, zoneChecks, &f.Zones[i], func(found *adminapi.Finding) { found.Zone = f.Zones[i].Name })
-	}
-	for i := range f.Adaptive {
-		all = run(all, adaptiveChecks, &f.Adaptive[i], func(found *adminapi.Finding) { found.Adaptive = f.Adaptive[i].Name })
-	}
-	slices.SortStableFunc(all, func(a, b adminapi.Finding) int { return severity[b.Level] - severity[a.Level] })
-	return adminapi.Diagnosis{Level: worst(all), Findings: all}
-}
-
-// check is a check of a server, a zone or a store.
-type check[T any] struct {
-	name string
-	look func(of *T) []result
-}
-
-// What is wrong by the checks of a store that follow is so because of what one that explains fails for, if one does.
-var (
-	explain = []string{"answer", "tls", "login", "rights", "replica", "round_trip"}
-	follow  = []string{"breaker", "waits", "fleet"}
+const (
+	unknown = adminapi.LevelUnknown
+	warn    = adminapi.LevelWarn
+	fail    = adminapi.LevelFail
 )
 
-// result is what a check has found. A check that does not apply has no results.
-type result struct {
-	level, found string
-	fix          advice.Text
+// problem is something that may be wrong with a server, a zone or the like.
+type problem[T any] struct {
+	check, level string
+
+	// found says what is wrong; empty if nothing is. What an error says behind it is better than fix, which may be nil.
+	found func(of T) string
+	fix   *advice.Advice
 }
 
-func run[T any](all []adminapi.Finding, checks []check[T], of *T, name func(*adminapi.Finding)) []adminapi.Finding {
-	explained := false
-	for _, c := range checks {
-		for _, r := range c.look(of) {
-			if explained && slices.Contains(follow, c.name) && r.level != adminapi.LevelOK {
+// when returns a text if something is so.
+func when(is bool, format string, args ...any) string {
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+var (
+	correctZone = advice.New("doctor/config", "correct the config")
+	addZone     = advice.New("doctor/zones", "add a rate_limit handler with a zone")
+)
+
+// Examine makes all checks. The worst comes first, and what is about a store before what is about zones.
+func Examine(f *Facts) adminapi.Diagnosis {
+	e := examination{checks: []string{"config", "zones"}}
+	for _, text := range f.Warnings {
+		e.add(adminapi.Finding{Check: "config", Level: warn}, text, correctZone)
+	}
+	if len(f.Zones)+len(f.Adaptive)+len(f.Warnings) == 0 { // a handler without zones warns
+		e.add(adminapi.Finding{Check: "zones", Level: warn}, "the running config has no zones, so it limits nothing", addZone)
+	}
+	for i := range f.Servers {
+		look(&e, adminapi.Finding{Server: f.Servers[i].Name}, serverProblems, &f.Servers[i])
+	}
+	for i := range f.Stores { // before the zones that they explain
+		f.Stores[i].look(&e)
+	}
+	for i := range f.Zones {
+		z := &f.Zones[i]
+		for _, text := range z.Warnings {
+			e.add(adminapi.Finding{Check: "config", Level: warn, Zone: z.Name}, text, correctZone)
+		}
+		look(&e, adminapi.Finding{Zone: z.Name}, zoneProblems, z)
+	}
+	for i := range f.Adaptive {
+		look(&e, adminapi.Finding{Adaptive: f.Adaptive[i].Name}, adaptiveProblems, &f.Adaptive[i])
+	}
+	slices.SortStableFunc(e.found, adminapi.WorseFirst)
+	slices.Sort(e.checks)
+	d := adminapi.Diagnosis{Level: adminapi.LevelOK, Checks: e.checks, Findings: e.found}
+	if len(e.found) > 0 && e.found[0].Level != unknown {
+		d.Level = e.found[0].Level
+	}
+	return d
+}
+
+// examination is what was looked at, and what was found.
+type examination struct {
+	checks []string
+	found  []adminapi.Finding
+}
+
+// look adds the problems of servers, zones or the like: the first one of each check.
+func look[T any](e *examination, about adminapi.Finding, problems []problem[T], all ...T) {
+	for _, p := range problems {
+		if !slices.Contains(e.checks, p.check) {
+			e.checks = append(e.checks, p.check)
+		}
+	}
+	for _, of := range all {
+		found := ""
+		for _, p := range problems {
+			if p.check == found {
 				continue
 			}
-			explained = explained || r.level == adminapi.LevelFail && slices.Contains(explain, c.name)
-			f := adminapi.Finding{Level: r.level, Check: c.name, Found: r.found, Fix: r.fix}
-			name(&f)
-			all = append(all, f)
+			if text := p.found(of); text != "" {
+				found = p.check
+				about.Check, about.Level = p.check, p.level
+				e.add(about, text, p.fix)
+			}
 		}
 	}
-	return all
 }
 
-// severity orders the levels.
-var severity = map[string]int{adminapi.LevelWarn: 1, adminapi.LevelFail: 2}
-
-func worst(all []adminapi.Finding) string {
-	level := adminapi.LevelOK
-	for _, f := range all {
-		if severity[f.Level] > severity[level] {
-			level = f.Level
-		}
+// add adds a finding with its text.
+func (e *examination) add(f adminapi.Finding, text string, fix *advice.Advice) {
+	if f.Found, f.Fix = advice.Split(text); fix != nil {
+		f.Fix = cmp.Or(f.Fix, fix.With())
 	}
-	return level
+	e.found = append(e.found, f)
 }
 
-func ok(format string, args ...any) []result {
-	return []result{{level: adminapi.LevelOK, found: fmt.Sprintf(format, args...)}}
-}
+// maxShown bounds lists in findings.
+const maxShown = 3
 
-// cannotSay is the result of a check that lacks a fact. The fix may be empty.
-func cannotSay(why string, fix advice.Text) []result {
-	return []result{{adminapi.LevelUnknown, "cannot say: " + why, fix}}
-}
-
-func warn(fix advice.Text, format string, args ...any) []result {
-	return []result{{adminapi.LevelWarn, fmt.Sprintf(format, args...), fix}}
-}
-
-func fail(fix advice.Text, format string, args ...any) []result {
-	return []result{{adminapi.LevelFail, fmt.Sprintf(format, args...), fix}}
+// shorten lists the first few of some texts.
+func shorten(texts []string) string {
+	if len(texts) > maxShown {
+		return strings.Join(texts[:maxShown], ", ") + " and others"
+	}
+	return strings.Join(texts, ", ")
 }

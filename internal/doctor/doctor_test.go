@@ -27,7 +27,7 @@ func TestChecks(t *testing.T) {
 		return of(func(s *Store) { change(&s.Examined.Servers[0]) })
 	}
 	waited := func(n uint64, p50, p99 time.Duration) func(*Facts) {
-		return of(func(s *Store) { s.Asked, s.P50, s.P99 = n, p50, p99 })
+		return of(func(s *Store) { s.Latency = &adminapi.Latency{Count: n, P50: p50.Seconds(), P99: p99.Seconds()} })
 	}
 	trouble := func(kind string) func(*Facts) {
 		return condition(func(c *store.Condition) { c.Trouble, c.Err = kind, errors.New("no") })
@@ -62,12 +62,12 @@ func TestChecks(t *testing.T) {
 		"a few exempt": {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 99) }), ""},
 		"all rejected": {zone(func(z *Zone) { z.Totals = totals(outcome.Rejected, 100) }), "fail rejected"},
 		"a proxy": {zone(func(z *Zone) {
-			z.Forwarded = &Forwarded{Field: "X-Forwarded-For", Fix: nameProxies.With(), Ago: time.Second, Count: 1, Of: 10}
+			z.Forwarded = &Forwarded{Found: "all are one client", Fix: addZone.With(), Ago: time.Second, Count: 1, Of: 10}
 		}), "warn proxy"},
 		"clients that forward": {zone(func(z *Zone) {
-			z.Forwarded = &Forwarded{Field: "X-Forwarded-For", Ago: time.Second, Few: true, Count: 1, Of: 11}
+			z.Forwarded = &Forwarded{Found: "all are one client", Ago: time.Second, Few: true, Count: 1, Of: 11}
 		}), ""},
-		"a proxy long ago": {zone(func(z *Zone) { z.Forwarded = &Forwarded{Field: "X-Forwarded-For", Ago: time.Hour, Count: 1, Of: 1} }), ""},
+		"a proxy long ago": {zone(func(z *Zone) { z.Forwarded = &Forwarded{Found: "all are one client", Ago: time.Hour, Count: 1, Of: 1} }), ""},
 		"one key":          {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), "warn keys"},
 		"one network":      {zone(func(z *Zone) { z.Networks, z.Spread = true, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
 		"one key so far":   {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 99, Keys: 1, Repeated: 1} }), ""},
@@ -78,18 +78,18 @@ func TestChecks(t *testing.T) {
 		}), ""},
 		"no keys":           {zone(func(z *Zone) { z.Keyless = 100 }), "warn missing_key"},
 		"few without a key": {zone(func(z *Zone) { z.Keyless = 99 }), ""},
-		"unknown costs":     {zone(func(z *Zone) { z.Costs[stats.CostRead], z.Costs[stats.CostUnknown] = 90, 10 }), "warn costs"},
-		"encoded costs":     {zone(func(z *Zone) { z.Costs[stats.CostEncoded] = 10 }), "warn costs"},
-		"few unknown costs": {zone(func(z *Zone) { z.Costs[stats.CostRead], z.Costs[stats.CostUnknown] = 91, 10 }), ""},
-		"a few costs":       {zone(func(z *Zone) { z.Costs[stats.CostInvalid] = 9 }), ""},
-		"errors":            {zone(func(z *Zone) { z.Costs[stats.CostFailed], z.Costs[stats.CostCutOff] = 100, 100 }), ""},
+		"unknown costs":     {zone(func(z *Zone) { z.Results[stats.CostRead], z.Results[stats.CostUnknown] = 90, 10 }), "warn costs"},
+		"encoded costs":     {zone(func(z *Zone) { z.Results[stats.CostEncoded] = 10 }), "warn costs"},
+		"few unknown costs": {zone(func(z *Zone) { z.Results[stats.CostRead], z.Results[stats.CostUnknown] = 91, 10 }), ""},
+		"a few costs":       {zone(func(z *Zone) { z.Results[stats.CostInvalid] = 9 }), ""},
+		"errors":            {zone(func(z *Zone) { z.Results[stats.CostFailed], z.Results[stats.CostCutOff] = 100, 100 }), ""},
 		"no address, by a proxy": {zone(func(z *Zone) {
-			z.Keyless, z.Addresses, z.Forwarded = 100, true, &Forwarded{Fix: nameProxies.With(), Ago: time.Second}
+			z.Keyless, z.Addresses, z.Forwarded = 100, true, &Forwarded{Fix: addZone.With(), Ago: time.Second}
 		}), "warn proxy"},
 		"never charged":        {zone(func(z *Zone) { z.Judged = 100 }), "warn charge"},
 		"charged once":         {zone(func(z *Zone) { z.Judged, z.Charged = 100, 1 }), ""},
 		"not charged so far":   {zone(func(z *Zone) { z.Judged = 99 }), ""},
-		"alone":                {zone(func(z *Zone) { z.Alone, z.Shared = true, "redis" }), "warn store"},
+		"alone":                {zone(func(z *Zone) { z.Shared = "redis" }), "warn store"},
 		"skipped keys":         {zone(func(z *Zone) { z.Keyless, z.MissingKey = 1000, "skip" }), ""},
 		"a block list":         {zone(func(z *Zone) { z.Totals, z.Blocks = totals(outcome.Rejected, 100), true }), "warn rejected"},
 		"no key, and a block":  {zone(func(z *Zone) { z.Totals, z.Blocks, z.Keyless = totals(outcome.Rejected, 100), true, 1 }), "fail rejected"},
@@ -112,7 +112,7 @@ func TestChecks(t *testing.T) {
 		"breaker":              {of(func(s *Store) { s.Breaker = store.BreakerOpen }), "fail breaker"},
 		"busy":                 {of(func(s *Store) { s.Busy = true }), "warn busy"},
 		"silent": {of(func(s *Store) {
-			s.Mute = []store.Silence{{Address: "10.0.0.6:26379", Since: time.Now(), Err: errors.New("no")}}
+			s.Silent = []adminapi.SilentServer{{Address: "10.0.0.6:26379", Since: time.Now(), Error: "no"}}
 		}), "warn silent"},
 		"failing":          {of(func(s *Store) { s.Failing = true }), "warn breaker"},
 		"far":              {condition(func(c *store.Condition) { c.RoundTrip = 20 * time.Millisecond }), "warn round_trip"},
@@ -132,27 +132,27 @@ func TestChecks(t *testing.T) {
 		"evicts":          {condition(func(c *store.Condition) { c.Evicts = "allkeys-lru" }), "warn eviction"},
 		"volatile-ttl":    {condition(func(c *store.Condition) { c.Evicts = "volatile-ttl" }), ""},
 		"has evicted":     {condition(func(c *store.Condition) { c.Evicts, c.Evicted = "volatile-ttl", 1 }), "fail eviction"},
-		"no INFO":         {condition(func(c *store.Condition) { c.Described = false }), "unknown memory, unknown eviction"},
+		"no INFO":         {condition(func(c *store.Condition) { c.Described = false }), "unknown memory"},
 		"many keys":       {of(func(s *Store) { s.Examined.Keys, s.Examined.MaxKeys = 950, 1000 }), "warn keys"},
 		"shared keys":     {of(func(s *Store) { s.Examined.MaxKeys, s.Examined.Sharing = 1000, true }), "fail keys"},
-		"few instances":   {of(func(s *Store) { s.Fleet.Configured = 1 }), "warn fleet"},
-		"spare instances": {of(func(s *Store) { s.Fleet.Configured = 3 }), ""},
-		"an older Caddy":  {of(func(s *Store) { s.Fleet.Size = 3 }), "unknown fleet"},
-		"unreadable":      {of(func(s *Store) { s.Fleet.Err = errors.New("no") }), "unknown fleet"},
+		"few instances":   {of(func(s *Store) { s.ConfiguredInstances = 1 }), "warn fleet"},
+		"spare instances": {of(func(s *Store) { s.ConfiguredInstances = 3 }), ""},
+		"an older Caddy":  {of(func(s *Store) { s.Instances = 3 }), "unknown fleet"},
+		"unreadable":      {of(func(s *Store) { s.TellErr = errors.New("no") }), "unknown fleet"},
 		"slow": {func(f *Facts) {
-			f.Stores[0].Examined.Servers[0].RoundTrip, f.Stores[0].Breaker, f.Stores[0].Fleet.Err = time.Second, store.BreakerOpen, errors.New("no")
-			f.Stores[0].Asked, f.Stores[0].P99 = 100, time.Second
+			f.Stores[0].Examined.Servers[0].RoundTrip, f.Stores[0].Breaker, f.Stores[0].TellErr = time.Second, store.BreakerOpen, errors.New("no")
+			f.Stores[0].Latency = &adminapi.Latency{Count: 100, P99: 1}
 		}, "fail round_trip"},
 		"dead, with what follows": {func(f *Facts) {
 			trouble(store.TroubleAnswer)(f)
 			f.Zones[0].Silent, f.Zones[0].DryRun = true, true
-			f.Stores[0].Breaker, f.Stores[0].Failing, f.Stores[0].Asked, f.Stores[0].P99 = store.BreakerOpen, true, 100, time.Second
+			f.Stores[0].Breaker, f.Stores[0].Failing, f.Stores[0].Latency = store.BreakerOpen, true, &adminapi.Latency{Count: 100, P99: 1}
 		}, "fail answer, fail on_store_error, warn rollout"},
 		"a store of other people": {of(func(s *Store) {
-			*s = Store{Name: "theirs", Tested: true}
+			*s = Store{Store: adminapi.Store{Name: "theirs"}, Remote: true}
 		}), "unknown fleet"},
 		"a dead store of other people": {of(func(s *Store) {
-			*s = Store{Name: "theirs", Tested: true, Err: errors.New("no")}
+			*s = Store{Store: adminapi.Store{Name: "theirs"}, Remote: true, Err: errors.New("no")}
 		}), "fail answer"},
 	} {
 		f := good()
@@ -183,11 +183,14 @@ func good() *Facts {
 	return &Facts{
 		Servers: []Server{{Name: "srv0", Trusted: []string{"10.0.0.0/8"}, Strict: true, Headers: []string{"X-Forwarded-For"}}},
 		Zones: []Zone{{
-			Name: "api", Store: "redis", Totals: totals(outcome.Allowed, 1000), SinceLoaded: 1000, Matches: true, Variable: true, Key: "{cookie.sid}", KeyInWords: "cookie sid", MissingKey: "share",
-			Spread: topk.Spread{Requests: 1000, Keys: 100, Repeated: 90}, OnStoreError: "allow",
+			Zone: adminapi.Zone{
+				Name: "api", Store: "redis", Totals: totals(outcome.Allowed, 1000), Key: "{cookie.sid}", OnStoreError: "allow",
+			},
+			SinceLoaded: 1000, Matches: true, Variable: true, KeyInWords: "cookie sid", MissingKey: "share",
+			Spread: topk.Spread{Requests: 1000, Keys: 100, Repeated: 90},
 		}},
 		Stores: []Store{{
-			Name: "redis", Breaker: store.BreakerClosed, Fleet: Fleet{Size: 2, Telling: 2},
+			Store: adminapi.Store{Name: "redis", Breaker: store.BreakerClosed, Instances: 2}, Remote: true, Telling: 2,
 			Examined: &store.Examination{
 				Timeout: 50 * time.Millisecond,
 				Servers: []store.Condition{{
@@ -200,20 +203,19 @@ func good() *Facts {
 }
 
 // totals has n requests with an outcome, and at most 50 that were allowed.
-func totals(o outcome.Outcome, n uint64) (t [outcome.Count]uint64) {
+func totals(o outcome.Outcome, n uint64) map[string]uint64 {
+	t := make(map[string]uint64)
 	if n < enough {
-		t[outcome.Allowed] = 50
+		t[outcome.Names[outcome.Allowed]] = 50
 	}
-	t[o] = n
+	t[outcome.Names[o]] = n
 	return t
 }
 
 func notOK(d adminapi.Diagnosis) string {
 	var bad []string
 	for _, f := range d.Findings {
-		if f.Level != adminapi.LevelOK {
-			bad = append(bad, fmt.Sprint(f.Level, " ", f.Check))
-		}
+		bad = append(bad, fmt.Sprint(f.Level, " ", f.Check))
 	}
 	return strings.Join(bad, ", ")
 }

@@ -1,7 +1,8 @@
 package doctor
 
 import (
-	"fmt"
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,150 +21,118 @@ type Members struct {
 	Troubled map[string]string
 }
 
-var memberChecks = []check[Members]{
-	{"instances", present},
-	{"config", sameConfig},
-	{"version", sameVersion},
-	{"clock", sameClock},
-	{"outage", outages},
-	{"load", evenLoad},
+// member is one of the instances.
+type member struct {
+	adminapi.Instance
+	of *Members
 }
 
-// Compare makes the checks that need all instances.
+// Compare makes the checks that need all instances. While a store does not answer, nothing follows from what they do not
+// report.
 func Compare(m *Members) []adminapi.Finding {
-	return run(nil, memberChecks, m, func(*adminapi.Finding) {})
-}
-
-// unheard returns how many instances have not reported because of the store.
-func (m *Members) unheard() (n int) {
+	var e examination
 	for _, i := range m.All {
-		if i.State == adminapi.StateUnknown {
-			n++
-		}
+		look(&e, adminapi.Finding{}, memberProblems, member{i, m})
 	}
-	return n
+	look(&e, adminapi.Finding{}, fleetProblems, m)
+	slices.SortStableFunc(e.found, adminapi.WorseFirst)
+	return e.found
 }
 
-// serving returns the instances that take requests, as far as is known.
-func (m *Members) serving() (all []adminapi.Instance) {
-	for _, i := range m.All {
-		if i.State == adminapi.StateHere || i.State == adminapi.StateReports {
-			all = append(all, i)
-		}
-	}
-	return all
+// isUnheard reports whether some instances may not be heard because of the store.
+func (m *Members) isUnheard() bool {
+	return slices.ContainsFunc(m.All, func(i adminapi.Instance) bool { return i.State == adminapi.StateUnknown })
 }
 
-// present names the instances that do not report.
-func present(m *Members) (all []result) {
-	switch n := m.unheard(); {
-	case n > 0:
-		return cannotSay(fmt.Sprintf("what %d of %d instances do, because their store does not answer in time", n, len(m.All)), advice.Text{})
-	case m.Troubled[m.All[0].Name] != "":
-		return nil // another one may just not be heard
-	}
-	alive := 0
-	for _, i := range m.All {
-		switch i.State {
-		case adminapi.StateSilent:
-			all = append(all, warn(seeInstance.With(), "%s has not reported for %.0fs: it hangs, was killed, or does not reach the store", i.Name, i.Age)...)
-		case adminapi.StateMute:
-			alive++
-			all = append(all, cannotSay(fmt.Sprintf("%s does not report", i.Name), updateInstance.With())...)
-		case adminapi.StateLeft:
-			all = append(all, ok("%s has left within the last minute", i.Name)...)
-		default:
-			alive++
-		}
-	}
-	if m.Configured > 0 && m.Configured < alive {
-		all = append(all, warn(countInstances.With(alive), "instances is %d, and %d are there: while the store does not answer, together they admit %d/%d of each limit", m.Configured, alive, alive, m.Configured)...)
-	}
-	if m.Configured > alive {
-		return append(all, ok("%d instances share the store, and instances is %d: an instance admits 1/%d of a limit while the store does not answer", alive, m.Configured, m.Configured)...)
-	}
-	return append(all, ok("%d instances share the store", alive)...)
+// mayBeUnheard reports whether an instance that does not report may just not be heard.
+func (m *Members) mayBeUnheard() bool { return m.isUnheard() || m.Troubled[m.All[0].Name] != "" }
+
+// serves reports whether an instance takes requests, as far as is known.
+func serves(i adminapi.Instance) bool {
+	return i.State == adminapi.StateHere || i.State == adminapi.StateReports
 }
 
-// sameConfig names the instances that define zones otherwise.
-func sameConfig(m *Members) (all []result) {
-	for _, i := range m.All {
-		if len(i.Differs) > 0 && i.State != adminapi.StateLeft && i.State != adminapi.StateUnknown {
-			all = append(all, fail(defineOne.With(), "%s has another config than this instance; these zones differ: %s", i.Name, shorten(i.Differs))...)
-		}
-	}
-	if all == nil && len(m.serving()) > 1 {
-		return ok("all instances that report define their zones alike")
-	}
-	return all
-}
-
-func sameVersion(m *Members) []result {
-	by := make(map[string][]string)
-	for _, i := range m.serving() {
-		by[i.Version] = append(by[i.Version], i.Name)
-	}
-	switch {
-	case len(m.serving()) < 2:
-		return nil
-	case len(by) < 2:
-		return ok("all instances that report have the same version of this module")
-	}
-	var parts []string
-	for version, names := range by {
-		parts = append(parts, version+" on "+shorten(names))
-	}
-	slices.Sort(parts)
-	return warn(updateInstance.With(), "they have several versions: %s", strings.Join(parts, "; "))
+// serving returns the instances that take requests.
+func (m *Members) serving() []adminapi.Instance {
+	return slices.DeleteFunc(slices.Clone(m.All), func(i adminapi.Instance) bool { return !serves(i) })
 }
 
 // mostApart is how many seconds clocks may differ. A report may take a while to the store on a busy machine.
 const mostApart = 2
 
-func sameClock(m *Members) (all []result) {
-	for _, i := range m.serving() {
-		if apart := max(i.ClockAhead, -i.ClockAhead); apart > mostApart {
-			way := "ahead of"
-			if i.ClockAhead < 0 {
-				way = "behind"
+var (
+	updateInstance = advice.New("doctor/version", "give all instances the same version of this module, and its Redis user the rights that "+advice.Docs+"redis.md lists")
+	defineOne      = advice.New("doctor/agreement", "give it the same limit, key and prefixes everywhere: compare 'caddy rate-limit zones' on each instance")
+)
+
+// memberProblems are those of an instance.
+var memberProblems = []problem[member]{
+	{"instances", warn, func(i member) string {
+		return when(i.State == adminapi.StateSilent && !i.of.mayBeUnheard(),
+			"%s has not reported for %.0fs: it hangs, was killed, or does not reach the store", i.Name, i.Age)
+	}, advice.New("doctor/instances/silent",
+		"see that it runs and reaches the store; what it has counted is lost if it ends")},
+	{"instances", unknown, func(i member) string {
+		return when(i.State == adminapi.StateMute && !i.of.mayBeUnheard(),
+			"cannot say what %s does: it does not report", i.Name)
+	}, updateInstance},
+
+	{"config", fail, func(i member) string {
+		return when(len(i.Differs) > 0 && i.State != adminapi.StateLeft && i.State != adminapi.StateUnknown,
+			"%s has another config than this instance; these zones differ: %s", i.Name, shorten(i.Differs))
+	}, defineOne},
+
+	{"clock", warn, func(i member) string {
+		return when(serves(i.Instance) && max(i.ClockAhead, -i.ClockAhead) > mostApart,
+			"the clock of %s is %s that of the store", i.Name, ahead(seconds(i.ClockAhead)))
+	}, setClocks},
+
+	{"outage", warn, func(i member) string { // if no instance is well it is the store, and each instance says so
+		trouble, found := i.of.Troubled[i.Name]
+		return when(found && serves(i.Instance) && len(i.of.Troubled) < len(i.of.serving()) && !i.of.isUnheard(),
+			"%s: %s; others are well", i.Name, trouble)
+	}, advice.New("doctor/outage", "check the network from that instance to the store")},
+}
+
+// fleetProblems are those of all instances together.
+var fleetProblems = []problem[*Members]{
+	{"instances", warn, func(m *Members) string {
+		alive := 0
+		for _, i := range m.All {
+			if i.State != adminapi.StateSilent && i.State != adminapi.StateLeft {
+				alive++
 			}
-			all = append(all, warn(setClocks.With(), "the clock of %s is %.1fs %s that of the store", i.Name, apart, way)...)
 		}
-	}
-	if all == nil && len(m.serving()) > 1 {
-		return ok("the clocks of all instances that report agree with that of the store")
-	}
-	return all
-}
+		return when(m.Configured > 0 && m.Configured < alive && !m.mayBeUnheard(),
+			"instances is %d, and %d are there: while the store does not answer, together they admit %d/%d of each limit", m.Configured, alive, alive, m.Configured)
+	}, countInstances},
 
-// outages names the instances whose store fails them, while others are well.
-func outages(m *Members) (all []result) {
-	for _, i := range m.serving() {
-		if trouble, found := m.Troubled[i.Name]; found {
-			all = append(all, warn(seeNetwork.With(), "%s: %s; others are well", i.Name, trouble)...)
+	{"version", warn, func(m *Members) string {
+		by := make(map[string][]string)
+		for _, i := range m.serving() {
+			by[i.Version] = append(by[i.Version], i.Name)
 		}
-	}
-	if len(m.Troubled) >= len(m.serving()) || m.unheard() > 0 { // then it is the store, and each instance says so
-		return nil
-	}
-	return all
-}
+		var parts []string
+		for _, version := range slices.Sorted(maps.Keys(by)) {
+			parts = append(parts, version+" on "+shorten(by[version]))
+		}
+		return when(len(parts) > 1, "they have several versions: %s", strings.Join(parts, "; "))
+	}, updateInstance},
 
-// evenLoad compares the shares of requests. In an outage with on_store_error local, each instance has an equal part of
-// the limit.
-func evenLoad(m *Members) []result {
-	all := m.serving()
-	if len(all) < 2 || m.unheard()+len(m.Troubled) > 0 { // counts of others may be old
-		return nil
-	}
-	busiest := slices.MaxFunc(all, func(a, b adminapi.Instance) int { return int(1e6*a.Share) - int(1e6*b.Share) })
-	total := uint64(0)
-	for _, i := range all {
-		total += i.Requests
-	}
-	share, even := 100*busiest.Share, 100/float64(len(all))
-	if share > 2*even && total >= enough {
-		return warn(balance.With(), "%s has %.0f %% of the requests, and an even share is %.0f %%: in an outage with on_store_error local, it refuses more than the others", busiest.Name, share, even)
-	}
-	return ok("the busiest instance has %.0f %% of the requests, and an even share is %.0f %%", share, even)
+	// In an outage with on_store_error local, each instance has an equal part of the limit.
+	{"load", warn, func(m *Members) string {
+		all, total := m.serving(), uint64(0)
+		if len(all) < 2 || m.isUnheard() || len(m.Troubled) > 0 { // counts of others may be old
+			return ""
+		}
+		for _, i := range all {
+			total += i.Requests
+		}
+		busiest := slices.MaxFunc(all, func(a, b adminapi.Instance) int { return cmp.Compare(a.Share, b.Share) })
+		even := 1 / float64(len(all))
+		return when(busiest.Share > 2*even && total >= enough,
+			"%s has %.0f %% of the requests, and an even share is %.0f %%: in an outage with on_store_error local, it refuses more than the others",
+			busiest.Name, 100*busiest.Share, 100*even)
+	}, advice.New("doctor/load",
+		"check how your load balancer distributes requests, or accept it: with the store, limits are exact all the same")},
 }

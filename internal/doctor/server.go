@@ -1,9 +1,14 @@
 package doctor
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 )
 
 // Server says where a server takes the address of a client from.
@@ -16,31 +21,27 @@ type Server struct {
 	Headers []string
 }
 
-var serverChecks = []check[Server]{
-	{"client_address", clientAddress},
-}
+// serverProblems are about clients that can choose their address.
+var serverProblems = []problem[*Server]{
+	{"client_address", fail, func(s *Server) string {
+		everybody := slices.IndexFunc(s.Trusted, isEverybody)
+		if everybody < 0 {
+			return ""
+		}
+		return fmt.Sprintf("trusted_proxies contains %s, so any client can choose its address in %s",
+			s.Trusted[everybody], strings.Join(s.Headers, ", "))
+	}, advice.New("doctor/client_address/everybody", "name only your proxies in trusted_proxies")},
 
-// maxShown bounds lists in findings.
-const maxShown = 3
-
-// clientAddress says whose address counts as the client's, and whether clients can choose it.
-func clientAddress(s *Server) []result {
-	if len(s.Trusted) == 0 && !s.TrustsSockets {
-		return ok("the client's address is that of the connection: there are no trusted_proxies")
-	}
-	from := strings.Join(s.Headers, ", ")
-	if everybody := slices.IndexFunc(s.Trusted, isEverybody); everybody >= 0 {
-		return fail(nameProxies.With(), "trusted_proxies contains %s, so any client can choose its address in %s", s.Trusted[everybody], from)
-	}
-	by := shorten(s.Trusted)
-	if s.TrustsSockets {
-		by = strings.TrimPrefix(by+", Unix sockets", ", ")
-	}
-	if !s.Strict && slices.ContainsFunc(s.Headers, func(h string) bool { return strings.EqualFold(h, "X-Forwarded-For") }) {
-		return warn(readFromRight.With(),
-			"the first address in X-Forwarded-For counts, and clients can write it themselves if the proxy (%s) only appends to it", by)
-	}
-	return ok("the client's address is read from %s if the connection comes from %s", from, by)
+	{"client_address", warn, func(s *Server) string {
+		by := slices.Clone(s.Trusted)
+		if s.TrustsSockets {
+			by = append(by, "Unix sockets")
+		}
+		forwarded := slices.ContainsFunc(s.Headers, func(h string) bool { return strings.EqualFold(h, "X-Forwarded-For") })
+		return when(len(by) > 0 && !s.Strict && forwarded, "the first address in X-Forwarded-For counts, and clients can write it themselves if the proxy (%s) only appends to it",
+			shorten(by))
+	}, advice.New("doctor/client_address/strict",
+		"set trusted_proxies_strict, unless your proxy removes the addresses that clients send")},
 }
 
 // isEverybody reports whether a range has all addresses.
@@ -49,10 +50,38 @@ func isEverybody(text string) bool {
 	return err == nil && prefix.Bits() == 0
 }
 
-// shorten lists the first few of some texts.
-func shorten(texts []string) string {
-	if len(texts) > maxShown {
-		return strings.Join(texts[:maxShown], ", ") + " and others"
-	}
-	return strings.Join(texts, ", ")
+// mixed is how much the times of slots differ from which on quick and slow requests should have a limit each. A memoryless
+// server has 2, and 10 ms beside one in five that takes a second has 4.6.
+const mixed = 4
+
+var helpUpstream = advice.New("doctor/upstream", "add capacity behind it, or make its requests cheaper; "+advice.Docs+"overload.md")
+
+// adaptiveProblems are about the upstream of an adaptive limit.
+var adaptiveProblems = []problem[*adminapi.Adaptive]{
+	{"upstream", warn, func(a *adminapi.Adaptive) string {
+		since := ""
+		if a.Since != nil {
+			since = " since " + a.Since.Format(time.DateTime)
+		}
+		return when(a.Waiting > 0,
+			"the upstream is the bottleneck%s: %d requests run, as many as it can use, and %d wait",
+			since, a.Running, a.Waiting)
+	}, helpUpstream},
+
+	{"upstream", warn, func(a *adminapi.Adaptive) string {
+		return when(a.Failed > max(a.Useful/10, enough),
+			"the upstream failed %d of %d requests", a.Failed, a.Failed+a.Useful+a.Left)
+	}, helpUpstream},
+
+	{"slots", warn, func(a *adminapi.Adaptive) string {
+		return when(a.Waiting > 0 && a.Spread > mixed,
+			"quick and slow requests share the limit, so it follows the upstream slowly: a slot is taken for %v on average, and most of the time by requests that take %v",
+			seconds(a.Latency), seconds(a.Latency*a.Spread))
+	}, advice.New("doctor/upstream/mixed",
+		"give quick and slow requests an adaptive_concurrency each; "+advice.Docs+"overload.md")},
+}
+
+// seconds is a duration to read.
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 }

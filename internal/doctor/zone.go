@@ -1,7 +1,9 @@
 package doctor
 
 import (
-	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -11,79 +13,55 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
-// Zone is what is known of a zone.
+// Zone is a zone, and what is known of it besides.
 type Zone struct {
-	Name string
+	adminapi.Zone
 
-	// Totals counts the requests in the zone, by outcome, and SinceLoaded those since the config was
-	// loaded. Matches says that the zone has matchers.
-	Totals      [outcome.Count]uint64
-	SinceLoaded uint64
-	For         time.Duration // how long the process has counted at most
-	Matches     bool
+	// SinceLoaded counts the requests since the config was loaded. If there are none: Missed is how many have come to the
+	// zone, Served how many its server has had, and Elsewhere the most that another zone has met. Moved is one that would
+	// have met the zone if no handler before had changed it, and Behind a handler that answers all requests before they
+	// come to the zone.
+	SinceLoaded, Missed, Served, Elsewhere uint64
+	Moved                                  *Moved
+	Behind                                 string
 
-	// If it has met no request since the config was loaded: Missed is how many have come to it, Served
-	// how many its server has had, and Elsewhere the most that another zone has met. Moved is one that
-	// would have met the zone if no handler before had changed it, and Behind a handler that answers all
-	// requests before they come to the zone.
-	Missed, Served, Elsewhere uint64
-	Moved                     *Moved
-	Behind                    string
-
-	// Exempts says that the zone has the option exempt.
-	Exempts bool
-
-	// Unlimited says that no request has a limit, Closed that the limit allows none, and Blocks that the zone
-	// has the option block.
-	Unlimited, Closed, Blocks bool
+	// Matches says that the zone has matchers, Blocks that it has the option block, Unlimited that no request has a limit,
+	// Closed that the limit allows none, and DryRun that it is not enforced for any key.
+	Matches, Blocks, Unlimited, Closed, DryRun bool
 
 	// Rules are overrides of the zone, or some of them if there are very many.
 	Rules []Rule
 
-	// DryRun says that the limit is not enforced for any key, and Rollout for which it is, in words.
-	DryRun  bool
-	Rollout string
+	// Results counts the responses since the config was loaded that should say what their requests cost, by what happened
+	// to that.
+	Results [stats.CostResults]uint64
 
-	// Costs counts the responses since the config was loaded that should say what their requests cost, by what
-	// happened to that.
-	Costs [stats.CostResults]uint64
-
-	// Judged is how many responses charge has judged since the config was loaded, Charged how many
-	// of them were charged, and LastStatus the status of the last one.
+	// Judged is how many responses charge has judged since the config was loaded, Charged how many of them were charged,
+	// and LastStatus the status of the last one.
 	Judged, Charged uint64
 	LastStatus      int
 
-	// Alone says that the zone counts in this process because no store is given for it, while other zones of the
-	// config use Shared.
-	Alone  bool
+	// Shared is the store of other zones of the config, if this one counts in the process because no store is given for it.
 	Shared string
 
 	// Forwarded is the last request from a proxy that is not trusted; nil if there was none.
 	Forwarded *Forwarded
 
-	// Variable says that requests can have different keys, and Addresses that the key has nothing
-	// but the client's address.
-	Variable, Addresses bool
+	// Variable says that requests can have different keys, Addresses that the key has nothing but the client's address, and
+	// Networks that clients of a network have one key.
+	Variable, Addresses, Networks bool
 
-	// Networks says that clients of a network have one key.
-	Networks bool
+	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key, MissingKey what happens
+	// to these (share, skip or reject), and KeyInWords where a client sends the key: "cookie sid".
+	Spread                 topk.Spread
+	Keyless                uint64
+	MissingKey, KeyInWords string
 
-	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key, and
-	// MissingKey what happens to these: share, skip or reject.
-	Spread     topk.Spread
-	Keyless    uint64
-	MissingKey string
+	// Silent says that the store does not decide.
+	Silent bool
 
-	// Key is the key in the config, and KeyInWords where a client sends it: "cookie sid".
-	Key, KeyInWords string
-
-	// OnStoreError is what happens while the store does not answer. Silent says that it does not,
-	// and Store is its name.
-	OnStoreError, Store string
-	Silent              bool
-
-	// Definition is the limit and the key of the zone in words. DefinedOtherwise are the other instances that
-	// define the zone otherwise, and how.
+	// Definition is the limit and the key of the zone in words. DefinedOtherwise are the other instances that define the
+	// zone otherwise, and how.
 	Definition       string
 	DefinedOtherwise []string
 
@@ -94,36 +72,178 @@ type Zone struct {
 // Moved is the path of a request as it came, and as a zone sees it.
 type Moved struct{ Came, Here string }
 
-// Forwarded is the last request from a proxy that is not trusted, and how many of the requests that
-// were looked at came from such proxies. Few says that clients may write the field themselves.
+// Forwarded is the last request from a proxy that is not trusted, and how many of the requests that were looked at came from
+// such proxies.
 type Forwarded struct {
-	Field, Found string
-	Fix          advice.Text
-	Few          bool
-	Ago          time.Duration
-	Count, Of    uint64
+	Found     string
+	Fix       advice.Text
+	Few       bool // clients may write the field themselves
+	Ago       time.Duration
+	Count, Of uint64
 }
 
-var zoneChecks = []check[Zone]{
-	{"config", repeatWarnings},
-	{"limit", limits},
-	{"rollout", enforces},
-	{"requests", meets},
-	{"exempt", exempts},
-	{"overrides", overrules},
-	{"rejected", rejects},
-	{"proxy", trusts},
-	{"keys", tellsApart},
-	{"missing_key", hasKeys},
-	{"charge", charges},
-	{"costs", readsCosts},
-	{"store", shares},
-	{"on_store_error", decides},
-	{"agreement", agrees},
+// Rule is an override of a key.
+type Rule struct {
+	Ban  bool
+	Same bool // it gives the key the limit that the key has anyway
+
+	Ends bool
+	Note string
+	Age  time.Duration // 0 if it is not known
 }
 
-// enough is how many requests are enough to judge.
-const enough = 100
+const (
+	// enough is how many requests are enough to judge, and someRequests how many that a zone does not meet.
+	enough       = 100
+	someRequests = 20
+
+	// recent is how long ago a request from a proxy still says something of the present.
+	recent = 10 * time.Minute
+
+	// week is the age from which on rules that nobody explains should be looked at.
+	week = 7 * 24 * time.Hour
+)
+
+var (
+	correctMatch = advice.New("doctor/requests", "correct its match, or its route; 'caddy rate-limit explain' shows what a request meets")
+	seeRejected  = advice.New("doctor/rejected", "'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit")
+	nameKey      = advice.New("doctor/missing_key/nobody", "check its name, and that it is set before rate_limit runs; until then, set enforce 0, or key {client_ip}")
+	seeStore     = advice.New("doctor/on_store_error", "see what is wrong with that store")
+)
+
+var zoneProblems = []problem[*Zone]{
+	{"limit", warn, func(z *Zone) string {
+		return when(z.Unlimited, "no request has a limit, because all plans are unlimited")
+	}, advice.New("doctor/limit/unlimited", "give a plan a limit, or remove the zone")},
+	{"limit", warn, func(z *Zone) string {
+		return when(z.Closed, "the limit allows no request")
+	}, advice.New("doctor/limit/closed", "raise events, or use respond to refuse all requests")},
+
+	{"rollout", warn, func(z *Zone) string {
+		return when(z.DryRun,
+			"dry run: it refuses nothing, and would have refused %d of %d requests", z.of(outcome.DryRun), z.met())
+	}, advice.New("doctor/rollout", "raise enforce when the figures are right")},
+
+	{"requests", warn, func(z *Zone) string {
+		if z.SinceLoaded > 0 || z.Moved == nil {
+			return ""
+		}
+		return fmt.Sprintf("it has met no request, because a handler before rate_limit changes the path: %q arrives as %q", z.Moved.Came, z.Moved.Here)
+	}, advice.New("doctor/requests/moved",
+		"match the path that arrives, or put rate_limit before the handler that changes it, for example in a route block")},
+	{"requests", warn, func(z *Zone) string {
+		return when(z.SinceLoaded == 0 && z.Behind != "",
+			"no request reaches it, because the handler %s before it answers them all", z.Behind)
+	}, advice.New("doctor/requests/behind", "put rate_limit before that handler")},
+	{"requests", warn, func(z *Zone) string {
+		return when(z.SinceLoaded == 0 && z.Matches && z.Missed >= someRequests,
+			"it has matched none of the %d requests that have reached it", z.Missed)
+	}, correctMatch},
+	{"requests", warn, func(z *Zone) string {
+		return when(z.SinceLoaded == 0 && z.Missed == 0 && z.Served >= someRequests,
+			"no request has reached it, although its server has had %d", z.Served)
+	}, correctMatch},
+	{"requests", warn, func(z *Zone) string {
+		return when(z.SinceLoaded == 0 && z.Matches && z.Elsewhere >= enough,
+			"it has met no request, although another zone has met %d", z.Elsewhere)
+	}, correctMatch},
+
+	{"exempt", warn, func(z *Zone) string {
+		return when(z.all(outcome.Exempt) && !z.Unlimited,
+			"all %d requests were exempt, so it refuses nothing", z.met())
+	}, advice.New("doctor/exempt", "narrow exempt; missing_key skip and unlimited plans exempt requests too")},
+
+	{"overrides", warn, leftOver, advice.New("doctor/overrides", "remove them, or set them again with --for and --note; 'caddy rate-limit overrides' shows them")},
+	{"overrides", warn, func(z *Zone) string {
+		same := 0
+		for _, r := range z.Rules {
+			if r.Same {
+				same++
+			}
+		}
+		return when(same > 0, "%d of %d overrides give their key the limit that it has anyway", same, len(z.Rules))
+	}, advice.New("doctor/overrides/same",
+		"clear each with 'caddy rate-limit set --clear'; 'caddy rate-limit overrides' shows them")},
+
+	{"rejected", warn, func(z *Zone) string {
+		return when(z.all(outcome.Rejected) && z.Blocks && z.Keyless == 0,
+			"all %d requests were rejected before the limit was asked, as by a block list", z.met())
+	}, seeRejected},
+	{"rejected", fail, func(z *Zone) string {
+		return when(z.all(outcome.Rejected), "all %d requests were rejected before the limit was asked", z.met())
+	}, seeRejected},
+
+	// Clients of a proxy that Caddy takes for the client all share one limit.
+	{"proxy", warn, func(z *Zone) string {
+		f := z.Forwarded
+		if f == nil || f.Ago > recent || f.Few {
+			return ""
+		}
+		return fmt.Sprintf("%s (%d of %d); %s", f.Found, f.Count, f.Of, f.Fix)
+	}, nil},
+
+	{"keys", warn, func(z *Zone) string {
+		s := z.Spread
+		return when(z.Variable && s.Keys == 1 && s.Requests >= enough && z.Keyless == 0 && !z.Networks,
+			"all %d recent requests have the same key", s.Requests)
+	}, advice.New("doctor/keys/one",
+		"choose a key that differs from client to client; 'caddy rate-limit top' shows the keys")},
+	{"keys", warn, func(z *Zone) string {
+		s := z.Spread
+		return when(z.Variable && s.Requests >= enough && s.Repeated <= s.Keys/50 && !z.Addresses,
+			"%d recent requests have almost as many keys, so the limit hardly ever refuses", s.Requests)
+	}, advice.New("doctor/keys/new", "choose a key that clients cannot change with each request, such as {client_ip}")},
+
+	// If hardly any request has a key, its name is wrong or it is set too late, and what missing_key does to all these
+	// requests is wrong as well.
+	{"missing_key", warn, func(z *Zone) string {
+		effect := map[string]string{"share": "share one limit", "reject": "are rejected"}[z.MissingKey]
+		return when(effect != "" && z.lacksKeys(90),
+			"%d of %d recent requests lack the key, %s, and %s", z.Keyless, z.Spread.Requests, z.KeyInWords, effect)
+	}, nameKey},
+	{"missing_key", warn, func(z *Zone) string {
+		return when(z.MissingKey == "share" && z.lacksKeys(10),
+			"%d of %d recent requests lack the key, %s, and share one limit",
+			z.Keyless, z.Spread.Requests, z.KeyInWords)
+	}, advice.New("doctor/missing_key",
+		"set missing_key skip, and count these requests in a zone with key {client_ip}")},
+
+	{"charge", warn, func(z *Zone) string {
+		return when(z.Charged == 0 && z.Judged >= enough,
+			"none of %d responses was charged, because charge matches none; the last one had status %d",
+			z.Judged, z.LastStatus)
+	}, advice.New("doctor/charge", "name a status or a header of the responses that should be charged")},
+
+	{"costs", warn, unread, nil},
+
+	{"store", warn, func(z *Zone) string {
+		return when(z.Shared != "",
+			"it counts in the memory of each instance, while other zones of this config share %s", z.Shared)
+	}, advice.New("doctor/store",
+		"write the store in the global option rate_limit, which holds for all sites, or write store memory where this is intended")},
+
+	{"on_store_error", fail, func(z *Zone) string {
+		return when(z.Silent && z.OnStoreError == "deny",
+			"it refuses all requests, because store %s does not answer", z.Store)
+	}, seeStore},
+	{"on_store_error", warn, func(z *Zone) string {
+		return when(z.Silent && z.OnStoreError == "local",
+			"each instance counts for itself, because store %s does not answer", z.Store)
+	}, seeStore},
+	{"on_store_error", fail, func(z *Zone) string {
+		return when(z.Silent, "it limits nothing, because store %s does not answer", z.Store)
+	}, advice.New("doctor/on_store_error/allow",
+		"see what is wrong with that store; with on_store_error local, the zone would still limit")},
+
+	// Its limit depends on the instance.
+	{"agreement", fail, func(z *Zone) string {
+		return when(len(z.DefinedOtherwise) > 0,
+			"here it is %s; another instance defines it differently: %s", z.Definition, shorten(z.DefinedOtherwise))
+	}, defineOne},
+}
+
+// of returns how many requests had an outcome.
+func (z *Zone) of(o outcome.Outcome) uint64 { return z.Totals[outcome.Names[o]] }
 
 // met returns how many requests the zone has met.
 func (z *Zone) met() (n uint64) {
@@ -133,28 +253,49 @@ func (z *Zone) met() (n uint64) {
 	return n
 }
 
-// repeatWarnings repeats the warnings of the config about a zone.
-func repeatWarnings(z *Zone) []result { return repeated(z.Warnings) }
+// all reports whether all requests had an outcome, and there were enough.
+func (z *Zone) all(o outcome.Outcome) bool { return z.of(o) == z.met() && z.met() >= enough }
 
-// repeated has a result for each warning of the config.
-func repeated(warnings []string) (all []result) {
-	for _, text := range warnings {
-		found, fix := advice.Split(text)
-		all = append(all, result{adminapi.LevelWarn, found, cmp.Or(fix, correctZone.With())})
-	}
-	return all
+// lacksKeys reports whether at least a share of the recent requests, in percent, lacks a key. Behind a proxy on a Unix socket
+// clients have no address, which the check proxy says. A warning of the config that nothing sets the key is enough, too.
+func (z *Zone) lacksKeys(percent uint64) bool {
+	isKnown := z.Addresses && z.Forwarded != nil || slices.ContainsFunc(z.Warnings, func(text string) bool {
+		return strings.HasPrefix(text, fmt.Sprintf("key %q: ", z.Key))
+	})
+	return !isKnown && z.Keyless >= enough/10 && z.Keyless*100 >= z.Spread.Requests*percent
 }
 
-// Watched returns what the log should say of a zone that runs, by the check that has found it. Old says that the
-// config has run for some minutes.
-func (z *Zone) Watched(old bool) map[string]string {
-	texts := make(map[string]string)
-	for name, look := range map[string]func(*Zone) []result{"charge": charges, "store": shares, "requests": unmet} {
-		for _, r := range look(z) {
-			if r.level == adminapi.LevelWarn && (old || name != "requests") {
-				texts[name] = r.found + "; " + r.fix.String()
-			}
+// leftOver finds emergency rules that nobody has taken back: bans without an end, and other overrides with neither an end nor
+// a note.
+func leftOver(z *Zone) string {
+	old, note := 0, ""
+	var oldest Rule
+	for _, r := range z.Rules {
+		if r.Age < week || r.Ends || !r.Ban && r.Note != "" {
+			continue
+		}
+		if old++; r.Age > oldest.Age {
+			oldest = r
 		}
 	}
-	return texts
+	if oldest.Note != "" {
+		note = ", note: " + oldest.Note
+	}
+	return when(old > 0, "%d of %d overrides hold without an end for more than a week, the oldest for %d days%s",
+		old, len(z.Rules), int(oldest.Age.Hours()/24), note)
+}
+
+// unread finds zones in which a tenth of the responses, or more, do not say a cost that can be read.
+func unread(z *Zone) string {
+	most, unread, of := stats.Unread(z.Results)
+	if of == 0 || unread*10 < of || unread < enough/10 {
+		return ""
+	}
+	var causes []string
+	for r, n := range z.Results {
+		if stats.CostResult(r).Fix() != (advice.Text{}) && n > 0 {
+			causes = append(causes, fmt.Sprintf("%s %d", stats.CostNames[r], n))
+		}
+	}
+	return fmt.Sprintf("%d of %d responses did not say a cost that can be read (%s); %s", unread, of, strings.Join(causes, ", "), most.Fix())
 }
