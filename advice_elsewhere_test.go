@@ -13,8 +13,6 @@ import (
 
 // appliedElsewhere are the tests whose set-ups have advice, or why no test can apply it, each with that advice.
 var appliedElsewhere = map[string]string{
-	"TestRemedies in integration/cli": "get/reset get/reset/set get/unban get/clear get/blocked get/config get/config/never get/exempt get/slots " +
-		"get/unban/clear get/unban/reset get/unban/slots",
 	"TestReplayAdviceIsGood":                             "replay/suggestion replay/trusted_proxies",
 	"a test cannot wait a week; TestRules finds them":    "doctor/overrides",
 	"TestSameOverride, and TestNamedCommandsExist":       "doctor/overrides/same",

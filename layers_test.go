@@ -53,7 +53,9 @@ var layers = []struct {
 	{"internal/topk", layer{lines: 700, kB: 18}},
 	{"internal/usage", layer{lines: 1100, kB: 28}},
 	{"internal/outcome", layer{lines: 100, kB: 4}},
-	{"internal/adminapi", layer{lines: 590, kB: 20, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/adminapi", layer{lines: 560, kB: 20, own: "algorithms internal/advice"}},
+	{"internal/shell", layer{lines: 100, kB: 3, own: "internal/adminapi"}},
+	{"internal/why", layer{lines: 180, kB: 8, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1335, kB: 43}},
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot"}},
@@ -88,8 +90,8 @@ var layers = []struct {
 	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
 	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "config internal/adminapi internal/placeholder internal/zone"}},
 	{"internal/admin", layer{lines: 4620, kB: 150, caddy: true, own: "internal/option adaptive algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
-		"internal/stats internal/suggest internal/topk internal/walk internal/zone config store"}},
-	{"internal/cli", layer{lines: 4400, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
+		"internal/stats internal/suggest internal/topk internal/walk internal/why internal/zone config store"}},
+	{"internal/cli", layer{lines: 4150, kB: 132, caddy: true, own: "internal/admin internal/adminapi internal/cases internal/duration internal/fleet internal/outcome internal/replay internal/shell internal/why"}},
 	{"internal/report", layer{lines: 500, kB: 15, caddy: true, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
 	{"internal/respond", layer{lines: 1300, kB: 41, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/routes internal/writers internal/zone"}},
 	{".", layer{lines: 1050, kB: 41, caddy: true, own: "internal/stats adaptive algorithms backend internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging " +

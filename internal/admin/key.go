@@ -11,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
+	"github.com/seed-161337e5/caddyratelimit/internal/why"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -77,7 +78,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 	if shown == nil {
 		return nil, adminError(badRequest, "zone %q limits no requests, because all of its plans are unlimited", z.Name)
 	}
-	shown.Plans, shown.PlanFrom = all, z.PlanTemplate.Form()
+	shown.Plans = all
 	if z.DefaultPlan == nil {
 		shown.NoPlan = z.PlanlessStatus()
 	}
@@ -88,7 +89,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 func planStatus(plan string, isDefault bool, k *adminapi.Key) adminapi.PlanStatus {
 	return adminapi.PlanStatus{
 		Plan: plan, Default: isDefault, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
-		Elsewhere: k.Override != nil && k.Override.Elsewhere,
+		Why: k.Why, Commands: k.Commands, Elsewhere: k.Override != nil && k.Override.Elsewhere,
 	}
 }
 
@@ -128,6 +129,10 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	}
 	answer.Outcome, answer.Refused = outcome.Names[o], o.Refused()
 	z.describeBlock(c, key, answer)
+	if z.Plans != nil {
+		answer.PlanFrom = z.PlanTemplate.Form()
+	}
+	why.Fill(answer)
 	return answer, nil
 }
 

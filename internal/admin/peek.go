@@ -8,6 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/why"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -153,6 +154,7 @@ func (p *peek) ban() *adminapi.Ban {
 	b.LimitRetryAfter, b.LimitNever = own.RetryAfter, own.Never
 	if p.banned.RetryAfter != algorithms.Never {
 		b.EndsIn = p.banned.RetryAfter.Seconds()
+		b.Until = why.At(b.EndsIn)
 	}
 	return b
 }
@@ -175,6 +177,9 @@ func (p *peek) override() *adminapi.Override {
 // overrideInfo describes an override, but for its limit.
 func overrideInfo(o *store.Override) adminapi.Override {
 	info := adminapi.Override{Kind: o.Kind.String(), Note: o.Note, SetBy: o.By, EndsIn: o.For.Seconds()}
+	if o.For > 0 {
+		info.Until = why.At(info.EndsIn)
+	}
 	if !o.Since.IsZero() {
 		info.Since = &o.Since
 	}

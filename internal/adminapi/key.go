@@ -122,6 +122,13 @@ type Key struct {
 	Outcome string `json:"outcome"`
 	Refused bool   `json:"refused"`
 
+	// Why says why the zone allows or refuses the key, and until when. Commands are what changes that.
+	Why      string    `json:"why"`
+	Commands []Command `json:"commands,omitempty"`
+
+	// Until is when the next request passes. It is absent if one passes now, or none ever.
+	Until time.Time `json:"until,omitzero"`
+
 	// What is used and what remains is that of the limit, in the unit of costs, even if the key is
 	// banned. The times include the ban.
 	QuotaStatus
@@ -155,6 +162,12 @@ type Key struct {
 	Doubt string `json:"doubt,omitempty"`
 }
 
+// Command is what to run on the server, one after the other, to some end.
+type Command struct {
+	To  string   `json:"to"` // such as "let it through now"
+	Run []string `json:"run"`
+}
+
 // PlanStatus is the state of a key under the limit of a plan.
 type PlanStatus struct {
 	Plan    string `json:"plan"`
@@ -166,7 +179,9 @@ type PlanStatus struct {
 	Outcome   string `json:"outcome"`
 	Refused   bool   `json:"refused"`
 	QuotaStatus
-	Slots bool `json:"slots,omitempty"`
+	Slots    bool      `json:"slots,omitempty"`
+	Why      string    `json:"why,omitempty"`
+	Commands []Command `json:"commands,omitempty"`
 
 	// Elsewhere says that the override of the key is a limit for plans with another algorithm, and does not hold here.
 	Elsewhere bool `json:"elsewhere,omitempty"`
@@ -177,8 +192,9 @@ type Ban struct {
 	// By says what banned the key: ByOverride or ByRefusals.
 	By string `json:"by"`
 
-	// EndsIn is in seconds. It is absent if the ban has no end.
-	EndsIn float64 `json:"ends_in,omitempty"`
+	// EndsIn is in seconds, and Until the same moment. They are absent if the ban has no end.
+	EndsIn float64   `json:"ends_in,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
 
 	// LimitRetryAfter and LimitNever are RetryAfter and Never of the limit alone.
 	LimitRetryAfter float64 `json:"limit_retry_after,omitempty"`
@@ -227,8 +243,9 @@ type Override struct {
 	Since *time.Time `json:"since,omitempty"`
 	SetBy string     `json:"set_by,omitempty"`
 
-	// EndsIn is in seconds. It is absent if the override holds until it is cleared.
-	EndsIn float64 `json:"ends_in,omitempty"`
+	// EndsIn is in seconds, and Until the same moment. They are absent if the override holds until it is cleared.
+	EndsIn float64   `json:"ends_in,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
 }
 
 // Lately has lower bounds of recent counts.

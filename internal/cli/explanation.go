@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
 // This file has the texts of `explain`.
@@ -176,15 +177,16 @@ func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 	zone := "Zone " + shellWord(v.Zone)
 	switch {
 	case v.State != nil && v.Reason == "":
-		k := keyView{Key: v.State, flags: s.flags}
+		k := keyView{Key: v.State}
+		why.Fill(k.Key)
 		if v.Wait > 0 {
 			s.say("%s holds it for %s.", zone, formatSeconds(v.Wait))
 		}
-		if text := k.explanation(); k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
-			s.say("%s", text)
+		if k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
+			s.say("%s", k.why())
 		}
 		if !x.Offline {
-			s.advise(k.remedy())
+			fmt.Fprint(s.out, s.commands(k.Commands))
 		}
 	default:
 		// If error routes answer, the caller gets another status.

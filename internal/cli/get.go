@@ -76,7 +76,7 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 	for _, a := range good[1:] {
 		addLately(&good[0].value, &a.value)
 	}
-	k := keyView{Key: &good[0].value, flags: f.flags}
+	k := keyView{Key: &good[0].value}
 	rows := [][]string{{"zone", shellWord(k.Zone)}, {"key", showKey(k.KeyText)}, {"limit", k.limit()}}
 	if len(k.Plans) == 0 {
 		rows = append(rows, k.details()...)
@@ -143,7 +143,7 @@ func (f *fleet) find(query url.Values) error {
 	slices.SortStableFunc(found, func(a, b foundKey) int { return strings.Compare(a.Zone, b.Zone) })
 	views := make([]keyView, len(found))
 	for i := range found {
-		views[i] = keyView{Key: &found[i].Key, flags: f.flags}
+		views[i] = keyView{Key: &found[i].Key}
 		views[i].named = slices.ContainsFunc(found, func(other foundKey) bool {
 			return other.Zone == found[i].Zone && other.Error == "" && showKey(other.KeyText) != showKey(found[i].KeyText)
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
 func bansCommand() *cobra.Command {
@@ -25,7 +26,7 @@ The bans that end first come first.
 			ends = formatDeadline(l.EndsIn)
 		}
 		ends += ofList(l)
-		return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + formatNote(&l.Override)}
+		return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + why.Note(&l.Override)}
 	})
 }
 

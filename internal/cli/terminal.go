@@ -101,3 +101,6 @@ func printable(text string) string {
 	}
 	return b.String()
 }
+
+// inLine makes a text of somebody else one line that a terminal does not obey.
+func inLine(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }

@@ -1,4 +1,5 @@
-package cli
+// Package shell quotes names and keys for a shell.
+package shell
 
 import (
 	"encoding/base64"
@@ -11,10 +12,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// shellWord quotes text as one word for a shell, unless that is not needed. Control characters and
+// Word quotes text as one word for a shell, unless that is not needed. Control characters and
 // bytes that are not UTF-8 become escapes in $'...', which bash, zsh and ksh understand, so that
 // the terminal does not interpret them.
-func shellWord(text string) string {
+func Word(text string) string {
 	safe, printable := text != "", true
 	for i, r := range text {
 		switch {
@@ -57,17 +58,17 @@ func escapeForShell(text string) string {
 	return b.String()
 }
 
-// shellKey returns a key in a form that can be pasted after the name of a zone: its parts, if it has
+// Key returns a key in a form that can be pasted after the name of a zone: its parts, if it has
 // several.
-func shellKey(t adminapi.KeyText) string {
+func Key(t adminapi.KeyText) string {
 	key, err := t.Bytes()
 	switch {
 	case err != nil:
 		return "?"
 	case t.Truncated > 0 && len(t.Parts) > 0:
-		return fmt.Sprintf("%s... (%d bytes)", shellWords(t.Parts), t.Truncated)
+		return fmt.Sprintf("%s... (%d bytes)", Words(t.Parts), t.Truncated)
 	case t.Truncated > 0:
-		return fmt.Sprintf("%s... (%d bytes)", shellWord(key), t.Truncated)
+		return fmt.Sprintf("%s... (%d bytes)", Word(key), t.Truncated)
 	case strings.IndexByte(key, 0) >= 0: // an argument cannot have a NUL byte
 		return "--key-base64 " + base64.StdEncoding.EncodeToString([]byte(key))
 	}
@@ -76,27 +77,24 @@ func shellKey(t adminapi.KeyText) string {
 		words = t.Parts
 	}
 	if slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "-") }) {
-		return "-- " + shellWords(words)
+		return "-- " + Words(words)
 	}
-	return shellWords(words)
+	return Words(words)
 }
 
-// showKey returns a key for a table: as [shellKey] has it, unless it has no value at all.
-func showKey(t adminapi.KeyText) string {
+// ShowKey returns a key for a table: as [Key] has it, unless it has no value at all.
+func ShowKey(t adminapi.KeyText) string {
 	if t.Truncated == 0 && (t.Key == "" || len(t.Parts) > 0 && !slices.ContainsFunc(t.Parts, func(part string) bool { return part != "" })) {
 		return "(no key)"
 	}
-	return shellKey(t)
+	return Key(t)
 }
 
-// shellWords quotes each text as one word.
-func shellWords(texts []string) string {
+// Words quotes each text as one word.
+func Words(texts []string) string {
 	words := make([]string, len(texts))
 	for i, text := range texts {
-		words[i] = shellWord(text)
+		words[i] = Word(text)
 	}
 	return strings.Join(words, " ")
 }
-
-// inLine makes a text of somebody else one line that a terminal does not obey.
-func inLine(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }
