@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -119,12 +120,8 @@ func (r *reporter) now(sent bool) *fleet.Report {
 	}
 	for i, z := range zones {
 		told, described := &report.Zones[i], z.describe(nil)
-		told.Totals, told.Near, told.ZoneCosts = make(map[string]uint64), z.Stats.NearLimit.Load(), z.costs()
-		for o, n := range z.Stats.Totals() {
-			if n > 0 {
-				told.Totals[outcome.Names[o]] = n
-			}
-		}
+		maps.DeleteFunc(described.Totals, func(_ string, n uint64) bool { return n == 0 })
+		told.Totals, told.Near, told.ZoneCosts = described.Totals, described.NearLimit, described.ZoneCosts
 		told.Rate, told.InUse = described.Rate, described.InUse
 		report.Requests += told.Requests()
 	}

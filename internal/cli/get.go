@@ -96,7 +96,7 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 				enumerate("plan", plans), shellWord(k.Zone))
 		}
 	}
-	f.printReasons([]keyView{k}, func(keyView) bool { return true })
+	f.printReasons([]keyView{k})
 	return err
 }
 
@@ -158,7 +158,7 @@ func (f *fleet) find(query url.Values) error {
 		f.say("Not counted lately by %s.", strings.Join(others, ", "))
 	}
 	f.printDoubts(found)
-	f.printReasons(views, func(v keyView) bool { return v.Outcome != "" && v.worthReason() })
+	f.printReasons(slices.DeleteFunc(views, func(v keyView) bool { return v.Outcome == "" || !v.worthReason() }))
 	return err
 }
 

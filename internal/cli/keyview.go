@@ -133,13 +133,10 @@ func (k keyView) worthReason() bool {
 }
 
 // printReasons prints why keys are allowed or refused, under each plan, and which commands change that. It says only once what
-// is the same for several of them, and nothing of keys that are not worth it.
-func (s *screen) printReasons(keys []keyView, worth func(keyView) bool) {
+// is the same for several of them.
+func (s *screen) printReasons(keys []keyView) {
 	var reasons, commands []string
 	for _, k := range keys {
-		if !worth(k) {
-			continue
-		}
 		for _, view := range k.worthReasons(keys) {
 			if text := view.why(); !slices.Contains(reasons, text) {
 				reasons, commands = append(reasons, text), append(commands, s.commands(view.Commands))
