@@ -31,7 +31,7 @@ const (
 	fail    = adminapi.LevelFail
 )
 
-// problem is something that may be wrong with a server, a zone or the like.
+// problem is something that may be wrong with a server, a zone, a store or an instance.
 type problem[T any] struct {
 	check, level string
 
@@ -93,7 +93,7 @@ type examination struct {
 	found  []adminapi.Finding
 }
 
-// look adds the problems of servers, zones or the like: the first one of each check.
+// look adds the problems of servers, zones, stores or instances: the first one of each check.
 func look[T any](e *examination, about adminapi.Finding, problems []problem[T], all ...T) {
 	for _, p := range problems {
 		if !slices.Contains(e.checks, p.check) {

@@ -21,7 +21,7 @@ func Fill(k *adminapi.Key) {
 	k.Why, k.Commands = explanation(k)+said, commands
 }
 
-// At is the moment that is so many seconds from now.
+// At returns the moment after some seconds from now.
 func At(seconds float64) time.Time {
 	return time.Now().Add(time.Duration(seconds * float64(time.Second))).UTC().Round(time.Millisecond)
 }
