@@ -51,7 +51,7 @@ var layers = []struct {
 	{"redisstore", layer{lines: 1450, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/prepaid redisstore/internal/link " +
 		"redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 700, kB: 18}},
-	{"internal/usage", layer{lines: 1100, kB: 28}},
+	{"internal/usage", layer{lines: 700, kB: 18}},
 	{"internal/outcome", layer{lines: 100, kB: 4}},
 	{"internal/adminapi", layer{lines: 560, kB: 20, own: "algorithms internal/advice"}},
 	{"internal/shell", layer{lines: 100, kB: 3, own: "internal/adminapi"}},

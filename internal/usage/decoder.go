@@ -7,21 +7,10 @@ import (
 	"io"
 	"strings"
 	"sync"
-
-	"github.com/klauspost/compress/zstd"
 )
 
-const (
-	// MaxDecoded is how much of a compressed body is decoded, so that a small body cannot cost much time.
-	MaxDecoded = 64 << 20
-
-	// maxWindow is the largest window of zstd that is decoded. With it a response keeps less than 64 KiB. A body
-	// that was compressed as a whole has a window of its own size.
-	maxWindow = 4 << 10
-)
-
-// Codings are the content codings that can be decoded, besides identity.
-const Codings = "gzip or zstd"
+// MaxDecoded is how much of a compressed body is decoded, so that a small body cannot cost much time.
+const MaxDecoded = 64 << 20
 
 var errTooLarge = fmt.Errorf("the body is more than %d MiB when it is decoded", MaxDecoded>>20)
 
@@ -34,33 +23,26 @@ type decoder struct {
 
 // decode sets the reader up for content codings, of which only one may not be identity.
 func (r *Reader) decode(codings string, most int) error {
-	coding, others := "", 0
+	coding := ""
 	for each := range strings.SplitSeq(strings.ToLower(codings), ",") {
-		if each = strings.TrimSpace(each); each != "" && each != "identity" {
-			coding = each
-			others++
+		each = strings.TrimSpace(each)
+		switch {
+		case each == "" || each == "identity":
+			continue
+		case coding != "" || each != "gzip" && each != "x-gzip":
+			return fmt.Errorf("the coding %.40q cannot be decoded, only gzip", codings)
 		}
+		coding = each
 	}
-	if others > 1 {
-		return fmt.Errorf("the codings %.40q cannot be decoded, only one of %s", codings, Codings)
-	}
-	var decode func(io.Reader, io.Writer) error
-	switch coding {
-	case "":
+	if coding == "" {
 		return nil
-	case "gzip", "x-gzip":
-		decode = decodeGzip
-	case "zstd":
-		decode = decodeZstd
-	default:
-		return fmt.Errorf("the coding %.20q cannot be decoded, only %s", coding, Codings)
 	}
 	from, to := io.Pipe()
 	d := &decoder{pieces: to, done: make(chan struct{})}
 	r.decoder = d
 	go func() {
 		defer close(d.done)
-		d.err = decode(from, &capped{r, most})
+		d.err = r.readGzip(from, most)
 		_ = from.CloseWithError(d.err) // what comes now is dropped
 	}()
 	return nil
@@ -79,59 +61,25 @@ func (d *decoder) close() error {
 	return d.err
 }
 
-// capped reads decoded pieces up to a size.
-type capped struct {
-	to   *Reader
-	left int
-}
+var gzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// Write implements [io.Writer].
-func (c *capped) Write(p []byte) (int, error) {
-	if c.left -= len(p); c.left < 0 {
-		return 0, errTooLarge
-	}
-	c.to.read(p)
-	return len(p), nil
-}
-
-var (
-	gzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
-	zstds = sync.Pool{New: func() any {
-		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			panic(err) // the options are wrong
-		}
-		return z
-	}}
-	buffers = sync.Pool{New: func() any { return new([4 << 10]byte) }}
-)
-
-func decodeGzip(from io.Reader, to io.Writer) error {
+// readGzip reads a compressed body up to a size when it is decoded. At its end the error is [io.EOF].
+func (r *Reader) readGzip(from io.Reader, most int) error {
 	z := gzips.Get().(*gzip.Reader)
 	defer gzips.Put(z)
 	if err := z.Reset(from); err != nil {
 		return err
 	}
 	z.Header = gzip.Header{} // which may be large
-	return pass(z, to)
-}
-
-func decodeZstd(from io.Reader, to io.Writer) error {
-	z := zstds.Get().(*zstd.Decoder)
-	defer func() {
-		_ = z.Reset(nil)
-		zstds.Put(z)
-	}()
-	if err := z.Reset(from); err != nil {
-		return err
+	buffer := make([]byte, 4<<10)
+	for {
+		n, err := z.Read(buffer)
+		if most -= n; most < 0 {
+			return errTooLarge
+		}
+		r.read(buffer[:n])
+		if err != nil {
+			return err
+		}
 	}
-	return pass(z, to)
-}
-
-// pass copies what a decoder reads, without methods that would take larger pieces.
-func pass(from io.Reader, to io.Writer) error {
-	buffer := buffers.Get().(*[4 << 10]byte)
-	defer buffers.Put(buffer)
-	_, err := io.CopyBuffer(to, struct{ io.Reader }{from}, buffer[:])
-	return err
 }

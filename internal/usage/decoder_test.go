@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
@@ -22,13 +20,8 @@ func encoded(t testing.TB, coding, text string) []byte {
 	var b bytes.Buffer
 	var w io.WriteCloser
 	switch coding {
-	case "gzip":
+	case "gzip", "x-gzip":
 		w = gzip.NewWriter(&b)
-	case "zstd":
-		var err error
-		if w, err = zstd.NewWriter(&b, zstd.WithWindowSize(maxWindow)); err != nil {
-			t.Fatal(err)
-		}
 	default:
 		return []byte(text)
 	}
@@ -45,7 +38,7 @@ func encoded(t testing.TB, coding, text string) []byte {
 // into pieces.
 func TestCompressedAnswers(t *testing.T) {
 	for name, a := range recordedAnswers(t) {
-		for _, coding := range []string{"gzip", "zstd"} {
+		for _, coding := range []string{"gzip", "x-gzip"} {
 			body := encoded(t, coding, a.body)
 			for cut := 0; cut <= len(body); cut += 1 + len(body)/deep.Steps(10, 1000) {
 				r, err := NewReader(a.fields, a.contentType, strings.ToUpper(coding))
@@ -72,7 +65,7 @@ func TestUndecodableAnswers(t *testing.T) {
 	if r, err := NewReader(f, "text/html", "br"); r != nil || err != nil {
 		t.Errorf("text/html: %v, %v", r, err)
 	}
-	for _, coding := range []string{"br", "deflate", "gzip, gzip", "gzip, br"} {
+	for _, coding := range []string{"br", "deflate", "zstd", "gzip, gzip", "gzip, br"} {
 		if _, err := NewReader(f, "application/json", coding); err == nil {
 			t.Errorf("%s: no error", coding)
 		}
@@ -92,7 +85,7 @@ func TestUndecodableAnswers(t *testing.T) {
 	good := `{"usage":{"total":5},"x":"` + strings.Repeat("x", 1000) + `"}`
 	const most = 1 << 20
 	bomb := `{"x":"` + strings.Repeat("x", most) + `","usage":{"total":5}}`
-	for _, coding := range []string{"gzip", "zstd"} {
+	for _, coding := range []string{"gzip", "x-gzip"} {
 		for _, c := range []struct {
 			name string
 			body []byte
@@ -119,18 +112,6 @@ func TestUndecodableAnswers(t *testing.T) {
 			}
 		}
 	}
-	var large bytes.Buffer
-	w, _ := zstd.NewWriter(&large, zstd.WithWindowSize(2*maxWindow))
-	_, _ = io.WriteString(w, strings.Repeat(good, 10_000))
-	_ = w.Close()
-	r, err := NewReader(f, "application/json", "zstd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = r.Write(large.Bytes())
-	if r.Close() == nil {
-		t.Errorf("a window of %d bytes is decoded", 2*maxWindow)
-	}
 }
 
 // TestDecoderMemory: a response keeps less than 64 KiB, whatever it decodes to.
@@ -142,7 +123,7 @@ func TestDecoderMemory(t *testing.T) {
 	for text.Len() < 64<<10 {
 		fmt.Fprintf(&text, "data: {\"x\":%d,\"y\":\"%x\"}\n\n", random.IntN(1000), random.Uint64())
 	}
-	for _, coding := range []string{"identity", "gzip", "zstd"} {
+	for _, coding := range []string{"identity", "gzip"} {
 		body := encoded(t, coding, text.String())
 		var before, after runtime.MemStats
 		for range 2 { // which empties pools

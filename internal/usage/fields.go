@@ -30,7 +30,7 @@ type Fields struct {
 // term is one summand of a cost: the last number at one of its paths, times the weight.
 type term struct {
 	text   string
-	weight decimal
+	weight *big.Rat
 }
 
 // node is a place in JSON texts that paths lead to.
@@ -67,7 +67,7 @@ func ParseFields(texts []string) (*Fields, error) {
 
 func (f *Fields) add(text string) error {
 	paths, weight, weighted := strings.Cut(text, "*")
-	t := term{text: text, weight: one}
+	t := term{text: text, weight: big.NewRat(1, 1)}
 	if weighted {
 		var err error
 		if t.weight, err = parseWeight(weight); err != nil {
@@ -109,41 +109,22 @@ func (f *Fields) add(text string) error {
 // String returns the terms as they were written.
 func (f *Fields) String() string { return f.text }
 
-// values are the last numbers at the paths of each term.
-type values struct {
-	have, invalid uint32 // a bit for each term
-	of            [MaxFields]decimal
-}
-
-// set records the last number of a term.
-func (v *values) set(term int, n decimal, err error) {
-	bit := uint32(1) << term
-	if err != nil {
-		v.invalid |= bit
-		return
-	}
-	v.of[term] = n
-	v.have |= bit
-	v.invalid &^= bit
-}
-
-// sum returns the cost, rounded up, and whether any term has a number.
-func (f *Fields) sum(v *values) (cost int64, found bool, err error) {
-	if v.invalid != 0 {
-		for i, t := range f.terms {
-			if v.invalid>>i&1 != 0 {
-				return 0, false, fmt.Errorf("%s must be a number from 0 to %d", t.text, MaxCost)
-			}
-		}
-	}
-	if v.have == 0 {
-		return 0, false, nil
-	}
-	total, product := new(big.Int), new(big.Int)
+// sum returns the cost, rounded up, and whether any term has a number, given the last value of each.
+func (f *Fields) sum(last *[MaxFields][]byte) (cost int64, found bool, err error) {
+	total := new(big.Rat)
 	for i, t := range f.terms {
-		if v.have>>i&1 != 0 {
-			total.Add(total, product.Mul(big.NewInt(int64(v.of[i])), big.NewInt(int64(t.weight))))
+		if last[i] == nil {
+			continue
 		}
+		n := exact(last[i])
+		if n == nil || n.Sign() < 0 || n.Cmp(big.NewRat(MaxCost, 1)) > 0 {
+			return 0, false, fmt.Errorf("%s must be a number from 0 to %d", t.text, MaxCost)
+		}
+		total.Add(total, n.Mul(n, t.weight))
+		found = true
+	}
+	if !found {
+		return 0, false, nil
 	}
 	cost, err = roundUp(total)
 	return cost, err == nil, err

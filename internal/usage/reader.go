@@ -8,8 +8,12 @@ type Reader struct {
 	scanner scanner
 	events  events
 	format  format
+	marked  int      // how much of a byte order mark has been read, or all of it
 	decoder *decoder // nil if the body is not compressed
 }
+
+// mark is a byte order mark, which may be in front of a body.
+const mark = "\xef\xbb\xbf"
 
 type format uint8
 
@@ -60,6 +64,13 @@ func (r *Reader) Write(p []byte) (int, error) {
 
 // read reads the next piece of the body as it was before compression.
 func (r *Reader) read(p []byte) {
+	for ; r.marked < len(mark) && len(p) > 0; r.marked++ {
+		if p[0] != mark[r.marked] {
+			r.marked = len(mark)
+			break
+		}
+		p = p[1:]
+	}
 	if r.format == eventStream {
 		r.events.write(p, &r.scanner)
 	} else {
@@ -79,7 +90,7 @@ func (r *Reader) Close() error {
 // Cost returns the cost by what has been read so far, and whether there was any number. The error says
 // that a number is no cost.
 func (r *Reader) Cost() (cost int64, found bool, err error) {
-	return r.scanner.fields.sum(&r.scanner.values)
+	return r.scanner.fields.sum(&r.scanner.last)
 }
 
 // Done reports whether a stream has come to the event [DONE], with which most backends end it, so that

@@ -29,7 +29,7 @@ func TestOddAnswers(t *testing.T) {
 		{"fraction", total, "", `{"usage":{"total":7.000001}}`, "8"},
 		{"exponent", total, "", `{"usage":{"total":1.5E+3}}`, "1500"},
 		{"huge exponent", total, "", `{"usage":{"total":1e999999999999999999999}}`, "invalid"},
-		{"tiny exponent", total, "", `{"usage":{"total":1e-999999999999999999999}}`, "1"},
+		{"tiny exponent", total, "", `{"usage":{"total":1e-999999999999999999999}}`, "invalid"},
 		{"negative", total, "", `{"usage":{"total":-7}}`, "invalid"},
 		{"negative and then good", total, "", `{"usage":{"total":-7,"total":9}}`, "9"},
 		{"greatest", total, "", `{"usage":{"total":1000000000000}}`, "1000000000000"},
@@ -146,27 +146,12 @@ func reference(d *json.Decoder, at []string, found func(path string, value json.
 
 // referenceNumber is the number of a path, by exact fractions.
 func referenceNumber(text string) (*big.Rat, bool) {
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
-	n, ok := new(big.Rat).SetString(mantissa)
-	if !ok || len(text) > 48 {
+	_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	if len(text) > 48 || len(exponent) > 4 {
 		return nil, false
 	}
-	if e, err := strconv.Atoi(exponent); exponent != "" && n.Sign() != 0 {
-		if err != nil || e > 1000 || e < -1000 {
-			if !strings.HasPrefix(exponent, "-") || n.Sign() < 0 {
-				return nil, false
-			}
-			e = -1000
-		}
-		if n, ok = new(big.Rat).SetString(mantissa + "e" + strconv.Itoa(e)); !ok {
-			return nil, false
-		}
-	}
-	millionth := big.NewRat(1, 1_000_000)
-	scaled := new(big.Rat).Quo(n, millionth)
-	up := new(big.Int).Div(new(big.Int).Sub(new(big.Int).Add(scaled.Num(), scaled.Denom()), big.NewInt(1)), scaled.Denom())
-	n = new(big.Rat).Mul(new(big.Rat).SetInt(up), millionth)
-	return n, n.Sign() >= 0 && n.Cmp(big.NewRat(MaxCost, 1)) <= 0
+	n, ok := new(big.Rat).SetString(text)
+	return n, ok && n.Sign() >= 0 && n.Cmp(big.NewRat(MaxCost, 1)) <= 0
 }
 
 // FuzzScanner compares the scanner with encoding/json: in a valid text it finds the same numbers,

@@ -2,11 +2,9 @@ package usage
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -60,22 +58,25 @@ func (t *Texts) Read(text []byte) ([]string, error) {
 	if text[0] != '{' {
 		return nil, errors.New("the body is not an object of JSON")
 	}
-	w := walk{text: text}
+	w := walk{text: text[1:]}
 	return found, t.object(&w, &t.fields.top, found)
 }
 
-// object reads an object at a place that paths lead into.
+// object reads an object at a place that paths lead into, behind its bracket.
 func (t *Texts) object(w *walk, at *node, found []string) error {
 	seen := make([]*node, 0, MaxTexts)
-	for w.member() {
-		name, odd := unquote(w.value())
+	for token := w.next(); token[0] != '}'; token = w.next() {
+		if token[0] == ',' {
+			continue
+		}
+		name, odd := unquote(token)
 		w.next() // the colon
 		i := slices.IndexFunc(at.next, func(n *node) bool { return bytes.EqualFold([]byte(n.name), name) })
 		switch {
 		case odd:
 			return errDoubtful
 		case i < 0:
-			w.value()
+			w.skip(w.next())
 			continue
 		case at.next[i].name != string(name) || slices.Contains(seen, at.next[i]):
 			return errDoubtful
@@ -90,19 +91,17 @@ func (t *Texts) object(w *walk, at *node, found []string) error {
 
 // read reads the value at a place of a path.
 func (t *Texts) read(w *walk, at *node, found []string) error {
-	if at.term < 0 {
-		c := w.next()
-		if w.at--; c == '{' {
-			return t.object(w, at, found)
-		}
-		w.value()
+	token := w.next()
+	switch {
+	case at.term < 0 && token[0] == '{':
+		return t.object(w, at, found)
+	case at.term < 0:
+		w.skip(token)
+		return nil
+	case token[0] == 'n': // null
 		return nil
 	}
-	raw := w.value()
-	if raw[0] == 'n' { // null
-		return nil
-	}
-	text, err := textOf(raw)
+	text, err := textOf(token)
 	if before := found[at.term]; err == nil && before != "" && before != text {
 		err = errors.New("is there under two names")
 	}
@@ -113,7 +112,7 @@ func (t *Texts) read(w *walk, at *node, found []string) error {
 	return nil
 }
 
-// textOf returns the text of a value, or says what it is.
+// textOf returns the text of a value that begins with a token, or says what it is.
 func textOf(raw []byte) (string, error) {
 	switch raw[0] {
 	case '{', '[':
@@ -133,123 +132,29 @@ func textOf(raw []byte) (string, error) {
 	return "", errors.New("is not a whole number up to 2⁵³")
 }
 
-// unquote returns the text of a string of JSON. It is odd if it has a zero byte or half a surrogate pair, which parsers read
-// in several ways.
-func unquote(raw []byte) (text []byte, odd bool) {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1], false
-	}
-	var plain string
-	_ = json.Unmarshal(raw, &plain) // which is valid
-	return []byte(plain), strings.ContainsAny(plain, "\x00\ufffd")
-}
-
-// walk walks over a valid JSON text.
+// walk goes over the tokens of a valid JSON text.
 type walk struct {
+	tokens
 	text []byte
-	at   int
 }
 
-// next returns the next byte that is no space, and goes behind it.
-func (w *walk) next() byte {
-	for strings.IndexByte(" \t\n\r", w.text[w.at]) >= 0 {
-		w.at++
-	}
-	w.at++
-	return w.text[w.at-1]
+// next returns the next token.
+func (w *walk) next() (token []byte) {
+	token, w.text = w.tokens.next(w.text)
+	return token
 }
 
-// member goes to the next member of an object, behind a bracket or a comma. It reports whether there is one.
-func (w *walk) member() bool {
-	c := w.next()
-	if c == '{' {
-		if c = w.next(); c != '}' {
-			w.at--
+// skip goes behind a value that begins with a token.
+func (w *walk) skip(token []byte) {
+	for depth := 0; ; token = w.next() {
+		switch token[0] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
 		}
-	}
-	return c != '}'
-}
-
-// value returns the next value, and goes behind it.
-func (w *walk) value() []byte {
-	c := w.next()
-	start := w.at - 1
-	switch c {
-	case '"':
-		w.string()
-	case '{', '[':
-		for depth := 1; depth > 0; w.at++ {
-			switch w.text[w.at] {
-			case '"':
-				w.at++
-				w.string()
-				w.at--
-			case '{', '[':
-				depth++
-			case '}', ']':
-				depth--
-			}
-		}
-	default:
-		for w.at < len(w.text) && !bytes.ContainsRune([]byte(",}] \t\n\r"), rune(w.text[w.at])) {
-			w.at++
-		}
-	}
-	return w.text[start:w.at]
-}
-
-// string goes behind the end of a string that has begun.
-func (w *walk) string() {
-	for {
-		w.at += bytes.IndexByte(w.text[w.at:], '"') + 1
-		before := w.at - 2
-		for w.text[before] == '\\' {
-			before--
-		}
-		if (w.at-before)%2 == 0 { // an even number of backslashes is before the quote
+		if depth == 0 {
 			return
 		}
 	}
-}
-
-// maxWhole is the greatest whole number up to which all parsers read the same.
-const maxWhole = 1 << 53
-
-// wholeNumber returns a number of JSON in its shortest form, however it is written, if it is whole and not above
-// maxWhole.
-func wholeNumber(text []byte) (string, bool) {
-	mantissa, exponent, hasExponent := text, 0, false
-	if i := bytes.IndexAny(text, "eE"); i >= 0 {
-		e, err := strconv.ParseInt(string(text[i+1:]), 10, 16)
-		if err != nil {
-			return "", false
-		}
-		mantissa, exponent, hasExponent = text[:i], int(e), true
-	}
-	mantissa, negative := bytes.CutPrefix(mantissa, []byte("-"))
-	whole, fraction, hasFraction := bytes.Cut(mantissa, []byte("."))
-	digits := string(whole)
-	if hasExponent || hasFraction {
-		digits = strings.TrimLeft(digits+string(fraction), "0")
-		exponent -= len(fraction)
-		for exponent < 0 && strings.HasSuffix(digits, "0") {
-			digits, exponent = digits[:len(digits)-1], exponent+1
-		}
-		const mostDigits = 16
-		switch {
-		case digits == "":
-			exponent = 0
-		case exponent < 0 || len(digits)+exponent > mostDigits:
-			return "", false
-		}
-		digits += strings.Repeat("0", exponent)
-	}
-	n, err := strconv.ParseInt("0"+digits, 10, 64)
-	if err != nil || n > maxWhole {
-		return "", false
-	}
-	if negative {
-		n = -n
-	}
-	return strconv.FormatInt(n, 10), true
 }
