@@ -81,9 +81,9 @@ var layers = []struct {
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "internal/outcome internal/pool internal/stats internal/zone config store"}},
 	{"internal/page", layer{lines: 2300, kB: 129, own: "internal/uplot"}},
-	{"internal/routes", layer{lines: 150, kB: 5, caddy: true}},
-	{"internal/writers", layer{lines: 50, kB: 2, caddy: true}},
-	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
+	{"internal/routes", layer{lines: 320, kB: 11, caddy: true}},
+	{"internal/writers", layer{lines: 120, kB: 4, caddy: true}},
+	{"internal/late", layer{lines: 630, kB: 18, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
 	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "config algorithms internal/clientip internal/clock internal/feed internal/hangup internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone config memorystore store"}},
@@ -93,8 +93,8 @@ var layers = []struct {
 		"internal/stats internal/suggest internal/topk internal/walk internal/why internal/zone config store"}},
 	{"internal/cli", layer{lines: 4150, kB: 132, caddy: true, own: "internal/admin internal/adminapi internal/cases internal/duration internal/fleet internal/outcome internal/replay internal/shell internal/why"}},
 	{"internal/report", layer{lines: 500, kB: 15, caddy: true, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats internal/throttle internal/zone store"}},
-	{"internal/respond", layer{lines: 1300, kB: 41, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/routes internal/writers internal/zone"}},
-	{".", layer{lines: 1050, kB: 41, caddy: true, own: "internal/stats adaptive algorithms backend internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging " +
+	{"internal/respond", layer{lines: 1250, kB: 39, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/routes internal/writers internal/zone"}},
+	{".", layer{lines: 1050, kB: 41, caddy: true, own: "internal/stats adaptive algorithms backend internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone config memorystore store"}},
 	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
 

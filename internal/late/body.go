@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"sync"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -18,30 +17,21 @@ import (
 type bodyCosts struct {
 	readers []*usage.Reader
 	failed  bool // the response is an error
-
-	mu      sync.Mutex // because the access log may be written while error routes respond
 	settled []settledCost
 }
 
 // settledCost is what happened to one charge.
 type settledCost struct {
-	zone         string
-	result       stats.CostResult
-	booked, cost int64
+	zone          string
+	result        stats.CostResult
+	booked, final int64
 }
 
 var errNoCost = errors.New("it has none of these numbers")
 
-// bodyCost is the part of a late charge that depends on the body.
-type bodyCost struct {
-	reads  bool // the charge waits for the body
-	reader *usage.Reader
-	err    error // why the body cannot be decoded
-}
-
 // readsBody reports whether any charge depends on what the body of the response says.
 func (c *Completion) readsBody() bool {
-	return slices.ContainsFunc(c.charges, func(l charge) bool { return l.body.reads })
+	return slices.ContainsFunc(c.charges, func(l charge) bool { return l.reads })
 }
 
 // openBody begins the body of a response. It reports whether its pieces must be passed to readBody.
@@ -52,22 +42,20 @@ func (c *Completion) openBody(status int, header http.Header) bool {
 	c.body.failed = status >= http.StatusBadRequest
 	for i := range c.charges {
 		l := &c.charges[i]
-		if !l.body.reads {
+		if !l.reads {
 			continue
 		}
-		for j := range c.charges[:i] {
-			if other := &c.charges[j]; other.body.reader != nil && other.zone.Charge.Fields().String() == l.zone.Charge.Fields().String() {
-				l.body.reader = other.body.reader
-			}
-		}
-		if l.body.reader != nil || l.body.err != nil {
+		fields := l.zone.Charge.Fields()
+		same := slices.IndexFunc(c.charges[:i], func(other charge) bool {
+			return other.reads && other.zone.Charge.Fields().String() == fields.String()
+		})
+		if same >= 0 {
+			l.reader, l.unreadable = c.charges[same].reader, c.charges[same].unreadable
 			continue
 		}
-		l.body.reader, l.body.err = usage.NewReader(l.zone.Charge.Fields(), header.Get("Content-Type"), header["Content-Encoding"]...)
-		if l.body.err != nil {
-			l.body.reader = nil
-		} else if l.body.reader != nil {
-			c.body.readers = append(c.body.readers, l.body.reader)
+		l.reader, l.unreadable = usage.NewReader(fields, header.Get("Content-Type"), header["Content-Encoding"]...)
+		if l.reader != nil {
+			c.body.readers = append(c.body.readers, l.reader)
 		}
 	}
 	return len(c.body.readers) > 0
@@ -90,47 +78,50 @@ const (
 	brokenOff
 )
 
-// closeBody ends the body, and charges what the request has cost. A response that is not whole may not have
-// said all of it.
-func (c *Completion) closeBody(end ending) {
+// settle charges what the request has cost, at the end of its response. One that is not whole may not have said all
+// of it.
+func (c *Completion) settle(end ending) {
+	if end == brokenOff {
+		c.breakOff()
+	}
 	if c.body == nil {
 		return
 	}
 	c.body.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.charges {
 		l := &c.charges[i]
-		if !l.body.reads {
+		if !l.reads {
 			continue
 		}
-		l.body.reads = false
-		result, cost, err := l.bodyCost(c.body.failed, end)
-		c.pay(l, cost)
-		c.settle(l, result, cost)
+		l.reads = false
+		result, final, err := l.final(c.body.failed, end)
+		c.pay(l, final)
+		c.count(l, result, final)
 		if err != nil && l.zone.UnclearCost.Allow() {
-			l.warn(result, cost, err)
+			l.warn(result, final, err)
 		}
 	}
 }
 
 // warn logs that the response does not say what the request has cost, and of how many responses that is true since the
 // process has started.
-func (l *charge) warn(result stats.CostResult, cost int64, err error) {
+func (l *charge) warn(result stats.CostResult, final int64, err error) {
 	results, _ := l.zone.Stats.Costs.Read()
 	_, unread, of := stats.Unread(results)
 	logging.Logger().Warn("the response does not say what the request has cost", zap.String("zone", l.zone.Name),
-		zap.String("json", l.zone.Charge.Fields().String()), zap.Int64("charged", cost), zap.Error(err),
+		zap.String("json", l.zone.Charge.Fields().String()), zap.Int64("charged", final), zap.Error(err),
 		zap.String("result", stats.CostNames[result]), zap.Uint64("without_cost", unread), zap.Uint64("responses", of),
 		zap.Stringer("fix", result.Fix()))
 }
 
-// bodyCost returns what the request has cost. The error says why the response does not say so. A response that
+// final returns what the request has cost. The error says why the response does not say so. A response that
 // is perhaps not whole costs no less than what was booked.
-func (l *charge) bodyCost(failed bool, end ending) (result stats.CostResult, cost int64, err error) {
+func (l *charge) final(failed bool, end ending) (result stats.CostResult, final int64, err error) {
 	var events, said int64
 	found := false
-	if r := l.body.reader; r != nil {
-		if decoding := r.Close(); l.body.err == nil {
-			l.body.err = decoding
+	if r := l.reader; r != nil {
+		if decoding := r.Close(); l.unreadable == nil {
+			l.unreadable = decoding
 		}
 		events = r.Events()
 		said, found, err = r.Cost()
@@ -142,8 +133,8 @@ func (l *charge) bodyCost(failed bool, end ending) (result stats.CostResult, cos
 	switch {
 	case end == brokenOff, end == perhapsWhole && !found && !failed:
 		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said), nil
-	case l.body.err != nil:
-		result, err = stats.CostEncoded, l.body.err
+	case l.unreadable != nil:
+		result, err = stats.CostEncoded, l.unreadable
 	case err != nil:
 		result = stats.CostInvalid
 	case found && end == perhapsWhole:
@@ -158,40 +149,28 @@ func (l *charge) bodyCost(failed bool, end ending) (result stats.CostResult, cos
 	return result, from.Unknown.Of(booked, events, said), err
 }
 
-// settle counts what happened to a charge, and keeps it for the access log.
-func (c *Completion) settle(l *charge, result stats.CostResult, cost int64) {
-	l.zone.Stats.Costs.Add(result, cost)
-	c.body.mu.Lock()
-	defer c.body.mu.Unlock()
-	c.body.settled = append(c.body.settled, l.settled(result, cost))
+// count counts what happened to a charge, and keeps it for the access log.
+func (c *Completion) count(l *charge, result stats.CostResult, final int64) {
+	l.zone.Stats.Costs.Add(result, final)
+	c.body.settled = append(c.body.settled, settledCost{l.zone.Name, result, l.booked.Cost, final})
 }
 
-func (l *charge) settled(result stats.CostResult, cost int64) settledCost {
-	return settledCost{zone: l.zone.Name, result: result, booked: l.booked.Cost, cost: cost}
-}
-
-// logCosts writes what has happened to the charges so far.
-func (c *Completion) logCosts(to zapcore.ArrayEncoder) error {
-	c.body.mu.Lock()
-	defer c.body.mu.Unlock()
-	for _, s := range c.body.settled {
-		if err := to.AppendObject(s); err != nil {
-			return err
+// openCosts returns what will happen to the other charges if nothing more of the body comes. It ends the reading of a
+// compressed body.
+func (c *Completion) openCosts(end ending) (open []settledCost) {
+	for i := range c.charges {
+		if l := &c.charges[i]; l.reads {
+			result, final, _ := l.final(c.body.failed, end)
+			open = append(open, settledCost{l.zone.Name, result, l.booked.Cost, final})
 		}
 	}
-	return nil
+	return open
 }
 
-// logOpenCosts writes what the other charges will be if nothing more of the body comes. It ends the reading of a
-// compressed body.
-func (c *Completion) logOpenCosts(to zapcore.ArrayEncoder, end ending) error {
-	for i := range c.charges {
-		l := &c.charges[i]
-		if !l.body.reads {
-			continue
-		}
-		result, cost, _ := l.bodyCost(c.body.failed, end)
-		if err := to.AppendObject(l.settled(result, cost)); err != nil {
+// logCosts writes what happens to the open charges, and has happened to the others.
+func (c *Completion) logCosts(to zapcore.ArrayEncoder, open []settledCost) error {
+	for _, s := range append(open, c.body.settled...) {
+		if err := to.AppendObject(s); err != nil {
 			return err
 		}
 	}
@@ -203,6 +182,6 @@ func (s settledCost) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("zone", s.zone)
 	to.AddString("result", stats.CostNames[s.result])
 	to.AddInt64("booked", s.booked)
-	to.AddInt64("cost", s.cost)
+	to.AddInt64("cost", s.final)
 	return nil
 }

@@ -3,9 +3,9 @@
 //
 //	          Judge: the response is not charged for
 //	booked ──────────────────────────────────────────► settled, all is given back
-//	  │ │     ReadCost, closeBody: the response says its cost
+//	  │ │     ReadCost, settle: the response says its cost
 //	  │ └──────────────────────────────────────────────► settled, the difference is charged or given back
-//	  │       breakOff, closeBody(brokenOff): it ends before it has said so
+//	  │       settle(brokenOff): it ends before it has said so
 //	  └────────────────────────────────────────────────► broken off, what the zone says for that is charged
 //
 // A charge is booked when the request is decided, and each that has a header or a body to wait for is settled or broken
@@ -29,6 +29,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/usage"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -75,13 +76,17 @@ type charge struct {
 	open   bool             // whether the response counts is not known yet
 	unpaid bool             // what it costs is not known yet, until a header says so; only the request itself looks at it
 	paid   int64            // what was charged so far
-	body   bodyCost
+
+	reads      bool // the body of the response says what it costs
+	reader     *usage.Reader
+	unreadable error // why the body cannot be decoded
 }
 
 // Book adds a charge, which back gives back. The store was asked at that time of the clock.
 func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment) {
 	c.charges = append(c.charges, charge{
-		zone: z, booked: back, open: z.Charge.Matcher() != nil, unpaid: z.Charge.CostHeader() != "", paid: back.Cost, body: bodyCost{reads: z.Charge.Fields() != nil},
+		zone: z, booked: back, paid: back.Cost,
+		open: z.Charge.Matcher() != nil, unpaid: z.Charge.CostHeader() != "", reads: z.Charge.Fields() != nil,
 	})
 	c.clock, c.asked = by, asked
 	if z.Charge.Fields() != nil && c.body == nil {
@@ -112,9 +117,9 @@ func (c *Completion) Judge(status int, header http.Header) {
 		if charged {
 			continue
 		}
-		if l.body.reads {
-			l.body.reads = false
-			c.settle(l, stats.CostReturned, 0)
+		if l.reads {
+			l.reads = false
+			c.count(l, stats.CostReturned, 0)
 		}
 		l.unpaid = false
 		c.pay(l, 0)

@@ -1,10 +1,8 @@
 package late
 
 import (
-	"io"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
@@ -20,12 +18,12 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if c == nil {
 		return next.ServeHTTP(w, r)
 	}
-	var writer *chargeWriter
+	var s *served
 	returned := false
 	defer func() {
 		c.Release()
 		switch {
-		case writer != nil && writer.waitsForError():
+		case s.waitsForError():
 		case returned: // so its writer has seen the response begin, and a handler may still have it
 			c.End()
 		default:
@@ -37,7 +35,7 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 		returned = true
 		return err
 	}
-	s := &served{completion: c, routes: routes}
+	s = &served{completion: c, request: r, routes: routes}
 	if c.chargesLate() {
 		s.body = watchBody(r)
 	}
@@ -47,10 +45,10 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if c.body != nil {
 		s.toAccessLog(r)
 	}
-	writer = &s.writer
-	s.watch(writer, w, r)
-	defer func() { writer.over(returned, err) }()
-	err = next.ServeHTTP(writer, r)
+	s.watcher.ResponseWriter = w
+	s.watch(&s.watcher)
+	defer func() { s.watcher.over(returned, err) }()
+	err = next.ServeHTTP(&s.watcher.Response, r)
 	returned = true
 	return err
 }
@@ -58,10 +56,11 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 // served is a request whose response is watched.
 type served struct {
 	completion *Completion
+	request    *http.Request
 	routes     Routes
-	writer     chargeWriter
-	body       *requestBody  // nil if there is none, or if the response changes no charge
-	errors     *chargeWriter // of the response to the request's error, if that changes charges
+	watcher    chargeWatcher
+	body       *requestBody   // nil if there is none, or if the response changes no charge
+	errors     *chargeWatcher // of the response to the request's error, if that changes charges
 }
 
 // acceptReadable keeps the upstream from compressing its response in a way that cannot be read, which a
@@ -98,44 +97,12 @@ func (s *served) toAccessLog(r *http.Request) {
 // MarshalLogArray implements [zapcore.ArrayMarshaler]. The access log is written before the charges of a response to
 // an error are settled, so it shows how they will be.
 func (s *served) MarshalLogArray(to zapcore.ArrayEncoder) error {
-	if w := s.errors; w != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.readRest()
-		if err := s.completion.logOpenCosts(to, w.endOfError()); err != nil {
-			return err
-		}
+	w := s.errors
+	if w == nil {
+		return s.completion.logCosts(to, nil)
 	}
-	return s.completion.logCosts(to)
-}
-
-// mostUnread is how much of a body waits to be read until it is flushed.
-const mostUnread = 4 << 10
-
-// readLater reads a piece of the body when the client has it. A small piece is in the server's buffer until it is
-// flushed.
-func (w *chargeWriter) readLater(piece []byte) {
-	if len(w.unread)+len(piece) <= mostUnread {
-		w.unread = append(w.unread, piece...)
-		return
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.readRest()
-	w.completion.readBody(piece)
-}
-
-// readRest reads what waits for that.
-func (w *chargeWriter) readRest() {
-	if len(w.unread) > 0 {
-		w.completion.readBody(w.unread)
-		w.unread = w.unread[:0]
-	}
-}
-
-var pieces = sync.Pool{New: func() any { return new([4 << 10]byte) }}
-
-// copyPieces writes a body in pieces, so that each of them is seen.
-func copyPieces(w io.Writer, r io.Reader) (int64, error) {
-	buffer := pieces.Get().(*[4 << 10]byte)
-	defer pieces.Put(buffer)
-	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, buffer[:])
+	return s.completion.logCosts(to, s.completion.openCosts(w.endOfError()))
 }

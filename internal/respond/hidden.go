@@ -19,7 +19,7 @@ func (t *record) inHeaders(p *Responder) *record {
 		own := new(seenRecord)
 		if t.describesEnforced() { // by handlers before, which hide nothing
 			own.record = *t
-			own.headerWriter, own.others = headerWriter{}, slices.Clone(t.others)
+			own.headerWatcher, own.others = headerWatcher{}, slices.Clone(t.others)
 		}
 		own.values, own.inUse = &own.own, false
 		t.shown = &own.record

@@ -14,7 +14,7 @@ import (
 // All handlers that the request passes share one record, which describes the zone that binds the
 // client most. It lives as long as the request. It also contains the response's writer.
 type record struct {
-	headerWriter
+	headerWatcher
 	*values
 
 	outcome    outcome.Outcome

@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
-	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -76,7 +75,7 @@ func (p *Responder) keepFields(r *http.Request) {
 		by = t.by
 	}
 	kept := &responders{by.all, append(slices.Clip(by.fields), fieldRetryAfter)}
-	writers.WrapServer(r, func(inner http.ResponseWriter) http.ResponseWriter { return newHeaderWriter(inner, kept) })
+	watchHeader(nil, kept).WrapServer(r)
 }
 
 // ErrorRoutes reports whether errors of this handler may reach error routes: those of the server,

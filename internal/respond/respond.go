@@ -138,7 +138,7 @@ func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.
 	t := record{values: new(values)}
 	p.setHeaders(w, &t, v, 0)
 	if p.contradicted() && t.by != nil {
-		return newHeaderWriter(w, t.by)
+		return watchHeader(w, t.by)
 	}
 	return w
 }

@@ -34,7 +34,10 @@ func NewReader(f *Fields, contentType string, contentEncoding ...string) (*Reade
 	r := &Reader{format: format}
 	r.scanner.fields = f
 	r.scanner.reset()
-	return r, r.decode(strings.Join(contentEncoding, ","), MaxDecoded)
+	if err := r.decode(strings.Join(contentEncoding, ","), MaxDecoded); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // formatOf returns the format of a media type, whatever its parameters.

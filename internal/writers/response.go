@@ -1,0 +1,135 @@
+// Package writers is about the writers that a response goes through, from a handler to the connection.
+package writers
+
+import (
+	"bufio"
+	"io"
+	"iter"
+	"maps"
+	"net"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// Watcher sees a response as it is written. Only the goroutine that answers calls it.
+type Watcher interface {
+	// Begin is called before a header is sent. Of one that is not the last, it may return fields that it has taken
+	// out, which then come back.
+	Begin(status int) (hidden http.Header)
+
+	// Sent is called when a part of the body was written. The piece is nil unless the watcher wants it.
+	Sent(n int64, piece []byte)
+
+	// Flushed is called when the client was sent what was written.
+	Flushed()
+
+	// WantsPieces reports whether the watcher wants all pieces of the body.
+	WantsPieces() bool
+}
+
+// Response is a writer of a response that has a watcher.
+type Response struct {
+	caddyhttp.ResponseWriterWrapper
+	Watcher Watcher
+	Begun   bool // the watcher has seen the last header
+}
+
+// IsFinal reports whether no other header follows one with this status.
+func IsFinal(status int) bool {
+	return status >= http.StatusOK || status == http.StatusSwitchingProtocols
+}
+
+// WrapServer makes the response one that is written to Caddy's server, beneath all others. So it sees what error
+// routes send, because they write to the server's writer and not to that of the handler whose error
+// they handle. WrapServer reports whether the server has a place for a wrapper, which it has unless
+// its write_idle_timeout is off.
+func (w *Response) WrapServer(r *http.Request) bool {
+	_, idle := caddyhttp.IdleTimeoutsFromContext(r.Context())
+	if idle == nil {
+		return false
+	}
+	w.ResponseWriter = idle.ResponseWriter
+	idle.ResponseWriterWrapper = &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}
+	return true
+}
+
+// Watchers returns the watchers of a response, from the outermost writer to the connection.
+func Watchers(w http.ResponseWriter) iter.Seq[Watcher] {
+	return func(yield func(Watcher) bool) {
+		for w != nil {
+			if watched, ok := w.(*Response); ok && !yield(watched.Watcher) {
+				return
+			}
+			inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+			if !ok {
+				return
+			}
+			w = inner.Unwrap()
+		}
+	}
+}
+
+// begin shows the watcher a header, unless it was the last one before.
+func (w *Response) begin(status int) (hidden http.Header) {
+	if w.Begun {
+		return nil
+	}
+	w.Begun = IsFinal(status)
+	return w.Watcher.Begin(status)
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *Response) WriteHeader(status int) {
+	hidden := w.begin(status)
+	w.ResponseWriter.WriteHeader(status)
+	maps.Copy(w.Header(), hidden)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *Response) Write(p []byte) (int, error) {
+	w.begin(http.StatusOK)
+	n, err := w.ResponseWriter.Write(p)
+	w.Watcher.Sent(int64(n), p[:n])
+	return n, err
+}
+
+// ReadFrom implements [io.ReaderFrom], so that the kernel can copy files whose pieces nobody wants.
+func (w *Response) ReadFrom(r io.Reader) (int64, error) {
+	w.begin(http.StatusOK)
+	if w.Watcher.WantsPieces() {
+		return io.Copy(struct{ io.Writer }{w}, r)
+	}
+	n, err := w.ResponseWriterWrapper.ReadFrom(r)
+	w.Watcher.Sent(n, nil)
+	return n, err
+}
+
+// FlushError implements the method that [http.ResponseController] calls. A flush may send the header.
+func (w *Response) FlushError() error {
+	w.begin(http.StatusOK)
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	w.Watcher.Flushed()
+	return err
+}
+
+// Flush implements [http.Flusher].
+func (w *Response) Flush() { _ = w.FlushError() }
+
+// Hijack implements [http.Hijacker]. What is sent on a hijacked connection is not HTTP, unless a
+// header was sent before.
+func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.begin(http.StatusSwitchingProtocols)
+	}
+	return conn, buffered, err
+}
+
+// Interface guards
+var (
+	_ http.Flusher  = (*Response)(nil)
+	_ http.Hijacker = (*Response)(nil)
+	_ io.ReaderFrom = (*Response)(nil)
+	_ http.Pusher   = (*Response)(nil)
+)
