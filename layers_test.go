@@ -83,7 +83,7 @@ var layers = []struct {
 	{"internal/page", layer{lines: 2300, kB: 129, own: "internal/uplot"}},
 	{"internal/routes", layer{lines: 320, kB: 11, caddy: true}},
 	{"internal/writers", layer{lines: 120, kB: 4, caddy: true}},
-	{"internal/late", layer{lines: 630, kB: 18, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
+	{"internal/late", layer{lines: 650, kB: 19, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
 	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "config algorithms internal/clientip internal/clock internal/feed internal/hangup internal/key internal/late internal/outcome internal/placeholder internal/pool " +
 		"internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone config memorystore store"}},

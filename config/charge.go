@@ -232,15 +232,16 @@ func (f *Fallback) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (f *Fallback) UnmarshalJSON(text []byte) error { return option.Text(text, f) }
 
-// Of returns what a request costs, given what was booked, how many events came, and what the response has
+// Of returns the final cost of a request, given what was booked, how many events came, and what the response has
 // said so far.
-func (f *Fallback) Of(was, events, said int64) int64 {
+func (f *Fallback) Of(booked, events, said int64) (final int64) {
+	final = booked
 	switch {
 	case f == nil:
 	case f.Cost != nil:
-		was = *f.Cost
+		final = *f.Cost
 	case f.PerEvent > 0:
-		was = int64(min(float64(was)+f.PerEvent*float64(events), float64(usage.MaxCost)))
+		final = int64(min(float64(booked)+f.PerEvent*float64(events), float64(usage.MaxCost)))
 	}
-	return max(was, said)
+	return max(final, said)
 }

@@ -149,7 +149,7 @@ func (c *Completion) ReadCost(header http.Header) {
 			continue
 		}
 		l.unpaid = false
-		cost, err := parseCost(values)
+		final, err := parseCost(values)
 		if err != nil {
 			if l.zone.UnclearCost.Allow() {
 				logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
@@ -157,7 +157,7 @@ func (c *Completion) ReadCost(header http.Header) {
 			}
 			continue
 		}
-		c.pay(l, cost)
+		c.pay(l, final)
 	}
 }
 
@@ -171,11 +171,11 @@ func (c *Completion) breakOff() {
 	}
 }
 
-// pay charges the difference between a cost and what was charged before.
-func (c *Completion) pay(l *charge, cost int64) {
+// pay charges the difference between the final cost and what was charged before.
+func (c *Completion) pay(l *charge, final int64) {
 	a := l.booked
-	if a.Delta = cost - l.paid; a.Delta != 0 {
-		l.paid = cost
+	if a.Delta = final - l.paid; a.Delta != 0 {
+		l.paid = final
 		a.Known = c.clock.Now() - c.asked
 		c.session.Adjust(a)
 	}

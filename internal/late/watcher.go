@@ -39,7 +39,9 @@ func (s *served) watch(w *chargeWatcher) {
 	w.Watcher, w.served, w.strips, w.length = w, s, s.completion.strips, -1
 	for each := range writers.Watchers(w.ResponseWriter) {
 		if outer, ok := each.(*chargeWatcher); ok {
-			w.strips = slices.DeleteFunc(slices.Clone(w.strips), func(name string) bool { return slices.Contains(outer.strips, name) })
+			w.strips = slices.DeleteFunc(slices.Clone(w.strips), func(name string) bool {
+				return slices.Contains(outer.strips, name)
+			})
 		}
 	}
 }
@@ -81,7 +83,9 @@ func (w *chargeWatcher) start(status int) {
 			w.length = n
 		}
 	}
-	if status == http.StatusSwitchingProtocols || status == http.StatusNoContent || status == http.StatusNotModified || w.request.Method == http.MethodHead {
+	switch {
+	case w.request.Method == http.MethodHead,
+		status == http.StatusSwitchingProtocols, status == http.StatusNoContent, status == http.StatusNotModified:
 		w.length = 0
 	}
 	w.completion.Judge(status, header)

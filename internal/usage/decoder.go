@@ -2,7 +2,6 @@ package usage
 
 import (
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,14 +13,8 @@ const MaxDecoded = 64 << 20
 
 var errTooLarge = fmt.Errorf("the body is more than %d MiB when it is decoded", MaxDecoded>>20)
 
-// decoder decodes a copy of a compressed body on its own goroutine, one piece after the other.
-type decoder struct {
-	pieces *io.PipeWriter
-	done   chan struct{}
-	err    error // after done
-}
-
-// decode sets the reader up for content codings, of which only one may not be identity.
+// decode sets the reader up for content codings, of which only one may not be identity. A compressed body is decoded on
+// its own goroutine, one piece after the other.
 func (r *Reader) decode(codings string, most int) error {
 	coding := ""
 	for each := range strings.SplitSeq(strings.ToLower(codings), ",") {
@@ -38,27 +31,13 @@ func (r *Reader) decode(codings string, most int) error {
 		return nil
 	}
 	from, to := io.Pipe()
-	d := &decoder{pieces: to, done: make(chan struct{})}
-	r.decoder = d
+	r.pieces, r.decoded = to, make(chan struct{})
 	go func() {
-		defer close(d.done)
-		d.err = r.readGzip(from, most)
-		_ = from.CloseWithError(d.err) // what comes now is dropped
+		defer close(r.decoded)
+		r.failure = r.readGzip(from, most)
+		_ = from.CloseWithError(r.failure) // what comes now is dropped
 	}()
 	return nil
-}
-
-func (d *decoder) write(p []byte) { _, _ = d.pieces.Write(p) }
-
-// close waits until everything is decoded. A body that was cut off is no error, because the response may
-// have been.
-func (d *decoder) close() error {
-	_ = d.pieces.Close()
-	<-d.done
-	if errors.Is(d.err, io.ErrUnexpectedEOF) || errors.Is(d.err, io.EOF) {
-		return nil
-	}
-	return d.err
 }
 
 var gzips = sync.Pool{New: func() any { return new(gzip.Reader) }}

@@ -1,6 +1,10 @@
 package usage
 
-import "strings"
+import (
+	"errors"
+	"io"
+	"strings"
+)
 
 // Reader reads a cost from the body of a response as it passes. It keeps nothing of the body but the
 // numbers.
@@ -8,8 +12,11 @@ type Reader struct {
 	scanner scanner
 	events  events
 	format  format
-	marked  int      // how much of a byte order mark has been read, or all of it
-	decoder *decoder // nil if the body is not compressed
+	marked  int // how much of a byte order mark has been read, or all of it
+
+	pieces  *io.PipeWriter // of a compressed body; or else nil
+	decoded chan struct{}  // is closed when all of it was decoded
+	failure error          // why not all of it could be; after decoded
 }
 
 // mark is a byte order mark, which may be in front of a body.
@@ -24,8 +31,8 @@ const (
 	eventStream
 )
 
-// NewReader returns a reader for a body of a media type and content codings, as the values of the fields have them. It returns nil if such a
-// body has no cost that could be read, and an error if it cannot be decoded.
+// NewReader returns a reader for a body of a media type and content codings, as the values of the fields have them. It
+// returns nil if such a body has no cost that could be read, and an error if it cannot be decoded.
 func NewReader(f *Fields, contentType string, contentEncoding ...string) (*Reader, error) {
 	format := formatOf(contentType)
 	if format == unread {
@@ -57,8 +64,8 @@ func formatOf(contentType string) format {
 
 // Write reads the next piece. It never fails.
 func (r *Reader) Write(p []byte) (int, error) {
-	if r.decoder != nil {
-		r.decoder.write(p)
+	if r.pieces != nil {
+		_, _ = r.pieces.Write(p)
 	} else {
 		r.read(p)
 	}
@@ -81,13 +88,18 @@ func (r *Reader) read(p []byte) {
 	}
 }
 
-// Close ends the body. It must be called before Cost and Events. It returns an error if the body could
-// not be decoded.
+// Close ends the body, and waits until all of it is decoded. It must be called before Cost and Events. It returns an
+// error if the body could not be decoded. One that was cut off is no error, because the response may have been.
 func (r *Reader) Close() error {
-	if r.decoder == nil {
+	if r.pieces == nil {
 		return nil
 	}
-	return r.decoder.close()
+	_ = r.pieces.Close()
+	<-r.decoded
+	if errors.Is(r.failure, io.ErrUnexpectedEOF) || errors.Is(r.failure, io.EOF) {
+		return nil
+	}
+	return r.failure
 }
 
 // Cost returns the cost by what has been read so far, and whether there was any number. The error says
