@@ -93,8 +93,8 @@ type Handler struct {
 	SweepInterval caddy.Duration `json:"sweep_interval,omitempty" range:"100ms.." default:"=1m"`
 
 	// Which refusals are logged: one of `first`, `all` or `off`. `first` (the default) writes one
-	// line for a key in a window (an hour at most), for at most 50 keys a second, and one with the number of the others.
-	// `all` writes a line for each refusal, so an attack fills the log.
+	// line for a zone and second, with the number of the others. `all` writes a line for each refusal, so an attack
+	// fills the log.
 	Log string `json:"log,omitempty" words:"first|all|off" default:"first"`
 
 	// Whether log lines and events about refusals contain the key, which may be personal data or

@@ -1,18 +1,26 @@
 // Package report reports refusals to operators: in the log, and as events that other modules of
-// Caddy subscribe to. However many requests are refused, it reports a key once in a window.
+// Caddy subscribe to. However many requests are refused, it tells of one in a zone and second.
 package report
 
 import (
 	"net/http"
-	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+)
+
+// The values of the option log.
+const (
+	LogOff   = "off"
+	LogFirst = "first" // one line for a zone and second
+	LogAll   = "all"
 )
 
 // Config configures a Reporter.
@@ -28,27 +36,56 @@ type Config struct {
 // once.
 type Reporter struct {
 	Config
-	dedup   *dedup
+	counts  [][kinds]count // by the zones' Index
+	seconds timer
 	banEnds timer
 }
 
 // New returns a Reporter.
 func New(c Config) *Reporter {
-	p := &Reporter{Config: c}
-	p.dedup = newDedup(c.Zones, p.logSuppressed)
+	p := &Reporter{Config: c, counts: make([][kinds]count, len(c.Zones))}
 	if p.Log != LogOff {
 		p.logEndedBans() // there may be bans that began under an earlier config
 	}
 	return p
 }
 
-// Close logs what was not reported yet.
+// Close logs what was not told yet. No timer keeps the Reporter for a request that outlives its config.
 func (p *Reporter) Close() {
-	p.dedup.close()
+	p.seconds.close()
 	p.banEnds.close()
+	p.endSecond()
+	p.endSecond() // one without requests
 }
 
-// Report reports the refusals of a verdict, including those of dry runs.
+// kind is what a report is about. Reports of one kind do not suppress those of another.
+type kind uint8
+
+const (
+	exceeded    kind = iota // a limit refuses
+	rejected                // the reason is the request itself, not a limit
+	wouldExceed             // a limit would refuse, if the zone were not a dry run
+	wouldReject             // the request itself would be refused
+	banned                  // a ban begins
+	near                    // the request passes, and has brought its key near the limit
+	kinds
+)
+
+// ofKind says how each kind is told.
+var ofKind = [kinds]struct {
+	message string // of lines, in the words of github.com/mholt/caddy-ratelimit; empty if there are none
+	event   string // empty if there is none: nothing has to be done about a dry run
+	most    uint64 // how many are told in a zone and second
+}{
+	exceeded:    {"rate limit exceeded", "rate_limit_exceeded", 1},
+	rejected:    {"request rejected", "rate_limit_rejected", 1},
+	wouldExceed: {"rate limit exceeded", "", 1},
+	wouldReject: {"request rejected", "", 1},
+	banned:      {logging.Banned, "rate_limit_banned", 1000}, // all, as the store tells each ban once, but for floods
+	near:        {"", "rate_limit_near_limit", 1},
+}
+
+// Report reports what a request has brought about in its zones, including refusals of dry runs.
 func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	for i := range v.Rejections {
 		p.refused(r, &v.Rejections[i])
@@ -56,69 +93,102 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	if len(v.Entries) == 0 || v.Err != nil || v.Rejected() != nil || !v.Outcome.Passes() {
 		return // nothing was decided
 	}
-	if v.Near {
-		p.near(r, v)
-	}
-	for i := v.Enforced; i < len(v.Entries); i++ {
-		if v.Entries[i].Outcome == outcome.DryRun {
+	for i := range v.Entries {
+		enforced := i < v.Enforced
+		switch {
+		case v.Refused && i == v.Binding, !enforced && v.Entries[i].Outcome == outcome.DryRun:
 			f := v.Refusal(i)
 			p.refused(r, &f)
+		case v.Near && enforced && v.IsNear(i):
+			f := v.Refusal(i) // what a refusal would be
+			p.tell(r, &f, near)
+		}
+		if enforced && v.Decisions[i].BanBegins {
+			f := v.Refusal(i)
+			p.bans(r, &f)
 		}
 	}
-	if v.Refused {
-		f := v.Refusal(v.Binding)
-		p.refused(r, &f)
-		p.bans(r, v)
-	}
 }
 
-// refused logs a refusal and emits its event, unless its key was already reported in the same
-// window. A dry run emits no event, because nothing has to be done about it.
 func (p *Reporter) refused(r *http.Request, f *limiter.Refusal) {
-	event := eventExceeded
+	k := exceeded
 	if f.Policy == nil {
-		event = eventRejected
+		k = rejected
 	}
-	emits := !f.DryRun && p.Events.Wanted(event)
-	first := (p.Log == LogFirst || emits) && p.dedup.first(f, categoryOf(f))
-	if p.Log == LogAll || p.Log == LogFirst && first {
-		p.log(r, f)
-	}
-	if emits && first {
-		p.Events.Emit(event, p.eventData(r, f))
-	}
-}
-
-// category is what a refusal is about. Refusals of one category do not suppress those of another.
-type category uint8
-
-const (
-	dryRunCategory   category = 1 << iota // the request would be refused if the zone were not a dry run
-	rejectedCategory                      // the reason is the request itself, not a limit
-	banCategory                           // a ban begins
-	nearCategory                          // the request passes, and has brought its key near the limit
-	categories       category = 1 << iota
-)
-
-func categoryOf(f *limiter.Refusal) (c category) {
 	if f.DryRun {
-		c |= dryRunCategory
+		k += wouldExceed - exceeded
 	}
-	if f.Policy == nil {
-		c |= rejectedCategory
-	}
-	return c
+	p.tell(r, f, k)
 }
 
-// window returns how long a refusal of a key suppresses the next ones.
-func window(f *limiter.Refusal) time.Duration {
-	if f.Policy == nil {
-		return throttle.Interval
-	}
-	return min(max(f.Policy.Numbers.Window.Length(), time.Second), time.Hour)
+// wants reports whether a kind has lines, and whether anybody waits for its events.
+func (p *Reporter) wants(k kind) (lines, events bool) {
+	lines = p.Log != LogOff && ofKind[k].message != "" && p.Logger.Core().Enabled(zap.InfoLevel)
+	return lines, ofKind[k].event != "" && p.Events.Wanted(ofKind[k].event)
 }
 
-// knowsWait reports whether it is known how long the refusal holds. For slots it is not known.
-func knowsWait(f *limiter.Refusal) bool {
-	return f.Policy != nil && !f.Waits().Slot
+// tell tells of a refusal in the log and by an event, if it is the turn of one, with what there is to say beside
+// its fields.
+func (p *Reporter) tell(r *http.Request, f *limiter.Refusal, k kind, beside ...zap.Field) {
+	lines, events := p.wants(k)
+	if !lines && !events {
+		return
+	}
+	more, turn := p.turn(f.Zone, k)
+	all := lines && p.Log == LogAll
+	if !turn && !all {
+		return
+	}
+	fields := append(p.fields(r, f, k), beside...)
+	if more > 0 && !all {
+		fields = append(fields, zap.Uint64("more", more))
+	}
+	if lines {
+		p.Logger.Info(ofKind[k].message, fields...)
+	}
+	if events && turn {
+		data := zapcore.NewMapObjectEncoder()
+		for _, field := range fields {
+			field.AddTo(data)
+		}
+		p.Events.Emit(ofKind[k].event, data.Fields)
+	}
+}
+
+// fields are what lines and events say of a refusal.
+func (p *Reporter) fields(r *http.Request, f *limiter.Refusal, k kind) []zap.Field {
+	fields := []zap.Field{zap.String("zone", f.Zone.Name)}
+	if f.Policy == nil {
+		fields = append(fields, zap.String("reason", f.Err.Error()), zap.Reflect("status", f.Status)) // an int in events
+	} else {
+		fields = append(fields, zap.Int64("limit", f.Decision.Quota))
+		switch waits := f.Waits(); {
+		case k == near:
+			fields = append(fields, zap.Int64("remaining", f.Decision.Remaining))
+		case f.NeverPasses():
+			fields = append(fields, zap.Int64("cost", f.Cost))
+		case !waits.Slot: // for slots it is not known
+			fields = append(fields, zap.Duration("wait", waits.Told))
+		}
+	}
+	fields = append(fields, zap.String("remote_ip", clientip.Remote(r)), zap.String("client_ip", clientip.Client(r)))
+	fields = append(fields, k.dryRun(), flag("queue_full", f.Policy.QueueFull(&f.Decision, f.Cost)))
+	fields = append(fields, flag("banned", f.Decision.Banned && k != banned))
+	if p.LogKey {
+		fields = append(fields, zap.String("key", logging.Key(f.Key)))
+	}
+	return fields
+}
+
+// dryRun marks what a dry run would do.
+func (k kind) dryRun() zap.Field {
+	return flag(outcome.Names[outcome.DryRun], k == wouldExceed || k == wouldReject)
+}
+
+// flag is a field that is only there if it is true.
+func flag(name string, set bool) zap.Field {
+	if !set {
+		return zap.Skip()
+	}
+	return zap.Bool(name, true)
 }

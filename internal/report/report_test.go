@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -48,9 +49,9 @@ func flood(t *testing.T, h caddytest.Handler, keys, n int) {
 	}
 }
 
-// TestCategoriesAreReportedApart: a refusal of one category does not suppress one of another
-// category for the same key, and suppressed ones are counted by category.
-func TestCategoriesAreReportedApart(t *testing.T) {
+// TestKindsAreReportedApart: a refusal of one kind does not suppress one of another kind, and those without a line
+// are counted by kind.
+func TestKindsAreReportedApart(t *testing.T) {
 	ctx, logs := caddytest.Logged(t)
 	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {"both": {
 		"max_events": 0, "window": "1h", "block": [{"header": {"Bad": ["*"]}}]}}}`)
@@ -61,7 +62,7 @@ func TestCategoriesAreReportedApart(t *testing.T) {
 	caddytest.CleanUp(t, h)
 	var got []string
 	for _, entry := range logs.All() {
-		got = append(got, fmt.Sprint(entry.Message, " ", entry.ContextMap()["requests"]))
+		got = append(got, fmt.Sprint(entry.Message, " ", entry.ContextMap()["more"]))
 	}
 	want := []string{"rate limit exceeded <nil>", "request rejected <nil>", "rate limit exceeded again 2", "request rejected again 2"}
 	if !slices.Equal(got, want) {
@@ -69,7 +70,7 @@ func TestCategoriesAreReportedApart(t *testing.T) {
 	}
 }
 
-// TestExceededEvent: subscribers are called once for a key in a window, whatever is logged.
+// TestExceededEvent: subscribers are called once for a zone in a second, whatever is logged.
 func TestExceededEvent(t *testing.T) {
 	for _, c := range []struct {
 		options string
@@ -77,20 +78,28 @@ func TestExceededEvent(t *testing.T) {
 	}{
 		{`"log": "off", `, nil}, {`"log": "all", "log_key": true, `, "0"}, {`"log": "first", `, nil},
 	} {
-		ctx := caddytest.Config(t)
-		l := caddytest.Listen(t, ctx, "rate_limit_exceeded")
-		flood(t, flooded(t, ctx, c.options), 3, 100)
-		if len(l.Events) != 3 {
-			t.Fatalf("%s: %d events, want one for each of 3 keys", c.options, len(l.Events))
-		}
-		data := l.Events[0].Data
-		if data["zone"] != "flooded" || data["wait"] != time.Hour || data["remote_ip"] != "203.0.113.7" ||
-			data["limit"] != int64(0) || data["key"] != c.key {
-			t.Errorf("%s: the event has %v", c.options, data)
-		}
-		if origin := l.Events[0].Origin().CaddyModule().ID; origin != "http.handlers.rate_limit" {
-			t.Errorf("the event comes from %s", origin)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			ctx := caddytest.Config(t)
+			l := caddytest.Listen(t, ctx, "rate_limit_exceeded")
+			h := flooded(t, ctx, c.options)
+			for range 3 {
+				flood(t, h, 3, 100)
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			if len(l.Events) != 3 {
+				t.Fatalf("%s: %d events, want one for each of 3 seconds", c.options, len(l.Events))
+			}
+			data := l.Events[0].Data
+			if data["zone"] != "flooded" || data["wait"] != time.Hour || data["remote_ip"] != "203.0.113.7" ||
+				data["limit"] != int64(0) || data["key"] != c.key {
+				t.Errorf("%s: the event has %v", c.options, data)
+			}
+			if origin := l.Events[0].Origin().CaddyModule().ID; origin != "http.handlers.rate_limit" {
+				t.Errorf("the event comes from %s", origin)
+			}
+			caddytest.CleanUp(t, h)
+		})
 	}
 }
 

@@ -3,12 +3,11 @@ package report
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +25,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -57,86 +55,92 @@ func refusal(p *Reporter, key string) *limiter.Refusal {
 
 func request() *http.Request { return httptest.NewRequest(http.MethodGet, "/", nil) }
 
-// mostLines is how many lines a Reporter may write in the time since start.
-func mostLines(start time.Time) int {
-	return reportsPerSecond * (int(time.Since(start)/time.Second) + 2)
+// told returns how many refusals the lines tell of, and how many of the lines have details.
+func told(logs *observer.ObservedLogs) (requests, details int) {
+	for _, line := range logs.All() {
+		data := line.ContextMap()
+		if _, ok := data["remote_ip"]; ok {
+			requests++
+			details++
+		}
+		if more, ok := data["more"].(uint64); ok {
+			requests += int(more)
+		}
+	}
+	return requests, details
 }
 
-// TestFloodOfKeys: memory is bounded however many keys there are, and all of their requests are
-// counted.
+// TestFloodOfKeys: however many keys are refused, a second has one line, and the lines count all requests.
 func TestFloodOfKeys(t *testing.T) {
-	p, _ := reporterOf(LogFirst)
-	keys := deep.Steps(300_000, 1_000_000)
-	var reported, summed atomic.Uint64
-	p.Logger = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(io.Discard), zapcore.InfoLevel),
-		zap.Hooks(func(zapcore.Entry) error { reported.Add(1); return nil })) // because log lines take memory too
-	p.dedup.summary = func(_ *zone.Zone, _ category, s suppressed) { summed.Add(s.requests) }
-	r, f := request(), refusal(p, "")
-	before, start := heapInUse(), time.Now()
-	for i := range keys {
-		f.Key = strconv.Itoa(i)
-		p.refused(r, f)
-	}
-	if grown := int64(heapInUse()) - int64(before); grown > 8<<20 {
-		t.Errorf("%d keys take %d bytes", keys, grown)
-	}
-	kept := 0
-	for i := range p.dedup.shards {
-		kept += len(p.dedup.shards[i].reported)
-	}
-	p.Close()
-	n := reported.Load()
-	if n+summed.Load() != uint64(keys) || kept > dedupShards*shardKeys || n > uint64(mostLines(start)) || n == 0 {
-		t.Errorf("of %d keys, %d are reported and %d summed up; %d are remembered", keys, n, summed.Load(), kept)
-	}
-}
-
-func heapInUse() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-// TestWindowsOfTheLog: one line when a window opens, and one when it has closed, about what was
-// suppressed in between.
-func TestWindowsOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, logs := reporterOf(LogFirst)
-		f := refusal(p, "")
-		f.Policy = windowOf(time.Minute)
-		first := func(key string) int {
-			n := 0
-			for range 5 {
-				if f.Key = key; p.dedup.first(f, 0) {
-					n++
-				}
+		const seconds, senders, each = 10, 8, 500
+		for second := range seconds {
+			var all sync.WaitGroup
+			for sender := range senders {
+				all.Go(func() {
+					f := refusal(p, "")
+					for i := range each {
+						f.Key = fmt.Sprint(second, sender, i)
+						p.refused(request(), f)
+					}
+				})
 			}
-			return n
+			all.Wait()
+			time.Sleep(time.Second)
+			synctest.Wait()
 		}
-		if a, b := first("a"), first("b"); a != 1 || b != 1 {
-			t.Errorf("in the first window: %d and %d lines, want 1 and 1", a, b)
+		if _, details := told(logs); details != seconds || logs.Len() != seconds {
+			t.Errorf("%d lines, %d with details, in %d seconds", logs.Len(), details, seconds)
 		}
-		time.Sleep(59 * time.Second)
-		if n := first("a"); n != 0 || logs.Len() != 0 {
-			t.Errorf("59s later: %d lines; %v", n, logs.All())
-		}
-		time.Sleep(5 * time.Second)
-		if logs.Len() != 1 || fmt.Sprint(logs.All()[0].ContextMap()) != "map[keys:2 requests:13 zone:flooded]" {
-			t.Errorf("after the window: %v", logs.All())
-		}
-		if n := first("a"); n != 1 {
-			t.Errorf("in the next window: %d lines, want 1", n)
-		}
-		time.Sleep(2 * time.Minute) // or a timer would be left behind
-		if logs.Len() != 2 {
-			t.Errorf("after both windows: %v", logs.All())
+		p.Close()
+		if requests, _ := told(logs); requests != seconds*senders*each || logs.Len() != seconds+1 {
+			t.Errorf("%d lines tell of %d requests, want %d", logs.Len(), requests, seconds*senders*each)
 		}
 	})
 }
 
-// banned is the verdict on a request whose refusal begins a ban.
-func banned(p *Reporter, key string) *limiter.Verdict {
+// TestSeconds: the first refusal has a line at once. The next line, or one at the end of a second without any, says
+// how many more there were. No timer runs while there is nothing to tell.
+func TestSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, logs := reporterOf(LogFirst)
+		p.LogKey = true
+		refuse := func(keys ...string) {
+			for _, key := range keys {
+				p.refused(request(), refusal(p, key))
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		for i, c := range []struct {
+			keys []string
+			want string // message, key and more of the new line
+		}{
+			{[]string{"a", "b", "a"}, "rate limit exceeded a <nil>"},
+			{[]string{"b"}, "rate limit exceeded b 2"},
+			{nil, ""},
+			{[]string{"c", "a"}, "rate limit exceeded c <nil>"},
+			{nil, "rate limit exceeded again <nil> 1"},
+			{nil, ""},
+			{[]string{"c"}, "rate limit exceeded c <nil>"},
+		} {
+			refuse(c.keys...)
+			got := ""
+			for _, line := range logs.TakeAll() {
+				data := line.ContextMap()
+				got += fmt.Sprint(line.Message, " ", data["key"], " ", data["more"])
+			}
+			if got != c.want {
+				t.Errorf("second %d: %q, want %q", i, got, c.want)
+			}
+		}
+		time.Sleep(time.Second) // or a timer would be left behind
+	})
+}
+
+// ban is the verdict on a request whose refusal begins a ban.
+func ban(p *Reporter, key string) *limiter.Verdict {
 	return &limiter.Verdict{
 		Entries:   []limiter.Entry{{Zone: p.Zones[0], Policy: windowOf(time.Minute)}},
 		Checks:    []store.Check{{Key: key}},
@@ -148,45 +152,38 @@ func banned(p *Reporter, key string) *limiter.Verdict {
 // TestNobodyListens: without a log and subscribers, nothing is allocated.
 func TestNobodyListens(t *testing.T) {
 	p, _ := reporterOf(LogOff)
-	r, v := request(), banned(p, "a")
+	r, v := request(), ban(p, "a")
 	if n := testing.AllocsPerRun(100, func() { p.Report(r, v) }); n > 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-// TestFloodOfBans: keys that were not seen before make no events and lines at their rate, and the
-// bans without a line are counted.
+// TestFloodOfBans: each ban has its event and its line, up to as many in a second as a flood makes.
 func TestFloodOfBans(t *testing.T) {
-	ctx := caddytest.Config(t)
-	p, logs := reporterOf(LogFirst)
-	var err error
-	if p.Events, err = events.New(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Events.Handle(ctx, caddy.Event{}); err != nil { // all apps have started
-		t.Fatal(err)
-	}
-	l := caddytest.Listen(t, ctx, "rate_limit_banned")
-	r := request()
-	const keys = 2 * dedupShards * shardKeys
-	for i := range keys {
-		p.bans(r, banned(p, strconv.Itoa(i)))
-	}
-	n := len(l.Events)
-	if n < dedupShards*shardKeys/2 || n > dedupShards*shardKeys {
-		t.Errorf("%d events, want at most %d", n, dedupShards*shardKeys)
-	}
-	p.Close()
-	if lines := logs.FilterMessage("client banned").Len(); lines != n {
-		t.Errorf("%d lines for %d events", lines, n)
-	}
-	rest := uint64(0)
-	for _, line := range logs.FilterMessage("client banned again").All() {
-		rest += line.ContextMap()["requests"].(uint64)
-	}
-	if rest != uint64(keys-n) {
-		t.Errorf("%d bans are summed up, want %d", rest, keys-n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx := caddytest.Config(t)
+		p, logs := reporterOf(LogFirst)
+		var err error
+		if p.Events, err = events.New(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Events.Handle(ctx, caddy.Event{}); err != nil { // all apps have started
+			t.Fatal(err)
+		}
+		l := caddytest.Listen(t, ctx, "rate_limit_banned")
+		most := int(ofKind[banned].most)
+		for i := range 3 * most {
+			p.Report(request(), ban(p, strconv.Itoa(i)))
+		}
+		p.Close()
+		lines, again := logs.FilterMessage("client banned"), logs.FilterMessage("client banned again").All()
+		if len(l.Events) != most || lines.Len() != most {
+			t.Errorf("%d events and %d lines, want %d", len(l.Events), lines.Len(), most)
+		}
+		if len(again) != 1 || again[0].ContextMap()["more"] != uint64(2*most) {
+			t.Errorf("the others have the lines %v", again)
+		}
+	})
 }
 
 // TestBanIsLogged: the beginning of a ban and its end have a line each, whatever refusals of the
@@ -199,7 +196,7 @@ func TestBanIsLogged(t *testing.T) {
 			z := p.Zones[0]
 			z.KeyRules = &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Minute}}
 			begin := func(key string) {
-				v := banned(p, key)
+				v := ban(p, key)
 				v.Decisions[0].At = time.Now().UnixMicro()
 				v.Decisions[0].RetryAfter = 24 * time.Hour // for the limit, which the ban does not outlast
 				p.Report(request(), v)
@@ -249,7 +246,7 @@ func TestUnbannedBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, logs := reporterOf(LogFirst)
 		p.Zones[0].KeyRules = &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Minute}}
-		p.Report(request(), banned(p, "a"))
+		p.Report(request(), ban(p, "a"))
 		if !p.Zones[0].Stats.Bans.End("a") || p.Zones[0].Stats.Bans.End("a") {
 			t.Error("the ban is not known once")
 		}
@@ -270,11 +267,6 @@ func TestNothingOutlivesReporter(t *testing.T) {
 	for range 3 {
 		p.refused(request(), refusal(p, "after"))
 	}
-	for i := range p.dedup.shards {
-		if p.dedup.shards[i].reported != nil {
-			t.Fatal("a window is left, for which the reporter stays")
-		}
-	}
 	gone, kept := false, weak.Make(p)
 	for range 5 {
 		p = nil
@@ -282,6 +274,6 @@ func TestNothingOutlivesReporter(t *testing.T) {
 		gone = gone || kept.Value() == nil
 	}
 	if !gone {
-		t.Error("the timer of the next sweep keeps the reporter")
+		t.Error("a timer keeps the reporter")
 	}
 }
