@@ -1,5 +1,5 @@
 // Package report reports refusals to operators: in the log, and as events that other modules of
-// Caddy subscribe to. However many requests are refused, it tells of one in a zone and second.
+// Caddy subscribe to. However many requests are refused, it reports one in a zone and second.
 package report
 
 import (
@@ -127,7 +127,7 @@ func (p *Reporter) wants(k kind) (lines, events bool) {
 	return lines, ofKind[k].event != "" && p.Events.Wanted(ofKind[k].event)
 }
 
-// tell tells of a refusal in the log and by an event, if it is the turn of one, with what there is to say beside
+// tell reports a refusal in the log and by an event, if it is the turn of one, with what there is to say beside
 // its fields.
 func (p *Reporter) tell(r *http.Request, f *limiter.Refusal, k kind, beside ...zap.Field) {
 	lines, events := p.wants(k)

@@ -55,7 +55,7 @@ func refusal(p *Reporter, key string) *limiter.Refusal {
 
 func request() *http.Request { return httptest.NewRequest(http.MethodGet, "/", nil) }
 
-// told returns how many refusals the lines tell of, and how many of the lines have details.
+// told returns how many refusals the lines report, and how many of the lines have details.
 func told(logs *observer.ObservedLogs) (requests, details int) {
 	for _, line := range logs.All() {
 		data := line.ContextMap()
