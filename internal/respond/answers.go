@@ -35,7 +35,7 @@ func (p *Responder) Written(r *http.Request, a *limiter.Answer) limiter.Written 
 	form := p.formOf(r)
 	w := limiter.Written{Language: languages[form], Status: a.Status}
 	if form >= grpcForm {
-		w.Status, w.GRPCStatus = http.StatusOK, (&told{kind: a.Problem, status: a.Status}).grpcCode()
+		w.Status, w.GRPCStatus = http.StatusOK, grpcCode(a.Problem, a.Status)
 	}
 	return w
 }
@@ -47,8 +47,6 @@ const fieldContentType = "Content-Type"
 
 // mediaType returns the media type of a field's value in small letters, without parameters, or "".
 func mediaType(value string) string {
-	if t, _, err := mime.ParseMediaType(value); err == nil || t != "" {
-		return t
-	}
-	return ""
+	name, _, _ := mime.ParseMediaType(value)
+	return name
 }

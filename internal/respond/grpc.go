@@ -1,6 +1,7 @@
 package respond
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -9,13 +10,6 @@ import (
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
-)
-
-// The media types of gRPC, and of gRPC-Web as bytes and as text. A message format may follow, such as +proto.
-const (
-	grpcMediaType        = "application/grpc"
-	grpcWebMediaType     = "application/grpc-web"
-	grpcWebTextMediaType = "application/grpc-web-text"
 )
 
 // The status codes of gRPC, by https://grpc.github.io/grpc/core/md_doc_statuscodes.html.
@@ -39,82 +33,80 @@ const (
 // telling its caller, who should hear of a longer one.
 const mostPushback = 60
 
+// grpcMediaType begins the media types of gRPC.
+const grpcMediaType = "application/grpc"
+
+// grpcForms are the forms for the media types of gRPC, and of gRPC-Web as bytes and as text.
+var grpcForms = map[string]answerForm{
+	grpcMediaType:               grpcForm,
+	grpcMediaType + "-web":      grpcWebForm,
+	grpcMediaType + "-web-text": grpcWebTextForm,
+}
+
 // grpcFormOf returns the form for a content type of gRPC, or bareForm.
 func grpcFormOf(contentType string) answerForm {
 	if len(contentType) < len(grpcMediaType) || !strings.EqualFold(contentType[:len(grpcMediaType)], grpcMediaType) {
 		return bareForm // most requests are none of gRPC
 	}
-	name, _, _ := strings.Cut(mediaType(contentType), "+")
-	switch name {
-	case grpcMediaType:
-		return grpcForm
-	case grpcWebMediaType:
-		return grpcWebForm
-	case grpcWebTextMediaType:
-		return grpcWebTextForm
-	}
-	return bareForm
+	name, _, _ := strings.Cut(mediaType(contentType), "+") // a message format may follow, such as +proto
+	return grpcForms[name]
 }
 
+// The codes of gRPC for the kinds of problems, and for what is wrong with a request.
+var (
+	grpcOfKind = map[limiter.Problem]uint8{
+		limiter.QuotaExceeded:   grpcResourceExhausted,
+		limiter.AbnormalUsage:   grpcResourceExhausted,
+		limiter.ReducedCapacity: grpcUnavailable,
+	}
+	grpcOfStatus = map[int]uint8{
+		http.StatusUnauthorized:       grpcUnauthenticated,
+		http.StatusForbidden:          grpcPermissionDenied,
+		http.StatusTooManyRequests:    grpcResourceExhausted,
+		http.StatusServiceUnavailable: grpcUnavailable,
+	}
+)
+
 // grpcCode returns the code of gRPC for a refusal.
-func (t *told) grpcCode() uint8 {
-	switch t.kind {
-	case limiter.QuotaExceeded, limiter.AbnormalUsage:
-		return grpcResourceExhausted
-	case limiter.ReducedCapacity:
-		return grpcUnavailable
+func grpcCode(kind limiter.Problem, status int) uint8 {
+	other := uint8(grpcInvalidArgument)
+	if status >= http.StatusInternalServerError {
+		other = grpcInternal
 	}
-	switch {
-	case t.status == http.StatusUnauthorized:
-		return grpcUnauthenticated
-	case t.status == http.StatusForbidden:
-		return grpcPermissionDenied
-	case t.status == http.StatusTooManyRequests:
-		return grpcResourceExhausted
-	case t.status == http.StatusServiceUnavailable:
-		return grpcUnavailable
-	case t.status >= http.StatusInternalServerError:
-		return grpcInternal
-	}
-	return grpcInvalidArgument
+	return cmp.Or(grpcOfKind[kind], grpcOfStatus[status], other)
 }
 
 // grpcTrailers returns the status of a call, as names and values.
 func (t *told) grpcTrailers() [][2]string {
 	pushback := "-1" // a client must not retry by itself
-	if t.retryAfter > 0 && t.retryAfter <= mostPushback {
-		pushback = strconv.FormatInt(t.retryAfter*1000, 10)
+	if t.RetryAfter > 0 && t.RetryAfter <= mostPushback {
+		pushback = strconv.FormatInt(t.RetryAfter*1000, 10)
 	}
 	return [][2]string{
-		{grpcStatus, strconv.Itoa(int(t.grpcCode()))},
-		{grpcMessage, percentEncoded(t.summary() + ". " + t.action())},
+		{grpcStatus, strconv.Itoa(int(grpcCode(t.kind, t.Status)))},
+		{grpcMessage, percentEncoded(t.summary() + ". " + t.Action)},
 		{grpcPushback, pushback},
 	}
-}
-
-// writeGRPC writes a status of gRPC as an answer that has only trailers, which are in the header then.
-func (t *told) writeGRPC(w http.ResponseWriter, r *http.Request) error {
-	header := w.Header()
-	header.Set(fieldContentType, mediaType(r.Header.Get(fieldContentType)))
-	for _, one := range t.grpcTrailers() {
-		header.Set(one[0], one[1])
-	}
-	w.WriteHeader(http.StatusOK)
-	return nil
 }
 
 // grpcWebTrailers is the flag of a frame of gRPC-Web whose content are trailers.
 const grpcWebTrailers = 0x80
 
-// writeGRPCWeb writes a status of gRPC-Web: a frame of the body, which scripts of other origins can read without
-// further permission.
-func (t *told) writeGRPCWeb(w http.ResponseWriter, r *http.Request, form answerForm) error {
+// writeGRPC writes a status of gRPC as an answer that has only trailers, which are in the header then. For gRPC-Web they
+// are a frame of the body, which scripts of other origins can read without further permission.
+func (t *told) writeGRPC(w http.ResponseWriter, r *http.Request, form answerForm) error {
 	frame := []byte{grpcWebTrailers, 0, 0, 0, 0}
 	for _, one := range t.grpcTrailers() {
+		if form == grpcForm {
+			w.Header().Set(one[0], one[1])
+		}
 		frame = fmt.Appendf(frame, "%s: %s\r\n", strings.ToLower(one[0]), one[1])
 	}
 	binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-5)) //nolint:gosec // a few hundred bytes
-	if form == grpcWebTextForm {
+	switch form {
+	case grpcForm:
+		frame = nil
+	case grpcWebTextForm:
 		frame = base64.StdEncoding.AppendEncode(nil, frame)
 	}
 	return writeBody(w, r, http.StatusOK, mediaType(r.Header.Get(fieldContentType)), frame)

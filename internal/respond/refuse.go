@@ -49,11 +49,10 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 	if form == bareForm {
 		return p.end(w, r, a.Status, a.Err)
 	}
-	t := toldOf(&a, v, retryAfter)
 	if form >= grpcForm {
-		p.recordOf(v).grpcCode = t.grpcCode()
+		p.recordOf(v).grpcCode = grpcCode(a.Problem, a.Status)
 	}
-	return t.write(w, r, form)
+	return toldOf(&a, v, retryAfter).write(w, r, form)
 }
 
 // end ends a request. It returns an error only if there are error routes. Making an error takes
