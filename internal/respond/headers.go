@@ -2,6 +2,7 @@ package respond
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -13,12 +14,65 @@ import (
 
 const fieldRetryAfter = "Retry-After"
 
+// setHeaders sets the headers that describe the limits that may refuse the request, with the seconds of Retry-After
+// of a refusal.
+func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict, retryAfter int64) {
+	b, before := t.inHeaders(p), item{}
+	if b.policy != nil && !b.dryRun {
+		before = b.item
+	}
+	t.adopt(v, v.Binding, retryAfter)
+	if t.policy == nil { // a zone rejected the request before, and this is its error route
+		return
+	}
+	if b == t.shown {
+		if i := v.BindingAmong(isShown); i >= 0 {
+			b.adopt(v, i, retryAfter)
+		}
+	}
+	if b.policy != nil && (v.Enforced > 1 || before.prefix != "") {
+		t.addItems(b, v, before)
+	}
+	t.policies = p.addPolicies(t.policies, v)
+	if len(p.Fields.sent) > 0 {
+		t.by = t.by.with(p)
+	}
+	if t.by == nil {
+		return
+	}
+	header := w.Header()
+	for i, responder := range t.by.all {
+		list := t.list[:]
+		if i > 0 || len(responder.Fields.sent) > len(list) {
+			list = make([]string, len(responder.Fields.sent))
+		}
+		t.set(header, b, &responder.Fields, list)
+	}
+}
+
+// inHeaders returns what headers are made of: the zone that binds the client most, of those that clients see. Handlers
+// before may have hidden none.
+func (t *record) inHeaders(p *Responder) *binding {
+	if t.shown == nil {
+		if !p.hides {
+			return &t.binding
+		}
+		t.shown = new(binding)
+		if t.policy != nil && !t.dryRun {
+			*t.shown = t.binding
+		}
+	}
+	return t.shown
+}
+
+func isShown(z *zone.Zone) bool { return !z.Hidden() }
+
 // set writes the headers of a decision. Each value has its own slice, because later handlers
 // may change values in place.
-func (f *Fields) set(header http.Header, t *record, values []string) {
+func (t *record) set(header http.Header, b *binding, f *Fields, values []string) {
 	for i, field := range f.sent {
 		name := f.names[i]
-		if values[i] = t.value(field); values[i] == "" {
+		if values[i] = t.value(b, field); values[i] == "" {
 			delete(header, name)
 			continue
 		}
@@ -27,81 +81,126 @@ func (f *Fields) set(header http.Header, t *record, values []string) {
 }
 
 // value returns the value of a field, or "" if it has none.
-func (t *record) value(f field) string {
-	p, n := t.policy, &t.numbers
-	if p == nil && f != policyField { // clients see none of the zones
+func (t *record) value(b *binding, f field) string {
+	if f == policyField {
+		return t.policies
+	}
+	if b.policy == nil { // clients see none of the zones
 		return ""
 	}
 	switch f {
 	case rateLimitField:
-		b := t.rateLimit(t.getRoom())
-		return unsafe.String(unsafe.SliceData(b), len(b)) // nothing writes to it any more
-	case policyField:
-		return t.policies
+		return t.rateLimit(b)
 	case limitField, burstField:
-		return strconv.FormatInt(n.quota, 10)
+		return strconv.FormatInt(b.quota, 10)
 	case remainingField:
-		return strconv.FormatInt(n.remaining, 10)
+		return strconv.FormatInt(b.remaining, 10)
 	case resetField:
-		if !p.Slots { // it is not known when slots come back
-			return strconv.FormatInt(t.reset(), 10)
+		if !b.policy.Slots { // it is not known when slots come back
+			return strconv.FormatInt(b.untilFull(), 10)
 		}
 	case retryAfterField:
-		if t.retryAfter > 0 {
-			return strconv.FormatInt(t.retryAfter, 10)
+		if b.retryAfter > 0 {
+			return strconv.FormatInt(b.retryAfter, 10)
 		}
 	case replenishField:
-		return p.Replenish
+		return b.policy.Replenish
 	case requestedField:
-		return strconv.FormatInt(t.cost, 10)
+		return strconv.FormatInt(b.cost, 10)
 	}
 	return ""
 }
 
-// getRoom returns room for the text of one value: the record's, or new memory if it is taken or too small.
-func (t *record) getRoom() []byte {
+// rateLimit returns the value of RateLimit: the zone that binds the client most comes first.
+func (t *record) rateLimit(b *binding) string {
+	text := t.text[:0]
 	if t.inUse || len(t.others) > 0 {
-		return make([]byte, 0, (2+len(t.others))*len(t.text))
+		text = make([]byte, 0, (2+len(t.others))*len(t.text))
 	}
 	t.inUse = true
-	return t.text[:0]
+	text = b.appendTo(text)
+	for _, m := range t.others {
+		if m.prefix != b.prefix { // a later handler's zone of the same name may bind now
+			text = m.appendTo(append(text, separator...))
+		}
+	}
+	return unsafe.String(unsafe.SliceData(text), len(text)) // nothing writes to it any more
 }
 
-// reset returns the seconds until the full quota is back, and at least Retry-After.
-func (t *record) reset() int64 { return max(t.numbers.reset, t.retryAfter) }
+// mostItems bounds the items of RateLimit, as a proxy or a client may bound the length of a field.
+const mostItems = 10
 
-// policiesOf returns the value of RateLimit-Policy for the zones that may refuse a request.
-func (p *Responder) policiesOf(v *limiter.Verdict) (text string) {
-	if p.policies != "" && len(v.Entries) == len(p.Zones) && v.Outcome != outcome.Local {
+// item is what RateLimit says of a zone.
+type item struct {
+	prefix          string // the beginning of its text, which names the zone
+	remaining, next int64  // next are whole seconds until more of the quota is back
+}
+
+func itemOf(v *limiter.Verdict, i int) item {
+	d, p := &v.Decisions[i], v.Entries[i].Policy
+	return item{p.ItemPrefix, d.Remaining, zone.CeilSeconds(p.Waits(d, v.Checks[i].Cost).Next)}
+}
+
+func (m *item) appendTo(b []byte) []byte {
+	b = strconv.AppendInt(append(b, m.prefix...), m.remaining, 10)
+	if m.next > 0 {
+		b = strconv.AppendInt(append(b, zone.ParamNextQuota...), m.next, 10)
+	}
+	return b
+}
+
+// addItems adds the zones of a verdict to those of which RateLimit tells, beside the one that binds the
+// client most. Before is that of the handlers before, if any.
+func (t *record) addItems(b *binding, v *limiter.Verdict, before item) {
+	t.others = slices.Grow(t.others, min(v.Enforced, mostItems-1))
+	t.addItem(b, before)
+	for i := range v.Enforced {
+		if isShown(v.Entries[i].Zone) {
+			t.addItem(b, itemOf(v, i))
+		}
+	}
+}
+
+func (t *record) addItem(b *binding, m item) {
+	if m.prefix == b.prefix || m.prefix == "" {
+		return
+	}
+	if i := slices.IndexFunc(t.others, func(o item) bool { return o.prefix == m.prefix }); i >= 0 {
+		t.others[i] = m // handlers can share a zone
+	} else if len(t.others) < mostItems-1 {
+		t.others = append(t.others, m)
+	}
+}
+
+const separator = ", "
+
+// addPolicies adds the zones that may refuse a request to the RateLimit-Policy of the handlers before, each once.
+func (p *Responder) addPolicies(before string, v *limiter.Verdict) string {
+	if before == "" && p.policies != "" && len(v.Entries) == len(p.Zones) && v.Outcome != outcome.Local {
 		return p.policies
 	}
+	text := before
 	for i := range v.Enforced {
-		if v.Entries[i].Zone.Hidden() {
-			continue
+		e, d := &v.Entries[i], &v.Decisions[i]
+		policy := e.Policy
+		if d.Override != "" {
+			policy = policy.ForOverride(d)
 		}
-		text = appendPolicy(text, policyOf(v, i))
+		if isShown(e.Zone) && !hasPolicy(before, policy) {
+			text = appendPolicy(text, policy)
+		}
 	}
 	return text
 }
-
-// policyOf returns the quota policy that holds for the key in a zone.
-func policyOf(v *limiter.Verdict, i int) *zone.QuotaPolicy {
-	if d := &v.Decisions[i]; d.Override != "" {
-		return v.Entries[i].Policy.ForOverride(d)
-	}
-	return v.Entries[i].Policy
-}
-
-const policySeparator = ", "
 
 func appendPolicy(text string, p *zone.QuotaPolicy) string {
 	if text == "" {
 		return p.PolicyItem
 	}
-	return text + policySeparator + p.PolicyItem
+	return text + separator + p.PolicyItem
 }
 
 // hasPolicy reports whether a RateLimit-Policy contains an item.
 func hasPolicy(text string, p *zone.QuotaPolicy) bool {
-	return strings.Contains(policySeparator+text+policySeparator, policySeparator+p.PolicyItem+policySeparator)
+	return text != "" && strings.Contains(separator+text+separator, separator+p.PolicyItem+separator)
 }

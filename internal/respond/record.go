@@ -17,45 +17,44 @@ type record struct {
 	headerWatcher
 	*values
 
-	outcome    outcome.Outcome
-	dryRun     bool              // whether the zone is a dry run, because no other zone has decided
-	dryRuns    bool              // whether any zone is a dry run
-	never      bool              // whether the cost is above the limit
-	queueFull  bool              // whether it is refused because its queue has no place
-	inUse      bool              // whether the text of values has one; here, because that memory is only written
-	grpcCode   uint8             // of the refusal, if its caller speaks gRPC; or else 0
-	zone       *zone.Zone        // nil if nothing was decided
-	policy     *zone.QuotaPolicy // the zone's; nil if the store was not asked
-	numbers    numbers           // of the decision
-	share      float64           // of the quota that is left
-	cost       int64
-	retryAfter int64      // in whole seconds; 0 if the request may pass
-	wouldBe    *zone.Zone // the dry run that would have refused
-	exceeded   string     // the zones that refuse the request, or would without a dry run; text, as one name needs no memory
-	policies   string     // RateLimit-Policy
-	others     []item     // of RateLimit, beside the zone's
-	shown      *record    // what headers are made of; nil if that is this record
+	binding             // of all zones
+	shown    *binding   // of the zones that clients see, if a handler hides others; or else nil
+	others   []item     // of RateLimit, beside the zone's
+	policies string     // RateLimit-Policy
+	inUse    bool       // whether the text of values has one; here, because that memory is only written
+	grpcCode uint8      // of the refusal, if its caller speaks gRPC; or else 0
+	dryRuns  bool       // whether any zone is a dry run
+	wouldBe  *zone.Zone // the dry run that would have refused
+	exceeded string     // the zones that refuse the request, or would without a dry run; text, as one name needs no memory
+}
+
+// binding is the decision of the zone that binds the client most. It has no more of it than is shown, because the
+// record is the largest allocation of a request.
+type binding struct {
+	item
+	outcome      outcome.Outcome
+	dryRun       bool              // whether the zone is a dry run, because no other zone has decided
+	never        bool              // whether the cost is above the limit
+	queueFull    bool              // whether it is refused because its queue has no place
+	zone         *zone.Zone        // nil if nothing was decided
+	policy       *zone.QuotaPolicy // the zone's; nil if the store was not asked
+	quota, reset int64             // reset are whole seconds until all of the quota is back
+	share        float64           // of the quota that is left
+	cost         int64
+	retryAfter   int64 // in whole seconds; 0 if the request may pass
 }
 
 // values are the values of headers, as far as there is room for them. Header maps refer to them, so
 // they are never used again.
 type values struct {
-	list  [2]string // of the fields of Fields, if there are at most two
-	retry [1]string // Retry-After
-	text  [40]byte  // of a value
+	list [2]string // of the fields of Fields, if there are at most two
+	text [40]byte  // of a value
 }
 
 // seenRecord is a record with its values, so that a request needs only one allocation.
 type seenRecord struct {
 	record
 	own values
-}
-
-// numbers are what clients see of a decision. It is a part of it, because the record is the largest
-// allocation of a request.
-type numbers struct {
-	quota, remaining int64
-	next, reset      int64 // whole seconds until more of the quota is back, and until all of it is
 }
 
 // recordVar is the request's variable that holds the record, for all handlers and error routes.
@@ -94,29 +93,35 @@ func recordBefore(r *http.Request) *record {
 	return t
 }
 
-// binds reports whether a zone binds the client more than the one that the record describes. A dry
+// binds reports whether a zone binds the client more than the one that is described. A dry
 // run binds least. Of other zones, the one that refuses or has the smallest share left binds most.
-func (t *record) binds(dryRun, refuses bool, share float64) bool {
-	if t.zone == nil || t.dryRun != dryRun {
-		return t.zone == nil || t.dryRun
+func (b *binding) binds(dryRun, refuses bool, share float64) bool {
+	if b.zone == nil || b.dryRun != dryRun {
+		return b.zone == nil || b.dryRun
 	}
-	return refuses || t.outcome.Passes() && t.outcome != outcome.DryRun && share < t.share
+	return refuses || b.outcome.Passes() && b.outcome != outcome.DryRun && share < b.share
 }
 
-// adopt makes the record describe a zone, unless the zone that it describes already binds the client
-// more. It reports whether it has done so.
-func (t *record) adopt(v *limiter.Verdict, i int) bool {
+// adopt describes a zone with the seconds of Retry-After if it refuses, unless the zone that is described already
+// binds the client more.
+func (b *binding) adopt(v *limiter.Verdict, i int, retryAfter int64) {
 	d, dryRun := &v.Decisions[i], i >= v.Enforced
 	share := limiter.ShareLeft(d)
-	if !t.binds(dryRun, !d.Allowed, share) {
-		return false
+	if !b.binds(dryRun, !d.Allowed, share) {
+		return
 	}
-	e := &v.Entries[i]
-	t.zone, t.policy, t.cost, t.outcome, t.retryAfter, t.dryRun = e.Zone, e.Policy, v.Checks[i].Cost, e.Outcome, 0, dryRun
-	t.share, t.never, t.queueFull = share, zone.NeverPasses(d, t.cost), e.Policy.QueueFull(d, t.cost)
-	t.numbers = numbers{d.Quota, d.Remaining, zone.CeilSeconds(e.Policy.Waits(d, t.cost).Next), zone.CeilSeconds(d.ResetAfter)}
-	return true
+	if d.Allowed {
+		retryAfter = 0
+	}
+	e, cost := &v.Entries[i], v.Checks[i].Cost
+	b.item = itemOf(v, i)
+	b.zone, b.policy, b.outcome, b.dryRun, b.cost, b.retryAfter = e.Zone, e.Policy, e.Outcome, dryRun, cost, retryAfter
+	b.quota, b.reset, b.share = d.Quota, zone.CeilSeconds(d.ResetAfter), share
+	b.never, b.queueFull = zone.NeverPasses(d, cost), e.Policy.QueueFull(d, cost)
 }
+
+// untilFull returns the seconds until the full quota is back, and at least Retry-After.
+func (b *binding) untilFull() int64 { return max(b.reset, b.retryAfter) }
 
 // adoptDryRuns records what the dry runs have decided. The client does not see it.
 func (t *record) adoptDryRuns(v *limiter.Verdict) {
@@ -124,7 +129,7 @@ func (t *record) adoptDryRuns(v *limiter.Verdict) {
 	if t.dryRuns = true; !v.Decisions[i].Allowed {
 		t.wouldBe = v.Entries[i].Zone
 	}
-	t.adopt(v, i)
+	t.adopt(v, i, 0)
 }
 
 // reject records a refusal for which the store was not asked.
@@ -135,18 +140,5 @@ func (t *record) reject(f *limiter.Refusal) {
 	}
 	if t.binds(f.DryRun, true, 0) {
 		t.zone, t.policy, t.outcome, t.retryAfter, t.dryRun = f.Zone, nil, o, 0, f.DryRun
-	}
-}
-
-// addPolicies adds the limits of a handler to RateLimit-Policy, each once.
-func (t *record) addPolicies(by *Responder, v *limiter.Verdict) {
-	if t.policies == "" {
-		t.policies = by.policiesOf(v)
-		return
-	}
-	for i := range v.Enforced {
-		if p := policyOf(v, i); !v.Entries[i].Zone.Hidden() && !hasPolicy(t.policies, p) {
-			t.policies = appendPolicy(t.policies, p)
-		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -48,7 +47,7 @@ type Responder struct {
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
-	p := &Responder{Config: c, hides: hidesAny(c.Zones), caught: caughtBySubroute(ctx)}
+	p := &Responder{Config: c, hides: slices.ContainsFunc(c.Zones, (*zone.Zone).Hidden), caught: caughtBySubroute(ctx)}
 	p.contradicted = sync.OnceValue(func() bool { return c.Around.Answer(c.Fields.names) })
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	p.self[0] = p
@@ -149,47 +148,6 @@ func (p *Responder) recordFailure(v *limiter.Verdict) {
 	t := p.recordOf(v)
 	t.outcome = v.Outcome
 	p.toTrace(t, &v.Request)
-}
-
-// setHeaders sets the headers that describe the limits that may refuse the request.
-func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict, retryAfter int64) {
-	shown := t.inHeaders(p)
-	var before item
-	if shown.describesEnforced() {
-		before = shown.own()
-	}
-	if t.adopt(v, v.Binding) {
-		t.retryAfter = retryAfter
-	}
-	if t.policy == nil { // a zone rejected the request before, and this is its error route
-		return
-	}
-	if shown != t {
-		shown.adoptShown(v, retryAfter)
-	}
-	if shown.policy != nil && (v.Enforced > 1 || before.prefix != "") {
-		shown.addItems(v, before)
-	}
-	shown.addPolicies(p, v)
-	if len(p.Fields.sent) > 0 {
-		t.by = t.by.with(p)
-	}
-	header := w.Header()
-	var all []*Responder
-	if t.by != nil {
-		all = t.by.all
-	}
-	for i, responder := range all {
-		list := shown.list[:]
-		if i > 0 || len(responder.Fields.sent) > len(list) {
-			list = make([]string, len(responder.Fields.sent))
-		}
-		responder.Fields.set(header, shown, list)
-	}
-	if t.retryAfter > 0 {
-		t.retry[0] = strconv.FormatInt(t.retryAfter, 10)
-		header[fieldRetryAfter] = t.retry[:]
-	}
 }
 
 // retryAfter returns the value of Retry-After for a wait: whole seconds, rounded up, with jitter. It is 0 without a wait.

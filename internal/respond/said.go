@@ -43,11 +43,11 @@ func (t *record) field(name string) zap.Field {
 	}
 	switch name {
 	case "limit":
-		return zap.Int64(name, t.numbers.quota)
+		return zap.Int64(name, t.quota)
 	case "remaining":
-		return zap.Int64(name, t.numbers.remaining)
+		return zap.Int64(name, t.remaining)
 	case "reset":
-		return zap.Int64(name, t.reset())
+		return zap.Int64(name, t.untilFull())
 	case "cost":
 		return zap.Int64(name, t.cost)
 	case "plan":
