@@ -223,10 +223,12 @@ func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.E
 	if slices.ContainsFunc(h.zones, (*zone.Zone).Waits) {
 		hangup.Expose(ctx) // only the connection shows that the client of a waiting request leaves
 	}
+	explained := h.respond.Config
+	explained.Jitter = 0 // so that the same question has the same answer
 	app.running.Add(admin.Handler{
 		Handler: &trial.Handler{
 			Module: h, Zones: h.zones, Store: h.store, Local: h.local, Status: h.Status, Instances: value(h.Instances),
-			Respond: h.respond.WithoutJitter(), Warnings: warnings,
+			Respond: respond.New(ctx, explained), Warnings: warnings,
 		},
 		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Requests: app.requests(ctx), StoreByDefault: h.storeByDefault,
 	})

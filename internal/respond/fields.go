@@ -1,6 +1,7 @@
 package respond
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -60,72 +61,55 @@ var styles = map[string][]field{
 // Fields are the headers that a handler sends, with their names in the form of
 // http.Header's keys.
 type Fields struct {
-	byField [fields]string // the names of all fields that are sent
-	sent    []field
-	names   []string // of sent
+	sent  []field
+	names []string // of sent
 }
 
 // NewFields resolves the options headers and header_name.
 func NewFields(chosen []string, renames map[string]string) (f Fields, err error) {
 	for i, style := range chosen {
-		inStyle, ok := styles[style]
 		switch {
-		case !ok:
-			return f, fmt.Errorf("headers must be draft-10, x-ratelimit, spring or off, got %q", style)
 		case slices.Contains(chosen[:i], style):
 			return f, fmt.Errorf("headers names %s twice", style)
 		case style == headersOff && len(chosen) > 1:
 			return f, fmt.Errorf("headers off excludes other styles, got %s", strings.Join(chosen, " "))
 		}
-		for _, one := range inStyle {
+		for _, one := range styles[style] {
 			if !slices.Contains(f.sent, one) {
 				f.sent = append(f.sent, one)
-				f.byField[one] = http.CanonicalHeaderKey(standard[one])
+				f.names = append(f.names, http.CanonicalHeaderKey(standard[one]))
 			}
 		}
 	}
-	renamed := make(map[field]bool)
 	for _, name := range slices.Sorted(maps.Keys(renames)) {
-		which := f.find(name)
-		switch {
-		case renamed[which]:
-			return f, fmt.Errorf("header_name %s already specified", standard[which])
-		case which == fields:
-			return f, fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
-				name, strings.Join(chosen, " "), strings.Join(f.all(), ", "))
-		case renames[name] == "" || strings.IndexFunc(renames[name], placeholder.NotInFieldName) >= 0:
-			return f, fmt.Errorf("header_name %s: %q is not the name of a header", name, renames[name])
-		}
-		if err := config.NotHTTP("header_name "+standard[which], renames[name]); err != nil {
+		if err := f.rename(name, renames[name], chosen); err != nil {
 			return f, err
 		}
-		f.byField[which], renamed[which] = http.CanonicalHeaderKey(renames[name]), true
 	}
-	for _, one := range f.sent {
-		if name := f.byField[one]; slices.Contains(f.names, name) {
-			return f, fmt.Errorf("header_name %s: the name %s is taken", standard[one], name)
+	for i, name := range f.names {
+		if slices.Contains(f.names[:i], name) {
+			return f, fmt.Errorf("header_name %s: the name %s is taken", standard[f.sent[i]], name)
 		}
-		f.names = append(f.names, f.byField[one])
 	}
 	return f, nil
 }
 
-// find returns the field that has a name in its style, or fields if that is not sent.
-func (f *Fields) find(name string) field {
-	for _, one := range f.sent {
-		if strings.EqualFold(standard[one], name) {
-			return one
+// rename gives the field that has a name in one of the styles another one.
+func (f *Fields) rename(name, other string, chosen []string) error {
+	i := slices.IndexFunc(f.sent, func(one field) bool { return strings.EqualFold(standard[one], name) })
+	switch {
+	case i < 0:
+		var all []string
+		for _, one := range f.sent {
+			all = append(all, standard[one])
 		}
+		return fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
+			name, strings.Join(chosen, " "), cmp.Or(strings.Join(all, ", "), "none"))
+	case f.names[i] != http.CanonicalHeaderKey(name):
+		return fmt.Errorf("header_name %s already specified", standard[f.sent[i]])
+	case other == "" || strings.IndexFunc(other, placeholder.NotInFieldName) >= 0:
+		return fmt.Errorf("header_name %s: %q is not the name of a header", name, other)
 	}
-	return fields
-}
-
-func (f *Fields) all() (names []string) {
-	for _, one := range f.sent {
-		names = append(names, standard[one])
-	}
-	if names == nil {
-		names = []string{"none"}
-	}
-	return names
+	f.names[i] = http.CanonicalHeaderKey(other)
+	return config.NotHTTP("header_name "+standard[f.sent[i]], other)
 }

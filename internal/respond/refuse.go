@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -22,14 +21,11 @@ const fieldChallenge = "Www-Authenticate"
 func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) error {
 	a := v.Answer(p.Status)
 	header := w.Header()
-	var retryAfter int64 // 0 without Retry-After
+	retryAfter := p.retryAfter(a.Told)
 	switch {
 	case a.Policy != nil && v.Rejected() != nil: // a network is banned
-		if retryAfter = p.retryAfter(a.Told); retryAfter > 0 {
-			p.recordOf(v).retryAfter = retryAfter
-		}
+		p.recordOf(v).retryAfter = retryAfter
 	case a.Policy != nil:
-		retryAfter = p.retryAfter(a.Told)
 		p.recordDecision(w, v, retryAfter)
 	case a.Zone != nil:
 		if challenge := a.Zone.ChallengeFor(a.Err); challenge != "" && header.Get(fieldChallenge) == "" {
@@ -40,7 +36,7 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 		if a.Status == late.StatusClientClosedRequest && !isErrorRoute(r) {
 			return caddyhttp.Error(a.Status, a.Err)
 		}
-		retryAfter = zone.CeilSeconds(a.Told)
+		retryAfter = zone.CeilSeconds(a.Told) // without jitter
 	}
 	if retryAfter > 0 {
 		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
@@ -82,7 +78,7 @@ func (p *Responder) keepFields(r *http.Request) {
 func (p *Responder) ErrorRoutes(r *http.Request) bool {
 	server := p.serverOf(r)
 	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 && !isErrorRoute(r) ||
-		len(server.NamedRoutes) > 0 && p.invoked.caught(server)
+		len(server.NamedRoutes) > 0 && p.invokedWithin(server)
 }
 
 // isErrorRoute reports whether the request has an error already. An error of an error route would be logged, and its status
@@ -99,23 +95,16 @@ func caughtBySubroute(ctx caddy.Context) bool {
 	return false
 }
 
-// invoked finds subroutes around named routes. It can look for them only when all routes of the
-// server are loaded, which is after the handler.
-type invoked struct {
-	once   sync.Once
-	within bool
-}
-
-// caught reports whether the server has a subroute with routes for errors that invokes a named
-// route.
-func (i *invoked) caught(server *caddyhttp.Server) bool {
-	i.once.Do(func() {
-		i.within = catchesInvoked(server.Routes, false)
+// invokedWithin reports whether the server has a subroute with routes for errors that invokes a named route. It can
+// look only when all routes of the server are loaded, which is after the handler.
+func (p *Responder) invokedWithin(server *caddyhttp.Server) bool {
+	p.looked.Do(func() {
+		p.invoked = catchesInvoked(server.Routes, false)
 		for _, route := range server.NamedRoutes {
-			i.within = i.within || catchesInvoked(caddyhttp.RouteList{*route}, false)
+			p.invoked = p.invoked || catchesInvoked(caddyhttp.RouteList{*route}, false)
 		}
 	})
-	return i.within
+	return p.invoked
 }
 
 func catchesInvoked(routes caddyhttp.RouteList, within bool) bool {

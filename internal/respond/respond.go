@@ -36,13 +36,13 @@ type Responder struct {
 	policies string // RateLimit-Policy if a request meets all zones; empty if it depends on the request
 	hides    bool   // clients do not see all of the zones
 	caught   bool   // a subroute around the handler has routes for errors
-	invoked  invoked
+	looked   sync.Once
+	invoked  bool              // see invokedWithin
+	server   *caddyhttp.Server // of the handler; nil if it is not known
+	self     [1]*Responder     // itself
+	alone    responders        // only itself, in the same memory: each request looks there
 
 	contradicted func() bool // whether handlers behind may add values to the fields
-
-	server *caddyhttp.Server // of the handler; nil if it is not known
-	self   [1]*Responder     // itself
-	alone  responders        // only itself, in the same memory: each request looks there
 }
 
 // New returns a Responder for a handler that is provisioned in ctx.
@@ -56,21 +56,11 @@ func New(ctx caddy.Context, c Config) *Responder {
 		return p // the limits of requests that met all zones may differ
 	}
 	for _, z := range c.Zones {
-		if z.Hidden() {
-			continue
+		if isShown(z) {
+			p.policies = appendPolicy(p.policies, z.Policy)
 		}
-		p.policies = appendPolicy(p.policies, z.Policy)
 	}
 	return p
-}
-
-// WithoutJitter returns a Responder whose Retry-After has nothing random.
-func (p *Responder) WithoutJitter() *Responder {
-	made := &Responder{Config: p.Config, policies: p.policies, hides: p.hides, caught: p.caught, server: p.server, contradicted: p.contradicted}
-	made.Jitter = 0
-	made.self[0] = made
-	made.alone = responders{made.self[:], made.Fields.names}
-	return made
 }
 
 // serverOf returns the server that a request came to, or nil.
