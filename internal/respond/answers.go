@@ -18,9 +18,6 @@ const (
 	grpcWebTextForm
 )
 
-// languages are the names of the forms in explanations.
-var languages = [...]string{problemForm: "problem", grpcForm: "grpc", grpcWebForm: "grpc", grpcWebTextForm: "grpc"}
-
 // formOf returns the form in which the caller of a request reads a refusal. Callers of gRPC can read no other.
 func (p *Responder) formOf(r *http.Request) answerForm {
 	form := grpcFormOf(r.Header.Get(fieldContentType))
@@ -32,12 +29,13 @@ func (p *Responder) formOf(r *http.Request) answerForm {
 
 // Written returns how the refusal of a request reaches its caller.
 func (p *Responder) Written(r *http.Request, a *limiter.Answer) limiter.Written {
-	form := p.formOf(r)
-	w := limiter.Written{Language: languages[form], Status: a.Status}
-	if form >= grpcForm {
-		w.Status, w.GRPCStatus = http.StatusOK, grpcCode(a.Problem, a.Status)
+	switch p.formOf(r) {
+	case bareForm:
+		return limiter.Written{Status: a.Status}
+	case problemForm:
+		return limiter.Written{Language: "problem", Status: a.Status}
 	}
-	return w
+	return limiter.Written{Language: "grpc", Status: http.StatusOK, GRPCStatus: grpcCode(a.Problem, a.Status)}
 }
 
 // Final reports whether the refusal of a request never reaches error routes, because it is written in a form.

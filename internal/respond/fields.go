@@ -12,57 +12,20 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// The styles that the option headers takes.
-const (
-	HeadersDraft10    = "draft-10"
-	headersXRateLimit = "x-ratelimit"
-	headersSpring     = "spring"
-	headersOff        = "off"
-)
-
-// field is a header that describes limits. Retry-After is not one of them, because it is a
-// field of HTTP and sent with every style.
-type field uint8
-
-const (
-	rateLimitField field = iota
-	policyField
-	limitField
-	remainingField
-	resetField
-	retryAfterField
-	replenishField
-	burstField
-	requestedField
-	fields
-)
-
-// standard are the names of the fields in their styles.
-var standard = [fields]string{
-	rateLimitField:  "RateLimit",
-	policyField:     "RateLimit-Policy",
-	limitField:      "X-RateLimit-Limit",
-	remainingField:  "X-RateLimit-Remaining",
-	resetField:      "X-RateLimit-Reset",
-	retryAfterField: "X-RateLimit-Retry-After",
-	replenishField:  "X-RateLimit-Replenish-Rate",
-	burstField:      "X-RateLimit-Burst-Capacity",
-	requestedField:  "X-RateLimit-Requested-Tokens",
+// styles are the headers that describe limits, for each style. Retry-After is not one of them, because it is a field
+// of HTTP and sent with every style.
+var styles = map[string][]string{
+	"draft-10":    {"RateLimit", "RateLimit-Policy"},
+	"x-ratelimit": {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Retry-After"},
+	"spring": {
+		"X-RateLimit-Remaining", "X-RateLimit-Replenish-Rate", "X-RateLimit-Burst-Capacity", "X-RateLimit-Requested-Tokens",
+	},
 }
 
-// styles are the fields of each style.
-var styles = map[string][]field{
-	HeadersDraft10:    {rateLimitField, policyField},
-	headersXRateLimit: {limitField, remainingField, resetField, retryAfterField},
-	headersSpring:     {remainingField, replenishField, burstField, requestedField},
-	headersOff:        nil,
-}
-
-// Fields are the headers that a handler sends, with their names in the form of
-// http.Header's keys.
+// Fields are the headers that a handler sends.
 type Fields struct {
-	sent  []field
-	names []string // of sent
+	sent  []string // by their names in their styles
+	names []string // by those under which they are sent, in the form of http.Header's keys
 }
 
 // NewFields resolves the options headers and header_name.
@@ -71,13 +34,13 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 		switch {
 		case slices.Contains(chosen[:i], style):
 			return f, fmt.Errorf("headers names %s twice", style)
-		case style == headersOff && len(chosen) > 1:
+		case style == "off" && len(chosen) > 1:
 			return f, fmt.Errorf("headers off excludes other styles, got %s", strings.Join(chosen, " "))
 		}
 		for _, one := range styles[style] {
 			if !slices.Contains(f.sent, one) {
 				f.sent = append(f.sent, one)
-				f.names = append(f.names, http.CanonicalHeaderKey(standard[one]))
+				f.names = append(f.names, http.CanonicalHeaderKey(one))
 			}
 		}
 	}
@@ -88,7 +51,7 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 	}
 	for i, name := range f.names {
 		if slices.Contains(f.names[:i], name) {
-			return f, fmt.Errorf("header_name %s: the name %s is taken", standard[f.sent[i]], name)
+			return f, fmt.Errorf("header_name %s: the name %s is taken", f.sent[i], name)
 		}
 	}
 	return f, nil
@@ -96,20 +59,16 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 
 // rename gives the field that has a name in one of the styles another one.
 func (f *Fields) rename(name, other string, chosen []string) error {
-	i := slices.IndexFunc(f.sent, func(one field) bool { return strings.EqualFold(standard[one], name) })
+	i := slices.IndexFunc(f.sent, func(one string) bool { return strings.EqualFold(one, name) })
 	switch {
 	case i < 0:
-		var all []string
-		for _, one := range f.sent {
-			all = append(all, standard[one])
-		}
 		return fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
-			name, strings.Join(chosen, " "), cmp.Or(strings.Join(all, ", "), "none"))
+			name, strings.Join(chosen, " "), cmp.Or(strings.Join(f.sent, ", "), "none"))
 	case f.names[i] != http.CanonicalHeaderKey(name):
-		return fmt.Errorf("header_name %s already specified", standard[f.sent[i]])
+		return fmt.Errorf("header_name %s already specified", f.sent[i])
 	case other == "" || strings.IndexFunc(other, placeholder.NotInFieldName) >= 0:
 		return fmt.Errorf("header_name %s: %q is not the name of a header", name, other)
 	}
 	f.names[i] = http.CanonicalHeaderKey(other)
-	return config.NotHTTP("header_name "+standard[f.sent[i]], other)
+	return config.NotHTTP("header_name "+f.sent[i], other)
 }

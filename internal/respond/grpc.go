@@ -22,13 +22,6 @@ const (
 	grpcUnauthenticated   = 16
 )
 
-// The metadata of a status. Pushback is what a client's retry policy obeys, by gRFC A6.
-const (
-	grpcStatus   = "Grpc-Status"
-	grpcMessage  = "Grpc-Message"
-	grpcPushback = "Grpc-Retry-Pushback-Ms"
-)
-
 // mostPushback is the longest wait in seconds that a client's library is asked to do by itself. It waits without
 // telling its caller, who should hear of a longer one.
 const mostPushback = 60
@@ -76,16 +69,17 @@ func grpcCode(kind limiter.Problem, status int) uint8 {
 	return cmp.Or(grpcOfKind[kind], grpcOfStatus[status], other)
 }
 
-// grpcTrailers returns the status of a call, as names and values.
+// grpcTrailers returns the status of a call, as names and values of metadata. Pushback is what a client's retry policy
+// obeys, by gRFC A6.
 func (t *told) grpcTrailers() [][2]string {
 	pushback := "-1" // a client must not retry by itself
 	if t.RetryAfter > 0 && t.RetryAfter <= mostPushback {
 		pushback = strconv.FormatInt(t.RetryAfter*1000, 10)
 	}
 	return [][2]string{
-		{grpcStatus, strconv.Itoa(int(grpcCode(t.kind, t.Status)))},
-		{grpcMessage, percentEncoded(t.summary() + ". " + t.Action)},
-		{grpcPushback, pushback},
+		{"Grpc-Status", strconv.Itoa(int(grpcCode(t.kind, t.Status)))},
+		{"Grpc-Message", percentEncoded(t.summary() + ". " + t.Action)},
+		{"Grpc-Retry-Pushback-Ms", pushback},
 	}
 }
 

@@ -81,31 +81,31 @@ func (t *record) set(header http.Header, b *binding, f *Fields, values []string)
 }
 
 // value returns the value of a field, or "" if it has none.
-func (t *record) value(b *binding, f field) string {
-	if f == policyField {
+func (t *record) value(b *binding, field string) string {
+	if field == "RateLimit-Policy" {
 		return t.policies
 	}
 	if b.policy == nil { // clients see none of the zones
 		return ""
 	}
-	switch f {
-	case rateLimitField:
+	switch field {
+	case "RateLimit":
 		return t.rateLimit(b)
-	case limitField, burstField:
+	case "X-RateLimit-Limit", "X-RateLimit-Burst-Capacity":
 		return strconv.FormatInt(b.quota, 10)
-	case remainingField:
+	case "X-RateLimit-Remaining":
 		return strconv.FormatInt(b.remaining, 10)
-	case resetField:
+	case "X-RateLimit-Reset":
 		if !b.policy.Slots { // it is not known when slots come back
 			return strconv.FormatInt(b.untilFull(), 10)
 		}
-	case retryAfterField:
+	case "X-RateLimit-Retry-After":
 		if b.retryAfter > 0 {
 			return strconv.FormatInt(b.retryAfter, 10)
 		}
-	case replenishField:
+	case "X-RateLimit-Replenish-Rate":
 		return b.policy.Replenish
-	case requestedField:
+	case "X-RateLimit-Requested-Tokens":
 		return strconv.FormatInt(b.cost, 10)
 	}
 	return ""
