@@ -93,7 +93,7 @@ var layers = []struct {
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone config store"}},
 	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"internal/report", layer{lines: 300, kB: 10, caddy: true, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats internal/zone store"}},
-	{"internal/respond", layer{lines: 1300, kB: 41, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/routes internal/writers internal/zone"}},
+	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
 	{".", layer{lines: 1050, kB: 41, caddy: true, own: "internal/stats adaptive algorithms backend internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone config memorystore store"}},
 	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
