@@ -56,7 +56,9 @@ func (p *Reporter) logEndedBans() {
 }
 
 func (p *Reporter) logEnd(zone string, b *stats.Ban) {
-	fields := []zap.Field{zap.String("zone", zone), zap.String("remote_ip", b.RemoteIP), zap.String("client_ip", b.ClientIP)}
+	fields := []zap.Field{
+		zap.String("zone", zone), zap.String("remote_ip", b.RemoteIP), zap.String("client_ip", b.ClientIP),
+	}
 	if b.Network != "" {
 		fields = append(fields, zap.String("network", b.Network))
 	}

@@ -86,8 +86,8 @@ func (t *told) grpcTrailers() [][2]string {
 // grpcWebTrailers is the flag of a frame of gRPC-Web whose content are trailers.
 const grpcWebTrailers = 0x80
 
-// writeGRPC writes a status of gRPC as an answer that has only trailers, which are in the header then. For gRPC-Web they
-// are a frame of the body, which scripts of other origins can read without further permission.
+// writeGRPC writes a status of gRPC as an answer that has only trailers, which are in the header then. For gRPC-Web
+// they are a frame of the body, which scripts of other origins can read without further permission.
 func (t *told) writeGRPC(w http.ResponseWriter, r *http.Request, form answerForm) error {
 	frame := []byte{grpcWebTrailers, 0, 0, 0, 0}
 	for _, one := range t.grpcTrailers() {

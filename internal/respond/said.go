@@ -20,7 +20,8 @@ import (
 // What is said of a decision, where there is something to say, by its names in [record.field].
 var (
 	inAccessLog = []string{
-		"outcome", "grpc_status", "dry_run", "zone", "limit", "remaining", "cost", "plan", "retry_after", "never", "queue_full",
+		"outcome", "grpc_status", "dry_run", "zone", "limit", "remaining", "cost", "plan", "retry_after", "never",
+		"queue_full",
 	}
 	inTrace       = []string{"outcome", "zone", "dry_run", "limit", "remaining"}
 	inPlaceholder = []string{"zone", "limit", "remaining", "reset", "retry_after", "cost", "plan"}
@@ -162,8 +163,8 @@ func (t *record) exceededName() (any, bool) {
 	return nameOf(t.wouldBe), t.dryRuns
 }
 
-// Note notes which zones refuse a request, or would without a dry run, for the placeholders that routes, upstreams and logs
-// look at. Begin calls it.
+// Note notes which zones refuse a request, or would without a dry run, for the placeholders that routes, upstreams
+// and logs look at. Begin calls it.
 func (p *Responder) Note(v *limiter.Verdict) {
 	if !p.Around.Observe() {
 		return
