@@ -80,7 +80,10 @@ var layers = []struct {
 	{"backend", layer{lines: 300, kB: 11, caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "internal/outcome internal/pool internal/stats internal/zone config store"}},
-	{"internal/page", layer{lines: 2300, kB: 129, own: "internal/uplot"}},
+	{"internal/walk", layer{lines: 600, kB: 21, caddy: true}},
+	{"internal/incoming", layer{lines: 250, kB: 9, caddy: true, own: "internal/adminapi internal/placeholder internal/walk"}},
+	{"internal/web", layer{lines: 220, kB: 13}},
+	{"internal/page", layer{lines: 1750, kB: 105, own: "internal/web"}},
 	{"internal/routes", layer{lines: 320, kB: 11, caddy: true}},
 	{"internal/writers", layer{lines: 120, kB: 4, caddy: true}},
 	{"internal/late", layer{lines: 650, kB: 19, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
@@ -89,11 +92,11 @@ var layers = []struct {
 	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone config memorystore store"}},
 	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
 	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "config internal/adminapi internal/placeholder internal/zone"}},
-	{"internal/admin", layer{lines: 4700, kB: 150, caddy: true, own: "internal/option adaptive algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
+	{"internal/admin", layer{lines: 4500, kB: 145, caddy: true, own: "internal/option adaptive algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
 		"internal/stats internal/suggest internal/topk internal/walk internal/zone config store"}},
 	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
 	{"internal/report", layer{lines: 300, kB: 10, caddy: true, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats internal/zone store"}},
-	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/writers internal/zone"}},
+	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/routes internal/writers internal/zone"}},
 	{".", layer{lines: 1050, kB: 41, caddy: true, own: "internal/stats adaptive algorithms backend internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/limiter internal/logging " +
 		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone config memorystore store"}},
 	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},

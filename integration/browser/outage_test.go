@@ -49,7 +49,7 @@ func testReload(t *testing.T, w *world) {
 	}
 	c.reload("", "rate_limit {\n"+many+"}\nrespond ok")
 	p.untilText("#sentence", "200 zones.")
-	p.until("bars that are empty until they are drawn", `document.querySelector('[data-zone=zone-150] .fill')?.style.width === '0px'`)
+	p.until("bars that are empty", `document.querySelector('[data-zone=zone-150] .fill')?.style.width === '0%'`)
 	p.until("all zones", `[...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).length === 200`)
 	p.write("#zones-text", "zone-11")
 	p.until("ten zones", `[...document.querySelectorAll('[data-zone]')].filter(e => !e.hidden).length === 10`)

@@ -210,7 +210,7 @@ func testZones(t *testing.T, w *world) {
 	// What clients have left comes from a sample of the decisions, of all zones together.
 	p.untilDoing("what is left in the sample", func() { w.one.times(1, "/trial", "Client: zoe") },
 		`document.querySelector('[data-zone=trial] .near').innerText.includes('none')`)
-	p.until("the chart", `document.querySelector('[data-zone=trial] .plot canvas')`)
+	p.until("the curve", `document.querySelector('[data-zone=trial] .spark .no .line')?.getAttribute('d')`)
 	p.untilText("[data-zone=trial] .top", "zoe")
 	p.untilText("[data-zone=trial] [data-label='Would be refused']", "%")
 	p.click("[data-zone=trial] .open")

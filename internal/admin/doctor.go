@@ -49,7 +49,7 @@ func diagnose(ctx context.Context) (none adminapi.Diagnosis, err error) {
 	var group sync.WaitGroup
 	for i, s := range stores {
 		of := &facts.Stores[i]
-		*of = doctor.Store{Store: s.known(), Remote: s.store.Store.Remote}
+		*of = doctor.Store{Store: s.known(nil), Remote: s.store.Store.Remote}
 		group.Go(func() { of.Examined, of.Err = s.examine(ctx) })
 		group.Go(func() { others[i] = s.others(ctx, of) })
 	}

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -9,34 +8,24 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
-// reportedDecisions sends the decisions that other instances report, each once, until the context is done. Without stores
-// it returns nil.
-func reportedDecisions(ctx context.Context, stores []*runningStore, wants func(zone, key string, o outcome.Outcome) bool) <-chan adminapi.Decision {
-	if len(stores) == 0 {
-		return nil
-	}
-	to := make(chan adminapi.Decision)
-	seen := make(map[string]time.Time) // when the last report of an instance was written
-	go follow(ctx, stores, func(view *fleet.View) {
-		for _, m := range view.Members[1:] {
-			if m.Report == nil || m.Report.Now.Equal(seen[m.ID]) {
-				continue
-			}
-			seen[m.ID] = m.Report.Now
-			for _, d := range m.Report.Decisions {
-				if !wantsDecision(&d, wants) {
-					continue
-				}
+// reports are when the last report was written of each instance whose decisions were taken.
+type reports map[string]time.Time
+
+// fresh returns the decisions that somebody wants of reports that were not taken before. So each is returned once.
+func (r reports) fresh(view *fleet.View, wants func(zone, key string, o outcome.Outcome) bool) (fresh []adminapi.Decision) {
+	for _, m := range view.Members[1:] {
+		if m.Report == nil || m.Report.Now.Equal(r[m.ID]) {
+			continue
+		}
+		r[m.ID] = m.Report.Now
+		for _, d := range m.Report.Decisions {
+			if wantsDecision(&d, wants) {
 				d.Instance = m.Name
-				select {
-				case to <- d:
-				case <-ctx.Done():
-					return
-				}
+				fresh = append(fresh, d)
 			}
 		}
-	})
-	return to
+	}
+	return fresh
 }
 
 // wantsDecision reports whether somebody wants a decision of another instance.

@@ -251,7 +251,7 @@ func (r *reporter) rest() {
 
 // state describes a store by what its requests have met, without asking it.
 func (s *runningStore) state() adminapi.Store {
-	answer := s.known()
+	answer := s.known(keyCounts(s.zones))
 	answers := !answer.Failing
 	answer.Answers, answer.Details, answer.Backend = &answers, nil, ""
 	return answer

@@ -59,12 +59,10 @@ func TestPageShowsOthersOnce(t *testing.T) {
 		m.ID, m.State = "x", adminapi.StateReports
 		return &fleet.View{Members: []fleet.Member{{}, m}}
 	}
-	s := &seconds{others: &others{told: make(map[string]time.Time), seen: make(map[string]map[string]*reportedCounts)}}
+	s := newSeconds(nil, nil)
 	for i, step := range []struct{ now, want int64 }{{1, 1}, {1, 0}, {3, 1}, {2, 1}, {2, 0}} { // a clock may be set back
-		s.others.view = view(step.now)
-		event := new(adminapi.PageSecond)
-		s.addOthers(event)
-		if n := int64(len(event.Refused)); n != step.want {
+		s.see(view(step.now))
+		if n := int64(len(s.next().Refused)); n != step.want {
 			t.Errorf("step %d: %d decisions, want %d", i, n, step.want)
 		}
 	}

@@ -220,18 +220,28 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, ou
 	return view, outage
 }
 
-// follow looks at the fleet of stores until the context is done.
-func follow(ctx context.Context, stores []*runningStore, see func(*fleet.View)) {
-	ticker := time.NewTicker(followPause)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		view, _ := lookOnce(ctx, stores)
-		see(view)
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
+// follow looks at the fleet of stores until the context is done. Without stores it returns nil.
+func follow(ctx context.Context, stores []*runningStore) <-chan *fleet.View {
+	if len(stores) == 0 {
+		return nil
 	}
+	to := make(chan *fleet.View)
+	go func() {
+		ticker := time.NewTicker(followPause)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			view, _ := lookOnce(ctx, stores)
+			select {
+			case to <- view:
+			case <-ctx.Done():
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return to
 }
 
 // compareMembers has doctor compare the instances.

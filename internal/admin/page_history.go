@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
 
@@ -34,14 +33,21 @@ func (c *Config) sample() {
 	}
 }
 
+// pageHistory has what a zone has counted in each of several steps of time, one after the other.
+type pageHistory struct {
+	End      time.Time `json:"end"`  // of the last step
+	Step     float64   `json:"step"` // in seconds
+	Requests []uint32  `json:"requests"`
+	Refused  []uint32  `json:"refused"` // or would have been by a dry run
+}
+
 // history returns what the zone has counted in the last minutes, or nil if that is nothing.
-func (z *runningZone) history() *adminapi.PageHistory {
+func (z *runningZone) history() *pageHistory {
 	parts, newest := z.Stats.History.Read()
 	if parts == nil {
 		return nil
 	}
-	end := processStart.Add(time.Duration(newest) * stats.HistoryStep)
-	h := &adminapi.PageHistory{End: end.UnixMilli(), Step: stats.HistoryStep.Seconds()}
+	h := &pageHistory{End: processStart.Add(time.Duration(newest) * stats.HistoryStep), Step: stats.HistoryStep.Seconds()}
 	for _, p := range parts {
 		h.Requests, h.Refused = append(h.Requests, p.Requests), append(h.Refused, p.Refused+p.DryRun)
 	}

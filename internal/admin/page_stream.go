@@ -8,14 +8,17 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -30,10 +33,56 @@ const (
 	// crowd is how many times as many decisions are looked at as are sent, which are chosen at random.
 	// Otherwise it would be one client's.
 	crowd = 5
+
+	// maxTops bounds the zones whose top keys are looked up for one event, because that takes about a
+	// millisecond for each. The others have their turn later.
+	maxTops = 3
+
+	// topKeys is how many keys of a zone an event has.
+	topKeys = 20
+
+	// keysPulse is how many events later the keys of memory stores are counted again, because all of
+	// them have to be looked at.
+	keysPulse = 30
 )
 
 // processStart is when this process began.
 var processStart = time.Now()
+
+// pageStart is the first event of the stream.
+type pageStart struct {
+	// Caddy names the process for people, and Process is another after each start. Address is what
+	// --address of the command line takes; empty for the default.
+	Caddy   string    `json:"caddy"`
+	Process string    `json:"process"`
+	Address string    `json:"address,omitempty"`
+	Since   time.Time `json:"since"` // when the process began
+
+	Outcomes []string `json:"outcomes"`
+
+	// History is what happened in zones before the page was opened. It is absent for a page about the whole fleet.
+	History map[string]*pageHistory `json:"history,omitempty"`
+}
+
+// pageSecond is how everything is now, as the routes of the API show it, and what has happened since the event before.
+type pageSecond struct {
+	Time     time.Time           `json:"time"`
+	Zones    []adminapi.Zone     `json:"zones"`
+	Stores   []adminapi.Store    `json:"stores"`
+	Adaptive []adminapi.Adaptive `json:"adaptive"`
+
+	// Instances are those of the fleet, if the page shows it and has heard of them.
+	Instances []adminapi.Instance `json:"instances,omitempty"`
+
+	// Top has the keys that were refused most in some zones where these have changed.
+	Top []adminapi.Top `json:"top,omitempty"`
+
+	// Refused is a sample of the refusals, and Decisions one of the decisions that were asked for. Skipped is how many
+	// of these are not in it.
+	Refused   []adminapi.Decision `json:"refused,omitempty"`
+	Decisions []adminapi.Decision `json:"decisions,omitempty"`
+	Skipped   uint64              `json:"skipped,omitempty"`
+}
 
 // streamPage sends what the page shows, an event per second. Nothing is done for it while nobody reads,
 // and for a request only what any subscriber to decisions costs.
@@ -54,7 +103,7 @@ func streamPage(c *adminCall) error {
 		return err
 	}
 	defer decisions.Unsubscribe()
-	refused, err := subscribed(feed.SubscribeOnDemand(func(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }))
+	refused, err := subscribed(feed.SubscribeOnDemand(refuses))
 	if err != nil {
 		return err
 	}
@@ -63,22 +112,26 @@ func streamPage(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	seconds := newSeconds(runningStores(), runningZones())
+	config := running()
+	s := newSeconds(config.stores(), config.zones())
 	ctx, cancel := context.WithCancel(c.request.Context())
 	defer cancel()
-	seconds.others = followOthers(ctx, stores)
+	views := follow(ctx, stores)
 	pulse := time.NewTicker(pagePulse)
 	defer pulse.Stop()
-	for ok := to.event("start", seconds.start(c.request)); ok; {
-		second := seconds.next()
-		refusals, _ := drain(refused, refusedRate, seconds.templates)
+	send := func() bool {
+		second := s.next()
+		refusals, _ := drain(refused, refusedRate, s.templates)
 		second.Refused = append(second.Refused, refusals...)
-		second.Decisions, second.Skipped = drain(decisions, int(rate), seconds.templates)
-		if !to.event("second", second) || seconds.outdated() { // the page connects again
-			break
-		}
+		second.Decisions, second.Skipped = drain(decisions, int(rate), s.templates)
+		return to.event("second", second)
+	}
+	for ok := to.event("start", s.start(c.request, views == nil)) && send(); ok; {
 		select {
 		case <-pulse.C:
+			ok = running() == config && send() // after a reload the page connects again
+		case view := <-views:
+			s.see(view)
 		case <-to.ended:
 			return nil
 		case <-to.shutdown:
@@ -92,6 +145,8 @@ func streamPage(c *adminCall) error {
 	return nil
 }
 
+func refuses(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
+
 // subscribed is what a subscription returns, with an error of the admin API if there are too many.
 func subscribed(s *feed.Subscriber, err error) (*feed.Subscriber, error) {
 	if errors.Is(err, feed.ErrTooManySubscribers) {
@@ -104,14 +159,8 @@ func subscribed(s *feed.Subscriber, err error) (*feed.Subscriber, error) {
 func drain(from *feed.Subscriber, n int, split templates) (some []adminapi.Decision, skipped uint64) {
 	from.MarkActive()
 	skipped = from.Skipped.Swap(0)
-	for {
-		select {
-		case d := <-from.Decisions:
-			some = append(some, d)
-			continue
-		default:
-		}
-		break
+	for range len(from.Decisions) {
+		some = append(some, <-from.Decisions)
 	}
 	for len(some) > n {
 		at := rand.IntN(len(some))
@@ -125,38 +174,158 @@ func drain(from *feed.Subscriber, n int, split templates) (some []adminapi.Decis
 	return some, skipped
 }
 
+// seconds makes the events of a page's stream.
+type seconds struct {
+	stores    []*runningStore
+	zones     []*runningZone
+	templates templates
+
+	n    int              // events so far
+	keys map[string]int64 // of zones in memory, when they were counted
+	turn int              // the zone whose top keys are next
+	told []refusals       // those of each zone when its top keys were sent
+
+	view    *fleet.View         // nil while the page is about this instance
+	reports reports             // whose decisions were sent
+	refused []adminapi.Decision // of other instances since the event before
+}
+
+type refusals struct{ refused, dryRun uint64 }
+
+func newSeconds(stores []*runningStore, zones []*runningZone) *seconds {
+	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })
+	return &seconds{
+		stores: stores, zones: zones, templates: templatesOf(zones), told: make([]refusals, len(zones)), reports: make(reports),
+	}
+}
+
 // start is the first event.
-func (s *seconds) start(r *http.Request) *adminapi.PageStart {
-	start := &adminapi.PageStart{
-		Caddy: processName(), Process: store.Process(), Address: endpointOf(r), Since: processStart.UnixMilli(),
-		Outcomes: outcome.Names[:], Zones: []adminapi.PageZone{}, Stores: []adminapi.PageStore{},
+func (s *seconds) start(r *http.Request, alone bool) *pageStart {
+	start := &pageStart{
+		Caddy: processName(), Process: store.Process(), Address: endpointOf(r), Since: processStart, Outcomes: outcome.Names[:],
 	}
-	for _, bound := range stats.Bounds() {
-		start.Bounds = append(start.Bounds, bound.Seconds())
-	}
-	for _, z := range s.zones {
-		of := z.forPage()
-		if s.others == nil {
-			of.History = z.history()
+	if alone {
+		start.History = make(map[string]*pageHistory)
+		for _, z := range s.zones {
+			start.History[z.Name] = z.history()
 		}
-		start.Zones = append(start.Zones, of)
-	}
-	for _, of := range s.stores {
-		start.Stores = append(start.Stores, adminapi.PageStore{Name: storeName(of.store), Remote: of.store.Store.Remote})
 	}
 	return start
 }
 
-func (z *runningZone) forPage() adminapi.PageZone {
-	p := adminapi.PageZone{
-		Zone: z.describe(nil), Parts: z.Template.PartNames(), Overrides: z.checkOverridable() == nil, Bans: z.KeyRules != nil && z.KeyRules.Ban != nil,
-		Slots: z.CountsSlots(), Networks: z.TakesNetworks(),
+// see takes what other instances report.
+func (s *seconds) see(view *fleet.View) {
+	s.view = view
+	s.refused = append(s.refused, s.reports.fresh(view, refuses)...)
+}
+
+// next returns another event.
+func (s *seconds) next() *pageSecond {
+	event := &pageSecond{
+		Time: time.Now(), Zones: []adminapi.Zone{}, Stores: []adminapi.Store{}, Adaptive: adaptive.Running(), Refused: s.refused,
 	}
-	p.Uses, p.Totals, p.Plans = nil, nil, nil // the page reads none of them
-	if z.OwnPolicies.Fixed != nil && z.Plans == nil {
-		p.Limited = z.Rules()[0].Limit().Events
+	s.refused = nil
+	if s.n%keysPulse == 0 {
+		s.keys = keyCounts(s.zones)
 	}
-	return p
+	s.n++
+	for _, z := range s.zones {
+		event.Zones = append(event.Zones, z.describe(s.keys))
+	}
+	for _, of := range s.stores {
+		event.Stores = append(event.Stores, of.known(s.keys))
+	}
+	if s.view != nil {
+		for _, m := range s.view.Members {
+			event.Instances = append(event.Instances, m.Instance)
+		}
+	}
+	s.addOthers(event.Zones)
+	event.Top = s.tops(event.Zones)
+	return event
+}
+
+// reported calls a function with what other instances have reported of zones.
+func (s *seconds) reported(f func(*fleet.Zone)) {
+	if s.view == nil {
+		return
+	}
+	for _, m := range s.view.Members[1:] {
+		if m.Report != nil {
+			for i := range m.Report.Zones {
+				f(&m.Report.Zones[i])
+			}
+		}
+	}
+}
+
+// addOthers adds what others have counted.
+func (s *seconds) addOthers(zones []adminapi.Zone) {
+	s.reported(func(told *fleet.Zone) {
+		i := slices.IndexFunc(zones, func(z adminapi.Zone) bool { return z.Name == told.Name })
+		if i < 0 {
+			return
+		}
+		for name, n := range told.Totals {
+			zones[i].Totals[name] += n
+		}
+	})
+}
+
+// tops returns the top keys of the next zones in turn in which somebody was refused since their last turn.
+func (s *seconds) tops(zones []adminapi.Zone) (tops []adminapi.Top) {
+	for range zones {
+		i := s.turn % len(zones)
+		s.turn++
+		var now refusals
+		for o, name := range outcome.Names {
+			switch {
+			case outcome.Outcome(o).Refused():
+				now.refused += zones[i].Totals[name]
+			case outcome.Outcome(o) == outcome.DryRun:
+				now.dryRun = zones[i].Totals[name]
+			}
+		}
+		if now.refused != s.told[i].refused {
+			tops = append(tops, s.top(s.zones[i], topk.Refused))
+		}
+		if now.dryRun != s.told[i].dryRun {
+			tops = append(tops, s.top(s.zones[i], topk.DryRun))
+		}
+		s.told[i] = now
+		if len(tops) >= maxTops {
+			break
+		}
+	}
+	return tops
+}
+
+// top returns the top keys of a zone, with those that other instances have reported.
+func (s *seconds) top(z *runningZone, by topk.Kind) adminapi.Top {
+	mine := z.top(topKeys, by)
+	if s.view == nil {
+		return mine
+	}
+	all := []fleet.Lists{{z.top(listed, by), z.top(listed, topk.Requests)}}
+	s.reported(func(told *fleet.Zone) {
+		if told.Name == z.Name && told.Keys != nil {
+			list := told.Keys.By(z.Name, mine.By, listed)
+			for i := range list.Keys {
+				list.Keys[i].KeyText = z.split(list.Keys[i].KeyText)
+			}
+			all = append(all, fleet.Lists{list, told.Keys.By(z.Name, sortNames[topk.Requests], listed)})
+		}
+	})
+	return fleet.Merge(all, topKeys)
+}
+
+// split adds the parts of a key of another instance.
+func (z *runningZone) split(k adminapi.KeyText) adminapi.KeyText {
+	text, err := k.Bytes()
+	if err != nil {
+		return k
+	}
+	return keyText(z.Template, text, max(len(text), k.Truncated))
 }
 
 // endpointOf returns the address of the admin endpoint that a request has come to, as the command line

@@ -148,12 +148,14 @@ func runningHandlerOf(module caddyhttp.MiddlewareHandler) *trial.Handler {
 	return nil
 }
 
+var noConfig Config
+
 // running returns the newest config that runs, or an empty one.
 func running() *Config {
 	registry.Lock()
 	defer registry.Unlock()
 	if len(registry.configs) == 0 {
-		return new(Config)
+		return &noConfig
 	}
 	return registry.configs[len(registry.configs)-1]
 }

@@ -68,19 +68,13 @@ func storeName(ref *pool.Ref) string {
 
 // describe describes the store, and asks it whether it answers.
 func (s *runningStore) describe(c *adminCall) adminapi.Store {
-	answer := s.known()
-	if _, ok := s.store.Store.Store.(store.InProcess); ok { // which takes a look at all of them
-		answer.Keys = new(int64)
-		for _, n := range keyCounts(s.zones) {
-			*answer.Keys += n
-		}
-	}
+	answer := s.known(keyCounts(s.zones))
 	s.probe(c, &answer)
 	return answer
 }
 
-// known describes the store without asking it.
-func (s *runningStore) known() adminapi.Store {
+// known describes the store without asking it. The numbers of keys are those of its zones in memory.
+func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 	shared := s.store.Store
 	answer := adminapi.Store{
 		Name: storeName(s.store), Backend: s.store.Backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
@@ -92,6 +86,7 @@ func (s *runningStore) known() adminapi.Store {
 		answer.Details = detailed.Details()
 	}
 	answer.Failing, answer.Busy = !shared.Health.Answers(), shared.Health.Busy()
+	answer.FailingSince = shared.Health.DownSince()
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()
 		answer.Breaker, answer.DenyCacheHits, answer.LostCorrections = stats.Breaker, stats.DenyHits, stats.Lost
@@ -103,6 +98,13 @@ func (s *runningStore) known() adminapi.Store {
 	answer.ConfiguredInstances = s.instances
 	if fleet, ok := shared.Store.(store.Fleet); ok {
 		answer.Instances = fleet.Instances()
+	}
+	if _, ok := shared.Store.(store.InProcess); ok && counts != nil {
+		keys := int64(0)
+		for _, z := range s.zones {
+			keys += counts[z.Name]
+		}
+		answer.Keys = &keys
 	}
 	if shared.Remote {
 		answer.Latency = latencyOf(shared.Lately.Read())

@@ -46,7 +46,7 @@ func streamDecisions(c *adminCall) error {
 	defer pulse.Stop()
 	ctx, cancel := context.WithCancel(c.request.Context())
 	defer cancel()
-	reported := reportedDecisions(ctx, stores, wants)
+	views, told := follow(ctx, stores), make(reports)
 	me := ""
 	if len(stores) > 0 {
 		me = processName()
@@ -59,9 +59,11 @@ func streamDecisions(c *adminCall) error {
 			templates.split(&s)
 			s.Instance = me
 			ok = to.event("decision", s)
-		case d := <-reported:
-			v.MarkActive()
-			ok = to.event("decision", d)
+		case view := <-views:
+			for _, d := range told.fresh(view, wants) {
+				v.MarkActive()
+				ok = ok && to.event("decision", d)
+			}
 		case <-pulse.C:
 			ok = to.comment("")
 		case <-to.ended:

@@ -40,7 +40,7 @@ func (c *Config) Watch(ctx context.Context, log *zap.Logger) {
 		zones := runningZones()
 		var facts doctor.Facts
 		for _, s := range runningStores() {
-			facts.Stores = append(facts.Stores, doctor.Store{Store: s.known(), Remote: s.store.Store.Remote})
+			facts.Stores = append(facts.Stores, doctor.Store{Store: s.known(nil), Remote: s.store.Store.Remote})
 		}
 		for _, z := range zones {
 			facts.Zones = append(facts.Zones, z.traffic(zones))

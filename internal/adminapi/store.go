@@ -15,8 +15,9 @@ type Store struct {
 	Took    float64 `json:"took,omitempty"`
 	Error   string  `json:"error,omitempty"`
 
-	// Failing says that calls of recent requests have failed.
-	Failing bool `json:"failing"`
+	// Failing says that calls of recent requests have failed, and FailingSince since when.
+	Failing      bool      `json:"failing"`
+	FailingSince time.Time `json:"failing_since,omitzero"`
 
 	// Busy says that requests of the last minute were not sent, because this instance had no time. The store
 	// may be well.

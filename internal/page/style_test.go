@@ -9,16 +9,13 @@ import (
 
 // TestScriptsArePreloaded: the page names all its scripts, so that a browser does not find them one after the other.
 func TestScriptsArePreloaded(t *testing.T) {
-	all, err := files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := files(t)
 	var named, have []string
-	for _, m := range regexp.MustCompile(`<link rel="modulepreload" href="(\w+\.js)">`).FindAllStringSubmatch(string(all[""].text), -1) {
+	for _, m := range regexp.MustCompile(`<link rel="modulepreload" href="(\w+\.js)">`).FindAllStringSubmatch(all[""], -1) {
 		named = append(named, m[1])
 	}
 	for name := range all {
-		if strings.HasSuffix(name, ".js") && name != "page.js" && name != "uplot.js" {
+		if strings.HasSuffix(name, ".js") && name != "page.js" {
 			have = append(have, name)
 		}
 	}
@@ -30,18 +27,15 @@ func TestScriptsArePreloaded(t *testing.T) {
 
 // TestLegend: each color that a word can have is in the legend.
 func TestLegend(t *testing.T) {
-	all, err := files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := files(t)
 	kinds := map[string]bool{}
-	for _, m := range regexp.MustCompile(`\.pill\.(\w+)`).FindAllStringSubmatch(string(all["page.css"].text), -1) {
+	for _, m := range regexp.MustCompile(`\.pill\.(\w+)`).FindAllStringSubmatch(all["page.css"], -1) {
 		kinds[m[1]] = true
 	}
 	if len(kinds) < 7 {
 		t.Fatalf("only the colors %v", kinds)
 	}
-	_, legend, _ := strings.Cut(string(all[""].text), `class="legend"`)
+	_, legend, _ := strings.Cut(all[""], `class="legend"`)
 	for kind := range kinds {
 		if !strings.Contains(legend, `class="pill `+kind+`"`) {
 			t.Errorf("the legend does not explain %s", kind)

@@ -50,23 +50,11 @@ func (h *Histogram) Read(first int) (count uint64, sum float64, buckets map[floa
 	return count, time.Duration(h.sum.Load()).Seconds(), buckets
 }
 
-// Counts returns how many durations lie in each bucket. The last one is above all bounds.
-func (h *Histogram) Counts() []uint64 {
-	d := h.now()
-	return d.counts[:]
-}
-
 // now returns what has been counted so far.
 func (h *Histogram) now() (d Durations) {
 	for i := range d.counts {
 		d.counts[i] = h.counts[i].Load()
 	}
-	d.sum = h.Sum()
+	d.sum = time.Duration(h.sum.Load())
 	return d
 }
-
-// Sum returns the sum of all durations.
-func (h *Histogram) Sum() time.Duration { return time.Duration(h.sum.Load()) }
-
-// Bounds returns the upper bounds of the buckets.
-func Bounds() []time.Duration { return bounds[:] }

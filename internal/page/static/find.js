@@ -2,21 +2,19 @@
 // it can be sent to somebody else.
 
 import { call } from './api.js'
-import { byId, el, goTo, show } from './dom.js'
-import { bytesOf, idOf, isNone, nameKey, showKey } from './key.js'
+import { button, byId, el, note, problem, show } from './dom.js'
+import { idOf, isNone, nameKey, showKey } from './key.js'
 import { state, zoneNamed } from './state.js'
 import { count, number, plain, visible } from './text.js'
-import { lookUpAs } from './why.js'
+import { goTo, lookUpAs } from './why.js'
 
 const most = 12 // keys that are listed
-const asked = 200 // keys of each zone that are looked at
-
-const names = ['key', 'part', 'key_base64', 'zone']
+const looked = 200 // keys of each zone that are looked at
 
 // question returns what the address of the page asks for, or null.
 function question() {
   const all = new URLSearchParams(location.hash.slice(1))
-  return names.some(n => all.has(n)) ? all : null
+  return ['key', 'part', 'key_base64', 'zone'].some(n => all.has(n)) ? all : null
 }
 
 // follow looks up what the address asks for.
@@ -25,10 +23,10 @@ export function follow() {
   if (!asks || !state.start) return
   const text = asks.get('key') ?? '', zone = asks.get('zone')
   if (!zone) byId('find').value = text
-  const query = new URLSearchParams([...asks].filter(([name]) => name !== 'zone'))
-  lookUpAs(zone === null ? null : zoneNamed(zone) ?? { name: zone }, query)
+  asks.delete('zone')
+  lookUpAs(zone === null ? null : zoneNamed(zone) ?? { name: zone }, asks)
+  show(byId('find-body'))
   if (zone === null && text) listPart(text)
-  else show(byId('find-body'))
   goTo('why')
 }
 
@@ -36,7 +34,7 @@ export function follow() {
 async function listPart(text) {
   const body = byId('find-body'), wanted = text.toLowerCase(), found = new Map()
   const add = (z, k, n) => {
-    if (!z || isNone(k) || !nameOf(k).includes(wanted)) return
+    if (!z || isNone(k) || !k.key.toLowerCase().includes(wanted)) return
     const at = found.get(idOf(k)) ?? { k, z, zones: new Set(), n: 0 }
     at.zones.add(z.name)
     at.n = Math.max(at.n, n)
@@ -44,21 +42,21 @@ async function listPart(text) {
   }
   for (const z of state.zones) for (const r of z.refusing.values()) add(z, r.key, r.requests)
   try {
-    for (const top of await call('GET', 'top?n=' + asked)) for (const k of top.keys) add(zoneNamed(top.zone), k, k.requests)
+    for (const top of await call('GET', 'top?n=' + looked)) for (const k of top.keys) add(zoneNamed(top.zone), k, k.requests)
   } catch (e) {
-    show(body, el('p', { class: 'error' }, plain(e.message, 300)))
-    return
+    return show(body, problem(plain(e.message, 300)))
   }
   if (question()?.get('key') !== text) return // another one was asked for since
-  const all = [...found.values()].filter(f => nameOf(f.k) !== wanted).sort((a, b) => b.n - a.n)
-  if (!all.length) return show(body, found.size ? null : el('p', { class: 'note' }, 'No frequent key has this text in it.'))
-  show(body, el('h3', {}, `${count(all.length, 'frequent key')} with this text`), el('ul', { class: 'found' }, all.slice(0, most).map(f => el('li', {},
-    el('button', { type: 'button', 'aria-label': 'Find ' + nameKey(f.k, f.z), click: () => ask(f.k) }, showKey(f.k, f.z)),
-    el('span', { class: 'under' }, ' ', [...f.zones].slice(0, 4).map((name, i) => [i ? ', ' : '', visible(name, 30)]), f.zones.size > 4 ? `, ${number(f.zones.size - 4)} more` : '')))),
-  all.length > most ? el('p', { class: 'note' }, `These have the most requests. A longer text finds fewer.`) : null)
+  const all = [...found.values()].filter(f => f.k.key.toLowerCase() !== wanted).sort((a, b) => b.n - a.n)
+  if (!all.length) return show(body, found.size ? null : note('No frequent key has this text in it.'))
+  show(body, el('h3', {}, `${count(all.length, 'frequent key')} with this text`), el('ul', { class: 'found' }, all.slice(0, most).map(item)),
+    all.length > most ? note('These have the most requests. A longer text finds fewer.') : null)
 }
 
-const nameOf = k => (k.key_base64 ? new TextDecoder().decode(bytesOf(k)) : k.key).toLowerCase()
+const item = ({ k, z, zones }) => el('li', {},
+  button(showKey(k, z), () => ask(k), { 'aria-label': 'Find ' + nameKey(k, z) }),
+  el('span', { class: 'under' }, ' ', [...zones].slice(0, 4).map((name, i) => [i ? ', ' : '', visible(name, 30)]),
+    zones.size > 4 ? `, ${number(zones.size - 4)} more` : ''))
 
 // ask puts a key into the address, in all zones.
 function ask(k) {
@@ -67,9 +65,8 @@ function ask(k) {
 
 byId('find-form').addEventListener('submit', e => {
   e.preventDefault()
-  const text = byId('find').value.trim()
+  const text = byId('find').value.trim(), before = location.hash
   if (!text) return
-  const before = location.hash
   ask({ key: text })
   if (location.hash === before) follow()
 })

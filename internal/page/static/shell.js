@@ -1,45 +1,45 @@
-// Commands as a shell reads them. The rules are those of the command line, so that what is printed
-// there and shown here is the same.
+// Commands that do and show the same as the page, as a shell reads them.
 
-import { bytesOf, runes } from './key.js'
+import { button, copy, el } from './dom.js'
+import { binary, bytesOf } from './key.js'
+import { news } from './news.js'
+import { state } from './state.js'
 
-const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u
-const harmless = /^[\p{L}\p{Nd}\-._~/:@%+,=]$/u
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u
+const harmless = /^[\p{L}\p{Nd}\-._/:@%+,][\p{L}\p{Nd}\-._~/:@%+,=]*$/u
 
-// word quotes a text as one word for a shell, unless that is not needed. What is not printable becomes
-// an escape in $'...', which bash, zsh and ksh understand.
-export const word = text => quote(runes(new TextEncoder().encode(text)))
-
-function quote(all) {
-  if (!all.every(r => r.text !== undefined && printable.test(r.text))) return "$'" + all.map(escape).join('') + "'"
-  const text = all.map(r => r.text).join('')
-  if (text === '' || /^[~=]/.test(text) || !all.every(r => harmless.test(r.text))) return "'" + text.replaceAll("'", "'\\''") + "'"
-  return text
+// word quotes a text as one word for a shell, unless that is not needed. What is not printable, or not UTF-8, becomes
+// $'...' with escapes, which bash, zsh and ksh understand.
+export function word(text, bytes = binary(text)) {
+  if (text === null || !printable.test(text)) {
+    return "$'" + bytes.replace(/[^ -&(-[\]-~]/g, c => '\\' + c.charCodeAt(0).toString(8).padStart(3, '0')) + "'"
+  }
+  return harmless.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'"
 }
 
-function escape(r) {
-  switch (r.text) {
-    case '\\': case "'": return '\\' + r.text
-    case '\n': return '\\n'
-    case '\t': return '\\t'
-  }
-  if (r.text !== undefined && printable.test(r.text)) return r.text
-  return Array.from(r.raw, b => '\\' + b.toString(8).padStart(3, '0')).join('')
+// line is a command. Its flags and arguments are words already.
+function line(address, name, flags, args) {
+  const dash = args.some(a => /^(\$?')?-/.test(a)) ? ['--'] : []
+  return ['caddy', 'rate-limit', name, ...address ? ['--address', word(address)] : [], ...flags, ...dash, ...args].join(' ')
 }
 
 // command returns the command that does the same for a key. The flags are words already.
 export function command(address, name, zone, k, flags = [], last = []) {
-  const bytes = bytesOf(k), encoder = new TextEncoder()
-  const parts = k.parts?.length && !k.key_base64 ? k.parts.map(p => encoder.encode(p)) : [bytes]
-  let args = [encoder.encode(zone.name), ...(zone.key === '' ? [] : parts)]
-  const all = ['caddy', 'rate-limit', name]
-  if (address) all.push('--address', word(address))
-  all.push(...flags)
-  if (bytes.includes(0)) { // an argument cannot have a NUL byte
-    args = args.slice(0, 1)
-    all.push('--key-base64', btoa(Array.from(bytes, b => String.fromCharCode(b)).join('')))
-  }
-  args.push(...last.map(text => encoder.encode(text)))
-  if (args.some(a => a[0] === 0x2d)) all.push('--')
-  return [...all, ...args.map(a => quote(runes(a)))].join(' ')
+  const bytes = bytesOf(k), nul = bytes.includes('\0') // which an argument cannot have
+  const parts = k.key_base64 ? [word(null, bytes)] : (k.parts?.length ? k.parts : [k.key]).map(p => word(p))
+  const args = [word(zone.name), ...zone.key === '' || nul ? [] : parts, ...last.map(t => word(t))]
+  return line(address, name, nul ? [...flags, '--key-base64', btoa(bytes)] : flags, args)
 }
+
+// copies returns a button that copies a command, of which it shows another form.
+export const copies = (shown, full) => button(el('code', {}, shown), async () => news(await copy(full) ? 'Copied: ' + full : full),
+  { class: 'terminal', title: full, 'aria-label': 'Copy the command: ' + shown })
+
+// terminal returns a button for the command that shows the same as a figure.
+export function terminal(name, flags = [], args = []) {
+  const form = address => line(address, name, flags, args.map(a => word(a)))
+  return copies(form(''), form(state.start.address))
+}
+
+// titled returns a title with such a button.
+export const titled = (text, ...of) => el('div', { class: 'title' }, el('h3', {}, text), terminal(...of))

@@ -1,87 +1,86 @@
-// The stores: whether they answer, how fast, and who else uses them.
+// The stores, each in a line: whether it answers, how fast, and who else uses it. If one does not answer, a banner says
+// what its zones do without it. And the other instances.
 
-import { chart } from './chart.js'
 import { byId, el, pill, setText, show } from './dom.js'
-import { latencyBetween, state } from './state.js'
-import { count, duration, number, rate, visible } from './text.js'
+import { titled } from './shell.js'
+import { state } from './state.js'
+import { count, duration, number, plain, time, visible } from './text.js'
 
-let cards = []
+const troubled = s => s.failing || Boolean(s.breaker) && s.breaker !== 'closed'
 
-// drawStores draws all stores again, after a start.
-export function drawStores() {
-  cards.forEach(c => c.plot?.end())
-  if (!state.stores.length) show(byId('stores-body'), el('p', { class: 'empty' }, 'No store: the config has no rate_limit.'))
-  else show(byId('stores-body'), (cards = state.stores.map(makeCard)).map(c => c.card))
+// answers says how a store is.
+function answers(s) {
+  if (troubled(s)) return s.breaker === 'open' ? 'does not answer' : 'failing'
+  if (!s.latency) return 'in memory'
+  return s.latency.count ? 'answers in ' + duration(s.latency.mean) : 'answers'
 }
 
-function makeCard(s) {
-  const status = el('span'), facts = el('dl'), place = el('div', { class: 'plot' })
-  const card = el('article', { class: 'store' }, el('h3', {}, visible(s.name, 60), ' ', status), facts)
-  if (s.remote) card.append(el('h4', {}, 'Latency, mean and 99th percentile, since this page was opened'), place)
-  const values = new Map()
-  const fact = (name, text, help) => {
-    if (!values.has(name)) {
-      values.set(name, el('dd', {}))
-      facts.append(el('div', {}, el('dt', {}, name), values.get(name), el('dd', { class: 'help' }, help)))
-    }
-    setText(values.get(name), text)
-  }
-  let plot = null
-  return {
-    card,
-    get plot() { return plot },
-    update() {
-      const s = state.stores[cards.indexOf(this)], now = s?.now
-      if (!now) return
-      const [word, kind] = storeState(s)
-      if (status.textContent !== word) show(status, pill(word, kind))
-      if (!s.remote) {
-        const keys = state.zones.filter(z => z.store === s.name && z.keys !== undefined).reduce((n, z) => n + z.keys, 0)
-        fact('Keys', number(keys), 'In the memory of this instance, counted twice a minute.')
-        fact('Shared with', 'nobody', 'Each instance of a fleet counts for itself. With Redis they count together.')
-        return
-      }
-      const past = s.past[0], minute = latencyBetween(past, now), calls = (now.calls ?? 0) - (past.calls ?? 0)
-      fact('Breaker', now.breaker ?? '–', 'closed: Redis is asked. open: Redis is not asked until it answers again.')
-      fact('Latency', minute ? `${duration(minute.mean)}, 99 % within ${duration(minute.p99)}` : 'no calls in the last minute', 'Of the decisions in the last minute.')
-      fact('Instances', count(now.instances ?? 0, 'instance'), 'That reported to this store in the last few seconds.')
-      fact('Calls per 100 decisions', minute && calls > 0 ? rate(Math.min(1, calls / minute.n) * 100) : '–', 'Requests that arrive together share a call.')
-      fact('Refused without asking', number(now.deny_hits ?? 0), 'By the deny cache, since this instance started.')
-      fact('Lost corrections', number(now.lost ?? 0), 'Refunds and late costs that were given up.')
-      const errors = Object.entries(now.errors ?? {})
-      fact('Errors', errors.length ? errors.map(([k, n]) => `${k} ${number(n)}`).join(', ') : 'none', 'Requests that Redis did not answer, since this instance started.')
-      plot ??= chart(place, [{ label: 'mean' }, { label: '99 %', refused: true }], 'Latency of the store', { height: 120, show: v => duration(v / 1000) })
-      plot.draw(s.history)
-    },
-  }
+function line(s) {
+  const errors = Object.entries(s.errors ?? {}).filter(([, n]) => n).map(([kind, n]) => `${kind} ${number(n)}`)
+  const parts = !s.latency ? [count(s.keys ?? 0, 'key'), 'shared with nobody: each instance counts for itself'] : [
+    s.latency.count > 0 && `99 % within ${duration(s.latency.p99)} in the last minute`,
+    count(s.instances ?? 0, 'instance'),
+    s.breaker && `breaker ${s.breaker}`,
+    s.deny_cache_hits > 0 && `${number(s.deny_cache_hits)} refused without asking`,
+    s.lost_corrections > 0 && `${number(s.lost_corrections)} lost corrections`,
+    errors.length > 0 && `requests without an answer: ${errors.join(', ')}`,
+  ]
+  return el('div', { class: 'store' },
+    el('h3', {}, visible(s.name, 60), ' ', pill(answers(s), troubled(s) ? 'bad' : 'good')),
+    el('p', { class: 'under' }, parts.filter(Boolean).join(' · ')))
 }
-
-// storeState says how a store is.
-export function storeState(s) {
-  const now = s.now
-  if (!now) return ['unknown', '']
-  if (now.breaker === 'open') return ['does not answer', 'bad']
-  if (now.failing || now.breaker === 'half-open') return ['failing', 'bad']
-  const latest = s.remote && latestOf(s)
-  return [!s.remote ? 'in memory' : latest ? 'answers in ' + duration(latest.mean) : 'answers', 'good']
-}
-
-// latestOf returns the latency of the last second, or else of the last minute, or null without any calls.
-const latestOf = s => s.past.length > 1 ? latencyBetween(s.past.at(-2), s.now) || latencyBetween(s.past[0], s.now) : null
 
 // storeSentence says how the stores are, and whether one does not answer.
 export function storeSentence() {
-  let bad = false
-  const parts = state.stores.filter(s => s.now).map(s => {
-    if (storeState(s)[1] === 'bad') {
-      bad = true
-      return [visible(s.name, 48), ' does not answer. ']
-    }
-    if (!s.remote) return []
-    const latest = latestOf(s)
-    return [visible(s.name, 48), latest ? ` answers in ${duration(latest.mean)}. ` : ' answers. ']
-  })
-  return [parts.flat(), bad]
+  const said = state.stores.filter(s => s.latency).map(s => [visible(s.name, 48), ` ${troubled(s) ? 'does not answer' : answers(s)}. `])
+  return [said, state.stores.some(troubled)]
 }
 
-export const updateStores = () => cards.forEach(c => c.update())
+// zonesNamed names zones in front of what holds for all of them.
+export const zonesNamed = names => [names.length > 1 ? 'Zones ' : 'Zone ',
+  names.slice(0, 5).map((n, i) => [i ? ', ' : '', visible(n, 48)]), names.length > 5 ? ` and ${number(names.length - 5)} more` : '']
+
+// policies say what zones do, by their option on_store_error.
+const policies = {
+  allow: () => 'all requests pass.',
+  deny: () => 'all requests are refused.',
+  local: parts => `this instance counts alone${parts > 1 ? `, with 1/${number(parts)} of the limit` : ''}.`,
+}
+
+function banner(s) {
+  const zones = state.zones.filter(z => z.store === s.name), by = Map.groupBy(zones, z => z.on_store_error)
+  const lost = zones.some(z => (z.overrides || z.bans) && z.on_store_error !== 'deny')
+  const says = policy => policies[policy]?.(s.configured_instances || s.instances) ?? plain(policy, 60)
+  return el('div', {},
+    el('h2', {}, visible(s.name, 60), ' does not answer', s.failing_since ? ', since ' + time(s.failing_since) : ''),
+    el('ul', {}, [...by].map(([policy, of]) => el('li', {}, zonesNamed(of.map(z => z.name)), ': ', says(policy))),
+      lost ? el('li', {}, 'Overrides and bans do not hold until it answers.') : null),
+    el('p', {}, s.breaker && s.breaker !== 'closed' ? 'Caddy asks it again twice a second, and this page shows when it answers.'
+      : 'Caddy asks it again with each request.'))
+}
+
+const words = {
+  here: 'this one', reports: 'reports', silent: 'silent', left: 'has left', mute: 'does not report',
+  unknown: 'not known, because the store does not answer in time',
+}
+
+function member(i) {
+  const gone = i.state === 'silent' || i.state === 'left'
+  return el('li', {}, visible(i.name, 60), ' ',
+    pill(words[i.state] ?? i.state, i.state === 'here' || i.state === 'reports' ? 'good' : 'bad'),
+    ` ${number(Math.round(i.share * 100))} % of the requests`, gone ? `, last report ${duration(i.age)} ago` : '',
+    i.differs?.length ? [', another config: ', i.differs.slice(0, 5).map((z, n) => [n ? ', ' : '', visible(z, 40)])] : '')
+}
+
+// drawStores shows the stores, those that do not answer again in a banner, and the instances if the page is about all.
+export function drawStores() {
+  const on = byId('fleet-on').checked, all = on ? state.instances : []
+  show(byId('stores-body'), state.stores.length ? state.stores.map(line) : el('p', { class: 'empty' }, 'No store: the config has no rate_limit.'))
+  const failing = state.stores.filter(troubled)
+  byId('outage').hidden = !failing.length
+  show(byId('outage'), failing.map(banner)) // what is the same is not read out again
+  byId('fleet').hidden = !on && !state.stores.some(s => s.instances > 1)
+  setText(byId('counted'), on ? `Counts are of ${count(all.length, 'instance')}; those of others are up to five seconds old.`
+    : 'All counts are for this instance only.')
+  show(byId('instances'), all.length ? [titled('Instances', 'instances'), el('ul', { class: 'instances' }, all.map(member))] : null)
+}

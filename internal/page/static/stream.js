@@ -1,6 +1,5 @@
 // The one stream of the page. It comes back by itself.
 
-import { wholeFleet } from './fleet.js'
 import { begin, second, state } from './state.js'
 
 const again = 1000 // milliseconds until the next attempt
@@ -14,7 +13,8 @@ const tell = (what, detail) => listeners.forEach(f => f(what, detail))
 
 // open begins the stream, or begins it again for other decisions.
 export function open(parameters = {}) {
-  query = new URLSearchParams(Object.entries({ rate: 20, fleet: wholeFleet() ? 1 : '', ...parameters }).filter(([, v]) => v !== '')).toString()
+  const fleet = document.getElementById('fleet-on').checked ? 1 : ''
+  query = new URLSearchParams(Object.entries({ rate: 20, fleet, ...parameters }).filter(([, v]) => v !== '')).toString()
   connect()
 }
 
@@ -22,14 +22,15 @@ function connect() {
   clearTimeout(timer)
   source?.close()
   const mine = source = new EventSource(new URL('stream?' + query, document.baseURI))
-  mine.addEventListener('start', e => {
-    const what = begin(JSON.parse(e.data))
-    const silent = state.silentSince
-    Object.assign(state, { connected: true, silentSince: 0 })
-    tell('start', { what, silent })
-  })
+  let begun = null
+  mine.addEventListener('start', e => { begun = { what: begin(JSON.parse(e.data)), silent: state.silentSince } })
   mine.addEventListener('second', e => {
     second(JSON.parse(e.data))
+    if (begun) {
+      Object.assign(state, { connected: true, silentSince: 0 })
+      tell('start', begun)
+      begun = null
+    }
     tell('second')
   })
   mine.addEventListener('error', () => {

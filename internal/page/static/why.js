@@ -1,152 +1,175 @@
 // Why is a client refused, or not? Looks up a key in one zone or in all.
 
-import { buttons, onDone } from './actions.js'
+import { acts, onDone } from './actions.js'
 import { call, zonePath } from './api.js'
 import { bucket } from './bucket.js'
-import { copies } from './commands.js'
-import { byId, el, goTo, outcomePill, pill, show } from './dom.js'
-import { queryOf, showKey } from './key.js'
-import { command } from './shell.js'
+import { button, byId, el, empty, facts, note, para, pill, problem, show } from './dom.js'
+import { outcomePill, queryOf, showKey } from './key.js'
+import { command, copies } from './shell.js'
 import { state, zoneNamed } from './state.js'
-import { duration, number, plain, time, visible, zonesNamed } from './text.js'
+import { zonesNamed } from './stores.js'
+import { duration, number, plain, time, visible } from './text.js'
 
 const select = byId('why-zone')
 let asked = null // how to look it up again
 
 const chosen = () => state.zones[select.selectedIndex - 1]
+const fields = () => [...byId('why-parts').querySelectorAll('input')]
+
+// zoneOptions offers all zones, and keeps the one that is chosen.
+export function zoneOptions(select, all) {
+  const before = select.value
+  show(select, el('option', { value: '' }, all), state.zones.map(z => el('option', { value: z.name }, plain(z.name, 60))))
+  select.selectedIndex = Math.max(0, state.zones.findIndex(z => z.name === before) + 1)
+}
 
 // drawForm offers the zones, and the parts of the key of the one that is chosen.
 export function drawForm() {
-  const before = select.value
-  show(select, el('option', { value: '' }, 'all zones'), state.zones.map(z => el('option', { value: z.name }, plain(z.name, 60))))
-  select.selectedIndex = Math.max(0, state.zones.findIndex(z => z.name === before) + 1)
+  zoneOptions(select, 'all zones')
   drawParts()
 }
 
 function drawParts() {
-  const z = chosen(), parts = z?.parts?.length > 1 ? z.parts : [z ? z.parts?.[0] ?? '' : 'Address or key']
-  const old = [...byId('why-parts').querySelectorAll('input')].map(i => i.value)
-  if (z && !z.parts?.length) {
-    show(byId('why-parts'), el('span', { class: 'note' }, 'This zone has no key: one limit for all requests.'))
-    return
-  }
-  show(byId('why-parts'), parts.map((p, i) => el('label', {}, visible(p, 40), ' ', el('input', { name: 'part', value: old[i] ?? '', autocomplete: 'off', spellcheck: 'false', placeholder: z ? null : '203.0.113.7' }))))
+  const z = chosen(), parts = z ? z.parts : ['Address or key']
+  show(byId('why-parts'), parts.map((p, i) => el('label', { key: 'part' + i }, visible(p, 40), ' ',
+    el('input', { name: 'part', autocomplete: 'off', spellcheck: 'false', placeholder: z ? null : '203.0.113.7' }))),
+  parts.length ? null : el('span', { class: 'note' }, 'This zone has no key: one limit for all requests.'))
 }
 
 select.addEventListener('change', drawParts)
 byId('why-form').addEventListener('submit', e => {
   e.preventDefault()
-  const z = chosen(), values = [...byId('why-parts').querySelectorAll('input')].map(i => i.value)
-  keep(z, new URLSearchParams(values.length === 1 ? [['key', values[0]]] : values.map(v => ['part', v])))
+  const values = fields().map(i => i.value)
+  keep(chosen(), new URLSearchParams(values.length > 1 ? values.map(v => ['part', v]) : [['key', values[0] ?? '']]))
 })
 
 // keep looks up a key, and has the address of the page say so.
 function keep(z, query) {
-  const asks = new URLSearchParams([...query, ...z ? [['zone', z.name]] : []])
-  history.replaceState(null, '', '#' + asks)
+  history.replaceState(null, '', '#' + new URLSearchParams([...query, ...z ? [['zone', z.name]] : []]))
   show(byId('find-body'))
-  lookUp(pathOf(z, query))
+  lookUp(z, query)
 }
-
-const pathOf = (z, query) => (z ? zonePath(z, '/key') : 'key') + '?' + query
 
 // lookUpAs fills in the form, and looks up a key in a zone, or in all zones without one.
 export function lookUpAs(z, query) {
-  select.selectedIndex = z?.index === undefined ? 0 : z.index + 1
-  drawParts()
-  const values = query.has('part') ? query.getAll('part') : [query.get('key') ?? '']
-  byId('why-parts').querySelectorAll('input').forEach((input, i) => { input.value = values[i] ?? '' })
-  lookUp(pathOf(z, query))
+  fillIn(z, query.has('part') ? query.getAll('part') : [query.get('key') ?? ''])
+  lookUp(z, query)
 }
 
-// whyOf looks up a key of a zone, and whyOfAll one in all zones.
-export function whyOf(z, k) {
-  select.selectedIndex = z.index + 1
+function fillIn(z, values) {
+  select.selectedIndex = state.zones.findIndex(other => other.name === z?.name) + 1
   drawParts()
-  const parts = k.parts?.length > 1 ? k.parts : [k.key]
-  byId('why-parts').querySelectorAll('input').forEach((input, i) => { input.value = parts[i] ?? '' })
-  goTo('why')
-  keep(z, new URLSearchParams(queryOf(k)))
+  fields().forEach((input, i) => { input.value = values[i] ?? '' })
 }
 
-export function whyOfAll(k) {
-  select.selectedIndex = 0
-  drawParts()
-  byId('why-parts').querySelector('input').value = k.key
-  goTo('why')
-  keep(null, new URLSearchParams(queryOf(k)))
+// whyButton looks up a key in a zone, or in all.
+export function whyButton(z, k, name) {
+  if (k.key_truncated) return null
+  const press = () => {
+    fillIn(z, k.parts?.length > 1 && z ? k.parts : [k.key])
+    goTo('why')
+    keep(z, new URLSearchParams(queryOf(k)))
+  }
+  return button('Why?', press, { 'aria-label': `Why? ${name}${z ? ` in zone ${plain(z.name, 40)}` : ''}` })
 }
 
-async function lookUp(path) {
-  asked = path
+// goTo shows a section, and puts the focus on its title.
+export function goTo(id) {
+  byId(id).scrollIntoView()
+  byId(id).querySelector('h2').focus({ preventScroll: true })
+}
+
+async function lookUp(z, query) {
+  const path = (z ? zonePath(z, '/key') : 'key') + '?' + query, body = byId('why-body')
+  if (asked?.path !== path) show(body, empty('Asking …'))
+  asked = { path, again: () => lookUp(z, query) }
   try {
     const answer = await call('GET', path)
-    if (asked !== path) return
+    if (asked.path !== path) return
     const all = [answer].flat().sort((a, b) => urgency(b) - urgency(a))
     const failed = Map.groupBy(all.filter(k => k.error), k => k.error)
-    show(byId('why-body'), all.filter(k => !k.error).map(verdict), [...failed].map(([error, of]) => failure(error, of.map(k => k.zone))))
-    if (!all.length) show(byId('why-body'), el('p', { class: 'empty' }, 'There are no zones.'))
+    show(body, all.filter(k => !k.error).map(verdict), [...failed].map(([error, of]) =>
+      note(zonesNamed(of.map(k => k.zone)), ': ', plain(error, 300), '.')), all.length ? null : empty('There are no zones.'))
   } catch (error) {
-    if (asked === path) show(byId('why-body'), el('p', { class: 'error' }, plain(error.message, 400)))
+    if (asked.path === path) show(body, problem(plain(error.message, 400)))
   }
 }
+onDone(() => asked?.again())
 
 // urgency sorts answers: those that refuse first.
 const urgency = k => k.error ? 0 : k.refused ? 3 : k.outcome === 'dry_run' ? 2 : 1
 
-onDone(() => { if (asked) lookUp(asked) })
-
-const failure = (error, zones) => el('p', { class: 'note' }, zonesNamed(zones), ': ', plain(error, 300), '.')
-
 function verdict(k) {
-  const z = zoneNamed(k.zone) ?? { name: k.zone, key: '?', index: 0 }
-  const extra = []
-  if (k.override) extra.push(['Override', overrideText(k.override)])
-  if (k.refusals) extra.push(['Refusals', `${number(k.refusals.count)} so far; ${number(k.refusals.of)} in ${duration(k.refusals.within)} lead to a ban`])
-  if (k.lately) extra.push(['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(Date.parse(k.lately.since))}`])
-  if (k.assumed) extra.push(['Assumed limit', k.assumed])
-  if (k.plans) extra.push(['Plans', k.plans.map(p => `${plain(p.plan || 'default', 30)}: ${p.unlimited ? 'unlimited' : `${number(p.used)} of ${number(p.quota)}`}${p.refused ? ', refused' : ''}`).join('; ')])
+  const z = zoneNamed(k.zone) ?? { name: k.zone, key: '?' }
+  const plan = p => `${plain(p.plan || 'default', 30)}: ${p.unlimited ? 'unlimited' : `${number(p.used)} of ${number(p.quota)}`}${p.refused ? ', refused' : ''}`
+  const more = [
+    ['Limit', [k.limit, overrides(k) ? ' (replaced by the override)' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null]],
+    k.override && ['Override', overrideText(k.override)],
+    k.refusals && ['Refusals', `${number(k.refusals.count)} so far; ${number(k.refusals.of)} in ${duration(k.refusals.within)} lead to a ban`],
+    k.lately && ['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(k.lately.since)}`],
+    k.assumed && ['Assumed limit', k.assumed],
+    k.plans && ['Plans', k.plans.map(plan).join('; ')],
+    k.doubt && ['Probably no key', plain(k.doubt, 300)],
+  ]
   const ends = k.ban ? ['unban'] : k.override ? ['clear'] : []
   const names = k.outcome === 'rejected' ? [] : ['reset', 'raise', 'exempt', ...k.ban ? [] : ['ban']] // only the config can change that
   const of = k.override?.network ? { key: k.override.network, network: k.override.network } : k // whose rule it is
-  if (k.doubt) extra.push(['Probably no key', plain(k.doubt, 300)])
-  return el('article', { class: 'verdict' },
+  return el('article', { key: k.zone, class: 'verdict' },
     el('h3', {}, outcomePill(k.outcome), ' ', showKey(k, z)),
-    el('p', { class: 'because' }, 'Zone ', visible(k.zone, 48), ' ', reason(k)),
+    para('because', 'Zone ', visible(k.zone, 48), ' ', reason(k)),
     k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
-    el('dl', {}, el('dt', {}, 'Limit'), el('dd', {}, k.limit, overrides(k) ? ' (replaced by the override)' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null), extra.map(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
-    el('div', { class: 'actions' }, buttons(names, z, k), buttons(ends, z, of), copies(command('', 'get', z, k), command(state.start.address, 'get', z, k))))
+    facts('', more.filter(Boolean)),
+    el('div', { class: 'actions' }, acts(names, z, k), acts(ends, z, of),
+      copies(command('', 'get', z, k), command(state.start.address, 'get', z, k))))
 }
 
 // overrides reports whether the numbers of a key are those of an override.
 const overrides = k => k.override?.kind === 'limit' && !k.override.elsewhere
 
-// until says when a moment comes that is some seconds away.
-const until = s => `at ${time(Date.now() + s * 1000)}, in ${duration(s)}`
+// until says when a moment comes that is some seconds away, and counts down.
+export function until(seconds) {
+  const at = Date.now() + seconds * 1000
+  return [`at ${time(at)}, `, el('span', { 'data-until': at }, left(at))]
+}
+
+const left = at => at > Date.now() ? 'in ' + duration(Math.ceil((at - Date.now()) / 1000)) : 'now'
+
+setInterval(() => {
+  const all = [...document.querySelectorAll('#why-body [data-until]')], passed = all.some(e => e.dataset.until <= Date.now() && e.textContent !== 'now')
+  for (const e of all) e.textContent = left(Number(e.dataset.until))
+  if (passed) asked?.again()
+}, 1000)
 
 function overrideText(o) {
   const what = o.limit ?? (o.kind === 'banned' ? 'banned' : 'exempt')
-  return what + (o.ends_in ? ', until ' + time(Date.now() + o.ends_in * 1000) : o.kind === 'banned' ? ', until it is unbanned' : ', until it is cleared') + (o.note ? ': ' + plain(o.note, 200) : '')
+  const end = o.ends_in ? time(Date.now() + o.ends_in * 1000) : o.kind === 'banned' ? 'it is unbanned' : 'it is cleared'
+  return `${what}, until ${end}` + (o.note ? ': ' + plain(o.note, 200) : '')
 }
 
 // reason says what the zone does to the key, and why.
 function reason(k) {
-  const used = `${number(k.used)} of ${number(k.quota)} used${k.owed ? ` (${number(k.owed)} owed)` : ''}${overrides(k) ? ` (override ${overrideText(k.override)})` : ''}.`
-  if (k.blocked_address) return `blocks all requests from ${plain(k.blocked_address)} with status ${k.block_status} (block). Only the config can change that.`
+  const owed = k.owed ? ` (${number(k.owed)} owed)` : '', instead = overrides(k) ? ` (override ${overrideText(k.override)})` : ''
+  const used = `${number(k.used)} of ${number(k.quota)} used${owed}${instead}.`, config = 'Only the config can change that.'
+  if (k.blocked_address) return `blocks all requests from ${plain(k.blocked_address)} with status ${k.block_status} (block). ${config}`
   if (k.ban) {
-    const end = k.ban.ends_in ? 'until ' + time(Date.now() + k.ban.ends_in * 1000) : 'until it is unbanned'
-    return k.ban.by === 'refusals' ? `refuses it: it was refused too often, and is banned ${end}.` : `refuses it: an operator has banned ${k.override?.network ? 'its network ' + k.override.network : 'it'} ${end}.`
+    const end = k.ban.ends_in ? ['until ', until(k.ban.ends_in)] : 'until it is unbanned'
+    if (k.ban.by === 'refusals') return ['refuses it: it was refused too often, and is banned ', end, '.']
+    return [`refuses it: an operator has banned ${k.override?.network ? 'its network ' + k.override.network : 'it'} `, end, '.']
   }
   switch (k.outcome) {
-    case 'exempt': return k.override ? 'does not limit it: an override exempts it.' : 'does not limit requests without a key (missing_key skip).'
-    case 'rejected': return `rejects requests without a key with status ${k.status} (missing_key reject). Only the config can change that.`
+    case 'exempt': return `does not limit ${k.override ? 'it: an override exempts it' : 'requests without a key (missing_key skip)'}.`
+    case 'rejected': return `rejects requests without a key with status ${k.status} (missing_key reject). ${config}`
     case 'allowed': return `allows it: ${used}`
-    case 'dry_run': return `would refuse it, but this is a dry run: ${used}` + (k.retry_after ? ` Within the limit again ${until(k.retry_after)}.` : '')
+    case 'dry_run': return [`would refuse it, but this is a dry run: ${used}`, k.retry_after ? [' Within the limit again ', until(k.retry_after), '.'] : '']
   }
+  const next = ['The next ', k.cost > 1 ? '' : 'request ', 'passes ', until(k.retry_after ?? 0), '.']
   if (k.quota === 0) return 'refuses it: its limit is 0.'
   if (k.never) return `refuses it: a request costs ${number(k.cost)}, and the limit never allows more than ${number(k.quota)}.`
-  if (k.slots) return `refuses it: ${number(k.used)} of ${number(k.quota)} slots are taken. One is free at the latest ${until(k.retry_after ?? 0)}.`
-  if (k.cost > 1 && k.remaining > 0) return `refuses it: ${k.cost_last ? 'its last request cost' : 'a request costs'} ${number(k.cost)}, and only ${number(k.remaining)} of ${number(k.quota)} are left. The next passes ${until(k.retry_after)}.`
+  if (k.slots) return [`refuses it: ${number(k.used)} of ${number(k.quota)} slots are taken. One is free at the latest `, until(k.retry_after ?? 0), '.']
+  if (k.cost > 1 && k.remaining > 0) {
+    return [`refuses it: ${k.cost_last ? 'its last request cost' : 'a request costs'} ${number(k.cost)}, and only `,
+      `${number(k.remaining)} of ${number(k.quota)} are left. `, next]
+  }
   if (k.refusals?.begins) return `refuses it: ${used} The next request is refused, and begins a ban of ${duration(k.refusals.next_ban)}.`
-  return `refuses it: ${used} The next request passes ${until(k.retry_after ?? 0)}.`
+  return [`refuses it: ${used} `, next]
 }

@@ -1,207 +1,155 @@
-// The table of zones, and what is behind each.
+// The table of zones, each with one curve, and what is behind each.
 
 import { call, zonePath } from './api.js'
-import { byId, el, pill, setText, show, svg } from './dom.js'
-import { chart } from './chart.js'
-import { titled } from './commands.js'
+import { bar, byId, cell, el, empty, facts, note, para, pill, problem, show, svg, table } from './dom.js'
+import { titled } from './shell.js'
 import { showKey } from './key.js'
-import { countsOf, shown, state } from './state.js'
-import { count, limitInWords, number, plain, rate, share, visible } from './text.js'
+import { lately, span, state } from './state.js'
+import { count, number, plain, rate, share, time, visible } from './text.js'
 
-const rows = new Map() // by name
-let layout = '' // of the table that is shown
-let table = null
-
-// drawZones draws all zones again, after a start.
-export function drawZones() {
-  const body = byId('zones-body')
-  byId('zones-filter').hidden = state.zones.length < 12
-  const names = JSON.stringify(state.zones.map(z => [z.name, z.limit, z.rollout, z.store]))
-  if (!state.zones.length) {
-    layout = ''
-    table = null
-    show(body, el('div', { class: 'empty' }, el('p', {}, 'No zones: this Caddy limits no rates.'),
-      el('p', {}, 'Add a zone to its Caddyfile, and reload it:'), el('pre', { tabindex: 0, 'aria-label': 'Example' }, 'rate_limit {\n\tzone clients {\n\t\tkey    {client_ip}\n\t\tevents 100\n\t\twindow 1m\n\t}\n}')))
-    return
-  }
-  if (names === layout) return
-  layout = names
-  const open = new Set([...rows.values()].filter(r => r.open).map(r => r.name))
-  rows.clear()
-  seen.disconnect()
-  const classes = ['zones stack', state.stores.length > 1 ? '' : 'one-store', state.zones.some(z => z.slots) || state.stores.some(s => !s.remote) ? '' : 'no-keys']
-  table = el('table', { class: classes.join(' ') },
-    el('thead', {}, el('tr', {}, ['Zone', 'Requests/s', 'Refused/s', 'Share refused', 'Keys', 'Store'].map((t, i) => el('th', { scope: 'col', class: 'c' + i }, t)))),
-    state.zones.map(z => {
-      const row = makeRow(z)
-      rows.set(z.name, row)
-      if (open.has(z.name)) row.toggle()
-      return row.body
-    }))
-  show(body, table)
-  filter()
-  updateZones()
-}
-
-// seen notes which rows are on the screen: only these are drawn each second.
-const seen = new IntersectionObserver(entries => {
-  for (const e of entries) {
-    const row = rows.get(e.target.dataset.zone)
-    if (row) row.visible = e.isIntersecting
-    if (row?.visible) row.update()
-  }
-})
-
-const zoneOf = name => state.zones.find(z => z.name === name)
-
-function spark(label) {
-  const line = svg('path', { class: 'line' }), area = svg('path', { class: 'area' })
-  const picture = svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('path', { class: 'zero', d: 'M0 23.5H100' }), area, line)
-  const value = el('span', { class: 'value' })
-  const cell = el('td', { 'data-label': label }, el('div', { class: 'sparkline' }, picture, value))
-  return {
-    cell,
-    draw(history, values, now, text) {
-      setText(value, text)
-      const bins = new Array(50).fill(null), t = history.times, end = t.at(-1) ?? 0, wide = shown(history)
-      for (let i = 0; i < t.length; i++) {
-        const b = Math.min(49, Math.max(0, Math.floor((t[i] - end + wide) / wide * 50)))
-        bins[b] = Math.max(bins[b] ?? 0, values[i])
-      }
-      const most = Math.max(1, ...bins), points = []
-      bins.forEach((v, i) => { if (v !== null) points.push(`${(i * 100 / 49).toFixed(1)} ${(22 - v / most * 20).toFixed(1)}`) })
-      const d = points.length > 1 ? 'M' + points.join('L') : ''
-      if (line.getAttribute('d') === d) return
-      line.setAttribute('d', d)
-      area.setAttribute('d', d && `${d}L${points.at(-1).split(' ')[0]} 24L${points[0].split(' ')[0]} 24Z`)
-    },
-  }
-}
-
-function makeRow(z) {
-  const [limit, how] = limitInWords(z.limit)
-  const requests = spark('Requests/s'), refused = spark('Refused/s')
-  refused.cell.classList.add('refusals')
-  const part = el('span', { class: 'value', title: 'Over the last 15 minutes' }), bar = el('span', { class: 'fill' }), keys = el('td', { 'data-label': 'Keys', class: 'c4' })
-  const detail = el('td', { colspan: 6 }), under = el('tr', { class: 'detail', hidden: true }, detail)
-  const id = 'zone-' + z.index
-  const button = el('button', { type: 'button', class: 'open', 'aria-expanded': 'false', 'aria-controls': id, click: () => row.toggle() },
-    el('span', { class: 'chevron', 'aria-hidden': 'true' }), el('span', { class: 'name' }, visible(z.name, 48)))
-  under.id = id
-  bar.style.width = '0'
-  const body = el('tbody', { 'data-zone': z.name, class: z.rollout ? 'trial' : '' },
-    el('tr', {},
-      el('th', { scope: 'row' }, button, z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how))),
-      requests.cell, refused.cell,
-      el('td', { 'data-label': z.rollout ? 'Would be refused' : 'Share refused' }, el('div', { class: 'share' }, el('span', { class: 'track', 'aria-hidden': 'true' }, bar), part)),
-      keys, el('td', { 'data-label': 'Store', class: 'c5' }, visible(z.store, 40))),
-    under)
-  const row = {
-    name: z.name, body, visible: false, open: false, panel: null,
-    update() {
-      const z = zoneOf(row.name)
-      if (!z?.totals) return
-      requests.draw(z.history, z.history.values[0], state.now, rate(z.rates.all))
-      refused.draw(z.history, z.history.values[1], state.now, rate(z.rates.refused + z.rates.dry))
-      const [all, no] = countsOf(z.history)
-      setText(part, share(no, all))
-      bar.style.width = (all ? no / all * 100 : 0) + '%'
-      setText(keys, z.inUse !== undefined ? count(z.inUse, 'slot') : z.keys === undefined ? '–' : number(z.keys))
-      row.panel?.update(z)
-    },
-    toggle() {
-      row.open = !row.open
-      under.hidden = !row.open
-      button.setAttribute('aria-expanded', String(row.open))
-      row.panel?.end()
-      row.panel = row.open ? makePanel(detail, zoneOf(row.name)) : null
-      row.update()
-    },
-  }
-  seen.observe(body)
-  return row
-}
-
-// updateZones shows what an event has changed.
-export function updateZones() {
-  for (const row of rows.values()) if (row.visible || row.open) row.update()
-  const cells = l => [visible(l.name, 48), number(l.limit), number(l.running), number(l.waiting), number(l.refused), l.trend]
-  show(byId('adaptive-body'), state.adaptive.length ? el('table', { class: 'top' },
-    el('thead', {}, el('tr', {}, ['Adaptive limit', 'At once', 'Running', 'Waiting', 'Refused', 'Now'].map(t => el('th', { scope: 'col' }, t)))),
-    el('tbody', {}, state.adaptive.map(l => el('tr', {}, cells(l).map(c => el('td', {}, c)))))) : null)
-}
-
-function filter() {
-  const text = byId('zones-filter').hidden ? '' : byId('zones-text').value.toLowerCase()
-  for (const row of rows.values()) row.body.hidden = !row.open && !row.name.toLowerCase().includes(text)
-}
-byId('zones-text').addEventListener('input', filter)
-
+const parts = 30 // of a curve
 const most = 8 // keys that are listed
 
-// makePanel shows more about a zone.
-function makePanel(at, z) {
-  const plot = el('div', { class: 'plot' }), outcomes = el('dl', { class: 'outcomes' }), near = el('div', { class: 'near' }), top = el('div'), costs = el('dl', { class: 'outcomes costs' })
-  const facts = [['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'], ['If the store does not answer', z.on_store_error]]
-  show(at, el('div', { class: 'panel' },
-    el('div', { class: 'wide' }, el('h3', {}, 'Requests and refusals per second'), plot, el('p', { class: 'note' }, 'Up to 15 minutes, also from before this page was opened.')),
-    el('div', {}, el('h3', {}, 'Outcomes'), outcomes),
-    z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs) : null,
-    el('div', {}, el('h3', {}, 'How much of their limit clients have left'), near),
-    el('div', {}, titled('Most frequent keys', 'top', [], [z.name]), top),
-    el('div', {}, titled('Definition', 'zones', [], [z.name]), el('dl', { class: 'stacked' }, facts.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])))))
-  const drawing = chart(plot, [{ label: 'requests/s' }, { label: z.rollout ? 'would be refused/s' : 'refused/s', refused: true }], 'Requests per second in zone ' + plain(z.name))
-  let age = 0
-  const ask = async () => {
-    try {
-      const answer = await call('GET', zonePath(z, '/top') + '?n=' + most)
-      drawTop(top, answer.keys, z)
-    } catch (e) {
-      show(top, el('p', { class: 'error' }, plain(e.message, 300)))
-    }
-  }
-  ask()
-  return {
-    update(z) {
-      drawing.draw(z.history)
-      show(outcomes, state.start.outcomes.flatMap((name, i) => z.totals[i] ? [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(z.totals[i]))] : []))
-      if (!outcomes.children.length) show(outcomes, el('dd', {}, 'No requests yet.'))
-      if (z.costs) drawCosts(costs, z)
-      drawNear(near, z)
-      if (++age % 10 === 0) ask()
-    },
-    end() { drawing.end() },
-  }
+const open = new Map() // the zones that are open, by name, each with its most frequent keys
+
+let turn = 0
+
+// updateZones shows what an event has changed. What is not in it is asked for now and then.
+export function updateZones() {
+  if (++turn % 10 === 0) for (const name of open.keys()) ask(name)
+  drawZones()
 }
 
-// drawTop lists keys with the most requests.
-function drawTop(at, keys, z) {
-  show(at, keys.length ? el('table', { class: 'top' }, el('thead', {}, el('tr', {}, ['Key', 'Requests', 'Refused'].map(t => el('th', { scope: 'col' }, t)))),
-    el('tbody', {}, keys.map(k => {
-      const fill = el('span', { class: 'fill' })
-      fill.style.width = k.requests / keys[0].requests * 100 + '%'
-      return el('tr', {}, el('td', {}, showKey(k, z), el('span', { class: 'track', 'aria-hidden': 'true' }, fill)), el('td', {}, number(k.requests)), el('td', {}, number(k.refused)))
-    }))) : el('p', { class: 'empty' }, 'No requests in the last few minutes.'))
+export function drawZones() {
+  const all = state.zones, text = byId('zones-text').value.toLowerCase()
+  byId('zones-filter').hidden = all.length < 12
+  const hidden = z => all.length >= 12 && !open.has(z.name) && !z.name.toLowerCase().includes(text)
+  const name = ['zones stack', new Set(all.map(z => z.store)).size > 1 ? '' : 'one-store', all.some(z => keysOf(z) !== '–') ? '' : 'no-keys']
+  const columns = ['Zone', 'Requests/s', 'Refused/s', 'Share refused', 'Keys', 'Store']
+  show(byId('zones-body'), all.length ? table(name.join(' '), columns, all.map(z => row(z, hidden(z)))) : none())
+  const cells = l => [visible(l.name, 48), number(l.limit), number(l.running), number(l.waiting), number(l.refused), l.trend]
+  show(byId('adaptive-body'), state.adaptive.length ? table('top', ['Adaptive limit', 'At once', 'Running', 'Waiting', 'Refused', 'Now'],
+    el('tbody', {}, state.adaptive.map(l => el('tr', {}, cells(l).map(c => el('td', {}, c)))))) : null)
+}
+byId('zones-text').addEventListener('input', drawZones)
+
+const example = 'rate_limit {\n\tzone clients {\n\t\tkey    {client_ip}\n\t\tevents 100\n\t\twindow 1m\n\t}\n}'
+const none = () => el('div', { class: 'empty' }, para('', 'No zones: this Caddy limits no rates.'),
+  para('', 'Add a zone to its Caddyfile, and reload it:'), el('pre', { tabindex: 0, 'aria-label': 'Example' }, example))
+
+const windows = { '1s': 'second', '1m': 'minute', '1h': 'hour', '24h': 'day', '1d': 'day' }
+
+// inWords returns a limit for people, and what else there is to say.
+function inWords(limit) {
+  const [, algorithm, events, window, rest] = /^(\w+) (\d+)(?:\/(\S+))?(.*)$/.exec(limit) ?? []
+  if (!events) return [limit, '']
+  const n = number(Number(events)), per = windows[window] ?? (/^\D/.test(window) ? window : '')
+  return [!window ? `${n} at once` : per ? `${n} per ${per}` : `${n} every ${window}`, algorithm.replaceAll('_', ' ') + rest]
 }
 
-// drawCosts says what happened to the costs that responses should name.
-function drawCosts(at, z) {
-  const results = Object.entries(z.costs).filter(([, n]) => n)
-  show(at, results.map(([name, n]) => [el('dt', {}, name.replaceAll('_', ' ')), el('dd', {}, number(n))]),
-    results.length ? [el('dt', {}, 'total cost'), el('dd', {}, number(z.cost_sum ?? 0))] : el('dd', {}, 'No responses yet.'))
+const keysOf = z => z.in_use !== undefined ? count(z.in_use, 'slot') : z.keys === undefined ? '–' : number(z.keys)
+
+function row(z, hidden) {
+  const [limit, how] = inWords(z.limit), now = lately(z, 5), all = lately(z), isOpen = open.has(z.name), id = 'zone-' + z.name
+  const curve = rates(z)
+  return el('tbody', { key: z.name, 'data-zone': z.name, class: z.rollout ? 'trial' : '', hidden },
+    el('tr', {},
+      el('th', { scope: 'row' },
+        el('button', { type: 'button', class: 'open', 'aria-expanded': String(isOpen), 'aria-controls': id, click: () => toggle(z) },
+          el('span', { class: 'chevron', 'aria-hidden': 'true' }), el('span', { class: 'name' }, visible(z.name, 48))),
+        z.rollout ? pill(z.rollout, 'dry') : null, el('div', { class: 'limit' }, limit, el('span', { class: 'how' }, how))),
+      cell('Requests/s', el('div', { class: 'sparkline' }, picture(curve), el('span', { class: 'value' }, perSecond(now.all, now)))),
+      cell('Refused/s', perSecond(now.no, now)),
+      cell(z.rollout ? 'Would be refused' : 'Share refused', el('div', { class: 'share' }, bar(all.no, all.all),
+        el('span', { class: 'value', title: 'Over the last 15 minutes' }, share(all.no, all.all)))),
+      el('td', { 'data-label': 'Keys', class: 'c4' }, keysOf(z)),
+      el('td', { 'data-label': 'Store', class: 'c5' }, visible(z.store, 40))),
+    el('tr', { class: 'detail', id, hidden: !isOpen }, el('td', { colspan: 6 }, isOpen ? detail(z, curve) : null)))
 }
 
-// drawNear draws how much clients have left, from a sample of the last minute.
-function drawNear(at, z) {
-  if (!z.samples.length) {
-    show(at, el('p', { class: 'empty' }, 'No decisions in the last minute.'))
-    return
+const perSecond = (n, { seconds }) => rate(seconds ? n / seconds : 0)
+
+// rates returns how many requests came in a second, and how many of these were refused or would have been, in each part of
+// the time that is drawn: all that is known, up to 15 minutes.
+function rates(z) {
+  const { history } = z, end = history.at(-1).at, wide = Math.min(span * 1e3, Math.max(parts * 5e3, end - history[0].at))
+  const bins = []
+  for (let i = 1; i < history.length; i++) {
+    const [from, to] = [history[i - 1], history[i]], at = Math.floor((to.at - end + wide) / wide * parts)
+    if (at < 0 || to.at === from.at) continue
+    const bin = bins[Math.min(at, parts - 1)] ??= { at: to.at, all: 0, no: 0, lasted: 0 }
+    bin.all += to.all - from.all
+    bin.no += to.no - from.no
+    bin.lasted += (to.at - from.at) / 1e3
   }
+  return bins.map(b => ({ at: b.at, all: b.all / b.lasted, no: b.no / b.lasted }))
+}
+
+// picture draws both on one scale.
+function picture(curve) {
+  const highest = Math.max(1, ...curve.filter(Boolean).map(b => b.all))
+  const draw = what => {
+    const points = curve.map((b, i) => `${(i * 100 / (parts - 1)).toFixed(1)} ${(22 - b[what] / highest * 20).toFixed(1)}`).filter(Boolean)
+    const d = points.length > 1 ? 'M' + points.join('L') : ''
+    const area = d && `${d}L${points.at(-1).split(' ')[0]} 24L${points[0].split(' ')[0]} 24Z`
+    return svg('g', { class: what }, svg('path', { class: 'area', d: area }), svg('path', { class: 'line', d }))
+  }
+  return svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    svg('path', { class: 'zero', d: 'M0 23.5H100' }), draw('all'), draw('no'))
+}
+
+function toggle(z) {
+  if (!open.delete(z.name)) {
+    open.set(z.name, null)
+    ask(z.name)
+  }
+  drawZones()
+}
+
+async function ask(name) {
+  let told
+  try {
+    told = (await call('GET', zonePath({ name }, '/top') + '?n=' + most)).keys
+  } catch (e) {
+    told = e
+  }
+  if (!open.has(name)) return
+  open.set(name, told)
+  drawZones()
+}
+
+// detail shows more about a zone.
+function detail(z, curve) {
+  const peak = curve.filter(Boolean).reduce((best, b) => b.all > best.all ? b : best, { all: 0 }), counted = Object.entries(z.totals).filter(([, n]) => n)
+  const figures = pairs => pairs.map(([name, n]) => [name.replaceAll('_', ' '), number(n)])
+  const costs = Object.entries(z.costs ?? {}).filter(([, n]) => n)
+  return el('div', { class: 'panel' },
+    el('div', {}, el('h3', {}, 'Outcomes'), counted.length ? facts('outcomes', figures(counted)) : empty('No requests yet.')),
+    z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs.length
+      ? facts('outcomes costs', figures([...costs, ['total cost', z.cost_sum ?? 0]])) : empty('No responses yet.')) : null,
+    el('div', {}, el('h3', {}, 'How much of their limit clients have left'), el('div', { class: 'near' }, near(z))),
+    el('div', {}, titled('Most frequent keys', 'top', [], [z.name]), top(z, open.get(z.name))),
+    el('div', {}, titled('Definition', 'zones', [], [z.name]), facts('stacked', [
+      ['Limit', z.limit], ['Store', visible(z.store)], ['Key', z.key_form ? visible(z.key_form) : 'none: one limit for all requests'],
+      ['If the store does not answer', z.on_store_error],
+      ['Most in the last 15 minutes', peak.at ? `${rate(peak.all)} requests per second at ${time(peak.at)}` : '–']])))
+}
+
+// top lists keys with the most requests.
+function top(z, keys) {
+  if (!keys) return empty('Asking …')
+  if (keys instanceof Error) return problem(plain(keys.message, 300))
+  if (!keys.length) return empty('No requests in the last few minutes.')
+  return table('top', ['Key', 'Requests', 'Refused'], el('tbody', {}, keys.map(k => el('tr', {},
+    el('td', {}, showKey(k, z), bar(k.requests, keys[0].requests)), el('td', {}, number(k.requests)), el('td', {}, number(k.refused))))))
+}
+
+// near draws how much clients have left, from a sample of the last minute.
+function near({ samples }) {
+  if (!samples.length) return empty('No decisions in the last minute.')
   const bins = [['none', 0], ['up to 25 %', 0], ['25 to 50 %', 0], ['50 to 75 %', 0], ['above 75 %', 0]]
-  for (const s of z.samples) bins[s.left <= 0 ? 0 : Math.min(4, Math.max(1, Math.ceil(s.left * 4)))][1]++
-  show(at, el('table', { class: 'bins' }, el('tbody', {}, bins.map(([name, n]) => {
-    const fill = el('span', { class: 'fill' })
-    fill.style.width = n / z.samples.length * 100 + '%'
-    return el('tr', {}, el('th', { scope: 'row' }, name), el('td', {}, el('span', { class: 'track', 'aria-hidden': 'true' }, fill)), el('td', {}, share(n, z.samples.length)))
-  }))), el('p', { class: 'note' }, `A sample of ${count(z.samples.length, 'decision')} of the last minute.`))
+  for (const s of samples) bins[s.left <= 0 ? 0 : Math.min(4, Math.max(1, Math.ceil(s.left * 4)))][1]++
+  return [el('table', { class: 'bins' }, el('tbody', {}, bins.map(([name, n]) => el('tr', {},
+    el('th', { scope: 'row' }, name), el('td', {}, bar(n, samples.length)), el('td', {}, share(n, samples.length)))))),
+  note(`A sample of ${count(samples.length, 'decision')} of the last minute.`)]
 }
