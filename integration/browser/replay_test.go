@@ -98,7 +98,7 @@ func TestReplayPage(t *testing.T) {
 	p.untilText("h2", "Zone clients")
 	p.until("the day", `document.querySelector('.uplot canvas')`)
 	said := eval[[]string](p, `[...document.querySelector('main').children].map(e => e.innerText)`)
-	for i, want := range []string{"Zone clients would have refused 16.1 % of its requests, and 1 of 141 clients.", "Nov 20, 2026", "3,100 requests of 141 clients"} {
+	for i, want := range []string{"Zone clients would have refused 16.1% of its requests, and 1 of 141 clients.", "Nov 20, 2026", "3,100 requests of 141 clients"} {
 		if !strings.HasPrefix(said[i], want) {
 			t.Errorf("the page begins with %q, want %q", said[i], want)
 		}
@@ -142,7 +142,7 @@ func TestReplayPage(t *testing.T) {
 
 	p.accessible("light")
 	p.resize(400, 900, "dark")
-	p.until("the narrow page", `document.documentElement.scrollWidth <= 400 && getComputedStyle(document.body).backgroundColor === 'rgb(13, 17, 23)'`)
+	p.until("the narrow page", `document.documentElement.scrollWidth <= 400 && getComputedStyle(document.body).backgroundColor === 'rgb(22, 27, 34)'`)
 	p.accessible("narrow and dark")
 	if other := eval[[]string](p, `performance.getEntriesByType('resource').map(e => e.name)`); len(other) > 0 {
 		t.Errorf("the page has asked for %q", other)
@@ -154,7 +154,7 @@ func TestReplayPage(t *testing.T) {
 	if all := eval[string](p, `document.querySelector('main').innerText`); strings.Contains(all, "one agent") || strings.Contains(all, "undefined") {
 		t.Errorf("a page of no network says %q", all)
 	}
-	p.until("a network of several clients", `/^192\.0\.2\.0\/24\t[\d,]+\t[\d.]+ %\t40 of 40$/.test(document.querySelector('.networks tbody tr').innerText)`)
+	p.until("a network of several clients", `/^192\.0\.2\.0\/24\t[\d,]+\t[\d.]+%\t40 of 40$/.test(document.querySelector('.networks tbody tr').innerText)`)
 	p.accessible("networks")
 	p.noProblems()
 }

@@ -4,12 +4,13 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
-	"encoding/json"
 	"io"
+	"regexp"
 	"strings"
 	"text/template"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/uplot"
+	"github.com/seed-161337e5/caddyratelimit/internal/web"
 )
 
 //go:embed html
@@ -23,23 +24,25 @@ func IsPage(text string) bool {
 
 var page = template.Must(template.ParseFS(files, "html/page.html"))
 
-// scripts are the parts of the page's script, in their order.
-var scripts = []string{"base.js", "day.js", "clients.js", "who.js", "whatif.js", "report.js"}
+// scripts are the parts of the page's script, in their order. The first ones are modules elsewhere.
+var scripts = []string{
+	"static/dom.js", "static/text.js", "html/base.js", "html/day.js", "html/clients.js", "html/who.js", "html/whatif.js", "html/report.js",
+}
+
+// modular is what makes a script a module, which the parts of this one are not.
+var modular = regexp.MustCompile(`(?m)^(import .*|export )`)
 
 // WriteHTML writes the report as a page: a single file that loads nothing and runs from a disk. All
 // texts of the logs are in one JSON value, and come into the page as text. A policy in the page forbids
 // all scripts but those that belong to it, and all connections.
 func (r *Result) WriteHTML(to io.Writer) error {
 	// Within strings, json writes <, > and & as escapes, so no text can end the element.
-	data, err := json.Marshal(r.pageData())
+	data, err := r.pageData()
 	if err != nil {
 		return err
 	}
-	parts := make([]string, len(scripts))
-	for i, name := range scripts {
-		parts[i] = asset(name)
-	}
-	own, style := "\"use strict\";\n"+strings.Join(parts, "\n"), asset("report.css")
+	own := modular.ReplaceAllString("\"use strict\";\n"+assets(scripts...), "")
+	style := assets("static/base.css", "html/report.css")
 	return page.Execute(to, map[string]any{
 		"Data": string(data), "License": uplot.License,
 		"Scripts": []string{uplot.Script, own}, "ScriptSources": hashes(uplot.Script, own),
@@ -47,12 +50,21 @@ func (r *Result) WriteHTML(to io.Writer) error {
 	})
 }
 
-func asset(name string) string {
-	text, err := files.ReadFile("html/" + name)
-	if err != nil {
-		panic(err) // it is embedded
+func assets(names ...string) string {
+	var all strings.Builder
+	for _, name := range names {
+		from := files
+		if strings.HasPrefix(name, "static/") {
+			from = web.Files
+		}
+		text, err := from.ReadFile(name)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		all.Write(text)
+		all.WriteString("\n")
 	}
-	return string(text)
+	return all.String()
 }
 
 // hashes lists the sources of a Content-Security-Policy.

@@ -1,9 +1,10 @@
 package replay
 
 import (
-	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -18,52 +19,74 @@ const (
 	exactRanks = 500 // clients whose peaks are all drawn
 	moreRanks  = 800
 	pageNames  = 1000
+	longest    = 500 // characters of a text
 )
 
-// pageData is what the script of the page reads. Times are milliseconds since 1970.
-type pageData struct {
-	From     int64       `json:"from"`
-	To       int64       `json:"to"`
-	Lines    int64       `json:"lines"`
-	Bad      int64       `json:"not_understood"`
-	BadLines string      `json:"bad_lines,omitempty"`
-	FirstBad []string    `json:"first_bad,omitempty"`
-	Other    int64       `json:"no_requests"`
-	Requests int64       `json:"requests"`
-	Clients  int         `json:"clients"`
-	Logs     []string    `json:"logs"`
-	Config   string      `json:"config,omitempty"`
-	Unknown  []string    `json:"unknown"`
-	Networks []Network   `json:"networks,omitempty"`
-	Zones    []*pageZone `json:"zones"`
+// pageData is what the script of the page reads: the result, with the texts of the report and with what is drawn.
+func (r *Result) pageData() ([]byte, error) {
+	d := struct {
+		*Result
+		Zones    []*pageZone `json:"zones"`
+		Unknown  []string    `json:"unknown"`
+		Bad      string      `json:"bad,omitempty"`
+		FirstBad []string    `json:"first_bad,omitempty"`
+	}{Result: r, Zones: []*pageZone{}, Unknown: []string{}, Bad: r.notUnderstood(), FirstBad: r.badLines(200)}
+	for _, u := range r.Unknown {
+		d.Unknown = append(d.Unknown, u.Sentence())
+	}
+	for _, z := range r.affected() { // the page opens on the first
+		d.Zones = append(d.Zones, z.page(r, max(fewSteps, min(daySteps, allSteps/len(r.Zones)))))
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	var all any
+	decoder := json.NewDecoder(strings.NewReader(string(data)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&all); err != nil {
+		return nil, err
+	}
+	return json.Marshal(clean(all))
+}
+
+// clean returns a value of JSON in which no text is long, or has what a reader would not see.
+func clean(value any) any {
+	switch v := value.(type) {
+	case string:
+		return Cut(Printable(v), longest)
+	case []any:
+		for i := range v {
+			v[i] = clean(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = clean(v[name])
+		}
+	}
+	return value
 }
 
 type pageZone struct {
-	Name         string           `json:"name"`
-	Limit        string           `json:"limit"`
-	Key          string           `json:"key"`
-	Window       float64          `json:"window"`
-	Length       string           `json:"length"` // of the window, as "1m"
-	DryRun       bool             `json:"dry_run"`
-	Requests     int64            `json:"requests"`
-	NotJudged    string           `json:"not_judged,omitempty"`
-	Keys         int              `json:"keys"`
-	Refused      int64            `json:"refused"`
-	KeysRefused  int              `json:"keys_refused"`
-	FirstRefused int64            `json:"first_refused"`
-	Busiest      *Peak            `json:"busiest,omitempty"`
-	Headroom     string           `json:"headroom,omitempty"` // of the busiest, as "3.0 %"
-	Day          pageSeries       `json:"day"`
-	Peaks        [][2]int64       `json:"peaks"` // the rank of the first client with a peak, and the peak
-	Names        []string         `json:"names"`
-	Top          []*pageKey       `json:"top"`
-	Networks     []RefusedNetwork `json:"networks,omitempty"`
-	Strip        pageStrip        `json:"strip"`
-	WhatIf       []WhatIf         `json:"what_if"`
-	Beside       string           `json:"beside,omitempty"` // what the other zones mean for it
-	Suggestion   *pageSuggestion  `json:"suggestion,omitempty"`
+	*Zone
+	Length   string     `json:"length"` // of the window, as "1m"
+	Unjudged string     `json:"unjudged,omitempty"`
+	Headroom string     `json:"headroom,omitempty"` // of the busiest, as "3.0 %"
+	Series   pageSeries `json:"series"`
+	Peaks    [][2]int64 `json:"peaks"` // the rank of the first client with a peak, and the peak
+	Names    []string   `json:"names"`
+	Top      []pageKey  `json:"top"`
+	Beside   string     `json:"beside,omitempty"` // what the other zones mean for it
 }
 
+type pageKey struct {
+	*Key
+	Statuses string     `json:"statuses"`
+	Looks    string     `json:"looks,omitempty"`
+	Series   pageSeries `json:"series"`
+}
+
+// pageSeries has its times in milliseconds, since 1970.
 type pageSeries struct {
 	Start    int64   `json:"start"`
 	Step     int64   `json:"step"`
@@ -71,96 +94,32 @@ type pageSeries struct {
 	Refused  []int64 `json:"refused"`
 }
 
-type pageStrip struct {
-	Start int64 `json:"start"`
-	Step  int64 `json:"step"`
-	Cells int   `json:"cells"`
-}
-
-type pageKey struct {
-	Key       string  `json:"key"`
-	Requests  int64   `json:"requests"`
-	Refused   int64   `json:"refused"`
-	First     int64   `json:"first"`
-	Status    string  `json:"status"`
-	Looks     string  `json:"looks,omitempty"`
-	Agent     string  `json:"agent,omitempty"`
-	Admitted  []int64 `json:"admitted"`
-	RefusedIn []int64 `json:"refused_in"`
-}
-
-type pageSuggestion struct {
-	Limit   string   `json:"limit"`
-	Title   string   `json:"title"`
-	Reasons []string `json:"reasons"`
-}
-
-func (r *Result) pageData() *pageData {
-	d := &pageData{
-		From: r.From.UnixMilli(), To: r.To.UnixMilli(), Lines: r.Lines, Bad: r.NotUnderstood, Requests: r.Requests, Clients: r.Clients,
-		Config: Cut(Printable(r.Config), 100), Logs: []string{}, Unknown: []string{}, Zones: []*pageZone{},
-	}
-	d.BadLines, d.FirstBad, d.Other = r.notUnderstood(), r.badLines(200), r.NoRequests
-	for _, l := range r.Logs {
-		d.Logs = append(d.Logs, Cut(Printable(l.Name), 100)+" ("+l.Format+")")
-	}
-	for _, u := range r.Unknown {
-		d.Unknown = append(d.Unknown, Cut(Printable(u.Sentence()), 500))
-	}
-	for _, n := range r.Networks {
-		n.Agent = Cut(Printable(n.Agent), 200)
-		d.Networks = append(d.Networks, n)
-	}
-	for _, z := range r.affected() { // the page opens on the first
-		d.Zones = append(d.Zones, z.page(r, max(fewSteps, min(daySteps, allSteps/len(r.Zones)))))
-	}
-	return d
-}
-
 func (z *Zone) page(r *Result, steps int) *pageZone {
-	p := &pageZone{
-		Name: Cut(Printable(z.Name), 100), Limit: z.Limit, Key: Cut(Printable(z.Key), 300), Window: z.Window, Length: windowText(z.Window),
-		DryRun: z.DryRun, Requests: z.Requests, Keys: z.Keys, Refused: z.Refused, KeysRefused: z.KeysRefused,
-		Peaks: ranks(z.Peaks), Names: []string{}, Top: []*pageKey{}, Networks: z.Networks, WhatIf: z.WhatIf,
-	}
+	p := &pageZone{Zone: z, Length: windowText(z.Window), Series: z.Series.page(steps), Peaks: ranks(z.Peaks), Names: []string{}, Top: []pageKey{}}
 	if len(r.Zones) > 1 {
 		p.Beside = otherZones
 	}
 	if z.NotJudged > 0 {
-		p.NotJudged = Cut(Printable(fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))), 300)
+		p.Unjudged = fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))
 	} else if z.Requests == 0 {
-		p.NotJudged = Cut("no request met this zone"+(&report{Result: r}).hosts(), 600)
+		p.Unjudged = "no request met this zone" + (&report{Result: r}).hosts()
 	}
-	if z.FirstRefused != nil {
-		p.FirstRefused = z.FirstRefused.UnixMilli()
+	if b, most := z.Busiest, z.Most(); b != nil && most > 0 && b.Used <= most {
+		p.Headroom = percent(most-b.Used, most)
 	}
-	if b := z.Busiest; b != nil {
-		p.Busiest = &Peak{Key: Cut(Printable(b.Key), 100), Used: b.Used}
-		if most := z.Most(); most > 0 && b.Used <= most {
-			p.Headroom = percent(most-b.Used, most)
-		}
-	}
-	day := z.Series.coarse(steps)
-	p.Day = pageSeries{day.Start.UnixMilli(), day.Step.Milliseconds(), day.Admitted, day.Refused}
 	for _, name := range z.PeakKeys[:min(len(z.PeakKeys), pageNames*steps/daySteps)] {
 		p.Names = append(p.Names, Cut(Printable(name), 60))
 	}
 	for _, k := range z.Top[:min(len(z.Top), stripKeys)] {
-		s := k.Series.coarse(max(fewCells, stripCells*steps/daySteps))
-		p.Strip = pageStrip{s.Start.UnixMilli(), s.Step.Milliseconds(), len(s.Admitted)}
-		shown := &pageKey{
-			Key: Cut(Printable(cmp.Or(k.Key, "(no key)")), 200), Requests: k.Requests, Refused: k.Refused, First: k.FirstRefused.UnixMilli(),
-			Status: k.statuses(), Looks: k.looks(), Agent: Cut(Printable(k.Agent), 200), Admitted: s.Admitted, RefusedIn: s.Refused,
-		}
-		p.Top = append(p.Top, shown)
-	}
-	if s := z.Suggestion; s != nil {
-		p.Suggestion = &pageSuggestion{s.Limit, Cut(s.title(), 300), make([]string, len(s.Reasons))}
-		for i, reason := range s.Reasons {
-			p.Suggestion.Reasons[i] = Cut(Printable(reason), 500)
-		}
+		p.Top = append(p.Top, pageKey{k, k.statuses(), k.looks(), k.Series.page(max(fewCells, stripCells*steps/daySteps))})
 	}
 	return p
+}
+
+// page is the series in at most so many steps.
+func (s Series) page(most int) pageSeries {
+	s = s.coarse(most)
+	return pageSeries{s.Start.UnixMilli(), s.Step.Milliseconds(), s.Admitted, s.Refused}
 }
 
 // coarse puts steps together until there are no more than most.

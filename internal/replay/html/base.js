@@ -1,28 +1,16 @@
 // All texts of the log come into the page as text nodes and attributes, never as HTML.
 const data = JSON.parse(document.getElementById("data").textContent);
 
-const build = (element, attributes, children) => {
-	for (const [name, value] of Object.entries(attributes || {})) {
-		if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-		else if (value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
-	}
-	element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== ""));
-	return element;
-};
-const html = (name, attributes, ...children) => build(document.createElement(name), attributes, children);
-const svg = (name, attributes, ...children) => build(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
-
-const number = (n) => n.toLocaleString();
-const percent = (part, whole) => {
-	const share = whole ? (part / whole) * 100 : 0;
-	if (part > 0 && share < 0.01) return "< " + (0.01).toLocaleString() + " %";
-	return share.toLocaleString(undefined, { maximumFractionDigits: share < 1 ? 2 : 1 }) + " %";
-};
-const plural = (n, what) => number(n) + " " + what + (n === 1 ? "" : "s");
+const percent = (part, whole) => share(part, whole, 1);
 const sameDay = new Date(data.from).toDateString() === new Date(data.to).toDateString();
-const clock = (ms) => new Date(ms).toLocaleString(undefined, sameDay ? { timeStyle: "medium" } : { dateStyle: "short", timeStyle: "medium" });
-const moment = (ms) => new Date(ms).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+const moment = (when) => new Date(when).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+const moments = sameDay ? { timeStyle: "medium" } : { dateStyle: "short", timeStyle: "medium" };
+const exact = (when) => new Date(when).toLocaleString(undefined, moments);
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+
+// list makes a table of rows, in which the cells after the first are numbers. One that is too wide scrolls by itself.
+const list = (name, titles, rows) => el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name },
+	table("list " + name, titles, el("tbody", {}, rows.map((row) => el("tr", {}, row.map((value) => el("td", {}, value)))))));
 
 // logarithmic maps a value from 1 up to most to a length. What is below 1 is at floor.
 const logarithmic = (most, length, floor) => (value) =>

@@ -28,14 +28,14 @@ const clients = (zone, moved) => {
 		limits.length ? svg("g", { "clip-path": "url(#above)" }, svg("path", { class: "above", d: path }), svg("path", { class: "hatched", d: path })) : "",
 		limits.length ? [line, handle, label] : "");
 
-	const requests = html("output", {}), keys = html("output", {}), named = html("output", {});
-	const shares = [html("span", { class: "dim" }), html("span", { class: "dim" })];
-	const config = html("code", {});
-	const range = html("input", { type: "range", min: 0, max: Math.max(limits.length - 1, 0), step: 1, "aria-label": "limit of the zone " + zone.name });
+	const requests = el("output", {}), keys = el("output", {}), named = el("output", {});
+	const shares = [el("span", { class: "note" }), el("span", { class: "note" })];
+	const config = el("code", {});
+	const range = el("input", { type: "range", min: 0, max: Math.max(limits.length - 1, 0), step: 1, "aria-label": "limit of the zone " + zone.name });
 	const set = (i) => {
 		const w = limits[i], at = y(w.events);
 		range.value = i;
-		range.setAttribute("aria-valuetext", `${w.limit}: ${plural(w.refused, "request")} of ${plural(w.keys_refused, "client")} refused`);
+		range.setAttribute("aria-valuetext", `${w.limit}: ${count(w.refused, "request")} of ${count(w.keys_refused, "client")} refused`);
 		clip.setAttribute("height", Math.max(at, 0));
 		for (const name of ["y1", "y2"]) line.setAttribute(name, at);
 		handle.setAttribute("y", at - 8);
@@ -43,16 +43,16 @@ const clients = (zone, moved) => {
 		label.textContent = "limit " + w.limit;
 		named.textContent = w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : "");
 		requests.textContent = number(w.refused);
-		shares[0].textContent = percent(w.refused, zone.requests) + " of " + plural(zone.requests, "request");
+		shares[0].textContent = percent(w.refused, zone.requests) + " of " + count(zone.requests, "request");
 		keys.textContent = number(w.keys_refused);
-		shares[1].textContent = percent(w.keys_refused, total) + " of " + plural(total, "client");
+		shares[1].textContent = percent(w.keys_refused, total) + " of " + count(total, "client");
 		config.textContent = zone.window ? "rate " + w.limit : "events " + w.events;
 		zone.chosen = i;
 		moved(w);
 	};
 	range.addEventListener("input", () => set(Number(range.value)));
 
-	const tip = html("p", { class: "note tip", "aria-live": "off" });
+	const tip = el("p", { class: "note tip", "aria-live": "off" });
 	const position = (event) => {
 		const box = picture.getBoundingClientRect(), scale = width / box.width;
 		return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
@@ -69,7 +69,7 @@ const clients = (zone, moved) => {
 		const entry = peaks.findLast(([from]) => from <= rank);
 		if (!entry) return;
 		const name = zone.names[rank - 1];
-		tip.replaceChildren(`client ${number(rank)} of ${number(total)}: `, name === undefined ? "" : html("bdi", {}, name + ", "), `at most ${number(entry[1])}` + (zone.window ? ` in ${zone.length}` : " at a time"));
+		tip.replaceChildren(`client ${number(rank)} of ${number(total)}: `, name === undefined ? "" : el("bdi", {}, name + ", "), `at most ${number(entry[1])}` + (zone.window ? ` in ${zone.length}` : " at a time"));
 	};
 	let dragging = false;
 	picture.addEventListener("pointerdown", (event) => {
@@ -84,35 +84,28 @@ const clients = (zone, moved) => {
 	});
 	for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => { dragging = false; });
 
-	const element = html("section", {},
-		html("h3", {}, "The line and the clients"),
-		html("p", { class: "note" }, limits.length > 1
-			? "The most that each client would have used had nothing been refused: across, the clients by rank; up, what each has used. Both axes are logarithmic: a step is ten times as much. Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused at least once."
-			: "The most that each client would have used had nothing been refused: across, the clients by rank; up, what each has used. Both axes are logarithmic: a step is ten times as much."),
-		limits.length ? html("div", { class: "live", "aria-live": "polite" },
-			html("div", {}, "limit", named), html("div", {}, "requests refused", requests, shares[0]), html("div", {}, "clients refused", keys, shares[1])) : "",
+	const how = limits.length > 1 ? " Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused at least once." : "";
+	const element = el("section", {},
+		el("h3", {}, "The line and the clients"),
+		note("The most that each client would have used had nothing been refused: across, the clients by rank; up, what each has ",
+			"used. Both axes are logarithmic: a step is ten times as much.", how),
+		limits.length ? el("div", { class: "live", "aria-live": "polite" }, el("div", {}, "limit", named),
+			el("div", {}, "requests refused", requests, shares[0]), el("div", {}, "clients refused", keys, shares[1])) : "",
 		picture, limits.length > 1 ? range : "", tip,
-		limits.length ? html("p", { class: "note" }, "To set this limit, write in the zone: ", config, " ", copyOf(config)) : "");
+		limits.length ? note("To set this limit, write in the zone: ", config, " ", copyOf(config)) : "");
 	if (limits.length) set(zone.chosen ?? Math.max(0, limits.findIndex((w) => w.configured)));
 	return element;
 };
 
 // copyOf is a button that copies the text of an element, or selects it where a page may not copy.
-const copyOf = (element) => {
-	const button = html("button", { type: "button" }, "Copy");
-	button.addEventListener("click", async () => {
-		try {
-			await navigator.clipboard.writeText(element.textContent);
-			button.textContent = "Copied";
-			setTimeout(() => { button.textContent = "Copy"; }, 2000);
-		} catch {
-			getSelection().selectAllChildren(element);
-		}
-	});
-	return button;
-};
+const copyOf = (element) => button("Copy", async (event) => {
+	const done = await copy(element.textContent);
+	if (!done) return getSelection().selectAllChildren(element);
+	event.target.textContent = "Copied";
+	setTimeout(() => { event.target.textContent = "Copy"; }, 2000);
+});
 
 const clientsLabel = (zone) => {
 	const busiest = zone.peaks.length ? ", the busiest at most " + number(zone.peaks[0][1]) : "";
-	return "Peaks of " + plural(zone.keys, "client") + busiest + (zone.window ? " in " + zone.length : " at a time");
+	return "Peaks of " + count(zone.keys, "client") + busiest + (zone.window ? " in " + zone.length : " at a time");
 };

@@ -1,67 +1,66 @@
 const summary = (zone) => {
-	const head = html("h2", {}, "Zone ", html("bdi", {}, zone.name));
-	const what = html("p", {}, html("code", {}, zone.limit), " key ", html("code", {}, html("bdi", {}, zone.key || "none")), zone.dry_run ? ", not fully enforced" : "");
+	const busiest = zone.busiest_never_refused, keys = count(zone.keys, "client");
 	const refused = zone.refused
-		? `${plural(zone.refused, "request")} of ${number(zone.requests)} refused (${percent(zone.refused, zone.requests)}), the first at ${clock(zone.first_refused)}; ` +
-			`${plural(zone.keys_refused, "client")} of ${number(zone.keys)} (${percent(zone.keys_refused, zone.keys)}) refused at least once.`
-		: `None of ${plural(zone.requests, "request")} from ${plural(zone.keys, "client")} is refused.`;
-	const unjudged = zone.not_judged ? html("p", { class: "note" }, html("bdi", {}, zone.not_judged)) : "";
-	const busiest = zone.busiest ? html("p", { class: "dim" }, "The busiest client that is never refused: ", html("bdi", {}, zone.busiest.key), ` with ${number(zone.busiest.used)}` + (zone.window ? ` in ${zone.length}` : "") + (zone.headroom ? `: a headroom of ${zone.headroom}.` : ".")) : "";
-	return [head, what, unjudged, zone.requests ? html("p", {}, refused) : "", busiest];
+		? `${count(zone.refused, "request")} of ${number(zone.requests)} refused (${percent(zone.refused, zone.requests)}), the first at ` +
+			`${exact(zone.first_refused)}; ${count(zone.keys_refused, "client")} of ${number(zone.keys)} ` +
+			`(${percent(zone.keys_refused, zone.keys)}) refused at least once.`
+		: `None of ${count(zone.requests, "request")} from ${keys} is refused.`;
+	return [
+		el("h2", {}, "Zone ", el("bdi", {}, zone.name)),
+		el("p", {}, el("code", {}, zone.limit), " key ", el("code", {}, el("bdi", {}, zone.key || "none")), zone.dry_run ? ", not fully enforced" : ""),
+		zone.unjudged ? note(el("bdi", {}, zone.unjudged)) : "",
+		zone.requests ? el("p", {}, refused) : "",
+		busiest ? note("The busiest client that is never refused: ", el("bdi", {}, busiest.key), ` with ${number(busiest.used)}`,
+			zone.window ? ` in ${zone.length}` : "", zone.headroom ? `: a headroom of ${zone.headroom}.` : ".") : "",
+	];
 };
 
 // verdict says what the zone that is affected most would have done. It is the first one.
 const verdict = (zone) => zone.refused
-	? ["Zone ", html("bdi", {}, zone.name), ` would have refused ${percent(zone.refused, zone.requests)} of its requests, and ${number(zone.keys_refused)} of ${plural(zone.keys, "client")}.`]
+	? ["Zone ", el("bdi", {}, zone.name), ` would have refused ${percent(zone.refused, zone.requests)} of its requests, and ` +
+		`${number(zone.keys_refused)} of ${count(zone.keys, "client")}.`]
 	: "No request would have been refused.";
 
-// overview has a line for each zone. The zone that is affected most comes first.
-const overview = (choose) => html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "all zones" }, html("table", { class: "list" },
-	html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "zone"), html("th", { scope: "col", class: "number" }, "requests"), html("th", { scope: "col", class: "number" }, "refused"),
-		html("th", { scope: "col", class: "number" }, "of its requests"), html("th", { scope: "col", class: "number" }, "clients refused"))),
-	html("tbody", {}, data.zones.map((zone, i) => html("tr", {},
-		html("td", {}, html("button", { type: "button", onclick: () => choose(i) }, html("bdi", {}, zone.name))),
-		html("td", { class: "number" }, number(zone.requests)), html("td", { class: "number" }, number(zone.refused)),
-		html("td", { class: "number" }, percent(zone.refused, zone.requests)), html("td", { class: "number" }, number(zone.keys_refused)))))));
+const box = (title, ...children) => el("div", { class: "unknown" }, el("strong", {}, title), children);
 
 // showZone draws all of a zone, at the width and in the colors of the moment.
-const showZone = (place, zone) => {
+const showZone = (zone) => {
 	const time = day(zone), curve = whatIf(zone);
-	place.replaceChildren(...summary(zone), time.element, clients(zone, curve.moved), ...[curve.element].flat().filter(Boolean), who(zone));
+	picked.replaceChildren(...nodes([summary(zone), time.element, clients(zone, curve.moved), curve.element, who(zone)]));
 	time.draw();
 	shown = zone;
 };
 
-let shown, width;
-const main = document.getElementById("report");
-const place = html("div", {});
-const networks = data.networks ? html("div", { class: "unknown" }, html("strong", {}, "Many clients, one agent"),
-	": probably a program that changes its address; a zone with ", html("code", {}, "ipv4_prefix 24"), " or ", html("code", {}, "ipv6_prefix 48"), " limits it.",
-	html("ul", {}, data.networks.map((n) => html("li", {}, `${n.network}: ${plural(n.clients, "client")}, ${plural(n.requests, "request")}, `, html("bdi", {}, n.agent))))) : "";
-const lines = plural(data.lines, "line") + (data.no_requests ? `, ${number(data.no_requests)} not about requests` : "") + (data.not_understood ? `, ${number(data.not_understood)} not understood` : "");
-const span = `${moment(data.from)} to ${moment(data.to)}`;
-document.title = `Replay of ${data.logs.join(", ")}` + (data.requests ? ", " + span : "");
-const select = html("select", { onchange: () => showZone(place, data.zones[select.value]) }, data.zones.map((zone, i) => html("option", { value: i }, `${zone.name}: ${number(zone.refused)} refused`)));
+let shown = data.zones[0], width;
+const picked = el("div"), several = data.zones.length > 1, span = `${moment(data.from)} to ${moment(data.to)}`;
+const logs = data.logs.map((log) => `${log.name} (${log.format})`).join(", ");
+document.title = `Replay of ${logs}` + (data.requests ? ", " + span : "");
+const options = data.zones.map((zone, i) => el("option", { value: i }, `${zone.name}: ${number(zone.refused)} refused`));
+const select = el("select", { change: () => showZone(data.zones[select.value]) }, options);
 const choose = (i) => {
 	select.value = i;
-	showZone(place, data.zones[i]);
-	place.scrollIntoView();
+	showZone(data.zones[i]);
+	picked.scrollIntoView();
 };
-main.replaceChildren(
-	html("h1", {}, data.requests && data.zones.length ? verdict(data.zones[0]) : "No requests"),
-	data.requests ? html("p", {}, span + ", ", html("bdi", {}, data.logs.join(", ")), data.config ? [", config ", html("bdi", {}, data.config)] : "") : "",
-	html("p", { class: "dim" }, `${plural(data.requests, "request")} of ${plural(data.clients, "client")}; ${lines}`),
-	data.zones.length > 1 ? overview(choose) : "",
-	data.first_bad ? html("div", { class: "note" }, data.bad_lines + ", such as:", html("ul", {}, data.first_bad.map((text) => html("li", {}, html("bdi", {}, text))))) : "",
-	data.unknown.length ? html("div", { class: "unknown" }, html("strong", {}, "Not known from the logs"), html("ul", {}, data.unknown.map((text) => html("li", {}, html("bdi", {}, text))))) : "",
-	networks,
-	data.zones.length > 1 ? html("p", {}, html("label", {}, "Zone ", select)) : "",
-	place);
+show(byId("report"),
+	el("h1", {}, data.requests && data.zones.length ? verdict(data.zones[0]) : "No requests"),
+	data.requests ? el("p", {}, span + ", ", el("bdi", {}, logs), data.config ? [", config ", el("bdi", {}, data.config)] : "") : "",
+	note(`${count(data.requests, "request")} of ${count(data.clients, "client")}; ${count(data.lines, "line")}`,
+		data.no_requests ? `, ${number(data.no_requests)} not about requests` : "",
+		data.not_understood ? `, ${number(data.not_understood)} not understood` : ""),
+	several ? list("zones", ["zone", "requests", "refused", "of its requests", "clients refused"], data.zones.map((zone, i) => [
+		button(el("bdi", {}, zone.name), () => choose(i)), number(zone.requests), number(zone.refused),
+		percent(zone.refused, zone.requests), number(zone.keys_refused)])) : "",
+	data.first_bad ? el("div", { class: "note" }, data.bad, ", such as:", el("ul", {}, data.first_bad.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
+	data.unknown.length ? box("Not known from the logs", el("ul", {}, data.unknown.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
+	data.networks ? box("Many clients, one agent", ": probably a program that changes its address; a zone with ",
+		el("code", {}, "ipv4_prefix 24"), " or ", el("code", {}, "ipv6_prefix 48"), " limits it.", el("ul", {}, data.networks.map((n) =>
+			el("li", {}, `${n.network}: ${count(n.clients, "client")}, ${count(n.requests, "request")}, `, el("bdi", {}, n.agent))))) : "",
+	several ? el("p", {}, el("label", {}, "Zone ", select)) : "", picked);
 const again = () => {
 	width = pictureWidth();
-	if (shown) showZone(place, shown);
+	if (shown) showZone(shown);
 };
-shown = data.zones[0];
 again();
 addEventListener("resize", () => { if (pictureWidth() !== width) again(); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);

@@ -1,11 +1,12 @@
 // whatIf draws how many clients and requests each limit refuses.
 const whatIf = (zone) => {
 	const limits = zone.what_if.filter((w) => w.window === zone.window && w.events > 0);
-	const marker = svg("line", { class: "limit", "stroke-dasharray": "1 4" });
+	
 	const moved = (w) => {
 		for (const name of ["x1", "x2"]) marker.setAttribute(name, place(w));
 	};
 	const [width, height, left, right, top, bottom] = [pictureWidth(), 300, 70, 24, 34, 48];
+	const marker = svg("line", { class: "limit", "stroke-dasharray": "1 4", y1: top, y2: height - bottom });
 	const least = limits.length ? limits[0].events : 1, most = limits.length ? limits[limits.length - 1].events : 1;
 	const high = Math.max(10, ...limits.map((w) => Math.max(w.refused, w.keys_refused)));
 	const up = logarithmic(high, height - top - bottom - 14, 14), y = (n) => height - bottom - 14 - up(n);
@@ -27,20 +28,19 @@ const whatIf = (zone) => {
 		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, zone.window ? "limit per " + zone.length : "limit"),
 		svg("path", { class: "curve requests", d: curve((w) => w.refused) }), svg("path", { class: "curve clients", d: curve((w) => w.keys_refused) }),
 		now ? mark(now, "now", "now " + now.limit, false, knee) : "", knee ? [mark(knee, "knee", "suggested " + knee.limit, true, now), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys_refused), r: 6 })] : "",
-		build(marker, { y1: top, y2: height - bottom }, []));
-	const reasons = zone.suggestion ? [html("p", {}, html("strong", {}, zone.suggestion.limit ? "Suggested: " + zone.suggestion.limit : html("bdi", {}, zone.suggestion.title))),
-		html("ul", {}, zone.suggestion.reasons.map((reason) => html("li", {}, reason)))] : "";
-	const rows = zone.what_if.map((w) => html("tr", {}, html("td", {}, w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : "")),
-		html("td", { class: "number" }, zone.requests ? number(w.refused) : "–"), html("td", { class: "number" }, zone.requests ? number(w.keys_refused) : "–")));
-	const element = rows.length < 2 ? reasons : html("section", {},
-		html("h3", {}, "What if"),
-		html("p", { class: "note" }, "Across: the limit; up: how many it refuses. Both axes are logarithmic. Solid: clients refused. Dashed: requests refused. Dotted: the limit chosen above. " + (zone.beside || "")),
+		marker);
+	const s = zone.suggestion, reasons = s ? [el("p", {}, el("strong", {}, s.limit ? "Suggested: " + s.limit : el("bdi", {}, "no suggestion: " + s.failure))),
+		el("ul", {}, s.reasons.map((reason) => el("li", {}, reason)))] : "";
+	const rows = zone.what_if.map((w) => [w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : ""),
+		zone.requests ? number(w.refused) : "–", zone.requests ? number(w.keys_refused) : "–"]);
+	const element = rows.length < 2 ? reasons : el("section", {},
+		el("h3", {}, "What if"),
+		note("Across: the limit; up: how many it refuses. Both axes are logarithmic. Solid: clients refused. Dashed: requests refused. ",
+			"Dotted: the limit chosen above. ", zone.beside),
 		picture, reasons,
-		html("details", {}, html("summary", {}, plural(rows.length, "limit") + " in numbers"), html("table", { class: "list" },
-			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "limit"), html("th", { scope: "col", class: "number" }, "requests refused"), html("th", { scope: "col", class: "number" }, "clients refused"))),
-			html("tbody", {}, rows))));
+		el("details", {}, el("summary", {}, count(rows.length, "limit") + " in numbers"), list("limits", ["limit", "requests refused", "clients refused"], rows)));
 	return { element, moved };
 };
 
 const whatIfLabel = (zone, now, knee) =>
-	"Clients and requests refused by limit" + (now ? `; now ${now.limit}: ${plural(now.keys_refused, "client")}` : "") + (knee ? `; suggested ${knee.limit}: ${plural(knee.keys_refused, "client")}` : "; none suggested");
+	"Clients and requests refused by limit" + (now ? `; now ${now.limit}: ${count(now.keys_refused, "client")}` : "") + (knee ? `; suggested ${knee.limit}: ${count(knee.keys_refused, "client")}` : "; none suggested");

@@ -1,43 +1,34 @@
 // who lists the clients that are refused most, each with a strip of its requests over time.
 const who = (zone) => {
-	if (!zone.top.length) {
-		return html("section", {}, html("h3", {}, "Clients that would be refused"), html("p", {}, "Nobody would be refused."));
-	}
-	const { start, step, cells } = zone.strip;
-	return html("section", {},
-		html("h3", {}, "Clients that would be refused"),
-		html("p", { class: "note" }, `Each strip covers the whole time, and each bar ${duration(step)}. The striped part is the share of requests that are refused: a bar here and there is a burst, a full strip is a scraper.`),
-		html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "clients that would be refused" }, html("table", { class: "list" },
-			html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "client"), html("th", { scope: "col", class: "number" }, "refused"), html("th", { scope: "col", class: "number" }, "of its requests"),
-				html("th", { scope: "col" }, `from ${moment(start)} to ${moment(start + step * cells)}`))),
-			html("tbody", {}, zone.top.map((key) => html("tr", {},
-				html("td", { class: "who" }, html("bdi", { class: "key" }, key.key), html("div", { class: "note" }, "first " + clock(key.first) + "; in the log: " + key.status),
-					key.looks ? html("div", { class: "note" }, key.looks) : "", key.agent ? html("div", { class: "note" }, html("bdi", {}, key.agent)) : ""),
-				html("td", { class: "number" }, number(key.refused)), html("td", { class: "number" }, percent(key.refused, key.requests)),
-				html("td", { class: "strip" }, strip(key, cells))))))),
-		zone.keys_refused > zone.top.length ? html("p", { class: "note" }, "and " + plural(zone.keys_refused - zone.top.length, "other client")) : "",
-		zone.networks ? networksOf(zone) : "");
+	const title = el("h3", {}, "Clients that would be refused");
+	if (!zone.top.length) return el("section", {}, title, el("p", {}, "Nobody would be refused."));
+	const { start, step, admitted } = zone.top[0].series, end = start + step * admitted.length;
+	const most = Math.max(...zone.top.flatMap(({ series: s }) => s.admitted.map((n, i) => n + s.refused[i])));
+	return el("section", {}, title,
+		note(`Each strip covers the whole time, and each bar the requests in ${duration(step / 1000)}, all on one scale. The striped part is what is `,
+			"refused: a bar here and there is a burst, a full strip is a scraper."),
+		list("clients", ["client", "refused", "of its requests", `from ${moment(start)} to ${moment(end)}`], zone.top.map((key) => [
+			[el("bdi", { class: "key" }, key.key || "(no key)"), note(`first ${exact(key.first_refused)}; in the log: ${key.statuses}`),
+				key.looks ? note(key.looks) : "", key.agent ? note(el("bdi", {}, key.agent)) : ""],
+			number(key.refused), percent(key.refused, key.requests), strip(key, most)])),
+		zone.keys_refused > zone.top.length ? note("and " + count(zone.keys_refused - zone.top.length, "other client")) : "",
+		zone.networks ? [el("h3", {}, "Networks with several of them"),
+			list("networks", ["network", "refused", "of its requests", "clients refused"], zone.networks.map((n) => [
+				el("bdi", { class: "key" }, n.network), number(n.refused), percent(n.refused, n.requests),
+				`${number(n.keys_refused)} of ${number(n.keys)}`]))] : "");
 };
 
-// networksOf lists the networks in which several clients are refused.
-const networksOf = (zone) => [
-	html("h3", {}, "Networks with several of them"),
-	html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "networks with several clients that would be refused" }, html("table", { class: "list networks" },
-		html("thead", {}, html("tr", {}, html("th", { scope: "col" }, "network"), ["refused", "of its requests", "clients refused"].map((text) => html("th", { scope: "col", class: "number" }, text)))),
-		html("tbody", {}, zone.networks.map((n) => html("tr", {}, html("td", {}, html("bdi", { class: "key" }, n.network)), html("td", { class: "number" }, number(n.refused)),
-			html("td", { class: "number" }, percent(n.refused, n.requests)), html("td", { class: "number" }, `${number(n.keys_refused)} of ${number(n.keys)}`)))))),
-];
-
-const strip = (key, cells) => {
-	const width = 576, height = 26, cell = width / cells;
-	const bar = (i, from) => `M${(i * cell).toFixed(1)} ${from.toFixed(1)}h${cell.toFixed(1)}V${height}h-${cell.toFixed(1)}z`;
-	let all = "", refused = "";
-	key.admitted.forEach((n, i) => {
-		const sum = n + key.refused_in[i];
-		if (!sum) return;
-		all += bar(i, 0);
-		if (key.refused_in[i]) refused += bar(i, Math.min(height - 4, (height * n) / sum));
+// strip draws the requests of a client over time, and on top what is refused.
+const strip = (key, most) => {
+	const { admitted, refused } = key.series, width = 576, height = 26, wide = width / admitted.length;
+	const part = (i, from, to) => `M${(i * wide).toFixed(1)} ${from.toFixed(1)}h${wide.toFixed(1)}V${to.toFixed(1)}h-${wide.toFixed(1)}z`;
+	const y = (n) => n && Math.min(height - 2, height - (n / most) * height); // what is there is seen
+	let plain = "", striped = "";
+	admitted.forEach((n, i) => {
+		if (n) plain += part(i, y(n), height);
+		if (refused[i]) striped += part(i, y(n + refused[i]), n ? Math.max(y(n), y(n + refused[i]) + 2) : height);
 	});
-	return svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": `${number(key.refused)} of ${plural(key.requests, "request")} refused` },
-		svg("path", { class: "plain", d: all }), svg("path", { class: "above", d: refused }), svg("path", { class: "hatched", d: refused }));
+	return svg("svg", { class: "strip", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
+		"aria-label": `${number(key.refused)} of ${count(key.requests, "request")} refused` },
+	svg("path", { class: "plain", d: plain }), svg("path", { class: "above", d: striped }), svg("path", { class: "hatched", d: striped }));
 };

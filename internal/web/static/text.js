@@ -20,11 +20,10 @@ export const count = (n, one, many) => number(n) + ' ' + (n === 1 ? one : many ?
 export const rate = n => format({ maximumFractionDigits: n < 10 ? 1 : 0 }, n)
 
 // share is a fraction in percent, which is never shown as 0 or 1 if it is not.
-export function share(of, all) {
+export function share(of, all, digits = 0) {
   if (!all) return '–'
-  const f = of / all
-  const digits = f > 0 && f < 0.01 || f > 0.99 && f < 1 ? 2 : 0
-  return format({ style: 'percent', maximumFractionDigits: digits }, f)
+  const f = of / all, close = f > 0 && f < 0.01 || f > 0.99 && f < 1
+  return format({ style: 'percent', maximumFractionDigits: close ? 2 : digits }, f)
 }
 
 const units = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]]
@@ -44,12 +43,12 @@ export function duration(seconds) {
 }
 
 const clock = new Intl.DateTimeFormat(locale, { timeStyle: 'medium' })
-const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
+const date = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
 
 // time is a time of day, or with its date if it is not today. It takes milliseconds or a text.
 export function time(when) {
   const at = new Date(when), today = at.toDateString() === new Date().toDateString()
-  return (Math.abs(at - Date.now()) < 12 * 3600e3 || today ? clock : day).format(at)
+  return (Math.abs(at - Date.now()) < 12 * 3600e3 || today ? clock : date).format(at)
 }
 
 // odd matches what a reader would not see, or see wrongly: control and format characters, which turn
