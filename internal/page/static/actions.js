@@ -19,19 +19,23 @@ const needsOverrides = z => z.overrides ? '' : 'This zone has no overrides: add 
 // actions are what can be done, by name. Fields are asked for. A rule is what the body of the call has beside them.
 const actions = {
   reset: {
-    label: 'Let through', title: 'Let this key through now?', yes: 'Let it through', done: 'Let through', mark: 'let through',
+    label: 'Let through', title: 'Let this key through now?', yes: 'Let it through', done: 'Let through',
+      mark: 'let through',
     text: 'Forgets what the key has used, its refusals, and a ban by the zone. It starts again with its full limit.',
     cannot: () => '', command: 'reset', request: ['DELETE', '/key'],
   },
   raise: {
     label: 'Raise', title: 'Give this key a limit of its own?', yes: 'Raise the limit', done: 'Raised', mark: 'raised',
     text: 'Replaces any other override of the key. What it has used so far still counts.',
-    cannot: needsOverrides, fields: ['limit', 'for', 'note'], for: '2h', command: 'set', request: ['PUT', '/key/override', {}],
+    cannot: needsOverrides, fields: ['limit', 'for', 'note'], for: '2h', command: 'set',
+      request: ['PUT', '/key/override', {}],
   },
   exempt: {
     label: 'Exempt', title: 'Exempt this key?', yes: 'Exempt it', done: 'Exempted', mark: 'exempted',
-    text: 'The zone no longer limits the key, and does not ban it. Replaces any other override of the key.', flags: ['--exempt'],
-    cannot: needsOverrides, fields: ['for', 'note'], for: '', command: 'set', request: ['PUT', '/key/override', { exempt: true }],
+    text: 'The zone no longer limits the key, and does not ban it. Replaces any other override of the key.',
+      flags: ['--exempt'],
+    cannot: needsOverrides, fields: ['for', 'note'], for: '', command: 'set',
+      request: ['PUT', '/key/override', { exempt: true }],
   },
   ban: {
     label: 'Ban', title: 'Ban this key?', yes: 'Ban it', done: 'Banned', danger: true,
@@ -42,7 +46,8 @@ const actions = {
     label: 'Unban', title: 'End the ban of this key?', yes: 'End the ban', done: 'Unbanned', mark: 'unbanned',
     text: 'Ends a ban by an operator or by the zone, and forgets refusals. What the key has used so far still counts, so its ' +
       'limit may still refuse it.',
-    cannot: z => z.overrides || z.bans ? '' : 'This zone has neither overrides nor bans.', command: 'unban', request: ['DELETE', '/key/ban'],
+    cannot: z => z.overrides || z.bans ? '' : 'This zone has neither overrides nor bans.', command: 'unban',
+      request: ['DELETE', '/key/ban'],
   },
   clear: {
     label: 'Clear', title: 'Clear the override of this key?', yes: 'Clear it', done: 'Cleared the override of',
@@ -66,7 +71,8 @@ export function act(name, targets) {
   const action = actions[name], { z, k } = targets[0]
   const why = targets.map(t => reasonAgainst(action, t.z, t.k)).find(Boolean)
   const what = `${nameKey(k, z)} in ${targets.length > 1 ? count(targets.length, 'zone') : 'zone ' + plain(z.name, 40)}`
-  return button(action.label + (k.network ? ' the network' : ''), () => why ? news(why) : ask({ name, targets, what }), {
+  return button(action.label + (k.network ? ' the network' : ''),
+    () => why ? news(why) : ask({ name, targets, what }), {
     class: action.danger ? 'danger' : '', 'aria-disabled': why ? 'true' : null, title: why || null,
     'aria-label': `${action.label}: ${what}${why ? '. ' + why : ''}`,
   })
@@ -74,18 +80,21 @@ export function act(name, targets) {
 
 // acts returns buttons for actions on a key.
 export const acts = (names, z, k) =>
-  el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + nameKey(k, z) }, names.map(name => act(name, [{ z, k }])))
+  el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + nameKey(k, z) },
+    names.map(name => act(name, [{ z, k }])))
 
-// banAgent returns a button that bans the refused keys of a zone whose last request had the user agent of one of them. It
-// is not for zones without overrides.
+// banAgent returns a button that bans the refused keys of a zone whose last request had the user agent of one of them.
+// It is not for zones without overrides.
 export function banAgent({ zone: z, key, last }) {
   const press = () => {
     const same = r => r.last?.user_agent === last.user_agent && !r.done && !reasonAgainst(actions.ban, z, r.key)
     const of = [...zoneNamed(z.name).refusing.values()].filter(same).slice(0, most)
     if (!of.length) return news('No client that is refused has this user agent any more.')
     ask({
-      name: 'ban', targets: of.map(r => ({ z, k: r.key })), what: `${count(of.length, 'client')} in zone ${plain(z.name, 40)}`,
-      about: ['These are the clients on this page whose last refused request had the user agent ', visible(last.user_agent, 100),
+      name: 'ban', targets: of.map(r => ({ z, k: r.key })),
+        what: `${count(of.length, 'client')} in zone ${plain(z.name, 40)}`,
+      about: ['These are the clients on this page whose last refused request had the user agent ',
+        visible(last.user_agent, 100),
         '. Other clients with it are not banned. '],
     })
   }
@@ -98,7 +107,8 @@ let current = null // what the dialog asks for
 // inputs make the fields of the dialog. Changed is called with each change of a value.
 const inputs = {
   limit: (action, values, changed) => el('label', {}, 'Limit ', el('input', {
-    id: 'field-limit', value: values.limit, required: true, autocomplete: 'off', spellcheck: 'false', 'aria-describedby': 'limit-help', input: changed,
+    id: 'field-limit', value: values.limit, required: true, autocomplete: 'off', spellcheck: 'false',
+      'aria-describedby': 'limit-help', input: changed,
   }), help('limit', 'A number of events in the window of the zone, or a limit such as 500/1m.')),
   for: (action, values, changed) => el('label', {}, 'For ', el('select', { id: 'field-for', change: changed },
     lengths.map(([value, text]) => el('option', { value, selected: value === action.for },
@@ -112,19 +122,24 @@ const help = (name, text) => el('span', { class: 'note', id: name + '-help' }, t
 // ask opens the dialog for an action: its name, its targets, what these are, and more about them.
 function ask({ name, targets, what, about }) {
   const action = actions[name], { z, k } = targets[0], several = new Set(targets.map(t => idOf(t.k))).size
-  const values = { for: action.for, note: '', limit: z.events ? String(2 * z.events) : '' }, thing = k.network ? 'network' : 'key'
+  const values = { for: action.for, note: '', limit: z.events ? String(2 * z.events) : '' },
+    thing = k.network ? 'network' : 'key'
   const draw = () => {
-    const flags = [...values.for ? ['--for', values.for] : [], ...values.note ? ['--note', word(values.note)] : [], ...action.flags ?? []]
+    const flags = [...values.for ? ['--for', values.for] : [], ...values.note ? ['--note', word(values.note)] : [],
+      ...action.flags ?? []]
     const last = name === 'raise' ? [values.limit] : []
     const lines = targets.map(t => command(state.start.address, action.command, t.z, t.k, flags, last))
     setText(byId('dialog-command'), lines.join('\n'))
   }
   const zones = [...new Set(targets.map(t => t.z.name))]
-  const those = [targets.slice(0, few).map(t => [showKey(t.k, t.z), ' ']), several > few ? `and ${number(several - few)} more` : '']
-  setText(byId('dialog-title'), action.title.replace('this key', several > 1 ? `these ${number(several)} keys` : 'this ' + thing))
+  const those = [targets.slice(0, few).map(t => [showKey(t.k, t.z), ' ']),
+    several > few ? `and ${number(several - few)} more` : '']
+  setText(byId('dialog-title'),
+    action.title.replace('this key', several > 1 ? `these ${number(several)} keys` : 'this ' + thing))
   byId('dialog-text').replaceChildren()
   show(byId('dialog-text'), several > 1 ? those : showKey(k, z), zones.length > 1 ? ' in zones ' : ' in zone ',
-    zones.map((zone, i) => [i ? ', ' : '', visible(zone, 48)]), '. ', about, action.text.replaceAll('the key', several > 1 ? 'each key' : 'the ' + thing))
+    zones.map((zone, i) => [i ? ', ' : '', visible(zone, 48)]), '. ', about,
+      action.text.replaceAll('the key', several > 1 ? 'each key' : 'the ' + thing))
   byId('dialog-fields').replaceChildren(...(action.fields ?? []).map(field => inputs[field](action, values, e => {
     values[field] = e.target.value
     draw()
@@ -135,12 +150,13 @@ function ask({ name, targets, what, about }) {
   byId('dialog-yes').disabled = false
   draw()
   const from = document.activeElement
-  current = { name, targets, values, what, giveBack: () => document.activeElement === document.body && refocus(from, from.closest('section')) }
+  const giveBack = () => document.activeElement === document.body && refocus(from, from.closest('section'))
+  current = { name, targets, values, what, giveBack }
   byId('dialog').showModal()
 }
 
-// end closes the dialog, and the menu from which it was opened. The event close comes with a later frame, when another menu
-// or dialog may be open, so that it counts only if the browser has closed the dialog by itself.
+// end closes the dialog, and the menu from which it was opened. The event close comes with a later frame, when another
+// menu or dialog may be open, so that it counts only if the browser has closed the dialog by itself.
 function end() {
   byId('dialog').close()
   current?.giveBack() // what had the focus may be gone

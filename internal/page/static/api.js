@@ -6,7 +6,8 @@ const base = new URL('../', document.baseURI)
 export async function call(method, path, body) {
   let response
   try {
-    response = await fetch(new URL(path, base), { method, body: body && JSON.stringify(body), cache: 'no-store', credentials: 'same-origin' })
+    response = await fetch(new URL(path, base),
+      { method, body: body && JSON.stringify(body), cache: 'no-store', credentials: 'same-origin' })
   } catch {
     throw new Error('Caddy does not answer')
   }

@@ -19,9 +19,11 @@ export function bucket(k) {
     k.reset_after > 0 && ['all', k.reset_after, 'The full limit is available'],
   ].filter(Boolean)
   const comes = steady ? `L${x(k.reset_after)} ${y(q)}`
-    : algorithm === 'sliding_window_log' ? `H${x(k.next_after)}L${x(k.reset_after)} ${y(q)}` : `H${x(k.reset_after)}V${y(q)}`
+    : algorithm === 'sliding_window_log' ? `H${x(k.next_after)}L${x(k.reset_after)} ${y(q)}`
+      : `H${x(k.reset_after)}V${y(q)}`
   const path = `M${left} ${y(k.remaining)}${end === 0 ? '' : comes}H${right}`
-  const words = `${number(k.remaining)} of ${number(q)} left.` + marks.map(([, s, what]) => ` ${what} in ${duration(s)}.`).join('')
+  const words = `${number(k.remaining)} of ${number(q)} left.` +
+    marks.map(([, s, what]) => ` ${what} in ${duration(s)}.`).join('')
   const line = (name, x1, x2, y1, y2) => svg('line', { class: name, x1, x2, y1, y2 })
   const letter = (s, i) => svg('text', {
     class: 'letter', x: Math.min(width - 8, Math.max(8, x(s))), 'text-anchor': 'middle',
@@ -33,7 +35,8 @@ export function bucket(k) {
     svg('text', { x: left, y: 10 }, `full: ${number(q)}`),
     marks.map(([name, s], i) => [line('mark ' + name, x(s), x(s), top, floor), letter(s, i)]),
     svg('circle', { class: 'now', cx: left, cy: y(k.remaining), r: 3.5 }))
-  const moment = ([, s, what], i) => [el('dt', {}, 'abc'[i]), el('dd', {}, what, k.slots ? ' at the latest ' : ' ', until(s))]
+  const moment = ([, s, what], i) => [el('dt', {}, 'abc'[i]),
+    el('dd', {}, what, k.slots ? ' at the latest ' : ' ', until(s))]
   return el('figure', { class: 'moments' }, picture,
     el('figcaption', {}, marks.length ? el('dl', {}, marks.map(moment)) : 'The full limit is available.'))
 }

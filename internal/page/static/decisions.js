@@ -8,7 +8,8 @@ import { duration, number, plain, time, visible } from './text.js'
 import { zoneOptions } from './why.js'
 
 const most = 25 // rows
-const outcome = byId('decisions-outcome'), zone = byId('decisions-zone'), text = byId('decisions-text'), pause = byId('pause')
+const outcome = byId('decisions-outcome'), zone = byId('decisions-zone'), text = byId('decisions-text'),
+  pause = byId('pause')
 
 let paused = null // the decisions that are shown while it is paused
 
@@ -61,17 +62,21 @@ function row({ d, n, key }) {
     el('td', {}, outcomePill(d.outcome), ' ', el('span', { class: 'times' }, n > 1 ? `× ${number(n)}` : '')),
     cell('Zone', visible(d.zone, 32)), cell('Key', showKey(d, zoneNamed(d.zone))),
     el('td', { 'data-label': 'Left', class: 'left' },
-      d.decision ? `${number(d.decision.remaining)} of ${number(d.decision.quota)}` : d.reason ? plain(d.reason, 60) : '–'),
+      d.decision ? `${number(d.decision.remaining)} of ${number(d.decision.quota)}` : d.reason ? plain(d.reason, 60)
+        : '–'),
     cell('Request', el('code', {}, visible(d.method, 12), ' ', visible(d.host, 40), visible(d.path, 48))))
 }
 
 // drawDecisions shows the decisions that match.
 export function drawDecisions() {
-  const groups = grouped((paused ?? state.decisions).filter(matches)), filters = outcome.value || zone.value || text.value
+  const groups = grouped((paused ?? state.decisions).filter(matches)),
+    filters = outcome.value || zone.value || text.value
   show(byId('decisions-body'), groups.length
     ? table('decisions stack', ['Time', 'Outcome', 'Zone', 'Key', 'Left', 'Request'], el('tbody', {}, groups.map(row)))
-    : empty(filters ? 'No decision matches the filters yet.' : 'No requests yet. Send one that a zone matches, and its decision appears here.'))
+    : empty(filters ? 'No decision matches the filters yet.'
+      : 'No requests yet. Send one that a zone matches, and its decision appears here.'))
   const missed = paused ? state.decisions.length - 1 - state.decisions.lastIndexOf(paused.at(-1)) : 0
-  setText(byId('decisions-note'), paused ? `Paused. New since then: ${number(missed)}${missed === state.decisions.length && missed ? ' or more' : ''}.`
+  setText(byId('decisions-note'),
+    paused ? `Paused. New since then: ${number(missed)}${missed === state.decisions.length && missed ? ' or more' : ''}.`
     : state.skipped ? `A sample: ${number(state.skipped)} others in the last second are not shown.` : '')
 }

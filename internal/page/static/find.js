@@ -42,14 +42,17 @@ async function listPart(text) {
   }
   for (const z of state.zones) for (const r of z.refusing.values()) add(z, r.key, r.requests)
   try {
-    for (const top of await call('GET', 'top?n=' + looked)) for (const k of top.keys) add(zoneNamed(top.zone), k, k.requests)
+    for (const top of await call('GET', 'top?n=' + looked)) {
+      for (const k of top.keys) add(zoneNamed(top.zone), k, k.requests)
+    }
   } catch (e) {
     return show(body, problem(plain(e.message, 300)))
   }
   if (question()?.get('key') !== text) return // another one was asked for since
   const all = [...found.values()].filter(f => f.k.key.toLowerCase() !== wanted).sort((a, b) => b.n - a.n)
   if (!all.length) return show(body, found.size ? null : note('No frequent key has this text in it.'))
-  show(body, el('h3', {}, `${count(all.length, 'frequent key')} with this text`), el('ul', { class: 'found' }, all.slice(0, most).map(item)),
+  show(body, el('h3', {}, `${count(all.length, 'frequent key')} with this text`),
+    el('ul', { class: 'found' }, all.slice(0, most).map(item)),
     all.length > most ? note('These have the most requests. A longer text finds fewer.') : null)
 }
 
@@ -72,7 +75,8 @@ byId('find-form').addEventListener('submit', e => {
 })
 addEventListener('hashchange', follow)
 addEventListener('keydown', e => {
-  if (e.key !== '/' || e.ctrlKey || e.metaKey || e.altKey || byId('dialog').open || e.target.closest?.('input, select, textarea')) return
+  const writes = byId('dialog').open || e.target.closest?.('input, select, textarea')
+  if (e.key !== '/' || e.ctrlKey || e.metaKey || e.altKey || writes) return
   e.preventDefault()
   byId('find').focus()
   byId('find').select()

@@ -22,7 +22,8 @@ function partsOf(k) {
 export function showKey(k, zone) {
   if (isNone(k)) return el('span', { class: 'none' }, zone && !zone.key ? 'all requests' : 'no key')
   const cut = k.key_truncated && el('span', { class: 'cut' }, `beginning of ${number(k.key_truncated)} bytes`)
-  return el('span', { class: 'keys' }, partsOf(k).map(p => el('code', { class: 'key' }, p === '' ? '∅' : visible(p))), cut || null)
+  return el('span', { class: 'keys' }, partsOf(k).map(p => el('code', { class: 'key' }, p === '' ? '∅' : visible(p))),
+    cut || null)
 }
 
 // nameKey is showKey for labels.
@@ -39,5 +40,6 @@ export const queryOf = k =>
   k.network ? '?key=' + encodeURIComponent(k.network) : '?key_base64=' + encodeURIComponent(btoa(bytesOf(k)))
 
 // outcomePill is an outcome with its color: what a limit refuses, what is banned and what the config rejects differ.
-const kinds = { limited: 'limited', shed: 'limited', banned: 'banned', rejected: 'blocked', dry_run: 'dry', allowed: 'good', exempt: 'good' }
+const kinds = { limited: 'limited', shed: 'limited', banned: 'banned', rejected: 'blocked', dry_run: 'dry',
+  allowed: 'good', exempt: 'good' }
 export const outcomePill = o => pill(o.replaceAll('_', ' '), kinds[o] ?? 'odd')

@@ -18,4 +18,4 @@ export function closeMenus(but) {
 }
 addEventListener('click', e => { if (!e.target.closest?.('dialog')) closeMenus(e.target) })
 addEventListener('keydown', e => { if (e.key === 'Escape' && e.target.closest?.(isMenu)) closeMenus() })
-addEventListener('focusout', e => { if (e.relatedTarget && !e.relatedTarget.closest('dialog')) closeMenus(e.relatedTarget) })
+addEventListener('focusout', ({ relatedTarget: next }) => { if (next && !next.closest('dialog')) closeMenus(next) })

@@ -1,4 +1,5 @@
-// The networks with the most requests. Instances count them while somebody asks, so they are asked for only if they are wanted.
+// The networks with the most requests. Instances count them while somebody asks, so they are asked for only if
+// they are wanted.
 
 import { acts } from './actions.js'
 import { call } from './api.js'
@@ -45,13 +46,15 @@ async function load() {
 function draw(answers) {
   if (!answers.length) return empty(state.zones.length ? 'No zone has an address in its key.' : 'There are no zones.')
   const counted = answers.filter(a => a.networks.length)
-  return counted.length ? counted.map(ofZone) : empty('No requests since counting began. Networks appear here as soon as some come.')
+  return counted.length ? counted.map(ofZone)
+    : empty('No requests since counting began. Networks appear here as soon as some come.')
 }
 
 const columns = ['Network', 'Requests', 'Refused', 'Keys', 'Ten minutes before', 'Actions']
 
 const ofZone = a => el('div', { key: a.zone, class: 'of-zone' },
-  el('h3', {}, 'Zone ', visible(a.zone, 48), el('span', { class: 'how' }, `${number(a.requests)} requests since ${time(a.since)}`)),
+  el('h3', {}, 'Zone ', visible(a.zone, 48),
+    el('span', { class: 'how' }, `${number(a.requests)} requests since ${time(a.since)}`)),
   table('networks stack', columns, el('tbody', {}, a.networks.slice(0, most).map(n => row(a, n)))),
   a.networks.length > most ? note(`The first ${number(most)} of ${number(a.networks.length)}.`) : null,
   a.unlisted ? note(`What is not listed may have up to ${number(a.unlisted)} requests.`) : null)
@@ -60,7 +63,8 @@ const row = (a, n) => el('tr', { key: n.network },
   el('th', { scope: 'row' }, el('code', { class: 'key' }, n.network)),
   cell('Requests', el('div', { class: 'share' }, bar(n.requests, a.requests),
     el('span', { class: 'value' }, `${number(n.requests)} (${share(n.requests, a.requests)})`))),
-  cell('Refused', number(n.refused)), cell('Keys', 'about ' + number(n.keys) + (n.keys_most ? ' to ' + number(n.keys_most) : '')),
+  cell('Refused', number(n.refused)),
+    cell('Keys', 'about ' + number(n.keys) + (n.keys_most ? ' to ' + number(n.keys_most) : '')),
   cell('Ten minutes before', n.before === undefined ? 'not known' : number(n.before)), cell('Actions', actions(a, n)))
 
 // actions are what can be done to a network, if its zone allows overrides of them: its key is an address alone.

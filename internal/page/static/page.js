@@ -27,7 +27,8 @@ function level(word, kind, refused = 0) {
 
 function summary(all) {
   const [stores, bad] = storeSentence(), [refused, n] = refusedSentence(all), limits = state.zones.length
-  show(byId('sentence'), `${count(limits, 'zone')}. `, stores, limits ? refused : state.adaptive.length ? '' : 'This Caddy limits nothing.')
+  show(byId('sentence'), `${count(limits, 'zone')}. `, stores,
+    limits ? refused : state.adaptive.length ? '' : 'This Caddy limits nothing.')
   if (!limits) level('No limits', '')
   else if (bad) level('Trouble', 'bad', n)
   else level(n ? 'Refusing' : 'Calm', n ? 'warn' : 'good', n)
@@ -64,7 +65,9 @@ function lost() {
   setText(byId('sentence'), `Caddy has not answered since ${time(state.silentSince)}. This page tries again every second.`)
   if (asked || state.silentSince > Date.now() - 2500) return
   asked = true // the stream does not say why
-  call('GET', 'page/').catch(e => { if (!state.connected) show(byId('sentence'), byId('sentence').textContent, ' ', plain(e.message, 300), '.') })
+  call('GET', 'page/').catch(e => {
+    if (!state.connected) show(byId('sentence'), byId('sentence').textContent, ' ', plain(e.message, 300), '.')
+  })
 }
 
 function draw() {

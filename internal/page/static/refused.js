@@ -57,19 +57,25 @@ export function refusedSentence(all) {
 // drawRefused shows the clients.
 export function drawRefused(all) {
   const real = all.filter(isReal), dry = all.slice(real.length), [now, more] = refusedNow(all)
-  setText(byId('refused-note'), real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(real.length)} in the last few minutes` : '')
+  setText(byId('refused-note'),
+    real.length ? `${now ? count(now, 'client') : 'nobody'} now, ${number(real.length)} in the last few minutes` : '')
   shown = steady([...real.slice(0, everyone ? most : few), ...dry.slice(0, everyone ? most : fewDry)], all)
   const can = Math.min(real.length, most) + Math.min(dry.length, most)
   byId('refused-all').hidden = !everyone && can <= shown.length
-  setText(byId('refused-all'), everyone ? 'Show fewer' : `Show ${can < all.length ? 'the first' : 'all'} ${number(can)}`)
+  setText(byId('refused-all'), everyone ? 'Show fewer'
+    : `Show ${can < all.length ? 'the first' : 'all'} ${number(can)}`)
   if (!shown.length) return show(byId('refused-body'), empty(state.zones.length
     ? 'Nobody was refused in the last few minutes. Refused clients appear here, with buttons to let them through.'
     : 'There are no zones, so nobody is refused.'))
-  const heading = more ? `${count(more, 'more client')} would be refused if dry runs were enforced` : 'Dry runs, which refuse nobody'
+  const heading = more ? `${count(more, 'more client')} would be refused if dry runs were enforced`
+    : 'Dry runs, which refuse nobody'
   const tried = shown.filter(c => !isReal(c)), highest = Math.max(1, ...shown.map(total)) // one scale for all bars
-  show(byId('refused-body'), table('refused stack', ['Client', 'Refused', 'Wait', 'Last refused', 'Last request', 'Actions'],
+  show(byId('refused-body'), table('refused stack',
+    ['Client', 'Refused', 'Wait', 'Last refused', 'Last request', 'Actions'],
     el('tbody', {}, shown.filter(isReal).map(c => row(c, highest))),
-    el('tbody', { class: 'trial' }, tried.length ? el('tr', { key: 'heading', class: 'heading' }, el('th', { scope: 'rowgroup', colspan: 6 }, heading)) : null,
+    el('tbody', { class: 'trial' },
+      tried.length ? el('tr', { key: 'heading', class: 'heading' },
+      el('th', { scope: 'rowgroup', colspan: 6 }, heading)) : null,
       tried.map(c => row(c, highest)))))
 }
 
@@ -111,13 +117,17 @@ function chip(r, alone) {
 
 function row(c, highest) {
   const first = c.keys[0], alone = c.keys.length === 1, ago = (state.now - c.seen) / 1000
-  const requests = Math.max(...c.keys.map(r => r.requests)), newest = c.keys.map(r => r.last).filter(Boolean).sort((a, b) => Date.parse(b.time) - Date.parse(a.time))[0]
+  const requests = Math.max(...c.keys.map(r => r.requests)),
+    newest = c.keys.map(r => r.last).filter(Boolean).sort((a, b) => Date.parse(b.time) - Date.parse(a.time))[0]
   const seen = !c.seen ? 'minutes ago' : ago < 2 ? 'now' : ago < 60 ? duration(Math.round(ago)) + ' ago' : time(c.seen)
   return el('tr', { key: c.id, class: c.isNow ? '' : 'past' },
-    el('th', { scope: 'row' }, el('span', {}, showKey(first.key, first.zone)), el('ul', { class: 'chips', 'aria-label': 'Zones' },
-      c.keys.slice(0, chips).map(r => chip(r, alone)), c.keys.length > chips ? el('li', {}, count(c.keys.length - chips, 'more zone')) : null)),
+    el('th', { scope: 'row' }, el('span', {}, showKey(first.key, first.zone)),
+      el('ul', { class: 'chips', 'aria-label': 'Zones' },
+      c.keys.slice(0, chips).map(r => chip(r, alone)),
+        c.keys.length > chips ? el('li', {}, count(c.keys.length - chips, 'more zone')) : null)),
     cell('Refused', el('div', { class: 'share' }, bar(total(c), highest),
-      el('span', { class: 'value' }, number(total(c)) + (alone && requests > total(c) ? ' of ' + number(requests) : '')))),
+      el('span', { class: 'value' },
+        number(total(c)) + (alone && requests > total(c) ? ' of ' + number(requests) : '')))),
     cell('Wait', wait(first)), cell('Last refused', seen),
     el('td', { 'data-label': 'Last request', class: 'request' }, newest ? [
       el('div', {}, el('code', {}, visible(newest.method, 12), ' ', visible(newest.path, 48))),
@@ -129,12 +139,15 @@ function row(c, highest) {
 function actionsOf(c) {
   const { zone: z, key: k } = c.keys[0], name = nameKey(k, z), several = c.keys.length > 1
   const mutable = c.keys.filter(r => r.last?.outcome !== 'rejected') // only the config can change what it rejects
-  const choices = mutable.map(r => el('div', { class: 'actions', role: 'group', 'aria-label': 'Zone ' + plain(r.zone.name, 40) },
+  const choices = mutable.map(r => el('div',
+    { class: 'actions', role: 'group', 'aria-label': 'Zone ' + plain(r.zone.name, 40) },
     several ? el('span', { class: 'under' }, visible(r.zone.name, 24)) : null,
-    [...several ? ['reset'] : [], 'raise', 'exempt', r.last?.outcome === 'banned' ? 'unban' : 'ban'].map(a => act(a, [{ z: r.zone, k: r.key }])),
+    [...several ? ['reset'] : [], 'raise', 'exempt',
+      r.last?.outcome === 'banned' ? 'unban' : 'ban'].map(a => act(a, [{ z: r.zone, k: r.key }])),
     r.zone.overrides && r.last?.user_agent ? banAgent(r) : null))
   return el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + name },
     whyButton(several ? null : z, k, name),
     mutable.length ? [act('reset', mutable.map(r => ({ z: r.zone, k: r.key }))),
-      menu(`More actions for ${name} in ${several ? count(c.keys.length, 'zone') : 'zone ' + plain(z.name, 40)}`, choices)] : null)
+      menu(`More actions for ${name} in ${several ? count(c.keys.length, 'zone') : 'zone ' + plain(z.name, 40)}`,
+        choices)] : null)
 }

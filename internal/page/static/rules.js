@@ -24,7 +24,8 @@ async function load() {
   if (!body.children.length) show(body, empty('Asking the store …'))
   for (const z of able) {
     try {
-      for (const list of [...z.overrides ? ['/overrides'] : [], ...z.bans ? ['/bans'] : []]) more = await read(z, list, rows) || more
+      if (z.overrides) more = await read(z, '/overrides', rows) || more
+      if (z.bans) more = await read(z, '/bans', rows) || more
     } catch (e) {
       failed.set(e.message, [...failed.get(e.message) ?? [], z.name])
     }
@@ -66,7 +67,8 @@ const listed = (rows, more) => [
 ]
 
 function row({ z, k, by }) {
-  const banned = k.kind === 'banned', set = k.since && ['set ', time(k.since), k.set_by ? [' by ', visible(k.set_by, 40)] : null]
+  const banned = k.kind === 'banned',
+    set = k.since && ['set ', time(k.since), k.set_by ? [' by ', visible(k.set_by, 40)] : null]
   return el('tr', {},
     el('th', { scope: 'row' }, showKey(k, z), el('div', { class: 'under' }, 'zone ', visible(z.name, 40))),
     cell('Rule', k.kind === 'limit' ? k.limit : pill(banned ? 'banned ' + by : 'exempt', banned ? 'banned' : 'good'),

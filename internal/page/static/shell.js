@@ -20,7 +20,8 @@ export function word(text, bytes = binary(text)) {
 // line is a command. Its flags and arguments are words already.
 function line(address, name, flags, args) {
   const dash = args.some(a => /^(\$?')?-/.test(a)) ? ['--'] : []
-  return ['caddy', 'rate-limit', name, ...address ? ['--address', word(address)] : [], ...flags, ...dash, ...args].join(' ')
+  return ['caddy', 'rate-limit', name, ...address ? ['--address', word(address)] : [], ...flags, ...dash,
+    ...args].join(' ')
 }
 
 // command returns the command that does the same for a key. The flags are words already.
@@ -32,7 +33,8 @@ export function command(address, name, zone, k, flags = [], last = []) {
 }
 
 // copies returns a button that copies a command, of which it shows another form.
-export const copies = (shown, full) => button(el('code', {}, shown), async () => news(await copy(full) ? 'Copied: ' + full : full),
+export const copies = (shown, full) => button(el('code', {}, shown),
+  async () => news(await copy(full) ? 'Copied: ' + full : full),
   { class: 'terminal', title: full, 'aria-label': 'Copy the command: ' + shown })
 
 // terminal returns a button for the command that shows the same as a figure.

@@ -19,7 +19,7 @@ export const state = {
   skipped: 0,
 }
 
-// begin takes the first event. It returns whether this is a new Caddy, or how the one that was shown before has come back.
+// begin takes the first event. It returns whether this is a new Caddy, or how the one before has come back.
 export function begin(start) {
   const before = state.start, restarted = before && before.process !== start.process
   state.start = start
@@ -36,14 +36,16 @@ export function second(e) {
   const instances = e.instances ?? [], joined = busy(instances) !== busy(state.instances)
   const before = new Map(state.zones.map(z => [z.name, z]))
   Object.assign(state, {
-    now: Date.parse(e.time), came: Date.now(), instances, stores: e.stores, adaptive: e.adaptive, skipped: e.skipped ?? 0,
+    now: Date.parse(e.time), came: Date.now(), instances, stores: e.stores, adaptive: e.adaptive,
+      skipped: e.skipped ?? 0,
     zones: e.zones.map(z => described(z, before.get(z.name))),
   })
   for (const z of state.zones) count(z, joined)
   for (const t of e.top ?? []) noteTop(t)
   for (const d of e.refused ?? []) noteRefusal(d)
   for (const d of e.decisions ?? []) {
-    if (d.decision?.quota > 0) zoneNamed(d.zone)?.samples.push({ at: state.now, left: d.decision.remaining / d.decision.quota })
+    const of = d.decision
+    if (of?.quota > 0) zoneNamed(d.zone)?.samples.push({ at: state.now, left: of.remaining / of.quota })
   }
   state.decisions = [...state.decisions, ...e.decisions ?? []].slice(-300)
 }
@@ -86,8 +88,8 @@ function recalled(past, { all, no }) {
   return made
 }
 
-// lately returns what a zone has counted in the last seconds, or in all that are known: requests, those that were refused
-// or would have been, and how many seconds that were.
+// lately returns what a zone has counted in the last seconds, or in all that are known: requests, those that were
+// refused or would have been, and how many seconds that were.
 export function lately(z, seconds = span) {
   const end = z.history.at(-1), from = z.history.findLast(s => s.at <= end.at - seconds * 1e3) ?? z.history[0]
   return { all: end.all - from.all, no: end.no - from.no, seconds: (end.at - from.at) / 1e3 }
@@ -110,8 +112,11 @@ function noteTop(top) {
   for (const k of top.keys.filter(k => k[counted])) {
     const entry = entryMade(z, k), n = k[counted]
     listed.add(entry)
-    if (entry.done && !entry.done.counted) entry.done.counted = state.now > entry.done.at // with what came before the action
-    else if (z.topped[field] && n > entry[field]) Object.assign(entry, { seen: Math.max(entry.seen, state.now), done: null })
+    if (entry.done && !entry.done.counted) {
+      entry.done.counted = state.now > entry.done.at // with what came before the action
+    } else if (z.topped[field] && n > entry[field]) {
+      Object.assign(entry, { seen: Math.max(entry.seen, state.now), done: null })
+    }
     Object.assign(entry, { key: k, [field]: n, requests: k.requests, plan: k.plan })
   }
   z.topped[field] = true

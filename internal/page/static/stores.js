@@ -32,13 +32,15 @@ function line(s) {
 
 // storeSentence says how the stores are, and whether one does not answer.
 export function storeSentence() {
-  const said = state.stores.filter(s => s.latency).map(s => [visible(s.name, 48), ` ${troubled(s) ? 'does not answer' : answers(s)}. `])
+  const said = state.stores.filter(s => s.latency).map(s => [visible(s.name, 48),
+    ` ${troubled(s) ? 'does not answer' : answers(s)}. `])
   return [said, state.stores.some(troubled)]
 }
 
 // zonesNamed names zones in front of what holds for all of them.
 export const zonesNamed = names => [names.length > 1 ? 'Zones ' : 'Zone ',
-  names.slice(0, 5).map((n, i) => [i ? ', ' : '', visible(n, 48)]), names.length > 5 ? ` and ${number(names.length - 5)} more` : '']
+  names.slice(0, 5).map((n, i) => [i ? ', ' : '', visible(n, 48)]),
+    names.length > 5 ? ` and ${number(names.length - 5)} more` : '']
 
 // policies say what zones do, by their option on_store_error.
 const policies = {
@@ -55,7 +57,8 @@ function banner(s) {
     el('h2', {}, visible(s.name, 60), ' does not answer', s.failing_since ? ', since ' + time(s.failing_since) : ''),
     el('ul', {}, [...by].map(([policy, of]) => el('li', {}, zonesNamed(of.map(z => z.name)), ': ', says(policy))),
       lost ? el('li', {}, 'Overrides and bans do not hold until it answers.') : null),
-    el('p', {}, s.breaker && s.breaker !== 'closed' ? 'Caddy asks it again twice a second, and this page shows when it answers.'
+    el('p', {}, s.breaker && s.breaker !== 'closed'
+      ? 'Caddy asks it again twice a second, and this page shows when it answers.'
       : 'Caddy asks it again with each request.'))
 }
 
@@ -69,18 +72,21 @@ function member(i) {
   return el('li', {}, visible(i.name, 60), ' ',
     pill(words[i.state] ?? i.state, i.state === 'here' || i.state === 'reports' ? 'good' : 'bad'),
     ` ${number(Math.round(i.share * 100))} % of the requests`, gone ? `, last report ${duration(i.age)} ago` : '',
-    i.differs?.length ? [', another config: ', i.differs.slice(0, 5).map((z, n) => [n ? ', ' : '', visible(z, 40)])] : '')
+    i.differs?.length ? [', another config: ', i.differs.slice(0, 5).map((z, n) => [n ? ', ' : '', visible(z, 40)])]
+      : '')
 }
 
 // drawStores shows the stores, those that do not answer again in a banner, and the instances if the page is about all.
 export function drawStores() {
   const on = byId('fleet-on').checked, all = on ? state.instances : []
-  show(byId('stores-body'), state.stores.length ? state.stores.map(line) : el('p', { class: 'empty' }, 'No store: the config has no rate_limit.'))
+  show(byId('stores-body'), state.stores.length ? state.stores.map(line)
+    : el('p', { class: 'empty' }, 'No store: the config has no rate_limit.'))
   const failing = state.stores.filter(troubled)
   byId('outage').hidden = !failing.length
   show(byId('outage'), failing.map(banner)) // what is the same is not read out again
   byId('fleet').hidden = !on && !state.stores.some(s => s.instances > 1)
   setText(byId('counted'), on ? `Counts are of ${count(all.length, 'instance')}; those of others are up to five seconds old.`
     : 'All counts are for this instance only.')
-  show(byId('instances'), all.length ? [titled('Instances', 'instances'), el('ul', { class: 'instances' }, all.map(member))] : null)
+  show(byId('instances'), all.length
+    ? [titled('Instances', 'instances'), el('ul', { class: 'instances' }, all.map(member))] : null)
 }

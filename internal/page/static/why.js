@@ -19,7 +19,8 @@ const fields = () => [...byId('why-parts').querySelectorAll('input')]
 // zoneOptions offers all zones, and keeps the one that is chosen.
 export function zoneOptions(select, all) {
   const before = select.value
-  show(select, el('option', { value: '' }, all), state.zones.map(z => el('option', { value: z.name }, plain(z.name, 60))))
+  show(select, el('option', { value: '' }, all),
+    state.zones.map(z => el('option', { value: z.name }, plain(z.name, 60))))
   select.selectedIndex = Math.max(0, state.zones.findIndex(z => z.name === before) + 1)
 }
 
@@ -89,7 +90,8 @@ async function lookUp(z, query) {
     const all = [answer].flat().sort((a, b) => urgency(b) - urgency(a))
     const failed = Map.groupBy(all.filter(k => k.error), k => k.error)
     show(body, all.filter(k => !k.error).map(verdict), [...failed].map(([error, of]) =>
-      note(zonesNamed(of.map(k => k.zone)), ': ', plain(error, 300), '.')), all.length ? null : empty('There are no zones.'))
+      note(zonesNamed(of.map(k => k.zone)), ': ', plain(error, 300), '.')),
+        all.length ? null : empty('There are no zones.'))
   } catch (error) {
     if (asked.path === path) show(body, problem(plain(error.message, 400)))
   }
@@ -103,7 +105,8 @@ function verdict(k) {
   const z = zoneNamed(k.zone) ?? { name: k.zone, key: '?' }
   const plan = p => `${plain(p.plan || 'default', 30)}: ${p.unlimited ? 'unlimited' : `${number(p.used)} of ${number(p.quota)}`}${p.refused ? ', refused' : ''}`
   const more = [
-    ['Limit', [k.limit, overrides(k) ? ' (replaced by the override)' : null, k.rollout ? [' ', pill(k.rollout, 'dry')] : null]],
+    ['Limit', [k.limit, overrides(k) ? ' (replaced by the override)' : null,
+      k.rollout ? [' ', pill(k.rollout, 'dry')] : null]],
     k.override && ['Override', overrideText(k.override)],
     k.refusals && ['Refusals', `${number(k.refusals.count)} so far; ${number(k.refusals.of)} in ${duration(k.refusals.within)} lead to a ban`],
     k.lately && ['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(k.lately.since)}`],
@@ -112,7 +115,8 @@ function verdict(k) {
     k.doubt && ['Probably no key', plain(k.doubt, 300)],
   ]
   const ends = k.ban ? ['unban'] : k.override ? ['clear'] : []
-  const names = k.outcome === 'rejected' ? [] : ['reset', 'raise', 'exempt', ...k.ban ? [] : ['ban']] // only the config can change that
+  // only the config can change that
+  const names = k.outcome === 'rejected' ? [] : ['reset', 'raise', 'exempt', ...k.ban ? [] : ['ban']]
   const of = k.override?.network ? { key: k.override.network, network: k.override.network } : k // whose rule it is
   return el('article', { key: k.zone, class: 'verdict' },
     el('h3', {}, outcomePill(k.outcome), ' ', showKey(k, z)),
@@ -135,7 +139,8 @@ export function until(seconds) {
 const left = at => at > Date.now() ? 'in ' + duration(Math.ceil((at - Date.now()) / 1000)) : 'now'
 
 setInterval(() => {
-  const all = [...document.querySelectorAll('#why-body [data-until]')], passed = all.some(e => e.dataset.until <= Date.now() && e.textContent !== 'now')
+  const all = [...document.querySelectorAll('#why-body [data-until]')],
+    passed = all.some(e => e.dataset.until <= Date.now() && e.textContent !== 'now')
   for (const e of all) e.textContent = left(Number(e.dataset.until))
   if (passed) asked?.again()
 }, 1000)
@@ -148,19 +153,23 @@ function overrideText(o) {
 
 // reason says what the zone does to the key, and why.
 function reason(k) {
-  const owed = k.owed ? ` (${number(k.owed)} owed)` : '', instead = overrides(k) ? ` (override ${overrideText(k.override)})` : ''
-  const used = `${number(k.used)} of ${number(k.quota)} used${owed}${instead}.`, config = 'Only the config can change that.'
+  const owed = k.owed ? ` (${number(k.owed)} owed)` : '',
+    instead = overrides(k) ? ` (override ${overrideText(k.override)})` : ''
+  const used = `${number(k.used)} of ${number(k.quota)} used${owed}${instead}.`,
+    config = 'Only the config can change that.'
   if (k.blocked_address) return `blocks all requests from ${plain(k.blocked_address)} with status ${k.block_status} (block). ${config}`
   if (k.ban) {
     const end = k.ban.ends_in ? ['until ', until(k.ban.ends_in)] : 'until it is unbanned'
     if (k.ban.by === 'refusals') return ['refuses it: it was refused too often, and is banned ', end, '.']
-    return [`refuses it: an operator has banned ${k.override?.network ? 'its network ' + k.override.network : 'it'} `, end, '.']
+    return [`refuses it: an operator has banned ${k.override?.network ? 'its network ' + k.override.network : 'it'} `,
+      end, '.']
   }
   switch (k.outcome) {
     case 'exempt': return `does not limit ${k.override ? 'it: an override exempts it' : 'requests without a key (missing_key skip)'}.`
     case 'rejected': return `rejects requests without a key with status ${k.status} (missing_key reject). ${config}`
     case 'allowed': return `allows it: ${used}`
-    case 'dry_run': return [`would refuse it, but this is a dry run: ${used}`, k.retry_after ? [' Within the limit again ', until(k.retry_after), '.'] : '']
+    case 'dry_run': return [`would refuse it, but this is a dry run: ${used}`,
+      k.retry_after ? [' Within the limit again ', until(k.retry_after), '.'] : '']
   }
   const next = ['The next ', k.cost > 1 ? '' : 'request ', 'passes ', until(k.retry_after ?? 0), '.']
   if (k.quota === 0) return 'refuses it: its limit is 0.'

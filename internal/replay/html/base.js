@@ -10,7 +10,8 @@ const color = (name) => getComputedStyle(document.documentElement).getPropertyVa
 
 // list makes a table of rows, in which the cells after the first are numbers. One that is too wide scrolls by itself.
 const list = (name, titles, rows) => el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name },
-	table("list " + name, titles, el("tbody", {}, rows.map((row) => el("tr", {}, row.map((value) => el("td", {}, value)))))));
+	table("list " + name, titles,
+		el("tbody", {}, rows.map((row) => el("tr", {}, row.map((value) => el("td", {}, value)))))));
 
 // logarithmic maps a value from 1 up to most to a length. What is below 1 is at floor.
 const logarithmic = (most, length, floor) => (value) =>
@@ -24,7 +25,8 @@ const decades = (most) => {
 };
 
 // hatch is the pattern of what is refused, for pictures without colors too.
-const hatch = () => svg("defs", {}, svg("pattern", { id: "hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+const hatch = () => svg("defs", {},
+	svg("pattern", { id: "hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
 	svg("line", { class: "hatch", x1: 0, y1: 0, x2: 0, y2: 7 })));
 
 // pictureWidth is that of the place for pictures, so that their texts have the size of other texts.

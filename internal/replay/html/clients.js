@@ -18,24 +18,33 @@ const clients = (zone, moved) => {
 	const line = svg("line", { class: "limit", x1: left, x2: width - right });
 	const handle = svg("rect", { class: "handle", x: width - right - 34, width: 34, height: 16, rx: 8 });
 	const label = svg("text", { class: "limit-label", x: width - right - 42, "text-anchor": "end" });
-	const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: limits.length ? "drag" : "", role: "img", "aria-label": clientsLabel(zone) },
+	const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: limits.length ? "drag" : "", role: "img",
+		"aria-label": clientsLabel(zone) },
 		hatch(), svg("clipPath", { id: "above" }, clip),
-		decades(most * 1.15).map((n) => [svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }), svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
-		decades(total).filter((n) => n <= Math.max(total, 10)).map((n) => [svg("line", { class: "grid", x1: x(n), x2: x(n), y1: top, y2: height - bottom }), svg("text", { x: x(n), y: height - bottom + 18, "text-anchor": "middle" }, number(n))]),
-		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, "clients, the busiest first"),
+		decades(most * 1.15).map((n) =>
+			[svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }),
+			svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
+		decades(total).filter((n) => n <= Math.max(total, 10)).map((n) => [
+			svg("line", { class: "grid", x1: x(n), x2: x(n), y1: top, y2: height - bottom }),
+			svg("text", { x: x(n), y: height - bottom + 18, "text-anchor": "middle" }, number(n))]),
+		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" },
+			"clients, the busiest first"),
 		svg("text", { x: left, y: 16 }, zone.window ? "the most in any " + zone.length : "the most at the same time"),
 		svg("path", { class: "below", d: path }),
-		limits.length ? svg("g", { "clip-path": "url(#above)" }, svg("path", { class: "above", d: path }), svg("path", { class: "hatched", d: path })) : "",
+		limits.length ? svg("g", { "clip-path": "url(#above)" }, svg("path", { class: "above", d: path }),
+			svg("path", { class: "hatched", d: path })) : "",
 		limits.length ? [line, handle, label] : "");
 
 	const requests = el("output", {}), keys = el("output", {}), named = el("output", {});
 	const shares = [el("span", { class: "note" }), el("span", { class: "note" })];
 	const config = el("code", {});
-	const range = el("input", { type: "range", min: 0, max: Math.max(limits.length - 1, 0), step: 1, "aria-label": "limit of the zone " + zone.name });
+	const range = el("input", { type: "range", min: 0, max: Math.max(limits.length - 1, 0), step: 1,
+		"aria-label": "limit of the zone " + zone.name });
 	const set = (i) => {
 		const w = limits[i], at = y(w.events);
 		range.value = i;
-		range.setAttribute("aria-valuetext", `${w.limit}: ${count(w.refused, "request")} of ${count(w.keys_refused, "client")} refused`);
+		range.setAttribute("aria-valuetext",
+			`${w.limit}: ${count(w.refused, "request")} of ${count(w.keys_refused, "client")} refused`);
 		clip.setAttribute("height", Math.max(at, 0));
 		for (const name of ["y1", "y2"]) line.setAttribute(name, at);
 		handle.setAttribute("y", at - 8);
@@ -69,7 +78,9 @@ const clients = (zone, moved) => {
 		const entry = peaks.findLast(([from]) => from <= rank);
 		if (!entry) return;
 		const name = zone.names[rank - 1];
-		tip.replaceChildren(`client ${number(rank)} of ${number(total)}: `, name === undefined ? "" : el("bdi", {}, name + ", "), `at most ${number(entry[1])}` + (zone.window ? ` in ${zone.length}` : " at a time"));
+		tip.replaceChildren(`client ${number(rank)} of ${number(total)}: `,
+			name === undefined ? "" : el("bdi", {}, name + ", "),
+			`at most ${number(entry[1])}` + (zone.window ? ` in ${zone.length}` : " at a time"));
 	};
 	let dragging = false;
 	picture.addEventListener("pointerdown", (event) => {
@@ -84,13 +95,15 @@ const clients = (zone, moved) => {
 	});
 	for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => { dragging = false; });
 
-	const how = limits.length > 1 ? " Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused at least once." : "";
+	const how = limits.length > 1
+		? " Drag the limit, or move the slider with the arrow keys. Clients above the line (striped) are refused at least once." : "";
 	const element = el("section", {},
 		el("h3", {}, "The line and the clients"),
 		note("The most that each client would have used had nothing been refused: across, the clients by rank; up, what each has ",
 			"used. Both axes are logarithmic: a step is ten times as much.", how),
 		limits.length ? el("div", { class: "live", "aria-live": "polite" }, el("div", {}, "limit", named),
-			el("div", {}, "requests refused", requests, shares[0]), el("div", {}, "clients refused", keys, shares[1])) : "",
+			el("div", {}, "requests refused", requests, shares[0]), el("div", {}, "clients refused", keys, shares[1]))
+				: "",
 		picture, limits.length > 1 ? range : "", tip,
 		limits.length ? note("To set this limit, write in the zone: ", config, " ", copyOf(config)) : "");
 	if (limits.length) set(zone.chosen ?? Math.max(0, limits.findIndex((w) => w.configured)));

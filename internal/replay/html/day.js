@@ -17,7 +17,8 @@ const day = (zone) => {
 	};
 	const move = (by) => scale(from + by * (to - from), to + by * (to - from));
 	const zoom = (by) => scale((from + to - (to - from) * by) / 2, (from + to + (to - from) * by) / 2);
-	const keys = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), ArrowLeft: () => move(-0.25), ArrowRight: () => move(0.25), 0: () => scale(first, last), Escape: () => scale(first, last) };
+	const keys = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), ArrowLeft: () => move(-0.25),
+		ArrowRight: () => move(0.25), 0: () => scale(first, last), Escape: () => scale(first, last) };
 	box.addEventListener("keydown", (event) => {
 		if (!keys[event.key]) return;
 		event.preventDefault();
@@ -42,18 +43,23 @@ const day = (zone) => {
 	};
 	const draw = () => {
 		if (plot) plot.destroy();
-		const axis = { stroke: color("muted"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 } };
+		const axis = { stroke: color("muted"), grid: { stroke: color("line"), width: 1 },
+			ticks: { stroke: color("line"), width: 1 } };
 		const stepped = uPlot.paths.stepped({ align: 1 });
 		plot = new uPlot({
 			width: box.clientWidth || 1000, height: 240,
 			cursor: { drag: { x: true, y: false } },
 			scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1) * 1.05] } },
-			axes: [{ ...axis, space: 70, values: (_, splits) => splits.map(hour) }, { ...axis, size: 70, values: (_, values) => values.map((v) => (Number.isInteger(v) ? number(v) : "")) }],
+			axes: [{ ...axis, space: 70, values: (_, splits) => splits.map(hour) },
+				{ ...axis, size: 70,
+				values: (_, values) => values.map((v) => (Number.isInteger(v) ? number(v) : "")) }],
 			series: [
 				{ value: (_, v) => (v === null ? "" : exact(v * 1000)) },
-				{ label: "refused (striped)", stroke: color("refused"), fill: stripes(), width: 1.5, paths: stepped, points: { show: false },
+				{ label: "refused (striped)", stroke: color("refused"), fill: stripes(), width: 1.5, paths: stepped,
+					points: { show: false },
 					value: (u, v, _, i) => (i === null ? "" : number(all[i] - again(admitted)[i])) },
-				{ label: "admitted (plain)", stroke: color("admitted-edge"), fill: color("admitted"), width: 1.5, paths: stepped, points: { show: false },
+				{ label: "admitted (plain)", stroke: color("admitted-edge"), fill: color("admitted"), width: 1.5,
+					paths: stepped, points: { show: false },
 					value: (_, v) => (v === null ? "" : number(v)) },
 			],
 			hooks: { setScale: [(u, key) => { if (key === "x") [from, to] = [u.scales.x.min, u.scales.x.max]; }] },
@@ -66,7 +72,8 @@ const day = (zone) => {
 			note(`Across: the time; up: the requests of all clients in each step of ${duration(step / 1000)}. Times are in the time zone of this `,
 				"browser. Drag to zoom in; double-click to show all. With the keyboard: + − ← → 0."),
 			el("div", { class: "tools" },
-				tool("Zoom in", "+", () => zoom(0.5)), tool("Zoom out", "−", () => zoom(2)), tool("Earlier", "←", () => move(-0.25)),
+				tool("Zoom in", "+", () => zoom(0.5)), tool("Zoom out", "−", () => zoom(2)),
+					tool("Earlier", "←", () => move(-0.25)),
 				tool("Later", "→", () => move(0.25)), tool("Show all", "all", () => scale(first, last))),
 			box),
 		draw,
@@ -76,11 +83,14 @@ const day = (zone) => {
 const dayLabel = (zone) => {
 	const most = zone.series.refused.reduce((best, n, i, all) => (n > all[best] ? i : best), 0);
 	const worst = zone.refused ? "; most were refused at " + exact(zone.series.start + most * zone.series.step) : "";
-	return "Requests over time: " + number(zone.requests - zone.refused) + " admitted, " + number(zone.refused) + " refused" + worst;
+	return "Requests over time: " + number(zone.requests - zone.refused) + " admitted, " + number(zone.refused) +
+		" refused" + worst;
 };
 
 // hour is a time of the day, or the date where a day begins.
 const hour = (seconds) => {
 	const at = new Date(seconds * 1000);
-	return at.getHours() || at.getMinutes() || at.getSeconds() ? at.toLocaleTimeString(undefined, { timeStyle: "short" }) : at.toLocaleDateString(undefined, { month: "short", day: "numeric" });
+	return at.getHours() || at.getMinutes() || at.getSeconds()
+		? at.toLocaleTimeString(undefined, { timeStyle: "short" })
+		: at.toLocaleDateString(undefined, { month: "short", day: "numeric" });
 };

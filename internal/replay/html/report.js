@@ -7,17 +7,20 @@ const summary = (zone) => {
 		: `None of ${count(zone.requests, "request")} from ${keys} is refused.`;
 	return [
 		el("h2", {}, "Zone ", el("bdi", {}, zone.name)),
-		el("p", {}, el("code", {}, zone.limit), " key ", el("code", {}, el("bdi", {}, zone.key || "none")), zone.dry_run ? ", not fully enforced" : ""),
+		el("p", {}, el("code", {}, zone.limit), " key ", el("code", {}, el("bdi", {}, zone.key || "none")),
+			zone.dry_run ? ", not fully enforced" : ""),
 		zone.unjudged ? note(el("bdi", {}, zone.unjudged)) : "",
 		zone.requests ? el("p", {}, refused) : "",
-		busiest ? note("The busiest client that is never refused: ", el("bdi", {}, busiest.key), ` with ${number(busiest.used)}`,
+		busiest ? note("The busiest client that is never refused: ", el("bdi", {}, busiest.key),
+			` with ${number(busiest.used)}`,
 			zone.window ? ` in ${zone.length}` : "", zone.headroom ? `: a headroom of ${zone.headroom}.` : ".") : "",
 	];
 };
 
 // verdict says what the zone that is affected most would have done. It is the first one.
 const verdict = (zone) => zone.refused
-	? ["Zone ", el("bdi", {}, zone.name), ` would have refused ${percent(zone.refused, zone.requests)} of its requests, and ` +
+	? ["Zone ", el("bdi", {}, zone.name),
+		` would have refused ${percent(zone.refused, zone.requests)} of its requests, and ` +
 		`${number(zone.keys_refused)} of ${count(zone.keys, "client")}.`]
 	: "No request would have been refused.";
 
@@ -26,7 +29,8 @@ const box = (title, ...children) => el("div", { class: "unknown" }, el("strong",
 // showZone draws all of a zone, at the width and in the colors of the moment.
 const showZone = (zone) => {
 	const time = day(zone), curve = whatIf(zone);
-	picked.replaceChildren(...nodes([summary(zone), time.element, clients(zone, curve.moved), curve.element, who(zone)]));
+	picked.replaceChildren(...nodes([summary(zone), time.element, clients(zone, curve.moved), curve.element,
+		who(zone)]));
 	time.draw();
 	shown = zone;
 };
@@ -35,7 +39,8 @@ let shown = data.zones[0], width;
 const picked = el("div"), several = data.zones.length > 1, span = `${moment(data.from)} to ${moment(data.to)}`;
 const logs = data.logs.map((log) => `${log.name} (${log.format})`).join(", ");
 document.title = `Replay of ${logs}` + (data.requests ? ", " + span : "");
-const options = data.zones.map((zone, i) => el("option", { value: i }, `${zone.name}: ${number(zone.refused)} refused`));
+const options = data.zones.map((zone, i) => el("option", { value: i },
+	`${zone.name}: ${number(zone.refused)} refused`));
 const select = el("select", { change: () => showZone(data.zones[select.value]) }, options);
 const choose = (i) => {
 	select.value = i;
@@ -44,18 +49,24 @@ const choose = (i) => {
 };
 show(byId("report"),
 	el("h1", {}, data.requests && data.zones.length ? verdict(data.zones[0]) : "No requests"),
-	data.requests ? el("p", {}, span + ", ", el("bdi", {}, logs), data.config ? [", config ", el("bdi", {}, data.config)] : "") : "",
+	data.requests ? el("p", {}, span + ", ", el("bdi", {}, logs),
+		data.config ? [", config ", el("bdi", {}, data.config)] : "") : "",
 	note(`${count(data.requests, "request")} of ${count(data.clients, "client")}; ${count(data.lines, "line")}`,
 		data.no_requests ? `, ${number(data.no_requests)} not about requests` : "",
 		data.not_understood ? `, ${number(data.not_understood)} not understood` : ""),
-	several ? list("zones", ["zone", "requests", "refused", "of its requests", "clients refused"], data.zones.map((zone, i) => [
+	several ? list("zones", ["zone", "requests", "refused", "of its requests", "clients refused"],
+		data.zones.map((zone, i) => [
 		button(el("bdi", {}, zone.name), () => choose(i)), number(zone.requests), number(zone.refused),
 		percent(zone.refused, zone.requests), number(zone.keys_refused)])) : "",
-	data.first_bad ? el("div", { class: "note" }, data.bad, ", such as:", el("ul", {}, data.first_bad.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
-	data.unknown.length ? box("Not known from the logs", el("ul", {}, data.unknown.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
+	data.first_bad ? el("div", { class: "note" }, data.bad, ", such as:",
+		el("ul", {}, data.first_bad.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
+	data.unknown.length ? box("Not known from the logs",
+		el("ul", {}, data.unknown.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
 	data.networks ? box("Many clients, one agent", ": probably a program that changes its address; a zone with ",
-		el("code", {}, "ipv4_prefix 24"), " or ", el("code", {}, "ipv6_prefix 48"), " limits it.", el("ul", {}, data.networks.map((n) =>
-			el("li", {}, `${n.network}: ${count(n.clients, "client")}, ${count(n.requests, "request")}, `, el("bdi", {}, n.agent))))) : "",
+		el("code", {}, "ipv4_prefix 24"), " or ", el("code", {}, "ipv6_prefix 48"), " limits it.",
+			el("ul", {}, data.networks.map((n) =>
+			el("li", {}, `${n.network}: ${count(n.clients, "client")}, ${count(n.requests, "request")}, `,
+				el("bdi", {}, n.agent))))) : "",
 	several ? el("p", {}, el("label", {}, "Zone ", select)) : "", picked);
 const again = () => {
 	width = pictureWidth();

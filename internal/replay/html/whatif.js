@@ -10,26 +10,39 @@ const whatIf = (zone) => {
 	const least = limits.length ? limits[0].events : 1, most = limits.length ? limits[limits.length - 1].events : 1;
 	const high = Math.max(10, ...limits.map((w) => Math.max(w.refused, w.keys_refused)));
 	const up = logarithmic(high, height - top - bottom - 14, 14), y = (n) => height - bottom - 14 - up(n);
-	const place = (w) => left + (most > least ? (Math.log(w.events / least) / Math.log(most / least)) * (width - left - right) : 0);
-	const curve = (pick) => limits.map((w, i) => (i ? "L" : "M") + place(w).toFixed(1) + " " + y(pick(w)).toFixed(1)).join("");
+	const place = (w) => left +
+		(most > least ? (Math.log(w.events / least) / Math.log(most / least)) * (width - left - right) : 0);
+	const curve = (pick) => limits.map((w, i) => (i ? "L" : "M") + place(w).toFixed(1) + " " +
+		y(pick(w)).toFixed(1)).join("");
 	// Of two marks that are close, each has its text on its own side, as long as that is in the picture.
 	const mark = (w, kind, text, above, other) => {
 		const at = place(w), before = other ? at < place(other) : at > width / 2;
 		const late = before ? at > 120 : at > width - 120;
 		return [svg("line", { class: kind, x1: at, x2: at, y1: top - (above ? 16 : 0), y2: height - bottom }),
-			svg("text", { class: "strong", x: at + (late ? -6 : 6), y: top - (above ? 6 : -10), "text-anchor": late ? "end" : "start" }, text)];
+			svg("text", { class: "strong", x: at + (late ? -6 : 6), y: top - (above ? 6 : -10),
+				"text-anchor": late ? "end" : "start" }, text)];
 	};
 	const now = limits.find((w) => w.configured), knee = limits.find((w) => w.suggested);
 	const ticks = limits.filter((w, i) => i === 0 || i === limits.length - 1 || /^[125]0*$/.test(String(w.events)));
 	const shown = ticks.filter((w, i) => i === 0 || place(w) - place(ticks[i - 1]) > 40);
-	const picture = limits.length < 2 ? "" : svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": whatIfLabel(zone, now, knee) },
-		[0, ...decades(high)].map((n) => [svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }), svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
-		shown.map((w) => svg("text", { x: place(w), y: height - bottom + 18, "text-anchor": "middle" }, number(w.events))),
-		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, zone.window ? "limit per " + zone.length : "limit"),
-		svg("path", { class: "curve requests", d: curve((w) => w.refused) }), svg("path", { class: "curve clients", d: curve((w) => w.keys_refused) }),
-		now ? mark(now, "now", "now " + now.limit, false, knee) : "", knee ? [mark(knee, "knee", "suggested " + knee.limit, true, now), svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys_refused), r: 6 })] : "",
+	const picture = limits.length < 2 ? ""
+		: svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": whatIfLabel(zone, now, knee) },
+		[0, ...decades(high)].map((n) =>
+			[svg("line", { class: "grid", x1: left, x2: width - right, y1: y(n), y2: y(n) }),
+			svg("text", { x: left - 8, y: y(n) + 4, "text-anchor": "end" }, number(n))]),
+		shown.map((w) => svg("text", { x: place(w), y: height - bottom + 18, "text-anchor": "middle" },
+			number(w.events))),
+		svg("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" },
+			zone.window ? "limit per " + zone.length : "limit"),
+		svg("path", { class: "curve requests", d: curve((w) => w.refused) }),
+			svg("path", { class: "curve clients", d: curve((w) => w.keys_refused) }),
+		now ? mark(now, "now", "now " + now.limit, false, knee) : "",
+			knee ? [mark(knee, "knee", "suggested " + knee.limit, true, now),
+			svg("circle", { class: "knee-dot", cx: place(knee), cy: y(knee.keys_refused), r: 6 })] : "",
 		marker);
-	const s = zone.suggestion, reasons = s ? [el("p", {}, el("strong", {}, s.limit ? "Suggested: " + s.limit : el("bdi", {}, "no suggestion: " + s.failure))),
+	const s = zone.suggestion, reasons = s
+		? [el("p", {}, el("strong", {},
+		s.limit ? "Suggested: " + s.limit : el("bdi", {}, "no suggestion: " + s.failure))),
 		el("ul", {}, s.reasons.map((reason) => el("li", {}, reason)))] : "";
 	const rows = zone.what_if.map((w) => [w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : ""),
 		zone.requests ? number(w.refused) : "–", zone.requests ? number(w.keys_refused) : "–"]);
@@ -38,9 +51,12 @@ const whatIf = (zone) => {
 		note("Across: the limit; up: how many it refuses. Both axes are logarithmic. Solid: clients refused. Dashed: requests refused. ",
 			"Dotted: the limit chosen above. ", zone.beside),
 		picture, reasons,
-		el("details", {}, el("summary", {}, count(rows.length, "limit") + " in numbers"), list("limits", ["limit", "requests refused", "clients refused"], rows)));
+		el("details", {}, el("summary", {}, count(rows.length, "limit") + " in numbers"),
+			list("limits", ["limit", "requests refused", "clients refused"], rows)));
 	return { element, moved };
 };
 
 const whatIfLabel = (zone, now, knee) =>
-	"Clients and requests refused by limit" + (now ? `; now ${now.limit}: ${count(now.keys_refused, "client")}` : "") + (knee ? `; suggested ${knee.limit}: ${count(knee.keys_refused, "client")}` : "; none suggested");
+	"Clients and requests refused by limit" +
+		(now ? `; now ${now.limit}: ${count(now.keys_refused, "client")}` : "") +
+		(knee ? `; suggested ${knee.limit}: ${count(knee.keys_refused, "client")}` : "; none suggested");

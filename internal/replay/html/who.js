@@ -7,11 +7,14 @@ const who = (zone) => {
 	return el("section", {}, title,
 		note(`Each strip covers the whole time, and each bar the requests in ${duration(step / 1000)}, all on one scale. The striped part is what is `,
 			"refused: a bar here and there is a burst, a full strip is a scraper."),
-		list("clients", ["client", "refused", "of its requests", `from ${moment(start)} to ${moment(end)}`], zone.top.map((key) => [
-			[el("bdi", { class: "key" }, key.key || "(no key)"), note(`first ${exact(key.first_refused)}; in the log: ${key.statuses}`),
+		list("clients", ["client", "refused", "of its requests", `from ${moment(start)} to ${moment(end)}`],
+			zone.top.map((key) => [
+			[el("bdi", { class: "key" }, key.key || "(no key)"),
+				note(`first ${exact(key.first_refused)}; in the log: ${key.statuses}`),
 				key.looks ? note(key.looks) : "", key.agent ? note(el("bdi", {}, key.agent)) : ""],
 			number(key.refused), percent(key.refused, key.requests), strip(key, most)])),
-		zone.keys_refused > zone.top.length ? note("and " + count(zone.keys_refused - zone.top.length, "other client")) : "",
+		zone.keys_refused > zone.top.length
+			? note("and " + count(zone.keys_refused - zone.top.length, "other client")) : "",
 		zone.networks ? [el("h3", {}, "Networks with several of them"),
 			list("networks", ["network", "refused", "of its requests", "clients refused"], zone.networks.map((n) => [
 				el("bdi", { class: "key" }, n.network), number(n.refused), percent(n.refused, n.requests),
@@ -21,7 +24,8 @@ const who = (zone) => {
 // strip draws the requests of a client over time, and on top what is refused.
 const strip = (key, most) => {
 	const { admitted, refused } = key.series, width = 576, height = 26, wide = width / admitted.length;
-	const part = (i, from, to) => `M${(i * wide).toFixed(1)} ${from.toFixed(1)}h${wide.toFixed(1)}V${to.toFixed(1)}h-${wide.toFixed(1)}z`;
+	const part = (i, from, to) =>
+		`M${(i * wide).toFixed(1)} ${from.toFixed(1)}h${wide.toFixed(1)}V${to.toFixed(1)}h-${wide.toFixed(1)}z`;
 	const y = (n) => n && Math.min(height - 2, height - (n / most) * height); // what is there is seen
 	let plain = "", striped = "";
 	admitted.forEach((n, i) => {
@@ -30,5 +34,6 @@ const strip = (key, most) => {
 	});
 	return svg("svg", { class: "strip", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
 		"aria-label": `${number(key.refused)} of ${count(key.requests, "request")} refused` },
-	svg("path", { class: "plain", d: plain }), svg("path", { class: "above", d: striped }), svg("path", { class: "hatched", d: striped }));
+	svg("path", { class: "plain", d: plain }), svg("path", { class: "above", d: striped }),
+		svg("path", { class: "hatched", d: striped }));
 };

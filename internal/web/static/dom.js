@@ -1,6 +1,6 @@
 // Makes elements of values, and shows them in place of others. Text becomes text nodes, and never markup.
 
-// el makes an element: attributes and listeners by name, and children. One with a key stays itself when it is drawn again.
+// el makes an element: attributes and listeners by name, and children. One with a key stays itself when drawn again.
 export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children)
 
 // svg makes an element of a picture.
@@ -32,8 +32,8 @@ export function setText(e, text) {
 }
 
 // show has an element show other children. What stays the same is not touched, so that it keeps its focus, what is
-// selected in it, and what is about to be pressed. If the focus goes with its element, the title of the section gets it:
-// otherwise the keyboard would begin again at the top of the page.
+// selected in it, and what is about to be pressed. If the focus goes with its element, the title of the section gets
+// it: otherwise the keyboard would begin again at the top of the page.
 export function show(at, ...children) {
   const had = document.activeElement, section = had.closest('section')
   place(at, nodes(children).map(c => c.nodeType ? c : document.createTextNode(c)))
@@ -78,7 +78,8 @@ function become(old, wanted) {
   }
   for (const name of wanted.listens ?? []) old['on' + name] = wanted['on' + name]
   for (const { name } of [...old.attributes]) {
-    if (!wanted.hasAttribute(name) && name !== 'open') old.removeAttribute(name) // whether a menu is open is the reader's
+    // whether a menu is open is the reader's
+    if (!wanted.hasAttribute(name) && name !== 'open') old.removeAttribute(name)
   }
   for (const { name, value } of wanted.attributes) {
     if (old.getAttribute(name) === value) continue
@@ -103,7 +104,8 @@ export const table = (name, titles, ...rows) => el('table', { class: name },
 export const cell = (title, ...children) => el('td', { 'data-label': title }, children)
 
 // facts lists names with their values.
-export const facts = (name, pairs) => el('dl', { class: name }, pairs.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]))
+export const facts = (name, pairs) => el('dl', { class: name },
+  pairs.map(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]))
 
 export const para = (name, ...children) => el('p', { class: name }, children)
 export const empty = (...children) => para('empty', children)
