@@ -81,7 +81,7 @@ var layers = []struct {
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "internal/outcome internal/pool internal/stats internal/zone config store"}},
 	{"internal/walk", layer{lines: 600, kB: 21, caddy: true}},
 	{"internal/incoming", layer{lines: 250, kB: 9, caddy: true, own: "internal/adminapi internal/placeholder internal/walk"}},
-	{"internal/page", layer{lines: 1750, kB: 105, own: "internal/web"}},
+	{"internal/page", layer{lines: 1850, kB: 97, own: "internal/web"}},
 	{"internal/routes", layer{lines: 320, kB: 11, caddy: true}},
 	{"internal/writers", layer{lines: 120, kB: 4, caddy: true}},
 	{"internal/late", layer{lines: 650, kB: 19, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
