@@ -1,6 +1,9 @@
 package gate
 
-import "container/heap"
+import (
+	"container/heap"
+	"math"
+)
 
 // class is the lines of one priority.
 type class struct {
@@ -8,12 +11,12 @@ type class struct {
 	had              float64 // ns of slots, divided by the weight
 	share            float64 // ns of slots that a key has had which always had its share
 	running, waiting int
-	ends             [Left + 1]End
-	order            lineHeap // lines in which requests wait
-	newcomers        *line    // of all keys that were never served
-	levels           []int    // how many keys of the class have more than so many requests that run
-	latest           uint64   // key of a request, of this class or a more important one
-	shared           int64    // ns, when the latest one was another one than that before
+	ends             Ends
+	order            lines  // in which requests wait
+	newcomers        *line  // of all keys that were never served
+	levels           []int  // how many keys of the class have more than so many requests that run
+	latest           uint64 // key of a request, of this class or a more important one
+	shared           int64  // ns, when the latest one was another one than that before
 }
 
 func newClass(i int) class {
@@ -22,12 +25,50 @@ func newClass(i int) class {
 	return class{newcomers: l, shared: -lull}
 }
 
-// see sees a request of this class, or of a more important one.
-func (c *class) see(now int64, id uint64) {
-	if id != c.latest && c.latest != 0 {
-		c.shared = now
+// lines is a heap of lines for [container/heap]. Each line knows where it is, so that it can be moved.
+type lines []*line
+
+// before reports whether a line comes before another one: the fewest requests of its key run, of equal ones it has had the
+// least, and then has waited longest.
+func (l *line) before(other *line) bool {
+	if l.key.running != other.key.running {
+		return l.key.running < other.key.running
 	}
-	c.latest = id
+	return l.had < other.had || l.had == other.had && l.seq < other.seq
+}
+
+func (l lines) Len() int           { return len(l) }
+func (l lines) Less(i, j int) bool { return l[i].before(l[j]) }
+
+func (l lines) Swap(i, j int) {
+	l[i], l[j] = l[j], l[i]
+	l[i].at, l[j].at = int32(i), int32(j)
+}
+
+// Push is for container/heap.
+func (l *lines) Push(x any) {
+	x.(*line).at = int32(len(*l))
+	*l = append(*l, x.(*line))
+}
+
+// Pop is for container/heap.
+func (l *lines) Pop() any {
+	n := len(*l) - 1
+	last := (*l)[n]
+	(*l)[n], *l = nil, (*l)[:n]
+	last.at = -1
+	return last
+}
+
+// see sees a request of a class, which counts for those that are less important, too.
+func (q *Queue) see(now int64, p *Place) {
+	for i := p.class; i <= q.last; i++ {
+		c := &q.classes[i]
+		if p.id != c.latest && c.latest != 0 {
+			c.shared = now
+		}
+		c.latest = p.id
+	}
 }
 
 // enroll makes a line wait for its turn. A key that has not waited has gained nothing by that, and a class neither.
@@ -36,24 +77,21 @@ func (q *Queue) enroll(l *line) {
 	l.had = max(l.had, c.share)
 	q.seq++
 	l.seq = q.seq
-	if len(c.order) == 0 {
+	if len(c.order) == 0 && q.waiting > 0 {
 		c.had = max(c.had, q.least())
 	}
 	heap.Push(&c.order, l)
 }
 
-// least is the least that a class has had of which requests wait, 0 if there is none.
+// least is the least that a class has had of which requests wait.
 func (q *Queue) least() float64 {
-	var least *class
+	least := math.Inf(1)
 	for i := range q.classes {
-		if c := &q.classes[i]; len(c.order) > 0 && (least == nil || c.had < least.had) {
-			least = c
+		if c := &q.classes[i]; len(c.order) > 0 {
+			least = min(least, c.had)
 		}
 	}
-	if least == nil {
-		return 0
-	}
-	return least.had
+	return least
 }
 
 // next takes the request whose turn it is out of the queue. It returns nil if none may run.
@@ -69,11 +107,10 @@ func (q *Queue) next(now int64) *Place {
 			turn, p = c, first
 		}
 	}
-	if p == nil {
-		return nil
+	if p != nil {
+		turn.share = max(turn.share, p.line.had)
+		q.remove(p)
 	}
-	turn.share = max(turn.share, p.line.had)
-	q.remove(p)
 	return p
 }
 
@@ -81,9 +118,9 @@ func (q *Queue) next(now int64) *Place {
 func (q *Queue) first(c *class, now int64) *Place {
 	for {
 		l := c.order[0]
-		p := l.oldest
+		p := l.requests[0]
 		if now-q.busy > q.stands {
-			p = l.newest
+			p = l.requests[len(l.requests)-1]
 		}
 		k := q.keys[p.id]
 		if l != c.newcomers || k == nil {
@@ -120,9 +157,8 @@ func (q *Queue) fits(k *key, c *class, now int64) bool {
 func (q *Queue) count(p *Place) {
 	k := q.key(p)
 	if k == q.classes[p.class].newcomers.key {
-		q.keys[p.id] = &key{id: p.id, guest: true}
+		q.remember(&key{id: p.id, guest: true})
 	}
-	q.idle.remove(k)
 	q.level(k, -1)
 	k.class = p.class
 	q.move(k, 1)
@@ -153,10 +189,8 @@ func (q *Queue) settle(p *Place, took float64) {
 	q.move(k, -1)
 	q.classes[k.class].levels[k.running]--
 	if k == q.classes[p.class].newcomers.key {
-		k = q.keys[p.id]
-		k.guest = false
+		q.keys[p.id].guest = false
 	}
-	q.rest(k)
 }
 
 // move changes how many requests of a key run, and with that the order of its lines.
@@ -169,7 +203,7 @@ func (q *Queue) move(k *key, by int32) {
 	}
 }
 
-// pass lets the time pass in which requests wait. Slots are charged to their classes. The share goes on as if all that wait
+// pass lets time pass, in which requests ran and waited. Slots are charged to their classes. The share goes on as if all that wait
 // were served at once, each at the same speed. So it goes on for those that were served, even if new keys come all the time.
 func (q *Queue) pass(now int64) {
 	if q.waiting > 0 {
@@ -181,4 +215,5 @@ func (q *Queue) pass(now int64) {
 		}
 	}
 	q.now = now
+	q.limit.Step(now, q.running, q.waiting)
 }

@@ -49,15 +49,15 @@ type Options struct {
 type Gate struct {
 	mu     sync.Mutex
 	now    int64 // the latest time that was passed in
-	queue  Queue
+	queue  *Queue
 	limit  *Limit
 	places sync.Pool
 }
 
 // New returns a gate that has seen nothing.
 func New(o Options) *Gate {
-	g := &Gate{limit: NewLimit(o)}
-	g.queue.init(g.limit, o)
+	limit := NewLimit(o)
+	g := &Gate{limit: limit, queue: NewQueue(limit, o)}
 	g.places.New = func() any {
 		p := &Place{ready: make(chan bool, 1)}
 		p.Notify = func(granted bool) { p.ready <- granted }
@@ -97,9 +97,7 @@ func (g *Gate) Leave(now int64, p *Place) bool {
 // Refuse says why a request that has left or was refused gets no slot, and forgets its place.
 func (g *Gate) Refuse(now int64, p *Place) (r Refusal) {
 	g.mu.Lock()
-	now = g.latest(now)
-	g.queue.pace.refused(now)
-	r = Refusal{Over: g.queue.over(p), Ratio: g.queue.pace.ratio(now)}
+	r = Refusal{Over: g.queue.over(p), Ratio: g.queue.pace.add(g.latest(now), tally{refusals: 1})}
 	g.mu.Unlock()
 	g.places.Put(p)
 	return r

@@ -130,14 +130,12 @@ func TestRetryAfter(t *testing.T) {
 	}
 	var p pace
 	for i := range int64(100) {
-		p.answered(1e9 + i)
-		p.refused(1e9 + i)
-		p.refused(1e9 + i)
+		p.add(1e9+i, tally{answers: 1, refusals: 2})
 	}
-	if r := p.ratio(7e9); r != 2 {
+	if r := p.add(7e9, tally{}); r != 2 {
 		t.Errorf("the ratio is %v, want 2", r)
 	}
-	if r := p.ratio(30e9); r != 0 {
+	if r := p.add(30e9, tally{}); r != 0 {
 		t.Errorf("the ratio is %v after a long time, want 0", r)
 	}
 }

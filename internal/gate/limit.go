@@ -69,7 +69,7 @@ type Limit struct {
 
 	started bool
 	now     int64 // the time of the last event
-	full    bool  // whether requests are held back since then
+	full    bool  // whether requests were held back until then
 	free    int64 // since when they are not
 }
 
@@ -95,10 +95,14 @@ func (l *Limit) Latency() float64 { return l.times.mean }
 
 // Step implements [Limiter].
 func (l *Limit) Step(now int64, running, waiting int) {
-	if l.full && now > l.rhythm.counts {
+	full := l.holds(running, waiting)
+	switch {
+	case full && now > l.rhythm.counts:
 		l.side().held += now - max(l.now, l.rhythm.counts)
+	case !full && l.full:
+		l.free = l.now
 	}
-	l.now = now
+	l.full, l.now = full, now
 	switch {
 	case !l.started:
 		l.started = true
@@ -106,12 +110,12 @@ func (l *Limit) Step(now int64, running, waiting int) {
 	case l.rhythm.over(now):
 		l.turn()
 	}
-	// An upstream that refuses by itself leaves nothing to wait here, and yet has too much.
-	full := waiting > 0 || running >= l.n || l.times.failures > failing
-	if l.full && !full {
-		l.free = now
-	}
-	l.full = full
+}
+
+// holds reports whether requests are held back while so many run and wait. An upstream that refuses by itself leaves
+// nothing to wait here, and yet has too much.
+func (l *Limit) holds(running, waiting int) bool {
+	return waiting > 0 || running >= l.n || l.times.failures > failing
 }
 
 // Done implements [Limiter].

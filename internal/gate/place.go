@@ -8,14 +8,14 @@ type Place struct {
 	// has made room for a newer request of its key. The caller holds the lock of the gate.
 	Notify func(granted bool)
 
-	ready        chan bool // of a Gate
-	line         *line     // in which the request waits
-	key          *key      // of a request that runs and is counted for its key
-	id           uint64    // of the key
-	newer, older *Place    // of the same line, or of those that run and are not counted
-	began        int64     // ns, when it got its slot
-	class        int16
-	state        state
+	ready chan bool // of a Gate
+	line  *line     // in which the request waits
+	key   *key      // of a request that runs and is counted for its key
+	id    uint64    // of the key
+	began int64     // ns, when it got its slot
+	loose int       // where it is among those that run and are not counted
+	class int16
+	state state
 }
 
 type state uint8
@@ -43,14 +43,24 @@ const (
 	Left
 )
 
+// AnswerNames are the names of answers in metrics.
+var AnswerNames = [Left + 1]string{Useful: "useful", Failed: "failed", Left: "left"}
+
+// Ends count the requests that have had a slot, by [Answer].
+type Ends [Left + 1]End
+
 // End counts the requests that have had a slot and ended in one way.
 type End struct {
 	Count uint64
 	Slots time.Duration // for which they had a slot, in total
 }
 
-// AnswerNames are the names of answers in metrics.
-var AnswerNames = [Left + 1]string{Useful: "useful", Failed: "failed", Left: "left"}
+func (e *Ends) add(other *Ends) {
+	for i := range e {
+		e[i].Count += other[i].Count
+		e[i].Slots += other[i].Slots
+	}
+}
 
 // Refusal is why a request gets no slot.
 type Refusal struct {
@@ -67,4 +77,27 @@ type Refusal struct {
 // is in [0, 1).
 func (r Refusal) RetryAfter(random float64) int64 {
 	return min(1+int64(random*(r.Ratio+1)), 30)
+}
+
+// pace counts answers and refusals of the last 5 to 10 s.
+type pace struct {
+	now, before tally
+	turned      int64
+}
+
+type tally struct{ answers, refusals int }
+
+const paceTurns = 5e9 // ns
+
+// add counts some more, and returns refusals for each answer.
+func (p *pace) add(now int64, more tally) float64 {
+	if past := now - p.turned; past > paceTurns {
+		if p.before = p.now; past > 2*paceTurns {
+			p.before = tally{}
+		}
+		p.now, p.turned = tally{}, now
+	}
+	p.now.answers += more.answers
+	p.now.refusals += more.refusals
+	return float64(p.now.refusals+p.before.refusals) / float64(max(p.now.answers+p.before.answers, 1))
 }

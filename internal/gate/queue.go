@@ -2,6 +2,7 @@ package gate
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -10,10 +11,10 @@ type Limiter interface {
 	// N is how many requests may run, at least 1.
 	N() int
 
-	// Step is called before and after each change: so many run and wait since now, in ns.
+	// Step is called before each change: so many ran and waited since the call before, until now, in ns.
 	Step(now int64, running, waiting int)
 
-	// Done is called when a request that ran for took ns is over.
+	// Done is called after that when a request that ran for took ns is over.
 	Done(now, took int64, a Answer)
 
 	// Latency is the mean time of a request in ns, 0 if there was none.
@@ -28,9 +29,10 @@ type Queue struct {
 	classes          []class
 	last             int16 // the class of requests without a priority
 	keys             map[uint64]*key
-	idle             keyList // keys of which nothing runs and nothing waits, longest idle first
-	loose            line    // requests that run and are not counted for their keys
-	most             int     // requests that may ever run, 0 for no bound
+	all              []*key   // the same keys
+	hand             int      // which of them may be forgotten next
+	loose            []*Place // requests that run and are not counted for their keys
+	most             int      // requests that may ever run, 0 for no bound
 	seen             seen
 	pace             pace
 	busy             int64  // ns, since when the queue was never empty
@@ -49,15 +51,9 @@ const lull = 60e9
 
 // NewQueue returns an empty queue.
 func NewQueue(l Limiter, o Options) *Queue {
-	q := &Queue{}
-	q.init(l, o)
-	return q
-}
-
-func (q *Queue) init(l Limiter, o Options) {
-	q.limit = l
-	q.keys = make(map[uint64]*key)
+	q := &Queue{limit: l, keys: make(map[uint64]*key)}
 	q.configure(o)
+	return q
 }
 
 // configure makes the classes. Those that remain keep what they have had.
@@ -80,26 +76,24 @@ func (q *Queue) configure(o Options) {
 func (q *Queue) Arrive(now int64, p *Place, id uint64, class int) bool {
 	p.id, p.class = id, min(int16(class), q.last)
 	q.advance(now)
-	for i := p.class; i <= q.last; i++ {
-		q.classes[i].see(now, id)
-	}
+	q.see(now, p)
 	if q.waiting == 0 && 2*q.running < q.limit.N() { // any key may have a slot
-		q.loose.push(p)
+		p.loose = len(q.loose)
+		q.loose = append(q.loose, p)
 		q.run(now, p)
 	} else {
 		q.enter(now, p)
 	}
-	q.limit.Step(now, q.running, q.waiting)
 	return p.state == runs
 }
 
 // enter lets a request run, or wait if its key may not have a slot or has others that wait.
 func (q *Queue) enter(now int64, p *Place) {
-	for q.loose.waiting > 0 {
-		runs := q.loose.oldest
-		q.loose.remove(runs)
+	for _, runs := range q.loose {
 		q.count(runs)
 	}
+	clear(q.loose)
+	q.loose = q.loose[:0]
 	q.forget()
 	if k := q.key(p); k.waiting == 0 && q.fits(k, &q.classes[p.class], now) {
 		q.count(p)
@@ -115,9 +109,8 @@ func (q *Queue) Leave(now int64, p *Place) bool {
 		return false
 	}
 	q.pass(now)
-	q.drop(p)
-	q.advance(now)
-	q.limit.Step(now, q.running, q.waiting)
+	q.remove(p)
+	q.fill(now)
 	return true
 }
 
@@ -128,7 +121,6 @@ func (q *Queue) Done(now int64, p *Place, a Answer) {
 	}
 	took := now - p.began
 	q.pass(now)
-	q.limit.Step(now, q.running, q.waiting)
 	q.limit.Done(now, took, a)
 	p.state = outside
 	q.running--
@@ -137,17 +129,18 @@ func (q *Queue) Done(now int64, p *Place, a Answer) {
 	c.ends[a].Count++
 	c.ends[a].Slots += time.Duration(took)
 	if a == Useful {
-		q.seen.add(now, p.id)
-		q.pace.answered(now)
+		q.seen.add(p.id)
+		q.pace.add(now, tally{answers: 1})
 	}
 	if p.key != nil {
 		q.settle(p, float64(took))
 	} else {
-		q.loose.remove(p)
+		last := len(q.loose) - 1
+		q.loose[p.loose], q.loose[last].loose = q.loose[last], p.loose
+		q.loose[last], q.loose = nil, q.loose[:last]
 	}
 	q.forget()
 	q.fill(now)
-	q.limit.Step(now, q.running, q.waiting)
 }
 
 // Hold returns for how many ns longer a request has its slot whose client has left: until it has had the slot for as long
@@ -156,10 +149,9 @@ func (q *Queue) Hold(now int64, p *Place) int64 {
 	return max(int64(q.limit.Latency())-(now-p.began), 0)
 }
 
-// advance lets the limit see the time. If it has risen, waiting requests may run.
+// advance lets time pass. If the limit has risen, waiting requests may run.
 func (q *Queue) advance(now int64) {
 	q.pass(now)
-	q.limit.Step(now, q.running, q.waiting)
 	q.fill(now)
 }
 
@@ -192,9 +184,9 @@ func (q *Queue) wait(now int64, p *Place) {
 	}
 	q.held = now
 	l := q.line(q.key(p), p.class)
-	if int(l.waiting) >= max(q.limit.N(), places/(len(q.classes[p.class].order)+1)) {
-		oldest := l.oldest
-		q.drop(oldest)
+	if len(l.requests) >= max(q.limit.N(), places/(len(q.classes[p.class].order)+1)) {
+		oldest := l.requests[0]
+		q.remove(oldest)
 		oldest.Notify(false)
 	}
 	q.push(l, p)
@@ -202,12 +194,11 @@ func (q *Queue) wait(now int64, p *Place) {
 
 // push puts a request at the end of a line.
 func (q *Queue) push(l *line, p *Place) {
-	if l.waiting == 0 {
+	if len(l.requests) == 0 {
 		q.enroll(l)
 	}
-	l.push(p)
-	p.state = waits
-	q.idle.remove(l.key)
+	l.requests = append(l.requests, p)
+	p.line, p.state = l, waits
 	l.key.waiting++
 	q.classes[p.class].waiting++
 	q.waiting++
@@ -216,21 +207,15 @@ func (q *Queue) push(l *line, p *Place) {
 // remove takes a request out of its line.
 func (q *Queue) remove(p *Place) {
 	l, c := p.line, &q.classes[p.class]
-	l.remove(p)
-	p.state = outside
+	i := slices.Index(l.requests, p)
+	l.requests = slices.Delete(l.requests, i, i+1)
+	p.line, p.state = nil, outside
 	l.key.waiting--
 	c.waiting--
 	q.waiting--
-	if l.waiting == 0 {
+	if len(l.requests) == 0 {
 		heap.Remove(&c.order, int(l.at))
 	}
-}
-
-// drop takes a request out that gets no slot.
-func (q *Queue) drop(p *Place) {
-	k := p.line.key
-	q.remove(p)
-	q.rest(k)
 }
 
 // over reports whether the key of a request asks for more than twice its share.

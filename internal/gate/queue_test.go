@@ -49,7 +49,7 @@ func newBench(l Limiter, o Options) *bench { return &bench{Queue: NewQueue(l, o)
 func (b *bench) ask(key, class int, known bool) *request {
 	r := &request{key: key, class: class}
 	if known {
-		b.seen.add(b.now, hashed(key))
+		b.seen.add(hashed(key))
 	}
 	r.Notify = func(granted bool) {
 		b.waiting = drop(b.waiting, r)
@@ -95,8 +95,8 @@ func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int
 		c := &b.classes[i]
 		in += c.running + c.waiting
 		for i, l := range c.order {
-			if int(l.at) != i || l.waiting == 0 || i > 0 && l.before(c.order[(i-1)/2]) {
-				t.Fatalf("the heap has key %d at %d, of which %d wait", l.key.id, i, l.waiting)
+			if int(l.at) != i || len(l.requests) == 0 || i > 0 && l.before(c.order[(i-1)/2]) {
+				t.Fatalf("the heap has key %d at %d, of which %d wait", l.key.id, i, len(l.requests))
 			}
 		}
 		if len(c.order) > 0 && b.fits(b.first(c, b.now).line.key, c, b.now) {

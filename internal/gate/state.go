@@ -30,25 +30,17 @@ type State struct {
 // ClassState is the part of a class in a State.
 type ClassState struct {
 	Running, Waiting int
-	Ends             [Left + 1]End // of requests that have had a slot, by [Answer]
-}
-
-func added(a, b [Left + 1]End) [Left + 1]End {
-	for i := range a {
-		a[i].Count += b[i].Count
-		a[i].Slots += b[i].Slots
-	}
-	return a
+	Ends             Ends // of requests that have had a slot
 }
 
 // State returns the state at this time.
 func (g *Gate) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	q, l := &g.queue, g.limit
+	q, l := g.queue, g.limit
 	s := State{
 		Limit: l.n, Running: q.running, Waiting: q.waiting, Keys: len(q.keys),
-		Latency: time.Duration(l.times.mean), Spread: l.times.slot() / max(l.times.mean, 1), Elasticity: l.trend + Rest, Held: l.full,
+		Latency: time.Duration(l.times.mean), Spread: l.times.slot() / max(l.times.mean, 1), Elasticity: l.trend + Rest, Held: l.holds(q.running, q.waiting),
 		Classes: make([]ClassState, q.last+1),
 	}
 	if q.waiting > 0 {
@@ -58,7 +50,7 @@ func (g *Gate) State() State {
 		c := &s.Classes[min(i, int(q.last))] // a class that is gone counts as the last one
 		c.Running += q.classes[i].running
 		c.Waiting += q.classes[i].waiting
-		c.Ends = added(c.Ends, q.classes[i].ends)
+		c.Ends.add(&q.classes[i].ends)
 	}
 	return s
 }

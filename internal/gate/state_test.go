@@ -44,14 +44,14 @@ func TestEnds(t *testing.T) {
 		g.Done(start+int64(c.took), p, c.end)
 	}
 	s := g.State()
-	if s.Classes[0].Ends != [3]End{Useful: {2, 12}} || s.Classes[1].Ends != [3]End{Failed: {1, 11}, Left: {1, 13}} {
+	if s.Classes[0].Ends != (Ends{Useful: {2, 12}}) || s.Classes[1].Ends != (Ends{Failed: {1, 11}, Left: {1, 13}}) {
 		t.Errorf("%+v", s.Classes)
 	}
 	g.Configure(Options{Max: 9, MaxWait: time.Second})
 	if s := g.State(); s.Spread < 1 || s.Spread > 2 {
 		t.Errorf("times of 5 to 13 ns have a spread of %v", s.Spread)
 	}
-	if s := g.State(); s.Classes[0].Ends != [3]End{{2, 12}, {1, 11}, {1, 13}} {
+	if s := g.State(); s.Classes[0].Ends != (Ends{{2, 12}, {1, 11}, {1, 13}}) {
 		t.Errorf("a class that is gone counts as the last one: %+v", s.Classes)
 	}
 }
