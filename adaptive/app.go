@@ -77,7 +77,7 @@ func (h *Handler) definition() []byte {
 // Start implements [caddy.App]. Only now it is known that the config is valid, so only now the limits get its options.
 func (a *App) Start() error {
 	for _, h := range a.handlers {
-		h.limit.change(func(all []*Handler) []*Handler { return append(all, h) })
+		h.limit.change(h, true)
 	}
 	return nil
 }
@@ -86,18 +86,19 @@ func (a *App) Start() error {
 // running config back.
 func (a *App) Stop() error {
 	for _, h := range a.handlers {
-		h.limit.change(func(all []*Handler) []*Handler {
-			return slices.DeleteFunc(all, func(other *Handler) bool { return other == h })
-		})
+		h.limit.change(h, false)
 	}
 	return nil
 }
 
-// change changes which handlers run. The limit has the options of the newest one.
-func (l *limit) change(running func([]*Handler) []*Handler) {
+// change makes a handler run, or not any more. The limit has the options of the newest one that runs.
+func (l *limit) change(h *Handler, runs bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.running = running(l.running)
+	l.running = slices.DeleteFunc(l.running, func(other *Handler) bool { return other == h })
+	if runs {
+		l.running = append(l.running, h)
+	}
 	if n := len(l.running); n > 0 {
 		l.gate.Configure(l.running[n-1].options())
 	}

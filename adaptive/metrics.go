@@ -25,12 +25,8 @@ var (
 	descTaken   = desc("slot_seconds_total", "Seconds for which requests have had slots, by class and by their end.", "class", "end")
 )
 
-// Describe implements [prometheus.Collector].
-func (a *App) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descLimit, descLatency, descRunning, descWaiting, descRefused, descWait, descAnswers, descTaken} {
-		to <- d
-	}
-}
+// Describe implements [prometheus.Collector]. It tells nothing before Collect, as there are no handlers yet.
+func (a *App) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(a, to) }
 
 // Collect implements [prometheus.Collector].
 func (a *App) Collect(to chan<- prometheus.Metric) {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
 var (
@@ -65,7 +66,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	returned := false
 	defer func() {
 		if returned {
-			s.begin(statusOf(err)) // unless it has begun
+			s.begin(writers.StatusOf(err)) // unless it has begun
 		}
 		s.free()
 	}()
@@ -116,17 +117,6 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, why gate.Refusa
 		})
 	}
 	return caddyhttp.Error(status, err)
-}
-
-// statusOf returns the status with which Caddy's server responds to an error, or to a request without a response.
-func statusOf(err error) int {
-	if err == nil {
-		return http.StatusOK
-	}
-	if e, ok := errors.AsType[caddyhttp.HandlerError](err); ok && e.StatusCode != 0 {
-		return e.StatusCode
-	}
-	return http.StatusInternalServerError
 }
 
 // begin is called when the response begins. Streams and slow readers hold no slot of an upstream that has answered.

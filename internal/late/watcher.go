@@ -2,7 +2,6 @@ package late
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -176,7 +175,7 @@ func (w *chargeWatcher) fail(err error) {
 	if w.routes.ErrorRoutes(w.request) {
 		w.completion.keep()
 	}
-	w.start(statusOf(err))
+	w.start(writers.StatusOf(err))
 	w.settle(whole)
 }
 
@@ -206,14 +205,6 @@ func (w *chargeWatcher) endOfError() ending {
 		return whole
 	}
 	return perhapsWhole
-}
-
-// statusOf returns the status with which Caddy's server responds to an error without error routes.
-func statusOf(err error) int {
-	if e, ok := errors.AsType[caddyhttp.HandlerError](err); ok && e.StatusCode != 0 {
-		return e.StatusCode
-	}
-	return http.StatusInternalServerError
 }
 
 // strip removes the fields from a header that the client must not see, and returns them.

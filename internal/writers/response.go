@@ -3,6 +3,7 @@ package writers
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"iter"
 	"maps"
@@ -133,3 +134,15 @@ var (
 	_ io.ReaderFrom = (*Response)(nil)
 	_ http.Pusher   = (*Response)(nil)
 )
+
+// StatusOf returns the status with which Caddy's server responds to an error without error routes, or to a request without a
+// response.
+func StatusOf(err error) int {
+	if err == nil {
+		return http.StatusOK
+	}
+	if e, ok := errors.AsType[caddyhttp.HandlerError](err); ok && e.StatusCode != 0 {
+		return e.StatusCode
+	}
+	return http.StatusInternalServerError
+}
