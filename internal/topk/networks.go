@@ -6,6 +6,8 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,46 +28,124 @@ const (
 
 	// fewest is how many requests a listed network has at least. Fewer say nothing, as when counting has just begun.
 	fewest = 10
+
+	// heldSpans is how many spans are kept: the current one and the one before, and those ten minutes earlier.
+	heldSpans = 4
+
+	// registers is how many registers estimate how many keys a network has. With 64, the standard error is 13 %.
+	registers = 64
 )
+
+// KeysError is the standard error of NetworkCount.Keys, as a part of it.
+const KeysError = 0.13
 
 // Networks counts requests by the networks of their addresses, on all levels at once. It is for a time in which somebody looks:
 // a request costs about as much as the rest of its decision. It may be used from several goroutines at once.
 type Networks struct {
-	spans
-	seed maphash.Seed
+	seed   maphash.Seed
+	length time.Duration // of a span
+
+	mu    sync.RWMutex     // requests hold it for reading
+	asked time.Time        // when somebody has looked last
+	held  []*networkCounts // the current span first
 }
 
-// networkLevels has a level for each length of prefixes, of IPv4 and IPv6.
-type networkLevels [2][7]level
+// networkCounts has the counts of a span of time: a level for each length of prefixes, of IPv4 and IPv6.
+type networkCounts struct {
+	since  time.Time
+	total  atomic.Uint64
+	levels [2][7]sketch[networkInfo]
+}
+
+// networkInfo is what is known of a network since it has its place.
+type networkInfo struct {
+	network netip.Prefix
+	refused uint64
+	keys    [registers]uint8
+}
 
 // NewNetworks makes Networks that count in spans of this length.
 func NewNetworks(span time.Duration) *Networks {
-	n := &Networks{seed: maphash.MakeSeed()}
-	n.begin(span)
-	return n
+	now := time.Now()
+	return &Networks{seed: maphash.MakeSeed(), length: span, asked: now, held: []*networkCounts{{since: now}}}
 }
 
 // Add counts a request of a key that is an address or a network.
 func (n *Networks) Add(key netip.Prefix, refused bool) {
 	hash, of := maphash.Comparable(n.seed, key), family(key)
-	n.add(func(counts *networkLevels) {
-		for i, bits := range levels[of] {
-			if bits > key.Bits() {
-				continue
-			}
-			if network, err := key.Addr().Prefix(bits); err == nil {
-				counts[of][i].add(network, hash, refused)
-			}
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	n.held[0].total.Add(1)
+	for i, bits := range levels[of] {
+		network, err := key.Addr().Prefix(bits)
+		if err != nil || bits > key.Bits() {
+			continue
 		}
-	})
+		b, info, isNew := n.held[0].levels[of][i].add(maphash.Comparable(n.seed, network))
+		if isNew {
+			*info = networkInfo{network: network}
+		}
+		if info != nil {
+			info.add(hash, refused)
+		}
+		b.mu.Unlock()
+	}
 }
 
-// family numbers the families in networkLevels.
+// family numbers the families of addresses.
 func family(of netip.Prefix) int {
 	if of.Addr().Is6() {
 		return 1
 	}
 	return 0
+}
+
+// add counts a request, by the hash of its key.
+func (n *networkInfo) add(hash uint64, refused bool) {
+	if refused {
+		n.refused++
+	}
+	register, rank := hash%registers, uint8(1)
+	for rest := hash / registers; rest&1 == 0 && rank < 58; rest >>= 1 {
+		rank++
+	}
+	n.keys[register] = max(n.keys[register], rank)
+}
+
+// merge adds what is known of the same network in another span.
+func (n *networkInfo) merge(other *networkInfo) {
+	n.refused += other.refused
+	for i, r := range other.keys {
+		n.keys[i] = max(n.keys[i], r)
+	}
+}
+
+// distinct estimates how many keys have set the registers: HyperLogLog, with its correction for few keys.
+func (n *networkInfo) distinct() uint64 {
+	sum, empty := 0.0, 0
+	for _, r := range n.keys {
+		sum += math.Exp2(-float64(r))
+		if r == 0 {
+			empty++
+		}
+	}
+	estimate := 0.709 * registers * registers / sum
+	if estimate <= 2.5*registers && empty > 0 {
+		estimate = registers * math.Log(registers/float64(empty))
+	}
+	return uint64(math.Round(estimate))
+}
+
+// Rotate begins a new span if the current one is over. It reports false if nobody has looked for longer than all spans together,
+// so that counting can end.
+func (n *Networks) Rotate(now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now.Sub(n.held[0].since) >= n.length {
+		n.held = slices.Insert(n.held, 0, &networkCounts{since: now})
+		n.held = n.held[:min(len(n.held), heldSpans)]
+	}
+	return now.Sub(n.asked) < heldSpans*n.length
 }
 
 // NetworkCount is a network with many requests.
@@ -111,26 +191,67 @@ func (n *Networks) Top(share float64) (top []NetworkCount, total uint64, since t
 
 // Levels returns all that is counted, how many requests there were, and since when they were counted.
 func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
-	v := n.look()
+	n.mu.Lock()
+	n.asked = time.Now()
+	held := slices.Clone(n.held)
+	n.mu.Unlock()
+	now, before := held[:min(2, len(held))], held[min(2, len(held)):]
+	if len(held) < heldSpans {
+		before = nil // not all of that time was counted
+	}
+	for _, span := range now {
+		total, since = total+span.total.Load(), span.since
+	}
 	for family := range levels {
 		for i, bits := range levels[family] {
-			at := func(all []*networkLevels) (these []*level) {
-				for _, counts := range all {
-					these = append(these, &counts[family][i])
+			at := func(spans []*networkCounts) (these []*sketch[networkInfo]) {
+				for _, span := range spans {
+					these = append(these, &span.levels[family][i])
 				}
 				return these
 			}
-			now, before := at(v.now), at(v.before)
-			l := NetworkLevel{Bits: bits, Counts: sum(now, before), Unlisted: unlisted(now), UnlistedBefore: unlisted(before)}
+			l := levelOf(at(now), at(before))
+			l.Bits = bits
 			all[family] = append(all[family], l)
 		}
 	}
-	return all, v.total, v.since
+	return all, total, since
+}
+
+// levelOf adds up the counts of a level in some spans, and tells those of the spans before them, if there are any.
+func levelOf(now, before []*sketch[networkInfo]) (l NetworkLevel) {
+	for _, s := range before {
+		_, most := s.each(func(uint64, *networkInfo, Count) {})
+		l.UnlistedBefore += most
+	}
+	known := make(map[uint64]*networkInfo)
+	for _, s := range now {
+		_, most := s.each(func(hash uint64, of *networkInfo, _ Count) {
+			if known[hash] == nil {
+				known[hash] = &networkInfo{network: of.network}
+			}
+			known[hash].merge(of)
+		})
+		l.Unlisted += most
+	}
+	for hash, of := range known {
+		c := NetworkCount{Network: of.network, Requests: total(now, hash), Keys: of.distinct()}
+		c.Refused = Count{AtLeast: of.refused, Error: c.Requests.Error}
+		if len(before) > 0 {
+			was := total(before, hash)
+			c.Before = &was
+		}
+		l.Counts = append(l.Counts, c)
+	}
+	slices.SortFunc(l.Counts, func(a, b NetworkCount) int {
+		return cmp.Or(cmp.Compare(b.Requests.AtLeast, a.Requests.AtLeast), a.Network.Compare(b.Network))
+	})
+	return l
 }
 
 // Top returns the networks with at least this share of all requests, as [Networks.Top] does.
 func (all *NetworkLevels) Top(share float64, total uint64) (top []NetworkCount) {
-	least := max(fewest, leastOf(share, total))
+	least := max(fewest, uint64(math.Ceil(share*float64(total))))
 	for family := range all {
 		var listed []NetworkCount // by length of prefix, the longest first
 		for i, l := range all[family] {

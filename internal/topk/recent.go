@@ -9,11 +9,9 @@ import (
 	"time"
 )
 
-// Count is an estimate: the true count is from AtLeast to AtLeast + Error.
-type Count struct {
-	AtLeast uint64 `json:"n"`
-	Error   uint64 `json:"e,omitempty"`
-}
+// MaxKey is how many bytes of a key are kept. Longer keys are distinguished by their hashes,
+// and listed by their beginning.
+const MaxKey = 256
 
 // Kind is a kind of count.
 type Kind int
@@ -61,7 +59,15 @@ type Recent struct {
 // spanCounts has the counts of one span.
 type spanCounts struct {
 	since    time.Time
-	sketches [kinds]sketch
+	sketches [kinds]sketch[keyInfo]
+}
+
+// keyInfo is what is known of a key.
+type keyInfo struct {
+	key    []byte // its beginning; a new key reuses the memory of its place
+	length int
+	plan   string // the last one
+	cost   int64  // of the last request of which that was noted; 0: of none
 }
 
 // New makes a Recent that counts in spans of this length.
@@ -72,43 +78,52 @@ func New(span time.Duration) *Recent {
 // Add counts a request, and if the kind is another than Requests, as one of that kind, too. It
 // does not keep the key, but it keeps the plan of the request, unless that is empty.
 func (r *Recent) Add(key, plan string, kind Kind) {
-	c, hash := r.now(), maphash.String(r.seed, key)
-	c.sketches[Requests].add(hash, key, plan)
+	c, hash := r.now(), r.hash(key)
+	c.add(Requests, hash, key, plan)
 	if kind != Requests {
-		c.sketches[kind].add(hash, key, plan)
+		c.add(kind, hash, key, plan)
 	}
 }
+
+func (c *spanCounts) add(kind Kind, hash uint64, key, plan string) {
+	b, of, isNew := c.sketches[kind].add(hash)
+	defer b.mu.Unlock()
+	if isNew {
+		*of = keyInfo{key: append(of.key[:0], key[:min(len(key), MaxKey)]...), length: len(key)}
+	}
+	if of != nil && plan != "" && of.plan != plan {
+		of.plan = plan
+	}
+}
+
+func (r *Recent) hash(key string) uint64 { return maphash.String(r.seed, key) }
 
 // NoteRefusedCost notes what a request cost that was refused, and that was added as such.
 func (r *Recent) NoteRefusedCost(key string, cost int64) {
-	r.now().sketches[Refused].noteCost(maphash.String(r.seed, key), cost)
+	r.now().sketches[Refused].count(r.hash(key), func(of *keyInfo) { of.cost = cost })
 }
 
 // RefusedCost returns what the last request of a key cost that was noted, or 0 if that is not known.
-func (r *Recent) RefusedCost(key string) int64 {
-	hash := maphash.String(r.seed, key)
-	for _, c := range slices.Backward(r.spans()) {
-		if cost := c.sketches[Refused].cost(hash); cost > 0 {
-			return cost
-		}
+func (r *Recent) RefusedCost(key string) (cost int64) {
+	hash := r.hash(key)
+	for _, s := range r.spans().sketches(Refused) {
+		s.count(hash, func(of *keyInfo) { cost = cmp.Or(of.cost, cost) })
 	}
-	return 0
+	return cost
 }
 
-// now returns the counts of this span.
+// Plan returns the plan of a key's last request that had one, or "" if that is not known.
+func (r *Recent) Plan(key string) string { return r.spans().plan(r.hash(key)) }
+
+// now returns the counts of this span. A timer ends it, so that Add needs no clock.
 func (r *Recent) now() *spanCounts {
 	c := r.current.Load()
 	for c == nil {
-		r.begin()
+		r.current.CompareAndSwap(nil, &spanCounts{since: time.Now()})
+		r.arm()
 		c = r.current.Load()
 	}
 	return c
-}
-
-// begin starts a span. A timer ends it, so that Add needs no clock.
-func (r *Recent) begin() {
-	r.current.CompareAndSwap(nil, &spanCounts{since: time.Now()})
-	r.arm()
 }
 
 func (r *Recent) arm() {
@@ -125,35 +140,49 @@ func (r *Recent) rotate() {
 	}
 }
 
-// spans returns the spans that have counts, the earlier one first.
-func (r *Recent) spans() []*spanCounts {
-	return slices.DeleteFunc([]*spanCounts{r.before.Load(), r.current.Load()}, func(c *spanCounts) bool { return c == nil })
+// spanList is spans that have counts, the earlier one first.
+type spanList []*spanCounts
+
+func (r *Recent) spans() spanList {
+	return slices.DeleteFunc(spanList{r.before.Load(), r.current.Load()}, func(c *spanCounts) bool { return c == nil })
+}
+
+// sketches returns the counts of a kind.
+func (s spanList) sketches(kind Kind) (all []*sketch[keyInfo]) {
+	for _, c := range s {
+		all = append(all, &c.sketches[kind])
+	}
+	return all
+}
+
+// counts returns the counts of a key.
+func (s spanList) counts(hash uint64) (counts [kinds]Count) {
+	for kind := range counts {
+		counts[kind] = total(s.sketches(Kind(kind)), hash)
+	}
+	return counts
+}
+
+// plan returns the last plan of a key.
+func (s spanList) plan(hash uint64) (plan string) {
+	for _, in := range s.sketches(Requests) {
+		in.count(hash, func(of *keyInfo) { plan = cmp.Or(of.plan, plan) })
+	}
+	return plan
+}
+
+func (s spanList) since() (since time.Time) {
+	if len(s) > 0 {
+		since = s[0].since
+	}
+	return since
 }
 
 // Counts returns the counts of a key, and since when they were counted: the zero time if no
 // requests came at all.
 func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
-	hash := maphash.String(r.seed, key)
-	for _, c := range slices.Backward(r.spans()) {
-		since = c.since
-		for kind := range counts {
-			n := c.sketches[kind].count(hash)
-			counts[kind].AtLeast += n.AtLeast
-			counts[kind].Error += n.Error
-		}
-	}
-	return counts, since
-}
-
-// Plan returns the plan of a key's last request that had one, or "" if that is not known.
-func (r *Recent) Plan(key string) string {
-	hash := maphash.String(r.seed, key)
-	for _, c := range slices.Backward(r.spans()) {
-		if plan := c.sketches[Requests].plan(hash); plan != "" {
-			return plan
-		}
-	}
-	return ""
+	s := r.spans()
+	return s.counts(r.hash(key)), s.since()
 }
 
 // Top returns up to n keys, sorted by their certain counts of a kind, the highest first. A key that it
@@ -161,26 +190,19 @@ func (r *Recent) Plan(key string) string {
 // when they were counted: the zero time if no requests came.
 func (r *Recent) Top(n int, by Kind) (top []Entry, unlisted uint64, since time.Time) {
 	spans, all := r.spans(), make(map[uint64]Entry)
-	for _, c := range spans {
-		unlisted += c.sketches[by].unlisted()
-		c.sketches[by].each(func(hash uint64, t keyInfo) {
+	for _, s := range spans.sketches(by) {
+		_, most := s.each(func(hash uint64, of *keyInfo, _ Count) {
 			e, ok := all[hash]
 			if !ok {
-				e = Entry{Key: string(t.key), Length: t.length}
+				e = Entry{Key: string(of.key), Length: of.length}
 			}
-			e.Plan = cmp.Or(t.plan, e.Plan) // the later span comes last
+			e.Plan = cmp.Or(of.plan, e.Plan) // the later span comes last
 			all[hash] = e
 		})
+		unlisted += most
 	}
 	for hash, e := range all {
-		for _, c := range spans {
-			e.Plan = cmp.Or(c.sketches[Requests].plan(hash), e.Plan)
-			for kind := range e.Counts {
-				n := c.sketches[kind].count(hash)
-				e.Counts[kind].AtLeast += n.AtLeast
-				e.Counts[kind].Error += n.Error
-			}
-		}
+		e.Plan, e.Counts = cmp.Or(spans.plan(hash), e.Plan), spans.counts(hash)
 		top = append(top, e)
 	}
 	slices.SortFunc(top, func(a, b Entry) int {
@@ -188,11 +210,36 @@ func (r *Recent) Top(n int, by Kind) (top []Entry, unlisted uint64, since time.T
 		return cmp.Or(cmp.Compare(y.AtLeast, x.AtLeast), cmp.Compare(x.Error, y.Error),
 			strings.Compare(a.Key, b.Key), cmp.Compare(a.Length, b.Length))
 	})
-	if len(spans) > 0 {
-		since = spans[0].since
-	}
 	for _, e := range top[min(n, len(top)):] {
 		unlisted = max(unlisted, e.Counts[by].AtLeast+e.Counts[by].Error)
 	}
-	return top[:min(n, len(top))], unlisted, since
+	return top[:min(n, len(top))], unlisted, spans.since()
+}
+
+// Spread says how recent requests are spread over keys.
+type Spread struct {
+	Requests uint64
+
+	// Keys is the number of keys that are known: all, or some hundreds of them. Repeated is how
+	// many of these have certainly come more than once.
+	Keys, Repeated int
+}
+
+// Spread returns how recent requests are spread over keys.
+func (r *Recent) Spread() (s Spread) {
+	known := make(map[uint64]bool) // by hash; true if the key has come more than once
+	for _, in := range r.spans().sketches(Requests) {
+		requests, _ := in.each(func(hash uint64, _ *keyInfo, c Count) {
+			_, again := known[hash]
+			known[hash] = again || c.AtLeast > 1
+		})
+		s.Requests += requests
+	}
+	s.Keys = len(known)
+	for _, repeated := range known {
+		if repeated {
+			s.Repeated++
+		}
+	}
+	return s
 }

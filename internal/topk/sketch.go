@@ -25,19 +25,25 @@ const (
 	buckets = 32
 	ways    = 16
 	cells   = 64
-
-	// MaxKey is how many bytes of a key are kept. Longer keys are distinguished by their hashes,
-	// and listed by their beginning.
-	MaxKey = 256
 )
 
-// sketch counts keys by their hashes. The zero sketch is empty and ready to use.
-type sketch struct {
-	buckets [buckets]atomic.Pointer[bucket]
+// Count is an estimate: the true count is from AtLeast to AtLeast + Error.
+type Count struct {
+	AtLeast uint64 `json:"n"`
+	Error   uint64 `json:"e,omitempty"`
+}
+
+func (c Count) plus(other Count) Count {
+	return Count{c.AtLeast + other.AtLeast, c.Error + other.Error}
+}
+
+// sketch counts keys by their hashes, and has a T of each key with a place. The zero sketch is empty and ready to use.
+type sketch[T any] struct {
+	buckets [buckets]atomic.Pointer[bucket[T]]
 }
 
 // bucket has places for keys. The first n are taken.
-type bucket struct {
+type bucket[T any] struct {
 	mu       sync.Mutex
 	n        int
 	requests uint64
@@ -46,49 +52,35 @@ type bucket struct {
 	without  [cells]uint32 // a key without a place has come at most as often as its cell says
 	counts   [ways]uint32  // never too low
 	errors   [ways]uint32  // by how much a count may be too high
-	length   [ways]int
-	keys     [ways][]byte // the beginnings of the keys; a new key reuses the memory of its place
-	plans    [ways]string // the last plan of each key
-	costs    [ways]int64  // what the last request of each key cost, of which that was noted; 0: of none
+	of       [ways]T       // a new key gets that of the key which had its place before
 }
 
 func cellOf(hash uint64) uint64 { return hash / buckets % cells }
 
-// add counts a request of a key.
-func (s *sketch) add(hash uint64, key, plan string) {
+// add counts a request of a key. It returns what is known of the key, or nil if the key has no place, and whether the place is
+// new. The bucket is locked: the caller must unlock it.
+func (s *sketch[T]) add(hash uint64) (b *bucket[T], of *T, isNew bool) {
 	at := &s.buckets[hash%buckets]
-	b := at.Load()
-	if b == nil {
-		b = new(bucket)
-		if !at.CompareAndSwap(nil, b) {
-			b = at.Load()
-		}
+	if b = at.Load(); b == nil {
+		at.CompareAndSwap(nil, new(bucket[T]))
+		b = at.Load()
 	}
-	b.add(hash, key, plan)
-}
-
-func (b *bucket) add(hash uint64, key, plan string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.requests++
 	i := slices.Index(b.hashes[:b.n], hash)
-	if i < 0 {
+	if isNew = i < 0; isNew {
 		if i = b.place(hash); i < 0 {
-			return
+			return b, nil, false
 		}
-		b.hashes[i], b.length[i] = hash, len(key)
-		b.keys[i] = append(b.keys[i][:0], key[:min(len(key), MaxKey)]...)
-		b.plans[i], b.costs[i] = plan, 0
-	}
-	if plan != "" && b.plans[i] != plan {
-		b.plans[i] = plan
+		b.hashes[i] = hash
 	}
 	b.counts[i]++
+	return b, &b.of[i], isNew
 }
 
 // place returns a place for a new key: a free one, or that of the key with the lowest count. If the
 // key has come too rarely for that, place counts it in its cell, and returns -1.
-func (b *bucket) place(hash uint64) (i int) {
+func (b *bucket[T]) place(hash uint64) (i int) {
 	if b.n < ways {
 		b.n++
 		return b.n - 1
@@ -113,94 +105,46 @@ func (b *bucket) place(hash uint64) (i int) {
 	return i
 }
 
-// keyInfo is what a bucket has of a key.
-type keyInfo struct {
-	key    []byte
-	length int
-	plan   string
-	Count
+// count returns the count of a key. If the key has a place, look is told what is known of the key.
+func (s *sketch[T]) count(hash uint64, look func(of *T)) Count {
+	b := s.buckets[hash%buckets].Load()
+	if b == nil {
+		return Count{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.hashes[:b.n], hash)
+	if i < 0 {
+		return Count{Error: uint64(b.without[cellOf(hash)])}
+	}
+	look(&b.of[i])
+	return b.count(i)
 }
 
-// all calls look for each bucket that is used.
-func (s *sketch) all(look func(b *bucket)) {
+func (b *bucket[T]) count(i int) Count {
+	return Count{AtLeast: uint64(b.counts[i] - b.errors[i]), Error: uint64(b.errors[i])}
+}
+
+// each tells visit each key with a place. It returns how many requests were counted, and how often a key without a place
+// may have come.
+func (s *sketch[T]) each(visit func(hash uint64, of *T, c Count)) (requests, unlisted uint64) {
 	for i := range s.buckets {
 		if b := s.buckets[i].Load(); b != nil {
 			b.mu.Lock()
-			look(b)
+			for j := range b.n {
+				visit(b.hashes[j], &b.of[j], b.count(j))
+			}
+			requests, unlisted = requests+b.requests, max(unlisted, uint64(slices.Max(b.without[:])))
 			b.mu.Unlock()
 		}
 	}
+	return requests, unlisted
 }
 
-// at calls look for the bucket of a key, if it is used, with the place of the key, or -1.
-func (s *sketch) at(hash uint64, look func(b *bucket, i int)) {
-	if b := s.buckets[hash%buckets].Load(); b != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		look(b, slices.Index(b.hashes[:b.n], hash))
+// total adds up the counts of a key.
+func total[T any](in []*sketch[T], hash uint64) (c Count) {
+	for _, s := range in {
+		c = c.plus(s.count(hash, func(*T) {}))
 	}
-}
-
-// each calls visit for each key. The keyInfo is only valid during the call.
-func (s *sketch) each(visit func(hash uint64, t keyInfo)) {
-	s.all(func(b *bucket) {
-		for j := range b.n {
-			visit(b.hashes[j], keyInfo{b.keys[j], b.length[j], b.plans[j], b.count(j)})
-		}
-	})
-}
-
-// plan returns the last plan of a key, or "" if it had none or is not counted.
-func (s *sketch) plan(hash uint64) (plan string) {
-	s.at(hash, func(b *bucket, i int) {
-		if i >= 0 {
-			plan = b.plans[i]
-		}
-	})
-	return plan
-}
-
-// noteCost notes what the last request of a key has cost, if the key is counted.
-func (s *sketch) noteCost(hash uint64, cost int64) {
-	s.at(hash, func(b *bucket, i int) {
-		if i >= 0 {
-			b.costs[i] = cost
-		}
-	})
-}
-
-// cost returns what was noted last, or 0.
-func (s *sketch) cost(hash uint64) (cost int64) {
-	s.at(hash, func(b *bucket, i int) {
-		if i >= 0 {
-			cost = b.costs[i]
-		}
-	})
-	return cost
-}
-
-// requests returns how many requests were counted.
-func (s *sketch) requests() (n uint64) {
-	s.all(func(b *bucket) { n += b.requests })
-	return n
-}
-
-// unlisted returns how often a key without a place may have come.
-func (s *sketch) unlisted() (most uint64) {
-	s.all(func(b *bucket) { most = max(most, uint64(slices.Max(b.without[:]))) })
-	return most
-}
-
-// count returns the count of a key.
-func (s *sketch) count(hash uint64) (count Count) {
-	s.at(hash, func(b *bucket, i int) {
-		if count.Error = uint64(b.without[cellOf(hash)]); i >= 0 {
-			count = b.count(i)
-		}
-	})
-	return count
-}
-
-func (b *bucket) count(i int) Count {
-	return Count{AtLeast: uint64(b.counts[i] - b.errors[i]), Error: uint64(b.errors[i])}
+	return c
 }
