@@ -12,25 +12,26 @@ import (
 
 // Probe implements [store.Shared]. When a server has answered after a failure, the circuit breaker is closed, so that requests
 // ask it at once.
-func (s *operators) Probe(ctx context.Context) (store.Server, error) {
+func (s *operators) Probe(ctx context.Context) (slowest store.Condition, err error) {
 	masters, err := s.masters(ctx)
 	if err != nil {
-		return store.Server{}, failure{s.explain(err)}
+		return slowest, failure{s.explain(err)}
 	}
-	var slowest store.Server
+	evicts := ""
 	for _, n := range masters {
 		c, err := s.look(ctx, ctx, n)
 		if err != nil && node.Failure(err) != store.FailureOOM { // a full Redis still decides what needs no room
 			s.servers.ReportFailure()
-			return store.Server{}, failure{s.explain(err)}
-		}
-		if c.RoundTrip >= slowest.RoundTrip {
-			slowest.Version, slowest.RoundTrip = c.Version, c.RoundTrip
+			return slowest, failure{s.explain(err)}
 		}
 		if c.Evicts != "noeviction" {
-			slowest.Evicts = max(c.Evicts, slowest.Evicts)
+			evicts = max(c.Evicts, evicts)
+		}
+		if c.RoundTrip >= slowest.RoundTrip {
+			slowest = c
 		}
 	}
+	slowest.Evicts = evicts
 	for _, n := range masters {
 		if err := n.Settle(ctx); err != nil {
 			return slowest, failed(err)

@@ -23,9 +23,10 @@ const (
 type Shared interface {
 	Fleet
 
-	// Probe asks the server, or all servers that hold states, and describes the one that takes
-	// the longest, before a request needs it. It fails as Take does, and also if the login is wrong.
-	Probe(ctx context.Context) (Server, error)
+	// Probe asks the server, or all servers that hold states, before a request needs it, and returns the condition of the one
+	// that takes the longest. Its Evicts is the policy of any server that removes keys while it is full, and empty if none does:
+	// then they forget clients that are refused. Probe fails as Take does, and also if the login is wrong.
+	Probe(ctx context.Context) (Condition, error)
 
 	// Report sets what this process reports when it is counted: brief while nobody looks, and what all returns while somebody
 	// does. Both have at most MaxReport bytes. All is called by one goroutine, and must not wait. Report does not wait.

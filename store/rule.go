@@ -3,6 +3,7 @@ package store
 import (
 	"hash/maphash"
 	"math"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -142,35 +143,4 @@ func (r *Rule) Salt() uint64 { return r.salt }
 // Escape returns text in a form that can be put between separators. Letters, digits and
 // "-._~" stay; every other byte becomes % and two hex digits. Different texts have different
 // results.
-func Escape(text string) string {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	from := 0 // what is before it is written
-	for i := range len(text) {
-		c := text[i]
-		if plain[c] {
-			continue
-		}
-		if from == 0 {
-			b.Grow(len(text) + 16)
-		}
-		b.WriteString(text[from:i])
-		b.WriteByte('%')
-		b.WriteByte(hex[c>>4])
-		b.WriteByte(hex[c&15])
-		from = i + 1
-	}
-	if from == 0 {
-		return text
-	}
-	b.WriteString(text[from:])
-	return b.String()
-}
-
-// plain are the bytes that stay in escaped text.
-var plain = func() (set [256]bool) {
-	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
-		set[c] = true
-	}
-	return set
-}()
+func Escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

@@ -102,7 +102,7 @@ func (r *Ref) Require(ctx context.Context) error {
 }
 
 // probeOnce turns a panic into an error, because no request waits whose panic Caddy would catch.
-func probeOnce(ctx context.Context, p store.Shared) (server store.Server, err error) {
+func probeOnce(ctx context.Context, p store.Shared) (server store.Condition, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("panic: %v", reason)
@@ -114,7 +114,7 @@ func probeOnce(ctx context.Context, p store.Shared) (server store.Server, err er
 }
 
 // logServer logs what is known about a server that answers.
-func (r *Ref) logServer(server store.Server, logger *zap.Logger) {
+func (r *Ref) logServer(server store.Condition, logger *zap.Logger) {
 	fields := []zap.Field{zap.String("store", Describe(r.Backend)), zap.Duration("round_trip", server.RoundTrip)}
 	if server.Version != "" {
 		fields = append(fields, zap.String("version", server.Version))
