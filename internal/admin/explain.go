@@ -17,7 +17,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 )
 
 // maxExplained bounds the description of a request, in bytes.
@@ -55,7 +54,7 @@ func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.Middle
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}
-	x := &explainer{ctx: ctx, stores: make(map[string]*pool.Peeking), answer: answerTo(made)}
+	x := &explainer{ctx: ctx, stores: make(map[string]*peeking), answer: answerTo(made)}
 	x.Find, x.Detailed = find, true
 	if made.Refused != nil {
 		x.fail(made.Refused)
@@ -83,7 +82,7 @@ type explainer struct {
 	unasked string // what the outcome is if a store did not answer
 
 	// What the request would charge stays charged until its end, and time goes on while it waits.
-	stores map[string]*pool.Peeking // by the ID of the store
+	stores map[string]*peeking // by the ID of the store
 	clock  clock.Imagined
 }
 

@@ -26,9 +26,9 @@ func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) 
 		}
 	}
 	before, main := x.Wait, x.peeking(h.Store)
-	c := limiter.Config{Zones: zones, Store: main.Ref, Clock: &x.clock}
+	c := limiter.Config{Zones: zones, Store: main.ref, Clock: &x.clock}
 	if h.Local != nil {
-		c.Local = x.peeking(h.Local).Ref
+		c.Local = x.peeking(h.Local).ref
 	}
 	v := x.Try(h, c, r)
 	defer func() {
@@ -65,10 +65,10 @@ func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) 
 }
 
 // peeking returns what answers for a store.
-func (x *explainer) peeking(of *pool.Ref) *pool.Peeking {
+func (x *explainer) peeking(of *pool.Ref) *peeking {
 	p := x.stores[of.ID]
 	if p == nil {
-		p = pool.NewPeeking(x.ctx, of, &x.clock)
+		p = newPeeking(x.ctx, of, &x.clock)
 		x.stores[of.ID] = p
 	}
 	return p
@@ -78,7 +78,7 @@ func (x *explainer) peeking(of *pool.Ref) *pool.Peeking {
 // has held the request.
 func (x *explainer) describe(h *trial.Handler, v *limiter.Verdict, held time.Duration) {
 	of, decided := h.Store, x.peeking(h.Store)
-	failed := decided.Err
+	failed := decided.err
 	if failed != nil && h.Local != nil {
 		of, decided = h.Local, x.peeking(h.Local)
 	}
@@ -93,7 +93,7 @@ func (x *explainer) describe(h *trial.Handler, v *limiter.Verdict, held time.Dur
 		if q.Outcome == outcome.FailedOpen || q.Outcome == outcome.FailedClosed {
 			continue
 		}
-		p := peek{rule: q.Check.Rule, key: q.Check.Key, cost: decided.Asked(&q.Check), rules: q.Check.KeyRules}
+		p := peek{rule: q.Check.Rule, key: q.Check.Key, cost: decided.costAsked(&q.Check), rules: q.Check.KeyRules}
 		if err := withStoreIn(x.ctx, of, p.run); err != nil {
 			visit.Reason = fmt.Sprintf("%s does not answer (%v)", pool.Describe(of.Backend), err)
 			continue

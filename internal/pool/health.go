@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -40,6 +41,9 @@ const recoveryTime = time.Second
 // condition is a state of a store that ends when it has not been seen for [recoveryTime]. Times
 // are nanoseconds since clockStart.
 type condition struct {
+	level       zapcore.Level // of its log line
+	begins      string        // what the log says when it begins, and when it is over
+	over        string
 	active      atomic.Bool
 	since, last atomic.Int64
 }
@@ -66,6 +70,13 @@ var clockStart = time.Now()
 
 func newHealth(name string) *Health {
 	h := &Health{store: name, Errors: make(map[string]*atomic.Int64), listeners: make(map[*listener]struct{})}
+	h.down.level, h.down.begins = zap.ErrorLevel, "the rate limit store does not answer"
+	h.down.over = "the rate limit store answers again"
+	h.full.level, h.full.begins = zap.WarnLevel, "the rate limit store is full: this instance decides alone, with its share of the limits"
+	h.full.over = "the rate limit store has room again"
+	h.busy.level = zap.WarnLevel
+	h.busy.begins = "this Caddy is too busy to ask the rate limit store: more requests come than it has time for, and some are refused with status 503"
+	h.busy.over = "this Caddy has time again to ask the rate limit store"
 	for _, kind := range store.Failures() {
 		h.Errors[kind] = new(atomic.Int64)
 	}
@@ -88,40 +99,32 @@ func (h *Health) note(err error, logger *zap.Logger) {
 	if err == nil && !h.down.active.Load() && !h.full.active.Load() && !h.busy.active.Load() {
 		return
 	}
-	now, full := int64(time.Since(clockStart)), errors.Is(err, store.ErrFull)
-	name := zap.String("store", h.store)
+	now, name := int64(time.Since(clockStart)), zap.String("store", h.store)
+	seen, unseen := &h.down, []*condition(nil)
 	switch {
-	case full:
-		if h.full.begin(now) {
-			logger.Warn("the rate limit store is full: this instance decides alone, with its share of the limits",
-				name, zap.Error(err))
-		}
+	case err == nil:
+		seen, unseen = nil, []*condition{&h.full, &h.busy, &h.down}
+	case errors.Is(err, store.ErrFull):
+		seen, unseen = &h.full, []*condition{&h.down}
 	case errors.Is(err, store.ErrBusy):
-		if h.busy.begin(now) {
-			logger.Warn("this Caddy is too busy to ask the rate limit store: more requests come than it has time for, and some are refused with status 503",
-				name, zap.Error(err))
-		}
-		return
-	case err != nil:
-		if h.down.begin(now) {
-			logger.Error("the rate limit store does not answer", name, zap.Error(err))
+		seen = &h.busy
+	}
+	if seen != nil && seen.begin(now) {
+		logger.Log(seen.level, seen.begins, name, zap.Error(err))
+		if seen == &h.down {
 			if text := h.consequence.Load(); text != nil {
 				logger.Warn(*text, name)
 			}
 			h.notify(err)
 		}
-		return
-	default:
-		if after, over := h.full.end(now); over {
-			logger.Info("the rate limit store has room again", name, zap.Duration("after", after))
-		}
-		if after, over := h.busy.end(now); over {
-			logger.Info("this Caddy has time again to ask the rate limit store", name, zap.Duration("after", after))
-		}
 	}
-	if after, over := h.down.end(now); over {
-		logger.Info("the rate limit store answers again", name, zap.Duration("after", after))
-		h.notify(nil)
+	for _, c := range unseen {
+		if after, over := c.end(now); over {
+			logger.Info(c.over, name, zap.Duration("after", after))
+			if c == &h.down {
+				h.notify(nil)
+			}
+		}
 	}
 }
 
