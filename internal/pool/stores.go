@@ -133,8 +133,8 @@ func acquireAs(c clock.Clock, id string, backend store.Backend) (*Ref, error) {
 	return &Ref{Backend: backend, ID: id, Store: value.(*Store), clock: c}, nil
 }
 
-// InPlace returns a reference to a store that stands in for that of r, with the clock by which requests leave its queues. It
-// is never closed, and need not be released.
+// InPlace returns a reference to a store in place of that of r, with the clock by which requests leave its queues. The store is
+// never closed, and the reference does not have to be released.
 func (r *Ref) InPlace(s store.Store, c clock.Clock) *Ref {
 	opened := &Store{Store: s, Health: newHealth("")}
 	opened.users.Store(1)

@@ -105,7 +105,7 @@ func (b *bucket[T]) place(hash uint64) (i int) {
 	return i
 }
 
-// count returns the count of a key. If the key has a place, look is told what is known of the key.
+// count returns the count of a key. If the key has a place, look gets what is known of the key.
 func (s *sketch[T]) count(hash uint64, look func(of *T)) Count {
 	b := s.buckets[hash%buckets].Load()
 	if b == nil {
