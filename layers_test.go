@@ -68,7 +68,7 @@ var layers = []struct {
 	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},
-	{"internal/gate", layer{lines: 815, kB: 22}},
+	{"internal/gate", layer{lines: 825, kB: 22}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 60, kB: 3, caddy: true}},
 	{"adaptive", layer{lines: 535, kB: 19, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/duration internal/events internal/gate internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},

@@ -189,8 +189,10 @@ func (q *Queue) settle(p *Place, took float64) {
 	q.move(k, -1)
 	q.classes[k.class].levels[k.running]--
 	if k == q.classes[p.class].newcomers.key {
-		q.keys[p.id].guest = false
+		k = q.keys[p.id]
+		k.guest = false
 	}
+	q.rest(k)
 }
 
 // move changes how many requests of a key run, and with that the order of its lines.

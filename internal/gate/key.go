@@ -7,6 +7,7 @@ type key struct {
 	class            int16 // of the latest request that runs
 	guest            bool  // a request of it runs as one of newcomers
 	lines            *line // of its classes
+	place            int   // among all keys
 }
 
 // line is the requests of a key that wait in one class. All keys that were never served wait in one line of each class.
@@ -51,8 +52,9 @@ func (q *Queue) key(p *Place) *key {
 }
 
 func (q *Queue) remember(k *key) {
-	q.keys[k.id] = k
+	k.place = len(q.all)
 	q.all = append(q.all, k)
+	q.keys[k.id] = k
 }
 
 // line returns the line of a key in a class. What the key has had beyond its share in another class stays with it.
@@ -68,20 +70,23 @@ func (q *Queue) line(k *key, class int16) *line {
 	return k.lines
 }
 
-// forget looks at the next two keys, and forgets those that have nothing to be remembered for. So there are about as many
-// keys as wait and run, however many come.
+// rest forgets a key if there is nothing to remember of it.
+func (q *Queue) rest(k *key) {
+	if k == q.classes[k.class].newcomers.key || q.needs(k) {
+		return
+	}
+	last := len(q.all) - 1
+	q.all[k.place], q.all[last].place = q.all[last], k.place
+	q.all[last], q.all = nil, q.all[:last]
+	delete(q.keys, k.id)
+}
+
+// forget looks at the next two keys, because others have had more since. So there are about as many keys as wait and run,
+// however many come.
 func (q *Queue) forget() {
 	for range min(2, len(q.all)) {
-		last := len(q.all) - 1
-		q.hand = min(q.hand, last)
-		k := q.all[q.hand]
-		if q.needs(k) {
-			q.hand = (q.hand + 1) % len(q.all)
-			continue
-		}
-		delete(q.keys, k.id)
-		q.all[q.hand], q.all[last] = q.all[last], nil
-		q.all = q.all[:last]
+		q.hand = (q.hand + 1) % len(q.all)
+		q.rest(q.all[q.hand])
 	}
 }
 

@@ -109,7 +109,9 @@ func (q *Queue) Leave(now int64, p *Place) bool {
 		return false
 	}
 	q.pass(now)
+	k := p.line.key
 	q.remove(p)
+	q.rest(k)
 	q.fill(now)
 	return true
 }
