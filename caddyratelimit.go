@@ -66,11 +66,11 @@ type Handler struct {
 	Instances *int `json:"instances,omitempty" range:"1..100000" unit:"instances" default:"=as many as Redis has last seen"`
 
 	// The styles of headers that tell clients about their limits: one or several of
-	// `draft-10`, `x-ratelimit`, `spring` or `off`. `draft-10` (the default) is for RateLimit and
-	// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-10, `x-ratelimit` for X-RateLimit-Limit and its like,
-	// `spring` for those of Spring Cloud Gateway, and `off` for none. They replace those of an upstream. Retry-After
-	// is always sent with a refusal.
-	Headers []string `json:"headers,omitempty" words:"draft-10|x-ratelimit|spring|off" syntax:"draft-10|x-ratelimit|spring... | off" default:"draft-10"`
+	// `draft-11`, `draft-10`, `x-ratelimit`, `spring` or `off`. `draft-11` (the default) is for RateLimit and
+	// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-11, which `draft-10` names too, `x-ratelimit` for
+	// X-RateLimit-Limit and its like, `spring` for those of Spring Cloud Gateway, and `off` for none. They replace those
+	// of an upstream. Retry-After is always sent with a refusal.
+	Headers []string `json:"headers,omitempty" words:"draft-11|draft-10|x-ratelimit|spring|off" syntax:"draft-11|x-ratelimit|spring... | off" default:"draft-11"`
 
 	// Other names for these headers, by the names that they have in their style:
 	// `{"X-RateLimit-Limit": "X-Quota"}`. Default: none.

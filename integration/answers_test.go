@@ -23,7 +23,7 @@ func TestRefusals(t *testing.T) {
 				key  {header.X-Run}-{method}
 				rate 1/1h
 			}
-			headers draft-10 x-ratelimit
+			headers draft-11 x-ratelimit
 			on_limit problem
 		}
 		respond ok`)

@@ -15,7 +15,8 @@ import (
 // styles are the headers that describe limits, for each style. Retry-After is not one of them, because it is a field
 // of HTTP and sent with every style.
 var styles = map[string][]string{
-	"draft-10":    {"RateLimit", "RateLimit-Policy"},
+	"draft-11":    {"RateLimit", "RateLimit-Policy"},
+	"draft-10":    {"RateLimit", "RateLimit-Policy"}, // with the same values
 	"x-ratelimit": {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Retry-After"},
 	"spring": {
 		"X-RateLimit-Remaining", "X-RateLimit-Replenish-Rate", "X-RateLimit-Burst-Capacity", "X-RateLimit-Requested-Tokens",

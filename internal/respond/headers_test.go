@@ -12,7 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestHeaderFields: the fields of draft-10 describe the zone that binds the client most, and the
+// TestHeaderFields: the fields of draft-11 describe the zone that binds the client most, and the
 // policies of all zones. A standard parser reads them.
 func TestHeaderFields(t *testing.T) {
 	h := caddytest.Load(t, `{"rate_limits": {
@@ -49,7 +49,7 @@ func TestHeaderFields(t *testing.T) {
 // TestStyles: all styles together send the fields of each.
 func TestStyles(t *testing.T) {
 	h := caddytest.Load(t, `{
-		"headers": ["x-ratelimit", "spring", "draft-10"],
+		"headers": ["x-ratelimit", "spring", "draft-11"],
 		"header_name": {"x-ratelimit-limit": "X-Quota"},
 		"rate_limits": {"styles": {"max_events": 90, "window": "1m", "algorithm": "token_bucket", "burst": 6, "cost": 3}}
 	}`)
