@@ -20,9 +20,6 @@ func TestConfigsInTheDocs(t *testing.T) {
 	pages := docPages(t)
 	found := 0
 	for _, page := range append(pages, "README.md") {
-		if page == "docs/stores.md" {
-			continue // its store is another module: examples/simplestore runs the page
-		}
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 )
 
 // page says how to write a store.
-const page = "../../docs/stores.md"
+const page = "README.md"
 
 // blocks are the blocks of the page in a language.
 func blocks(t *testing.T, language string) (found []string) {

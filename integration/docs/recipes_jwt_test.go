@@ -43,7 +43,7 @@ func subject(name string) claims {
 	return claims{Subject: name, Expiry: time.Now().Add(time.Hour).Unix()}
 }
 
-// tokens are the variables with which the commands of docs/recipes.md run.
+// tokens are the variables with which the commands of recipes run.
 func tokens() []string {
 	alice, bob := subject("alice").token(), subject("bob").token()
 	forged := alice[:strings.LastIndex(alice, ".")] + bob[strings.LastIndex(bob, "."):]

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,26 +18,29 @@ func ReadPage(t *testing.T, file string) string {
 	return string(text)
 }
 
-// recipePages are the pages with recipes.
-var recipePages = []string{"recipes.md", "recipes-api.md"}
+// Recipe is a recipe of docs/recipes.md, or one of examples/recipes with commands of its own.
+type Recipe struct{ Heading, Config, Commands string }
 
-// Recipe is a recipe as its page has it.
-type Recipe struct{ Heading, Config, Commands, After string }
-
-// Recipes returns all recipes, and the functions that their commands use, which each page has.
+// Recipes returns all recipes with commands, and the functions that the commands use.
 func Recipes(t *testing.T) (found []Recipe, functions string) {
 	t.Helper()
-	recipe := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$.*?^```sh\n(.*?)^```$((?:[^#]|#[^#])*)")
-	for _, name := range recipePages {
-		page := ReadPage(t, Root+"/docs/"+name)
-		functions = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(page)[1]
-		before := len(found)
-		for _, match := range recipe.FindAllStringSubmatch(page, -1) {
-			found = append(found, Recipe{match[1], match[2], match[3], match[4]})
-		}
-		if n := strings.Count(page, "\n## "); n != len(found)-before {
-			t.Errorf("%s: %d recipes, but %d with commands", name, n, len(found)-before)
-		}
+	page := ReadPage(t, Root+"/docs/recipes.md")
+	functions = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(page)[1]
+	recipe := regexp.MustCompile("(?ms)^## ([^\n]*)\n(?:[^#`].*?)?^```caddyfile\n(.*?)^```$.*?^```sh\n(.*?)^```$")
+	for _, match := range recipe.FindAllStringSubmatch(page, -1) {
+		found = append(found, Recipe{match[1], match[2], match[3]})
+	}
+	if n := strings.Count(page, "\n## "); n != len(found) {
+		t.Errorf("%d recipes, but %d with commands", n, len(found))
+	}
+	files, err := filepath.Glob(Root + "/examples/recipes/*/try.sh")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		_, commands, _ := strings.Cut(ReadPage(t, file), "\n") // behind the comment about the functions
+		dir := filepath.Dir(file)
+		found = append(found, Recipe{filepath.Base(dir), ReadPage(t, dir+"/Caddyfile"), commands})
 	}
 	return found, functions
 }

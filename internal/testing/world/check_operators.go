@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-var _ = promiseOfKeys("exempt, banned or under another limit is only who was made so", (*key).withoutOperators)
+var _ = promiseOfKeys("only a key with an override or a ban is treated so", (*key).withoutOperators)
 
 // withoutOperators checks that each ban, exemption and other limit that decided has a cause.
 func (k *key) withoutOperators() (violations []string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-var _ = promise("an instance leaves a master that is one no longer", (*History).stays)
+var _ = promise("an instance drops a demoted master", (*History).stays)
 
 // stays checks that one answer of a server that has become a replica is enough for an instance to leave it, with all of
 // its connections.

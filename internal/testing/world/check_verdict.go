@@ -98,7 +98,7 @@ func (h *History) busy() (violations []string) {
 	return violations
 }
 
-var _ = promise("what decides alone admits no more than the limit", (*History).alone)
+var _ = promise("an instance on its own never exceeds the limit", (*History).alone)
 
 // alone checks what an instance has admitted without the store, where nothing comes back meanwhile.
 func (h *History) alone() (violations []string) {

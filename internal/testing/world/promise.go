@@ -2,7 +2,7 @@ package world
 
 import "slices"
 
-// promised is something that holds in every world. Its name are the words of docs/exactness.md.
+// promised is something that holds in every world. Its name is in TRACK-RECORD.md.
 type promised struct {
 	name   string
 	broken func(h *History) []string // says where it does not hold

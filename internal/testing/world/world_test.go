@@ -74,15 +74,15 @@ func TestCheckFindsWhatIsAboveTheLimit(t *testing.T) {
 	}
 }
 
-// TestPromises: docs/exactness.md says all that is checked, in the same words.
+// TestPromises: TRACK-RECORD.md says all that is checked, in the same words.
 func TestPromises(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/exactness.md")
+	page, err := os.ReadFile("../TRACK-RECORD.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range promises {
 		if !strings.Contains(string(page), "- "+p.name) {
-			t.Errorf("docs/exactness.md does not say: %s", p.name)
+			t.Errorf("TRACK-RECORD.md does not say: %s", p.name)
 		}
 	}
 }
