@@ -5,7 +5,7 @@ import "fmt"
 const inAdaptive = "the same in the directive adaptive_concurrency"
 
 // Removed has the options that there were before the first release, and what people use instead, as
-// docs/compatibility.md lists them.
+// errors say it.
 var Removed = map[string]string{
 	"allow_unknown_placeholders": "nothing: only a placeholder that Caddy itself does not know is an error",
 	"answers":                    "callers of gRPC get a status of gRPC; error routes answer in HTML or JSON-RPC, and on_limit problem in JSON",
