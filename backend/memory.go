@@ -14,9 +14,8 @@ import (
 // Counters survive config reloads, and are dropped when no config has their zone. A process
 // has one memory store.
 type MemoryStore struct {
-	// How many keys are kept, for all zones together, at least 1024. When the store is full,
-	// new keys share buckets. Then no limit is exceeded and no refused client is forgotten,
-	// but new clients may be refused because of each other. A key takes about 100 bytes; with
+	// How many keys are kept, for all zones together, at least 1024. When the store is full, new keys share buckets: no limit
+	// is exceeded, but new clients may be refused because of each other. A key takes about 100 bytes; with
 	// `sliding_window_log`, 8 more for each event. Default: 1000000.
 	MaxKeys int `json:"max_keys,omitempty" range:"1024.." unit:"keys" default:"=1000000"`
 }

@@ -30,10 +30,9 @@ func init() {
 // `{file./run/secrets/redis}`. They are replaced when the config is loaded, and must not be
 // empty.
 type RedisStore struct {
-	// What the addresses are: one of `standalone`, `sentinel` or `cluster`. `standalone` is one
-	// Redis. `sentinel` are Sentinels, which know the master. `cluster` are nodes of a Redis
-	// Cluster, which know where each key is. In a Cluster, the keys of a request's zones may be on different nodes. Then either
-	// all zones are charged or none is, but not at the same instant. Default: `sentinel` with
+	// What the addresses are: one of `standalone`, `sentinel` or `cluster`. `standalone` is one Redis. `sentinel` are
+	// Sentinels, which know the master. `cluster` are nodes of a Cluster. If the keys of a request's zones are on different
+	// nodes, all zones are charged or none is, but not at the same instant. Default: `sentinel` with
 	// master_name, otherwise `standalone`.
 	Mode string `json:"mode,omitempty" syntax:"standalone|sentinel|cluster" default:"=sentinel with master_name, otherwise standalone"`
 
@@ -77,8 +76,8 @@ type RedisStore struct {
 	// share limits. Default: `rl`.
 	KeyPrefix string `json:"key_prefix,omitempty" default:"=rl"`
 
-	// How long one decision may take, from 1ms to 1m, including dialing and waiting for a connection. After that
-	// `on_store_error` applies. Default: 50ms.
+	// How long Redis may take to accept a connection, or to answer a call, from 1ms to 1m. After that `on_store_error` applies.
+	// Time that a request waits in a busy Caddy does not count. Default: 50ms.
 	Timeout caddy.Duration `json:"timeout,omitempty" range:"1ms..1m" default:"=50ms"`
 
 	// How many connections there may be to each server, from 1 to 10000. Default: 10 for each

@@ -32,10 +32,9 @@ type Charge struct {
 	// replaces cost, and is removed from the response. Default: none.
 	Header string `json:"header,omitempty" syntax:"<name>" default:"=none"`
 
-	// The numbers in the body of the response that make up the cost: paths of names with dots between, such as
-	// `usage.output_tokens`. Their sum replaces cost, rounded up. A weight may follow a path, as in `usage.output_tokens*4`,
-	// and several paths with `|` between are one number that backends name differently. The body is read as it passes, if
-	// it is JSON, JSON Lines or an event stream, of which the last number counts. Default: the response is not read.
+	// The numbers in the body of the response that make up the cost: paths of names with dots between. Their sum replaces
+	// cost, rounded up. A weight may follow a path, as in `usage.output_tokens*4`, and paths with `|` between are names of one
+	// number. The body is JSON, JSON Lines or an event stream, of which the last number counts. Default: the response is not read.
 	JSON []string `json:"json,omitempty" syntax:"<path>[*<weight>]..." default:"=none"`
 
 	// What a request costs if the client or the upstream breaks the response off. `booked` (the default) is what was booked.

@@ -30,22 +30,21 @@ type Limit struct {
 	// How many requests a window has room for, from 0 to 1000000000000; with
 	// `sliding_window_log` at most 50000000, with `concurrency` at most 1000000. 0 refuses
 	// all. May be a placeholder, with or without a fallback, e.g. `"{http.vars.quota} 100"`.
-	// Required, except in a zone with plans.
-	MaxEvents *Amount `json:"max_events,omitempty" caddyfile:"events" range:"0..1000000000000" unit:"requests" default:"=required"`
+	// Default: required, unless plans say it.
+	MaxEvents *Amount `json:"max_events,omitempty" caddyfile:"events" range:"0..1000000000000" unit:"requests" default:"=required, unless plans say it"`
 
 	// The length of a window, from 1ms to 3660d; with `fixed_window` also `day`, `week`
 	// (from Monday), `month` or `year`. Required, except with `concurrency` or in a zone with plans.
-	Window Window `json:"window,omitzero" range:"1ms..3660d" syntax:"<duration>|day|week|month|year" default:"=required, except with concurrency"`
+	Window Window `json:"window,omitzero" range:"1ms..3660d" syntax:"<duration>|day|week|month|year" default:"=required, except with concurrency or plans"`
 
 	// In a Caddyfile, events and window in one: `100/1m`, `10r/s` or `1000/day`.
 	_ struct{} `json:"-" caddyfile:"rate" syntax:"<events>/<window>"`
 
 	// How to count: one of `sliding_window_log`, `sliding_window_counter`, `token_bucket`, `gcra`,
-	// `leaky_bucket`, `fixed_window` or `concurrency`. `sliding_window_log` is exact. `sliding_window_counter` is nearly exact
-	// and keeps only two counts per key. `token_bucket` (also called `gcra`) gives events
-	// back evenly and allows bursts. `leaky_bucket` can make requests wait for their turn.
-	// `fixed_window` is the cheapest. `concurrency` limits how many requests run at the same
-	// time. In a Caddyfile, a rate may follow, and the events after `concurrency`. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
+	// `leaky_bucket`, `fixed_window` or `concurrency`. `sliding_window_log` is exact, `sliding_window_counter` nearly, with two
+	// counts per key. `token_bucket` (also called `gcra`) gives events back evenly and allows bursts. `leaky_bucket` can
+	// make requests wait for their turn. `fixed_window` is the cheapest. `concurrency` limits how many requests run at once.
+	// In a Caddyfile, a rate may follow, and the events after `concurrency`. Default: `sliding_window_log`, and `fixed_window` if the window is a `day`, `week`,
 	// `month` or `year`.
 	Algorithm string `json:"algorithm,omitempty" syntax:"<algorithm> [<events>/<window>] | concurrency [<events>]" default:"=sliding_window_log; fixed_window if the window is a day, week, month or year"`
 

@@ -85,10 +85,10 @@ type Zone struct {
 	// share grows. Default: 100.
 	Enforce *float64 `json:"enforce,omitempty" range:"0..100" unit:"percent" syntax:"<percent>" default:"=100"`
 
-	// For how long an instance may hold units of the limit that the store has charged ahead, for a key that comes often. It is from
-	// 10ms to 10s, and at most a tenth of the time in which the limit comes back. The instance decides most requests of such a key
-	// by itself, and still no more pass than the limit allows. 0, in a Caddyfile `lend` alone, is recommended: it suits the limits. Not for concurrency or queues.
-	// Needs a store that instances share. Default: each request asks.
+	// For how long an instance may hold units of a busy key that the store has charged ahead, from 10ms to 10s, and at most a
+	// tenth of the time in which the limit comes back. Then the instance decides most requests by itself, and still no more
+	// pass than the limit allows. 0, in a Caddyfile only `lend`, is recommended. Not for concurrency or queues. Needs a store
+	// that instances share. Default: each request asks.
 	Lend *caddy.Duration `json:"lend,omitempty" range:"10ms..10s" zero:"auto" syntax:"[<duration>|auto]" default:"=off"`
 
 	// What happens to requests of this zone while the store does not answer: one of `allow`, `deny`

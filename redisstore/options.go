@@ -88,7 +88,7 @@ type Options struct {
 	// KeyPrefix begins every key. It must not contain braces. Default: DefaultKeyPrefix.
 	KeyPrefix string
 
-	// Timeout bounds one decision, including dialing and waiting for a connection. Default:
+	// Timeout bounds how long Redis may take to accept a connection, or to answer a call. Default:
 	// DefaultTimeout.
 	Timeout time.Duration
 
