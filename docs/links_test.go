@@ -90,8 +90,8 @@ func docPages(t *testing.T) []string {
 // TestPagesAreShort: all pages together keep to a budget, so a feature that comes pays for its own text. Most of
 // docs/reference.md is made from the code, a line for each option.
 func TestPagesAreShort(t *testing.T) {
-	const page, all = 10_300, 201_000
-	longer := map[string]int{"ARCHITECTURE.md": 12_400, "docs/reference.md": 24_400}
+	const page, all = 10_000, 180_000
+	longer := map[string]int{"docs/reference.md": 24_000}
 	sum := 0
 	for _, file := range append(docPages(t), "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md") {
 		n := len(read(t, file))
