@@ -61,14 +61,14 @@ type Handler struct {
 	// does a store that is full, whatever this option says.
 	OnStoreError string `json:"on_store_error,omitempty" words:"allow|deny|local" default:"allow"`
 
-	// The number of instances by which `local` divides limits, from 1 to 100000. Default: as many as
+	// How many instances there are, for `local` to divide limits by, from 1 to 100000. Default: as many as
 	// the store has last seen alive.
 	Instances *int `json:"instances,omitempty" range:"1..100000" unit:"instances" default:"=as many as Redis has last seen"`
 
 	// The styles of headers that tell clients about their limits: one or several of
 	// `draft-11`, `draft-10`, `x-ratelimit`, `spring` or `off`. `draft-11` (the default) is for RateLimit and
 	// RateLimit-Policy, which `draft-10` names too, `x-ratelimit` for X-RateLimit-Limit and others, `spring` for those of
-	// Spring Cloud Gateway, and `off` for none. They replace those of an upstream. Retry-After is always sent with a refusal.
+	// Spring Cloud Gateway, and `off` for none. They replace headers of an upstream. Retry-After is always sent with a refusal.
 	Headers []string `json:"headers,omitempty" words:"draft-11|draft-10|x-ratelimit|spring|off" syntax:"draft-11|x-ratelimit|spring... | off" default:"draft-11"`
 
 	// Other names for these headers, by the names that they have in their style:

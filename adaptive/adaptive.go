@@ -57,7 +57,7 @@ type Handler struct {
 	Max int `json:"max,omitempty" range:"1..1000000" unit:"requests" default:"=none"`
 
 	// With `response`, a request holds its slot until all of its response was sent. Otherwise the slot is free when the
-	// response begins. Default: none.
+	// response starts. Default: none.
 	Hold string `json:"hold,omitempty" words:"response" default:"=none"`
 
 	template *key.Template // of the key

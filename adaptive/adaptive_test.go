@@ -108,7 +108,7 @@ func TestTooEarly(t *testing.T) {
 	}
 }
 
-// TestHold: the slot is free when the response begins, or with hold response when all of it was sent.
+// TestHold: the slot is free when the response starts, or with hold response when all of it was sent.
 func TestHold(t *testing.T) {
 	for hold, want := range map[string]string{"": "0 0", `, "hold": "response"`: "1 0"} {
 		ctx := caddytest.Config(t)

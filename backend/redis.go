@@ -38,7 +38,7 @@ type RedisStore struct {
 
 	// The addresses. In mode standalone, one Redis: `host:port`, `host` (port 6379) or
 	// `unix//path/to.sock`. In mode sentinel, all Sentinels: `host:port` or `host` (port
-	// 26379). In mode cluster, some of the nodes, one of which must answer. Default:
+	// 26379). In mode cluster, some of the nodes; one must answer. Default:
 	// `127.0.0.1:6379`.
 	Address []string `json:"address,omitempty" syntax:"<host:port|unix//path>..." default:"=127.0.0.1:6379"`
 
@@ -72,7 +72,7 @@ type RedisStore struct {
 	// begins with rediss.
 	TLS *RedisTLS `json:"tls,omitempty" default:"=off"`
 
-	// The beginning of every key, without braces. Instances with different prefixes do not
+	// The start of every key, without braces. Instances with different prefixes do not
 	// share limits. Default: `rl`.
 	KeyPrefix string `json:"key_prefix,omitempty" default:"=rl"`
 
@@ -101,8 +101,8 @@ func (s *RedisStore) Required() bool { return s.Require }
 
 // RedisTLS encrypts the connections to Redis, and says which servers to trust.
 type RedisTLS struct {
-	// A PEM file with the CA certificates to trust. Default: those of the system.
-	CA string `json:"ca,omitempty" syntax:"<file>" default:"=those of the system"`
+	// A PEM file with the CA certificates to trust. Default: of the system.
+	CA string `json:"ca,omitempty" syntax:"<file>" default:"=of the system"`
 
 	// A PEM file with the client's certificate. Requires key. Default: none.
 	Cert string `json:"cert,omitempty" syntax:"<file> <key>" default:"=none"`

@@ -34,7 +34,7 @@ type Charge struct {
 
 	// The numbers in the body of the response that make up the cost: paths of names with dots between. Their sum replaces
 	// cost, rounded up. A weight may follow a path, as in `usage.output_tokens*4`, and paths with `|` between are names of one
-	// number. The body is JSON, JSON Lines or an event stream, of which the last number counts. Default: the response is not read.
+	// number. The body is JSON, or JSON Lines or an event stream, where the last number counts. Default: the response is not read.
 	JSON []string `json:"json,omitempty" syntax:"<path>[*<weight>]..." default:"=none"`
 
 	// What a request costs if the client or the upstream breaks the response off. `booked` (the default) is what was booked.

@@ -68,7 +68,7 @@ type Limit struct {
 	// previous window. Default: `clock`.
 	Align string `json:"align,omitempty" words:"clock|first_request" default:"=clock"`
 
-	// The time zone in which a `day`, `week`, `month` or `year` begins, e.g. `Europe/Paris`. Default: `UTC`.
+	// The time zone in which a `day`, `week`, `month` or `year` starts, e.g. `Europe/Paris`. Default: `UTC`.
 	Timezone string `json:"timezone,omitempty" syntax:"<name>" default:"=UTC"`
 
 	// How long a slot of `concurrency` stays taken after its instance has died, from 1s to 1h.

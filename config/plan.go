@@ -22,10 +22,10 @@ type Plans struct {
 	// `{http.vars.plan}`. Do not take it from anything that a client controls. Required.
 	Of string `json:"of,omitempty" caddyfile:"-"`
 
-	// The plans by name. Options that a plan leaves out are those of the zone. Required.
+	// The plans by name. A plan has the options of the zone that it leaves out. Required.
 	Plans map[string]*Plan `json:"plans,omitempty" caddyfile:"-"`
 
-	// The plan of requests whose plan is empty or unknown; or `reject`, and the status with which they are refused if it
+	// The plan of requests whose plan is empty or unknown; or `reject`, and a status if it
 	// is not 403, as in `"reject 404"`. Default: the zone's limit, if the zone has one.
 	Default *Otherwise `json:"default,omitempty" syntax:"<plan> | reject [<status>]" default:"=required, unless the zone has a limit"`
 }

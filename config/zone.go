@@ -64,7 +64,7 @@ type Zone struct {
 	ExemptRaw caddyhttp.RawMatcherSets `json:"exempt,omitempty" caddy:"namespace=http.matchers" syntax:"<address|CIDR>... | <matcher>" repeats:"true" default:"=none"`
 
 	// Which requests are refused with status 403 without asking the store: the requests that any of these matcher
-	// sets matches, also if they are exempt. Default: none.
+	// sets matches, even if they are exempt. Default: none.
 	BlockRaw caddyhttp.RawMatcherSets `json:"block,omitempty" caddy:"namespace=http.matchers" syntax:"<address|CIDR>... | <matcher>" repeats:"true" default:"=none"`
 
 	// Whether the admin API and `caddy rate-limit` may set overrides for single keys: another

@@ -57,7 +57,7 @@ func cases() []*testcase {
 			name: "4 quick workers, 2 slow ones", dead: true, perSecond: 250, limits: limits(4, 8, 16),
 			servers: []server{pool, {"pool", 2, 2 * took}},
 		},
-		{name: "10 ms beside 1 s", servers: []server{{"pool", 32, took}}, perSecond: 300, limits: append(limits(32, 64), parted), slow: 0.2, long: 2},
+		{name: "10 ms with 1 s", servers: []server{{"pool", 32, took}}, perSecond: 300, limits: append(limits(32, 64), parted), slow: 0.2, long: 2},
 	}
 }
 
