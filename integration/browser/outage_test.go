@@ -103,7 +103,7 @@ func testOutage(t *testing.T, w *world) {
 	p.untilDoing("trouble", request, `document.getElementById('level').innerText === 'Trouble'`)
 	p.untilText("#sentence", "does not answer.")
 	p.untilText("#outage", "does not answer, since ")
-	for _, want := range []string{"Zone clients: all requests are refused.", "Zone share: this instance counts alone, with 1/2 of the limit.", "Overrides and bans do not hold until it answers.", "asks it again twice a second"} {
+	for _, want := range []string{"Zone clients: all requests are refused.", "Zone share: this instance counts alone, with 1/2 of the limit.", "Overrides and bans of single keys do not apply until it answers.", "asks it again twice a second"} {
 		p.untilText("#outage", want)
 	}
 	p.until("a title and an icon that say so", `document.title === 'No answer – Rate limits' && decodeURIComponent(document.getElementById('icon').href).includes('black')`)

@@ -56,7 +56,7 @@ function nothing(able, errors) {
   if (!able.length) {
     return 'No zone allows them: add the option overrides to a zone, and its keys can be banned, exempted, or given limits of their own.'
   }
-  if (errors.length) return 'Unknown: the store keeps bans and overrides. They do not hold while it does not answer.'
+  if (errors.length) return 'Unknown: the store keeps bans and overrides. Those of single keys do not apply while it does not answer.'
   return 'None. To ban a key, or to give it a limit of its own, look it up under Why?.'
 }
 

@@ -56,7 +56,7 @@ function banner(s) {
   return el('div', {},
     el('h2', {}, visible(s.name, 60), ' does not answer', s.failing_since ? ', since ' + time(s.failing_since) : ''),
     el('ul', {}, [...by].map(([policy, of]) => el('li', {}, zonesNamed(of.map(z => z.name)), ': ', says(policy))),
-      lost ? el('li', {}, 'Overrides and bans do not hold until it answers.') : null),
+      lost ? el('li', {}, 'Overrides and bans of single keys do not apply until it answers.') : null),
     el('p', {}, s.breaker && s.breaker !== 'closed'
       ? 'Caddy asks it again twice a second, and this page shows when it answers.'
       : 'Caddy asks it again with each request.'))
