@@ -43,20 +43,22 @@ var layers = []struct {
 	{"redisstore/internal/outbox", layer{lines: 180, kB: 5, own: "algorithms store"}},
 	{"redisstore/internal/node", layer{lines: 1750, kB: 47, own: "internal/advice redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{lines: 660, kB: 18, own: "internal/advice redisstore/internal/node store"}},
-	{"redisstore/internal/link", layer{lines: 450, kB: 13, own: "algorithms internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/node " +
-		"redisstore/internal/outbox redisstore/internal/protocol store"}},
-	{"redisstore/internal/multislot", layer{lines: 190, kB: 6, own: "algorithms redisstore/internal/layer redisstore/internal/link redisstore/internal/protocol store"}},
+	{"redisstore/internal/link", layer{lines: 450, kB: 13, own: "algorithms internal/throttle redisstore/internal/keys redisstore/internal/layer " +
+		"redisstore/internal/node redisstore/internal/outbox redisstore/internal/protocol store"}},
+	{"redisstore/internal/multislot", layer{lines: 190, kB: 6, own: "algorithms redisstore/internal/layer redisstore/internal/protocol store"}},
 	{"redisstore/internal/refusals", layer{lines: 360, kB: 11, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/prepaid", layer{lines: 510, kB: 15, own: "algorithms redisstore/internal/layer store"}},
-	{"redisstore", layer{lines: 1450, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys redisstore/internal/layer redisstore/internal/prepaid redisstore/internal/link " +
-		"redisstore/internal/multislot redisstore/internal/node redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
+	{"redisstore", layer{lines: 1450, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys " +
+		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot " +
+		"redisstore/internal/node redisstore/internal/prepaid redisstore/internal/protocol " +
+		"redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 530, kB: 16}},
-	{"internal/usage", layer{lines: 1100, kB: 28}},
+	{"internal/usage", layer{lines: 690, kB: 18}},
 	{"internal/outcome", layer{lines: 100, kB: 4}},
-	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice"}},
+	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 220, kB: 13}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1600, kB: 46}},
+	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
@@ -70,33 +72,56 @@ var layers = []struct {
 	{"internal/clock", layer{lines: 150, kB: 4}},
 	{"internal/gate", layer{lines: 825, kB: 22}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
-	{"internal/writers", layer{lines: 60, kB: 3, caddy: true}},
-	{"adaptive", layer{lines: 535, kB: 19, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/duration internal/events internal/gate internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
-	{"internal/pool", layer{lines: 500, kB: 16, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/outcome internal/topk store"}},
-	{"config", layer{lines: 1050, kB: 40, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage store"}},
+	{"internal/writers", layer{lines: 130, kB: 4, caddy: true}},
+	{"adaptive", layer{lines: 535, kB: 19, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
+		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
+	{"internal/pool", layer{lines: 500, kB: 16, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
+		"internal/turns memorystore store"}},
+	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/topk store"}},
+	{"config", layer{lines: 1050, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
+		"store"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
-	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms internal/body internal/clientip internal/duration internal/key internal/outcome internal/placeholder internal/stats internal/throttle internal/usage config store"}},
-	{"backend", layer{lines: 300, kB: 11, caddy: true, own: "internal/duration internal/logging internal/option memorystore redisstore store"}},
+	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
+		"internal/placeholder internal/stats internal/throttle internal/usage store"}},
+	{"backend", layer{lines: 300, kB: 11, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
-	{"internal/metrics", layer{lines: 220, kB: 10, own: "internal/outcome internal/pool internal/stats internal/zone config store"}},
-	{"internal/walk", layer{lines: 600, kB: 21, caddy: true}},
-	{"internal/incoming", layer{lines: 250, kB: 9, caddy: true, own: "internal/adminapi internal/placeholder internal/walk"}},
+	{"internal/metrics", layer{lines: 220, kB: 10, own: "config internal/outcome internal/pool internal/stats internal/zone store"}},
 	{"internal/page", layer{lines: 1850, kB: 97, own: "internal/web"}},
-	{"internal/routes", layer{lines: 320, kB: 11, caddy: true}},
-	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms internal/clock internal/logging internal/pool internal/stats internal/usage internal/writers internal/zone config store"}},
-	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "config algorithms internal/clientip internal/clock internal/feed internal/hangup internal/key internal/late internal/outcome internal/placeholder internal/pool " +
-		"internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms internal/advice internal/clientip internal/clock internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay internal/replay/logs internal/stats internal/walk internal/zone config memorystore store"}},
-	{"internal/cases/engine", layer{lines: 950, kB: 28, caddy: true, own: "algorithms internal/adminapi internal/cases internal/clientip internal/clock internal/duration internal/incoming internal/late internal/limiter internal/outcome internal/pool internal/suggest internal/walk internal/zone memorystore store"}},
-	{"internal/compare", layer{lines: 400, kB: 12, caddy: true, own: "config internal/adminapi internal/placeholder internal/zone"}},
-	{"internal/admin", layer{lines: 4810, kB: 155, caddy: true, own: "internal/option adaptive algorithms internal/adminapi internal/cases internal/cases/engine internal/clientip internal/clock internal/compare internal/doctor internal/duration internal/feed internal/fleet internal/incoming internal/key internal/limiter internal/logging internal/outcome internal/page internal/placeholder internal/pool internal/replay internal/replay/engine internal/replay/logs " +
-		"internal/stats internal/suggest internal/topk internal/walk internal/zone config store"}},
-	{"internal/cli", layer{lines: 4500, kB: 145, caddy: true, own: "internal/admin internal/adminapi internal/advice internal/cases internal/duration internal/fleet internal/outcome internal/replay"}},
-	{"internal/report", layer{lines: 300, kB: 10, caddy: true, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats internal/zone store"}},
-	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "algorithms config internal/late internal/limiter internal/outcome internal/placeholder internal/routes internal/writers internal/zone"}},
-	{".", layer{lines: 1050, kB: 41, caddy: true, own: "internal/stats adaptive algorithms backend internal/admin internal/advice internal/cli internal/clientip internal/duration internal/events internal/hangup internal/key internal/limiter internal/logging " +
-		"internal/metrics internal/option internal/placeholder internal/pool internal/report internal/respond internal/routes internal/suggest internal/zone config memorystore store"}},
+	{"internal/routes", layer{lines: 140, kB: 5, caddy: true}},
+	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
+		"internal/writers internal/zone store"}},
+	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
+		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle " +
+		"internal/turns internal/zone store"}},
+	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
+	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms config internal/advice internal/clientip internal/clock internal/lab/walk internal/late " +
+		"internal/limiter internal/outcome internal/placeholder internal/pool internal/replay " +
+		"internal/replay/logs internal/zone memorystore store"}},
+	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/lab/walk internal/late " +
+		"internal/limiter internal/outcome internal/placeholder internal/pool internal/zone store"}},
+	{"internal/lab/offline", layer{lines: 160, kB: 5, caddy: true, own: "internal/lab/trial internal/replay internal/replay/engine"}},
+	{"internal/lab/compare", layer{lines: 650, kB: 19, own: "config internal/adminapi internal/lab/offline internal/lab/trial internal/placeholder internal/replay " +
+		"internal/replay/logs internal/zone"}},
+	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
+	{"internal/why", layer{lines: 180, kB: 8, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
+	{"internal/admin", layer{lines: 4070, kB: 130, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
+		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
+		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
+		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
+	{"internal/lab/cases", layer{lines: 1830, kB: 55, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
+		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
+		"internal/suggest internal/zone memorystore store"}},
+	{"internal/cli", layer{lines: 4130, kB: 132, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/fleet internal/lab/cases " +
+		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/shell " +
+		"internal/why"}},
+	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
+		"internal/zone"}},
+	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
+		"internal/writers internal/zone"}},
+	{".", layer{lines: 1050, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +
+		"internal/logging internal/metrics internal/option internal/placeholder internal/pool internal/report " +
+		"internal/respond internal/routes internal/stats internal/zone memorystore store"}},
 	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.
