@@ -45,7 +45,7 @@ func TestWrongZonesAreLogged(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		const message = "none of 100 responses was charged, because charge matches none; name a status or a header of the responses that should be charged; the last response had status 200"
+		const message = "none of 100 responses was charged, because charge matches none; the last one had status 200; name a status or a header of the responses that should be charged"
 		if lines := logs.FilterLevelExact(zapcore.WarnLevel).All(); len(lines) != 1 || lines[0].Message != message || lines[0].ContextMap()["zone"] != "never" {
 			t.Errorf("%v", lines)
 		}
