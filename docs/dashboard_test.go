@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
 // dashboardPanels returns the panels of the dashboard.
@@ -28,12 +29,18 @@ type dashboardPanel struct {
 	Targets                  []struct{ Expr string }
 }
 
-// metricLabels returns the labels of each metric that the module exports.
+// metricLabels returns the labels of each metric that the module exports. Those of adaptive limits exist with their handlers.
 func metricLabels(t *testing.T) map[string][]string {
 	t.Helper()
+	ctx := caddytest.Config(t)
+	caddytest.LoadInto(t, ctx, "adaptive_concurrency {}")
+	app, err := ctx.App("adaptive_concurrency")
+	if err != nil {
+		t.Fatal(err)
+	}
 	descriptions := make(chan *prometheus.Desc, 100)
 	new(metrics.Collector).Describe(descriptions)
-	new(adaptive.App).Describe(descriptions)
+	app.(*adaptive.App).Describe(descriptions)
 	close(descriptions)
 	labels := make(map[string][]string)
 	description := regexp.MustCompile(`fqName: "(\w+)".*variableLabels: \{([^}]*)\}`)

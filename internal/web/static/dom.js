@@ -112,7 +112,7 @@ export const empty = (...children) => para('empty', children)
 export const note = (...children) => para('note', children)
 export const problem = (...children) => para('error', children)
 
-// button is one with a label, and perhaps a longer one for those who do not see what it is beside.
+// button is one with a label, and perhaps a longer one for people who do not see what it is beside.
 export const button = (label, press, more) => el('button', { type: 'button', click: press, ...more }, label)
 
 // pill is a short word with a color. The word alone says all.
