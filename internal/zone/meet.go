@@ -163,10 +163,7 @@ func (z *Zone) readBody(c *Check, r *placeholder.Request) (found, error) {
 // bansUnread refuses a request whose network is banned. If its plan or its limit depends on the body, any of them is told. It
 // reports whether it has refused the request.
 func (z *Zone) bansUnread(c *Check, r *placeholder.Request) bool {
-	if !c.networks.Any() {
-		return false
-	}
-	if n := c.networks.Find(key.ParseAddress(c.Key)); n == nil || n.Override.Kind != store.KindBanned {
+	if n := c.network(); n == nil || n.Override.Kind != store.KindBanned {
 		return false
 	}
 	unread := *c

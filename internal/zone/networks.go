@@ -14,12 +14,17 @@ func (z *Zone) TakesNetworks() bool {
 	return z.Overrides && z.Template.IsAddress() && len(z.Rules()) > 0
 }
 
+// network returns the network that decides about the key, or nil.
+func (c *Check) network() *store.Network {
+	if !c.networks.Any() {
+		return nil
+	}
+	return c.networks.Find(key.ParseAddress(c.Key))
+}
+
 // askNetwork has the network of the key decide, if there is one.
 func (z *Zone) askNetwork(c *Check, _ *placeholder.Request) (found, error) {
-	if !c.networks.Any() {
-		return passes, nil
-	}
-	n := c.networks.Find(key.ParseAddress(c.Key))
+	n := c.network()
 	if n == nil {
 		return passes, nil
 	}
