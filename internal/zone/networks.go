@@ -63,19 +63,14 @@ func (p *QuotaPolicy) Overruled(n *store.Network) *QuotaPolicy {
 			return made
 		}
 	}
-	made := p.withLimit(limit)
+	var made *QuotaPolicy
+	if rule, err := p.Rule.Overruled(limit); err == nil {
+		made = p.with(rule)
+	}
 	more := map[algorithms.Limit]*QuotaPolicy{limit: made}
 	if known != nil && len(*known) < maxOverruled {
 		maps.Copy(more, *known)
 	}
 	p.overruled.Store(&more)
 	return made
-}
-
-func (p *QuotaPolicy) withLimit(limit algorithms.Limit) *QuotaPolicy {
-	rule, err := p.Rule.Overruled(limit)
-	if err != nil {
-		return nil
-	}
-	return p.with(rule)
 }
