@@ -272,7 +272,7 @@ func TestTargets(t *testing.T) {
 					want = http.StatusOK
 				case q.plain == "":
 					want = http.StatusBadRequest
-					}
+				}
 				if came := len(b.Came()) - before; got != want || came != 0 {
 					t.Errorf("HTTP/%d, %s: %.60q: status %d, want %d, and %d requests came", version+1, c.name, q, got, want, came)
 				}

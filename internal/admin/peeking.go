@@ -28,7 +28,7 @@ type peeking struct {
 
 // stateKey is a state of a key, and keyOf the key of a zone, which has one ban.
 type (
-	stateKey  struct{ id, key string }
+	stateKey struct{ id, key string }
 	keyOf    struct{ zone, key string }
 	question struct {
 		stateKey

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
