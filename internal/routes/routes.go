@@ -82,18 +82,23 @@ func (s *seen) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
 		s.value(v.Elem())
+		return
 	case reflect.Pointer:
 		at := pointer{v.Pointer(), v.Type()}
 		if _, before := s.visited[at]; !before && !v.IsNil() {
 			s.visited[at] = struct{}{}
 			s.value(v.Elem())
 		}
+		return
+	}
+	if v.IsValid() && !s.enter(v) {
+		return
+	}
+	switch v.Kind() {
 	case reflect.Struct:
-		if s.enter(v) {
-			for i := range v.NumField() {
-				if v.Type().Field(i).IsExported() {
-					s.value(v.Field(i))
-				}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				s.value(v.Field(i))
 			}
 		}
 	case reflect.Slice, reflect.Array:
@@ -128,15 +133,16 @@ func (s *seen) name(name string) {
 // known are the packages whose modules look at nothing but their options.
 var known = []string{"github.com/caddyserver/caddy/v2/", "github.com/seed-161337e5/caddyratelimit/"}
 
-// enter reports whether to read the fields of a struct, and notes which module it is.
+// enter reports whether to read what is in a value, and notes which module it is.
 func (s *seen) enter(v reflect.Value) bool {
+	of := v.Type().PkgPath() + "/"
 	if v.CanAddr() {
 		v = v.Addr()
 	}
 	module, is := v.Interface().(caddy.Module)
-	if of := reflect.Indirect(v).Type().PkgPath() + "/"; !slices.ContainsFunc(known, func(path string) bool { return strings.HasPrefix(of, path) }) {
+	if !slices.ContainsFunc(known, func(path string) bool { return strings.HasPrefix(of, path) }) {
 		s.opaque = s.opaque || is
-		return false
+		return !is && reflect.Indirect(v).Kind() != reflect.Struct // but a map of fields, such as http.Header
 	}
 	if !is {
 		return true
