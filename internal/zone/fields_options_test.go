@@ -44,6 +44,7 @@ func TestFieldsEverywhere(t *testing.T) {
 		{`"max_events": 1, "block": [{"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`{"method":"x"}`, `{"method":"y"}`, `{"method":"y"}`, `{"method":["x"]}`}, "403 200 429 400"},
 		{`"max_events": 1, "block": [{"path": ["/no"], "vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`{"method":"x"}`, `[`}, "200 429"},
 		{`"max_events": 1, "exempt": [{"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`{"method":"x"}`, `{"method":"x"}`, `{"method":"y"}`, `{"method":"y"}`, `x`}, "200 200 200 429 400"},
+		{`"max_events": 1, "exempt": [{"path": ["/mcp"]}], "block": [{"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`{"method":"x"}`, `{"method":"y"}`, `{"method":"y"}`, `[`}, "403 200 200 400"},
 		{`"max_events": 1, "exempt": [{"path": ["/mcp"]}, {"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`x`, `x`}, "200 200"},
 		{`"max_events": 1, "enforce": 0, "match": [{"vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`x`, `{"method":"x"}`, `{"method":"x"}`}, "200 200 200"},
 		{`"max_events": 1, "match": [{"path": ["/no"], "vars": {"{http.rate_limit.json.method}": ["x"]}}]`, []string{`x`, `x`}, "200 200"},

@@ -35,6 +35,7 @@ type Check struct {
 	repeated error           // the request has different values for a placeholder of the key
 	read     bool            // the body, so matchers may look at its fields
 	open     bool            // a matcher that looks at its fields decides
+	mayBlock bool            // and block has one
 }
 
 // found is what a step finds out about a request.
@@ -124,15 +125,16 @@ func (z *Zone) findKey(c *Check, r *placeholder.Request) (found, error) {
 
 func (z *Zone) block(c *Check, r *placeholder.Request) (found, error) {
 	says, err := z.blocking.ask(c, r.Request)
-	if err == nil && says == yes {
+	if c.mayBlock = says == maybe; err == nil && says == yes {
 		return c.reject(BlockStatus, errBlocked)
 	}
 	return passes, err
 }
 
+// exempt lets a request pass, unless its body may say that it is blocked: block comes first.
 func (z *Zone) exempt(c *Check, r *placeholder.Request) (found, error) {
 	says, err := z.exempting.ask(c, r.Request)
-	if err == nil && says == yes {
+	if err == nil && says == yes && !c.mayBlock {
 		return skips, nil
 	}
 	return passes, err
