@@ -55,6 +55,8 @@ func TestCompare(t *testing.T) {
 		"window":       {base, "key {client_ip}\nrate 100/1h", "changed zero: limit lowered from sliding_window_log 100/1m to sliding_window_log 100/1h"},
 		"algorithm":    {base, base + "\nalgorithm fixed_window", "changed zero: limit changed from sliding_window_log 100/1m to fixed_window 100/1m"},
 		"key":          {base, "key {header.X-User}\nrate 100/1m", "changed zero: key now {header.X-User}, was {client_ip}"},
+		"wait":         {base + "\nmax_wait 1s", base + "\nmax_wait 10s", "changed kept: max_wait now 10s, was 1s"},
+		"short window": {"key {client_ip}\nrate 10/1s", "key {client_ip}\nrate 10/100ms", "changed zero: limit raised from sliding_window_log 10/1s to sliding_window_log 10/100ms"},
 		"dry run":      {base, base + "\nenforce 0", "changed kept: enforce now 0"},
 		"harmless":     {base, base + "\noverrides", "changed kept: overrides now true"},
 		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed kept: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},
@@ -71,7 +73,7 @@ func TestCompare(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
-		if want := slices.Contains([]string{"lowered", "window", "algorithm", "key", "no exemption"}, name); stricter != want {
+		if want := slices.Contains([]string{"lowered", "window", "algorithm", "key", "no exemption", "wait"}, name); stricter != want {
 			t.Errorf("%s: stricter is %v", name, stricter)
 		}
 	}
@@ -113,9 +115,17 @@ func TestStricter(t *testing.T) {
 		"-> cost 2":                                   true,
 		"-> charge {\nstatus 401\n}":                  false,
 		"-> overrides":                                false,
+		"headers off ->":                              false,
+		"algorithm token_bucket 10/1m -> algorithm token_bucket 20/1m":                      false,
+		"algorithm token_bucket 10/1m -> algorithm token_bucket 20/1m\nrefill interval":     true,
+		"algorithm fixed_window 10/1d\nalign first_request -> algorithm fixed_window 20/1d": true,
 	} {
 		before, after, _ := strings.Cut(change, "->")
-		d := compared(t, oneZone(base+before), oneZone(base+after), nil)
+		rate := base
+		if strings.Contains(change, "algorithm") {
+			rate = "key {client_ip}\n"
+		}
+		d := compared(t, oneZone(rate+before), oneZone(rate+after), nil)
 		if len(d.Zones) != 1 || d.Zones[0].Stricter != want {
 			t.Errorf("%s: got %+v, want %v", change, d.Zones, want)
 		}
@@ -128,6 +138,38 @@ func TestStricter(t *testing.T) {
 	}
 	if d := compared(t, oneZone(base), none, nil); len(d.Zones) != 1 || d.Zones[0].Stricter {
 		t.Errorf("a zone that is gone: got %+v", d.Zones)
+	}
+}
+
+// TestElsewhere: what no zone shows and decides about limits is named: where a zone is, and how handlers answer if a limit
+// counts answers, or error routes have one. What decides about no limit is not named.
+func TestElsewhere(t *testing.T) {
+	at := func(path, zone, rest string) string {
+		return "handle " + path + " {\nrate_limit {\nzone " + zone + " {\nkey {client_ip}\nrate 5/1m\n" + rest + "\n}\n}\n}\n"
+	}
+	site := func(text string) string { return "http://example.com {\n" + text + "\n}\n" }
+	onErrors := "handle_errors {\nrate_limit {\nzone e {\nrate 5/1m\n}\n}\n}\n"
+	stored := func(path, store string) string {
+		return strings.Replace(at(path, "x", ""), "zone", "store "+store+"\nzone", 1)
+	}
+	const redis = "redis {\naddress localhost:1\n}"
+	for name, c := range map[string]struct {
+		before, after string
+		want          int
+	}{
+		"zones change places": {at("/a", "x", "") + at("/b", "y", ""), at("/a", "y", "") + at("/b", "x", ""), 2},
+		"uses change places":  {at("/a", "x", "cost 1") + at("/b", "x", "cost 5"), at("/a", "x", "cost 5") + at("/b", "x", "cost 1"), 2},
+		"stores too":          {stored("/a", redis) + stored("/b", "memory"), stored("/a", "memory") + stored("/b", redis), 2},
+		"a limit changes":     {at("/a", "x", "cost 1"), at("/a", "x", "cost 5"), 0},
+		"another name":        {at("/a", "x", ""), at("/a", "y", ""), 0},
+		"an answer":           {at("/*", "x", "") + "respond 401", at("/*", "x", "") + "respond 200", 0},
+		"an answer counts":    {at("/a", "x", "charge {\nstatus 401\n}") + "respond 401", at("/a", "x", "charge {\nstatus 401\n}") + "respond 200", 1},
+		"an upstream":         {onErrors + "reverse_proxy localhost:1", onErrors + "reverse_proxy localhost:2", 0},
+		"an error":            {onErrors + "file_server", onErrors + "file_server {\nhide x\n}", 1},
+	} {
+		if d := compared(t, site(c.before), site(c.after), nil); len(d.Unjudged) != c.want {
+			t.Errorf("%s: got %q, want %d parts", name, d.Unjudged, c.want)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ var layers = []struct {
 	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/lab/walk internal/late " +
 		"internal/limiter internal/outcome internal/placeholder internal/pool internal/zone store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 5, caddy: true, own: "internal/lab/trial internal/replay internal/replay/engine"}},
-	{"internal/lab/compare", layer{lines: 650, kB: 19, own: "config internal/adminapi internal/lab/offline internal/lab/trial internal/placeholder internal/replay " +
+	{"internal/lab/compare", layer{lines: 740, kB: 22, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial internal/placeholder internal/replay " +
 		"internal/replay/logs internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 8, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},

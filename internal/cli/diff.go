@@ -72,7 +72,7 @@ otherwise, and 1 if there is no answer.
 		default:
 			s.printComparison(c)
 		}
-		if err == nil && *exitCode && (refusesMore(c) || len(c.Unjudged) > 0 || *weaker && refusesLess(c)) {
+		if err == nil && *exitCode && (refusesMore(c) || c.Stores || len(c.Unjudged) > 0 || *weaker && refusesLess(c)) {
 			return endWith(cmd, exitDiffers)
 		}
 		return err

@@ -7,15 +7,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 )
 
 type object = map[string]any
 
-// Around names what differs on the way of requests to their limits, in servers that have any: routes, matchers, and
-// handlers such as map. What that means for limits only cases or a log can tell. Values are not named, because they may
-// be secret.
-func Around(before, after []byte) (all []string, err error) {
+// around names what differs on the way of requests to their limits, in servers that have any: routes, matchers,
+// handlers such as map, and where a zone is. What that means for limits only cases or a log can tell. Values are not
+// named, because they may be secret.
+func around(before, after []byte, c *adminapi.Comparison) (all []string, err error) {
 	var servers [2]map[string]object
+	told := toldOf(c)
 	for i, config := range [][]byte{before, after} {
 		var parsed struct {
 			Apps struct {
@@ -26,6 +30,9 @@ func Around(before, after []byte) (all []string, err error) {
 			return nil, err
 		}
 		servers[i] = parsed.Apps.HTTP.Servers
+		for _, server := range servers[i] {
+			offline.EachHandler(server, told.leaveOut)
+		}
 	}
 	names := maps.Clone(servers[0])
 	maps.Copy(names, servers[1])
@@ -34,9 +41,11 @@ func Around(before, after []byte) (all []string, err error) {
 		if !hasLimits(was) && !hasLimits(is) {
 			continue
 		}
+		answers := answersMatter(was) || answersMatter(is)
 		for _, option := range union(was, is) {
 			if !slices.Contains(aside, option) {
-				all = append(all, otherParts("server "+name, option, onTheWay(was[option]), onTheWay(is[option]))...)
+				a, b := onTheWay(was[option], answers), onTheWay(is[option], answers)
+				all = append(all, otherParts("server "+name, option, a, b)...)
 			}
 		}
 	}
@@ -47,37 +56,93 @@ func Around(before, after []byte) (all []string, err error) {
 var aside = strings.Fields("logs metrics read_timeout read_header_timeout write_timeout idle_timeout keepalive_interval " +
 	"keepalive_idle keepalive_count automatic_https tls_connection_policies protocols listen_protocols max_header_bytes")
 
-// judged are the options of a rate limit handler that are compared with its zones, or that decide about no request.
-var judged = strings.Fields("rate_limits store on_store_error log log_key disable_metrics")
+// behind are the handlers whose options matter only to requests that have come to them, each with the options that
+// decide how it answers.
+var behind = map[string][]string{
+	"reverse_proxy":         {"headers", "rewrite"},
+	"file_server":           {"fs", "root", "hide", "index_names", "browse", "status_code", "canonical_uris"},
+	"static_response":       {"status_code", "headers", "abort", "close"},
+	"encode":                nil,
+	"templates":             nil,
+	"push":                  nil,
+	"tracing":               nil,
+	"log_append":            nil,
+	"timeouts":              nil,
+	"copy_response_headers": nil,
+}
 
-// behind are the handlers whose options matter only to requests that have come to them.
-var behind = strings.Fields("reverse_proxy file_server static_response encode templates push tracing log_append timeouts copy_response_headers")
+// told are the zones whose differences are told elsewhere, each with what has happened to it.
+type told struct {
+	zones  map[string]string
+	stores bool // the difference between stores, too
+}
+
+func toldOf(c *adminapi.Comparison) told {
+	t := told{make(map[string]string), c.Stores}
+	for _, z := range c.Zones {
+		t.zones[z.Zone] = z.Kind
+	}
+	return t
+}
+
+// leaveOut takes out of a rate limit handler what decides about no request, and what is told elsewhere. The names of
+// zones stay, because they may be in another place now.
+func (t told) leaveOut(name string, h object) {
+	if name != "rate_limit" {
+		return
+	}
+	for _, option := range []string{"on_store_error", "log", "log_key", "disable_metrics"} {
+		delete(h, option)
+	}
+	if t.stores {
+		delete(h, "store")
+	}
+	zones, _ := h["rate_limits"].(object)
+	for name := range zones {
+		switch t.zones[name] {
+		case adminapi.ZoneChanged:
+			zones[name] = nil
+		case adminapi.ZoneNew, adminapi.ZoneGone:
+			delete(zones, name)
+		}
+	}
+	if len(zones) == 0 {
+		delete(h, "rate_limits")
+	}
+}
+
+// answersMatter reports whether limits of a server may depend on how its handlers answer.
+func answersMatter(server object) (matter bool) {
+	text, _ := json.Marshal(server)
+	matter = strings.Contains(string(text), `"charge":{`) || hasLimits(server["errors"])
+	offline.EachHandler(server, func(_ string, h object) { matter = matter || hasLimits(h["errors"]) })
+	return matter
+}
 
 // hasLimits reports whether a part of a config has a rate limit handler.
-func hasLimits(of object) bool {
+func hasLimits(of any) bool {
 	text, _ := json.Marshal(of)
 	return strings.Contains(string(text), `"handler":"rate_limit"`)
 }
 
-// onTheWay returns a part of a config without what does not decide which requests come to a limit.
-func onTheWay(value any) any {
+// onTheWay returns a part of a config without what does not decide which requests come to a limit, or, if answers
+// matter, count against it.
+func onTheWay(value any, answers bool) any {
 	switch value := value.(type) {
 	case []any:
 		made := make([]any, len(value))
 		for i := range value {
-			made[i] = onTheWay(value[i])
+			made[i] = onTheWay(value[i], answers)
 		}
 		return made
 	case object:
 		name, _ := value["handler"].(string)
 		passes := value["handle_response"] != nil || value["pass_thru"] != nil
-		if slices.Contains(behind, name) && !passes {
-			return object{"handler": name}
-		}
+		options, isBehind := behind[name]
 		made := make(object)
 		for option, of := range value {
-			if name != "rate_limit" || !slices.Contains(judged, option) {
-				made[option] = onTheWay(of)
+			if !isBehind || passes || option == "handler" || answers && slices.Contains(options, option) {
+				made[option] = onTheWay(of, answers)
 			}
 		}
 		return made

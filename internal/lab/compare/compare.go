@@ -11,8 +11,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -117,7 +119,10 @@ func compare(was, is Zone) adminapi.ZoneDiff {
 }
 
 // limitOptions are described together, as the limit.
-var limitOptions = []string{"algorithm", "max_events", "window", "burst", "refill", "mode", "align", "timezone", "lease", "max_wait"}
+var limitOptions = []string{"algorithm", "max_events", "window", "burst", "refill", "mode", "align", "timezone", "lease"}
+
+// durations are the options whose values are durations.
+var durations = []string{"duration", "window", "up_to", "max_wait", "lease", "lend"}
 
 // difference is an option that differs.
 type difference struct {
@@ -136,7 +141,7 @@ func options(was, is *zone.Zone) (all []difference) {
 		case reflect.DeepEqual(a, b):
 			continue
 		case name == "limit":
-			d = changedLimit(name, was.Description, is.Description, was.Policy, is.Policy)
+			d = changedLimit(name, was.Description, is.Description, was.Policy, is.Policy, sameBut(a, b))
 		case isPlan:
 			d.Was, d.Is = ofPlan(was, plan), ofPlan(is, plan)
 			d.stricter = b == nil || !is.Plans[plan].Unlimited
@@ -147,7 +152,8 @@ func options(was, is *zone.Zone) (all []difference) {
 				d.Text = name + " is gone, was " + d.Was
 			case d.Was != d.Is:
 				loose := !d.stricter
-				d = changedLimit(name, d.Was, d.Is, was.Plans[plan].Policies.Fixed, is.Plans[plan].Policies.Fixed)
+				d = changedLimit(name, d.Was, d.Is, was.Plans[plan].Policies.Fixed, is.Plans[plan].Policies.Fixed,
+					sameBut(a, b))
 				d.stricter = d.stricter && !loose
 			}
 		}
@@ -156,14 +162,27 @@ func options(was, is *zone.Zone) (all []difference) {
 	return all
 }
 
+// sameBut reports whether two limits differ only in how much they admit.
+func sameBut(a, b any) bool {
+	was, _ := a.(object)
+	is, _ := b.(object)
+	for _, option := range union(was, is) {
+		howMuch := slices.Contains([]string{"max_events", "window", "burst"}, option)
+		if !howMuch && !reflect.DeepEqual(was[option], is[option]) {
+			return false
+		}
+	}
+	return true
+}
+
 // changedLimit describes a limit that has changed. The policies are nil where limits depend on the request.
-func changedLimit(name, was, is string, a, b *zone.QuotaPolicy) difference {
+func changedLimit(name, was, is string, a, b *zone.QuotaPolicy, alike bool) difference {
 	d := difference{adminapi.OptionDiff{Option: name, Was: was, Is: is}, true}
 	verb := "changed"
-	if a != nil && b != nil && a.Rule.Algorithm().Name() == b.Rule.Algorithm().Name() {
+	if alike && a != nil && b != nil && a.Rule.Algorithm().Name() == b.Rule.Algorithm().Name() {
 		x, y := a.Rule.Limit(), b.Rule.Limit()
-		rate := func(events int64, window float64) float64 { return float64(events) / max(window, 1) }
-		before, now := rate(x.Events, x.Window.Seconds()), rate(y.Events, y.Window.Seconds())
+		rate := func(events int64, window time.Duration) float64 { return float64(events) / float64(max(window, 1)) }
+		before, now := rate(x.Events, x.Window), rate(y.Events, y.Window)
 		switch {
 		case x.Calendar != y.Calendar:
 		case now <= before && y.Events <= x.Events && a.Quota >= b.Quota:
@@ -202,6 +221,7 @@ func fields(z *zone.Zone) object {
 	d := json.NewDecoder(bytes.NewReader(z.JSON))
 	d.UseNumber()
 	_ = d.Decode(&all) // cannot fail: it was made from a zone
+	spellDurations(all)
 	for _, name := range limitOptions {
 		if value, has := all[name]; has {
 			limit[name] = value
@@ -217,6 +237,21 @@ func fields(z *zone.Zone) object {
 		}
 	}
 	return all
+}
+
+// spellDurations writes durations as people do. JSON has their nanoseconds.
+func spellDurations(in object) {
+	for name, value := range in {
+		switch value := value.(type) {
+		case object:
+			spellDurations(value)
+		case json.Number:
+			ns, err := value.Int64()
+			if err == nil && ns > 0 && slices.Contains(durations, name) {
+				in[name] = duration.Format(time.Duration(ns))
+			}
+		}
+	}
 }
 
 // form returns the key as a Caddyfile has it.

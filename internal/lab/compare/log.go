@@ -31,7 +31,7 @@ func Configs(before, after []byte, o *replay.Options) (*adminapi.Comparison, err
 	c := &adminapi.Comparison{Zones: append([]adminapi.ZoneDiff{}, Zones(zones[0], zones[1])...)}
 	c.Stores = !slices.Equal(stores[0], stores[1])
 	var err error
-	if c.Unjudged, err = Around(before, after); err != nil {
+	if c.Unjudged, err = around(before, after, c); err != nil {
 		return nil, err
 	}
 	if o == nil || len(o.Logs) == 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // harmless are options that refuse nobody, whatever they say.
-var harmless = []string{"overrides"}
+var harmless = []string{"headers", "overrides"}
 
 // loosening are options that let requests through: without them, more requests are refused.
 var loosening = []string{"exempt", "match", "charge"}
