@@ -108,7 +108,7 @@ var layers = []struct {
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
 		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
 		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1830, kB: 55, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
+	{"internal/lab/cases", layer{lines: 1834, kB: 56, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
 		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
 		"internal/suggest internal/zone memorystore store"}},
 	{"internal/cli", layer{lines: 4130, kB: 132, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/fleet internal/lab/cases " +

@@ -131,12 +131,16 @@ func (p *parser) parseCase() error {
 	if err := p.text(`a name in quotes, such as case "a client may send 100 requests in a minute" {`, &c.Name); err != nil {
 		return err
 	}
-	for nesting := p.Nesting(); p.NextBlock(nesting); {
+	outside := p.Nesting()
+	for p.NextBlock(outside) {
 		s := Step{Line: p.Line()}
 		if err := p.step(&s); err != nil {
 			return err
 		}
 		c.Steps = append(c.Steps, s)
+	}
+	if p.Nesting() > outside {
+		return p.Errf("case %q does not end: a } is missing", c.Name)
 	}
 	if len(c.Steps) == 0 {
 		return p.Errf("case %q is empty: write its requests in braces, each on a line of its own, such as GET /", c.Name)
