@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 // keyHelp is the help for keys, for all commands that take one.
@@ -70,12 +71,12 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 	case reset.Network != "":
 		if !reset.Unchanged {
 			fmt.Fprintf(f.out, "%s network %s in zone %s, at all instances within 5 seconds.\n",
-				map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], reset.Network, shellWord(zone))
+				map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], reset.Network, shell.Word(zone))
 		}
 		return nil
 	case !show:
 		if !reset.Unchanged {
-			fmt.Fprintf(f.out, "Reset %s in zone %s.\n", cmp.Or(shellWords(slices.Concat(query["part"], query["key"], query["key_base64"])), "(no key)"), shellWord(zone))
+			fmt.Fprintf(f.out, "Reset %s in zone %s.\n", cmp.Or(shell.Words(slices.Concat(query["part"], query["key"], query["key_base64"])), "(no key)"), shell.Word(zone))
 		}
 		return nil
 	}
@@ -84,7 +85,7 @@ func (f *fleet) changeKey(method, zone, path string, query url.Values, body any,
 		fmt.Fprintln(f.err, notShown, err)
 	}
 	if k := &keys[0].value; method == http.MethodPut && keys[0].err == nil && k.Lately == nil && k.Used == 0 {
-		fmt.Fprintf(f.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", f.flags, shellWord(zone))
+		fmt.Fprintf(f.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", f.flags, shell.Word(zone))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 func diffCommand() *cobra.Command {
@@ -146,7 +147,7 @@ func (s *screen) printComparison(c *adminapi.Comparison) {
 		if i > 0 {
 			fmt.Fprintln(s.out)
 		}
-		s.paragraphs(append([][]string{{"zone", shellWord(z.Zone)}}, differences(z)...))
+		s.paragraphs(append([][]string{{"zone", shell.Word(z.Zone)}}, differences(z)...))
 	}
 	if c.Stores {
 		s.say(otherStores)
@@ -181,7 +182,7 @@ func (s *screen) lines(text string) []string {
 func clientRows(list []adminapi.ClientDiff) [][]string {
 	rows := [][]string{{"CLIENT", "REQUESTS", "REFUSED BEFORE", "REFUSED NOW"}}
 	for _, c := range list {
-		rows = append(rows, []string{shellWord(c.Client), fmt.Sprint(c.Requests), fmt.Sprint(c.Was), fmt.Sprint(c.Is)})
+		rows = append(rows, []string{shell.Word(c.Client), fmt.Sprint(c.Requests), fmt.Sprint(c.Was), fmt.Sprint(c.Is)})
 	}
 	return rows
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 // The exit codes of doctor. As with all commands, 1 says that there is no answer.
@@ -187,9 +188,9 @@ func (f *fleet) whose(p *problem) string {
 	case len(p.zones) > 0:
 		about = enumerate("zone", few(p.zones))
 	case p.Server != "":
-		about = "server " + shellWord(p.Server)
+		about = "server " + shell.Word(p.Server)
 	case p.Adaptive != "":
-		about = "adaptive_concurrency " + shellWord(p.Adaptive)
+		about = "adaptive_concurrency " + shell.Word(p.Adaptive)
 	case p.Store != "":
 		about = "store " + p.Store
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
@@ -26,7 +27,7 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 	}
 	fmt.Fprintln(s.out)
 	rows := [][]string{
-		{"request", x.Method + " " + shellWord(x.URL)},
+		{"request", x.Method + " " + shell.Word(x.URL)},
 		{"client", describeClient(x)},
 		{"server", x.Server + inParentheses(strings.Join(x.Listen, " "))},
 	}
@@ -131,11 +132,11 @@ func zoneRows(visits []adminapi.Visit) [][]string {
 	rows := [][]string{{"ZONE", planColumn, "STATE", "USED", "LEFT", "MORE IN", keyColumn}}
 	for _, v := range visits {
 		if v.State == nil {
-			rows = append(rows, []string{shellWord(v.Zone), "-", visitState(&v), "-", "-", "-", "-"})
+			rows = append(rows, []string{shell.Word(v.Zone), "-", visitState(&v), "-", "-", "-", "-"})
 			continue
 		}
 		k := keyView{Key: v.State}
-		rows = append(rows, slices.Concat([]string{shellWord(v.Zone), k.planName()}, k.numbers(), []string{showKey(k.KeyText)}))
+		rows = append(rows, slices.Concat([]string{shell.Word(v.Zone), k.planName()}, k.numbers(), []string{shell.ShowKey(k.KeyText)}))
 	}
 	return only(map[string]bool{planColumn: withPlans}, rows)
 }
@@ -154,9 +155,9 @@ func limitRows(visits []adminapi.Visit) (rows [][]string) {
 			text += fmt.Sprintf(", cost %d", v.State.Cost)
 		}
 		for i, p := range v.Placeholders {
-			text += map[bool]string{true: ", key ", false: " "}[i == 0] + "{" + p.Name + "} " + shellWord(p.Value)
+			text += map[bool]string{true: ", key ", false: " "}[i == 0] + "{" + p.Name + "} " + shell.Word(p.Value)
 		}
-		rows = append(rows, []string{shellWord(v.Zone), text})
+		rows = append(rows, []string{shell.Word(v.Zone), text})
 	}
 	return rows
 }
@@ -174,7 +175,7 @@ func visitState(v *adminapi.Visit) string {
 
 // printVisit says why a zone counts a request, or refuses it.
 func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
-	zone := "Zone " + shellWord(v.Zone)
+	zone := "Zone " + shell.Word(v.Zone)
 	switch {
 	case v.State != nil && v.Reason == "":
 		k := keyView{Key: v.State}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 // fleet is the instances that a command has answers of: the one that it asks, or all that this one knows of.
@@ -48,11 +49,11 @@ func newFleets(cmd *cobra.Command) (all []*fleet, err error) {
 		}
 		s := newScreen(cmd)
 		if given != "" {
-			s.flags = " --address " + shellWord(given)
+			s.flags = " --address " + shell.Word(given)
 		}
 		for _, name := range []string{"config", "adapter"} {
 			if flag := flags.Lookup(name); flag != nil && flag.Changed {
-				s.flags += " --" + name + " " + shellWord(flag.Value.String())
+				s.flags += " --" + name + " " + shell.Word(flag.Value.String())
 			}
 		}
 		asked := &endpoint{screen: s, address: address}

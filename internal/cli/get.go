@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 func getCommand() *cobra.Command {
@@ -77,7 +78,7 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 		addLately(&good[0].value, &a.value)
 	}
 	k := keyView{Key: &good[0].value}
-	rows := [][]string{{"zone", shellWord(k.Zone)}, {"key", showKey(k.KeyText)}, {"limit", k.limit()}}
+	rows := [][]string{{"zone", shell.Word(k.Zone)}, {"key", shell.ShowKey(k.KeyText)}, {"limit", k.limit()}}
 	if len(k.Plans) == 0 {
 		rows = append(rows, k.details()...)
 	}
@@ -93,7 +94,7 @@ func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
 		if plans := k.plansWithoutOverride(); len(plans) > 0 {
 			fmt.Fprintln(f.out)
 			f.say("The override does not hold under %s, because its algorithm is another one. For a limit there, name the algorithm of that plan, as in 'set %s <key> <algorithm> 500/1m'.",
-				enumerate("plan", plans), shellWord(k.Zone))
+				enumerate("plan", plans), shell.Word(k.Zone))
 		}
 	}
 	f.printReasons([]keyView{k})
@@ -145,7 +146,7 @@ func (f *fleet) find(query url.Values) error {
 	for i := range found {
 		views[i] = keyView{Key: &found[i].Key}
 		views[i].named = slices.ContainsFunc(found, func(other foundKey) bool {
-			return other.Zone == found[i].Zone && other.Error == "" && showKey(other.KeyText) != showKey(found[i].KeyText)
+			return other.Zone == found[i].Zone && other.Error == "" && shell.ShowKey(other.KeyText) != shell.ShowKey(found[i].KeyText)
 		})
 	}
 	counted, others := countedViews(views)
@@ -169,15 +170,15 @@ func countedViews(views []keyView) (counted []keyView, others []string) {
 		switch {
 		case v.isCounted():
 			counted = append(counted, v)
-		case v.Doubt == "" && v.Outcome != "" && !slices.Contains(others, shellWord(v.Zone)): // a doubt names its zone
-			others = append(others, shellWord(v.Zone))
+		case v.Doubt == "" && v.Outcome != "" && !slices.Contains(others, shell.Word(v.Zone)): // a doubt names its zone
+			others = append(others, shell.Word(v.Zone))
 		}
 	}
 	if len(counted) == 0 {
 		return views, nil
 	}
 	of := func(name string) bool {
-		return slices.ContainsFunc(counted, func(v keyView) bool { return shellWord(v.Zone) == name })
+		return slices.ContainsFunc(counted, func(v keyView) bool { return shell.Word(v.Zone) == name })
 	}
 	return counted, slices.DeleteFunc(others, of)
 }
@@ -213,7 +214,7 @@ func (f *fleet) printOnce(found []foundKey, what func(*foundKey) string) {
 	var texts []string
 	zones := make(map[string][]string)
 	for i := range found {
-		text, name := what(&found[i]), shellWord(found[i].Zone)
+		text, name := what(&found[i]), shell.Word(found[i].Zone)
 		if text == "" {
 			continue
 		}
@@ -235,11 +236,11 @@ func (f *fleet) states(views []keyView, withZones bool) error {
 	rows := [][]string{{"ZONE", planColumn, "STATE", "USED", "LEFT", "MORE IN", keyColumn}}
 	for _, view := range views {
 		if view.Outcome == "" {
-			rows = append(rows, []string{shellWord(view.Zone), "-", "?", "-", "-", "-", "-"})
+			rows = append(rows, []string{shell.Word(view.Zone), "-", "?", "-", "-", "-", "-"})
 			continue
 		}
 		for _, k := range view.byPlan() {
-			rows = append(rows, slices.Concat([]string{shellWord(k.Zone), k.planName()}, k.numbers(), []string{showKey(k.KeyText)}))
+			rows = append(rows, slices.Concat([]string{shell.Word(k.Zone), k.planName()}, k.numbers(), []string{shell.ShowKey(k.KeyText)}))
 		}
 	}
 	return f.table(only(map[string]bool{"ZONE": withZones, planColumn: withPlans, keyColumn: withZones}, rows))
@@ -251,7 +252,7 @@ func (k keyView) limit() string { return k.Limit + inParentheses(k.Rollout) }
 // details returns the names and values of a key under one limit.
 func (k keyView) details() (rows [][]string) {
 	if k.Plan != "" {
-		rows = append(rows, []string{"plan", shellWord(k.Plan)})
+		rows = append(rows, []string{"plan", shell.Word(k.Plan)})
 	}
 	if k.Assumed != "" {
 		rows = append(rows, []string{"assumed", k.Assumed})
@@ -290,7 +291,7 @@ func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
 	rows = append(rows, []string{"lately", fmt.Sprintf("%s, %d refused%s (counted by %s since %s)",
 		plural(int64(k.Lately.Requests), "request"), k.Lately.Refused, dryRun, counter, k.Lately.Since.Local().Format(time.TimeOnly))})
 	if k.Lately.Plan != "" {
-		rows = append(rows, []string{"last plan", shellWord(k.Lately.Plan)})
+		rows = append(rows, []string{"last plan", shell.Word(k.Lately.Plan)})
 	}
 	return rows
 }

@@ -16,9 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
-// Where another package makes texts about keys, this one shows them.
-var shellWord, shellWords, showKey = shell.Word, shell.Words, shell.ShowKey
-
 // keyView is a key as `get` shows it.
 type keyView struct {
 	*adminapi.Key
@@ -81,9 +78,9 @@ func (k keyView) planName() string {
 	case k.Plan == "":
 		return "(default)"
 	case k.Plans[0].Default:
-		return shellWord(k.Plan) + " (default)"
+		return shell.Word(k.Plan) + " (default)"
 	}
-	return shellWord(k.Plan)
+	return shell.Word(k.Plan)
 }
 
 // numbers returns the cells of a table: state, used, remaining, more in.
@@ -111,7 +108,7 @@ func (k keyView) whichPlan() string {
 func (k keyView) plansWithoutOverride() (names []string) {
 	for _, plan := range k.Plans {
 		if plan.Elsewhere {
-			names = append(names, shellWord(plan.Plan))
+			names = append(names, shell.Word(plan.Plan))
 		}
 	}
 	return names
@@ -169,7 +166,7 @@ func local(text string) string {
 func (k keyView) why() string {
 	text := local(k.Why)
 	if k.named {
-		text = strings.Replace(text, "this key", showKey(k.KeyText), 1)
+		text = strings.Replace(text, "this key", shell.ShowKey(k.KeyText), 1)
 	}
 	return text
 }
@@ -187,7 +184,7 @@ func (s *screen) commands(all []adminapi.Command) (text string) {
 		lines := make([]string, len(c.Run))
 		for n, line := range c.Run {
 			lines[n] = beforeFlags.ReplaceAllStringFunc(line, func(before string) string {
-				return shellWord(os.Args[0]) + strings.TrimPrefix(before, "caddy") + s.flags
+				return shell.Word(os.Args[0]) + strings.TrimPrefix(before, "caddy") + s.flags
 			})
 		}
 		text += "To " + c.To + between + strings.Join(lines, " && ") + "\n"

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
@@ -93,11 +94,11 @@ func (f *fleet) list(zones []string, name, fills string, head []string, cells fu
 	slices.SortStableFunc(found, func(a, b row) int { return cmp.Compare(endOf(&a.Listed), endOf(&b.Listed)) })
 	rows := [][]string{head}
 	for _, l := range found {
-		key := showKey(l.KeyText)
+		key := shell.ShowKey(l.KeyText)
 		if l.Unknown {
 			key = "(only its hash is known: " + l.Key + ")"
 		}
-		rows = append(rows, slices.Concat([]string{shellWord(l.zone)}, cells(&l.Listed), []string{key}))
+		rows = append(rows, slices.Concat([]string{shell.Word(l.zone)}, cells(&l.Listed), []string{key}))
 	}
 	return f.table(rows)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 // fetchNetworks gets the networks of each instance, of a zone or of all zones without a name.
@@ -44,7 +45,7 @@ func (f *fleet) topNetworks(zone string, n int) error {
 				if c.Before != nil {
 					before = formatCount(*c.Before, c.BeforeError)
 				}
-				rows = append(rows, row(a.of.address, shellWord(list.Zone), formatCount(c.Requests, c.Error), formatCount(c.Refused, c.Error),
+				rows = append(rows, row(a.of.address, shell.Word(list.Zone), formatCount(c.Requests, c.Error), formatCount(c.Refused, c.Error),
 					"about "+formatCount(c.Keys, max(c.Keys, c.KeysMost)-c.Keys), before, c.Network))
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 func setCommand() *cobra.Command {
@@ -62,7 +64,7 @@ The zone must have the option overrides.
 		}
 		err = f.changeKey(http.MethodPut, zone, "/key/override", q, request, true)
 		if invalid := new(apiError); request["limit"] != nil && errors.As(err, &invalid) && invalid.status == "400" {
-			return fmt.Errorf("%w (the last argument, %s, is the limit)", err, shellWord(fmt.Sprint(request["limit"])))
+			return fmt.Errorf("%w (the last argument, %s, is the limit)", err, shell.Word(fmt.Sprint(request["limit"])))
 		}
 		return err
 	})

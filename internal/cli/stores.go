@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 func storesCommand() *cobra.Command {
@@ -95,5 +96,5 @@ func storeCells(s *adminapi.Store) []string {
 	if answers == "no" && breaker == "closed" {
 		breaker = "failing" // the calls that failed were too few to open it
 	}
-	return []string{inLine(s.Name), answers, breaker, p50, p99, caddys, keys, shellWords(s.Zones)}
+	return []string{inLine(s.Name), answers, breaker, p50, p99, caddys, keys, shell.Words(s.Zones)}
 }

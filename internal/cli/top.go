@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 func topCommand() *cobra.Command {
@@ -72,8 +74,8 @@ func (f *fleet) top(zone, by string, n int) error {
 	rows := [][]string{{"ZONE", planColumn, "REQUESTS", "REFUSED", "DRY RUN", keyColumn}}
 	for _, k := range shown.keys {
 		rows = append(rows, []string{
-			shellWord(k.zone), showPlan(k.Plan), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
-			formatCount(k.DryRun, k.DryRunError), showKey(k.KeyText),
+			shell.Word(k.zone), showPlan(k.Plan), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
+			formatCount(k.DryRun, k.DryRunError), shell.ShowKey(k.KeyText),
 		})
 	}
 	if err := f.table(only(map[string]bool{planColumn: withPlans}, rows)); err != nil {
@@ -91,7 +93,7 @@ func showPlan(name string) string {
 	if name == "" {
 		return "-"
 	}
-	return shellWord(name)
+	return shell.Word(name)
 }
 
 // formatCount formats a count that may be higher by up to more.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 // This file asks one instance about all that share a store with it.
@@ -137,7 +138,7 @@ const maxNamed = 5
 // few returns the first few names, for a shell, and how many more there are.
 func few(names []string) (words []string) {
 	for _, name := range names[:min(maxNamed, len(names))] {
-		words = append(words, shellWord(name))
+		words = append(words, shell.Word(name))
 	}
 	if more := len(names) - maxNamed; more > 0 {
 		words = append(words, fmt.Sprintf("and %d more", more))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 // decisionLayout is the layout of lines about decisions. They come one by one, so the columns have the widths of what is
@@ -66,9 +67,9 @@ func (l *decisionLayout) cells(address string, d *adminapi.Decision) []string {
 	if wide {
 		at = d.Time.Local().Format("15:04:05.000")
 	}
-	zone := shellWord(d.Zone)
+	zone := shell.Word(d.Zone)
 	if d.Plan != "" {
-		zone += inParentheses("plan " + shellWord(d.Plan))
+		zone += inParentheses("plan " + shell.Word(d.Plan))
 	}
 	cells := append([]string{at}, l.row(address, d.Outcome, zone)...)
 	left, wait := "-", "-"
@@ -85,11 +86,11 @@ func (l *decisionLayout) cells(address string, d *adminapi.Decision) []string {
 	if wide {
 		request = []string{d.ClientIP, d.Method, d.Host, d.Path}
 	}
-	text := shellWords(request)
+	text := shell.Words(request)
 	if d.Reason != "" {
 		text += "  (" + inLine(d.Reason) + ")"
 	}
-	key := showKey(d.KeyText)
+	key := shell.ShowKey(d.KeyText)
 	if !wide {
 		key = cutMiddle(key, l.widths[len(cells)])
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 func zonesCommand() *cobra.Command {
@@ -127,7 +128,7 @@ func (f *fleet) adaptive() error {
 	}
 	rows := [][]string{{"ADAPTIVE", "LIMIT", "RUNNING", "WAITING", "USEFUL", "FAILED", "REFUSED", "NOW"}}
 	for _, l := range limits {
-		row := []string{shellWord(l.Name)}
+		row := []string{shell.Word(l.Name)}
 		for _, n := range []uint64{uint64(l.Limit), uint64(l.Running), uint64(l.Waiting), l.Useful, l.Failed, l.Refused} {
 			row = append(row, strconv.FormatUint(n, 10))
 		}
@@ -169,7 +170,7 @@ func (f *fleet) zoneRows(sums []*zoneSum, caddys int) [][]string {
 		if f.width > 0 {
 			limit = shortLimit(z)
 		}
-		row := []string{f.names(g.of), shellWord(z.Name), limit, orDash(z.KeyForm), z.Store, formatRate(z.Rate)}
+		row := []string{f.names(g.of), shell.Word(z.Name), limit, orDash(z.KeyForm), z.Store, formatRate(z.Rate)}
 		for i, column := range columns {
 			if row = append(row, strconv.FormatUint(countColumn(z, column), 10)); i == 1 {
 				row = append(row, refusedShare(z))
@@ -278,7 +279,7 @@ func (f *fleet) zone(name string) error {
 // zoneDetails returns what is known of a zone.
 func zoneDetails(z *adminapi.Zone) [][]string {
 	rows := [][]string{
-		{"zone", shellWord(z.Name)},
+		{"zone", shell.Word(z.Name)},
 		{"limit", z.Limit + inParentheses(z.Rollout)},
 		{"key", orDash(z.KeyForm)},
 		{"store", z.Store},
