@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/why"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -121,10 +122,14 @@ func stateOf(q *trial.Asked, p *peek) *adminapi.Key {
 	if q.Policy.Slots && !p.next.Banned && quota.RetryAfter > 0 { // it holds until another request ends, and its lease is renewed
 		quota.RetryAfter = q.Policy.Waits(&p.next, q.Check.Cost).Told.Seconds()
 	}
-	return &adminapi.Key{
-		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
-		Rollout: q.Zone.Rollout(), Cost: q.Check.Cost, CostFrom: q.Zone.Cost.From, QuotaStatus: quota, Slots: q.Policy.Slots,
+	k := &adminapi.Key{
+		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan,
+		Limit: describeLimit(p.rule, p.rule.Limit(), true), Rollout: q.Zone.Rollout(), Cost: q.Check.Cost, CostFrom: q.Zone.Cost.From,
 		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides,
-		Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(),
+		KeyState: adminapi.KeyState{
+			Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(), QuotaStatus: quota, Slots: q.Policy.Slots,
+		},
 	}
+	why.Fill(k)
+	return k
 }

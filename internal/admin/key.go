@@ -55,7 +55,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 		plan := z.Plans[name]
 		isDefault := plan == z.DefaultPlan
 		if plan.Policies.Likely == nil {
-			all = append(all, adminapi.PlanStatus{Plan: name, Default: isDefault, Unlimited: true, Outcome: outcome.Names[outcome.Exempt]})
+			all = append(all, adminapi.PlanStatus{Plan: name, Default: isDefault, Unlimited: true, KeyState: adminapi.KeyState{Outcome: outcome.Names[outcome.Exempt]}})
 			continue
 		}
 		k, err := z.lookUpUnder(c, key, &plan.Policies)
@@ -88,8 +88,7 @@ func (z *runningZone) lookUpPlans(c *adminCall, key string) (*adminapi.Key, erro
 // planStatus returns what a key under a plan has of its own.
 func planStatus(plan string, isDefault bool, k *adminapi.Key) adminapi.PlanStatus {
 	return adminapi.PlanStatus{
-		Plan: plan, Default: isDefault, Assumed: k.Assumed, Outcome: k.Outcome, Refused: k.Refused, QuotaStatus: k.QuotaStatus, Slots: k.Slots,
-		Why: k.Why, Commands: k.Commands, Elsewhere: k.Override != nil && k.Override.Elsewhere,
+		Plan: plan, Default: isDefault, KeyState: k.KeyState, Elsewhere: k.Override != nil && k.Override.Elsewhere,
 	}
 }
 
@@ -117,8 +116,9 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	p.under(all, network)
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
-		Cost: cost, CostFrom: z.Cost.From, CostLast: usual > z.Cost.Number && !c.query.Has("cost"), QuotaStatus: p.quota(), Slots: policy.Slots,
-		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
+		Cost: cost, CostFrom: z.Cost.From, CostLast: usual > z.Cost.Number && !c.query.Has("cost"),
+		KeyState: adminapi.KeyState{QuotaStatus: p.quota(), Slots: policy.Slots},
+		Ban:      p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
 	if policies.Varying != nil {
 		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)

@@ -107,10 +107,6 @@ type Key struct {
 	PlanFrom string       `json:"plan_from,omitempty"`
 	NoPlan   int          `json:"no_plan_status,omitempty"`
 
-	// Assumed is the limit that the numbers are for, if limits depend on the request. The key may
-	// have used something under other limits.
-	Assumed string `json:"assumed,omitempty"`
-
 	// Cost is the cost that the numbers are for: the one in the query, or else that of the last request of the key that the
 	// limit has refused on this instance, if it cost more than usual (CostLast), or else the zone's. CostFrom
 	// is the placeholder that a request's cost comes from; then the zone's cost is the fallback.
@@ -118,24 +114,7 @@ type Key struct {
 	CostFrom string `json:"cost_from,omitempty"`
 	CostLast bool   `json:"cost_last,omitempty"`
 
-	// Outcome is the outcome that a request with this key would have now: allowed, limited, banned, dry_run, exempt or rejected. Refused says that the zone would refuse the request.
-	Outcome string `json:"outcome"`
-	Refused bool   `json:"refused"`
-
-	// Why says why the zone allows or refuses the key, and until when. Commands are what changes that.
-	Why      string    `json:"why"`
-	Commands []Command `json:"commands,omitempty"`
-
-	// Until is when the next request passes. It is absent if one passes now, or none ever.
-	Until time.Time `json:"until,omitzero"`
-
-	// What is used and what remains is that of the limit, in the unit of costs, even if the key is
-	// banned. The times include the ban.
-	QuotaStatus
-
-	// Slots says that what is used is the number of running requests, so that RetryAfter and
-	// ResetAfter are the latest times at which they end.
-	Slots bool `json:"slots,omitempty"`
+	KeyState
 
 	Ban *Ban `json:"ban,omitempty"`
 
@@ -162,6 +141,33 @@ type Key struct {
 	Doubt string `json:"doubt,omitempty"`
 }
 
+// KeyState is the state of a key under a limit.
+type KeyState struct {
+	// Assumed is the limit that the numbers are for, if limits depend on the request. The key may
+	// have used something under other limits.
+	Assumed string `json:"assumed,omitempty"`
+
+	// Outcome is the outcome that a request with this key would have now: allowed, limited, banned, dry_run, exempt or
+	// rejected. Refused says that the zone would refuse the request.
+	Outcome string `json:"outcome"`
+	Refused bool   `json:"refused"`
+
+	// Why says why the zone allows or refuses the key, and until when. Commands are what changes that.
+	Why      string    `json:"why,omitempty"`
+	Commands []Command `json:"commands,omitempty"`
+
+	// Until is when the next request passes. It is absent if one passes now, or none ever.
+	Until time.Time `json:"until,omitzero"`
+
+	// What is used and what remains is that of the limit, in the unit of costs, even if the key is
+	// banned. The times include the ban.
+	QuotaStatus
+
+	// Slots says that what is used is the number of running requests, so that RetryAfter and
+	// ResetAfter are the latest times at which they end.
+	Slots bool `json:"slots,omitempty"`
+}
+
 // Command is what to run on the server, one after the other, to some end.
 type Command struct {
 	To  string   `json:"to"` // such as "let it through now"
@@ -174,14 +180,8 @@ type PlanStatus struct {
 	Default bool   `json:"default,omitempty"` // for requests whose plan is empty or unknown
 
 	// Unlimited says that the plan has no limit, so that there are no numbers.
-	Unlimited bool   `json:"unlimited,omitempty"`
-	Assumed   string `json:"assumed,omitempty"`
-	Outcome   string `json:"outcome"`
-	Refused   bool   `json:"refused"`
-	QuotaStatus
-	Slots    bool      `json:"slots,omitempty"`
-	Why      string    `json:"why,omitempty"`
-	Commands []Command `json:"commands,omitempty"`
+	Unlimited bool `json:"unlimited,omitempty"`
+	KeyState
 
 	// Elsewhere says that the override of the key is a limit for plans with another algorithm, and does not hold here.
 	Elsewhere bool `json:"elsewhere,omitempty"`

@@ -151,6 +151,11 @@ func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
 		return err
 	}
 	answer.Offline = true
+	for _, v := range answer.Zones {
+		if v.State != nil {
+			v.State.Commands = nil // they are for a Caddy that runs
+		}
+	}
 	s := newScreen(cmd)
 	if s.json {
 		return s.printJSON(answer)

@@ -10,7 +10,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
-	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
 // This file has the texts of `explain`.
@@ -179,16 +178,13 @@ func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 	switch {
 	case v.State != nil && v.Reason == "":
 		k := keyView{Key: v.State}
-		why.Fill(k.Key)
 		if v.Wait > 0 {
 			s.say("%s holds it for %s.", zone, formatSeconds(v.Wait))
 		}
 		if k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
 			s.say("%s", k.why())
 		}
-		if !x.Offline {
-			fmt.Fprint(s.out, s.commands(k.Commands))
-		}
+		fmt.Fprint(s.out, s.commands(k.Commands))
 	default:
 		// If error routes answer, the caller gets another status.
 		if why := v.Why(refusedWith(x) == statusText(x.Status)); why != "" {

@@ -146,7 +146,8 @@ func (f *fleet) find(query url.Values) error {
 	for i := range found {
 		views[i] = keyView{Key: &found[i].Key}
 		views[i].named = slices.ContainsFunc(found, func(other foundKey) bool {
-			return other.Zone == found[i].Zone && other.Error == "" && shell.ShowKey(other.KeyText) != shell.ShowKey(found[i].KeyText)
+			return other.Zone == found[i].Zone && other.Error == "" &&
+				shell.ShowKey(other.KeyText) != shell.ShowKey(found[i].KeyText)
 		})
 	}
 	counted, others := countedViews(views)

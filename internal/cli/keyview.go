@@ -63,8 +63,7 @@ func (k keyView) byPlan() []keyView {
 	views := make([]keyView, len(k.Plans))
 	for i, plan := range k.Plans {
 		of := *k.Key
-		of.Plan, of.Assumed, of.Outcome, of.Refused, of.QuotaStatus, of.Slots = plan.Plan, plan.Assumed, plan.Outcome, plan.Refused, plan.QuotaStatus, plan.Slots
-		of.Why, of.Commands, of.Plans = plan.Why, plan.Commands, []adminapi.PlanStatus{plan}
+		of.Plan, of.KeyState, of.Plans = plan.Plan, plan.KeyState, []adminapi.PlanStatus{plan}
 		views[i] = keyView{&of, k.named}
 	}
 	return views
