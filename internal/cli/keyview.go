@@ -150,11 +150,11 @@ func (s *screen) printReasons(keys []keyView) {
 // moment matches a time in a sentence of the admin API.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`)
 
-// local returns a text with the times of this place.
+// local returns a text with the times of this place. One that has long passed is in a note.
 func local(text string) string {
 	return moment.ReplaceAllStringFunc(text, func(at string) string {
 		t, err := time.Parse(time.RFC3339Nano, at)
-		if err != nil {
+		if err != nil || time.Since(t) > time.Minute {
 			return at
 		}
 		return formatDeadline(time.Until(t).Seconds())

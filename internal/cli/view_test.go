@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -48,5 +49,15 @@ func TestHostileReports(t *testing.T) {
 		if !strings.Contains(out.String(), "forged") {
 			t.Errorf("%s: nothing is shown: %s", name, out.String())
 		}
+	}
+}
+
+// TestLocal: a moment that comes has the time of this place. One in a note, of long ago, stays as it was written.
+func TestLocal(t *testing.T) {
+	const before = "note: 'since 2020-01-02T10:00:00Z'"
+	comes := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
+	got := local("banned until " + comes + ", " + before)
+	if !strings.HasSuffix(got, "), "+before) || !strings.Contains(got, " (in ") || strings.Contains(got, comes) {
+		t.Error(got)
 	}
 }

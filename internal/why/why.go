@@ -92,12 +92,20 @@ func reason(k *adminapi.Key) string {
 func nextAllowed(k *adminapi.Key) string {
 	switch {
 	case is(k, outcome.DryRun):
-		return "Within the limit again at " + format(k.Until) + "."
+		return "Within the limit again " + at(k.Until) + "."
 	case k.Refusals != nil && k.Refusals.Begins:
 		ban := time.Duration(k.Refusals.NextBan * float64(time.Second))
 		return "The next request is refused, and begins a ban of " + duration.Format(ban.Round(time.Second)) + "."
 	}
-	return "Next request allowed at " + format(k.Until) + "."
+	return "Next request allowed " + at(k.Until) + "."
+}
+
+// at says when something is. The moment is absent if it has come since the key was refused.
+func at(t time.Time) string {
+	if t.IsZero() {
+		return "now"
+	}
+	return "at " + format(t)
 }
 
 func format(t time.Time) string { return t.Format(time.RFC3339Nano) }
@@ -142,7 +150,8 @@ func remedy(k *adminapi.Key) (said string, commands []adminapi.Command) {
 	if k.Ban != nil {
 		limited, never = k.Ban.LimitRetryAfter > 0 || k.Ban.LimitNever, k.Ban.LimitNever
 	}
-	ownLimit := k.Override != nil && k.Override.Kind == adminapi.KindLimit && !k.Override.Elsewhere
+	o := k.Override
+	ownLimit := o != nil && o.Kind == adminapi.KindLimit && !o.Elsewhere && o.Network == ""
 	forget := ""
 	if k.Slots {
 		forget = " Once its running requests are forgotten, more than the limit can run at once."

@@ -50,6 +50,16 @@ func TestFill(t *testing.T) {
 			with(func(k *adminapi.Key) { k.QuotaStatus = adminapi.QuotaStatus{Quota: 10, Never: true}; k.Cost = 20 }),
 			"Only the config can change that: raise the limit, or add the option overrides to the zone and exempt the key.",
 		},
+		"never, as all of its network": {
+			with(func(k *adminapi.Key) {
+				k.QuotaStatus, k.Overrides = adminapi.QuotaStatus{Never: true}, true
+				k.Override = &adminapi.Override{Kind: adminapi.KindLimit, Network: "10.0.0.0/8"}
+			}),
+			"refusing this key: its limit is 0.; set --exempt z k",
+		},
+		"within its limit since": { // as explain finds it, which asks twice
+			with(func(k *adminapi.Key) { k.RetryAfter = 0 }), "10 of 10 used. Next request allowed now.; reset z k",
+		},
 		"without a key": {
 			adminapi.Key{KeyState: adminapi.KeyState{Outcome: "rejected", Refused: true}, Status: 401},
 			"rejects requests without a key with status 401 (missing_key reject). Only the config can change that.",
