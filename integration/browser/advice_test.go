@@ -56,7 +56,7 @@ func testAdvice(t *testing.T, w *world) {
 	}
 	p.untilDoing("no override", func() { p.click("#rules-load") },
 		`document.getElementById('rules-body').innerText.includes('None. To ban a key, or to give it a limit of its own, look it up under Why?.')`)
-	look("plain", "pia", "Zone plain refuses it")
+	look("plain", "pia", "Zone plain is refusing this key")
 	p.click(`#why-body [aria-label^="Exempt: pia"]`)
 	p.confirm()
 	p.untilText("#why-body", "an override exempts it")

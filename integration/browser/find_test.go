@@ -19,15 +19,15 @@ func testFind(t *testing.T, w *world) {
 	p.untilText("#find-body", "finn-4711")
 	p.untilText("#find-body", "clients")
 	p.click(`#find-body [aria-label="Find finn-4711"]`)
-	p.untilText("#why-body", "Zone clients refuses it: 5 of 5 used.")
-	p.untilText("#why-body", "Zone plain refuses it: 1 of 1 used.")
+	p.untilText("#why-body", "Zone clients is refusing this key: 5 of 5 used.")
+	p.untilText("#why-body", "Zone plain is refusing this key: 1 of 1 used.")
 	if got := eval[string](p, `location.hash`); got != "#key=finn-4711" {
 		t.Errorf("the address has %s", got)
 	}
 
 	sent := w.browser.newTab(t)
 	sent.open(w.address + "#" + url.Values{"key": {"finn-4711"}, "zone": {"plain"}}.Encode())
-	sent.untilText("#why-body", "Zone plain refuses it: 1 of 1 used.")
+	sent.untilText("#why-body", "Zone plain is refusing this key: 1 of 1 used.")
 	if text := sent.text("#why-body"); strings.Contains(text, "Zone clients") {
 		t.Errorf("other zones are shown, too: %s", text)
 	}

@@ -22,7 +22,7 @@ func testAccessible(t *testing.T, w *world) {
 	p.click("[data-zone=clients] .open")
 	p.write("#why-parts input", "abe")
 	p.click("#why-form button")
-	p.untilText("#why-body", "Zone clients refuses it")
+	p.untilText("#why-body", "Zone clients is refusing this key")
 	for _, scheme := range []string{"light", "dark"} {
 		p.resize(1280, 900, scheme)
 		p.accessible(scheme)

@@ -10,7 +10,7 @@ func testTouch(t *testing.T, w *world) {
 	p := w.page(t)
 	w.one.times(6, "/", "Client: theo")
 	p.click(`.refused [aria-label="Why? theo in zone clients"]`)
-	p.untilText("#why-body", "Zone clients refuses it")
+	p.untilText("#why-body", "Zone clients is refusing this key")
 	p.resize(360, 740, "light")
 	p.until("nothing that is wider than the window", `document.documentElement.scrollWidth <= 360`)
 	small := eval[string](p, `[...document.querySelectorAll('button, select, summary, input:not([type=checkbox]), nav a')].filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 44).slice(0, 5).map(e => e.outerHTML.slice(0, 120)).join('\n')`)

@@ -12,11 +12,12 @@ func testWhy(t *testing.T, w *world) {
 	w.one.times(6, "/", "Client: wim")
 	p.write("#why-parts input", "wim")
 	p.click("#why-form button")
-	p.untilText("#why-body", "Zone clients refuses it: 5 of 5 used. The next request passes at")
+	p.untilText("#why-body", "Zone clients is refusing this key: 5 of 5 used. Next request allowed at")
 	p.until("the picture", `document.querySelector('#why-body .bucket')?.getAttribute('aria-label').startsWith('0 of 5 left.')`)
 	p.untilText("#why-body .moments", "The next request passes at")
 	p.untilText("#why-body .moments", "The full limit is available at")
-	p.untilText("#why-body", "Zone plain allows it: 0 of 1 used.")
+	p.untilText("#why-body", "Zone plain allows this key.")
+	p.untilText("#why-body", "0 of 1")
 	p.untilText("#why-body", "Zone logins: the key has 2 parts")
 
 	p.click(`.refused [aria-label="Why? wim in zone clients"]`)
@@ -28,18 +29,20 @@ func testWhy(t *testing.T, w *world) {
 	p.write("#why-parts label:nth-child(1) input", "wim")
 	p.write("#why-parts label:nth-child(2) input", "w. 1")
 	p.press("Enter")
-	p.untilText("#why-body", "Zone logins allows it: 2 of 3 used.")
+	p.untilText("#why-body", "Zone logins allows this key.")
+	p.untilText("#why-body", "2 of 3")
 	p.choose("#why-zone", "hot")
 	p.untilText("#why-parts", "no key")
 	p.click("#why-form button")
-	p.untilText("#why-body", "Zone hot allows it")
+	p.untilText("#why-body", "Zone hot allows this key.")
 
 	p.choose("#why-zone", "clients")
 	p.write("#why-parts input", "wim")
 	p.click("#why-form button")
 	p.click(`#why-body [aria-label^="Let through: wim"]`)
 	p.confirm()
-	p.untilText("#why-body", "Zone clients allows it: 0 of 5 used.")
+	p.untilText("#why-body", "Zone clients allows this key.")
+	p.untilText("#why-body", "0 of 5")
 }
 
 // testDecisions: decisions come by themselves; they can be held and chosen.

@@ -36,7 +36,7 @@ export function bucket(k) {
     marks.map(([name, s], i) => [line('mark ' + name, x(s), x(s), top, floor), letter(s, i)]),
     svg('circle', { class: 'now', cx: left, cy: y(k.remaining), r: 3.5 }))
   const moment = ([, s, what], i) => [el('dt', {}, 'abc'[i]),
-    el('dd', {}, what, k.slots ? ' at the latest ' : ' ', until(s))]
+    el('dd', {}, what, k.slots ? ' at the latest at ' : ' at ', until(Date.now() + s * 1000))]
   return el('figure', { class: 'moments' }, picture,
     el('figcaption', {}, marks.length ? el('dl', {}, marks.map(moment)) : 'The full limit is available.'))
 }

@@ -32,6 +32,10 @@ export function command(address, name, zone, k, flags = [], last = []) {
   return line(address, name, nul ? [...flags, '--key-base64', btoa(bytes)] : flags, args)
 }
 
+// addressed is a command of Caddy's with what names its admin endpoint.
+export const addressed = text => state.start.address
+  ? text.replace(/^caddy rate-limit \S+/, name => `${name} --address ${word(state.start.address)}`) : text
+
 // copies returns a button that copies a command, of which it shows another form.
 export const copies = (shown, full) => button(el('code', {}, shown),
   async () => news(await copy(full) ? 'Copied: ' + full : full),

@@ -5,12 +5,12 @@ import { call, zonePath } from './api.js'
 import { bucket } from './bucket.js'
 import { button, byId, el, empty, facts, note, para, pill, problem, show } from './dom.js'
 import { outcomePill, queryOf, showKey } from './key.js'
-import { command, copies } from './shell.js'
+import { addressed, command, copies } from './shell.js'
 import { state, zoneNamed } from './state.js'
 import { zonesNamed } from './stores.js'
 import { duration, number, plain, time, visible } from './text.js'
 
-const select = byId('why-zone')
+const select = byId('why-zone'), longest = 2000 // characters of a sentence
 let asked = null // how to look it up again
 
 const chosen = () => state.zones[select.selectedIndex - 1]
@@ -105,6 +105,7 @@ function verdict(k) {
   const z = zoneNamed(k.zone) ?? { name: k.zone, key: '?' }
   const plan = p => `${plain(p.plan || 'default', 30)}: ${p.unlimited ? 'unlimited' : `${number(p.used)} of ${number(p.quota)}`}${p.refused ? ', refused' : ''}`
   const more = [
+    k.quota > 0 && ['Used', `${number(k.used)} of ${number(k.quota)}${k.owed ? ` (${number(k.owed)} owed)` : ''}`],
     ['Limit', [k.limit, overrides(k) ? ' (replaced by the override)' : null,
       k.rollout ? [' ', pill(k.rollout, 'dry')] : null]],
     k.override && ['Override', overrideText(k.override)],
@@ -120,9 +121,10 @@ function verdict(k) {
   const of = k.override?.network ? { key: k.override.network, network: k.override.network } : k // whose rule it is
   return el('article', { key: k.zone, class: 'verdict' },
     el('h3', {}, outcomePill(k.outcome), ' ', showKey(k, z)),
-    para('because', 'Zone ', visible(k.zone, 48), ' ', reason(k)),
+    para('because', local(k.why)),
     k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
     facts('', more.filter(Boolean)),
+    (k.commands ?? []).map(c => para('', `To ${c.to}: `, copies(c.run.join(' && '), c.run.map(addressed).join(' && ')))),
     el('div', { class: 'actions' }, acts(names, z, k), acts(ends, z, of),
       copies(command('', 'get', z, k), command(state.start.address, 'get', z, k))))
 }
@@ -130,11 +132,14 @@ function verdict(k) {
 // overrides reports whether the numbers of a key are those of an override.
 const overrides = k => k.override?.kind === 'limit' && !k.override.elsewhere
 
-// until says when a moment comes that is some seconds away, and counts down.
-export function until(seconds) {
-  const at = Date.now() + seconds * 1000
-  return [`at ${time(at)}, `, el('span', { 'data-until': at }, left(at))]
-}
+// until says when a moment comes, in milliseconds, and counts down.
+export const until = at => [time(at), ' (', el('span', { 'data-until': at }, left(at)), ')']
+
+// local is a sentence of Caddy with the times of this place and of its clock. One that has long passed is in a note.
+const local = text => text.split(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/).map((piece, i) => {
+  const at = Date.parse(piece) - state.now + state.came
+  return i % 2 && at > Date.now() - 60e3 ? until(at) : visible(piece, longest)
+})
 
 const left = at => at > Date.now() ? 'in ' + duration(Math.ceil((at - Date.now()) / 1000)) : 'now'
 
@@ -149,36 +154,4 @@ function overrideText(o) {
   const what = o.limit ?? (o.kind === 'banned' ? 'banned' : 'exempt')
   const end = o.ends_in ? time(Date.now() + o.ends_in * 1000) : o.kind === 'banned' ? 'it is unbanned' : 'it is cleared'
   return `${what}, until ${end}` + (o.note ? ': ' + plain(o.note, 200) : '')
-}
-
-// reason says what the zone does to the key, and why.
-function reason(k) {
-  const owed = k.owed ? ` (${number(k.owed)} owed)` : '',
-    instead = overrides(k) ? ` (override ${overrideText(k.override)})` : ''
-  const used = `${number(k.used)} of ${number(k.quota)} used${owed}${instead}.`,
-    config = 'Only the config can change that.'
-  if (k.blocked_address) return `blocks all requests from ${plain(k.blocked_address)} with status ${k.block_status} (block). ${config}`
-  if (k.ban) {
-    const end = k.ban.ends_in ? ['until ', until(k.ban.ends_in)] : 'until it is unbanned'
-    if (k.ban.by === 'refusals') return ['refuses it: it was refused too often, and is banned ', end, '.']
-    return [`refuses it: an operator has banned ${k.override?.network ? 'its network ' + k.override.network : 'it'} `,
-      end, '.']
-  }
-  switch (k.outcome) {
-    case 'exempt': return `does not limit ${k.override ? 'it: an override exempts it' : 'requests without a key (missing_key skip)'}.`
-    case 'rejected': return `rejects requests without a key with status ${k.status} (missing_key reject). ${config}`
-    case 'allowed': return `allows it: ${used}`
-    case 'dry_run': return [`would refuse it, but this is a dry run: ${used}`,
-      k.retry_after ? [' Within the limit again ', until(k.retry_after), '.'] : '']
-  }
-  const next = ['The next ', k.cost > 1 ? '' : 'request ', 'passes ', until(k.retry_after ?? 0), '.']
-  if (k.quota === 0) return 'refuses it: its limit is 0.'
-  if (k.never) return `refuses it: a request costs ${number(k.cost)}, and the limit never allows more than ${number(k.quota)}.`
-  if (k.slots) return [`refuses it: ${number(k.used)} of ${number(k.quota)} slots are taken. One is free at the latest `, until(k.retry_after ?? 0), '.']
-  if (k.cost > 1 && k.remaining > 0) {
-    return [`refuses it: ${k.cost_last ? 'its last request cost' : 'a request costs'} ${number(k.cost)}, and only `,
-      `${number(k.remaining)} of ${number(k.quota)} are left. `, next]
-  }
-  if (k.refusals?.begins) return `refuses it: ${used} The next request is refused, and begins a ban of ${duration(k.refusals.next_ban)}.`
-  return [`refuses it: ${used} `, next]
 }
