@@ -71,7 +71,11 @@ func Examine(f *Facts) adminapi.Diagnosis {
 	for i := range f.Zones {
 		z := &f.Zones[i]
 		for _, text := range z.Warnings {
-			e.add(adminapi.Finding{Check: "config", Level: warn, Zone: z.Name}, text, correctZone)
+			level := warn
+			if z.isOfAll(text) {
+				level = fail
+			}
+			e.add(adminapi.Finding{Check: "config", Level: level, Zone: z.Name}, text, correctZone)
 		}
 		look(&e, adminapi.Finding{Zone: z.Name}, zoneProblems, z)
 	}

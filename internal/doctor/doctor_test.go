@@ -44,16 +44,19 @@ func TestChecks(t *testing.T) {
 		"Unix sockets":      {server(func(s *Server) { s.Trusted, s.TrustsSockets = nil, true }), ""},
 
 		"a warning of the config": {zone(func(z *Zone) { z.Warnings = []string{"key is a constant; did you mean {x}?"} }), "warn config"},
-		"unlimited":               {zone(func(z *Zone) { z.Unlimited = true }), "warn limit"},
-		"closed":                  {zone(func(z *Zone) { z.Closed = true }), "warn limit"},
-		"dry run":                 {zone(func(z *Zone) { z.DryRun = true }), "warn rollout"},
-		"half a rollout":          {zone(func(z *Zone) { z.Rollout = "enforce 50 %" }), ""},
-		"never met":               {zone(func(z *Zone) { z.SinceLoaded, z.Elsewhere = 0, 100 }), "warn requests"},
-		"missed":                  {zone(func(z *Zone) { z.SinceLoaded, z.Missed, z.Served = 0, 20, 20 }), "warn requests"},
-		"missed by few":           {zone(func(z *Zone) { z.SinceLoaded, z.Missed, z.Served = 0, 19, 1000 }), ""},
-		"never reached":           {zone(func(z *Zone) { z.SinceLoaded, z.Matches, z.Served = 0, false, 20 }), "warn requests"},
-		"a changed path":          {zone(func(z *Zone) { z.SinceLoaded, z.Moved = 0, &Moved{"/a/b", "/b"} }), "warn requests"},
-		"behind another":          {zone(func(z *Zone) { z.SinceLoaded, z.Behind = 0, "static_response" }), "warn requests"},
+		"a constant as the key": {zone(func(z *Zone) {
+			z.Key, z.Warnings = "client_ip", []string{`key "client_ip" is a constant, so all clients share one limit`}
+		}), "fail config"},
+		"unlimited":      {zone(func(z *Zone) { z.Unlimited = true }), "warn limit"},
+		"closed":         {zone(func(z *Zone) { z.Closed = true }), "warn limit"},
+		"dry run":        {zone(func(z *Zone) { z.DryRun = true }), "warn rollout"},
+		"half a rollout": {zone(func(z *Zone) { z.Rollout = "enforce 50 %" }), ""},
+		"never met":      {zone(func(z *Zone) { z.SinceLoaded, z.Elsewhere = 0, 100 }), "warn requests"},
+		"missed":         {zone(func(z *Zone) { z.SinceLoaded, z.Missed, z.Served = 0, 20, 20 }), "warn requests"},
+		"missed by few":  {zone(func(z *Zone) { z.SinceLoaded, z.Missed, z.Served = 0, 19, 1000 }), ""},
+		"never reached":  {zone(func(z *Zone) { z.SinceLoaded, z.Matches, z.Served = 0, false, 20 }), "warn requests"},
+		"a changed path": {zone(func(z *Zone) { z.SinceLoaded, z.Moved = 0, &Moved{"/a/b", "/b"} }), "warn requests"},
+		"behind another": {zone(func(z *Zone) { z.SinceLoaded, z.Behind = 0, "static_response" }), "warn requests"},
 		"no matchers": {zone(func(z *Zone) {
 			z.SinceLoaded, z.Elsewhere, z.Matches = 0, 100, false
 		}), ""},
@@ -173,6 +176,21 @@ func TestChecks(t *testing.T) {
 		for _, found := range d.Findings {
 			if bad := found.Level == adminapi.LevelWarn || found.Level == adminapi.LevelFail; bad && found.Fix.String() == "" || strings.Contains(found.Found+found.Fix.String(), "%!") {
 				t.Errorf("%s: %+v", name, found)
+			}
+		}
+	}
+}
+
+// TestDecides: zones are told of a store that decides nothing, or nothing in time.
+func TestDecides(t *testing.T) {
+	for want, conditions := range map[bool][]store.Condition{
+		true:  {{RoundTrip: 49 * time.Millisecond}, {Trouble: store.TroubleMemory}},
+		false: {{RoundTrip: 50 * time.Millisecond}, {Trouble: store.TroubleAnswer}},
+	} {
+		for _, c := range conditions {
+			s := Store{Examined: &store.Examination{Servers: []store.Condition{c}, Timeout: 50 * time.Millisecond}}
+			if s.Decides() != want {
+				t.Errorf("%+v decides: %t", c, !want)
 			}
 		}
 	}

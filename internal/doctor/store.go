@@ -58,13 +58,13 @@ func (s *Store) isExplained() bool {
 	})
 }
 
-// Decides reports whether the store decides some requests. One that is full still decides what needs no room.
+// Decides reports whether the store decides some requests in time. One that is full still decides what needs no room.
 func (s *Store) Decides() bool {
 	if s.Examined == nil {
 		return s.Err == nil
 	}
 	return len(s.Examined.Servers) == 0 || slices.ContainsFunc(s.Examined.Servers, func(c store.Condition) bool {
-		return c.Trouble == "" || c.Trouble == store.TroubleMemory
+		return c.Trouble == store.TroubleMemory || c.Trouble == "" && !node{c, s.Examined.Timeout}.isLate()
 	})
 }
 

@@ -224,14 +224,14 @@ var zoneProblems = []problem[*Zone]{
 
 	{"on_store_error", fail, func(z *Zone) string {
 		return when(z.Silent && z.OnStoreError == "deny",
-			"it refuses all requests, because store %s does not answer", z.Store)
+			"it refuses all requests, because store %s does not answer in time", z.Store)
 	}, seeStore},
 	{"on_store_error", warn, func(z *Zone) string {
 		return when(z.Silent && z.OnStoreError == "local",
-			"each instance counts for itself, because store %s does not answer", z.Store)
+			"each instance counts for itself, because store %s does not answer in time", z.Store)
 	}, seeStore},
 	{"on_store_error", fail, func(z *Zone) string {
-		return when(z.Silent, "it limits nothing, because store %s does not answer", z.Store)
+		return when(z.Silent, "it limits nothing, because store %s does not answer in time", z.Store)
 	}, advice.New("doctor/on_store_error/allow",
 		"see what is wrong with that store; with on_store_error local, the zone would still limit")},
 
@@ -263,6 +263,11 @@ func (z *Zone) lacksKeys(percent uint64) bool {
 		return strings.HasPrefix(text, fmt.Sprintf("key %q: ", z.Key))
 	})
 	return !isKnown && z.Keyless >= enough/10 && z.Keyless*100 >= z.Spread.Requests*percent
+}
+
+// isOfAll reports whether a warning of the config says that the key is the same for all clients.
+func (z *Zone) isOfAll(warning string) bool {
+	return strings.HasPrefix(warning, fmt.Sprintf("key %q is ", z.Key))
 }
 
 // leftOver finds emergency rules that nobody has taken back: bans without an end, and other overrides with neither an end nor

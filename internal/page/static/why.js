@@ -124,7 +124,8 @@ function verdict(k) {
     para('because', local(k.why)),
     k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
     facts('', more.filter(Boolean)),
-    (k.commands ?? []).map(c => para('', `To ${c.to}: `, copies(c.run.join(' && '), c.run.map(addressed).join(' && ')))),
+    (k.commands ?? []).map(({ to, run }) =>
+      para('', `To ${to}: `, copies(run.join(' && '), run.map(addressed).join(' && ')))),
     el('div', { class: 'actions' }, acts(names, z, k), acts(ends, z, of),
       copies(command('', 'get', z, k), command(state.start.address, 'get', z, k))))
 }
