@@ -124,8 +124,8 @@ func stateOf(q *trial.Asked, p *peek) *adminapi.Key {
 	}
 	k := &adminapi.Key{
 		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan,
-		Limit: describeLimit(p.rule, p.rule.Limit(), true), Rollout: q.Zone.Rollout(), Cost: q.Check.Cost, CostFrom: q.Zone.Cost.From,
-		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides,
+		Limit: describeLimit(p.rule, p.rule.Limit(), true), Rollout: q.Zone.Rollout(), Cost: q.Check.Cost,
+		CostFrom: q.Zone.Cost.From, Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides,
 		KeyState: adminapi.KeyState{
 			Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(), QuotaStatus: quota, Slots: q.Policy.Slots,
 		},

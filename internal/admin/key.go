@@ -114,20 +114,19 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 		return nil, z.storeError(err)
 	}
 	p.under(all, network)
+	o := p.outcome(z.Zone)
 	answer := &adminapi.Key{
 		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
 		Cost: cost, CostFrom: z.Cost.From, CostLast: usual > z.Cost.Number && !c.query.Has("cost"),
-		KeyState: adminapi.KeyState{QuotaStatus: p.quota(), Slots: policy.Slots},
+		KeyState: adminapi.KeyState{Outcome: outcome.Names[o], Refused: o.Refused(), QuotaStatus: p.quota(), Slots: policy.Slots},
 		Ban:      p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
 	}
 	if policies.Varying != nil {
 		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)
 	}
-	o := p.outcome(z.Zone)
 	if o == outcome.Rejected {
 		answer.Status = z.KeylessStatus()
 	}
-	answer.Outcome, answer.Refused = outcome.Names[o], o.Refused()
 	z.describeBlock(c, key, answer)
 	if z.Plans != nil {
 		answer.PlanFrom = z.PlanTemplate.Form()

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
@@ -92,14 +91,6 @@ func (p *peek) countRefusals(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// atLeast returns how long a refusal of the next request holds at least: for a ban that it begins.
-func (p *peek) atLeast() time.Duration {
-	if p.refusals == nil || !p.refusals.Begins {
-		return 0
-	}
-	return time.Duration(p.refusals.NextBan * float64(time.Second))
-}
-
 // quota returns the numbers of the limit, with the times that hold for the next request: while the
 // key is banned, those of the ban if they are longer.
 func (p *peek) quota() adminapi.QuotaStatus {
@@ -107,7 +98,10 @@ func (p *peek) quota() adminapi.QuotaStatus {
 	q.Owed = p.owed
 	q.Used += p.owed
 	if q.RetryAfter > 0 { // a queue may have a place before there is more in it
-		q.RetryAfter = max(q.RetryAfter, q.NextAfter, p.atLeast().Seconds())
+		q.RetryAfter = max(q.RetryAfter, q.NextAfter)
+		if p.refusals != nil && p.refusals.Begins { // the next request begins a ban
+			q.RetryAfter = max(q.RetryAfter, p.refusals.NextBan)
+		}
 	}
 	if p.banned.Banned {
 		next := adminapi.NewQuotaStatus(p.next)

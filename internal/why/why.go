@@ -90,22 +90,18 @@ func reason(k *adminapi.Key) string {
 
 // nextAllowed says when the limit allows the next request.
 func nextAllowed(k *adminapi.Key) string {
+	next := "at " + format(k.Until)
+	if k.Until.IsZero() { // the moment has come since it was refused
+		next = "now"
+	}
 	switch {
 	case is(k, outcome.DryRun):
-		return "Within the limit again " + at(k.Until) + "."
+		return "Within the limit again " + next + "."
 	case k.Refusals != nil && k.Refusals.Begins:
 		ban := time.Duration(k.Refusals.NextBan * float64(time.Second))
 		return "The next request is refused, and begins a ban of " + duration.Format(ban.Round(time.Second)) + "."
 	}
-	return "Next request allowed " + at(k.Until) + "."
-}
-
-// at says when something is. The moment is absent if it has come since the key was refused.
-func at(t time.Time) string {
-	if t.IsZero() {
-		return "now"
-	}
-	return "at " + format(t)
+	return "Next request allowed " + next + "."
 }
 
 func format(t time.Time) string { return t.Format(time.RFC3339Nano) }
