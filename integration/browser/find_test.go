@@ -36,7 +36,7 @@ func testFind(t *testing.T, w *world) {
 	// An address that somebody else has made runs nothing.
 	sent.open("about:blank")
 	sent.open(w.address + "#" + url.Values{"key": {"<img src=x onerror=" + run1 + ">"}}.Encode())
-	sent.untilText("#why-body", "Zone plain allows it")
+	sent.untilText("#why-body", "Zone plain allows this key.")
 	if eval[bool](sent, `window.ran !== undefined || Boolean(document.querySelector('main img'))`) {
 		t.Error("a key in the address was run")
 	}

@@ -105,7 +105,7 @@ func testKeysAlone(t *testing.T, w *world) {
 	p.enter(`[data-zone=clients] .open`)
 	p.until("the panel", `!document.querySelector('[data-zone=clients] .detail').hidden`)
 	p.enter(`.refused [aria-label="Why? kay in zone clients"]`)
-	p.untilText("#why-body", "Zone clients allows it")
+	p.untilText("#why-body", "Zone clients allows this key.")
 	if got := eval[string](p, `document.activeElement.id`); got != "why-title" {
 		t.Errorf("after Why? the focus is on %q", got)
 	}

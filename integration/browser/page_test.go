@@ -302,7 +302,8 @@ func testActions(t *testing.T, w *world) {
 	refused := func() { w.one.times(1, "/", "Client: max") }
 	p.untilDoing("a row without the mark", refused, `!`+row+`.innerText.includes('raised')`)
 	p.click(`.refused [aria-label="Why? max in zone clients"]`)
-	p.untilText("#why-body", "8 of 8 used (override sliding_window_log 8/1h, until ")
+	p.untilText("#why-body", "8 of 8 used.")
+	p.untilText("#why-body", "sliding_window_log 8/1h, until ")
 	p.click(button("Exempt", "max", "clients"))
 	if got, want := p.confirm(), "caddy rate-limit set"+address+" --exempt clients max"; got != want {
 		t.Errorf("the command is %s, want %s", got, want)
