@@ -181,7 +181,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestDecides: zones are told of a store that decides nothing, or nothing in time.
+// TestDecides: a store that decides nothing in time does not decide.
 func TestDecides(t *testing.T) {
 	for want, conditions := range map[bool][]store.Condition{
 		true:  {{RoundTrip: 49 * time.Millisecond}, {Trouble: store.TroubleMemory}},
