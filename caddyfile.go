@@ -1,10 +1,8 @@
 package caddyratelimit
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -74,7 +73,11 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 		return nil, err
 	}
 	if defaults, ok := h.Option("rate_limit").(*Handler); ok {
-		handler.inherit(defaults)
+		ownStyles := handler.Headers != nil && handler.HeaderName == nil
+		option.Inherit(handler, defaults)
+		if ownStyles { // which may not have all fields that the global option gives names
+			handler.HeaderName = respond.Fitting(handler.HeaderName, handler.Headers)
+		}
 	}
 	return handler, nil
 }
@@ -115,54 +118,19 @@ func parsePageOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	if existing != nil {
 		return nil, d.Err("rate_limit_page already specified")
 	}
-	var word string
-	if !d.AllArgs(&word) {
-		return nil, d.ArgErr()
+	var page struct {
+		Shown string `caddyfile:"rate_limit_page" words:"on|off"`
 	}
-	if word != "on" && word != "off" {
-		return nil, d.Errf("rate_limit_page must be on or off, got '%s'", option.Shown(word))
+	if err := option.Set(&page, "rate_limit_page", d.RemainingArgs()); err != nil {
+		return nil, d.WrapErr(err)
 	}
-	return httpcaddyfile.App{Name: "rate_limit", Value: caddyconfig.JSON(&App{DisablePage: word == "off"}, nil)}, nil
-}
-
-// inherit fills in the options that h does not set.
-func (h *Handler) inherit(defaults *Handler) {
-	if h.StoreRaw == nil {
-		h.StoreRaw = slices.Clone(defaults.StoreRaw)
-	}
-	h.OnStoreError = cmp.Or(h.OnStoreError, defaults.OnStoreError)
-	h.Instances = cmp.Or(h.Instances, defaults.Instances)
-	if h.Headers == nil {
-		h.Headers = slices.Clone(defaults.Headers)
-		if h.HeaderName == nil {
-			h.HeaderName = maps.Clone(defaults.HeaderName)
-		}
-	}
-	h.OnLimit, h.Status = cmp.Or(h.OnLimit, defaults.OnLimit), cmp.Or(h.Status, defaults.Status)
-	h.Log, h.LogKey = cmp.Or(h.Log, defaults.Log), cmp.Or(h.LogKey, defaults.LogKey)
-	h.Jitter = cmp.Or(h.Jitter, defaults.Jitter)
-	h.SweepInterval = cmp.Or(h.SweepInterval, defaults.SweepInterval)
-	h.DisableMetrics = cmp.Or(h.DisableMetrics, defaults.DisableMetrics)
+	return httpcaddyfile.App{Name: "rate_limit", Value: caddyconfig.JSON(&App{DisablePage: page.Shown == "off"}, nil)}, nil
 }
 
 // lines are the options that are more than a value.
 func (h *Handler) lines(d *caddyfile.Dispenser) option.Lines {
 	return option.Lines{
 		"store": func() error { return parseStore(h, d) },
-		"header_name": func() error {
-			var field, name string
-			if !d.AllArgs(&field, &name) || name == "" {
-				return d.Err("header_name takes a header and its other name, such as header_name RateLimit X-Quota")
-			}
-			if _, twice := h.HeaderName[field]; twice {
-				return d.Errf("header_name already specified: %s", field)
-			}
-			if h.HeaderName == nil {
-				h.HeaderName = make(map[string]string)
-			}
-			h.HeaderName[field] = name
-			return nil
-		},
 		// It keeps the name of the storage module, but none of the options, because they may be secret, and the module may be
 		// missing in the binary, because nothing uses it.
 		"storage": func() error {
@@ -221,12 +189,11 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		return d.Errf("zone already specified: %s", name)
 	}
 	z := new(config.Zone)
-	err := z.Parse(d, name, option.Lines{
-		"match":  func() error { return parseMatch(h, "match", &z.MatcherSetsRaw) },
-		"exempt": func() error { return parseClients(h, "exempt", &z.ExemptRaw) },
-		"block":  func() error { return parseClients(h, "block", &z.BlockRaw) },
-	})
-	if err != nil {
+	lines := z.Lines(d)
+	lines["match"] = func() error { return parseMatch(h, "match", &z.MatcherSetsRaw) }
+	lines["exempt"] = func() error { return parseClients(h, "exempt", &z.ExemptRaw) }
+	lines["block"] = func() error { return parseClients(h, "block", &z.BlockRaw) }
+	if err := option.Block(d, "zone "+name, z, lines); err != nil {
 		return err
 	}
 	if missing := z.Missing(); missing != "" && z.Plan == nil {

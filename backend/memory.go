@@ -33,7 +33,8 @@ func (m *MemoryStore) UnmarshalJSON(text []byte) error { return option.JSON(text
 
 // UnmarshalCaddyfile implements [caddyfile.Unmarshaler].
 func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return parseStore(d, "memory", m, nil)
+	d.Next() // the module's name
+	return parseBlock(d, "store memory", m, nil)
 }
 
 // Identity implements [store.Backend].

@@ -126,27 +126,26 @@ func (s *RedisStore) UnmarshalJSON(text []byte) error {
 
 // UnmarshalCaddyfile implements [caddyfile.Unmarshaler]. The tags of its fields have the syntax.
 func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return parseStore(d, "redis", s, option.Lines{"tls": func() error {
-		if d.NextArg() { // which may be a password that belongs into the block
-			return d.Err("tls takes its options in a block")
+	d.Next() // the module's name
+	return parseBlock(d, "store redis", s, nil)
+}
+
+// UnmarshalCaddyfile implements [caddyfile.Unmarshaler].
+func (t *RedisTLS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return parseBlock(d, "tls", t, option.Lines{"cert": func() error {
+		if !d.AllArgs(&t.Cert, &t.Key) || t.Cert == "" || t.Key == "" {
+			return d.Err("tls cert takes a file with the certificate and one with its key")
 		}
-		s.TLS = new(RedisTLS)
-		return option.Block(d, "tls", s.TLS, option.Lines{"cert": func() error {
-			if !d.AllArgs(&s.TLS.Cert, &s.TLS.Key) || s.TLS.Cert == "" || s.TLS.Key == "" {
-				return d.Err("tls cert takes a file with the certificate and one with its key")
-			}
-			return nil
-		}})
+		return nil
 	}})
 }
 
-// parseStore parses the options of a store, which are in a block.
-func parseStore(d *caddyfile.Dispenser, name string, to any, lines option.Lines) error {
-	d.Next() // the module's name
-	if d.NextArg() {
-		return d.Errf("store %s takes its options in a block", name)
+// parseBlock parses options, which are in a block.
+func parseBlock(d *caddyfile.Dispenser, what string, to any, lines option.Lines) error {
+	if d.NextArg() { // which may be a password that belongs into the block
+		return d.Errf("%s takes its options in a block", what)
 	}
-	return option.Block(d, "store "+name, to, lines)
+	return option.Block(d, what, to, lines)
 }
 
 // CaddyModule returns the Caddy module information.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
@@ -132,21 +131,6 @@ func parseStatus(text string) (int, error) {
 		return 0, fmt.Errorf("status must be a code from 200 to 599, 101, or a class from 1xx to 5xx, got '%s'", text)
 	}
 	return code, nil
-}
-
-// lines are the options that are more than a value.
-func (c *Charge) lines(d *caddyfile.Dispenser) option.Lines {
-	return option.Lines{"match_header": func() error {
-		args := d.RemainingArgs()
-		if len(args) == 0 || len(args) > 2 {
-			return d.Err("match_header takes the name of a header, and a value")
-		}
-		if c.MatchHeader == nil {
-			c.MatchHeader = make(http.Header)
-		}
-		c.MatchHeader.Add(args[0], append(args, "*")[1])
-		return nil
-	}}
 }
 
 // Fallback is what a request costs if its response does not say so: `booked`, `counted`, `counted*4`, or

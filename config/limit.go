@@ -122,8 +122,8 @@ func (l *Limit) Placeholders() (all []string) {
 	return all
 }
 
-// lines are the options of a limit that are more than a value, or exclude each other.
-func (l *Limit) lines(d *caddyfile.Dispenser) option.Lines {
+// Lines are the options of a limit that are more than a value, or exclude each other.
+func (l *Limit) Lines(d *caddyfile.Dispenser) option.Lines {
 	lines, w := make(option.Lines), words{limit: l}
 	for _, name := range []string{"events", "window", "rate", "algorithm"} {
 		lines[name] = func() error {

@@ -37,7 +37,7 @@ func (o *Otherwise) Parse(args []string) (err error) {
 }
 
 // Expects implements [option.Value].
-func (o *Otherwise) Expects(string) string { return "a plan, or reject and a status from 400 to 599" }
+func (o *Otherwise) Expects(string) string { return "a word, or reject and a status from 400 to 599" }
 
 // String returns it as a Caddyfile has it.
 func (o Otherwise) String() string {

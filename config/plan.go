@@ -75,8 +75,8 @@ func (p *Plans) Describe(base *Limit) string {
 	return b.String()
 }
 
-// parse reads the text that names the plan, and the block of plans.
-func (p *Plans) parse(d *caddyfile.Dispenser) error {
+// UnmarshalCaddyfile implements [caddyfile.Unmarshaler]: the text that names the plan, and the block of plans.
+func (p *Plans) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if p.Plans = make(map[string]*Plan); !d.AllArgs(&p.Of) {
 		return d.Err("plan takes one text, which names the plan of a request, and the plans in a block")
 	}
@@ -105,7 +105,7 @@ func (p *Plans) parse(d *caddyfile.Dispenser) error {
 		} else if !option.OpensBlock(d) {
 			err = errors.New("it has no limit: write one such as 100/1m, or unlimited")
 		} else {
-			err = option.Block(d, "plan", plan, plan.lines(d))
+			err = option.Block(d, "plan", plan, plan.Lines(d))
 		}
 		if err != nil {
 			return d.WrapErr(fmt.Errorf("plan %s: %w", name, err))

@@ -46,7 +46,7 @@ func (w *Window) Parse(args []string) error {
 	}
 	d, err := option.ParseDuration(args[0])
 	w.Duration = caddy.Duration(d)
-	return option.Hint(err)
+	return err
 }
 
 // Expects implements [option.Value].

@@ -5,16 +5,16 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -57,7 +57,7 @@ type Zone struct {
 	// empty: one of `share`, `skip` or `reject`. With `share` (the default) they share one limit,
 	// with `skip` this zone does not limit them, and with `reject` they are refused, with status 401 or
 	// another one from 400 to 599, as in `"reject 403"`. With 401, WWW-Authenticate says where the key belongs.
-	MissingKey MissingKey `json:"missing_key,omitzero" syntax:"share|skip | reject [<status>]" default:"share"`
+	MissingKey Otherwise `json:"missing_key,omitzero" syntax:"share|skip | reject [<status>]" default:"share"`
 
 	// Which requests the zone neither counts nor refuses: the requests that any of these matcher
 	// sets matches. Default: none.
@@ -107,47 +107,11 @@ const (
 // UnmarshalJSON implements [json.Unmarshaler].
 func (z *Zone) UnmarshalJSON(text []byte) error { return option.JSON(text, z) }
 
-// MissingKey is what happens to requests without a key.
-type MissingKey struct{ Otherwise }
-
 // The values of missing_key, besides reject.
 const (
 	MissingShare = "share"
 	MissingSkip  = "skip"
 )
-
-// Parse implements [option.Value].
-func (m *MissingKey) Parse(args []string) error {
-	if err := m.Otherwise.Parse(args); err != nil {
-		return err
-	}
-	if w := m.Word; w != Reject && w != MissingShare && w != MissingSkip {
-		return option.Nearest(w, MissingShare, MissingSkip, Reject)
-	}
-	return nil
-}
-
-// Expects implements [option.Value].
-func (m *MissingKey) Expects(string) string {
-	return "share, skip or reject, which a status from 400 to 599 may follow"
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (m *MissingKey) UnmarshalJSON(text []byte) error { return option.Text(text, m) }
-
-// Parse reads a zone from its block in a Caddyfile. Lines are those of the options that hold matchers.
-func (z *Zone) Parse(d *caddyfile.Dispenser, name string, lines option.Lines) error {
-	maps.Copy(lines, z.lines(d))
-	lines["plan"] = func() error { z.Plan = new(Plans); return z.Plan.parse(d) }
-	lines["charge"] = func() error {
-		if d.NextArg() {
-			return d.Errf("charge takes its options in a block: charge { status 401 }")
-		}
-		z.Charge = new(Charge)
-		return option.Block(d, "charge", z.Charge, z.Charge.lines(d))
-	}
-	return option.Block(d, "zone "+name, z, lines)
-}
 
 // KeyRules returns what overrules the limit for single keys; nil if nothing does.
 func (z *Zone) KeyRules() *store.KeyRules {
@@ -203,6 +167,7 @@ func (z *Zone) checkPairs(varies bool) error {
 		waits = waits || l.MaxWait > 0 && l.Mode != algorithms.ModeQueue
 	}
 	ofBody := strings.HasPrefix(z.Cost.From, placeholder.JSONPrefix) // which costs 1 at least
+	missing := []string{MissingShare, MissingSkip, Reject}
 	free := z.Cost.Number == 0 && (z.Cost.From == "" || z.Cost.Fallback) && !ofBody
 	for _, pair := range []struct {
 		broken bool
@@ -211,6 +176,11 @@ func (z *Zone) checkPairs(varies bool) error {
 		{z.Ban != nil && waits, "ban and max_wait exclude each other, except in a queue: each retry of a waiting request would count as a refusal"},
 		{z.Charge != nil && slots, "charge has no meaning for concurrency: slots always come back"},
 		{z.Charge.SaysCost() && free, "charge needs a cost of at least 1: a request with cost 0 is never refused, whatever earlier ones have cost"},
+		{
+			!slices.Contains(missing, z.MissingKey.Word),
+			fmt.Sprintf("missing_key must be share, skip or reject, which a status from 400 to 599 may follow, got %q%s",
+				z.MissingKey, suggest.Hint(z.MissingKey.Word, missing)),
+		},
 		{z.MissingKey.Word != MissingShare && !varies, fmt.Sprintf("missing_key %s needs a key with a placeholder, got key %q", z.MissingKey.Word, z.Key)},
 	} {
 		if pair.broken {

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrWrong is the error of a [Value] that is wrong for no other reason than what it expects says.
-var ErrWrong = errors.New("wrong")
+var ErrWrong = errors.New("it is none")
 
 // Lines are options of a block that are more than a value, by name. They parse what is behind their name.
 type Lines map[string]func() error
@@ -51,11 +51,18 @@ func (f *Field) line(d *caddyfile.Dispenser, what string, in reflect.Value, pars
 		return parse()
 	}
 	at := f.at(in)
-	if _, is := at.Addr().Interface().(Value); !is && at.Kind() == reflect.Struct {
-		if d.NextArg() { // which may be a password that belongs into the block
-			return d.Errf("%s: %s takes its options in a block", what, f.Name)
+	switch to := at.Addr().Interface().(type) {
+	case Value:
+	case caddyfile.Unmarshaler:
+		return to.UnmarshalCaddyfile(d)
+	default:
+		if at.Kind() != reflect.Struct {
+			break
 		}
-		return Block(d, what+" "+f.Name, at.Addr().Interface(), nil)
+		if d.NextArg() { // which may be a password that belongs into the block
+			return d.Errf("%s: %s takes its options in a block: write %[2]s { ... }", what, f.Name)
+		}
+		return Block(d, what+" "+f.Name, to, nil)
 	}
 	if err := f.assign(at, d.RemainingArgs()); err != nil {
 		return d.WrapErr(err)
@@ -93,9 +100,9 @@ func (f *Field) at(in reflect.Value) reflect.Value {
 
 // assign sets the value from its arguments.
 func (f *Field) assign(v reflect.Value, args []string) error {
-	why, ok := f.set(v, args)
+	why := f.set(v, args)
 	switch {
-	case ok:
+	case why == nil:
 		return nil
 	case len(args) == 0:
 		return fmt.Errorf("%s must be %s, got nothing: is a variable of the environment empty?", f.Name, f.Expects())

@@ -2,7 +2,9 @@ package option
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -35,6 +37,9 @@ type Field struct {
 	Default, Zero   string
 	Secret, Repeats bool
 	Type            reflect.Type
+
+	In     reflect.Type // the struct that has it
+	GoName string       // the name of its field there
 
 	index []int
 }
@@ -75,7 +80,7 @@ func Fields(t reflect.Type) (all []Field) {
 		}
 		f := Field{
 			Name: written, JSON: name, Syntax: s.Tag.Get("syntax"), Unit: s.Tag.Get("unit"), Default: s.Tag.Get("default"), Zero: s.Tag.Get("zero"),
-			Secret: s.Tag.Get("secret") != "", Repeats: s.Tag.Get("repeats") != "", Type: s.Type, index: s.Index,
+			Secret: s.Tag.Get("secret") != "", Repeats: s.Tag.Get("repeats") != "", Type: s.Type, In: t, GoName: s.Name, index: s.Index,
 		}
 		f.Least, f.Greatest, _ = strings.Cut(s.Tag.Get("range"), "..")
 		if words := s.Tag.Get("words"); words != "" {
@@ -154,6 +159,8 @@ func (f *Field) Expects() string {
 		return "a list of " + either(f.Words)
 	case f.Words != nil:
 		return either(f.Words)
+	case t == durationType && f.Zero != "":
+		return "a duration" + f.Span() + ", or " + f.Zero + ", in JSON 0"
 	case t == durationType:
 		return "a duration" + f.Span()
 	}
@@ -168,6 +175,9 @@ func (f *Field) Expects() string {
 		}
 		return "a list"
 	case reflect.Map, reflect.Struct:
+		if t.Kind() == reflect.Map && t.Elem().Kind() != reflect.Pointer {
+			return f.Syntax + ", in JSON an object"
+		}
 		return "an object"
 	case reflect.Float32, reflect.Float64:
 		return "a number" + f.Span()
@@ -185,75 +195,75 @@ func either(words []string) string {
 }
 
 // wrong is the error about a value, which is shown as it was written.
-func (f *Field) wrong(name, got, why string) error {
+func (f *Field) wrong(name, got string, why error) error {
 	if f.Secret {
 		got = hidden
 	}
-	if why != "" {
-		why = ": " + why
+	text := fmt.Sprintf("%s must be %s, got %s", name, f.Expects(), got)
+	if why == ErrWrong {
+		return errors.New(text)
 	}
-	return fmt.Errorf("%s must be %s, got %s%s", name, f.Expects(), got, why)
+	return fmt.Errorf("%s: %w", text, why)
 }
 
-// parse sets the value from its text in a Caddyfile. It returns why the text is wrong, and false if it is.
-func (f *Field) parse(v reflect.Value, text string) (reason string, ok bool) {
+// parse sets the value from its text in a Caddyfile.
+func (f *Field) parse(v reflect.Value, text string) error {
 	if v.Type() == durationType {
 		d, err := ParseDuration(text)
 		if err != nil {
-			return why(Hint(err))
+			return err
 		}
 		v.SetInt(int64(d))
 		return f.inRange(v)
 	}
 	switch v.Kind() {
 	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return ErrWrong
+		}
 		v.SetBool(text == "true")
-		return "", text == "true" || text == "false"
 	case reflect.String:
 		v.SetString(text)
-		return f.inRange(v)
 	case reflect.Float64:
-		n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+		digits, percent := strings.CutSuffix(text, "%")
+		n, err := strconv.ParseFloat(digits, 64)
 		if err != nil || n != n || n-n != 0 { // JSON has neither NaN nor infinity
-			return "", false
+			return ErrWrong
+		}
+		if percent && f.Unit != "percent" {
+			n /= 100
 		}
 		v.SetFloat(n)
-		return f.inRange(v)
+	default:
+		n, err := strconv.ParseInt(text, 10, v.Type().Bits())
+		if err != nil {
+			return ErrWrong
+		}
+		v.SetInt(n)
 	}
-	n, err := strconv.ParseInt(text, 10, v.Type().Bits())
-	if err != nil {
-		return "", false
-	}
-	v.SetInt(n)
 	return f.inRange(v)
 }
 
-// inRange reports whether a value is within its bounds and is one of its words, and what was probably meant if not.
-func (f *Field) inRange(v reflect.Value) (why string, ok bool) {
-	for v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return "", true
-		}
-		v = v.Elem()
-	}
-	if text := v.Kind() == reflect.String; text && f.Words != nil && !slices.Contains(f.Words, v.String()) {
-		return strings.TrimPrefix(suggest.Hint(v.String(), f.Words), "; "), false
+// inRange returns an error for a value that is not within its bounds, or is none of its words.
+func (f *Field) inRange(v reflect.Value) error {
+	if v.Kind() == reflect.String && f.Words != nil && !slices.Contains(f.Words, v.String()) {
+		return Nearest(v.String(), f.Words...)
 	}
 	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String {
 		for i := range v.Len() {
 			if v.Index(i).String() == "" {
-				return "one of its texts is empty", false
+				return errors.New("one of its texts is empty")
 			}
-			if why, ok := f.inRange(v.Index(i)); !ok {
-				return why, false
+			if err := f.inRange(v.Index(i)); err != nil {
+				return err
 			}
 		}
 	}
 	n, known := number(v)
-	if !known || n == 0 && f.Zero != "" {
-		return "", true
+	if !known || n == 0 && f.Zero != "" || (f.Least == "" || n >= bound(f.Least)) && (f.Greatest == "" || n <= bound(f.Greatest)) {
+		return nil
 	}
-	return "", (f.Least == "" || n >= bound(f.Least)) && (f.Greatest == "" || n <= bound(f.Greatest))
+	return ErrWrong
 }
 
 // number returns the number in a value.
@@ -285,39 +295,17 @@ func bound(text string) float64 {
 	return float64(d)
 }
 
-// Hint returns the error of [ParseDuration] if it says what was probably meant, and otherwise [ErrWrong].
-func Hint(err error) error {
-	if _, ok := err.(noUnit); ok || err == nil {
-		return err
-	}
-	return ErrWrong
-}
-
-// why returns what an error adds to what is expected.
-func why(err error) (text string, ok bool) {
-	if err == nil || err == ErrWrong {
-		return "", err == nil
-	}
-	return err.Error(), false
-}
-
-// noUnit is the error about a number instead of a duration.
-type noUnit string
-
-// Error implements [error].
-func (n noUnit) Error() string { return "it has no unit; did you mean " + string(n) + "s?" }
-
 // ParseDuration parses a duration of a config, such as 90s or 1d. The error about a number without a unit
-// says what was probably meant.
+// says what was probably meant; any other one is [ErrWrong].
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := caddy.ParseDuration(text)
 	if err == nil {
 		return d, nil
 	}
 	if _, notNumber := strconv.ParseUint(text, 10, 32); notNumber == nil {
-		return 0, noUnit(text)
+		return 0, fmt.Errorf("it has no unit; did you mean %ss?", text)
 	}
-	return 0, err
+	return 0, ErrWrong
 }
 
 // Fill sets the options of a struct that are not given and have a value as their default.
@@ -332,31 +320,63 @@ func Fill(to any) {
 			at.Set(reflect.New(at.Type().Elem()))
 			at = at.Elem()
 		}
-		if _, ok := f.set(at, strings.Fields(f.Default)); !ok {
+		if err := f.set(at, strings.Fields(f.Default)); err != nil {
 			panic("option: the default of " + f.Name + " is no value of it")
 		}
 	}
 }
 
+// Inherit sets the options of a struct that are not given as another one has them.
+func Inherit(to, from any) {
+	v, other := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
+	for _, f := range Fields(v.Type()) {
+		if at := v.FieldByIndex(f.index); at.IsZero() {
+			at.Set(other.FieldByIndex(f.index))
+		}
+	}
+}
+
 // set sets a value from the arguments of a Caddyfile.
-func (f *Field) set(v reflect.Value, args []string) (reason string, ok bool) {
-	if value, is := v.Addr().Interface().(Value); is {
-		if why, ok := why(value.Parse(args)); !ok {
-			return why, false
+func (f *Field) set(v reflect.Value, args []string) error {
+	switch to := v.Addr().Interface().(type) {
+	case Value:
+		if err := to.Parse(args); err != nil {
+			return err
 		}
 		return f.inRange(v)
+	case *http.Header: // with any value if there is none
+		if len(args) == 0 || len(args) > 2 {
+			return ErrWrong
+		}
+		if *to == nil {
+			*to = make(http.Header)
+		}
+		to.Add(args[0], append(args, "*")[1])
+		return nil
+	case *map[string]string:
+		if len(args) != 2 || args[1] == "" {
+			return ErrWrong
+		}
+		if (*to)[args[0]] != "" {
+			return fmt.Errorf("%s already specified: %s", f.Name, args[0])
+		}
+		if *to == nil {
+			*to = make(map[string]string)
+		}
+		(*to)[args[0]] = args[1]
+		return nil
 	}
 	if v.Kind() == reflect.Slice {
 		v.Set(reflect.ValueOf(args).Convert(v.Type()))
 		if len(args) == 0 {
-			return "", false
+			return ErrWrong
 		}
 		return f.inRange(v)
 	}
 	switch {
 	case f.Zero != "" && (len(args) == 1 && args[0] == f.Zero || len(args) == 0 && f.Syntax[0] == '['):
 		v.SetZero()
-		return "", true
+		return nil
 	case v.Kind() == reflect.Bool && len(args) == 0:
 		args = []string{"true"}
 	}
@@ -364,11 +384,11 @@ func (f *Field) set(v reflect.Value, args []string) (reason string, ok bool) {
 	case len(args) == 1 && args[0] != "":
 		return f.parse(v, args[0])
 	case v.Kind() != reflect.String || f.Words != nil:
-		return "", false
+		return ErrWrong
 	case len(args) > 1:
-		return "quote it if it has spaces", false
+		return errors.New("quote it if it has spaces")
 	}
-	return "it is empty", false
+	return errors.New("it is empty")
 }
 
 // Nearest returns an error that says which of some words was probably meant, or else [ErrWrong].

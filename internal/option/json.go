@@ -23,11 +23,8 @@ func JSON(text []byte, to any) error {
 
 // object reads an object. The prefix names it in errors.
 func object(text []byte, prefix string, to reflect.Value) error {
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(text, &raw); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return fmt.Errorf("%s must be an object, got %s", cmp.Or(strings.TrimRight(prefix, ". :"), "the value"), article(wrong.Value))
-		}
+	raw, err := members(text, prefix)
+	if err != nil {
 		return err
 	}
 	fields := Fields(to.Type())
@@ -44,6 +41,24 @@ func object(text []byte, prefix string, to reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// members returns the values of an object by their names, which differ. The prefix names the object in errors.
+func members(text []byte, prefix string) (all map[string]json.RawMessage, err error) {
+	what := cmp.Or(strings.TrimRight(prefix, ". :"), "the value")
+	err = json.Unmarshal(text, &all)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return nil, fmt.Errorf("%s must be an object, got %s", what, article(wrong.Value))
+	}
+	d, seen := json.NewDecoder(bytes.NewReader(text)), make(map[json.Token]bool)
+	for _, end := d.Token(); err == nil && end == nil && d.More(); end = d.Decode(new(json.RawMessage)) {
+		name, _ := d.Token()
+		if seen[name] {
+			return nil, fmt.Errorf("%s has %q twice", what, name)
+		}
+		seen[name] = true
+	}
+	return all, err
 }
 
 // unknownJSON is the error about a field that an object does not have.
@@ -72,31 +87,28 @@ func (f *Field) read(raw json.RawMessage, prefix string, v reflect.Value) error 
 	case v.Kind() == reflect.Map && v.Type().Elem().Kind() == reflect.Pointer:
 		return f.readEach(raw, prefix, v)
 	}
-	reason, ok := "", true
-	switch err := json.Unmarshal(raw, v.Addr().Interface()); {
-	case err == nil:
-		reason, ok = f.inRange(v)
-		if n, known := number(v); known && f.isTime() && raw[0] != '"' {
-			reason = nanoseconds(int64(n))
+	why := json.Unmarshal(raw, v.Addr().Interface())
+	switch {
+	case why == nil:
+		why = f.inRange(v)
+		if n, known := number(v); why != nil && known && f.isTime() && raw[0] != '"' {
+			why = nanoseconds(int64(n))
 		}
 	case v.Type() == durationType && raw[0] == '"':
-		_, err := ParseDuration(strings.Trim(string(raw), `"`))
-		reason, ok = why(Hint(err))
-	case isValue:
-		reason, ok = why(err)
-	case own && v.Type() != durationType:
-		return fmt.Errorf("%s: %w", name, err)
-	default:
-		ok = false
+		_, why = ParseDuration(strings.Trim(string(raw), `"`))
+	case own && v.Type() != durationType && !isValue:
+		return fmt.Errorf("%s: %w", name, why)
+	case !isValue:
+		why = ErrWrong
 	}
-	if !ok {
-		got := inWords(raw)
-		if raw[0] == '[' && v.Kind() == reflect.Slice { // what is in it is wrong
-			got = Shown(string(raw))
-		}
-		return f.wrong(name, got, reason)
+	if why == nil {
+		return nil
 	}
-	return nil
+	got := inWords(raw)
+	if raw[0] == '[' && v.Kind() == reflect.Slice { // what is in it is wrong
+		got = Shown(string(raw))
+	}
+	return f.wrong(name, got, why)
 }
 
 // isTime reports whether a number in JSON is nanoseconds.
@@ -115,9 +127,9 @@ func Text(raw []byte, to Value) error {
 
 // readEach sets the structs of a map from an object of objects.
 func (f *Field) readEach(raw json.RawMessage, prefix string, v reflect.Value) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &all); err != nil {
-		return f.wrong(prefix+f.JSON, inWords(raw), "")
+	all, err := members(raw, prefix+f.JSON)
+	if err != nil {
+		return err
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -141,14 +153,14 @@ func (f *Field) each() string {
 }
 
 // nanoseconds says what was probably meant by a number that is far too short for a duration: seconds.
-func nanoseconds(n int64) string {
+func nanoseconds(n int64) error {
 	if n <= 0 || n >= int64(time.Millisecond) {
-		return ""
+		return ErrWrong
 	}
 	if n > 24*3600 {
 		n = 60
 	}
-	return fmt.Sprintf("a number in JSON is nanoseconds: write %q for %d seconds", duration.Format(time.Duration(n)*time.Second), n)
+	return fmt.Errorf("a number in JSON is nanoseconds: write %q for %d seconds", duration.Format(time.Duration(n)*time.Second), n)
 }
 
 // inWords returns JSON in the form in which errors show it.

@@ -2,6 +2,7 @@ package option_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ type block struct {
 	Off    *caddy.Duration   `json:"off,omitempty" range:"1ms.." zero:"off"`
 	On     *bool             `json:"on,omitempty"`
 	Secret string            `json:"secret,omitempty" secret:"true"`
+	Names  map[string]string `json:"names,omitempty" syntax:"<field> <name>" repeats:"true"`
+	Header http.Header       `json:"header,omitempty" syntax:"<name> [<value>]" repeats:"true"`
 	Inner  *inner            `json:"inner,omitempty"`
 	All    map[string]*inner `json:"alls,omitempty" caddyfile:"-"`
 }
@@ -61,31 +64,36 @@ func TestBlock(t *testing.T) {
 		"depth 5; name x; word all; words one two; number 7; share 0.5; for 1d": `{"depth":5,"name":"x","word":"all","words":["one","two"],"count":7,"share":0.5,"for":86400000000000}`,
 		"on; off off; inner {; depth 1; }":                                      `{"off":0,"on":true,"inner":{"depth":1}}`,
 		"on false; off 1ms":                                                     `{"off":1000000,"on":false}`,
-		"depth 6":                                                               "depth must be a whole number from 1 to 5, got '6'",
-		"depth 0":                                                               "depth must be a whole number from 1 to 5, got '0'",
-		"depth":                                                                 "depth must be a whole number from 1 to 5, got nothing: is a variable of the environment empty?",
-		"depth 1 2":                                                             "depth must be a whole number from 1 to 5, got '1 2'",
-		"depth 1.5":                                                             "depth must be a whole number from 1 to 5, got '1.5'",
-		"depth 99999999999999999999":                                            "depth must be a whole number from 1 to 5, got '99999999999999999999'",
-		"number -1":                                                             "number must be a whole number from 0 to 1000000000000, got '-1'",
-		"count 1":                                                               "unknown option of block: 'count', must be one of depth, for, inner, name, number, off, on, secret, share, word, words",
-		"shere 1":                                                               "unknown option of block: 'shere' (did you mean 'share'?), must be one of depth, for, inner, name, number, off, on, secret, share, word, words",
-		"share NaN":                                                             "share must be a number from 0 to 1, got 'NaN'",
-		"share 2":                                                               "share must be a number from 0 to 1, got '2'",
-		`name ""`:                                                               "name must be a text, got '': it is empty",
-		"word alll":                                                             `word must be first, all or off, got 'alll': did you mean "all"?`,
-		"words one three":                                                       "words must be a list of one or two, got 'one three'",
-		"for 60":                                                                "for must be a duration from 1s to 3660d, got '60': it has no unit; did you mean 60s?",
-		"for fast":                                                              "for must be a duration from 1s to 3660d, got 'fast'",
-		"for 1ms":                                                               "for must be a duration from 1s to 3660d, got '1ms'",
-		"off 1us":                                                               "off must be a duration of at least 1ms, got '1us'",
-		"on yes":                                                                "on must be true or false, got 'yes'",
-		"name a; name b":                                                        "block: name already specified",
-		"inner x":                                                               "block: inner takes its options in a block",
-		"name x {; }":                                                           "name takes no block",
-		"secret s3cr3t b":                                                       "secret must be a text, got (hidden): quote it if it has spaces",
-		"name redis://a:s3cr3t@b c":                                             "name must be a text, got '(hidden)': quote it if it has spaces",
-		"widen 3":                                                               `block: "widen" was removed: ban a network by hand, or add a zone with ipv4_prefix 24 (docs/compatibility.md#removed)`,
+		"names a b; names c d; header a; header A b":                            `{"names":{"a":"b","c":"d"},"header":{"A":["*","b"]}}`,
+		"names a":                    "names must be <field> <name>, in JSON an object, got 'a'",
+		"names a b; names a c":       "names must be <field> <name>, in JSON an object, got 'a c': names already specified: a",
+		"header a b c":               "header must be <name> [<value>], in JSON an object, got 'a b c'",
+		"share 20%":                  `{"share":0.2}`,
+		"depth 6":                    "depth must be a whole number from 1 to 5, got '6'",
+		"depth 0":                    "depth must be a whole number from 1 to 5, got '0'",
+		"depth":                      "depth must be a whole number from 1 to 5, got nothing: is a variable of the environment empty?",
+		"depth 1 2":                  "depth must be a whole number from 1 to 5, got '1 2'",
+		"depth 1.5":                  "depth must be a whole number from 1 to 5, got '1.5'",
+		"depth 99999999999999999999": "depth must be a whole number from 1 to 5, got '99999999999999999999'",
+		"number -1":                  "number must be a whole number from 0 to 1000000000000, got '-1'",
+		"count 1":                    "unknown option of block: 'count', must be one of depth, for, header, inner, name, names, number, off, on, secret, share, word, words",
+		"shere 1":                    "unknown option of block: 'shere' (did you mean 'share'?), must be one of depth, for, header, inner, name, names, number, off, on, secret, share, word, words",
+		"share NaN":                  "share must be a number from 0 to 1, got 'NaN'",
+		"share 2":                    "share must be a number from 0 to 1, got '2'",
+		`name ""`:                    "name must be a text, got '': it is empty",
+		"word alll":                  `word must be first, all or off, got 'alll': did you mean "all"?`,
+		"words one three":            "words must be a list of one or two, got 'one three'",
+		"for 60":                     "for must be a duration from 1s to 3660d, got '60': it has no unit; did you mean 60s?",
+		"for fast":                   "for must be a duration from 1s to 3660d, got 'fast'",
+		"for 1ms":                    "for must be a duration from 1s to 3660d, got '1ms'",
+		"off 1us":                    "off must be a duration of at least 1ms, or off, in JSON 0, got '1us'",
+		"on yes":                     "on must be true or false, got 'yes'",
+		"name a; name b":             "block: name already specified",
+		"inner x":                    "block: inner takes its options in a block: write inner { ... }",
+		"name x {; }":                "name takes no block",
+		"secret s3cr3t b":            "secret must be a text, got (hidden): quote it if it has spaces",
+		"name redis://a:s3cr3t@b c":  "name must be a text, got '(hidden)': quote it if it has spaces",
+		"widen 3":                    `block: "widen" was removed: ban a network by hand, or add a zone with ipv4_prefix 24 (docs/compatibility.md#removed)`,
 	} {
 		if got := inBlock(t, text); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
@@ -98,27 +106,31 @@ func TestJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"depth": 2, "inner": {"depth": 3}, "alls": {"a": {"depth": 1}, "b": null}}`: `{"depth":2,"inner":{"depth":3},"alls":{"a":{"depth":1},"b":{}}}`,
 		`{"off": 0, "for": "90s", "count": 5, "on": null}`:                            `{"count":5,"for":90000000000,"off":0}`,
-		`{"name": 1}`:               "name must be a text, got 1",
-		`{"on": "yes"}`:             `on must be true or false, got "yes"`,
-		`{"share": []}`:             "share must be a number from 0 to 1, got a list",
-		`{"words": {}}`:             "words must be a list of one or two, got an object",
-		`{"alls": true}`:            "alls must be an object, got true",
-		`{"depth": 128}`:            "depth must be a whole number from 1 to 5, got 128",
-		`{"depth": 0}`:              "depth must be a whole number from 1 to 5, got 0",
-		`{"depth": 1.5}`:            "depth must be a whole number from 1 to 5, got 1.5",
-		`{"inner": {"depth": ""}}`:  `inner.depth must be a whole number from 1 to 5, got ""`,
-		`{"inner": 7}`:              "inner must be an object, got a number",
-		`{"alls": {"a": {"d": 1}}}`: `all "a": unknown option "d"`,
-		`{"for": 60}`:               `for must be a duration from 1s to 3660d, got 60: a number in JSON is nanoseconds: write "1m" for 60 seconds`,
-		`{"for": "60"}`:             `for must be a duration from 1s to 3660d, got "60": it has no unit; did you mean 60s?`,
-		`{"secret": 5}`:             "secret must be a text, got (hidden)",
-		`[]`:                        "the value must be an object, got a list",
-		`{"shere": 1}`:              `unknown option "shere"; did you mean "share"?`,
-		`{"Share": 1}`:              `unknown option "Share"; did you mean "share"?`,
-		`{"number": 1}`:             `unknown option "number"`,
-		`{"events": 1}`:             `unknown option "events"; write max_events`,
-		`{"name":`:                  "unexpected end of JSON input",
-		``:                          "unexpected end of JSON input",
+		`{"name": 1}`:                          "name must be a text, got 1",
+		`{"on": "yes"}`:                        `on must be true or false, got "yes"`,
+		`{"share": []}`:                        "share must be a number from 0 to 1, got a list",
+		`{"words": {}}`:                        "words must be a list of one or two, got an object",
+		`{"alls": true}`:                       "alls must be an object, got true or false",
+		`{"name": "a", "name": ""}`:            `the value has "name" twice`,
+		`{"alls":{"a":{},"a":{}}}`:             `alls has "a" twice`,
+		`{"inner":{"depth":1,"depth":1}}`:      `inner has "depth" twice`,
+		`{"alls":{"a":{"depth":1,"depth":1}}}`: `all "a" has "depth" twice`,
+		`{"depth": 128}`:                       "depth must be a whole number from 1 to 5, got 128",
+		`{"depth": 0}`:                         "depth must be a whole number from 1 to 5, got 0",
+		`{"depth": 1.5}`:                       "depth must be a whole number from 1 to 5, got 1.5",
+		`{"inner": {"depth": ""}}`:             `inner.depth must be a whole number from 1 to 5, got ""`,
+		`{"inner": 7}`:                         "inner must be an object, got a number",
+		`{"alls": {"a": {"d": 1}}}`:            `all "a": unknown option "d"`,
+		`{"for": 60}`:                          `for must be a duration from 1s to 3660d, got 60: a number in JSON is nanoseconds: write "1m" for 60 seconds`,
+		`{"for": "60"}`:                        `for must be a duration from 1s to 3660d, got "60": it has no unit; did you mean 60s?`,
+		`{"secret": 5}`:                        "secret must be a text, got (hidden)",
+		`[]`:                                   "the value must be an object, got a list",
+		`{"shere": 1}`:                         `unknown option "shere"; did you mean "share"?`,
+		`{"Share": 1}`:                         `unknown option "Share"; did you mean "share"?`,
+		`{"number": 1}`:                        `unknown option "number"`,
+		`{"events": 1}`:                        `unknown option "events"; write max_events`,
+		`{"name":`:                             "unexpected end of JSON input",
+		``:                                     "unexpected end of JSON input",
 	} {
 		var b block
 		got := ""
@@ -139,6 +151,15 @@ func TestFill(t *testing.T) {
 	option.Fill(&b)
 	if b.Word != "off" || b.For != caddy.Duration(time.Minute) || b.Depth != 3 || b.Name != "" || b.Inner != nil {
 		t.Errorf("%+v", b)
+	}
+}
+
+// TestInherit: what is not given is as in the other struct.
+func TestInherit(t *testing.T) {
+	b := block{Word: "off"}
+	option.Inherit(&b, &block{Word: "all", Count: 7, Names: map[string]string{"a": "b"}, inner: inner{Depth: 2}})
+	if got, want := written(t, b), `{"depth":2,"word":"off","count":7,"names":{"a":"b"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -58,9 +58,22 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 	return f, nil
 }
 
+// Fitting returns the names for fields that styles have.
+func Fitting(renames map[string]string, chosen []string) map[string]string {
+	fit := maps.Clone(renames)
+	f, _ := NewFields(chosen, nil)
+	maps.DeleteFunc(fit, func(name, _ string) bool { return f.find(name) < 0 })
+	return fit
+}
+
+// find returns the place of the field that has a name in one of the styles, and -1 if none has.
+func (f *Fields) find(name string) int {
+	return slices.IndexFunc(f.sent, func(one string) bool { return strings.EqualFold(one, name) })
+}
+
 // rename gives the field that has a name in one of the styles another one.
 func (f *Fields) rename(name, other string, chosen []string) error {
-	i := slices.IndexFunc(f.sent, func(one string) bool { return strings.EqualFold(one, name) })
+	i := f.find(name)
 	switch {
 	case i < 0:
 		return fmt.Errorf("header_name %s: headers %s has no such field, it has %s",

@@ -221,10 +221,10 @@ func (p *parser) durationOf(word string, to *time.Duration) error {
 		return p.Errf("%s needs a duration, such as 30s", word)
 	}
 	d, err := option.ParseDuration(p.Val())
-	if err != nil || d < 0 {
-		if err == nil {
-			err = fmt.Errorf("it is below 0")
-		}
+	if err == nil && d < 0 {
+		err = fmt.Errorf("it is below 0")
+	}
+	if err != nil {
 		return p.Errf("%s must be a duration, such as 30s, got '%s': %v", word, p.Val(), err)
 	}
 	*to = d
