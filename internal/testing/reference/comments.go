@@ -10,56 +10,48 @@ import (
 	"strings"
 )
 
-// comments reads what the source of this module says about the fields of a type, by their names in Go.
-func comments(t reflect.Type) (map[string]string, error) {
-	path, ok := strings.CutPrefix(t.PkgPath(), "github.com/seed-161337e5/caddyratelimit")
+// comments are those of fields, by the path of their package, and in it by their type and their name.
+var comments = make(map[string]map[string]string)
+
+// comment returns what the source of this module says about a field of a struct.
+func comment(of reflect.Type, field string) (string, error) {
+	path, ok := strings.CutPrefix(of.PkgPath(), "github.com/seed-161337e5/caddyratelimit")
 	if !ok {
-		return nil, fmt.Errorf("the source of %s is not in this module", t)
+		return "", fmt.Errorf("the source of %s is not in this module", of)
 	}
-	types, err := readPackage(filepath.Join(".", filepath.FromSlash(path)))
-	if err != nil || types[t.Name()] == nil {
-		return nil, fmt.Errorf("the comments of %s: %w", t, err)
+	if comments[path] == nil {
+		said, err := readPackage(filepath.Join(".", filepath.FromSlash(path)))
+		if err != nil {
+			return "", err
+		}
+		comments[path] = said
 	}
-	return types[t.Name()], nil
+	return comments[path][of.Name()+"."+field], nil
 }
 
-// readPackage reads the comments of the types in a directory.
-func readPackage(dir string) (map[string]map[string]string, error) {
+// readPackage reads the comments of the structs in a directory.
+func readPackage(dir string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	types := make(map[string]map[string]string)
+	said := make(map[string]string)
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
-		for _, decl := range file.Decls {
-			gen, ok := decl.(*ast.GenDecl)
-			if !ok || gen.Tok != token.TYPE {
-				continue
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, isType := n.(*ast.TypeSpec)
+			if !isType {
+				return true
 			}
-			for _, spec := range gen.Specs {
-				named := spec.(*ast.TypeSpec)
-				types[named.Name.Name] = readType(named)
+			if t, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range t.Fields.List {
+					for _, name := range field.Names {
+						said[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
+					}
+				}
 			}
-		}
+			return false
+		})
 	}
-	return types, nil
-}
-
-func readType(spec *ast.TypeSpec) map[string]string {
-	fields := make(map[string]string)
-	if t, ok := spec.Type.(*ast.StructType); ok {
-		for _, field := range t.Fields.List {
-			for _, name := range field.Names {
-				fields[name.Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
-			}
-		}
-	}
-	return fields
+	return said, err
 }

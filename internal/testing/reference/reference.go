@@ -27,37 +27,12 @@ type row struct {
 
 // rows returns the options of a struct, with those of structs that are embedded in it.
 func rows(t reflect.Type) (all []row, err error) {
-	said := make(map[string]string)
-	var read func(t reflect.Type) error
-	read = func(t reflect.Type) error {
-		of, err := comments(t)
-		if err != nil {
-			return err
-		}
-		for f := range t.Fields() {
-			if f.Anonymous && f.Tag.Get("json") == "" {
-				err = read(f.Type)
-			}
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name == "-" {
-				name = f.Tag.Get("caddyfile")
-			}
-			said[name] = of[f.Name]
-		}
-		return err
-	}
-	if err := read(t); err != nil {
-		return nil, err
-	}
 	for _, f := range option.Fields(t) {
-		name := f.JSON
-		if name == "-" {
-			name = f.Name
+		comment, err := comment(f.In, f.GoName)
+		if err != nil || comment == "" && f.GoName != "_" {
+			return nil, fmt.Errorf("%s: the option %s has no comment: %w", t, f.Name, err)
 		}
-		if said[name] == "" {
-			return nil, fmt.Errorf("%s: the option %s has no comment", t, name)
-		}
-		all = append(all, row{f, said[name]})
+		all = append(all, row{f, comment})
 	}
 	return all, nil
 }
