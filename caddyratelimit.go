@@ -183,7 +183,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing; " + fillHandler.With().String())
 	}
-	if err := h.provisionZones(ctx, app); err != nil {
+	if err := h.provisionZones(ctx, app, &fields); err != nil {
 		return err
 	}
 	h.warnAboutStore()

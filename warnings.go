@@ -33,6 +33,11 @@ func (h *Handler) warnAboutZone(ctx caddy.Context, z *zone.Zone) {
 	}
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	warnAboutTimeouts(z, server, log)
+	if z.Plan != nil && !z.PlanTemplate.Varies() {
+		if meant := placeholder.Meant(z.Plan.Of); meant != "" {
+			log.Warn(fmt.Sprintf("plan %q is a constant, so all clients have one plan; %s", z.Plan.Of, writeBraces.With(placeholder.Written(meant))))
+		}
+	}
 	warnAboutKey(z, log)
 	warnAboutHeaders(exempt, log)
 	warnAboutProxies(exempt, clientip.SourceIn(ctx), log)

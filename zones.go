@@ -13,16 +13,20 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // provisionZones makes the zones that requests meet.
-func (h *Handler) provisionZones(ctx caddy.Context, app *App) error {
+func (h *Handler) provisionZones(ctx caddy.Context, app *App, fields *respond.Fields) error {
 	for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
 		z, err := h.provisionZone(ctx, app, name)
 		if err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
+		}
+		if cost := z.Charge.CostHeader(); fields.Sends(cost) {
+			return fmt.Errorf("zone %q: charge: header: the handler sends %s itself: choose another name", name, cost)
 		}
 		h.zones = append(h.zones, z)
 		if err := app.define(z, h.store); err != nil {

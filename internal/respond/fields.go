@@ -58,6 +58,9 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 	return f, nil
 }
 
+// Sends reports whether a header, in its canonical form, is one of the fields.
+func (f *Fields) Sends(name string) bool { return slices.Contains(f.names, name) }
+
 // Fitting returns the names for fields that styles have.
 func Fitting(renames map[string]string, chosen []string) map[string]string {
 	fit := maps.Clone(renames)
