@@ -78,7 +78,7 @@ var layers = []struct {
 	{"internal/pool", layer{lines: 500, kB: 16, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
 		"internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/topk store"}},
-	{"config", layer{lines: 1020, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
+	{"config", layer{lines: 1025, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
 		"store"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
 	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +

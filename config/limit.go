@@ -78,7 +78,7 @@ type Limit struct {
 	// How long a request may wait instead of being refused, from 0s to 1h. It is held back and
 	// tried again when there should be room. In a queue, this is the longest wait for a
 	// turn. Default: 0, which means not to wait, and in a queue to wait without a bound.
-	MaxWait caddy.Duration `json:"max_wait,omitempty" range:"0s..1h" default:"=0s"`
+	MaxWait *caddy.Duration `json:"max_wait,omitempty" range:"0s..1h" default:"=0s"`
 }
 
 // Numbers are the numbers of a limit. The events and the burst can differ from request to request.
@@ -245,11 +245,19 @@ func (l *Limit) OtherSample() Numbers {
 	return n
 }
 
+// Wait returns how long a request may wait.
+func (l *Limit) Wait() time.Duration {
+	if l.MaxWait == nil {
+		return 0
+	}
+	return time.Duration(*l.MaxWait)
+}
+
 // fixed returns the options that are the same for every request.
 func (l *Limit) fixed() algorithms.Limit {
 	return algorithms.Limit{
 		Refill: l.Refill, Mode: l.Mode, Align: l.Align,
-		Lease: time.Duration(l.Lease), MaxWait: time.Duration(l.MaxWait),
+		Lease: time.Duration(l.Lease), MaxWait: l.Wait(),
 	}
 }
 
@@ -315,8 +323,8 @@ func (l *Limit) Describe() string {
 	if l.Lease > 0 && time.Duration(l.Lease) != algorithms.DefaultLease {
 		text += " lease " + duration.Format(time.Duration(l.Lease))
 	}
-	if l.Mode == algorithms.ModeQueue && l.MaxWait > 0 {
-		text += " max_wait " + duration.Format(time.Duration(l.MaxWait))
+	if l.Mode == algorithms.ModeQueue && l.Wait() > 0 {
+		text += " max_wait " + duration.Format(l.Wait())
 	}
 	return text
 }

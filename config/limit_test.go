@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
 )
@@ -162,9 +160,12 @@ func TestOver(t *testing.T) {
 		"refill smooth":    "token_bucket 100/1m burst 50",
 	} {
 		over := read(t, text).Over(base)
-		if got := over.Describe(); got != want || over.MaxWait != caddy.Duration(2*time.Second) {
-			t.Errorf("%s: %s, max_wait %v; want %s", text, got, time.Duration(over.MaxWait), want)
+		if got := over.Describe(); got != want || over.Wait() != 2*time.Second {
+			t.Errorf("%s: %s, max_wait %v; want %s", text, got, over.Wait(), want)
 		}
+	}
+	if got := read(t, "max_wait 0s").Over(base); got.Wait() != 0 {
+		t.Errorf("a plan without a wait has one of %v", got.Wait())
 	}
 	calendar := read(t, "5/day timezone Asia/Tokyo")
 	if got := read(t, "6/day").Over(calendar); got.Timezone != "Asia/Tokyo" {

@@ -164,7 +164,7 @@ func (z *Zone) checkPairs(varies bool) error {
 	var slots, waits bool
 	for _, l := range z.Limits() {
 		slots = slots || CountsSlots(l.Algorithm)
-		waits = waits || l.MaxWait > 0 && l.Mode != algorithms.ModeQueue
+		waits = waits || l.Wait() > 0 && l.Mode != algorithms.ModeQueue
 	}
 	ofBody := strings.HasPrefix(z.Cost.From, placeholder.JSONPrefix) // which costs 1 at least
 	missing := []string{MissingShare, MissingSkip, Reject}

@@ -145,7 +145,7 @@ func (z *runningZone) overrideLimit(l *config.Limit, rule *store.Rule) (made alg
 	switch {
 	case l.Varies():
 		return made, errors.New("limit: the limit of a single key cannot have placeholders: write one such as 500/1m")
-	case l.MaxWait != 0 && rule.Limit().Mode != algorithms.ModeQueue:
+	case l.Wait() != 0 && rule.Limit().Mode != algorithms.ModeQueue:
 		return made, errors.New("limit: max_wait is always that of the zone, except in a queue: leave it out")
 	case l.Timezone != "":
 		return made, errors.New("limit: timezone is always that of the zone: leave it out")

@@ -163,7 +163,7 @@ func (z *Zone) LongestWait() (wait time.Duration) {
 		return 0
 	}
 	for _, l := range z.Limits() {
-		wait = max(wait, time.Duration(l.MaxWait))
+		wait = max(wait, l.Wait())
 	}
 	if p := z.Policy; wait == 0 && p != nil && p.Queues && p.Numbers.Events > 0 {
 		wait = time.Duration(float64(p.Numbers.Window.Length()) * float64(p.Numbers.Burst) / float64(p.Numbers.Events))
@@ -173,7 +173,7 @@ func (z *Zone) LongestWait() (wait time.Duration) {
 
 // Waits reports whether any of the zone's limits can hold requests.
 func (z *Zone) Waits() bool {
-	return slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.MaxWait > 0 || l.Mode == algorithms.ModeQueue })
+	return slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.Wait() > 0 || l.Mode == algorithms.ModeQueue })
 }
 
 // judged counts the responses that charge has judged since the config was loaded.
