@@ -23,8 +23,7 @@ type Routes struct {
 
 // seen is what the routes have.
 type seen struct {
-	text     string               // to look for
-	found    bool                 // whether an option contains the text
+	found    bool                 // whether an option contains observed
 	opaque   bool                 // some handler or matcher may look at anything, and answer with anything
 	traces   bool                 // some handler traces requests
 	answers  bool                 // some handler may answer with any field
@@ -45,7 +44,7 @@ func Of(server *caddyhttp.Server) *Routes { return &Routes{server: server} }
 func (r *Routes) read() *seen {
 	r.once.Do(func() {
 		s := &r.seen
-		s.text, s.names, s.visited = "rate_limit", make(map[string]bool), make(map[pointer]struct{})
+		s.names, s.visited = make(map[string]bool), make(map[pointer]struct{})
 		if s.opaque = r.server == nil || len(r.server.NamedRoutes) > 0; s.opaque { // a named route may run several times for a request
 			return
 		}
@@ -57,7 +56,10 @@ func (r *Routes) read() *seen {
 }
 
 // Trace reports whether a handler may trace requests.
-func (r *Routes) Trace() bool { return r.read().opaque || r.read().traces }
+func (r *Routes) Trace() bool {
+	s := r.read()
+	return s.opaque || s.traces
+}
 
 // Observe reports whether anything but a single handler rate_limit may look at its placeholders or variables.
 func (r *Routes) Observe() bool {
@@ -121,7 +123,10 @@ func (s *seen) value(v reflect.Value) {
 	}
 }
 
-func (s *seen) option(text string) { s.found = s.found || strings.Contains(text, s.text) }
+// observed is in the names of all placeholders and variables of a handler rate_limit.
+const observed = "rate_limit"
+
+func (s *seen) option(text string) { s.found = s.found || strings.Contains(text, observed) }
 
 // name reads the name of something in a map, which may be a field of responses.
 func (s *seen) name(name string) {
