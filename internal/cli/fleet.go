@@ -209,15 +209,6 @@ func printAnswers[T any](f *fleet, answers []answer[T]) error {
 	return err
 }
 
-// row returns the cells of a row in a table about several instances: the first one names the instance,
-// unless there is just one.
-func (f *fleet) row(caddy string, cells ...string) []string {
-	if f.isOne() {
-		return cells
-	}
-	return append([]string{caddy}, cells...)
-}
-
 // mark names an instance of a fleet in front of a sentence.
 func (f *fleet) mark(e *endpoint) string {
 	if f.isOne() {

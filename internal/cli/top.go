@@ -124,12 +124,11 @@ func (f *fleet) topNetworks(zone string, n int) error {
 	if f.json || good == nil {
 		return errors.Join(printAnswers(f, answers), err)
 	}
-	row, by := f.row, f.counter(len(good))
-	if f.view != nil && !f.isOne() {
-		row = func(_ string, cells ...string) []string { return cells }
+	by := f.counter(len(good))
+	if !f.isOne() {
 		good = []answer[[]adminapi.Networks]{{of: f.asked, value: f.view.Networks}}
 	}
-	rows := [][]string{row(caddyColumn, "ZONE", "REQUESTS", "REFUSED", "KEYS", "BEFORE", "NETWORK")}
+	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "KEYS", "BEFORE", "NETWORK"}}
 	since, nowhere, unlisted := time.Now(), true, uint64(0)
 	for _, a := range good {
 		for _, list := range a.value {
@@ -142,8 +141,10 @@ func (f *fleet) topNetworks(zone string, n int) error {
 				if c.Before != nil {
 					before = formatCount(*c.Before, c.BeforeError)
 				}
-				rows = append(rows, row(a.of.address, shell.Word(list.Zone), formatCount(c.Requests, c.Error), formatCount(c.Refused, c.Error),
-					"about "+formatCount(c.Keys, max(c.Keys, c.KeysMost)-c.Keys), before, c.Network))
+				rows = append(rows, []string{
+					shell.Word(list.Zone), formatCount(c.Requests, c.Error), formatCount(c.Refused, c.Error),
+					"about " + formatCount(c.Keys, max(c.Keys, c.KeysMost)-c.Keys), before, c.Network,
+				})
 			}
 		}
 	}
