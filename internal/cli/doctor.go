@@ -142,11 +142,8 @@ func (f *fleet) verdict(problems []*problem) string {
 	if counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] == 0 {
 		text = "Nothing is wrong"
 	}
-	if n := len(f.caddys); n > 1 || f.view != nil && len(f.view.Instances) > 1 {
-		if f.view != nil {
-			n = max(n, len(f.view.Instances))
-		}
-		text += fmt.Sprintf(" in a fleet of %d", n)
+	if f.view != nil && len(f.view.Instances) > 1 {
+		text += fmt.Sprintf(" in a fleet of %d", len(f.view.Instances))
 	}
 	lines := []string{text + "."}
 	if len(problems) > 0 {

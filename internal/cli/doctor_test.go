@@ -12,10 +12,7 @@ import (
 
 // diagnosed is what doctor prints of the findings of instances, and the worst level. Compared is what comparing them has found.
 func diagnosed(s *screen, compared []adminapi.Finding, instances ...[]adminapi.Finding) (text, worst string) {
-	f := &fleet{screen: s}
-	if compared != nil {
-		f.view = &adminapi.FleetAnswer{Found: compared}
-	}
+	f := &fleet{screen: s, view: &adminapi.FleetAnswer{Found: compared, Instances: make([]adminapi.Instance, len(instances))}}
 	var good []answer[adminapi.Diagnosis]
 	for i, findings := range instances {
 		f.caddys = append(f.caddys, &endpoint{address: fmt.Sprint("caddy-", i)})
