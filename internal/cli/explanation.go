@@ -169,7 +169,7 @@ func visitState(v *adminapi.Visit) string {
 	case !v.Met:
 		return "not met"
 	}
-	return strings.ReplaceAll(v.Outcome, "_", " ")
+	return words(v.Outcome)
 }
 
 // printVisit says why a zone counts a request, or refuses it.

@@ -259,7 +259,7 @@ func (k keyView) details() (rows [][]string) {
 		rows = append(rows, []string{"assumed", k.Assumed})
 	}
 	rows = append(rows,
-		[]string{"state", k.state()},
+		[]string{"state", words(k.Outcome)},
 		[]string{"used", k.used()},
 		[]string{"left", k.remaining()})
 	if k.Slots { // they come back when requests end

@@ -22,11 +22,6 @@ type keyView struct {
 	named bool // sentences name the key, because there are several
 }
 
-// state returns the outcome in words.
-func (k keyView) state() string {
-	return strings.ReplaceAll(k.Outcome, "_", " ")
-}
-
 // used returns what is used of the quota, and how much of that is a debt.
 func (k keyView) used() string {
 	text := fmt.Sprintf("%d of %d", k.Used, k.Quota)
@@ -73,7 +68,7 @@ func (k keyView) byPlan() []keyView {
 func (k keyView) planName() string {
 	switch {
 	case len(k.Plans) != 1:
-		return orDash(k.Plan)
+		return showPlan(k.Plan)
 	case k.Plan == "":
 		return "(default)"
 	case k.Plans[0].Default:
@@ -91,7 +86,7 @@ func (k keyView) numbers() []string {
 	if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
 		more = formatSeconds(k.NextAfter)
 	}
-	return []string{k.state(), k.used(), k.remaining(), more}
+	return []string{words(k.Outcome), k.used(), k.remaining(), more}
 }
 
 // whichPlan says where the plan of a request comes from.
