@@ -208,11 +208,11 @@ func (z *runningZone) tops() fleet.Lists {
 // sample adds decisions since the last report, and asks for more. The first report has none. The lock is held.
 func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
 	if r.refused == nil {
-		refused, err := feed.SubscribeOnDemand(r.wants(func(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }))
+		refused, err := feed.SubscribeOnDemand(r.wants(true))
 		if err != nil {
 			return // others look at the decisions of this instance
 		}
-		others, err := feed.SubscribeOnDemand(r.wants(func(o outcome.Outcome) bool { return !o.Refused() && o != outcome.DryRun }))
+		others, err := feed.SubscribeOnDemand(r.wants(false))
 		if err != nil {
 			refused.Unsubscribe()
 			return
@@ -228,13 +228,13 @@ func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
 	}
 }
 
-// wants returns which decisions are told: those of zones of shared stores.
-func (r *reporter) wants(kind func(outcome.Outcome) bool) func(zone, _ string, o outcome.Outcome) bool {
+// wants returns which decisions are told: refusals or others, of zones of shared stores.
+func (r *reporter) wants(refused bool) func(zone, key string, o outcome.Outcome) bool {
 	mine := make(map[string]bool)
 	for _, z := range runningZones() {
 		_, mine[z.Name] = z.store.Store.Store.(store.Shared)
 	}
-	return func(zone, _ string, o outcome.Outcome) bool { return mine[zone] && kind(o) }
+	return func(zone, key string, o outcome.Outcome) bool { return mine[zone] && refuses(zone, key, o) == refused }
 }
 
 // rest ends the subscriptions when nobody looks any more.

@@ -145,6 +145,7 @@ func streamPage(c *adminCall) error {
 	return nil
 }
 
+// refuses reports whether a decision is a refusal, or would be without a dry run.
 func refuses(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
 // subscribed is what a subscription returns, with an error of the admin API if there are too many.
