@@ -36,9 +36,9 @@ func (z *runningZone) traffic(all []*runningZone) doctor.Zone {
 		judged, charged, last := use.Judged.Read()
 		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)
 	}
-	for _, s := range runningStores() {
-		if s.store.Store.Remote && z.handlers[0].StoreByDefault {
-			facts.Shared = storeName(s.store)
+	for _, other := range all {
+		if other.store.Store.Remote && z.handlers[0].StoreByDefault {
+			facts.Shared = storeName(other.store)
 		}
 	}
 	if facts.SinceLoaded == 0 {
@@ -58,9 +58,7 @@ func (z *runningZone) sinceLoaded() (n uint64) {
 // unmet collects why a zone has met no request.
 func (z *runningZone) unmet(facts *doctor.Zone, all []*runningZone) {
 	for _, other := range all {
-		if other != z {
-			facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
-		}
+		facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
 	}
 	for i, h := range z.handlers {
 		missed, moved := z.uses[i].Misses.Read()

@@ -37,9 +37,9 @@ func (c *Config) Watch(ctx context.Context, log *zap.Logger) {
 		if running() != c { // another config replaces it
 			continue
 		}
-		zones := runningZones()
+		zones := c.zones()
 		var facts doctor.Facts
-		for _, s := range runningStores() {
+		for _, s := range c.stores() {
 			facts.Stores = append(facts.Stores, doctor.Store{Store: s.known(nil), Remote: s.store.Store.Remote})
 		}
 		for _, z := range zones {
