@@ -80,10 +80,8 @@ func reason(k *adminapi.Key) string {
 		}
 		return fmt.Sprintf("%s %d, and only %d of %d are left. A request that costs at most %d passes now. ",
 			of, k.Cost, k.Remaining, k.Quota, k.Remaining) + nextAllowed(k)
-	case k.Slots && k.RetryAfter > 0 && k.Used == 1:
-		return fmt.Sprintf("1 of %d slots are taken. Next request allowed when one of 1 request ends.", k.Quota)
 	case k.Slots && k.RetryAfter > 0:
-		return fmt.Sprintf("%d of %d slots are taken. Next request allowed when one of %[1]d requests ends.", k.Used, k.Quota)
+		return fmt.Sprintf("%d of %d slots are taken. Next request allowed when a running request ends.", k.Used, k.Quota)
 	}
 	return fmt.Sprintf("%d of %d used. ", k.Used, k.Quota) + nextAllowed(k)
 }

@@ -38,7 +38,7 @@ func TestFill(t *testing.T) {
 		},
 		"slots": {
 			with(func(k *adminapi.Key) { k.Slots = true }),
-			"10 of 10 slots are taken. Next request allowed when one of 10 requests ends. Once its running requests are forgotten, more than the limit can run at once.; reset z k",
+			"10 of 10 slots are taken. Next request allowed when a running request ends. Once its running requests are forgotten, more than the limit can run at once.; reset z k",
 		},
 		"banned by an operator": {
 			with(func(k *adminapi.Key) { k.Ban = ban(adminapi.ByOverride) }), "an operator has banned it until it is unbanned.; unban z k && reset z k",
