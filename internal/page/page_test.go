@@ -12,7 +12,7 @@ import (
 )
 
 // maxSize bounds what a browser loads.
-const maxSize = 120_000
+const maxSize = 115_000
 
 // files returns the files of the page by name.
 func files(t *testing.T) map[string]string {
@@ -86,7 +86,7 @@ func TestServe(t *testing.T) {
 	if got := plain.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none';") || strings.Contains(got, "unsafe") {
 		t.Errorf("policy %q", got)
 	}
-	for _, name := range []string{"index.html", "index.html", "../page.go", "static", "/", "."} {
+	for _, name := range []string{"index.html", "../page.go", "static", "/", "."} {
 		if Has(name) {
 			t.Errorf("there is a file %q", name)
 		}

@@ -40,6 +40,6 @@ export const queryOf = k =>
   k.network ? '?key=' + encodeURIComponent(k.network) : '?key_base64=' + encodeURIComponent(btoa(bytesOf(k)))
 
 // outcomePill is an outcome with its color: what a limit refuses, what is banned and what the config rejects differ.
-const kinds = { limited: 'limited', shed: 'limited', banned: 'banned', rejected: 'blocked', dry_run: 'dry',
+const kinds = { limited: 'limited', banned: 'banned', rejected: 'blocked', dry_run: 'dry',
   allowed: 'good', exempt: 'good' }
 export const outcomePill = o => pill(o.replaceAll('_', ' '), kinds[o] ?? 'odd')

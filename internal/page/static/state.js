@@ -62,7 +62,7 @@ function described(z, { history = [], samples = [], refusing = new Map(), topped
   return made
 }
 
-export const refusedOf = z => z.totals.limited + z.totals.banned + z.totals.rejected + z.totals.dry_run
+const refusedOf = z => z.totals.limited + z.totals.banned + z.totals.rejected + z.totals.dry_run
 
 // count notes what a zone has counted by now. What an instance had counted before the page heard of it is no rate.
 function count(z, joined) {

@@ -20,7 +20,7 @@ export function updateZones() {
   drawZones()
 }
 
-export function drawZones() {
+function drawZones() {
   const all = state.zones, text = byId('zones-text').value.toLowerCase()
   byId('zones-filter').hidden = all.length < 12
   const hidden = z => all.length >= 12 && !open.has(z.name) && !z.name.toLowerCase().includes(text)
@@ -70,8 +70,7 @@ function row(z, hidden) {
       cell('Refused/s', perSecond(now.no, now)),
       cell(z.rollout ? 'Would be refused' : 'Share refused', el('div', { class: 'share' }, bar(all.no, all.all),
         el('span', { class: 'value', title: 'Over the last 15 minutes' }, share(all.no, all.all)))),
-      el('td', { 'data-label': 'Keys', class: 'c4' }, keysOf(z)),
-      el('td', { 'data-label': 'Store', class: 'c5' }, visible(z.store, 40))),
+      cell('Keys', keysOf(z)), cell('Store', visible(z.store, 40))),
     el('tr', { class: 'detail', id, hidden: !isOpen }, el('td', { colspan: 6 }, isOpen ? detail(z, curve) : null)))
 }
 
