@@ -89,9 +89,9 @@ func limitAdvice() map[string]advised {
 			site: limited(enforced+"\ncost 5") + "respond ok", fixed: limited(enforced+"\ncost 1") + "respond ok", visits: each(20, "/"),
 			advice: "load/cost", before: shares{429: 20}, after: held,
 		},
-		"a share of one key": {
-			site: strings.Replace(limited("enforce 1"), "zone z", "zone y", 1) + "respond ok", fixed: limited(enforced) + "respond ok", visits: each(20, "/"),
-			advice: "doctor/config", before: admitted, after: held,
+		"a key that comes too early": {
+			site: limited("key {http.error.status_code}") + "respond ok", fixed: good, visits: byClients(9, each(9, "/")),
+			told: "load", advice: "doctor/config", before: shares{200: 3, 429: 6}, after: all(9),
 		},
 		"a memory that is full": {
 			site:   "rate_limit {\nstore memory {\nmax_keys 1024\n}\nzone z {\nrate 2/1h\nkey {client_ip}\n}\n}\nrespond ok",

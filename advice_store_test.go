@@ -100,7 +100,7 @@ func storeAdvice(t *testing.T) map[string]advised {
 		},
 		"a Redis that is too far": {
 			site: inRedis(far.Addr(), "timeout 50ms\nkey_prefix far"), fixed: inRedis(far.Addr(), "timeout 3s\nkey_prefix near"), visits: each(20, "/"),
-			advice: "doctor/round_trip/late", before: admitted, after: held,
+			advice: "doctor/on_store_error/allow doctor/round_trip/late", before: admitted, after: held,
 		},
 		"a Redis that is slow": {
 			site:  strings.Replace(inRedis(slow.Addr(), "timeout 850ms\nkey_prefix slow"), "3/1h", "40/1h", 1),
