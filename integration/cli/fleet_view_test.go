@@ -148,13 +148,13 @@ func TestFleetInOneView(t *testing.T) {
 	})
 	of := func(check, level, text string) bool {
 		for _, f := range found.Found {
-			if f.Check == check && f.Level == level && strings.Contains(f.Found, text) {
+			if f.Check == check && strings.HasPrefix(f.Level, level) && strings.Contains(f.Found, text) {
 				return true
 			}
 		}
 		return false
 	}
-	if !of("config", "fail", "these zones differ: busy") || of("instances", "warn", "") || of("version", "warn", "") || of("clock", "warn", "") {
+	if !of("config", "fail", "these zones differ: busy") || of("instances", "", "") || of("version", "", "") || of("clock", "", "") {
 		t.Errorf("doctor: %+v", found.Found)
 	}
 

@@ -1,5 +1,5 @@
-// Package cli has the command caddy rate-limit. It asks the admin API of a running Caddy, and shares
-// only package adminapi with it.
+// Package cli has the command caddy rate-limit. It asks the admin API of a running Caddy, or tries out a config that does
+// not run.
 package cli
 
 import (
