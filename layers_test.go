@@ -56,7 +56,7 @@ var layers = []struct {
 	{"internal/usage", layer{lines: 690, kB: 18}},
 	{"internal/outcome", layer{lines: 100, kB: 4}},
 	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice internal/outcome"}},
-	{"internal/web", layer{lines: 220, kB: 13}},
+	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
@@ -86,7 +86,7 @@ var layers = []struct {
 	{"backend", layer{lines: 210, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "config internal/outcome internal/pool internal/stats internal/zone store"}},
-	{"internal/page", layer{lines: 1850, kB: 97, own: "internal/web"}},
+	{"internal/page", layer{lines: 1790, kB: 95, own: "internal/web"}},
 	{"internal/routes", layer{lines: 140, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
 		"internal/writers internal/zone store"}},
@@ -103,7 +103,7 @@ var layers = []struct {
 	{"internal/lab/compare", layer{lines: 740, kB: 22, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial internal/placeholder internal/replay " +
 		"internal/replay/logs internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
-	{"internal/why", layer{lines: 180, kB: 8, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
+	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
 	{"internal/admin", layer{lines: 4070, kB: 130, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
 		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
@@ -111,7 +111,7 @@ var layers = []struct {
 	{"internal/lab/cases", layer{lines: 1834, kB: 56, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
 		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
 		"internal/suggest internal/zone memorystore store"}},
-	{"internal/cli", layer{lines: 4130, kB: 132, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/fleet internal/lab/cases " +
+	{"internal/cli", layer{lines: 4120, kB: 132, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/fleet internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/shell " +
 		"internal/why"}},
 	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
