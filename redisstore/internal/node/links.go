@@ -71,14 +71,14 @@ func (l *links) pop() *link {
 func (l *links) put(link *link, well bool) {
 	l.mu.Lock()
 	if well = well && link.made > l.since; well {
+		if !link.up { // before others have it
+			link.up = true
+			l.count.Add(1)
+		}
 		l.free = append(l.free, link)
 	}
 	l.mu.Unlock()
-	switch {
-	case well && !link.up:
-		link.up = true
-		l.count.Add(1)
-	case !well:
+	if !well {
 		_ = link.Close()
 		if link.up {
 			l.count.Add(-1)
@@ -140,7 +140,8 @@ func (n *Node) use(ctx context.Context, send func(context.Context, *redis.Conn) 
 		if link == nil {
 			link = n.newLink()
 		}
-		if err := n.over(link, send(ctx, link.Conn)); !link.up || !errors.Is(err, errIdle) {
+		made := !link.up
+		if err := n.over(link, send(ctx, link.Conn)); made || !errors.Is(err, errIdle) {
 			return unsentIn(ctx, err)
 		}
 	}
