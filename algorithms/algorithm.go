@@ -86,8 +86,9 @@ type Recorder interface {
 	// Decide decides whether cost fits at now. It changes nothing.
 	Decide(l *Log, p Params, now, cost int64) Decision
 
-	// Record charges a cost that Decide has allowed for the same now.
-	Record(l *Log, p Params, now, cost int64)
+	// Record charges a cost that Decide has allowed for the same now, and up to want units ahead, like Ahead of [Counter].
+	// Lasts is how far ahead of now the charge counts as made, even if there are no units.
+	Record(l *Log, p Params, now, cost, want int64) (units, lasts int64)
 
 	// Adjust changes a charge as [Counter].Adjust does.
 	Adjust(l *Log, p Params, now, at, delta int64)

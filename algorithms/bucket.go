@@ -42,7 +42,7 @@ func (buckets) Family(l Limit) string {
 	if l.Mode == ModeQueue {
 		kind = "-" + ModeQueue
 	}
-	return strconv.FormatInt(events, 10) + "per" + span(window) + kind
+	return strconv.FormatInt(events, 10) + "per" + duration.Format(window) + kind
 }
 
 // prepareBucket returns the parameters that all buckets have: the burst, the rate as a reduced
@@ -58,9 +58,9 @@ func prepareBucket(l Limit, name string, has supports) (Params, error) {
 	switch {
 	case l.Events == 0:
 		p[0], p[1] = 0, 1
-	case recovery > float64(MaxRecovery):
+	case recovery > float64(MaxWindow):
 		return Params{}, fmt.Errorf("burst %d takes %.0f days to come back at %d per %s, must be at most %.0f days",
-			p[0], recovery/float64(24*time.Hour), l.Events, duration.Format(l.Window), MaxRecovery.Hours()/24)
+			p[0], recovery/float64(24*time.Hour), l.Events, duration.Format(l.Window), MaxWindow.Hours()/24)
 	case l.Refill == RefillInterval:
 		p[3] = 1
 	default:
@@ -88,32 +88,18 @@ func (buckets) Take(s State, p Params, now, cost int64) (State, Decision) {
 	}
 	over := p[5] > 0 && delay >= p[5]
 	allowed := cost <= b.remaining && !over
-	retry := int64(0)
-	switch {
-	case allowed && cost > 0:
+	if allowed && cost > 0 {
 		b.taken += cost
-		b.remaining -= cost
 		s = State{b.anchor, b.taken, b.t}
-		retry = b.t - now
+	}
+	d := answer(allowed, b.burst, b.taken-b.back, cost, now, b.t, func(n int64) int64 { return max(now, b.after(max(0, b.taken-n))) })
+	switch {
 	case allowed:
-	case cost > b.burst:
-		retry, delay = never, 0
-	default:
-		if cost > b.remaining {
-			retry = b.after(b.taken+cost-b.burst) - now
-		}
-		if over {
-			retry = max(retry, delay-p[5]+1)
-		}
-		delay = 0
+		d.Delay = time.Duration(delay) * time.Microsecond
+	case over:
+		d.RetryAfter = max(d.RetryAfter, time.Duration(delay-p[5]+1)*time.Microsecond)
 	}
-
-	next, reset := int64(0), int64(0)
-	if b.remaining < b.burst {
-		next = b.after(max(b.back, b.taken-b.burst)+1) - now
-		reset = b.after(b.taken) - now
-	}
-	return s, Micros(allowed, b.burst, b.remaining, retry, next, reset, delay)
+	return s, d
 }
 
 // Ahead implements [Counter]. It pads the bucket so that it would be full no earlier than the hold ends, without the cost and
@@ -156,11 +142,10 @@ func open(s State, p Params, now int64) bucket {
 		float64(b.taken)*float64(b.window) > float64(b.events)*longestRecovery {
 		b.anchor, b.taken, b.last = now, 0, now
 	}
-	b.t = now
 	if b.last > now {
 		b.stepBack(now)
-		b.t = max(now, b.last)
 	}
+	b.t = max(now, b.last)
 	b.drain(b.t)
 	b.remaining = max(0, b.burst-(b.taken-b.back))
 	return b

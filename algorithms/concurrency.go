@@ -42,34 +42,29 @@ func (a Concurrency) Prepare(l Limit) (Params, error) {
 func (Concurrency) Decide(l *Leases, p Params, now, cost int64) Decision {
 	events, lease := p[0], p[1]
 	live := l.live(now)
-	remaining := max(0, events-live)
-	allowed := cost <= min(remaining, MaxSlotCost)
+	allowed := cost <= min(max(0, events-live), MaxSlotCost)
 	if !allowed && live > 0 && l.lastEnd(now) > now+MaxLease.Microseconds() {
 		l.shorten(now+MaxLease.Microseconds(), now+lease)
 	}
-
-	next, reset, retry := int64(0), int64(0), int64(0)
-	if live > 0 {
-		next = l.endOf(now, max(0, live-events)) - now
-		reset = l.lastEnd(now) - now
+	used, charged := live, allowed && cost > 0
+	if charged {
+		used += cost
 	}
-	switch {
-	case allowed && cost > 0:
-		remaining -= cost
-		if live == 0 {
-			next = lease
+	d := answer(allowed, events, used, cost, now, now, func(n int64) int64 {
+		switch {
+		case charged && n == 0:
+			return max(l.lastEnd(now), now+lease)
+		case charged && live > 0: // there is room, so the first slot that ends makes more
+			return min(l.endOf(now, 0), now+lease)
+		case charged:
+			return now + lease
 		}
-		next, reset = min(next, lease), max(reset, lease)
-	case allowed:
-	case cost > min(events, MaxSlotCost):
-		retry = never
-	default:
-		retry = l.endOf(now, live+cost-events-1) - now
+		return l.endOf(now, used-n-1)
+	})
+	if cost > MaxSlotCost {
+		d.RetryAfter = Never
 	}
-	if remaining == events {
-		next, reset = 0, 0
-	}
-	return Micros(allowed, events, remaining, retry, next, reset, 0)
+	return d
 }
 
 // Lease implements [Leaser].

@@ -20,7 +20,7 @@ package algorithms
 func (buckets) Adjust(s State, p Params, now, at, turn, delta int64) State {
 	b, hold := open(s, p, now), p[5]
 	switch {
-	case b.burst == 0 || delta == 0:
+	case b.burst == 0, delta == 0, delta < 0 && b.taken == 0:
 		return s
 	case delta > 0:
 		room := b.burst + b.maxDebt() - (b.taken - b.back)
@@ -29,8 +29,6 @@ func (buckets) Adjust(s State, p Params, now, at, turn, delta int64) State {
 		}
 		b.taken += min(delta, MaxEvents, room)
 		return b.keep(b.t)
-	case b.taken == 0:
-		return s
 	case p[4] != 0:
 		return b.giveTurnBack(s, turn, delta)
 	}

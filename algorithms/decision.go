@@ -80,10 +80,9 @@ type Decision struct {
 // negative left means that the ban has no end.
 func (d Decision) Ban(left int64) Decision {
 	wait := time.Duration(left) * time.Microsecond
-	switch {
-	case left < 0:
+	if left < 0 {
 		d.RetryAfter, d.NextAfter = Never, 0
-	default:
+	} else {
 		d.RetryAfter = max(d.RetryAfter, wait)
 		if d.Remaining > 0 {
 			d.NextAfter = wait
@@ -106,6 +105,26 @@ func (d *Decision) Booked() int64 { return d.At + d.Ahead.Microseconds() }
 // too.
 const never = -1
 
+// answer makes a decision about a limit of which so many events are used, with the charge if the cost was charged: that
+// counts as made at booked. until returns the instant from which at most n events are used, fewer than now.
+func answer(allowed bool, quota, used, cost, now, booked int64, until func(n int64) int64) Decision {
+	retry, next, reset := int64(0), int64(0), int64(0)
+	switch {
+	case allowed && cost > 0:
+		retry = booked - now
+	case allowed:
+	case cost > quota:
+		retry = never
+	default:
+		retry = until(quota-cost) - now
+	}
+	if used > 0 && quota > 0 {
+		next = until(min(used, quota)-1) - now
+		reset = until(0) - now
+	}
+	return Micros(allowed, quota, max(0, quota-used), retry, next, reset, 0)
+}
+
 // Micros makes a decision of the numbers that an algorithm returns, in Go or in Lua: times
 // in microseconds, with -1 for [Never]. An allowed cost needs no wait; retry then says how
 // far ahead of the clock the charge is booked.
@@ -114,16 +133,15 @@ func Micros(allowed bool, quota, remaining, retry, next, reset, delay int64) Dec
 		Allowed:    allowed,
 		Quota:      quota,
 		Remaining:  remaining,
-		RetryAfter: Never,
+		RetryAfter: time.Duration(retry) * time.Microsecond,
 		NextAfter:  time.Duration(next) * time.Microsecond,
 		ResetAfter: time.Duration(reset) * time.Microsecond,
 		Delay:      time.Duration(delay) * time.Microsecond,
 	}
-	switch wait := time.Duration(retry) * time.Microsecond; {
-	case allowed:
-		d.RetryAfter, d.Ahead = 0, wait
-	case retry != never:
-		d.RetryAfter = wait
+	if allowed {
+		d.RetryAfter, d.Ahead = 0, d.RetryAfter
+	} else if retry == never {
+		d.RetryAfter = Never
 	}
 	return d
 }

@@ -63,29 +63,13 @@ func (FixedWindow) Merges(Params) bool { return true }
 
 // Take implements [Counter].
 func (FixedWindow) Take(s State, p Params, now, cost int64) (State, Decision) {
-	events := p[0]
 	start, end, count := windowAt(s, p, now)
-	remaining := max(0, events-count)
-	allowed := cost <= remaining
-	retry := int64(0)
-	switch {
-	case allowed && cost > 0:
+	allowed := cost <= max(0, p[0]-count)
+	if allowed && cost > 0 {
 		count += cost
-		remaining -= cost
 		s = State{start, count}
-		retry = max(0, start-now)
-	case allowed:
-	case cost > events:
-		retry = never
-	default:
-		retry = end - now
 	}
-
-	reset := int64(0)
-	if remaining < events {
-		reset = end - now
-	}
-	return s, Micros(allowed, events, remaining, retry, reset, reset, 0)
+	return s, answer(allowed, p[0], count, cost, now, max(now, start), func(int64) int64 { return end })
 }
 
 // Adjust implements [Counter]. It gives nothing back of a charge in an earlier window.

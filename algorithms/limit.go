@@ -57,12 +57,9 @@ const (
 	// MaxEvents bounds events, burst and cost.
 	MaxEvents int64 = 1_000_000_000_000
 
-	// MinWindow and MaxWindow bound Window.
+	// MinWindow and MaxWindow bound Window. MaxWindow bounds the time in which all tokens of a bucket come back, too.
 	MinWindow = time.Millisecond
 	MaxWindow = 3660 * 24 * time.Hour
-
-	// MaxRecovery bounds the time in which all tokens of a bucket come back.
-	MaxRecovery = 3660 * 24 * time.Hour
 
 	// MaxLogEvents bounds the events of an algorithm that remembers every charge, because
 	// each charge of one event is an entry.
@@ -98,44 +95,34 @@ type supports struct{ window, calendar, burst, refill, mode, align, lease, hold 
 
 // validate checks a limit for an algorithm that supports some of its options.
 func (l Limit) validate(algorithm string, has supports) error {
-	for _, option := range []struct {
-		name      string
-		fix       string
-		value     any
-		absent    bool
-		supported bool
+	for _, option := range [...]struct {
+		name, fix         string
+		value             any
+		absent, supported bool
+		one, other        string // the value must be one of them, if there are any
 	}{
-		{"burst", "use algorithm token_bucket or leaky_bucket", l.Burst, l.Burst == 0, has.burst},
-		{"refill", "it is for token_bucket", l.Refill, l.Refill == "", has.refill},
-		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode},
-		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align},
-		{"lease", "it is for concurrency", length(l.Lease), l.Lease == 0, has.lease},
-		{"lend", "each request asks for its slot", length(l.Hold), l.Hold == 0, has.hold},
-		{"window", "use algorithm fixed_window, or a duration such as 24h", l.Calendar, l.Calendar == 0, has.calendar},
-		{"window", "a slot is taken for as long as the request runs", length(l.Window), l.Window == 0, has.window || l.Calendar != 0},
+		{"burst", "use algorithm token_bucket or leaky_bucket", l.Burst, l.Burst == 0, has.burst, "", ""},
+		{"refill", "it is for token_bucket", l.Refill, l.Refill == "", has.refill, RefillSmooth, RefillInterval},
+		{"mode", "it is for leaky_bucket", l.Mode, l.Mode == "", has.mode, ModeMeter, ModeQueue},
+		{"align", "it is for fixed_window", l.Align, l.Align == "", has.align, AlignClock, AlignFirstRequest},
+		{"lease", "it is for concurrency", length(l.Lease), l.Lease == 0, has.lease, "", ""},
+		{"lend", "each request asks for its slot", length(l.Hold), l.Hold == 0, has.hold, "", ""},
+		{"window", "use algorithm fixed_window, or a duration such as 24h", l.Calendar, l.Calendar == 0, has.calendar, "", ""},
+		{"window", "a slot is taken for as long as the request runs", length(l.Window), l.Window == 0, has.window || l.Calendar != 0, "", ""},
 	} {
-		if !option.absent && !option.supported {
+		switch {
+		case option.absent:
+		case !option.supported:
 			return fmt.Errorf("%s has no meaning for %s, got %v; %s", option.name, algorithm, option.value, option.fix)
-		}
-	}
-	for _, option := range [...][4]string{
-		{"refill", l.Refill, RefillSmooth, RefillInterval},
-		{"mode", l.Mode, ModeMeter, ModeQueue},
-		{"align", l.Align, AlignClock, AlignFirstRequest},
-	} {
-		if got := option[1]; got != "" && got != option[2] && got != option[3] {
-			return fmt.Errorf("%s must be %s or %s, got %q", option[0], option[2], option[3], got)
+		case option.one != "" && option.value != option.one && option.value != option.other:
+			return fmt.Errorf("%s must be %s or %s, got %q", option.name, option.one, option.other, option.value)
 		}
 	}
 	switch {
-	case l.Events < 0:
-		return fmt.Errorf("events must be at least 0, got %d", l.Events)
-	case l.Events > MaxEvents:
-		return fmt.Errorf("events must be at most %d, got %d", MaxEvents, l.Events)
-	case l.Burst < 0:
-		return fmt.Errorf("burst must be at least 0, got %d", l.Burst)
-	case l.Burst > MaxEvents:
-		return fmt.Errorf("burst must be at most %d, got %d", MaxEvents, l.Burst)
+	case l.Events < 0 || l.Events > MaxEvents:
+		return fmt.Errorf("events must be from 0 to %d, got %d", MaxEvents, l.Events)
+	case l.Burst < 0 || l.Burst > MaxEvents:
+		return fmt.Errorf("burst must be from 0 to %d, got %d", MaxEvents, l.Burst)
 	}
 	if l.Location != nil && l.Calendar == 0 {
 		hint := ""
@@ -148,10 +135,9 @@ func (l Limit) validate(algorithm string, has supports) error {
 		return nil
 	}
 	switch {
-	case l.Window < MinWindow:
-		return fmt.Errorf("window must be at least %s, got %s", duration.Format(MinWindow), duration.Format(l.Window))
-	case l.Window > MaxWindow:
-		return fmt.Errorf("window must be at most %s, got %s", duration.Format(MaxWindow), duration.Format(l.Window))
+	case l.Window < MinWindow || l.Window > MaxWindow:
+		return fmt.Errorf("window must be from %s to %s, got %s",
+			duration.Format(MinWindow), duration.Format(MaxWindow), duration.Format(l.Window))
 	case l.Window%time.Microsecond != 0:
 		return fmt.Errorf("window must be a whole number of microseconds, got %s", duration.Format(l.Window))
 	}

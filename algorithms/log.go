@@ -80,20 +80,7 @@ func (l *Log) Holding(i int, n int64) int {
 
 // Before returns the number of charges earlier than t.
 func (l *Log) Before(t int64) int {
-	// Most requests find few expired charges, so look near the old end first.
-	bound := 1
-	for bound <= l.size && l.At(bound-1) < t {
-		bound *= 2
-	}
-	return l.search(bound/2, min(bound-1, l.size), t)
-}
-
-// recent is Before for a time near the new end. It does not look beyond the newest MaxBehind+1 charges.
-func (l *Log) recent(t int64) int { return l.search(max(0, l.size-MaxBehind-1), l.size, t) }
-
-// search is Before for a result that is known to be from low to high.
-func (l *Log) search(low, high int, t int64) int {
-	return low + sort.Search(high-low, func(i int) bool { return l.At(low+i) >= t })
+	return sort.Search(l.size, func(i int) bool { return l.At(i) >= t })
 }
 
 // Append adds a charge, which must not be earlier than the newest one.
@@ -116,7 +103,7 @@ func (l *Log) Append(t, cost int64) {
 // Remove takes n events off the charges at time t, or all their events if they are fewer. It
 // does nothing if more charges came after them than the bounds above allow.
 func (l *Log) Remove(t, n int64) {
-	first, behind := l.recent(t), l.recent(t+1)
+	first, behind := l.Before(t), l.Before(t+1)
 	if first == behind || l.size-first > MaxBehind {
 		return
 	}

@@ -13,10 +13,7 @@ func mulDiv(a, b, c int64) int64 {
 // mulDivUp is mulDiv rounded up.
 func mulDivUp(a, b, c int64) int64 {
 	q, r := mulDivRem(a, b, c)
-	if r > 0 {
-		q++
-	}
-	return q
+	return q + min(r, 1)
 }
 
 func mulDivRem(a, b, c int64) (int64, int64) {

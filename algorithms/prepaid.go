@@ -37,9 +37,8 @@ func (SlidingWindowCounter) Ahead(s State, p Params, now, _, want int64) (after 
 	return State{t, current + units, previous}, units, start + window - now - 1
 }
 
-// RecordAhead is Record, and charges ahead like Ahead of [Counter]. The cost and the units are one charge, so the cost counts as
-// made when the hold ends, too. Lasts is how far ahead of now that is, also if there are no units.
-func (a SlidingWindowLog) RecordAhead(l *Log, p Params, now, cost, want int64) (units, lasts int64) {
+// Record implements [Recorder]. The cost and the units are one charge, so the cost counts as made when the hold ends, too.
+func (a SlidingWindowLog) Record(l *Log, p Params, now, cost, want int64) (units, lasts int64) {
 	at, t, expired := a.open(l, p, now)
 	if units = part(want, p[0]-l.Events(expired, l.Len())-cost); units > 0 {
 		t = max(t, at+p[2])

@@ -103,7 +103,7 @@ func (w *walk) ask(cost, want int64) {
 	units, lasts := int64(0), int64(0)
 	if a, ok := w.key.algorithm.(algorithms.SlidingWindowLog); ok {
 		if d = a.Decide(&w.key.log, w.params, w.now, cost); d.Allowed {
-			units, lasts = a.RecordAhead(&w.key.log, w.params, w.now, cost, want)
+			units, lasts = a.Record(&w.key.log, w.params, w.now, cost, want)
 			d.Ahead = time.Duration(lasts) * time.Microsecond
 		}
 	} else {

@@ -17,10 +17,7 @@ func (SlidingWindowCounter) Name() string { return "sliding_window_counter" }
 
 // Prepare implements [Algorithm]. The parameters are events, and the window in microseconds.
 func (a SlidingWindowCounter) Prepare(l Limit) (Params, error) {
-	if err := l.validate(a.Name(), supports{window: true, hold: true}); err != nil {
-		return Params{}, err
-	}
-	return Params{l.Events, l.Window.Microseconds()}, nil
+	return Params{l.Events, l.Window.Microseconds()}, l.validate(a.Name(), supports{window: true, hold: true})
 }
 
 // Merges implements [Counter].
@@ -31,29 +28,18 @@ func (SlidingWindowCounter) Take(s State, p Params, now, cost int64) (State, Dec
 	events, window := p[0], p[1]
 	t, start, current, previous := counts(s, window, now)
 	used := current + mulDivUp(previous, window-(t-start), window)
-	remaining := max(0, events-used)
-	allowed := cost <= remaining
-	retry := int64(0)
-	switch {
-	case allowed && cost > 0:
+	allowed := cost <= max(0, events-used)
+	if allowed && cost > 0 {
 		current += cost
 		used += cost
-		remaining -= cost
 		s = State{t, current, previous}
-		retry = t - now
-	case allowed:
-	case cost > events:
-		retry = never
-	default:
-		retry = untilUsed(events-cost, start, window, current, previous) - now
 	}
-
-	next, reset := int64(0), int64(0)
-	if remaining < events {
-		next = untilUsed(min(used, events)-1, start, window, current, previous) - now
-		reset = untilUsed(0, start, window, current, previous) - now
-	}
-	return s, Micros(allowed, events, remaining, retry, next, reset, 0)
+	return s, answer(allowed, events, used, cost, now, t, func(n int64) int64 {
+		if n >= current {
+			return start + window - mulDiv(n-current, window, previous)
+		}
+		return start + 2*window - mulDiv(n, window, current)
+	})
 }
 
 // Adjust implements [Counter]. It gives nothing back of a charge that is two windows old or
@@ -85,21 +71,10 @@ func counts(s State, window, now int64) (t, start, current, previous int64) {
 	}
 	t = max(now, last)
 	start = t - t%window
-	switch counted := last - last%window; {
-	case counted == start:
-	case counted == start-window:
+	if counted := last - last%window; counted == start-window {
 		current, previous = 0, current
-	default:
+	} else if counted != start {
 		current, previous = 0, 0
 	}
 	return t, start, current, previous
-}
-
-// untilUsed returns the instant from which at most target events count as used. Now more of
-// them do.
-func untilUsed(target, start, window, current, previous int64) int64 {
-	if target >= current {
-		return start + window - mulDiv(target-current, window, previous)
-	}
-	return start + 2*window - mulDiv(target, window, current)
 }

@@ -31,43 +31,16 @@ func (a SlidingWindowLog) Decide(l *Log, p Params, now, cost int64) Decision {
 	clock := now
 	now, t, expired := a.open(l, p, now)
 	live := l.Events(expired, l.Len())
-
-	remaining := max(0, events-live)
-	allowed := cost <= remaining
-	// first is the time of the first event that makes room when it expires. If the limit was
-	// lowered, that is not the oldest event.
-	first, newest := t, t
-	if live > 0 {
-		newest = l.Newest()
-		if live <= events {
-			first = l.At(expired)
-		} else if events > 0 {
-			first = l.At(l.Holding(expired, live-events))
+	used, allowed := live, cost <= max(0, events-live)
+	if allowed {
+		used += cost
+	}
+	return answer(allowed, events, used, cost, now, now+t-clock, func(n int64) int64 {
+		if gone := used - n - 1; gone < live {
+			return l.At(l.Holding(expired, gone)) + window
 		}
-	}
-	retry := int64(0)
-	switch {
-	case allowed && cost > 0:
-		remaining -= cost
-		newest, retry = t, t-clock
-	case allowed:
-	case cost > events:
-		retry = never
-	default:
-		retry = l.At(l.Holding(expired, live+cost-events-1)) + window - now
-	}
-
-	next, reset := int64(0), int64(0)
-	if remaining < events {
-		next = first + window - now
-		reset = newest + window - now
-	}
-	return Micros(allowed, events, remaining, retry, next, reset, 0)
-}
-
-// Record implements [Recorder].
-func (a SlidingWindowLog) Record(l *Log, p Params, now, cost int64) {
-	a.RecordAhead(l, p, now, cost, 0)
+		return t + window
+	})
 }
 
 // Adjust implements [Recorder]. A late charge leaves at most twice the events of the limit in
@@ -84,7 +57,7 @@ func (a SlidingWindowLog) Adjust(l *Log, p Params, now, at, delta int64) {
 	}
 	_, _, expired := a.open(l, p, now)
 	most := max(2*events, l.Events(expired, l.Len()))
-	a.Record(l, p, now, min(delta, events))
+	a.Record(l, p, now, min(delta, events), 0)
 	if over := l.Events(0, l.Len()) - most; over > 0 {
 		l.ForgetEvents(over)
 	}

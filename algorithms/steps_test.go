@@ -34,7 +34,7 @@ func (k *key) take(p algorithms.Params, now, cost int64) (d algorithms.Decision)
 		k.state, d = a.Take(k.state, p, now, cost)
 	case algorithms.Recorder:
 		if d = a.Decide(&k.log, p, now, cost); d.Allowed && cost > 0 {
-			a.Record(&k.log, p, now, cost)
+			a.Record(&k.log, p, now, cost, 0)
 		}
 	case algorithms.Leaser:
 		if d = a.Decide(&k.leases, p, now, cost); d.Allowed && cost > 0 {
@@ -53,11 +53,11 @@ func TestPrepareErrors(t *testing.T) {
 		limit     algorithms.Limit
 		want      string
 	}{
-		{"token_bucket", algorithms.Limit{Events: -1, Window: second}, "events must be at least 0, got -1"},
-		{"token_bucket", algorithms.Limit{Events: 1_000_000_000_001, Window: second}, "events must be at most 1000000000000, got 1000000000001"},
-		{"fixed_window", algorithms.Limit{Events: 1, Window: algorithms.MaxWindow + second}, "window must be at most 3660d, got 87840h0m1s"},
-		{"token_bucket", algorithms.Limit{Events: 1, Window: second, Burst: -5}, "burst must be at least 0, got -5"},
-		{"token_bucket", algorithms.Limit{Events: 1, Window: second, Burst: 1_000_000_000_001}, "burst must be at most 1000000000000, got 1000000000001"},
+		{"token_bucket", algorithms.Limit{Events: -1, Window: second}, "events must be from 0 to 1000000000000, got -1"},
+		{"token_bucket", algorithms.Limit{Events: 1_000_000_000_001, Window: second}, "events must be from 0 to 1000000000000, got 1000000000001"},
+		{"fixed_window", algorithms.Limit{Events: 1, Window: algorithms.MaxWindow + second}, "window must be from 1ms to 3660d, got 87840h0m1s"},
+		{"token_bucket", algorithms.Limit{Events: 1, Window: second, Burst: -5}, "burst must be from 0 to 1000000000000, got -5"},
+		{"token_bucket", algorithms.Limit{Events: 1, Window: second, Burst: 1_000_000_000_001}, "burst must be from 0 to 1000000000000, got 1000000000001"},
 		{"token_bucket", algorithms.Limit{Events: 1, Window: 24 * time.Hour, Burst: 3661}, "burst 3661 takes 3661 days to come back at 1 per 1d, must be at most 3660 days"},
 		{"sliding_window_log", algorithms.Limit{Events: 50_000_001, Window: second}, "events must be at most 50000000 for sliding_window_log, got 50000001; use algorithm token_bucket"},
 		{"sliding_window_counter", algorithms.Limit{Events: 1, Window: second, Refill: "smooth"}, "refill has no meaning for sliding_window_counter, got smooth; it is for token_bucket"},

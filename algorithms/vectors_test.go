@@ -68,7 +68,7 @@ func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algor
 		k.state, d = a.Take(k.state, params, now, cost)
 	case algorithms.Recorder:
 		if d = a.Decide(&k.log, params, now, cost); d.Allowed && cost > 0 {
-			a.Record(&k.log, params, now, cost)
+			a.Record(&k.log, params, now, cost, 0)
 		}
 	case algorithms.Leaser:
 		if d = a.Decide(&k.leases, params, now, cost); d.Allowed && cost > 0 {
@@ -87,7 +87,7 @@ func (p *player) Ahead(l algorithms.Limit, now, want int64, name string) (units 
 	case algorithms.Counter:
 		k.state, units, micros = a.Ahead(k.state, params, now, 0, want)
 	case algorithms.SlidingWindowLog:
-		units, micros = a.RecordAhead(&k.log, params, now, 0, want)
+		units, micros = a.Record(&k.log, params, now, 0, want)
 	}
 	if p.turns[name] = now; units == 0 {
 		return 0, 0

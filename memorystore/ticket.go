@@ -124,7 +124,7 @@ func (t *ticket) chargeOther(now, expires int64, a *store.Asked) {
 		if t.shard.logs.get(t.id) == nil {
 			a.Log = a.Log.Clone()
 		}
-		algorithm.Record(a.Log, a.Params, now, t.check.Cost)
+		algorithm.Record(a.Log, a.Params, now, t.check.Cost, 0)
 		t.shard.logs.put(t.id, a.Log, expires)
 	case algorithms.Leaser:
 		if t.shard.leases.get(t.id) == nil {

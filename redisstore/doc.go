@@ -11,7 +11,7 @@
 // family is what limits that count together have in common:
 //
 //	sliding_window_log, sliding_window_counter
-//		the window, as one number: 1m, 90s, 1d
+//		the window: 1m, 1m30s, 1d
 //	fixed_window
 //		the window, 1h-first_request for one that begins with a charge,
 //		or the calendar and its zone: day-Europe%2FBerlin, month-UTC

@@ -33,9 +33,9 @@ func TestFamilies(t *testing.T) {
 	}{
 		{"sliding_window_log", "1m", per(9, time.Minute)},
 		{"sliding_window_log", "1m", per(5, 60*time.Second)},
-		{"sliding_window_log", "90s", per(5, 90*time.Second)},
+		{"sliding_window_log", "1m30s", per(5, 90*time.Second)},
 		{"sliding_window_counter", "1d", per(5, 24*time.Hour)},
-		{"sliding_window_counter", "1500us", per(5, 1500*time.Microsecond)},
+		{"sliding_window_counter", "1.5ms", per(5, 1500*time.Microsecond)},
 		{"fixed_window", "250ms", per(5, 250*time.Millisecond)},
 		{"fixed_window", "1h-first_request", algorithms.Limit{Events: 5, Window: time.Hour, Align: algorithms.AlignFirstRequest}},
 		{"fixed_window", "day-Europe%2FBerlin", algorithms.Limit{Events: 5, Calendar: algorithms.Day, Location: berlin}},
@@ -58,7 +58,7 @@ func TestFamilies(t *testing.T) {
 		t.Errorf("slots are at %s", got)
 	}
 	words := strings.FieldsFunc(string(documented), func(r rune) bool { return strings.ContainsRune(" \t\n,", r) })
-	for _, family := range []string{"1m", "90s", "1d", "1h-first_request", "day-Europe%2FBerlin", "month-UTC", "1per12s", "5per1m-interval", "1per12s-queue"} {
+	for _, family := range []string{"1m", "1m30s", "1d", "1h-first_request", "day-Europe%2FBerlin", "month-UTC", "1per12s", "5per1m-interval", "1per12s-queue"} {
 		if !slices.Contains(words, family) {
 			t.Errorf("doc.go does not name the family %s", family)
 		}

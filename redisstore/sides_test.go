@@ -111,7 +111,7 @@ func (s *aheadSide) take(_ rapid.TB, c store.Check) (d algorithms.Decision) {
 	lasts := int64(0)
 	if a, ok := c.Rule.Algorithm().(algorithms.SlidingWindowLog); ok {
 		if d = a.Decide(&k.log, p, now, c.Cost); d.Allowed {
-			if d.Units, lasts = a.RecordAhead(&k.log, p, now, c.Cost, c.Ahead); d.Units > 0 && c.Cost > 0 {
+			if d.Units, lasts = a.Record(&k.log, p, now, c.Cost, c.Ahead); d.Units > 0 && c.Cost > 0 {
 				d.Ahead = time.Duration(lasts) * time.Microsecond
 			}
 		}

@@ -52,7 +52,7 @@ func (l *limit) charge(c *store.Check) {
 	case algorithms.Counter:
 		kept.numbers, _ = a.Take(kept.numbers, l.params, l.now, c.Cost)
 	case algorithms.Recorder:
-		a.Record(&kept.log, l.params, l.now, c.Cost)
+		a.Record(&kept.log, l.params, l.now, c.Cost, 0)
 	case algorithms.Leaser:
 		a.Lease(&kept.leases, l.params, l.now, c.Cost, c.LeaseID)
 	}

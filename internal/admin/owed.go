@@ -37,7 +37,7 @@ func raised(algorithm string, l algorithms.Limit) algorithms.Limit {
 		// A debt is at most what comes back in a day.
 		const longest = 2 * 24 * time.Hour
 		debt := int64(math.Min(float64(l.Events)*float64(longest)/float64(l.Window), float64(algorithms.MaxEvents)))
-		most := int64(math.Min(float64(l.Events)*(float64(algorithms.MaxRecovery)/float64(l.Window)), float64(algorithms.MaxEvents)))
+		most := int64(math.Min(float64(l.Events)*(float64(algorithms.MaxWindow)/float64(l.Window)), float64(algorithms.MaxEvents)))
 		l.Burst = min(max(l.Burst, l.Events)+debt+1, most)
 	case "sliding_window_log":
 		l.Events = algorithms.MaxLogEvents // above which a debt does not show

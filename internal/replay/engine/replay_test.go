@@ -245,7 +245,7 @@ func TestReplayErrors(t *testing.T) {
 		`zone "api.v1" has only the limits of its plans: name one, as api.v1.all or api.v1.free`:           {Tries: []replay.Try{{Zone: "api.v1", Rate: "5/1m"}}},
 		`zone "api.v1" has no plan "staff" with a limit: name one, as api.v1.all or api.v1.free`:           {Tries: []replay.Try{{Zone: "api.v1.staff", Rate: "5/1m"}}},
 		`"api.v1.all" is plan "v1.all" of zone "api", and plan "all" of zone "api.v1"; rename one of them`: {Tries: []replay.Try{{Zone: "api.v1.all", Rate: "1/1h"}}},
-		`rate "-5/1m": zone "clients": events must be at least 0, got -5`:                                  {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
+		`rate "-5/1m": zone "clients": events must be from 0 to 1000000000000, got -5`:                     {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
 		`open missing.log: no such file or directory`:                                                      {Logs: []string{"missing.log"}},
 	} {
 		if o.Logs == nil {

@@ -147,7 +147,7 @@ func (z *zone) keep(a *store.Asked, now int64) {
 		z.numbers = a.Next
 		z.begin(now)
 	case algorithms.Recorder:
-		of.Record(a.Log, a.Params, now, a.Check.Cost)
+		of.Record(a.Log, a.Params, now, a.Check.Cost, 0)
 		z.log = a.Log
 	case algorithms.Leaser:
 		ended := func(l lease) bool { return l.ends <= now || l.hold == a.Check.LeaseID }

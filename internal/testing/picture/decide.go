@@ -88,7 +88,7 @@ func (l lane) decide(traffic []time.Duration) []outcome {
 			state, d = a.Take(state, params, now, 1)
 		case algorithms.Recorder:
 			if d = a.Decide(&log, params, now, 1); d.Allowed {
-				a.Record(&log, params, now, 1)
+				a.Record(&log, params, now, 1, 0)
 			}
 		case algorithms.Leaser:
 			for j := range i {

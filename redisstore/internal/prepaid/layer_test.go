@@ -101,7 +101,7 @@ func (z *zone) decide(now, cost, ahead int64) (d algorithms.Decision) {
 	p, lasts := z.rule.At(now).Params, int64(0)
 	if a, ok := z.rule.Algorithm().(algorithms.SlidingWindowLog); ok {
 		if d = a.Decide(&z.log, p, now, cost); d.Allowed {
-			if d.Units, lasts = a.RecordAhead(&z.log, p, now, cost, ahead); cost > 0 {
+			if d.Units, lasts = a.Record(&z.log, p, now, cost, ahead); cost > 0 {
 				d.Ahead = time.Duration(lasts) * time.Microsecond
 			}
 		}

@@ -98,7 +98,7 @@ func (k aheadKey) decide(now, cost int64) (*aheadKey, bool) {
 		k.state, d = a.Take(k.state, p, now, cost)
 		k.charged = k.charged || cost > 0
 	} else if a := (algorithms.SlidingWindowLog{}); a.Decide(&k.log, p, now, cost).Allowed {
-		d.Allowed = true // RecordAhead charges the cost
+		d.Allowed = true // Record charges the cost
 	}
 	return &k, d.Allowed
 }
@@ -112,7 +112,7 @@ func (k *aheadKey) ahead(now, cost, want int64) (units int64, lasts time.Duratio
 		}
 		k.charged = k.charged || units > 0
 	} else {
-		units, micros = algorithms.SlidingWindowLog{}.RecordAhead(&k.log, p, now, cost, want)
+		units, micros = algorithms.SlidingWindowLog{}.Record(&k.log, p, now, cost, want)
 	}
 	if k.units += units; units == 0 {
 		return 0, 0
