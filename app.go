@@ -1,6 +1,7 @@
 package caddyratelimit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -45,12 +46,11 @@ type App struct {
 	stores  map[string]*usedStore // by identity
 	cancel  context.CancelFunc    // ends what Start has started
 	log     *zap.Logger
-	counted map[*caddyhttp.Server]*admin.Requests
-	routes  map[*caddyhttp.Server]*routes.Routes
+	servers map[*caddyhttp.Server]*server
 
 	memory   *memorystore.Store
 	settings memorystore.Settings
-	reverts  []func() // what Stop takes back, if no other config has begun to run since
+	revert   func() // gives the memory store its settings back, if no other config has begun to run since
 }
 
 // usedStore is a store that handlers of the config use.
@@ -60,13 +60,11 @@ type usedStore struct {
 	zones map[string][]string // by their on_store_error
 }
 
-// definition is what all zones of the same name must agree on, with defaults filled in. Matchers
+// definition is what all zones of the same name must agree on, in words: the limit, the store, the key and its prefixes. Matchers
 // and costs may differ: a limit over several sites, a route that costs more.
 type definition struct {
-	limit                  string
-	storeID, store         string
-	key                    string
-	ipv4Prefix, ipv6Prefix int
+	words   [5]string
+	storeID string
 }
 
 // CaddyModule returns the Caddy module information.
@@ -88,8 +86,7 @@ func appOf(ctx caddy.Context) (*App, error) {
 
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
-	a.zones, a.stores = make(map[string]definition), make(map[string]*usedStore)
-	a.counted, a.routes = make(map[*caddyhttp.Server]*admin.Requests), make(map[*caddyhttp.Server]*routes.Routes)
+	a.zones, a.stores, a.servers = make(map[string]definition), make(map[string]*usedStore), make(map[*caddyhttp.Server]*server)
 	a.running.DisablePage, a.log = a.DisablePage, ctx.Logger()
 	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
@@ -108,81 +105,62 @@ func (a *App) Handlers() []*trial.Handler { return a.running.Trials() }
 
 // define notes the definition of a zone. It returns an error if the name has another one.
 func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
-	d := definition{
-		limit: z.Description, storeID: ref.ID, store: pool.Describe(ref.Backend),
-		key: z.Key, ipv4Prefix: z.Template.Prefixes.IPv4, ipv6Prefix: z.Template.Prefixes.IPv6,
+	prefix := func(option string, bits int) string {
+		return given(bits != 0, fmt.Sprintf("%s %d", option, bits), option)
 	}
+	d := definition{storeID: ref.ID, words: [...]string{
+		"as " + z.Description, "with " + pool.Describe(ref.Backend), given(z.Key != "", fmt.Sprintf("key %q", z.Key), "a key"),
+		prefix("ipv4_prefix", z.Template.Prefixes.IPv4), prefix("ipv6_prefix", z.Template.Prefixes.IPv6),
+	}}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if used := a.stores[ref.ID]; used != nil && !slices.Contains(used.zones[z.OnStoreError], z.Name) {
 		used.zones[z.OnStoreError] = append(used.zones[z.OnStoreError], z.Name)
 	}
-	before, taken := a.zones[z.Name]
-	if !taken {
-		a.zones[z.Name] = d
-		return nil
+	if before, taken := a.zones[z.Name]; taken && before != d {
+		return fmt.Errorf("defined twice, %s; zone names are global: use another name", before.differs(d))
 	}
-	if how := before.differs(d); how != "" {
-		return fmt.Errorf("defined twice, %s; zone names are global: use another name", how)
-	}
+	a.zones[z.Name] = d
 	return nil
 }
 
-// differs describes how two definitions differ; empty if they do not.
+// given says that an option is there, or which one is not.
+func given(is bool, what, option string) string {
+	if is {
+		return "with " + what
+	}
+	return "without " + option
+}
+
+// differs describes how two definitions differ.
 func (d definition) differs(other definition) string {
-	with := func(option string, bits int) string {
-		if bits == 0 {
-			return "without " + option
+	for i, words := range d.words {
+		if words != other.words[i] {
+			return words + " and " + other.words[i]
 		}
-		return fmt.Sprintf("with %s %d", option, bits)
 	}
-	ofKey := func(text string) string {
-		if text == "" {
-			return "without a key"
-		}
-		return fmt.Sprintf("with key %q", text)
-	}
-	switch {
-	case d == other:
-		return ""
-	case d.limit != other.limit:
-		return "as " + d.limit + " and as " + other.limit
-	case d.storeID != other.storeID && d.store == other.store:
-		return "each time with " + d.store + ", but with other options of it"
-	case d.storeID != other.storeID:
-		return "with " + d.store + " and with " + other.store
-	case d.key != other.key:
-		return ofKey(d.key) + " and " + ofKey(other.key)
-	case d.ipv4Prefix != other.ipv4Prefix:
-		return with("ipv4_prefix", d.ipv4Prefix) + " and " + with("ipv4_prefix", other.ipv4Prefix)
-	}
-	return with("ipv6_prefix", d.ipv6Prefix) + " and " + with("ipv6_prefix", other.ipv6Prefix)
+	return "each time " + d.words[1] + ", but with other options of it"
 }
 
-// requests counts those of the server that a handler is loaded for; nil without one.
-func (a *App) requests(ctx caddy.Context) *admin.Requests {
-	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if !ok || server == nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.counted[server] == nil {
-		a.counted[server] = new(admin.Requests)
-		server.RegisterConnState(a.counted[server].Note)
-	}
-	return a.counted[server]
+// server is what handlers of the same server share.
+type server struct {
+	requests *admin.Requests // nil if the server is not known
+	routes   *routes.Routes
 }
 
-// around returns the routes of the server that a handler is loaded for.
-func (a *App) around(ctx caddy.Context) *routes.Routes {
-	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+// server returns what the handlers of the server share that a handler is loaded for.
+func (a *App) server(ctx caddy.Context) *server {
+	of, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.routes[server] == nil {
-		a.routes[server] = routes.Of(server)
+	if a.servers[of] == nil {
+		a.servers[of] = &server{routes: routes.Of(of)}
+		if of != nil {
+			a.servers[of].requests = new(admin.Requests)
+			of.RegisterConnState(a.servers[of].requests.Note)
+		}
 	}
-	return a.routes[server]
+	return a.servers[of]
 }
 
 // use notes a store that a handler uses. It reports whether this is the first handler of the config
@@ -219,22 +197,20 @@ func (a *App) onStoreErrors(storeID string) string {
 	return strings.Join(slices.Sorted(maps.Keys(a.stores[storeID].zones)), ", ")
 }
 
+// consequences are what it means for zones that the store does not answer, by their on_store_error.
+var consequences = map[string]string{
+	config.AllowOnError: "these zones do not limit anything (on_store_error allow): ",
+	config.DenyOnError:  "these zones refuse all requests (on_store_error deny): ",
+	config.LocalOnError: "these zones count in each instance alone (on_store_error local): ",
+}
+
 // consequence says what it means for the zones that the store does not answer.
 func (u *usedStore) consequence() string {
 	var parts []string
-	for _, c := range []struct{ policy, what string }{
-		{config.AllowOnError, "these zones do not limit anything (on_store_error allow): "},
-		{config.DenyOnError, "these zones refuse all requests (on_store_error deny): "},
-		{config.LocalOnError, "these zones count in each instance alone (on_store_error local): "},
-	} {
-		if names := u.zones[c.policy]; len(names) > 0 {
-			parts = append(parts, c.what+strings.Join(names, ", "))
-		}
+	for _, policy := range slices.Sorted(maps.Keys(u.zones)) {
+		parts = append(parts, consequences[policy]+strings.Join(u.zones[policy], ", "))
 	}
-	if parts == nil {
-		parts = []string{"it has no zones"}
-	}
-	return "until the rate limit store answers, " + strings.Join(parts, "; ")
+	return "until the rate limit store answers, " + cmp.Or(strings.Join(parts, "; "), "it has no zones")
 }
 
 // configure notes the config's options of the memory store. A process has one memory store.
@@ -270,7 +246,7 @@ func (a *App) Start() (err error) {
 		return err
 	}
 	if a.memory != nil {
-		a.reverts = append(a.reverts, a.memory.Apply(a.settings))
+		a.revert = a.memory.Apply(a.settings)
 	}
 	a.running.Register()
 	go a.running.Watch(ctx, a.log)
@@ -279,14 +255,14 @@ func (a *App) Start() (err error) {
 }
 
 // Stop implements [caddy.App]. If the config never ran, because another app did not start, the
-// memory store and the gates get the settings of the running config back.
+// memory store gets the settings of the running config back.
 func (a *App) Stop() error {
 	if a.cancel != nil {
 		a.cancel()
 	}
 	a.running.Unregister()
-	for _, revert := range slices.Backward(a.reverts) {
-		revert()
+	if a.revert != nil {
+		a.revert()
 	}
 	return nil
 }

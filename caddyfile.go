@@ -102,9 +102,6 @@ func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.Err("rate_limit already specified")
 	}
 	defaults := new(Handler)
-	if d.NextArg() {
-		return nil, d.ArgErr()
-	}
 	lines := defaults.lines(d)
 	for _, name := range []string{"zone", "distributed", "storage"} {
 		lines[name] = func() error { return d.Errf("%s belongs in the rate_limit directive", name) }
@@ -129,19 +126,16 @@ func parsePageOption(d *caddyfile.Dispenser, existing any) (any, error) {
 
 // lines are the options that are more than a value.
 func (h *Handler) lines(d *caddyfile.Dispenser) option.Lines {
+	// without says just that an option is there: what is in it has no effect, and may be secret.
+	without := func(option *json.RawMessage) func() error {
+		return func() error {
+			d.NextSegment()
+			*option = json.RawMessage("{}")
+			return nil
+		}
+	}
 	return option.Lines{
-		"store": func() error { return parseStore(h, d) },
-		// It keeps the name of the storage module, but none of the options, because they may be secret, and the module may be
-		// missing in the binary, because nothing uses it.
-		"storage": func() error {
-			segment := d.NextSegment()
-			if len(segment) < 2 || segment[1].Text == "{" {
-				return d.ArgErr()
-			}
-			name, err := json.Marshal(map[string]string{"module": segment[1].Text})
-			h.Storage = name
-			return err
-		},
+		"store": func() error { return parseStore(h, d) }, "distributed": without(&h.Distributed), "storage": without(&h.Storage),
 	}
 }
 
@@ -182,9 +176,6 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 		return d.Err("zone takes a name, and its options in a block")
 	}
 	name, start := d.Val(), *d
-	if d.NextArg() {
-		return d.Err("zone takes one name, and its options in a block")
-	}
 	if _, ok := handler.RateLimits[name]; ok {
 		return d.Errf("zone already specified: %s", name)
 	}
@@ -195,9 +186,6 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	lines["block"] = func() error { return parseClients(h, "block", &z.BlockRaw) }
 	if err := option.Block(d, "zone "+name, z, lines); err != nil {
 		return err
-	}
-	if missing := z.Missing(); missing != "" && z.Plan == nil {
-		return start.Errf("zone %q: %s", name, missing)
 	}
 	if _, err := zone.New(z, zone.Place{Name: name}, new(stats.Counters)); err != nil {
 		return start.WrapErr(fmt.Errorf("zone %q: %w", name, err))
@@ -253,23 +241,23 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 	d := h.Dispenser
 	set, err := caddy.ModuleMap{}, error(nil) // of no matchers, which is all requests
 	args := d.RemainingArgs()
+	star := len(args) == 1 && args[0] == "*"
 	switch {
+	case star:
 	case len(args) == 0 && !option.OpensBlock(d):
 		return d.ArgErr()
 	case len(args) > 0 && args[0] == "":
 		return d.Errf("%s is empty", name)
-	case len(args) > 0 && args[0] != "*" && strings.HasPrefix(args[0], "*"):
+	case len(args) > 0 && strings.HasPrefix(args[0], "*"):
 		return d.Errf("'%s' is not a matcher: write %s path %s", args[0], name, strings.Join(args, " "))
 	case len(args) == 0 || !isMatcherToken(args[0]):
 		for range args {
 			d.Prev()
 		}
 		set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d)
-	case !slices.ContainsFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "/") }) && len(args) > 1:
-		return d.Errf("%s takes one path: write %s path %s", name, name, strings.Join(args, " "))
 	case len(args) > 1:
 		return d.Errf("%s takes one matcher, got '%s': write one %s line for each", name, strings.Join(args, " "), name)
-	case args[0] != "*":
+	default:
 		d.Prev()
 		if set, _, err = h.MatcherToken(); err != nil {
 			err = d.WrapErr(err)
@@ -278,24 +266,14 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if star := len(args) == 1 && args[0] == "*"; isEmpty(set) && !star {
+	// Without matchers a set matches all requests, and one of addresses without any matches none.
+	if !star && len(set) == 0 || string(set["client_ip"]) == "{}" || string(set["remote_ip"]) == "{}" {
 		return d.Errf("%s has a matcher without values: is a variable of the environment empty?", name)
 	}
 	*to = append(*to, set)
 	return nil
 }
 
-// isEmpty reports whether a set has no matchers, which matches all requests, or one of addresses without any, which matches none.
-func isEmpty(set caddy.ModuleMap) bool {
-	for _, name := range []string{"client_ip", "remote_ip"} {
-		var of struct{ Ranges []string }
-		if raw := set[name]; raw != nil && json.Unmarshal(raw, &of) == nil && len(of.Ranges) == 0 {
-			return true
-		}
-	}
-	return len(set) == 0
-}
-
 func isMatcherToken(arg string) bool {
-	return arg == "*" || strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
+	return strings.HasPrefix(arg, "@") || strings.HasPrefix(arg, "/")
 }

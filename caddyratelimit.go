@@ -107,7 +107,7 @@ type Handler struct {
 	// Has no effect, and is accepted so that configs of github.com/mholt/caddy-ratelimit load.
 	// Instances enforce one limit if they share a store. If the store is not shared, a warning is
 	// logged.
-	Distributed *Distributed `json:"distributed,omitempty"`
+	Distributed json.RawMessage `json:"distributed,omitempty" syntax:"{ ... }"`
 
 	// Has no effect, and is accepted for the same reason as `distributed`.
 	Storage json.RawMessage `json:"storage,omitempty" syntax:"<name> [<value>...] { ... }"`
@@ -135,19 +135,6 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (h *Handler) UnmarshalJSON(text []byte) error { return option.JSON(text, h) }
-
-// Distributed is how github.com/mholt/caddy-ratelimit synchronizes instances. It has no effect here:
-// instances enforce one limit if they share a store such as `redis`.
-type Distributed struct {
-	// Has no effect.
-	ReadInterval caddy.Duration `json:"read_interval,omitempty"`
-
-	// Has no effect.
-	WriteInterval caddy.Duration `json:"write_interval,omitempty"`
-
-	// Has no effect.
-	PurgeAge caddy.Duration `json:"purge_age,omitempty"`
-}
 
 // Provision implements [caddy.Provisioner].
 func (h *Handler) Provision(ctx caddy.Context) error {
@@ -204,7 +191,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	})
 	h.respond = respond.New(ctx, respond.Config{
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == "problem",
-		Around: app.around(ctx),
+		Around: app.server(ctx).routes,
 	})
 	h.join(ctx, app, first, emitter, warned.Warnings())
 	return nil
@@ -229,7 +216,7 @@ func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.E
 			Module: h, Zones: h.zones, Store: h.store, Local: h.local, Status: h.Status, Instances: value(h.Instances),
 			Respond: respond.New(ctx, explained), Warnings: warnings,
 		},
-		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Requests: app.requests(ctx), StoreByDefault: h.storeByDefault,
+		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Requests: app.server(ctx).requests, StoreByDefault: h.storeByDefault,
 	})
 }
 
@@ -244,12 +231,9 @@ func value[T any](option *T) (v T) {
 	return v
 }
 
-// isSet reports whether an option is in the JSON.
-func isSet(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
-
 // backend loads the store's module.
 func (h *Handler) backend(ctx caddy.Context) (store.Backend, error) {
-	if !isSet(h.StoreRaw) {
+	if h.StoreRaw == nil {
 		h.storeByDefault = true
 		return new(backend.MemoryStore), nil
 	}

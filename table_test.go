@@ -83,7 +83,7 @@ func (b *block) frame(f *option.Field) string {
 
 // samples are values of options whose tags do not say one.
 var samples = map[string]string{
-	"rate_limit.zone": "y {; rate 1/1m; }", "rate_limit.store": "memory", "rate_limit.header_name": "RateLimit X-Quota", "rate_limit.distributed": "{; }",
+	"rate_limit.zone": "y {; rate 1/1m; }", "rate_limit.store": "memory", "rate_limit.header_name": "RateLimit X-Quota", "rate_limit.distributed": "{; }", "rate_limit.storage": "redis",
 	"zone.match": "path /a", "zone.key": "{header.B}", "rate": "5/1m", "algorithm": "fixed_window", "timezone": "Europe/Paris", "zone.missing_key": "reject 403",
 	"zone.charge": "{; status 401; }", "zone.plan": "{header.A} {; a unlimited; default a; }", "zone.exempt": "192.0.2.1", "zone.block": "192.0.2.0/24",
 	"zone.ban": "1m after 3 refusals in 1m", "plans.default": "a", "charge.status": "401 5xx", "charge.match_header": "A b", "charge.json": "a b*4",
@@ -266,11 +266,11 @@ func quoted(text string) string {
 
 // What options accept that others do not: no value, several of them, any text, and one that is empty.
 var (
-	bare    = words("rate_limit.log_key rate_limit.disable_metrics rate_limit.distributed zone.overrides zone.lend redis.require redis.tls tls.insecure_skip_verify")
-	several = words("rate_limit.storage adaptive.priority redis.address charge.json")
-	anyText = words(`rate_limit.storage zone.key adaptive.key charge.header charge.json tls.server_name tls.ca redis.address redis.username redis.password
+	bare    = words("rate_limit.log_key rate_limit.disable_metrics rate_limit.distributed rate_limit.storage zone.overrides zone.lend redis.require redis.tls tls.insecure_skip_verify")
+	several = words("rate_limit.distributed rate_limit.storage adaptive.priority redis.address charge.json")
+	anyText = words(`rate_limit.distributed rate_limit.storage zone.key adaptive.key charge.header charge.json tls.server_name tls.ca redis.address redis.username redis.password
 		redis.sentinel_username redis.sentinel_password redis.key_prefix redis.master_name`)
-	emptyText = words("rate_limit.storage")
+	emptyText = words("rate_limit.distributed rate_limit.storage")
 )
 
 func words(text string) (all []string) { return strings.Fields(text) }
@@ -309,9 +309,9 @@ func (t *tableTest) inCaddyfile(b *block, f *option.Field) {
 		return
 	}
 	misspelled := f.Name + "x"
-	parts := []string{"unknown option of "}
+	parts := []string{"unknown option "}
 	if len(f.Name) > 3 {
-		parts = append(parts, "(did you mean '"+f.Name+"'?)")
+		parts = append(parts, `did you mean "`+f.Name+`"?`)
 	}
 	t.refused(b, misspelled, misspelled, t.line(frame, misspelled+" "+secret), parts...)
 }
@@ -352,7 +352,7 @@ func (t *tableTest) inJSON(b *block, f *option.Field) {
 			wrong = value == "[]" || value == "true" || value == `["?"]`
 		}
 		switch {
-		case f.JSON == "storage" || f.JSON == "store":
+		case f.JSON == "distributed" || f.JSON == "storage" || f.JSON == "store":
 			t.hides(b, what, err)
 		case wrong:
 			t.refused(b, what, f.JSON, err)

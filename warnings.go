@@ -137,14 +137,12 @@ func warnAboutKey(z *zone.Zone, log *zap.Logger) {
 	for _, empty := range t.OftenEmpty {
 		log.Warn("the key may have the same value for all clients: "+empty.Why, zap.String("placeholder", "{"+empty.Name+"}"))
 	}
-	if !t.Varies() {
-		if meant := placeholder.Meant(z.Key); meant != "" {
-			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
+	if !slices.ContainsFunc(t.Parts, func(p key.Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }) {
+		if meant := placeholder.Meant(z.Key); meant != "" || t.Varies() {
+			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s",
+				z.Key, writeBraces.With(placeholder.Written(cmp.Or(meant, "http.vars.client_ip")))))
 		}
 		return
-	}
-	if !slices.ContainsFunc(t.Parts, func(p key.Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }) {
-		log.Warn(fmt.Sprintf("key %q is the same for all requests, so all clients share one limit; %s", z.Key, writeBraces.With("{client_ip}, in JSON {http.vars.client_ip}")))
 	}
 	if longest := 64; z.IPv6Prefix > longest && t.HasAddress {
 		log.Warn(fmt.Sprintf("ipv6_prefix %d: a client with one IPv6 address usually has all that begin with the same %d bits, and gets a new limit with each; %s",
@@ -201,7 +199,7 @@ func (h *Handler) warnAboutStore() {
 	if _, shared := h.store.Store.Store.(store.Shared); shared {
 		return
 	}
-	options := []string{}
+	var options []string
 	if h.Distributed != nil {
 		options = append(options, "distributed")
 	}

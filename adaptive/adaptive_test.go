@@ -171,7 +171,7 @@ func TestFailedConfig(t *testing.T) {
 // TestErrors: what is wrong with a config.
 func TestErrors(t *testing.T) {
 	for options, want := range map[string]string{
-		"events 5":                              "unknown option of adaptive_concurrency: 'events', must be one of hold, ipv4_prefix, ipv6_prefix, key, max, max_wait, min, priority",
+		"events 5":                              `adaptive_concurrency: unknown option "events"; must be one of hold, ipv4_prefix, ipv6_prefix, key, max, max_wait, min, priority`,
 		"min 5\nmax 4":                          "max must not be below min, which is 5, got 4",
 		"min 0":                                 "min must be a whole number from 1 to 1000000, got '0'",
 		"max 1000001":                           "max must be a whole number from 1 to 1000000, got '1000001'",

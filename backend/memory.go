@@ -34,7 +34,7 @@ func (m *MemoryStore) UnmarshalJSON(text []byte) error { return option.JSON(text
 // UnmarshalCaddyfile implements [caddyfile.Unmarshaler].
 func (m *MemoryStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the module's name
-	return parseBlock(d, "store memory", m, nil)
+	return option.Block(d, "store memory", m, nil)
 }
 
 // Identity implements [store.Backend].

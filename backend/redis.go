@@ -127,25 +127,17 @@ func (s *RedisStore) UnmarshalJSON(text []byte) error {
 // UnmarshalCaddyfile implements [caddyfile.Unmarshaler]. The tags of its fields have the syntax.
 func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the module's name
-	return parseBlock(d, "store redis", s, nil)
+	return option.Block(d, "store redis", s, nil)
 }
 
 // UnmarshalCaddyfile implements [caddyfile.Unmarshaler].
 func (t *RedisTLS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return parseBlock(d, "tls", t, option.Lines{"cert": func() error {
+	return option.Block(d, "tls", t, option.Lines{"cert": func() error {
 		if !d.AllArgs(&t.Cert, &t.Key) || t.Cert == "" || t.Key == "" {
 			return d.Err("tls cert takes a file with the certificate and one with its key")
 		}
 		return nil
 	}})
-}
-
-// parseBlock parses options, which are in a block.
-func parseBlock(d *caddyfile.Dispenser, what string, to any, lines option.Lines) error {
-	if d.NextArg() { // which may be a password that belongs into the block
-		return d.Errf("%s takes its options in a block", what)
-	}
-	return option.Block(d, what, to, lines)
 }
 
 // CaddyModule returns the Caddy module information.

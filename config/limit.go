@@ -20,10 +20,8 @@ import (
 // defaultAlgorithm is the algorithm of limits that name none.
 const defaultAlgorithm = "sliding_window_log"
 
-// adaptive is the algorithm of zones that became a directive, which errAdaptive says.
+// adaptive is the algorithm of zones that became a directive.
 const adaptive = "adaptive"
-
-var errAdaptive = errors.New("algorithm adaptive was removed: write the directive adaptive_concurrency { ... } next to rate_limit (docs/compatibility.md#removed)")
 
 // Limit is how many requests pass, and how they are counted.
 type Limit struct {
@@ -87,26 +85,6 @@ type Numbers struct {
 	Window        Window
 }
 
-// Missing says what a zone without plans must still have, in the words of the Caddyfile; "" if nothing
-// is missing.
-func (l *Limit) Missing() string {
-	switch {
-	case l.Algorithm == adaptive:
-		return errAdaptive.Error()
-	case CountsSlots(l.Algorithm) && l.MaxEvents == nil:
-		return "a zone for concurrency requires events, the number of slots"
-	case CountsSlots(l.Algorithm), l.MaxEvents != nil && l.Window != Window{}:
-		return ""
-	case l.MaxEvents != nil && l.MaxEvents.From != "":
-		return "the window is missing: write window 1m"
-	case l.MaxEvents != nil:
-		return fmt.Sprintf("the window is missing: write window 1m, or rate %s/1m in place of events", l.MaxEvents)
-	case l.Window != Window{}:
-		return fmt.Sprintf("the events are missing: write events 100, or rate 100/%s in place of window", l.Window.Format())
-	}
-	return "a zone requires both events and a window, such as rate 100/1m"
-}
-
 // Varies reports whether requests can have different numbers.
 func (l *Limit) Varies() bool {
 	return l.MaxEvents.From != "" || l.Burst.From != ""
@@ -124,10 +102,10 @@ func (l *Limit) Placeholders() (all []string) {
 
 // Lines are the options of a limit that are more than a value, or exclude each other.
 func (l *Limit) Lines(d *caddyfile.Dispenser) option.Lines {
-	lines, w := make(option.Lines), words{limit: l}
+	lines := make(option.Lines)
 	for _, name := range []string{"events", "window", "rate", "algorithm"} {
 		lines[name] = func() error {
-			if err := w.set(name, d.RemainingArgs()); err != nil {
+			if err := l.set(name, d.RemainingArgs()); err != nil {
 				return d.WrapErr(err)
 			}
 			return nil
@@ -136,55 +114,43 @@ func (l *Limit) Lines(d *caddyfile.Dispenser) option.Lines {
 	return lines
 }
 
-// words sets the options of a limit from their arguments.
-type words struct {
-	limit *Limit
-	rate  string // what has set events and window in one
-}
-
-// set sets an option.
-func (w *words) set(name string, args []string) error {
-	l := w.limit
+// set sets an option from its arguments. A rate sets events and window, and so does one behind an algorithm.
+func (l *Limit) set(name string, args []string) error {
 	switch {
-	case w.rate != "" && (name == "events" || name == "window" || name == "rate"):
-		return fmt.Errorf("%s already specified by '%s'", name, w.rate)
 	case name == "rate" && len(args) == 1:
-		return w.setRate(args[0])
+		return l.setRate(args[0])
 	case name == "rate":
 		return fmt.Errorf("rate takes one argument, such as 100/1m, got '%s'", strings.Join(args, " "))
+	case name == "events" && l.MaxEvents != nil, name == "window" && l.Window != (Window{}):
+		return fmt.Errorf("%s already specified", name)
 	case name != "algorithm":
 		return option.Set(l, name, args)
 	case len(args) == 0 || len(args) > 2 || args[0] == "":
 		return errors.New("algorithm takes its name and a rate, such as token_bucket 10/1s")
 	}
-	if l.Algorithm = args[0]; len(args) == 1 {
+	l.Algorithm = args[0]
+	switch {
+	case len(args) == 1:
 		return nil
-	}
-	if !CountsSlots(l.Algorithm) {
-		return w.setRate(args[1])
-	}
-	if strings.Contains(args[1], "/") {
+	case !CountsSlots(l.Algorithm):
+		return l.setRate(args[1])
+	case strings.Contains(args[1], "/"):
 		return fmt.Errorf("algorithm %s counts running requests, and has no window: write a number, such as algorithm %[1]s 5, got '%s'", l.Algorithm, args[1])
 	}
-	if l.MaxEvents != nil {
-		return errors.New("events already specified")
-	}
-	w.rate = args[1]
-	return option.Set(l, "events", args[1:])
+	return l.set("events", args[1:])
 }
 
 // setRate sets events and window.
-func (w *words) setRate(text string) error {
+func (l *Limit) setRate(text string) error {
 	events, window, err := ParseRate(text)
 	if err != nil {
 		return fmt.Errorf("invalid rate '%s': %w", text, err)
 	}
-	if l := w.limit; w.rate != "" || l.MaxEvents != nil || l.Window != (Window{}) {
+	if l.MaxEvents != nil || l.Window != (Window{}) {
 		return fmt.Errorf("rate '%s' sets events and window: write either the rate or events and window", text)
 	}
-	w.rate = text
 	for _, part := range [][]string{{"events", strconv.FormatInt(events, 10)}, {"window", window.Format()}} {
-		if err := option.Set(w.limit, part[0], part[1:]); err != nil {
+		if err := option.Set(l, part[0], part[1:]); err != nil {
 			return fmt.Errorf("rate '%s': %w", text, err)
 		}
 	}
@@ -193,16 +159,21 @@ func (w *words) setRate(text string) error {
 
 // Check reports what is wrong whatever the algorithm is.
 func (l *Limit) Check() error {
-	if l.Algorithm == adaptive {
-		return errAdaptive
+	switch slots := CountsSlots(l.Algorithm); {
+	case l.Algorithm == adaptive:
+		return errors.New("algorithm adaptive was removed: write the directive adaptive_concurrency { ... } next to rate_limit (docs/compatibility.md#removed)")
+	case l.MaxEvents == nil && slots:
+		return errors.New("a zone for concurrency requires events, in JSON max_events, the number of slots")
+	case l.MaxEvents == nil && l.Window == Window{}:
+		return errors.New("a zone requires both events, in JSON max_events, and a window, such as rate 100/1m")
+	case l.MaxEvents == nil:
+		return fmt.Errorf("the events, in JSON max_events, are missing: write events 100, or rate 100/%s instead of window", l.Window.Format())
+	case l.Window != Window{} || slots:
+		return cmp.Or(placeholder.CheckOption("events", l.MaxEvents.From), placeholder.CheckOption("burst", l.Burst.From))
+	case l.MaxEvents.From != "":
+		return errors.New("the window is missing: write window 1m")
 	}
-	if l.MaxEvents == nil {
-		return errors.New("max_events is missing: a zone needs max_events and a window")
-	}
-	if l.Window == (Window{}) && !CountsSlots(l.Algorithm) {
-		return errors.New("window is missing: a zone needs max_events and a window")
-	}
-	return cmp.Or(placeholder.CheckOption("events", l.MaxEvents.From), placeholder.CheckOption("burst", l.Burst.From))
+	return fmt.Errorf("the window is missing: write window 1m, or rate %s/1m instead of events", l.MaxEvents)
 }
 
 // Numbers returns the numbers for a request.
@@ -253,19 +224,12 @@ func (l *Limit) Wait() time.Duration {
 	return time.Duration(*l.MaxWait)
 }
 
-// fixed returns the options that are the same for every request.
-func (l *Limit) fixed() algorithms.Limit {
-	return algorithms.Limit{
-		Refill: l.Refill, Mode: l.Mode, Align: l.Align,
-		Lease: time.Duration(l.Lease), MaxWait: l.Wait(),
-	}
-}
-
 // Resolve returns the limit with the numbers of a request.
 func (l *Limit) Resolve(n Numbers) (made algorithms.Limit, err error) {
-	made = l.fixed()
-	made.Events, made.Burst = n.Events, n.Burst
-	made.Window, made.Calendar = time.Duration(n.Window.Duration), n.Window.Calendar
+	made = algorithms.Limit{
+		Events: n.Events, Burst: n.Burst, Window: time.Duration(n.Window.Duration), Calendar: n.Window.Calendar,
+		Refill: l.Refill, Mode: l.Mode, Align: l.Align, Lease: time.Duration(l.Lease), MaxWait: l.Wait(),
+	}
 	if l.Timezone == "Local" { // not time.Local.String(), which is what the variable TZ names
 		return made, errors.New("timezone Local differs from machine to machine: write a name such as Europe/Paris")
 	}
@@ -332,21 +296,17 @@ func (l *Limit) Describe() string {
 // Over returns the limit with what it leaves out taken from base. If it has another
 // algorithm, only the options that all algorithms have are taken.
 func (l Limit) Over(base *Limit) Limit {
-	l.MaxEvents = cmp.Or(l.MaxEvents, base.MaxEvents)
-	if l.Window == (Window{}) && !CountsSlots(l.Algorithm) {
-		l.Window = base.Window
-	}
-	l.MaxWait = cmp.Or(l.MaxWait, base.MaxWait)
+	from := *base
 	if l.Algorithm != "" && l.Algorithm != base.Algorithm {
-		return l
+		from = Limit{MaxEvents: base.MaxEvents, Window: base.Window, MaxWait: base.MaxWait}
 	}
-	l.Algorithm = base.Algorithm
-	l.Burst = cmp.Or(l.Burst, base.Burst)
-	if l.Window.Calendar == base.Window.Calendar {
-		l.Timezone = cmp.Or(l.Timezone, base.Timezone)
+	if CountsSlots(l.Algorithm) {
+		from.Window = Window{}
 	}
-	fixed := l.fixed().Over(base.fixed())
-	l.Refill, l.Mode, l.Align, l.Lease = fixed.Refill, fixed.Mode, fixed.Align, caddy.Duration(fixed.Lease)
+	if cmp.Or(l.Window, from.Window).Calendar != base.Window.Calendar {
+		from.Timezone = ""
+	}
+	option.Inherit(&l, &from)
 	return l
 }
 

@@ -124,7 +124,7 @@ func (p *Plan) parse(text []string) error {
 	}
 	known := option.Names(p)
 	is := func(word string) bool { return slices.Contains(known, word) }
-	seen, to := make(map[string]bool), words{limit: &p.Limit}
+	seen := make(map[string]bool)
 	for first := true; len(text) > 0; first = false {
 		end := 1
 		for end < len(text) && !is(text[end]) {
@@ -144,7 +144,7 @@ func (p *Plan) parse(text []string) error {
 			return fmt.Errorf("%s already specified", name)
 		}
 		seen[name] = true
-		if err := to.set(name, args); err != nil {
+		if err := p.set(name, args); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@
 package option
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -22,6 +23,9 @@ type Lines map[string]func() error
 // Block reads the options of a struct from a block. What names the block in errors. Options with a line are read by it,
 // and a line of another name says where that belongs.
 func Block(d *caddyfile.Dispenser, what string, to any, lines Lines) error {
+	if d.NextArg() { // which may be a password that belongs into the block
+		return d.Errf("%s takes its options in a block { ... }", what)
+	}
 	v := reflect.ValueOf(to).Elem()
 	fields := Fields(v.Type())
 	seen := make(map[string]bool)
@@ -32,7 +36,7 @@ func Block(d *caddyfile.Dispenser, what string, to any, lines Lines) error {
 			return lines[name]()
 		}
 		if f == nil {
-			return d.Err(unknown(what, name, names(fields, inCaddyfile)))
+			return d.Err(unknown(inCaddyfile, what, name, fields))
 		}
 		if seen[name] && !f.Repeats {
 			return d.Errf("%s: %s already specified", what, name)
@@ -58,9 +62,6 @@ func (f *Field) line(d *caddyfile.Dispenser, what string, in reflect.Value, pars
 	default:
 		if at.Kind() != reflect.Struct {
 			break
-		}
-		if d.NextArg() { // which may be a password that belongs into the block
-			return d.Errf("%s: %s takes its options in a block: write %[2]s { ... }", what, f.Name)
 		}
 		return Block(d, what+" "+f.Name, to, nil)
 	}
@@ -110,16 +111,16 @@ func (f *Field) assign(v reflect.Value, args []string) error {
 	return f.wrong(f.Name, "'"+Shown(strings.Join(args, " "))+"'", why)
 }
 
-// unknown is the error about an option that a block does not have.
-func unknown(what, name string, known []string) string {
-	if removed := instead(inCaddyfile, name); removed != "" {
-		return what + ": " + removed
+// unknown is the error about an option that a block or an object does not have. What names that, if it has a name.
+func unknown(form int, what, name string, fields []Field) string {
+	if what != "" {
+		what += ": "
 	}
-	hint := ""
-	if similar := suggest.Nearest(name, known); similar != "" {
-		hint = " (did you mean '" + similar + "'?)"
+	if text := instead(form, name); text != "" {
+		return what + text
 	}
-	return "unknown option of " + what + ": '" + Shown(name) + "'" + hint + ", must be one of " + strings.Join(known, ", ")
+	known := names(fields, form)
+	return fmt.Sprintf("%sunknown option %q%s", what, Shown(name), cmp.Or(suggest.Hint(name, known), "; must be one of "+strings.Join(known, ", ")))
 }
 
 const hidden = "(hidden)"

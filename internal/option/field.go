@@ -330,7 +330,7 @@ func Fill(to any) {
 func Inherit(to, from any) {
 	v, other := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for _, f := range Fields(v.Type()) {
-		if at := v.FieldByIndex(f.index); at.IsZero() {
+		if at := v.FieldByIndex(f.index); at.IsZero() && at.CanSet() {
 			at.Set(other.FieldByIndex(f.index))
 		}
 	}

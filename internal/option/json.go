@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
 // JSON reads the options of a struct from an object, which has no other fields.
@@ -23,7 +22,8 @@ func JSON(text []byte, to any) error {
 
 // object reads an object. The prefix names it in errors.
 func object(text []byte, prefix string, to reflect.Value) error {
-	raw, err := members(text, prefix)
+	what := strings.TrimRight(prefix, ". :")
+	raw, err := members(text, what)
 	if err != nil {
 		return err
 	}
@@ -31,10 +31,7 @@ func object(text []byte, prefix string, to reflect.Value) error {
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		f := find(fields, inJSON, name)
 		if f == nil {
-			if name, nested := strings.CutSuffix(prefix, "."); nested {
-				prefix = name + ": "
-			}
-			return errors.New(prefix + unknownJSON(name, names(fields, inJSON)))
+			return errors.New(unknown(inJSON, what, name, fields))
 		}
 		if err := f.read(raw[name], prefix, to.FieldByIndex(f.index)); err != nil {
 			return err
@@ -43,9 +40,9 @@ func object(text []byte, prefix string, to reflect.Value) error {
 	return nil
 }
 
-// members returns the values of an object by their names, which differ. The prefix names the object in errors.
-func members(text []byte, prefix string) (all map[string]json.RawMessage, err error) {
-	what := cmp.Or(strings.TrimRight(prefix, ". :"), "the value")
+// members returns the values of an object by their names, which differ. What names the object in errors, if it has a name.
+func members(text []byte, what string) (all map[string]json.RawMessage, err error) {
+	what = cmp.Or(what, "the value")
 	err = json.Unmarshal(text, &all)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil, fmt.Errorf("%s must be an object, got %s", what, article(wrong.Value))
@@ -59,14 +56,6 @@ func members(text []byte, prefix string) (all map[string]json.RawMessage, err er
 		seen[name] = true
 	}
 	return all, err
-}
-
-// unknownJSON is the error about a field that an object does not have.
-func unknownJSON(name string, known []string) string {
-	if text := instead(inJSON, name); text != "" {
-		return text
-	}
-	return fmt.Sprintf("unknown option %q%s", name, suggest.Hint(name, known))
 }
 
 // read sets a value from its JSON.

@@ -30,7 +30,7 @@ func Meant(text string) string {
 		return full
 	}
 	if strings.Contains(name, ".") {
-		if known, err := Check(name, ""); known && err == nil {
+		if known, err := Check(name, ""); known && err == nil && !IsConstant(name) {
 			return name
 		}
 	}
