@@ -129,8 +129,6 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 					return err
 				}
 				m.Answer = text
-			} else if route == "doctor" && m.State == adminapi.StateReports {
-				answer.Notes = append(answer.Notes, "what doctor finds on "+m.Name+" has not come in time")
 			}
 		}
 		if m.Report != nil {
@@ -256,6 +254,9 @@ func compareMembers(view *fleet.View, stores []*runningStore) []adminapi.Finding
 		facts.All = append(facts.All, m.Instance)
 		if m.Report == nil {
 			continue
+		}
+		if m.State == adminapi.StateReports && m.Report.Diagnosis == nil {
+			facts.Unchecked = append(facts.Unchecked, m.Name)
 		}
 		for _, s := range m.Report.Stores {
 			if s.Failing || s.Breaker == store.BreakerOpen {

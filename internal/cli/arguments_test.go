@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,15 +53,23 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// TestExitCodesOfDoctor: the exit code is 0, 3 for a warning if that is wanted, and 1 if there is no Caddy to check.
+// TestExitCodesOfDoctor: the exit code is 0, 3 for a warning if that is wanted, and 1 if there is no Caddy to check, of which
+// doctor does not say that nothing is wrong.
 func TestExitCodesOfDoctor(t *testing.T) {
 	dir := startSite(t)
 	asks(t, dir, "ann", "/", 100) // all have the same key
-	for args, want := range map[string]int64{"": 0, "--strict": 3, "--strict --address unix/" + dir + "/nobody": 1} {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
+	defer other.Close()
+	for args, want := range map[string]int64{
+		"": 0, "--strict": 3, "--strict --address unix/" + dir + "/nobody": 1, "--address " + other.Listener.Addr().String(): 1,
+	} {
 		words := append([]string{"doctor", "--address", "unix/" + dir + "/admin"}, strings.Fields(args)...)
 		var output bytes.Buffer
 		if got := exitCode(command(&output, words...).Execute()); got != want {
 			t.Errorf("doctor %s: exit code %d, want %d\n%s", args, got, want, output.String())
+		}
+		if want == 1 && strings.Contains(output.String(), "Nothing is wrong") {
+			t.Errorf("doctor %s:\n%s", args, output.String())
 		}
 	}
 }

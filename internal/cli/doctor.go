@@ -64,10 +64,15 @@ check fails, and with --strict 3 if one warns and none fails.
 func (f *fleet) doctor() (worst string, err error) {
 	answers := fetchAll[adminapi.Diagnosis](f, "doctor", nil)
 	good, err := answered(f, answers)
-	for _, a := range good {
-		if len(a.value.Checks) == 0 {
-			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no checks; does that Caddy have another version?"))
+	good = slices.DeleteFunc(good, func(a answer[adminapi.Diagnosis]) bool {
+		if len(a.value.Checks) > 0 {
+			return false
 		}
+		err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no checks; does that Caddy have another version?"))
+		return true
+	})
+	if len(good) == 0 {
+		return "", errors.Join(printAnswers(f, answers), err)
 	}
 	problems := f.problems(good)
 	if len(problems) > 0 {
@@ -139,7 +144,11 @@ func (f *fleet) verdict(problems []*problem) string {
 		counts[p.Level]++
 	}
 	text := fmt.Sprintf("%d fail and %d warn", counts[adminapi.LevelFail], counts[adminapi.LevelWarn])
-	if counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] == 0 {
+	switch {
+	case counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] > 0:
+	case counts[adminapi.LevelUnknown] > 0:
+		text = "Nothing is wrong as far as could be checked"
+	default:
 		text = "Nothing is wrong"
 	}
 	if f.view != nil && len(f.view.Instances) > 1 {

@@ -150,7 +150,7 @@ func TestVerdict(t *testing.T) {
 		level     string
 	}{
 		{"one instance", nil, [][]adminapi.Finding{{warn, fail}}, "1 fail and 1 warn.", adminapi.LevelFail},
-		{"not known", nil, [][]adminapi.Finding{{unknown}}, "Nothing is wrong.", adminapi.LevelUnknown},
+		{"not known", nil, [][]adminapi.Finding{{unknown}}, "Nothing is wrong as far as could be checked.", adminapi.LevelUnknown},
 		{"one is wrong", nil, [][]adminapi.Finding{{warn}, {warn, fail}}, "1 fail and 1 warn in a fleet of 2.", adminapi.LevelFail},
 		{"they differ", []adminapi.Finding{apart}, [][]adminapi.Finding{{}, {}, {}}, "1 fail and 0 warn in a fleet of 3.", adminapi.LevelFail},
 		{"all warn", nil, [][]adminapi.Finding{{warn}, {warn}}, "0 fail and 1 warn in a fleet of 2.", adminapi.LevelWarn},

@@ -19,6 +19,9 @@ type Members struct {
 
 	// Troubled are the instances, by name, whose store fails them, and how.
 	Troubled map[string]string
+
+	// Unchecked are those whose findings have not come in time.
+	Unchecked []string
 }
 
 // member is one of the instances.
@@ -76,6 +79,9 @@ var memberProblems = []problem[member]{
 		return when(i.State == adminapi.StateMute && !i.of.mayBeUnheard(),
 			"cannot say what %s does: it does not report", i.Name)
 	}, updateInstance},
+	{"instances", unknown, func(i member) string {
+		return when(slices.Contains(i.of.Unchecked, i.Name), "cannot say what is wrong with %s: what it finds has not come in time", i.Name)
+	}, nil},
 
 	{"config", fail, func(i member) string {
 		return when(len(i.Differs) > 0 && i.State != adminapi.StateLeft && i.State != adminapi.StateUnknown,

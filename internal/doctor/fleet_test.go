@@ -20,17 +20,18 @@ func TestCompare(t *testing.T) {
 		change func(*Members)
 		want   string
 	}{
-		"well":            {func(*Members) {}, ""},
-		"a silent one":    {func(m *Members) { m.All[1].State = adminapi.StateSilent }, "warn instances"},
-		"a mute one":      {func(m *Members) { m.All[1].State = adminapi.StateMute }, "unknown instances"},
-		"one that left":   {func(m *Members) { m.All[1].State = adminapi.StateLeft }, ""},
-		"instances 2":     {func(m *Members) { m.Configured = 2 }, "warn instances"},
-		"instances 4":     {func(m *Members) { m.Configured = 4 }, ""},
-		"another config":  {func(m *Members) { m.All[2].Differs = []string{"z"} }, "fail config"},
-		"another version": {func(m *Members) { m.All[2].Version = "v2" }, "warn version"},
-		"a clock ahead":   {func(m *Members) { m.All[2].ClockAhead = 3 }, "warn clock"},
-		"a clock behind":  {func(m *Members) { m.All[2].ClockAhead = -3 }, "warn clock"},
-		"an outage":       {func(m *Members) { m.Troubled = map[string]string{"b": "the breaker is open"} }, "warn outage"},
+		"well":             {func(*Members) {}, ""},
+		"a silent one":     {func(m *Members) { m.All[1].State = adminapi.StateSilent }, "warn instances"},
+		"a mute one":       {func(m *Members) { m.All[1].State = adminapi.StateMute }, "unknown instances"},
+		"an unchecked one": {func(m *Members) { m.Unchecked = []string{"b"} }, "unknown instances"},
+		"one that left":    {func(m *Members) { m.All[1].State = adminapi.StateLeft }, ""},
+		"instances 2":      {func(m *Members) { m.Configured = 2 }, "warn instances"},
+		"instances 4":      {func(m *Members) { m.Configured = 4 }, ""},
+		"another config":   {func(m *Members) { m.All[2].Differs = []string{"z"} }, "fail config"},
+		"another version":  {func(m *Members) { m.All[2].Version = "v2" }, "warn version"},
+		"a clock ahead":    {func(m *Members) { m.All[2].ClockAhead = 3 }, "warn clock"},
+		"a clock behind":   {func(m *Members) { m.All[2].ClockAhead = -3 }, "warn clock"},
+		"an outage":        {func(m *Members) { m.Troubled = map[string]string{"b": "the breaker is open"} }, "warn outage"},
 		"an outage of all": {func(m *Members) {
 			m.Troubled = map[string]string{"a": "x", "b": "x", "c": "x"}
 		}, ""},
