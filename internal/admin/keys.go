@@ -29,7 +29,6 @@ func resetKey(c *adminCall) error {
 	}
 	z := c.zone
 	var running int64
-	var answer adminapi.Reset
 	used := z.HasUnknownStates()
 	reset := func(ctx context.Context, s store.Store) error {
 		for _, rule := range z.statesOf(key) {
@@ -52,38 +51,27 @@ func resetKey(c *adminCall) error {
 			return err
 		}
 	}
+	of, was := store.Selector{Key: key}, standing{}
 	if err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
-		of := store.Selector{Key: key}
-		by, counted := z.bannedBy(ctx, s, of)
-		if err := reset(ctx, s); err != nil {
-			return err
+		if overrider, ok := s.(store.Overrider); ok {
+			was = z.standingOf(ctx, overrider, s, of)
 		}
-		answer.Unchanged = !used && by != adminapi.ByRefusals && !counted
-		if !answer.Unchanged {
-			c.changed(actionReset, key, "", "")
-		}
-		answer = without("it had used nothing", !used, z.remains(ctx, s, of, true), answer)
-		return nil
+		return reset(ctx, s)
 	}); err != nil {
-		return c.zone.storeError(err)
+		return z.storeError(err)
+	}
+	answer := adminapi.Reset{Unchanged: !used && !was.refused && was.counted == 0}
+	if !answer.Unchanged {
+		c.changed(actionReset, key, "", "")
 	}
 	if z.Stats.Bans.End(key) {
 		z.logUnban(key)
 	}
-	var warnings []string
-	if answer.Warning != "" {
-		warnings = append(warnings, answer.Warning)
-	}
-	if running > 0 {
-		warnings = append(warnings, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
-			"until they end, more requests can run at once than the limit allows", running))
-	}
-	if z.HasUnknownStates() {
-		warnings = append(warnings, fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several counters: "+
+	answer.Warning = warning(when(!used, "it had used nothing"), z.remains(of, was.Kind, true), when(running > 0, fmt.Sprintf("running requests of this key are no longer "+
+		"counted (%d): until they end, more requests can run at once than the limit allows", running)),
+		when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several counters: "+
 			"only those of limits that recent requests have brought to this instance, since its config was loaded, were reset; "+
-			"if the key is still refused, reset it again after its next request to this instance", z.Name))
-	}
-	answer.Warning = strings.Join(warnings, "; ")
+			"if the key is still refused, reset it again after its next request to this instance", z.Name)))
 	return c.writeReset(&answer)
 }
 

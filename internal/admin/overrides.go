@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,9 +98,7 @@ func (c *adminCall) set(of store.Selector, rule *store.Rule, override store.Over
 		return adminError(badRequest, "%w", err)
 	}
 	override.Since, override.By = time.Now().UTC().Truncate(time.Second), whoAsks(c.request)
-	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
-		key := of.String()
-		was, _ := s.GetRule(ctx, rule, of) // a damaged one is replaced, too
+	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
 		if err := s.SetRule(ctx, rule, of, override); err != nil {
 			return answer, err
 		}
@@ -107,12 +106,12 @@ func (c *adminCall) set(of store.Selector, rule *store.Rule, override store.Over
 		if override.Kind == store.KindBanned {
 			action = actionBan
 		}
-		c.changed(action, key, describeChange(rule, &override), override.Note)
+		c.changed(action, of.String(), describeChange(rule, &override), override.Note)
 		switch {
 		case override.Kind == store.KindBanned:
 			c.zone.logBan(of, &override)
 		case was.Kind == store.KindBanned:
-			c.zone.logUnban(key)
+			c.zone.logUnban(of.String())
 		}
 		answer.Warning = c.zone.caveats(of)
 		return answer, nil
@@ -138,20 +137,19 @@ func clearOverride(c *adminCall) error {
 		return err
 	}
 	rule := c.zone.Rules()[0]
-	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
-		key := of.String()
-		was, damaged := s.GetRule(ctx, rule, of) // a damaged one is cleared, too
+	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
 		if err := s.SetRule(ctx, rule, of, store.Override{}); err != nil {
 			return answer, err
 		}
 		if was.Kind != store.KindNone {
-			c.changed(actionClear, key, "was "+describeChange(rule, &was), was.Note)
+			c.changed(actionClear, of.String(), "was "+describeChange(rule, &was.Override), was.Note)
 		}
 		if was.Kind == store.KindBanned {
-			c.zone.logUnban(key)
+			c.zone.logUnban(of.String())
 		}
-		answer.Unchanged = was.Kind == store.KindNone && damaged == nil
-		return without("it had no override", answer.Unchanged, c.zone.remains(ctx, in, of, false), answer), nil
+		answer.Unchanged = was.Kind == store.KindNone && was.damaged == nil
+		answer.Warning = warning(when(answer.Unchanged, "it had no override"), c.zone.remains(of, store.KindNone, false))
+		return answer, nil
 	})
 }
 
@@ -164,93 +162,96 @@ func unbanKey(c *adminCall) error {
 	if c.zone.KeyRules == nil {
 		return adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
 	}
-	return c.withOverrider(of, func(ctx context.Context, s store.Overrider, in store.Store) (answer adminapi.Reset, err error) {
-		key := of.String()
-		by, counted := c.zone.bannedBy(ctx, in, of)
+	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
 			if err := s.Unban(ctx, rule, of); err != nil {
 				return answer, err
 			}
 		}
-		if answer.Unchanged = by == "" && !counted; !answer.Unchanged {
-			c.changed(actionUnban, key, "", "")
+		banned := was.damaged != nil || was.Kind == store.KindBanned || was.refused
+		if answer.Unchanged = !banned && was.counted == 0; !answer.Unchanged {
+			c.changed(actionUnban, of.String(), "", "")
 		}
-		if by != "" {
-			c.zone.logUnban(key)
+		if banned {
+			c.zone.logUnban(of.String())
 		}
-		return without("it was not banned", by == "", c.zone.remains(ctx, in, of, true), answer), nil
+		own := was.Kind
+		if own == store.KindBanned {
+			own = store.KindNone
+		}
+		answer.Warning = warning(when(!banned, "it was not banned"), c.zone.remains(of, own, true))
+		return answer, nil
 	})
 }
 
-// bannedBy returns what has banned a target, or "", and whether refusals are counted that would lead to a ban. An
-// override that cannot be read may be a ban.
-func (z *runningZone) bannedBy(ctx context.Context, in store.Store, of store.Selector) (by string, counted bool) {
+// standing is what decides about a key or a network besides its limit.
+type standing struct {
+	store.Override       // its own
+	damaged        error // why this cannot be read; it may be a ban
+	refused        bool  // the zone has banned the key, because it was refused too often
+	counted        int64 // the refusals that would lead to a ban
+}
+
+// standingOf asks the store for what decides about a key or a network.
+func (z *runningZone) standingOf(ctx context.Context, s store.Overrider, in store.Store, of store.Selector) (st standing) {
 	if len(z.Rules()) == 0 {
-		return "", false
+		return st
 	}
-	if of.IsNetwork() {
-		if z.store.Networks(z.Rules()[0]).Override(of.Network).Kind == store.KindBanned {
-			by = adminapi.ByOverride
-		}
-		return by, false
+	rule := z.Rules()[0]
+	if z.Overrides {
+		st.Override, st.damaged = s.GetRule(ctx, rule, of)
 	}
-	p := peek{rule: z.Rules()[0], key: of.Key, rules: z.KeyRules}
-	if err := p.run(ctx, in); err != nil {
-		return adminapi.ByOverride, false
+	if of.IsNetwork() || z.KeyRules == nil || z.KeyRules.Ban == nil {
+		return st
 	}
-	if ban := p.ban(); ban != nil {
-		by = ban.By
+	d, err := takeOne(ctx, in, store.Check{Rule: rule, Key: of.Key, Peek: true, KeyRules: &store.KeyRules{Ban: z.KeyRules.Ban}})
+	st.refused = err == nil && d.Banned
+	if r, err := s.Refusals(ctx, rule, z.KeyRules.Ban, of.Key); err == nil {
+		st.counted = r.Count
 	}
-	return by, p.refusals != nil && p.refusals.Count > 0
+	return st
 }
 
-// remains says which override still decides about a key, though it may be that of a network; empty for none. With
-// bans it looks for bans only.
-func (z *runningZone) remains(ctx context.Context, in store.Store, of store.Selector, bans bool) string {
-	if of.IsNetwork() || len(z.Rules()) == 0 {
-		return ""
-	}
-	p := peek{rule: z.Rules()[0], key: of.Key, rules: z.KeyRules}
-	if p.run(ctx, in) != nil {
-		return ""
-	}
-	all := z.networks()
-	p.under(all, all.Find(keys.ParseAddress(of.Key)))
-	switch o := p.override(); {
-	case o == nil || bans && p.stored.Kind != store.KindBanned:
-		return ""
-	case o.Network == "":
-		return "an operator has banned it: unban it"
-	case p.stored.Kind == store.KindBanned:
-		return fmt.Sprintf("its network %s is banned: unban that", o.Network)
-	default:
-		return fmt.Sprintf("its network %s has an override: clear that", o.Network)
-	}
-}
-
-// without adds to an answer that there was nothing to change, if so, and what remains.
-func without(what string, is bool, remains string, answer adminapi.Reset) adminapi.Reset {
+// remains says which override still decides about a key that has an override of its own of this kind; empty for none. With bans
+// it looks for bans only.
+func (z *runningZone) remains(of store.Selector, own store.Kind, bans bool) string {
+	n := z.networks().Find(keys.ParseAddress(of.Key))
 	switch {
-	case is && remains != "":
-		answer.Warning = what + "; " + remains
-	case is:
-		answer.Warning = what
-	default:
-		answer.Warning = remains
+	case own == store.KindBanned:
+		return "an operator has banned it: unban it"
+	case of.IsNetwork() || own != store.KindNone || n == nil:
+		return ""
+	case n.Override.Kind == store.KindBanned:
+		return fmt.Sprintf("its network %s is banned: unban that", n.Prefix)
+	case bans:
+		return ""
 	}
-	return answer
+	return fmt.Sprintf("its network %s has an override: clear that", n.Prefix)
 }
 
-// withOverrider calls do with the zone's store, and writes what it answers.
-func (c *adminCall) withOverrider(
-	of store.Selector, do func(context.Context, store.Overrider, store.Store) (adminapi.Reset, error),
-) error {
+// when returns a text if something is so.
+func when(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}
+
+// warning joins what there is to say of a change.
+func warning(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
+}
+
+// change has do change an override in the zone's store, and writes what it answers.
+func (c *adminCall) change(of store.Selector, do func(context.Context, store.Overrider, *standing) (adminapi.Reset, error)) error {
 	if err := c.zone.checkOverrider(); err != nil {
 		return err
 	}
 	var answer adminapi.Reset
-	if err := withStore(c.zone.store, c, func(ctx context.Context, s store.Store) (err error) {
-		answer, err = do(ctx, s.(store.Overrider), s)
+	if err := withStore(c.zone.store, c, func(ctx context.Context, in store.Store) (err error) {
+		s := in.(store.Overrider)
+		was := c.zone.standingOf(ctx, s, in, of)
+		answer, err = do(ctx, s, &was)
 		return err
 	}); err != nil {
 		return c.zone.storeError(err)
