@@ -38,7 +38,7 @@ func testCommands(t *testing.T, w *world) {
 	p.write("#why-parts input", "coco")
 	p.click("#why-form button")
 	p.untilText("#why-body", "Zone clients is refusing this key")
-	commands := eval[[]string](p, `[...document.querySelectorAll('#refused .terminal, #zones .terminal, #stores .terminal, #decisions .terminal, #rules .terminal, #networks .terminal, #why-body .verdict:first-of-type .terminal')].map(e => e.title)`)
+	commands := eval[[]string](p, `[...document.querySelectorAll('#refused .terminal, #zones .terminal, #stores .terminal, #decisions .terminal, #rules .terminal, #why-body .verdict:first-of-type .terminal')].map(e => e.title)`)
 	if len(commands) < 9 {
 		t.Errorf("only %q", commands)
 	}

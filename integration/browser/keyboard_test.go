@@ -59,7 +59,7 @@ func testKeysAlone(t *testing.T, w *world) {
 		addEventListener('focusin', e => reached.add(e.target))
 		window.wanted = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')].filter(e => e.checkVisibility())
 	})()`, nil))
-	if n := eval[int](p, `wanted.length`); n < 28 {
+	if n := eval[int](p, `wanted.length`); n < 20 {
 		t.Errorf("only %d elements can be used", n)
 	}
 	const left = `wanted.filter(e => e.isConnected && !reached.has(e))`
@@ -116,8 +116,6 @@ func testKeysAlone(t *testing.T, w *world) {
 	p.until("the focus on the same button", `document.activeElement.matches('#why-body [aria-label^="Let through: kay"]')`)
 	p.enter("#pause")
 	p.until("a pause", `document.getElementById('pause').getAttribute('aria-pressed') === 'true'`)
-	p.enter("#networks-on")
-	p.untilText("#networks-body", "No zone has an address")
 	p.noProblems()
 }
 

@@ -24,39 +24,9 @@ func TestWholeFleet(t *testing.T) {
 	p.untilText("#instances", "this one")
 	p.untilText("#instances", fmt.Sprintf("(process %d)", two.process.PID()))
 	p.untilText("#refused-body", "tom")
-	p.sums(one, two)
 	must(t, two.process.Kill())
 	p.untilText("#instances", "silent")
 	p.click("#fleet-on")
 	p.untilText("#counted", "this instance only")
 	p.noProblems()
-}
-
-// sums: networks of the whole fleet are the sums that clients have counted at both instances, and somebody with a keyboard alone
-// can have them counted.
-func (p *tab) sums(all ...*caddy) {
-	p.t.Helper()
-	p.enter("#networks-on")
-	p.resize(360, 740, "dark")
-	p.until("all to count", `import(new URL('api.js', document.baseURI)).then(m => m.call('GET', 'networks?fleet=1')).then(a => a.instances.length === 2 && a.instances.every(i => i.answer))`)
-	sent, refused := 0, 0
-	for i := range 24 {
-		for _, c := range all[:1+i%2] { // the first has twice as many
-			sent++
-			if c.get("/from", "X-Forwarded-For: 203.0.113.7") == 429 {
-				refused++
-			}
-		}
-		all[0].get("/from", fmt.Sprintf("X-Forwarded-For: 192.0.2.%d", i))
-	}
-	row := fmt.Sprintf(`[...document.querySelectorAll('#networks-body tbody tr')].some(r => r.innerText.includes(%s) && r.querySelector('.value').innerText.startsWith('%d (') && r.querySelector('[data-label=Refused]').innerText === '%d')`, quoted("203.0.113.7/32"), sent, refused)
-	p.until("the network with "+fmt.Sprint(sent, " requests, ", refused, " refused"), row)
-	p.untilText("#networks .terminal", "caddy rate-limit top --networks")
-	p.until("nothing that is wider than the window", `document.documentElement.scrollWidth <= 360`)
-	for _, scheme := range []string{"light", "dark"} {
-		p.resize(360, 740, scheme)
-		p.accessible("networks " + scheme)
-	}
-	p.named("networks")
-	p.resize(1280, 900, "light")
 }

@@ -4,7 +4,6 @@ import { call } from './api.js'
 import { drawDecisions, drawFilters, follow } from './decisions.js'
 import { byId, setText, show } from './dom.js'
 import { follow as find } from './find.js'
-import { updateNetworks } from './networks.js'
 import { news, showInTab } from './news.js'
 import { drawRefused, forget, refusedSentence, refusing } from './refused.js'
 import { startRules } from './rules.js'
@@ -41,7 +40,6 @@ function link(text, kind) {
 
 const commands = {
   refused: ['top', ['--refused']], zones: ['zones'], stores: ['stores'], decisions: ['watch'], rules: ['overrides'],
-  networks: ['top', ['--networks']],
 }
 
 function start({ what, silent }) {
@@ -74,7 +72,6 @@ function draw() {
   const all = refusing()
   summary(all)
   drawStores()
-  updateNetworks()
   if (document.hidden) return
   drawRefused(all)
   updateZones()
