@@ -27,7 +27,6 @@ func aDay(clients int, text string) *replay.Result {
 		return s
 	}
 	z.Name, z.Key, z.Busiest.Key, z.Suggestion.Reasons[0] = z.Name+text, z.Key+text, z.Busiest.Key+text, z.Suggestion.Reasons[0]+text
-	r.Networks[0].Agent += text
 	r.Unknown[0].What += text
 	r.Logs[0].Name += text
 	r.FirstBad[0].Text += text

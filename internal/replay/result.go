@@ -28,7 +28,6 @@ type Result struct {
 	From          time.Time  `json:"from"`                           // of the first request
 	To            time.Time  `json:"to"`                             // of the last one
 	Hosts         []Host     `json:"hosts,omitempty"`
-	Networks      []Network  `json:"networks,omitempty"`
 
 	Bytes int64         `json:"-"` // of lines
 	Took  time.Duration `json:"-"`
@@ -38,23 +37,6 @@ type Result struct {
 type Host struct {
 	Name     string `json:"name"`
 	Requests int64  `json:"requests"`
-}
-
-// Network is one with many clients that all have one agent, as a program has that changes its address.
-type Network struct {
-	Network  string `json:"network"` // a /24, or a /48 of IPv6
-	Clients  int    `json:"clients"`
-	Requests int64  `json:"requests"`
-	Agent    string `json:"agent"`
-}
-
-// RefusedNetwork is one in which a zone would have refused several keys.
-type RefusedNetwork struct {
-	Network     string `json:"network"` // a /24, or a /48 of IPv6
-	Keys        int    `json:"keys"`
-	KeysRefused int    `json:"keys_refused"`
-	Requests    int64  `json:"requests"` // of all its keys
-	Refused     int64  `json:"refused"`
 }
 
 // Log is a log that was read.
@@ -112,10 +94,9 @@ type Zone struct {
 	// Busiest is the key with the highest peak that was never refused; nil if there is none.
 	Busiest *Peak `json:"busiest_never_refused,omitempty"`
 
-	Top        []*Key           `json:"top"` // the keys that were refused most often
-	Networks   []RefusedNetwork `json:"networks,omitempty"`
-	WhatIf     []WhatIf         `json:"what_if"`
-	Suggestion *Suggestion      `json:"suggestion,omitempty"`
+	Top        []*Key      `json:"top"` // the keys that were refused most often
+	WhatIf     []WhatIf    `json:"what_if"`
+	Suggestion *Suggestion `json:"suggestion,omitempty"`
 
 	// Series is what happened over time, for all keys.
 	Series Series `json:"-"`

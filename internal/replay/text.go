@@ -29,7 +29,6 @@ func (r *Result) WriteText(to io.Writer, in *time.Location) error {
 	t.verdict()
 	t.head()
 	t.unknown()
-	t.networks()
 	for _, z := range r.affected() {
 		t.WriteByte('\n')
 		t.limits(z)
@@ -139,7 +138,6 @@ func (t *report) limits(z *Zone) {
 		row("busiest client never refused", used, Cut(Printable(b.Key), 20)+room)
 	}
 	t.top(z)
-	t.refusedNetworks(z)
 	t.whatIf(z)
 	t.suggestion(z)
 }
@@ -179,17 +177,6 @@ func (t *report) top(z *Zone) {
 	}
 	if more := z.KeysRefused - min(len(z.Top), maxShown); more > 0 {
 		t.line("    and %s more", Count(int64(more)))
-	}
-}
-
-// refusedNetworks writes the networks in which several keys are refused.
-func (t *report) refusedNetworks(z *Zone) {
-	if len(z.Networks) == 0 {
-		return
-	}
-	t.line("\n  %-32s %10s  %8s  %s", "NETWORKS WITH SEVERAL OF THEM", "refused", "of sent", "clients refused")
-	for _, n := range z.Networks {
-		t.line("  %-32s %10s  %8s  %s of %s", n.Network, Count(n.Refused), percent(n.Refused, n.Requests), Count(int64(n.KeysRefused)), Count(int64(n.Keys)))
 	}
 }
 

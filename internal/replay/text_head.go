@@ -82,15 +82,3 @@ func (t *report) head() {
 		t.wrap("  ", "    ", bad)
 	}
 }
-
-// networks writes which networks have many clients with one agent.
-func (t *report) networks() {
-	if len(t.Networks) == 0 {
-		return
-	}
-	t.wrap("\nMANY CLIENTS, ONE AGENT  ", "  ", "probably a program that changes its address: a zone with ipv4_prefix 24 (or ipv6_prefix 48) limits it")
-	for _, n := range t.Networks {
-		t.line("  %s: %s, %s", n.Network, count(int64(n.Clients), "client"), count(n.Requests, "request"))
-		t.line("    %s", Cut(Printable(n.Agent), Width-4))
-	}
-}

@@ -36,7 +36,6 @@ func report() *replay.Result {
 		Config: "Caddyfile", Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
 		FirstBad: []logs.Bad{{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"}}, NoRequests: 3,
 		Requests: 3_412_118, Clients: 41_207, From: at("00:00:00"), To: at("23:59:59"), Bytes: 38_000_000, Took: 2100 * time.Millisecond,
-		Networks: []replay.Network{{Network: "203.0.113.0/24", Clients: 250, Requests: 3_000, Agent: "python-requests/2.32"}},
 		Zones: []*replay.Zone{
 			{Name: "api", Limit: "concurrency 10", Key: "{header.Authorization}", Requests: 51_204, Keys: 1, Outcomes: map[string]int64{"allowed": 51_204}},
 			{
@@ -50,10 +49,6 @@ func report() *replay.Result {
 						Key: "192.0.2.14 /\x1b[31mlogin\n", Requests: 34_250, Refused: 4_110, FirstRefused: at("09:00:02"), Status: map[int]int64{200: 4_110},
 						Agent: strings.Repeat("Mozilla/5.0 ", 10), Signs: []string{"logged in", "cookie", "several agents"}, Shared: true,
 					},
-				},
-				Networks: []replay.RefusedNetwork{
-					{Network: "203.0.113.0/24", Keys: 41, KeysRefused: 12, Requests: 18_400, Refused: 13_990},
-					{Network: "2001:db8:7::/48", Keys: 1_204, KeysRefused: 2, Requests: 90_218, Refused: 214},
 				},
 				WhatIf: []replay.WhatIf{
 					{Limit: "50/1m", Refused: 61_220, KeysRefused: 412, Largest: 10, Users: 9},

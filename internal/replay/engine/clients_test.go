@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,58 +164,6 @@ func TestReplayOnTheServerOfTheHost(t *testing.T) {
 		}
 		if z := r.Zones[0]; z.Requests != c.met {
 			t.Errorf("%s: %d requests met the zone, want %d", c.name, z.Requests, c.met)
-		}
-	}
-}
-
-// TestReplayTellsOfNetworks: a program that changes its address within a network shows, and people who share one
-// with others do not.
-func TestReplayTellsOfNetworks(t *testing.T) {
-	var log strings.Builder
-	line := func(client, agent string) {
-		log.WriteString(strings.Replace(logLine(noon, client, "/"), `"headers":{}`, `"headers":{"User-Agent":["`+agent+`"]}`, 1))
-	}
-	for i := range 240 {
-		line(fmt.Sprint("198.51.100.", i%120), "scraper/1")           // one agent
-		line(fmt.Sprintf("2001:db8:7:%x::1", i%40), "scraper/2")      // a /64 for each request
-		line(fmt.Sprint("203.0.113.", i), fmt.Sprint("app/", i%2))    // two agents
-		line(fmt.Sprint("192.0.2.", i%19), "app/1")                   // few clients
-		log.WriteString(logLine(noon, fmt.Sprint("10.1.1.", i), "/")) // the log does not tell
-	}
-	r := replayed(t, clients100, log.String(), replay.Options{})
-	want := []replay.Network{
-		{Network: "198.51.100.0/24", Clients: 120, Requests: 240, Agent: "scraper/1"},
-		{Network: "2001:db8:7::/48", Clients: 40, Requests: 240, Agent: "scraper/2"},
-	}
-	if !slices.Equal(r.Networks, want) {
-		t.Errorf("%+v, want %+v", r.Networks, want)
-	}
-}
-
-// TestReplayTellsOfRefusedNetworks: a zone tells in which networks it refuses several clients, also if a part of the key
-// is their address. A network of one client says no more than the client itself.
-func TestReplayTellsOfRefusedNetworks(t *testing.T) {
-	var log strings.Builder
-	for i := range 30 {
-		for client, every := range map[string]int{"198.51.100.1": 1, "198.51.100.2": 2, "198.51.100.3": 15, "203.0.113.7": 1, "2001:db8:7:1::1": 1, "2001:db8:7:2::1": 1} {
-			if i%every == 0 {
-				log.WriteString(logLine(noon, client, "/"))
-			}
-		}
-	}
-	want := []replay.RefusedNetwork{
-		{Network: "2001:db8:7::/48", Keys: 2, KeysRefused: 2, Requests: 60, Refused: 40},
-		{Network: "198.51.100.0/24", Keys: 3, KeysRefused: 2, Requests: 47, Refused: 25},
-	}
-	for key, want := range map[string][]replay.RefusedNetwork{
-		`"{http.vars.client_ip}"`:                         want,
-		`"{http.request.uri.path} {http.vars.client_ip}"`: want,
-		`"{http.vars.client_ip}", "ipv4_prefix": 24`:      want[:1],
-		`"{http.request.uri.path}"`:                       nil,
-	} {
-		r := replayed(t, `"few": {"key": `+key+`, "max_events": 10, "window": "1h"}`, log.String(), replay.Options{})
-		if got := r.Zones[0].Networks; !slices.Equal(got, want) {
-			t.Errorf("key %s: %+v, want %+v", key, got, want)
 		}
 	}
 }

@@ -113,7 +113,6 @@ func (p *pass) result() *replay.Result {
 	r := &replay.Result{
 		Requests: t.requests, Clients: len(t.clients), Bytes: p.merged.bytes(), Took: p.took,
 		Unknown: p.unknown.list(p.engine, p.merged.formats()), Zones: []*replay.Zone{},
-		Networks: t.networks.ofOneAgent(),
 	}
 	if t.requests > 0 {
 		r.From, r.To = time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()
@@ -242,7 +241,6 @@ func (p *pass) zone(z *zoneTally, trials []*trial) *replay.Zone {
 			made.Busiest = &replay.Peak{Key: k.key, Used: k.peak.most}
 		}
 	}
-	made.Networks = z.refusedNetworks()
 	made.WhatIf = z.whatIf(made, trials)
 	return made
 }

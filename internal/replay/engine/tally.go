@@ -19,7 +19,6 @@ type tallies struct {
 	seed      maphash.Seed
 	requests  int64
 	clients   map[uint64]struct{}
-	networks  networks
 	hosts     map[string]int64 // requests
 	from, to  int64
 	zones     map[string]*zoneTally
@@ -70,7 +69,7 @@ const maxCells = 2 << 20
 
 func newTallies(c *Config) *tallies {
 	t := &tallies{
-		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), networks: make(networks), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
+		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
 		from: math.MaxInt64, to: math.MinInt64, maxKeys: cmp.Or(c.MaxKeys, memorystore.DefaultMaxKeys),
 	}
 	for _, h := range c.Handlers {
@@ -104,7 +103,9 @@ func (t *tallies) request(now int64) {
 
 // client counts the client and the host of a request.
 func (t *tallies) client(f *exchange) {
-	t.networks.meet(f.client, f.record.Header.Get("User-Agent"), t.isNew(f.client))
+	if hash := maphash.String(t.seed, f.client); len(t.clients) < t.maxKeys {
+		t.clients[hash] = struct{}{}
+	}
 	const maxHosts = 1000 // because clients choose them
 	switch host := f.record.Host; {
 	case host == "":

@@ -62,11 +62,6 @@ show(byId("report"),
 		el("ul", {}, data.first_bad.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
 	data.unknown.length ? box("Not known from the logs",
 		el("ul", {}, data.unknown.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
-	data.networks ? box("Many clients, one agent", ": probably a program that changes its address; a zone with ",
-		el("code", {}, "ipv4_prefix 24"), " or ", el("code", {}, "ipv6_prefix 48"), " limits it.",
-			el("ul", {}, data.networks.map((n) =>
-			el("li", {}, `${n.network}: ${count(n.clients, "client")}, ${count(n.requests, "request")}, `,
-				el("bdi", {}, n.agent))))) : "",
 	several ? el("p", {}, el("label", {}, "Zone ", select)) : "", picked);
 const again = () => {
 	width = pictureWidth();

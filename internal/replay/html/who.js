@@ -14,11 +14,7 @@ const who = (zone) => {
 				key.looks ? note(key.looks) : "", key.agent ? note(el("bdi", {}, key.agent)) : ""],
 			number(key.refused), percent(key.refused, key.requests), strip(key, most)])),
 		zone.keys_refused > zone.top.length
-			? note("and " + count(zone.keys_refused - zone.top.length, "other client")) : "",
-		zone.networks ? [el("h3", {}, "Networks with several of them"),
-			list("networks", ["network", "refused", "of its requests", "clients refused"], zone.networks.map((n) => [
-				el("bdi", { class: "key" }, n.network), number(n.refused), percent(n.refused, n.requests),
-				`${number(n.keys_refused)} of ${number(n.keys)}`]))] : "");
+			? note("and " + count(zone.keys_refused - zone.top.length, "other client")) : "");
 };
 
 // strip draws the requests of a client over time, and on top what is refused.
