@@ -90,7 +90,7 @@ var layers = []struct {
 	{"internal/routes", layer{lines: 140, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
 		"internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
+	{"internal/limiter", layer{lines: 865, kB: 26, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle " +
 		"internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},

@@ -94,37 +94,38 @@ func (x *explainer) describe(h *trial.Handler, v *limiter.Verdict, held time.Dur
 		if q.Outcome == outcome.FailedOpen || q.Outcome == outcome.FailedClosed {
 			continue
 		}
-		p := peek{rule: q.Check.Rule, key: q.Check.Key, cost: decided.costAsked(&q.Check), rules: q.Check.KeyRules}
+		asked := q.Ask()
+		p := peek{rule: asked.Rule, key: asked.Key, cost: decided.costAsked(&asked), rules: asked.KeyRules}
 		if err := withStoreIn(x.ctx, of, p.run); err != nil {
 			visit.Reason = fmt.Sprintf("%s does not answer (%v)", pool.Describe(of.Backend), err)
 			continue
 		}
-		p.under(h.Store.Networks(q.Check.Rule), visit.Found.Network)
+		p.under(h.Store.Networks(asked.Rule), visit.Found.Network)
 		visit.State = stateOf(q, &p)
 		switch {
-		case q.Check.Independent:
+		case q.DryRun:
 		case q.Decision.Delay > 0 && v.Passes():
 			visit.Wait = q.Decision.Delay.Seconds()
 		case !p.next.Allowed && q.Policy.MaxWait > 0:
 			visit.Wait = held.Seconds()
 		}
 	}
-	for i := range v.Enforced {
-		if f := v.Refusal(i); v.Refused && !f.Decision.Allowed {
-			x.Visit(f.Zone.Name).Status = f.Answer(h.Status).Status
+	for i := range v.Entries {
+		if e := &v.Entries[i]; v.Refused && !e.DryRun && !e.Decision.Allowed {
+			x.Visit(e.Zone.Name).Status = e.Answer(h.Status).Status
 		}
 	}
 }
 
 // stateOf returns the state of the key under the limit of the request.
-func stateOf(q *trial.Asked, p *peek) *adminapi.Key {
+func stateOf(q *limiter.Entry, p *peek) *adminapi.Key {
 	quota := p.quota()
 	if q.Policy.Slots && !p.next.Banned && quota.RetryAfter > 0 { // it holds until another request ends, and its lease is renewed
-		quota.RetryAfter = q.Policy.Waits(&p.next, q.Check.Cost).Told.Seconds()
+		quota.RetryAfter = q.Policy.Waits(&p.next, q.Cost).Told.Seconds()
 	}
 	k := &adminapi.Key{
 		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan,
-		Limit: describeLimit(p.rule, p.rule.Limit(), true), Rollout: q.Zone.Rollout(), Cost: q.Check.Cost,
+		Limit: describeLimit(p.rule, p.rule.Limit(), true), Rollout: q.Zone.Rollout(), Cost: q.Cost,
 		CostFrom: q.Zone.Cost.From, Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides,
 		KeyState: adminapi.KeyState{
 			Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(), QuotaStatus: quota, Slots: q.Policy.Slots,

@@ -12,7 +12,8 @@ import (
 
 // Answer is what the client of a request gets that does not pass.
 type Answer struct {
-	Refusal         // by the zone that refuses; there is none if Zone is nil
+	Entry           // that refuses; there is none if Zone is nil
+	Err     error   // the reason
 	Status  int     // of the response
 	Problem Problem // what kind of problem it is
 	Outcome outcome.Outcome
@@ -50,36 +51,28 @@ const capacityWait = time.Second
 // Answer returns what the client of a request gets that does not pass and has no Err. Its status is the given one
 // for the refusal by a limit, unless the zone has another.
 func (v *Verdict) Answer(usual int) Answer {
-	if rejected := v.Rejected(); rejected != nil {
-		if rejected.Policy != nil {
-			return rejected.Answer(usual)
+	switch rejected := v.Rejected(); {
+	case rejected != nil:
+		return rejected.Answer(usual)
+	case v.Failure == ErrLeft:
+		return Answer{Outcome: v.Outcome, Err: v.Failure, Status: late.StatusClientClosedRequest}
+	case v.Failure != nil:
+		return Answer{
+			Outcome: v.Outcome, Err: v.Failure, Status: http.StatusServiceUnavailable, Problem: ReducedCapacity, Told: capacityWait,
 		}
-		return Answer{Refusal: *rejected, Status: rejected.Status, Outcome: outcome.Rejected}
 	}
-	switch a := (Answer{Outcome: v.Outcome}); {
-	case v.Outcome == outcome.Abandoned:
-		a.Err, a.Status = ErrLeft, late.StatusClientClosedRequest
-		return a
-	case v.Outcome == outcome.FailedClosed:
-		a.Err, a.Status, a.Problem, a.Told = ErrNoStore, http.StatusServiceUnavailable, ReducedCapacity, capacityWait
-		switch {
-		case v.Busy:
-			a.Err = ErrBusy
-		case v.Unstarted:
-			a.Err = ErrNotStarted
-		}
-		return a
-	}
-	f := v.Refusal(v.Binding)
-	return f.Answer(usual)
+	return v.Binding.Answer(usual)
 }
 
 // Answer returns what the client of a refused request gets, with this refusal as the one that binds most.
-func (f *Refusal) Answer(usual int) Answer {
-	d := &f.Decision
-	a := Answer{
-		Refusal: *f, Status: usual, Problem: QuotaExceeded, Outcome: zone.RefusalOutcome(d), Told: f.Waits().Told, Endless: d.RetryAfter == algorithms.Never,
+func (e *Entry) Answer(usual int) Answer {
+	a := Answer{Entry: *e, Err: e.Reason(), Status: e.Check.Status, Outcome: outcome.Rejected}
+	if e.Policy == nil {
+		return a
 	}
+	d := &e.Decision
+	a.Status, a.Problem, a.Outcome = usual, QuotaExceeded, zone.RefusalOutcome(d)
+	a.Told, a.Endless = e.Waits().Told, d.RetryAfter == algorithms.Never
 	if d.Banned {
 		a.Problem = AbnormalUsage
 	}

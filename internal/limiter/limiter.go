@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
@@ -50,13 +49,13 @@ type Config struct {
 	Witness Witness
 }
 
-// Witness sees a request being decided, zone by zone.
+// Witness sees a request being decided, zone by zone. It must not keep the entries.
 type Witness interface {
 	// Met says whether a zone counts the request, and what it asks. The error is that of a matcher.
-	Met(z *zone.Zone, c zone.Check, met bool, err error)
+	Met(e *Entry, met bool, err error)
 
 	// Decided says the outcome in a zone that asks the store, with the decision, if there is one.
-	Decided(e *Entry, c *store.Check, d *algorithms.Decision)
+	Decided(e *Entry)
 }
 
 // Limiter decides requests. Its methods may be called from many goroutines at once.
@@ -117,45 +116,14 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 	if len(v.Entries) == 0 {
 		return v
 	}
-	if !l.Start.ended() {
-		if err := l.Start.wait(r); err != nil {
-			v.close(err)
-			v.countAll(v.Outcome, l.since(start))
-			return v
-		}
+	if err := l.Start.wait(r); err != nil {
+		v.fail(err)
+	} else {
+		defer v.wait.over()
+		l.decide(v, start)
 	}
-	defer v.wait.over()
-	l.askStore(v, start)
 	v.countDecisions(l.since(start))
 	return v
-}
-
-// askStore asks the store, or what replaces it, and notes what is decided.
-func (l *Limiter) askStore(v *Verdict, start time.Duration) {
-	err := l.ask(l.Store, v)
-	if err != nil && err != ErrLeft {
-		l.Store.Store.Health.Report(err, l.Logger)
-		v.Outcome = outcome.Local
-		err = l.fallBack(v, start, err)
-	}
-	switch {
-	case err != nil:
-		v.close(err)
-	case len(v.Entries) == 0: // no zone has decided
-		if v.Outcome != outcome.Allowed {
-			v.Outcome = outcome.FailedOpen
-		}
-	default:
-		v.Binding, v.Refused = v.mostBinding(0, v.Enforced)
-	}
-}
-
-// close ends a request that no limit has decided, for this reason.
-func (v *Verdict) close(reason error) {
-	v.Outcome, v.Unstarted = outcome.FailedClosed, reason == ErrNotStarted
-	if reason == ErrLeft {
-		v.Outcome = outcome.Abandoned
-	}
 }
 
 // collect finds the zones that the request meets, and what to ask the store for each. It returns
@@ -163,16 +131,17 @@ func (v *Verdict) close(reason error) {
 // there was an error. The zones after that one are then skipped.
 func (l *Limiter) collect(v *Verdict) bool {
 	for i, z := range l.Zones {
-		c := &v.check
-		met, err := z.Meet(c, &v.Request, l.networks[i], l.Logger)
+		e := v.add()
+		met, err := z.Meet(&e.Check, &v.Request, l.networks[i], l.Logger)
 		if l.Witness != nil {
-			l.Witness.Met(z, *c, met, err)
+			l.Witness.Met(e, met, err)
 		}
-		if err != nil {
-			v.Err = err
-			return false
-		}
-		if !met {
+		if err != nil || !met {
+			v.dropLast()
+			if err != nil {
+				v.Err = err
+				return false
+			}
 			z.Misses.Note(v.Request.Request)
 			continue
 		}
@@ -182,34 +151,53 @@ func (l *Limiter) collect(v *Verdict) bool {
 		if z.Template.HasAddress {
 			l.proxies.check(i, z, &v.Request)
 		}
-		if c.Network != nil && l.Witness == nil {
-			c.Network.Count()
+		if e.Network != nil && l.Witness == nil {
+			e.Network.Count()
 		}
 		switch {
-		case c.Rejection != nil:
-			v.reject(z, c)
-			if !c.DryRun {
+		case e.Rejection != nil:
+			v.count(e, e.rejected(), stats.Untimed)
+			v.Rejections = append(v.Rejections, *e)
+			if v.dropLast(); !e.DryRun {
 				return false
 			}
-		case c.Policy == nil:
-			v.countUnasked(z, c, outcome.Exempt)
+		case e.Policy == nil:
+			v.count(e, outcome.Exempt, stats.Untimed)
+			v.dropLast()
 		default:
-			v.add(z, c)
+			v.late = v.late || z.ChargesLate()
+			v.leases = v.leases || e.Policy.Slots && e.Cost > 0
 		}
 	}
 	return true
 }
 
+// decide asks the store, or what replaces it, and notes what is decided.
+func (l *Limiter) decide(v *Verdict, start time.Duration) {
+	err := l.ask(l.Store, v)
+	if err != nil && err != ErrLeft {
+		l.Store.Store.Health.Report(err, l.Logger)
+		v.Outcome = outcome.Local
+		err = l.fallBack(v, start, err)
+	}
+	switch {
+	case err != nil:
+		v.fail(err)
+	case len(v.Entries) > 0:
+		v.Refused = v.Binding != nil && !v.Binding.Decision.Allowed
+	case v.Outcome != outcome.Allowed: // no zone has decided
+		v.Outcome = outcome.FailedOpen
+	}
+}
+
 // ask asks a store to decide. If the request may pass and something remains to be done when it is
 // over, the verdict's completion keeps the store open until then.
 func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
-	var s pool.Session
-	var err error
+	begin := ref.BeginCalls
 	if v.leases || v.late || l.mayWait {
-		s, err = ref.Begin()
-	} else {
-		s, err = ref.BeginCalls()
+		begin = ref.Begin
 	}
+	s, err := begin()
 	if err != nil {
 		return err
 	}
@@ -223,7 +211,8 @@ func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
 // take asks the store until it is clear whether the request may pass. It asks again after a wait
 // if the zones allow one. Then the request waits for its turn in a queue. If the client leaves, a
 // call to the store is not interrupted, and only turns and slots are given back; otherwise clients
-// could choose what they are charged.
+// could choose what they are charged. Dry runs are asked once. What they have charged is given back if the request is
+// refused: if they were enforced, it would have cost nothing in them either.
 func (l *Limiter) take(s pool.Session, v *Verdict) error {
 	ctx := context.Background()
 	if s.Remote {
@@ -232,28 +221,26 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 	if v.late {
 		v.asked = v.wait.clock.Now()
 	}
-	for n := len(v.Checks); ; n = v.Enforced { // dry runs are asked once
-		if err := s.Take(ctx, v.Checks[:n], v.Decisions[:n]); err != nil {
-			if n == v.Enforced {
-				v.returnDryRuns(s)
+	for all := true; ; all = false {
+		if err := v.take(ctx, s, all); err != nil {
+			if !all {
+				s.Adjust(v.giveBack((*Entry).isDryRun)...)
 			}
 			return err
 		}
 		s.Health.Report(nil, l.Logger)
 		v.dropExempt()
-		if !v.anyRefuses() {
+		if v.Binding = v.mostBinding((*Entry).isEnforced); v.Binding == nil || v.Binding.Decision.Allowed {
 			break
 		}
 		wait := v.wait.next(v)
-		if wait <= 0 {
-			v.returnDryRuns(s)
+		if wait <= 0 || !v.wait.pause(v.Request.Request, wait) {
+			s.Adjust(v.giveBack((*Entry).isDryRun)...)
+			if wait > 0 {
+				return ErrLeft
+			}
 			return nil
 		}
-		if !v.wait.pause(v.Request.Request, wait) {
-			v.returnDryRuns(s)
-			return ErrLeft
-		}
-		v.renameLeases()
 	}
 	if delay := v.delay(); delay > 0 && !v.queue(s, delay) {
 		return ErrLeft
@@ -271,33 +258,30 @@ func (l *Limiter) take(s pool.Session, v *Verdict) error {
 // only because of that. If this process was too busy to ask, no zone lets the request pass, or clients could choose
 // that by sending more than it can do. The verdict keeps only the zones that have decided.
 func (l *Limiter) fallBack(v *Verdict, start time.Duration, cause error) error {
-	full := errors.Is(cause, store.ErrFull) && l.Local != nil
-	v.Busy = errors.Is(cause, store.ErrBusy)
-	for i := range v.Enforced {
+	full, busy := errors.Is(cause, store.ErrFull) && l.Local != nil, errors.Is(cause, store.ErrBusy)
+	for i := range v.Entries {
 		switch on := v.Entries[i].Zone.OnStoreError; {
-		case full:
-		case v.Busy && on != config.LocalOnError:
+		case full || v.Entries[i].DryRun:
+		case busy && on != config.LocalOnError:
 			return ErrBusy
 		case on == config.DenyOnError:
 			return ErrNoStore
 		}
 	}
 	took := l.since(start)
-	v.filter(func(i int) bool {
-		local := full || v.Entries[i].Zone.OnStoreError == config.LocalOnError
-		if !local {
-			v.count(i, outcome.FailedOpen, took)
+	v.keep(func(e *Entry) bool {
+		if full || e.Zone.OnStoreError == config.LocalOnError {
+			return true
 		}
-		return local
+		v.count(e, outcome.FailedOpen, took)
+		return false
 	})
 	if len(v.Entries) == 0 {
 		return nil
 	}
 	n := l.Store.Instances(l.Instances)
-	for i := range v.Checks {
-		e := &v.Entries[i]
-		e.Policy = e.Policy.Split(n)
-		v.Checks[i].Rule = e.Policy.Rule
+	for i := range v.Entries {
+		v.Entries[i].Policy = v.Entries[i].Policy.Split(n)
 	}
 	return l.ask(l.Local, v)
 }

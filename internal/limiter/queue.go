@@ -8,13 +8,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/turns"
 )
 
-// queues reports whether an entry makes the request wait for its turn.
-func (v *Verdict) queues(i int) bool { return i < v.Enforced && v.Decisions[i].Delay > 0 }
-
 // delay returns how long an allowed request must wait for its turn.
 func (v *Verdict) delay() (d time.Duration) {
-	for i := range v.Enforced {
-		d = max(d, v.Decisions[i].Delay)
+	for i := range v.Entries {
+		if e := &v.Entries[i]; e.queues() {
+			d = max(d, e.Decision.Delay)
+		}
 	}
 	return d
 }
@@ -26,7 +25,7 @@ func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
 		return v.wait.pause(v.Request.Request, delay)
 	}
 	began := v.wait.clock.Now()
-	w, i := v.join(s)
+	w, e := v.join(s)
 	switch {
 	case w == nil:
 		if v.wait.pause(v.Request.Request, delay) {
@@ -34,47 +33,52 @@ func (v *Verdict) queue(s pool.Session, delay time.Duration) bool {
 		}
 		v.handOn(s, v.wait.clock.Now()-began)
 	case v.wait.sleep(v.Request.Request, w.Ready()):
-		v.setTurn(i, w.At())
+		e.setTurn(w.At())
 		return true
 	case s.Turns.Leave(w): // the client left at the moment when the turn came
-		v.setTurn(i, w.At())
+		e.setTurn(w.At())
 		v.handOn(s, v.wait.clock.Now()-began)
 	}
-	s.Adjust(v.unserved()...)
+	s.Adjust(v.giveBack((*Entry).unserved)...)
 	return false
+}
+
+// unserved reports whether a charge is given back if the handlers behind do not get the request, besides turns: one that
+// lasts until the request is over, one that its response decides on, or a turn in the queue of a dry run.
+func (e *Entry) unserved() bool {
+	return !e.queues() && (e.lease != "" || e.Decision.Delay > 0 || e.Zone.Charge.Matcher() != nil)
 }
 
 // join makes the request wait with others that hand their turns on. A request that waits in
 // several queues leaves when the last of its turns has come, so it waits alone: then w is nil.
-func (v *Verdict) join(s pool.Session) (w *turns.Waiter, in int) {
-	in = -1
-	for i := range v.Enforced {
-		if v.queues(i) {
-			if in >= 0 {
-				return nil, -1
+func (v *Verdict) join(s pool.Session) (w *turns.Waiter, in *Entry) {
+	for i := range v.Entries {
+		if e := &v.Entries[i]; e.queues() {
+			if in != nil {
+				return nil, nil
 			}
-			in = i
+			in = e
 		}
 	}
-	return s.Turns.Join(v.turn(s, in, 0)), in
+	return s.Turns.Join(in.turn(s, 0)), in
 }
 
 // handOn gives up all turns of a request that has waited alone.
 func (v *Verdict) handOn(s pool.Session, waited time.Duration) {
-	for i := range v.Enforced {
-		if v.queues(i) {
-			s.Turns.Offer(v.turn(s, i, waited))
+	for i := range v.Entries {
+		if e := &v.Entries[i]; e.queues() {
+			s.Turns.Offer(e.turn(s, waited))
 		}
 	}
 }
 
 // turn returns the request's turn in a queue, after a wait.
-func (v *Verdict) turn(s pool.Session, i int, waited time.Duration) *turns.Turn {
-	c, d := v.Checks[i], &v.Decisions[i]
-	back, adjust := v.giveBack(i), s.Store.Adjust
+func (e *Entry) turn(s pool.Session, waited time.Duration) *turns.Turn {
+	rule, d := e.Policy.Rule, &e.Decision
+	back, adjust := e.giveBack(), s.Store.Adjust
 	return &turns.Turn{
-		Queue: turns.Queue{State: c.Rule.ID(), Salt: c.Rule.Salt(), Override: d.Override, Key: c.Key},
-		Cost:  c.Cost,
+		Queue: turns.Queue{State: rule.ID(), Salt: rule.Salt(), Override: d.Override, Key: e.Key},
+		Cost:  e.Cost,
 		At:    d.Turn(),
 		Wait:  d.Delay - waited,
 		Return: func(at int64, done func(changed bool)) {
@@ -86,7 +90,6 @@ func (v *Verdict) turn(s pool.Session, i int, waited time.Duration) *turns.Turn 
 }
 
 // setTurn records the turn that the request has taken, for later adjustments of its charge.
-func (v *Verdict) setTurn(i int, at int64) {
-	d := &v.Decisions[i]
-	d.Delay = time.Duration(at-d.At) * time.Microsecond
+func (e *Entry) setTurn(at int64) {
+	e.Decision.Delay = time.Duration(at-e.Decision.At) * time.Microsecond
 }

@@ -40,6 +40,9 @@ func (s *Start) ended() bool { return s == nil || s.good.Load() }
 
 // wait waits until the config runs. It returns ErrNotStarted if it does not, and ErrLeft if the client leaves before.
 func (s *Start) wait(r *http.Request) error {
+	if s.ended() {
+		return nil
+	}
 	timer := time.NewTimer(s.limit)
 	defer timer.Stop()
 	select {

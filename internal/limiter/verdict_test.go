@@ -37,12 +37,12 @@ func TestBindingZone(t *testing.T) {
 		{"slots may come back before their lease ends", []algorithms.Decision{refuse(2 * time.Second), pass(0, 1), pass(0, 1), refuse(time.Minute)}, 0, true},
 		{"slots for as long as the client is told", []algorithms.Decision{refuse(time.Millisecond), pass(0, 1), pass(0, 1), refuse(time.Minute)}, 3, true},
 	} {
-		v := &Verdict{Checks: make([]store.Check, len(c.decisions)), Decisions: c.decisions, Enforced: len(c.decisions)}
-		for i := range c.decisions {
-			v.Entries = append(v.Entries, Entry{Policy: &zone.QuotaPolicy{Slots: i == 3}})
+		v := new(Verdict)
+		for i, d := range c.decisions {
+			v.Entries = append(v.Entries, Entry{Check: zone.Check{Policy: &zone.QuotaPolicy{Slots: i == 3}, Decision: d}})
 		}
-		if index, refused := v.mostBinding(0, v.Enforced); index != c.index || refused != c.refused {
-			t.Errorf("%s: got %d, %v, want %d, %v", c.name, index, refused, c.index, c.refused)
+		if most := v.mostBinding((*Entry).isEnforced); most != &v.Entries[c.index] || most.Decision.Allowed == c.refused {
+			t.Errorf("%s: got %+v, want %d, %v", c.name, most.Decision, c.index, c.refused)
 		}
 	}
 }
@@ -51,10 +51,10 @@ func TestBindingZone(t *testing.T) {
 // each list.
 func TestReset(t *testing.T) {
 	v := &Verdict{
-		Err: ErrLeft, Rejections: make([]Refusal, 2), Outcome: outcome.Local, Entries: make([]Entry, 2),
-		Checks: []store.Check{{Key: "a"}, {Key: "b"}}, Decisions: make([]algorithms.Decision, 2), Enforced: 1, Binding: 1, Refused: true,
+		Err: ErrLeft, Failure: ErrLeft, Rejections: make([]Entry, 2), Outcome: outcome.Local, Entries: make([]Entry, 2), Binding: new(Entry), Refused: true,
+		checks: []store.Check{{Key: "a"}, {Key: "b"}}, decisions: make([]algorithms.Decision, 2),
 		Near: true, Request: placeholder.Request{Request: new(http.Request), Vars: map[string]any{}},
-		check: zone.Check{Cost: 1}, witness: witness{}, wait: retryWait{waited: true}, leases: true, late: true, asked: 1, Busy: true, Unstarted: true, strips: []string{"X-Cost"}, completion: new(late.Completion),
+		witness: witness{}, wait: retryWait{waited: true}, leases: true, late: true, asked: 1, strips: []string{"X-Cost"}, completion: new(late.Completion),
 	}
 	fields := reflect.ValueOf(v).Elem()
 	for i := range fields.NumField() {
@@ -62,7 +62,7 @@ func TestReset(t *testing.T) {
 			t.Errorf("the test does not set %s", fields.Type().Field(i).Name)
 		}
 	}
-	checks := v.Checks
+	checks := v.checks
 	v.reset()
 	for i := range fields.NumField() {
 		if f := fields.Field(i); !f.IsZero() && (f.Kind() != reflect.Slice || f.Len() > 0) {

@@ -33,15 +33,14 @@ const (
 // refuse. It is 0 if one of them needs longer than its max_wait.
 func (w *retryWait) next(v *Verdict) (wait time.Duration) {
 	polled := false
-	for i := range v.Enforced {
-		d := &v.Decisions[i]
-		if d.Allowed {
+	for i := range v.Entries {
+		e := &v.Entries[i]
+		if e.Decision.Allowed || e.DryRun {
 			continue
 		}
-		p := v.Entries[i].Policy
-		waits := p.Waits(d, v.Checks[i].Cost)
+		waits := e.Waits()
 		retry := waits.Retry
-		if p.MaxWait == 0 || retry == algorithms.Never || p.Queues || d.Banned {
+		if p := e.Policy; p.MaxWait == 0 || retry == algorithms.Never || p.Queues || e.Decision.Banned {
 			return 0
 		}
 		now := w.clock.Now()
@@ -52,7 +51,7 @@ func (w *retryWait) next(v *Verdict) (wait time.Duration) {
 			retry, polled = w.poll, true
 		}
 		retry = max(retry, minPause)
-		if retry > p.MaxWait-(now-w.since) {
+		if retry > e.Policy.MaxWait-(now-w.since) {
 			return 0
 		}
 		wait = max(wait, retry)

@@ -13,7 +13,7 @@ import (
 )
 
 // bans reports the ban that begins with a refusal, and notes it so that its end is logged too.
-func (p *Reporter) bans(r *http.Request, f *limiter.Refusal) {
+func (p *Reporter) bans(r *http.Request, f *limiter.Entry) {
 	lines, events := p.wants(banned)
 	if !lines && !events {
 		return

@@ -94,23 +94,20 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 		return // nothing was decided
 	}
 	for i := range v.Entries {
-		enforced := i < v.Enforced
+		e := &v.Entries[i]
 		switch {
-		case v.Refused && i == v.Binding, !enforced && v.Entries[i].Outcome == outcome.DryRun:
-			f := v.Refusal(i)
-			p.refused(r, &f)
-		case v.Near && enforced && v.IsNear(i):
-			f := v.Refusal(i) // what a refusal would be
-			p.tell(r, &f, near)
+		case v.Refused && e == v.Binding, e.Outcome == outcome.DryRun:
+			p.refused(r, e)
+		case v.Near && !e.DryRun && e.IsNear():
+			p.tell(r, e, near)
 		}
-		if enforced && v.Decisions[i].BanBegins {
-			f := v.Refusal(i)
-			p.bans(r, &f)
+		if !e.DryRun && e.Decision.BanBegins {
+			p.bans(r, e)
 		}
 	}
 }
 
-func (p *Reporter) refused(r *http.Request, f *limiter.Refusal) {
+func (p *Reporter) refused(r *http.Request, f *limiter.Entry) {
 	k := exceeded
 	if f.Policy == nil {
 		k = rejected
@@ -129,7 +126,7 @@ func (p *Reporter) wants(k kind) (lines, events bool) {
 
 // tell reports a refusal in the log and by an event, if it is the turn of one, with what there is to say beside
 // its fields.
-func (p *Reporter) tell(r *http.Request, f *limiter.Refusal, k kind, beside ...zap.Field) {
+func (p *Reporter) tell(r *http.Request, f *limiter.Entry, k kind, beside ...zap.Field) {
 	lines, events := p.wants(k)
 	if !lines && !events {
 		return
@@ -156,10 +153,10 @@ func (p *Reporter) tell(r *http.Request, f *limiter.Refusal, k kind, beside ...z
 }
 
 // fields are what lines and events say of a refusal.
-func (p *Reporter) fields(r *http.Request, f *limiter.Refusal, k kind) []zap.Field {
+func (p *Reporter) fields(r *http.Request, f *limiter.Entry, k kind) []zap.Field {
 	fields := []zap.Field{zap.String("zone", f.Zone.Name)}
 	if f.Policy == nil {
-		fields = append(fields, zap.String("reason", f.Err.Error()), zap.Reflect("status", f.Status)) // an int in events
+		fields = append(fields, zap.String("reason", f.Reason().Error()), zap.Reflect("status", f.Status)) // an int in events
 	} else {
 		fields = append(fields, zap.Int64("limit", f.Decision.Quota))
 		switch waits := f.Waits(); {
@@ -172,7 +169,7 @@ func (p *Reporter) fields(r *http.Request, f *limiter.Refusal, k kind) []zap.Fie
 		}
 	}
 	fields = append(fields, zap.String("remote_ip", clientip.Remote(r)), zap.String("client_ip", clientip.Client(r)))
-	fields = append(fields, k.dryRun(), flag("queue_full", f.Policy.QueueFull(&f.Decision, f.Cost)))
+	fields = append(fields, k.dryRun(), flag("queue_full", f.QueueFull()))
 	fields = append(fields, flag("banned", f.Decision.Banned && k != banned))
 	if p.LogKey {
 		fields = append(fields, zap.String("key", logging.Key(f.Key)))

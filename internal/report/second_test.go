@@ -46,11 +46,10 @@ func reporterOf(log string) (*Reporter, *observer.ObservedLogs) {
 }
 
 // refusal returns a refusal of the reporter's zone for a key.
-func refusal(p *Reporter, key string) *limiter.Refusal {
-	return &limiter.Refusal{
-		Zone: p.Zones[0], Key: key, Policy: windowOf(time.Hour), Err: p.Zones[0].Exceeded,
-		Decision: algorithms.Decision{RetryAfter: algorithms.Never},
-	}
+func refusal(p *Reporter, key string) *limiter.Entry {
+	return &limiter.Entry{Check: zone.Check{
+		Zone: p.Zones[0], Key: key, Policy: windowOf(time.Hour), Decision: algorithms.Decision{RetryAfter: algorithms.Never},
+	}}
 }
 
 func request() *http.Request { return httptest.NewRequest(http.MethodGet, "/", nil) }
@@ -141,12 +140,12 @@ func TestSeconds(t *testing.T) {
 
 // ban is the verdict on a request whose refusal begins a ban.
 func ban(p *Reporter, key string) *limiter.Verdict {
-	return &limiter.Verdict{
-		Entries:   []limiter.Entry{{Zone: p.Zones[0], Policy: windowOf(time.Minute)}},
-		Checks:    []store.Check{{Key: key}},
-		Decisions: []algorithms.Decision{{Banned: true, BanBegins: true, RetryAfter: time.Hour}},
-		Enforced:  1, Refused: true,
-	}
+	v := &limiter.Verdict{Refused: true, Entries: []limiter.Entry{{Check: zone.Check{
+		Zone: p.Zones[0], Policy: windowOf(time.Minute), Key: key,
+		Decision: algorithms.Decision{Banned: true, BanBegins: true, RetryAfter: time.Hour},
+	}}}}
+	v.Binding = &v.Entries[0]
+	return v
 }
 
 // TestNobodyListens: without a log and subscribers, nothing is allocated.
@@ -197,8 +196,8 @@ func TestBanIsLogged(t *testing.T) {
 			z.KeyRules = &store.KeyRules{Ban: &store.Ban{For: time.Hour, After: 3, Within: time.Minute}}
 			begin := func(key string) {
 				v := ban(p, key)
-				v.Decisions[0].At = time.Now().UnixMicro()
-				v.Decisions[0].RetryAfter = 24 * time.Hour // for the limit, which the ban does not outlast
+				v.Entries[0].Decision.At = time.Now().UnixMicro()
+				v.Entries[0].Decision.RetryAfter = 24 * time.Hour // for the limit, which the ban does not outlast
 				p.Report(request(), v)
 			}
 			began := time.Now().UTC()

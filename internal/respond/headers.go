@@ -21,16 +21,16 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	if b.policy != nil && !b.dryRun {
 		before = b.item
 	}
-	t.adopt(v, v.Binding, retryAfter)
+	t.adopt(v.Binding, retryAfter)
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
 	}
 	if b == t.shown {
-		if i := v.BindingAmong(isShown); i >= 0 {
-			b.adopt(v, i, retryAfter)
+		if e := v.BindingOf(isShown); e != nil {
+			b.adopt(e, retryAfter)
 		}
 	}
-	if b.policy != nil && (v.Enforced > 1 || before.prefix != "") {
+	if b.policy != nil && (len(v.Entries) > 1 || before.prefix != "") {
 		t.addItems(b, v, before)
 	}
 	t.policies = p.addPolicies(t.policies, v)
@@ -136,9 +136,8 @@ type item struct {
 	remaining, next int64  // next are whole seconds until more of the quota is back
 }
 
-func itemOf(v *limiter.Verdict, i int) item {
-	d, p := &v.Decisions[i], v.Entries[i].Policy
-	return item{p.ItemPrefix, d.Remaining, zone.CeilSeconds(p.Waits(d, v.Checks[i].Cost).Next)}
+func itemOf(e *limiter.Entry) item {
+	return item{e.Policy.ItemPrefix, e.Decision.Remaining, zone.CeilSeconds(e.Waits().Next)}
 }
 
 func (m *item) appendTo(b []byte) []byte {
@@ -152,11 +151,11 @@ func (m *item) appendTo(b []byte) []byte {
 // addItems adds the zones of a verdict to those of which RateLimit tells, beside the one that binds the
 // client most. Before is that of the handlers before, if any.
 func (t *record) addItems(b *binding, v *limiter.Verdict, before item) {
-	t.others = slices.Grow(t.others, min(v.Enforced, mostItems-1))
+	t.others = slices.Grow(t.others, min(len(v.Entries), mostItems-1))
 	t.addItem(b, before)
-	for i := range v.Enforced {
-		if isShown(v.Entries[i].Zone) {
-			t.addItem(b, itemOf(v, i))
+	for i := range v.Entries {
+		if e := &v.Entries[i]; !e.DryRun && isShown(e.Zone) {
+			t.addItem(b, itemOf(e))
 		}
 	}
 }
@@ -180,13 +179,13 @@ func (p *Responder) addPolicies(before string, v *limiter.Verdict) string {
 		return p.policies
 	}
 	text := before
-	for i := range v.Enforced {
-		e, d := &v.Entries[i], &v.Decisions[i]
+	for i := range v.Entries {
+		e := &v.Entries[i]
 		policy := e.Policy
-		if d.Override != "" {
-			policy = policy.ForOverride(d)
+		if e.Decision.Override != "" {
+			policy = policy.ForOverride(&e.Decision)
 		}
-		if isShown(e.Zone) && !hasPolicy(before, policy) {
+		if !e.DryRun && isShown(e.Zone) && !hasPolicy(before, policy) {
 			text = appendPolicy(text, policy)
 		}
 	}

@@ -104,20 +104,18 @@ func (b *binding) binds(dryRun, refuses bool, share float64) bool {
 
 // adopt describes a zone with the seconds of Retry-After if it refuses, unless the zone that is described already
 // binds the client more.
-func (b *binding) adopt(v *limiter.Verdict, i int, retryAfter int64) {
-	d, dryRun := &v.Decisions[i], i >= v.Enforced
-	share := limiter.ShareLeft(d)
-	if !b.binds(dryRun, !d.Allowed, share) {
+func (b *binding) adopt(e *limiter.Entry, retryAfter int64) {
+	d, share := &e.Decision, e.ShareLeft()
+	if !b.binds(e.DryRun, !d.Allowed, share) {
 		return
 	}
 	if d.Allowed {
 		retryAfter = 0
 	}
-	e, cost := &v.Entries[i], v.Checks[i].Cost
-	b.item = itemOf(v, i)
-	b.zone, b.policy, b.outcome, b.dryRun, b.cost, b.retryAfter = e.Zone, e.Policy, e.Outcome, dryRun, cost, retryAfter
+	b.item = itemOf(e)
+	b.zone, b.policy, b.outcome, b.dryRun, b.cost, b.retryAfter = e.Zone, e.Policy, e.Outcome, e.DryRun, e.Cost, retryAfter
 	b.quota, b.reset, b.share = d.Quota, zone.CeilSeconds(d.ResetAfter), share
-	b.never, b.queueFull = zone.NeverPasses(d, cost), e.Policy.QueueFull(d, cost)
+	b.never, b.queueFull = e.NeverPasses(), e.QueueFull()
 }
 
 // untilFull returns the seconds until the full quota is back, and at least Retry-After.
@@ -125,20 +123,22 @@ func (b *binding) untilFull() int64 { return max(b.reset, b.retryAfter) }
 
 // adoptDryRuns records what the dry runs have decided. The client does not see it.
 func (t *record) adoptDryRuns(v *limiter.Verdict) {
-	i := v.BindingDryRun()
-	if t.dryRuns = true; !v.Decisions[i].Allowed {
-		t.wouldBe = v.Entries[i].Zone
+	e := v.BindingDryRun()
+	if e == nil {
+		return
 	}
-	t.adopt(v, i, 0)
+	if t.dryRuns = true; !e.Decision.Allowed {
+		t.wouldBe = e.Zone
+	}
+	t.adopt(e, 0)
 }
 
 // reject records a refusal for which the store was not asked.
-func (t *record) reject(f *limiter.Refusal) {
-	o := f.Outcome()
-	if f.DryRun {
-		t.dryRuns, t.wouldBe = true, f.Zone
+func (t *record) reject(e *limiter.Entry) {
+	if e.DryRun {
+		t.dryRuns, t.wouldBe = true, e.Zone
 	}
-	if t.binds(f.DryRun, true, 0) {
-		t.zone, t.policy, t.outcome, t.retryAfter, t.dryRun = f.Zone, nil, o, 0, f.DryRun
+	if t.binds(e.DryRun, true, 0) {
+		t.zone, t.policy, t.outcome, t.retryAfter, t.dryRun = e.Zone, nil, e.Outcome, 0, e.DryRun
 	}
 }

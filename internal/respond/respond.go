@@ -99,7 +99,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 		return p.beginUnseen(w, v), nil
 	}
 	t := p.recordDecision(w, v, 0)
-	if p.contradicted() && v.Enforced > 0 && t.by != nil && t.policy != nil {
+	if p.contradicted() && v.Binding != nil && t.by != nil && t.policy != nil {
 		w = t.wrap(w)
 	}
 	return w, nil
@@ -108,10 +108,8 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 // recordDecision records what the limits have decided, and sets the headers, with the seconds of Retry-After.
 func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, retryAfter int64) *record {
 	t := p.recordOf(v)
-	if v.Enforced < len(v.Entries) {
-		t.adoptDryRuns(v)
-	}
-	if v.Enforced > 0 {
+	t.adoptDryRuns(v)
+	if v.Binding != nil {
 		p.setHeaders(w, t, v, retryAfter)
 	}
 	p.toTrace(t, &v.Request)
@@ -121,7 +119,7 @@ func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, re
 // beginUnseen is Begin for a request whose record nothing looks at. The record ends here, so it takes no memory
 // but that for the values of the headers.
 func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.ResponseWriter {
-	if v.Enforced == 0 {
+	if v.Binding == nil {
 		return w
 	}
 	t := record{values: new(values)}

@@ -64,9 +64,9 @@ func toldOf(a *limiter.Answer, v *limiter.Verdict, retryAfter int64) *told {
 			t.Detail = fmt.Sprintf("this request costs %d, the limit is %d", a.Cost, a.Decision.Quota)
 		}
 	}
-	for i := range v.Enforced {
-		if a.Policy != nil && !v.Decisions[i].Allowed && isShown(v.Entries[i].Zone) {
-			t.Policies = append(t.Policies, v.Entries[i].Policy.HeaderZone)
+	for i := range v.Entries {
+		if e := &v.Entries[i]; a.Policy != nil && !e.DryRun && !e.Decision.Allowed && isShown(e.Zone) {
+			t.Policies = append(t.Policies, e.Policy.HeaderZone)
 		}
 	}
 	t.Action = t.action()

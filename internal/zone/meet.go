@@ -17,7 +17,8 @@ import (
 
 // Check is a request on its way through a zone, and what to ask the store about it.
 type Check struct {
-	Policy    *QuotaPolicy // nil if no store is needed
+	Zone      *Zone
+	Policy    *QuotaPolicy // the limit; nil if no store is needed
 	Key       string
 	Plan      string // the name of the request's plan; empty if there is none or the zone did not look for it
 	Cost      int64
@@ -26,8 +27,8 @@ type Check struct {
 	Status    int   // of the rejection
 	Invalid   error // why the request has no valid limit; for operators
 
-	Network *store.Network      // that decides about the key; nil if none does
-	Banned  algorithms.Decision // by it; the Rejection is then that of a limit
+	Network  *store.Network      // that decides about the key; nil if none does
+	Decision algorithms.Decision // of the store, or of a network that is banned
 
 	networks *store.Networks // that have overrides in the zone; nil without them
 	log      *zap.Logger     // of requests that have no valid limit; may be nil
@@ -78,7 +79,7 @@ func (z *Zone) makeSteps() {
 // nothing. Networks are those that have overrides in the zone; nil without them. Without a logger it does not warn of requests
 // that have no valid limit.
 func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
-	*c = Check{Policy: z.Policy, Cost: z.Cost.Number, networks: networks, log: log, policies: &z.OwnPolicies}
+	*c = Check{Zone: z, Policy: z.Policy, Cost: z.Cost.Number, networks: networks, log: log, policies: &z.OwnPolicies}
 	for _, take := range z.steps {
 		found, err := take(z, c, r)
 		switch {

@@ -38,7 +38,7 @@ func (z *Zone) askNetwork(c *Check, _ *placeholder.Request) (found, error) {
 			left = l.Microseconds()
 		}
 		c.Network, c.Rejection = n, z.Exceeded
-		c.Banned = algorithms.Decision{Quota: c.Policy.Quota}.Ban(left)
+		c.Decision = algorithms.Decision{Quota: c.Policy.Quota}.Ban(left)
 		return rejects, nil
 	case store.KindLimit:
 		if p := c.Policy.Overruled(n); p != nil {

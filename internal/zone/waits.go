@@ -46,6 +46,12 @@ func (p *QuotaPolicy) Waits(d *algorithms.Decision, cost int64) Waits {
 	return w
 }
 
+// Waits are the times that follow from the decision of the limit. There must be one.
+func (c *Check) Waits() Waits { return c.Policy.Waits(&c.Decision, c.Cost) }
+
+// NeverPasses reports whether the limit refuses a cost above it, so that no wait is long enough.
+func (c *Check) NeverPasses() bool { return c.Policy != nil && NeverPasses(&c.Decision, c.Cost) }
+
 // NeverPasses reports whether a decision refuses a cost because it is above the limit, so that it could not
 // pass either if nothing else had been charged. A limit of 0 refuses all costs alike, and may be one
 // for a while.
@@ -55,6 +61,6 @@ func NeverPasses(d *algorithms.Decision, cost int64) bool {
 
 // QueueFull reports whether a request is refused because the queue has no place for it: burst or max_wait is
 // reached.
-func (p *QuotaPolicy) QueueFull(d *algorithms.Decision, cost int64) bool {
-	return p != nil && p.Queues && !d.Allowed && !d.Banned && !NeverPasses(d, cost)
+func (c *Check) QueueFull() bool {
+	return c.Policy != nil && c.Policy.Queues && !c.Decision.Allowed && !c.Decision.Banned && !c.NeverPasses()
 }

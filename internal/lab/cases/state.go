@@ -42,7 +42,7 @@ func numbers(v *trial.Visit) string {
 	if d == nil {
 		return text
 	}
-	text += fmt.Sprintf(", %d of %d used (%s)", d.Quota-d.Remaining, d.Quota, admin.DescribeRule(v.Asked.Check.Rule))
+	text += fmt.Sprintf(", %d of %d used (%s)", d.Quota-d.Remaining, d.Quota, admin.DescribeRule(v.Asked.Policy.Rule))
 	switch {
 	case d.Banned:
 		text += ", banned for " + rounded(d.RetryAfter)

@@ -10,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
@@ -21,7 +20,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // Handler is a rate limit handler of a config.
@@ -82,15 +80,8 @@ type Trace struct {
 type Visit struct {
 	adminapi.Visit
 	Use   *zone.Zone
-	Found zone.Check // what the zone has found out
-	Asked *Asked     // nil if it has asked no store
-}
-
-// Asked is what a zone has asked a store, and what was decided.
-type Asked struct {
-	limiter.Entry
-	Check    store.Check
-	Decision algorithms.Decision
+	Found limiter.Entry  // what the zone has found out
+	Asked *limiter.Entry // what was decided; nil if it has asked no store
 }
 
 // Handler implements [walk.Visitor].
@@ -122,14 +113,15 @@ func (t *Trace) Try(h *Handler, c limiter.Config, r *http.Request) *limiter.Verd
 }
 
 // Met implements [limiter.Witness].
-func (t *Trace) Met(z *zone.Zone, c zone.Check, met bool, err error) {
-	v := &Visit{Visit: adminapi.Visit{Zone: z.Name, Handler: t.Handlers, Met: met && err == nil}, Use: z, Found: c}
+func (t *Trace) Met(e *limiter.Entry, met bool, err error) {
+	z := e.Zone
+	v := &Visit{Visit: adminapi.Visit{Zone: z.Name, Handler: t.Handlers, Met: met && err == nil}, Use: z, Found: *e}
 	t.Visits = append(t.Visits, v)
 	switch {
 	case err != nil:
 		v.Reason = err.Error()
 	case met:
-		v.DryRun = c.DryRun || z.IsDryRun(c.Key)
+		v.DryRun = e.DryRun || z.IsDryRun(e.Key)
 		t.unasks(v)
 	}
 	if !t.Detailed || err != nil {
@@ -139,7 +131,7 @@ func (t *Trace) Met(z *zone.Zone, c zone.Check, met bool, err error) {
 		v.Misses = walk.Misses(z.Matchers, t.request, clientip.MatchAny)
 		return
 	}
-	v.Match, v.Placeholders = t.hit(z.Matchers), placeholders(z, c.Key)
+	v.Match, v.Placeholders = t.hit(z.Matchers), placeholders(z, e.Key)
 }
 
 // Skips notes a zone that the request does not come to at this handler.
@@ -201,9 +193,9 @@ func placeholders(z *zone.Zone, key string) (all []adminapi.Placeholder) {
 }
 
 // Decided implements [limiter.Witness].
-func (t *Trace) Decided(e *limiter.Entry, c *store.Check, d *algorithms.Decision) {
-	v := t.Visit(e.Zone.Name)
-	v.Outcome, v.Asked = outcome.Names[e.Outcome], &Asked{*e, *c, *d}
+func (t *Trace) Decided(e *limiter.Entry) {
+	v, asked := t.Visit(e.Zone.Name), *e
+	v.Outcome, v.Asked = outcome.Names[e.Outcome], &asked
 }
 
 // Visit returns the last visit in a zone; nil if there is none.

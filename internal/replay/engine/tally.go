@@ -124,9 +124,9 @@ func (t *tallies) decision(f *exchange, w *world, handler int, v *limiter.Verdic
 	for i := range v.Entries {
 		e := &v.Entries[i]
 		if w.try == nil {
-			t.add(f, t.byHandler[handler][e.Zone.Index], v.Checks[i].Key, v.Checks[i].Cost, e, e.Outcome, now)
+			t.add(f, t.byHandler[handler][e.Zone.Index], e.Key, e.Cost, e, e.Outcome, now)
 		} else if w.try.Zone == e.Zone.Name && refuses(e.Outcome) {
-			w.try.tally.add(v.Checks[i].Key)
+			w.try.tally.add(e.Key)
 		}
 	}
 	for i := range v.Rejections {

@@ -104,7 +104,7 @@ func (v *visitor) authenticate(r *http.Request) error {
 // slots reports whether a verdict has charged slots that last until the request is over.
 func slots(v *limiter.Verdict) bool {
 	for i := range v.Entries {
-		if v.Entries[i].Policy.Slots && v.Decisions[i].Allowed {
+		if e := &v.Entries[i]; e.Policy.Slots && e.Decision.Allowed {
 			return true
 		}
 	}

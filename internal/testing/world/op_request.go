@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
@@ -101,13 +102,14 @@ func (w *world) decide(who client, e *Event) {
 	o := Verdict{Event: who.event, Client: who.number, Instance: in.number, Began: w.net.now()}
 	g := in.whole.Load()
 	v := g.limiter.Decide(r)
-	o.Ended, o.Passes, o.Busy, o.Outcome = w.net.now(), v.Passes(), v.Busy, v.Outcome
+	o.Ended, o.Passes, o.Busy, o.Outcome = w.net.now(), v.Passes(), v.Failure == limiter.ErrBusy, v.Outcome
 	if v.Err != nil {
 		o.Err = v.Err.Error()
 	}
 	for j := range v.Entries {
-		p := Part{Cost: v.Checks[j].Cost, Quota: v.Entries[j].Policy.Quota, Outcome: v.Entries[j].Outcome, DryRun: j >= v.Enforced, Allowed: v.Decisions[j].Allowed}
-		p.Zone, p.Key, _ = w.plan.placeOf(&v.Checks[j])
+		e := &v.Entries[j]
+		p, asked := Part{Cost: e.Cost, Quota: e.Policy.Quota, Outcome: e.Outcome, DryRun: e.DryRun, Allowed: e.Decision.Allowed}, e.Ask()
+		p.Zone, p.Key, _ = w.plan.placeOf(&asked)
 		o.Parts = append(o.Parts, p)
 	}
 	o.unasked(v)
