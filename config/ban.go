@@ -86,5 +86,9 @@ func (b *Ban) check() error {
 	if b.Duration == 0 || b.After == 0 || b.Window == 0 {
 		return errors.New("ban needs duration, after and window")
 	}
-	return b.rule().Validate()
+	if b.UpTo != 0 && b.UpTo < b.Duration {
+		return fmt.Errorf("ban: up_to must be at least the duration, %s, got %s",
+			duration.Format(time.Duration(b.Duration)), duration.Format(time.Duration(b.UpTo)))
+	}
+	return nil
 }

@@ -10,10 +10,7 @@ elseif algorithm == name then
   place, p1 = nil, q1
   override = string.sub(values[j], more + #algorithm + 1, behind - 1)
   if whole == 1 then
-    -- Older versions wrote no family. Then the limit counts in the states of the rule if the
-    -- two differ only in how much fits, and separately otherwise.
-    local family = string.match(values[j], '^([^{%z]*)%z', behind) or
-      (p2 == q2 and p3 == q3 and p4 == q4 and p5 == q5 and p6 == q6 and '' or 'own')
+    local family = string.match(values[j], '^([^{%z]*)%z', behind) or ''
     p2, p3, p4, p5, p6 = q2, q3, q4, q5, q6
     override = override .. family
     if family ~= '' then

@@ -8,11 +8,11 @@ import (
 
 // writeNetwork writes the override of a network. Nil removes it.
 func (s *Store) writeNetwork(rule *store.Rule, network netip.Prefix, to *store.PreparedOverride) error {
-	change := store.NetworkChange{Prefix: network}
+	var made *store.Network
 	if to != nil {
-		change.Network = store.NewNetwork(network, to, s.end(to))
+		made = store.NewNetwork(network, to, s.end(to))
 	}
-	s.Networks(rule).Change(false, change)
+	s.Networks(rule).Change(false, map[netip.Prefix]*store.Network{network: made})
 	return nil
 }
 

@@ -88,7 +88,8 @@ type Store struct {
 	logger  func() *zap.Logger
 	shared  atomic.Int64 // charges to shared buckets since the last sweep
 	leases  store.Leases
-	changed chan struct{} // has an element when the settings have changed
+	clock   func() time.Time // by which leases are renewed
+	changed chan struct{}    // has an element when the settings have changed
 	stop    chan struct{}
 	closed  sync.Once
 	done    chan struct{}
@@ -101,6 +102,7 @@ func New(options Options) (*Store, error) {
 	}
 	s := &Store{
 		now:     options.Now,
+		clock:   time.Now,
 		seeds:   [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		logger:  options.Logger,
 		changed: make(chan struct{}, 1),
@@ -115,7 +117,7 @@ func New(options Options) (*Store, error) {
 		s.now = newClock()
 		go s.sweeper()
 	} else {
-		s.leases.Now = func() time.Time { return time.UnixMicro(s.now()) }
+		s.clock = func() time.Time { return time.UnixMicro(s.now()) }
 		close(s.done)
 	}
 	return s, nil
@@ -192,11 +194,7 @@ func (s *Store) Adjust(adjustments ...store.Adjustment) {
 // Renew renews the leases that are due, unless they have been given back since. Only a store with
 // its own clock needs a caller for it.
 func (s *Store) Renew() {
-	now := time.Now()
-	if s.leases.Now != nil {
-		now = s.leases.Now()
-	}
-	for _, c := range s.leases.Due(now) {
+	for _, c := range s.leases.Due(s.clock()) {
 		s.visit(c.Rule, c.Rule.States(), c.Key, func(shard *shard, ids ...stateID) {
 			for _, id := range ids {
 				if kept := shard.leases.get(id); kept != nil && s.leases.Has(c.LeaseID) {

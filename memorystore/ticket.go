@@ -86,7 +86,7 @@ func (t *ticket) keep(s *Store, now int64, a *store.Asked) {
 	if a.Charged {
 		t.charge(s, now, a)
 		if t.check.LeaseID != "" {
-			s.leases.Add(t.check)
+			s.leases.Add(t.check, s.clock())
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"context"
 	"os"
 	"slices"
 	"strings"
@@ -9,9 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
-	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
@@ -67,52 +64,4 @@ func TestFamilies(t *testing.T) {
 
 func per(events int64, window time.Duration) algorithms.Limit {
 	return algorithms.Limit{Events: events, Window: window}
-}
-
-// TestOverridesOfOlderVersions: an override from before overrides had families holds as it did. It
-// shares the state of the zone's limit if they differ only in how much fits, and has a state of
-// its own otherwise.
-func TestOverridesOfOlderVersions(t *testing.T) {
-	t.Parallel()
-	server := redistest.Shared(t)
-	s := open(t, asking(server))
-	ctx := context.Background()
-	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 2, Window: time.Hour, Align: algorithms.AlignFirstRequest})
-	for key, c := range map[string]struct {
-		window time.Duration
-		passed int
-	}{"like the zone": {time.Hour, 3}, "other": {2 * time.Hour, 5}} {
-		limit := algorithms.Limit{Events: 5, Window: c.window, Align: algorithms.AlignFirstRequest}
-		own, err := rule.PrepareOverride(store.Override{Kind: store.KindLimit, Limit: limit, Note: "old"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		check := store.Check{Rule: rule, Key: key, Cost: 1, KeyRules: &store.KeyRules{Overrides: true}}
-		ask(t, s, check)
-		ask(t, s, check)
-		kind, tail := own.Wire()
-		head, family := len("fixed_window")+1+1+48, store.Escape(rule.Algorithm().Family(limit))+"\x00"
-		if !strings.HasPrefix(tail[head:], family) {
-			t.Fatalf("no family in %q", tail)
-		}
-		value := string([]byte{kind}) + strings.Repeat("\x00", 8) + tail[:head] + tail[head+len(family):]
-		name := server.Prefix() + ":{" + store.Escape(key) + "}:zone:setting.1"
-		if err := server.Admin().Set(ctx, name, value, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := s.GetRule(ctx, rule, store.Selector{Key: key}); err != nil || got.Limit != limit || got.Note != "old" {
-			t.Errorf("%s: read as %+v (%v)", key, got, err)
-		}
-		passed := 0
-		for range 9 {
-			if d := ask(t, s, check)[0]; d.Allowed {
-				if passed++; d.Override == "" || d.Quota != 5 {
-					t.Errorf("%s: %+v", key, d)
-				}
-			}
-		}
-		if passed != c.passed {
-			t.Errorf("%s: %d passed after 2 under the zone's limit, want %d", key, passed, c.passed)
-		}
-	}
 }

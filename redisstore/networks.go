@@ -97,7 +97,7 @@ func (n *networks) look() bool {
 	if fresh {
 		n.known = 0
 	}
-	changes, all := make(map[string][]store.NetworkChange), true
+	changes, all := make(map[string]map[netip.Prefix]*store.Network), true
 	for {
 		more, lost, err := n.read(changes)
 		if err != nil {
@@ -114,19 +114,19 @@ func (n *networks) look() bool {
 	if fresh {
 		for zone := range n.zones.Range {
 			if name := zone.(string); changes[name] == nil {
-				changes[name] = []store.NetworkChange{}
+				changes[name] = nil // all of it goes
 			}
 		}
 	}
 	for zone, some := range changes {
-		n.in(zone).Change(fresh, some...)
+		n.in(zone).Change(fresh, some)
 	}
 	n.looked = began
 	return all
 }
 
 // read reads the next changes, and reports whether there may be more, and whether Redis has lost some: then it begins again.
-func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bool, err error) {
+func (n *networks) read(changes map[string]map[netip.Prefix]*store.Network) (more, lost bool, err error) {
 	ctx := context.Background()
 	text, err := n.of.evalText(ctx, lua.Networks.Text(), n.of.keys.Networks(), n.known, networksPerCall, n.of.keys.Network())
 	if err != nil {
@@ -154,11 +154,12 @@ func (n *networks) read(changes map[string][]store.NetworkChange) (more, lost bo
 		if err != nil {
 			continue // of another version
 		}
-		change := store.NetworkChange{Prefix: network}
-		if value != "" {
-			change.Network, _ = store.ParseNetwork(network, value, now, here) // a damaged one has no effect
+		if changes[zone] == nil {
+			changes[zone] = make(map[netip.Prefix]*store.Network)
 		}
-		changes[zone] = append(changes[zone], change)
+		if changes[zone][network] = nil; value != "" {
+			changes[zone][network], _ = store.ParseNetwork(network, value, now, here) // a damaged one has no effect
+		}
 	}
 	return found == networksPerCall, false, nil
 }

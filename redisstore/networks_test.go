@@ -58,7 +58,7 @@ func TestNetworks(t *testing.T) {
 	}
 	set("203.0.113.0/24", store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 3}})
 	knows(b, store.KindLimit)
-	if n := b.Networks(rule).Find(networkKey); n.Algorithm != "token_bucket" || n.Override.Limit.Events != 3 {
+	if n := b.Networks(rule).Find(networkKey); n.Override.Algorithm != "token_bucket" || n.Override.Limit.Events != 3 {
 		t.Errorf("got %+v", n)
 	}
 	address := store.Selector{Key: "203.0.113.7", Network: networkKey}

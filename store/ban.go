@@ -2,11 +2,9 @@ package store
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // Ban says when a key is banned, and for how long. A key that the limit has refused After
@@ -17,33 +15,10 @@ import (
 // Refusals are counted from the first one on. When Within has passed since then, the next
 // refusal counts as a first one. The Lua port is lua/ban.lua.
 type Ban struct {
-	For    time.Duration // from MinBan to algorithms.MaxWindow, in whole microseconds
+	For    time.Duration // from a second to algorithms.MaxWindow, in whole microseconds
 	After  int64         // from 1 to algorithms.MaxEvents
 	Within time.Duration // as For
 	UpTo   time.Duration // at least For; 0 means For, so that bans do not become longer
-}
-
-// MinBan is the shortest ban, and the shortest time within which refusals are counted.
-const MinBan = time.Second
-
-// Validate reports the first invalid field, under the name of its option.
-func (b *Ban) Validate() error {
-	for _, d := range []struct {
-		name         string
-		value, least time.Duration
-	}{{"duration", b.For, MinBan}, {"window", b.Within, MinBan}, {"up_to", b.longest(), b.For}} {
-		switch {
-		case d.value < d.least || d.value > algorithms.MaxWindow:
-			return fmt.Errorf("ban: %s must be from %s to %s, got %s",
-				d.name, duration.Format(d.least), duration.Format(algorithms.MaxWindow), duration.Format(d.value))
-		case d.value%time.Microsecond != 0:
-			return fmt.Errorf("ban: %s must be a whole number of microseconds, got %s", d.name, duration.Format(d.value))
-		}
-	}
-	if b.After < 1 || b.After > algorithms.MaxEvents {
-		return fmt.Errorf("ban: after must be from 1 to %d refusals, got %d", algorithms.MaxEvents, b.After)
-	}
-	return nil
 }
 
 func (b *Ban) longest() time.Duration { return cmp.Or(b.UpTo, b.For) }

@@ -2,17 +2,13 @@ package store
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"strconv"
+	"strings"
 	"sync/atomic"
 )
 
 var (
-	process = func() string {
-		var b [8]byte
-		_, _ = rand.Read(b[:])
-		return hex.EncodeToString(b[:])
-	}()
+	process     = strings.ToLower(rand.Text())
 	lastLeaseID atomic.Uint64
 )
 

@@ -14,25 +14,23 @@ import (
 const RenewInterval = 250 * time.Millisecond
 
 // Leases remembers the leases that this process has in a store, so that the store can renew
-// them in time: the store calls Due, and renews what it returns. Leases may be used by many
+// them in time: the store calls Due, and renews what it returns. All times are of one clock. Leases may be used by many
 // goroutines at once.
 type Leases struct {
-	// Now is the store's clock. Nil means the machine's.
-	Now func() time.Time
-
 	mu   sync.Mutex
 	kept map[string]lease
 }
 
 type lease struct {
-	check Check
-	due   time.Time
+	check   Check
+	every   time.Duration
+	renewed time.Time // or made
 }
 
-// Add adds a charge that was just made. It does nothing if the algorithm is not an
-// [algorithms.Leaser].
-func (h *Leases) Add(c *Check) {
-	if _, ok := c.Rule.Algorithm().(algorithms.Leaser); !ok || c.Cost == 0 {
+// Add adds a charge that is made now. It does nothing if the algorithm is not an [algorithms.Leaser].
+func (h *Leases) Add(c *Check, now time.Time) {
+	leaser, ok := c.Rule.Algorithm().(algorithms.Leaser)
+	if !ok || c.Cost == 0 {
 		return
 	}
 	h.mu.Lock()
@@ -40,17 +38,7 @@ func (h *Leases) Add(c *Check) {
 	if h.kept == nil {
 		h.kept = make(map[string]lease)
 	}
-	now := time.Now
-	if h.Now != nil {
-		now = h.Now
-	}
-	h.keep(c, now())
-}
-
-// keep keeps a charge that is made or renewed now. The lock is held.
-func (h *Leases) keep(c *Check, now time.Time) {
-	leaser := c.Rule.Algorithm().(algorithms.Leaser)
-	h.kept[c.LeaseID] = lease{*c, now.Add(leaser.Renewal(c.Rule.At(0).Params))}
+	h.kept[c.LeaseID] = lease{*c, leaser.Renewal(c.Rule.At(0).Params), now}
 }
 
 // Remove removes a charge that is given back.
@@ -68,46 +56,41 @@ func (h *Leases) Has(id string) bool {
 	return ok
 }
 
-// All returns the charges that are kept.
-func (h *Leases) All() []Check {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make([]Check, 0, len(h.kept))
-	for _, one := range h.kept {
-		all = append(all, one.check)
-	}
-	byName(all)
-	return all
-}
-
 // ByZone returns how many charges are kept in each zone.
 func (h *Leases) ByZone() map[string]int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	zones := make(map[string]int64)
-	for _, one := range h.kept {
-		zones[one.check.Rule.Zone()]++
+	for _, c := range h.All() {
+		zones[c.Rule.Zone()]++
 	}
 	return zones
 }
 
+// All returns the charges that are kept.
+func (h *Leases) All() []Check { return h.those(func(lease) bool { return true }) }
+
 // Due returns the charges to renew now, and assumes that the caller renews them. A charge may be
 // given back meanwhile, and must not be made again by its renewal: see [Leases.Has].
-func (h *Leases) Due(now time.Time) (due []Check) {
+func (h *Leases) Due(now time.Time) []Check {
+	return h.those(func(l lease) bool {
+		// By either clock: the monotonic one stands still while the machine is suspended.
+		due := now.Sub(l.renewed) >= l.every || now.Round(0).Sub(l.renewed.Round(0)) >= l.every
+		if l.renewed = now; due {
+			h.kept[l.check.LeaseID] = l
+		}
+		return due
+	})
+}
+
+// those returns the charges that are like this, which is asked with the lock held, in an order that does not depend on that of a map: what a store is sent is then
+// the same each time.
+func (h *Leases) those(like func(lease) bool) (those []Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, one := range h.kept {
-		if one.due.After(now) && one.due.Round(0).After(now.Round(0)) {
-			continue // by both clocks: the monotonic one stands still while the machine is suspended
+		if like(one) {
+			those = append(those, one.check)
 		}
-		due = append(due, one.check)
-		h.keep(&one.check, now)
 	}
-	byName(due)
-	return due
-}
-
-// byName puts charges in an order that does not depend on that of a map: what a store is sent is then the same each time.
-func byName(all []Check) {
-	slices.SortFunc(all, func(a, b Check) int { return cmp.Compare(a.LeaseID, b.LeaseID) })
+	slices.SortFunc(those, func(a, b Check) int { return cmp.Compare(a.LeaseID, b.LeaseID) })
+	return those
 }

@@ -1,25 +1,20 @@
 package store
 
 import (
+	"cmp"
 	"iter"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gaissmai/bart"
-
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
 // Network is the override of a network. It does not change, but for what is counted.
 type Network struct {
 	Prefix   netip.Prefix
 	Override Override // For is how long it held when this process has learned of it
-
-	// Algorithm is that of the limit of KindLimit.
-	Algorithm string
 
 	until    int64 // by the clock of its Networks; 0: it does not end
 	requests atomic.Uint64
@@ -34,7 +29,7 @@ func (n *Network) Requests() uint64 { return n.requests.Load() }
 // NewNetwork makes the override of a network, which ends at a time by the clock of its Networks; 0: it does not end. One
 // of KindNone is an exception: neither it nor a larger network decides.
 func NewNetwork(prefix netip.Prefix, to *PreparedOverride, until int64) *Network {
-	return &Network{Prefix: prefix, Override: to.Override, Algorithm: to.algorithm, until: until}
+	return &Network{Prefix: prefix, Override: to.Override, until: until}
 }
 
 func (n *Network) ended(now int64) bool { return n.until != 0 && n.until <= now }
@@ -43,18 +38,12 @@ func (n *Network) ended(now int64) bool { return n.until != 0 && n.until <= now 
 // makes them with [NewNetworks]. They may be used from several goroutines at once. The nil Networks are empty.
 type Networks struct {
 	now  func() int64
-	tree atomic.Pointer[bart.Table[*Network]] // nil if no network has an effect
-
-	mu    sync.Mutex
-	all   *bart.Table[*Network] // does not change
-	real  int                   // how many of them are no exceptions
-	first int64                 // when the first one ends; 0: none does
+	tree atomic.Pointer[bart.Table[*Network]] // does not change; nil if there are none
+	mu   sync.Mutex                           // who changes networks has it
 }
 
 // NewNetworks makes Networks on a clock, in microseconds.
-func NewNetworks(now func() int64) *Networks {
-	return &Networks{now: now, all: new(bart.Table[*Network])}
-}
+func NewNetworks(now func() int64) *Networks { return &Networks{now: now} }
 
 // Any reports whether a network may have an effect. It costs next to nothing.
 func (n *Networks) Any() bool { return n != nil && n.tree.Load() != nil }
@@ -82,7 +71,7 @@ func (n *Networks) Find(key netip.Prefix) (found *Network) {
 			}
 		}
 	}
-	if found == nil || found.Override.Kind == KindNone {
+	if found != nil && found.Override.Kind == KindNone {
 		return nil
 	}
 	return found
@@ -129,62 +118,51 @@ func (n *Networks) All() iter.Seq[*Network] {
 	}
 }
 
-// NetworkChange is a change of one network: with a Network of KindNone of an exception, and with nil it is removed.
-type NetworkChange struct {
-	Prefix  netip.Prefix
-	Network *Network
-}
-
-// Change makes changes, and removes what has ended. With fresh, no earlier network stays. What was counted stays. A change costs
-// neither a copy of the others nor a look at them. If the first one to end is removed, n.first is too early, until a change at
-// that time finds the next one.
-func (n *Networks) Change(fresh bool, changes ...NetworkChange) {
+// Change changes networks: one of KindNone is an exception, and nil removes a network. With fresh, no earlier network stays.
+// What was counted stays. A change costs neither a copy of the others nor a look at them.
+func (n *Networks) Change(fresh bool, changes map[netip.Prefix]*Network) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before, all, now := n.all, n.all, n.now()
-	if ended := n.first != 0 && n.first <= now; fresh || ended {
+	before := cmp.Or(n.tree.Load(), new(bart.Table[*Network]))
+	all := before
+	if fresh {
 		all = new(bart.Table[*Network])
-		n.real, n.first = 0, 0
-		for prefix, network := range before.All() {
-			if !fresh && !network.ended(now) {
-				all.Insert(prefix, network)
-				n.tally(network, 1)
-			}
-		}
 	}
-	for _, c := range changes {
-		if was, ok := before.Get(c.Prefix); ok && c.Network != nil && was != c.Network {
-			c.Network.requests.Add(was.requests.Load())
-		}
-		if was, ok := all.Get(c.Prefix); ok {
-			n.tally(was, -1)
-		}
-		if c.Network == nil {
-			all = all.DeletePersist(c.Prefix)
+	for prefix, network := range changes {
+		if network == nil {
+			all = all.DeletePersist(prefix)
 			continue
 		}
-		n.tally(c.Network, 1)
-		all = all.InsertPersist(c.Prefix, c.Network)
+		if was, ok := before.Get(prefix); ok && was != network {
+			network.requests.Add(was.requests.Load())
+		}
+		all = all.InsertPersist(prefix, network)
 	}
-	n.all = all
-	if n.real == 0 {
+	n.keep(all)
+}
+
+// Sweep removes the networks that have ended.
+func (n *Networks) Sweep() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if tree := n.tree.Load(); tree != nil {
+		all := tree
+		for prefix, network := range tree.All() {
+			if network.ended(n.now()) {
+				all = all.DeletePersist(prefix)
+			}
+		}
+		n.keep(all)
+	}
+}
+
+// keep has all networks replace those that there are. The lock is held.
+func (n *Networks) keep(all *bart.Table[*Network]) {
+	if all.Size() == 0 {
 		all = nil
 	}
 	n.tree.Store(all)
 }
-
-// tally counts a network that is there, or with -1 no longer. The lock is held.
-func (n *Networks) tally(network *Network, by int) {
-	if network.Override.Kind != KindNone {
-		n.real += by
-	}
-	if network.until != 0 && by > 0 && (n.first == 0 || network.until < n.first) {
-		n.first = network.until
-	}
-}
-
-// Sweep removes what has ended.
-func (n *Networks) Sweep() { n.Change(false) }
 
 // ParseNetwork reads what a store has written: the kind, the end in microseconds of the store's clock and the tail. now
 // is the time on that clock, and here the same moment on the clock of the Networks. It returns nil if the network has
@@ -192,12 +170,9 @@ func (n *Networks) Sweep() { n.Change(false) }
 func ParseNetwork(network netip.Prefix, value string, now, here int64) (*Network, error) {
 	made := &Network{Prefix: network}
 	if len(value) <= overrideHead || value[0] != byte(KindNone) { // no exception
-		override, err := ParseOverride(value, now)
-		if err != nil || override.Kind == KindNone {
+		var err error
+		if made.Override, err = ParseOverride(value, now); err != nil || made.Override.Kind == KindNone {
 			return nil, err
-		}
-		if made.Override = override; override.Kind == KindLimit {
-			made.Algorithm, _, _ = strings.Cut(value[overrideHead:], "\x00")
 		}
 	}
 	if until := wireUntil(value); until != 0 {
@@ -207,9 +182,4 @@ func ParseNetwork(network netip.Prefix, value string, now, here int64) (*Network
 		made.until = here + until - now
 	}
 	return made, nil
-}
-
-// Overruled returns the rule that holds for a key with this limit of an override, in place of this rule.
-func (r *Rule) Overruled(limit algorithms.Limit) (*Rule, error) {
-	return NewRule(r.zone, r.algorithm, limit.Over(r.limit), r.salt)
 }

@@ -76,12 +76,12 @@ func TestNetworksEqualAList(t *testing.T) {
 			if fresh {
 				clear(slow)
 			}
-			var changes []store.NetworkChange
+			changes := make(map[netip.Prefix]*store.Network)
 			for range rapid.IntRange(1, 3).Draw(t, "changes") {
 				prefix := drawPrefix(t)
 				if rapid.IntRange(0, 3).Draw(t, "removed") == 0 {
 					delete(slow, prefix)
-					changes = append(changes, store.NetworkChange{Prefix: prefix})
+					changes[prefix] = nil
 					continue
 				}
 				o := store.Override{Kind: store.Kind(rapid.IntRange(0, 3).Draw(t, "kind"))}
@@ -96,9 +96,9 @@ func TestNetworksEqualAList(t *testing.T) {
 					kind  store.Kind
 					until int64
 				}{o.Kind, until}
-				changes = append(changes, store.NetworkChange{Prefix: prefix, Network: made(t, rule, prefix, o, now, until)})
+				changes[prefix] = made(t, rule, prefix, o, now, until)
 			}
-			all.Change(fresh, changes...)
+			all.Change(fresh, changes)
 			if now += int64(rapid.IntRange(0, 2).Draw(t, "passes")); rapid.Bool().Draw(t, "sweep") {
 				all.Sweep()
 			}
@@ -128,6 +128,11 @@ func TestNetworksEqualAList(t *testing.T) {
 	})
 }
 
+// one is a change of one network, which does not end.
+func one(t *testing.T, rule *store.Rule, prefix netip.Prefix, o store.Override) map[netip.Prefix]*store.Network {
+	return map[netip.Prefix]*store.Network{prefix: made(t, rule, prefix, o, 1, 0)}
+}
+
 // TestListWhileTheLastNetworkGoes: a list of networks is whole and ends, even if the last one is removed meanwhile.
 func TestListWhileTheLastNetworkGoes(t *testing.T) {
 	rule, prefix := networkRule(t), netip.MustParsePrefix("10.0.0.0/8")
@@ -136,11 +141,11 @@ func TestListWhileTheLastNetworkGoes(t *testing.T) {
 	all = store.NewNetworks(func() int64 {
 		if lists { // the list has begun, and looks at the clock
 			lists = false
-			all.Change(false, store.NetworkChange{Prefix: prefix})
+			all.Change(false, map[netip.Prefix]*store.Network{prefix: nil})
 		}
 		return 1
 	})
-	all.Change(false, store.NetworkChange{Prefix: prefix, Network: made(t, rule, prefix, store.Override{Kind: store.KindBanned}, 1, 0)})
+	all.Change(false, one(t, rule, prefix, store.Override{Kind: store.KindBanned}))
 	lists = true
 	if listed := slices.Collect(all.All()); len(listed) != 1 || listed[0].Prefix != prefix {
 		t.Errorf("%v are listed, want the network that was there when the list began", listed)
@@ -151,7 +156,7 @@ func TestListWhileTheLastNetworkGoes(t *testing.T) {
 }
 
 // TestNoNetworks: without networks, a request looks at one pointer, and a look allocates nothing with them either. Exceptions
-// alone count as none, and what was counted outlives a change.
+// are none, and what was counted outlives a change.
 func TestNoNetworks(t *testing.T) {
 	var none *store.Networks
 	prefix, key := netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("203.0.113.7/32")
@@ -159,15 +164,15 @@ func TestNoNetworks(t *testing.T) {
 		t.Error("nil has networks")
 	}
 	rule, all := networkRule(t), store.NewNetworks(func() int64 { return 1 })
-	all.Change(false, store.NetworkChange{Prefix: key, Network: made(t, rule, key, store.Override{}, 1, 0)})
-	if all.Any() {
+	all.Change(false, one(t, rule, key, store.Override{}))
+	if all.Find(key) != nil || len(slices.Collect(all.All())) > 0 {
 		t.Error("an exception counts as a network")
 	}
 	banned := store.Override{Kind: store.KindBanned, Note: "attack"}
-	all.Change(false, store.NetworkChange{Prefix: prefix, Network: made(t, rule, prefix, banned, 1, 0)})
+	all.Change(false, one(t, rule, prefix, banned))
 	other := netip.MustParsePrefix("203.0.113.8/32")
 	all.Find(other).Count()
-	all.Change(false, store.NetworkChange{Prefix: prefix, Network: made(t, rule, prefix, banned, 1, 0)})
+	all.Change(false, one(t, rule, prefix, banned))
 	if n := all.Find(other); n == nil || n.Requests() != 1 || n.Override.Note != "attack" || all.Find(key) != nil {
 		t.Errorf("%+v; and for the exception %+v", n, all.Find(key))
 	}
@@ -193,23 +198,23 @@ func TestBytesOfNetworks(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	rule, all, changes := networkRule(t), store.NewNetworks(func() int64 { return 1 }), make([]store.NetworkChange, n)
+	rule, all, changes := networkRule(t), store.NewNetworks(func() int64 { return 1 }), make(map[netip.Prefix]*store.Network, n)
 	before := heap()
-	for i := range changes {
+	for i := range n {
 		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(i)<<8))), 16+i%17).Masked()
 		if i%4 == 0 {
 			prefix = netip.PrefixFrom(netip.AddrFrom16([16]byte(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, 0x2001<<48|uint64(i)), 0))), 64)
 		}
-		changes[i] = store.NetworkChange{Prefix: prefix, Network: made(t, rule, prefix, store.Override{Kind: store.KindBanned}, 1, 0)}
+		changes[prefix] = made(t, rule, prefix, store.Override{Kind: store.KindBanned}, 1, 0)
 	}
-	all.Change(true, changes...)
+	all.Change(true, changes)
 	kept := 0
 	for found := range all.All() {
 		if kept++; all.Find(found.Prefix) == nil {
 			t.Fatalf("%v is not found", found.Prefix)
 		}
 	}
-	clear(changes)
+	changes = nil
 	if bytes := float64(heap()-before) / float64(kept); bytes > 1000 || kept < n/2 {
 		t.Errorf("each of %d networks takes %.0f bytes", kept, bytes)
 	}

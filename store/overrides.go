@@ -87,36 +87,34 @@ const (
 var kinds = [...]string{KindNone: "none", KindExempt: "exempt", KindBanned: "banned", KindLimit: "limit"}
 
 // String returns the kind's name.
-func (k Kind) String() string {
-	if int(k) < len(kinds) {
-		return kinds[k]
-	}
-	return fmt.Sprintf("kind %d", uint8(k))
-}
+func (k Kind) String() string { return kinds[k] }
 
 // Override holds for one key in place of the zone's limit.
 type Override struct {
-	Kind Kind
+	Kind Kind `json:"-"`
 
 	// Limit is the limit of KindLimit, for the algorithm of the rule. Options that it leaves
 	// out are those of the rule's limit, except for a burst, which is then its events. A
 	// calendar window and a lease can only be the rule's. In zones with plans of several
 	// algorithms, the limit holds for requests whose plan has this algorithm. It counts in
 	// the states of its family, as every limit does.
-	Limit algorithms.Limit
+	Limit algorithms.Limit `json:"limit,omitzero"`
+
+	// Algorithm is that of the limit of KindLimit. A store fills it in: it is the algorithm of the rule for which it was set.
+	Algorithm string `json:"-"`
 
 	// Note is for people, such as the name of the plan that the limit comes from. It has at
 	// most MaxNote bytes.
-	Note string
+	Note string `json:"note,omitempty"`
 
 	// Since is when it was set, in whole seconds, and By says who has done that. They are for people. The zero values
 	// say that this is not known. By has at most MaxNote bytes.
-	Since time.Time
-	By    string
+	Since time.Time `json:"since,omitzero"`
+	By    string    `json:"by,omitempty"`
 
 	// For is how long the override holds: from MinOverride to algorithms.MaxWindow, in whole
 	// microseconds. 0 means until it is cleared.
-	For time.Duration
+	For time.Duration `json:"-"`
 }
 
 const (
@@ -130,35 +128,31 @@ const (
 // PreparedOverride is an override prepared for a rule.
 type PreparedOverride struct {
 	Override
-	algorithm  string
-	params     algorithms.Params
-	eventsOnly bool   // only the first parameter differs from the rule's; the states are the rule's
-	states     States // unless eventsOnly
-	encoded    string // the limit in the form of [algorithms.Decision].Override, see [Rule.ChargedBy]
+	states  States // those of the rule if the ID is empty: then only the events differ
+	encoded string // the limit in the form of [algorithms.Decision].Override, see [Rule.ChargedBy]
 }
 
 // PrepareOverride checks an override and prepares it. Its error names the field, its value
 // and what would be right.
 func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
-	override.For = override.For.Truncate(time.Microsecond)
+	override.For, override.Since = override.For.Truncate(time.Microsecond), override.Since.UTC().Truncate(time.Second)
 	kind, length, limit := override.Kind, override.For, override.Limit
 	switch {
 	case kind == KindNone || int(kind) >= len(kinds):
-		return nil, fmt.Errorf("override must be %s, %s or %s, got %s", KindExempt, KindBanned, KindLimit, kind)
+		return nil, fmt.Errorf("override must be %s, %s or %s, got %d", KindExempt, KindBanned, KindLimit, kind)
 	case kind != KindLimit && limit != algorithms.Limit{}:
 		return nil, fmt.Errorf("override %s cannot have a limit: leave it out", kind)
 	case length != 0 && (length < MinOverride || length > algorithms.MaxWindow):
 		return nil, fmt.Errorf("override must last from %s to %s, or 0 for until it is cleared, got %s",
 			duration.Format(MinOverride), duration.Format(algorithms.MaxWindow), duration.Format(length))
-	case len(override.Note) > MaxNote:
-		return nil, fmt.Errorf("note of an override must be at most %d bytes, got %d", MaxNote, len(override.Note))
-	case len(override.By) > MaxNote:
-		return nil, fmt.Errorf("by of an override must be at most %d bytes, got %d", MaxNote, len(override.By))
+	case max(len(override.Note), len(override.By)) > MaxNote:
+		return nil, fmt.Errorf("note and by of an override must be at most %d bytes, got %d and %d", MaxNote, len(override.Note), len(override.By))
 	}
-	o := &PreparedOverride{Override: override, algorithm: r.algorithm.Name()}
-	if kind != KindLimit {
+	o := &PreparedOverride{Override: override}
+	if o.Algorithm = ""; kind != KindLimit {
 		return o, nil
 	}
+	o.Algorithm = r.algorithm.Name()
 	full := limit.Over(r.limit)
 	otherPlace := limit.Location != nil && limit.Location != r.limit.Location
 	if full.Calendar != 0 && (full.Calendar != r.limit.Calendar || otherPlace) {
@@ -168,54 +162,40 @@ func (r *Rule) PrepareOverride(override Override) (*PreparedOverride, error) {
 	if want := cmp.Or(r.limit.Lease, algorithms.DefaultLease); leases && limit.Lease != 0 && limit.Lease != want {
 		return nil, fmt.Errorf("lease of an override must be the zone's, %s, got %s: leave it out", duration.Format(want), duration.Format(limit.Lease))
 	}
-	var err error
-	if o.params, err = r.algorithm.Prepare(full); err != nil {
+	params, err := r.algorithm.Prepare(full)
+	if err != nil {
 		return nil, err
 	}
+	head, family := make([]byte, 1, limitHead), ""
 	// The parameters of a calendar window depend on the date, and leases are renewed by the
 	// rule's limit. So all but the events must be the rule's.
-	o.eventsOnly = full.Calendar != 0 || leases
-	family := ""
-	if !o.eventsOnly {
-		family = Escape(r.algorithm.Family(full))
-		o.states = statesOf(r.zone, r.algorithm.Name(), family)
+	if full.Calendar == 0 && !leases {
+		head[0], family = 1, Escape(r.algorithm.Family(full))
+		o.states = statesOf(r.zone, o.Algorithm, family)
 	}
-	o.encoded = o.head() + family
+	for _, p := range params {
+		head = binary.BigEndian.AppendUint64(head, uint64(p))
+	}
+	o.encoded = string(head) + family
 	return o, nil
-}
-
-// head encodes what scripts need of the limit: 1 if all parameters are the override's or 0 if
-// only the events are, and the parameters.
-func (o *PreparedOverride) head() string {
-	b := make([]byte, 1, limitHead)
-	if !o.eventsOnly {
-		b[0] = 1
-	}
-	for _, p := range o.params {
-		b = binary.BigEndian.AppendUint64(b, uint64(p))
-	}
-	return string(b)
 }
 
 // ReplacesLimit reports whether the override has a limit that replaces the rule's. It is false
 // for nil.
 func (o *PreparedOverride) ReplacesLimit(rule *Rule) bool {
-	return o != nil && o.Kind == KindLimit && o.algorithm == rule.algorithm.Name()
+	return o != nil && o.Kind == KindLimit && o.Algorithm == rule.algorithm.Name()
 }
 
 // Params returns the parameters of the override's limit, where p are those of the rule.
 func (o *PreparedOverride) Params(p algorithms.Params) algorithms.Params {
-	if !o.eventsOnly {
-		return o.params
-	}
-	p[0] = o.params[0]
+	p, _, _ = OverrideParams(o.encoded, p)
 	return p
 }
 
 // States returns the states in which the override's limit counts, where rule are those of the
 // rule.
 func (o *PreparedOverride) States(rule States) States {
-	if o.eventsOnly {
+	if o.states.ID == "" {
 		return rule
 	}
 	return o.states

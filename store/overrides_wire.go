@@ -6,8 +6,6 @@ import (
 	"errors"
 	"strings"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 )
 
 // A store that keeps bytes writes an override as these parts:
@@ -16,41 +14,18 @@ import (
 //   - for KindLimit: the algorithm, a zero byte, a byte that is 1 if all parameters are the
 //     override's and 0 if only the events are, the six parameters, the family, a zero byte;
 //   - the rest as JSON, which no script reads.
-//
-// Older versions wrote neither the family nor the zero byte after it.
 
 // overrideHead is the length of kind and end.
 const overrideHead = 1 + 8
 
-// overrideRest is the part of an override that scripts do not need.
-type overrideRest struct {
-	Limit *algorithms.Limit `json:"limit,omitempty"`
-	Note  string            `json:"note,omitempty"`
-	Since int64             `json:"since,omitempty"` // in seconds since 1970
-	By    string            `json:"by,omitempty"`
-}
-
 // Wire returns what a store writes for the override before its end, and after it.
 func (o *PreparedOverride) Wire() (kind byte, tail string) {
-	var b []byte
-	rest := overrideRest{Note: o.Note, By: o.By}
-	if !o.Since.IsZero() {
-		rest.Since = o.Since.Unix()
+	rest := o.Override
+	if rest.Limit.Location = nil; o.Kind == KindLimit { // the place is always the zone's
+		tail = o.Algorithm + "\x00" + o.encoded + "\x00"
 	}
-	if o.Kind == KindLimit {
-		b = append(b, o.algorithm...)
-		b = append(b, 0)
-		b = append(b, o.encoded...)
-		b = append(b, 0)
-		limit := o.Limit
-		limit.Location = nil // always the zone's
-		rest.Limit = &limit
-	}
-	text, err := json.Marshal(rest)
-	if err != nil {
-		text = nil // cannot happen: there are only numbers and text
-	}
-	return byte(o.Kind), string(append(b, text...))
+	text, _ := json.Marshal(rest) // there are only numbers and text
+	return byte(o.Kind), tail + string(text)
 }
 
 // wireUntil returns the end of an override, which has a head.
@@ -70,31 +45,20 @@ func ParseOverride(value string, now int64) (override Override, err error) {
 		return override, errOverride
 	}
 	head, tail := value[:overrideHead], value[overrideHead:]
-	kind, until := Kind(head[0]), wireUntil(value)
+	kind, until, name := Kind(head[0]), wireUntil(value), ""
 	if until != 0 && until <= now {
 		return override, nil
 	}
 	if kind == KindLimit {
-		name := strings.IndexByte(tail, 0)
-		end := name + 1 + limitHead
-		if name < 0 || len(tail) < end {
+		if name, tail, _ = strings.Cut(tail, "\x00"); len(tail) < limitHead {
 			return override, errOverride
 		}
-		if tail = tail[end:]; !strings.HasPrefix(tail, "{") {
-			_, tail, _ = strings.Cut(tail, "\x00")
-		}
+		_, tail, _ = strings.Cut(tail[limitHead:], "\x00")
 	}
-	var rest overrideRest
-	if err := json.Unmarshal([]byte(tail), &rest); err != nil || (kind == KindLimit) != (rest.Limit != nil) {
-		return override, errOverride
+	if err := json.Unmarshal([]byte(tail), &override); err != nil {
+		return Override{}, errOverride
 	}
-	override = Override{Kind: kind, Note: rest.Note, By: rest.By}
-	if rest.Since != 0 {
-		override.Since = time.Unix(rest.Since, 0).UTC()
-	}
-	if rest.Limit != nil {
-		override.Limit = *rest.Limit
-	}
+	override.Kind, override.Algorithm = kind, name
 	if until != 0 {
 		override.For = time.Duration(until-now) * time.Microsecond
 	}

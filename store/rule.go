@@ -59,10 +59,10 @@ func NewRule(zone string, algorithm algorithms.Algorithm, limit algorithms.Limit
 	r.counter, _ = algorithm.(algorithms.Counter)
 	if algorithms.Prepays(limit) {
 		limit.Location = nil // the name of the states has it
-		r.terms = maphash.Comparable(seed, terms{r.states, limit})
+		r.terms = maphash.Comparable(seed, limit) ^ r.states.Hash
 	}
 	from, until := int64(math.MinInt64), int64(math.MaxInt64)
-	if r.Dated() {
+	if limit.Calendar != 0 { // then what At returns depends on the time
 		until = from
 	}
 	r.prepared.Store(prepare(algorithm.Name(), params, from, until))
@@ -92,9 +92,6 @@ func (r *Rule) prepareAt(now int64) *Prepared {
 	return p
 }
 
-// Dated reports whether the result of At depends on the time.
-func (r *Rule) Dated() bool { return r.limit.Calendar != 0 }
-
 // Zone returns the zone's name.
 func (r *Rule) Zone() string { return r.zone }
 
@@ -115,12 +112,6 @@ func (r *Rule) Hold() time.Duration {
 		return 0
 	}
 	return r.limit.Hold
-}
-
-// terms are all that units which are charged ahead depend on.
-type terms struct {
-	states States
-	limit  algorithms.Limit
 }
 
 // Terms returns a hash of all that units depend on which are charged ahead, with a random seed of this process. What was
@@ -144,3 +135,13 @@ func (r *Rule) Salt() uint64 { return r.salt }
 // "-._~" stay; every other byte becomes % and two hex digits. Different texts have different
 // results.
 func Escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+
+// Overruled returns the rule that holds for a key with the limit of an override, in place of this rule. It is nil if the limit
+// is that of another algorithm, or is not valid here.
+func (r *Rule) Overruled(by *Override) *Rule {
+	if by.Algorithm != r.algorithm.Name() {
+		return nil
+	}
+	made, _ := NewRule(r.zone, r.algorithm, by.Limit.Over(r.limit), r.salt)
+	return made
+}

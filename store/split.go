@@ -37,9 +37,4 @@ type split struct {
 	rule *Rule
 }
 
-func part(whole int64, n int) int64 {
-	if whole == 0 {
-		return 0
-	}
-	return max(1, whole/int64(n))
-}
+func part(whole int64, n int) int64 { return min(whole, max(1, whole/int64(n))) }

@@ -75,7 +75,7 @@ func OverrideParams(override string, p algorithms.Params) (params algorithms.Par
 	own = override[0] != 0
 	for i := range p {
 		if own || i == 0 {
-			p[i] = int64(binary.BigEndian.Uint64([]byte(override[1+8*i:])))
+			p[i] = int64(binary.BigEndian.Uint64([]byte(override[1+8*i : 9+8*i])))
 		}
 	}
 	return p, own, true

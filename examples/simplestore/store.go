@@ -103,7 +103,7 @@ func (s *Store) Take(_ context.Context, checks []store.Check, decisions []algori
 	}
 	for _, i := range charged {
 		s.limitOf(&checks[i], now).charge(&checks[i])
-		s.leases.Add(&checks[i]) // does nothing unless the algorithm is a Leaser
+		s.leases.Add(&checks[i], time.Now()) // does nothing unless the algorithm is a Leaser
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (z *runningZone) statesOf(name string) []*store.Rule {
 		return rules
 	}
 	for _, rule := range z.Rules() {
-		if made, err := rule.Overruled(n.Override.Limit); err == nil && rule.Algorithm().Name() == n.Algorithm &&
+		if made := rule.Overruled(&n.Override); made != nil &&
 			!slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == made.ID() }) {
 			rules = append(rules, made)
 		}

@@ -39,7 +39,7 @@ func (z *runningZone) listed(all *store.Networks, network *store.Network) admina
 	o := all.Remaining(network)
 	info := overrideInfo(&o)
 	if o.Kind == store.KindLimit {
-		info.Limit = describeLimit(z.Rules()[0], o.Limit, z.Rules()[0].Algorithm().Name() == network.Algorithm)
+		info.Limit = describeLimit(z.Rules()[0], o.Limit, z.Rules()[0].Algorithm().Name() == o.Algorithm)
 	}
 	info.Network, info.Requests = network.Prefix.String(), network.Requests()
 	return adminapi.Listed{KeyText: adminapi.KeyText{Key: info.Network}, Override: info, DryRun: z.mayTry("", true)}

@@ -54,9 +54,6 @@ const maxOverruled = 64
 // Overruled returns the policy with the limit of a network in place of its own. It is nil if the limit is for another
 // algorithm, or is not valid here.
 func (p *QuotaPolicy) Overruled(n *store.Network) *QuotaPolicy {
-	if n.Algorithm != p.Rule.Algorithm().Name() {
-		return nil
-	}
 	limit, known := n.Override.Limit, p.overruled.Load()
 	if known != nil {
 		if made, ok := (*known)[limit]; ok {
@@ -64,7 +61,7 @@ func (p *QuotaPolicy) Overruled(n *store.Network) *QuotaPolicy {
 		}
 	}
 	var made *QuotaPolicy
-	if rule, err := p.Rule.Overruled(limit); err == nil {
+	if rule := p.Rule.Overruled(&n.Override); rule != nil {
 		made = p.with(rule)
 	}
 	more := map[algorithms.Limit]*QuotaPolicy{limit: made}

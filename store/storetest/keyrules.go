@@ -177,7 +177,7 @@ func (r *ruled) exempts() {
 
 // limits gives the key another limit, which counts the same requests.
 func (r *ruled) limits() {
-	pro := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 5}, Note: "pro"}
+	pro := store.Override{Kind: store.KindLimit, Limit: algorithms.Limit{Events: 5}, Algorithm: r.rule.Algorithm().Name(), Note: "pro"}
 	if name := r.rule.Algorithm().Name(); name == "token_bucket" || name == "leaky_bucket" {
 		pro.Limit = algorithms.Limit{Events: 2, Burst: 5} // at another rate it would count in another bucket
 	}

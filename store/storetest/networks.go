@@ -66,7 +66,7 @@ func networks(b *bench) {
 		b.Errorf("the network with a note: %+v", o)
 	}
 	n := all.Find(netip.MustParsePrefix("203.0.113.0/24"))
-	if n.Algorithm != "token_bucket" || n.Override.Limit.Events != 3 || all.Left(n) != 0 {
+	if n.Override.Algorithm != "token_bucket" || n.Override.Limit.Events != 3 || all.Left(n) != 0 {
 		b.Errorf("the network with a limit: %+v", n)
 	}
 	r.networksApart()

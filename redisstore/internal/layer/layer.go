@@ -50,7 +50,7 @@ type Date func() int64
 
 // Of is what a rule needs to know of it.
 func (today *Date) Of(rule *store.Rule) int64 {
-	if rule.Dated() {
+	if rule.Limit().Calendar != 0 {
 		return (*today)()
 	}
 	return 0

@@ -171,7 +171,7 @@ func (l *Link) noteLeases(r *node.Request, checks []store.Check) {
 		if r.Charged(group) {
 			for i := range group {
 				if op := &group[i]; op.LeaseID != "" && !r.Decisions[op.Index].Exempt {
-					l.Leases.Add(&checks[op.Index])
+					l.Leases.Add(&checks[op.Index], l.Clock())
 				}
 			}
 		}
