@@ -158,7 +158,8 @@ func (l *Limiter) collect(v *Verdict) bool {
 		case e.Rejection != nil:
 			v.count(e, e.rejected(), stats.Untimed)
 			v.Rejections = append(v.Rejections, *e)
-			if v.dropLast(); !e.DryRun {
+			v.dropLast() // and e with it
+			if v.Rejected() != nil {
 				return false
 			}
 		case e.Policy == nil:
