@@ -87,7 +87,7 @@ var layers = []struct {
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "config internal/outcome internal/pool internal/stats internal/zone store"}},
 	{"internal/page", layer{lines: 1790, kB: 95, own: "internal/web"}},
-	{"internal/routes", layer{lines: 140, kB: 5, caddy: true}},
+	{"internal/routes", layer{lines: 160, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
 		"internal/writers internal/zone store"}},
 	{"internal/limiter", layer{lines: 865, kB: 26, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
@@ -116,7 +116,7 @@ var layers = []struct {
 		"internal/why"}},
 	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
 		"internal/zone"}},
-	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
+	{"internal/respond", layer{lines: 1030, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
 		"internal/writers internal/zone"}},
 	{".", layer{lines: 1000, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +

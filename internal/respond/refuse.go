@@ -78,7 +78,7 @@ func (p *Responder) keepFields(r *http.Request) {
 func (p *Responder) ErrorRoutes(r *http.Request) bool {
 	server := p.serverOf(r)
 	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 && !isErrorRoute(r) ||
-		len(server.NamedRoutes) > 0 && p.invokedWithin(server)
+		len(server.NamedRoutes) > 0 && p.Around.Catch()
 }
 
 // isErrorRoute reports whether the request has an error already. An error of an error route would be logged, and its status
@@ -90,37 +90,6 @@ func caughtBySubroute(ctx caddy.Context) bool {
 	for _, module := range ctx.Modules() {
 		if sub, ok := module.(*caddyhttp.Subroute); ok && sub.Errors != nil {
 			return true
-		}
-	}
-	return false
-}
-
-// invokedWithin reports whether the server has a subroute with routes for errors that invokes a named route. It can
-// look only when all routes of the server are loaded, which is after the handler.
-func (p *Responder) invokedWithin(server *caddyhttp.Server) bool {
-	p.looked.Do(func() {
-		p.invoked = catchesInvoked(server.Routes, false)
-		for _, route := range server.NamedRoutes {
-			p.invoked = p.invoked || catchesInvoked(caddyhttp.RouteList{*route}, false)
-		}
-	})
-	return p.invoked
-}
-
-func catchesInvoked(routes caddyhttp.RouteList, within bool) bool {
-	for _, route := range routes {
-		for _, handler := range route.Handlers {
-			switch handler := handler.(type) {
-			case *caddyhttp.Invoke:
-				if within {
-					return true
-				}
-			case *caddyhttp.Subroute:
-				if catchesInvoked(handler.Routes, within || handler.Errors != nil) ||
-					handler.Errors != nil && catchesInvoked(handler.Errors.Routes, within) {
-					return true
-				}
-			}
 		}
 	}
 	return false

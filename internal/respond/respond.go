@@ -33,11 +33,9 @@ type Config struct {
 // goroutines at once.
 type Responder struct {
 	Config
-	policies string // RateLimit-Policy if a request meets all zones; empty if it depends on the request
-	hides    bool   // clients do not see all of the zones
-	caught   bool   // a subroute around the handler has routes for errors
-	looked   sync.Once
-	invoked  bool              // see invokedWithin
+	policies string            // RateLimit-Policy if a request meets all zones; empty if it depends on the request
+	hides    bool              // clients do not see all of the zones
+	caught   bool              // a subroute around the handler has routes for errors
 	server   *caddyhttp.Server // of the handler; nil if it is not known
 	self     [1]*Responder     // itself
 	alone    responders        // only itself, in the same memory: each request looks there

@@ -1,5 +1,5 @@
 // Package routes looks at the handlers and matchers of a server once they are loaded: whether they may look at the decision on
-// a request, trace it, or set fields of its response.
+// a request, trace it, set fields of its response, or catch its error.
 package routes
 
 import (
@@ -27,6 +27,8 @@ type seen struct {
 	opaque   bool                 // some handler or matcher may look at anything, and answer with anything
 	traces   bool                 // some handler traces requests
 	answers  bool                 // some handler may answer with any field
+	catching bool                 // what is read is within a subroute with routes for errors
+	catches  bool                 // such a subroute invokes a named route
 	limiters int                  // how many handlers rate_limit there are
 	names    map[string]bool      // of maps, in the form of http.Header's keys: those of fields are among them
 	visited  map[pointer]struct{} // so that nothing is read twice
@@ -45,11 +47,12 @@ func (r *Routes) read() *seen {
 	r.once.Do(func() {
 		s := &r.seen
 		s.names, s.visited = make(map[string]bool), make(map[pointer]struct{})
-		if s.opaque = r.server == nil || len(r.server.NamedRoutes) > 0; s.opaque { // a named route may run several times for a request
+		if s.opaque = r.server == nil || len(r.server.NamedRoutes) > 0; r.server == nil { // a named route may run several times for a request
 			return
 		}
 		s.value(reflect.ValueOf(r.server.Routes))
 		s.value(reflect.ValueOf(r.server.Errors))
+		s.value(reflect.ValueOf(r.server.NamedRoutes))
 		s.visited = nil
 	})
 	return &r.seen
@@ -74,9 +77,12 @@ func (r *Routes) Answer(fields []string) bool {
 	return s.opaque || s.answers || slices.ContainsFunc(fields, func(name string) bool { return s.names[name] })
 }
 
+// Catch reports whether routes for errors of a subroute may catch the error of a handler in a named route.
+func (r *Routes) Catch() bool { return r.read().catches }
+
 // declared are handlers of Caddy whose options say which fields they set in responses.
 var declared = []string{
-	"encode", "error", "file_server", "headers", "log_append", "map", "request_body", "rewrite", "static_response", "subroute", "tracing", "vars",
+	"encode", "error", "file_server", "headers", "log_append", "map", "request_body", "rewrite", "static_response", "tracing", "vars",
 }
 
 // value reads a value and all in it that is exported.
@@ -162,10 +168,26 @@ func (s *seen) enter(v reflect.Value) bool {
 		s.opaque = true // the files decide what they look at
 	case name == "tracing":
 		s.traces = true
+	case name == "invoke":
+		s.catches = s.catches || s.catching
+	case name == "subroute":
+		if sub, ok := v.Interface().(*caddyhttp.Subroute); ok {
+			s.subroute(sub)
+		}
+		return false
 	case !slices.Contains(declared, name):
 		s.answers = true
 	}
 	return true
+}
+
+// subroute reads a subroute. Its routes for errors catch nothing of each other.
+func (s *seen) subroute(sub *caddyhttp.Subroute) {
+	before := s.catching
+	s.catching = before || sub.Errors != nil
+	s.value(reflect.ValueOf(sub.Routes))
+	s.catching = before
+	s.value(reflect.ValueOf(sub.Errors))
 }
 
 // browses reports whether a file server lists folders by a template.

@@ -69,6 +69,26 @@ func TestObserves(t *testing.T) {
 	}
 }
 
+// TestCatches: the routes for errors of a subroute catch the error of a named route that the subroute invokes, however deep
+// within, and not one that they invoke themselves.
+func TestCatches(t *testing.T) {
+	const named, errors = `{"handler": "invoke", "name": "a"}`, `"errors": {"routes": [{"handle": [{"handler": "static_response"}]}]}`
+	for handlers, want := range map[string]bool{
+		named: false,
+		`{"handler": "subroute", "routes": [{"handle": [` + named + `]}]}`:                                                                    false,
+		`{"handler": "subroute", "routes": [{"handle": [` + named + `]}], ` + errors + `}`:                                                    true,
+		`{"handler": "subroute", ` + errors + `, "routes": [{"handle": [{"handler": "subroute", "routes": [{"handle": [` + named + `]}]}]}]}`: true,
+		`{"handler": "subroute", "errors": {"routes": [{"handle": [` + named + `]}]}}`:                                                        false,
+		`{"handler": "subroute", ` + errors + `}, ` + named:                                                                                   false,
+	} {
+		server := serve(t, "", handlers, `{"handler": "static_response"}`)
+		server.NamedRoutes = map[string]*caddyhttp.Route{"a": {Handlers: []caddyhttp.MiddlewareHandler{new(limiter)}}}
+		if r := Of(server); r.Catch() != want || !r.Observe() {
+			t.Errorf("%s: %v, want %v", handlers, r.Catch(), want)
+		}
+	}
+}
+
 // serve returns a server with a route of a matcher and handlers, and one with another handler, all loaded.
 func serve(t *testing.T, matcher, handlers, last string) *caddyhttp.Server {
 	t.Helper()
