@@ -72,8 +72,8 @@ var layers = []struct {
 	{"internal/clock", layer{lines: 150, kB: 4}},
 	{"internal/gate", layer{lines: 825, kB: 22}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
-	{"internal/writers", layer{lines: 130, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 535, kB: 19, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
+	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
+	{"adaptive", layer{lines: 500, kB: 18, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
 		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
 	{"internal/pool", layer{lines: 500, kB: 16, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
 		"internal/turns memorystore store"}},

@@ -1,11 +1,8 @@
 package adaptive
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -36,18 +33,18 @@ func now() int64 { return int64(clock.System{}.Now()) }
 
 // slot is what a request takes in the upstream, and the writer that sees its response begin.
 type slot struct {
-	caddyhttp.ResponseWriterWrapper
+	writers.Response
+	writers.HeaderOnly
 	handler *Handler
 	request placeholder.Request
 	place   *gate.Place // nil while the request does not have the slot
-	began   bool        // whether the response has begun
-	answer  gate.Answer // of no use to anybody before that
+	answer  gate.Answer // of no use to anybody before the response has begun
 }
 
 // ServeHTTP implements [caddyhttp.MiddlewareHandler]: wait for a slot, next, and free the slot.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
 	s := &slot{handler: h, request: placeholder.RequestOf(r), answer: gate.Left}
-	s.ResponseWriter = w
+	s.ResponseWriter, s.Watcher = w, s
 	id, class, err := h.sort(s)
 	if err != nil {
 		return err
@@ -65,12 +62,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	s.place = place
 	returned := false
 	defer func() {
-		if returned {
-			s.begin(writers.StatusOf(err)) // unless it has begun
+		if returned && !s.Begun {
+			s.Begin(writers.StatusOf(err))
 		}
 		s.free()
 	}()
-	err = next.ServeHTTP(s, r)
+	err = next.ServeHTTP(&s.Response, r)
 	returned = true
 	return err
 }
@@ -119,12 +116,11 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, why gate.Refusa
 	return caddyhttp.Error(status, err)
 }
 
-// begin is called when the response begins. Streams and slow readers hold no slot of an upstream that has answered.
-func (s *slot) begin(status int) {
-	if s.began {
-		return
+// Begin implements [writers.Watcher]. Streams and slow readers hold no slot of an upstream that has answered.
+func (s *slot) Begin(status int) http.Header {
+	if !writers.IsFinal(status) {
+		return nil
 	}
-	s.began = true
 	switch {
 	case s.request.Context().Err() != nil: // nobody gets the response
 	case status >= http.StatusInternalServerError:
@@ -135,6 +131,7 @@ func (s *slot) begin(status int) {
 	if s.handler.Hold == "" {
 		s.free()
 	}
+	return nil
 }
 
 // free gives the slot back. A request whose client has left keeps it for as long as requests have one on average,
@@ -153,44 +150,3 @@ func (s *slot) free() {
 	}
 	g.Done(now(), p, answer)
 }
-
-// WriteHeader implements [http.ResponseWriter].
-func (s *slot) WriteHeader(status int) {
-	if status >= 200 || status == http.StatusSwitchingProtocols {
-		s.begin(status)
-	}
-	s.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (s *slot) Write(b []byte) (int, error) {
-	s.begin(http.StatusOK)
-	return s.ResponseWriter.Write(b)
-}
-
-// ReadFrom implements [io.ReaderFrom].
-func (s *slot) ReadFrom(r io.Reader) (int64, error) {
-	s.begin(http.StatusOK)
-	return s.ResponseWriterWrapper.ReadFrom(r)
-}
-
-// FlushError implements the method that [http.ResponseController] calls.
-func (s *slot) FlushError() error {
-	s.begin(http.StatusOK)
-	return http.NewResponseController(s.ResponseWriter).Flush()
-}
-
-// Hijack implements [http.Hijacker].
-func (s *slot) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := http.NewResponseController(s.ResponseWriter).Hijack()
-	if err == nil {
-		s.begin(http.StatusSwitchingProtocols)
-	}
-	return conn, buffered, err
-}
-
-// Interface guards
-var (
-	_ http.Hijacker = (*slot)(nil)
-	_ io.ReaderFrom = (*slot)(nil)
-)

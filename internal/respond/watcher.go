@@ -14,6 +14,7 @@ import (
 // others are removed just before the header is sent.
 type headerWatcher struct {
 	writers.Response
+	writers.HeaderOnly
 	by *responders // nil if no handler sends fields
 }
 
@@ -49,15 +50,6 @@ func (w *headerWatcher) Begin(int) http.Header {
 	}
 	return nil
 }
-
-// Sent implements [writers.Watcher].
-func (w *headerWatcher) Sent(int64, []byte) {}
-
-// Flushed implements [writers.Watcher].
-func (w *headerWatcher) Flushed() {}
-
-// WantsPieces implements [writers.Watcher].
-func (w *headerWatcher) WantsPieces() bool { return false }
 
 func (w *headerWatcher) tidy() {
 	header := w.Header()

@@ -29,6 +29,18 @@ type Watcher interface {
 	WantsPieces() bool
 }
 
+// HeaderOnly are the methods of a Watcher of which only Begin does something.
+type HeaderOnly struct{}
+
+// Sent implements [Watcher].
+func (HeaderOnly) Sent(int64, []byte) {}
+
+// Flushed implements [Watcher].
+func (HeaderOnly) Flushed() {}
+
+// WantsPieces implements [Watcher].
+func (HeaderOnly) WantsPieces() bool { return false }
+
 // Response is a writer of a response that has a watcher.
 type Response struct {
 	caddyhttp.ResponseWriterWrapper
