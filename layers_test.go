@@ -66,7 +66,7 @@ var layers = []struct {
 	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
-	{"internal/key", layer{lines: 950, kB: 28, caddy: true, own: "internal/placeholder"}},
+	{"internal/key", layer{lines: 815, kB: 26, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},

@@ -118,7 +118,6 @@ func (h *Handler) check() (err error) {
 	if h.template, err = key.New(h.Key, h.IPv4Prefix, h.IPv6Prefix); err != nil {
 		return err
 	}
-	h.template.Normalize()
 	if h.Priority == nil {
 		return nil
 	}
@@ -136,7 +135,6 @@ func (h *Handler) readPriority() (err error) {
 	if h.priority, err = key.NewText("priority", h.Priority.Of); err != nil {
 		return err
 	}
-	h.priority.Normalize()
 	h.classes = make(map[string]int, len(names))
 	for i, name := range names {
 		if name == "" || name == others || slices.Contains(names[:i], name) {

@@ -16,26 +16,18 @@ import (
 // FromText returns the key that people write as one text. If the template is just one placeholder,
 // the text is its value. Otherwise it is the whole key.
 func (k *Template) FromText(text string) (string, error) {
-	if len(k.Parts) == 1 && k.Parts[0].Placeholder != "" {
-		return k.Parts[0].fromText(text)
-	}
 	values, whole := k.Values(text)
-	if whole {
+	switch {
+	case whole:
 		return k.FromValues(values)
+	case len(k.placeholders) == 1:
+		meant, err := k.FromValues([]string{text})
+		if err == nil {
+			err = fmt.Errorf("all of its keys have the form %s: did you mean %q?", k.Form(), meant)
+		}
+		return "", err
 	}
-	switch k.NumPlaceholders() {
-	case 0:
-		return "", fmt.Errorf("it has no key, because all requests share one limit: give none, got %q", text)
-	case 1:
-		example := k.join(func(p *Part) string {
-			if p.Placeholder == "" {
-				return p.text
-			}
-			return text
-		})
-		return "", fmt.Errorf("all of its keys have the form %s: did you mean %q?", k.Form(), example)
-	}
-	return "", k.errParts()
+	return "", k.errParts([]string{text})
 }
 
 // FromKey returns a key that is written as it is, unless it is none of the template's.
@@ -48,128 +40,109 @@ func (k *Template) FromKey(key string) (string, error) {
 
 // FromValues returns the key of a request whose placeholders have these values.
 func (k *Template) FromValues(values []string) (key string, err error) {
-	if n := k.NumPlaceholders(); len(values) != n {
-		if n == 0 {
-			return "", fmt.Errorf("it has no key, because all requests share one limit: give none, got %q", strings.Join(values, " "))
-		}
-		return "", fmt.Errorf("%w, got %d", k.errParts(), len(values))
+	if len(values) != len(k.placeholders) {
+		return "", k.errParts(values)
 	}
-	key = k.join(func(p *Part) string {
-		if p.Placeholder == "" {
-			return p.text
+	var b []byte
+	for i := range k.Parts {
+		p := &k.Parts[i]
+		value := p.text
+		if p.Placeholder != "" {
+			if value, err = p.fromText(values[0]); err != nil {
+				return "", err
+			}
+			values = values[1:]
 		}
-		v, invalid := p.fromText(values[0])
-		if invalid != nil && err == nil {
-			err = invalid
-		}
-		values = values[1:]
-		return v
-	})
-	return key, err
+		b = k.appendValue(b, p, value)
+	}
+	return string(b), nil
 }
 
-// errParts says which parts the key has.
-func (k *Template) errParts() error {
-	names := k.PartNames()
-	switch len(names) {
-	case 1:
-		return fmt.Errorf("the key has 1 part, %s", names[0])
-	case 2:
-		return fmt.Errorf("the key has 2 parts: %s; give both", strings.Join(names, " "))
+// errParts says which parts the key has, of which these were given.
+func (k *Template) errParts(given []string) error {
+	give, got := "; give all of them", ""
+	if len(given) != 1 {
+		got = fmt.Sprintf(", got %d", len(given))
 	}
-	return fmt.Errorf("the key has %d parts: %s; give all of them", len(names), strings.Join(names, " "))
+	switch names := k.PartNames(); len(names) {
+	case 0:
+		return fmt.Errorf("it has no key, because all requests share one limit: give none, got %q", strings.Join(given, " "))
+	case 1:
+		return fmt.Errorf("the key has 1 part, %s%s", names[0], got)
+	case 2:
+		give = "; give both"
+		fallthrough
+	default:
+		return fmt.Errorf("the key has %d parts: %s%s%s", len(names), strings.Join(names, " "), give, got)
+	}
 }
 
 // PartNames returns the placeholders of the template, as they are written in a Caddyfile.
 func (k *Template) PartNames() (names []string) {
-	for _, p := range k.Parts {
-		if p.Placeholder != "" {
-			names = append(names, "{"+placeholder.Short(p.Placeholder)+"}")
-		}
+	for _, p := range k.placeholders {
+		names = append(names, "{"+placeholder.Short(p.Placeholder)+"}")
 	}
 	return names
 }
 
 // Form returns the template as it is written in a Caddyfile, with short names.
-func (k *Template) Form() string {
-	var b strings.Builder
+func (k *Template) Form() (form string) {
+	names := k.PartNames()
 	for _, p := range k.Parts {
-		if p.Placeholder == "" {
-			b.WriteString(p.text)
-		} else {
-			b.WriteString("{" + placeholder.Short(p.Placeholder) + "}")
+		if form += p.text; p.Placeholder != "" {
+			form, names = form+names[0], names[1:]
 		}
 	}
-	return b.String()
+	return form
 }
 
 // Values returns the values of the placeholders in a key. If the text is not a whole key of the
 // template, whole is false, and the values are those until the text differs or ends.
 func (k *Template) Values(key string) (values []string, whole bool) {
-	switch {
-	case len(k.Parts) == 1 && k.Parts[0].Placeholder != "":
-		return []string{key}, true
-	case !k.lengthPrefixed:
-		return k.valueBetweenText(key)
-	}
-	for _, p := range k.Parts {
-		if p.Placeholder == "" {
-			rest, ok := strings.CutPrefix(key, p.text)
-			if !ok {
-				return values, false
+	for i, p := range k.Parts {
+		value, rest, ok := "", "", true
+		switch {
+		case p.Placeholder == "":
+			rest, ok = strings.CutPrefix(key, p.text)
+		case k.lengthPrefixed:
+			value, rest, ok = cutValue(key)
+		default: // all but the text behind it
+			if i+1 < len(k.Parts) {
+				rest = k.Parts[i+1].text
 			}
-			key = rest
-			continue
+			value, ok = strings.CutSuffix(key, rest)
 		}
-		digits, rest, ok := strings.Cut(key, ":")
-		n, err := strconv.Atoi(digits)
-		if !ok || err != nil || n < 0 || strconv.Itoa(n) != digits {
+		if p.Placeholder != "" && (ok || value != "") {
+			values = append(values, value)
+		}
+		if !ok {
 			return values, false
 		}
-		if n > len(rest) {
-			return append(values, rest), false
-		}
-		values, key = append(values, rest[:n]), rest[n:]
+		key = rest
 	}
 	return values, key == ""
 }
 
-// valueBetweenText returns the value of the only placeholder, if the template has one.
-func (k *Template) valueBetweenText(key string) (values []string, whole bool) {
-	before, after, varies := "", "", false
-	for _, p := range k.Parts {
-		switch {
-		case p.Placeholder != "":
-			varies = true
-		case varies:
-			after += p.text
-		default:
-			before += p.text
-		}
+// cutValue cuts off a value that follows its length. If the text is too short, the value is its beginning, and ok is false.
+func cutValue(text string) (value, rest string, ok bool) {
+	digits, rest, _ := strings.Cut(text, ":")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	switch {
+	case err != nil || strconv.FormatUint(n, 10) != digits || len(digits) == len(text):
+		return "", "", false
+	case int(n) > len(rest):
+		return rest, "", false
 	}
-	if !varies {
-		return nil, key == before
-	}
-	rest, begins := strings.CutPrefix(key, before)
-	value, ends := strings.CutSuffix(rest, after)
-	if !begins || !ends {
-		return nil, false
-	}
-	return []string{value}, true
+	return rest[:n], rest[n:], true
 }
 
 // HasPart reports whether a key has the value that people write as this text.
 func (k *Template) HasPart(key, text string) bool {
 	values, _ := k.Values(key)
-	i := 0
-	for _, p := range k.Parts {
-		if p.Placeholder == "" || i == len(values) {
-			continue
-		}
-		if written, err := p.fromText(text); err == nil && written == values[i] {
+	for i, value := range values {
+		if written, err := k.placeholders[i].fromText(text); err == nil && written == value {
 			return true
 		}
-		i++
 	}
 	return false
 }
@@ -178,15 +151,10 @@ func (k *Template) HasPart(key, text string) bool {
 // has none.
 func (k *Template) Address(key string) (address netip.Prefix) {
 	values, _ := k.Values(key)
-	i := 0
-	for _, p := range k.Parts {
-		if p.Placeholder == "" || i == len(values) {
-			continue
+	for i, value := range values {
+		if addressPlaceholders[k.placeholders[i].Placeholder] {
+			return ParseAddress(value)
 		}
-		if addressPlaceholders[p.Placeholder] {
-			return ParseAddress(values[i])
-		}
-		i++
 	}
 	return address
 }
@@ -204,7 +172,7 @@ func ParseAddress(text string) netip.Prefix {
 // normalized to, so that the two can be compared.
 func (k *Template) NormalizeName(text string) string {
 	switch {
-	case len(k.Parts) > 1 && slices.ContainsFunc(k.Parts, func(p Part) bool { return p.normal != nil }):
+	case len(k.Parts) > 1 && slices.ContainsFunc(k.Parts, func(p Part) bool { return p.spelled }):
 		return strings.ToLower(text)
 	case len(k.Parts) == 1 && k.Parts[0].Placeholder != "":
 		return k.Parts[0].clean(text)
@@ -212,31 +180,10 @@ func (k *Template) NormalizeName(text string) string {
 	return text
 }
 
-// NumPlaceholders returns the number of placeholders in the template.
-func (k *Template) NumPlaceholders() (n int) {
-	for _, p := range k.Parts {
-		if p.Placeholder != "" {
-			n++
-		}
-	}
-	return n
-}
-
 // fromText returns the value that a request would have for this text.
 func (p *Part) fromText(text string) (string, error) {
 	if addressPlaceholders[p.Placeholder] {
 		return p.mask.fromText(text)
 	}
-	return p.clean(text), nil
-}
-
-// clean returns a value in the form that the values of requests have in keys.
-func (p *Part) clean(value string) string {
-	if p.normal != nil {
-		value = p.normal.fromText(value)
-	}
-	if p.repeatable != nil {
-		value = p.repeatable.clean(value)
-	}
-	return p.mask.apply(value)
+	return p.mask.apply(p.clean(text)), nil
 }

@@ -59,7 +59,6 @@ func TestKeysFromText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.Normalize()
 		var got string
 		if len(c.values) == 1 {
 			got, err = k.FromText(c.values[0])

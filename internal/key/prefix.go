@@ -45,17 +45,20 @@ func (k *Template) Network(text string) (network netip.Prefix, several bool, err
 	case !k.IsAddress():
 		return network, false, fmt.Errorf("%q is a network, and the key is no address", text)
 	}
-	mask := k.Parts[0].mask
-	bits := mask.IPv6
-	if network.Addr().Is4() {
-		bits = mask.IPv4
-	}
-	return network.Masked(), network.Bits() < bits, nil
+	return network.Masked(), network.Bits() < k.Parts[0].mask.bits(network.Addr()), nil
 }
 
 // ByNetwork reports whether clients of a network have one key, other than those of an IPv6 /64.
 func (k *Template) ByNetwork() bool {
 	return k.HasAddress && (cmp.Or(k.Prefixes.IPv4, 32) < 32 || cmp.Or(k.Prefixes.IPv6, 128) < defaultIPv6Prefix)
+}
+
+// bits says how many bits of an address count.
+func (p prefixes) bits(address netip.Addr) int {
+	if address.Is4() {
+		return p.IPv4
+	}
+	return p.IPv6
 }
 
 // apply returns an address in canonical form and cut to its prefix, and other values as they are.
@@ -73,18 +76,10 @@ func (p prefixes) apply(value string) string {
 		return value // the most common case: it is canonical already
 	}
 	addr = addr.Unmap().WithZone("")
-	bits := p.IPv6
-	if addr.Is4() {
-		bits = p.IPv4
-	}
-	if bits == addr.BitLen() {
+	if p.bits(addr) == addr.BitLen() {
 		return addr.String()
 	}
-	prefix, err := addr.Prefix(bits)
-	if err != nil {
-		return value
-	}
-	return prefix.String()
+	return netip.PrefixFrom(addr, p.bits(addr)).Masked().String()
 }
 
 // beginsAddress reports whether an address can begin with a character.
@@ -102,13 +97,11 @@ func (p prefixes) fromText(text string) (string, error) {
 		return p.apply(text), nil
 	}
 	if network, err := netip.ParsePrefix(text); err == nil && !network.Addr().Is4In6() {
-		bits, key := p.IPv6, fmt.Sprintf("one /%d network", p.IPv6)
-		if network.Addr().Is4() {
-			bits, key = p.IPv4, fmt.Sprintf("one /%d network", p.IPv4)
-		}
+		bits := p.bits(network.Addr())
 		if network.Bits() >= bits {
 			return p.apply(network.Addr().String()), nil
 		}
+		key := fmt.Sprintf("one /%d network", bits)
 		if bits == network.Addr().BitLen() {
 			key = "one address"
 		}

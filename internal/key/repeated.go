@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // RepeatedError says that a request has different values where a key needs one. The upstream may use
@@ -27,35 +25,20 @@ func (e *RepeatedError) Detail() string {
 
 // repeatable is a placeholder for which a request may have several values.
 type repeatable struct {
-	in   place
-	name string
-	err  *RepeatedError
+	in, name string // its place: see [Source]
+	err      *RepeatedError
 }
-
-type place uint8
-
-const (
-	inHeader place = iota
-	inQuery
-	inCookies
-)
 
 // newRepeatable returns nil for a placeholder for which a request has at most one value.
 func newRepeatable(named string) *repeatable {
-	for _, namespace := range []struct {
-		prefix string
-		in     place
-	}{{placeholder.HeaderPrefix, inHeader}, {placeholder.QueryPrefix, inQuery}, {placeholder.CookiePrefix, inCookies}} {
-		if name, ok := strings.CutPrefix(named, namespace.prefix); ok {
-			if namespace.in == inHeader {
-				name = textproto.CanonicalMIMEHeaderKey(name)
-			} else {
-				name = phpName(name)
-			}
-			return &repeatable{in: namespace.in, name: name, err: &RepeatedError{named}}
-		}
+	s, ok := SourceOf(named)
+	if !ok {
+		return nil
 	}
-	return nil
+	if s.In != Header {
+		s.Name = phpName(s.Name)
+	}
+	return &repeatable{s.In, s.Name, &RepeatedError{named}}
 }
 
 // each calls found with each value. It finds what any upstream might find: values with spaces
@@ -64,17 +47,17 @@ func newRepeatable(named string) *repeatable {
 // net/http gives up and finds none.
 func (p *repeatable) each(r *http.Request, found func(string)) {
 	switch p.in {
-	case inHeader:
+	case Header:
 		for _, value := range r.Header[p.name] {
 			found(p.clean(value))
 		}
-	case inQuery:
+	case Query:
 		for pair := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
 			if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(phpName(unescape(name)), p.name) {
 				found(unescape(value))
 			}
 		}
-	case inCookies:
+	case Cookie:
 		for _, line := range r.Header["Cookie"] {
 			for pair := range strings.SplitSeq(line, ";") {
 				if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(phpName(unescape(textproto.TrimString(name))), p.name) {
@@ -111,9 +94,9 @@ func unescape(text string) string {
 // is. Cleaning a clean value changes nothing.
 func (p *repeatable) clean(value string) string {
 	switch p.in {
-	case inHeader:
+	case Header:
 		return textproto.TrimString(value)
-	case inCookies:
+	case Cookie:
 		plain := value
 		for range maxRounds {
 			before := plain
@@ -125,7 +108,7 @@ func (p *repeatable) clean(value string) string {
 				return plain
 			}
 		}
-	case inQuery: // already unescaped
+	case Query: // already unescaped
 	}
 	return value
 }
@@ -163,7 +146,7 @@ func unquote(value string) string {
 // one, because the key is the same whichever the upstream uses. Different values are an error, and the
 // first one is returned.
 func (p *repeatable) value(r *http.Request) (value string, err error) {
-	if p.in == inHeader {
+	if p.in == Header {
 		if values := r.Header[p.name]; len(values) == 1 {
 			return p.clean(values[0]), nil
 		}

@@ -41,14 +41,10 @@ func (s Source) String() string {
 
 // Sources returns the places of all placeholders of a template; false if one of them has none.
 func (k *Template) Sources() (sources []Source, all bool) {
-	all = true
-	for i := range k.Parts {
-		if name := k.Parts[i].Placeholder; name != "" {
-			s, ok := SourceOf(name)
-			if all = all && ok; ok {
-				sources = append(sources, s)
-			}
+	for _, p := range k.placeholders {
+		if s, ok := SourceOf(p.Placeholder); ok {
+			sources = append(sources, s)
 		}
 	}
-	return sources, all && len(sources) > 0
+	return sources, len(sources) > 0 && len(sources) == len(k.placeholders)
 }

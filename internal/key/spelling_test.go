@@ -29,7 +29,6 @@ func keyOf(t tester, text string, r *http.Request) (string, *Template) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.Normalize()
 	request := placeholder.RequestOf(r)
 	key, err := k.Expand(&request)
 	if err != nil {
@@ -234,7 +233,7 @@ func checkKeysFromText(t tester, host, target string) {
 				t.Errorf("{%s} of %q %q: the key is %q, but %q when it is written as text: %v", placeholder, host, target, key, written, err)
 			}
 		}
-		fromText := NormalizerOf(placeholder).fromText
+		fromText := spellingOf(placeholder).text
 		for _, text := range []string{host, target} {
 			if once := fromText(text); fromText(once) != once {
 				t.Errorf("{%s}: %q becomes %q, and this %q", placeholder, text, once, fromText(once))

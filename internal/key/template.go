@@ -3,7 +3,9 @@
 package key
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,6 +21,8 @@ import (
 // Template is a parsed key.
 type Template struct {
 	Parts []Part
+
+	placeholders []*Part // those of the parts that are placeholders
 
 	// lengthPrefixed says that there are several placeholders. Then each value follows its length, so
 	// that different values never make the same key.
@@ -45,9 +49,9 @@ type EmptyPlaceholder struct{ Name, Why string }
 type Part struct {
 	text, Placeholder string
 	mask              prefixes // of the value, if it is an address
-	read              func(*placeholder.Request) string
-	normal            *Normalizer // of the value; nil if it is not normalized
-	repeatable        *repeatable // nil if a request has at most one value
+	spelled           bool     // it has one value for all spellings of a host or a path
+	read              func(*placeholder.Request) (string, error)
+	clean             func(string) string // gives text the form that values have once they are read
 }
 
 // New parses a key. As everywhere in Caddy, a backslash makes a brace text.
@@ -62,43 +66,25 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 	if err := k.parse(text); err != nil {
 		return nil, fmt.Errorf("key %q: %w", text, err)
 	}
-	for i := range k.Parts {
-		p := &k.Parts[i]
-		if p.Placeholder == "" {
-			continue
-		}
-		p.mask, p.repeatable = k.Prefixes.forPlaceholder(p.Placeholder), newRepeatable(p.Placeholder)
+	for _, p := range k.placeholders {
+		p.mask = k.Prefixes.forPlaceholder(p.Placeholder)
 		if addressPlaceholders[p.Placeholder] {
 			k.Prefixes, k.HasAddress = p.mask, true
 		}
 		k.HasAddress = k.HasAddress || strings.HasPrefix(p.Placeholder, placeholder.RemotePrefix)
-		if _, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit"); err != nil {
-			return nil, fmt.Errorf("key %q: %w", text, err)
-		}
-		why, err := checkSuitable(p.Placeholder)
-		if err != nil {
+		_, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit")
+		why, unsuitable := checkSuitable(p.Placeholder)
+		if err = cmp.Or(err, unsuitable); err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
 		}
 		if why != "" {
 			k.OftenEmpty = append(k.OftenEmpty, EmptyPlaceholder{p.Placeholder, why})
 		}
 	}
-	k.lengthPrefixed = k.NumPlaceholders() > 1
+	k.lengthPrefixed = len(k.placeholders) > 1
 	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewEmptyReplacer())
 	k.Empty, _ = k.Expand(&placeholder.Request{Request: (&http.Request{URL: new(url.URL)}).WithContext(ctx)})
 	return k, nil
-}
-
-// Normalize makes the template normalize the values of hosts and paths.
-func (k *Template) Normalize() {
-	for i := range k.Parts {
-		if n := NormalizerOf(k.Parts[i].Placeholder); n != nil {
-			k.Parts[i].normal, k.Parts[i].read = n, n.read
-			if n.read == nil {
-				k.Parts[i].read = placeholder.Reader(n.source)
-			}
-		}
-	}
 }
 
 // NewText parses the text of an option that is not a key, such as the name of a plan. Its values are
@@ -109,24 +95,23 @@ func NewText(option, text string) (*Template, error) {
 		return nil, fmt.Errorf("%s %q: %w", option, text, err)
 	}
 	for i := range k.Parts {
-		p := &k.Parts[i]
-		if err := placeholder.CheckOption(option, p.Placeholder); err != nil {
+		if err := placeholder.CheckOption(option, k.Parts[i].Placeholder); err != nil {
 			return nil, err
 		}
-		p.repeatable = newRepeatable(p.Placeholder)
 	}
 	return k, nil
 }
 
+// NumPlaceholders returns the number of placeholders in the template.
+func (k *Template) NumPlaceholders() int { return len(k.placeholders) }
+
 // Varies reports whether requests can have different keys.
-func (k *Template) Varies() bool {
-	return slices.ContainsFunc(k.Parts, func(p Part) bool { return p.Placeholder != "" })
-}
+func (k *Template) Varies() bool { return len(k.placeholders) > 0 }
 
 // Fields returns the paths of the fields of a JSON body that are parts of the template.
 func (k *Template) Fields() (paths []string) {
-	for i := range k.Parts {
-		if path, ok := strings.CutPrefix(k.Parts[i].Placeholder, placeholder.JSONPrefix); ok {
+	for _, p := range k.placeholders {
+		if path, ok := strings.CutPrefix(p.Placeholder, placeholder.JSONPrefix); ok {
 			paths = append(paths, path)
 		}
 	}
@@ -135,42 +120,62 @@ func (k *Template) Fields() (paths []string) {
 
 // Uses reports whether a placeholder is a part of the template.
 func (k *Template) Uses(name string) bool {
-	return slices.ContainsFunc(k.Parts, func(p Part) bool { return p.Placeholder == name })
+	return slices.ContainsFunc(k.placeholders, func(p *Part) bool { return p.Placeholder == name })
 }
 
 func (k *Template) parse(text string) error {
-	var literal strings.Builder
+	var literal []byte
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\' && i+1 < len(text) && (text[i+1] == '{' || text[i+1] == '}'):
 			i++
-			literal.WriteByte(text[i])
+			literal = append(literal, text[i])
 		case c == '{':
-			end := strings.IndexByte(text[i:], '}')
-			if end < 0 {
-				return fmt.Errorf("a brace is not closed; write \\{ for a brace that begins no placeholder")
+			name, _, closed := strings.Cut(text[i+1:], "}")
+			switch {
+			case !closed:
+				return errors.New("a brace is not closed; write \\{ for a brace that begins no placeholder")
+			case name == "":
+				return errors.New("{} names no placeholder")
+			case strings.Contains(name, "{"):
+				return errors.New("a placeholder must not contain another")
 			}
-			if end == 1 {
-				return fmt.Errorf("{} names no placeholder")
-			}
-			if strings.Contains(text[i+1:i+end], "{") {
-				return fmt.Errorf("a placeholder must not contain another")
-			}
-			if literal.Len() > 0 {
-				k.Parts = append(k.Parts, Part{text: literal.String()})
-				literal.Reset()
-			}
-			name := text[i+1 : i+end]
-			k.Parts = append(k.Parts, Part{Placeholder: name, read: placeholder.Reader(name)})
-			i += end
+			k.addText(literal)
+			k.Parts, literal = append(k.Parts, newPart(name)), nil
+			i += len(name) + 1
 		default:
-			literal.WriteByte(c)
+			literal = append(literal, c)
 		}
 	}
-	if literal.Len() > 0 {
-		k.Parts = append(k.Parts, Part{text: literal.String()})
+	k.addText(literal)
+	for i := range k.Parts {
+		if p := &k.Parts[i]; p.Placeholder != "" {
+			k.placeholders = append(k.placeholders, p)
+		}
 	}
 	return nil
+}
+
+func (k *Template) addText(text []byte) {
+	if len(text) > 0 {
+		k.Parts = append(k.Parts, Part{text: string(text)})
+	}
+}
+
+// newPart returns the part for a placeholder.
+func newPart(name string) Part {
+	p := Part{Placeholder: name}
+	if s := spellingOf(name); s != nil {
+		p.spelled, p.read, p.clean = true, s.value, s.text
+	} else if r := newRepeatable(name); r != nil {
+		p.read = func(of *placeholder.Request) (string, error) { return r.value(of.Request) }
+		p.clean = r.clean
+	} else {
+		read := placeholder.Reader(name)
+		p.read = func(r *placeholder.Request) (string, error) { return read(r), nil }
+		p.clean = func(text string) string { return text }
+	}
+	return p
 }
 
 // Expand returns the key of a request. If the error is a [*RepeatedError], the key is made from the
@@ -194,15 +199,6 @@ func (k *Template) Expand(r *placeholder.Request) (key string, err error) {
 	return string(b), err
 }
 
-// join makes a key from the values of the parts.
-func (k *Template) join(value func(*Part) string) string {
-	var b []byte
-	for i := range k.Parts {
-		b = k.appendValue(b, &k.Parts[i], value(&k.Parts[i]))
-	}
-	return string(b)
-}
-
 // appendValue appends the value of a part to a key.
 func (k *Template) appendValue(b []byte, p *Part, value string) []byte {
 	if k.lengthPrefixed && p.Placeholder != "" {
@@ -211,16 +207,10 @@ func (k *Template) appendValue(b []byte, p *Part, value string) []byte {
 	return append(b, value...)
 }
 
-func (p *Part) value(r *placeholder.Request) (s string, err error) {
+func (p *Part) value(r *placeholder.Request) (string, error) {
 	if p.Placeholder == "" {
 		return p.text, nil
 	}
-	if p.normal != nil {
-		return p.mask.apply(p.normal.normalize(p.read(r))), nil
-	}
-	if p.repeatable != nil {
-		s, err = p.repeatable.value(r.Request)
-		return p.mask.apply(s), err
-	}
-	return p.mask.apply(p.read(r)), nil
+	value, err := p.read(r)
+	return p.mask.apply(value), err
 }

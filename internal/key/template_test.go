@@ -197,7 +197,7 @@ func FuzzKeyTemplate(f *testing.F) {
 		}
 		values := make(map[string]string)
 		for _, p := range k.Parts {
-			if p.repeatable != nil { // read from the request, as TestRepeatedValuesMakeNoNewKey tests
+			if newRepeatable(p.Placeholder) != nil || p.spelled { // as TestRepeatedValuesMakeNoNewKey and FuzzSpellings test
 				return
 			}
 			if p.Placeholder != "" {

@@ -31,12 +31,10 @@ func (z *Zone) makeTemplates() (err error) {
 	if z.Template, err = key.New(z.Key, z.IPv4Prefix, z.IPv6Prefix); err != nil {
 		return err
 	}
-	z.Template.Normalize()
 	if z.Plan != nil && z.Plan.Of != "" {
 		if z.PlanTemplate, err = key.NewText("plan", z.Plan.Of); err != nil {
 			return err
 		}
-		z.PlanTemplate.Normalize()
 	}
 	if z.MissingKey.Word == config.Reject && z.KeylessStatus() == http.StatusUnauthorized {
 		z.challenge = challengeFor(z.Template)
