@@ -71,7 +71,7 @@ var layers = []struct {
 	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},
 	{"internal/gate", layer{lines: 825, kB: 22}},
-	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
+	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 500, kB: 18, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
 		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},

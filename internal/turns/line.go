@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"container/list"
 	"slices"
 	"sort"
 	"time"
@@ -16,12 +17,11 @@ type line struct {
 	cost     int64
 	giveBack func(at int64, done func(taken bool))
 
-	turns      []lineTurn // in order
-	first, end *Waiter
-	waiting    int // the number of requests
-	counted    int // the number of spare turns that are part of Queues.spare
-	timer      clock.Timer
-	timerAt    time.Duration // when the timer goes off; 0 if it is not set
+	turns   []lineTurn // in order
+	waiters list.List  // the requests, in order
+	counted int        // the number of spare turns that are part of Queues.spare
+	timer   clock.Timer
+	timerAt time.Duration // when the timer goes off; 0 if it is not set
 }
 
 // lineTurn is a turn in a line.
@@ -33,11 +33,10 @@ type lineTurn struct {
 
 // Waiter is a request in a line.
 type Waiter struct {
-	line           *line
-	at             int64 // its turn, when that has come
-	ready          chan struct{}
-	over           bool // it has its turn, or has left
-	before, behind *Waiter
+	line  *line
+	at    int64 // its turn, when that has come
+	ready chan struct{}
+	place *list.Element // in the line; nil if it has its turn, or has left
 }
 
 // Ready returns a channel that is closed when the request's turn has come.
@@ -47,7 +46,7 @@ func (w *Waiter) Ready() <-chan struct{} { return w.ready }
 func (w *Waiter) At() int64 { return w.at }
 
 // spare returns the number of turns that no request waits for.
-func (l *line) spare() int { return len(l.turns) - l.waiting }
+func (l *line) spare() int { return len(l.turns) - l.waiters.Len() }
 
 func (l *line) last() *lineTurn { return &l.turns[len(l.turns)-1] }
 
@@ -71,45 +70,29 @@ func (l *line) add(t lineTurn) (place int) {
 // join adds a request and its turn. The request comes after all requests whose turns are now
 // earlier, which most often are all.
 func (l *line) join(w *Waiter, t lineTurn) {
-	before := l.end
-	for n := l.waiting - l.add(t); n > 0; n-- {
-		before = before.before
+	before := l.waiters.Back()
+	for n := l.waiters.Len() - l.add(t); n > 0; n-- {
+		before = before.Prev()
 	}
-	w.before = before
 	if before == nil {
-		w.behind, l.first = l.first, w
+		w.place = l.waiters.PushFront(w)
 	} else {
-		w.behind, before.behind = before.behind, w
+		w.place = l.waiters.InsertAfter(w, before)
 	}
-	if w.behind == nil {
-		l.end = w
-	} else {
-		w.behind.before = w
-	}
-	l.waiting++
 }
 
 // leave removes a request from the line.
 func (l *line) leave(w *Waiter) {
-	if w.before == nil {
-		l.first = w.behind
-	} else {
-		w.before.behind = w.behind
-	}
-	if w.behind == nil {
-		l.end = w.before
-	} else {
-		w.behind.before = w.before
-	}
-	w.before, w.behind, w.over = nil, nil, true
-	l.waiting--
+	l.waiters.Remove(w.place)
+	w.place = nil
 }
 
 // release lets the requests go on whose turns have come, and drops spare turns that are over.
 func (l *line) release(now time.Duration) {
 	n := 0
 	for ; n < len(l.turns) && l.turns[n].due <= now; n++ {
-		if w := l.first; w != nil {
+		if first := l.waiters.Front(); first != nil {
+			w := first.Value.(*Waiter)
 			l.leave(w)
 			w.at = l.turns[n].at
 			close(w.ready)

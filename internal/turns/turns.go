@@ -102,7 +102,7 @@ func (q *Queues) Join(t *Turn) *Waiter {
 func (q *Queues) Leave(w *Waiter) (came bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.over {
+	if w.place == nil {
 		return true
 	}
 	l := w.line
@@ -164,7 +164,7 @@ func (q *Queues) balance(l *line) {
 	}
 	l.setTimer()
 	queue := l.queue
-	if len(l.turns) == 0 && l.waiting == 0 {
+	if len(l.turns) == 0 && l.waiters.Len() == 0 {
 		queue.remove(l)
 	}
 	queue.scheduleRetry()

@@ -270,7 +270,7 @@ func TestSpareTurns(t *testing.T) {
 		there.Leave(behind)
 		time.Sleep(width) // and the second turn soon after it
 		synctest.Wait()
-		if !behind.over || !next.over || next.At()-began != width.Microseconds() {
+		if behind.place != nil || next.place != nil || next.At()-began != width.Microseconds() {
 			t.Errorf("the next goes after %d us, want %v", next.At()-began, width)
 		}
 		time.Sleep(firstPause)
