@@ -4,6 +4,7 @@ package report
 
 import (
 	"net/http"
+	"sync"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -38,6 +39,7 @@ type Reporter struct {
 	Config
 	counts  [][kinds]count // by the zones' Index
 	seconds timer
+	ending  sync.Mutex // held while a second ends
 	banEnds timer
 }
 

@@ -20,8 +20,7 @@ type count struct {
 // the last one that was.
 func (p *Reporter) turn(z *zone.Zone, k kind) (more uint64, ok bool) {
 	c := &p.counts[z.Index][k]
-	n := c.now.Add(1)
-	if n > ofKind[k].most {
+	if c.now.Add(1) > ofKind[k].most {
 		return 0, false
 	}
 	p.seconds.after(time.Second, p.endSecond)
@@ -31,6 +30,8 @@ func (p *Reporter) turn(z *zone.Zone, k kind) (more uint64, ok bool) {
 // endSecond ends a second, and logs what the next line cannot tell, because none has come for a second.
 // There is no next second while there is nothing to tell.
 func (p *Reporter) endSecond() {
+	p.ending.Lock() // so that Close waits for one that runs, which may hold what is not told yet
+	defer p.ending.Unlock()
 	goesOn := false
 	for i, z := range p.Zones {
 		for k := range kinds {

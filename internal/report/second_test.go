@@ -138,6 +138,34 @@ func TestSeconds(t *testing.T) {
 	})
 }
 
+// TestCloseWaits: Close returns when all is told, also what a second that ends at that moment tells.
+func TestCloseWaits(t *testing.T) {
+	p, _ := reporterOf(LogFirst)
+	closed, last := make(chan bool), false
+	p.Logger = p.Logger.WithOptions(zap.Hooks(func(zapcore.Entry) error {
+		if last {
+			return nil
+		}
+		last = true
+		go func() {
+			p.Close()
+			close(closed)
+		}()
+		for range 1000 {
+			runtime.Gosched()
+		}
+		select {
+		case <-closed:
+			t.Error("the line is written after Close")
+		default:
+		}
+		return nil
+	}))
+	p.counts[0][exceeded].more.Store(5)
+	p.endSecond()
+	<-closed
+}
+
 // ban is the verdict on a request whose refusal begins a ban.
 func ban(p *Reporter, key string) *limiter.Verdict {
 	v := &limiter.Verdict{Refused: true, Entries: []limiter.Entry{{Check: zone.Check{
