@@ -10,6 +10,7 @@ import (
 // numbers.
 type Reader struct {
 	scanner scanner
+	last    [MaxFields][]byte // the last value of each term, or its beginning; nil if there was none
 	events  events
 	format  format
 	marked  int // how much of a byte order mark has been read, or all of it
@@ -39,7 +40,7 @@ func NewReader(f *Fields, contentType string, contentEncoding ...string) (*Reade
 		return nil, nil
 	}
 	r := &Reader{format: format}
-	r.scanner.fields = f
+	r.scanner.fields, r.scanner.found = f, r.keep
 	r.scanner.reset()
 	if err := r.decode(strings.Join(contentEncoding, ","), MaxDecoded); err != nil {
 		return nil, err
@@ -60,6 +61,11 @@ func formatOf(contentType string) format {
 		return lines
 	}
 	return unread
+}
+
+func (r *Reader) keep(term int, token []byte) error {
+	r.last[term] = append(r.last[term][:0], token[:min(len(token), maxNumber+1)]...)
+	return nil
 }
 
 // Write reads the next piece. It never fails.
@@ -105,7 +111,7 @@ func (r *Reader) Close() error {
 // Cost returns the cost by what has been read so far, and whether there was any number. The error says
 // that a number is no cost.
 func (r *Reader) Cost() (cost int64, found bool, err error) {
-	return r.scanner.fields.sum(&r.scanner.last)
+	return r.scanner.fields.sum(&r.last)
 }
 
 // Done reports whether a stream has come to the event [DONE], with which most backends end it, so that

@@ -1,8 +1,13 @@
 package usage
 
-import "strings"
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+)
 
-// scanner finds the numbers of Fields in JSON texts, which may come in any pieces. It takes a text as
+// scanner finds the values of Fields in JSON texts, which may come in any pieces. It takes a text as
 // valid: of one that is not, it finds what was read before the fault, or nothing. Several texts may follow
 // each other, as in JSON Lines, and the elements of an array at the top count as such texts.
 //
@@ -10,16 +15,19 @@ import "strings"
 type scanner struct {
 	fields *Fields
 	tokens tokens
-	last   [MaxFields][]byte // the last value of each term, or its beginning; nil if there was none
+	found  func(term int, token []byte) error // gets each value of a term, or its beginning
+	strict bool                               // a name on a path that upstreams may read differently is an error
+	err    error                              // ends the text
 
 	want   want
-	level  int             // how many objects are open that paths lead into
-	open   [MaxDepth]*node // the place of each of them
-	here   *node           // the place of the value that comes; nil if no path leads there
-	nested int             // how many brackets are open in a value that is skipped
-	array  bool            // an array at the top is open
-	objs   int64           // the objects at the top so far
-	done   bool            // the last event was [DONE]
+	level  int              // how many objects are open that paths lead into
+	open   [MaxDepth]*node  // the place of each of them
+	seen   [MaxDepth]uint32 // which of the names that lead on from there were there, if strict
+	here   *node            // the place of the value that comes; nil if no path leads there
+	nested int              // how many brackets are open in a value that is skipped
+	array  bool             // an array at the top is open
+	objs   int64            // the objects at the top so far
+	done   bool             // the last event was [DONE]
 }
 
 // want is what may come next.
@@ -61,8 +69,7 @@ func (s *scanner) take(token []byte) {
 			s.nested--
 		}
 	case s.want == wantName && c == '"':
-		name, _ := unquote(token)
-		s.here, s.want = s.open[s.level-1].child(name), wantColon
+		s.name(token)
 	case s.want == wantColon && c == ':':
 		s.want = wantValue
 	case s.level > 0 && c == '}' && (s.want == wantName || s.want == wantEnd):
@@ -84,6 +91,26 @@ func (s *scanner) take(token []byte) {
 	}
 }
 
+// errDoubtful is the error of a text that upstreams may read differently.
+var errDoubtful = errors.New("the body has a name twice, in another case, or with half a character")
+
+// name takes the name of a member.
+func (s *scanner) name(token []byte) {
+	name, odd := unquote(token)
+	at, seen := s.open[s.level-1], &s.seen[s.level-1]
+	s.here, s.want = at.child(name), wantColon
+	if !s.strict {
+		return
+	}
+	i := slices.IndexFunc(at.next, func(n *node) bool { return bytes.EqualFold([]byte(n.name), name) })
+	switch {
+	case odd, i >= 0 && (at.next[i] != s.here || *seen&(1<<i) != 0):
+		s.err, s.want = errDoubtful, wantNothing
+	case i >= 0:
+		*seen |= 1 << i
+	}
+}
+
 // begin takes the first token of a value.
 func (s *scanner) begin(token []byte) {
 	c := token[0]
@@ -100,13 +127,15 @@ func (s *scanner) begin(token []byte) {
 		return
 	}
 	if c != 'n' && s.here != nil && s.here.term >= 0 { // null is no value
-		last := &s.last[s.here.term]
-		*last = append((*last)[:0], token[:min(len(token), maxNumber+1)]...)
+		if s.err = s.found(s.here.term, token); s.err != nil {
+			s.want = wantNothing
+			return
+		}
 	}
 	s.want = wantEnd
 	switch {
 	case c == '{' && s.here != nil && len(s.here.next) > 0:
-		s.open[s.level] = s.here
+		s.open[s.level], s.seen[s.level] = s.here, 0
 		s.level++
 		s.want = wantName
 	case c == '{' || c == '[':

@@ -1,10 +1,8 @@
 package usage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -43,9 +41,6 @@ func ParseTexts(paths []string) (*Texts, error) {
 // Paths returns the paths.
 func (t *Texts) Paths() []string { return t.paths }
 
-// errDoubtful is the error of a text that upstreams may read differently.
-var errDoubtful = errors.New("the body has a name twice, in another case, or with half a character")
-
 // Read returns the text at each path of a request, which is empty if it is not there or null. The request must be one valid
 // JSON text whose top is an object, or empty. It returns an error if upstreams may read something else: a name on a path is
 // there twice or in another case, or has a zero byte or half a surrogate pair. So it does for a value that is an object, an
@@ -58,58 +53,21 @@ func (t *Texts) Read(text []byte) ([]string, error) {
 	if text[0] != '{' {
 		return nil, errors.New("the body is not an object of JSON")
 	}
-	w := walk{text: text[1:]}
-	return found, t.object(&w, &t.fields.top, found)
-}
-
-// object reads an object at a place that paths lead into, behind its bracket.
-func (t *Texts) object(w *walk, at *node, found []string) error {
-	seen := make([]*node, 0, MaxTexts)
-	for token := w.next(); token[0] != '}'; token = w.next() {
-		if token[0] == ',' {
-			continue
+	s := scanner{fields: &t.fields, strict: true}
+	s.found = func(term int, token []byte) error {
+		text, err := textOf(token)
+		if before := found[term]; err == nil && before != "" && before != text {
+			err = errors.New("is there under two names")
 		}
-		name, odd := unquote(token)
-		w.next() // the colon
-		i := slices.IndexFunc(at.next, func(n *node) bool { return bytes.EqualFold([]byte(n.name), name) })
-		switch {
-		case odd:
-			return errDoubtful
-		case i < 0:
-			w.skip(w.next())
-			continue
-		case at.next[i].name != string(name) || slices.Contains(seen, at.next[i]):
-			return errDoubtful
+		if err != nil {
+			return fmt.Errorf("%s %w", t.paths[term], err)
 		}
-		seen = append(seen, at.next[i])
-		if err := t.read(w, at.next[i], found); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read reads the value at a place of a path.
-func (t *Texts) read(w *walk, at *node, found []string) error {
-	token := w.next()
-	switch {
-	case at.term < 0 && token[0] == '{':
-		return t.object(w, at, found)
-	case at.term < 0:
-		w.skip(token)
-		return nil
-	case token[0] == 'n': // null
+		found[term] = text
 		return nil
 	}
-	text, err := textOf(token)
-	if before := found[at.term]; err == nil && before != "" && before != text {
-		err = errors.New("is there under two names")
-	}
-	if err != nil {
-		return fmt.Errorf("%s %w", t.paths[at.term], err)
-	}
-	found[at.term] = text
-	return nil
+	s.reset()
+	s.write(text)
+	return found, s.err
 }
 
 // textOf returns the text of a value that begins with a token, or says what it is.
@@ -130,31 +88,4 @@ func textOf(raw []byte) (string, error) {
 		return text, nil
 	}
 	return "", errors.New("is not a whole number up to 2⁵³")
-}
-
-// walk goes over the tokens of a valid JSON text.
-type walk struct {
-	tokens
-	text []byte
-}
-
-// next returns the next token.
-func (w *walk) next() (token []byte) {
-	token, w.text = w.tokens.next(w.text)
-	return token
-}
-
-// skip goes behind a value that begins with a token.
-func (w *walk) skip(token []byte) {
-	for depth := 0; ; token = w.next() {
-		switch token[0] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		}
-		if depth == 0 {
-			return
-		}
-	}
 }
