@@ -62,7 +62,7 @@ var layers = []struct {
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
-	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
+	{"internal/clientip", layer{lines: 160, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
@@ -81,16 +81,16 @@ var layers = []struct {
 	{"config", layer{lines: 1025, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
 		"store"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
-	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
+	{"internal/zone", layer{lines: 1195, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
 		"internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 210, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "config internal/outcome internal/pool internal/stats internal/zone store"}},
 	{"internal/page", layer{lines: 1790, kB: 95, own: "internal/web"}},
 	{"internal/routes", layer{lines: 160, kB: 5, caddy: true}},
-	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
+	{"internal/late", layer{lines: 600, kB: 18, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
 		"internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 865, kB: 26, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
+	{"internal/limiter", layer{lines: 850, kB: 25, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle " +
 		"internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},

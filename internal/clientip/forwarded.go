@@ -1,6 +1,7 @@
 package clientip
 
 import (
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -35,8 +36,17 @@ type Forwarding struct {
 	Fix    advice.Text
 }
 
-// Look counts a request that is looked at.
-func (f *Forwarded) Look() { f.looked.Add(1) }
+// sample is how many of a zone's first requests are looked at. After these, one in so many is.
+const sample = 64
+
+// Look reports whether to look at a request, and counts those that are looked at.
+func (f *Forwarded) Look() bool {
+	if f.looked.Load() >= sample && rand.Uint32N(sample) > 0 {
+		return false
+	}
+	f.looked.Add(1)
+	return true
+}
 
 // Note counts a request from a proxy that is not trusted, and remembers it, unless the last one came
 // from the same proxy within a second.

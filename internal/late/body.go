@@ -13,13 +13,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/usage"
 )
 
-// bodyCosts reads costs from the body of a response. Zones that read the same numbers share a reader.
-type bodyCosts struct {
-	readers []*usage.Reader
-	failed  bool // the response is an error
-	settled []settledCost
-}
-
 // settledCost is what happened to one charge.
 type settledCost struct {
 	zone          string
@@ -29,17 +22,10 @@ type settledCost struct {
 
 var errNoCost = errors.New("it has none of these numbers")
 
-// readsBody reports whether any charge depends on what the body of the response says.
-func (c *Completion) readsBody() bool {
-	return slices.ContainsFunc(c.charges, func(l charge) bool { return l.reads })
-}
-
-// openBody begins the body of a response. It reports whether its pieces must be passed to readBody.
+// openBody begins the body of a response. It reports whether its pieces must be passed to readBody. Zones that read the same
+// numbers share a reader.
 func (c *Completion) openBody(status int, header http.Header) bool {
-	if c.body == nil {
-		return false
-	}
-	c.body.failed = status >= http.StatusBadRequest
+	c.failed = status >= http.StatusBadRequest
 	for i := range c.charges {
 		l := &c.charges[i]
 		if !l.reads {
@@ -55,15 +41,15 @@ func (c *Completion) openBody(status int, header http.Header) bool {
 		}
 		l.reader, l.unreadable = usage.NewReader(fields, header.Get("Content-Type"), header["Content-Encoding"]...)
 		if l.reader != nil {
-			c.body.readers = append(c.body.readers, l.reader)
+			c.readers = append(c.readers, l.reader)
 		}
 	}
-	return len(c.body.readers) > 0
+	return len(c.readers) > 0
 }
 
 // readBody reads the next piece of the body.
 func (c *Completion) readBody(p []byte) {
-	for _, r := range c.body.readers {
+	for _, r := range c.readers {
 		_, _ = r.Write(p)
 	}
 }
@@ -84,17 +70,14 @@ func (c *Completion) settle(end ending) {
 	if end == brokenOff {
 		c.breakOff()
 	}
-	if c.body == nil {
-		return
-	}
-	c.body.readers = nil // of what an error route still writes, nothing is read
+	c.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.charges {
 		l := &c.charges[i]
 		if !l.reads {
 			continue
 		}
 		l.reads = false
-		result, final, err := l.final(c.body.failed, end)
+		result, final, err := l.final(c.failed, end)
 		c.pay(l, final)
 		c.count(l, result, final)
 		if err != nil && l.zone.UnclearCost.Allow() {
@@ -152,29 +135,7 @@ func (l *charge) final(failed bool, end ending) (result stats.CostResult, final 
 // count counts what happened to a charge, and keeps it for the access log.
 func (c *Completion) count(l *charge, result stats.CostResult, final int64) {
 	l.zone.Stats.Costs.Add(result, final)
-	c.body.settled = append(c.body.settled, settledCost{l.zone.Name, result, l.booked.Cost, final})
-}
-
-// openCosts returns what will happen to the other charges if nothing more of the body comes. It ends the reading of a
-// compressed body.
-func (c *Completion) openCosts(end ending) (open []settledCost) {
-	for i := range c.charges {
-		if l := &c.charges[i]; l.reads {
-			result, final, _ := l.final(c.body.failed, end)
-			open = append(open, settledCost{l.zone.Name, result, l.booked.Cost, final})
-		}
-	}
-	return open
-}
-
-// logCosts writes what happens to the open charges, and has happened to the others.
-func (c *Completion) logCosts(to zapcore.ArrayEncoder, open []settledCost) error {
-	for _, s := range append(open, c.body.settled...) {
-		if err := to.AppendObject(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	c.settled = append(c.settled, settledCost{l.zone.Name, result, l.booked.Cost, final})
 }
 
 // MarshalLogObject implements [zapcore.ObjectMarshaler].

@@ -42,8 +42,11 @@ const StatusClientClosedRequest = 499
 type Completion struct {
 	strips  []string // headers that the client must not see
 	charges []charge
-	body    *bodyCosts   // nil if no charge depends on the body of the response
-	session pool.Session // has no store if nothing was charged
+	reads   bool            // a charge depends on the body of the response
+	readers []*usage.Reader // of the body
+	failed  bool            // the response is an error
+	settled []settledCost   // by the body
+	session pool.Session    // has no store if nothing was charged
 	slots   []store.Adjustment
 
 	clock clock.Clock
@@ -61,7 +64,7 @@ func New(strips []string, session pool.Session, slots []store.Adjustment) *Compl
 
 // recycle keeps the completion for another request. Access logs still look at costs of bodies.
 func (c *Completion) recycle() {
-	if c.body != nil {
+	if c.reads {
 		return
 	}
 	clear(c.charges)
@@ -89,9 +92,7 @@ func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, bac
 		open: z.Charge.Matcher() != nil, unpaid: z.Charge.CostHeader() != "", reads: z.Charge.Fields() != nil,
 	})
 	c.clock, c.asked = by, asked
-	if z.Charge.Fields() != nil && c.body == nil {
-		c.body = new(bodyCosts)
-	}
+	c.reads = c.reads || z.Charge.Fields() != nil
 }
 
 // chargesLate reports whether the response may change what the request is charged.

@@ -39,10 +39,8 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if c.chargesLate() {
 		s.body = watchBody(r)
 	}
-	if c.readsBody() {
+	if c.reads {
 		acceptReadable(r.Header)
-	}
-	if c.body != nil {
 		s.toAccessLog(r)
 	}
 	s.watcher.ResponseWriter = w
@@ -94,15 +92,18 @@ func (s *served) toAccessLog(r *http.Request) {
 	}
 }
 
-// MarshalLogArray implements [zapcore.ArrayMarshaler]. The access log is written before the charges of a response to
-// an error are settled, so it shows how they will be.
+// MarshalLogArray implements [zapcore.ArrayMarshaler]. When the access log is written, nothing more comes of a response to an
+// error, so its charges are settled.
 func (s *served) MarshalLogArray(to zapcore.ArrayEncoder) error {
-	w := s.errors
-	if w == nil {
-		return s.completion.logCosts(to, nil)
+	if w := s.errors; w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.settle(w.endOfError())
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.readRest()
-	return s.completion.logCosts(to, s.completion.openCosts(w.endOfError()))
+	for _, one := range s.completion.settled {
+		if err := to.AppendObject(one); err != nil {
+			return err
+		}
+	}
+	return nil
 }

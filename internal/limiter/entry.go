@@ -50,9 +50,6 @@ func (e *Entry) BanLasts() time.Duration {
 	return min(e.Decision.RetryAfter, max(ban.For, ban.UpTo))
 }
 
-// IsNear reports whether the request has brought its key near the limit.
-func (e *Entry) IsNear() bool { return e.Cost > 0 && zone.IsNear(&e.Decision) }
-
 // ShareLeft returns the part of the quota that is left, from 0 to 1.
 func (e *Entry) ShareLeft() float64 {
 	return float64(e.Decision.Remaining) / float64(max(1, e.Decision.Quota))

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -61,9 +62,9 @@ type Witness interface {
 // Limiter decides requests. Its methods may be called from many goroutines at once.
 type Limiter struct {
 	Config
-	proxies proxyCheck
-	timed   bool // whether decisions are measured
-	mayWait bool // whether a zone may make a request wait
+	warned  throttle.Throttle // of a proxy that is not trusted
+	timed   bool              // whether decisions are measured
+	mayWait bool              // whether a zone may make a request wait
 
 	networks []*store.Networks // of each zone; nil for one that takes none
 }
@@ -81,7 +82,7 @@ func New(c Config) *Limiter {
 		}
 	}
 	return &Limiter{
-		Config: c, proxies: newProxyCheck(c), timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait, networks: networks,
+		Config: c, timed: c.Measure && (c.Store.Store.Remote || mayWait), mayWait: mayWait, networks: networks,
 	}
 }
 
@@ -149,7 +150,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 			v.strips = append(v.strips, name)
 		}
 		if z.Template.HasAddress {
-			l.proxies.check(i, z, &v.Request)
+			l.checkProxy(z, &v.Request)
 		}
 		if e.Network != nil && l.Witness == nil {
 			e.Network.Count()

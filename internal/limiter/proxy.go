@@ -1,36 +1,17 @@
 package limiter
 
 import (
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
-	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
-
-// proxyCheck warns about requests through a proxy that Caddy does not trust. All clients behind it
-// share the limits of its address, and its users only see that they are refused.
-type proxyCheck struct {
-	log   *zap.Logger
-	last  throttle.Throttle
-	first []atomic.Int32 // by zone: how many of its first requests were looked at
-}
-
-func newProxyCheck(c Config) proxyCheck {
-	return proxyCheck{log: c.Logger, first: make([]atomic.Int32, len(c.Zones))}
-}
-
-// sample is how many of a zone's first requests are looked at. After these, one in so many is.
-const sample = 64
 
 // forwarding are the headers in which proxies pass on the address of their client.
 var forwarding = []string{forwardedFor, "Forwarded", "Cf-Connecting-Ip", "True-Client-Ip"}
@@ -38,29 +19,28 @@ var forwarding = []string{forwardedFor, "Forwarded", "Cf-Connecting-Ip", "True-C
 // forwardedFor is the one that Caddy reads if it is told no other.
 const forwardedFor = "X-Forwarded-For"
 
-// check looks at a request of zone i, whose key has the client's address.
-func (p *proxyCheck) check(i int, z *zone.Zone, r *placeholder.Request) {
-	if p.first[i].Load() < sample {
-		p.first[i].Add(1)
-	} else if rand.Uint32N(sample) > 0 {
+// checkProxy warns about requests through a proxy that Caddy does not trust. All clients behind it
+// share the limits of its address, and its users only see that they are refused. It looks at a request of a zone
+// whose key has the client's address.
+func (l *Limiter) checkProxy(z *zone.Zone, r *placeholder.Request) {
+	if !z.Forwarded.Look() {
 		return
 	}
-	z.Forwarded.Look()
 	seen := forwardedBy(z, r)
 	if seen.Field == "" {
 		return
 	}
 	seen.Found = "requests carry " + seen.Field + ", but " + seen.Found + ", so that all clients behind it share one limit"
 	z.Forwarded.Note(seen)
-	if z.Forwarded.IsProxy() && p.last.Allow() {
-		p.log.Warn(seen.Found+"; "+seen.Fix.String(), zap.String("zone", z.Name), zap.String("remote_ip", seen.Remote))
+	if z.Forwarded.IsProxy() && l.warned.Allow() {
+		l.Logger.Warn(seen.Found+"; "+seen.Fix.String(), zap.String("zone", z.Name), zap.String("remote_ip", seen.Remote))
 	}
 }
 
 // forwardedBy finds a proxy that is taken for the client. Without one, there is no field.
 func forwardedBy(z *zone.Zone, r *placeholder.Request) (seen clientip.Forwarding) {
 	trusted, _ := r.Vars[caddyhttp.TrustedProxyVarKey].(bool)
-	byClient := slices.ContainsFunc(z.Template.Parts, func(p key.Part) bool { return p.Placeholder == "http.vars.client_ip" })
+	byClient := z.Template.Uses("http.vars.client_ip")
 	if trusted && byClient {
 		return behind(r)
 	}

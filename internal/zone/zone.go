@@ -152,8 +152,9 @@ func (z *Zone) hold() time.Duration {
 const nearLimit = 0.8
 
 // IsNear reports whether a request that was allowed has brought its key near the limit.
-func IsNear(d *algorithms.Decision) bool {
-	return float64(d.Quota-d.Remaining) >= nearLimit*float64(d.Quota)
+func (c *Check) IsNear() bool {
+	d := &c.Decision
+	return c.Cost > 0 && float64(d.Quota-d.Remaining) >= nearLimit*float64(d.Quota)
 }
 
 // LongestWait returns for how long the zone may hold a request, or 0 if it holds none. For a
