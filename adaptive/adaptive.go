@@ -214,10 +214,7 @@ func (h *Handler) sort(s *slot) (id uint64, class int, err error) {
 		if err != nil {
 			return 0, 0, caddyhttp.Error(http.StatusBadRequest, err)
 		}
-		if len(h.priority.Parts) > 1 {
-			name = h.priority.NormalizeName(name)
-		}
-		if known, ok := h.classes[name]; ok {
+		if known, ok := h.classes[h.priority.NormalizeName(name)]; ok {
 			class = known
 		}
 	}

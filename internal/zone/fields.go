@@ -171,12 +171,9 @@ func (z *Zone) MayMeet(r *http.Request) (bool, error) {
 
 // likelyPolicy returns one of the zone's policies, or nil if there is none.
 func (z *Zone) likelyPolicy() *QuotaPolicy {
-	if p := z.OwnPolicies.Likely; p != nil {
-		return p
-	}
-	for _, plan := range z.Plans {
-		if p := plan.Policies.Likely; p != nil {
-			return p
+	for _, p := range z.allPolicies() {
+		if p.Likely != nil {
+			return p.Likely
 		}
 	}
 	return nil

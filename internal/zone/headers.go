@@ -35,13 +35,19 @@ func (p *QuotaPolicy) prepareHeaders() {
 		name = `"` + p.HeaderZone + `"`
 	}
 	p.ItemPrefix = name + paramRemaining
-	p.PolicyItem = name + paramQuota + strconv.FormatInt(p.Quota, 10)
-	if p.Slots {
-		p.PolicyItem += paramUnit // no window: a slot comes back whenever a request ends
-		return
+	p.PolicyItem = p.item(name, p.Quota, p.quotaWindow())
+	if !p.Slots {
+		p.Replenish = perSecond(p.Numbers.Events, p.Numbers.Window.Length())
 	}
-	p.PolicyItem += paramWindow + strconv.FormatInt(max(1, CeilSeconds(p.quotaWindow())), 10)
-	p.Replenish = perSecond(p.Numbers.Events, p.Numbers.Window.Length())
+}
+
+// item returns the item of RateLimit-Policy. That of slots has no window: a slot comes back whenever a request ends.
+func (p *QuotaPolicy) item(name string, quota int64, window time.Duration) string {
+	text := name + paramQuota + strconv.FormatInt(quota, 10)
+	if p.Slots {
+		return text + paramUnit
+	}
+	return text + paramWindow + strconv.FormatInt(max(1, CeilSeconds(window)), 10)
 }
 
 // perSecond formats a rate in events per second, as Spring Cloud Gateway does, with up to three
@@ -53,15 +59,11 @@ func perSecond(events int64, window time.Duration) string {
 
 // ForOverride returns a policy that has just the PolicyItem, for a decision by the limit of an override.
 func (p *QuotaPolicy) ForOverride(d *algorithms.Decision) *QuotaPolicy {
-	text := strings.TrimSuffix(p.ItemPrefix, paramRemaining) + paramQuota + strconv.FormatInt(d.Quota, 10)
-	if p.Slots {
-		return &QuotaPolicy{PolicyItem: text + paramUnit}
-	}
 	window := p.Numbers.Window.Length()
 	if params, own, _ := store.OverrideParams(d.Override, algorithms.Params{}); own {
 		window = windowOf(p.Rule.Algorithm(), params)
 	}
-	return &QuotaPolicy{PolicyItem: text + paramWindow + strconv.FormatInt(max(1, CeilSeconds(window)), 10)}
+	return &QuotaPolicy{PolicyItem: p.item(strings.TrimSuffix(p.ItemPrefix, paramRemaining), d.Quota, window)}
 }
 
 // windowOf returns the time in which the whole quota of a limit comes back, given its parameters.

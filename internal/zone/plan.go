@@ -44,10 +44,7 @@ func (z *Zone) planOf(r *placeholder.Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(z.PlanTemplate.Parts) > 1 {
-		name = z.PlanTemplate.NormalizeName(name)
-	}
-	if chosen, ok := z.planByName[name]; ok {
+	if chosen, ok := z.planByName[z.PlanTemplate.NormalizeName(name)]; ok {
 		return chosen, nil
 	}
 	if z.DefaultPlan == nil {

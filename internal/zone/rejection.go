@@ -2,7 +2,6 @@ package zone
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 )
@@ -26,9 +25,10 @@ func (z *Zone) describeRejections() (noKey, noPlan string) {
 	if z.PlanTemplate == nil {
 		return noKey, noPlan
 	}
-	if sources, all := z.PlanTemplate.Sources(); all && len(sources) > 1 {
+	switch sources, all := z.PlanTemplate.Sources(); {
+	case all && len(sources) > 1:
 		noPlan = join(sources) + " name no plan"
-	} else if all {
+	case all:
 		noPlan = join(sources) + " names no plan"
 	}
 	return noKey, noPlan
@@ -73,16 +73,15 @@ func missing(sources []key.Source) string {
 }
 
 // join returns places in words: a, b and c.
-func join(sources []key.Source) string {
-	var b strings.Builder
+func join(sources []key.Source) (text string) {
 	for i, s := range sources {
 		switch {
 		case i > 0 && i == len(sources)-1:
-			b.WriteString(" and ")
+			text += " and "
 		case i > 0:
-			b.WriteString(", ")
+			text += ", "
 		}
-		b.WriteString(s.String())
+		text += s.String()
 	}
-	return b.String()
+	return text
 }

@@ -18,12 +18,16 @@ func (z *Zone) States() []*store.Rule { return z.distinct((*store.Rule).ID, true
 
 // HasUnknownStates reports whether the zone may keep states that [Zone.States] does not find.
 func (z *Zone) HasUnknownStates() bool {
-	for _, p := range z.Plans {
-		if p.Policies.haveUnknownStates() {
-			return true
-		}
+	return slices.ContainsFunc(z.allPolicies(), (*Policies).haveUnknownStates)
+}
+
+// allPolicies returns the policies of the zone and of its plans.
+func (z *Zone) allPolicies() []*Policies {
+	all := []*Policies{&z.OwnPolicies}
+	for _, name := range slices.Sorted(maps.Keys(z.Plans)) {
+		all = append(all, &z.Plans[name].Policies)
 	}
-	return z.OwnPolicies.haveUnknownStates()
+	return all
 }
 
 // distinct returns rules of the zone and its plans, one for each identity: of the likely limits,
@@ -36,17 +40,11 @@ func (z *Zone) distinct(identity func(*store.Rule) string, all bool) (rules []*s
 			rules = append(rules, p.Rule)
 		}
 	}
-	addAll := func(p *Policies) {
+	for _, p := range z.allPolicies() {
 		add(p.Likely)
-		if all && p.Varying != nil {
-			for i := range p.Varying.slots {
-				add(p.Varying.slots[i].Load())
-			}
+		for i := 0; all && p.Varying != nil && i < policySlots; i++ {
+			add(p.Varying.slots[i].Load())
 		}
-	}
-	addAll(&z.OwnPolicies)
-	for _, name := range slices.Sorted(maps.Keys(z.Plans)) {
-		addAll(&z.Plans[name].Policies)
 	}
 	return rules
 }
