@@ -138,8 +138,9 @@ func (h *Handler) UnmarshalJSON(text []byte) error { return option.JSON(text, h)
 
 // Provision implements [caddy.Provisioner].
 func (h *Handler) Provision(ctx caddy.Context) error {
-	log, warned := ctx.Logger(), new(logging.Recorder)
-	h.logger = warned.Record(log) // while it is loaded
+	log := ctx.Logger()
+	recorded, warnings := logging.Record(log)
+	h.logger = recorded // while it is loaded
 	if len(h.RateLimits) > maxZones {
 		return fmt.Errorf("a rate_limit handler takes at most %d zones, got %d", maxZones, len(h.RateLimits))
 	}
@@ -193,7 +194,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == "problem",
 		Around: app.server(ctx).routes,
 	})
-	h.join(ctx, app, first, emitter, warned.Warnings())
+	h.join(ctx, app, first, emitter, warnings())
 	return nil
 }
 

@@ -63,7 +63,7 @@ var layers = []struct {
 	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/clientip", layer{lines: 160, kB: 6, caddy: true, own: "internal/advice"}},
-	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},
+	{"internal/logging", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 815, kB: 26, caddy: true, own: "internal/placeholder"}},

@@ -14,20 +14,20 @@ import (
 // before.
 func TestRecorder(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
-	var r Recorder
-	logger := r.Record(zap.New(core)).With(zap.String("zone", "z"))
+	recorded, warnings := Record(zap.New(core))
+	logger := recorded.With(zap.String("zone", "z"))
 	logger.Info("no warning")
 	logger.Warn("first", zap.String("zone", "z"))
 	logger.Warn("second", zap.String("placeholder", "{x}"), zap.Int("cost", 5))
-	r.Record(zap.New(core)).Warn("of all")
+	recorded.Warn("of all")
 	want := map[string][]string{"z": {"first", "second (placeholder {x}, cost 5)"}, "": {"of all"}}
-	if got := r.Warnings(); !maps.EqualFunc(got, want, slices.Equal) {
+	if got := warnings(); !maps.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for range 100 {
 		logger.Warn("many")
 	}
-	if n := len(r.Warnings()["z"]); n != maxWarnings || logs.Len() != 104 {
+	if n := len(warnings()["z"]); n != maxWarnings || logs.Len() != 104 {
 		t.Errorf("%d warnings kept, %d lines logged", n, logs.Len())
 	}
 }
