@@ -70,10 +70,10 @@ var layers = []struct {
 	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},
-	{"internal/gate", layer{lines: 825, kB: 22}},
+	{"internal/gate", layer{lines: 820, kB: 21}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 500, kB: 18, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
+	{"adaptive", layer{lines: 490, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
 		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
 	{"internal/pool", layer{lines: 500, kB: 16, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
 		"internal/turns memorystore store"}},

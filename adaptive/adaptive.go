@@ -63,7 +63,8 @@ type Handler struct {
 	template *key.Template // of the key
 	priority *key.Template // nil without classes
 	classes  map[string]int
-	limit    *limit // nil before it is acquired
+	names    []string // of the classes; that of all requests is empty if there are no priorities
+	limit    *limit   // nil before it is acquired
 	events   events.Events
 }
 
@@ -118,7 +119,7 @@ func (h *Handler) check() (err error) {
 	if h.template, err = key.New(h.Key, h.IPv4Prefix, h.IPv6Prefix); err != nil {
 		return err
 	}
-	if h.Priority == nil {
+	if h.names = []string{""}; h.Priority == nil {
 		return nil
 	}
 	return h.readPriority()
@@ -135,7 +136,7 @@ func (h *Handler) readPriority() (err error) {
 	if h.priority, err = key.NewText("priority", h.Priority.Of); err != nil {
 		return err
 	}
-	h.classes = make(map[string]int, len(names))
+	h.classes, h.names = make(map[string]int, len(names)), append(slices.Clone(names), others)
 	for i, name := range names {
 		if name == "" || name == others || slices.Contains(names[:i], name) {
 			return fmt.Errorf("priority: the names of classes must differ, and none is empty or %q, got %q", others, name)
@@ -181,17 +182,6 @@ func (h *Handler) options() gate.Options {
 }
 
 func wall() int64 { return time.Now().UnixNano() }
-
-// className is the name of a class. It is empty if there are no priorities.
-func (h *Handler) className(class int) string {
-	switch {
-	case h.priority == nil:
-		return ""
-	case class < len(h.classes):
-		return h.Priority.Classes[class]
-	}
-	return others
-}
 
 // keySeed hashes keys. It is secret, so that nobody can choose keys that look alike.
 var keySeed = maphash.MakeSeed()

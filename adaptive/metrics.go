@@ -38,7 +38,7 @@ func (a *App) Collect(to chan<- prometheus.Metric) {
 		send(descLimit, prometheus.GaugeValue, float64(s.Limit))
 		send(descLatency, prometheus.GaugeValue, s.Latency.Seconds())
 		for i, of := range s.Classes {
-			class := strings.ToValidUTF8(h.className(i), "\uFFFD")
+			class := strings.ToValidUTF8(h.names[min(i, len(h.names)-1)], "\uFFFD")
 			send(descRunning, prometheus.GaugeValue, float64(of.Running), class)
 			send(descWaiting, prometheus.GaugeValue, float64(of.Waiting), class)
 			send(descRefused, prometheus.CounterValue, float64(h.limit.refused[i].Load()), class)

@@ -38,7 +38,7 @@ func (h *Handler) status() adminapi.Adaptive {
 		a.Since = &since
 	}
 	for i, c := range s.Classes {
-		of := adminapi.AdaptiveClass{Class: h.className(i), Running: c.Running, Waiting: c.Waiting, Useful: c.Ends[gate.Useful].Count}
+		of := adminapi.AdaptiveClass{Class: h.names[min(i, len(h.names)-1)], Running: c.Running, Waiting: c.Waiting, Useful: c.Ends[gate.Useful].Count}
 		for _, end := range c.Ends {
 			of.SlotSeconds += end.Slots.Seconds()
 		}

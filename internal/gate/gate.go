@@ -97,7 +97,7 @@ func (g *Gate) Leave(now int64, p *Place) bool {
 // Refuse says why a request that has left or was refused gets no slot, and forgets its place.
 func (g *Gate) Refuse(now int64, p *Place) (r Refusal) {
 	g.mu.Lock()
-	r = Refusal{Over: g.queue.over(p), Ratio: g.queue.pace.add(g.latest(now), tally{refusals: 1})}
+	r = Refusal{Over: g.queue.over(p), Ratio: g.queue.pace.add(g.latest(now), 0, 1)}
 	g.mu.Unlock()
 	g.places.Put(p)
 	return r

@@ -1,6 +1,9 @@
 package gate
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Place is the place of one request: in the queue, then in the upstream.
 type Place struct {
@@ -79,25 +82,17 @@ func (r Refusal) RetryAfter(random float64) int64 {
 	return min(1+int64(random*(r.Ratio+1)), 30)
 }
 
-// pace counts answers and refusals of the last 5 to 10 s.
+// pace counts answers and refusals lately: those of 3 s ago count for a third.
 type pace struct {
-	now, before tally
-	turned      int64
+	answers, refusals float64
+	at                int64
 }
 
-type tally struct{ answers, refusals int }
-
-const paceTurns = 5e9 // ns
+const paceTime = 3e9 // ns
 
 // add counts some more, and returns refusals for each answer.
-func (p *pace) add(now int64, more tally) float64 {
-	if past := now - p.turned; past > paceTurns {
-		if p.before = p.now; past > 2*paceTurns {
-			p.before = tally{}
-		}
-		p.now, p.turned = tally{}, now
-	}
-	p.now.answers += more.answers
-	p.now.refusals += more.refusals
-	return float64(p.now.refusals+p.before.refusals) / float64(max(p.now.answers+p.before.answers, 1))
+func (p *pace) add(now int64, answers, refusals float64) float64 {
+	fade := math.Exp(-float64(now-p.at) / paceTime)
+	p.at, p.answers, p.refusals = now, p.answers*fade+answers, p.refusals*fade+refusals
+	return p.refusals / max(p.answers, 1)
 }

@@ -132,7 +132,7 @@ func (q *Queue) Done(now int64, p *Place, a Answer) {
 	c.ends[a].Slots += time.Duration(took)
 	if a == Useful {
 		q.seen.add(p.id)
-		q.pace.add(now, tally{answers: 1})
+		q.pace.add(now, 1, 0)
 	}
 	if p.key != nil {
 		q.settle(p, float64(took))
