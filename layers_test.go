@@ -75,7 +75,7 @@ var layers = []struct {
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 490, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
 		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
-	{"internal/pool", layer{lines: 500, kB: 16, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
+	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
 		"internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/topk store"}},
 	{"config", layer{lines: 1025, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +

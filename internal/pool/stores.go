@@ -26,16 +26,14 @@ var (
 
 // InUse returns how many stores are open and how many zones have states, over all configs
 // that are alive.
-func InUse() (openStores, zones int) {
-	count := func(n *int) func(any, any) bool {
-		return func(any, any) bool {
-			*n++
-			return true
-		}
-	}
-	stores.Range(count(&openStores))
-	zoneStates.Range(count(&zones))
-	return openStores, zones
+func InUse() (openStores, zones int) { return entries(stores), entries(zoneStates) }
+
+func entries(of *caddy.UsagePool) (n int) {
+	of.Range(func(any, any) bool {
+		n++
+		return true
+	})
+	return n
 }
 
 // Store is an open store. It is closed when the pool has released it and the last session has
@@ -107,10 +105,6 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	return acquireAs(c, id, backend)
-}
-
-func acquireAs(c clock.Clock, id string, backend store.Backend) (*Ref, error) {
 	value, _, err := stores.LoadOrNew(id, func() (caddy.Destructor, error) {
 		s, err := open(backend)
 		if err != nil {
@@ -197,7 +191,7 @@ func (r *Ref) Begin() (Session, error) {
 	if r.Store.acquire() {
 		return Session{Store: r.Store, counted: true}, nil
 	}
-	ref, err := acquireAs(r.clock, r.ID, r.Backend)
+	ref, err := AcquireOn(r.clock, r.Backend)
 	if err != nil {
 		return Session{}, err
 	}
