@@ -52,7 +52,7 @@ var layers = []struct {
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot " +
 		"redisstore/internal/node redisstore/internal/prepaid redisstore/internal/protocol " +
 		"redisstore/internal/refusals redisstore/internal/topology store"}},
-	{"internal/topk", layer{lines: 530, kB: 16}},
+	{"internal/topk", layer{lines: 520, kB: 15}},
 	{"internal/usage", layer{lines: 660, kB: 18}},
 	{"internal/outcome", layer{lines: 100, kB: 4}},
 	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice internal/outcome"}},
@@ -67,7 +67,7 @@ var layers = []struct {
 	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 815, kB: 26, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
+	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},
 	{"internal/gate", layer{lines: 820, kB: 21}},

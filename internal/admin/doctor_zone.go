@@ -35,8 +35,8 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 		facts.Closed = facts.Closed || use.Policy != nil && use.Policy.Numbers.Events == 0
 	}
 	if z.Template.NumPlaceholders() > 0 {
-		counts, _ := z.Stats.Keys.Counts(z.Template.Empty)
-		facts.Keyless = counts[topk.Requests].AtLeast
+		keyless, _ := z.Stats.Keys.Of(z.Template.Empty)
+		facts.Keyless = keyless.Counts[topk.Requests].AtLeast
 	}
 	return facts
 }

@@ -95,7 +95,8 @@ func planStatus(plan string, isDefault bool, k *adminapi.Key) adminapi.PlanStatu
 // lookUpUnder returns the state of a key under the limit of a plan, or of the zone.
 func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Policies) (*adminapi.Key, error) {
 	policy := policies.Likely
-	usual := max(z.Cost.Number, z.Stats.Keys.RefusedCost(key))
+	recent, _ := z.Stats.Keys.Of(key)
+	usual := max(z.Cost.Number, recent.RefusedCost)
 	cost, err := c.readCost(usual)
 	if err != nil {
 		return nil, err
@@ -137,11 +138,12 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 
 // lately returns the recent counts of a key, or nil if there are none.
 func (z *runningZone) lately(key string) *adminapi.Lately {
-	counts, since := z.Stats.Keys.Counts(key)
+	recent, since := z.Stats.Keys.Of(key)
+	counts := recent.Counts
 	if counts[topk.Requests].AtLeast == 0 {
 		return nil
 	}
-	return &adminapi.Lately{Since: since, Plan: z.Stats.Keys.Plan(key), Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, DryRun: counts[topk.DryRun].AtLeast}
+	return &adminapi.Lately{Since: since, Plan: recent.Plan, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, DryRun: counts[topk.DryRun].AtLeast}
 }
 
 // policiesOf returns the quota policies of a plan, or of the zone's own limit without a name. The

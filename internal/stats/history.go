@@ -19,13 +19,12 @@ const (
 )
 
 // History knows what a zone has counted in the last 15 minutes, in parts of [HistoryStep]. Somebody else samples
-// the counters, so that requests cost nothing more. It takes 2 kB while requests come, and nothing later.
+// the counters, so that requests cost nothing more. It takes 2 kB.
 type History struct {
 	mu     sync.Mutex
-	before Part                // what had been counted at the last sample
-	parts  *[HistoryParts]Part // by their numbers, in turn; nil while all are zero
-	newest int64               // the number of the last sample
-	filled int64               // the number of the last sample that was not zero
+	before Part               // what had been counted at the last sample
+	parts  [HistoryParts]Part // by their numbers, in turn
+	newest int64              // the number of the last sample
 }
 
 // Part is what was counted between two samples. As a difference it is right even after an overflow.
@@ -52,35 +51,22 @@ func (h *History) Sample(number int64, totals [outcome.Count]uint64) {
 	now := partOf(totals)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	came := Part{now.Requests - h.before.Requests, now.Refused - h.before.Refused, now.DryRun - h.before.DryRun}
-	h.before = now
-	switch {
-	case came != Part{}:
-		if h.parts == nil {
-			h.parts, h.newest = new([HistoryParts]Part), number
-		}
-		h.filled = number
-	case h.parts == nil:
-		return
-	case number-h.filled >= HistoryParts:
-		h.parts = nil
-		return
-	}
+	h.newest = max(h.newest, number-HistoryParts)
 	for h.newest < number {
 		h.newest++
 		h.parts[h.newest%HistoryParts] = Part{}
 	}
 	p := &h.parts[number%HistoryParts]
-	p.Requests, p.Refused, p.DryRun = p.Requests+came.Requests, p.Refused+came.Refused, p.DryRun+came.DryRun
+	p.Requests += now.Requests - h.before.Requests
+	p.Refused += now.Refused - h.before.Refused
+	p.DryRun += now.DryRun - h.before.DryRun
+	h.before = now
 }
 
 // Rate returns how many requests have come in a second, in the last minute, or since samples have the number 0.
 func (h *History) Rate() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.parts == nil {
-		return 0
-	}
 	first, n := max(0, h.newest-rateParts+1), uint64(0)
 	for i := first; i <= h.newest; i++ {
 		n += uint64(h.parts[i%HistoryParts].Requests)
@@ -88,13 +74,10 @@ func (h *History) Rate() float64 {
 	return float64(n) / (float64(h.newest-first+1) * HistoryStep.Seconds())
 }
 
-// Read returns the samples from the first one that is not zero, and the number of the last one.
+// Read returns the samples from the first one that is not zero, none if all are, and the number of the last one.
 func (h *History) Read() (parts []Part, newest int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.parts == nil {
-		return nil, 0
-	}
 	for n := max(0, h.newest-HistoryParts+1); n <= h.newest; n++ {
 		if p := h.parts[n%HistoryParts]; len(parts) > 0 || p != (Part{}) {
 			parts = append(parts, p)

@@ -1,6 +1,7 @@
 package topk
 
 import (
+	"bytes"
 	"cmp"
 	"hash/maphash"
 	"slices"
@@ -40,6 +41,9 @@ type Entry struct {
 
 	// Plan is the plan of the key's last request that had one.
 	Plan string
+
+	// RefusedCost is what the last refused request cost of which that was noted; 0 if it is not known.
+	RefusedCost int64
 
 	// Counts are by kind.
 	Counts [kinds]Count
@@ -103,18 +107,6 @@ func (r *Recent) NoteRefusedCost(key string, cost int64) {
 	r.now().sketches[Refused].count(r.hash(key), func(of *keyInfo) { of.cost = cost })
 }
 
-// RefusedCost returns what the last request of a key cost that was noted, or 0 if that is not known.
-func (r *Recent) RefusedCost(key string) (cost int64) {
-	hash := r.hash(key)
-	for _, s := range r.spans().sketches(Refused) {
-		s.count(hash, func(of *keyInfo) { cost = cmp.Or(of.cost, cost) })
-	}
-	return cost
-}
-
-// Plan returns the plan of a key's last request that had one, or "" if that is not known.
-func (r *Recent) Plan(key string) string { return r.spans().plan(r.hash(key)) }
-
 // now returns the counts of this span. A timer ends it, so that Add needs no clock.
 func (r *Recent) now() *spanCounts {
 	c := r.current.Load()
@@ -155,20 +147,18 @@ func (s spanList) sketches(kind Kind) (all []*sketch[keyInfo]) {
 	return all
 }
 
-// counts returns the counts of a key.
-func (s spanList) counts(hash uint64) (counts [kinds]Count) {
-	for kind := range counts {
-		counts[kind] = total(s.sketches(Kind(kind)), hash)
+// entry returns what is known of a key, besides the key.
+func (s spanList) entry(hash uint64) (e Entry) {
+	var plans [kinds]string
+	for kind := range kinds {
+		for _, in := range s.sketches(kind) {
+			e.Counts[kind] = e.Counts[kind].plus(in.count(hash, func(of *keyInfo) {
+				plans[kind], e.RefusedCost = cmp.Or(of.plan, plans[kind]), cmp.Or(of.cost, e.RefusedCost)
+			}))
+		}
 	}
-	return counts
-}
-
-// plan returns the last plan of a key.
-func (s spanList) plan(hash uint64) (plan string) {
-	for _, in := range s.sketches(Requests) {
-		in.count(hash, func(of *keyInfo) { plan = cmp.Or(of.plan, plan) })
-	}
-	return plan
+	e.Plan = cmp.Or(plans[Requests], plans[Refused], plans[DryRun])
+	return e
 }
 
 func (s spanList) since() (since time.Time) {
@@ -178,31 +168,29 @@ func (s spanList) since() (since time.Time) {
 	return since
 }
 
-// Counts returns the counts of a key, and since when they were counted: the zero time if no
+// Of returns what is known of a key, and since when it was counted: the zero time if no
 // requests came at all.
-func (r *Recent) Counts(key string) (counts [kinds]Count, since time.Time) {
+func (r *Recent) Of(key string) (e Entry, since time.Time) {
 	s := r.spans()
-	return s.counts(r.hash(key)), s.since()
+	e = s.entry(r.hash(key))
+	e.Key, e.Length = key[:min(len(key), MaxKey)], len(key)
+	return e, s.since()
 }
 
 // Top returns up to n keys, sorted by their certain counts of a kind, the highest first. A key that it
 // does not return has come at most unlisted times, counted by the same kind. It also returns since
 // when they were counted: the zero time if no requests came.
 func (r *Recent) Top(n int, by Kind) (top []Entry, unlisted uint64, since time.Time) {
-	spans, all := r.spans(), make(map[uint64]Entry)
+	spans, keys := r.spans(), make(map[uint64]keyInfo)
 	for _, s := range spans.sketches(by) {
 		_, most := s.each(func(hash uint64, of *keyInfo, _ Count) {
-			e, ok := all[hash]
-			if !ok {
-				e = Entry{Key: string(of.key), Length: of.length}
-			}
-			e.Plan = cmp.Or(of.plan, e.Plan) // the later span comes last
-			all[hash] = e
+			keys[hash] = keyInfo{key: bytes.Clone(of.key), length: of.length}
 		})
 		unlisted += most
 	}
-	for hash, e := range all {
-		e.Plan, e.Counts = cmp.Or(spans.plan(hash), e.Plan), spans.counts(hash)
+	for hash, of := range keys {
+		e := spans.entry(hash)
+		e.Key, e.Length = string(of.key), of.length
 		top = append(top, e)
 	}
 	slices.SortFunc(top, func(a, b Entry) int {

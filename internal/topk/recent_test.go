@@ -26,6 +26,11 @@ func (exact truth) check(t *testing.T, top []Entry) {
 	}
 }
 
+func planOf(r *Recent, key string) string {
+	e, _ := r.Of(key)
+	return e.Plan
+}
+
 // TestHeavyKeysInAFlood: a few frequent keys are found among many keys that come once, and the
 // true counts are within the bounds.
 func TestHeavyKeysInAFlood(t *testing.T) {
@@ -51,7 +56,8 @@ func TestHeavyKeysInAFlood(t *testing.T) {
 	}
 	counts["never"] = 0
 	for key, n := range counts {
-		c, from := r.Counts(key)
+		of, from := r.Of(key)
+		c := of.Counts
 		if n < c[Requests].AtLeast || n > c[Requests].AtLeast+c[Requests].Error || !from.Equal(since) {
 			t.Errorf("%q came %d times, estimated %+v since %v", key, n, c, from)
 		}
@@ -138,12 +144,12 @@ func TestPlans(t *testing.T) {
 		}
 		time.Sleep(span)
 		synctest.Wait()
-		if r.Add("b", "", Requests); r.Plan("a") != "pro" || r.Plan("b") != "" || r.Plan("never") != "" {
-			t.Errorf("plans %q, %q, %q", r.Plan("a"), r.Plan("b"), r.Plan("never"))
+		if r.Add("b", "", Requests); planOf(r, "a") != "pro" || planOf(r, "b") != "" || planOf(r, "never") != "" {
+			t.Errorf("plans %q, %q, %q", planOf(r, "a"), planOf(r, "b"), planOf(r, "never"))
 		}
 		r.Add("a", "free", Requests)
-		if top, _, _ := r.Top(1, Refused); top[0].Plan != "free" || r.Plan("a") != "free" {
-			t.Errorf("%+v, plan %q", top, r.Plan("a"))
+		if top, _, _ := r.Top(1, Refused); top[0].Plan != "free" || planOf(r, "a") != "free" {
+			t.Errorf("%+v, plan %q", top, planOf(r, "a"))
 		}
 		for n := range 10_000 {
 			r.Add(fmt.Sprint(n), "", Requests)
@@ -156,7 +162,7 @@ func TestPlans(t *testing.T) {
 		}
 		time.Sleep(3 * span)
 		synctest.Wait()
-		if plan := r.Plan("a"); plan != "" {
+		if plan := planOf(r, "a"); plan != "" {
 			t.Errorf("plan %q of a key that is forgotten", plan)
 		}
 	})
