@@ -81,7 +81,7 @@ var layers = []struct {
 	{"config", layer{lines: 1025, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
 		"store"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
-	{"internal/zone", layer{lines: 1195, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
+	{"internal/zone", layer{lines: 1185, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
 		"internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 210, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},

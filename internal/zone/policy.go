@@ -1,8 +1,9 @@
 package zone
 
 import (
-	"hash/maphash"
-	"sync/atomic"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -23,8 +24,8 @@ type QuotaPolicy struct {
 	MaxWait time.Duration  // how long a request may be held before it is refused
 	Quota   int64          // the most that a client can use at once
 
-	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
-	part      atomic.Pointer[QuotaPolicy]                       // see Split
+	overruled made[algorithms.Limit] // see Overruled
+	parts     made[*store.Rule]      // see Split
 
 	HeaderZone string // the zone's name in headers
 	PolicyItem string // the item of RateLimit-Policy
@@ -70,11 +71,7 @@ func (p *QuotaPolicy) Split(n int) *QuotaPolicy {
 	if rule == p.Rule {
 		return p
 	}
-	part := p.part.Load()
-	if part == nil || part.Rule != rule {
-		part = p.with(rule)
-		p.part.Store(part)
-	}
+	part, _ := p.parts.get(rule, func() (*QuotaPolicy, error) { return p.with(rule), nil })
 	return part
 }
 
@@ -123,7 +120,7 @@ func NewPolicies(b PolicyBuilder) (p Policies, err error) {
 		}
 		return Policies{Likely: first, Fixed: first}, nil
 	}
-	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: b, seed: maphash.MakeSeed()}}, nil
+	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: b}}, nil
 }
 
 // Resolve returns the quota policy for a request.
@@ -144,21 +141,10 @@ func (p *Policies) haveUnknownStates() bool {
 	return err != nil || other.Rule.ID() != p.Likely.Rule.ID()
 }
 
-const (
-	// policySlots bounds the cached policies of a limit with placeholders.
-	policySlots = 256
-
-	// policyProbes is the number of slots that a policy may be cached in.
-	policyProbes = 4
-)
-
-// dynamicPolicies makes policies for the numbers that requests bring, and caches some of them.
-// Clients may choose the numbers: a million different ones take no more memory, and no more time
-// than making each policy again.
+// dynamicPolicies makes policies for the numbers that requests bring.
 type dynamicPolicies struct {
 	PolicyBuilder
-	seed  maphash.Seed
-	slots [policySlots]atomic.Pointer[QuotaPolicy]
+	made made[config.Numbers]
 }
 
 func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
@@ -166,24 +152,45 @@ func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := maphash.Comparable(d.seed, n)
-	put := &d.slots[(hash+(hash>>32)%policyProbes)%policySlots]
-	for i := range uint64(policyProbes) {
-		slot := &d.slots[(hash+i)%policySlots]
-		p := slot.Load()
-		if p == nil {
-			put = slot
-			break
-		}
-		if p.Numbers == n {
-			return p, nil
-		}
+	return d.made.get(n, func() (*QuotaPolicy, error) { return d.build(n) })
+}
+
+// maxMade bounds the policies that are kept.
+const maxMade = 256
+
+// made keeps policies by what they were made for. Clients may choose that: a million different ones take no more memory, and
+// not much more time than making each policy again.
+type made[K comparable] struct {
+	mu    sync.Mutex
+	known map[K]*QuotaPolicy
+}
+
+// get returns the policy for a key, and makes it if it is not known.
+func (m *made[K]) get(key K, build func() (*QuotaPolicy, error)) (*QuotaPolicy, error) {
+	m.mu.Lock()
+	p, ok := m.known[key]
+	m.mu.Unlock()
+	if ok {
+		return p, nil
 	}
-	p, err := d.build(n)
-	if err == nil {
-		put.Store(p)
+	p, err := build()
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || len(m.known) >= maxMade {
+		m.known = make(map[K]*QuotaPolicy)
+	}
+	m.known[key] = p
+	return p, nil
+}
+
+// all returns the policies that are known.
+func (m *made[K]) all() []*QuotaPolicy {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.known))
 }
 
 // MaxCost returns the largest cost that can ever be allowed.
