@@ -138,9 +138,12 @@ func warnAboutKey(z *zone.Zone, log *zap.Logger) {
 		log.Warn("the key may have the same value for all clients: "+empty.Why, zap.String("placeholder", "{"+empty.Name+"}"))
 	}
 	if !slices.ContainsFunc(t.Parts, func(p key.Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }) {
-		if meant := placeholder.Meant(z.Key); meant != "" || t.Varies() {
-			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s",
-				z.Key, writeBraces.With(placeholder.Written(cmp.Or(meant, "http.vars.client_ip")))))
+		meant := "http.vars.client_ip"
+		if !t.Varies() {
+			meant = placeholder.Meant(z.Key)
+		}
+		if meant != "" {
+			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
 		}
 		return
 	}

@@ -2,12 +2,14 @@
 package placeholder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,31 +31,18 @@ func Check(name, consequence string) (known bool, err error) {
 	if strings.HasPrefix(name, RemotePrefix) {
 		return true, checkRemotePrefix(name)
 	}
-	if rest, ok := strings.CutPrefix(name, "http.rate_limit."); ok && !isOwn(rest) {
-		return false, fmt.Errorf("unknown placeholder {%s}: it is always empty%s; fields of a body are {%sPATH}", name, consequence, JSONPrefix)
-	}
 	_, ok := exampleReplacer("192.0.2.1:1").Get(name)
 	if named := !strings.HasSuffix(name, "."); named && (ok && validField(name) || hasAnyPrefix(name, setByModules)) {
 		return true, nil
 	}
-	if _, ok := renamed[name]; ok || hasAnyPrefix(name, caddyNamespaces) {
+	if ofClient.MatchString(name) || hasAnyPrefix(name, knownNamespaces) {
 		hint := ""
 		if similar := similarTo(name); similar != "" {
 			hint = "; did you mean " + Written(similar) + "?"
 		}
-		return false, fmt.Errorf("unknown placeholder {%s}: Caddy would replace it with nothing%s%s", name, consequence, hint)
+		return false, fmt.Errorf("unknown placeholder {%s}: it is always empty%s%s", name, consequence, hint)
 	}
 	return false, nil
-}
-
-// isOwn reports whether this module sets a placeholder, whose name begins after its namespace.
-func isOwn(name string) bool {
-	for _, prefix := range []string{"json.", "exceeded."} {
-		if strings.HasPrefix(name, prefix) && name != prefix {
-			return true
-		}
-	}
-	return slices.Contains([]string{"allowed", "zone", "limit", "remaining", "reset", "retry_after", "cost", "plan"}, name)
 }
 
 // RemotePrefix is the namespace of prefixes of the address of the connection.
@@ -126,15 +115,23 @@ func NotInFieldName(r rune) bool {
 	return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// setByModules are namespaces in which Caddy's modules set placeholders for each request.
+// setByModules are beginnings of placeholders that Caddy's modules and this one set for each request.
 var setByModules = []string{
 	"file.", "http.auth.", "http.error", "http.intercept.", "http.matchers.",
-	"http.rate_limit.", "http.regexp.", "http.response.", "http.reverse_proxy.", "http.url_pattern.",
+	"http.regexp.", "http.response.", "http.reverse_proxy.", "http.url_pattern.",
+	JSONPrefix, ownPrefix + "exceeded.", ownPrefix + "allowed", ownPrefix + "zone", ownPrefix + "limit", ownPrefix + "remaining",
+	ownPrefix + "reset", ownPrefix + "retry_after", ownPrefix + "cost", ownPrefix + "plan",
 }
 
-// caddyNamespaces are the namespaces in which all placeholders are known. Other modules use other
+// ownPrefix is the namespace of this module.
+const ownPrefix = "http.rate_limit."
+
+// JSONPrefix is the namespace of fields in a JSON body. Zones that look at one give it its value.
+const JSONPrefix = ownPrefix + "json."
+
+// knownNamespaces are the namespaces in which all placeholders are known. Other modules use other
 // names, also below "http.".
-var caddyNamespaces = []string{"http.request.", "system.", "time."}
+var knownNamespaces = []string{"http.request.", ownPrefix, "system.", "time."}
 
 func hasAnyPrefix(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
@@ -149,67 +146,124 @@ func exampleReplacer(remote string) *caddy.Replacer {
 	return repl
 }
 
-// suggestions are the placeholders that are suggested for a misspelled one.
+// suggestions are the placeholders that are suggested for a misspelled one, some of them also by their names in Caddyfiles.
 var suggestions = []string{
-	"http.vars.client_ip", "http.request.remote.host", "http.request.remote", "http.request.remote.port",
-	"http.request.host", "http.request.hostport", "http.request.method", "http.request.scheme",
-	"http.request.header.X-Api-Key", "http.request.cookie.session", "http.request.uri",
-	"http.request.uri.path", "http.request.uri.path.0", "http.request.uri.query", "http.request.uri.query.key",
-	"http.request.orig_uri", "http.request.orig_uri.path", "http.request.host.labels.0", "http.request.proto",
-	"http.request.tls.client.fingerprint", "http.request.tls.client.subject", "http.request.tls.client.serial",
-	"http.request.tls.client.issuer", "http.request.tls.server_name", "http.auth.user.id", "http.regexp.name.1",
-	"system.hostname", "time.now.unix", "env.NAME",
+	"client_ip", "remote_host", "hostport", "http.vars.client_ip", "http.request.remote.host", "http.request.remote",
+	"http.request.remote.port", "http.request.host", "http.request.hostport", "http.request.method", "http.request.scheme",
+	"http.request.uri", "http.request.uri.path", "http.request.uri.query", "http.request.orig_uri", "http.request.orig_uri.path",
+	"http.request.host.labels.0", "http.request.proto", "http.request.tls.client.fingerprint", "http.request.tls.client.subject",
+	"http.request.tls.client.serial", "http.request.tls.client.issuer", "http.request.tls.server_name",
+	"http.auth.user.id", "http.regexp.name.1", "system.hostname", "time.now.unix", "env.NAME",
 }
 
-// renamed has wrong or old names that are common on the web, and the right ones.
-var renamed = map[string]string{
-	"remote_ip":                "http.vars.client_ip",
-	"http.client_ip":           "http.vars.client_ip",
-	"http.remote_ip":           "http.vars.client_ip",
-	"http.request.remote_ip":   "http.vars.client_ip",
-	"http.request.client_ip":   "http.vars.client_ip",
-	"http.request.remote.ip":   "http.vars.client_ip",
-	"http.request.remote_addr": "http.vars.client_ip",
-	"http.request.remote_host": "http.request.remote.host",
-	"http.request.header.":     "http.request.header.X-Api-Key",
-	"http.request.header":      "http.request.header.X-Api-Key",
-	CookiePrefix:               CookiePrefix + "session",
-	QueryPrefix:                QueryPrefix + "key",
-	"http.request.path":        "http.request.uri.path",
-}
+// ofClient are names for the address of the client that are common on the web, and wrong or old.
+var ofClient = regexp.MustCompile(`^(http\.(request\.)?)?(remote|client)[._](ip|addr)$`)
 
-// renamedPrefixes has the same for the beginnings of names.
-var renamedPrefixes = [][2]string{
-	{HeaderPrefix, HeaderPrefix},
-	{"http.request.headers.", HeaderPrefix},
-	{"http.request.cookies.", CookiePrefix},
-	{"http.request.query.", QueryPrefix},
+// renamed are beginnings of names with the right ones, and a name for those that end there.
+var renamed = []struct{ from, to, example string }{
+	{HeaderPrefix, HeaderPrefix, "X-Api-Key"},
+	{"http.request.headers.", HeaderPrefix, "X-Api-Key"},
+	{CookiePrefix, CookiePrefix, "session"},
+	{"http.request.cookies.", CookiePrefix, "session"},
+	{QueryPrefix, QueryPrefix, "key"},
+	{"http.request.query.", QueryPrefix, "key"},
+	{"http.request.path", "http.request.uri.path", ""},
 }
 
 // similarTo returns the placeholder that a misspelled name most likely means, or "".
 func similarTo(name string) string {
-	if right, ok := renamed[name]; ok {
-		return right
+	if ofClient.MatchString(name) {
+		return "http.vars.client_ip"
 	}
-	for _, prefix := range renamedPrefixes {
-		rest, ok := strings.CutPrefix(name, prefix[0])
+	for _, r := range renamed {
+		rest, ok := strings.CutPrefix(name, r.from)
 		if end := strings.IndexFunc(rest, NotInFieldName); end >= 0 {
 			rest = rest[:end] // {http.request.header.X:none} without the default, which Caddy does not know
 		}
-		if ok && rest != "" {
-			return prefix[1] + rest
+		if ok {
+			return r.to + cmp.Or(rest, r.example)
 		}
 	}
 	if similar := suggest.Nearest(name, suggestions); similar != "" {
-		return similar
+		return Full(similar)
 	}
-	for _, prefix := range numbered {
-		if strings.HasPrefix(name, prefix) {
-			return prefix + "0"
+	for _, example := range examples {
+		if strings.HasPrefix(name, example[0]) {
+			return example[0] + example[1]
 		}
 	}
 	return ""
 }
 
-// numbered are the namespaces whose names end in a number.
-var numbered = []string{"http.request.host.labels.", "http.request.uri.path.", "http.request.orig_uri.path."}
+// examples have namespaces, and a name in each.
+var examples = [][2]string{
+	{"http.request.host.labels.", "0"}, {"http.request.uri.path.", "0"}, {"http.request.orig_uri.path.", "0"},
+	{"http.request.header", ".X-Api-Key"}, {ownPrefix, "json.PATH"},
+}
+
+// varsPrefix is the namespace of a request's variables. Each of them exists as far as Caddy knows,
+// and is empty unless something sets it.
+const varsPrefix = "http.vars."
+
+// IsConstant reports whether a placeholder has the same value for all requests.
+func IsConstant(name string) bool { return hasAnyPrefix(name, []string{"env.", "file.", "system."}) }
+
+// Meant returns the placeholder that text without braces was most likely meant to be, "" if there is
+// none.
+func Meant(text string) string {
+	name := strings.Trim(text, "{}$% ")
+	full := Full(name)
+	if known, err := Check(name, ""); full != name || known && err == nil && strings.Contains(name, ".") {
+		return full
+	}
+	return similarTo(name)
+}
+
+// maxValue bounds the value of a placeholder for a number. The
+// value may be chosen by the client.
+const maxValue = 64
+
+// Value returns the value of a placeholder for a request. It must not be empty unless there is a
+// fallback. Errors do not show the value, because it may be secret.
+func Value(repl *caddy.Replacer, placeholder string, fallback bool) (string, error) {
+	text := Text(repl, placeholder)
+	switch {
+	case text == "" && !fallback:
+		return "", fmt.Errorf("{%s} is empty, and there is no fallback", placeholder)
+	case len(text) > maxValue:
+		return "", fmt.Errorf("{%s} must have at most %d bytes, got %d", placeholder, maxValue, len(text))
+	}
+	return text, nil
+}
+
+// Cut splits text that begins with a placeholder into its name and the rest.
+func Cut(text string) (name, rest string, ok bool) {
+	inside, ok := strings.CutPrefix(text, "{")
+	if !ok {
+		return "", "", false
+	}
+	name, rest, ok = strings.Cut(inside, "}")
+	return name, strings.TrimSpace(rest), ok && name != "" && !strings.Contains(name, "{")
+}
+
+// CheckOption checks the placeholder of an option. It accepts one that another module may set,
+// because the option has a fallback if nothing does, and an option without one.
+func CheckOption(option, placeholder string) error {
+	if _, err := Check(placeholder, ""); err != nil {
+		return fmt.Errorf("%s: %w", option, err)
+	}
+	return nil
+}
+
+// Text returns the value of a placeholder as text.
+func Text(repl *caddy.Replacer, placeholder string) string {
+	v, _ := repl.Get(placeholder)
+	return text(v)
+}
+
+func text(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return caddy.ToString(v)
+}

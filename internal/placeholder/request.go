@@ -1,7 +1,6 @@
 package placeholder
 
 import (
-	"net"
 	"net/http"
 	"strings"
 
@@ -15,9 +14,6 @@ type Request struct {
 	Vars     map[string]any
 	replacer *caddy.Replacer // nil until it is needed
 }
-
-// JSONPrefix is the namespace of fields in a JSON body. Zones that look at one give it its value.
-const JSONPrefix = "http.rate_limit.json."
 
 // RequestOf returns a request with the variables that are in its context.
 func RequestOf(r *http.Request) Request {
@@ -33,40 +29,15 @@ func (r *Request) Replacer() *caddy.Replacer {
 	return r.replacer
 }
 
-// Reader returns a function that reads the value of a placeholder as text. The values of the usual
-// ones are read from the request as Caddy's replacer does it, because the replacer compares the name
+// Reader returns a function that reads the value of a placeholder as text. Those of the usual keys
+// are read from the request as Caddy's replacer does it, because the replacer compares the name
 // with all others first.
 func Reader(name string) func(*Request) string {
-	switch name {
-	case "http.request.remote.host":
-		return remoteHost
-	case "http.request.host":
-		return func(r *Request) string { return withoutPort(r.Host) }
-	case "http.request.uri.path":
-		return func(r *Request) string { return r.URL.Path }
-	}
 	if variable, ok := strings.CutPrefix(name, varsPrefix); ok {
 		return func(r *Request) string { return text(r.Vars[variable]) }
 	}
+	if name == "http.request.uri.path" {
+		return func(r *Request) string { return r.URL.Path }
+	}
 	return func(r *Request) string { return Text(r.Replacer(), name) }
-}
-
-// remoteHost returns nothing before the TLS handshake is complete, because the address may be forged
-// until then.
-func remoteHost(r *Request) string {
-	if r.TLS != nil && !r.TLS.HandshakeComplete {
-		return ""
-	}
-	return withoutPort(r.RemoteAddr)
-}
-
-func withoutPort(address string) string {
-	if strings.IndexByte(address, ':') < 0 {
-		return address // SplitHostPort would allocate an error
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
 }
