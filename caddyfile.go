@@ -115,13 +115,11 @@ func parsePageOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	if existing != nil {
 		return nil, d.Err("rate_limit_page already specified")
 	}
-	var page struct {
-		Shown string `caddyfile:"rate_limit_page" words:"on|off"`
+	var shown string
+	if !d.AllArgs(&shown) || shown != "on" && shown != "off" {
+		return nil, d.Errf("rate_limit_page must be on or off, got '%s'", shown)
 	}
-	if err := option.Set(&page, "rate_limit_page", d.RemainingArgs()); err != nil {
-		return nil, d.WrapErr(err)
-	}
-	return httpcaddyfile.App{Name: "rate_limit", Value: caddyconfig.JSON(&App{DisablePage: page.Shown == "off"}, nil)}, nil
+	return httpcaddyfile.App{Name: "rate_limit", Value: caddyconfig.JSON(&App{DisablePage: shown == "off"}, nil)}, nil
 }
 
 // lines are the options that are more than a value.
@@ -201,7 +199,7 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 func parseClients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSets) error {
 	d := h.Dispenser
 	args := d.RemainingArgs()
-	if len(args) == 0 || !isRange(args[0]) && !isAlmostRange(args[0]) {
+	if len(args) == 0 || !isRange(args[0]) {
 		for range args {
 			d.Prev()
 		}
@@ -209,11 +207,13 @@ func parseClients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherS
 	}
 	var ranges []string
 	for _, arg := range args {
+		_, notAddress := netip.ParseAddr(arg)
+		_, notPrefix := netip.ParsePrefix(arg)
 		switch {
-		case !isRange(arg):
-			return d.Errf("%s: '%s' is neither an address nor a CIDR, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32; separate several by spaces", name, arg)
 		case arg == privateRanges:
 			ranges = append(ranges, caddyhttp.PrivateRangesCIDR()...)
+		case notAddress != nil && notPrefix != nil:
+			return d.Errf("%s: '%s' is neither an address nor a CIDR, such as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32; separate several by spaces", name, arg)
 		default:
 			ranges = append(ranges, clientip.UnmapRange(arg))
 		}
@@ -225,15 +225,10 @@ func parseClients(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherS
 // privateRanges is the name of private ranges in Caddy's own matchers.
 const privateRanges = "private_ranges"
 
+// isRange reports whether a text was meant to be addresses.
 func isRange(text string) bool {
-	_, notAddress := netip.ParseAddr(text)
-	_, notPrefix := netip.ParsePrefix(text)
-	return notAddress == nil || notPrefix == nil || text == privateRanges
-}
-
-// isAlmostRange reports whether a text was meant to be an address or a CIDR.
-func isAlmostRange(text string) bool {
-	return !isMatcherToken(text) && strings.Trim(text, "0123456789abcdefABCDEF.:/,") == "" && strings.ContainsAny(text, ".:")
+	text, _, _ = strings.Cut(text, "%") // of an interface
+	return text == privateRanges || !isMatcherToken(text) && strings.Trim(text, "0123456789abcdefABCDEF.:/,") == "" && strings.ContainsAny(text, ".:")
 }
 
 // parseMatch parses a matcher token, like that of a directive, or a set of matchers.

@@ -30,14 +30,19 @@ func (o *Otherwise) Parse(args []string) (err error) {
 	*o = Otherwise{Word: args[0]}
 	if len(args) == 2 {
 		if o.Status, err = strconv.Atoi(args[1]); err != nil || o.Status < 400 || o.Status > 599 {
-			return fmt.Errorf("the status of %s must be from 400 to 599", Reject)
+			return option.ErrWrong
 		}
 	}
 	return nil
 }
 
 // Expects implements [option.Value].
-func (o *Otherwise) Expects(string) string { return "a word, or reject and a status from 400 to 599" }
+func (o *Otherwise) Expects(words string) string {
+	return cmp.Or(words, "the name of a plan, or reject") + ", which a status from 400 to 599 may follow"
+}
+
+// Chosen implements [option.Worded].
+func (o *Otherwise) Chosen() string { return o.Word }
 
 // String returns it as a Caddyfile has it.
 func (o Otherwise) String() string {

@@ -116,40 +116,39 @@ func (p *Plans) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // parse reads "unlimited", or [<algorithm>] [<events>/<window>] [<option> <value>...]...
 func (p *Plan) parse(text []string) error {
-	if text[0] == "unlimited" {
-		if p.Unlimited = true; len(text) > 1 {
-			return errors.New("unlimited excludes all other options")
-		}
+	if p.Unlimited = text[0] == "unlimited"; p.Unlimited && len(text) > 1 {
+		return errUnlimited
+	} else if p.Unlimited {
 		return nil
 	}
-	known := option.Names(p)
+	known, seen := option.Names(p), make(map[string]bool)
 	is := func(word string) bool { return slices.Contains(known, word) }
-	seen := make(map[string]bool)
-	for first := true; len(text) > 0; first = false {
+	if _, err := algorithms.Get(text[0]); strings.Contains(text[0], "/") {
+		text = slices.Insert(text, 0, "rate")
+	} else if err == nil {
+		text = slices.Insert(text, 0, "algorithm")
+	} else if !is(text[0]) {
+		return err
+	}
+	for len(text) > 0 {
 		end := 1
 		for end < len(text) && !is(text[end]) {
 			end++
 		}
-		name, args := text[0], text[1:end]
-		if first && !is(name) {
-			if args = text[:end]; strings.Contains(name, "/") {
-				name = "rate"
-			} else if _, err := algorithms.Get(name); err != nil {
-				return err
-			} else {
-				name = "algorithm"
-			}
-		}
-		if text = text[end:]; seen[name] {
+		name := text[0]
+		if seen[name] {
 			return fmt.Errorf("%s already specified", name)
 		}
 		seen[name] = true
-		if err := p.set(name, args); err != nil {
+		if err := p.set(name, text[1:end]); err != nil {
 			return err
 		}
+		text = text[end:]
 	}
 	return nil
 }
+
+var errUnlimited = errors.New("unlimited excludes all other options")
 
 // ParseText parses a limit outside of a config that is written as in the line of a plan, such as 500/1m,
 // "token_bucket 10/1s burst 50", or a number of events for the window of the zone.
@@ -182,7 +181,7 @@ func (p *Plans) check(hasLimit bool, normal func(string) string) error {
 			return errors.New("plan: a plan needs a name")
 		}
 		if plan := p.Plans[name]; plan != nil && plan.Unlimited && plan.Limit != (Limit{}) {
-			return fmt.Errorf("plan %q: unlimited excludes all other options", name)
+			return fmt.Errorf("plan %q: %w", name, errUnlimited)
 		}
 		as := normal(name)
 		if seen[as] {

@@ -5,7 +5,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -14,7 +13,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
-	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -57,7 +55,7 @@ type Zone struct {
 	// empty: one of `share`, `skip` or `reject`. With `share` (the default) they share one limit,
 	// with `skip` this zone does not limit them, and with `reject` they are refused, with status 401 or
 	// another one from 400 to 599, as in `"reject 403"`. With 401, WWW-Authenticate says where the key belongs.
-	MissingKey Otherwise `json:"missing_key,omitzero" syntax:"share|skip | reject [<status>]" default:"share"`
+	MissingKey Otherwise `json:"missing_key,omitzero" words:"share|skip|reject" syntax:"share|skip | reject [<status>]" default:"share"`
 
 	// Which requests the zone neither counts nor refuses: the requests that any of these matcher
 	// sets matches. Default: none.
@@ -167,7 +165,6 @@ func (z *Zone) checkPairs(varies bool) error {
 		waits = waits || l.Wait() > 0 && l.Mode != algorithms.ModeQueue
 	}
 	ofBody := strings.HasPrefix(z.Cost.From, placeholder.JSONPrefix) // which costs 1 at least
-	missing := []string{MissingShare, MissingSkip, Reject}
 	free := z.Cost.Number == 0 && (z.Cost.From == "" || z.Cost.Fallback) && !ofBody
 	for _, pair := range []struct {
 		broken bool
@@ -176,11 +173,6 @@ func (z *Zone) checkPairs(varies bool) error {
 		{z.Ban != nil && waits, "ban and max_wait exclude each other, except in a queue: each retry of a waiting request would count as a refusal"},
 		{z.Charge != nil && slots, "charge has no meaning for concurrency: slots always come back"},
 		{z.Charge.SaysCost() && free, "charge needs a cost of at least 1: a request with cost 0 is never refused, whatever earlier ones have cost"},
-		{
-			!slices.Contains(missing, z.MissingKey.Word),
-			fmt.Sprintf("missing_key must be share, skip or reject, which a status from 400 to 599 may follow, got %q%s",
-				z.MissingKey, suggest.Hint(z.MissingKey.Word, missing)),
-		},
 		{z.MissingKey.Word != MissingShare && !varies, fmt.Sprintf("missing_key %s needs a key with a placeholder, got key %q", z.MissingKey.Word, z.Key)},
 	} {
 		if pair.broken {

@@ -50,8 +50,13 @@ type Value interface {
 	// [ErrWrong] adds nothing.
 	Parse(args []string) error
 
-	// Expects says what the arguments must be. The span is that of its number, such as " from 1 to 5".
+	// Expects says what the arguments must be. The span is that of its number, such as " from 1 to 5", or else its words.
 	Expects(span string) string
+}
+
+// Worded is a value with one of the words in its tag.
+type Worded interface {
+	Chosen() string
 }
 
 // Ranged is a value with a number or a duration in it that has bounds.
@@ -152,7 +157,7 @@ var durationType = reflect.TypeFor[caddy.Duration]()
 func (f *Field) Expects() string {
 	t := f.value()
 	if v, ok := reflect.New(t).Interface().(Value); ok {
-		return v.Expects(f.Span())
+		return v.Expects(f.Span() + either(f.Words))
 	}
 	switch {
 	case f.Words != nil && t.Kind() == reflect.Slice:
@@ -187,11 +192,11 @@ func (f *Field) Expects() string {
 
 // either lists words.
 func either(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
+	text := strings.Join(words, ", ")
+	if last := strings.LastIndex(text, ", "); last >= 0 {
+		text = text[:last] + " or " + text[last+2:]
 	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return text
 }
 
 // wrong is the error about a value, which is shown as it was written.
@@ -246,8 +251,8 @@ func (f *Field) parse(v reflect.Value, text string) error {
 
 // inRange returns an error for a value that is not within its bounds, or is none of its words.
 func (f *Field) inRange(v reflect.Value) error {
-	if v.Kind() == reflect.String && f.Words != nil && !slices.Contains(f.Words, v.String()) {
-		return Nearest(v.String(), f.Words...)
+	if word, ok := word(v); ok && f.Words != nil && !slices.Contains(f.Words, word) {
+		return Nearest(word, f.Words...)
 	}
 	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String {
 		for i := range v.Len() {
@@ -264,6 +269,14 @@ func (f *Field) inRange(v reflect.Value) error {
 		return nil
 	}
 	return ErrWrong
+}
+
+// word returns the word in a value.
+func word(v reflect.Value) (string, bool) {
+	if w, ok := v.Addr().Interface().(Worded); ok {
+		return w.Chosen(), true
+	}
+	return v.String(), v.Kind() == reflect.String
 }
 
 // number returns the number in a value.
@@ -338,6 +351,9 @@ func Inherit(to, from any) {
 
 // set sets a value from the arguments of a Caddyfile.
 func (f *Field) set(v reflect.Value, args []string) error {
+	if v.Kind() == reflect.Map && v.IsNil() {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
 	switch to := v.Addr().Interface().(type) {
 	case Value:
 		if err := to.Parse(args); err != nil {
@@ -348,9 +364,6 @@ func (f *Field) set(v reflect.Value, args []string) error {
 		if len(args) == 0 || len(args) > 2 {
 			return ErrWrong
 		}
-		if *to == nil {
-			*to = make(http.Header)
-		}
 		to.Add(args[0], append(args, "*")[1])
 		return nil
 	case *map[string]string:
@@ -359,9 +372,6 @@ func (f *Field) set(v reflect.Value, args []string) error {
 		}
 		if (*to)[args[0]] != "" {
 			return fmt.Errorf("%s already specified: %s", f.Name, args[0])
-		}
-		if *to == nil {
-			*to = make(map[string]string)
 		}
 		(*to)[args[0]] = args[1]
 		return nil

@@ -45,7 +45,7 @@ func members(text []byte, what string) (all map[string]json.RawMessage, err erro
 	what = cmp.Or(what, "the value")
 	err = json.Unmarshal(text, &all)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return nil, fmt.Errorf("%s must be an object, got %s", what, article(wrong.Value))
+		return nil, fmt.Errorf("%s must be an object, got %s", what, wrong.Value)
 	}
 	d, seen := json.NewDecoder(bytes.NewReader(text)), make(map[json.Token]bool)
 	for _, end := d.Token(); err == nil && end == nil && d.More(); end = d.Decode(new(json.RawMessage)) {
@@ -161,17 +161,4 @@ func inWords(raw json.RawMessage) string {
 		return "an object"
 	}
 	return Shown(string(bytes.TrimSpace(raw)))
-}
-
-// article returns a kind of JSON value, as encoding/json names it, in words.
-func article(value string) string {
-	switch value {
-	case "array":
-		return "a list"
-	case "string":
-		return "a text"
-	case "bool":
-		return "true or false"
-	}
-	return "a " + value
 }

@@ -138,6 +138,9 @@ func (z *Zone) hold() time.Duration {
 		limits = append(limits, z.Limit)
 	}
 	for _, l := range limits {
+		if l.Check() != nil { // as makePolicies will say
+			continue
+		}
 		made, err := l.Resolve(l.Sample())
 		a, failed := l.FindAlgorithm()
 		if err == nil && failed == nil && !config.CountsSlots(a.Name()) {
