@@ -60,10 +60,10 @@ type usedStore struct {
 	zones map[string][]string // by their on_store_error
 }
 
-// definition is what all zones of the same name must agree on, in words: the limit, the store, the key and its prefixes. Matchers
-// and costs may differ: a limit over several sites, a route that costs more.
+// definition is what all zones of the same name must agree on, in words: the limit, the store, and the key with its prefixes.
+// Matchers and costs may differ: a limit over several sites, a route that costs more.
 type definition struct {
-	words   [5]string
+	words   [3]string
 	storeID string
 }
 
@@ -73,15 +73,6 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 		ID:  "rate_limit",
 		New: func() caddy.Module { return new(App) },
 	}
-}
-
-// appOf finds the config's app.
-func appOf(ctx caddy.Context) (*App, error) {
-	module, err := ctx.App("rate_limit")
-	if err != nil {
-		return nil, err
-	}
-	return module.(*App), nil
 }
 
 // Provision implements [caddy.Provisioner].
@@ -105,13 +96,11 @@ func (a *App) Handlers() []*trial.Handler { return a.running.Trials() }
 
 // define notes the definition of a zone. It returns an error if the name has another one.
 func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
-	prefix := func(option string, bits int) string {
-		return given(bits != 0, fmt.Sprintf("%s %d", option, bits), option)
+	key := fmt.Sprintf("with key %q", z.Key)
+	if p := z.Template.Prefixes; p.IPv4 != 0 || p.IPv6 != 0 {
+		key += fmt.Sprintf(" (ipv4_prefix %d, ipv6_prefix %d)", cmp.Or(p.IPv4, 32), cmp.Or(p.IPv6, 128))
 	}
-	d := definition{storeID: ref.ID, words: [...]string{
-		"as " + z.Description, "with " + pool.Describe(ref.Backend), given(z.Key != "", fmt.Sprintf("key %q", z.Key), "a key"),
-		prefix("ipv4_prefix", z.Template.Prefixes.IPv4), prefix("ipv6_prefix", z.Template.Prefixes.IPv6),
-	}}
+	d := definition{[3]string{"as " + z.Description, "with " + pool.Describe(ref.Backend), key}, ref.ID}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if used := a.stores[ref.ID]; used != nil && !slices.Contains(used.zones[z.OnStoreError], z.Name) {
@@ -122,14 +111,6 @@ func (a *App) define(z *zone.Zone, ref *pool.Ref) error {
 	}
 	a.zones[z.Name] = d
 	return nil
-}
-
-// given says that an option is there, or which one is not.
-func given(is bool, what, option string) string {
-	if is {
-		return "with " + what
-	}
-	return "without " + option
 }
 
 // differs describes how two definitions differ.

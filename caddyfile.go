@@ -16,6 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -39,6 +40,13 @@ func parseRoute(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	}
 	if string(matcher["path"]) == `["/*"]` {
 		delete(matcher, "path")
+	}
+	for _, raw := range matcher {
+		if fields := zone.FieldsIn(raw); len(fields) > 0 {
+			h.Next() // to the directive again
+			return nil, h.Errf("the matcher of rate_limit looks at {%s%s}, which is empty before a zone looks at it: write match in the zone",
+				placeholder.JSONPrefix, fields[0])
+		}
 	}
 	if len(matcher) == 0 {
 		matcher = nil

@@ -109,7 +109,7 @@ type Handler struct {
 	// logged.
 	Distributed json.RawMessage `json:"distributed,omitempty" syntax:"{ ... }"`
 
-	// Has no effect, and is accepted for the same reason as `distributed`.
+	// Has no effect either.
 	Storage json.RawMessage `json:"storage,omitempty" syntax:"<name> [<value>...] { ... }"`
 
 	logger   *zap.Logger // while it is loaded, so that doctor repeats the warnings
@@ -153,10 +153,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	app, err := appOf(ctx)
+	common, err := ctx.App("rate_limit")
 	if err != nil {
 		return err
 	}
+	app := common.(*App)
 	backend, err := h.backend(ctx)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (h *Handler) warnAboutZone(ctx caddy.Context, z *zone.Zone) {
 }
 
 // serverIdle is how long a server of Caddy waits for a client that does not go on, by default.
-const serverIdle = time.Minute
+const serverIdle = caddy.Duration(time.Minute)
 
 // warnAboutTimeouts warns about waits that are longer than the server has for a request. Caddy counts from its begin.
 func warnAboutTimeouts(z *zone.Zone, server *caddyhttp.Server, log *zap.Logger) {
@@ -52,21 +52,18 @@ func warnAboutTimeouts(z *zone.Zone, server *caddyhttp.Server, log *zap.Logger) 
 	if server == nil || wait == 0 {
 		return
 	}
-	idle := func(timeout caddy.Duration, rate int64) caddy.Duration {
-		if rate == 0 { // then it counts from what was last read or written
-			return 0
-		}
-		return cmp.Or(timeout, caddy.Duration(serverIdle))
-	}
-	for _, t := range []struct {
+	type timeout struct {
 		name, json string
 		after      caddy.Duration
-	}{
-		{"read_body", "read_timeout", server.ReadTimeout},
-		{"read_body_idle", "read_idle_timeout", idle(server.ReadIdleTimeout, server.ReadMinRate)},
-		{"write", "write_timeout", server.WriteTimeout},
-		{"write_idle", "write_idle_timeout", idle(server.WriteIdleTimeout, server.WriteMinRate)},
-	} {
+	}
+	timeouts := []timeout{{"read_body", "read_timeout", server.ReadTimeout}, {"write", "write_timeout", server.WriteTimeout}}
+	if server.ReadMinRate != 0 { // otherwise it counts from what was last read
+		timeouts = append(timeouts, timeout{"read_body_idle", "read_idle_timeout", cmp.Or(server.ReadIdleTimeout, serverIdle)})
+	}
+	if server.WriteMinRate != 0 {
+		timeouts = append(timeouts, timeout{"write_idle", "write_idle_timeout", cmp.Or(server.WriteIdleTimeout, serverIdle)})
+	}
+	for _, t := range timeouts {
 		if after := time.Duration(t.after); after > 0 && wait >= after {
 			log.Warn(fmt.Sprintf("requests may wait here for %s, but the server has %s for them (timeouts %s), so some are charged and get no answer; %s",
 				duration.Format(wait), duration.Format(after), t.name,

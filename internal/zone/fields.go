@@ -106,8 +106,8 @@ func (z *Zone) fieldsOfTexts() (paths []string) {
 // fieldIn finds the fields in the JSON of matchers.
 var fieldIn = regexp.MustCompile(regexp.QuoteMeta(placeholder.JSONPrefix) + "([^}\"'`\\\\\\s]*)")
 
-// fieldsOf returns the fields in the JSON of a matcher.
-func fieldsOf(raw json.RawMessage) (paths []string) {
+// FieldsIn returns the fields of bodies in the JSON of a matcher.
+func FieldsIn(raw json.RawMessage) (paths []string) {
 	var value any
 	if json.Unmarshal(raw, &value) == nil {
 		raw, _ = json.Marshal(value) // without escapes of letters
@@ -127,7 +127,7 @@ func divide(raw caddyhttp.RawMatcherSets, loaded caddyhttp.MatcherSets, others [
 	for i, set := range loaded {
 		looks := make(map[string]bool)
 		for name, matcher := range raw[i] {
-			if found := fieldsOf(matcher); len(found) > 0 {
+			if found := FieldsIn(matcher); len(found) > 0 {
 				paths, looks[name] = append(paths, found...), true
 			}
 		}
