@@ -29,10 +29,14 @@ type row struct {
 func rows(t reflect.Type) (all []row, err error) {
 	for _, f := range option.Fields(t) {
 		comment, err := comment(f.In, f.GoName)
-		if err != nil || comment == "" && f.GoName != "_" {
-			return nil, fmt.Errorf("%s: the option %s has no comment: %w", t, f.Name, err)
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, row{f, comment})
+		r := row{f, comment}
+		if r.says() == "" {
+			return nil, fmt.Errorf("%s: the option %s has no comment that says what it does", t, f.Name)
+		}
+		all = append(all, r)
 	}
 	return all, nil
 }
@@ -60,11 +64,7 @@ func (o *Object) Lines(head string) (string, error) {
 
 // arguments are those of the line of an option.
 func (r *row) arguments() string {
-	kind := r.Type
-	for kind.Kind() == reflect.Pointer {
-		kind = kind.Elem()
-	}
-	switch {
+	switch kind := pointed(r.Type); {
 	case r.Syntax != "":
 		return r.Syntax
 	case r.Words != nil:
@@ -81,6 +81,14 @@ func (r *row) arguments() string {
 		return "{ ... }"
 	}
 	return "<text>"
+}
+
+// pointed is a type without pointers.
+func pointed(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
 }
 
 // Table writes the options with these names, or those without them.
@@ -145,10 +153,10 @@ var facts = regexp.MustCompile(` ?(Default: .*?[^.]\.( |$)|Required(, .*?)?\.( |
 // says is the comment without the facts.
 func (r *row) says() string {
 	text := facts.ReplaceAllStringFunc(r.comment, func(fact string) string {
-		if strings.HasPrefix(fact, ", from") && strings.HasSuffix(fact, "and ") {
+		switch {
+		case strings.HasPrefix(fact, ", from") && strings.HasSuffix(fact, "and "):
 			return ", "
-		}
-		if strings.HasSuffix(fact, " ") {
+		case strings.HasSuffix(fact, " "):
 			return " "
 		}
 		return ""
@@ -163,14 +171,8 @@ func (o *Object) Contradictions() (wrong []string) {
 		return []string{err.Error()}
 	}
 	for _, r := range all {
-		needed := slices.Clone(r.Words)
-		for _, bound := range []string{r.Least, r.Greatest} {
-			if bound != "" && bound != "0" {
-				needed = append(needed, bound)
-			}
-		}
-		for _, text := range needed {
-			if !strings.Contains(r.comment, text) {
+		for _, text := range append(slices.Clone(r.Words), r.Least, r.Greatest) {
+			if text != "0" && !strings.Contains(r.comment, text) {
 				wrong = append(wrong, fmt.Sprintf("%s: the comment of %s does not say %s", o.ID, r.Name, text))
 			}
 		}

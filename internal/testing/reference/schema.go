@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -18,13 +17,7 @@ type object = map[string]any
 // those that are given, of the app the struct; the rest of a config may be anything.
 func Schema(id, title string, app Object, handlers, stores []Object) ([]byte, error) {
 	anything := object{"additionalProperties": object{"$ref": "#/definitions/anything"}, "items": object{"$ref": "#/definitions/anything"}}
-	for _, h := range handlers {
-		named := object{h.Inline[0]: object{"const": h.Inline[1]}}
-		anything = object{
-			"if":   object{"type": "object", "properties": named, "required": []string{h.Inline[0]}},
-			"then": inline(h, stores), "else": anything,
-		}
-	}
+	anything = anyOf(handlers, stores, anything)
 	apps := object{"type": "object", "properties": object{app.ID: structure(reflect.TypeOf(app.Of), nil)}}
 	schema := object{
 		"$schema": "http://json-schema.org/draft-07/schema#", "$id": id, "title": title, "definitions": object{"anything": anything},
@@ -38,11 +31,16 @@ func Schema(id, title string, app Object, handlers, stores []Object) ([]byte, er
 	return b.Bytes(), err
 }
 
-// inline is the schema of a module that a field names.
-func inline(o Object, stores []Object) object {
-	s := structure(reflect.TypeOf(o.Of), stores)
-	s["properties"].(object)[o.Inline[0]] = object{"const": o.Inline[1]}
-	return s
+// anyOf is the schema of a module that a field names, or else another one.
+func anyOf(modules, stores []Object, schema object) object {
+	for _, m := range modules {
+		name, is := m.Inline[0], object{"const": m.Inline[1]}
+		then := structure(reflect.TypeOf(m.Of), stores)
+		then["properties"].(object)[name] = is
+		condition := object{"type": "object", "properties": object{name: is}, "required": []string{name}}
+		schema = object{"if": condition, "then": then, "else": schema}
+	}
+	return schema
 }
 
 // structure is the schema of a struct.
@@ -66,9 +64,7 @@ func structure(t reflect.Type, stores []Object) object {
 
 // schema is that of the values of an option.
 func (r *row) schema(t reflect.Type, stores []Object) object {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+	t = pointed(t)
 	_, isValue := reflect.New(t).Interface().(option.Value)
 	switch {
 	case isValue && len(option.Fields(t)) == 0:
@@ -76,12 +72,7 @@ func (r *row) schema(t reflect.Type, stores []Object) object {
 	case t == reflect.TypeFor[caddy.Duration]():
 		return object{"anyOf": []any{object{"type": "string", "minLength": 1}, r.bounded("integer"), object{"const": 0}, object{"type": "null"}}}
 	case t == reflect.TypeFor[json.RawMessage]() && r.JSON == "store":
-		either := object{"type": []string{"object", "null"}}
-		for _, s := range stores {
-			named := object{s.Inline[0]: object{"const": s.Inline[1]}}
-			either = object{"if": object{"type": "object", "properties": named, "required": []string{s.Inline[0]}}, "then": inline(s, nil), "else": either}
-		}
-		return either
+		return anyOf(stores, nil, object{"type": []string{"object", "null"}})
 	case t == reflect.TypeFor[json.RawMessage]():
 		return object{}
 	}
@@ -111,12 +102,9 @@ func (r *row) schema(t reflect.Type, stores []Object) object {
 func (r *row) bounded(kind string) object {
 	schema := object{"type": kind}
 	for keyword, text := range map[string]string{"minimum": r.Least, "maximum": r.Greatest} {
-		if text == "" {
-			continue
-		}
 		if _, err := strconv.ParseFloat(text, 64); err == nil {
 			schema[keyword] = json.Number(text)
-		} else if d, err := option.ParseDuration(strings.TrimSpace(text)); err == nil {
+		} else if d, err := option.ParseDuration(text); err == nil {
 			schema[keyword] = d.Nanoseconds()
 		}
 	}
