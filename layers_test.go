@@ -32,8 +32,8 @@ var layers = []struct {
 	{"internal/suggest", layer{lines: 50, kB: 2}},
 	{"internal/duration", layer{lines: 50, kB: 2}},
 	{"internal/msgpack", layer{lines: 50, kB: 2}},
-	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
-	{"store", layer{lines: 1000, kB: 31, own: "algorithms internal/duration internal/msgpack"}},
+	{"algorithms", layer{lines: 1300, kB: 39, own: "internal/duration internal/suggest"}},
+	{"store", layer{lines: 1120, kB: 33, own: "algorithms internal/duration internal/msgpack"}},
 	{"lua", layer{lines: 1150, kB: 44, own: "algorithms store"}},
 	{"memorystore", layer{lines: 950, kB: 28, own: "algorithms internal/advice internal/duration store"}},
 	{"internal/throttle", layer{lines: 50, kB: 2}},
@@ -52,8 +52,8 @@ var layers = []struct {
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot " +
 		"redisstore/internal/node redisstore/internal/prepaid redisstore/internal/protocol " +
 		"redisstore/internal/refusals redisstore/internal/topology store"}},
-	{"internal/topk", layer{lines: 520, kB: 15}},
-	{"internal/usage", layer{lines: 660, kB: 18}},
+	{"internal/topk", layer{lines: 530, kB: 16}},
+	{"internal/usage", layer{lines: 690, kB: 18}},
 	{"internal/outcome", layer{lines: 100, kB: 4}},
 	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
@@ -62,35 +62,35 @@ var layers = []struct {
 	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
-	{"internal/clientip", layer{lines: 160, kB: 6, caddy: true, own: "internal/advice"}},
-	{"internal/logging", layer{lines: 60, kB: 2, caddy: true}},
-	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
-	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
-	{"internal/key", layer{lines: 815, kB: 26, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
+	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
+	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},
+	{"internal/option", layer{lines: 655, kB: 20, caddy: true, own: "internal/duration internal/suggest"}},
+	{"internal/placeholder", layer{lines: 230, kB: 9, caddy: true, own: "internal/suggest"}},
+	{"internal/key", layer{lines: 950, kB: 28, caddy: true, own: "internal/placeholder"}},
+	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},
-	{"internal/gate", layer{lines: 820, kB: 21}},
-	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
-	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 490, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
+	{"internal/gate", layer{lines: 825, kB: 22}},
+	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
+	{"internal/writers", layer{lines: 130, kB: 4, caddy: true}},
+	{"adaptive", layer{lines: 535, kB: 19, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
 		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
-	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
+	{"internal/pool", layer{lines: 500, kB: 16, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
 		"internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/topk store"}},
-	{"config", layer{lines: 1025, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
+	{"config", layer{lines: 985, kB: 34, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
 		"store"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
-	{"internal/zone", layer{lines: 1185, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
+	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
 		"internal/placeholder internal/stats internal/throttle internal/usage store"}},
-	{"backend", layer{lines: 210, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
+	{"backend", layer{lines: 190, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "config internal/outcome internal/pool internal/stats internal/zone store"}},
 	{"internal/page", layer{lines: 1790, kB: 95, own: "internal/web"}},
-	{"internal/routes", layer{lines: 160, kB: 5, caddy: true}},
-	{"internal/late", layer{lines: 600, kB: 18, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
+	{"internal/routes", layer{lines: 140, kB: 5, caddy: true}},
+	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
 		"internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 850, kB: 25, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle " +
 		"internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
@@ -116,9 +116,9 @@ var layers = []struct {
 		"internal/why"}},
 	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
 		"internal/zone"}},
-	{"internal/respond", layer{lines: 1030, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
+	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
 		"internal/writers internal/zone"}},
-	{".", layer{lines: 1000, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+	{".", layer{lines: 930, kB: 37, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +
 		"internal/logging internal/metrics internal/option internal/placeholder internal/pool internal/report " +
 		"internal/respond internal/routes internal/stats internal/zone memorystore store"}},
@@ -143,7 +143,7 @@ var layers = []struct {
 	{"internal/testing/linear", layer{lines: 900, kB: 25, own: "algorithms internal/testing/patient store"}},
 	{"internal/testing/picture/recording", layer{lines: 100, kB: 3}},
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
-	{"internal/testing/reference", layer{lines: 315, kB: 11, caddy: true, own: "internal/option"}},
+	{"internal/testing/reference", layer{lines: 300, kB: 10, caddy: true, own: "internal/option"}},
 	{"internal/testing/simredis", layer{lines: 1500, kB: 40}},
 	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "internal/placeholder algorithms internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone config lua redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},

@@ -133,17 +133,12 @@ func (z *Zone) hold() time.Duration {
 		return time.Duration(*z.Lend)
 	}
 	shortest := algorithms.MaxHold
-	limits := slices.Collect(maps.Values(z.PlanLimits))
-	if z.MaxEvents != nil {
-		limits = append(limits, z.Limit)
-	}
-	for _, l := range limits {
-		if l.Check() != nil { // as makePolicies will say
+	for _, l := range append(slices.Collect(maps.Values(z.PlanLimits)), z.Limit) {
+		a, err := l.FindAlgorithm()
+		if err != nil || l.Check() != nil || config.CountsSlots(a.Name()) {
 			continue
 		}
-		made, err := l.Resolve(l.Sample())
-		a, failed := l.FindAlgorithm()
-		if err == nil && failed == nil && !config.CountsSlots(a.Name()) {
+		if made, err := l.Resolve(l.Sample()); err == nil {
 			shortest = min(shortest, algorithms.DefaultHold(a, made))
 		}
 	}
