@@ -86,7 +86,7 @@ var layers = []struct {
 	{"backend", layer{lines: 190, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "config internal/outcome internal/pool internal/stats internal/zone store"}},
-	{"internal/page", layer{lines: 1790, kB: 95, own: "internal/web"}},
+	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
 	{"internal/routes", layer{lines: 140, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
 		"internal/writers internal/zone store"}},

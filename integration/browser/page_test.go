@@ -39,7 +39,6 @@ func TestPage(t *testing.T) {
 		{"Stores", testStores},
 		{"KeysAlone", testKeysAlone},
 		{"Focus", testFocus},
-		{"Agents", testAgents},
 		{"Commands", testCommands},
 		{"Locale", testLocale},
 		{"Accessible", testAccessible},
@@ -207,9 +206,6 @@ func testZones(t *testing.T, w *world) {
 	p.untilText("[data-zone=trial] .detail .outcomes", "dry run")
 	p.untilText("[data-zone=trial] .costs", "unknown")
 	p.untilText("[data-zone=trial] .costs", "total cost")
-	// What clients have left comes from a sample of the decisions, of all zones together.
-	p.untilDoing("what is left in the sample", func() { w.one.times(1, "/trial", "Client: zoe") },
-		`document.querySelector('[data-zone=trial] .near').innerText.includes('none')`)
 	p.until("the curve", `document.querySelector('[data-zone=trial] .spark .no .line')?.getAttribute('d')`)
 	p.untilText("[data-zone=trial] .top", "zoe")
 	p.untilText("[data-zone=trial] [data-label='Would be refused']", "%")

@@ -65,20 +65,16 @@ func (f *fleet) doctor() (worst string, err error) {
 	answers := fetchAll[adminapi.Diagnosis](f, "doctor", nil)
 	good, err := answered(f, answers)
 	good = slices.DeleteFunc(good, func(a answer[adminapi.Diagnosis]) bool {
-		if len(a.value.Checks) > 0 {
-			return false
+		if len(a.value.Checks) == 0 {
+			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no checks; does that Caddy have another version?"))
 		}
-		err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no checks; does that Caddy have another version?"))
-		return true
+		return len(a.value.Checks) == 0
 	})
-	if len(good) == 0 {
-		return "", errors.Join(printAnswers(f, answers), err)
-	}
 	problems := f.problems(good)
 	if len(problems) > 0 {
 		worst = problems[0].Level
 	}
-	if f.json {
+	if f.json || len(good) == 0 {
 		return worst, errors.Join(printAnswers(f, answers), err)
 	}
 	_, failed := fmt.Fprint(f.out, f.verdict(problems))
@@ -143,13 +139,11 @@ func (f *fleet) verdict(problems []*problem) string {
 	for _, p := range problems {
 		counts[p.Level]++
 	}
-	text := fmt.Sprintf("%d fail and %d warn", counts[adminapi.LevelFail], counts[adminapi.LevelWarn])
-	switch {
-	case counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] > 0:
-	case counts[adminapi.LevelUnknown] > 0:
-		text = "Nothing is wrong as far as could be checked"
-	default:
-		text = "Nothing is wrong"
+	text := "Nothing is wrong"
+	if counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] > 0 {
+		text = fmt.Sprintf("%d fail and %d warn", counts[adminapi.LevelFail], counts[adminapi.LevelWarn])
+	} else if counts[adminapi.LevelUnknown] > 0 {
+		text += " as far as could be checked"
 	}
 	if f.view != nil && len(f.view.Instances) > 1 {
 		text += fmt.Sprintf(" in a fleet of %d", len(f.view.Instances))

@@ -2,17 +2,16 @@
 
 import { call, zonePath } from './api.js'
 import { button, byId, copy, el, refocus, setText, show } from './dom.js'
-import { idOf, nameKey, queryOf, showKey } from './key.js'
+import { nameKey, queryOf, showKey } from './key.js'
 import { closeMenus } from './menu.js'
 import { news } from './news.js'
 import { command, word } from './shell.js'
 import { noteDone, state, zoneNamed } from './state.js'
-import { count, number, plain, visible } from './text.js'
+import { count, plain, visible } from './text.js'
 
 const lengths = [['2h', '2 hours'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '7 days'], ['', 'until it is cleared']]
 
 const longest = 1024 // bytes of a note
-const few = 5, most = 100 // keys that a dialog names, and those of one action
 
 const needsOverrides = z => z.overrides ? '' : 'This zone has no overrides: add the option overrides to it.'
 
@@ -83,25 +82,6 @@ export const acts = (names, z, k) =>
   el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + nameKey(k, z) },
     names.map(name => act(name, [{ z, k }])))
 
-// banAgent returns a button that bans the refused keys of a zone whose last request had the user agent of one of them.
-// It is not for zones without overrides.
-export function banAgent({ zone: z, key, last }) {
-  const press = () => {
-    const same = r => r.last?.user_agent === last.user_agent && !r.done && !reasonAgainst(actions.ban, z, r.key)
-    const of = [...zoneNamed(z.name).refusing.values()].filter(same).slice(0, most)
-    if (!of.length) return news('No client that is refused has this user agent any more.')
-    ask({
-      name: 'ban', targets: of.map(r => ({ z, k: r.key })),
-        what: `${count(of.length, 'client')} in zone ${plain(z.name, 40)}`,
-      about: ['These are the clients on this page whose last refused request had the user agent ',
-        visible(last.user_agent, 100),
-        '. Other clients with it are not banned. '],
-    })
-  }
-  return button('Ban all with its user agent', press,
-    { class: 'danger', 'aria-label': `Ban all with the user agent of ${nameKey(key, z)} in zone ${plain(z.name, 40)}` })
-}
-
 let current = null // what the dialog asks for
 
 // inputs make the fields of the dialog. Changed is called with each change of a value.
@@ -119,9 +99,9 @@ const inputs = {
 }
 const help = (name, text) => el('span', { class: 'note', id: name + '-help' }, text)
 
-// ask opens the dialog for an action: its name, its targets, what these are, and more about them.
-function ask({ name, targets, what, about }) {
-  const action = actions[name], { z, k } = targets[0], several = new Set(targets.map(t => idOf(t.k))).size
+// ask opens the dialog for an action on a key, in one zone or in several.
+function ask({ name, targets, what }) {
+  const action = actions[name], { z, k } = targets[0]
   const values = { for: action.for, note: '', limit: z.events ? String(2 * z.events) : '' },
     thing = k.network ? 'network' : 'key'
   const draw = () => {
@@ -131,15 +111,10 @@ function ask({ name, targets, what, about }) {
     const lines = targets.map(t => command(state.start.address, action.command, t.z, t.k, flags, last))
     setText(byId('dialog-command'), lines.join('\n'))
   }
-  const zones = [...new Set(targets.map(t => t.z.name))]
-  const those = [targets.slice(0, few).map(t => [showKey(t.k, t.z), ' ']),
-    several > few ? `and ${number(several - few)} more` : '']
-  setText(byId('dialog-title'),
-    action.title.replace('this key', several > 1 ? `these ${number(several)} keys` : 'this ' + thing))
+  setText(byId('dialog-title'), action.title.replace('this key', 'this ' + thing))
   byId('dialog-text').replaceChildren()
-  show(byId('dialog-text'), several > 1 ? those : showKey(k, z), zones.length > 1 ? ' in zones ' : ' in zone ',
-    zones.map((zone, i) => [i ? ', ' : '', visible(zone, 48)]), '. ', about,
-      action.text.replaceAll('the key', several > 1 ? 'each key' : 'the ' + thing))
+  show(byId('dialog-text'), showKey(k, z), targets.length > 1 ? ' in zones ' : ' in zone ',
+    targets.map((t, i) => [i ? ', ' : '', visible(t.z.name, 48)]), '. ', action.text.replaceAll('the key', 'the ' + thing))
   byId('dialog-fields').replaceChildren(...(action.fields ?? []).map(field => inputs[field](action, values, e => {
     values[field] = e.target.value
     draw()

@@ -3,7 +3,6 @@
 import { call } from './api.js'
 import { drawDecisions, drawFilters, follow } from './decisions.js'
 import { byId, setText, show } from './dom.js'
-import { follow as find } from './find.js'
 import { news, showInTab } from './news.js'
 import { drawRefused, forget, refusedSentence, refusing } from './refused.js'
 import { startRules } from './rules.js'
@@ -12,7 +11,7 @@ import { drawStores, storeSentence } from './stores.js'
 import { state } from './state.js'
 import { listen, open } from './stream.js'
 import { count, plain, time } from './text.js'
-import { drawForm } from './why.js'
+import { drawForm, follow as find } from './why.js'
 import { updateZones } from './zones.js'
 
 let asked = false // why the stream does not come

@@ -1,6 +1,6 @@
 // The clients that are refused now, one row for each with its zones, and what can be done about it.
 
-import { act, banAgent } from './actions.js'
+import { act } from './actions.js'
 import { bar, byId, cell, el, empty, pill, setText, show, table } from './dom.js'
 import { idOf, isNone, nameKey, outcomePill, showKey } from './key.js'
 import { menu } from './menu.js'
@@ -143,8 +143,7 @@ function actionsOf(c) {
     { class: 'actions', role: 'group', 'aria-label': 'Zone ' + plain(r.zone.name, 40) },
     several ? el('span', { class: 'under' }, visible(r.zone.name, 24)) : null,
     [...several ? ['reset'] : [], 'raise', 'exempt',
-      r.last?.outcome === 'banned' ? 'unban' : 'ban'].map(a => act(a, [{ z: r.zone, k: r.key }])),
-    r.zone.overrides && r.last?.user_agent ? banAgent(r) : null))
+      r.last?.outcome === 'banned' ? 'unban' : 'ban'].map(a => act(a, [{ z: r.zone, k: r.key }]))))
   return el('div', { class: 'actions', role: 'group', 'aria-label': 'Actions for ' + name },
     whyButton(several ? null : z, k, name),
     mutable.length ? [act('reset', mutable.map(r => ({ z: r.zone, k: r.key }))),

@@ -43,18 +43,14 @@ export function second(e) {
   for (const z of state.zones) count(z, joined)
   for (const t of e.top ?? []) noteTop(t)
   for (const d of e.refused ?? []) noteRefusal(d)
-  for (const d of e.decisions ?? []) {
-    const of = d.decision
-    if (of?.quota > 0) zoneNamed(d.zone)?.samples.push({ at: state.now, left: of.remaining / of.quota })
-  }
   state.decisions = [...state.decisions, ...e.decisions ?? []].slice(-300)
 }
 
 // described adds to a zone what is kept of it from event to event, and what its definition says.
-function described(z, { history = [], samples = [], refusing = new Map(), topped = {} } = {}) {
+function described(z, { history = [], refusing = new Map(), topped = {} } = {}) {
   const has = option => z.uses.some(use => use[option])
   const made = {
-    ...z, history, refusing, topped, samples: samples.filter(s => s.at > state.now - 60e3).slice(-400),
+    ...z, history, refusing, topped,
     parts: z.key_form?.match(/\{[^{}]*\}/g) ?? [], overrides: has('overrides'), bans: has('ban'),
     events: Number(/^\w+ (\d+)(\/|$)/.exec(z.limit)?.[1] ?? 0),
   }

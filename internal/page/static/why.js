@@ -2,13 +2,12 @@
 
 import { acts, onDone } from './actions.js'
 import { call, zonePath } from './api.js'
-import { bucket } from './bucket.js'
 import { button, byId, el, empty, facts, note, para, pill, problem, show } from './dom.js'
-import { outcomePill, queryOf, showKey } from './key.js'
+import { idOf, isNone, nameKey, outcomePill, queryOf, showKey } from './key.js'
 import { addressed, command, copies } from './shell.js'
 import { state, zoneNamed } from './state.js'
 import { zonesNamed } from './stores.js'
-import { duration, number, plain, time, visible } from './text.js'
+import { count, duration, number, plain, time, visible } from './text.js'
 
 const select = byId('why-zone'), longest = 2000 // characters of a sentence
 let asked = null // how to look it up again
@@ -41,21 +40,28 @@ select.addEventListener('change', drawParts)
 byId('why-form').addEventListener('submit', e => {
   e.preventDefault()
   const values = fields().map(i => i.value)
-  keep(chosen(), new URLSearchParams(values.length > 1 ? values.map(v => ['part', v]) : [['key', values[0] ?? '']]))
+  look(chosen(), new URLSearchParams(values.length > 1 ? values.map(v => ['part', v]) : [['key', values[0] ?? '']]), values)
 })
 
-// keep looks up a key, and has the address of the page say so.
-function keep(z, query) {
+// look looks up a key, and has the address of the page say so: it can be sent to somebody else. The form shows these values.
+function look(z, query, values) {
   history.replaceState(null, '', '#' + new URLSearchParams([...query, ...z ? [['zone', z.name]] : []]))
-  show(byId('find-body'))
-  lookUp(z, query)
+  follow(values)
 }
 
-// lookUpAs fills in the form, and looks up a key in a zone, or in all zones without one.
-export function lookUpAs(z, query) {
-  fillIn(z, query.has('part') ? query.getAll('part') : [query.get('key') ?? ''])
+// follow looks up what the address asks for.
+export function follow(values) {
+  const query = new URLSearchParams(location.hash.slice(1)), name = query.get('zone'), text = query.get('key') ?? ''
+  if (!['key', 'part', 'key_base64', 'zone'].some(n => query.has(n)) || !state.start) return
+  query.delete('zone')
+  const z = name === null ? null : zoneNamed(name) ?? { name }
+  fillIn(z, values ?? (query.has('part') ? query.getAll('part') : [text]))
   lookUp(z, query)
+  show(byId('find-body'))
+  if (!z && text) listPart(text)
+  if (!values) goTo('why')
 }
+addEventListener('hashchange', () => follow())
 
 function fillIn(z, values) {
   select.selectedIndex = state.zones.findIndex(other => other.name === z?.name) + 1
@@ -63,13 +69,41 @@ function fillIn(z, values) {
   fields().forEach((input, i) => { input.value = values[i] ?? '' })
 }
 
+addEventListener('keydown', e => {
+  const writes = byId('dialog').open || e.target.closest?.('input, select, textarea')
+  if (e.key !== '/' || e.ctrlKey || e.metaKey || e.altKey || writes) return
+  e.preventDefault()
+  fillIn(null, [''])
+  goTo('why')
+  fields()[0].focus()
+})
+
+// listPart lists the keys that have a text in them, of those that zones know.
+async function listPart(text) {
+  const body = byId('find-body'), wanted = text.toLowerCase(), found = new Map()
+  const add = (z, k, n) => {
+    if (!z || isNone(k) || !k.key.toLowerCase().includes(wanted) || k.key.toLowerCase() === wanted) return
+    const at = found.get(idOf(k)) ?? { k, z, n: 0 }
+    found.set(idOf(k), { ...at, n: Math.max(at.n, n) })
+  }
+  for (const z of state.zones) for (const r of z.refusing.values()) add(z, r.key, r.requests)
+  try {
+    for (const top of await call('GET', 'top?n=200')) for (const k of top.keys) add(zoneNamed(top.zone), k, k.requests)
+  } catch { /* the key itself is looked up, and says what is wrong */ }
+  if (new URLSearchParams(location.hash.slice(1)).get('key') !== text) return // another one was asked for since
+  const all = [...found.values()].sort((a, b) => b.n - a.n)
+  show(body, all.length ? [el('h3', {}, `${count(all.length, 'frequent key')} with this text`),
+    el('ul', { class: 'found' }, all.slice(0, 12).map(({ k, z }) => el('li', {}, button(showKey(k, z),
+      () => look(null, new URLSearchParams(k.key_base64 ? { key_base64: k.key_base64 } : { key: k.key }), [k.key]),
+      { 'aria-label': 'Find ' + nameKey(k, z) }))))] : null)
+}
+
 // whyButton looks up a key in a zone, or in all.
 export function whyButton(z, k, name) {
   if (k.key_truncated) return null
   const press = () => {
-    fillIn(z, k.parts?.length > 1 && z ? k.parts : [k.key])
+    look(z, new URLSearchParams(queryOf(k)), k.parts?.length > 1 && z ? k.parts : [k.key])
     goTo('why')
-    keep(z, new URLSearchParams(queryOf(k)))
   }
   return button('Why?', press, { 'aria-label': `Why? ${name}${z ? ` in zone ${plain(z.name, 40)}` : ''}` })
 }
@@ -108,6 +142,7 @@ function verdict(k) {
     k.quota > 0 && ['Used', `${number(k.used)} of ${number(k.quota)}${k.owed ? ` (${number(k.owed)} owed)` : ''}`],
     ['Limit', [k.limit, overrides(k) ? ' (replaced by the override)' : null,
       k.rollout ? [' ', pill(k.rollout, 'dry')] : null]],
+    k.quota > 0 && k.reset_after > 0 && ['All of it back', [k.slots ? 'at the latest ' : '', until(Date.now() + k.reset_after * 1000)]],
     k.override && ['Override', overrideText(k.override)],
     k.refusals && ['Refusals', `${number(k.refusals.count)} so far; ${number(k.refusals.of)} in ${duration(k.refusals.within)} lead to a ban`],
     k.lately && ['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(k.lately.since)}`],
@@ -122,7 +157,6 @@ function verdict(k) {
   return el('article', { key: k.zone, class: 'verdict' },
     el('h3', {}, outcomePill(k.outcome), ' ', showKey(k, z)),
     para('because', local(k.why)),
-    k.quota > 0 && (k.used > 0 || k.refused) ? bucket(k) : null,
     facts('', more.filter(Boolean)),
     (k.commands ?? []).map(({ to, run }) =>
       para('', `To ${to}: `, copies(run.join(' && '), run.map(addressed).join(' && ')))),

@@ -1,7 +1,7 @@
 // The table of zones, each with one curve, and what is behind each.
 
 import { call, zonePath } from './api.js'
-import { bar, byId, cell, el, empty, facts, note, para, pill, problem, show, svg, table } from './dom.js'
+import { bar, byId, cell, el, empty, facts, para, pill, problem, show, svg, table } from './dom.js'
 import { titled } from './shell.js'
 import { showKey } from './key.js'
 import { lately, span, state } from './state.js'
@@ -139,7 +139,6 @@ function detail(z, curve) {
     z.costs ? el('div', {}, el('h3', {}, 'What responses say they cost'), costs.length
       ? facts('outcomes costs', figures([...costs, ['total cost', z.cost_sum ?? 0]])) : empty('No responses yet.'))
         : null,
-    el('div', {}, el('h3', {}, 'How much of their limit clients have left'), el('div', { class: 'near' }, near(z))),
     el('div', {}, titled('Most frequent keys', 'top', [], [z.name]), top(z, open.get(z.name))),
     el('div', {}, titled('Definition', 'zones', [], [z.name]), facts('stacked', [
       ['Limit', z.limit], ['Store', visible(z.store)],
@@ -156,14 +155,4 @@ function top(z, keys) {
   return table('top', ['Key', 'Requests', 'Refused'], el('tbody', {}, keys.map(k => el('tr', {},
     el('td', {}, showKey(k, z), bar(k.requests, keys[0].requests)), el('td', {}, number(k.requests)),
       el('td', {}, number(k.refused))))))
-}
-
-// near draws how much clients have left, from a sample of the last minute.
-function near({ samples }) {
-  if (!samples.length) return empty('No decisions in the last minute.')
-  const bins = [['none', 0], ['up to 25 %', 0], ['25 to 50 %', 0], ['50 to 75 %', 0], ['above 75 %', 0]]
-  for (const s of samples) bins[s.left <= 0 ? 0 : Math.min(4, Math.max(1, Math.ceil(s.left * 4)))][1]++
-  return [el('table', { class: 'bins' }, el('tbody', {}, bins.map(([name, n]) => el('tr', {},
-    el('th', { scope: 'row' }, name), el('td', {}, bar(n, samples.length)), el('td', {}, share(n, samples.length)))))),
-  note(`A sample of ${count(samples.length, 'decision')} of the last minute.`)]
 }
