@@ -140,11 +140,12 @@ func TestExplainAgrees(t *testing.T) {
 	behind := strings.TrimPrefix(upstream.URL, "http://")
 	caddytest.RunConfig(t, address, awkwardSites+strings.ReplaceAll(stateSites, "UPSTREAM", behind))
 	defer states.release()
-	decisions, err := feed.Subscribe(math.MaxInt32, func(string, string, outcome.Outcome) bool { return true })
+	decisions, err := feed.Subscribe(func(string, string, outcome.Outcome) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer decisions.Unsubscribe()
+	decisions.Ask(math.MaxInt32)
 
 	random := rand.New(rand.NewPCG(1, 0))
 	outcomes := make(map[string]int)
@@ -153,9 +154,7 @@ func TestExplainAgrees(t *testing.T) {
 		q := randomRequest(random)
 		if random.IntN(8) == 0 {
 			states.change(random)
-			for len(decisions.Decisions) > 0 {
-				<-decisions.Decisions
-			}
+			decisions.Take()
 		}
 		if random.IntN(2) == 0 {
 			q = states.request(random)
@@ -165,14 +164,14 @@ func TestExplainAgrees(t *testing.T) {
 		asked.URL = strings.Replace(q.URL, host, host+":"+port, 1)
 		began := time.Now()
 		before := explain(t, asked)
-		if n := len(decisions.Decisions); n > 0 {
-			t.Fatalf("to explain counts %d decisions", n)
+		if all, _ := decisions.Take(); len(all) > 0 {
+			t.Fatalf("to explain counts %d decisions", len(all))
 		}
 		got := sendExplained(t, address, &q)
 		took := time.Since(began)
 		var counted []string
-		for len(decisions.Decisions) > 0 {
-			d := <-decisions.Decisions
+		all, _ := decisions.Take()
+		for _, d := range all {
 			counted = append(counted, describeDecision(&d))
 			outcomes[d.Outcome]++
 		}

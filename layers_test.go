@@ -68,7 +68,7 @@ var layers = []struct {
 	{"internal/placeholder", layer{lines: 230, kB: 9, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 950, kB: 28, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
-	{"internal/feed", layer{lines: 150, kB: 5, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
+	{"internal/feed", layer{lines: 105, kB: 4, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
 	{"internal/clock", layer{lines: 150, kB: 4}},
 	{"internal/gate", layer{lines: 825, kB: 22}},
 	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},

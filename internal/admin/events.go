@@ -1,11 +1,14 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 )
 
 // writeTimeout bounds the time to send an event.
@@ -15,25 +18,37 @@ const writeTimeout = 5 * time.Second
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-
-	ended    <-chan struct{} // closed when the client leaves
-	shutdown <-chan struct{} // closed when the admin endpoint shuts down, as it does on each reload
 }
 
-// beginEvents begins the answer. After that no error can be sent.
-func (c *adminCall) beginEvents() (*events, error) {
-	e := &events{
-		w: c.ResponseWriter, control: http.NewResponseController(c.ResponseWriter),
-		ended: c.request.Context().Done(), shutdown: shutdownOf(c.request),
-	}
+// stream answers with events: each sends some with each pulse, the first ones at once, or for the view of a fleet when that
+// has come. It ends when each returns false, the client leaves, or the admin endpoint shuts down, as it does on each reload.
+func (c *adminCall) stream(pulse time.Duration, stores []*runningStore, each func(*events, *fleet.View) bool) error {
+	to := &events{w: c.ResponseWriter, control: http.NewResponseController(c.ResponseWriter)}
 	// The endpoint's read deadline would end this request.
-	if err := e.control.SetReadDeadline(time.Time{}); err != nil {
-		return nil, fmt.Errorf("lifting the deadline of the stream: %w", err)
+	if err := to.control.SetReadDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("lifting the deadline of the stream: %w", err)
 	}
 	c.Header().Set("Content-Type", "text/event-stream")
 	c.Header().Set("Cache-Control", "no-store")
 	c.WriteHeader(http.StatusOK)
-	return e, nil
+	ctx, cancel := context.WithCancel(c.request.Context())
+	defer cancel()
+	views, shutdown := follow(ctx, stores), shutdownOf(c.request)
+	ticker := time.NewTicker(pulse)
+	defer ticker.Stop()
+	for ok := each(to, nil); ok; {
+		select {
+		case <-ticker.C:
+			ok = each(to, nil)
+		case view := <-views:
+			ok = each(to, view)
+		case <-ctx.Done():
+			return nil
+		case <-shutdown:
+			return nil
+		}
+	}
+	return nil // the answer has begun, so an error cannot be sent
 }
 
 // event sends an event with a value as JSON.

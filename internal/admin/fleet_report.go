@@ -208,11 +208,11 @@ func (z *runningZone) tops() fleet.Lists {
 // sample adds decisions since the last report, and asks for more. The first report has none. The lock is held.
 func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
 	if r.refused == nil {
-		refused, err := feed.SubscribeOnDemand(r.wants(true))
+		refused, err := feed.Subscribe(r.wants(true))
 		if err != nil {
 			return // others look at the decisions of this instance
 		}
-		others, err := feed.SubscribeOnDemand(r.wants(false))
+		others, err := feed.Subscribe(r.wants(false))
 		if err != nil {
 			refused.Unsubscribe()
 			return
@@ -223,7 +223,7 @@ func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
 	r.idle.Reset(idleReports)
 	split := templatesOf(zones)
 	for _, from := range []*feed.Subscriber{r.refused, r.others} {
-		some, _ := drain(from, sampled, split)
+		some, _ := sample(from, sampled, split)
 		report.Decisions = append(report.Decisions, some...)
 	}
 }

@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -98,71 +96,51 @@ func streamPage(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	decisions, err := subscribed(feed.SubscribeOnDemand(wants))
+	decisions, err := subscribe(wants)
 	if err != nil {
 		return err
 	}
 	defer decisions.Unsubscribe()
-	refused, err := subscribed(feed.SubscribeOnDemand(refuses))
+	refused, err := subscribe(refuses)
 	if err != nil {
 		return err
 	}
 	defer refused.Unsubscribe()
-	to, err := c.beginEvents()
-	if err != nil {
-		return err
-	}
 	config := running()
 	s := newSeconds(config.stores(), config.zones())
-	ctx, cancel := context.WithCancel(c.request.Context())
-	defer cancel()
-	views := follow(ctx, stores)
-	pulse := time.NewTicker(pagePulse)
-	defer pulse.Stop()
-	send := func() bool {
-		second := s.next()
-		refusals, _ := drain(refused, refusedRate, s.templates)
-		second.Refused = append(second.Refused, refusals...)
-		second.Decisions, second.Skipped = drain(decisions, int(rate), s.templates)
-		return to.event("second", second)
-	}
-	for ok := to.event("start", s.start(c.request, views == nil)) && send(); ok; {
-		select {
-		case <-pulse.C:
-			ok = running() == config && send() // after a reload the page connects again
-		case view := <-views:
+	return c.stream(pagePulse, stores, func(to *events, view *fleet.View) bool {
+		switch {
+		case view != nil:
 			s.see(view)
-		case <-to.ended:
-			return nil
-		case <-to.shutdown:
-			return nil
-		case <-decisions.Evicted:
-			return nil
-		case <-refused.Evicted:
-			return nil
+			return true
+		case running() != config: // the page connects again
+			return false
+		case s.n == 0 && !to.event("start", s.start(c.request, len(stores) == 0)):
+			return false
 		}
-	}
-	return nil
+		second := s.next()
+		refusals, _ := sample(refused, refusedRate, s.templates)
+		second.Refused = append(second.Refused, refusals...)
+		second.Decisions, second.Skipped = sample(decisions, rate, s.templates)
+		return to.event("second", second)
+	})
 }
 
 // refuses reports whether a decision is a refusal, or would be without a dry run.
 func refuses(_, _ string, o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
-// subscribed is what a subscription returns, with an error of the admin API if there are too many.
-func subscribed(s *feed.Subscriber, err error) (*feed.Subscriber, error) {
-	if errors.Is(err, feed.ErrTooManySubscribers) {
+// subscribe subscribes to decisions.
+func subscribe(wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subscriber, error) {
+	s, err := feed.Subscribe(wants)
+	if err != nil {
 		err = adminError(http.StatusServiceUnavailable, "%w: at most %d", err, feed.MaxSubscribers)
 	}
 	return s, err
 }
 
-// drain returns up to n of the decisions that have come, and how many there were besides. It asks for more.
-func drain(from *feed.Subscriber, n int, split templates) (some []adminapi.Decision, skipped uint64) {
-	from.MarkActive()
-	skipped = from.Skipped.Swap(0)
-	for range len(from.Decisions) {
-		some = append(some, <-from.Decisions)
-	}
+// sample returns up to n of the decisions that have come, and how many there were besides. It asks for more.
+func sample(from *feed.Subscriber, n int, split templates) (some []adminapi.Decision, skipped uint64) {
+	some, skipped = from.Take()
 	for len(some) > n {
 		at := rand.IntN(len(some))
 		some = slices.Delete(some, at, at+1)

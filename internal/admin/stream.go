@@ -1,27 +1,27 @@
 package admin
 
 import (
-	"context"
 	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
 const (
-	// heartbeat is the interval of comments that keep an idle stream alive.
-	heartbeat = 15 * time.Second
+	// watchPulse is how often decisions are sent, and heartbeat how many pulses later a comment keeps an idle stream alive.
+	watchPulse = 100 * time.Millisecond
+	heartbeat  = 150
 
 	defaultRate = 100
 	maxRate     = 1000
 )
 
-// streamDecisions sends decisions as server-sent events until the client leaves, another subscriber
-// takes its place, or the admin endpoint shuts down, as it does on each reload.
+// streamDecisions sends decisions as server-sent events.
 func streamDecisions(c *adminCall) error {
 	stores, err := c.readFleet()
 	if err != nil {
@@ -31,50 +31,42 @@ func streamDecisions(c *adminCall) error {
 	if err != nil {
 		return err
 	}
-	v, err := subscribed(feed.Subscribe(rate, wants))
+	v, err := subscribe(wants)
 	if err != nil {
 		return err
 	}
 	defer v.Unsubscribe()
-
-	templates := templatesOf(runningZones())
-	to, err := c.beginEvents()
-	if err != nil {
-		return err
-	}
-	pulse := time.NewTicker(heartbeat)
-	defer pulse.Stop()
-	ctx, cancel := context.WithCancel(c.request.Context())
-	defer cancel()
-	views, told := follow(ctx, stores), make(reports)
-	me := ""
+	templates, told, me := templatesOf(runningZones()), make(reports), ""
 	if len(stores) > 0 {
 		me = processName()
 	}
-	for ok := to.comment("decisions follow"); ok; {
-		select {
-		case s := <-v.Decisions:
-			v.MarkActive()
-			s.Skipped = v.Skipped.Swap(0)
-			templates.split(&s)
-			s.Instance = me
-			ok = to.event("decision", s)
-		case view := <-views:
+	n, left, skipped := 0, rate, uint64(0) // left is how many more decisions this second may have
+	return c.stream(watchPulse, stores, func(to *events, view *fleet.View) bool {
+		if view != nil {
 			for _, d := range told.fresh(view, wants) {
-				v.MarkActive()
-				ok = ok && to.event("decision", d)
+				if !to.event("decision", d) {
+					return false
+				}
 			}
-		case <-pulse.C:
-			ok = to.comment("")
-		case <-to.ended:
-			return nil
-		case <-to.shutdown:
-			return nil
-		case <-v.Evicted:
-			return nil
+			return true
 		}
-	}
-	return nil // the answer has begun, so an error cannot be sent
+		if time.Duration(n)*watchPulse%time.Second == 0 {
+			left = rate
+		}
+		some, missed := v.Take()
+		left, skipped = max(0, left-len(some)), skipped+missed
+		v.Ask(min(left, feed.Buffer))
+		for _, d := range some {
+			d.Skipped, skipped = skipped, 0
+			templates.split(&d)
+			d.Instance = me
+			if !to.event("decision", d) {
+				return false
+			}
+		}
+		n++
+		return n%heartbeat != 1 || to.comment("decisions follow")
+	})
 }
 
 // templates are those of keys, by zone.
@@ -96,11 +88,12 @@ func (t templates) split(d *adminapi.Decision) {
 }
 
 // readSubscription reads which decisions to send, and how many per second.
-func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string, o outcome.Outcome) bool, err error) {
+func (c *adminCall) readSubscription() (rate int, wants func(zone, key string, o outcome.Outcome) bool, err error) {
 	if err := c.checkParameters("zone", "key", "key_base64", "part", "outcome", "rate"); err != nil {
 		return 0, nil, err
 	}
-	if rate, err = c.intParameter("rate", defaultRate, 1, maxRate); err != nil {
+	most, err := c.intParameter("rate", defaultRate, 1, maxRate)
+	if err != nil {
 		return 0, nil, err
 	}
 	all := [outcome.Count]bool{}
@@ -134,7 +127,7 @@ func (c *adminCall) readSubscription() (rate int64, wants func(zone, key string,
 			return 0, nil, err
 		}
 	}
-	return rate, func(z, k string, o outcome.Outcome) bool {
+	return int(most), func(z, k string, o outcome.Outcome) bool {
 		return (any || all[o]) && (!ofZone || z == zone) && (!ofKey || k == key)
 	}, nil
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -40,14 +42,14 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return new(net.UnixAddr) }
 
-// watch subscribes to decisions of one outcome, and returns the status and what follows the
+// watch subscribes to decisions of some outcomes, and returns the status and what follows the
 // head.
-func (p *pipes) watch(t *testing.T, o outcome.Outcome) (status string, events *bufio.Reader) {
+func (p *pipes) watch(t *testing.T, outcomes string) (status string, events *bufio.Reader) {
 	t.Helper()
 	ours, its := net.Pipe()
 	t.Cleanup(func() { ours.Close() })
 	p.conns <- its
-	if _, err := fmt.Fprintf(ours, "GET /rate_limit/decisions?outcome=%s HTTP/1.1\r\nHost: a\r\n\r\n", outcome.Names[o]); err != nil {
+	if _, err := fmt.Fprintf(ours, "GET /rate_limit/decisions?outcome=%s HTTP/1.1\r\nHost: a\r\n\r\n", outcomes); err != nil {
 		t.Fatal(err)
 	}
 	events = bufio.NewReader(ours)
@@ -58,10 +60,9 @@ func (p *pipes) watch(t *testing.T, o outcome.Outcome) (status string, events *b
 	return response.Status, bufio.NewReader(response.Body)
 }
 
-// TestIdleSubscribersAreEvicted: when all places are taken, a subscriber that has been sent nothing
-// for a while loses its place to another one, because nothing shows whether its client still reads.
-// A subscriber that has been sent something keeps its place. Streams last longer than the endpoint reads.
-func TestIdleSubscribersAreEvicted(t *testing.T) {
+// TestPlaces: when all places are taken, one more subscriber is refused. Streams last longer than the endpoint reads, and end
+// when it shuts down.
+func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
 		var subscribers atomic.Int64
@@ -73,40 +74,18 @@ func TestIdleSubscribersAreEvicted(t *testing.T) {
 			}
 		})}
 		go func() { _ = server.Serve(p) }()
-		ended := make(chan int, feed.MaxSubscribers+1)
-		begin := func(number int) string {
-			o := outcome.Limited
-			if number == 0 {
-				o = outcome.Exempt
+		for i := range feed.MaxSubscribers + 1 {
+			want := "200 OK"
+			if i == feed.MaxSubscribers {
+				want = "503 Service Unavailable"
 			}
-			status, events := p.watch(t, o)
-			if status == "200 OK" {
-				go func() {
-					_, _ = io.Copy(io.Discard, events)
-					ended <- number
-				}()
-			}
-			synctest.Wait()
-			return status
-		}
-		for i := range feed.MaxSubscribers {
-			if status := begin(i); status != "200 OK" {
+			status, events := p.watch(t, "limited")
+			if status != want {
 				t.Fatalf("subscriber %d: %s", i, status)
 			}
-			time.Sleep(time.Millisecond) // one is the first
+			go func() { _, _ = io.Copy(io.Discard, events) }()
 		}
-		time.Sleep(30*time.Second - time.Second) // a second less than a subscriber may be idle
-		if status := begin(feed.MaxSubscribers); status != "503 Service Unavailable" {
-			t.Fatalf("one too many: %s", status)
-		}
-		feed.PublishWithoutDecision(caddytest.Request(nil, "203.0.113.7:1"), "busy", "", "", outcome.Exempt, nil) // to subscriber 0
-		time.Sleep(time.Second)
-		if status := begin(feed.MaxSubscribers); status != "200 OK" {
-			t.Errorf("when others are idle: %s", status)
-		}
-		if got := <-ended; got != 1 {
-			t.Errorf("subscriber %d has lost its place, want 1, which has been idle the longest", got)
-		}
+		time.Sleep(time.Minute)
 		if n := subscribers.Load(); n != feed.MaxSubscribers {
 			t.Errorf("%d subscribers, want %d", n, feed.MaxSubscribers)
 		}
@@ -116,6 +95,48 @@ func TestIdleSubscribersAreEvicted(t *testing.T) {
 		synctest.Wait()
 		if n := subscribers.Load(); n != 0 {
 			t.Errorf("%d subscribers although the server has shut down", n)
+		}
+	})
+}
+
+// TestRate: a subscriber gets as many decisions in a second as it has asked for, and how many others there were.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{make(chan net.Conn), make(chan struct{})}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = serveAdmin(w, r) })}
+		go func() { _ = server.Serve(p) }()
+		_, events := p.watch(t, "exempt&rate=10")
+		var got []adminapi.Decision
+		go func() {
+			for {
+				line, err := events.ReadString('\n')
+				if err != nil {
+					return
+				}
+				var d adminapi.Decision
+				if data, ok := strings.CutPrefix(line, "data: "); ok && json.Unmarshal([]byte(data), &d) == nil {
+					got = append(got, d)
+				}
+			}
+		}()
+		time.Sleep(watchPulse / 2)
+		for _, step := range []struct {
+			publish, want int
+			pause         time.Duration
+		}{{15, 10, 300 * time.Millisecond}, {5, 10, 300 * time.Millisecond}, {0, 10, 400 * time.Millisecond}, {3, 13, time.Second}} {
+			for range step.publish {
+				feed.PublishWithoutDecision(caddytest.Request(nil, "203.0.113.7:1"), "z", "", "", outcome.Exempt, nil)
+			}
+			time.Sleep(step.pause)
+			if synctest.Wait(); len(got) != step.want {
+				t.Errorf("%d decisions, want %d", len(got), step.want)
+			}
+		}
+		if n := got[0].Skipped + got[10].Skipped; n != 10 {
+			t.Errorf("%d skipped, want 10", n)
+		}
+		if err := server.Shutdown(context.Background()); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -133,12 +154,12 @@ func TestBlockedStreamsEnd(t *testing.T) {
 			left <- time.Since(begun)
 		})}
 		go func() { _ = server.Serve(p) }()
-		status, events := p.watch(t, outcome.Limited)
+		status, events := p.watch(t, "limited")
 		if line, err := events.ReadString('\n'); status != "200 OK" || err != nil || !strings.HasPrefix(line, ":") {
 			t.Fatalf("%s %q %v", status, line, err)
 		}
 		// A pipe has no buffer, so the next write waits for a reader.
-		if got := <-left; got > heartbeat+writeTimeout {
+		if got := <-left; got > heartbeat*watchPulse+writeTimeout {
 			t.Errorf("the stream lasted for %v", got)
 		}
 		if err := server.Shutdown(context.Background()); err != nil {

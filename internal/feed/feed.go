@@ -3,7 +3,6 @@
 package feed
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -39,87 +38,42 @@ const (
 	// MaxSubscribers bounds the cost of subscribers to requests.
 	MaxSubscribers = 16
 
-	// subscriberBuffer is how many decisions wait for a slow subscriber.
-	subscriberBuffer = 256
-
-	// idleTimeout is how long a subscriber keeps its place when there is nothing to send to it
-	// and all places are taken. Without a write nothing shows whether its client still reads.
-	idleTimeout = 30 * time.Second
+	// Buffer is how many decisions wait for a subscriber.
+	Buffer = 256
 )
 
 // ErrTooManySubscribers is the error of Subscribe when all places are taken.
 var ErrTooManySubscribers = errors.New("too many subscribers")
 
-// Subscriber receives a sample of the decisions: no more per second than it has asked for, and
-// none while its buffer is full.
+// Subscriber receives a sample of the decisions: the next ones after each [Subscriber.Ask], and none while its buffer is full.
+// As these come in a row, it gets those of all zones of a request. A decision that it does not get costs a request no look at
+// a clock.
 type Subscriber struct {
 	wants     func(zone, key string, o outcome.Outcome) bool
-	Decisions chan adminapi.Decision
-	Skipped   atomic.Uint64 // decisions that were not sent since the last one that was
-	active    atomic.Int64  // time of subscription or of the last decision, in nanoseconds of Unix time
-	Evicted   chan struct{} // closed when another subscriber has taken the place
-
-	onDemand bool
-	asked    atomic.Int64 // how many more it has asked for, if it gets them on demand
-
-	mu     sync.Mutex
-	params algorithms.Params
-	state  algorithms.State
+	decisions chan adminapi.Decision
+	asked     atomic.Int64 // how many more it has asked for
+	skipped   atomic.Uint64
 }
 
-// SubscribeOnDemand is [Subscribe] for a subscriber that gets the next decisions after each [Subscriber.Ask].
-// As these come in a row, it gets those of all zones of a request. A decision that it does not get costs
-// a request no look at a clock.
-func SubscribeOnDemand(wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
-	s := newSubscriber(wants)
-	s.onDemand = true
-	return s, s.subscribe()
-}
-
-// Ask asks for the next n decisions, in place of what it has asked for before.
-func (s *Subscriber) Ask(n int) { s.asked.Store(int64(n)) }
-
-// Subscribe adds a subscriber to the decisions that it wants, at most rate of them per second. If
-// all places are taken, the subscriber that has been idle the longest is evicted, provided that it
-// has been idle for [idleTimeout].
-func Subscribe(rate int64, wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
-	params, err := algorithms.TokenBucket{}.Prepare(algorithms.Limit{Events: rate, Window: time.Second})
-	if err != nil {
-		return nil, err
-	}
-	s := newSubscriber(wants)
-	s.params = params
-	return s, s.subscribe()
-}
-
-func newSubscriber(wants func(zone, key string, o outcome.Outcome) bool) *Subscriber {
-	s := &Subscriber{wants: wants, Decisions: make(chan adminapi.Decision, subscriberBuffer), Evicted: make(chan struct{})}
-	s.MarkActive()
-	return s
-}
-
-func (s *Subscriber) subscribe() error {
+// Subscribe adds a subscriber to the decisions that it wants.
+func Subscribe(wants func(zone, key string, o outcome.Outcome) bool) (*Subscriber, error) {
 	subscribers.mu.Lock()
 	defer subscribers.mu.Unlock()
 	all := slices.Clone(current())
 	if len(all) >= MaxSubscribers {
-		idlest := slices.MinFunc(all, func(a, b *Subscriber) int { return cmp.Compare(a.active.Load(), b.active.Load()) })
-		if time.Since(time.Unix(0, idlest.active.Load())) < idleTimeout {
-			return ErrTooManySubscribers
-		}
-		close(idlest.Evicted)
-		all = without(all, idlest)
+		return nil, ErrTooManySubscribers
 	}
+	s := &Subscriber{wants: wants, decisions: make(chan adminapi.Decision, Buffer)}
 	all = append(all, s)
 	subscribers.all.Store(&all)
-	return nil
+	return s, nil
 }
 
-// Unsubscribe removes the subscriber. It does nothing if the subscriber was evicted.
+// Unsubscribe removes the subscriber.
 func (s *Subscriber) Unsubscribe() {
 	subscribers.mu.Lock()
 	defer subscribers.mu.Unlock()
-	all := without(slices.Clone(current()), s)
+	all := slices.DeleteFunc(slices.Clone(current()), func(other *Subscriber) bool { return other == s })
 	if len(all) == 0 {
 		subscribers.all.Store(nil)
 		return
@@ -127,13 +81,16 @@ func (s *Subscriber) Unsubscribe() {
 	subscribers.all.Store(&all)
 }
 
-// without removes a subscriber from a list.
-func without(all []*Subscriber, s *Subscriber) []*Subscriber {
-	return slices.DeleteFunc(all, func(other *Subscriber) bool { return other == s })
-}
+// Ask asks for the next n decisions, in place of what it has asked for before.
+func (s *Subscriber) Ask(n int) { s.asked.Store(int64(n)) }
 
-// MarkActive records that a decision is being sent to the subscriber's client.
-func (s *Subscriber) MarkActive() { s.active.Store(time.Now().UnixNano()) }
+// Take returns the decisions that have come, and how many others there were since the last call.
+func (s *Subscriber) Take() (all []adminapi.Decision, skipped uint64) {
+	for range len(s.decisions) {
+		all = append(all, <-s.decisions)
+	}
+	return all, s.skipped.Swap(0)
+}
 
 // Publish sends the outcome of a request in a zone, under a plan, to the subscribers. The decision is that of the
 // store, the reason is that of a zone which did not ask the store. Each may be nil.
@@ -146,13 +103,12 @@ func Publish(r *http.Request, zone, plan string, check *store.Check, o outcome.O
 		if !s.wants(zone, check.Key, o) {
 			continue
 		}
-		now, ok := s.admits()
-		if !ok {
-			s.Skipped.Add(1)
+		if s.asked.Load() <= 0 || s.asked.Add(-1) < 0 {
+			s.skipped.Add(1)
 			continue
 		}
 		decision := adminapi.Decision{
-			Time: now, Zone: zone, Plan: plan, Outcome: outcome.Names[o], Cost: check.Cost,
+			Time: time.Now(), Zone: zone, Plan: plan, Outcome: outcome.Names[o], Cost: check.Cost,
 			KeyText: adminapi.NewKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
 			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path), UserAgent: beginning(r.UserAgent()),
 		}
@@ -164,9 +120,9 @@ func Publish(r *http.Request, zone, plan string, check *store.Check, o outcome.O
 			decision.Decision = adminapi.NewQuotaStatus(*d)
 		}
 		select {
-		case s.Decisions <- decision:
+		case s.decisions <- decision:
 		default:
-			s.Skipped.Add(1)
+			s.skipped.Add(1)
 		}
 	}
 }
@@ -176,22 +132,6 @@ func PublishWithoutDecision(r *http.Request, zone, plan, key string, o outcome.O
 	if subscribers.all.Load() != nil {
 		Publish(r, zone, plan, &store.Check{Key: key}, o, nil, reason)
 	}
-}
-
-// admits reports whether the subscriber gets one more decision, counts it, and returns the time.
-func (s *Subscriber) admits() (now time.Time, ok bool) {
-	if s.onDemand {
-		if s.asked.Load() <= 0 || s.asked.Add(-1) < 0 {
-			return now, false
-		}
-		return time.Now(), true
-	}
-	now = time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state, d := algorithms.TokenBucket{}.Take(s.state, s.params, now.UnixMicro(), 1)
-	s.state = state
-	return now, d.Allowed
 }
 
 // beginning copies as much of a text as a decision holds. Decisions may stay in a buffer for a
