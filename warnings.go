@@ -134,14 +134,8 @@ func warnAboutKey(z *zone.Zone, log *zap.Logger) {
 	for _, empty := range t.OftenEmpty {
 		log.Warn("the key may have the same value for all clients: "+empty.Why, zap.String("placeholder", "{"+empty.Name+"}"))
 	}
-	if !slices.ContainsFunc(t.Parts, func(p key.Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }) {
-		meant := "http.vars.client_ip"
-		if !t.Varies() {
-			meant = placeholder.Meant(z.Key)
-		}
-		if meant != "" {
-			log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
-		}
+	if meant := t.Meant(z.Key); meant != "" {
+		log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
 		return
 	}
 	if longest := 64; z.IPv6Prefix > longest && t.HasAddress {

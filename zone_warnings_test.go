@@ -40,7 +40,7 @@ func warnedZones() map[string]warnedZone {
 		"long prefix":              {zone: "key {client_ip}\nipv6_prefix 65", want: "set ipv6_prefix 64 or less"},
 		"a network":                {zone: "key {client_ip}\nipv6_prefix 64"},
 		"long prefix, no address":  {zone: "key {header.X}\nipv6_prefix 128"},
-		"environment":              {zone: "key {env.HOME}", want: `key "{env.HOME}" is a constant`},
+		"environment":              {zone: "key {env.HOME}", want: `key "{env.HOME}" is a constant, so all clients share one limit`},
 		"body":                     {zone: "key {http.request.body}", want: "any client can write the body of a request, which may contain a password, and gets a new limit with each value; match a part of it with vars_regexp"},
 		"fields of a body":         {zone: "key {http.rate_limit.json.id}", want: `any client can write fields of a body, and gets a new limit with each value; write {client_ip}, in JSON {http.vars.client_ip}, before it`},
 		"fields of a body, beside": {zone: `key "{client_ip} {http.rate_limit.json.id}"`},

@@ -18,7 +18,8 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 	facts.Variable, facts.Networks = z.Template.Varies(), z.Template.ByNetwork()
 	facts.Addresses = z.Template.HasAddress && z.Template.NumPlaceholders() == 1
 	facts.Spread, facts.MissingKey, facts.KeyInWords = z.Stats.Keys.Spread(), z.MissingKey.Word, z.KeyInWords()
-	facts.Blocks, facts.Definition, facts.Warnings = len(z.Block) > 0, z.definition(), z.warnings
+	facts.Blocks, facts.Definition = len(z.Block) > 0, z.definition()
+	facts.Warnings, facts.OneKey = z.warnings, z.Template.Meant(z.Key) != ""
 	facts.Unlimited = !hasLimit(z)
 	facts.Results, _ = z.Stats.Costs.Read()
 	for result, before := range z.before.costs {

@@ -72,7 +72,7 @@ func Examine(f *Facts) adminapi.Diagnosis {
 		z := &f.Zones[i]
 		for _, text := range z.Warnings {
 			level := warn
-			if z.isOfAll(text) {
+			if z.OneKey { // the limit hits the wrong clients
 				level = fail
 			}
 			e.add(adminapi.Finding{Check: "config", Level: level, Zone: z.Name}, text, correctZone)

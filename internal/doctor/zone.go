@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,8 +64,10 @@ type Zone struct {
 	Definition       string
 	DefinedOtherwise []string
 
-	// Warnings are those of the config that name the zone.
+	// Warnings are those of the config that name the zone, and OneKey says that one of them is about a key which is the same for
+	// all clients.
 	Warnings []string
+	OneKey   bool
 }
 
 // Moved is the path of a request as it came, and as a zone sees it.
@@ -257,17 +258,9 @@ func (z *Zone) met() (n uint64) {
 func (z *Zone) all(o outcome.Outcome) bool { return z.of(o) == z.met() && z.met() >= enough }
 
 // lacksKeys reports whether at least a share of the recent requests, in percent, lacks a key. Behind a proxy on a Unix socket
-// clients have no address, which the check proxy says. A warning of the config that nothing sets the key is enough, too.
+// clients have no address, which the check proxy says.
 func (z *Zone) lacksKeys(percent uint64) bool {
-	isKnown := z.Addresses && z.Forwarded != nil || slices.ContainsFunc(z.Warnings, func(text string) bool {
-		return strings.HasPrefix(text, fmt.Sprintf("key %q: ", z.Key))
-	})
-	return !isKnown && z.Keyless >= enough/10 && z.Keyless*100 >= z.Spread.Requests*percent
-}
-
-// isOfAll reports whether a warning of the config says that the key is the same for all clients.
-func (z *Zone) isOfAll(warning string) bool {
-	return strings.HasPrefix(warning, fmt.Sprintf("key %q is ", z.Key))
+	return !(z.Addresses && z.Forwarded != nil) && z.Keyless >= enough/10 && z.Keyless*100 >= z.Spread.Requests*percent
 }
 
 // leftOver finds emergency rules that nobody has taken back: bans without an end, and other overrides with neither an end nor

@@ -42,6 +42,20 @@ type Template struct {
 	OftenEmpty []EmptyPlaceholder
 }
 
+// Meant returns the placeholder that a key with this text was most likely meant to be, if it is the same for all clients by
+// mistake; else it is empty.
+func (t *Template) Meant(text string) string {
+	varies := func(p Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }
+	switch meant := placeholder.Meant(text); {
+	case slices.ContainsFunc(t.Parts, varies):
+		return ""
+	case meant == "" && t.Varies():
+		return "http.vars.client_ip"
+	default:
+		return meant
+	}
+}
+
 // EmptyPlaceholder is a placeholder that is empty in most places, and why.
 type EmptyPlaceholder struct{ Name, Why string }
 
