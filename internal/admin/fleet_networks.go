@@ -12,52 +12,32 @@ import (
 // hasNetworks reports whether the keys of the zone have an address.
 func (z *runningZone) hasNetworks() bool { return z.Template.HasAddress }
 
-// reportedNetworks returns the networks of the zones of an instance.
-func reportedNetworks(c *adminCall, _ json.RawMessage, m *fleet.Member) any {
-	lists := []adminapi.Networks{}
-	share, _ := c.readShare() // this instance has read it before
-	for i := range m.Report.Zones {
-		told := &m.Report.Zones[i]
-		if told.Networks == nil || c.zone != nil && c.zone.Name != told.Name {
-			continue
-		}
-		list := networksOf(told.Name, share, fleet.MergeNetworks(share, []*fleet.Networks{told.Networks}))
-		if c.zone != nil {
-			return list
-		}
-		lists = append(lists, list)
-	}
-	if c.zone != nil {
-		return nil
-	}
-	return lists
-}
-
-// sumNetworks adds up the networks of all instances, for each zone that the call is about.
-func (c *adminCall) sumNetworks(view *fleet.View) ([]adminapi.Networks, error) {
+// sumNetworks adds up the networks of all instances: of the zone in the path, or of each.
+func sumNetworks(c *adminCall, _ json.RawMessage, view *fleet.View) (any, error) {
 	share, err := c.readShare()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case c.zone != nil:
+		return c.zone.sumNetworks(view, share), nil
 	}
 	all := []adminapi.Networks{}
 	for _, z := range runningZones() {
-		if !z.hasNetworks() || c.zone != nil && c.zone.Name != z.Name {
-			continue
+		if z.hasNetworks() {
+			all = append(all, z.sumNetworks(view, share))
 		}
-		of := []*fleet.Networks{fleet.NewNetworks(z.countNetworks())}
-		for _, m := range view.Members[1:] {
-			if m.Report == nil {
-				continue
-			}
-			for i := range m.Report.Zones {
-				if told := &m.Report.Zones[i]; told.Name == z.Name && told.Networks != nil {
-					of = append(of, told.Networks)
-				}
-			}
-		}
-		all = append(all, networksOf(z.Name, share, fleet.MergeNetworks(share, of)))
 	}
 	return all, nil
+}
+
+func (z *runningZone) sumNetworks(view *fleet.View, share float64) adminapi.Networks {
+	of := []*fleet.Networks{fleet.NewNetworks(z.countNetworks())}
+	for told := range reportedOf(z.Name, view) {
+		if told.Networks != nil {
+			of = append(of, told.Networks)
+		}
+	}
+	return networksOf(z.Name, share, fleet.MergeNetworks(share, of))
 }
 
 // isNetworks reports whether a route shows networks.

@@ -34,18 +34,18 @@ const (
 	fleetParameter = "fleet"
 )
 
-// fleetRoutes have answers about the fleet: what another instance would answer by its report, or nil if that is not known.
-var fleetRoutes = map[string]func(c *adminCall, mine json.RawMessage, m *fleet.Member) any{
-	"zones":            reportedZones,
-	"zones/*":          reportedZone,
-	"top":              reportedTops,
-	"zones/*/top":      reportedTops,
-	"networks":         reportedNetworks,
-	"zones/*/networks": reportedNetworks,
-	"zones/*/key":      reportedKey,
-	"stores":           func(_ *adminCall, _ json.RawMessage, m *fleet.Member) any { return m.Report.Stores },
-	"doctor":           reportedDiagnosis,
-	"instances":        func(*adminCall, json.RawMessage, *fleet.Member) any { return nil },
+// fleetRoutes have answers about the fleet: the sum of what all instances would answer. Those without a sum have the answer of each.
+var fleetRoutes = map[string]func(c *adminCall, mine json.RawMessage, view *fleet.View) (any, error){
+	"zones":            summed(sumZones),
+	"zones/*":          summed(sumZone),
+	"top":              sumTops,
+	"zones/*/top":      sumTop,
+	"networks":         sumNetworks,
+	"zones/*/networks": sumNetworks,
+	"zones/*/key":      summed(sumKey),
+	"stores":           nil,
+	"doctor":           nil,
+	"instances":        nil,
 }
 
 // showInstances shows the instances of the fleet. The parameter fleet is always set.
@@ -57,7 +57,7 @@ func (c *adminCall) wantsFleet(route string) (fleetOf []*runningStore, wants boo
 	if route == "instances" && !c.query.Has(fleetParameter) {
 		c.query.Set(fleetParameter, "1")
 	}
-	if !c.query.Has(fleetParameter) || fleetRoutes[route] == nil || c.request.Method != http.MethodGet {
+	if _, has := fleetRoutes[route]; !has || !c.query.Has(fleetParameter) || c.request.Method != http.MethodGet {
 		return nil, false, nil
 	}
 	fleetOf, err = c.readFleet()
@@ -116,20 +116,22 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 	}
 	mine := json.RawMessage(own.Bytes())
 	answer := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(view.Members)), Notes: view.Notes}
+	sum := fleetRoutes[route]
 	for i := range view.Members {
 		m := &view.Members[i]
-		if m.State == adminapi.StateHere {
-			if len(mine) > 0 {
-				m.Answer = mine
-			}
-		} else if m.Report != nil {
-			if of := fleetRoutes[route](c, mine, m); of != nil {
-				text, err := json.Marshal(of)
-				if err != nil {
-					return err
-				}
-				m.Answer = text
-			}
+		switch {
+		case m.Report == nil:
+		case sum != nil:
+			answer.Counted++
+		case m.State == adminapi.StateHere:
+			m.Answer = mine
+		case route == "stores":
+			m.Answer, err = json.Marshal(m.Report.Stores)
+		case route == "doctor" && m.State == adminapi.StateReports && m.Report.Diagnosis != nil:
+			m.Answer, err = json.Marshal(m.Report.Diagnosis)
+		}
+		if err != nil {
+			return err
 		}
 		if m.Report != nil {
 			m.Omitted = omitted(m.Report.Omitted, route)
@@ -137,13 +139,12 @@ func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, store
 		answer.Instances[i] = m.Instance
 	}
 	switch {
-	case len(view.Members) == 1:
-	case route == "doctor":
-		answer.Found = compareMembers(view, stores)
-	case isNetworks(route):
-		if answer.Networks, err = c.sumNetworks(view); err != nil {
+	case sum != nil:
+		if answer.Sum, err = sum(c, mine, view); err != nil {
 			return err
 		}
+	case route == "doctor" && len(view.Members) > 1:
+		answer.Found = compareMembers(view, stores)
 	}
 	return c.writeJSON(answer)
 }

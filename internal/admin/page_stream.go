@@ -219,36 +219,9 @@ func (s *seconds) next() *pageSecond {
 			event.Instances = append(event.Instances, m.Instance)
 		}
 	}
-	s.addOthers(event.Zones)
+	sumZones(nil, &event.Zones, s.view)
 	event.Top = s.tops(event.Zones)
 	return event
-}
-
-// reported calls a function with what other instances have reported of zones.
-func (s *seconds) reported(f func(*fleet.Zone)) {
-	if s.view == nil {
-		return
-	}
-	for _, m := range s.view.Members[1:] {
-		if m.Report != nil {
-			for i := range m.Report.Zones {
-				f(&m.Report.Zones[i])
-			}
-		}
-	}
-}
-
-// addOthers adds what others have counted.
-func (s *seconds) addOthers(zones []adminapi.Zone) {
-	s.reported(func(told *fleet.Zone) {
-		i := slices.IndexFunc(zones, func(z adminapi.Zone) bool { return z.Name == told.Name })
-		if i < 0 {
-			return
-		}
-		for name, n := range told.Totals {
-			zones[i].Totals[name] += n
-		}
-	})
 }
 
 // tops returns the top keys of the next zones in turn in which somebody was refused since their last turn.
@@ -281,21 +254,10 @@ func (s *seconds) tops(zones []adminapi.Zone) (tops []adminapi.Top) {
 
 // top returns the top keys of a zone, with those that other instances have reported.
 func (s *seconds) top(z *runningZone, by topk.Kind) adminapi.Top {
-	mine := z.top(topKeys, by)
 	if s.view == nil {
-		return mine
+		return z.top(topKeys, by)
 	}
-	all := []fleet.Lists{{z.top(listed, by), z.top(listed, topk.Requests)}}
-	s.reported(func(told *fleet.Zone) {
-		if told.Name == z.Name && told.Keys != nil {
-			list := told.Keys.By(z.Name, mine.By, listed)
-			for i := range list.Keys {
-				list.Keys[i].KeyText = z.split(list.Keys[i].KeyText)
-			}
-			all = append(all, fleet.Lists{list, told.Keys.By(z.Name, sortNames[topk.Requests], listed)})
-		}
-	})
-	return fleet.Merge(all, topKeys)
+	return z.sumTop(s.view, by, topKeys)
 }
 
 // split adds the parts of a key of another instance.

@@ -13,25 +13,30 @@ func showTop(c *adminCall) error {
 	if err := c.checkParameters("by", "n"); err != nil {
 		return err
 	}
-	by := topk.Requests
-	if word := c.query.Get("by"); word != "" {
-		by = topk.Kind(slices.Index(sortNames[:], word))
-		if by < 0 {
-			return adminError(badRequest, "by must be requests, refused or dry_run, got %q", word)
-		}
-	}
-	n, err := c.intParameter("n", 20, 1, 1000)
+	by, n, err := c.readTop()
 	if err != nil {
 		return err
 	}
 	if c.zone != nil {
-		return c.writeJSON(c.zone.top(int(n), by))
+		return c.writeJSON(c.zone.top(n, by))
 	}
 	answers := []adminapi.Top{}
 	for _, z := range runningZones() {
-		answers = append(answers, z.top(int(n), by))
+		answers = append(answers, z.top(n, by))
 	}
 	return c.writeJSON(answers)
+}
+
+// readTop reads by what keys are sorted, and how many are wanted.
+func (c *adminCall) readTop() (by topk.Kind, n int, err error) {
+	if word := c.query.Get("by"); word != "" {
+		by = topk.Kind(slices.Index(sortNames[:], word))
+		if by < 0 {
+			return by, 0, adminError(badRequest, "by must be requests, refused or dry_run, got %q", word)
+		}
+	}
+	most, err := c.intParameter("n", 20, 1, 1000)
+	return by, int(most), err
 }
 
 var sortNames = [...]string{topk.Requests: "requests", topk.Refused: outcome.NameRefused, topk.DryRun: outcome.Names[outcome.DryRun]}

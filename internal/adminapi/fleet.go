@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// FleetAnswer is the answer of a route with the parameter fleet: what each instance answers that shares a store with this
-// one.
+// FleetAnswer is the answer of a route with the parameter fleet: that of all instances which share a store with this one.
 type FleetAnswer struct {
 	// Instances are this one, and then the others by name.
 	Instances []Instance `json:"instances"`
@@ -14,8 +13,10 @@ type FleetAnswer struct {
 	// Found is what doctor has found by comparing the instances. It is absent otherwise.
 	Found []Finding `json:"found,omitempty"`
 
-	// Networks has, for the routes of networks, the sums of all instances, for each zone.
-	Networks []Networks `json:"networks,omitempty"`
+	// Sum is what all instances have counted, in the form of the route without the parameter, and Counted how many these are.
+	// What doctor and stores say of each instance has no sum.
+	Sum     any `json:"sum,omitempty"`
+	Counted int `json:"counted,omitempty"`
 
 	// Notes say what is missing in the view.
 	Notes []string `json:"notes,omitempty"`
@@ -62,6 +63,6 @@ type Instance struct {
 	// Omitted says what its report has no room for.
 	Omitted string `json:"omitted,omitempty"`
 
-	// Answer is what the route answers without the parameter. It is absent without a report.
+	// Answer is what the route answers without the parameter, if there is no sum. It is absent without a report.
 	Answer json.RawMessage `json:"answer,omitempty"`
 }

@@ -14,78 +14,108 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
-// keyHelp is the help for keys, for all commands that take one.
-const keyHelp = `
-The key is what distinguishes the zone's clients: paste it from 'caddy rate-limit
-top', or write it as a request would send it. If the zone makes keys from several
-placeholders, give the value of each as a separate argument. A zone without a
-key takes none. --key-base64 takes a key of any bytes. A key that begins with a
-hyphen goes after --.
-`
+func banCommand(cmd *cobra.Command) { changes(cmd, http.MethodPut, "/key/ban", validityFlags(cmd)) }
 
-// changeCommand completes a command that changes a key by one request to the admin API. The flags,
-// which may be nil, make the body of that request. With show, the command shows the key afterwards.
-func changeCommand(cmd *cobra.Command, method, path string, flags func(*cobra.Command) func() map[string]any, show bool) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = needsZone, completeZones
+func unbanCommand(cmd *cobra.Command) { changes(cmd, http.MethodDelete, "/key/ban", nil) }
+
+func resetCommand(cmd *cobra.Command) { changes(cmd, http.MethodDelete, "/key", nil) }
+
+// changes makes a command change a key by one request to the admin API, with a body unless that is nil.
+func changes(cmd *cobra.Command, method, path string, body func() map[string]any) {
 	query := keyFlags(cmd)
-	body := func() any { return nil }
-	if flags != nil {
-		read := flags(cmd)
-		body = func() any { return read() }
-	}
-	cmd.RunE = onFleet(func(f *fleet, args []string) error {
+	asks(cmd, func(c *instance, args []string) error {
 		q, err := query(args[1:])
+		switch {
+		case err != nil:
+			return err
+		case body == nil:
+			return c.changeKey(method, args[0], path, q, nil)
+		}
+		return c.changeKey(method, args[0], path, q, body())
+	})
+}
+
+func setCommand(cmd *cobra.Command) {
+	query := keyFlags(cmd)
+	body := validityFlags(cmd)
+	flags := cmd.Flags()
+	plan := flags.String("plan", "", "The plan whose limit the key gets")
+	exempt := flags.Bool("exempt", false, "Exempt the key from the limit")
+	clear := flags.Bool("clear", false, "Clear the override")
+	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
+	asks(cmd, func(c *instance, args []string) error {
+		if err := errors.Join(checkExclusive(cmd, "plan", "exempt", "clear"), checkExclusive(cmd, "clear", "for"), checkExclusive(cmd, "clear", "note")); err != nil {
+			return err
+		}
+		method, key, request := http.MethodPut, args[1:], body()
+		switch {
+		case *clear:
+			method = http.MethodDelete
+		case *exempt:
+			request["exempt"] = true
+		case flags.Changed("plan"):
+			request["plan"] = *plan
+		case len(key) == 0:
+			return errors.New("the limit is missing: give one such as 500/1m as the last argument, or --plan, --exempt or --clear")
+		default:
+			request["limit"], key = key[len(key)-1], key[:len(key)-1]
+		}
+		q, err := query(key)
 		if err != nil {
 			return err
 		}
-		return f.changeKey(method, args[0], path, q, body(), show)
+		err = c.changeKey(method, args[0], "/key/override", q, request)
+		if invalid := new(apiError); request["limit"] != nil && errors.As(err, &invalid) && invalid.status == "400" {
+			return fmt.Errorf("%w (the last argument, %s, is the limit)", err, shell.Word(fmt.Sprint(request["limit"])))
+		}
+		return err
 	})
-	return cmd
 }
 
-// changeKey sends the request that changes a key. With show it then shows the key.
-func (f *fleet) changeKey(method, zone, path string, query url.Values, body any, show bool) error {
+// changeKey sends the request that changes a key, and shows the key afterwards, unless that is as if new.
+func (c *instance) changeKey(method, zone, path string, query url.Values, body map[string]any) error {
 	var reset adminapi.Reset
-	text, err := f.asked.fetch(method, zonePath(zone, path), query, body, &reset)
+	var sent any
+	if method == http.MethodPut {
+		sent = body
+	}
+	text, err := c.fetch(method, zonePath(zone, path), query, sent, &reset)
 	if err != nil {
 		return err
 	}
-	switch {
-	case reset.Warning != "" && f.several:
-		fmt.Fprintln(f.err, "Warning: "+f.asked.address+": "+reset.Warning)
-	case reset.Warning != "":
-		fmt.Fprintln(f.err, "Warning: "+reset.Warning)
-	}
-	switch {
-	case f.json && show && reset.Network == "":
-		if text, err = f.asked.fetch(http.MethodGet, zonePath(zone, "/key"), query, nil, new(adminapi.Key)); err != nil {
-			fmt.Fprintln(f.err, notShown, err)
+	if reset.Warning != "" {
+		address := ""
+		if c.several {
+			address = c.address + ": "
 		}
-		fallthrough
-	case f.json:
-		_, err := f.out.Write(text)
+		fmt.Fprintln(c.err, "Warning: "+address+reset.Warning)
+	}
+	isNew := path == "/key"
+	switch {
+	case c.json:
+		if !isNew && reset.Network == "" {
+			if text, err = c.fetch(http.MethodGet, zonePath(zone, "/key"), query, nil, new(adminapi.Key)); err != nil {
+				fmt.Fprintln(c.err, notShown, err)
+			}
+		}
+		_, err := c.out.Write(text)
 		return err
-	case f.several:
-		fmt.Fprintln(f.out, map[bool]string{false: "done", true: "nothing has changed"}[reset.Unchanged])
-		return nil
+	case c.several:
+		fmt.Fprintln(c.out, map[bool]string{false: "done", true: "nothing has changed"}[reset.Unchanged])
+	case reset.Unchanged && (isNew || reset.Network != ""):
 	case reset.Network != "":
-		if !reset.Unchanged {
-			fmt.Fprintf(f.out, "%s network %s in zone %s, at all instances within 5 seconds.\n",
-				map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], reset.Network, shell.Word(zone))
+		fmt.Fprintf(c.out, "%s network %s in zone %s, at all instances within 5 seconds.\n",
+			map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], reset.Network, shell.Word(zone))
+	case isNew:
+		key := shell.Words(slices.Concat(query["part"], query["key"], query["key_base64"]))
+		fmt.Fprintf(c.out, "Reset %s in zone %s.\n", cmp.Or(key, "(no key)"), shell.Word(zone))
+	default:
+		k, err := c.key(zone, query)
+		if err != nil {
+			fmt.Fprintln(c.err, notShown, err)
+		} else if method == http.MethodPut && k.Lately == nil && k.Used == 0 {
+			fmt.Fprintf(c.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", c.flags, shell.Word(zone))
 		}
-		return nil
-	case !show:
-		if !reset.Unchanged {
-			fmt.Fprintf(f.out, "Reset %s in zone %s.\n", cmp.Or(shell.Words(slices.Concat(query["part"], query["key"], query["key_base64"])), "(no key)"), shell.Word(zone))
-		}
-		return nil
-	}
-	keys := fetchAll[adminapi.Key](f, zonePath(zone, "/key"), query)
-	if err := f.showKey(keys); err != nil {
-		fmt.Fprintln(f.err, notShown, err)
-	}
-	if k := &keys[0].value; method == http.MethodPut && keys[0].err == nil && k.Lately == nil && k.Used == 0 {
-		fmt.Fprintf(f.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", f.flags, shell.Word(zone))
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestQuestionsAreAskedAgain(t *testing.T) {
 		go func() { _ = server.Serve(breaking) }()
 		t.Cleanup(func() { _ = server.Close() })
 
-		e := &endpoint{address: listener.Addr().String()}
+		e := &instance{address: listener.Addr().String()}
 		_, err = e.call(c.method, "zones", nil, nil)
 		what := fmt.Sprintf("%s after %d broken connections", c.method, c.breaks)
 		if c.answers != strings.HasPrefix(fmt.Sprint(err), "the Caddy at ") { // it has no such path

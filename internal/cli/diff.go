@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -17,38 +16,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
-func diffCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "diff <old config> <new config> [<log>...]",
-		Short: "Says what changes between two configs, and for which clients of a log",
-		Long: `
-Compares the zones of two configs: limits that are lowered or raised, other keys and
-options, zones that are new or gone, what happens to the counts when the new config is
-loaded, and what is wrong with it that was right before. It names what else differs
-where requests come to a limit, such as routes, matchers and maps, which it cannot
-judge. With access logs it also says which clients would be refused more often, or less
-often, as 'caddy rate-limit replay' decides. It needs no running Caddy, and asks no
-store.
-
---markdown prints what fits into the comment of a pull request.
-
-With --exit-code, the exit code is 2 if the new config can refuse requests that
-passed before: a zone that is new, a lower limit, another key, a dry run that ends, or
-more refusals in the logs; and if something differs that it cannot judge. With --weaker
-it is also 2 if the new config can let requests pass that were refused before. It is 0
-otherwise, and 1 if there is no answer.
-`,
-		Example: "  caddy rate-limit diff Caddyfile.old Caddyfile\n" +
-			"  caddy rate-limit diff --markdown Caddyfile.old Caddyfile access.log",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return errors.New("two configs are needed: write 'caddy rate-limit diff Caddyfile.old Caddyfile'")
-			}
-			if slices.Contains(args, "-") {
-				return errors.New("the configs and the logs must be files, because the logs are read twice")
-			}
-			return nil
-		},
+func diffCommand(cmd *cobra.Command) {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) < 2 {
+			return errors.New("two configs are needed: write 'caddy rate-limit diff Caddyfile.old Caddyfile'")
+		}
+		if slices.Contains(args, "-") {
+			return errors.New("the configs and the logs must be files, because the logs are read twice")
+		}
+		return nil
 	}
 	markdown := cmd.Flags().Bool("markdown", false, "Print Markdown")
 	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if the new config can refuse requests that passed before, or something cannot be judged")
@@ -66,21 +42,17 @@ otherwise, and 1 if there is no answer.
 		if err != nil {
 			return err
 		}
-		s := newScreen(cmd)
-		switch {
-		case s.json:
-			err = s.printJSON(c)
-		case *markdown:
-			err = writeMarkdown(s.out, c)
-		default:
-			s.printComparison(c)
+		d := document{newScreen(cmd), *markdown}
+		if d.json {
+			err = d.printJSON(c)
+		} else {
+			d.write(c)
 		}
 		if err == nil && *exitCode && (refusesMore(c) || c.Stores || len(c.Unjudged) > 0 || *weaker && refusesLess(c)) {
 			return endWith(cmd, exitDiffers)
 		}
 		return err
 	}
-	return cmd
 }
 
 // exitDiffers is the exit code of diff --exit-code.
@@ -139,100 +111,110 @@ func logInWords(l *adminapi.LogDiff) string {
 		plural(l.Requests, "request"), plural(l.Clients, "client"), l.Was, l.Is, plural(l.More, "client"), plural(l.Less, "client"))
 }
 
-// printComparison prints what differs between two configs.
-func (s *screen) printComparison(c *adminapi.Comparison) {
+// document is where a comparison is written: a terminal, or Markdown for a pull request.
+type document struct {
+	*screen
+	markdown bool
+}
+
+// write writes what differs between two configs.
+func (d document) write(c *adminapi.Comparison) {
+	if d.markdown {
+		fmt.Fprint(d.out, "### Rate limits\n\n")
+	}
 	if len(c.Zones)+len(c.Unjudged) == 0 {
-		fmt.Fprintln(s.out, sameZones)
+		fmt.Fprintln(d.out, sameZones)
 	}
 	for i := range c.Zones {
-		z := &c.Zones[i]
-		if i > 0 {
-			fmt.Fprintln(s.out)
-		}
-		s.paragraphs(append([][]string{{"zone", shell.Word(z.Zone)}}, differences(z)...))
+		d.zone(i == 0, &c.Zones[i])
 	}
 	if c.Stores {
-		s.say(otherStores)
+		d.text(otherStores)
 	}
 	if len(c.Unjudged) > 0 {
-		s.say("%s\n  %s", strings.Join(s.lines(notJudged), "\n"), strings.Join(c.Unjudged, "\n  "))
+		d.text(notJudged)
+		d.list(c.Unjudged)
 	}
 	if c.Log == nil {
 		return
 	}
-	s.say("%s", strings.Join(s.lines(logInWords(c.Log)), "\n"))
+	d.text(logInWords(c.Log))
 	if lines := picture(c.Log); lines != nil {
-		s.say("%s", strings.Join(lines, "\n"))
+		fence := map[bool]string{true: "```\n"}[d.markdown]
+		fmt.Fprintf(d.out, "\n%s%s\n%s", fence, strings.Join(lines, "\n"), fence)
 	}
 	for _, list := range [][]adminapi.ClientDiff{c.Log.MoreOf, c.Log.LessOf} {
 		if len(list) > 0 {
-			fmt.Fprintln(s.out)
-			_ = s.table(clientRows(list))
+			fmt.Fprintln(d.out)
+			d.clients(list)
 		}
 	}
 }
 
-// lines breaks a text at the width of the terminal.
-func (s *screen) lines(text string) []string {
-	if s.width == 0 {
-		return []string{text}
+// zone writes what has changed in a zone.
+func (d document) zone(first bool, z *adminapi.ZoneDiff) {
+	rows := differences(z)
+	if !d.markdown {
+		if !first {
+			fmt.Fprintln(d.out)
+		}
+		d.paragraphs(append([][]string{{"zone", shell.Word(z.Zone)}}, rows...))
+		return
 	}
-	return wrapped(text, s.width)
+	fmt.Fprintf(d.out, "- **zone %s**\n", inMarkdown(z.Zone))
+	for _, row := range rows {
+		name := row[0]
+		if name == "warning" {
+			name = "**warning**"
+		}
+		fmt.Fprintf(d.out, "  - %s: %s\n", name, inMarkdown(row[1]))
+	}
 }
 
-// clientRows is a table of clients.
-func clientRows(list []adminapi.ClientDiff) [][]string {
+// text writes a paragraph.
+func (d document) text(text string) {
+	fmt.Fprintln(d.out)
+	if d.markdown {
+		fmt.Fprintln(d.out, text)
+	} else {
+		d.say("%s", text)
+	}
+}
+
+func (d document) list(names []string) {
+	if d.markdown {
+		fmt.Fprintln(d.out)
+	}
+	for _, name := range names {
+		if d.markdown {
+			fmt.Fprintln(d.out, "- "+inMarkdown(name))
+		} else {
+			fmt.Fprintln(d.out, "  "+printable(name))
+		}
+	}
+}
+
+// clients writes a table of clients.
+func (d document) clients(list []adminapi.ClientDiff) {
 	rows := [][]string{{"CLIENT", "REQUESTS", "REFUSED BEFORE", "REFUSED NOW"}}
 	for _, c := range list {
-		rows = append(rows, []string{shell.Word(c.Client), fmt.Sprint(c.Requests), fmt.Sprint(c.Was), fmt.Sprint(c.Is)})
-	}
-	return rows
-}
-
-// writeMarkdown writes what differs between two configs for a pull request.
-func writeMarkdown(w io.Writer, c *adminapi.Comparison) error {
-	var b strings.Builder
-	b.WriteString("### Rate limits\n\n")
-	if len(c.Zones)+len(c.Unjudged) == 0 {
-		b.WriteString(sameZones + "\n")
-	}
-	for i := range c.Zones {
-		z := &c.Zones[i]
-		fmt.Fprintf(&b, "- **zone %s**\n", inMarkdown(z.Zone))
-		for _, row := range differences(z) {
-			name := row[0]
-			if name == "warning" {
-				name = "**warning**"
-			}
-			fmt.Fprintf(&b, "  - %s: %s\n", name, inMarkdown(row[1]))
+		client := shell.Word(c.Client)
+		if d.markdown {
+			client = strings.ReplaceAll(inMarkdown(c.Client), "|", `\|`) // which ends a cell even in code
 		}
+		rows = append(rows, []string{client, fmt.Sprint(c.Requests), fmt.Sprint(c.Was), fmt.Sprint(c.Is)})
 	}
-	if c.Stores {
-		b.WriteString("\n" + otherStores + "\n")
+	if !d.markdown {
+		d.table(rows)
+		return
 	}
-	if len(c.Unjudged) > 0 {
-		b.WriteString("\n" + notJudged + "\n\n")
-		for _, what := range c.Unjudged {
-			b.WriteString("- " + inMarkdown(what) + "\n")
+	for i, row := range rows {
+		text := "| " + strings.Join(row, " | ") + " |\n"
+		if i == 0 {
+			text = strings.ToLower(text) + "|---|---:|---:|---:|\n"
 		}
+		fmt.Fprint(d.out, text)
 	}
-	if c.Log != nil {
-		b.WriteString("\n" + logInWords(c.Log) + "\n")
-		if lines := picture(c.Log); lines != nil {
-			b.WriteString("\n```\n" + strings.Join(lines, "\n") + "\n```\n")
-		}
-		for _, list := range [][]adminapi.ClientDiff{c.Log.MoreOf, c.Log.LessOf} {
-			if len(list) == 0 {
-				continue
-			}
-			b.WriteString("\n| client | requests | refused before | refused now |\n|---|---:|---:|---:|\n")
-			for _, of := range list {
-				fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", inCell(of.Client), of.Requests, of.Was, of.Is)
-			}
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // inMarkdown writes a text as code, so that nothing of it is markup.
@@ -247,9 +229,6 @@ func inMarkdown(text string) string {
 	}
 	return fence + text + fence
 }
-
-// inCell is inMarkdown for the cell of a table, which a | ends even in code.
-func inCell(text string) string { return strings.ReplaceAll(inMarkdown(text), "|", `\|`) }
 
 // bars are the columns of a picture, from few to many. None is a dot.
 var bars = []rune("▁▂▃▄▅▆▇█")

@@ -55,7 +55,7 @@ CLIENT           REQUESTS  REFUSED BEFORE  REFUSED NOW
 '192.0.2.1|<b>'  20        1               4
 `
 	var b bytes.Buffer
-	(&screen{out: &b, width: 80}).printComparison(c)
+	document{screen: &screen{out: &b, width: 80}}.write(c)
 	if b.String() != terminal {
 		t.Errorf("terminal: got\n%s\nwant\n%s", b.String(), terminal)
 	}
@@ -87,7 +87,8 @@ from 2026-11-20 10:00:00 UTC, 30s each, █ is 3
 | '192.0.2.1\|<b>' | 20 | 1 | 4 |
 `, "'", "`")
 	b.Reset()
-	if err := writeMarkdown(&b, c); err != nil || b.String() != markdown {
+	document{&screen{out: &b, width: 80}, true}.write(c)
+	if b.String() != markdown {
 		t.Errorf("Markdown: got\n%s\nwant\n%s", b.String(), markdown)
 	}
 }

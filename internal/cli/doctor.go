@@ -20,30 +20,16 @@ const (
 	exitWarns = 3 // with --strict
 )
 
-func doctorCommand() *cobra.Command {
-	cmd := ofFleet(&cobra.Command{
-		Use:   "doctor",
-		Short: "Finds what is wrong with limits, zones and stores",
-		Long: `
-Checks the addresses of clients, the zones and the stores of a running Caddy, and whether
-the instances that share a store agree. It charges nothing, and takes some seconds for a
-fleet. Each check is ok, warn, fail, or unknown if it could not be made. What fails comes
-first, with what to do, and what is ok is not listed.
-
-The exit code is 0 if no check fails, 1 if the Caddy could not be checked, 2 if a
-check fails, and with --strict 3 if one warns and none fails.
-`,
-		Example: "  caddy rate-limit doctor\n  caddy rate-limit doctor --strict --json",
-		Args:    cobra.NoArgs,
-	})
-	flags := cmd.Flags()
-	strict := flags.Bool("strict", false, "Exit with 3 if a check warns")
+func doctorCommand(cmd *cobra.Command) {
+	ofFleet(cmd)
+	strict := cmd.Flags().Bool("strict", false, "Exit with 3 if a check warns")
 	fails, warns := false, false
-	diagnose := onFleet(func(f *fleet, _ []string) error {
-		worst, err := f.doctor()
+	asks(cmd, func(c *instance, _ []string) error {
+		worst, err := c.doctor()
 		fails, warns = fails || worst == adminapi.LevelFail, warns || worst == adminapi.LevelWarn
 		return err
 	})
+	diagnose := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := diagnose(cmd, args)
 		switch {
@@ -56,30 +42,34 @@ check fails, and with --strict 3 if one warns and none fails.
 		}
 		return nil
 	}
-	return cmd
 }
 
 // doctor checks the instances, prints what is wrong, and returns the worst level. An instance that could not be checked is an
 // error.
-func (f *fleet) doctor() (worst string, err error) {
-	answers := fetchAll[adminapi.Diagnosis](f, "doctor", nil)
-	good, err := answered(f, answers)
-	good = slices.DeleteFunc(good, func(a answer[adminapi.Diagnosis]) bool {
-		if len(a.value.Checks) == 0 {
-			err = errors.Join(err, errors.New(f.mark(a.of)+"the answer has no checks; does that Caddy have another version?"))
+func (c *instance) doctor() (worst string, err error) {
+	answers, done, err := askEach[adminapi.Diagnosis](c, "doctor")
+	if err != nil {
+		return "", err
+	}
+	answers = slices.DeleteFunc(answers, func(a answer[adminapi.Diagnosis]) bool {
+		if len(a.value.Checks) > 0 {
+			return false
 		}
-		return len(a.value.Checks) == 0
+		err = errors.Join(err, errors.New(a.of+": the answer has no checks; does that Caddy have another version?"))
+		return true
 	})
-	problems := f.problems(good)
+	if len(answers) == 0 {
+		return "", err
+	}
+	problems := c.problems(answers)
 	if len(problems) > 0 {
 		worst = problems[0].Level
 	}
-	if f.json || len(good) == 0 {
-		return worst, errors.Join(printAnswers(f, answers), err)
+	if !done {
+		fmt.Fprint(c.out, c.verdict(problems, len(answers)))
+		c.printNotes()
 	}
-	_, failed := fmt.Fprint(f.out, f.verdict(problems))
-	f.printNotes()
-	return worst, errors.Join(failed, err)
+	return worst, err
 }
 
 // problem is a finding, and the zones and instances that have it.
@@ -99,20 +89,20 @@ func (p *problem) isLike(other *problem) bool {
 }
 
 // problems returns what is wrong, the worst first. What several zones or instances have in common is one problem.
-func (f *fleet) problems(good []answer[adminapi.Diagnosis]) (all []*problem) {
-	if f.view != nil {
-		for _, found := range f.view.Found {
+func (c *instance) problems(answers []answer[adminapi.Diagnosis]) (all []*problem) {
+	if c.view != nil {
+		for _, found := range c.view.Found {
 			all = append(all, &problem{Finding: found})
 		}
 	}
-	for _, a := range good {
+	for _, a := range answers {
 		var own []*problem
 		for _, found := range a.value.Findings {
 			zone := found.Zone
 			found.Zone = ""
 			i := slices.IndexFunc(own, func(p *problem) bool { return p.Finding == found && zone != "" })
 			if i < 0 {
-				i, own = len(own), append(own, &problem{Finding: found, instances: []string{a.of.address}})
+				i, own = len(own), append(own, &problem{Finding: found, instances: []string{a.of}})
 			}
 			if zone != "" && !slices.Contains(own[i].zones, zone) {
 				own[i].zones = append(own[i].zones, zone)
@@ -120,7 +110,7 @@ func (f *fleet) problems(good []answer[adminapi.Diagnosis]) (all []*problem) {
 		}
 		for _, p := range own {
 			if i := slices.IndexFunc(all, func(known *problem) bool { return known.instances != nil && p.isLike(known) }); i >= 0 {
-				all[i].instances = append(all[i].instances, a.of.address)
+				all[i].instances = append(all[i].instances, a.of)
 			} else {
 				all = append(all, p)
 			}
@@ -134,7 +124,7 @@ func (f *fleet) problems(good []answer[adminapi.Diagnosis]) (all []*problem) {
 const maxLines = 25
 
 // verdict writes what is wrong, in a terminal no more than fits in it.
-func (f *fleet) verdict(problems []*problem) string {
+func (c *instance) verdict(problems []*problem, instances int) string {
 	counts := make(map[string]int)
 	for _, p := range problems {
 		counts[p.Level]++
@@ -145,16 +135,16 @@ func (f *fleet) verdict(problems []*problem) string {
 	} else if counts[adminapi.LevelUnknown] > 0 {
 		text += " as far as could be checked"
 	}
-	if f.view != nil && len(f.view.Instances) > 1 {
-		text += fmt.Sprintf(" in a fleet of %d", len(f.view.Instances))
+	if c.view != nil && len(c.view.Instances) > 1 {
+		text += fmt.Sprintf(" in a fleet of %d", len(c.view.Instances))
 	}
 	lines := []string{text + "."}
 	if len(problems) > 0 {
 		lines = append(lines, "")
 	}
 	for i, p := range problems {
-		more := f.lines(p)
-		if f.terminal && i > 0 && len(lines)+len(more) >= maxLines {
+		more := c.lines(p, instances)
+		if c.terminal && i > 0 && len(lines)+len(more) >= maxLines {
 			lines = append(lines, fmt.Sprintf("%d more are in --json.", len(problems)-i))
 			break
 		}
@@ -164,23 +154,23 @@ func (f *fleet) verdict(problems []*problem) string {
 }
 
 // lines returns a problem with what to do.
-func (f *fleet) lines(p *problem) (lines []string) {
+func (c *instance) lines(p *problem, instances int) (lines []string) {
 	const indent = "    "
-	texts := []string{p.Level + " " + p.Check + ": " + f.whose(p), p.Found}
+	texts := []string{p.Level + " " + p.Check + ": " + p.whose(instances), p.Found}
 	if fix := p.Fix.String(); fix != "" {
 		texts = append(texts, "fix: "+fix)
 	}
 	for _, text := range texts {
-		for _, line := range wrapped(printable(text), cmp.Or(f.width, textWidth)-len(indent)) {
+		for _, line := range wrapped(printable(text), cmp.Or(c.width, textWidth)-len(indent)) {
 			lines = append(lines, indent+line)
 		}
 	}
-	lines[0] = strings.Replace(strings.TrimPrefix(lines[0], indent), p.Level, f.colored(p.Level), 1)
+	lines[0] = strings.Replace(strings.TrimPrefix(lines[0], indent), p.Level, c.colored(p.Level), 1)
 	return lines
 }
 
 // whose names what a problem is about, and the instances unless all have it.
-func (f *fleet) whose(p *problem) string {
+func (p *problem) whose(instances int) string {
 	about := "config"
 	switch {
 	case p.instances == nil:
@@ -194,7 +184,7 @@ func (f *fleet) whose(p *problem) string {
 	case p.Store != "":
 		about = "store " + p.Store
 	}
-	if len(p.instances) > 0 && len(p.instances) < len(f.caddys) {
+	if len(p.instances) > 0 && len(p.instances) < instances {
 		about += " on " + strings.Join(p.instances, ", ")
 	}
 	return about

@@ -12,17 +12,16 @@ import (
 
 // diagnosed is what doctor prints of the findings of instances, and the worst level. Compared is what comparing them has found.
 func diagnosed(s *screen, compared []adminapi.Finding, instances ...[]adminapi.Finding) (text, worst string) {
-	f := &fleet{screen: s, view: &adminapi.FleetAnswer{Found: compared, Instances: make([]adminapi.Instance, len(instances))}}
-	var good []answer[adminapi.Diagnosis]
+	c := &instance{screen: s, view: &adminapi.FleetAnswer{Found: compared, Instances: make([]adminapi.Instance, len(instances))}}
+	var answers []answer[adminapi.Diagnosis]
 	for i, findings := range instances {
-		f.caddys = append(f.caddys, &endpoint{address: fmt.Sprint("caddy-", i)})
-		good = append(good, answer[adminapi.Diagnosis]{of: f.caddys[i], value: adminapi.Diagnosis{Findings: findings}})
+		answers = append(answers, answer[adminapi.Diagnosis]{of: fmt.Sprint("caddy-", i), value: adminapi.Diagnosis{Findings: findings}})
 	}
-	problems := f.problems(good)
+	problems := c.problems(answers)
 	if len(problems) > 0 {
 		worst = problems[0].Level
 	}
-	return f.verdict(problems), worst
+	return c.verdict(problems, len(answers)), worst
 }
 
 // TestDiagnosisFits: whatever names and errors say, no line is wider than the terminal, nothing in them is interpreted, and a

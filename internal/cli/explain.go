@@ -16,24 +16,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 )
 
-func explainCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "explain <url>",
-		Short: "Says what would happen to a request, without sending it",
-		Long: `
-Says which zones would count a request, by which key, and whether it would pass now.
-The request goes through the routes of the running Caddy, but is sent nowhere: it
-charges nothing, and nothing counts or logs it. Handlers that would ask another
-server are not run; the answer says what was assumed. --assume sets a placeholder
-that only they could set.
-
-With --offline it reads the config (--config, or the Caddyfile in this directory)
-instead of asking a running Caddy, as if all limits were unused.
-`,
-		Example: "  caddy rate-limit explain -X POST --from 203.0.113.7 https://example.com/login\n" +
-			"  caddy rate-limit explain -H 'X-Api-Key: k1' --offline --config Caddyfile http://example.com/",
-		Args: needsURL,
-	}
+func explainCommand(cmd *cobra.Command) {
+	cmd.Args = needsURL
 	flags := cmd.Flags()
 	var wanted adminapi.Request
 	flags.StringVarP(&wanted.Method, "request", "X", "", "The method (GET, or POST with a body)")
@@ -42,7 +26,16 @@ instead of asking a running Caddy, as if all limits were unused.
 	flags.StringVar(&wanted.From, "from", "", "The address from which the request comes (127.0.0.1); @ for a Unix socket")
 	flags.StringVar(&wanted.Server, "server", "", "The name of the server that gets it, if that is not clear from the port")
 	assumed := flags.StringArray("assume", nil, "A placeholder that only a real request has, as 'http.auth.user.id=alice'; may be repeated")
-	offline := flags.Bool("offline", false, "Read the config file instead of asking a running Caddy")
+	isOffline := flags.Bool("offline", false, "Read the config file instead of asking a running Caddy")
+	asksOne(cmd, func(c *instance, _ []string) error {
+		var answer adminapi.Explanation
+		answered, err := c.fetch(http.MethodPost, "explain", nil, &wanted, &answer)
+		if err != nil {
+			return err
+		}
+		return c.printExplanation(&answer, answered)
+	})
+	asked := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		wanted.URL = args[0]
 		if wanted.Assume, err = parseAssumed(*assumed); err != nil {
@@ -54,23 +47,18 @@ instead of asking a running Caddy, as if all limits were unused.
 		if cmd.Flags().Changed("data") {
 			describeData(&wanted)
 		}
-		if *offline {
+		if *isOffline {
 			return explainOffline(cmd, &wanted)
 		}
-		f, err := newFleet(cmd)
-		if err != nil {
-			return err
-		}
-		return f.asked.explain(&wanted)
+		return asked(cmd, args)
 	}
-	return cmd
 }
 
 // needsURL returns an error unless there is one argument.
 func needsURL(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
-		return fmt.Errorf("the URL is missing: write %s", cmd.UseLine())
+		return needs("URL", "")(cmd, args)
 	case 1:
 		return nil
 	}
@@ -123,16 +111,6 @@ func describeData(r *adminapi.Request) {
 	if !slices.ContainsFunc(r.Header, hasType) {
 		r.Header = append(r.Header, "Content-Type: application/x-www-form-urlencoded")
 	}
-}
-
-// explain prints what the running Caddy says about a request.
-func (e *endpoint) explain(wanted *adminapi.Request) error {
-	var answer adminapi.Explanation
-	answered, err := e.fetch(http.MethodPost, "explain", nil, wanted, &answer)
-	if err != nil {
-		return err
-	}
-	return e.printExplanation(&answer, answered)
 }
 
 // explainOffline prints what a config that does not run would make of a request.

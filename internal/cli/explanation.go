@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -21,9 +20,7 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 		_, err := s.out.Write(answered)
 		return err
 	}
-	for _, line := range wrapped(printable(conclusion(x)), cmp.Or(s.width, textWidth)) {
-		fmt.Fprintln(s.out, line)
-	}
+	s.say("%s", conclusion(x))
 	fmt.Fprintln(s.out)
 	rows := [][]string{
 		{"request", x.Method + " " + shell.Word(x.URL)},
@@ -33,9 +30,7 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 	s.paragraphs(append(rows, routeRows(x.Steps)...))
 	if len(x.Zones) > 0 {
 		fmt.Fprintln(s.out)
-		if err := s.table(zoneRows(x.Zones)); err != nil {
-			return err
-		}
+		s.table(visitRows(x.Zones))
 		if rows := limitRows(x.Zones); len(rows) > 0 {
 			fmt.Fprintln(s.out)
 			s.paragraphs(rows)
@@ -43,7 +38,7 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 	}
 	for _, step := range x.Steps {
 		if step.Effect == "assumed" {
-			s.say("%s %s.", step.Handler, step.Note)
+			s.add(step.Handler + " " + step.Note + ".")
 		}
 	}
 	for i := range x.Zones {
@@ -52,27 +47,8 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 	return nil
 }
 
-// say prints a sentence after an empty line.
-func (s *screen) say(format string, args ...any) {
-	fmt.Fprintf(s.out, "\n%s\n", printable(fmt.Sprintf(format, args...)))
-}
-
-// paragraphs prints rows of a name and a text like details, but wraps the texts at the width of the
-// terminal.
-func (s *screen) paragraphs(rows [][]string) {
-	names := widths(rows)[0]
-	for _, row := range rows {
-		lines := []string{printable(row[1])}
-		if s.width > 0 {
-			lines = wrapped(lines[0], s.width-names-len(columnGap))
-		}
-		name := printable(row[0])
-		for _, line := range lines {
-			fmt.Fprintf(s.out, "%-*s%s%s\n", names, name, columnGap, line)
-			name = ""
-		}
-	}
-}
+// add prints a text after an empty line.
+func (s *screen) add(text string) { fmt.Fprintf(s.out, "\n%s\n", printable(text)) }
 
 // describeClient says whose address the client's is.
 func describeClient(x *adminapi.Explanation) string {
@@ -86,58 +62,52 @@ func describeClient(x *adminapi.Explanation) string {
 	case x.TrustedProxy:
 		return fmt.Sprintf("%s, by the trusted proxy %s", x.ClientIP, connection)
 	}
-	return orDash(x.ClientIP) + inParentheses("connection from "+connection)
+	return cmp.Or(x.ClientIP, "-") + inParentheses("connection from "+connection)
 }
 
 // routeRows returns a row for each route, with the handlers that the request meets there.
 func routeRows(steps []adminapi.Step) (rows [][]string) {
+	between := ""
 	for _, s := range steps {
-		if s.Handler != "" {
-			text := s.Handler
-			if s.Note != "" && s.Effect != "assumed" {
+		switch {
+		case s.Handler != "" && len(rows) == 0:
+			rows = append(rows, []string{"", ""})
+			fallthrough
+		case s.Handler != "":
+			text := between + s.Handler
+			if s.Effect != "assumed" {
 				text += inParentheses(s.Note)
 			}
-			if len(rows) == 0 {
-				rows = append(rows, []string{"", text})
-				continue
-			}
-			last := rows[len(rows)-1]
-			if strings.HasSuffix(last[1], ": ") {
-				last[1] += text
-			} else {
-				last[1] += ", " + text
-			}
-			continue
-		}
-		switch {
+			rows[len(rows)-1][1] += text
+			between = ", "
 		case s.Group: // after another one was taken
 		case !s.Taken:
-			rows = append(rows, []string{"route " + s.Route, "not taken, " + adminapi.NoneMatches(s.Misses)})
-		case s.Match == "":
-			rows = append(rows, []string{"route " + s.Route, "all requests: "})
+			rows, between = append(rows, []string{"route " + s.Route, "not taken, " + adminapi.NoneMatches(s.Misses)}), ", "
 		default:
-			rows = append(rows, []string{"route " + s.Route, s.Match + ": "})
+			rows, between = append(rows, []string{"route " + s.Route, cmp.Or(s.Match, "all requests")}), ": "
 		}
-	}
-	for _, row := range rows {
-		row[1] = strings.TrimSuffix(row[1], ": ")
 	}
 	return rows
 }
 
-// zoneRows returns the table of the zones that a request meets.
-func zoneRows(visits []adminapi.Visit) [][]string {
-	withPlans := slices.ContainsFunc(visits, func(v adminapi.Visit) bool { return v.State != nil && v.State.Plan != "" })
-	rows := [][]string{{"ZONE", planColumn, "STATE", "USED", "LEFT", "MORE IN", keyColumn}}
+// visitRows returns the table of the zones that a request meets.
+func visitRows(visits []adminapi.Visit) [][]string {
+	rows := [][]string{stateHeader}
 	for _, v := range visits {
-		if v.State == nil {
-			rows = append(rows, []string{shell.Word(v.Zone), "-", visitState(&v), "-", "-", "-", "-"})
+		if v.State != nil {
+			rows = append(rows, keyView{Key: v.State}.rows()...)
 			continue
 		}
-		k := keyView{Key: v.State}
-		rows = append(rows, slices.Concat([]string{shell.Word(v.Zone), k.planName()}, k.numbers(), []string{shell.ShowKey(k.KeyText)}))
+		state := words(v.Outcome)
+		switch {
+		case !v.Met && len(v.Misses) > 0:
+			state = "no match"
+		case !v.Met:
+			state = "not met"
+		}
+		rows = append(rows, []string{shell.Word(v.Zone), "", state, "", "", "", ""})
 	}
-	return only(map[string]bool{planColumn: withPlans}, rows)
+	return rows
 }
 
 // limitRows says which limit, cost and key each zone has for the request.
@@ -161,36 +131,24 @@ func limitRows(visits []adminapi.Visit) (rows [][]string) {
 	return rows
 }
 
-// visitState returns the outcome in a zone whose store is not asked.
-func visitState(v *adminapi.Visit) string {
-	switch {
-	case !v.Met && len(v.Misses) > 0:
-		return "no match"
-	case !v.Met:
-		return "not met"
-	}
-	return words(v.Outcome)
-}
-
 // printVisit says why a zone counts a request, or refuses it.
 func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 	zone := "Zone " + shell.Word(v.Zone)
-	switch {
-	case v.State != nil && v.Reason == "":
-		k := keyView{Key: v.State}
-		if v.Wait > 0 {
-			s.say("%s holds it for %s.", zone, formatSeconds(v.Wait))
-		}
-		if k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
-			s.say("%s", k.why())
-		}
-		fmt.Fprint(s.out, s.commands(k.Commands))
-	default:
+	if v.State == nil || v.Reason != "" {
 		// If error routes answer, the caller gets another status.
 		if why := v.Why(refusedWith(x) == statusText(x.Status)); why != "" {
-			s.say("%s %s.", zone, why)
+			s.add(zone + " " + why + ".")
 		}
+		return
 	}
+	if v.Wait > 0 {
+		s.add(zone + " holds it for " + formatSeconds(v.Wait) + ".")
+	}
+	k := keyView{Key: v.State}
+	if k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
+		s.add(k.why())
+	}
+	fmt.Fprint(s.out, s.commands(k.Commands))
 }
 
 // conclusion says what is decided on the request.

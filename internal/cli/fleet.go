@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,228 +13,125 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
-// fleet is the instances that a command has answers of: the one that it asks, or all that this one knows of.
-type fleet struct {
-	*screen
-	asked   *endpoint
-	several bool // addresses are given, each of which is asked
-	caddys  []*endpoint
+// This file asks one instance about all that share a store with it.
 
-	about    string // what the instance is asked about its fleet; empty: nothing
-	view     *adminapi.FleetAnswer
-	viewText json.RawMessage // as it came
+const (
+	fleetFlag = "fleet"
+
+	// What the admin API is asked: always for the fleet, or if there are other instances.
+	askFleet, askIfFleet = "1", "auto"
+)
+
+// ofFleet adds the flag of commands that one instance answers for its fleet.
+func ofFleet(cmd *cobra.Command) {
+	cmd.Flags().Bool(fleetFlag, true, "Answer for all instances that share a store with this one; --fleet=false is for this one only")
 }
 
-// newFleets finds the instances to ask by the flags of a command.
-func newFleets(cmd *cobra.Command) (all []*fleet, err error) {
-	flags := cmd.Flags()
-	addresses, _ := flags.GetStringSlice("address")
-	config, _ := flags.GetString("config")
-	adapter, _ := flags.GetString("adapter")
-	if len(addresses) == 0 {
-		addresses = []string{""}
+// chooseFleet finds out by the flags whether the instance is asked about its fleet. Programs have to say so, because their
+// answer has another form.
+func (c *instance) chooseFleet(cmd *cobra.Command) {
+	flag := cmd.Flags().Lookup(fleetFlag)
+	switch {
+	case flag == nil || flag.Value.String() == "false":
+	case flag.Changed || cmd.Name() == "instances":
+		c.about = askFleet
+	case !c.json && !c.several:
+		c.about = askIfFleet
 	}
-	for _, given := range addresses {
-		given = strings.TrimSpace(given)
-		address, err := adminAddress(given, config, adapter)
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(all, func(f *fleet) bool { return f.asked.address == address }) {
-			continue
-		}
-		s := newScreen(cmd)
-		if given != "" {
-			s.flags = " --address " + shell.Word(given)
-		}
-		for _, name := range []string{"config", "adapter"} {
-			if flag := flags.Lookup(name); flag != nil && flag.Changed {
-				s.flags += " --" + name + " " + shell.Word(flag.Value.String())
-			}
-		}
-		asked := &endpoint{screen: s, address: address}
-		all = append(all, &fleet{screen: s, asked: asked, caddys: []*endpoint{asked}})
-	}
-	for _, f := range all {
-		f.several = len(all) > 1
-		f.chooseView(cmd)
-	}
-	return all, nil
-}
-
-// newFleet finds the instance of a command that asks one.
-func newFleet(cmd *cobra.Command) (*fleet, error) {
-	all, err := newFleets(cmd)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) > 1 {
-		return nil, fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(all))
-	}
-	return all[0], nil
-}
-
-// onFleet returns what a command does with each instance that its flags name, one after the other.
-func onFleet(do func(f *fleet, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		all, err := newFleets(cmd)
-		switch {
-		case err != nil:
-			return err
-		case len(all) == 1:
-			return do(all[0], args)
-		}
-		return onEach(newScreen(cmd), all, func(f *fleet) error { return do(f, args) })
-	}
-}
-
-// maxSilence is how long one of several instances may take to answer.
-const maxSilence = 20 * time.Second
-
-// caddyAnswer is an element of the JSON that a command prints for several addresses.
-type caddyAnswer struct {
-	Address string          `json:"address"`
-	Answer  json.RawMessage `json:"answer,omitempty"`
-	Error   string          `json:"error,omitempty"`
-}
-
-// onEach prints the answer of each instance below its address, or behind that if it is a line. With --json it prints a
-// list of them. One that hangs does not hide the answers of the next ones.
-func onEach(s *screen, all []*fleet, do func(*fleet) error) error {
-	var failed []string
-	var list []caddyAnswer
-	for i, f := range all {
-		answer := caddyAnswer{Address: f.asked.address}
-		text, err := f.outputOf(do)
-		if text = bytes.TrimSpace(text); s.json && len(text) > 0 {
-			answer.Answer = text
-		}
-		if err != nil {
-			answer.Error = err.Error()
-			failed = append(failed, answer.Address+": "+answer.Error)
-		}
-		list = append(list, answer)
-		if s.json {
-			continue
-		}
-		if len(text) == 0 {
-			text = []byte("no answer")
-		}
-		between := "\n\n"
-		if !bytes.Contains(text, []byte("\n")) {
-			between = ": "
-		} else if i > 0 {
-			fmt.Fprintln(s.out)
-		}
-		fmt.Fprintf(s.out, "caddy %s%s%s\n", answer.Address, between, text)
-	}
-	if s.json {
-		if err := s.printJSON(list); err != nil {
-			return err
-		}
-	}
-	if failed == nil {
-		return nil
-	}
-	return fmt.Errorf("%d of %d instances failed:\n  %s", len(failed), len(all), strings.Join(failed, "\n  "))
-}
-
-// outputOf returns what is printed about an instance.
-func (f *fleet) outputOf(do func(*fleet) error) ([]byte, error) {
-	var text bytes.Buffer
-	f.out = &text
-	ended := make(chan error, 1)
-	go func() { ended <- do(f) }()
-	select {
-	case err := <-ended:
-		return text.Bytes(), err
-	case <-time.After(maxSilence):
-		return nil, fmt.Errorf("no answer within %s", maxSilence)
-	}
-}
-
-// isOne reports whether the answer is about one instance.
-func (f *fleet) isOne() bool { return len(f.caddys) == 1 }
-
-// answer is the answer of one instance of a fleet, or its error.
-type answer[T any] struct {
-	of    *endpoint
-	value T
-	text  json.RawMessage // the answer as it came
-	err   error
-}
-
-// fetchAll gets the answers of all instances from the one that is asked.
-func fetchAll[T any](f *fleet, path string, query url.Values) []answer[T] {
-	if f.about != "" {
-		if answers, ok := fetchView[T](f, path, query); ok {
-			return answers
-		}
-		f.about = ""
-	}
-	a := answer[T]{of: f.asked}
-	a.text, a.err = f.asked.fetch(http.MethodGet, path, query, nil, &a.value)
-	return []answer[T]{a}
-}
-
-// answered returns the answers without an error, and the error for the others.
-func answered[T any](f *fleet, answers []answer[T]) (good []answer[T], err error) {
-	for _, a := range answers {
-		switch {
-		case a.err == nil:
-			good = append(good, a)
-		case f.isOne():
-			return nil, a.err
-		default:
-			err = errors.Join(err, fmt.Errorf("%s%w", f.mark(a.of), a.err))
-		}
-	}
-	return good, err
-}
-
-// printAnswers prints answers with --json as they came.
-func printAnswers[T any](f *fleet, answers []answer[T]) error {
-	if !f.json {
-		return nil
-	}
-	text := f.viewText
-	if text == nil {
-		text = answers[0].text
-	}
-	_, err := f.out.Write(text)
-	return err
-}
-
-// mark names an instance of a fleet in front of a sentence.
-func (f *fleet) mark(e *endpoint) string {
-	if f.isOne() {
-		return ""
-	}
-	return e.address + ": "
-}
-
-// The headers of columns that only some tables have: the addresses of instances, and plans.
-const caddyColumn, planColumn = "CADDY", "PLAN"
-
-// everyCaddy names all instances of a fleet.
-const everyCaddy = "all"
-
-// names returns the addresses of instances of a fleet, or "all".
-func (f *fleet) names(of []*endpoint) string {
-	if len(of) == len(f.caddys) {
-		return everyCaddy
-	}
-	names := make([]string, len(of))
-	for i, e := range of {
-		names[i] = e.address
-	}
-	return strings.Join(names, " ")
 }
 
 // counter says whose counts a command shows.
-func (f *fleet) counter(answers int) string {
-	if f.isOne() {
+func (c *instance) counter() string {
+	if c.view == nil || c.view.Counted < 2 {
 		return "this instance"
 	}
-	return plural(int64(answers), "instance")
+	return plural(int64(c.view.Counted), "instance")
+}
+
+// printView says below an answer which instances it is about, as far as that is worth a line.
+func (c *instance) printView() {
+	if c.view == nil {
+		return
+	}
+	for i := range c.view.Instances {
+		m := &c.view.Instances[i]
+		name := inLine(m.Name)
+		switch m.State {
+		case adminapi.StateUnknown:
+			c.say("What %s does is not known, because the store does not answer in time; its counts may be missing.", name)
+		case adminapi.StateSilent:
+			c.say("%s has been silent for %s; its counts are of that time.", name, formatSeconds(m.Age))
+		case adminapi.StateLeft:
+			c.say("%s has left; its counts are those of its last report, %s ago.", name, formatSeconds(m.Age))
+		case adminapi.StateMute:
+			c.say("%s does not report: it is not counted.", name)
+		}
+		if len(m.Differs) > 0 {
+			c.say("%s has another config: these zones differ: %s.", name, strings.Join(few(m.Differs), ", "))
+		}
+	}
+	c.printNotes()
+}
+
+// printNotes says what is missing in the answers of instances.
+func (c *instance) printNotes() {
+	if c.view == nil {
+		return
+	}
+	for _, m := range c.view.Instances {
+		if m.Omitted != "" {
+			c.say("%s has no room to report all: %s are missing.", inLine(m.Name), m.Omitted)
+		}
+	}
+	for _, note := range c.view.Notes {
+		c.say("Note: %s.", note)
+	}
+}
+
+// maxNamed bounds the zones that a line names.
+const maxNamed = 5
+
+// few returns the first few names, for a shell, and how many more there are.
+func few(names []string) (words []string) {
+	for _, name := range names[:min(maxNamed, len(names))] {
+		words = append(words, shell.Word(name))
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
+	}
+	return words
+}
+
+func instancesCommand(cmd *cobra.Command) {
+	ofFleet(cmd)
+	asks(cmd, func(c *instance, _ []string) error { return c.instances() })
+}
+
+// instances prints a line for each instance.
+func (c *instance) instances() error {
+	if c.about == "" {
+		return errors.New("instances asks about all others: leave out --fleet=false")
+	}
+	if done, err := c.ask("instances", nil, nil); done || err != nil {
+		return err
+	}
+	rows := [][]string{{"INSTANCE", "STATE", "VERSION", "UP", "CONFIG", "SHARE", "RATE", "CLOCK"}}
+	for _, m := range c.view.Instances {
+		row := []string{inLine(m.Name), m.State, inLine(m.Version), "", inLine(m.Config), "", "", ""}
+		if !m.Since.IsZero() {
+			row[3] = formatSeconds(max(0, time.Since(m.Since).Truncate(time.Second).Seconds()))
+		}
+		if !m.Since.IsZero() && m.State != adminapi.StateUnknown { // otherwise it is what was once
+			row[5], row[6], row[7] = fmt.Sprintf("%.0f %%", 100*m.Share), fmt.Sprintf("%.1f/s", m.Rate), fmt.Sprintf("%+.1fs", m.ClockAhead)
+		}
+		rows = append(rows, row)
+	}
+	c.table(rows)
+	if slices.ContainsFunc(c.view.Instances, func(m adminapi.Instance) bool {
+		return m.State != adminapi.StateHere && m.State != adminapi.StateReports || len(m.Differs) > 0
+	}) || len(c.view.Notes) > 0 {
+		fmt.Fprintln(c.out)
+		c.printView()
+	}
+	return nil
 }

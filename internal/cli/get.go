@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,27 +17,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
-func getCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "get [<zone>] [<key>...]",
-		Short: "Shows what a key has used, and why it is refused",
-		Long: `
-Shows what a key of a zone has used, whether it is refused, why and until when, and
-which command lets it through. Without a zone it looks up the key in all of them; a
-single argument that is not the name of a zone is a key. This charges nothing.
-
-If a request costs more than 1, these numbers are costs, not requests.
-` + keyHelp,
-		Example:           "  caddy rate-limit get 203.0.113.7\n  caddy rate-limit get clients 203.0.113.7",
-		ValidArgsFunction: completeZones,
-		Args:              needsKey,
-	}
+func getCommand(cmd *cobra.Command) {
 	cmd.Flags().Bool(fleetFlag, false, "Count the recent requests of all instances that share the store, which takes some seconds")
 	query := keyFlags(cmd)
 	plan := cmd.Flags().String("plan", "", "The plan whose limit to show, if not that of requests without a plan")
 	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
 	cost := cmd.Flags().Int64("cost", 0, "The cost of the request, if not that of the zone")
-	cmd.RunE = onFleet(func(f *fleet, args []string) error {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && !cmd.Flags().Changed("key-base64") {
+			return errNoKey
+		}
+		return nil
+	}
+	asks(cmd, func(c *instance, args []string) error {
 		q, err := query(args[min(1, len(args)):])
 		if err != nil {
 			return err
@@ -50,232 +41,83 @@ If a request costs more than 1, these numbers are costs, not requests.
 			q.Set("cost", strconv.FormatInt(*cost, 10))
 		}
 		if len(args) == 0 {
-			return f.find(q)
+			return c.find(q)
 		}
-		if isKeyAlone := len(args) == 1 && *plan == "" && q.Get("key_base64") == ""; isKeyAlone && f.hasNoZone(args[0]) {
+		if isKeyAlone := len(args) == 1 && *plan == "" && q.Get("key_base64") == ""; isKeyAlone && c.hasNoZone(args[0]) {
 			q.Set("key", args[0])
-			return f.find(q)
+			return c.find(q)
 		}
-		return f.showKey(fetchAll[adminapi.Key](f, zonePath(args[0], "/key"), q))
+		_, err = c.key(args[0], q)
+		return err
 	})
-	return cmd
 }
 
 // hasNoZone reports whether the instance has no zone of this name. It asks for the zones, because Caddy logs an error for
 // a zone that does not exist.
-func (f *fleet) hasNoZone(name string) bool {
-	names, err := f.asked.zoneNames()
-	return err == nil && !slices.Contains(names, name)
+func (c *instance) hasNoZone(name string) bool {
+	zones, err := c.allZones()
+	return err == nil && !slices.ContainsFunc(zones, func(z adminapi.Zone) bool { return z.Name == name })
 }
 
-// showKey prints a key of a zone.
-func (f *fleet) showKey(answers []answer[adminapi.Key]) error {
-	good, err := answered(f, answers)
-	if f.json || good == nil {
-		return errors.Join(printAnswers(f, answers), err)
+// key prints a key of a zone.
+func (c *instance) key(zone string, query url.Values) (*adminapi.Key, error) {
+	k := keyView{Key: new(adminapi.Key)}
+	if done, err := c.ask(zonePath(zone, "/key"), query, k.Key); done || err != nil {
+		return k.Key, err
 	}
-	for _, a := range good[1:] {
-		addLately(&good[0].value, &a.value)
-	}
-	k := keyView{Key: &good[0].value}
-	rows := [][]string{{"zone", shell.Word(k.Zone)}, {"key", shell.ShowKey(k.KeyText)}, {"limit", k.limit()}}
+	rows := [][]string{{"zone", shell.Word(k.Zone)}, {"key", shell.ShowKey(k.KeyText)}, {"limit", k.Limit + inParentheses(k.Rollout)}}
 	if len(k.Plans) == 0 {
-		rows = append(rows, k.details()...)
+		rows = append(rows, k.state()...)
 	}
-	if err := f.details(append(rows, k.bansAndOverrides(f.counter(len(good)))...)); err != nil {
-		return err
-	}
+	c.details(append(rows, k.history(c.counter())...))
 	if len(k.Plans) > 0 {
-		fmt.Fprintln(f.out)
-		if err := f.states([]keyView{k}, false); err != nil {
-			return err
+		fmt.Fprintln(c.out)
+		var states [][]string
+		for _, row := range k.rows() {
+			states = append(states, row[1:len(row)-1]) // without the zone and the key
 		}
-		fmt.Fprintln(f.out, "\n"+k.whichPlan())
-		if plans := k.plansWithoutOverride(); len(plans) > 0 {
-			fmt.Fprintln(f.out)
-			f.say("The override does not hold under %s, because its algorithm is another one. For a limit there, name the algorithm of that plan, as in 'set %s <key> <algorithm> 500/1m'.",
-				enumerate("plan", plans), shell.Word(k.Zone))
+		c.table(slices.Insert(states, 0, stateHeader[1:len(stateHeader)-1]))
+		rest := "requests with none of these plans get the default."
+		if k.NoPlan != 0 {
+			rest = fmt.Sprintf("requests with none of these plans get status %d.", k.NoPlan)
 		}
-	}
-	f.printReasons([]keyView{k})
-	return err
-}
-
-// addLately adds the recent counts of a key on another instance.
-func addLately(to, key *adminapi.Key) {
-	if to.Lately == nil || key.Lately == nil {
-		to.Lately = cmp.Or(to.Lately, key.Lately)
-		return
-	}
-	sum := *to.Lately
-	if key.Lately.Since.Before(sum.Since) {
-		sum.Since = key.Lately.Since
-	}
-	sum.Plan = cmp.Or(sum.Plan, key.Lately.Plan)
-	sum.Requests += key.Lately.Requests
-	sum.Refused += key.Lately.Refused
-	sum.DryRun += key.Lately.DryRun
-	to.Lately = &sum
-}
-
-// errNoAnswer is the error of a look-up that no zone has an answer to.
-var errNoAnswer = errors.New("no zone has an answer for this key")
-
-// foundKey is a key in a zone, or the reason why the zone has no answer.
-type foundKey struct {
-	adminapi.Key
-	Error string `json:"error"`
-}
-
-// find prints a key in all zones, and why zones refuse it.
-func (f *fleet) find(query url.Values) error {
-	var found []foundKey
-	text, err := f.asked.fetch(http.MethodGet, "key", query, nil, &found)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(found, func(k foundKey) bool { return k.Error == "" }) {
-		err = errNoAnswer
-	}
-	if f.json {
-		_, failed := f.out.Write(text)
-		return errors.Join(failed, err)
-	}
-	slices.SortStableFunc(found, func(a, b foundKey) int { return strings.Compare(a.Zone, b.Zone) })
-	views := make([]keyView, len(found))
-	for i := range found {
-		views[i] = keyView{Key: &found[i].Key}
-		views[i].named = slices.ContainsFunc(found, func(other foundKey) bool {
-			return other.Zone == found[i].Zone && other.Error == "" &&
-				shell.ShowKey(other.KeyText) != shell.ShowKey(found[i].KeyText)
-		})
-	}
-	counted, others := countedViews(views)
-	if err := f.states(counted, true); err != nil {
-		return err
-	}
-	f.printSilent(found)
-	if len(others) > 0 {
-		fmt.Fprintln(f.out)
-		f.say("Not counted lately by %s.", strings.Join(others, ", "))
-	}
-	f.printDoubts(found)
-	f.printReasons(slices.DeleteFunc(views, func(v keyView) bool { return v.Outcome == "" || !v.worthReason() }))
-	return err
-}
-
-// countedViews returns the views of a key in zones that know something of it, and the names of the other zones. If no
-// zone does, all are worth showing.
-func countedViews(views []keyView) (counted []keyView, others []string) {
-	for _, v := range views {
-		switch {
-		case v.isCounted():
-			counted = append(counted, v)
-		case v.Doubt == "" && v.Outcome != "" && !slices.Contains(others, shell.Word(v.Zone)): // a doubt names its zone
-			others = append(others, shell.Word(v.Zone))
+		fmt.Fprintf(c.out, "\nThe plan of a request is %s; %s\n", k.PlanFrom, rest)
+		var elsewhere []string
+		for _, plan := range k.Plans {
+			if plan.Elsewhere {
+				elsewhere = append(elsewhere, shell.Word(plan.Plan))
+			}
+		}
+		if elsewhere != nil {
+			fmt.Fprintln(c.out)
+			c.say("The override does not hold under %s, because its algorithm is another one. For a limit there, name the algorithm of that plan, as in 'set %s <key> <algorithm> 500/1m'.",
+				enumerate("plan", elsewhere), shell.Word(k.Zone))
 		}
 	}
-	if len(counted) == 0 {
-		return views, nil
-	}
-	of := func(name string) bool {
-		return slices.ContainsFunc(counted, func(v keyView) bool { return shell.Word(v.Zone) == name })
-	}
-	return counted, slices.DeleteFunc(others, of)
+	c.printReasons([]keyView{k})
+	return k.Key, nil
 }
 
-// isCounted reports whether the zone has counted the key, does something else than allow it, or cannot say.
-func (k keyView) isCounted() bool {
-	if k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 {
-		return true
-	}
-	return slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
-		switch {
-		case len(k.Plans) == 1 && k.Plans[0].Unlimited: // of any key
-			return false
-		case k.Outcome == "": // no answer: the reason is below the table, with the name of the zone
-			return false
-		}
-		return k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed]
-	})
-}
-
-// printSilent prints why zones have no answer. Zones of one store have one reason, which is printed once.
-func (f *fleet) printSilent(found []foundKey) {
-	f.printOnce(found, func(k *foundKey) string { return k.Error })
-}
-
-// printDoubts prints why the text is probably no key of some zones, once for those with the same key.
-func (f *fleet) printDoubts(found []foundKey) {
-	f.printOnce(found, func(k *foundKey) string { return k.Doubt })
-}
-
-// printOnce prints what is to say of zones, and each text once with the zones that it is about.
-func (f *fleet) printOnce(found []foundKey, what func(*foundKey) string) {
-	var texts []string
-	zones := make(map[string][]string)
-	for i := range found {
-		text, name := what(&found[i]), shell.Word(found[i].Zone)
-		if text == "" {
-			continue
-		}
-		if zones[text] == nil {
-			texts = append(texts, text)
-		}
-		if !slices.Contains(zones[text], name) {
-			zones[text] = append(zones[text], name)
-		}
-	}
-	for _, text := range texts {
-		fmt.Fprintf(f.out, "\n%s: %s.\n", enumerate("Zone", zones[text]), text)
-	}
-}
-
-// states prints a table of keys: a line for each plan of each key.
-func (f *fleet) states(views []keyView, withZones bool) error {
-	withPlans := slices.ContainsFunc(views, func(k keyView) bool { return len(k.Plans) > 0 })
-	rows := [][]string{{"ZONE", planColumn, "STATE", "USED", "LEFT", "MORE IN", keyColumn}}
-	for _, view := range views {
-		if view.Outcome == "" {
-			rows = append(rows, []string{shell.Word(view.Zone), "-", "?", "-", "-", "-", "-"})
-			continue
-		}
-		for _, k := range view.byPlan() {
-			rows = append(rows, slices.Concat([]string{shell.Word(k.Zone), k.planName()}, k.numbers(), []string{shell.ShowKey(k.KeyText)}))
-		}
-	}
-	return f.table(only(map[string]bool{"ZONE": withZones, planColumn: withPlans, keyColumn: withZones}, rows))
-}
-
-// limit returns the limit of the zone.
-func (k keyView) limit() string { return k.Limit + inParentheses(k.Rollout) }
-
-// details returns the names and values of a key under one limit.
-func (k keyView) details() (rows [][]string) {
+// state returns the names and values of a key under one limit.
+func (k keyView) state() (rows [][]string) {
 	if k.Plan != "" {
 		rows = append(rows, []string{"plan", shell.Word(k.Plan)})
 	}
 	if k.Assumed != "" {
 		rows = append(rows, []string{"assumed", k.Assumed})
 	}
-	rows = append(rows,
-		[]string{"state", words(k.Outcome)},
-		[]string{"used", k.used()},
-		[]string{"left", k.remaining()})
-	if k.Slots { // they come back when requests end
-		return rows
-	}
-	if k.NextAfter > 0 {
+	rows = append(rows, []string{"state", words(k.Outcome)}, []string{"used", k.used()}, []string{"left", k.left()})
+	if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
 		rows = append(rows, []string{"more in", formatSeconds(k.NextAfter)})
 	}
-	if k.ResetAfter > 0 {
+	if k.ResetAfter > 0 && !k.Slots {
 		rows = append(rows, []string{"all in", formatSeconds(k.ResetAfter)})
 	}
 	return rows
 }
 
-// bansAndOverrides returns what is known of a key whatever its limit is. The counts are those of the counter.
-func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
+// history returns what is known of a key whatever its limit is. The counts are those of the counter.
+func (k keyView) history(counter string) (rows [][]string) {
 	if r := k.Refusals; r != nil {
 		rows = append(rows, []string{"refusals", fmt.Sprintf("%d so far; %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within))})
 	}
@@ -295,4 +137,108 @@ func (k keyView) bansAndOverrides(counter string) (rows [][]string) {
 		rows = append(rows, []string{"last plan", shell.Word(k.Lately.Plan)})
 	}
 	return rows
+}
+
+// errNoAnswer is the error of a look-up that no zone has an answer to.
+var errNoAnswer = errors.New("no zone has an answer for this key")
+
+// foundKey is a key in a zone, or the reason why the zone has no answer.
+type foundKey struct {
+	adminapi.Key
+	Error string `json:"error"`
+}
+
+// find prints a key in all zones, and why zones refuse it.
+func (c *instance) find(query url.Values) error {
+	var found []foundKey
+	text, err := c.fetch(http.MethodGet, "key", query, nil, &found)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(found, func(k foundKey) bool { return k.Error == "" }) {
+		err = errNoAnswer
+	}
+	if c.json {
+		_, failed := c.out.Write(text)
+		return errors.Join(failed, err)
+	}
+	slices.SortStableFunc(found, func(a, b foundKey) int { return strings.Compare(a.Zone, b.Zone) })
+	views := make([]keyView, len(found))
+	for i := range found {
+		views[i] = keyView{Key: &found[i].Key}
+		views[i].named = slices.ContainsFunc(found, func(other foundKey) bool {
+			return other.Zone == found[i].Zone && other.Error == "" &&
+				shell.ShowKey(other.KeyText) != shell.ShowKey(found[i].KeyText)
+		})
+	}
+	counted, others := countedViews(views)
+	rows := [][]string{stateHeader}
+	for _, v := range counted {
+		rows = append(rows, v.rows()...)
+	}
+	c.table(rows)
+	c.printOnce(found, func(k *foundKey) string { return k.Error }) // zones of one store have one reason
+	if len(others) > 0 {
+		fmt.Fprintln(c.out)
+		c.say("Not counted lately by %s.", strings.Join(others, ", "))
+	}
+	c.printOnce(found, func(k *foundKey) string { return k.Doubt })
+	c.printReasons(slices.DeleteFunc(views, func(v keyView) bool { return v.Outcome == "" || !v.worthReason() }))
+	return err
+}
+
+// countedViews returns the views of a key in zones that know something of it, and the names of the other zones. If no
+// zone does, all are worth showing.
+func countedViews(views []keyView) (counted []keyView, others []string) {
+	for _, v := range views {
+		if v.isCounted() {
+			counted = append(counted, v)
+		}
+	}
+	if len(counted) == 0 {
+		return views, nil
+	}
+	for _, v := range views {
+		isSame := func(other keyView) bool { return other.Zone == v.Zone }
+		if name := shell.Word(v.Zone); v.Doubt == "" && v.Outcome != "" && !slices.ContainsFunc(counted, isSame) && !slices.Contains(others, name) {
+			others = append(others, name) // a doubt names its zone
+		}
+	}
+	return counted, others
+}
+
+// isCounted reports whether the zone has counted the key, does something else than allow it, or cannot say.
+func (k keyView) isCounted() bool {
+	if k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 {
+		return true
+	}
+	return slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
+		isOfAny := k.isUnlimited() || k.Outcome == "" // without an answer, the reason below the table names the zone
+		return !isOfAny && (k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed])
+	})
+}
+
+// worthReason reports whether to say more about the key, if the zone was not named.
+func (k keyView) worthReason() bool {
+	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
+		return k.Refused || len(k.Commands) > 0 || k.Outcome == outcome.Names[outcome.DryRun]
+	})
+}
+
+// printOnce prints what is to say of zones, and each text once with the zones that it is about.
+func (c *instance) printOnce(found []foundKey, what func(*foundKey) string) {
+	var texts []string
+	zones := make(map[string][]string)
+	for i := range found {
+		text, name := what(&found[i]), shell.Word(found[i].Zone)
+		if text != "" && zones[text] == nil {
+			texts = append(texts, text)
+		}
+		if !slices.Contains(zones[text], name) {
+			zones[text] = append(zones[text], name)
+		}
+	}
+	for _, text := range texts {
+		fmt.Fprintf(c.out, "\n%s: %s.\n", enumerate("Zone", zones[text]), text)
+	}
 }

@@ -16,30 +16,38 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
-func bansCommand() *cobra.Command {
-	return listCommand("bans", "Lists the keys that are banned", `
-Lists the keys of a zone, or of all zones, that are banned: because they were refused
-too often, or by an operator. "dry run" marks those that refuse nothing.
-The bans that end first come first.
-`, "A zone bans with its option ban, and you do with 'caddy rate-limit ban <zone> <key>'.", []string{"ZONE", "BY", "ENDS", "KEY"}, func(l *adminapi.Listed) []string {
-		ends := "when unbanned"
-		if l.EndsIn > 0 {
-			ends = formatDeadline(l.EndsIn)
-		}
-		ends += ofList(l)
-		return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + why.Note(&l.Override)}
-	})
+// list is a command that lists keys of a zone, or of all zones. If there are none, fills says what would fill it.
+type list struct {
+	name, fills string
+	head        []string
+	cells       func(*adminapi.Listed) []string
 }
 
-func overridesCommand() *cobra.Command {
-	return listCommand("overrides", "Lists the keys that have an override", `
-Lists the keys of a zone, or of all zones, that have a limit of their own, or that an
-operator has exempted or banned.
-`, "'caddy rate-limit set <zone> <key> 100/1m' makes one.", []string{"ZONE", "OVERRIDE", "KEY"}, func(l *adminapi.Listed) []string {
-		text := l.Override
-		text.Network = ""
-		return []string{describeOverride(&text) + ofList(l)}
-	})
+func bansCommand(cmd *cobra.Command) {
+	l := &list{
+		name: "bans", fills: "A zone bans with its option ban, and you do with 'caddy rate-limit ban <zone> <key>'.",
+		head: []string{"ZONE", "BY", "ENDS", "KEY"},
+		cells: func(l *adminapi.Listed) []string {
+			ends := "when unbanned"
+			if l.EndsIn > 0 {
+				ends = formatDeadline(l.EndsIn)
+			}
+			return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + ofList(l) + why.Note(&l.Override)}
+		},
+	}
+	asks(cmd, l.show)
+}
+
+func overridesCommand(cmd *cobra.Command) {
+	l := &list{
+		name: "overrides", fills: "'caddy rate-limit set <zone> <key> 100/1m' makes one.", head: []string{"ZONE", "OVERRIDE", "KEY"},
+		cells: func(l *adminapi.Listed) []string {
+			text := l.Override
+			text.Network = ""
+			return []string{describeOverride(&text) + ofList(l)}
+		},
+	}
+	asks(cmd, l.show)
 }
 
 // ofList says what is to know of an override in a list: whether it has no effect, and of one of a network,
@@ -54,87 +62,72 @@ func ofList(l *adminapi.Listed) (text string) {
 	return text
 }
 
-// listCommand returns a command that prints all pages of a list. If that is empty, fills says what would fill it.
-func listCommand(name, short, long, fills string, head []string, cells func(*adminapi.Listed) []string) *cobra.Command {
-	return &cobra.Command{
-		Use: name + " [<zone>]", Short: short, Long: long,
-		Example:           "  caddy rate-limit " + name,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeZones,
-		RunE:              onFleet(func(f *fleet, args []string) error { return f.list(args, name, fills, head, cells) }),
-	}
-}
-
-// list prints lists of zones, or of all zones, in the order of their ends. With --json it prints one list of pages.
-func (f *fleet) list(zones []string, name, fills string, head []string, cells func(*adminapi.Listed) []string) error {
-	lists, err := f.asked.lists(zones, name)
-	if err != nil {
+// show prints lists of zones, or of all zones, in the order of their ends. With --json it prints one list of pages.
+func (l *list) show(c *instance, zones []string) error {
+	lists, err := l.fetch(c, zones)
+	switch {
+	case err != nil:
 		return err
-	}
-	if f.json {
-		return f.printJSON(lists)
+	case c.json:
+		return c.printJSON(lists)
 	}
 	type row struct {
-		zone string
-		adminapi.Listed
+		ends  float64 // in minutes from now
+		cells []string
 	}
 	var found []row
-	for _, list := range lists {
-		for _, l := range list.Keys {
-			found = append(found, row{list.Zone, l})
+	for _, of := range lists {
+		for _, k := range of.Keys {
+			key, ends := shell.ShowKey(k.KeyText), math.Inf(1)
+			if k.Unknown {
+				key = "(only its hash is known: " + k.Key + ")"
+			}
+			if k.EndsIn > 0 {
+				ends = math.Floor(k.EndsIn / 60)
+			}
+			found = append(found, row{ends, slices.Concat([]string{shell.Word(of.Zone)}, l.cells(&k), []string{key})})
 		}
 	}
 	if len(found) == 0 {
-		fmt.Fprintf(f.out, "There are no %s.\n", name)
+		fmt.Fprintf(c.out, "There are no %s.\n", l.name)
 		if len(zones) == 0 {
-			f.say("%s", fills)
+			c.say("%s", l.fills)
 		}
 		return nil
 	}
-	slices.SortStableFunc(found, func(a, b row) int { return cmp.Compare(endOf(&a.Listed), endOf(&b.Listed)) })
-	rows := [][]string{head}
-	for _, l := range found {
-		key := shell.ShowKey(l.KeyText)
-		if l.Unknown {
-			key = "(only its hash is known: " + l.Key + ")"
-		}
-		rows = append(rows, slices.Concat([]string{shell.Word(l.zone)}, cells(&l.Listed), []string{key}))
+	slices.SortStableFunc(found, func(a, b row) int { return cmp.Compare(a.ends, b.ends) })
+	rows := [][]string{l.head}
+	for _, row := range found {
+		rows = append(rows, row.cells)
 	}
-	return f.table(rows)
+	c.table(rows)
+	return nil
 }
 
-// endOf returns when an override ends, in minutes from now.
-func endOf(l *adminapi.Listed) float64 {
-	if l.EndsIn == 0 {
-		return math.Inf(1)
-	}
-	return math.Floor(l.EndsIn / 60)
-}
-
-// lists returns the lists of these zones, or of all zones: one for each zone, with all pages.
-func (e *endpoint) lists(zones []string, name string) ([]adminapi.List, error) {
+// fetch returns the lists of these zones, or of all zones: one for each zone, with all pages.
+func (l *list) fetch(c *instance, zones []string) ([]adminapi.List, error) {
 	if len(zones) == 0 {
-		var err error
-		if zones, err = e.zoneNames(); err != nil {
+		all, err := c.allZones()
+		if err != nil {
 			return nil, err
+		}
+		for _, z := range all {
+			zones = append(zones, z.Name)
 		}
 	}
 	lists := make([]adminapi.List, len(zones))
 	for i, zone := range zones {
 		lists[i] = adminapi.List{Zone: zone, Keys: []adminapi.Listed{}}
-		for cursor := ""; ; {
-			query := url.Values{"n": {"1000"}}
-			if cursor != "" {
-				query.Set("cursor", cursor)
-			}
+		for query := (url.Values{"n": {"1000"}}); ; {
 			var page adminapi.List
-			if _, err := e.fetch(http.MethodGet, zonePath(zone, "/"+name), query, nil, &page); err != nil {
+			if _, err := c.fetch(http.MethodGet, zonePath(zone, "/"+l.name), query, nil, &page); err != nil {
 				return nil, err
 			}
 			lists[i].Keys = append(lists[i].Keys, page.Keys...)
-			if cursor = page.Next; cursor == "" {
+			if page.Next == "" {
 				break
 			}
+			query.Set("cursor", page.Next)
 		}
 	}
 	return lists, nil

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,27 +18,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
-func replayCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "replay <log>...",
-		Short: "Says which clients in an access log the limits of a config would have refused",
-		Long: `
-Sends the requests of access logs through the routes and zones of a config
-(--config, or the Caddyfile in this directory), at the times in the logs, and says
-which of them its limits would have refused. It needs no running Caddy, asks no store,
-and sends nothing.
-
-The logs may be compressed (gz, zst), and come in any order; - is the standard
-input, which --suggest and --html cannot read twice. --try tries other limits at the same time, and --suggest looks for a limit that
-separates a few clients from all others. --html writes a page with pictures: the day,
-all clients with a limit that can be dragged, and the clients that it would refuse.
-`,
-		Example: "  caddy rate-limit replay access.log\n" +
-			"  caddy rate-limit replay --try clients=50/1m,200/1m /var/log/caddy/access*.log.gz\n" +
-			"  caddy rate-limit replay --html report.html access.log\n" +
-			"  caddy rate-limit replay --suggest --zone clients --from 2026-11-20T14:00 access.log",
-		Args: needsLog,
-	}
+func replayCommand(cmd *cobra.Command) {
+	cmd.Args = needsLog
 	flags := cmd.Flags()
 	o := new(replay.Options)
 	flags.StringVar(&o.Zone, "zone", "", "Report this zone only")
@@ -70,7 +50,6 @@ all clients with a limit that can be dragged, and the clients that it would refu
 		o.Curve, o.Suggest = *page != "", o.Suggest || *page != ""
 		return replayLogs(cmd, o, *page)
 	}
-	return cmd
 }
 
 func needsLog(cmd *cobra.Command, args []string) error {
@@ -216,14 +195,5 @@ func replaceFile(name string, text []byte) error {
 	if err != nil {
 		_ = os.Remove(file.Name())
 	}
-	return err
-}
-
-func (s *screen) printJSON(value any) error {
-	text, err := json.MarshalIndent(value, "", "\t")
-	if err != nil {
-		return err
-	}
-	_, err = s.out.Write(append(text, '\n'))
 	return err
 }

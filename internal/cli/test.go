@@ -28,24 +28,7 @@ const (
 	casesFileExpected = "name a file of cases, such as " + defaultCases
 )
 
-func testCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "test [<file>...]",
-		Short: "Tests the limits of a config with cases in a file",
-		Long: `
-Carries out the cases in files (` + defaultCases + `, or all files in a directory whose names
-end in .test) on the config beside them, whose name is that of the file without
-.test, or on --config. Requests go through the routes and zones of the config as in
-a running Caddy, on an imagined clock: nothing is started, sent or kept.
-
---mutate also changes each limit, key, matcher, exemption and algorithm of the
-config a little, one at a time, and tells which changes no case notices.
-
-The exit code is 0 if all cases hold, 1 if they could not be carried out, 2 if one
-fails, and with --mutate 3 if none fails and a change was missed.
-`,
-		Example: "  caddy rate-limit test\n  caddy rate-limit test --mutate --junit report.xml limits/",
-	}
+func testCommand(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	t := new(tester)
 	flags.StringVar(&t.pattern, "run", "", "Carry out only the cases whose name matches this regular expression")
@@ -64,7 +47,6 @@ fails, and with --mutate 3 if none fails and a change was missed.
 		}
 		return endWith(cmd, code)
 	}
-	return cmd
 }
 
 // endWith ends a command with an exit code, whose reason is in what it has printed.

@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -13,30 +14,15 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
-func topCommand() *cobra.Command {
-	cmd := ofFleet(&cobra.Command{
-		Use:   "top [<zone>]",
-		Short: "Lists the most frequent, or most refused, keys",
-		Long: `
-Lists the keys of a zone, or of all zones, with the most requests in the last five to ten
-minutes, on all instances that share the store. "120..130" means at least 120 and at
-most 130.
-
-With --networks it lists the smallest networks that explain the requests, of those that
-have at least 1 % of them. Instances begin to count with this command, so ask again in a
-minute.
-`,
-		Example:           "  caddy rate-limit top --refused\n  caddy rate-limit top clients -n 50",
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeZones,
-	})
+func topCommand(cmd *cobra.Command) {
+	ofFleet(cmd)
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
 	networks := cmd.Flags().Bool("networks", false, "List networks in place of keys, while somebody looks")
 	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
-	cmd.RunE = onFleet(func(f *fleet, args []string) error {
-		by, zone := byRequests, ""
+	asks(cmd, func(c *instance, args []string) error {
+		by, zone := "requests", ""
 		switch {
 		case *refused:
 			by = "refused"
@@ -47,53 +33,81 @@ minute.
 			zone = args[0]
 		}
 		if *networks {
-			return f.topNetworks(zone, *n)
+			return c.topNetworks(zone, *n)
 		}
-		return f.top(zone, by, *n)
+		return c.top(zone, by, *n)
 	})
-	return cmd
+}
+
+// askLists gets a list of a zone, or the lists of all zones without a name.
+func askLists[T any](c *instance, zone, path string, query url.Values) (lists []T, done bool, err error) {
+	if zone == "" {
+		done, err = c.ask(path, query, &lists)
+		return lists, done, err
+	}
+	lists = make([]T, 1)
+	done, err = c.ask(zonePath(zone, "/"+path), query, &lists[0])
+	return lists, done, err
 }
 
 // noKeys says what would fill a list of keys, by what it is sorted by.
 var noKeys = map[string]string{
-	byRequests: "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request.",
+	"requests": "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request.",
 	"refused":  "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed.",
 	"dry_run":  "There are no keys that a dry run would have refused. Zones with enforce list them here.",
 }
 
 // top prints the most frequent keys of a zone, or of all zones.
-func (f *fleet) top(zone, by string, n int) error {
-	shown, err := f.topLists(zone, by, n)
-	if shown == nil {
+func (c *instance) top(zone, by string, n int) error {
+	lists, done, err := askLists[adminapi.Top](c, zone, "top", url.Values{"n": {strconv.Itoa(n)}, "by": {by}})
+	if done || err != nil {
 		return err
 	}
-	if len(shown.keys) == 0 {
-		f.say("%s", noKeys[by])
-		f.printView()
-		return err
+	type key struct {
+		zone string
+		adminapi.KeyCount
 	}
-	withPlans := slices.ContainsFunc(shown.keys, func(k topKey) bool { return k.Plan != "" })
-	rows := [][]string{{"ZONE", planColumn, "REQUESTS", "REFUSED", "DRY RUN", keyColumn}}
-	for _, k := range shown.keys {
+	var keys []key
+	since := time.Now()
+	for _, list := range lists {
+		for _, k := range list.Keys {
+			keys = append(keys, key{list.Zone, k})
+		}
+		if list.Since != nil && list.Since.Before(since) {
+			since = *list.Since
+		}
+	}
+	if len(keys) == 0 {
+		c.say("%s", noKeys[by])
+		c.printView()
+		return nil
+	}
+	slices.SortStableFunc(keys, func(a, b key) int {
+		switch by {
+		case "refused":
+			return cmp.Compare(b.Refused, a.Refused)
+		case "dry_run":
+			return cmp.Compare(b.DryRun, a.DryRun)
+		}
+		return cmp.Compare(b.Requests, a.Requests)
+	})
+	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", "DRY RUN", "KEY"}}
+	for _, k := range keys[:min(n, len(keys))] {
 		rows = append(rows, []string{
 			shell.Word(k.zone), showPlan(k.Plan), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
 			formatCount(k.DryRun, k.DryRunError), shell.ShowKey(k.KeyText),
 		})
 	}
-	if err := f.table(only(map[string]bool{planColumn: withPlans}, rows)); err != nil {
-		return err
-	}
-	if !shown.since.IsZero() {
-		fmt.Fprintf(f.out, "\nCounted by %s since %s.\n", f.counter(shown.caddys), shown.since.Local().Format(time.TimeOnly))
-	}
-	f.printView()
-	return err
+	c.table(rows)
+	fmt.Fprintf(c.out, "\nCounted by %s since %s.\n", c.counter(), since.Local().Format(time.TimeOnly))
+	c.printView()
+	return nil
 }
 
-// showPlan returns the name of a plan for a shell.
+// showPlan returns the name of a plan for a shell, if there is one.
 func showPlan(name string) string {
 	if name == "" {
-		return "-"
+		return ""
 	}
 	return shell.Word(name)
 }
@@ -106,61 +120,42 @@ func formatCount(least, more uint64) string {
 	return fmt.Sprintf("%d..%d", least, least+more)
 }
 
-// fetchNetworks gets the networks of each instance, of a zone or of all zones without a name.
-func (f *fleet) fetchNetworks(zone string) (lists []answer[[]adminapi.Networks]) {
-	if zone == "" {
-		return fetchAll[[]adminapi.Networks](f, "networks", nil)
-	}
-	for _, a := range fetchAll[adminapi.Networks](f, zonePath(zone, "/networks"), nil) {
-		lists = append(lists, answer[[]adminapi.Networks]{a.of, []adminapi.Networks{a.value}, a.text, a.err})
-	}
-	return lists
-}
-
 // topNetworks prints the networks with the most requests, of a zone or of all zones.
-func (f *fleet) topNetworks(zone string, n int) error {
-	answers := f.fetchNetworks(zone)
-	good, err := answered(f, answers)
-	if f.json || good == nil {
-		return errors.Join(printAnswers(f, answers), err)
-	}
-	by := f.counter(len(good))
-	if !f.isOne() {
-		good = []answer[[]adminapi.Networks]{{of: f.asked, value: f.view.Networks}}
+func (c *instance) topNetworks(zone string, n int) error {
+	lists, done, err := askLists[adminapi.Networks](c, zone, "networks", nil)
+	if done || err != nil {
+		return err
 	}
 	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "KEYS", "BEFORE", "NETWORK"}}
-	since, nowhere, unlisted := time.Now(), true, uint64(0)
-	for _, a := range good {
-		for _, list := range a.value {
-			nowhere, unlisted = false, max(unlisted, list.Unlisted)
-			if list.Since.Before(since) {
-				since = list.Since
+	since, unlisted := time.Now(), uint64(0)
+	for _, list := range lists {
+		unlisted = max(unlisted, list.Unlisted)
+		if list.Since.Before(since) {
+			since = list.Since
+		}
+		for _, net := range list.Networks[:min(n, len(list.Networks))] {
+			before := ""
+			if net.Before != nil {
+				before = formatCount(*net.Before, net.BeforeError)
 			}
-			for _, c := range list.Networks[:min(n, len(list.Networks))] {
-				before := "-"
-				if c.Before != nil {
-					before = formatCount(*c.Before, c.BeforeError)
-				}
-				rows = append(rows, []string{
-					shell.Word(list.Zone), formatCount(c.Requests, c.Error), formatCount(c.Refused, c.Error),
-					"about " + formatCount(c.Keys, max(c.Keys, c.KeysMost)-c.Keys), before, c.Network,
-				})
-			}
+			rows = append(rows, []string{
+				shell.Word(list.Zone), formatCount(net.Requests, net.Error), formatCount(net.Refused, net.Error),
+				"about " + formatCount(net.Keys, max(net.Keys, net.KeysMost)-net.Keys), before, net.Network,
+			})
 		}
 	}
 	switch {
-	case nowhere:
-		fmt.Fprintln(f.out, "No zone has an address in its key.")
-		return err
+	case len(lists) == 0:
+		fmt.Fprintln(c.out, "No zone has an address in its key.")
 	case len(rows) == 1:
-		fmt.Fprintln(f.out, "No network has 1 % of the requests, or counting has just begun: ask again in a minute.")
-		return err
+		fmt.Fprintln(c.out, "No network has 1 % of the requests, or counting has just begun: ask again in a minute.")
+	default:
+		c.table(rows)
+		fmt.Fprintf(c.out, "\nCounted by %s since %s. KEYS may be wrong by a quarter; BEFORE is ten minutes before.\n", c.counter(), since.Local().Format(time.TimeOnly))
+		if unlisted > 0 {
+			c.say("What is not listed may have up to %d requests.", unlisted)
+		}
+		c.printView()
 	}
-	err = errors.Join(f.table(rows), err)
-	fmt.Fprintf(f.out, "\nCounted by %s since %s. KEYS may be wrong by a quarter; BEFORE is ten minutes before.\n", by, since.Local().Format(time.TimeOnly))
-	if unlisted > 0 {
-		f.say("What is not listed may have up to %d requests.", unlisted)
-	}
-	f.printView()
-	return err
+	return nil
 }

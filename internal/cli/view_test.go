@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -22,23 +21,27 @@ func TestHostileReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		m := adminapi.Instance{Name: bad, State: adminapi.StateReports, Version: bad, Config: bad, Omitted: bad, Differs: []string{bad}, Answer: stores}
-		_ = json.NewEncoder(w).Encode(adminapi.FleetAnswer{Instances: []adminapi.Instance{{Name: "me", State: adminapi.StateHere, Answer: json.RawMessage("[]")}, m}})
-	}))
-	defer server.Close()
-	for name, show := range map[string]func(*fleet) error{
-		"stores":    func(f *fleet) error { return f.stores(false) },
-		"instances": (*fleet).instances,
-		"watch": func(f *fleet) error {
-			l := newDecisionLayout(f.screen, true)
-			return l.print(f.out, l.cells("x", &adminapi.Decision{Zone: bad, Reason: bad, Method: bad, Path: bad, Host: bad, ClientIP: bad, Plan: bad}))
+	for name, show := range map[string]func(*instance) error{
+		"stores":    func(c *instance) error { return c.stores(false) },
+		"instances": (*instance).instances,
+		"watch": func(c *instance) error {
+			w := &watcher{instance: c}
+			w.begin(true)
+			text, err := json.Marshal(&adminapi.Decision{Zone: bad, Reason: bad, Method: bad, Path: bad, Host: bad, ClientIP: bad, Plan: bad})
+			if err != nil {
+				return err
+			}
+			return w.print(string(text))
 		},
 	} {
 		var out strings.Builder
-		s := &screen{out: &out, err: &out}
-		e := &endpoint{screen: s, address: strings.TrimPrefix(server.URL, "http://")}
-		if err := show(&fleet{screen: s, caddys: []*endpoint{e}, asked: e, about: askFleet}); err != nil {
+		c := asking(t, &out, 0, func(w http.ResponseWriter, _ *http.Request) {
+			m := adminapi.Instance{Name: bad, State: adminapi.StateReports, Version: bad, Config: bad, Omitted: bad, Differs: []string{bad}, Answer: stores}
+			me := adminapi.Instance{Name: "me", State: adminapi.StateHere, Answer: json.RawMessage("[]")}
+			_ = json.NewEncoder(w).Encode(adminapi.FleetAnswer{Instances: []adminapi.Instance{me, m}})
+		})
+		c.about = askFleet
+		if err := show(c); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for line := range strings.Lines(out.String()) {

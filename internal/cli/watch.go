@@ -17,33 +17,18 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
-func watchCommand() *cobra.Command {
-	cmd := ofFleet(&cobra.Command{
-		Use:   "watch [<zone> [<key>...]]",
-		Short: "Shows decisions as they are made",
-		Long: `
-Shows decisions as they are made, until it is interrupted: those of all zones, of one
-zone, or of one key. If there are more than --rate per second, it shows a sample, and
-how many it left out. It continues after config reloads.
-
-In a terminal, lines show the method and the path of the request. Written to a file or a
-pipe, they also have milliseconds, the address of the client and the host.
-` + keyHelp,
-		Example:           "  caddy rate-limit watch --outcome refused\n  caddy rate-limit watch clients 203.0.113.7",
-		ValidArgsFunction: completeZones,
-	})
+func watchCommand(cmd *cobra.Command) {
+	ofFleet(cmd)
 	query := keyFlags(cmd)
 	outcomes := append(outcome.Names[:], outcome.NameRefused, outcome.NameErrors)
 	chosen := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomes, ", "))
 	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000; of a fleet, per instance")
 	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f, err := newFleet(cmd)
-		if err != nil {
-			return err
-		}
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes, cobra.ShellCompDirectiveNoFileComp))
+	asksOne(cmd, func(c *instance, args []string) (err error) {
 		q := make(url.Values)
 		if len(args) > 0 {
 			if q, err = query(args[1:]); err != nil {
@@ -55,13 +40,18 @@ pipe, they also have milliseconds, the address of the client and the host.
 		if len(*chosen) > 0 {
 			q.Set("outcome", strings.Join(*chosen, ","))
 		}
-		if f.about != "" && f.hasOthers() {
-			q.Set(fleetFlag, f.about)
+		if c.about != "" && c.hasOthers() {
+			q.Set(fleetFlag, c.about)
 		}
-		return f.watch(q, *count)
-	}
-	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
+		return c.watch(q, *count)
+	})
+}
+
+// hasOthers reports whether other instances share a store with the one that is asked. One that does not say so has none.
+func (c *instance) hasOthers() bool {
+	var stores []adminapi.Store
+	_, err := c.fetch(http.MethodGet, "stores", nil, nil, &stores)
+	return err == nil && slices.ContainsFunc(stores, func(s adminapi.Store) bool { return s.Instances > 1 })
 }
 
 const (
@@ -73,15 +63,17 @@ const (
 )
 
 // watch prints decisions until there are enough, or Caddy sends no more.
-func (f *fleet) watch(query url.Values, count int) error {
-	w := &watcher{fleet: f, left: count}
+func (c *instance) watch(query url.Values, count int) error {
+	w := &watcher{instance: c, left: count}
 	for tries := 0; ; tries++ {
-		response, err := f.asked.call(http.MethodGet, "decisions", query, nil)
-		if err != nil && (w.layout == nil || tries >= maxReconnects) {
+		response, err := c.call(http.MethodGet, "decisions", query, nil)
+		if err != nil && (w.columns == nil || tries >= maxReconnects) {
 			return err
 		}
 		if err == nil {
-			w.begin(query)
+			if w.columns == nil {
+				w.begin(query.Has(fleetFlag))
+			}
 			tries = 0
 			enough, err := w.printAll(response.Body)
 			response.Body.Close()
@@ -93,33 +85,45 @@ func (f *fleet) watch(query url.Values, count int) error {
 	}
 }
 
-// hasOthers reports whether other instances share a store with the one that is asked. One that does not say so has none.
-func (f *fleet) hasOthers() bool {
-	var stores []adminapi.Store
-	_, err := f.asked.fetch(http.MethodGet, "stores", nil, nil, &stores)
-	return err == nil && slices.ContainsFunc(stores, func(s adminapi.Store) bool { return s.Instances > 1 })
-}
-
-// watcher prints decisions.
+// watcher prints decisions. They come one by one, so the columns have the widths of what is usual.
 type watcher struct {
-	*fleet
-	layout *decisionLayout // nil until Caddy answers
-	left   int             // how many decisions to print yet; not above 0 for all
+	*instance
+	columns []int // the widths of all but the last one; nil until Caddy answers
+	ofFleet bool  // each line names an instance
+	left    int   // how many decisions to print yet; not above 0 for all
 }
 
-// begin prints the header of the table when Caddy answers for the first time.
-func (w *watcher) begin(query url.Values) {
-	if w.layout != nil {
-		return
+// The widths of columns.
+const (
+	caddyWidth   = 16
+	outcomeWidth = 8 // most outcomes
+	zoneWidth    = 9
+	keyWidth     = 15 // an IPv4 address
+	wideKeyWidth = 24 // in a terminal with room
+	leftWidth    = 7
+	waitWidth    = 5
+	roomy        = 100 // columns of a terminal
+)
+
+// begin prints the header of the table.
+func (w *watcher) begin(ofFleet bool) {
+	header := []string{"TIME", "OUTCOME", "ZONE", "KEY", "LEFT", "WAIT", "REQUEST"}
+	w.ofFleet, w.columns = ofFleet, []int{len(time.TimeOnly), outcomeWidth, zoneWidth, keyWidth, leftWidth, waitWidth}
+	if w.width == 0 {
+		w.columns[0] = len(timeToMillis)
+	} else if w.width >= roomy {
+		w.columns[3] = wideKeyWidth
 	}
-	w.layout = newDecisionLayout(w.screen, query.Has(fleetFlag))
+	if ofFleet {
+		header, w.columns = slices.Insert(header, 1, "CADDY"), slices.Insert(w.columns, 1, caddyWidth)
+	}
 	if w.json {
 		return
 	}
-	if query.Has(fleetFlag) {
-		fmt.Fprintln(w.screen.err, "Those of other instances are a sample: at most 10 refusals and 10 others of each in two seconds.")
+	if ofFleet {
+		fmt.Fprintln(w.err, "Those of other instances are a sample: at most 10 refusals and 10 others of each in two seconds.")
 	}
-	w.layout.print(w.out, w.layout.header())
+	fmt.Fprintln(w.out, w.line(header, w.columns, w.width))
 }
 
 // printAll prints decisions as they come, and reports whether they are enough.
@@ -154,5 +158,40 @@ func (w *watcher) print(text string) error {
 	if d.Skipped > 0 {
 		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
 	}
-	return w.layout.print(w.out, w.layout.cells(cmp.Or(inLine(d.Instance), w.asked.address), &d))
+	_, err := fmt.Fprintln(w.out, w.line(w.cells(&d), w.columns, w.width))
+	return err
+}
+
+const timeToMillis = "15:04:05.000"
+
+// cells returns the cells of a decision.
+func (w *watcher) cells(d *adminapi.Decision) []string {
+	at, key, request := d.Time.Local().Format(time.TimeOnly), shell.ShowKey(d.KeyText), []string{d.Method, d.Path}
+	if w.width == 0 {
+		at, request = d.Time.Local().Format(timeToMillis), []string{d.ClientIP, d.Method, d.Host, d.Path}
+	} else {
+		key = cutMiddle(key, w.columns[len(w.columns)-3])
+	}
+	zone := shell.Word(d.Zone)
+	if d.Plan != "" {
+		zone += inParentheses("plan " + shell.Word(d.Plan))
+	}
+	left, wait := "-", "-"
+	if q := d.Decision; q != nil {
+		left = fmt.Sprintf("%d/%d", q.Remaining, q.Quota)
+		if q.Never {
+			wait = "never"
+		} else if q.RetryAfter > 0 {
+			wait = formatSeconds(q.RetryAfter)
+		}
+	}
+	text := shell.Words(request)
+	if d.Reason != "" {
+		text += "  (" + inLine(d.Reason) + ")"
+	}
+	cells := []string{at, d.Outcome, zone, key, left, wait, text}
+	if w.ofFleet {
+		cells = slices.Insert(cells, 1, cmp.Or(inLine(d.Instance), w.address))
+	}
+	return cells
 }

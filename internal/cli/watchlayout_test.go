@@ -14,27 +14,26 @@ import (
 // TestSilentCaddy: a Caddy that hangs is named, and does not hide the answers of those behind it.
 func TestSilentCaddy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all []*fleet
+		var all []*instance
 		for _, address := range []string{"a", "hangs", "fails", "b"} {
-			s := new(screen)
-			all = append(all, &fleet{screen: s, asked: &endpoint{screen: s, address: address}})
+			all = append(all, &instance{screen: new(screen), address: address})
 		}
 		end := make(chan struct{})
 		defer close(end)
 		var out strings.Builder
 		began := time.Now()
-		err := onEach(&screen{out: &out}, all, func(f *fleet) error {
-			switch f.asked.address {
+		err := onEach(&screen{out: &out}, all, func(c *instance) error {
+			switch c.address {
 			case "fails":
 				return errors.New("no such zone")
 			case "hangs":
 				<-end
 			}
 			text := "yes"
-			if f.asked.address == "b" {
+			if c.address == "b" {
 				text += "\nand more"
 			}
-			_, err := fmt.Fprintln(f.out, text)
+			_, err := fmt.Fprintln(c.out, text)
 			return err
 		})
 		const want = "2 of 4 instances failed:\n  hangs: no answer within 20s\n  fails: no such zone"

@@ -27,21 +27,21 @@ func TestGoldenWidths(t *testing.T) {
 	const key = "2001:db8:85a3:8d3:1319:8a2e:370:7348|/api/v1/orders/export"
 	var b strings.Builder
 	for _, width := range []int{60, 80, 120, 200} {
-		f := &fleet{screen: &screen{out: &b, width: width}, caddys: []*endpoint{{}}}
-		l := newDecisionLayout(f.screen, false)
-		decision := &adminapi.Decision{
+		c := &instance{screen: &screen{out: &b, width: width}}
+		w := &watcher{instance: c}
+		decision, err := json.Marshal(&adminapi.Decision{
 			Time: time.Date(2026, 11, 20, 9, 0, 0, 0, time.Local), Zone: "api-by-customer", KeyText: adminapi.NewKeyText(key, len(key)), Outcome: "limited",
 			Method: "GET", Path: "/api/v1/orders/export", Decision: &adminapi.QuotaStatus{Quota: 5000, RetryAfter: 12.3},
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		fmt.Fprintf(&b, "%d COLUMNS\n", width)
-		for _, err := range []error{
-			f.table([][]string{{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES"}, storeCells(&store)}),
-			f.table([][]string{{"ZONE", "STATE", "USED", "LEFT", "MORE IN", "KEY"}, {"api-by-customer", "limited", "5000 of 5000", "0", "12.3s", key}}),
-			l.print(&b, l.header()), l.print(&b, l.cells("", decision)),
-		} {
-			if err != nil {
-				t.Fatal(err)
-			}
+		c.table([][]string{{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES"}, storeCells(&store)})
+		c.table([][]string{{"ZONE", "STATE", "USED", "LEFT", "MORE IN", "KEY"}, {"api-by-customer", "limited", "5000 of 5000", "0", "12.3s", key}})
+		w.begin(false)
+		if err := w.print(string(decision)); err != nil {
+			t.Fatal(err)
 		}
 		b.WriteByte('\n')
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -17,113 +16,43 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
-func zonesCommand() *cobra.Command {
-	cmd := ofFleet(&cobra.Command{
-		Use:   "zones [<zone>]",
-		Short: "Lists the zones and the outcomes of their requests",
-		Long: `
-Lists the zones of the running config, and the outcomes of their requests since a config
-first named the zone, on all instances that share the store. RATE is of the last minute,
-SHARE the part of all requests that was refused. A narrow terminal leaves out stores, keys
-and rates. With the name of a zone, shows its details. The limits of adaptive_concurrency
-follow, with those of their requests that run and wait now on this instance.
-`,
-		Example:           "  caddy rate-limit zones\n  caddy rate-limit zones clients",
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeZones,
-	})
-	cmd.RunE = onFleet(func(f *fleet, args []string) error {
+func zonesCommand(cmd *cobra.Command) {
+	ofFleet(cmd)
+	asks(cmd, func(c *instance, args []string) error {
 		if len(args) == 1 {
-			return f.zone(args[0])
+			return c.zone(args[0])
 		}
-		return f.zones()
+		return c.zones()
 	})
-	return cmd
-}
-
-// zoneID is what instances of a fleet must agree on in order to count for the same zone.
-type zoneID struct{ name, limit, rollout, key, store, onStoreError string }
-
-// zoneSum is a zone with the counts of the instances that define it alike.
-type zoneSum struct {
-	adminapi.Zone
-	of []*endpoint
-}
-
-// sumZones adds up the zones of all instances. Those that are defined differently stay apart.
-func sumZones(answers []answer[[]adminapi.Zone]) (sums []*zoneSum) {
-	known := make(map[zoneID]*zoneSum)
-	for _, a := range answers {
-		for _, z := range a.value {
-			id := zoneID{z.Name, z.Limit, z.Rollout, z.Key, z.Store, z.OnStoreError}
-			to := known[id]
-			if to == nil {
-				to = &zoneSum{Zone: z}
-				known[id], sums = to, append(sums, to)
-			} else {
-				to.Totals, to.Keys, to.InUse = sumCounts(to.Totals, z.Totals), sumOf(to.Keys, z.Keys), sumOf(to.InUse, z.InUse)
-				to.Rate = sumOf(to.Rate, z.Rate)
-				to.Costs, to.CostSum = sumCounts(to.Costs, z.Costs), to.CostSum+z.CostSum
-			}
-			to.of = append(to.of, a.of)
-		}
-	}
-	slices.SortStableFunc(sums, func(a, b *zoneSum) int { return strings.Compare(a.Name, b.Name) })
-	return sums
-}
-
-// sumCounts returns the sums of two counts by name, and changes neither.
-func sumCounts(a, b map[string]uint64) map[string]uint64 {
-	if len(b) == 0 {
-		return a
-	}
-	sums := make(map[string]uint64, len(b))
-	maps.Copy(sums, a)
-	for name, n := range b {
-		sums[name] += n
-	}
-	return sums
-}
-
-func sumOf[N int64 | float64](a, b *N) *N {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	sum := *a + *b
-	return &sum
 }
 
 // zones prints a line for each zone. In a narrow terminal, what does not fit is left out.
-func (f *fleet) zones() error {
-	answers := fetchAll[[]adminapi.Zone](f, "zones", nil)
-	good, err := answered(f, answers)
-	if f.json || good == nil {
-		return errors.Join(printAnswers(f, answers), err)
-	}
-	sums := sumZones(good)
-	rows := f.zoneRows(sums, len(good))
-	for _, column := range []string{"STORE", keyColumn} {
-		if !f.fits(rows) {
-			rows = only(map[string]bool{column: false}, rows)
-		}
-	}
-	if !f.canFit(rows) {
-		rows = only(map[string]bool{rateColumn: false, shareColumn: false}, rows)
-	}
-	if err := f.table(rows); err != nil {
+func (c *instance) zones() error {
+	var zones []adminapi.Zone
+	if done, err := c.ask("zones", nil, &zones); done || err != nil {
 		return err
 	}
-	if len(sums) > 0 {
-		fmt.Fprintf(f.out, "\nCounted by %s.\n%s", f.counter(len(good)), withoutStore(sums))
+	rows := c.zoneRows(zones)
+	for _, column := range []string{"STORE", "KEY"} {
+		if c.excess(widths(rows)) > 0 {
+			rows = without(column, rows)
+		}
 	}
-	f.printView()
-	return errors.Join(err, f.adaptive())
+	if c.excess(c.fitted(rows)) > 0 {
+		rows = without("RATE", without("SHARE", rows))
+	}
+	c.table(rows)
+	if len(zones) > 0 {
+		fmt.Fprintf(c.out, "\nCounted by %s.\n%s", c.counter(), withoutStore(zones))
+	}
+	c.printView()
+	return c.adaptive()
 }
 
 // adaptive prints the limits of adaptive_concurrency, which each instance has for itself.
-func (f *fleet) adaptive() error {
+func (c *instance) adaptive() error {
 	var limits []adminapi.Adaptive
-	if _, err := f.asked.fetch(http.MethodGet, "adaptive", nil, nil, &limits); err != nil || len(limits) == 0 {
+	if _, err := c.fetch(http.MethodGet, "adaptive", nil, nil, &limits); err != nil || len(limits) == 0 {
 		return err
 	}
 	rows := [][]string{{"ADAPTIVE", "LIMIT", "RUNNING", "WAITING", "USEFUL", "FAILED", "REFUSED", "NOW"}}
@@ -134,14 +63,15 @@ func (f *fleet) adaptive() error {
 		}
 		rows = append(rows, append(row, l.Trend))
 	}
-	fmt.Fprintln(f.out)
-	return f.table(rows)
+	fmt.Fprintln(c.out)
+	c.table(rows)
+	return nil
 }
 
 // withoutStore describes the column ERRORS: the requests that the store did not decide.
-func withoutStore(sums []*zoneSum) string {
+func withoutStore(zones []adminapi.Zone) string {
 	var open, closed, local uint64
-	for _, z := range sums {
+	for _, z := range zones {
 		n := z.Totals
 		open, closed, local = open+n[outcome.Names[outcome.FailedOpen]], closed+n[outcome.Names[outcome.FailedClosed]], local+n[outcome.Names[outcome.Local]]
 	}
@@ -151,34 +81,38 @@ func withoutStore(sums []*zoneSum) string {
 	return fmt.Sprintf("ERRORS are requests that the store did not decide: %d let through, %d refused, %d admitted\nby the counts of one instance. Requests that these counts refused are under REFUSED.\n", open, closed, local)
 }
 
-// rateColumn and shareColumn are the headers of the requests in a second, and of the part that was refused.
-const rateColumn, shareColumn = "RATE", "SHARE"
-
-// zoneRows returns the rows of a table of zones, with all columns.
-func (f *fleet) zoneRows(sums []*zoneSum, caddys int) [][]string {
-	columns := outcomeColumns(sums)
-	header := []string{caddyColumn, "ZONE", "LIMIT", keyColumn, "STORE", rateColumn}
-	for i, column := range columns {
-		if header = append(header, words(strings.ToUpper(column))); i == 1 {
-			header = append(header, shareColumn)
-		}
-	}
-	rows := [][]string{header}
-	for _, g := range sums {
-		z := &g.Zone
+// zoneRows returns the rows of a table of zones, with all columns. Outcomes that no request has had, but for the first two, have
+// none.
+func (c *instance) zoneRows(zones []adminapi.Zone) [][]string {
+	rows := [][]string{{"ZONE", "LIMIT", "KEY", "STORE", "RATE"}}
+	for i := range zones {
+		z := &zones[i]
 		limit := z.Limit + inParentheses(z.Rollout)
-		if f.width > 0 {
+		if c.width > 0 {
 			limit = shortLimit(z)
 		}
-		row := []string{f.names(g.of), shell.Word(z.Name), limit, orDash(z.KeyForm), z.Store, formatRate(z.Rate)}
-		for i, column := range columns {
-			if row = append(row, strconv.FormatUint(countColumn(z, column), 10)); i == 1 {
-				row = append(row, refusedShare(z))
+		rows = append(rows, []string{shell.Word(z.Name), limit, cmp.Or(z.KeyForm, "-"), z.Store, formatRate(z.Rate)})
+	}
+	for i, column := range outcome.Columns {
+		counts := make([]uint64, len(zones))
+		for j := range zones {
+			counts[j] = countColumn(&zones[j], column)
+		}
+		if i > 1 && (len(zones) == 0 || slices.Max(counts) == 0) {
+			continue
+		}
+		rows[0] = append(rows[0], words(strings.ToUpper(column)))
+		for j, n := range counts {
+			rows[j+1] = append(rows[j+1], strconv.FormatUint(n, 10))
+		}
+		if i == 1 {
+			rows[0] = append(rows[0], "SHARE")
+			for j := range zones {
+				rows[j+1] = append(rows[j+1], refusedShare(&zones[j]))
 			}
 		}
-		rows = append(rows, row)
 	}
-	return only(map[string]bool{caddyColumn: slices.ContainsFunc(sums, func(z *zoneSum) bool { return len(z.of) < caddys })}, rows)
+	return rows
 }
 
 // formatRate formats how many requests come in a second. All rates below 1000 have the same width.
@@ -204,17 +138,6 @@ func refusedShare(z *adminapi.Zone) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(countColumn(z, outcome.Columns[1]))/float64(all))
 }
 
-// outcomeColumns returns the columns for the outcomes that requests of these zones have had.
-func outcomeColumns(zones []*zoneSum) []string {
-	columns := slices.Clone(outcome.Columns[:2])
-	for _, column := range outcome.Columns[2:] {
-		if slices.ContainsFunc(zones, func(z *zoneSum) bool { return countColumn(&z.Zone, column) > 0 }) {
-			columns = append(columns, column)
-		}
-	}
-	return columns
-}
-
 // countColumn counts the requests of a zone whose outcomes belong to a column.
 func countColumn(z *adminapi.Zone, column string) (n uint64) {
 	for o, name := range outcome.Names {
@@ -236,9 +159,6 @@ func partsOf(z *adminapi.Zone, column string) string {
 	return strings.Join(parts, ", ")
 }
 
-// words returns a name as words.
-func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
-
 // shortLimit returns the limit of a zone with its numbers in front, so that they are not cut.
 func shortLimit(z *adminapi.Zone) string {
 	if len(z.Plans) > 0 {
@@ -249,31 +169,15 @@ func shortLimit(z *adminapi.Zone) string {
 	return strings.TrimSpace(numbers + inParentheses(z.Rollout) + " " + algorithm + " " + options)
 }
 
-// zone prints all details of a zone, once for each of its definitions in the fleet.
-func (f *fleet) zone(name string) error {
-	answers := fetchAll[adminapi.Zone](f, zonePath(name, ""), nil)
-	good, err := answered(f, answers)
-	if f.json || good == nil {
-		return errors.Join(printAnswers(f, answers), err)
+// zone prints all details of a zone.
+func (c *instance) zone(name string) error {
+	z := new(adminapi.Zone)
+	if done, err := c.ask(zonePath(name, ""), nil, z); done || err != nil {
+		return err
 	}
-	one := make([]answer[[]adminapi.Zone], len(good))
-	for i, a := range good {
-		one[i] = answer[[]adminapi.Zone]{of: a.of, value: []adminapi.Zone{a.value}}
-	}
-	for i, g := range sumZones(one) {
-		if i > 0 {
-			fmt.Fprintln(f.out)
-		}
-		rows := zoneDetails(&g.Zone)
-		if !f.isOne() {
-			rows = slices.Insert(rows, 1, []string{"caddy", f.names(g.of)})
-		}
-		if err := f.details(rows); err != nil {
-			return err
-		}
-	}
-	f.printView()
-	return err
+	c.details(zoneDetails(z))
+	c.printView()
+	return nil
 }
 
 // zoneDetails returns what is known of a zone.
@@ -281,7 +185,7 @@ func zoneDetails(z *adminapi.Zone) [][]string {
 	rows := [][]string{
 		{"zone", shell.Word(z.Name)},
 		{"limit", z.Limit + inParentheses(z.Rollout)},
-		{"key", orDash(z.KeyForm)},
+		{"key", cmp.Or(z.KeyForm, "-")},
 		{"store", z.Store},
 		{"on_store_error", z.OnStoreError},
 	}
@@ -304,15 +208,7 @@ func zoneDetails(z *adminapi.Zone) [][]string {
 				counts = append(counts, fmt.Sprintf("%d %s", n, words(name)))
 			}
 		}
-		rows = append(rows, []string{"costs", orDash(strings.Join(counts, ", "))}, []string{"cost sum", strconv.FormatUint(z.CostSum, 10)})
+		rows = append(rows, []string{"costs", cmp.Or(strings.Join(counts, ", "), "-")}, []string{"cost sum", strconv.FormatUint(z.CostSum, 10)})
 	}
 	return rows
-}
-
-// inParentheses returns a text to put behind another one.
-func inParentheses(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " (" + text + ")"
 }

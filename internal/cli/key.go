@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
+	"github.com/seed-161337e5/caddyratelimit/internal/why"
+)
+
+// keyView is a key as commands show it.
+type keyView struct {
+	*adminapi.Key
+	named bool // sentences name the key, because there are several
+}
+
+// byPlan returns a view for each plan of the zone, or the key itself without plans.
+func (k keyView) byPlan() []keyView {
+	if len(k.Plans) == 0 {
+		return []keyView{k}
+	}
+	views := make([]keyView, len(k.Plans))
+	for i, plan := range k.Plans {
+		of := *k.Key
+		of.Plan, of.KeyState, of.Plans = plan.Plan, plan.KeyState, []adminapi.PlanStatus{plan}
+		views[i] = keyView{&of, k.named}
+	}
+	return views
+}
+
+// isUnlimited reports whether the view is of a plan without a limit.
+func (k keyView) isUnlimited() bool { return len(k.Plans) == 1 && k.Plans[0].Unlimited }
+
+// stateHeader is the header of a table of keys.
+var stateHeader = []string{"ZONE", "PLAN", "STATE", "USED", "LEFT", "MORE IN", "KEY"}
+
+// rows returns the rows of a table of keys: one for each plan.
+func (k keyView) rows() (rows [][]string) {
+	if k.Outcome == "" {
+		return [][]string{{shell.Word(k.Zone), "", "?", "", "", "", ""}}
+	}
+	for _, k := range k.byPlan() {
+		plan := showPlan(k.Plan)
+		if len(k.Plans) == 1 && k.Plans[0].Default {
+			plan += " (default)"
+		} else if len(k.Plans) == 1 && plan == "" {
+			plan = "(default)"
+		}
+		row := []string{shell.Word(k.Zone), plan, "unlimited", "", "", "", shell.ShowKey(k.KeyText)}
+		if !k.isUnlimited() {
+			row[2], row[3], row[4] = words(k.Outcome), k.used(), k.left()
+			if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
+				row[5] = formatSeconds(k.NextAfter)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// used returns what is used of the quota, and how much of that is a debt.
+func (k keyView) used() string {
+	text := fmt.Sprintf("%d of %d", k.Used, k.Quota)
+	if k.Owed > 0 {
+		text += fmt.Sprintf(" (%d owed)", k.Owed)
+	}
+	return text
+}
+
+// left returns what is left, with the unit if a request costs more than 1.
+func (k keyView) left() string {
+	left := strconv.FormatInt(k.Remaining, 10)
+	switch {
+	case k.CostFrom != "":
+		return fmt.Sprintf("%s units; a request costs {%s}, here %d", left, k.CostFrom, k.Cost)
+	case k.Cost > 1:
+		return fmt.Sprintf("%s units, for %s of %d each", left, plural(k.Remaining/k.Cost, "request"), k.Cost)
+	}
+	return left
+}
+
+// why says why the zone allows or refuses the key, with the name of the key if there are several.
+func (k keyView) why() string {
+	text := local(k.Why)
+	if k.named {
+		text = strings.Replace(text, "this key", shell.ShowKey(k.KeyText), 1)
+	}
+	return text
+}
+
+// printReasons prints why keys are allowed or refused, under each plan, and which commands change that. If a zone refuses one, it
+// says nothing of those that it allows. It says only once what is the same for several of them.
+func (s *screen) printReasons(keys []keyView) {
+	var views []keyView
+	refuses := make(map[string]bool)
+	for _, k := range keys {
+		for _, view := range k.byPlan() {
+			views = append(views, view)
+			refuses[view.Zone] = refuses[view.Zone] || view.Refused
+		}
+	}
+	var reasons, commands []string
+	for _, view := range views {
+		if view.isUnlimited() || refuses[view.Zone] && !view.Refused {
+			continue
+		}
+		if text := view.why(); !slices.Contains(reasons, text) {
+			reasons, commands = append(reasons, text), append(commands, s.commands(view.Commands))
+		}
+	}
+	for i, text := range reasons {
+		fmt.Fprintln(s.out, "\n"+text)
+		if i+1 == len(reasons) || commands[i+1] != commands[i] { // else once for both
+			fmt.Fprint(s.out, commands[i])
+		}
+	}
+}
+
+// beforeFlags matches what is before the flags that name an instance, in a command of the admin API.
+var beforeFlags = regexp.MustCompile(`^caddy( rate-limit \S+( --(clear|exempt|outcome rejected))?)`)
+
+// commands says what to run here.
+func (s *screen) commands(all []adminapi.Command) (text string) {
+	for i, c := range all {
+		between := ":\n  "
+		if i > 0 {
+			between = ": "
+		}
+		lines := make([]string, len(c.Run))
+		for n, line := range c.Run {
+			lines[n] = beforeFlags.ReplaceAllStringFunc(line, func(before string) string {
+				return shell.Word(os.Args[0]) + strings.TrimPrefix(before, "caddy") + s.flags
+			})
+		}
+		text += "To " + c.To + between + strings.Join(lines, " && ") + "\n"
+	}
+	return text
+}
+
+// moment matches a time in a sentence of the admin API.
+var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`)
+
+// local returns a text with the times of this place. One that has long passed is in a note.
+func local(text string) string {
+	return moment.ReplaceAllStringFunc(text, func(at string) string {
+		t, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil || time.Since(t) > time.Minute {
+			return at
+		}
+		return formatDeadline(time.Until(t).Seconds())
+	})
+}
+
+// describeOverride returns an override in one line.
+func describeOverride(o *adminapi.Override) string {
+	text := cmp.Or(o.Limit, o.Kind)
+	if o.Network != "" {
+		text += " as all of " + o.Network
+	}
+	if o.Elsewhere {
+		text += " for plans with another algorithm,"
+	}
+	return text + " " + local(why.Validity(o)) + why.Note(o)
+}

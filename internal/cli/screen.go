@@ -1,0 +1,348 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+// textWidth is the width to which text is wrapped without a terminal.
+const textWidth = 80
+
+// screen is where a command prints, and how.
+type screen struct {
+	out, err io.Writer
+	json     bool
+	width    int // of tables; 0 without a limit
+	color    bool
+	terminal bool      // a person sees what is printed
+	waits    io.Writer // where a person sees what a command waits for; nil: nowhere
+	flags    string    // the flags that named the instances, for a shell
+}
+
+// newScreen returns the screen of a command. Without a terminal nothing is cut and there is no color,
+// because a program reads the output or a person keeps it.
+func newScreen(cmd *cobra.Command) *screen {
+	s := &screen{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	s.json, _ = cmd.Flags().GetBool("json")
+	if s.terminal = isTerminal(s.out); isTerminal(s.err) {
+		s.waits = s.err
+	}
+	s.color = s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		s.width = n
+	} else if s.terminal {
+		s.width, _, _ = term.GetSize(int(s.out.(*os.File).Fd())) // 0 if it is not known
+	}
+	return s
+}
+
+// isTerminal reports whether a person sees what is written.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// quiet is how long a command may say nothing.
+const quiet = time.Second
+
+// waiting tells a person what the command waits for, if that takes longer than a moment. The function that it returns ends
+// that.
+func (s *screen) waiting(what string) (ended func()) {
+	if s.waits == nil {
+		return func() {}
+	}
+	timer := time.AfterFunc(quiet, func() { fmt.Fprintf(s.waits, "Waiting for %s ...\n", what) })
+	return func() { timer.Stop() }
+}
+
+func (s *screen) printJSON(value any) error {
+	text, err := json.MarshalIndent(value, "", "\t")
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(append(text, '\n'))
+	return err
+}
+
+// say prints a sentence.
+func (s *screen) say(format string, args ...any) {
+	for _, line := range wrapped(printable(fmt.Sprintf(format, args...)), cmp.Or(s.width, textWidth)) {
+		fmt.Fprintln(s.out, line)
+	}
+}
+
+// wrapped breaks a text into lines of at most this width, at least one. Longer words are cut.
+func wrapped(text string, width int) (lines []string) {
+	width = max(width, 20)
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		for utf8.RuneCountInString(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			runes := []rune(word)
+			lines, word = append(lines, string(runes[:width])), string(runes[width:])
+		}
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// printable escapes what a terminal would interpret. Errors of servers may have anything in them.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.IsPrint(r), r == '\n':
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// inLine makes a text of somebody else one line that a terminal does not obey.
+func inLine(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }
+
+const (
+	columnGap = "  "
+
+	// narrowest is the width to which a column may be cut.
+	narrowest = 10
+)
+
+// cuts are how columns are cut in a narrow terminal, by their headers: in the middle if their texts often begin alike.
+// Names, numbers and states stay whole.
+var cuts = map[string]func(text string, width int) string{
+	"LIMIT": replay.Cut, "STORE": replay.Cut, "OVERRIDE": replay.Cut, "VERSION": replay.Cut,
+	"KEY": cutMiddle, "INSTANCE": cutMiddle, "BY": cutMiddle,
+}
+
+// table prints rows of cells in columns, below a header. Those that nothing is in are left out, and cells are cut if the
+// terminal is too narrow for them.
+func (s *screen) table(rows [][]string) {
+	filled := make([][]string, len(rows))
+	for i := range rows[0] {
+		if len(rows) > 1 && !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" }) {
+			continue
+		}
+		for j, row := range rows {
+			filled[j] = append(filled[j], cmp.Or(row[i], "-"))
+		}
+	}
+	s.print(filled, s.fitted(filled))
+}
+
+// details prints names and values, which are never cut.
+func (s *screen) details(rows [][]string) { s.print(rows, widths(rows)) }
+
+// without returns rows without the column of a header.
+func without(header string, rows [][]string) [][]string {
+	at := slices.Index(rows[0], header)
+	for i := range rows {
+		rows[i] = slices.Delete(rows[i], at, at+1)
+	}
+	return rows
+}
+
+// widths returns the width of each column.
+func widths(rows [][]string) (width []int) {
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return width
+}
+
+// excess returns by how much columns are too wide for the terminal. A width of 0 is without a limit.
+func (s *screen) excess(columns []int) int {
+	if s.width == 0 {
+		return 0
+	}
+	excess := len(columnGap)*(len(columns)-1) - s.width
+	for _, w := range columns {
+		excess += w
+	}
+	return excess
+}
+
+// fitted returns the widths of columns. Those that may be cut become narrower until all fit, the widest first.
+func (s *screen) fitted(rows [][]string) []int {
+	columns := widths(rows)
+	for excess := s.excess(columns); excess > 0; excess-- {
+		widest := -1
+		for i, header := range rows[0] {
+			if columns[i] > narrowest && cuts[header] != nil && (widest < 0 || columns[i] > columns[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		columns[widest]--
+	}
+	return columns
+}
+
+// print prints rows in columns of these widths.
+func (s *screen) print(rows [][]string, width []int) {
+	for _, row := range rows {
+		for i, cell := range row {
+			if cut := cuts[rows[0][i]]; cut != nil {
+				row[i] = cut(cell, width[i])
+			}
+		}
+		fmt.Fprintln(s.out, s.line(row, width, 0))
+	}
+}
+
+// line puts cells into columns of these widths, all of them within a width unless that is 0. A cell that is wider than its column
+// shifts the next ones, which take that up as soon as they have room.
+func (s *screen) line(cells []string, width []int, most int) string {
+	var b strings.Builder
+	at, end := 0, 0 // the width of the line, and where the column ends
+	for i, cell := range cells {
+		if most > 0 {
+			if at >= most {
+				break
+			}
+			cell = replay.Cut(cell, most-at)
+		}
+		at += utf8.RuneCountInString(cell)
+		b.WriteString(s.colored(cell))
+		if i == len(cells)-1 {
+			break
+		}
+		end += width[i]
+		gap := max(0, end-at) + len(columnGap)
+		b.WriteString(strings.Repeat(" ", gap))
+		at, end = at+gap, end+len(columnGap)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// cutMiddle shortens a text that is wider than this, and leaves both ends.
+func cutMiddle(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	left := width / 2
+	return string(runes[:left]) + "\u2026" + string(runes[len(runes)-(width-left-1):])
+}
+
+// The escape sequences of terminals.
+const (
+	red     = "\x1b[31m"
+	green   = "\x1b[32m"
+	yellow  = "\x1b[33m"
+	noColor = "\x1b[0m"
+)
+
+// colors are the colors of cells that are a state.
+var colors = map[string]string{
+	outcome.Names[outcome.Limited]: red, outcome.Names[outcome.Banned]: red, outcome.Names[outcome.Rejected]: red, "no": red, "open": red,
+	outcome.Names[outcome.Allowed]: green, "yes": green, "dry run": yellow, outcome.Names[outcome.DryRun]: yellow, "half-open": yellow,
+	adminapi.LevelOK: green, adminapi.LevelWarn: yellow, adminapi.LevelFail: red,
+}
+
+func (s *screen) colored(cell string) string {
+	if color := colors[cell]; s.color && color != "" {
+		return color + cell + noColor
+	}
+	return cell
+}
+
+// paragraphs prints rows of a name and a text like details, but wraps the texts at the width of the terminal.
+func (s *screen) paragraphs(rows [][]string) {
+	names := widths(rows)[0]
+	for _, row := range rows {
+		lines := []string{printable(row[1])}
+		if s.width > 0 {
+			lines = wrapped(lines[0], s.width-names-len(columnGap))
+		}
+		name := printable(row[0])
+		for _, line := range lines {
+			fmt.Fprintf(s.out, "%-*s%s%s\n", names, name, columnGap, line)
+			name = ""
+		}
+	}
+}
+
+// formatSeconds formats seconds with a precision that people can use.
+func formatSeconds(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(time.Second / 10)
+	case d >= time.Millisecond:
+		d = d.Round(time.Millisecond / 10)
+	}
+	return duration.Format(d)
+}
+
+// formatDeadline returns a time, given in seconds from now.
+func formatDeadline(seconds float64) string {
+	at, layout := time.Now().Add(time.Duration(seconds*float64(time.Second))), time.TimeOnly
+	if at.YearDay() != time.Now().YearDay() || seconds > 24*3600 {
+		layout = time.DateTime
+	}
+	return at.Format(layout) + " (in " + formatSeconds(seconds) + ")"
+}
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// enumerate returns one name or several, behind what they are.
+func enumerate(what string, names []string) string {
+	if len(names) > 1 {
+		what += "s"
+	}
+	return what + " " + strings.Join(names, ", ")
+}
+
+// inParentheses returns a text to put behind another one.
+func inParentheses(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// words returns a name as words.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
