@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/page"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
@@ -72,10 +73,11 @@ type adminCall struct {
 	request *http.Request
 	zone    *runningZone // the zone in the path; nil if there is none
 	query   url.Values
+	view    *fleet.View // of the fleet that the call is about; nil if it is about this instance
 }
 
-// adminRoute has the functions of a path, by method.
-type adminRoute map[string]func(*adminCall) error
+// adminRoute has the functions of a path, by method. What they return is the answer in JSON, nil if they have answered.
+type adminRoute map[string]func(*adminCall) (any, error)
 
 // adminRoutes has the routes by path, with * for the name of a zone.
 var adminRoutes = map[string]adminRoute{
@@ -91,7 +93,7 @@ var adminRoutes = map[string]adminRoute{
 	"key":                  {http.MethodGet: findKey},
 	"top":                  {http.MethodGet: showTop},
 	"networks":             {http.MethodGet: showNetworks},
-	"adaptive":             {http.MethodGet: func(c *adminCall) error { return c.writeJSON(adaptive.Running()) }},
+	"adaptive":             {http.MethodGet: func(*adminCall) (any, error) { return adaptive.Running(), nil }},
 	"stores":               {http.MethodGet: showStores},
 	"instances":            {http.MethodGet: showInstances},
 	"doctor":               {http.MethodGet: showDiagnosis},
@@ -136,14 +138,11 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	stores, wants, err := c.wantsFleet(routeOf(path))
-	switch {
-	case err != nil:
+	answer, err := c.serve(routeOf(path), serve)
+	if err != nil || answer == nil {
 		return err
-	case wants && r.Method == http.MethodGet:
-		return c.serveFleet(routeOf(path), serve, stores)
 	}
-	return serve(c)
+	return c.writeJSON(answer)
 }
 
 // routeOf returns the path of a route. The files of the page share one.

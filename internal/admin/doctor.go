@@ -22,15 +22,15 @@ const examineTimeout = 5 * time.Second
 var examinations = make(chan struct{}, 4)
 
 // showDiagnosis checks the running config, its zones and its stores.
-func showDiagnosis(c *adminCall) error {
+func showDiagnosis(c *adminCall) (any, error) {
 	if err := c.checkParameters(); err != nil {
-		return err
+		return nil, err
 	}
 	found, err := diagnose(context.WithoutCancel(c.request.Context()))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.writeJSON(found)
+	return found, nil
 }
 
 // diagnose checks the running config, its zones and its stores.

@@ -25,27 +25,27 @@ const maxExplained = 1 << 20
 // explainRequest says what would happen to a request in the running config. The request is not sent,
 // and charges nothing. It is a POST because a request does not fit into a query, and because it runs
 // matchers and handlers of the config.
-func explainRequest(c *adminCall) error {
+func explainRequest(c *adminCall) (any, error) {
 	if err := c.checkParameters(); err != nil {
-		return err
+		return nil, err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxExplained))
 	if err != nil {
-		return adminError(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxExplained)
+		return nil, adminError(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxExplained)
 	}
 	module, err := caddy.ActiveContext().AppIfConfigured("http")
 	if err != nil {
-		return adminError(http.StatusNotFound, "the running config has no HTTP servers")
+		return nil, adminError(http.StatusNotFound, "the running config has no HTTP servers")
 	}
 	var described adminapi.Request
 	if err := decodeStrictly(bytes.NewReader(body), &described); err != nil {
-		return adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
+		return nil, adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
 	}
 	answer, err := Explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, &described)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.writeJSON(answer)
+	return answer, nil
 }
 
 // Explain explains a request to an HTTP app whose rate limit handlers find finds.

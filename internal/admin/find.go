@@ -12,19 +12,19 @@ import (
 
 // findKey shows a key in all zones. If the keys of a zone have several parts, and the call has just
 // one, it shows the recent keys with this part.
-func findKey(c *adminCall) error {
+func findKey(c *adminCall) (any, error) {
 	if err := c.checkParameters(append([]string{"cost"}, keyParameters...)...); err != nil {
-		return err
+		return nil, err
 	}
 	named, err := c.readKeyQuery()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if named.isEmpty() {
-		return adminError(badRequest, "the key is missing")
+		return nil, adminError(badRequest, "the key is missing")
 	}
 	if _, err := c.readCost(0); err != nil {
-		return err
+		return nil, err
 	}
 	zones := runningZones()
 	found := make([][]any, len(zones))
@@ -33,7 +33,7 @@ func findKey(c *adminCall) error {
 		group.Go(func() { found[i] = z.find(c, &named) })
 	}
 	group.Wait()
-	return c.writeJSON(slices.Concat(found...))
+	return slices.Concat(found...), nil
 }
 
 // find returns what a call without the name of a zone finds in this one.

@@ -165,7 +165,7 @@ func addLists(report *fleet.Report, zones []*runningZone) {
 		told := &report.Zones[i]
 		if zones[i].hasNetworks() {
 			if networks++; networks <= maxNetworks {
-				told.Networks = fleet.NewNetworks(zones[i].countNetworks())
+				told.Networks = zones[i].countNetworks()
 			} else {
 				report.Omitted.Networks++
 			}

@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"encoding/json"
-	"iter"
-	"slices"
+	"cmp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
@@ -12,39 +10,9 @@ import (
 
 // This file adds up what all instances have counted.
 
-// summed returns what adds the reports of others to the answer of this instance.
-func summed[T any](add func(c *adminCall, mine *T, view *fleet.View)) func(*adminCall, json.RawMessage, *fleet.View) (any, error) {
-	return func(c *adminCall, answered json.RawMessage, view *fleet.View) (any, error) {
-		mine := new(T)
-		if err := json.Unmarshal(answered, mine); err != nil {
-			return nil, err
-		}
-		add(c, mine, view)
-		return mine, nil
-	}
-}
-
-// reportedOf yields what other instances have reported of a zone. Without a view there is nothing.
-func reportedOf(zone string, view *fleet.View) iter.Seq[*fleet.Zone] {
-	return func(yield func(*fleet.Zone) bool) {
-		if view == nil {
-			return
-		}
-		for _, m := range view.Members[1:] {
-			if m.Report == nil {
-				continue
-			}
-			i := slices.IndexFunc(m.Report.Zones, func(z fleet.Zone) bool { return z.Name == zone })
-			if i >= 0 && !yield(&m.Report.Zones[i]) {
-				return
-			}
-		}
-	}
-}
-
-// sumZone adds the counts of others, even of those that define the zone in another way.
-func sumZone(_ *adminCall, z *adminapi.Zone, view *fleet.View) {
-	for told := range reportedOf(z.Name, view) {
+// add adds the counts of others to those of a zone, even of those that define the zone in another way.
+func add(z *adminapi.Zone, view *fleet.View) {
+	for told := range view.Of(z.Name) {
 		for name, n := range told.Totals {
 			z.Totals[name] += n
 		}
@@ -60,12 +28,6 @@ func sumZone(_ *adminCall, z *adminapi.Zone, view *fleet.View) {
 	}
 }
 
-func sumZones(c *adminCall, zones *[]adminapi.Zone, view *fleet.View) {
-	for i := range *zones {
-		sumZone(c, &(*zones)[i], view)
-	}
-}
-
 // plus adds two numbers of which one may not be known.
 func plus[N int64 | float64](a, b *N) *N {
 	if a == nil {
@@ -78,31 +40,13 @@ func plus[N int64 | float64](a, b *N) *N {
 	return &sum
 }
 
-// sumTop adds up the lists of the most frequent keys of the zone in the path.
-func sumTop(c *adminCall, _ json.RawMessage, view *fleet.View) (any, error) {
-	by, n, err := c.readTop()
-	if err != nil {
-		return nil, err
-	}
-	return c.zone.sumTop(view, by, n), nil
-}
-
-func sumTops(c *adminCall, _ json.RawMessage, view *fleet.View) (any, error) {
-	by, n, err := c.readTop()
-	if err != nil {
-		return nil, err
-	}
-	tops := []adminapi.Top{}
-	for _, z := range runningZones() {
-		tops = append(tops, z.sumTop(view, by, n))
-	}
-	return tops, nil
-}
-
 // sumTop adds up the lists of the most frequent keys. A key that is frequent in the sum may have a low place in each of them.
 func (z *runningZone) sumTop(view *fleet.View, by topk.Kind, n int) adminapi.Top {
+	if view == nil {
+		return z.top(n, by)
+	}
 	all := []fleet.Lists{{z.top(max(listed, n), by), z.top(max(listed, n), topk.Requests)}}
-	for told := range reportedOf(z.Name, view) {
+	for told := range view.Of(z.Name) {
 		if told.Keys == nil {
 			continue
 		}
@@ -115,23 +59,21 @@ func (z *runningZone) sumTop(view *fleet.View, by topk.Kind, n int) adminapi.Top
 	return fleet.Merge(all, n)
 }
 
-// sumKey adds what others have lately counted of a key whose state is in the store.
-func sumKey(c *adminCall, k *adminapi.Key, view *fleet.View) {
-	for told := range reportedOf(c.zone.Name, view) {
+// addLately adds what others have lately counted of a key whose state is in the store.
+func addLately(k *adminapi.Key, view *fleet.View) {
+	for told := range view.Of(k.Zone) {
 		of, n := told.Keys.Of(&k.KeyText)
 		if n == nil || of.Since == nil {
 			continue
 		}
-		sum := adminapi.Lately{Since: *of.Since, Plan: n.Plan, Requests: n.Requests, Refused: n.Refused, DryRun: n.DryRun}
-		if mine := k.Lately; mine != nil {
-			if mine.Since.Before(sum.Since) {
-				sum.Since = mine.Since
-			}
-			if mine.Plan != "" {
-				sum.Plan = mine.Plan
-			}
-			sum.Requests, sum.Refused, sum.DryRun = sum.Requests+mine.Requests, sum.Refused+mine.Refused, sum.DryRun+mine.DryRun
+		if k.Lately == nil {
+			k.Lately = &adminapi.Lately{Since: *of.Since}
 		}
-		k.Lately = &sum
+		sum := k.Lately
+		if of.Since.Before(sum.Since) {
+			sum.Since = *of.Since
+		}
+		sum.Plan = cmp.Or(sum.Plan, n.Plan)
+		sum.Requests, sum.Refused, sum.DryRun = sum.Requests+n.Requests, sum.Refused+n.Refused, sum.DryRun+n.DryRun
 	}
 }

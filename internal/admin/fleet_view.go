@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,34 +33,75 @@ const (
 	fleetParameter = "fleet"
 )
 
-// fleetRoutes have answers about the fleet: the sum of what all instances would answer. Those without a sum have the answer of each.
-var fleetRoutes = map[string]func(c *adminCall, mine json.RawMessage, view *fleet.View) (any, error){
-	"zones":            summed(sumZones),
-	"zones/*":          summed(sumZone),
-	"top":              sumTops,
-	"zones/*/top":      sumTop,
-	"networks":         sumNetworks,
-	"zones/*/networks": sumNetworks,
-	"zones/*/key":      summed(sumKey),
-	"stores":           nil,
-	"doctor":           nil,
-	"instances":        nil,
+// fleetRoutes may be asked about the fleet. Most add up what all instances have reported. The others have a function that
+// returns the answer of another instance by its report.
+var fleetRoutes = map[string]func(*fleet.Report) any{
+	"zones":            nil,
+	"zones/*":          nil,
+	"top":              nil,
+	"zones/*/top":      nil,
+	"networks":         nil,
+	"zones/*/networks": nil,
+	"zones/*/key":      nil,
+	"stores":           func(r *fleet.Report) any { return r.Stores },
+	"doctor":           func(r *fleet.Report) any { return r.Diagnosis },
+	"instances":        func(*fleet.Report) any { return nil },
 }
 
 // showInstances shows the instances of the fleet. The parameter fleet is always set.
-func showInstances(c *adminCall) error { return c.checkParameters() }
+func showInstances(c *adminCall) (any, error) { return nil, c.checkParameters() }
 
-// wantsFleet reports whether a call is about the fleet. With "auto" it is if
-// other instances share a store. Alone, it is one about a fleet of one.
-func (c *adminCall) wantsFleet(route string) (fleetOf []*runningStore, wants bool, err error) {
+// serve returns the answer of a route. If it is asked about the fleet, this is what all instances have reported. With "auto" it
+// is so if other instances share a store. Alone, it is one about a fleet of one.
+func (c *adminCall) serve(route string, answer func(*adminCall) (any, error)) (any, error) {
 	if route == "instances" && !c.query.Has(fleetParameter) {
 		c.query.Set(fleetParameter, "1")
 	}
-	if _, has := fleetRoutes[route]; !has || !c.query.Has(fleetParameter) || c.request.Method != http.MethodGet {
-		return nil, false, nil
+	reported, has := fleetRoutes[route]
+	if !has || !c.query.Has(fleetParameter) || c.request.Method != http.MethodGet {
+		return answer(c)
 	}
-	fleetOf, err = c.readFleet()
-	return fleetOf, err == nil, err
+	stores, err := c.readFleet()
+	if err != nil {
+		return nil, err
+	}
+	c.view = lookAt(c.request.Context(), stores, route == "doctor") // before this instance answers, so that its counts are the newer ones
+	mine, err := answer(c)
+	if err != nil {
+		return nil, err
+	}
+	all := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(c.view.Members)), Notes: c.view.Notes}
+	for i := range c.view.Members {
+		m := &c.view.Members[i]
+		if m.Report != nil {
+			m.Omitted = omitted(m.Report.Omitted, route)
+			if reported == nil {
+				all.Counted++
+			} else if m.Answer, err = answerOf(m, mine, reported); err != nil {
+				return nil, err
+			}
+		}
+		all.Instances[i] = m.Instance
+	}
+	if reported == nil {
+		all.Sum = mine
+	}
+	if route == "doctor" && len(c.view.Members) > 1 {
+		all.Found = compareMembers(c.view, stores)
+	}
+	return all, nil
+}
+
+// answerOf returns the answer of an instance as JSON; nil if there is none. What doctor has found on one that has left or is
+// silent is old.
+func answerOf(m *fleet.Member, mine any, reported func(*fleet.Report) any) (json.RawMessage, error) {
+	if m.State != adminapi.StateHere {
+		mine = reported(m.Report)
+	}
+	if found, is := mine.(*adminapi.Diagnosis); mine == nil || is && (found == nil || m.State != adminapi.StateReports) {
+		return nil, nil
+	}
+	return json.Marshal(mine)
 }
 
 // readFleet returns the stores whose instances a call is about, and takes away the parameter that says so. There are none
@@ -84,77 +124,12 @@ func (c *adminCall) readFleet() (fleetOf []*runningStore, err error) {
 	return fleetOf, nil
 }
 
-// recorder keeps an answer instead of sending it.
-type recorder struct {
-	http.ResponseWriter
-	bytes.Buffer
-}
-
-func (r *recorder) Write(p []byte) (int, error) { return r.Buffer.Write(p) }
-
-// Header returns one that is not sent.
-func (r *recorder) Header() http.Header { return make(http.Header) }
-
-// serveFleet answers a call about the fleet: with the answer of this instance, and with those of the others by what they
-// have reported.
-func (c *adminCall) serveFleet(route string, serve func(*adminCall) error, stores []*runningStore) error {
-	var view *fleet.View
-	look := func() { view = lookAt(c.request.Context(), stores, route == "doctor") }
-	var group sync.WaitGroup
-	if route == "doctor" {
-		group.Go(look) // both take their time
-	} else {
-		look() // before this instance answers, so that its counts are the newer ones
-	}
-	to := c.ResponseWriter
-	own := &recorder{ResponseWriter: to}
-	c.ResponseWriter = own
-	err := serve(c)
-	c.ResponseWriter = to
-	if group.Wait(); err != nil {
-		return err
-	}
-	mine := json.RawMessage(own.Bytes())
-	answer := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(view.Members)), Notes: view.Notes}
-	sum := fleetRoutes[route]
-	for i := range view.Members {
-		m := &view.Members[i]
-		switch {
-		case m.Report == nil:
-		case sum != nil:
-			answer.Counted++
-		case m.State == adminapi.StateHere:
-			m.Answer = mine
-		case route == "stores":
-			m.Answer, err = json.Marshal(m.Report.Stores)
-		case route == "doctor" && m.State == adminapi.StateReports && m.Report.Diagnosis != nil:
-			m.Answer, err = json.Marshal(m.Report.Diagnosis)
-		}
-		if err != nil {
-			return err
-		}
-		if m.Report != nil {
-			m.Omitted = omitted(m.Report.Omitted, route)
-		}
-		answer.Instances[i] = m.Instance
-	}
-	switch {
-	case sum != nil:
-		if answer.Sum, err = sum(c, mine, view); err != nil {
-			return err
-		}
-	case route == "doctor" && len(view.Members) > 1:
-		answer.Found = compareMembers(view, stores)
-	}
-	return c.writeJSON(answer)
-}
-
 // omitted says what a report omits of what a route shows.
 func omitted(all fleet.Omitted, route string) string {
 	if !strings.HasSuffix(route, "top") && route != "zones/*/key" && route != "instances" {
 		all.Lists = 0
 	}
-	if !isNetworks(route) {
+	if !strings.HasSuffix(route, "networks") {
 		all.Networks = 0
 	}
 	return all.String()

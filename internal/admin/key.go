@@ -17,16 +17,17 @@ import (
 )
 
 // showKey shows a key of a zone. It charges nothing and creates no state.
-func showKey(c *adminCall) error {
+func showKey(c *adminCall) (any, error) {
 	key, err := c.readKey("plan", "cost")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := c.zone.lookUp(c, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.writeJSON(answer)
+	addLately(answer, c.view)
+	return answer, nil
 }
 
 // readCost reads the cost of the request to look up.

@@ -22,10 +22,10 @@ import (
 // the local memory that replaces it. If limits come from placeholders there may be other
 // states: the name of a state has the limit, so finding all states of a key would mean looking at
 // all keys.
-func resetKey(c *adminCall) error {
+func resetKey(c *adminCall) (any, error) {
 	key, err := c.readKey()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	z := c.zone
 	var running int64
@@ -48,7 +48,7 @@ func resetKey(c *adminCall) error {
 	}
 	if z.local != nil {
 		if err := withStore(z.local, c, reset); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	of, was := store.Selector{Key: key}, standing{}
@@ -58,7 +58,7 @@ func resetKey(c *adminCall) error {
 		}
 		return reset(ctx, s)
 	}); err != nil {
-		return z.storeError(err)
+		return nil, z.storeError(err)
 	}
 	answer := adminapi.Reset{Unchanged: !used && !was.refused && was.counted == 0}
 	if !answer.Unchanged {
@@ -91,12 +91,12 @@ func (z *runningZone) statesOf(name string) []*store.Rule {
 }
 
 // writeReset answers what there is to say of a change, or 204 if there is nothing.
-func (c *adminCall) writeReset(answer *adminapi.Reset) error {
+func (c *adminCall) writeReset(answer *adminapi.Reset) (any, error) {
 	if *answer != (adminapi.Reset{}) {
-		return c.writeJSON(answer)
+		return answer, nil
 	}
 	c.WriteHeader(http.StatusNoContent)
-	return nil
+	return nil, nil
 }
 
 // adminTimeout bounds the calls to a store for the admin API, in addition to the store's timeout.

@@ -20,7 +20,7 @@ import (
 type lister = func(ctx context.Context, s store.Overrider, cursor string, n int) (all []adminapi.Listed, next string, err error)
 
 // showOverrides lists the keys of a zone that have an override.
-func showOverrides(c *adminCall) error {
+func showOverrides(c *adminCall) (any, error) {
 	return c.list(c.zone.listOverrides)
 }
 
@@ -31,7 +31,7 @@ const (
 )
 
 // showBans lists the keys of a zone that are banned: after refusals, and then by an operator.
-func showBans(c *adminCall) error {
+func showBans(c *adminCall) (any, error) {
 	return c.list(func(ctx context.Context, s store.Overrider, cursor string, n int) ([]adminapi.Listed, string, error) {
 		z := c.zone
 		if at, ok := strings.CutPrefix(cursor, bansByOperator); ok {
@@ -118,17 +118,17 @@ func (z *runningZone) mayTry(key string, several bool) bool {
 }
 
 // list answers with a page of a list.
-func (c *adminCall) list(page lister) error {
+func (c *adminCall) list(page lister) (any, error) {
 	if err := c.checkParameters("n", "cursor"); err != nil {
-		return err
+		return nil, err
 	}
 	n, err := c.intParameter("n", 100, 1, 1000)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	z := c.zone
 	if err := z.checkOverrider(); err != nil {
-		return err
+		return nil, err
 	}
 	answer := adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
 	err = withStore(z.store, c, func(ctx context.Context, s store.Store) error {
@@ -141,9 +141,9 @@ func (c *adminCall) list(page lister) error {
 	})
 	switch {
 	case errors.Is(err, store.ErrCursor):
-		return adminError(badRequest, "%w: begin without one", err)
+		return nil, adminError(badRequest, "%w: begin without one", err)
 	case err != nil:
-		return adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
+		return nil, adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
 	}
-	return c.writeJSON(answer)
+	return answer, nil
 }

@@ -42,14 +42,14 @@ type validity struct {
 }
 
 // setOverride replaces the override of a key.
-func setOverride(c *adminCall) error {
+func setOverride(c *adminCall) (any, error) {
 	of, err := c.readOverridable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var request overrideRequest
 	if err := c.readBody(&request, false, "one of limit, plan and exempt, and perhaps for and note"); err != nil {
-		return err
+		return nil, err
 	}
 	rule, override, err := c.zone.overrideOf(&request)
 	if err == nil {
@@ -59,14 +59,14 @@ func setOverride(c *adminCall) error {
 }
 
 // banKey bans a key, without an end unless the body says for how long.
-func banKey(c *adminCall) error {
+func banKey(c *adminCall) (any, error) {
 	of, err := c.readOverridable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var request validity
 	if err := c.readBody(&request, true, "for and note"); err != nil {
-		return err
+		return nil, err
 	}
 	override := store.Override{Kind: store.KindBanned}
 	return c.set(of, c.zone.Rules()[0], override, request.applyTo(&override))
@@ -90,12 +90,12 @@ func (l *validity) applyTo(s *store.Override) error {
 }
 
 // set sets an override, unless it is invalid.
-func (c *adminCall) set(of store.Selector, rule *store.Rule, override store.Override, err error) error {
+func (c *adminCall) set(of store.Selector, rule *store.Rule, override store.Override, err error) (any, error) {
 	if err == nil {
 		_, err = rule.PrepareOverride(override)
 	}
 	if err != nil {
-		return adminError(badRequest, "%w", err)
+		return nil, adminError(badRequest, "%w", err)
 	}
 	override.Since, override.By = time.Now().UTC().Truncate(time.Second), whoAsks(c.request)
 	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
@@ -131,10 +131,10 @@ func (z *runningZone) caveats(of store.Selector) string {
 }
 
 // clearOverride clears the override of a key, which may be a ban.
-func clearOverride(c *adminCall) error {
+func clearOverride(c *adminCall) (any, error) {
 	of, err := c.readOverridable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rule := c.zone.Rules()[0]
 	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
@@ -154,13 +154,13 @@ func clearOverride(c *adminCall) error {
 }
 
 // unbanKey ends a ban, by an operator or by the zone.
-func unbanKey(c *adminCall) error {
+func unbanKey(c *adminCall) (any, error) {
 	of, err := c.readTarget()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.zone.KeyRules == nil {
-		return adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
+		return nil, adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
 	}
 	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
@@ -243,9 +243,9 @@ func warning(texts ...string) string {
 }
 
 // change has do change an override in the zone's store, and writes what it answers.
-func (c *adminCall) change(of store.Selector, do func(context.Context, store.Overrider, *standing) (adminapi.Reset, error)) error {
+func (c *adminCall) change(of store.Selector, do func(context.Context, store.Overrider, *standing) (adminapi.Reset, error)) (any, error) {
 	if err := c.zone.checkOverrider(); err != nil {
-		return err
+		return nil, err
 	}
 	var answer adminapi.Reset
 	if err := withStore(c.zone.store, c, func(ctx context.Context, in store.Store) (err error) {
@@ -254,7 +254,7 @@ func (c *adminCall) change(of store.Selector, do func(context.Context, store.Ove
 		answer, err = do(ctx, s, &was)
 		return err
 	}); err != nil {
-		return c.zone.storeError(err)
+		return nil, c.zone.storeError(err)
 	}
 	if of.IsNetwork() {
 		answer.Network = of.String()

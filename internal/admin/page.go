@@ -11,20 +11,20 @@ import (
 const pagePath = "page/"
 
 // servePage answers with a file of the page.
-func servePage(c *adminCall) error {
+func servePage(c *adminCall) (any, error) {
 	if err := checkPage(); err != nil {
-		return err
+		return nil, err
 	}
 	_, name, _ := strings.Cut(c.request.URL.Path, "/"+pagePath)
-	return page.Serve(c.ResponseWriter, c.request, name)
+	return nil, page.Serve(c.ResponseWriter, c.request, name)
 }
 
 // redirectToPage adds the slash that the addresses of the page's files need.
-func redirectToPage(c *adminCall) error {
+func redirectToPage(c *adminCall) (any, error) {
 	// A relative address, because a proxy may have the page below a path of its own.
 	c.ResponseWriter.Header().Set("Location", pagePath)
 	c.ResponseWriter.WriteHeader(http.StatusPermanentRedirect)
-	return nil
+	return nil, nil
 }
 
 // checkPage returns an error if the page is switched off.

@@ -84,31 +84,31 @@ type pageSecond struct {
 
 // streamPage sends what the page shows, an event per second. Nothing is done for it while nobody reads,
 // and for a request only what any subscriber to decisions costs.
-func streamPage(c *adminCall) error {
+func streamPage(c *adminCall) (any, error) {
 	if err := checkPage(); err != nil {
-		return err
+		return nil, err
 	}
 	stores, err := c.readFleet()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rate, wants, err := c.readSubscription()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	decisions, err := subscribe(wants)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer decisions.Unsubscribe()
 	refused, err := subscribe(refuses)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer refused.Unsubscribe()
 	config := running()
 	s := newSeconds(config.stores(), config.zones())
-	return c.stream(pagePulse, stores, func(to *events, view *fleet.View) bool {
+	return nil, c.stream(pagePulse, stores, func(to *events, view *fleet.View) bool {
 		switch {
 		case view != nil:
 			s.see(view)
@@ -209,7 +209,9 @@ func (s *seconds) next() *pageSecond {
 	}
 	s.n++
 	for _, z := range s.zones {
-		event.Zones = append(event.Zones, z.describe(s.keys))
+		described := z.describe(s.keys)
+		add(&described, s.view)
+		event.Zones = append(event.Zones, described)
 	}
 	for _, of := range s.stores {
 		event.Stores = append(event.Stores, of.known(s.keys))
@@ -219,7 +221,6 @@ func (s *seconds) next() *pageSecond {
 			event.Instances = append(event.Instances, m.Instance)
 		}
 	}
-	sumZones(nil, &event.Zones, s.view)
 	event.Top = s.tops(event.Zones)
 	return event
 }
@@ -254,9 +255,6 @@ func (s *seconds) tops(zones []adminapi.Zone) (tops []adminapi.Top) {
 
 // top returns the top keys of a zone, with those that other instances have reported.
 func (s *seconds) top(z *runningZone, by topk.Kind) adminapi.Top {
-	if s.view == nil {
-		return z.top(topKeys, by)
-	}
 	return z.sumTop(s.view, by, topKeys)
 }
 

@@ -46,9 +46,9 @@ func (c *Config) stores() (stores []*runningStore) {
 	return stores
 }
 
-func showStores(c *adminCall) error {
+func showStores(c *adminCall) (any, error) {
 	if err := c.checkParameters(); err != nil {
-		return err
+		return nil, err
 	}
 	stores := runningStores()
 	answers := make([]adminapi.Store, len(stores))
@@ -58,7 +58,7 @@ func showStores(c *adminCall) error {
 	}
 	group.Wait()
 	slices.SortStableFunc(answers, func(a, b adminapi.Store) int { return strings.Compare(a.Name, b.Name) })
-	return c.writeJSON(answers)
+	return answers, nil
 }
 
 // storeName returns the name of a store in the admin API.

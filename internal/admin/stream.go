@@ -22,18 +22,18 @@ const (
 )
 
 // streamDecisions sends decisions as server-sent events.
-func streamDecisions(c *adminCall) error {
+func streamDecisions(c *adminCall) (any, error) {
 	stores, err := c.readFleet()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rate, wants, err := c.readSubscription()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := subscribe(wants)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer v.Unsubscribe()
 	templates, told, me := templatesOf(runningZones()), make(reports), ""
@@ -41,7 +41,7 @@ func streamDecisions(c *adminCall) error {
 		me = processName()
 	}
 	n, left, skipped := 0, rate, uint64(0) // left is how many more decisions this second may have
-	return c.stream(watchPulse, stores, func(to *events, view *fleet.View) bool {
+	return nil, c.stream(watchPulse, stores, func(to *events, view *fleet.View) bool {
 		if view != nil {
 			for _, d := range told.fresh(view, wants) {
 				if !to.event("decision", d) {

@@ -9,22 +9,22 @@ import (
 )
 
 // showTop shows the most frequent keys of a zone, or of all zones if the path names none.
-func showTop(c *adminCall) error {
+func showTop(c *adminCall) (any, error) {
 	if err := c.checkParameters("by", "n"); err != nil {
-		return err
+		return nil, err
 	}
 	by, n, err := c.readTop()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.zone != nil {
-		return c.writeJSON(c.zone.top(n, by))
+		return c.zone.sumTop(c.view, by, n), nil
 	}
 	answers := []adminapi.Top{}
 	for _, z := range runningZones() {
-		answers = append(answers, z.top(n, by))
+		answers = append(answers, z.sumTop(c.view, by, n))
 	}
-	return c.writeJSON(answers)
+	return answers, nil
 }
 
 // readTop reads by what keys are sorted, and how many are wanted.

@@ -9,27 +9,27 @@ import (
 )
 
 // showNetworks shows the networks of a zone, or of all zones with addresses in their keys, with the most requests.
-func showNetworks(c *adminCall) error {
+func showNetworks(c *adminCall) (any, error) {
 	if c.zone != nil && !c.zone.hasNetworks() {
-		return adminError(badRequest, "the keys of zone %q have no address: it has no networks", c.zone.Name)
+		return nil, adminError(badRequest, "the keys of zone %q have no address: it has no networks", c.zone.Name)
 	}
 	if err := c.checkParameters("share"); err != nil {
-		return err
+		return nil, err
 	}
 	share, err := c.readShare()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.zone != nil {
-		return c.writeJSON(c.zone.topNetworks(share))
+		return c.zone.topNetworks(c.view, share), nil
 	}
 	answers := []adminapi.Networks{}
 	for _, z := range runningZones() {
 		if z.hasNetworks() {
-			answers = append(answers, z.topNetworks(share))
+			answers = append(answers, z.topNetworks(c.view, share))
 		}
 	}
-	return c.writeJSON(answers)
+	return answers, nil
 }
 
 // readShare returns the share of all requests that is asked for.
@@ -44,13 +44,24 @@ func (c *adminCall) readShare() (share float64, err error) {
 	return share, nil
 }
 
-func (z *runningZone) topNetworks(share float64) adminapi.Networks {
-	top, total, since := z.countNetworks().Top(share)
-	return networksOf(z.Name, share, fleet.MergedNetworks{Top: top, Requests: total, Since: since})
+// hasNetworks reports whether the keys of the zone have an address.
+func (z *runningZone) hasNetworks() bool { return z.Template.HasAddress }
+
+// countNetworks returns the networks that the zone has counted. It begins to count them, if that is not done yet.
+func (z *runningZone) countNetworks() *fleet.Networks {
+	return fleet.NewNetworks(z.Stats.Networks.Look(z.Template.Address))
 }
 
-func networksOf(zone string, share float64, of fleet.MergedNetworks) adminapi.Networks {
-	answer := adminapi.Networks{Zone: zone, Since: of.Since, Requests: of.Requests, Share: share, Networks: make([]adminapi.NetworkCount, len(of.Top))}
+// topNetworks adds up the networks of all instances.
+func (z *runningZone) topNetworks(view *fleet.View, share float64) adminapi.Networks {
+	counted := []*fleet.Networks{z.countNetworks()}
+	for told := range view.Of(z.Name) {
+		if told.Networks != nil {
+			counted = append(counted, told.Networks)
+		}
+	}
+	of := fleet.MergeNetworks(share, counted)
+	answer := adminapi.Networks{Zone: z.Name, Since: of.Since, Requests: of.Requests, Share: share, Networks: make([]adminapi.NetworkCount, len(of.Top))}
 	if float64(of.Unlisted) >= max(1, share*float64(of.Requests)) {
 		answer.Unlisted = of.Unlisted
 	}

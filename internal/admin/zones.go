@@ -13,18 +13,21 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-func showZones(c *adminCall) error {
+func showZones(c *adminCall) (any, error) {
 	zones := runningZones()
 	answers := make([]adminapi.Zone, len(zones))
 	counts := keyCounts(zones)
 	for i, z := range zones {
 		answers[i] = z.describe(counts)
+		add(&answers[i], c.view)
 	}
-	return c.writeJSON(answers)
+	return answers, nil
 }
 
-func showZone(c *adminCall) error {
-	return c.writeJSON(c.zone.describe(keyCounts([]*runningZone{c.zone})))
+func showZone(c *adminCall) (any, error) {
+	answer := c.zone.describe(keyCounts([]*runningZone{c.zone}))
+	add(&answer, c.view)
+	return answer, nil
 }
 
 // keyCounts returns the numbers of keys of zones, by name, for stores that can count them. It asks

@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -175,4 +176,22 @@ func (v *View) Misses(diagnoses bool) bool {
 		}
 		return m.State == adminapi.StateReports && diagnoses && m.Report.Diagnosis == nil
 	})
+}
+
+// Of yields what other instances have reported of a zone. Without a view there is nothing.
+func (v *View) Of(zone string) iter.Seq[*Zone] {
+	return func(yield func(*Zone) bool) {
+		if v == nil {
+			return
+		}
+		for _, m := range v.Members[1:] {
+			if m.Report == nil {
+				continue
+			}
+			i := slices.IndexFunc(m.Report.Zones, func(z Zone) bool { return z.Name == zone })
+			if i >= 0 && !yield(&m.Report.Zones[i]) {
+				return
+			}
+		}
+	}
 }
