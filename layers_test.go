@@ -104,7 +104,7 @@ var layers = []struct {
 		"internal/replay/logs internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3930, kB: 127, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
+	{"internal/admin", layer{lines: 3930, kB: 128, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
 		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
 		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},

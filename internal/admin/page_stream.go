@@ -62,7 +62,8 @@ type pageStart struct {
 	History map[string]*pageHistory `json:"history,omitempty"`
 }
 
-// pageSecond is how everything is now, as the routes of the API show it, and what has happened since the event before.
+// pageSecond is how everything is now, as the routes of the API show it, and what has happened since the event before. Only the
+// first one has the definitions of zones, because they do not change.
 type pageSecond struct {
 	Time     time.Time           `json:"time"`
 	Zones    []adminapi.Zone     `json:"zones"`
@@ -211,6 +212,9 @@ func (s *seconds) next() *pageSecond {
 	for _, z := range s.zones {
 		described := z.describe(s.keys)
 		add(&described, s.view)
+		if s.n > 1 {
+			described.Uses = nil // the page knows them
+		}
 		event.Zones = append(event.Zones, described)
 	}
 	for _, of := range s.stores {

@@ -47,7 +47,8 @@ export function second(e) {
 }
 
 // described adds to a zone what is kept of it from event to event, and what its definition says.
-function described(z, { history = [], refusing = new Map(), topped = {} } = {}) {
+function described(z, { history = [], refusing = new Map(), topped = {}, uses } = {}) {
+  z.uses ??= uses
   const has = option => z.uses.some(use => use[option])
   const made = {
     ...z, history, refusing, topped,
