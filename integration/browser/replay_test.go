@@ -67,6 +67,90 @@ func replayLog(t *testing.T, arguments ...string) (dir string) {
 	}
 	log.WriteString(texts[0] + "\n")
 	must(t, os.WriteFile(filepath.Join(dir, "access.log"), []byte(log.String()), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "Caddyfile"), []byte(limits), 0o600))
+	runReplay(t, dir, append([]string{"access.log"}, arguments...)...)
+	return dir
+}
+
+// runReplay runs the command in a directory, and returns what it prints.
+func runReplay(t *testing.T, dir string, arguments ...string) []byte {
+	t.Helper()
+	binary, err := buildCaddy()
+	must(t, err)
+	cmd := exec.Command(binary, append([]string{"rate-limit", "replay"}, arguments...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir, "TZ=UTC")
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return output
+}
+
+// TestReplayPage: the page of a replay works from the disk, without a request to any host and without an
+// error. A dragged limit shows what --try says of it, by mouse and by keys. No text of the log runs.
+func TestReplayPage(t *testing.T) {
+	t.Parallel()
+	dir := replayLog(t, "--html", "report.html")
+	p := startChromium(t).newTab(t)
+	p.resize(1100, 900, "light")
+	p.open("file://" + filepath.Join(dir, "report.html"))
+	p.untilText("h2", "Zone clients")
+	p.until("the day", `document.querySelector('.uplot canvas')`)
+	said := eval[[]string](p, `[...document.querySelector('main').children].map(e => e.innerText)`)
+	for i, want := range []string{"Zone clients would have refused 16.1% of its requests, and 1 of 141 clients.", "Nov 20, 2026", "3,100 requests of 141 clients"} {
+		if !strings.HasPrefix(said[i], want) {
+			t.Errorf("the page begins with %q, want %q", said[i], want)
+		}
+	}
+	if options := eval[[]string](p, `[...document.querySelectorAll('option')].map(e => e.text.replace(/: .*/, ''))`); strings.Join(options, " ") != "clients keys" {
+		t.Errorf("zones %q, want the one that is affected most first", options)
+	}
+
+	for _, zone := range []string{"clients", "keys"} {
+		if zone == "keys" {
+			must(t, p.try(`(() => { const s = document.querySelector('select'); s.value = 1; s.dispatchEvent(new Event('change')) })()`, nil))
+			p.untilText("h2", "Zone keys")
+		}
+		if n := eval[int](p, `window.ran || document.querySelectorAll('iframe, img, a').length`); n != 0 {
+			t.Errorf("zone %s: a text of the log has run, or become an element", zone)
+		}
+		if wide := eval[int](p, `document.documentElement.scrollWidth`); wide > 1100 {
+			t.Errorf("zone %s: the page is %d pixels wide", zone, wide)
+		}
+		moves := []func(){func() { p.key("ArrowLeft", 37) }, func() { p.key("ArrowLeft", 37) }, func() { p.key("End", 35) }, func() { p.drag("svg.drag", 0.35) }, func() { p.drag("svg.drag", 0.7) }}
+		seen := map[string]bool{}
+		must(t, p.try(`document.querySelector('input[type=range]').focus()`, nil))
+		for i, move := range moves {
+			move()
+			shown := eval[[]string](p, `[...document.querySelectorAll('.live output')].map(o => o.textContent.replace(/ .*|,/g, ''))`)
+			seen[strings.Join(shown, " ")] = true
+			if zone == "keys" && i > 1 {
+				break // each replay costs time
+			}
+			if want := tried(t, dir, zone, shown[0]); want[0] != shown[1] || want[1] != shown[2] {
+				t.Errorf("zone %s at %s: it shows %s requests and %s clients, and --try says %s and %s", zone, shown[0], shown[1], shown[2], want[0], want[1])
+			}
+		}
+		if len(seen) < 3 {
+			t.Errorf("zone %s: the limit does not move: %v", zone, seen)
+		}
+	}
+
+	p.accessible("light")
+	p.resize(400, 900, "dark")
+	p.until("the narrow page", `document.documentElement.scrollWidth <= 400 && getComputedStyle(document.body).backgroundColor === 'rgb(22, 27, 34)'`)
+	p.accessible("narrow and dark")
+	if other := eval[[]string](p, `performance.getEntriesByType('resource').map(e => e.name)`); len(other) > 0 {
+		t.Errorf("the page has asked for %q", other)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "Caddyfile"), []byte(strings.Replace(limits, "20/1m", "1/1m", 1)), 0o600)) // which refuses many
+	runReplay(t, dir, "access.log", "--from", "2026-11-20T09:10", "--html", "later.html")
+	p.open("file://" + filepath.Join(dir, "later.html"))
+	p.untilText("h2", "Zone clients")
+	if all := eval[string](p, `document.querySelector('main').innerText`); strings.Contains(all, "undefined") {
+		t.Errorf("a page of many refusals says %q", all)
+	}
 	p.noProblems()
 }
 
