@@ -32,7 +32,7 @@ var layers = []struct {
 	{"internal/suggest", layer{lines: 50, kB: 2}},
 	{"internal/duration", layer{lines: 50, kB: 2}},
 	{"internal/msgpack", layer{lines: 50, kB: 2}},
-	{"algorithms", layer{lines: 1300, kB: 39, own: "internal/duration internal/suggest"}},
+	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
 	{"store", layer{lines: 1120, kB: 33, own: "algorithms internal/duration internal/msgpack"}},
 	{"lua", layer{lines: 1150, kB: 44, own: "algorithms store"}},
 	{"memorystore", layer{lines: 950, kB: 28, own: "algorithms internal/advice internal/duration store"}},
@@ -64,8 +64,8 @@ var layers = []struct {
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 100, kB: 3, caddy: true}},
-	{"internal/option", layer{lines: 655, kB: 20, caddy: true, own: "internal/duration internal/suggest"}},
-	{"internal/placeholder", layer{lines: 230, kB: 9, caddy: true, own: "internal/suggest"}},
+	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
+	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 950, kB: 28, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 105, kB: 4, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk store"}},
@@ -77,20 +77,20 @@ var layers = []struct {
 		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
 	{"internal/pool", layer{lines: 500, kB: 16, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
 		"internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 600, kB: 18, own: "internal/adminapi internal/topk store"}},
-	{"config", layer{lines: 985, kB: 34, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
+	{"internal/fleet", layer{lines: 570, kB: 18, own: "internal/adminapi internal/topk store"}},
+	{"config", layer{lines: 1025, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
 		"store"}},
 	{"internal/body", layer{lines: 250, kB: 7, caddy: true}},
 	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
 		"internal/placeholder internal/stats internal/throttle internal/usage store"}},
-	{"backend", layer{lines: 190, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
+	{"backend", layer{lines: 210, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/metrics", layer{lines: 220, kB: 10, own: "config internal/outcome internal/pool internal/stats internal/zone store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
 	{"internal/routes", layer{lines: 140, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 700, kB: 21, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
 		"internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 950, kB: 28, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
+	{"internal/limiter", layer{lines: 865, kB: 26, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle " +
 		"internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
@@ -104,7 +104,7 @@ var layers = []struct {
 		"internal/replay/logs internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3930, kB: 128, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
+	{"internal/admin", layer{lines: 3880, kB: 127, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
 		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
 		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
@@ -118,7 +118,7 @@ var layers = []struct {
 		"internal/zone"}},
 	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
 		"internal/writers internal/zone"}},
-	{".", layer{lines: 930, kB: 37, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+	{".", layer{lines: 1000, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +
 		"internal/logging internal/metrics internal/option internal/placeholder internal/pool internal/report " +
 		"internal/respond internal/routes internal/stats internal/zone memorystore store"}},
@@ -143,7 +143,7 @@ var layers = []struct {
 	{"internal/testing/linear", layer{lines: 900, kB: 25, own: "algorithms internal/testing/patient store"}},
 	{"internal/testing/picture/recording", layer{lines: 100, kB: 3}},
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
-	{"internal/testing/reference", layer{lines: 300, kB: 10, caddy: true, own: "internal/option"}},
+	{"internal/testing/reference", layer{lines: 315, kB: 11, caddy: true, own: "internal/option"}},
 	{"internal/testing/simredis", layer{lines: 1500, kB: 40}},
 	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "internal/placeholder algorithms internal/clock internal/key internal/limiter internal/outcome internal/pool internal/testing/model internal/testing/simredis internal/zone config lua redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"slices"
@@ -22,20 +20,17 @@ func processName() string {
 	return fmt.Sprintf("%s (process %d)", host, os.Getpid())
 }
 
-// definition returns the limit and the key of the zone for people, without the network prefixes of the key.
+// definition returns the limit and the key of the zone for people. Instances that share a store must agree on these, so it differs
+// for different ones.
 func (z *runningZone) definition() string {
-	if z.Key == "" {
-		return z.Description
+	text := z.Description
+	if z.Key != "" {
+		text += " by " + z.Template.Form()
 	}
-	return z.Description + " by " + z.Template.Form()
-}
-
-// digest returns a text that differs for different definitions of the zone. Instances that share a
-// store must agree on these.
-func (z *runningZone) digest() string {
-	prefixes := z.Template.Prefixes
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d", z.Description, z.Key, prefixes.IPv4, prefixes.IPv6))
-	return hex.EncodeToString(sum[:4])
+	if p := z.Template.Prefixes; z.Template.HasAddress && (p.IPv4 != 32 || p.IPv6 != 64) {
+		text += fmt.Sprintf(" (ipv4_prefix %d, ipv6_prefix %d)", p.IPv4, p.IPv6)
+	}
+	return text
 }
 
 // others reads what the other instances report that share a store, and says so in the facts about it.
@@ -65,19 +60,11 @@ func (s *runningStore) others(ctx context.Context, of *doctor.Store) (all []*fle
 
 // definedOtherwise returns the instances that define a zone otherwise, and how.
 func (z *runningZone) definedOtherwise(others []*fleet.Report) (names []string) {
-	mine := z.digest()
+	mine := z.definition()
 	for _, other := range others {
 		i := slices.IndexFunc(other.Zones, func(of fleet.Zone) bool { return of.Name == z.Name })
-		if i < 0 || other.Zones[i].Digest == mine {
-			continue
-		}
-		switch definition := other.Zones[i].Definition; definition {
-		case "":
-			names = append(names, other.Name)
-		case z.definition():
-			names = append(names, other.Name+" has other prefixes of the key")
-		default:
-			names = append(names, other.Name+" has "+definition)
+		if i >= 0 && other.Zones[i].Definition != mine {
+			names = append(names, other.Name+" has "+other.Zones[i].Definition)
 		}
 	}
 	return names

@@ -31,7 +31,7 @@ const (
 	// sampled is how many refusals are in a report, and how many other decisions.
 	sampled = 10
 
-	// leastSpan is the shortest time whose requests tell a rate.
+	// leastSpan is the shortest time between two reports.
 	leastSpan = time.Second
 
 	// idleReports is how long after a report the next one may come before nobody looks any more, and diagnosePause how often
@@ -49,14 +49,11 @@ type reporter struct {
 	wrote   time.Time
 	text    string // which was written then
 
-	mu       sync.Mutex
-	at       time.Time     // of the last report that told a new rate
-	requests uint64        // until then
-	rate     float64       // which it told
-	last     *fleet.Report // with zones
-	refused  *feed.Subscriber
-	others   *feed.Subscriber
-	idle     *time.Timer
+	mu      sync.Mutex
+	last    *fleet.Report // with zones
+	refused *feed.Subscriber
+	others  *feed.Subscriber
+	idle    *time.Timer
 }
 
 // report tells the other instances how the newest config defines the zones in shared stores, and what this one counts while somebody
@@ -77,7 +74,9 @@ func (r *reporter) write() string {
 	if r.text != "" && time.Since(r.wrote) < leastSpan {
 		return r.text
 	}
-	report := r.now(true)
+	report, zones := now()
+	addLists(report, zones)
+	r.sample(report, zones)
 	if len(report.Zones) > 0 {
 		r.last = report
 	} else if r.last != nil { // the store is being closed: what the zones have counted remains
@@ -102,17 +101,16 @@ func brief() (*fleet.Report, []*runningZone, []*runningStore) {
 	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
 	sum := sha256.New()
 	for _, z := range zones {
-		told := fleet.Zone{Name: z.Name, Digest: z.digest(), Definition: z.definition()}
+		told := fleet.Zone{Name: z.Name, Definition: z.definition()}
 		report.Zones = append(report.Zones, told)
-		sum.Write([]byte(told.Name + "\x00" + told.Digest + "\x00"))
+		sum.Write([]byte(told.Name + "\x00" + told.Definition + "\x00"))
 	}
 	report.Config = hex.EncodeToString(sum.Sum(nil)[:4])
 	return report, zones, stores
 }
 
-// now returns what this process has to tell at the moment. A report that is sent has lists of keys too, and the decisions
-// since the one before.
-func (r *reporter) now(sent bool) *fleet.Report {
+// now returns what this process has to tell at the moment, without lists of keys, and the zones.
+func now() (*fleet.Report, []*runningZone) {
 	report, zones, stores := brief()
 	report.Now = time.Now()
 	for _, s := range stores {
@@ -123,34 +121,9 @@ func (r *reporter) now(sent bool) *fleet.Report {
 		maps.DeleteFunc(described.Totals, func(_ string, n uint64) bool { return n == 0 })
 		told.Totals, told.Near, told.ZoneCosts = described.Totals, described.NearLimit, described.ZoneCosts
 		told.Rate, told.InUse = described.Rate, described.InUse
-		report.Requests += told.Requests()
+		report.Requests, report.Rate = report.Requests+told.Requests(), report.Rate+*told.Rate
 	}
-	if sent {
-		addLists(report, zones)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	report.Rate = r.measure(report.Requests, sent)
-	if sent {
-		r.sample(report, zones)
-	}
-	return report
-}
-
-// measure returns how many requests come in a second since the last report that was sent, or what that told if it has just
-// been sent. The lock is held.
-func (r *reporter) measure(requests uint64, sent bool) (rate float64) {
-	took := time.Since(cmp.Or(r.at, processStart))
-	if took < leastSpan {
-		return r.rate
-	}
-	if requests >= r.requests {
-		rate = float64(requests-r.requests) / took.Seconds()
-	}
-	if sent {
-		r.at, r.requests, r.rate = time.Now(), requests, rate
-	}
-	return rate
+	return report, zones
 }
 
 // addLists adds the keys and networks of the zones with the most requests.
@@ -205,8 +178,10 @@ func (z *runningZone) tops() fleet.Lists {
 	return lists
 }
 
-// sample adds decisions since the last report, and asks for more. The first report has none. The lock is held.
+// sample adds decisions since the last report, and asks for more. The first report has none.
 func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.refused == nil {
 		refused, err := feed.Subscribe(r.wants(true))
 		if err != nil {

@@ -12,31 +12,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestRateOfReports: an instance that looks computes its rate just after it has sent a report, when no time has passed.
-func TestRateOfReports(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &reporter{at: time.Now()}
-		for i, step := range []struct {
-			pause    time.Duration
-			requests uint64
-			sent     bool
-			want     float64
-		}{
-			{2 * time.Second, 100, true, 50},
-			{0, 100, false, 50},
-			{time.Millisecond, 103, false, 50},
-			{time.Millisecond, 103, true, 50},
-			{1998 * time.Millisecond, 300, false, 100},
-			{0, 20, true, 0}, // a reload has taken zones away
-		} {
-			time.Sleep(step.pause)
-			if rate := r.measure(step.requests, step.sent); rate != step.want {
-				t.Errorf("step %d: %v requests in a second, want %v", i, rate, step.want)
-			}
-		}
-	})
-}
-
 // TestLastReport: when its store is closed, no config of an instance runs any more. It still reports what it has counted.
 func TestLastReport(t *testing.T) {
 	r := &reporter{last: &fleet.Report{

@@ -174,7 +174,8 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, ou
 		})
 	}
 	group.Wait()
-	view = fleet.NewView(store.Process(), ours.now(false), reports...)
+	mine, _ := now()
+	view = fleet.NewView(store.Process(), mine, reports...)
 	for _, s := range stores {
 		if n := s.store.Instances(0); n > store.MaxReports {
 			view.Notes = append(view.Notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, storeName(s.store), store.MaxReports))

@@ -54,8 +54,8 @@ type Instance struct {
 	// ClockAhead is how many seconds its clock is ahead of the store's.
 	ClockAhead float64 `json:"clock_ahead"`
 
-	// Requests counts those in all zones of shared stores, Rate is how many come in a second, and Share its part of those
-	// of the fleet, from 0 to 1.
+	// Requests counts those in all zones of shared stores, Rate is how many have come in a second in the last minute, and Share
+	// its part of those of the fleet, from 0 to 1.
 	Requests uint64  `json:"requests"`
 	Rate     float64 `json:"rate"`
 	Share    float64 `json:"share"`

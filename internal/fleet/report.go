@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"io"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -16,7 +18,7 @@ import (
 )
 
 // form is the version of reports. Fields that are new in a form do not change it, because others ignore them.
-const form = 2
+const form = 3
 
 // Report is what an instance tells about itself. Times are by its own clock. While nobody looks, it tells only who it is and how its
 // zones are defined.
@@ -31,7 +33,7 @@ type Report struct {
 	// Now is when it tells all that follows, too. It is zero while nobody looks.
 	Now time.Time `json:"now,omitzero"`
 
-	// Requests are those in all zones of shared stores, and Rate is how many come in a second.
+	// Requests are those in all zones of shared stores, and Rate is how many have come in a second in the last minute.
 	Requests uint64  `json:"requests,omitempty"`
 	Rate     float64 `json:"rate,omitempty"`
 
@@ -72,11 +74,8 @@ func (o Omitted) String() string {
 
 // Zone is what an instance tells about a zone.
 type Zone struct {
-	Name   string `json:"z"`
-	Digest string `json:"d"` // differs for different definitions
-
-	// Definition is for people.
-	Definition string `json:"f,omitempty"`
+	Name       string `json:"z"`
+	Definition string `json:"d"` // for people
 
 	Totals map[string]uint64 `json:"t,omitempty"` // by outcome
 	Rate   *float64          `json:"r,omitempty"`
@@ -146,9 +145,6 @@ func (r *Report) shorten(n int) {
 		if z.Networks != nil {
 			z.Networks.cut(networks)
 		}
-		if n == 0 {
-			z.Definition = ""
-		}
 	}
 	if n > 0 {
 		return
@@ -171,7 +167,7 @@ var (
 	errFalse = errors.New("it cannot be read")
 )
 
-// Decode reads a report. Others may have written it, so numbers that cannot be true are made smaller.
+// Decode reads a report. Others may have written it, so one with numbers that cannot be true is not read.
 func Decode(text string) (*Report, error) {
 	var of struct {
 		Form int `json:"form"`
@@ -180,43 +176,18 @@ func Decode(text string) (*Report, error) {
 		return nil, errForm
 	}
 	r := new(Report)
-	if err := json.Unmarshal([]byte(text), r); err != nil || r.Name == "" {
+	if err := json.Unmarshal([]byte(text), r); err != nil || r.Name == "" || !isPlausible(text) {
 		return nil, errFalse
 	}
-	clamp(reflect.ValueOf(r))
 	return r, nil
 }
 
-// clamp makes all numbers of a value at least 0 and at most mostCount.
-func clamp(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			clamp(v.Elem())
+// isPlausible reports whether no number in a text of JSON is larger than mostCount.
+func isPlausible(text string) bool {
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		token, err := d.Token()
+		if n, is := token.(float64); err != nil || is && math.Abs(n) > mostCount {
+			return errors.Is(err, io.EOF)
 		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				clamp(v.Field(i))
-			}
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			clamp(v.Index(i))
-		}
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			value := reflect.New(v.Type().Elem()).Elem()
-			value.Set(v.MapIndex(key))
-			clamp(value)
-			v.SetMapIndex(key, value)
-		}
-	case reflect.Int, reflect.Int64:
-		v.SetInt(min(max(v.Int(), 0), mostCount))
-	case reflect.Uint64:
-		v.SetUint(min(v.Uint(), mostCount))
-	case reflect.Float64:
-		v.SetFloat(min(max(v.Float(), 0), mostCount))
-	default: // texts have no more bytes than the report
 	}
 }

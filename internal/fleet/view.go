@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,20 +116,18 @@ func (m *Member) describe(mine *Report) {
 
 // differing returns the zones that two instances define differently, or that only one of them has.
 func differing(a, b *Report) (names []string) {
-	digests := make(map[string]string)
+	definitions := make(map[string]string)
 	for _, z := range a.Zones {
-		digests[z.Name] = z.Digest
+		definitions[z.Name] = z.Definition
 	}
 	for _, z := range b.Zones {
-		if digests[z.Name] != z.Digest && b.Omitted.Zones+a.Omitted.Zones == 0 || digests[z.Name] != "" && digests[z.Name] != z.Digest {
+		if other, has := definitions[z.Name]; other != z.Definition && (has || a.Omitted.Zones+b.Omitted.Zones == 0) {
 			names = append(names, z.Name)
 		}
-		delete(digests, z.Name)
+		delete(definitions, z.Name)
 	}
 	if b.Omitted.Zones == 0 {
-		for name := range digests {
-			names = append(names, name)
-		}
+		names = slices.AppendSeq(names, maps.Keys(definitions))
 	}
 	slices.Sort(names)
 	return names
