@@ -31,7 +31,7 @@ type LogDiff struct {
 	MoreOf []ClientDiff `json:"more,omitempty"`
 	LessOf []ClientDiff `json:"less,omitempty"`
 
-	// Begin is the time of the first request, rounded down to Step, and WasOver and IsOver are how many requests each
+	// Begin is the minute of the first request, and WasOver and IsOver are how many requests each
 	// config refuses in each step.
 	Begin   time.Time `json:"begin"`
 	Step    int64     `json:"step"` // in seconds
@@ -41,10 +41,8 @@ type LogDiff struct {
 
 // ClientDiff is how many requests of a client each config refuses.
 type ClientDiff struct {
-	Client   string `json:"client"` // its address in the log
+	Client   string `json:"client"` // its key in the zones, or its address in the log
 	Requests int64  `json:"requests"`
 	Was      int64  `json:"refused_before"`
 	Is       int64  `json:"refused_now"`
-
-	Before int64 `json:"-"` // requests that the old config has decided
 }

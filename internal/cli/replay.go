@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 )
 
 func replayCommand(cmd *cobra.Command) {
@@ -100,7 +100,7 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 	if p != nil {
 		o.Progress = p.show
 	}
-	result, err := offline.Replay(config, o)
+	result, err := engine.Replay(config, o)
 	p.done()
 	if err != nil {
 		return err

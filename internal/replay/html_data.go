@@ -69,7 +69,6 @@ func clean(value any) any {
 
 type pageZone struct {
 	*Zone
-	Length   string     `json:"length"` // of the window, as "1m"
 	Unjudged string     `json:"unjudged,omitempty"`
 	Headroom string     `json:"headroom,omitempty"` // of the busiest, as "3.0 %"
 	Series   pageSeries `json:"series"`
@@ -95,7 +94,7 @@ type pageSeries struct {
 }
 
 func (z *Zone) page(r *Result, steps int) *pageZone {
-	p := &pageZone{Zone: z, Length: windowText(z.Window), Series: z.Series.page(steps), Peaks: ranks(z.Peaks), Names: []string{}, Top: []pageKey{}}
+	p := &pageZone{Zone: z, Series: z.Series.page(steps), Peaks: ranks(z.Peaks), Names: []string{}, Top: []pageKey{}}
 	if len(r.Zones) > 1 {
 		p.Beside = otherZones
 	}
@@ -118,12 +117,12 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 
 // page is the series in at most so many steps.
 func (s Series) page(most int) pageSeries {
-	s = s.coarse(most)
+	s = s.Coarse(most)
 	return pageSeries{s.Start.UnixMilli(), s.Step.Milliseconds(), s.Admitted, s.Refused}
 }
 
-// coarse puts steps together until there are no more than most.
-func (s Series) coarse(most int) Series {
+// Coarse puts steps together until there are no more than most.
+func (s Series) Coarse(most int) Series {
 	if len(s.Admitted) == 0 {
 		return Series{Start: s.Start, Step: max(s.Step, time.Minute), Admitted: []int64{0}, Refused: []int64{0}}
 	}

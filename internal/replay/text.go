@@ -128,8 +128,8 @@ func (t *report) limits(z *Zone) {
 	}
 	if b := z.Busiest; b != nil {
 		used := Count(b.Used)
-		if window := windowText(z.Window); window != "" {
-			used += "/" + window
+		if z.Length != "" {
+			used += "/" + z.Length
 		}
 		room := ""
 		if most := z.Most(); most > 0 && b.Used <= most {
@@ -255,23 +255,6 @@ func (s *Suggestion) title() string {
 		return s.Limit
 	}
 	return "no suggestion: " + Printable(s.Failure)
-}
-
-// windowText is a window of a number of seconds, as "1m".
-func windowText(seconds float64) string {
-	if seconds == 0 {
-		return ""
-	}
-	d := time.Duration(seconds * float64(time.Second))
-	for _, unit := range []struct {
-		name   string
-		length time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
-		if d%unit.length == 0 {
-			return fmt.Sprintf("%d%s", d/unit.length, unit.name)
-		}
-	}
-	return d.String()
 }
 
 // Count formats a number with commas.

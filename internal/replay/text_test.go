@@ -39,7 +39,7 @@ func report() *replay.Result {
 		Zones: []*replay.Zone{
 			{Name: "api", Limit: "concurrency 10", Key: "{header.Authorization}", Requests: 51_204, Keys: 1, Outcomes: map[string]int64{"allowed": 51_204}},
 			{
-				Name: "clients", Limit: "sliding_window_log 100/1m", Key: "{client_ip}", Events: 100, Window: 60, DryRun: true,
+				Name: "clients", Limit: "sliding_window_log 100/1m", Key: "{client_ip}", Events: 100, Window: 60, Length: "1m", DryRun: true,
 				Requests: 3_398_004, Keys: 41_207, Refused: 21_440, KeysRefused: 38, FirstRefused: &first,
 				Outcomes: map[string]int64{"allowed": 3_376_554, "dry_run": 21_440, "exempt": 10, "not_charged": 582},
 				Busiest:  &replay.Peak{Key: "198.51.100.7", Used: 97},
@@ -86,7 +86,7 @@ func TestGoldenReport(t *testing.T) {
 func TestHeadroomOfBursts(t *testing.T) {
 	for burst, want := range map[int64]string{0: "", 50: "headroom 6.7 %", 100: "headroom 30.0 %"} {
 		r := &replay.Result{Requests: 1, Zones: []*replay.Zone{{
-			Name: "a", Limit: "token_bucket 100/1m", Events: 100, Burst: burst, Window: 60, Requests: 1, Keys: 1, Busiest: &replay.Peak{Key: "k", Used: 140},
+			Name: "a", Limit: "token_bucket 100/1m", Events: 100, Burst: burst, Window: 60, Length: "1m", Requests: 1, Keys: 1, Busiest: &replay.Peak{Key: "k", Used: 140},
 		}}}
 		var b strings.Builder
 		if err := r.WriteText(&b, time.UTC); err != nil {

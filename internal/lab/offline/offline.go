@@ -19,7 +19,8 @@ import (
 type Config struct {
 	App      *caddyhttp.App
 	Handlers []*trial.Handler
-	Stores   []any // of each rate limit handler, as it is in JSON; nil for the default
+	Stores   []any          // of each rate limit handler, as it is in JSON; nil for the default
+	HTTP     map[string]any // the app as it is in JSON, without what sends, listens or writes
 
 	ctx caddy.Context
 	end func()
@@ -60,6 +61,30 @@ func (c *Config) Handler(module caddyhttp.MiddlewareHandler) *trial.Handler {
 	return trial.Find(c.Handlers, module)
 }
 
+// Hosts returns the hosts that the routes of a server name, without those of redirects to https, which Caddy adds. Others
+// reports whether there are routes for all hosts.
+func (c *Config) Hosts(server string) (hosts []string, others bool) {
+	servers, _ := c.HTTP["servers"].(map[string]any)
+	of, _ := servers[server].(map[string]any)
+	routes, _ := of["routes"].([]any)
+	for _, route := range routes {
+		route, _ := route.(map[string]any)
+		sets, _ := route["match"].([]any)
+		others = others || len(sets) == 0
+		for _, set := range sets {
+			set, _ := set.(map[string]any)
+			names, hasHosts := set["host"].([]any)
+			others = others || !hasHosts
+			for _, name := range names {
+				if name, ok := name.(string); ok {
+					hosts = append(hosts, name)
+				}
+			}
+		}
+	}
+	return hosts, others
+}
+
 // load loads the modules in a context of their own, because that which [caddy.ProvisionContext] returns cannot be
 // canceled.
 func (c *Config) load(text []byte) error {
@@ -69,6 +94,7 @@ func (c *Config) load(text []byte) error {
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		return fmt.Errorf("reading the config: %w", err)
 	}
+	c.HTTP, _ = parsed.Apps["http"].(map[string]any)
 	c.silence(parsed.Apps)
 	storage, err := os.MkdirTemp("", "caddy-rate-limit-")
 	if err != nil {
@@ -120,9 +146,8 @@ func (c *Config) silence(apps map[string]any) {
 	for _, name := range []string{"tls", "pki", "events"} {
 		delete(apps, name)
 	}
-	web, _ := apps["http"].(map[string]any)
-	delete(web, "metrics")
-	servers, _ := web["servers"].(map[string]any)
+	delete(c.HTTP, "metrics")
+	servers, _ := c.HTTP["servers"].(map[string]any)
 	for _, server := range servers {
 		server, _ := server.(map[string]any)
 		policies, _ := server["tls_connection_policies"].([]any)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 )
 
 // TestReplayAdviceIsGood: a replay with what a replay advises does better with the same log.
@@ -20,7 +20,7 @@ func TestReplayAdviceIsGood(t *testing.T) {
 		}
 		run := func(server string) (refused int64, said string) {
 			config := strings.Replace(string(replayConfig(`"z": {"key": "{http.vars.client_ip}", "max_events": 3, "window": "1h"}`)), `"listen"`, server+`"listen"`, 1)
-			r, err := offline.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
+			r, err := engine.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 )
 
 // TestReplayOfErrorRoutes: zones in error routes count the requests that a limit refuses, but not those of callers of
@@ -32,7 +32,7 @@ func TestReplayOfErrorRoutes(t *testing.T) {
 			line = strings.Replace(line, `"method":"GET"`, `"method":"POST"`, 1)
 			log.WriteString(strings.Replace(line, `"headers":{}`, `"headers":{`+header+`}`, 1))
 		}
-		r, err := offline.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
+		r, err := engine.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(log.String())})
 		if err != nil {
 			t.Fatal(err)
 		}

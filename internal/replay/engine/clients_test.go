@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -46,7 +46,7 @@ func TestReplayBehindAProxy(t *testing.T) {
 		}
 		for _, wait := range []string{"", `, "max_wait": "1ms"`} { // walks of their own
 			config := strings.Replace(string(replayConfig(`"clients": {"key": "{http.vars.client_ip}", "max_events": 100, "window": "1h"`+wait+`}`)), `"listen"`, c.server+`"listen"`, 1)
-			r, err := offline.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(text)})
+			r, err := engine.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(text)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestReplayOnTheServerOfTheHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := offline.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(strings.Repeat(c.line, 9))})
+		r, err := engine.Replay(config, &replay.Options{Logs: []string{"-"}, Input: strings.NewReader(strings.Repeat(c.line, 9))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,215 +1,238 @@
+// Package engine sends the requests of logs through the routes of configs, and decides them on the time of the logs
+// as Caddy would.
+//
+// One loop does in order what a Caddy does at the same time: requests begin, wait (in coroutines) and end.
+// Limits that are tried have a store and zones of their own beside those of the config, a world. Worlds share
+// the walk where no request can wait. A zone whose key, plan or matcher looks at what the log does not have
+// of a request does not match it.
 package engine
 
 import (
+	"cmp"
 	"errors"
-	"net/http"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
-	"github.com/seed-161337e5/caddyratelimit/internal/late"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// engine replays logs once. Only one goroutine at a time uses it.
+// Replay says what a config, which does not run, would have done to the requests of some logs.
+func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
+	c, err := offline.Provision(config)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Release()
+	if len(c.Handlers) == 0 {
+		return nil, errors.New("the config has no rate_limit handlers")
+	}
+	zones := zonesOf(c)
+	if o.Zone != "" && zones[o.Zone] == nil {
+		_, err := newTrial(zones, replay.Try{Zone: o.Zone})
+		return nil, err
+	}
+	worlds := []*trial{nil}
+	for _, try := range o.Tries {
+		made, err := newTrial(zones, try)
+		if err != nil {
+			return nil, err
+		}
+		worlds = append(worlds, made)
+	}
+	twice := o.Suggest || o.Curve
+	if twice && slices.Contains(o.Logs, "-") {
+		return nil, errors.New("--suggest and --html read the logs twice, and the standard input can be read once: name a file instead of -")
+	}
+	p := &progress{tell: o.Progress, began: time.Now(), of: 1}
+	if twice {
+		p.of = 2
+	}
+	first, m, err := pass(c, o, worlds, p)
+	if err != nil {
+		return nil, err
+	}
+	result, sizings := first.result(m), first.sizings(o)
+	if twice {
+		var more []*trial
+		for _, s := range sizings {
+			more = append(more, s.trials(o, first.tallies.span(), len(sizings))...)
+		}
+		again := *o
+		again.Decided = nil
+		if _, _, err := pass(c, &again, more, p); err != nil {
+			return nil, err
+		}
+		worlds = append(worlds, more...)
+	}
+	for _, s := range sizings {
+		made := first.report(s.zone, worlds[1:])
+		if o.Suggest {
+			s.suggest(made, first.tallies.span())
+		}
+		result.Zones = append(result.Zones, made)
+	}
+	result.Took = time.Since(p.began)
+	return result, nil
+}
+
+// pass replays the logs once, in the worlds of some trials. A trial that is nil is the config as it is.
+func pass(c *offline.Config, o *replay.Options, trials []*trial, p *progress) (*engine, *merged, error) {
+	e, err := newEngine(c, o, trials)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.close()
+	m, err := read(o, p, e)
+	return e, m, err
+}
+
+// progress tells how far a replay has come.
+type progress struct {
+	tell    func(replay.Progress) // may be nil
+	began   time.Time
+	nth, of int // passes
+}
+
+// engine replays logs once under a config. Only one goroutine at a time uses it.
 type engine struct {
 	clock.Timeline
-	config  *Config
-	worlds  []*world // the first is the config as it is, unless only other limits are tried
-	index   map[caddyhttp.MiddlewareHandler]int
-	servers servers
-	maker   maker
-	tallies *tallies
-	unknown *unknown
-	needs   *needs
-	judges  judges
+	servers
+	config   *offline.Config
+	needs    *needs
+	worlds   []*world // the first is the config as it is, unless only other limits are tried
+	index    map[caddyhttp.MiddlewareHandler]int
+	trusts   map[*caddyhttp.Server]bool // the server trusts proxies
+	tallies  *tallies
+	unknown  *unknown
+	deciding *exchange
 
 	// separate says that each world needs a walk of its own: where requests can wait, and where error
 	// routes decide too, because a request that one world refuses may pass in another.
 	separate bool
 
-	decided func(*logs.Record, int) // see [replay.Options]
+	compares bool
+	decided  func(x *exchange, at *way) // is called when a request is decided in the config as it is; may be nil
 }
 
-func newEngine(c *Config, n *needs, t *tallies, trials []*trial) (*engine, error) {
-	e := &engine{config: c, needs: n, judges: newJudges(c, n), maker: newMaker(c, n), index: make(map[caddyhttp.MiddlewareHandler]int), tallies: t, unknown: &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)}}
-	for i, h := range c.Handlers {
-		e.index[h.Module] = i
-		e.separate = e.separate || n.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
+// newEngine returns an engine, which the caller must close.
+func newEngine(c *offline.Config, o *replay.Options, trials []*trial) (_ *engine, err error) {
+	e := &engine{
+		config: c, needs: needsOf(c), index: make(map[caddyhttp.MiddlewareHandler]int), trusts: make(map[*caddyhttp.Server]bool),
+		unknown: &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)},
 	}
-	for _, try := range trials {
-		w, err := newWorld(c, &e.Timeline, try)
+	if o.Decided != nil {
+		e.decided = func(x *exchange, at *way) { o.Decided(&x.Record, at.status) }
+	}
+	defer func() {
 		if err != nil {
 			e.close()
+		}
+	}()
+	e.tallies = newTallies(c, cmp.Or(e.needs.maxKeys, defaultMaxKeys))
+	for i, h := range c.Handlers {
+		e.index[h.Module] = i
+		e.separate = e.separate || e.needs.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
+	}
+	for _, server := range c.App.Servers {
+		source := clientip.SourceOf(server)
+		e.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
+	}
+	if e.servers, err = newServers(c, e.needs.host()); err != nil {
+		return nil, err
+	}
+	for _, try := range trials {
+		w, err := e.newWorld(try)
+		if err != nil {
 			return nil, err
 		}
 		e.worlds = append(e.worlds, w)
 	}
-	var err error
-	if e.servers.sites, err = sitesOf(c.JSON); err != nil {
-		e.close()
-		return nil, err
-	}
-	e.servers.app, e.servers.host = c.App, e.maker.host
 	return e, nil
 }
 
 func (e *engine) close() {
 	for _, w := range e.worlds {
-		w.close()
+		_ = w.ref.Release()
 	}
 }
 
-// run replays all requests of the logs.
-func (e *engine) run(m *merged, o *replay.Options, tell func()) error {
-	const tellEvery = 1 << 13
-	from, to := bounds(o)
-	for n := 1; ; n++ {
-		r, s, err := m.next()
-		if err != nil {
-			return err
-		}
-		if r == nil {
-			break
-		}
-		if n%tellEvery == 0 {
-			tell()
-		}
-		if start := r.Start.UnixMicro(); from <= start && start < to {
-			e.request(r, s)
-		}
+// read reads the logs, and has engines replay all requests.
+func read(o *replay.Options, p *progress, engines ...*engine) (*merged, error) {
+	began := time.Now()
+	p.nth++
+	m, err := openAll(o, readOptions(o, engines))
+	if err != nil {
+		return nil, err
 	}
-	e.Finish()
-	return nil
-}
-
-// bounds returns the times between which requests are replayed.
-func bounds(o *replay.Options) (from, to int64) {
-	from, to = -1<<63, 1<<63-1
+	defer m.close()
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
 	if !o.From.IsZero() {
 		from = o.From.UnixMicro()
 	}
 	if !o.To.IsZero() {
 		to = o.To.UnixMicro()
 	}
-	return from, to
+	const tellEvery = 1 << 13
+	for n := 1; ; n++ {
+		next, err := m.next()
+		if err != nil {
+			return nil, err
+		}
+		if next == nil {
+			break
+		}
+		if n%tellEvery == 0 && p.tell != nil {
+			p.tell(replay.Progress{Lines: m.lines(), Bytes: m.bytes(), Total: m.total, Took: time.Since(began), Pass: p.nth, Of: p.of})
+		}
+		for _, e := range engines {
+			if from <= next.start && next.start < to {
+				e.request(next)
+			}
+		}
+	}
+	for _, e := range engines {
+		e.Finish()
+	}
+	return m, nil
 }
 
-// exchange is a request from when it comes until it is over in all worlds.
-type exchange struct {
-	engine *engine
-	record *logs.Record
-	source *source
-	server *caddyhttp.Server
-	client string // its address: as the server finds it out, or as it is in the log
-	proxy  bool   // it came through a proxy that the server trusts
-	end    int64  // when the request was over, by the log
-	runs   []run
-}
-
-// run is the way of a request through the routes in one world.
-type run struct {
-	ended       bool // a zone has refused the request
-	status      int  // of the refusal
-	completions []*late.Completion
-	slots       bool
-}
-
-func (e *engine) request(r *logs.Record, s *source) {
-	start := r.Start.UnixMicro()
-	if start < e.Micros() {
+// request replays a request.
+func (e *engine) request(next *held) {
+	if next.start < e.Micros() {
 		e.unknown.late++
 	}
-	e.MoveTo(start)
-	f := &exchange{engine: e, record: r, source: s, client: r.ClientIP, runs: make([]run, len(e.worlds))}
-	f.end = max(e.Micros(), start+r.Duration.Microseconds())
+	e.MoveTo(next.start)
 	e.tallies.request(e.Micros())
-	e.unknown.see(r)
-	if f.server = e.servers.of(r); f.server == nil {
+	e.unknown.see(&next.Record)
+	x := &exchange{engine: e, held: next, client: next.ClientIP, server: e.servers.of(&next.Record)}
+	x.end = max(e.Micros(), next.start+next.Duration.Microseconds())
+	switch {
+	case x.server == nil:
 		e.unknown.servers++
-		e.tallies.client(f)
-		return
-	}
-	if e.separate {
+	case !e.separate:
+		x.send(e.worlds)
+	default:
 		for i := range e.worlds {
-			e.begin(f, i)
+			own := *x
+			own.send(e.worlds[i : i+1])
+			x.client, x.proxy = own.client, own.proxy
 		}
-	} else if request := e.maker.make(f); request != nil {
-		e.walk(&visitor{engine: e, exchange: f, only: -1}, f, request)
-		for i := range f.runs {
-			e.complete(f, i)
-		}
-	} else {
-		e.unknown.invalid++
 	}
-	e.tallies.client(f)
-	e.unknown.proxies.see(f, e.maker.trusts[f.server])
+	e.tallies.client(x.client, next.Host)
+	if x.server != nil {
+		e.unknown.proxies.see(x)
+	}
 	for _, w := range e.worlds {
 		w.maintain(e.Micros())
 	}
-}
-
-// walk sends a request through the routes.
-func (e *engine) walk(v *visitor, f *exchange, request *caddyRequest) {
-	if request.refused != nil {
-		e.unknown.invalid++
-		return
-	}
-	err := walk.Walk(v, f.server, request.Request)
-	if answer := (caddyhttp.HandlerError{}); err != nil && v.failed == nil && !errors.As(err, &answer) {
-		v.failed = err
-	}
-	if v.failed != nil {
-		e.unknown.fail(v.failed)
-		v.failed = nil
-	}
-}
-
-// begin sends a request through the routes of one world, in which it may wait.
-func (e *engine) begin(f *exchange, i int) {
-	request := e.maker.make(f)
-	if request == nil {
-		e.unknown.invalid++
-		return
-	}
-	e.Go(func() { e.walk(&visitor{engine: e, exchange: f, only: i}, f, request) }, func() { e.complete(f, i) })
-}
-
-// complete gives back what a request has, and judges charges by its response, when it is over.
-func (e *engine) complete(f *exchange, i int) {
-	r := &f.runs[i]
-	if e.decided != nil && e.worlds[i].try == nil {
-		e.decided(f.record, r.status)
-	}
-	if len(r.completions) == 0 {
-		return
-	}
-	if r.ended {
-		f.endCompletions(i, r.status)
-		return
-	}
-	e.Plan(f.end, func() { f.endCompletions(i, f.record.Status) })
-	if r.slots && f.end > e.Micros() {
-		e.renew(e.worlds[i], f.end)
-	}
-}
-
-// endCompletions ends the completions of a request whose response had a status.
-func (f *exchange) endCompletions(i, status int) {
-	r := &f.runs[i]
-	header := f.responseHeader(status)
-	for _, c := range r.completions {
-		c.Judge(status, header)
-		c.ReadCost(header)
-		c.Release()
-		c.End()
-	}
-	r.completions = nil
 }
 
 // renew renews leases while requests hold them.
@@ -227,15 +250,29 @@ func (e *engine) renew(w *world, until int64) {
 	})
 }
 
-// acquire counts the slots of a key until the request is over.
-func (f *exchange) acquire(k *keyTally, slots int64) {
-	f.engine.Plan(f.end, func() { k.peak.release(slots) })
+// zonesOf returns the zones of a config by name. Zones of one name are alike, but for their matchers.
+func zonesOf(c *offline.Config) map[string]*zone.Zone {
+	zones := make(map[string]*zone.Zone)
+	for _, h := range c.Handlers {
+		for _, z := range h.Zones {
+			zones[z.Name] = z
+		}
+	}
+	return zones
 }
 
-// responseHeader returns the header of the response in the log. A refusal has none of it.
-func (f *exchange) responseHeader(status int) http.Header {
-	if status != f.record.Status {
-		return nil
+// readOptions returns what some engines have to read of the logs.
+func readOptions(o *replay.Options, engines []*engine) logs.Options {
+	var request, response []string
+	opaque := false
+	for _, e := range engines {
+		names, ofResponse := e.needs.fields(e.config.App)
+		request, response, opaque = append(request, names...), append(response, ofResponse...), opaque || e.needs.opaque
 	}
-	return f.record.RespHeader
+	slices.Sort(request)
+	want := logs.Options{Format: o.Format, LogFormat: o.LogFormat, Header: slices.Compact(request), RespHeader: append([]string{}, response...)}
+	if opaque {
+		want.Header = nil
+	}
+	return want
 }

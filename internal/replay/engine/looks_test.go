@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 )
 
 // TestReplaySaysThatZonesChooseRoutes: a replay does not follow routes that look at what a dry run would refuse. It says so where one does,
@@ -24,7 +24,7 @@ func TestReplaySaysThatZonesChooseRoutes(t *testing.T) {
 		{`{"path": ["/exceeded.soft"]}`, false},
 	} {
 		o := replay.Options{Logs: []string{"-"}, Input: strings.NewReader(logLine(noon, "203.0.113.7", "/") + logLine(noon+1, "203.0.113.7", "/"))}
-		r, err := offline.Replay(fmt.Appendf(nil, config, c.match), &o)
+		r, err := engine.Replay(fmt.Appendf(nil, config, c.match), &o)
 		if err != nil {
 			t.Fatal(err)
 		}

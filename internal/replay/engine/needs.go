@@ -8,63 +8,65 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // needs is what a config reads of requests and responses.
 type needs struct {
-	uses   []use
-	opaque bool     // modules that are not known may read any header
-	hosts  []string // that matchers name, in order
-	errors bool     // there are error routes
-	looks  []string // the zones whose refusals something outside of zones looks at, by a placeholder
-	inner  bool     // some of them have limits
-	stores []string // other than memory
-	max    int      // max_keys of the memory store
+	uses    []use
+	opaque  bool     // modules that are not known may read any header
+	hosts   []string // that matchers name, in order
+	errors  bool     // there are error routes
+	inner   bool     // some of them have limits
+	looks   []string // the zones whose refusals something outside of zones looks at, by a placeholder
+	stores  []string // other than memory
+	maxKeys int      // of the memory store; 0 for the default
 }
 
-// use is a part of a request that is used in a place.
+// use is a part of requests or responses that is used in a place.
 type use struct {
 	zone, option string // empty outside of zones
-	part         part
-	name         string // of the header or cookie, or the placeholder
+	what         string // in words
+	header       string // that has it; empty if no log has it
+	response     bool   // it is of the response
 }
 
-// part is a part of a request or its response.
-type part string
+// decides reports whether the option says which requests a zone counts together, and by which limit.
+func (u *use) decides() bool {
+	return !u.response && slices.Contains([]string{"key", "plan", "match"}, u.option) || u.ofBody()
+}
 
-const (
-	requestHeader  part = "header"
-	cookie         part = "cookie"
-	responseHeader part = "response header"
-	other          part = "placeholder" // that only a real request has
-)
+// ofBody reports whether it is a field of the body.
+func (u *use) ofBody() bool { return strings.HasPrefix(u.what, "{"+placeholder.JSONPrefix) }
 
-// The names of other parts that are no placeholders.
+// The options that read the cost of a response.
 const (
-	requestBody  = "the body of the request"
-	responseBody = "the body of the response"
+	chargeJSON   = "charge json"
+	chargeHeader = "charge header"
 )
 
 // needsOf finds out what a config reads.
-func needsOf(config []byte) (*needs, error) {
-	var parsed struct {
-		Apps struct {
-			HTTP any `json:"http"`
-		} `json:"apps"`
-	}
-	if err := json.Unmarshal(config, &parsed); err != nil {
-		return nil, err
-	}
+func needsOf(c *offline.Config) *needs {
 	n := new(needs)
-	n.walk(parsed.Apps.HTTP, use{})
-	return n, nil
+	n.walk(c.HTTP, use{})
+	for _, of := range c.Stores {
+		store, _ := of.(map[string]any)
+		if name, _ := store["backend"].(string); store != nil && name != "memory" && !slices.Contains(n.stores, name) {
+			n.stores = append(n.stores, name)
+		} else if most, ok := store["max_keys"].(float64); ok {
+			n.maxKeys = int(most)
+		}
+	}
+	return n
 }
 
 // These modules read no header but those that their options name.
 var (
 	knownHandlers = strings.Fields("rate_limit reverse_proxy file_server static_response subroute vars map headers rewrite encode request_body " +
-		"invoke templates authentication error tracing log_append push acme_server")
+		"invoke templates authentication error log_append push")
 	knownMatchers = strings.Fields("host path path_regexp method query header header_regexp protocol not remote_ip client_ip vars vars_regexp")
 )
 
@@ -78,103 +80,75 @@ func (n *needs) walk(value any, in use) {
 			n.walk(one, in)
 		}
 	case map[string]any:
-		n.object(v, in)
+		if name, ok := v["handler"].(string); ok {
+			n.opaque = n.opaque || !slices.Contains(knownHandlers, name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			n.member(name, v[name], in)
+		}
 	}
 }
 
-func (n *needs) object(v map[string]any, in use) {
-	if name, ok := v["handler"].(string); ok {
-		n.opaque = n.opaque || !slices.Contains(knownHandlers, name)
-		if name == "rate_limit" {
-			n.limiter(v)
-			return
-		}
+// member goes through a member of an object.
+func (n *needs) member(name string, value any, in use) {
+	if in.zone != "" && in.option == "" {
+		in.option = name
 	}
-	for _, name := range slices.Sorted(maps.Keys(v)) {
-		inner := v[name]
-		switch name {
-		case "match", "exempt", "block", "not":
-			n.matchers(inner)
-		case "header", "header_regexp":
-			if fields, ok := inner.(map[string]any); ok {
-				for _, field := range slices.Sorted(maps.Keys(fields)) {
-					n.add(in, requestHeader, http.CanonicalHeaderKey(field))
-				}
-			}
-		case "errors":
-			n.errors = true
-			text, _ := json.Marshal(inner)
-			n.inner = n.inner || strings.Contains(string(text), `"handler":"rate_limit"`)
-		case "host":
-			if hosts, ok := inner.([]any); ok {
-				for _, host := range hosts {
-					if text, ok := host.(string); ok && !strings.ContainsAny(text, "*{") {
-						n.hosts = append(n.hosts, text)
-					}
-				}
+	n.text(name, in)
+	fields, _ := value.(map[string]any)
+	names := slices.Sorted(maps.Keys(fields))
+	list, _ := value.([]any)
+	switch name {
+	case "rate_limits":
+		for _, zone := range names {
+			n.walk(fields[zone], use{zone: zone})
+		}
+		return
+	case "charge":
+		n.charge(fields, in)
+		return
+	case "match", "exempt", "block", "not":
+		for _, set := range list {
+			modules, _ := set.(map[string]any)
+			for name := range modules {
+				n.opaque = n.opaque || !slices.Contains(knownMatchers, name)
 			}
 		}
-		n.text(name, in)
-		n.walk(inner, in)
-	}
-}
-
-// limiter goes through a rate limit handler.
-func (n *needs) limiter(v map[string]any) {
-	if store, ok := v["store"].(map[string]any); ok {
-		if name, _ := store["backend"].(string); name != "memory" && !slices.Contains(n.stores, name) {
-			n.stores = append(n.stores, name)
-		} else if max, ok := store["max_keys"].(float64); ok {
-			n.max = int(max)
+	case "header", "header_regexp":
+		for _, field := range names {
+			n.addHeader(field, in)
 		}
-	}
-	zones, _ := v["rate_limits"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(zones)) {
-		options, _ := zones[name].(map[string]any)
-		for _, option := range slices.Sorted(maps.Keys(options)) {
-			in := use{zone: name, option: option}
-			switch inner := options[option]; option {
-			case "charge":
-				charge, _ := inner.(map[string]any)
-				n.charge(in, charge)
-			default:
-				n.walk(map[string]any{option: inner}, in)
+	case "errors":
+		text, _ := json.Marshal(value)
+		n.errors, n.inner = true, n.inner || strings.Contains(string(text), `"handler":"rate_limit"`)
+	case "host":
+		for _, host := range list {
+			if text, ok := host.(string); ok && !strings.ContainsAny(text, "*{") {
+				n.hosts = append(n.hosts, text)
 			}
 		}
 	}
+	n.walk(value, in)
 }
 
 // charge notes what a zone reads of responses.
-func (n *needs) charge(in use, charge map[string]any) {
+func (n *needs) charge(charge map[string]any, in use) {
+	in.response = true
 	if charge["json"] != nil {
-		in.option = chargeJSON
-		n.add(in, other, responseBody)
+		in.option, in.what = chargeJSON, "the body of the response"
+		n.add(in)
 	}
-	if field, ok := charge["header"].(string); ok {
-		in.option = chargeHeader
-		n.add(in, responseHeader, http.CanonicalHeaderKey(field))
+	header := func(option, name string) {
+		in.option, in.header = option, http.CanonicalHeaderKey(name)
+		in.what = "response header " + in.header
+		n.add(in)
 	}
-	in.option = "charge match_header"
+	if name, ok := charge["header"].(string); ok {
+		header(chargeHeader, name)
+	}
 	fields, _ := charge["match_header"].(map[string]any)
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		n.add(in, responseHeader, http.CanonicalHeaderKey(field))
-	}
-}
-
-// The options that read the cost of a response.
-const (
-	chargeJSON   = "charge json"
-	chargeHeader = "charge header"
-)
-
-// matchers notes matchers that may read anything.
-func (n *needs) matchers(sets any) {
-	all, _ := sets.([]any)
-	for _, set := range all {
-		modules, _ := set.(map[string]any)
-		for name := range modules {
-			n.opaque = n.opaque || !slices.Contains(knownMatchers, name)
-		}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		header("charge match_header", name)
 	}
 }
 
@@ -184,31 +158,43 @@ var celHeader = regexp.MustCompile(`\bheader(?:_regexp)?\(\{?\s*['"]([\w-]+)['"]
 // text notes the placeholders in a text.
 func (n *needs) text(text string, in use) {
 	for _, found := range celHeader.FindAllStringSubmatch(text, -1) {
-		n.add(in, requestHeader, http.CanonicalHeaderKey(found[1]))
+		n.addHeader(found[1], in)
 	}
 	for _, braced := range placeholders.FindAllString(text, -1) {
 		name, _, _ := strings.Cut(strings.Trim(braced, "{}"), ":") // without a default value
 		if field, ok := strings.CutPrefix(name, "http.request.header."); ok {
-			n.add(in, requestHeader, http.CanonicalHeaderKey(field))
+			n.addHeader(field, in)
 		} else if field, ok := strings.CutPrefix(name, "http.request.cookie."); ok {
-			n.add(in, cookie, field)
+			in.what, in.header = "cookie "+field, "Cookie"
+			n.add(in)
 		} else if zone, ok := strings.CutPrefix(name, "http.rate_limit.exceeded."); ok {
 			n.looks = append(n.looks, zone)
 		} else if isLost(name) {
-			n.add(in, other, placeholder.Short(name))
+			in.what, in.header = "{"+placeholder.Short(name)+"}", ""
+			n.add(in)
 		}
 	}
 }
 
 // isLost reports whether no log has the value of a placeholder.
 func isLost(name string) bool {
-	user, isUser := strings.CutPrefix(name, "http.auth.user.")
-	return name == "http.request.body" || name == "http.request.body_base64" || name == "http.request.uuid" || isUser && user != "id" ||
-		strings.HasPrefix(name, "http.request.tls.client.") || strings.HasPrefix(name, "http.reverse_proxy.") || strings.HasPrefix(name, placeholder.JSONPrefix) || strings.HasPrefix(name, "time.")
+	switch {
+	case name == "http.auth.user.id":
+		return false
+	case name == "http.request.body", name == "http.request.body_base64", name == "http.request.uuid":
+		return true
+	}
+	return slices.ContainsFunc([]string{"http.auth.user.", "http.request.tls.client.", "http.reverse_proxy.", placeholder.JSONPrefix, "time."},
+		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-func (n *needs) add(in use, p part, name string) {
-	in.part, in.name = p, name
+func (n *needs) addHeader(name string, in use) {
+	in.header = http.CanonicalHeaderKey(name)
+	in.what = "header " + in.header
+	n.add(in)
+}
+
+func (n *needs) add(in use) {
 	if !slices.Contains(n.uses, in) {
 		n.uses = append(n.uses, in)
 	}
@@ -222,24 +208,25 @@ func (n *needs) host() string {
 	return n.hosts[0]
 }
 
-// fields returns the headers of requests and responses that must be read; nil for all.
-func (n *needs) fields(clientIP []string) (request, response []string) {
-	response = []string{}
-	request = append([]string{"User-Agent", "Cookie", "Content-Length"}, clientIP...)
+// fields returns the headers of requests and responses that must be read.
+func (n *needs) fields(app *caddyhttp.App) (request, response []string) {
+	request = []string{"User-Agent", "Cookie", "Content-Length"}
+	for _, server := range app.Servers {
+		for _, name := range server.ClientIPHeaders {
+			request = append(request, http.CanonicalHeaderKey(name))
+		}
+	}
 	for _, u := range n.uses {
-		switch u.part {
-		case requestHeader:
-			request = append(request, u.name)
-		case responseHeader:
-			response = append(response, u.name)
+		switch {
+		case u.header == "":
+		case u.response:
+			response = append(response, u.header)
+		default:
+			request = append(request, u.header)
 		}
 	}
 	if n.errors { // which do not run for callers of gRPC
 		request = append(request, "Content-Type")
 	}
-	slices.Sort(request)
-	if n.opaque {
-		return nil, response
-	}
-	return slices.Compact(request), response
+	return request, response
 }

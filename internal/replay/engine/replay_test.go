@@ -15,8 +15,8 @@ import (
 	"time"
 
 	_ "github.com/seed-161337e5/caddyratelimit"
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
@@ -57,7 +57,7 @@ func replayed(t *testing.T, zones, log string, o replay.Options) *replay.Result 
 	default:
 		o.Logs, o.Input = []string{"-"}, strings.NewReader(log)
 	}
-	r, err := offline.Replay(replayConfig(zones), &o)
+	r, err := engine.Replay(replayConfig(zones), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestReplayOfManyKeys(t *testing.T) {
 		_ = out.Flush()
 		_ = to.Close()
 	}()
-	r, err := offline.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: log})
+	r, err := engine.Replay([]byte(config), &replay.Options{Logs: []string{"-"}, Input: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +188,15 @@ func TestReplayMergesLogs(t *testing.T) {
 	from, to := time.Unix(noon+100, 0), time.Unix(noon+200, 0)
 	if got := order(replay.Options{Logs: names, From: from, To: to}); len(got) != 100 || !strings.HasPrefix(got[0], "/101 ") {
 		t.Errorf("%d requests from %q, want 100 from /101, which began before its second", len(got), got[:min(1, len(got))])
+	}
+}
+
+// TestReplayOfAWaitAtTheEnd: a request that waits beyond the last minute of the log is in the last one.
+func TestReplayOfAWaitAtTheEnd(t *testing.T) {
+	const zone = `"queue": {"max_events": 1, "window": "2m", "algorithm": "leaky_bucket", "burst": 5, "mode": "queue", "max_wait": "10m"}`
+	z := replayed(t, zone, strings.Repeat(logLine(noon, "203.0.113.7", "/"), 3), replay.Options{}).Zones[0]
+	if got := fmt.Sprint(z.Requests, z.Series.Admitted); got != "3 [3]" {
+		t.Errorf("got %s, want 3 requests in a minute", got)
 	}
 }
 
@@ -251,7 +260,7 @@ func TestReplayErrors(t *testing.T) {
 		if o.Logs == nil {
 			o.Logs, o.Input = []string{"-"}, strings.NewReader("")
 		}
-		if _, err := offline.Replay(replayConfig(zones), &o); err == nil || err.Error() != want {
+		if _, err := engine.Replay(replayConfig(zones), &o); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -260,7 +269,7 @@ func TestReplayErrors(t *testing.T) {
 	if rows := r.Zones[1].WhatIf; len(rows) != 2 || rows[1].Limit != "free 1/1h" || rows[1].Refused != 1 {
 		t.Errorf("a plan: %+v", rows)
 	}
-	if _, err := offline.Replay([]byte(`{"apps": {"http": {}}}`), &o); err == nil || err.Error() != "the config has no rate_limit handlers" {
+	if _, err := engine.Replay([]byte(`{"apps": {"http": {}}}`), &o); err == nil || err.Error() != "the config has no rate_limit handlers" {
 		t.Errorf("no limits: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -11,15 +12,36 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
 
 // servers finds the server that a request of a log came to.
 type servers struct {
 	app   *caddyhttp.App
-	sites map[string]*sites // by server
-	host  string            // of requests whose log has none
+	sites map[string]site // by server
+	host  string          // of requests whose log has none
 	known map[origin]*caddyhttp.Server
+}
+
+// site has the hosts of a server's routes, as its config was written.
+type site struct {
+	hosts  caddyhttp.MatchHost
+	others bool
+}
+
+// newServers returns the servers of a config. The host is for requests whose log has none.
+func newServers(c *offline.Config, host string) (servers, error) {
+	s := servers{app: c.App, sites: make(map[string]site), host: host, known: make(map[origin]*caddyhttp.Server)}
+	for name := range c.App.Servers {
+		hosts, others := c.Hosts(name)
+		of := site{hosts, others}
+		if err := of.hosts.Provision(caddy.Context{}); err != nil {
+			return s, err
+		}
+		s.sites[name] = of
+	}
+	return s, nil
 }
 
 // origin is what a log says about the server of a request.
@@ -36,7 +58,7 @@ const maxOrigins = 1 << 12
 // logger of the line; or listens on the port of its host; or takes its scheme. So a log of a proxy that
 // ends TLS is replayed on a site without TLS, and the other way round. It returns nil if there is no
 // server at all.
-func (s *servers) of(r *logs.Record) *caddyhttp.Server {
+func (s *servers) of(r *logs.Record) (best *caddyhttp.Server) {
 	if len(s.app.Servers) == 1 {
 		for _, server := range s.app.Servers {
 			return server
@@ -50,75 +72,55 @@ func (s *servers) of(r *logs.Record) *caddyhttp.Server {
 	if server, ok := s.known[at]; ok {
 		return server
 	}
-	if s.known == nil || len(s.known) >= maxOrigins {
-		s.known = make(map[origin]*caddyhttp.Server)
-	}
-	at.scheme, at.port, at.logger, at.host = strings.Clone(at.scheme), strings.Clone(at.port), strings.Clone(at.logger), strings.Clone(at.host)
-	server := s.find(at)
-	s.known[at] = server
-	return server
-}
-
-func (s *servers) find(at origin) (best *caddyhttp.Server) {
 	bestFit := -1
 	for _, name := range slices.Sorted(maps.Keys(s.app.Servers)) {
-		if fit := s.fit(name, at); fit > bestFit {
+		if fit := s.fit(name, &at); fit > bestFit {
 			best, bestFit = s.app.Servers[name], fit
 		}
 	}
+	if len(s.known) >= maxOrigins {
+		clear(s.known)
+	}
+	s.known[at] = best
 	return best
 }
 
 // fit says how well a server fits an origin.
-func (s *servers) fit(name string, at origin) (fit int) {
+func (s *servers) fit(name string, at *origin) (fit int) {
 	server := s.app.Servers[name]
-	if logsTo(server, at) {
-		fit += 8
+	if logger, isAccess := strings.CutPrefix(at.logger, "http.log.access."); isAccess && server.Logs != nil {
+		names := slices.Collect(maps.Values(server.Logs.LoggerNames))
+		if slices.Contains(slices.Concat(names...), logger) || server.Logs.DefaultLoggerName == logger {
+			fit += 8
+		}
 	}
 	port, err := strconv.ParseUint(at.port, 10, 16)
-	if err != nil {
-		port = uint64(s.defaultPort(at.scheme))
+	switch {
+	case err == nil:
+	case at.scheme == "http":
+		port = uint64(cmp.Or(s.app.HTTPPort, caddyhttp.DefaultHTTPPort))
+	default:
+		port = uint64(cmp.Or(s.app.HTTPSPort, caddyhttp.DefaultHTTPSPort))
 	}
-	if listensOn(server, uint(port)) {
+	if slices.ContainsFunc(server.Listen, func(text string) bool {
+		a, err := caddy.ParseNetworkAddress(text)
+		return err == nil && !a.IsUnixNetwork() && !a.IsFdNetwork() && a.StartPort <= uint(port) && uint(port) <= a.EndPort
+	}) {
 		fit += 4
 	}
+	isThere := fit >= 4 // the logger or the port is that of the server
 	if tls := len(server.TLSConnPolicies) > 0; at.scheme == "" || tls == (at.scheme == "https") {
 		fit += 2
 	}
-	isThere := fit >= 4 // the logger or the port is that of the server
-	if has := s.sites[name]; has != nil && !at.redirected && (has.any && isThere || has.names(at.host)) {
+	if of := s.sites[name]; !at.redirected && (of.others && isThere || of.names(at.host)) {
 		fit += 16
 	}
 	return fit
 }
 
-func (s *servers) defaultPort(scheme string) int {
-	if scheme == "http" {
-		return cmp.Or(s.app.HTTPPort, caddyhttp.DefaultHTTPPort)
-	}
-	return cmp.Or(s.app.HTTPSPort, caddyhttp.DefaultHTTPSPort)
-}
-
-// logsTo reports whether a server writes access logs of a host to a logger.
-func logsTo(server *caddyhttp.Server, at origin) bool {
-	name, isAccess := strings.CutPrefix(at.logger, "http.log.access.")
-	if !isAccess || server.Logs == nil {
-		return false
-	}
-	if server.Logs.DefaultLoggerName == name {
-		return true
-	}
-	for _, names := range server.Logs.LoggerNames {
-		if slices.Contains(names, name) {
-			return true
-		}
-	}
-	return false
-}
-
-func listensOn(server *caddyhttp.Server, port uint) bool {
-	return slices.ContainsFunc(server.Listen, func(text string) bool {
-		a, err := caddy.ParseNetworkAddress(text)
-		return err == nil && !a.IsUnixNetwork() && !a.IsFdNetwork() && a.StartPort <= port && port <= a.EndPort
-	})
+// names reports whether a route is for a host by its name.
+func (s *site) names(host string) bool {
+	r := (&http.Request{Host: host}).WithContext(context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewReplacer()))
+	matches, err := s.hosts.MatchWithError(r)
+	return err == nil && matches
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -19,181 +18,175 @@ const (
 	// order in which they have ended.
 	disorder = time.Minute
 
-	// maxHeld bounds the records of a log that are held to put them in order.
+	// longest is what is believed of durations: a single one must not put a whole log behind others.
+	longest = time.Hour
+
+	// maxHeld bounds the records that are held to put them in order.
 	maxHeld = 1 << 16
 )
 
-// source has the records of one log in the order in which the requests began.
+// source is a log.
 type source struct {
 	name   string
+	from   io.Reader
 	reader *logs.Reader
 	file   *os.File // nil for the standard input
 	size   int64
-	read   counter
+	read   int64 // bytes, as they are in the file
+	newest int64 // when the latest request of all records so far has ended; the end of time if the log is over
+}
 
-	held   inOrder
-	count  uint64
-	newest int64 // when the latest request of all records so far has ended
-	over   bool
+// Read reads from the log, and counts the bytes.
+func (s *source) Read(p []byte) (n int, err error) {
+	n, err = s.from.Read(p)
+	s.read += int64(n)
+	return n, err
+}
+
+// open opens a log.
+func (s *source) open(o *replay.Options, read logs.Options) (err error) {
+	if s.from = o.Input; s.name == "-" {
+		s.name = "standard input"
+	} else {
+		if s.file, err = os.Open(s.name); err != nil {
+			return err
+		}
+		s.from = s.file
+		if info, err := s.file.Stat(); err == nil && info.Mode().IsRegular() {
+			s.size = info.Size()
+		}
+	}
+	s.reader, err = logs.Open(s.name, s, read)
+	return err
 }
 
 // held is a record that waits for earlier ones.
 type held struct {
-	start int64 // in microseconds since 1970
-	nth   uint64
-	*logs.Record
+	logs.Record
+	start  int64 // in microseconds since 1970
+	nth    uint64
+	source *source
 }
 
 // inOrder is a heap of records, the earliest first.
-type inOrder []held
+type inOrder []*held
 
 func (o inOrder) Len() int      { return len(o) }
 func (o inOrder) Swap(i, j int) { o[i], o[j] = o[j], o[i] }
 func (o inOrder) Less(i, j int) bool {
 	return o[i].start < o[j].start || o[i].start == o[j].start && o[i].nth < o[j].nth
 }
-func (o *inOrder) Push(h any) { *o = append(*o, h.(held)) }
+func (o *inOrder) Push(h any) { *o = append(*o, h.(*held)) }
 func (o *inOrder) Pop() any {
 	last := (*o)[len(*o)-1]
 	*o = (*o)[:len(*o)-1]
 	return last
 }
 
-// counter counts the bytes that are read.
-type counter struct {
-	io.Reader
-	n int64
-}
-
-func (c *counter) Read(p []byte) (n int, err error) {
-	n, err = c.Reader.Read(p)
-	c.n += int64(n)
-	return n, err
-}
-
-// openSource opens a log.
-func openSource(name string, o *replay.Options, read logs.Options) (*source, error) {
-	s := &source{name: name, newest: math.MinInt64}
-	if name == "-" {
-		s.name, s.read.Reader = "standard input", o.Input
-	} else {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		s.file, s.read.Reader = file, file
-		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			s.size = info.Size()
-		}
-	}
-	var err error
-	if s.reader, err = logs.Open(s.name, &s.read, read); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *source) close() {
-	if s.file != nil {
-		_ = s.file.Close()
-	}
-}
-
-// fill reads until the earliest record is known, or the log is over.
-func (s *source) fill() error {
-	for !s.over && !s.ready() {
-		r := new(logs.Record)
-		switch err := s.reader.Next(r); {
-		case errors.Is(err, io.EOF):
-			s.over = true
-		case err != nil:
-			return fmt.Errorf("reading %s: %w", s.name, err)
-		default:
-			s.count++
-			start := r.Start.UnixMicro()
-			s.newest = max(s.newest, start+r.Duration.Microseconds())
-			heap.Push(&s.held, held{start, s.count, r})
-		}
-	}
-	return nil
-}
-
-// ready reports whether no line to come can have an earlier request than the earliest that is held.
-func (s *source) ready() bool {
-	return len(s.held) > 0 && (s.held[0].start < s.newest-disorder.Microseconds() || len(s.held) >= maxHeld)
-}
-
 // merged has the records of several logs in the order in which the requests began.
 type merged struct {
 	sources []*source
 	total   int64 // bytes of all logs; 0 if that is not known
-	open    []*source
-	last    *source // that next has returned a record of
+	held    inOrder
+	count   uint64
 }
 
 // openAll opens all logs.
 func openAll(o *replay.Options, read logs.Options) (*merged, error) {
 	m, known := new(merged), true
 	for _, name := range o.Logs {
-		s, err := openSource(name, o, read)
-		if err != nil {
+		s := &source{name: name, newest: math.MinInt64 / 2}
+		m.sources = append(m.sources, s)
+		if err := s.open(o, read); err != nil {
 			m.close()
 			return nil, err
 		}
-		m.sources = append(m.sources, s)
 		m.total += s.size
-		known = known && s.file != nil && s.size > 0
+		known = known && s.size > 0
 	}
 	if !known {
 		m.total = 0
-	}
-	for _, s := range m.sources {
-		if err := s.fill(); err != nil {
-			m.close()
-			return nil, err
-		}
-		if len(s.held) > 0 {
-			m.open = append(m.open, s)
-		}
 	}
 	return m, nil
 }
 
 func (m *merged) close() {
 	for _, s := range m.sources {
-		s.close()
+		if s.file != nil {
+			_ = s.file.Close()
+		}
 	}
 }
 
-// next returns the next record and the log that it is from; nil after the last one.
-func (m *merged) next() (*logs.Record, *source, error) {
-	if m.last != nil {
-		if err := m.last.fill(); err != nil {
-			return nil, nil, err
+// next returns the next record; nil after the last one.
+func (m *merged) next() (*held, error) {
+	for {
+		behind := m.behind()
+		switch over := behind == nil || behind.newest == math.MaxInt64; {
+		case over && len(m.held) == 0:
+			return nil, nil
+		case over, len(m.held) >= maxHeld, len(m.held) > 0 && m.held[0].start < behind.newest-disorder.Microseconds():
+			return heap.Pop(&m.held).(*held), nil
 		}
-		if len(m.last.held) == 0 {
-			m.open = slices.DeleteFunc(m.open, func(s *source) bool { return s == m.last })
-		}
-		m.last = nil
-	}
-	if len(m.open) == 0 {
-		return nil, nil, nil
-	}
-	first := m.open[0]
-	for _, s := range m.open[1:] {
-		if s.held[0].start < first.held[0].start {
-			first = s
+		if err := m.fill(behind); err != nil {
+			return nil, err
 		}
 	}
-	m.last = first
-	return heap.Pop(&first.held).(held).Record, first, nil
+}
+
+// behind returns the log that was read the least far; nil without any.
+func (m *merged) behind() (behind *source) {
+	for _, s := range m.sources {
+		if behind == nil || s.newest < behind.newest {
+			behind = s
+		}
+	}
+	return behind
+}
+
+// fill reads a record.
+func (m *merged) fill(s *source) error {
+	h := &held{source: s}
+	switch err := s.reader.Next(&h.Record); {
+	case errors.Is(err, io.EOF):
+		s.newest = math.MaxInt64
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", s.name, err)
+	}
+	m.count++
+	h.start, h.nth = h.Start.UnixMicro(), m.count
+	s.newest = max(s.newest, h.start+min(h.Duration, longest).Microseconds())
+	heap.Push(&m.held, h)
+	return nil
 }
 
 // bytes returns how many bytes of the logs were read.
 func (m *merged) bytes() (n int64) {
 	for _, s := range m.sources {
-		n += s.read.n
+		n += s.read
 	}
 	return n
+}
+
+func (m *merged) lines() (n int64) {
+	for _, s := range m.sources {
+		n += s.reader.Lines()
+	}
+	return n
+}
+
+// sum adds what was read, and returns the formats of the logs.
+func (m *merged) sum(r *replay.Result) (formats []*logs.Format) {
+	for _, s := range m.sources {
+		bad, first := s.reader.NotUnderstood()
+		r.Lines, r.NotUnderstood = r.Lines+s.reader.Lines(), r.NotUnderstood+bad
+		r.NoRequests += s.reader.NoRequests()
+		if r.FirstBad == nil {
+			r.FirstBad = first
+		}
+		formats = append(formats, s.reader.Format())
+		r.Logs = append(r.Logs, replay.Log{Name: s.name, Format: s.reader.Format().Name, Lines: s.reader.Lines()})
+	}
+	return formats
 }

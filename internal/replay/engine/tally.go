@@ -1,21 +1,32 @@
 package engine
 
 import (
-	"cmp"
 	"hash/maphash"
 	"math"
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
+const (
+	// defaultMaxKeys bounds the clients, and the keys of each zone, as the store does.
+	defaultMaxKeys = memorystore.DefaultMaxKeys
+
+	maxHosts    = 1000    // that are counted, because clients choose them
+	maxCells    = 2 << 20 // of the keys of a zone
+	maxStatuses = 16      // that are told apart for each key
+	maxAgent    = 200     // bytes of the name of an agent
+)
+
 // tallies count what a replay finds out.
 type tallies struct {
-	calendar
 	seed      maphash.Seed
 	requests  int64
 	clients   map[uint64]struct{}
@@ -28,20 +39,19 @@ type tallies struct {
 
 // zoneTally counts what happens in the zones of a name, with the limit in the config.
 type zoneTally struct {
-	name     string
-	zone     *zone.Zone
+	*zone.Zone
 	window   int64 // in microseconds; 0 if peaks cannot be counted
-	slots    bool
+	stats    []*stats.Counters
 	outcomes [outcome.Count]int64
 	refused  int64
 	first    int64 // when it refused first
 	keys     map[string]*keyTally
-	more     int64 // requests of keys for which there is no room
 	cells    cells
 	room     int // cells that keys may still have
 
 	notJudged int64  // requests that lack what the zone looks at
 	why       string // for the first of them
+	guard     *guard // looks for that
 }
 
 // keyTally counts what happens to a key.
@@ -50,46 +60,35 @@ type keyTally struct {
 	requests int64
 	peak     peak
 	person   person
-	refusals *keyRefusals // nil if there are none
+	refused  int64
+
+	// These are counted only of keys that are refused.
+	first  int64
+	status map[int]int64
+	agent  string
+	cells  cells
 }
 
-// keyRefusals is what is counted only of keys that are refused.
-type keyRefusals struct {
-	refused, first int64
-	status         map[int]int64
-	agent          string
-	cells          cells
-}
-
-// refusals are those by a limit that is tried, by key.
-type refusals map[string]int64
-
-// maxCells bounds the cells of the keys of a zone.
-const maxCells = 2 << 20
-
-func newTallies(c *Config) *tallies {
+func newTallies(c *offline.Config, maxKeys int) *tallies {
 	t := &tallies{
 		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
-		from: math.MaxInt64, to: math.MinInt64, maxKeys: cmp.Or(c.MaxKeys, memorystore.DefaultMaxKeys),
+		from: math.MaxInt64, to: math.MinInt64, maxKeys: maxKeys,
 	}
 	for _, h := range c.Handlers {
 		all := make([]*zoneTally, len(h.Zones))
 		for i, z := range h.Zones {
 			if t.zones[z.Name] == nil {
-				t.zones[z.Name] = newZoneTally(z)
+				made := &zoneTally{Zone: z, keys: make(map[string]*keyTally), first: math.MaxInt64, room: maxCells}
+				if p := z.OwnPolicies.Fixed; p != nil && !p.Slots {
+					made.window = p.Numbers.Window.Length().Microseconds()
+				}
+				t.zones[z.Name] = made
 			}
 			all[i] = t.zones[z.Name]
 		}
 		t.byHandler = append(t.byHandler, all)
 	}
 	return t
-}
-
-func newZoneTally(z *zone.Zone) *zoneTally {
-	return &zoneTally{
-		name: z.Name, zone: z, keys: make(map[string]*keyTally), first: math.MaxInt64, room: maxCells,
-		window: windowOf(z).Microseconds(), slots: z.CountsSlots(),
-	}
 }
 
 // span is the time from the first to the last request.
@@ -102,116 +101,139 @@ func (t *tallies) request(now int64) {
 }
 
 // client counts the client and the host of a request.
-func (t *tallies) client(f *exchange) {
-	if hash := maphash.String(t.seed, f.client); len(t.clients) < t.maxKeys {
-		t.clients[hash] = struct{}{}
+func (t *tallies) client(address, host string) {
+	if len(t.clients) < t.maxKeys {
+		t.clients[maphash.String(t.seed, address)] = struct{}{}
 	}
-	const maxHosts = 1000 // because clients choose them
-	switch host := f.record.Host; {
-	case host == "":
-	case t.hosts[host] > 0:
+	if host != "" && (t.hosts[host] > 0 || len(t.hosts) < maxHosts) {
 		t.hosts[host]++
-	case len(t.hosts) < maxHosts:
-		t.hosts[strings.Clone(host)] = 1
-	}
-}
-
-// decision counts what a handler has decided in a world.
-func (t *tallies) decision(f *exchange, w *world, handler int, v *limiter.Verdict, now int64) {
-	if v.Err != nil {
-		return
-	}
-	for i := range v.Entries {
-		e := &v.Entries[i]
-		if w.try == nil {
-			t.add(f, t.byHandler[handler][e.Zone.Index], e.Key, e.Cost, e, e.Outcome, now)
-		} else if w.try.Zone == e.Zone.Name && refuses(e.Outcome) {
-			w.try.tally.add(e.Key)
-		}
-	}
-	for i := range v.Rejections {
-		r := &v.Rejections[i]
-		if w.try == nil {
-			t.add(f, t.byHandler[handler][r.Zone.Index], r.Key, 0, nil, outcome.Rejected, now)
-		} else if w.try.Zone == r.Zone.Name {
-			w.try.tally.add(r.Key)
-		}
 	}
 }
 
 // refuses reports whether a limit refuses a request, or would if it were enforced.
 func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
-func (r refusals) add(key string) {
-	if r[key] == 0 {
-		key = strings.Clone(key)
+// decision counts what a handler has decided in a world.
+func (t *tallies) decision(x *exchange, w *world, handler int, v *limiter.Verdict, now int64) {
+	if v.Err != nil {
+		return
 	}
-	r[key]++
+	for i := range v.Entries {
+		t.entry(x, w, handler, &v.Entries[i], v.Entries[i].Outcome, now)
+	}
+	for i := range v.Rejections {
+		t.entry(x, w, handler, &v.Rejections[i], outcome.Rejected, now)
+	}
 }
 
-// add counts what a zone has decided. The entry is nil if the store was not asked.
-func (t *tallies) add(f *exchange, z *zoneTally, key string, cost int64, e *limiter.Entry, o outcome.Outcome, now int64) {
+// entry counts what a zone has decided in a world.
+func (t *tallies) entry(x *exchange, w *world, handler int, e *limiter.Entry, o outcome.Outcome, now int64) {
+	switch {
+	case w.try == nil:
+		t.add(x, t.byHandler[handler][e.Zone.Index], e, o, now)
+	case w.try.Zone == e.Zone.Name && refuses(o):
+		w.try.count(e.Key)
+	}
+}
+
+// add counts what a zone has decided.
+func (t *tallies) add(x *exchange, z *zoneTally, e *limiter.Entry, o outcome.Outcome, now int64) {
 	z.outcomes[o]++
-	step, refused := t.index(now), refuses(o)
-	z.cells.add(&t.calendar, step, refused)
+	refused := refuses(o)
+	z.cells.add(now, refused)
 	if refused {
 		z.refused++
 		z.first = min(z.first, now)
 	}
-	k := z.keys[key]
+	k := z.keys[e.Key]
 	if k == nil {
 		if len(z.keys) >= t.maxKeys {
-			z.more++
 			return
 		}
-		k = &keyTally{key: strings.Clone(key)}
+		k = &keyTally{key: strings.Clone(e.Key)}
 		z.keys[k.key] = k
 	}
 	k.requests++
-	k.person.meet(f.record, t.seed)
-	if e != nil && t.counts(z, f) {
+	k.person.meet(&x.Record, t.seed)
+	if m := z.Charge.Matcher(); o != outcome.Rejected && (m == nil || m.Match(x.Status, x.RespHeader)) {
 		switch {
 		case e.Policy.Slots:
+			cost := e.Cost
 			k.peak.acquire(cost)
-			f.acquire(k, cost)
+			x.engine.Plan(x.end, func() { k.peak.release(cost) })
 		case z.window > 0:
-			k.peak.add(now, z.window, cost)
+			k.peak.add(now, z.window, e.Cost)
 		}
 	}
 	if refused {
-		k.refuse(f, now)
+		k.refuse(x, now)
 	}
-	if r := k.refusals; r != nil && z.room > 0 {
-		before := len(r.cells.all)
-		r.cells.add(&t.calendar, step, refused)
-		z.room -= len(r.cells.all) - before
+	if k.refused > 0 && z.room > 0 {
+		z.room -= k.cells.add(now, refused)
 	}
 }
 
-// counts reports whether the response of a request counts in a zone.
-func (t *tallies) counts(z *zoneTally, f *exchange) bool {
-	m := z.zone.Charge.Matcher()
-	return m == nil || m.Match(f.record.Status, f.responseHeader(f.record.Status))
-}
-
-// maxStatuses bounds the statuses that are told apart for each key.
-const maxStatuses = 16
-
-func (k *keyTally) refuse(f *exchange, now int64) {
-	r := k.refusals
-	if r == nil {
-		r = &keyRefusals{first: now, status: make(map[int]int64, 1)}
-		k.refusals = r
+// refuse counts a request that is refused.
+func (k *keyTally) refuse(x *exchange, now int64) {
+	if k.refused++; k.refused == 1 {
+		k.first, k.status = now, make(map[int]int64, 1)
 	}
-	r.refused++
-	if status := f.record.Status; len(r.status) < maxStatuses || r.status[status] > 0 {
-		r.status[status]++
+	if len(k.status) < maxStatuses || k.status[x.Status] > 0 {
+		k.status[x.Status]++
 	}
-	agent := f.record.Header.Get("User-Agent")
-	if agent = agent[:min(len(agent), maxAgent)]; agent != r.agent {
-		r.agent = strings.Clone(agent)
+	agent := x.Header.Get("User-Agent")
+	if agent = agent[:min(len(agent), maxAgent)]; agent != k.agent {
+		k.agent = strings.Clone(agent)
 	}
 }
 
-// maxAgent bounds the agents that are kept.
-const maxAgent = 200
+// cells count requests over time. There are only the minutes in which there were some.
+type cells []cell
+
+type cell struct {
+	minute            int32 // since 1970
+	admitted, refused uint32
+}
+
+const (
+	minute   = int64(time.Minute / time.Microsecond)
+	maxSteps = 4096 // of a series
+)
+
+// add counts a request, and returns how many cells are new.
+func (all *cells) add(now int64, refused bool) (added int) {
+	at, n := int32(now/minute), len(*all)
+	if n == 0 || (*all)[n-1].minute != at {
+		*all = append(*all, cell{minute: at})
+		n, added = n+1, 1
+	}
+	if refused {
+		(*all)[n-1].refused++
+	} else {
+		(*all)[n-1].admitted++
+	}
+	return added
+}
+
+// series returns steps from the first to the last request of the replay. What was decided after that, because it had
+// waited, is in the last one.
+func (t *tallies) series(all cells) replay.Series {
+	first, last, length := int32(0), int32(0), int32(1)
+	if t.requests > 0 {
+		first, last = int32(t.from/minute), int32(t.to/minute)
+	}
+	for (last-first)/length >= maxSteps {
+		length *= 2
+	}
+	steps := (last-first)/length + 1
+	made := replay.Series{
+		Start: time.UnixMicro(int64(first) * minute).UTC(), Step: time.Duration(length) * time.Minute,
+		Admitted: make([]int64, steps), Refused: make([]int64, steps),
+	}
+	for _, one := range all {
+		step := min((one.minute-first)/length, steps-1)
+		made.Admitted[step] += int64(one.admitted)
+		made.Refused[step] += int64(one.refused)
+	}
+	return made
+}

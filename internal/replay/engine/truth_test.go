@@ -20,10 +20,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
@@ -134,7 +134,7 @@ func TestReplayAgainstTruth(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", r.URI, status, was)
 		}
 	}}
-	result, err := offline.Replay([]byte(config), options)
+	result, err := engine.Replay([]byte(config), options)
 	if err != nil {
 		t.Fatal(err)
 	}

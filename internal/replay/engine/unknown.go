@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
@@ -23,6 +25,8 @@ type unknown struct {
 	handlers map[string]string // that are not run, with what is assumed
 	redacted map[string]int64  // requests, by the header that is redacted
 	proxies  proxies
+
+	list []replay.Unknown
 }
 
 // see notes what the record of a request does not have.
@@ -51,148 +55,161 @@ func (u *unknown) fail(why error) {
 	}
 }
 
-// list returns all that is not known, what is about zones first.
-func (u *unknown) list(e *engine, formats []*logs.Format) []replay.Unknown {
-	all := []replay.Unknown{}
-	add := func(one replay.Unknown) {
-		if !slices.Contains(all, one) {
-			all = append(all, one)
-		}
+func (u *unknown) add(one replay.Unknown) {
+	if !slices.Contains(u.list, one) {
+		u.list = append(u.list, one)
 	}
-	u.proxies.report(e.tallies.requests, add)
-	for _, used := range e.needs.uses {
-		if used.zone != "" {
-			u.use(used, formats, add)
-		}
+}
+
+// assumed adds what is about all zones, if there is any.
+func (u *unknown) assumed(is bool, what, assumed string) {
+	if is {
+		u.add(replay.Unknown{What: what, Assumed: assumed})
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.config.zones())) {
-		z := e.config.zones()[name]
-		if slices.Contains(e.needs.looks, name) {
-			add(replay.Unknown{Zone: name, Option: "enforce", What: "what looks at {http.rate_limit.exceeded." + name + "}, such as routes", Assumed: "taken as if it had no value"})
-		}
-		for _, f := range formats {
-			if z.CountsSlots() && !f.Duration {
-				add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "assumed that each ends at once"})
+}
+
+// some adds what is about some requests, if there are any.
+func (u *unknown) some(n int64, what, assumed string) {
+	if n > 0 {
+		u.add(replay.Unknown{What: what, Assumed: assumed, Count: n})
+	}
+}
+
+// all returns all that is not known, what is about zones first.
+func (u *unknown) all(e *engine, formats []*logs.Format) []replay.Unknown {
+	u.list = []replay.Unknown{}
+	u.proxies.report(e.tallies.requests, u)
+	zones := zonesOf(e.config)
+	for _, ofZones := range []bool{true, false} {
+		for _, use := range e.needs.uses {
+			if ofZones == (use.zone != "") {
+				u.use(&use, formats)
 			}
 		}
-	}
-	for _, used := range e.needs.uses {
-		if used.zone == "" {
-			u.use(used, formats, add)
-		}
-	}
-	for _, z := range e.config.zones() {
-		if z.Overrides { // said once, because a config of ten zones has it ten times
-			add(replay.Unknown{What: "overrides and bans that were set by hand", Assumed: "assumed that there were none"})
+		for _, name := range slices.Sorted(maps.Keys(zones)) {
+			if ofZones && slices.Contains(e.needs.looks, name) {
+				u.add(replay.Unknown{Zone: name, Option: "enforce", What: "what looks at {http.rate_limit.exceeded." + name + "}, such as routes", Assumed: "taken as if it had no value"})
+			}
+			for _, f := range formats {
+				if ofZones && zones[name].CountsSlots() && !f.Duration {
+					u.add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "assumed that each ends at once"})
+				}
+			}
+			u.assumed(!ofZones && zones[name].Overrides, "overrides and bans that were set by hand", "assumed that there were none")
 		}
 	}
 	for _, f := range formats {
-		u.format(e, f, add)
+		u.assumed(!f.Host, "the host", "assumed: "+e.host)
+		u.assumed(!f.Scheme, "whether requests came over TLS", "assumed that they did where the server has TLS")
+		u.assumed(f.Hashed, "addresses of clients, which a filter of the log has hashed", "each hash counts as an address: 0bd1a5c8 as 2001:db8:bd1:a5c8::")
+		u.assumed(f.Cut, "the ends of addresses of clients, which a filter of the log has cut", "each network counts as one client")
+		u.assumed(!f.Fractions, "fractions of a second", "requests of the same second come at its start, in the order of the log")
 	}
-	if e.needs.inner {
-		add(replay.Unknown{What: "which requests reached error routes", Assumed: "assumed: only those that a limit refuses"})
-	}
+	u.assumed(e.needs.inner, "which requests reached error routes", "assumed: only those that a limit refuses")
 	for _, store := range e.needs.stores {
-		add(replay.Unknown{What: "what store " + store + " had counted before", Assumed: "the replay counts in memory, from zero"})
+		u.assumed(true, "what store "+store+" had counted before", "the replay counts in memory, from zero")
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.handlers)) {
-		add(replay.Unknown{What: "handler " + name, Assumed: strings.TrimPrefix(u.handlers[name], "is not run; ")})
+		u.assumed(true, "handler "+name, strings.TrimPrefix(u.handlers[name], "is not run; "))
 	}
-	u.requests(add)
-	return all
+	u.some(u.before, "what clients would have sent if their requests had not been refused with status 429", "they are replayed as they are")
+	u.some(u.late, "when requests were decided, if their lines come more than a minute late", "decided at the time of the lines before")
+	u.some(u.servers, "which server received requests", "they are left out")
+	u.some(u.invalid, "requests without a valid host or URI, which no server passes to its routes", "they are left out")
+	u.some(u.failed, fmt.Sprintf("what would happen to requests that fail (first: %.200s)", u.why), "they are not counted")
+	return u.list
 }
 
 // notJudged is what the report says of a zone that cannot be judged.
 const notJudged = "such requests are not judged in this zone"
 
-// what says in words what is looked at.
-func (u *use) what() string {
-	switch u.part {
-	case requestHeader:
-		return "header " + u.name
-	case cookie:
-		return "cookie " + u.name
-	case responseHeader:
-		return "response header " + u.name
-	}
-	if u.name == requestBody || u.name == responseBody {
-		return u.name
-	}
-	return "{" + u.name + "}"
-}
-
 // use adds a part of requests that logs do not have.
-func (u *unknown) use(used use, formats []*logs.Format, add func(replay.Unknown)) {
-	one := replay.Unknown{Zone: used.zone, Option: used.option, What: used.what(), Assumed: "treated as empty"}
+func (u *unknown) use(used *use, formats []*logs.Format) {
+	one := replay.Unknown{Zone: used.zone, Option: used.option, What: used.what, Assumed: "treated as empty"}
 	if used.zone != "" && used.decides() {
 		one.Assumed = notJudged
 	}
-	switch used.part {
-	case other:
-		if used.option == chargeJSON {
-			one.What, one.Assumed = used.name, "each request costs what it does without this option"
+	lacks := slices.ContainsFunc(formats, func(f *logs.Format) bool {
+		if used.response {
+			return !f.RespHeader.Has(used.header)
 		}
-		add(one)
-	case responseHeader:
-		if used.option == chargeHeader {
-			one.What += ", which this option removes before the log"
+		return !f.Header.Has(used.header)
+	})
+	switch {
+	case used.option == chargeJSON:
+		one.Assumed = "each request costs what it does without this option"
+		u.add(one)
+	case used.header == "":
+		u.add(one)
+	case used.option == chargeHeader:
+		one.What, lacks = one.What+", which this option removes before the log", true
+		fallthrough
+	case used.response:
+		if one.Assumed = "treated as not sent where the log lacks it"; lacks {
+			u.add(one)
 		}
-		if used.option == chargeHeader || slices.ContainsFunc(formats, func(f *logs.Format) bool { return !f.RespHeader.Has(used.name) }) {
-			one.Assumed = "treated as not sent where the log lacks it"
-			add(one)
+	default:
+		if lacks {
+			u.add(one)
 		}
-	case requestHeader, cookie:
-		field := used.name
-		if used.part == cookie {
-			field = "Cookie"
-		}
-		if slices.ContainsFunc(formats, func(f *logs.Format) bool { return !f.Header.Has(field) }) {
-			add(one)
-		}
-		if n := u.redacted[field]; n > 0 {
-			if one.What, one.Count = one.What+", which is redacted", n; used.part == requestHeader && one.Assumed != notJudged {
+		if one.Count = u.redacted[used.header]; one.Count > 0 {
+			if one.What += ", which is redacted"; strings.HasPrefix(used.what, "header ") && one.Assumed != notJudged {
 				one.Assumed = "all its values count as one"
 			}
-			add(one)
+			u.add(one)
 		}
 	}
 }
 
-// format adds what no line of a format has.
-func (u *unknown) format(e *engine, f *logs.Format, add func(replay.Unknown)) {
-	if !f.Host {
-		add(replay.Unknown{What: "the host", Assumed: "assumed: " + e.maker.host})
-	}
-	if !f.Scheme {
-		add(replay.Unknown{What: "whether requests came over TLS", Assumed: "assumed that they did where the server has TLS"})
-	}
-	if f.Hashed {
-		add(replay.Unknown{What: "addresses of clients, which a filter of the log has hashed", Assumed: "each hash counts as an address: 0bd1a5c8 as 2001:db8:bd1:a5c8::"})
-	}
-	if f.Cut {
-		add(replay.Unknown{What: "the ends of addresses of clients, which a filter of the log has cut", Assumed: "each network counts as one client"})
-	}
-	if !f.Fractions {
-		add(replay.Unknown{What: "fractions of a second", Assumed: "requests of the same second come at its start, in the order of the log"})
+// proxies notes requests whose clients may be behind a proxy that the config does not trust, or of which
+// the log does not tell.
+type proxies struct {
+	unclear int64  // requests whose client is the other end of the connection
+	carry   int64  // those of them that carry the address of a client
+	field   string // in which the first of these carries it
+	address string // of the first connection
+	more    bool   // there are other connections
+	trusts  bool   // a server trusts proxies
+
+	resolved int64 // requests whose client is that of the log, which the config would not find out
+}
+
+// see notes a request whose client is known.
+func (p *proxies) see(x *exchange) {
+	field, trusts := x.forwarded(), x.engine.trusts[x.server]
+	switch remote := cmp.Or(x.RemoteIP, x.ClientIP); {
+	case !trusts && x.client != remote && x.RemoteIP != "":
+		p.resolved++
+	case x.client == remote && (trusts || field != ""):
+		if p.unclear == 0 {
+			p.address = remote
+		}
+		p.unclear++
+		p.trusts, p.more = p.trusts || trusts, p.more || remote != p.address
+		if field != "" && !x.proxy {
+			p.carry, p.field = p.carry+1, cmp.Or(p.field, field)
+		}
 	}
 }
 
-// requests adds what is about some requests.
-func (u *unknown) requests(add func(replay.Unknown)) {
-	for _, c := range []struct {
-		n             int64
-		what, assumed string
-	}{
-		{u.before, "what clients would have sent if their requests had not been refused with status 429", "they are replayed as they are"},
-		{u.late, "when requests were decided, if their lines come more than a minute late", "decided at the time of the lines before"},
-		{u.servers, "which server received requests", "they are left out"},
-		{u.invalid, "requests without a valid host or URI, which no server passes to its routes", "they are left out"},
-	} {
-		if c.n > 0 {
-			add(replay.Unknown{What: c.what, Assumed: c.assumed, Count: c.n})
+var trustProxies = advice.New("replay/trusted_proxies", "if that is a proxy, set trusted_proxies")
+
+// report adds what is not known because of proxies. A few requests that carry the field are no sign of
+// a proxy, because clients write it too.
+func (p *proxies) report(requests int64, u *unknown) {
+	const asLogged = "the client in the log counts"
+	switch {
+	case requests == 0:
+	case p.unclear == requests && p.carry == requests && !p.more:
+		u.assumed(true, fmt.Sprintf("all requests come from %s and carry %s", p.address, p.field), asLogged+": "+trustProxies.With().String())
+	case p.carry > requests/2:
+		from := p.address
+		if p.more {
+			from += " and others"
 		}
+		u.some(p.carry, fmt.Sprintf("requests from %s carry %s, and the config trusts no such proxy", from, p.field), asLogged)
+	case p.unclear == requests && p.trusts && !p.more && requests > 1:
+		u.assumed(true, fmt.Sprintf("all requests come from %s, and the log does not name the clients behind it", p.address), asLogged)
 	}
-	if u.failed > 0 {
-		add(replay.Unknown{What: fmt.Sprintf("what would happen to requests that fail (first: %.200s)", u.why), Assumed: "they are not counted", Count: u.failed})
-	}
+	u.some(p.resolved, "requests came through a proxy, and the config has no trusted_proxies", asLogged+", but this config would take the proxy for the client")
 }

@@ -1,17 +1,9 @@
-// Package engine sends the requests of logs through the routes of a config, and decides them on the
-// time of the logs as Caddy would.
-//
-// One loop does in order what a Caddy does at the same time: requests begin, wait (in coroutines) and end.
-// Limits that are tried have a store and zones of their own beside those of the config, a world. Worlds share
-// the walk where no request can wait. A zone whose key, plan or matcher looks at what the log does not have
-// of a request is left out of the decision.
 package engine
 
 import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
-	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -29,39 +20,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// Handler is a rate limit handler of a config.
-type Handler struct {
-	Module caddyhttp.MiddlewareHandler
-	Zones  []*zone.Zone
-	Status int
-	Final  func(*http.Request) bool // whether the refusal of a request never reaches error routes
-}
-
-// Config is a config that is provisioned and does not run.
-type Config struct {
-	JSON     []byte // as it was written, without changes for the replay
-	App      *caddyhttp.App
-	Handlers []Handler
-	MaxKeys  int // of the memory store; 0 for the default
-}
-
-// zones returns the zones of the config by name. Zones of one name are alike, but for their matchers.
-func (c *Config) zones() map[string]*zone.Zone {
-	zones := make(map[string]*zone.Zone)
-	for _, h := range c.Handlers {
-		for _, z := range h.Zones {
-			zones[z.Name] = z
-		}
-	}
-	return zones
-}
-
 // world decides with one limit in place of that in the config, or with the config as it is.
 type world struct {
 	try      *trial             // nil for the config as it is
 	limiters []*limiter.Limiter // by handler
-	parts    map[partOf]*limiter.Limiter
-	zones    [][]*zone.Zone // by handler
 	store    *memorystore.Store
 	ref      *pool.Ref
 
@@ -70,14 +32,6 @@ type world struct {
 	kept       int   // keys in the store after the last sweep
 	swept      int64
 	since      int // requests since the last sweep
-}
-
-// trial is a limit that is tried.
-type trial struct {
-	replay.Try
-	limit config.Limit
-	tally refusals
-	curve bool // it is tried for the curve of the page alone
 }
 
 // openStore is the store of a world.
@@ -89,50 +43,68 @@ func (s openStore) Identity() (string, error) { return fmt.Sprintf("replay:%p", 
 // Open implements [store.Backend].
 func (s openStore) Open() (store.Store, error) { return s.Store, nil }
 
-// newWorld makes a world on a timeline.
-func newWorld(c *Config, t *clock.Timeline, try *trial) (*world, error) {
-	w := &world{try: try}
-	if try != nil {
-		try.tally = make(refusals)
-	}
-	var err error
-	if w.store, err = memorystore.New(memorystore.Options{MaxKeys: c.MaxKeys, Now: t.Micros}); err != nil {
+// newWorld makes a world.
+func (e *engine) newWorld(try *trial) (w *world, err error) {
+	w = &world{try: try}
+	if w.store, err = memorystore.New(memorystore.Options{MaxKeys: e.needs.maxKeys, Now: e.Micros}); err != nil {
 		return nil, err
 	}
-	if w.ref, err = pool.AcquireOn(t, openStore{w.store}); err != nil {
+	if w.ref, err = pool.AcquireOn(&e.Timeline, openStore{w.store}); err != nil {
 		return nil, err
 	}
-	shared := make(map[string]*zone.Zone) // zones of one name count together
-	for _, h := range c.Handlers {
+	for nth, h := range e.config.Handlers {
 		zones := make([]*zone.Zone, len(h.Zones))
 		for i, z := range h.Zones {
-			if zones[i], err = w.zone(z); err != nil {
+			if zones[i], err = e.inWorld(z, e.tallies.byHandler[nth][i], try); err != nil {
+				_ = w.ref.Release()
 				return nil, err
 			}
-			if first := shared[z.Name]; first != nil {
-				zones[i].Stats = first.Stats
-			} else {
-				shared[z.Name] = zones[i]
-			}
 		}
-		w.zones = append(w.zones, zones)
-		w.limiters = append(w.limiters, limiter.New(limiter.Config{Zones: zones, Store: w.ref, Logger: zap.NewNop(), Clock: t}))
+		w.limiters = append(w.limiters, limiter.New(limiter.Config{Zones: zones, Store: w.ref, Logger: zap.NewNop(), Clock: &e.Timeline}))
 	}
 	return w, nil
 }
 
-// zone returns a zone as it is in this world.
-func (w *world) zone(z *zone.Zone) (*zone.Zone, error) {
-	if w.try == nil || w.try.Zone != z.Name {
-		return z.Copy()
+// inWorld returns a zone with counters of its own, as it is in a world.
+func (e *engine) inWorld(z *zone.Zone, tally *zoneTally, try *trial) (made *zone.Zone, err error) {
+	if made, err = z.Copy(); err != nil {
+		return nil, err
 	}
-	return z.With(w.try.Plan, w.try.limit)
+	made.Matchers = e.guarded(made.Matchers, tally)
+	if try != nil && try.Zone == z.Name {
+		return made.With(try.Plan, try.limit)
+	}
+	if made, err = made.Copy(); err == nil && try == nil {
+		tally.stats = append(tally.stats, made.Stats)
+	}
+	return made, err
 }
 
-func (w *world) close() {
-	if w.ref != nil {
-		_ = w.ref.Release()
+// guarded adds the guard of a zone to its matchers, if it needs one.
+func (e *engine) guarded(sets caddyhttp.MatcherSets, z *zoneTally) (guarded caddyhttp.MatcherSets) {
+	if z.guard == nil {
+		z.guard = &guard{zoneTally: z, engine: e}
+		for _, u := range e.needs.uses {
+			if u.zone == z.Name && u.decides() {
+				z.guard.uses = append(z.guard.uses, u)
+			}
+		}
 	}
+	if len(z.guard.uses) == 0 {
+		return sets
+	}
+	if len(sets) == 0 {
+		return caddyhttp.MatcherSets{{z.guard}}
+	}
+	// It comes last, unless the others say what they say because of what the log lacks.
+	first := slices.ContainsFunc(z.guard.uses, func(u use) bool { return u.option == "match" && !u.ofBody() })
+	for _, set := range sets {
+		if set = append(slices.Clone(set), z.guard); first {
+			set = append(caddyhttp.MatcherSet{z.guard}, set...)
+		}
+		guarded = append(guarded, set)
+	}
+	return guarded
 }
 
 // maintain does what the store does not do by itself on a clock of its own. It sweeps as often as the
@@ -148,6 +120,25 @@ func (w *world) maintain(now int64) {
 	}
 	w.store.Sweep()
 	w.kept, w.swept, w.since = w.store.Keys(), now, 0
+}
+
+// trial is a limit that is tried.
+type trial struct {
+	replay.Try
+	limit   config.Limit
+	refused map[string]int64 // requests, by key
+	curve   bool             // it is tried for the curve of the page alone
+}
+
+// count counts a request of a key that the limit refuses.
+func (t *trial) count(key string) {
+	if t.refused == nil {
+		t.refused = make(map[string]int64)
+	}
+	if t.refused[key] == 0 {
+		key = strings.Clone(key)
+	}
+	t.refused[key]++
 }
 
 // findTrial returns the zone of a limit that is to be tried, and separates its name from that of a plan. Both may have dots.
@@ -210,14 +201,6 @@ func newTrial(zones map[string]*zone.Zone, try replay.Try) (*trial, error) {
 	return &trial{Try: try, limit: l}, nil
 }
 
-// window returns the length of the window in seconds.
-func (t *trial) window() float64 {
-	if config.CountsSlots(t.limit.Algorithm) {
-		return 0
-	}
-	return t.limit.Window.Length().Seconds()
-}
-
 // label is the limit in the report.
 func (t *trial) label() string {
 	label := labelOf(&t.limit)
@@ -235,8 +218,14 @@ func labelOf(l *config.Limit) string {
 	if l.MaxEvents == nil {
 		return "plans"
 	}
+	per, _ := window(l)
+	return l.MaxEvents.String() + per
+}
+
+// window returns the window of a limit as the config writes it, as "/1m", and its length in seconds. Slots have none.
+func window(l *config.Limit) (per string, seconds float64) {
 	if config.CountsSlots(l.Algorithm) {
-		return l.MaxEvents.String()
+		return "", 0
 	}
-	return l.MaxEvents.String() + "/" + l.Window.Format()
+	return "/" + l.Window.Format(), l.Window.Length().Seconds()
 }

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+const (
+	maxClientDiffs = 20 // that are listed
+	maxColumns     = 60 // of a picture
+)
+
+// comparison counts what the old config (0) and the new one (1) decide.
+type comparison struct {
+	clients map[string]*client
+	refused [2]int64
+	over    [2]cells
+}
+
+// client counts the requests of a client, which has the name that a zone has for it: its key.
+type client struct{ requests, refused [2]int64 }
+
+// decided counts a request that one of the configs has decided.
+func (c *comparison) decided(nth int, x *exchange, at *way) {
+	by := cmp.Or(at.refused, x.client)
+	names := append(at.keys, by)
+	if slices.Sort(names); at.status == 0 && len(at.keys) > 0 {
+		names = at.keys
+	}
+	for _, name := range slices.Compact(names) {
+		of := c.clients[name]
+		switch {
+		case name == "":
+			continue
+		case of == nil && len(c.clients) >= x.engine.tallies.maxKeys:
+			continue
+		case of == nil:
+			of = new(client)
+			c.clients[name] = of
+		}
+		if of.requests[nth]++; at.status != 0 && name == by {
+			of.refused[nth]++
+		}
+	}
+	if at.status != 0 {
+		c.refused[nth]++
+	}
+	c.over[nth].add(x.engine.Micros(), at.status != 0)
+}
+
+// Compare says what differs for the clients of some logs between two configs. It reads the logs once.
+func Compare(before, after *offline.Config, o *replay.Options) (*adminapi.LogDiff, error) {
+	c := comparison{clients: make(map[string]*client)}
+	var engines []*engine
+	for nth, config := range []*offline.Config{before, after} {
+		e, err := newEngine(config, o, []*trial{nil})
+		if err != nil {
+			return nil, err
+		}
+		defer e.close()
+		e.compares, e.decided = true, func(x *exchange, at *way) { c.decided(nth, x, at) }
+		engines = append(engines, e)
+	}
+	if _, err := read(o, &progress{tell: o.Progress, of: 1}, engines...); err != nil {
+		return nil, err
+	}
+	t := engines[1].tallies
+	d := &adminapi.LogDiff{Requests: t.requests, Was: c.refused[0], Is: c.refused[1], Clients: int64(len(t.clients))}
+	was, is := t.series(c.over[0]).Coarse(maxColumns), t.series(c.over[1]).Coarse(maxColumns)
+	d.Begin, d.Step, d.WasOver, d.IsOver = was.Start, int64(was.Step/time.Second), was.Refused, is.Refused
+	for name, n := range c.clients {
+		one := adminapi.ClientDiff{Client: name, Requests: max(n.requests[0], n.requests[1]), Was: n.refused[0], Is: n.refused[1]}
+		switch {
+		case one.Is > one.Was:
+			d.More++
+			d.MoreOf = append(d.MoreOf, one)
+		case one.Is < one.Was:
+			d.Less++
+			d.LessOf = append(d.LessOf, one)
+		}
+	}
+	for _, list := range []*[]adminapi.ClientDiff{&d.MoreOf, &d.LessOf} {
+		slices.SortFunc(*list, func(a, b adminapi.ClientDiff) int {
+			return cmp.Or(cmp.Compare(abs(b.Is-b.Was), abs(a.Is-a.Was)), strings.Compare(a.Client, b.Client))
+		})
+		*list = (*list)[:min(len(*list), maxClientDiffs)]
+	}
+	return d, nil
+}
+
+func abs(n int64) int64 { return max(n, -n) }
