@@ -130,10 +130,11 @@ func gaps(t *testing.T, config []byte, f *cases.File, c *cases.Case) (found []st
 		return nil
 	}
 	steps, names := slices.Clone(c.Steps[:at+1]), slices.Sorted(maps.Keys(bypasses))
+	model := parse(t, fmt.Sprintf("case x {\n\tGET / any answer %d status %[1]d\n}\n", reached)).Cases[0].Steps[0].Request
 	tried := make(map[int]string)
 	for _, name := range names {
 		plain := *c.Steps[at].Request
-		plain.Repeat, plain.Takes, plain.Answer, plain.Expect = 1, 0, &cases.Answer{Status: reached}, cases.Expect{Any: true, Status: reached}
+		plain.Repeat, plain.Takes, plain.Answer, plain.Expect = 1, 0, model.Answer, model.Expect
 		for _, try := range bypasses[name](&plain) {
 			line := 100_000 + len(tried)
 			tried[line] = name + ": " + fmt.Sprint(try.Method, " ", try.URL, " ", try.Header)

@@ -3,7 +3,7 @@
 //
 // The format has the syntax of a Caddyfile, because its files are beside one, and people who write the one read the
 // other. Its lexer knows the line of each token, so errors can name it. YAML would have to quote placeholders,
-// times, and words such as no and *.
+// times, and words such as no and *. A word of a request is read and checked by one function, in a table.
 package cases
 
 import (
@@ -36,40 +36,14 @@ type Case struct {
 	Steps []Step
 }
 
-// Step is something that happens in a case, or that is expected. Exactly one of its pointers is set.
+// Step is something that happens in a case.
 type Step struct {
-	Line int
+	Line    int
+	Request *Request // nil for other steps
 
-	Request  *Request
-	Move     *Move
-	Store    *bool // whether the store answers from here on
-	Override *Override
-	Warning  *Warning
-
-	// Instances is how many instances there are from here on; 0 if the step does not say so.
-	Instances int
-}
-
-// Move moves the time.
-type Move struct {
-	After time.Duration
-	At    time.Time // zero if the time moves by After
-}
-
-// Override is what an operator does to a key.
-type Override struct {
-	Zone, Key string
-	Limit     string // as 500/1m, or exempt, or plan and a name
-	Ban       bool
-	Clear     bool // removes the override or the ban
-	For       time.Duration
-}
-
-// Warning is what loading the config warns of.
-type Warning struct {
-	Zone string
-	Text string // is in the warning
-	None bool   // nothing is warned of
+	word  string   // with which it begins
+	zones []string // that it names
+	do    func(w *world) error
 }
 
 // Request is a request, or several alike.
@@ -96,27 +70,8 @@ type Expect struct {
 	Pass, Refused *int // how many pass or are refused; -1 for all
 	Any           bool // nothing is expected but what is written
 	By            string
-	Status        int
-	RetryAfter    *time.Duration // -1 for none
-	Waits         *time.Duration
-	Header        []Field
-	Body          *string // is in the body of the response
-	Zones         []ZoneExpect
-}
 
-// Field is a header of the response.
-type Field struct {
-	Name, Value string
-	Absent      bool
-}
-
-// ZoneExpect is what is expected of a zone.
-type ZoneExpect struct {
-	Zone    string
-	Key     *string
-	Counts  *bool // whether the zone counts the request
-	Used    *int64
-	Left    *int64
-	DryRun  bool   // it would be refused if the zone were no dry run
-	Outcome string // as in metrics
+	status bool // a status is expected
+	last   []func(*checker)
+	zones  []string
 }

@@ -172,6 +172,9 @@ func mutations(words string, way []any, value any) (all []mutation) {
 		return textMutations(words, way, value)
 	case object:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if name == "lend" { // which has no effect here
+				continue
+			}
 			if _, isSwitch := value[name].(bool); len(value) > 1 && !isSwitch {
 				all = append(all, mutation{words + " " + name + " removed", to(name), nil})
 			}

@@ -19,12 +19,15 @@ func TestUnknownNames(t *testing.T) {
 		"override logns \"\" exempt":        zone,
 		"warning logns limit":               zone,
 		"no_warning logns":                  zone,
-		"GET / outcome logins alowed":       `there is no outcome "alowed"; did you mean "allowed"?, must be one of allowed, limited, not_charged, dry_run, banned, rejected, exempt, failed_open, failed_closed, local, abandoned, at Caddyfile.test:2`,
+		"GET / outcome logins alowed":       `unknown outcome: 'alowed'; did you mean "allowed"?, must be one of allowed, limited, not_charged, dry_run, banned, rejected, exempt, failed_open, failed_closed, local, abandoned, at Caddyfile.test:2`,
 		"GET / by logins\n\tGET / by login": `the config has no zone "login"; did you mean "logins"?, its zones are logins, at Caddyfile.test:3`,
 		"GET / counts logins":               "<nil>",
 	} {
-		f := parse(t, "case x {\n\t"+step+"\n}\n")
-		if _, err := cases.Run(config, []*cases.File{f}, new(cases.Options)); fmt.Sprint(err) != want {
+		f, err := cases.Parse("Caddyfile.test", []byte("case x {\n\t"+step+"\n}\n"))
+		if err == nil {
+			_, err = cases.Run(config, []*cases.File{f}, new(cases.Options))
+		}
+		if fmt.Sprint(err) != want {
 			t.Errorf("%s: %v, want %s", step, err, want)
 		}
 	}

@@ -3,6 +3,7 @@ package cases
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
@@ -38,102 +40,74 @@ func Parse(name string, text []byte) (*File, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	p := &parser{Dispenser: caddyfile.NewDispenser(tokens), file: &File{Name: name}}
-	names := make(map[string]int)
+	p := &parser{Dispenser: caddyfile.NewDispenser(tokens), File: &File{Name: name}}
 	for p.Next() {
 		if err := p.top(); err != nil {
 			return nil, err
 		}
-		n := len(p.file.Cases)
-		if n == 0 {
-			continue
-		}
-		c := p.file.Cases[n-1]
-		if line := names[c.Name]; line != 0 && line != c.Line {
-			return nil, fmt.Errorf("two cases have the name %q, at %s:%d and %d: each needs its own", c.Name, name, line, c.Line)
-		}
-		names[c.Name] = c.Line
 	}
-	if len(p.file.Cases) == 0 {
+	if len(p.Cases) == 0 {
 		return nil, fmt.Errorf("%s has no cases: write case \"what must hold\" { GET / }, with each request on a line of its own", name)
 	}
-	return p.file, nil
+	return p.File, nil
 }
 
 // parser parses a file of cases.
 type parser struct {
 	*caddyfile.Dispenser
-	file *File
+	*File
+	word string // what follows is of it
 }
 
-// tops and steps are the first words of lines.
-var (
-	tops  = []string{"case", "config", "adapter", "url", "accept"}
-	steps = []string{"after", "at", "store", "instances", "override", "ban", "clear", "warning", "no_warning"}
-)
-
 // top parses a line at the top of the file.
-func (p *parser) top() error {
-	switch word := p.Val(); word {
+func (p *parser) top() (err error) {
+	switch p.word = p.Val(); p.word {
 	case "case":
 		return p.parseCase()
 	case "config":
-		return p.text("the file of the config, such as Caddyfile", &p.file.Config)
+		p.Config, err = p.one("the file of the config, such as Caddyfile")
 	case "adapter":
-		return p.text("the adapter of the config, such as caddyfile", &p.file.Adapter)
+		p.Adapter, err = p.one("the adapter of the config, such as caddyfile")
 	case "url":
-		if err := p.text("the beginning of URLs, such as https://example.com", &p.file.URL); err != nil {
-			return err
+		p.URL, err = p.one("the beginning of URLs, such as https://example.com")
+		if err == nil && !strings.HasPrefix(p.URL, "http://") && !strings.HasPrefix(p.URL, "https://") {
+			err = p.Errf("url must begin with http:// or https://, such as https://example.com, got '%s'", p.URL)
 		}
-		if !strings.HasPrefix(p.file.URL, "http://") && !strings.HasPrefix(p.file.URL, "https://") {
-			return p.Errf("url must begin with http:// or https://, such as https://example.com, got '%s'", p.file.URL)
-		}
-		p.file.URL = strings.TrimSuffix(p.file.URL, "/")
-		return nil
+		p.URL = strings.TrimSuffix(p.URL, "/")
 	case "accept":
 		a := Accepted{Line: p.Line()}
 		if !p.Args(&a.Change, &a.Reason) || p.NextArg() {
 			return p.Errf(`accept takes a change, as --mutate prints it, and the reason, each in quotes`)
 		}
-		p.file.Accepts = append(p.file.Accepts, a)
-		return nil
+		p.Accepts = append(p.Accepts, a)
 	default:
-		return p.unknown(word, "a file of cases", tops)
+		return p.unknown("word in a file of cases", p.word, []string{"case", "config", "adapter", "url", "accept"})
 	}
+	return p.end(err)
 }
 
 // unknown is the error about a word that is not known.
-func (p *parser) unknown(word, where string, known []string) error {
-	return p.Errf("unknown word in %s: '%s'%s, must be one of %s", where, word, suggest.Hint(word, known), strings.Join(known, ", "))
-}
-
-// text takes the only argument of a line.
-func (p *parser) text(what string, to *string) error {
-	word := p.Val()
-	if !p.NextArg() || p.Val() == "" {
-		return p.Errf("%s needs %s", word, what)
-	}
-	*to = p.Val()
-	return p.end(word)
+func (p *parser) unknown(what, word string, known []string) error {
+	return p.Errf("unknown %s: '%s'%s, must be one of %s", what, word, suggest.Hint(word, known), strings.Join(known, ", "))
 }
 
 // end returns an error if the line goes on.
-func (p *parser) end(word string) error {
-	if p.NextArg() {
-		return p.Errf("'%s' is too much behind %s", p.Val(), word)
+func (p *parser) end(err error) error {
+	if err == nil && p.NextArg() {
+		return p.Errf("'%s' is too much behind %s", p.Val(), p.word)
 	}
-	return nil
+	return err
 }
 
 // parseCase parses case "name" { steps }.
-func (p *parser) parseCase() error {
+func (p *parser) parseCase() (err error) {
 	c := &Case{Line: p.Line()}
-	if err := p.text(`a name in quotes, such as case "a client may send 100 requests in a minute" {`, &c.Name); err != nil {
-		return err
+	if c.Name, err = p.one(`a name in quotes, such as case "a client may send 100 requests in a minute" {`); p.end(err) != nil {
+		return p.end(err)
 	}
 	outside := p.Nesting()
 	for p.NextBlock(outside) {
-		s := Step{Line: p.Line()}
+		s := Step{Line: p.Line(), word: p.Val()}
 		if err := p.step(&s); err != nil {
 			return err
 		}
@@ -145,159 +119,136 @@ func (p *parser) parseCase() error {
 	if len(c.Steps) == 0 {
 		return p.Errf("case %q is empty: write its requests in braces, each on a line of its own, such as GET /", c.Name)
 	}
-	p.file.Cases = append(p.file.Cases, c)
+	for _, other := range p.Cases {
+		if other.Name == c.Name {
+			return fmt.Errorf("two cases have the name %q, at %s:%d and %d: each needs its own", c.Name, p.Name, other.Line, c.Line)
+		}
+	}
+	p.Cases = append(p.Cases, c)
 	return nil
 }
 
-// methods are those that are often written in small letters.
-var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-
-// isMethod reports whether a line begins with the method of a request.
-func isMethod(word string) bool {
-	return word != "" && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""
+// step parses a line of a case, with the block behind it.
+func (p *parser) step(s *Step) (err error) {
+	p.word = s.word
+	parse, known := steps[p.word]
+	switch capitals := strings.ToUpper(p.word); {
+	case known:
+		s.do, err = parse(p, s)
+		return p.end(err)
+	case p.word != "" && strings.Trim(p.word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == "":
+		return p.request(s)
+	case slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, capitals):
+		return p.Errf("methods are in capitals: write %s in place of '%s'", capitals, p.word)
+	}
+	return p.unknown("word in a case", p.word, append([]string{"GET and other methods"}, slices.Sorted(maps.Keys(steps))...))
 }
 
-// step parses a line of a case, with the block behind it.
-func (p *parser) step(s *Step) error {
-	switch word := p.Val(); word {
-	case "after":
-		s.Move = new(Move)
-		return p.duration(&s.Move.After)
-	case "at":
-		return p.at(s)
-	case "store":
-		return p.store(s)
-	case "instances":
-		var err error
-		if s.Instances, err = p.number("instances", 1, maxInstances); err != nil {
+// request parses a request: its method and URL, and what belongs to it, on the same line or in a block.
+func (p *parser) request(s *Step) error {
+	r := &Request{Request: adminapi.Request{Method: p.word}, Repeat: 1}
+	s.Request = r
+	if !p.NextArg() {
+		return p.Errf("%s needs a URL or a path, such as %[1]s /login", r.Method)
+	}
+	if r.URL = p.Val(); !strings.Contains(r.URL, "://") && !strings.HasPrefix(r.URL, "/") {
+		return p.Errf("the URL must begin with http://, https:// or /, got '%s'", r.URL)
+	}
+	for nesting := p.Nesting(); p.NextArg() || p.NextBlock(nesting); {
+		p.word = p.Val()
+		parse, known := words[p.word]
+		if !known {
+			return p.unknown("word in a request", p.word, slices.Sorted(maps.Keys(words)))
+		}
+		if err := parse(p, r); err != nil {
 			return err
 		}
-		return p.end(word)
-	case "override", "ban", "clear":
-		return p.override(s)
-	case "warning", "no_warning":
-		return p.warning(s)
-	default:
-		if isMethod(word) {
-			return p.request(s)
-		}
-		if slices.Contains(methods, strings.ToUpper(word)) {
-			return p.Errf("methods are in capitals: write %s in place of '%s'", strings.ToUpper(word), word)
-		}
-		return p.unknown(word, "a case", append([]string{"GET and other methods"}, steps...))
 	}
+	s.zones = r.Expect.zones
+	return p.checkRequest(r)
+}
+
+// checkRequest checks what depends on several words.
+func (p *parser) checkRequest(r *Request) error {
+	e := &r.Expect
+	for _, n := range []*int{e.Pass, e.Refused} {
+		if n != nil && *n > r.Repeat {
+			return p.Errf("%d cannot pass or be refused of %d: write repeat %[1]d, or a smaller number", *n, r.Repeat)
+		}
+	}
+	all := -1
+	switch {
+	case e.Pass != nil && e.Refused != nil:
+		if *e.Pass < 0 || *e.Refused < 0 || *e.Pass+*e.Refused > r.Repeat {
+			return p.Errf("pass and refused together need numbers whose sum is at most repeat, such as repeat 6 pass 5 refused 1")
+		}
+	case e.Pass != nil || e.Refused != nil || e.Any:
+	case e.By != "":
+		e.Refused = &all
+	case !e.status:
+		e.Pass = &all
+	}
+	return nil
 }
 
 const (
 	maxInstances = 100
 	maxRepeat    = 1_000_000
-	maxTakes     = 24 * time.Hour
+	maxTakes     = 24 * time.Hour // because a request renews its slots for as long as it runs
+	maxSpan      = 1<<63 - 1
 )
 
 // number takes a whole number.
-func (p *parser) number(what string, least, most int) (int, error) {
+func (p *parser) number(least, most int) (int, error) {
 	if !p.NextArg() {
-		return 0, p.Errf("%s needs a number from %d to %d", what, least, most)
+		return 0, p.Errf("%s needs a number from %d to %d", p.word, least, most)
 	}
 	n, err := strconv.Atoi(p.Val())
 	if err != nil || n < least || n > most {
-		return 0, p.Errf("%s must be a number from %d to %d, got '%s'", what, least, most, p.Val())
+		return 0, p.Errf("%s must be a number from %d to %d, got '%s'", p.word, least, most, p.Val())
 	}
 	return n, nil
 }
 
-// duration takes the only argument of a line.
-func (p *parser) duration(to *time.Duration) error {
-	word := p.Val()
-	if err := p.durationOf(word, to); err != nil {
-		return err
-	}
-	return p.end(word)
-}
-
-// durationOf takes a duration.
-func (p *parser) durationOf(word string, to *time.Duration) error {
+// duration takes a duration.
+func (p *parser) duration() (time.Duration, error) {
 	if !p.NextArg() {
-		return p.Errf("%s needs a duration, such as 30s", word)
+		return 0, p.Errf("%s needs a duration, such as 30s", p.word)
 	}
 	d, err := option.ParseDuration(p.Val())
 	if err == nil && d < 0 {
 		err = fmt.Errorf("it is below 0")
 	}
 	if err != nil {
-		return p.Errf("%s must be a duration, such as 30s, got '%s': %v", word, p.Val(), err)
+		return 0, p.Errf("%s must be a duration, such as 30s, got '%s': %v", p.word, p.Val(), err)
 	}
-	*to = d
-	return nil
+	return d, nil
 }
 
-// layouts are the forms in which a time may be written.
-var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"}
-
-// at parses the time at which the next steps happen, in UTC unless it says otherwise.
-func (p *parser) at(s *Step) error {
-	args := strings.Join(p.RemainingArgs(), " ")
-	for _, layout := range layouts {
-		if at, err := time.Parse(layout, args); err == nil {
-			s.Move = &Move{At: at}
-			return nil
-		}
+// one takes one text, which is not empty.
+func (p *parser) one(what string) (string, error) {
+	if !p.NextArg() || p.Val() == "" {
+		return "", p.Errf("%s needs %s", p.word, what)
 	}
-	return p.Errf("at needs a time, such as 2026-12-01 or 2026-12-01T09:30 (UTC) or 2026-12-01T09:30:00+01:00, got '%s'", args)
+	return p.Val(), nil
 }
 
-func (p *parser) store(s *Step) error {
-	args := strings.Join(p.RemainingArgs(), " ")
-	if args != "up" && args != "down" {
-		return p.Errf("store must be up or down, got '%s'", args)
+// two takes a name and a value, which may be empty.
+func (p *parser) two(what string) (name, value string, err error) {
+	if name, err = p.one(what); err == nil && !p.NextArg() {
+		err = p.Errf("%s %s needs a value: %s", p.word, name, what)
 	}
-	up := args == "up"
-	s.Store = &up
-	return nil
+	return name, p.Val(), err
 }
 
-// override parses what operators do to a key.
-func (p *parser) override(s *Step) error {
-	word := p.Val()
-	o := &Override{Ban: word == "ban", Clear: word == "clear"}
-	if !p.Args(&o.Zone, &o.Key) {
-		return p.Errf("%s needs the name of a zone and a key of it", word)
+// nextIs takes the next word of the line if it is as wanted.
+func (p *parser) nextIs(wanted func(string) bool) bool {
+	if !p.NextArg() {
+		return false
 	}
-	var rest []string
-	for p.NextArg() {
-		if p.Val() == "for" && !o.Clear {
-			if err := p.durationOf("for", &o.For); err != nil {
-				return err
-			}
-			continue
-		}
-		rest = append(rest, p.Val())
+	if wanted(p.Val()) {
+		return true
 	}
-	o.Limit = strings.Join(rest, " ")
-	switch {
-	case word == "override" && o.Limit == "":
-		return p.Errf("override needs what holds for the key: a limit such as 500/1m, or exempt, or plan and its name")
-	case word != "override" && o.Limit != "":
-		return p.Errf("'%s' is too much behind %s", o.Limit, word)
-	}
-	s.Override = o
-	return nil
-}
-
-func (p *parser) warning(s *Step) error {
-	w := &Warning{None: p.Val() == "no_warning"}
-	args := p.RemainingArgs()
-	switch {
-	case !w.None && len(args) != 2:
-		return p.Errf(`warning needs the name of a zone, and a text that is in the warning`)
-	case w.None && len(args) > 1:
-		return p.Errf("no_warning takes the name of a zone, or nothing for all zones")
-	case len(args) > 0:
-		w.Zone = args[0]
-	}
-	if !w.None {
-		w.Text = args[1]
-	}
-	s.Warning = w
-	return nil
+	p.Prev()
+	return false
 }

@@ -34,7 +34,7 @@ func (w *world) send(r *Request) *exchange {
 	if strings.HasPrefix(r.URL, "/") {
 		base, err := w.base, error(nil)
 		if base == "" {
-			base, err = baseOf(w.App)
+			base, err = baseOf(w.Config)
 		}
 		if x.url, x.err = base+r.URL, err; err != nil {
 			return x

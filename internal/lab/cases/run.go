@@ -3,6 +3,7 @@ package cases
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -54,9 +56,11 @@ func Run(config []byte, files []*File, o *Options) (results []Result, err error)
 		return nil, err
 	}
 	defer e.Release()
-	for _, f := range files {
-		if err := e.check(f); err != nil {
-			return nil, err
+	for f, c := range new(Options).cases(files) {
+		for i := range c.Steps {
+			if err := e.check(&c.Steps[i]); err != nil {
+				return nil, fmt.Errorf("%w, at %s:%d", err, f.Name, c.Steps[i].Line)
+			}
 		}
 	}
 	for f, c := range o.cases(files) {
@@ -67,6 +71,18 @@ func Run(config []byte, files []*File, o *Options) (results []Result, err error)
 		results = append(results, r)
 	}
 	return results, nil
+}
+
+// check returns an error if a step names a zone that the config has not. Otherwise skips would hold with a misspelled
+// zone, whatever happens.
+func (e *engine) check(s *Step) error {
+	for _, name := range s.zones {
+		if e.byName[name] == nil {
+			names := slices.Sorted(maps.Keys(e.byName))
+			return fmt.Errorf("the config has no zone %q%s, its zones are %s", name, suggest.Hint(name, names), strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // run carries out a case. If it fails, it is carried out again to describe what has happened.
@@ -93,12 +109,16 @@ func (e *engine) carryOut(f *File, c *Case, detailed bool) (failures []Failure) 
 	var requests []sent
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Request != nil {
+		err := e.check(s)
+		switch {
+		case err != nil:
+		case s.Request != nil:
 			requests = append(requests, sent{s, w.sendAll(s.Request)})
-			continue
+		default:
+			err = s.do(w)
 		}
-		if step, err := w.step(s); err != nil {
-			failures = append(failures, Failure{Line: s.Line, Step: step, Got: err.Error()})
+		if err != nil {
+			failures = append(failures, Failure{Line: s.Line, Step: s.word, Got: err.Error()})
 		}
 	}
 	w.Finish()
@@ -118,53 +138,6 @@ func (w *world) sendAll(r *Request) (all []*exchange) {
 		all = append(all, w.send(r))
 	}
 	return all
-}
-
-// step carries out a step that is no request. It returns the step in words.
-func (w *world) step(s *Step) (step string, err error) {
-	switch {
-	case s.Move != nil:
-		return "at", w.move(s.Move)
-	case s.Store != nil:
-		if !w.shared {
-			return "store", fmt.Errorf("the store of the config is memory, which always answers")
-		}
-		w.down = !*s.Store
-	case s.Instances > 0:
-		w.number = s.Instances
-	case s.Override != nil:
-		return "override", w.override(s.Override)
-	case s.Warning != nil:
-		return "warning", w.warning(s.Warning)
-	}
-	return "", nil
-}
-
-// warning checks what loading the config has warned of.
-func (w *world) warning(want *Warning) error {
-	var all []string
-	for _, h := range w.Handlers {
-		for zone, warnings := range h.Warnings {
-			if want.Zone == "" || want.Zone == zone {
-				all = append(all, warnings...)
-			}
-		}
-	}
-	switch {
-	case want.None && len(all) > 0:
-		return fmt.Errorf("the config warns: %s", strings.Join(all, "; "))
-	case want.None:
-		return nil
-	}
-	for _, text := range all {
-		if strings.Contains(text, want.Text) {
-			return nil
-		}
-	}
-	if len(all) == 0 {
-		return fmt.Errorf("the config warns of nothing in zone %s", want.Zone)
-	}
-	return fmt.Errorf("the config warns of something else in zone %s: %s", want.Zone, strings.Join(all, "; "))
 }
 
 // since returns a time after the beginning of a case.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
@@ -141,56 +140,4 @@ func (w *world) hold(d time.Duration) {
 			s.Renew()
 		}
 	}
-}
-
-// move moves the time.
-func (w *world) move(m *Move) error {
-	to := w.Micros() + m.After.Microseconds()
-	if !m.At.IsZero() {
-		to = m.At.UnixMicro()
-	}
-	if to < w.Micros() {
-		return fmt.Errorf("at %s is before the time of the step before, %s", format(m.At), format(time.UnixMicro(w.Micros())))
-	}
-	w.MoveTo(to)
-	return nil
-}
-
-func format(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z") }
-
-// override does to a key what an operator would.
-func (w *world) override(o *Override) error {
-	z, err := w.zone(o.Zone)
-	if err != nil {
-		return err
-	}
-	key, err := z.Template.FromText(o.Key)
-	if err != nil {
-		return fmt.Errorf("key %q of zone %s: %w", o.Key, o.Zone, err)
-	}
-	if !z.Overrides {
-		return fmt.Errorf("zone %q has no option overrides, so operators cannot do this", o.Zone)
-	}
-	rule, of, set := z.Rules()[0], store.Selector{Key: key}, store.Override{Kind: store.KindBanned}
-	if o.Limit != "" {
-		if rule, set, err = admin.OverrideByText(z, o.Limit); err != nil {
-			return err
-		}
-	}
-	if set.For = o.For; o.Clear {
-		set = store.Override{}
-	}
-	if _, err := w.instance(w.number); err != nil {
-		return err
-	}
-	for _, i := range w.instances {
-		s, ctx := i.main.Store.Store.(store.Overrider), context.Background()
-		if err = s.SetRule(ctx, rule, of, set); err == nil && o.Clear {
-			err = s.Unban(ctx, rule, of)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
