@@ -16,16 +16,10 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
-// object is an object of a config.
-type object = map[string]any
+// mutation is a small change of a zone.
+type mutation struct{ zone, words string }
 
-// mutation is a small change of a zone: what is at the end of a way of names and places gets another value, or goes if
-// that is nil.
-type mutation struct {
-	change string // in words
-	way    []any
-	value  any
-}
+func (m mutation) String() string { return "zone " + m.zone + ":" + m.words }
 
 // Mutate changes a config a little, one change at a time, and finds out whether a case notices. All cases must hold
 // without a change. One that does not load is left out, because nobody can make it by mistake.
@@ -38,8 +32,8 @@ func Mutate(config []byte, files []*File, o *Options) (tried []Change, err error
 	if err != nil {
 		return nil, err
 	}
-	for i := range all {
-		changed, err := all[i].apply(config)
+	for _, m := range all {
+		changed, err := m.apply(config)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +41,7 @@ func Mutate(config []byte, files []*File, o *Options) (tried []Change, err error
 		if err != nil {
 			continue
 		}
-		c := Change{Change: all[i].change, Accepted: accepted[all[i].change]}
+		c := Change{Change: m.String(), Accepted: accepted[m.String()]}
 		for f, of := range o.cases(files) {
 			if len(e.carryOut(f, of, false)) > 0 {
 				c.FoundBy = of.Name
@@ -68,8 +62,8 @@ func Mutate(config []byte, files []*File, o *Options) (tried []Change, err error
 func acceptedOf(files []*File, all []mutation) (map[string]string, error) {
 	reasons := make(map[string]string)
 	var changes []string
-	for i := range all {
-		changes = append(changes, all[i].change)
+	for _, m := range all {
+		changes = append(changes, m.String())
 	}
 	for _, f := range files {
 		for _, a := range f.Accepts {
@@ -83,139 +77,126 @@ func acceptedOf(files []*File, all []mutation) (map[string]string, error) {
 	return reasons, nil
 }
 
-// mutationsOf returns the changes of a config that are tried. A zone that several handlers have is changed in all of
-// them, because their limits must be alike.
+// mutationsOf returns the changes of a config that are tried.
 func mutationsOf(config []byte) (all []mutation, err error) {
+	_, err = editZones(config, func(name string, z object) any {
+		changesOfZone(z, func(words string, _ any) {
+			if m := (mutation{name, words}); !slices.Contains(all, m) {
+				all = append(all, m)
+			}
+		})
+		return z
+	})
+	slices.SortStableFunc(all, func(a, b mutation) int { return strings.Compare(a.zone, b.zone) })
+	return all, err
+}
+
+// apply returns the config with the change in all uses of its zone: a zone that several handlers have must be alike in
+// all of them.
+func (m mutation) apply(config []byte) ([]byte, error) {
+	return editZones(config, func(name string, z object) (made any) {
+		made = z
+		if name == m.zone {
+			changesOfZone(z, func(words string, changed any) {
+				if words == m.words {
+					made = changed
+				}
+			})
+		}
+		return made
+	})
+}
+
+// object is an object of a config.
+type object = map[string]any
+
+// editZones returns a config with other zones. One that becomes nil goes.
+func editZones(config []byte, edit func(name string, z object) any) ([]byte, error) {
 	var parsed any
 	if err := json.Unmarshal(config, &parsed); err != nil {
 		return nil, err
 	}
-	zones := make(map[string][]mutation)
-	eachZone(parsed, func(_ object, name string, z object) {
-		m := []mutation{{"zone " + name + ": removed", []any{name}, nil}}
-		if z["algorithm"] == nil && z["max_events"] != nil { // the default
-			m = append(m, mutation{"zone " + name + ": algorithm sliding_window_log -> token_bucket", []any{name, "algorithm"}, "token_bucket"})
-		}
-		for _, more := range append(m, mutations("zone "+name+":", []any{name}, z)...) {
-			if !slices.ContainsFunc(zones[name], func(of mutation) bool { return of.change == more.change }) {
-				zones[name] = append(zones[name], more)
-			}
-		}
-	})
-	for _, name := range slices.Sorted(maps.Keys(zones)) {
-		all = append(all, zones[name]...)
-	}
-	return all, nil
-}
-
-// eachZone calls a function with each zone of a config, and with those of its handler.
-func eachZone(config any, f func(of object, name string, z object)) {
-	offline.EachHandler(config, func(handler string, h map[string]any) {
+	offline.EachHandler(parsed, func(handler string, h map[string]any) {
 		zones, _ := h["rate_limits"].(object)
 		for name, z := range zones {
 			if z, ok := z.(object); ok && handler == "rate_limit" {
-				f(zones, name, z)
+				set(zones, name, edit(name, z))
 			}
-		}
-	})
-}
-
-// apply returns the config with the change in all uses of its zone.
-func (m *mutation) apply(config []byte) ([]byte, error) {
-	var parsed any
-	if err := json.Unmarshal(config, &parsed); err != nil {
-		return nil, err
-	}
-	eachZone(parsed, func(zones object, name string, _ object) {
-		if name == m.way[0] {
-			edited(zones, m.way, m.value)
 		}
 	})
 	return json.Marshal(parsed)
 }
 
-// edited returns a value with a change at the end of a way. What has no such way stays.
-func edited(of any, way []any, to any) any {
-	if len(way) == 0 {
-		return to
-	}
-	switch of := of.(type) {
-	case object:
-		name, _ := way[0].(string)
-		if of[name] = edited(of[name], way[1:], to); of[name] == nil {
-			delete(of, name)
-		}
-	case []any:
-		i, _ := way[0].(int)
-		if i >= len(of) {
-			break
-		}
-		if of[i] = edited(of[i], way[1:], to); of[i] == nil {
-			return slices.Delete(of, i, i+1)
-		}
+// set sets a member of an object, which goes if it is nil.
+func set(of object, name string, value any) object {
+	if of[name] = value; value == nil {
+		delete(of, name)
 	}
 	return of
 }
 
-// mutations returns the changes of a value, and of what is in it.
-func mutations(words string, way []any, value any) (all []mutation) {
-	set := func(from, to string, value any) {
-		all = append(all, mutation{words + " " + from + " -> " + to, way, value})
+// changesOfZone yields the changes of a zone: each in words, with the zone as it becomes, which is nil if it goes.
+func changesOfZone(z object, yield func(words string, changed any)) {
+	yield(" removed", nil)
+	if z["algorithm"] == nil && z["max_events"] != nil { // the default
+		yield(" algorithm sliding_window_log -> token_bucket", set(maps.Clone(z), "algorithm", "token_bucket"))
 	}
-	to := func(step any) []any { return append(slices.Clip(way), step) }
+	changes("", z, yield)
+}
+
+// changes yields the changes of the value of an option, and of what is in it.
+func changes(option string, value any, yield func(words string, changed any)) {
 	switch value := value.(type) {
 	case bool:
-		set(strconv.FormatBool(value), strconv.FormatBool(!value), !value)
+		yield(fmt.Sprintf(" %t -> %t", value, !value), !value)
 	case float64:
-		return numberMutations(words, way, value)
+		otherNumbers(option, value, yield)
 	case string:
-		return textMutations(words, way, value)
+		otherTexts(option, value, yield)
 	case object:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			if name == "lend" { // which has no effect here
 				continue
 			}
 			if _, isSwitch := value[name].(bool); len(value) > 1 && !isSwitch {
-				all = append(all, mutation{words + " " + name + " removed", to(name), nil})
+				yield(" "+name+" removed", set(maps.Clone(value), name, nil))
 			}
-			all = append(all, mutations(words+" "+name, to(name), value[name])...)
+			changes(name, value[name], func(words string, changed any) {
+				yield(" "+name+words, set(maps.Clone(value), name, changed))
+			})
 		}
 	case []any:
-		for i := range value {
-			at := words
-			if _, inside := value[i].(object); inside && len(value) > 1 {
-				at += " " + strconv.Itoa(i+1)
-				all = append(all, mutation{at + " removed", to(i), nil})
+		for i, one := range value {
+			at := ""
+			without := slices.Delete(slices.Clone(value), i, i+1)
+			if _, inside := one.(object); inside && len(value) > 1 {
+				at = " " + strconv.Itoa(i+1)
+				yield(at+" removed", without)
 			} else if len(value) > 1 {
-				all = append(all, mutation{fmt.Sprint(words, " without ", value[i]), to(i), nil})
+				yield(fmt.Sprint(" without ", one), without)
 			}
-			all = append(all, mutations(at, to(i), value[i])...)
+			changes("", one, func(words string, changed any) {
+				yield(at+words, slices.Concat(value[:i], []any{changed}, value[i+1:]))
+			})
 		}
 	}
-	return all
 }
 
 // durations are the options that are a time, in nanoseconds.
-var durations = []any{"window", "max_wait", "lease", "duration"}
+var durations = []string{"window", "max_wait", "lease", "duration"}
 
-// numberMutations returns the changes of a number: one more, one less; of a time, twice as long, and half.
-func numberMutations(words string, way []any, n float64) (all []mutation) {
-	option := way[len(way)-1]
-	isTime := slices.Contains(durations, option)
-	others := []float64{n + 1, n - 1}
-	if isTime {
-		others = []float64{2 * n, n / 2}
+// otherNumbers yields the changes of a number: one more, one less; of a time, twice as long, and half.
+func otherNumbers(option string, n float64, yield func(words string, changed any)) {
+	if n <= 0 || option == "enforce" { // one percent more shows only with many keys
+		return
+	}
+	others, written := []float64{n + 1, n - 1}, func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	if slices.Contains(durations, option) {
+		others, written = []float64{2 * n, n / 2}, func(n float64) string { return duration.Format(time.Duration(n)) }
 	}
 	for _, other := range others {
-		from, to := strconv.FormatFloat(n, 'f', -1, 64), strconv.FormatFloat(other, 'f', -1, 64)
-		if isTime {
-			from, to = duration.Format(time.Duration(n)), duration.Format(time.Duration(other))
-		}
-		if n > 0 && option != "enforce" { // one percent more shows only with many keys
-			all = append(all, mutation{words + " " + from + " -> " + to, way, other})
-		}
+		yield(" "+written(n)+" -> "+written(other), other)
 	}
-	return all
 }
 
 // otherWords take the place of words that options have.
@@ -229,23 +210,22 @@ var otherWords = map[string]string{
 
 var placeholders = regexp.MustCompile(`\{[^{}]+\}`)
 
-// textMutations returns the changes of a text: another word, another time, or a placeholder less.
-func textMutations(words string, way []any, text string) (all []mutation) {
+// otherTexts yields the changes of a text: another word, another time, or a placeholder less.
+func otherTexts(name, text string, yield func(words string, changed any)) {
 	if other := otherWords[text]; other != "" {
-		return []mutation{{words + " " + text + " -> " + other, way, other}}
+		yield(" "+text+" -> "+other, other)
+		return
 	}
-	if d, err := option.ParseDuration(text); err == nil && slices.Contains(durations, way[len(way)-1]) {
-		return numberMutations(words, way, float64(d))
+	if d, err := option.ParseDuration(text); err == nil && slices.Contains(durations, name) {
+		otherNumbers(name, float64(d), yield)
+		return
 	}
 	for _, part := range placeholders.FindAllString(text, -1) {
-		var left any = strings.TrimSpace(strings.Replace(text, part, "", 1))
-		if left == "" {
-			continue // its option is removed as a whole
+		left := strings.TrimSpace(strings.Replace(text, part, "", 1))
+		if n, err := strconv.ParseFloat(left, 64); err == nil {
+			yield(" without "+part, n)
+		} else if left != "" { // else its option is removed as a whole
+			yield(" without "+part, left)
 		}
-		if n, err := strconv.ParseFloat(left.(string), 64); err == nil {
-			left = n
-		}
-		all = append(all, mutation{words + " without " + part, way, left})
 	}
-	return all
 }
