@@ -59,7 +59,7 @@ var layers = []struct {
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
-	{"internal/replay", layer{lines: 820, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
+	{"internal/replay", layer{lines: 806, kB: 28, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
@@ -108,7 +108,7 @@ var layers = []struct {
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
 		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
 		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1644, kB: 52, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
+	{"internal/lab/cases", layer{lines: 1620, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
 		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
 		"internal/suggest internal/zone memorystore store"}},
 	{"internal/cli", layer{lines: 3465, kB: 108, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -94,17 +93,9 @@ type pageSeries struct {
 }
 
 func (z *Zone) page(r *Result, steps int) *pageZone {
-	p := &pageZone{Zone: z, Series: z.Series.page(steps), Peaks: ranks(z.Peaks), Names: []string{}, Top: []pageKey{}}
+	p := &pageZone{Zone: z, Unjudged: r.unjudged(z), Headroom: z.headroom(), Series: z.Series.page(steps), Peaks: ranks(z.Peaks), Names: []string{}, Top: []pageKey{}}
 	if len(r.Zones) > 1 {
 		p.Beside = otherZones
-	}
-	if z.NotJudged > 0 {
-		p.Unjudged = fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))
-	} else if z.Requests == 0 {
-		p.Unjudged = "no request met this zone" + (&report{Result: r}).hosts()
-	}
-	if b, most := z.Busiest, z.Most(); b != nil && most > 0 && b.Used <= most {
-		p.Headroom = percent(most-b.Used, most)
 	}
 	for _, name := range z.PeakKeys[:min(len(z.PeakKeys), pageNames*steps/daySteps)] {
 		p.Names = append(p.Names, Cut(Printable(name), 60))

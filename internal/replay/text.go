@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Width is the width of the report in columns.
@@ -103,13 +105,10 @@ func (t *report) limits(z *Zone) {
 	}
 	t.wrap("", "  ", fmt.Sprintf("ZONE %s: %s, key %s%s", Printable(z.Name), z.Limit, Printable(cmp.Or(z.Key, "none")), mode))
 	row := func(what, number, rest string) { t.line("  %-28s %12s  %s", what, number, rest) }
-	if z.NotJudged > 0 {
-		t.wrap("  not judged: ", "    ", fmt.Sprintf("%s (%s)", Printable(z.WhyNotJudged), count(z.NotJudged, "request")))
+	if why := t.unjudged(z); why != "" {
+		t.wrap("  ", "    ", Printable(why))
 	}
 	if z.Requests == 0 {
-		if z.NotJudged == 0 {
-			t.wrap("  ", "    ", "no request met this zone"+t.hosts())
-		}
 		t.whatIf(z)
 		return
 	}
@@ -131,9 +130,9 @@ func (t *report) limits(z *Zone) {
 		if z.Length != "" {
 			used += "/" + z.Length
 		}
-		room := ""
-		if most := z.Most(); most > 0 && b.Used <= most {
-			room = "  headroom " + percent(most-b.Used, most)
+		room := z.headroom()
+		if room != "" {
+			room = "  headroom " + room
 		}
 		row("busiest client never refused", used, Cut(Printable(b.Key), 20)+room)
 	}
@@ -142,20 +141,35 @@ func (t *report) limits(z *Zone) {
 	t.suggestion(z)
 }
 
-// hosts says which hosts the log has: often it is of another site.
-func (t *report) hosts() string {
+// unjudged says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
+// site, so its hosts are named.
+func (r *Result) unjudged(z *Zone) string {
+	if z.NotJudged > 0 {
+		return fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))
+	}
+	if z.Requests > 0 {
+		return ""
+	}
 	const most = 5
 	var all []string
-	for _, h := range t.Hosts[:min(len(t.Hosts), most)] {
+	for _, h := range r.Hosts[:min(len(r.Hosts), most)] {
 		all = append(all, fmt.Sprintf("%s (%s)", Cut(Printable(h.Name), Width), Count(h.Requests)))
 	}
 	if len(all) == 0 {
-		return ""
+		return "no request met this zone"
 	}
-	if len(t.Hosts) > most {
+	if len(r.Hosts) > most {
 		all = append(all, "and others")
 	}
-	return ". Hosts in the log: " + strings.Join(all, "; ")
+	return "no request met this zone. Hosts in the log: " + strings.Join(all, "; ")
+}
+
+// headroom is how much the busiest key that was never refused may use more, as "3.0 %"; empty if that is not known.
+func (z *Zone) headroom() string {
+	if b, most := z.Busiest, z.Most(); b != nil && most > 0 && b.Used <= most {
+		return percent(most-b.Used, most)
+	}
+	return ""
 }
 
 // top writes the keys that are refused most.
@@ -258,13 +272,7 @@ func (s *Suggestion) title() string {
 }
 
 // Count formats a number with commas.
-func Count(n int64) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func Count(n int64) string { return humanize.Comma(n) }
 
 func count(n int64, what string) string {
 	if n != 1 {
@@ -289,18 +297,6 @@ func percent(part, whole int64) string {
 		return fmt.Sprintf("%.1f %%", share)
 	}
 }
-
-func bytes(n int64) string {
-	switch {
-	case n < 1_000_000:
-		return fmt.Sprintf("%d kB", (n+999)/1000)
-	case n < 1_000_000_000:
-		return fmt.Sprintf("%d MB", n/1_000_000)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-}
-
-func took(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // Printable returns text without anything that a terminal would act on.
 func Printable(text string) string {
