@@ -32,21 +32,20 @@ type use struct {
 	what         string // in words
 	header       string // that has it; empty if no log has it
 	response     bool   // it is of the response
+	assumed      string // if the log does not have it
 }
 
+const (
+	empty     = "treated as empty"
+	notSent   = "treated as not sent where the log lacks it"
+	notJudged = "such requests are not judged in this zone"
+)
+
 // decides reports whether the option says which requests a zone counts together, and by which limit.
-func (u *use) decides() bool {
-	return !u.response && slices.Contains([]string{"key", "plan", "match"}, u.option) || u.ofBody()
-}
+func (u *use) decides() bool { return u.assumed == notJudged }
 
 // ofBody reports whether it is a field of the body.
 func (u *use) ofBody() bool { return strings.HasPrefix(u.what, "{"+placeholder.JSONPrefix) }
-
-// The options that read the cost of a response.
-const (
-	chargeJSON   = "charge json"
-	chargeHeader = "charge header"
-)
 
 // needsOf finds out what a config reads.
 func needsOf(c *offline.Config) *needs {
@@ -131,24 +130,25 @@ func (n *needs) member(name string, value any, in use) {
 	n.walk(value, in)
 }
 
+// chargeHeader is the option that removes a header of responses.
+const chargeHeader = "charge header"
+
 // charge notes what a zone reads of responses.
 func (n *needs) charge(charge map[string]any, in use) {
-	in.response = true
-	if charge["json"] != nil {
-		in.option, in.what = chargeJSON, "the body of the response"
-		n.add(in)
+	add := func(option, what, header, assumed string) {
+		n.add(use{zone: in.zone, option: option, what: what, header: header, response: true, assumed: assumed})
 	}
-	header := func(option, name string) {
-		in.option, in.header = option, http.CanonicalHeaderKey(name)
-		in.what = "response header " + in.header
-		n.add(in)
+	if charge["json"] != nil {
+		add("charge json", "the body of the response", "", "each request costs what it does without this option")
 	}
 	if name, ok := charge["header"].(string); ok {
-		header(chargeHeader, name)
+		name = http.CanonicalHeaderKey(name)
+		add(chargeHeader, "response header "+name+", which this option removes before the log", name, notSent)
 	}
 	fields, _ := charge["match_header"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		header("charge match_header", name)
+		name = http.CanonicalHeaderKey(name)
+		add("charge match_header", "response header "+name, name, notSent)
 	}
 }
 
@@ -195,6 +195,13 @@ func (n *needs) addHeader(name string, in use) {
 }
 
 func (n *needs) add(in use) {
+	switch {
+	case in.assumed != "":
+	case in.zone != "" && (slices.Contains([]string{"key", "plan", "match"}, in.option) || in.ofBody()):
+		in.assumed = notJudged
+	default:
+		in.assumed = empty
+	}
 	if !slices.Contains(n.uses, in) {
 		n.uses = append(n.uses, in)
 	}

@@ -120,44 +120,19 @@ func (u *unknown) all(e *engine, formats []*logs.Format) []replay.Unknown {
 	return u.list
 }
 
-// notJudged is what the report says of a zone that cannot be judged.
-const notJudged = "such requests are not judged in this zone"
-
 // use adds a part of requests that logs do not have.
 func (u *unknown) use(used *use, formats []*logs.Format) {
-	one := replay.Unknown{Zone: used.zone, Option: used.option, What: used.what, Assumed: "treated as empty"}
-	if used.zone != "" && used.decides() {
-		one.Assumed = notJudged
+	one := replay.Unknown{Zone: used.zone, Option: used.option, What: used.what, Assumed: used.assumed}
+	if used.header == "" || used.option == chargeHeader || slices.ContainsFunc(formats, func(f *logs.Format) bool {
+		return used.response && !f.RespHeader.Has(used.header) || !used.response && !f.Header.Has(used.header)
+	}) {
+		u.add(one)
 	}
-	lacks := slices.ContainsFunc(formats, func(f *logs.Format) bool {
-		if used.response {
-			return !f.RespHeader.Has(used.header)
+	if one.Count = u.redacted[used.header]; one.Count > 0 && !used.response {
+		if one.What += ", which is redacted"; strings.HasPrefix(used.what, "header ") && used.assumed == empty {
+			one.Assumed = "all its values count as one"
 		}
-		return !f.Header.Has(used.header)
-	})
-	switch {
-	case used.option == chargeJSON:
-		one.Assumed = "each request costs what it does without this option"
 		u.add(one)
-	case used.header == "":
-		u.add(one)
-	case used.option == chargeHeader:
-		one.What, lacks = one.What+", which this option removes before the log", true
-		fallthrough
-	case used.response:
-		if one.Assumed = "treated as not sent where the log lacks it"; lacks {
-			u.add(one)
-		}
-	default:
-		if lacks {
-			u.add(one)
-		}
-		if one.Count = u.redacted[used.header]; one.Count > 0 {
-			if one.What += ", which is redacted"; strings.HasPrefix(used.what, "header ") && one.Assumed != notJudged {
-				one.Assumed = "all its values count as one"
-			}
-			u.add(one)
-		}
 	}
 }
 
