@@ -59,7 +59,7 @@ var layers = []struct {
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
-	{"internal/replay", layer{lines: 806, kB: 28, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
+	{"internal/replay", layer{lines: 812, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},

@@ -21,6 +21,7 @@ type Client struct {
 // Sizes are what the peaks of all clients say.
 type Sizes struct {
 	Clients    int
+	Median     int64  // half of the clients have a peak of at most this
 	P99        int64  // 99 % of the clients have a peak of at most this
 	People     int    // clients that look like people
 	P999       int64  // 99.9 % of those have a peak of at most this
@@ -51,7 +52,7 @@ func SizesOf(clients []Client) (s Sizes) {
 	}
 	s.Clients, s.People, s.Shared = len(clients), len(people), len(shared)
 	p999, most := percentile(people, 999), percentile(shared, 1000)
-	s.P99, s.P999, s.MostShared = percentile(clients, 990).Peak, p999.Peak, most.Peak
+	s.Median, s.P99, s.P999, s.MostShared = percentile(clients, 500).Peak, percentile(clients, 990).Peak, p999.Peak, most.Peak
 	s.Person, s.Sharer = p999.Key, most.Key
 	s.Limit, s.Reference = Round(max(s.P999, s.MostShared, 2*s.P99)), Round(s.P99)
 	for _, c := range slices.Backward(clients) {
@@ -93,12 +94,19 @@ func Round(n int64) int64 {
 // mostShare is the share of the refusals, in percent, that the clients above a limit must have.
 const mostShare = 80
 
+// enoughClients is how many clients there must be: of fewer, 99 % are all of them.
+const enoughClients = 100
+
 var lookBefore = advice.New("replay/suggestion", "before you enforce it, look at who is above it: %s%s")
 
 // Suggest makes a suggestion. Refused is what the reference would refuse of clients that do not look
 // like several people, and held is how much of that is of the clients above the limit. Per is the
 // window: "/1m", or empty without one.
 func (s *Sizes) Suggest(refused, held int64, per string) *Suggestion {
+	if s.Clients < enoughClients {
+		return &Suggestion{Failure: "too few clients to tell", Reasons: []string{fmt.Sprintf("of the %s, half used at most %s%s, and nobody more than %s%s",
+			count(int64(s.Clients), "client"), Count(s.Median), per, Count(s.P99), per)}}
+	}
 	made := &Suggestion{Reasons: []string{fmt.Sprintf("99 %% of the %s used at most %s%s", count(int64(s.Clients), "client"), Count(s.P99), per)}}
 	because := func(format string, args ...any) { made.Reasons = append(made.Reasons, fmt.Sprintf(format, args...)) }
 	floor := "at least twice the first figure"

@@ -112,21 +112,21 @@ func TestSizes(t *testing.T) {
 		want replay.Sizes
 	}{
 		{"nobody", nil, replay.Sizes{Limit: 1, Reference: 1}},
-		{"one", [][]replay.Client{clients(7, 1, false, false)}, replay.Sizes{Clients: 1, P99: 7, Limit: 15, Reference: 7}},
+		{"one", [][]replay.Client{clients(7, 1, false, false)}, replay.Sizes{Clients: 1, Median: 7, P99: 7, Limit: 15, Reference: 7}},
 		{
 			"a scraper",
 			[][]replay.Client{clients(10, 990, true, false), clients(20, 9, true, false), clients(5000, 1, false, false)},
-			replay.Sizes{Clients: 1000, P99: 10, People: 999, P999: 20, Person: "k", Limit: 20, Reference: 10, Above: 1, Highest: []string{"k"}},
+			replay.Sizes{Clients: 1000, Median: 10, P99: 10, People: 999, P999: 20, Person: "k", Limit: 20, Reference: 10, Above: 1, Highest: []string{"k"}},
 		},
 		{
 			"busy people",
 			[][]replay.Client{clients(10, 1990, false, false), clients(61, 10, true, false)},
-			replay.Sizes{Clients: 2000, P99: 10, People: 10, P999: 61, Person: "k", Limit: 80, Reference: 10},
+			replay.Sizes{Clients: 2000, Median: 10, P99: 10, People: 10, P999: 61, Person: "k", Limit: 80, Reference: 10},
 		},
 		{
 			"an office among many people",
 			[][]replay.Client{clients(10, 1998, true, false), clients(61, 1, true, true), clients(5000, 1, false, false)},
-			replay.Sizes{Clients: 2000, P99: 10, People: 1999, P999: 10, Person: "k", Shared: 1, MostShared: 61, Sharer: "k", Limit: 80, Reference: 10, Above: 1, Highest: []string{"k"}},
+			replay.Sizes{Clients: 2000, Median: 10, P99: 10, People: 1999, P999: 10, Person: "k", Shared: 1, MostShared: 61, Sharer: "k", Limit: 80, Reference: 10, Above: 1, Highest: []string{"k"}},
 		},
 	} {
 		if got := replay.SizesOf(slices.Concat(c.all...)); !reflect.DeepEqual(got, c.want) {
@@ -149,6 +149,11 @@ func TestSuggest(t *testing.T) {
 		if got.Limit != c.want || look != (c.want != "") {
 			t.Errorf("%+v: %+v, want %q, and then who to look at", c, got, c.want)
 		}
+	}
+	few := replay.SizesOf(slices.Concat(clients(3, 50, false, false), clients(70, 49, false, false)))
+	const want = "of the 99 clients, half used at most 3/1m, and nobody more than 70/1m"
+	if got := few.Suggest(100, 100, "/1m"); got.Failure != "too few clients to tell" || strings.Join(got.Reasons, "; ") != want {
+		t.Errorf("of 99 clients: %+v, want %s", got, want)
 	}
 }
 
