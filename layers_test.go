@@ -100,7 +100,7 @@ var layers = []struct {
 	{"internal/replay/engine", layer{lines: 1947, kB: 61, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip internal/clock " +
 		"internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay " +
 		"internal/replay/logs internal/stats internal/zone memorystore store"}},
-	{"internal/lab/compare", layer{lines: 620, kB: 19, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial internal/placeholder internal/replay " +
+	{"internal/lab/compare", layer{lines: 604, kB: 19, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial internal/placeholder internal/replay " +
 		"internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
@@ -108,7 +108,7 @@ var layers = []struct {
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
 		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
 		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1622, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
+	{"internal/lab/cases", layer{lines: 1603, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
 		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
 		"internal/suggest internal/zone memorystore store"}},
 	{"internal/cli", layer{lines: 3465, kB: 108, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +

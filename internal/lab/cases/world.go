@@ -20,8 +20,8 @@ var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 type world struct {
 	*engine
 	clock.Timeline
-	base      string // the beginning of URLs that are only a path; empty if the file has none
-	common    *stand // the store of all instances; nil before it is needed, and if they share nothing
+	base      string    // the beginning of URLs that are only a path; empty if the file has none
+	common    *pool.Ref // the store of all instances; nil before it is needed, and if they share nothing
 	instances []*instance
 	number    int  // of instances
 	down      bool // the store does not answer
@@ -73,62 +73,41 @@ func (w *world) close() {
 	}
 }
 
-// newStore makes a store.
-func (w *world) newStore(main bool) (*stand, error) {
+// open opens a store. The main one can be down.
+func (w *world) open(main bool) (*pool.Ref, error) {
 	s, err := memorystore.New(memorystore.Options{Now: w.Micros})
 	if err != nil {
 		return nil, err
 	}
-	w.stores = append(w.stores, s)
-	return &stand{Store: s, world: w, main: main}, nil
+	ref, err := pool.AcquireOn(&w.Timeline, &stand{Store: s, world: w, main: main})
+	if err == nil {
+		w.stores, w.refs = append(w.stores, s), append(w.refs, ref)
+	}
+	return ref, err
 }
 
 // instance returns an instance by its number, from 1, or 0 for the first.
-func (w *world) instance(number int) (*instance, error) {
+func (w *world) instance(number int) (_ *instance, err error) {
 	number = max(1, number)
 	if number > w.number {
 		return nil, fmt.Errorf("there is no instance %d: write instances %d before", number, number)
 	}
 	for len(w.instances) < number {
-		made, err := w.newInstance()
-		if err != nil {
-			return nil, err
+		made := &instance{main: w.common}
+		if made.main == nil {
+			if made.main, err = w.open(w.shared); err != nil {
+				return nil, err
+			}
+		}
+		if w.shared {
+			w.common = made.main
+			if made.local, err = w.open(false); err != nil {
+				return nil, err
+			}
 		}
 		w.instances = append(w.instances, made)
 	}
 	return w.instances[number-1], nil
-}
-
-func (w *world) newInstance() (*instance, error) {
-	main := w.common
-	if main == nil {
-		var err error
-		if main, err = w.newStore(w.shared); err != nil {
-			return nil, err
-		}
-		if w.shared {
-			w.common = main
-		}
-	}
-	made := new(instance)
-	var err error
-	if made.main, err = w.acquire(main); err != nil || !w.shared {
-		return made, err
-	}
-	local, err := w.newStore(false)
-	if err != nil {
-		return nil, err
-	}
-	made.local, err = w.acquire(local)
-	return made, err
-}
-
-func (w *world) acquire(s *stand) (*pool.Ref, error) {
-	ref, err := pool.AcquireOn(&w.Timeline, s)
-	if err == nil {
-		w.refs = append(w.refs, ref)
-	}
-	return ref, err
 }
 
 // hold lets time pass while a request runs, and renews its slots.

@@ -34,9 +34,7 @@ func around(before, after []byte, c *adminapi.Comparison) (all []string, err err
 			offline.EachHandler(server, told.leaveOut)
 		}
 	}
-	names := maps.Clone(servers[0])
-	maps.Copy(names, servers[1])
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range union(servers[0], servers[1]) {
 		was, is := servers[0][name], servers[1][name]
 		if !hasLimits(was) && !hasLimits(is) {
 			continue
@@ -185,12 +183,9 @@ func otherParts(at, option string, was, is any) (all []string) {
 	return []string{at}
 }
 
-// union returns the names in two objects, sorted.
-func union(a, b object) []string {
-	all := maps.Clone(a)
-	if all == nil {
-		all = make(object)
-	}
-	maps.Copy(all, b)
-	return slices.Sorted(maps.Keys(all))
+// union returns the names in two maps, sorted.
+func union[V any](a, b map[string]V) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
 }

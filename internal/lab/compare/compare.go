@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -46,14 +45,7 @@ func ZonesOf(handlers []*trial.Handler) map[string]Zone {
 // Zones returns the zones that differ, sorted by name.
 func Zones(before, after map[string]Zone) []adminapi.ZoneDiff {
 	var all []adminapi.ZoneDiff
-	names := slices.Collect(maps.Keys(before))
-	for name := range after {
-		if _, known := before[name]; !known {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range union(before, after) {
 		was, old := before[name]
 		is, now := after[name]
 		was.Uses, is.Uses = sorted(was.Uses), sorted(is.Uses)
