@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -42,11 +44,11 @@ func setCommand(cmd *cobra.Command) {
 	plan := flags.String("plan", "", "The plan whose limit the key gets")
 	exempt := flags.Bool("exempt", false, "Exempt the key from the limit")
 	clear := flags.Bool("clear", false, "Clear the override")
-	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
+	for _, other := range []string{"plan", "exempt", "for", "note"} {
+		cmd.MarkFlagsMutuallyExclusive("clear", other)
+	}
+	cmd.MarkFlagsMutuallyExclusive("plan", "exempt")
 	asks(cmd, func(c *instance, args []string) error {
-		if err := errors.Join(checkExclusive(cmd, "plan", "exempt", "clear"), checkExclusive(cmd, "clear", "for"), checkExclusive(cmd, "clear", "note")); err != nil {
-			return err
-		}
 		method, key, request := http.MethodPut, args[1:], body()
 		switch {
 		case *clear:
@@ -143,15 +145,17 @@ func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
 // validityFlags adds the flags that say how long an override holds, and why. It returns a function
 // that makes the first fields of a body from them.
 func validityFlags(cmd *cobra.Command) func() map[string]any {
-	flags := cmd.Flags()
-	duration := new(longFlag)
-	flags.Var(duration, "for", "How long it holds, such as 90s, 2h or 7d; without this, until it is cleared")
-	note := flags.String("note", "", "A note for people, which 'caddy rate-limit get' shows")
-	return func() map[string]any {
-		body := make(map[string]any)
-		if flags.Changed("for") {
-			body["for"] = duration.String()
+	body := make(map[string]any)
+	cmd.Flags().Func("for", "How long it holds, such as 90s, 2h or 7d; without this `duration`, until it is cleared", func(text string) (err error) {
+		body["for"] = text
+		if _, err = caddy.ParseDuration(text); err != nil {
+			err = errors.New("write a duration such as 90s, 2h or 7d")
 		}
+		return err
+	})
+	note := cmd.Flags().String("note", "", "A note for people, which 'caddy rate-limit get' shows")
+	return func() map[string]any {
+		body := maps.Clone(body)
 		if *note != "" {
 			body["note"] = *note
 		}

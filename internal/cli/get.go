@@ -21,7 +21,6 @@ func getCommand(cmd *cobra.Command) {
 	cmd.Flags().Bool(fleetFlag, false, "Count the recent requests of all instances that share the store, which takes some seconds")
 	query := keyFlags(cmd)
 	plan := cmd.Flags().String("plan", "", "The plan whose limit to show, if not that of requests without a plan")
-	_ = cmd.RegisterFlagCompletionFunc("plan", completePlans)
 	cost := cmd.Flags().Int64("cost", 0, "The cost of the request, if not that of the zone")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && !cmd.Flags().Changed("key-base64") {
