@@ -59,7 +59,7 @@ var layers = []struct {
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 50, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
-	{"internal/replay", layer{lines: 812, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
+	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
 	{"internal/events", layer{lines: 100, kB: 3, caddy: true}},
 	{"internal/clientip", layer{lines: 200, kB: 8, caddy: true, own: "internal/advice"}},
@@ -94,25 +94,25 @@ var layers = []struct {
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle " +
 		"internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
+	{"internal/replay/engine", layer{lines: 2350, kB: 69, caddy: true, own: "algorithms config internal/advice internal/clientip internal/clock internal/lab/walk internal/late " +
+		"internal/limiter internal/outcome internal/placeholder internal/pool internal/replay " +
+		"internal/replay/logs internal/zone memorystore store"}},
 	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/lab/walk internal/late " +
 		"internal/limiter internal/outcome internal/placeholder internal/pool internal/zone store"}},
-	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1947, kB: 61, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip internal/clock " +
-		"internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/replay " +
-		"internal/replay/logs internal/stats internal/zone memorystore store"}},
-	{"internal/lab/compare", layer{lines: 604, kB: 19, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial internal/placeholder internal/replay " +
-		"internal/replay/engine internal/zone"}},
+	{"internal/lab/offline", layer{lines: 160, kB: 5, caddy: true, own: "internal/lab/trial internal/replay internal/replay/engine"}},
+	{"internal/lab/compare", layer{lines: 740, kB: 22, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial internal/placeholder internal/replay " +
+		"internal/replay/logs internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
 	{"internal/admin", layer{lines: 3880, kB: 127, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
 		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
 		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1603, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
+	{"internal/lab/cases", layer{lines: 1834, kB: 56, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
 		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
 		"internal/suggest internal/zone memorystore store"}},
-	{"internal/cli", layer{lines: 3465, kB: 108, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
-		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell " +
+	{"internal/cli", layer{lines: 3415, kB: 108, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
+		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/shell " +
 		"internal/why"}},
 	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
 		"internal/zone"}},

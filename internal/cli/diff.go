@@ -189,7 +189,7 @@ func (d document) list(names []string) {
 		if d.markdown {
 			fmt.Fprintln(d.out, "- "+inMarkdown(name))
 		} else {
-			fmt.Fprintln(d.out, "  "+printable(name))
+			fmt.Fprintln(d.out, "  "+replay.Printable(name))
 		}
 	}
 }
@@ -219,7 +219,7 @@ func (d document) clients(list []adminapi.ClientDiff) {
 
 // inMarkdown writes a text as code, so that nothing of it is markup.
 func inMarkdown(text string) string {
-	text = inLine(text)
+	text = replay.Printable(text)
 	fence := "`"
 	for strings.Contains(text, fence) {
 		fence += "`"

@@ -161,7 +161,7 @@ func (c *instance) lines(p *problem, instances int) (lines []string) {
 		texts = append(texts, "fix: "+fix)
 	}
 	for _, text := range texts {
-		for _, line := range wrapped(printable(text), cmp.Or(c.width, textWidth)-len(indent)) {
+		for _, line := range wrapped(text, cmp.Or(c.width, textWidth)-len(indent)) {
 			lines = append(lines, indent+line)
 		}
 	}

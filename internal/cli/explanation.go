@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -48,7 +49,7 @@ func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) erro
 }
 
 // add prints a text after an empty line.
-func (s *screen) add(text string) { fmt.Fprintf(s.out, "\n%s\n", printable(text)) }
+func (s *screen) add(text string) { fmt.Fprintf(s.out, "\n%s\n", replay.Printable(text)) }
 
 // describeClient says whose address the client's is.
 func describeClient(x *adminapi.Explanation) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -55,7 +56,7 @@ func (c *instance) printView() {
 	}
 	for i := range c.view.Instances {
 		m := &c.view.Instances[i]
-		name := inLine(m.Name)
+		name := replay.Printable(m.Name)
 		switch m.State {
 		case adminapi.StateUnknown:
 			c.say("What %s does is not known, because the store does not answer in time; its counts may be missing.", name)
@@ -80,7 +81,7 @@ func (c *instance) printNotes() {
 	}
 	for _, m := range c.view.Instances {
 		if m.Omitted != "" {
-			c.say("%s has no room to report all: %s are missing.", inLine(m.Name), m.Omitted)
+			c.say("%s has no room to report all: %s are missing.", replay.Printable(m.Name), m.Omitted)
 		}
 	}
 	for _, note := range c.view.Notes {
@@ -117,7 +118,7 @@ func (c *instance) instances() error {
 	}
 	rows := [][]string{{"INSTANCE", "STATE", "VERSION", "UP", "CONFIG", "SHARE", "RATE", "CLOCK"}}
 	for _, m := range c.view.Instances {
-		row := []string{inLine(m.Name), m.State, inLine(m.Version), "", inLine(m.Config), "", "", ""}
+		row := []string{replay.Printable(m.Name), m.State, replay.Printable(m.Version), "", replay.Printable(m.Config), "", "", ""}
 		if !m.Since.IsZero() {
 			row[3] = formatSeconds(max(0, time.Since(m.Since).Truncate(time.Second).Seconds()))
 		}

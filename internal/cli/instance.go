@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -282,7 +283,7 @@ func askEach[T any](c *instance, path string) (answers []answer[T], done bool, e
 		if m.Answer == nil {
 			continue
 		}
-		a := answer[T]{of: inLine(m.Name)}
+		a := answer[T]{of: replay.Printable(m.Name)}
 		if err := json.Unmarshal(m.Answer, &a.value); err != nil {
 			return nil, done, fmt.Errorf("reading the answer of %s: %w", a.of, err)
 		}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -83,16 +82,18 @@ func (s *screen) printJSON(value any) error {
 
 // say prints a sentence.
 func (s *screen) say(format string, args ...any) {
-	for _, line := range wrapped(printable(fmt.Sprintf(format, args...)), cmp.Or(s.width, textWidth)) {
+	for _, line := range wrapped(fmt.Sprintf(format, args...), cmp.Or(s.width, textWidth)) {
 		fmt.Fprintln(s.out, line)
 	}
 }
 
-// wrapped breaks a text into lines of at most this width, at least one. Longer words are cut.
+// wrapped breaks a text into lines of at most this width, at least one. Longer words are cut. What a terminal would interpret is
+// escaped, because errors of servers may have anything in them.
 func wrapped(text string, width int) (lines []string) {
 	width = max(width, 20)
 	line := ""
 	for word := range strings.FieldsSeq(text) {
+		word = replay.Printable(word)
 		for utf8.RuneCountInString(word) > width {
 			if line != "" {
 				lines, line = append(lines, line), ""
@@ -111,23 +112,6 @@ func wrapped(text string, width int) (lines []string) {
 	}
 	return append(lines, line)
 }
-
-// printable escapes what a terminal would interpret. Errors of servers may have anything in them.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case unicode.IsPrint(r), r == '\n':
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
-
-// inLine makes a text of somebody else one line that a terminal does not obey.
-func inLine(text string) string { return strings.ReplaceAll(printable(text), "\n", " ") }
 
 const (
 	columnGap = "  "
@@ -286,11 +270,11 @@ func (s *screen) colored(cell string) string {
 func (s *screen) paragraphs(rows [][]string) {
 	names := widths(rows)[0]
 	for _, row := range rows {
-		lines := []string{printable(row[1])}
+		lines := []string{replay.Printable(row[1])}
 		if s.width > 0 {
-			lines = wrapped(lines[0], s.width-names-len(columnGap))
+			lines = wrapped(row[1], s.width-names-len(columnGap))
 		}
-		name := printable(row[0])
+		name := replay.Printable(row[0])
 		for _, line := range lines {
 			fmt.Fprintf(s.out, "%-*s%s%s\n", names, name, columnGap, line)
 			name = ""

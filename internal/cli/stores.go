@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -38,12 +39,12 @@ func (c *instance) stores(check bool) error {
 		}
 		for _, s := range a.value {
 			rows = append(rows, append([]string{caddy}, storeCells(&s)...))
-			mark := mark + inLine(s.Name)
+			mark := mark + replay.Printable(s.Name)
 			if s.Error != "" {
-				faults = append(faults, mark+": "+inLine(s.Error))
+				faults = append(faults, mark+": "+replay.Printable(s.Error))
 			}
 			for _, m := range s.Silent {
-				faults = append(faults, mark+": "+inLine(m.Address+" is silent: "+m.Error))
+				faults = append(faults, mark+": "+replay.Printable(m.Address+" is silent: "+m.Error))
 			}
 			if check && s.Answers != nil && !*s.Answers {
 				silent = append(silent, mark)
@@ -66,7 +67,7 @@ func (c *instance) stores(check bool) error {
 
 // storeCells returns what an instance says of a store.
 func storeCells(s *adminapi.Store) []string {
-	cells := []string{inLine(s.Name), "", inLine(s.Breaker), "", "", "", "", shell.Words(s.Zones)}
+	cells := []string{replay.Printable(s.Name), "", replay.Printable(s.Breaker), "", "", "", "", shell.Words(s.Zones)}
 	if s.Answers != nil {
 		cells[1] = map[bool]string{true: "yes", false: "no"}[*s.Answers]
 		if !*s.Answers && s.Breaker == "closed" {

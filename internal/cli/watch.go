@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -187,11 +188,11 @@ func (w *watcher) cells(d *adminapi.Decision) []string {
 	}
 	text := shell.Words(request)
 	if d.Reason != "" {
-		text += "  (" + inLine(d.Reason) + ")"
+		text += "  (" + replay.Printable(d.Reason) + ")"
 	}
 	cells := []string{at, d.Outcome, zone, key, left, wait, text}
 	if w.ofFleet {
-		cells = slices.Insert(cells, 1, cmp.Or(inLine(d.Instance), w.address))
+		cells = slices.Insert(cells, 1, cmp.Or(replay.Printable(d.Instance), w.address))
 	}
 	return cells
 }
