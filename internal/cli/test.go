@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,12 +22,15 @@ import (
 
 // The exit codes of test. As with all commands, 1 says that there is no answer.
 const (
-	exitCaseFails     = 2
-	exitChangeMissed  = 3
+	exitCaseFails    = 2
+	exitChangeMissed = 3
+)
+
+const (
 	defaultCases      = adjacentFile + cases.Extension
+	casesFileExpected = "name a file of cases, such as " + defaultCases
 	watchCasesEvery   = 300 * time.Millisecond
 	endOfScreen       = "\x1b[2J\x1b[H"
-	casesFileExpected = "name a file of cases, such as " + defaultCases
 )
 
 func testCommand(cmd *cobra.Command) {
@@ -35,11 +40,13 @@ func testCommand(cmd *cobra.Command) {
 	flags.StringVar(&t.junit, "junit", "", "Also write the results to this file as JUnit XML")
 	flags.BoolVar(&t.mutate, "mutate", false, "Also try changes of the config, and tell which of them no case notices")
 	flags.BoolVarP(&t.verbose, "verbose", "v", false, "Also print the changes that are noticed, with the case that notices")
-	flags.BoolVar(&t.watch, "watch", false, "Carry out the cases again whenever a file changes")
+	watch := flags.Bool("watch", false, "Carry out the cases again whenever a file changes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		t.cmd, t.screen, t.args = cmd, newScreen(cmd), args
-		if t.watch {
-			return t.watchFiles()
+		t.screen, t.args = newScreen(cmd), args
+		t.config, _ = flags.GetString("config")
+		t.adapter, _ = flags.GetString("adapter")
+		if *watch {
+			return t.watch(cmd.Context())
 		}
 		code, err := t.test()
 		if err != nil || code == 0 {
@@ -58,24 +65,27 @@ func endWith(cmd *cobra.Command, code int) error {
 // tester carries out the command test.
 type tester struct {
 	*screen
-	cmd                    *cobra.Command
-	args                   []string
-	pattern, junit         string
-	mutate, verbose, watch bool
+	args            []string
+	config, adapter string // by flags, in place of what the files say
+	pattern, junit  string
+	mutate, verbose bool
+
+	names []string           // of the files of cases
+	read  map[string]version // of all files, when they were read
 }
 
 // test carries out all cases once, and returns the exit code.
 func (t *tester) test() (code int, err error) {
 	began := time.Now()
+	t.read = make(map[string]version)
 	o, err := t.options()
 	if err != nil {
 		return 0, err
 	}
-	names, err := findCases(t.args)
-	if err != nil {
+	if t.names, err = findCases(t.args); err != nil {
 		return 0, err
 	}
-	configs, files, err := t.group(names)
+	configs, files, err := t.group()
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +114,7 @@ func (t *tester) test() (code int, err error) {
 
 // testConfig carries out the cases of one config. Changes are tried only if no case fails without them.
 func (t *tester) testConfig(name string, files []*cases.File, o *cases.Options, r *cases.Report) error {
-	config, err := t.config(name, files[0].Adapter)
+	config, err := readConfig(name, cmp.Or(t.adapter, files[0].Adapter))
 	if err != nil {
 		return err
 	}
@@ -131,15 +141,7 @@ func (t *tester) testConfig(name string, files []*cases.File, o *cases.Options, 
 	return err
 }
 
-// config returns a config as JSON. The flag --config is in place of all others.
-func (t *tester) config(name, adapter string) ([]byte, error) {
-	if given, _ := t.cmd.Flags().GetString("config"); given != "" {
-		return loadConfig(t.cmd)
-	}
-	return readConfig(name, adapter)
-}
-
-// options returns the options of the cases.
+// options returns the options of the cases, which print the results as they come.
 func (t *tester) options() (*cases.Options, error) {
 	o := new(cases.Options)
 	if t.pattern != "" {
@@ -152,39 +154,30 @@ func (t *tester) options() (*cases.Options, error) {
 	if t.json {
 		return o, nil
 	}
-	o.Told = func(r cases.Result) { _ = r.WriteText(t.out, t.colors(), t.breaks()) }
+	var colors cases.Colors
+	if t.color {
+		colors = cases.Colors{Good: green, Bad: red, Plain: noColor}
+	}
+	width := cmp.Or(t.width, cases.Width)
+	o.Told = func(r cases.Result) { _ = r.WriteText(t.out, colors, width) }
 	o.Tried = func(c cases.Change) {
 		if t.verbose && c.FoundBy != "" {
 			fmt.Fprintf(t.out, "found %s: %s\n", c.Change, c.FoundBy)
 		}
-		_ = c.WriteText(t.out, t.colors(), t.breaks())
+		_ = c.WriteText(t.out, colors, width)
 	}
 	return o, nil
-}
-
-func (t *tester) colors() cases.Colors {
-	if t.color {
-		return cases.Colors{Good: green, Bad: red, Plain: noColor}
-	}
-	return cases.Colors{}
-}
-
-// breaks returns the width at which lines are broken.
-func (t *tester) breaks() int {
-	if t.width == 0 {
-		return cases.Width
-	}
-	return t.width
 }
 
 // report prints the summary, and writes the file for other programs.
 func (t *tester) report(r *cases.Report) error {
 	if t.junit != "" {
 		var b bytes.Buffer
-		if err := r.WriteJUnit(&b); err != nil {
-			return fmt.Errorf("--junit: %w", err)
+		err := r.WriteJUnit(&b)
+		if err == nil {
+			err = os.WriteFile(t.junit, b.Bytes(), 0o644)
 		}
-		if err := os.WriteFile(t.junit, b.Bytes(), 0o644); err != nil {
+		if err != nil {
 			return fmt.Errorf("--junit: %w", err)
 		}
 	}
@@ -197,23 +190,15 @@ func (t *tester) report(r *cases.Report) error {
 // findCases returns the names of the files of cases that some arguments name.
 func findCases(args []string) (names []string, err error) {
 	if len(args) == 0 {
+		args = []string{defaultCases}
 		if _, err := os.Stat(defaultCases); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there is no %s here: %s", defaultCases, casesFileExpected)
 		}
-		return []string{defaultCases}, nil
 	}
 	for _, arg := range args {
-		info, err := os.Stat(arg)
-		if err != nil {
-			return nil, err
-		}
-		if !info.IsDir() {
-			names = append(names, arg)
-			continue
-		}
 		before := len(names)
-		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && strings.HasSuffix(path, cases.Extension) {
+		err := filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && (path == arg || strings.HasSuffix(path, cases.Extension)) {
 				names = append(names, path)
 			}
 			return err
@@ -228,11 +213,11 @@ func findCases(args []string) (names []string, err error) {
 	return names, nil
 }
 
-// group parses files of cases, and returns them by their config.
-func (t *tester) group(names []string) (configs []string, files map[string][]*cases.File, err error) {
+// group parses the files of cases, and returns them by their config.
+func (t *tester) group() (configs []string, files map[string][]*cases.File, err error) {
 	files = make(map[string][]*cases.File)
-	given, _ := t.cmd.Flags().GetString("config")
-	for _, name := range names {
+	for _, name := range t.names {
+		t.read[name] = versionOf(name)
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, nil, err
@@ -241,14 +226,11 @@ func (t *tester) group(names []string) (configs []string, files map[string][]*ca
 		if err != nil {
 			return nil, nil, err
 		}
-		config := given
-		if config == "" {
-			config = f.ConfigOf()
-		}
+		config := cmp.Or(t.config, f.ConfigOf())
 		if config == name {
 			return nil, nil, fmt.Errorf("%s: its config is not clear from its name: write config and the name of the file at its top, or --config", name)
 		}
-		if files[config] == nil {
+		if t.read[config] = versionOf(config); files[config] == nil {
 			configs = append(configs, config)
 		}
 		files[config] = append(files[config], f)
@@ -256,13 +238,10 @@ func (t *tester) group(names []string) (configs []string, files map[string][]*ca
 	return configs, files, nil
 }
 
-// watchFiles carries out the cases whenever a file of them, or its config, changes.
-func (t *tester) watchFiles() error {
-	var before []version
-	for {
-		now := t.changed()
-		if !slices.Equal(before, now) || before == nil {
-			before = now
+// watch carries out the cases whenever a file of them, or its config, changes.
+func (t *tester) watch(ctx context.Context) error {
+	for first := true; ; first = false {
+		if first || t.changed() {
 			if t.terminal {
 				fmt.Fprint(t.out, endOfScreen)
 			}
@@ -271,36 +250,33 @@ func (t *tester) watchFiles() error {
 			}
 		}
 		select {
-		case <-t.cmd.Context().Done():
+		case <-ctx.Done():
 			return nil
 		case <-time.After(watchCasesEvery):
 		}
 	}
 }
 
-// version tells one content of a file from another. The size is for a file that is read while it is written, because
-// its time may be the same.
-type version struct{ at, size int64 }
-
-// changed returns the version of each file; a file that is missing has none.
-func (t *tester) changed() []version {
-	versions := []version{}
-	names, _ := findCases(t.args)
-	given, _ := t.cmd.Flags().GetString("config")
-	for _, name := range append(slices.Clone(names), given) {
-		all := []string{name}
-		if text, err := os.ReadFile(name); err == nil && name != given {
-			if f, err := cases.Parse(name, text); err == nil {
-				all = append(all, f.ConfigOf())
-			}
-		}
-		for _, file := range all {
-			var of version
-			if info, err := os.Stat(file); err == nil {
-				of = version{info.ModTime().UnixNano(), info.Size()}
-			}
-			versions = append(versions, of)
+// changed reports whether there are other files, or one differs from what was read.
+func (t *tester) changed() bool {
+	if names, _ := findCases(t.args); !slices.Equal(names, t.names) {
+		return true
+	}
+	for name, version := range t.read {
+		if version != versionOf(name) {
+			return true
 		}
 	}
-	return versions
+	return false
+}
+
+// version tells one content of a file from another. The size is for a file that is read while it is written, because
+// its time may be the same. A file that is missing has none.
+type version struct{ at, size int64 }
+
+func versionOf(name string) (v version) {
+	if info, err := os.Stat(name); err == nil {
+		v = version{info.ModTime().UnixNano(), info.Size()}
+	}
+	return v
 }
