@@ -117,10 +117,10 @@ func TestFleetInOneView(t *testing.T) {
 	})
 	for _, s := range []*harness.Server{a, b, c} {
 		for args, want := range map[string][]string{
-			"zones --fleet":              {`shared +sliding_window_log 10/1h .*\d/s +10 +5 +33\.3 % +0\n`, "Counted by 3 instances.\n", "has another config: these zones differ: busy.\n"},
+			"zones --fleet":              {`shared +sliding_window_log 10/1h .*\d/s +10 +5 +33\.3 %( +-)?\n`, "Counted by 3 instances.\n", "has another config: these zones differ: busy.\n"},
 			"zones shared --fleet":       {`allowed +10\n`, `refused +5 \(5 limited\)\n`},
-			"top shared --fleet":         {`shared +15 +5 +0 +x\n`, "Counted by 3 instances since "},
-			"top --refused --fleet":      {`shared +15 +5 +0 +x\n`},
+			"top shared --fleet":         {`shared +15 +5 +x\n`, "Counted by 3 instances since "},
+			"top --refused --fleet":      {`shared +15 +5 +x\n`},
 			"get shared x --fleet":       {`15 requests, 5 refused \(counted by 3 instances since `},
 			"stores --fleet":             {`(?s)(\) +redis .*yes .*){3}`},
 			"instances":                  {`here `, `(?s)(reports .*){2}`},

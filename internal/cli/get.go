@@ -64,78 +64,68 @@ func (c *instance) key(zone string, query url.Values) (*adminapi.Key, error) {
 	if done, err := c.ask(zonePath(zone, "/key"), query, k.Key); done || err != nil {
 		return k.Key, err
 	}
-	rows := [][]string{{"zone", shell.Word(k.Zone)}, {"key", shell.ShowKey(k.KeyText)}, {"limit", k.Limit + inParentheses(k.Rollout)}}
-	if len(k.Plans) == 0 {
-		rows = append(rows, k.state()...)
-	}
-	c.details(append(rows, k.history(c.counter())...))
+	c.details(k.about(c.counter()))
+	fmt.Fprintln(c.out)
+	c.table(without("ZONE", without("KEY", append([][]string{slices.Clone(stateHeader)}, k.rows()...))))
 	if len(k.Plans) > 0 {
-		fmt.Fprintln(c.out)
-		var states [][]string
-		for _, row := range k.rows() {
-			states = append(states, row[1:len(row)-1]) // without the zone and the key
-		}
-		c.table(slices.Insert(states, 0, stateHeader[1:len(stateHeader)-1]))
-		rest := "requests with none of these plans get the default."
-		if k.NoPlan != 0 {
-			rest = fmt.Sprintf("requests with none of these plans get status %d.", k.NoPlan)
-		}
-		fmt.Fprintf(c.out, "\nThe plan of a request is %s; %s\n", k.PlanFrom, rest)
-		var elsewhere []string
-		for _, plan := range k.Plans {
-			if plan.Elsewhere {
-				elsewhere = append(elsewhere, shell.Word(plan.Plan))
-			}
-		}
-		if elsewhere != nil {
-			fmt.Fprintln(c.out)
-			c.say("The override does not hold under %s, because its algorithm is another one. For a limit there, name the algorithm of that plan, as in 'set %s <key> <algorithm> 500/1m'.",
-				enumerate("plan", elsewhere), shell.Word(k.Zone))
-		}
+		c.printPlans(k)
 	}
 	c.printReasons([]keyView{k})
 	return k.Key, nil
 }
 
-// state returns the names and values of a key under one limit.
-func (k keyView) state() (rows [][]string) {
-	if k.Plan != "" {
-		rows = append(rows, []string{"plan", shell.Word(k.Plan)})
+// about returns what is known of a key, but for what is used of its limits. The counts are those of the counter.
+func (k keyView) about(counter string) (rows [][]string) {
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, value})
+		}
 	}
-	if k.Assumed != "" {
-		rows = append(rows, []string{"assumed", k.Assumed})
+	add("zone", shell.Word(k.Zone))
+	add("key", shell.ShowKey(k.KeyText))
+	add("limit", k.Limit+inParentheses(k.Rollout))
+	if len(k.Plans) == 0 {
+		add("assumed", k.Assumed)
 	}
-	rows = append(rows, []string{"state", words(k.Outcome)}, []string{"used", k.used()}, []string{"left", k.left()})
-	if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
-		rows = append(rows, []string{"more in", formatSeconds(k.NextAfter)})
+	if len(k.Plans) == 0 && k.ResetAfter > 0 && !k.Slots { // slots come back when requests end
+		add("all in", formatSeconds(k.ResetAfter))
 	}
-	if k.ResetAfter > 0 && !k.Slots {
-		rows = append(rows, []string{"all in", formatSeconds(k.ResetAfter)})
+	if r := k.Refusals; r != nil {
+		add("refusals", fmt.Sprintf("%d so far; %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within)))
+	}
+	if k.Override != nil {
+		add("override", describeOverride(k.Override))
+	}
+	if l := k.Lately; l != nil {
+		dryRun := ""
+		if l.DryRun > 0 {
+			dryRun = fmt.Sprintf(", %d would have been refused", l.DryRun)
+		}
+		add("lately", fmt.Sprintf("%s, %d refused%s (counted by %s since %s)",
+			plural(int64(l.Requests), "request"), l.Refused, dryRun, counter, l.Since.Local().Format(time.TimeOnly)))
+		add("last plan", showPlan(l.Plan))
 	}
 	return rows
 }
 
-// history returns what is known of a key whatever its limit is. The counts are those of the counter.
-func (k keyView) history(counter string) (rows [][]string) {
-	if r := k.Refusals; r != nil {
-		rows = append(rows, []string{"refusals", fmt.Sprintf("%d so far; %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within))})
+// printPlans says which plan a request has, and under which ones an override does not hold.
+func (c *instance) printPlans(k keyView) {
+	rest := "the default"
+	if k.NoPlan != 0 {
+		rest = "status " + strconv.Itoa(k.NoPlan)
 	}
-	if k.Override != nil {
-		rows = append(rows, []string{"override", describeOverride(k.Override)})
+	fmt.Fprintf(c.out, "\nThe plan of a request is %s; requests with none of these plans get %s.\n", k.PlanFrom, rest)
+	var elsewhere []string
+	for _, plan := range k.Plans {
+		if plan.Elsewhere {
+			elsewhere = append(elsewhere, shell.Word(plan.Plan))
+		}
 	}
-	if k.Lately == nil {
-		return rows
+	if elsewhere != nil {
+		fmt.Fprintln(c.out)
+		c.say("The override does not hold under %s, because its algorithm is another one. For a limit there, name the algorithm of that plan, as in 'set %s <key> <algorithm> 500/1m'.",
+			enumerate("plan", elsewhere), shell.Word(k.Zone))
 	}
-	dryRun := ""
-	if n := k.Lately.DryRun; n > 0 {
-		dryRun = fmt.Sprintf(", %d would have been refused", n)
-	}
-	rows = append(rows, []string{"lately", fmt.Sprintf("%s, %d refused%s (counted by %s since %s)",
-		plural(int64(k.Lately.Requests), "request"), k.Lately.Refused, dryRun, counter, k.Lately.Since.Local().Format(time.TimeOnly))})
-	if k.Lately.Plan != "" {
-		rows = append(rows, []string{"last plan", shell.Word(k.Lately.Plan)})
-	}
-	return rows
 }
 
 // errNoAnswer is the error of a look-up that no zone has an answer to.

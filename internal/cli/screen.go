@@ -127,19 +127,25 @@ var cuts = map[string]func(text string, width int) string{
 	"KEY": cutMiddle, "INSTANCE": cutMiddle, "BY": cutMiddle,
 }
 
-// table prints rows of cells in columns, below a header. Those that nothing is in are left out, and cells are cut if the
+// table prints rows of cells in columns, below a header. Columns that nothing is in are left out, and cells are cut if the
 // terminal is too narrow for them.
 func (s *screen) table(rows [][]string) {
-	filled := make([][]string, len(rows))
+	rows = filled(rows)
+	s.print(rows, s.fitted(rows))
+}
+
+// filled returns the columns with at least one cell.
+func filled(rows [][]string) [][]string {
+	full := make([][]string, len(rows))
 	for i := range rows[0] {
 		if len(rows) > 1 && !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" }) {
 			continue
 		}
 		for j, row := range rows {
-			filled[j] = append(filled[j], cmp.Or(row[i], "-"))
+			full[j] = append(full[j], cmp.Or(row[i], "-"))
 		}
 	}
-	s.print(filled, s.fitted(filled))
+	return full
 }
 
 // details prints names and values, which are never cut.
@@ -147,9 +153,10 @@ func (s *screen) details(rows [][]string) { s.print(rows, widths(rows)) }
 
 // without returns rows without the column of a header.
 func without(header string, rows [][]string) [][]string {
-	at := slices.Index(rows[0], header)
-	for i := range rows {
-		rows[i] = slices.Delete(rows[i], at, at+1)
+	if at := slices.Index(rows[0], header); at >= 0 {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], at, at+1)
+		}
 	}
 	return rows
 }

@@ -93,9 +93,13 @@ func (c *instance) top(zone, by string, n int) error {
 	})
 	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", "DRY RUN", "KEY"}}
 	for _, k := range keys[:min(n, len(keys))] {
+		dryRun := ""
+		if k.DryRun+k.DryRunError > 0 {
+			dryRun = formatCount(k.DryRun, k.DryRunError)
+		}
 		rows = append(rows, []string{
 			shell.Word(k.zone), showPlan(k.Plan), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
-			formatCount(k.DryRun, k.DryRunError), shell.ShowKey(k.KeyText),
+			dryRun, shell.ShowKey(k.KeyText),
 		})
 	}
 	c.table(rows)

@@ -32,7 +32,7 @@ func (c *instance) zones() error {
 	if done, err := c.ask("zones", nil, &zones); done || err != nil {
 		return err
 	}
-	rows := c.zoneRows(zones)
+	rows := filled(c.zoneRows(zones))
 	for _, column := range []string{"STORE", "KEY"} {
 		if c.excess(widths(rows)) > 0 {
 			rows = without(column, rows)
@@ -43,7 +43,7 @@ func (c *instance) zones() error {
 	}
 	c.table(rows)
 	if len(zones) > 0 {
-		fmt.Fprintf(c.out, "\nCounted by %s.\n%s", c.counter(), withoutStore(zones))
+		fmt.Fprintf(c.out, "\nCounted by %s.\n", c.counter())
 	}
 	c.printView()
 	return c.adaptive()
@@ -57,60 +57,48 @@ func (c *instance) adaptive() error {
 	}
 	rows := [][]string{{"ADAPTIVE", "LIMIT", "RUNNING", "WAITING", "USEFUL", "FAILED", "REFUSED", "NOW"}}
 	for _, l := range limits {
-		row := []string{shell.Word(l.Name)}
-		for _, n := range []uint64{uint64(l.Limit), uint64(l.Running), uint64(l.Waiting), l.Useful, l.Failed, l.Refused} {
-			row = append(row, strconv.FormatUint(n, 10))
-		}
-		rows = append(rows, append(row, l.Trend))
+		rows = append(rows, []string{
+			shell.Word(l.Name), strconv.Itoa(l.Limit), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting),
+			formatCount(l.Useful, 0), formatCount(l.Failed, 0), formatCount(l.Refused, 0), l.Trend,
+		})
 	}
 	fmt.Fprintln(c.out)
 	c.table(rows)
 	return nil
 }
 
-// withoutStore describes the column ERRORS: the requests that the store did not decide.
-func withoutStore(zones []adminapi.Zone) string {
-	var open, closed, local uint64
-	for _, z := range zones {
-		n := z.Totals
-		open, closed, local = open+n[outcome.Names[outcome.FailedOpen]], closed+n[outcome.Names[outcome.FailedClosed]], local+n[outcome.Names[outcome.Local]]
-	}
-	if open+closed+local == 0 {
-		return ""
-	}
-	return fmt.Sprintf("ERRORS are requests that the store did not decide: %d let through, %d refused, %d admitted\nby the counts of one instance. Requests that these counts refused are under REFUSED.\n", open, closed, local)
-}
-
-// zoneRows returns the rows of a table of zones, with all columns. Outcomes that no request has had, but for the first two, have
-// none.
+// zoneRows returns the rows of a table of zones, with all columns.
 func (c *instance) zoneRows(zones []adminapi.Zone) [][]string {
 	rows := [][]string{{"ZONE", "LIMIT", "KEY", "STORE", "RATE"}}
-	for i := range zones {
-		z := &zones[i]
+	for i, column := range outcome.Columns {
+		if rows[0] = append(rows[0], words(strings.ToUpper(column))); i == 1 {
+			rows[0] = append(rows[0], "SHARE")
+		}
+	}
+	for _, z := range zones {
 		limit := z.Limit + inParentheses(z.Rollout)
 		if c.width > 0 {
-			limit = shortLimit(z)
+			limit = shortLimit(&z)
 		}
-		rows = append(rows, []string{shell.Word(z.Name), limit, cmp.Or(z.KeyForm, "-"), z.Store, formatRate(z.Rate)})
-	}
-	for i, column := range outcome.Columns {
-		counts := make([]uint64, len(zones))
-		for j := range zones {
-			counts[j] = countColumn(&zones[j], column)
+		row := []string{shell.Word(z.Name), limit, z.KeyForm, z.Store, formatRate(z.Rate)}
+		all := uint64(0)
+		for _, n := range z.Totals {
+			all += n
 		}
-		if i > 1 && (len(zones) == 0 || slices.Max(counts) == 0) {
-			continue
-		}
-		rows[0] = append(rows[0], words(strings.ToUpper(column)))
-		for j, n := range counts {
-			rows[j+1] = append(rows[j+1], strconv.FormatUint(n, 10))
-		}
-		if i == 1 {
-			rows[0] = append(rows[0], "SHARE")
-			for j := range zones {
-				rows[j+1] = append(rows[j+1], refusedShare(&zones[j]))
+		for i, column := range outcome.Columns {
+			n, _ := count(&z, column)
+			if row = append(row, formatCount(n, 0)); n == 0 && i > 1 {
+				row[len(row)-1] = ""
+			}
+			switch {
+			case i != 1:
+			case all == 0:
+				row = append(row, "")
+			default:
+				row = append(row, fmt.Sprintf("%.1f %%", 100*float64(n)/float64(all)))
 			}
 		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -119,44 +107,25 @@ func (c *instance) zoneRows(zones []adminapi.Zone) [][]string {
 func formatRate(rate *float64) string {
 	switch {
 	case rate == nil:
-		return "-"
+		return ""
 	case *rate < 10:
 		return fmt.Sprintf("%5.2f/s", *rate)
 	}
 	return fmt.Sprintf("%5.1f/s", *rate)
 }
 
-// refusedShare returns the part of a zone's requests that it has refused.
-func refusedShare(z *adminapi.Zone) string {
-	all := uint64(0)
-	for _, n := range z.Totals {
-		all += n
-	}
-	if all == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f %%", 100*float64(countColumn(z, outcome.Columns[1]))/float64(all))
-}
-
-// countColumn counts the requests of a zone whose outcomes belong to a column.
-func countColumn(z *adminapi.Zone, column string) (n uint64) {
+// count counts the requests of a zone whose outcomes belong to a column, and lists those that have another name.
+func count(z *adminapi.Zone, column string) (n uint64, parts string) {
+	var all []string
 	for o, name := range outcome.Names {
-		if outcome.Outcome(o).Column() == column {
-			n += z.Totals[name]
+		if outcome.Outcome(o).Column() != column {
+			continue
+		}
+		if n += z.Totals[name]; z.Totals[name] > 0 && name != column {
+			all = append(all, fmt.Sprintf("%d %s", z.Totals[name], words(name)))
 		}
 	}
-	return n
-}
-
-// partsOf lists the counts that add up to that of a column, if it has several outcomes.
-func partsOf(z *adminapi.Zone, column string) string {
-	var parts []string
-	for o, name := range outcome.Names {
-		if n := z.Totals[name]; n > 0 && name != column && outcome.Outcome(o).Column() == column {
-			parts = append(parts, fmt.Sprintf("%d %s", n, words(name)))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return n, strings.Join(all, ", ")
 }
 
 // shortLimit returns the limit of a zone with its numbers in front, so that they are not cut.
@@ -181,25 +150,25 @@ func (c *instance) zone(name string) error {
 }
 
 // zoneDetails returns what is known of a zone.
-func zoneDetails(z *adminapi.Zone) [][]string {
-	rows := [][]string{
-		{"zone", shell.Word(z.Name)},
-		{"limit", z.Limit + inParentheses(z.Rollout)},
-		{"key", cmp.Or(z.KeyForm, "-")},
-		{"store", z.Store},
-		{"on_store_error", z.OnStoreError},
-	}
+func zoneDetails(z *adminapi.Zone) (rows [][]string) {
+	add := func(name, value string) { rows = append(rows, []string{name, value}) }
+	add("zone", shell.Word(z.Name))
+	add("limit", z.Limit+inParentheses(z.Rollout))
+	add("key", cmp.Or(z.KeyForm, "-"))
+	add("store", z.Store)
+	add("on_store_error", z.OnStoreError)
 	if z.Keys != nil {
-		rows = append(rows, []string{"keys", strconv.FormatInt(*z.Keys, 10)})
+		add("keys", strconv.FormatInt(*z.Keys, 10))
 	}
 	if z.InUse != nil {
-		rows = append(rows, []string{"in use", strconv.FormatInt(*z.InUse, 10)})
+		add("in use", strconv.FormatInt(*z.InUse, 10))
 	}
 	if z.Rate != nil {
-		rows = append(rows, []string{"rate", strings.TrimSpace(formatRate(z.Rate)) + " in the last minute"})
+		add("rate", strings.TrimSpace(formatRate(z.Rate))+" in the last minute")
 	}
 	for _, column := range outcome.Columns {
-		rows = append(rows, []string{words(column), strconv.FormatUint(countColumn(z, column), 10) + inParentheses(partsOf(z, column))})
+		n, parts := count(z, column)
+		add(words(column), formatCount(n, 0)+inParentheses(parts))
 	}
 	if len(z.Costs) > 0 {
 		var counts []string
@@ -208,7 +177,8 @@ func zoneDetails(z *adminapi.Zone) [][]string {
 				counts = append(counts, fmt.Sprintf("%d %s", n, words(name)))
 			}
 		}
-		rows = append(rows, []string{"costs", cmp.Or(strings.Join(counts, ", "), "-")}, []string{"cost sum", strconv.FormatUint(z.CostSum, 10)})
+		add("costs", cmp.Or(strings.Join(counts, ", "), "-"))
+		add("cost sum", formatCount(z.CostSum, 0))
 	}
 	return rows
 }
