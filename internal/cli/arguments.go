@@ -3,9 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -46,42 +46,22 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
 		return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(similar, " or "))
 	}
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	return fmt.Errorf("unknown command %q: the commands are %s", args[0], strings.Join(names, ", "))
+	return fmt.Errorf("unknown command %q: the commands are %s", args[0], strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
 }
 
-// maxCompletion bounds how long a shell waits for names.
-const maxCompletion = 2 * time.Second
-
-// completeZones completes the first argument with the names of zones, if the instances answer soon.
-func completeZones(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeZones completes the first argument with the names of zones.
+func completeZones(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found := make(chan []string, 1)
-	go func() {
-		var names []string
-		all, _ := newInstances(cmd)
-		for _, c := range all {
-			zones, _ := c.allZones()
-			for _, z := range zones {
-				names = append(names, z.Name)
-			}
+	all, _ := newInstances(cmd)
+	for _, c := range all {
+		zones, _ := c.allZones()
+		for _, z := range zones {
+			names = append(names, z.Name)
 		}
-		slices.Sort(names)
-		found <- slices.Compact(names)
-	}()
-	select {
-	case names := <-found:
-		return names, cobra.ShellCompDirectiveNoFileComp
-	case <-time.After(maxCompletion):
-		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 var errNoKey = errors.New("the key is missing: write 'caddy rate-limit get 203.0.113.7' for a key in all zones, " +

@@ -17,7 +17,7 @@ func TestWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"get none a":                      "no zone",
 		"get seets ann":                   `its zones are "api-by-customer", "logins", "seats", "uploads"; did you mean "seats"?`,
-		"get seats ann --plan fre":        `its plans are free, pro, staff; did you mean "free"?`,
+		"set seats ann --plan fre":        `its plans are free, pro, staff; did you mean "free"?`,
 		"get uploads":                     "the key is missing",
 		"get":                             "the key is missing: write '",
 		"get logins ann":                  "the key has 2 parts: {header.User} {path}; give both",

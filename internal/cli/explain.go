@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
@@ -22,7 +20,7 @@ func explainCommand(cmd *cobra.Command) {
 	var wanted adminapi.Request
 	flags.StringVarP(&wanted.Method, "request", "X", "", "The method (GET, or POST with a body)")
 	flags.StringArrayVarP(&wanted.Header, "header", "H", nil, "A header, as 'Name: value'; may be repeated")
-	data := flags.StringP("data", "d", "", "The body, or @ and the name of its file (@- for the standard input)")
+	data := flags.StringP("data", "d", "", "The body")
 	flags.StringVar(&wanted.From, "from", "", "The address from which the request comes (127.0.0.1); @ for a Unix socket")
 	flags.StringVar(&wanted.Server, "server", "", "The name of the server that gets it, if that is not clear from the port")
 	assumed := flags.StringArray("assume", nil, "A placeholder that only a real request has, as 'http.auth.user.id=alice'; may be repeated")
@@ -41,10 +39,10 @@ func explainCommand(cmd *cobra.Command) {
 		if wanted.Assume, err = parseAssumed(*assumed); err != nil {
 			return err
 		}
-		if wanted.Body, err = readData(*data, cmd.InOrStdin()); err != nil {
-			return err
+		if strings.HasPrefix(*data, "@") {
+			return fmt.Errorf("-d %s: write the body itself, as in -d \"$(cat file)\"", *data)
 		}
-		if cmd.Flags().Changed("data") {
+		if wanted.Body = []byte(*data); cmd.Flags().Changed("data") {
 			describeData(&wanted)
 		}
 		if *isOffline {
@@ -75,33 +73,6 @@ func parseAssumed(all []string) (map[string]string, error) {
 		values[name] = value
 	}
 	return values, nil
-}
-
-// maxData bounds the body of the request, which is sent to the admin endpoint in base64.
-const maxData = 512 << 10
-
-// readData returns the body that -d names.
-func readData(text string, input io.Reader) ([]byte, error) {
-	name, isFile := strings.CutPrefix(text, "@")
-	switch {
-	case !isFile:
-		return []byte(text), nil
-	case name != "-":
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("-d: %w", err)
-		}
-		defer file.Close()
-		input = file
-	}
-	body, err := io.ReadAll(io.LimitReader(input, maxData+1))
-	if err == nil && len(body) > maxData {
-		err = fmt.Errorf("it has more than %d bytes", maxData)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("-d %s: %w", text, err)
-	}
-	return body, nil
 }
 
 // describeData makes a request with a body what curl makes of it.

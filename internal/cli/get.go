@@ -20,8 +20,6 @@ import (
 func getCommand(cmd *cobra.Command) {
 	cmd.Flags().Bool(fleetFlag, false, "Count the recent requests of all instances that share the store, which takes some seconds")
 	query := keyFlags(cmd)
-	plan := cmd.Flags().String("plan", "", "The plan whose limit to show, if not that of requests without a plan")
-	cost := cmd.Flags().Int64("cost", 0, "The cost of the request, if not that of the zone")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && !cmd.Flags().Changed("key-base64") {
 			return errNoKey
@@ -33,16 +31,10 @@ func getCommand(cmd *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		if *plan != "" {
-			q.Set("plan", *plan)
-		}
-		if cmd.Flags().Changed("cost") {
-			q.Set("cost", strconv.FormatInt(*cost, 10))
-		}
 		if len(args) == 0 {
 			return c.find(q)
 		}
-		if isKeyAlone := len(args) == 1 && *plan == "" && q.Get("key_base64") == ""; isKeyAlone && c.hasNoZone(args[0]) {
+		if isKeyAlone := len(args) == 1 && q.Get("key_base64") == ""; isKeyAlone && c.hasNoZone(args[0]) {
 			q.Set("key", args[0])
 			return c.find(q)
 		}

@@ -2,12 +2,10 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +30,7 @@ func replayCommand(cmd *cobra.Command) {
 	page := flags.String("html", "", "Also write the report as a page with pictures to this file; an earlier report is replaced")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Logs, o.Input = args, cmd.InOrStdin()
-		if err := mayReplace(*page, args); err != nil {
+		if err := mayReplace(*page); err != nil {
 			return err
 		}
 		if o.Tries, err = parseTries(*tries); err != nil {
@@ -140,28 +138,11 @@ func noneFits(o *replay.Options, r *replay.Result) error {
 	return fmt.Errorf("none of %s lines fits %s; the first: %s: %s", replay.Count(r.NotUnderstood), as, r.FirstBad[0].Why, r.FirstBad[0].Text)
 }
 
-// writePage writes the report as a page. Only its owner may read it, because it has keys of clients.
-func writePage(name string, result *replay.Result) error {
-	var page bytes.Buffer
-	if err := result.WriteHTML(&page); err != nil {
-		return fmt.Errorf("--html %s: %w", name, err)
-	}
-	if err := replaceFile(name, page.Bytes()); err != nil {
-		return fmt.Errorf("--html: %w", err)
-	}
-	return nil
-}
-
-// mayReplace returns an error if the page would replace a file that is no page of a replay, or one of the logs.
-func mayReplace(page string, logs []string) error {
+// mayReplace returns an error if the page would replace a file that is no page of a replay.
+func mayReplace(page string) error {
 	is, err := os.Stat(page)
-	if page == "" || err != nil || !is.Mode().IsRegular() {
+	if page == "" || err != nil || !is.Mode().IsRegular() || is.Size() == 0 {
 		return nil // a new file, or one that says itself why it cannot be written
-	}
-	for _, log := range logs {
-		if read, err := os.Stat(log); err == nil && os.SameFile(is, read) {
-			return fmt.Errorf("--html %s: this is one of the logs to read: name another file", page)
-		}
 	}
 	file, err := os.Open(page)
 	if err != nil {
@@ -169,7 +150,7 @@ func mayReplace(page string, logs []string) error {
 	}
 	defer file.Close()
 	head, err := io.ReadAll(io.LimitReader(file, 4096))
-	if err == nil && is.Size() > 0 && !replay.IsPage(string(head)) {
+	if err == nil && !replay.IsPage(string(head)) {
 		err = fmt.Errorf("%s exists, and is not the report of a replay: name another file", page)
 	}
 	if err != nil {
@@ -178,22 +159,31 @@ func mayReplace(page string, logs []string) error {
 	return nil
 }
 
-// replaceFile puts a new file in place of one that may be there, whose mode and target it does not take
-// over if that is a link. A device or a pipe is written to.
-func replaceFile(name string, text []byte) error {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return os.WriteFile(name, text, 0o600)
+// writePage writes the report as a page. Only its owner may read it, because it has keys of clients: it is a new file in
+// place of an earlier one, or of a link. A device or a pipe is written to.
+func writePage(name string, result *replay.Result) error {
+	var page bytes.Buffer
+	err := result.WriteHTML(&page)
+	is, missing := os.Stat(name)
+	switch {
+	case err != nil:
+	case missing == nil && !is.Mode().IsRegular():
+		err = os.WriteFile(name, page.Bytes(), 0o600)
+	default:
+		_ = os.Remove(name)
+		err = writeNew(name, page.Bytes())
 	}
-	file, err := os.CreateTemp(filepath.Dir(name), ".replay-*.html") // with the mode 0600
+	if err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	return nil
+}
+
+func writeNew(name string, text []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(text)
-	if err = cmp.Or(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-	}
-	return err
+	return errors.Join(err, file.Close())
 }
