@@ -23,24 +23,23 @@ const (
 func doctorCommand(cmd *cobra.Command) {
 	ofFleet(cmd)
 	strict := cmd.Flags().Bool("strict", false, "Exit with 3 if a check warns")
-	fails, warns := false, false
+	code := 0
 	asks(cmd, func(c *instance, _ []string) error {
 		worst, err := c.doctor()
-		fails, warns = fails || worst == adminapi.LevelFail, warns || worst == adminapi.LevelWarn
+		switch {
+		case worst == adminapi.LevelFail:
+			code = exitFails
+		case worst == adminapi.LevelWarn && *strict && code == 0:
+			code = exitWarns
+		}
 		return err
 	})
 	diagnose := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := diagnose(cmd, args)
-		switch {
-		case err != nil:
+		if err := diagnose(cmd, args); err != nil {
 			return err
-		case fails:
-			return endWith(cmd, exitFails)
-		case warns && *strict:
-			return endWith(cmd, exitWarns)
 		}
-		return nil
+		return endWith(cmd, code)
 	}
 }
 

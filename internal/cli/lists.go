@@ -16,96 +16,89 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
-// list is a command that lists keys of a zone, or of all zones. If there are none, fills says what would fill it.
-type list struct {
-	name, fills string
-	head        []string
-	cells       func(*adminapi.Listed) []string
-}
-
 func bansCommand(cmd *cobra.Command) {
-	l := &list{
-		name: "bans", fills: "A zone bans with its option ban, and you do with 'caddy rate-limit ban <zone> <key>'.",
-		head: []string{"ZONE", "BY", "ENDS", "KEY"},
-		cells: func(l *adminapi.Listed) []string {
-			ends := "when unbanned"
-			if l.EndsIn > 0 {
-				ends = formatDeadline(l.EndsIn)
-			}
-			return []string{strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends + ofList(l) + why.Note(&l.Override)}
-		},
-	}
-	asks(cmd, l.show)
+	asks(cmd, func(c *instance, zones []string) error { return c.list("bans", zones) })
 }
 
 func overridesCommand(cmd *cobra.Command) {
-	l := &list{
-		name: "overrides", fills: "'caddy rate-limit set <zone> <key> 100/1m' makes one.", head: []string{"ZONE", "OVERRIDE", "KEY"},
-		cells: func(l *adminapi.Listed) []string {
-			text := l.Override
-			text.Network = ""
-			return []string{describeOverride(&text) + ofList(l)}
-		},
-	}
-	asks(cmd, l.show)
+	asks(cmd, func(c *instance, zones []string) error { return c.list("overrides", zones) })
 }
 
-// ofList says what is to know of an override in a list: whether it has no effect, and of one of a network,
-// how many requests it has decided.
-func ofList(l *adminapi.Listed) (text string) {
-	if l.Network != "" {
-		text = fmt.Sprintf(", %d requests", l.Requests)
-	}
-	if l.DryRun {
-		text += ", dry run"
-	}
-	return text
+// fills says of a list what would fill it.
+var fills = map[string]string{
+	"bans":      "A zone bans with its option ban, and you do with 'caddy rate-limit ban <zone> <key>'.",
+	"overrides": "'caddy rate-limit set <zone> <key> 100/1m' makes one.",
 }
 
-// show prints lists of zones, or of all zones, in the order of their ends. With --json it prints one list of pages.
-func (l *list) show(c *instance, zones []string) error {
-	lists, err := l.fetch(c, zones)
+// list prints a list of these zones, or of all zones: what ends first comes first. With --json it prints one list of pages.
+func (c *instance) list(name string, zones []string) error {
+	lists, err := c.fetchLists(name, zones)
 	switch {
 	case err != nil:
 		return err
 	case c.json:
 		return c.printJSON(lists)
 	}
-	type row struct {
-		ends  float64 // in minutes from now
-		cells []string
+	type listed struct {
+		ends float64 // in minutes from now
+		row  []string
 	}
-	var found []row
+	var all []listed
 	for _, of := range lists {
-		for _, k := range of.Keys {
-			key, ends := shell.ShowKey(k.KeyText), math.Inf(1)
-			if k.Unknown {
-				key = "(only its hash is known: " + k.Key + ")"
+		for _, l := range of.Keys {
+			ends := math.Inf(1)
+			if l.EndsIn > 0 {
+				ends = math.Floor(l.EndsIn / 60)
 			}
-			if k.EndsIn > 0 {
-				ends = math.Floor(k.EndsIn / 60)
-			}
-			found = append(found, row{ends, slices.Concat([]string{shell.Word(of.Zone)}, l.cells(&k), []string{key})})
+			all = append(all, listed{ends, listRow(name, of.Zone, &l)})
 		}
 	}
-	if len(found) == 0 {
-		fmt.Fprintf(c.out, "There are no %s.\n", l.name)
+	if len(all) == 0 {
+		fmt.Fprintf(c.out, "There are no %s.\n", name)
 		if len(zones) == 0 {
-			c.say("%s", l.fills)
+			c.say("%s", fills[name])
 		}
 		return nil
 	}
-	slices.SortStableFunc(found, func(a, b row) int { return cmp.Compare(a.ends, b.ends) })
-	rows := [][]string{l.head}
-	for _, row := range found {
-		rows = append(rows, row.cells)
+	slices.SortStableFunc(all, func(a, b listed) int { return cmp.Compare(a.ends, b.ends) })
+	rows := [][]string{{"ZONE", "BY", "ENDS", "OVERRIDE", "KEY"}}
+	for _, l := range all {
+		rows = append(rows, l.row)
 	}
 	c.table(rows)
 	return nil
 }
 
-// fetch returns the lists of these zones, or of all zones: one for each zone, with all pages.
-func (l *list) fetch(c *instance, zones []string) ([]adminapi.List, error) {
+// listRow returns the row of a key in a list. It says whether that has no effect, and of a network, how many requests it has
+// decided.
+func listRow(name, zone string, l *adminapi.Listed) []string {
+	row := []string{shell.Word(zone), "", "", "", shell.ShowKey(l.KeyText)}
+	if l.Unknown {
+		row[4] = "(only its hash is known: " + l.Key + ")"
+	}
+	effect := ""
+	if l.Network != "" {
+		effect = fmt.Sprintf(", %d requests", l.Requests)
+	}
+	if l.DryRun {
+		effect += ", dry run"
+	}
+	if name == "bans" {
+		ends := "when unbanned"
+		if l.EndsIn > 0 {
+			ends = formatDeadline(l.EndsIn)
+		}
+		row[1], row[2] = strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends+effect+why.Note(&l.Override)
+		return row
+	}
+	override := l.Override
+	override.Network = ""
+	row[3] = describeOverride(&override) + effect
+	return row
+}
+
+// fetchLists returns a list of these zones, or of all zones: one for each zone, with all pages.
+func (c *instance) fetchLists(name string, zones []string) ([]adminapi.List, error) {
 	if len(zones) == 0 {
 		all, err := c.allZones()
 		if err != nil {
@@ -120,7 +113,7 @@ func (l *list) fetch(c *instance, zones []string) ([]adminapi.List, error) {
 		lists[i] = adminapi.List{Zone: zone, Keys: []adminapi.Listed{}}
 		for query := (url.Values{"n": {"1000"}}); ; {
 			var page adminapi.List
-			if _, err := c.fetch(http.MethodGet, zonePath(zone, "/"+l.name), query, nil, &page); err != nil {
+			if _, err := c.fetch(http.MethodGet, zonePath(zone, "/"+name), query, nil, &page); err != nil {
 				return nil, err
 			}
 			lists[i].Keys = append(lists[i].Keys, page.Keys...)

@@ -49,7 +49,7 @@ func testCommand(cmd *cobra.Command) {
 			return t.watch(cmd.Context())
 		}
 		code, err := t.test()
-		if err != nil || code == 0 {
+		if err != nil {
 			return err
 		}
 		return endWith(cmd, code)
@@ -58,6 +58,9 @@ func testCommand(cmd *cobra.Command) {
 
 // endWith ends a command with an exit code, whose reason is in what it has printed.
 func endWith(cmd *cobra.Command, code int) error {
+	if code == 0 {
+		return nil
+	}
 	cmd.SilenceErrors = true
 	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
 }
