@@ -158,7 +158,7 @@ func (d document) zone(first bool, z *adminapi.ZoneDiff) {
 		if !first {
 			fmt.Fprintln(d.out)
 		}
-		d.paragraphs(append([][]string{{"zone", shell.Word(z.Zone)}}, rows...))
+		d.details(append([][]string{{"zone", shell.Word(z.Zone)}}, rows...))
 		return
 	}
 	fmt.Fprintf(d.out, "- **zone %s**\n", inMarkdown(z.Zone))

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 func explainCommand(cmd *cobra.Command) {
@@ -111,3 +115,174 @@ func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
 	}
 	return s.printExplanation(answer, nil)
 }
+
+// printExplanation prints what is decided on a request, its way, and its zones; with --json, the
+// answer as it came.
+func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) error {
+	if s.json {
+		_, err := s.out.Write(answered)
+		return err
+	}
+	s.say("%s", conclusion(x))
+	fmt.Fprintln(s.out)
+	rows := [][]string{
+		{"request", x.Method + " " + shell.Word(x.URL)},
+		{"client", describeClient(x)},
+		{"server", x.Server + inParentheses(strings.Join(x.Listen, " "))},
+	}
+	s.details(append(rows, routeRows(x.Steps)...))
+	if len(x.Zones) > 0 {
+		fmt.Fprintln(s.out)
+		s.table(visitRows(x.Zones))
+		if rows := limitRows(x.Zones); len(rows) > 0 {
+			fmt.Fprintln(s.out)
+			s.details(rows)
+		}
+	}
+	for _, step := range x.Steps {
+		if step.Effect == "assumed" {
+			s.add(step.Handler + " " + step.Note + ".")
+		}
+	}
+	for i := range x.Zones {
+		s.printVisit(x, &x.Zones[i])
+	}
+	return nil
+}
+
+// add prints a text after an empty line.
+func (s *screen) add(text string) { fmt.Fprintf(s.out, "\n%s\n", replay.Printable(text)) }
+
+// describeClient says whose address the client's is.
+func describeClient(x *adminapi.Explanation) string {
+	connection, _, err := net.SplitHostPort(x.From)
+	if err != nil {
+		connection = x.From
+	}
+	switch {
+	case x.ClientIP == connection:
+		return connection
+	case x.TrustedProxy:
+		return fmt.Sprintf("%s, by the trusted proxy %s", x.ClientIP, connection)
+	}
+	return cmp.Or(x.ClientIP, "-") + inParentheses("connection from "+connection)
+}
+
+// routeRows returns a row for each route, with the handlers that the request meets there.
+func routeRows(steps []adminapi.Step) (rows [][]string) {
+	between := ""
+	for _, s := range steps {
+		switch {
+		case s.Handler != "" && len(rows) == 0:
+			rows = append(rows, []string{"", ""})
+			fallthrough
+		case s.Handler != "":
+			text := between + s.Handler
+			if s.Effect != "assumed" {
+				text += inParentheses(s.Note)
+			}
+			rows[len(rows)-1][1] += text
+			between = ", "
+		case s.Group: // after another one was taken
+		case !s.Taken:
+			rows, between = append(rows, []string{"route " + s.Route, "not taken, " + adminapi.NoneMatches(s.Misses)}), ", "
+		default:
+			rows, between = append(rows, []string{"route " + s.Route, cmp.Or(s.Match, "all requests")}), ": "
+		}
+	}
+	return rows
+}
+
+// visitRows returns the table of the zones that a request meets.
+func visitRows(visits []adminapi.Visit) [][]string {
+	rows := [][]string{stateHeader}
+	for _, v := range visits {
+		if v.State != nil {
+			rows = append(rows, keyView{Key: v.State}.rows()...)
+			continue
+		}
+		state := words(v.Outcome)
+		switch {
+		case !v.Met && len(v.Misses) > 0:
+			state = "no match"
+		case !v.Met:
+			state = "not met"
+		}
+		rows = append(rows, []string{shell.Word(v.Zone), "", state, "", "", "", ""})
+	}
+	return rows
+}
+
+// limitRows says which limit, cost and key each zone has for the request.
+func limitRows(visits []adminapi.Visit) (rows [][]string) {
+	for _, v := range visits {
+		if v.State == nil {
+			continue
+		}
+		text := v.State.Limit + inParentheses(v.State.Rollout)
+		if v.State.Override != nil {
+			text += ", override " + describeOverride(v.State.Override)
+		}
+		if v.State.Cost != 1 {
+			text += fmt.Sprintf(", cost %d", v.State.Cost)
+		}
+		for i, p := range v.Placeholders {
+			text += map[bool]string{true: ", key ", false: " "}[i == 0] + "{" + p.Name + "} " + shell.Word(p.Value)
+		}
+		rows = append(rows, []string{shell.Word(v.Zone), text})
+	}
+	return rows
+}
+
+// printVisit says why a zone counts a request, or refuses it.
+func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
+	zone := "Zone " + shell.Word(v.Zone)
+	if v.State == nil || v.Reason != "" {
+		// If error routes answer, the caller gets another status.
+		if why := v.Why(refusedWith(x) == statusText(x.Status)); why != "" {
+			s.add(zone + " " + why + ".")
+		}
+		return
+	}
+	if v.Wait > 0 {
+		s.add(zone + " holds it for " + formatSeconds(v.Wait) + ".")
+	}
+	k := keyView{Key: v.State}
+	if k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
+		s.add(k.why())
+	}
+	fmt.Fprint(s.out, s.commands(k.Commands))
+}
+
+// conclusion says what is decided on the request.
+func conclusion(x *adminapi.Explanation) string {
+	switch {
+	case x.Outcome == adminapi.NotLimited:
+		return "No limit applies to it: " + x.Reason + "."
+	case x.Outcome == adminapi.Failed:
+		return fmt.Sprintf("It is refused with status %d before any limit: %s.", x.Status, x.Reason)
+	case x.Passes && x.Status != 0:
+		return fmt.Sprintf("All limits allow it. Then it is refused with status %d: %s.", x.Status, x.Reason)
+	case x.Passes && x.Wait > 0:
+		return "It is allowed, after " + formatSeconds(x.Wait) + "."
+	case x.Passes && x.Outcome == outcome.Names[outcome.Allowed]:
+		return "It is allowed."
+	case x.Passes:
+		return "It is allowed, because the store does not answer (" + x.Outcome + ")."
+	case x.Never:
+		return fmt.Sprintf("It is refused with %s, and always will be.", refusedWith(x))
+	case x.RetryAfter > 0:
+		return fmt.Sprintf("It is refused with %s, until %s.", refusedWith(x), formatDeadline(x.RetryAfter))
+	}
+	return fmt.Sprintf("It is refused with %s.", refusedWith(x))
+}
+
+// refusedWith says what the caller gets of a refusal.
+func refusedWith(x *adminapi.Explanation) string {
+	if x.GRPCStatus != 0 {
+		return fmt.Sprintf("%s and grpc-status %d", statusText(x.Status), x.GRPCStatus)
+	}
+	return statusText(x.Status)
+}
+
+func statusText(status int) string { return fmt.Sprintf("status %d", status) }

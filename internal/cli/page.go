@@ -2,15 +2,24 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -69,3 +78,100 @@ func listenLocally(address string) (net.Listener, error) {
 }
 
 var errOtherAddress = errors.New("open the address that caddy rate-limit page has printed last: it is new each time")
+
+// gateway passes requests of a browser on to the admin API. It takes the place of the checks of the
+// admin endpoint: the command shows its secret prefix to
+// people, and the page of another site does not know it.
+type gateway struct {
+	prefix string
+	proxy  httputil.ReverseProxy
+}
+
+// newGateway returns a gateway to the admin endpoint at an address.
+func newGateway(address string) (*gateway, error) {
+	to, err := caddy.ParseNetworkAddress(address)
+	if err == nil && to.PortRangeSize() > 1 {
+		err = errors.New("it has several ports")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the requests of a browser cannot be passed on to the admin endpoint at %s: %w", address, err)
+	}
+	host, origin := "127.0.0.1", "" // what Caddy expects at a socket, where it checks no origin
+	if to.IsUnixNetwork() {
+		to.Host, _, _ = strings.Cut(to.Host, "|") // the permissions of the socket
+	} else {
+		host = to.JoinHostPort(0)
+		origin = "http://" + host
+	}
+	g := &gateway{prefix: "/" + strings.ToLower(rand.Text())}
+	g.proxy = httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", host, host
+			for name := range r.Out.Header {
+				if name == "Referer" || name == "Cookie" || strings.HasPrefix(name, "Sec-") {
+					r.Out.Header.Del(name)
+				}
+			}
+			r.Out.Header.Del("Origin")
+			if origin != "" {
+				r.Out.Header.Set("Origin", origin)
+			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Del("Access-Control-Allow-Origin")
+			return nil
+		},
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, to.Network, to.JoinHostPort(0))
+			},
+			DisableCompression: true, // the browser says what it takes
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // the browser is told
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			refuse(w, http.StatusBadGateway, fmt.Errorf("no answer from Caddy at %s: %w", address, err))
+		},
+	}
+	return g, nil
+}
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secret, path := r.URL.EscapedPath(), ""
+	if len(secret) > len(g.prefix) {
+		secret, path = secret[:len(g.prefix)], secret[len(g.prefix):]
+	}
+	switch origin := r.Header.Get("Origin"); {
+	case subtle.ConstantTimeCompare([]byte(secret), []byte(g.prefix)) == 0:
+		refuse(w, http.StatusForbidden, errOtherAddress)
+	case origin != "" && origin != "http://"+r.Host, !isLocal(r.Host):
+		refuse(w, http.StatusForbidden, fmt.Errorf("the request comes from another site, %q", origin))
+	case !strings.HasPrefix(path, adminapi.Path):
+		refuse(w, http.StatusNotFound, fmt.Errorf("the page is at %s", g.prefix+adminapi.Path+pagePath))
+	default:
+		decoded, err := url.PathUnescape(path)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, err)
+			return
+		}
+		r.URL.Path, r.URL.RawPath = decoded, path
+		g.proxy.ServeHTTP(w, r)
+	}
+}
+
+// isLocal reports whether a host is a name of this machine, as a browser has it. With ssh -L the port
+// may be another.
+func isLocal(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	ip := net.ParseIP(strings.Trim(name, "[]"))
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// refuse answers with an error as the admin endpoint has it.
+func refuse(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+}

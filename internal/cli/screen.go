@@ -131,7 +131,15 @@ var cuts = map[string]func(text string, width int) string{
 // terminal is too narrow for them.
 func (s *screen) table(rows [][]string) {
 	rows = filled(rows)
-	s.print(rows, s.fitted(rows))
+	width := s.fitted(rows)
+	for _, row := range rows {
+		for i, cell := range row {
+			if cut := cuts[rows[0][i]]; cut != nil {
+				row[i] = cut(cell, width[i])
+			}
+		}
+		fmt.Fprintln(s.out, s.line(row, width, 0))
+	}
 }
 
 // filled returns the columns with at least one cell.
@@ -147,9 +155,6 @@ func filled(rows [][]string) [][]string {
 	}
 	return full
 }
-
-// details prints names and values, which are never cut.
-func (s *screen) details(rows [][]string) { s.print(rows, widths(rows)) }
 
 // without returns rows without the column of a header.
 func without(header string, rows [][]string) [][]string {
@@ -202,18 +207,6 @@ func (s *screen) fitted(rows [][]string) []int {
 		columns[widest]--
 	}
 	return columns
-}
-
-// print prints rows in columns of these widths.
-func (s *screen) print(rows [][]string, width []int) {
-	for _, row := range rows {
-		for i, cell := range row {
-			if cut := cuts[rows[0][i]]; cut != nil {
-				row[i] = cut(cell, width[i])
-			}
-		}
-		fmt.Fprintln(s.out, s.line(row, width, 0))
-	}
 }
 
 // line puts cells into columns of these widths, all of them within a width unless that is 0. A cell that is wider than its column
@@ -273,8 +266,8 @@ func (s *screen) colored(cell string) string {
 	return cell
 }
 
-// paragraphs prints rows of a name and a text like details, but wraps the texts at the width of the terminal.
-func (s *screen) paragraphs(rows [][]string) {
+// details prints rows of a name and a text, which is wrapped at the width of the terminal.
+func (s *screen) details(rows [][]string) {
 	names := widths(rows)[0]
 	for _, row := range rows {
 		lines := []string{replay.Printable(row[1])}

@@ -165,8 +165,8 @@ func TestGoldenScreensAtWidths(t *testing.T) {
 			show(width, args)
 		}
 	}
-	show(80, "set seats ann --plan pro --for 5m")
-	show(200, "bans") // where no time is cut
+	show(200, "set seats ann --plan pro --for 5m") // where no time is cut, and nothing breaks at one
+	show(200, "bans")
 	show(200, "overrides")
 	golden.Open(t, "testdata/screens.txtar", "screens").Check(t, b.String())
 }

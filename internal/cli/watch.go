@@ -94,29 +94,23 @@ type watcher struct {
 	left    int   // how many decisions to print yet; not above 0 for all
 }
 
-// The widths of columns.
 const (
-	caddyWidth   = 16
-	outcomeWidth = 8 // most outcomes
-	zoneWidth    = 9
-	keyWidth     = 15 // an IPv4 address
-	wideKeyWidth = 24 // in a terminal with room
-	leftWidth    = 7
-	waitWidth    = 5
-	roomy        = 100 // columns of a terminal
+	wideKey      = 24  // columns of a key,
+	roomy        = 100 // in a terminal with as many
+	timeToMillis = "15:04:05.000"
 )
 
 // begin prints the header of the table.
 func (w *watcher) begin(ofFleet bool) {
 	header := []string{"TIME", "OUTCOME", "ZONE", "KEY", "LEFT", "WAIT", "REQUEST"}
-	w.ofFleet, w.columns = ofFleet, []int{len(time.TimeOnly), outcomeWidth, zoneWidth, keyWidth, leftWidth, waitWidth}
+	w.ofFleet, w.columns = ofFleet, []int{len(time.TimeOnly), 8, 9, len("255.255.255.255"), 7, 5}
 	if w.width == 0 {
 		w.columns[0] = len(timeToMillis)
 	} else if w.width >= roomy {
-		w.columns[3] = wideKeyWidth
+		w.columns[3] = wideKey
 	}
 	if ofFleet {
-		header, w.columns = slices.Insert(header, 1, "CADDY"), slices.Insert(w.columns, 1, caddyWidth)
+		header, w.columns = slices.Insert(header, 1, "CADDY"), slices.Insert(w.columns, 1, 16)
 	}
 	if w.json {
 		return
@@ -162,8 +156,6 @@ func (w *watcher) print(text string) error {
 	_, err := fmt.Fprintln(w.out, w.line(w.cells(&d), w.columns, w.width))
 	return err
 }
-
-const timeToMillis = "15:04:05.000"
 
 // cells returns the cells of a decision.
 func (w *watcher) cells(d *adminapi.Decision) []string {
