@@ -42,11 +42,14 @@ func diffCommand(cmd *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		d := document{newScreen(cmd), *markdown}
-		if d.json {
-			err = d.printJSON(c)
-		} else {
-			d.write(c)
+		s := newScreen(cmd)
+		switch {
+		case s.json:
+			err = s.printJSON(c)
+		case *markdown:
+			s.printMarkdown(c)
+		default:
+			s.printComparison(c)
 		}
 		if err == nil && *exitCode && (refusesMore(c) || c.Stores || len(c.Unjudged) > 0 || *weaker && refusesLess(c)) {
 			return endWith(cmd, exitDiffers)
@@ -99,135 +102,63 @@ func differences(z *adminapi.ZoneDiff) (rows [][]string) {
 	return rows
 }
 
-const (
-	sameZones   = "No zone differs."
-	otherStores = "The stores differ, so all counts may begin again from zero."
-	notJudged   = "This differs too where requests come to a limit, and may decide which of them it counts. Test it with cases or a log:"
-)
-
-// logInWords says in a sentence what the difference means for a log.
-func logInWords(l *adminapi.LogDiff) string {
-	return fmt.Sprintf("Of %s by %s, the old config refuses %d and the new one %d. It refuses %s more often, and %s less often.",
-		plural(l.Requests, "request"), plural(l.Clients, "client"), l.Was, l.Is, plural(l.More, "client"), plural(l.Less, "client"))
-}
-
-// document is where a comparison is written: a terminal, or Markdown for a pull request.
-type document struct {
-	*screen
-	markdown bool
-}
-
-// write writes what differs between two configs.
-func (d document) write(c *adminapi.Comparison) {
-	if d.markdown {
-		fmt.Fprint(d.out, "### Rate limits\n\n")
-	}
+// printComparison prints what differs between two configs.
+func (s *screen) printComparison(c *adminapi.Comparison) {
 	if len(c.Zones)+len(c.Unjudged) == 0 {
-		fmt.Fprintln(d.out, sameZones)
+		fmt.Fprintln(s.out, "No zone differs.")
 	}
 	for i := range c.Zones {
-		d.zone(i == 0, &c.Zones[i])
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		z := &c.Zones[i]
+		s.details(append([][]string{{"zone", shell.Word(z.Zone)}}, differences(z)...))
 	}
 	if c.Stores {
-		d.text(otherStores)
+		fmt.Fprintln(s.out)
+		s.say("The stores differ, so all counts may begin again from zero.")
 	}
 	if len(c.Unjudged) > 0 {
-		d.text(notJudged)
-		d.list(c.Unjudged)
+		fmt.Fprintln(s.out)
+		s.say("This differs too where requests come to a limit, and may decide which of them it counts. Test it with cases or a log:")
+		for _, what := range c.Unjudged {
+			fmt.Fprintln(s.out, "  "+replay.Printable(what))
+		}
 	}
-	if c.Log == nil {
-		return
+	if c.Log != nil {
+		s.printLog(c.Log)
 	}
-	d.text(logInWords(c.Log))
-	if lines := picture(c.Log); lines != nil {
-		fence := map[bool]string{true: "```\n"}[d.markdown]
-		fmt.Fprintf(d.out, "\n%s%s\n%s", fence, strings.Join(lines, "\n"), fence)
+}
+
+// printLog prints what the difference means for a log.
+func (s *screen) printLog(l *adminapi.LogDiff) {
+	fmt.Fprintln(s.out)
+	s.say("Of %s by %s, the old config refuses %d and the new one %d. It refuses %s more often, and %s less often.",
+		plural(l.Requests, "request"), plural(l.Clients, "client"), l.Was, l.Is, plural(l.More, "client"), plural(l.Less, "client"))
+	if lines := picture(l); lines != nil {
+		fmt.Fprintln(s.out, "\n"+strings.Join(lines, "\n"))
 	}
-	for _, list := range [][]adminapi.ClientDiff{c.Log.MoreOf, c.Log.LessOf} {
+	for _, list := range [][]adminapi.ClientDiff{l.MoreOf, l.LessOf} {
+		rows := [][]string{{"CLIENT", "REQUESTS", "REFUSED BEFORE", "REFUSED NOW"}}
+		for _, c := range list {
+			rows = append(rows, []string{shell.Word(c.Client), fmt.Sprint(c.Requests), fmt.Sprint(c.Was), fmt.Sprint(c.Is)})
+		}
 		if len(list) > 0 {
-			fmt.Fprintln(d.out)
-			d.clients(list)
+			fmt.Fprintln(s.out)
+			s.table(rows)
 		}
 	}
 }
 
-// zone writes what has changed in a zone.
-func (d document) zone(first bool, z *adminapi.ZoneDiff) {
-	rows := differences(z)
-	if !d.markdown {
-		if !first {
-			fmt.Fprintln(d.out)
-		}
-		d.details(append([][]string{{"zone", shell.Word(z.Zone)}}, rows...))
-		return
-	}
-	fmt.Fprintf(d.out, "- **zone %s**\n", inMarkdown(z.Zone))
-	for _, row := range rows {
-		name := row[0]
-		if name == "warning" {
-			name = "**warning**"
-		}
-		fmt.Fprintf(d.out, "  - %s: %s\n", name, inMarkdown(row[1]))
-	}
-}
-
-// text writes a paragraph.
-func (d document) text(text string) {
-	fmt.Fprintln(d.out)
-	if d.markdown {
-		fmt.Fprintln(d.out, text)
-	} else {
-		d.say("%s", text)
-	}
-}
-
-func (d document) list(names []string) {
-	if d.markdown {
-		fmt.Fprintln(d.out)
-	}
-	for _, name := range names {
-		if d.markdown {
-			fmt.Fprintln(d.out, "- "+inMarkdown(name))
-		} else {
-			fmt.Fprintln(d.out, "  "+replay.Printable(name))
-		}
-	}
-}
-
-// clients writes a table of clients.
-func (d document) clients(list []adminapi.ClientDiff) {
-	rows := [][]string{{"CLIENT", "REQUESTS", "REFUSED BEFORE", "REFUSED NOW"}}
-	for _, c := range list {
-		client := shell.Word(c.Client)
-		if d.markdown {
-			client = strings.ReplaceAll(inMarkdown(c.Client), "|", `\|`) // which ends a cell even in code
-		}
-		rows = append(rows, []string{client, fmt.Sprint(c.Requests), fmt.Sprint(c.Was), fmt.Sprint(c.Is)})
-	}
-	if !d.markdown {
-		d.table(rows)
-		return
-	}
-	for i, row := range rows {
-		text := "| " + strings.Join(row, " | ") + " |\n"
-		if i == 0 {
-			text = strings.ToLower(text) + "|---|---:|---:|---:|\n"
-		}
-		fmt.Fprint(d.out, text)
-	}
-}
-
-// inMarkdown writes a text as code, so that nothing of it is markup.
-func inMarkdown(text string) string {
-	text = replay.Printable(text)
-	fence := "`"
-	for strings.Contains(text, fence) {
+// printMarkdown prints what differs between two configs for a pull request: as code, in which nothing is markup.
+func (s *screen) printMarkdown(c *adminapi.Comparison) {
+	var text strings.Builder
+	(&screen{out: &text, width: textWidth}).printComparison(c)
+	fence := "```"
+	for strings.Contains(text.String(), fence) {
 		fence += "`"
 	}
-	if len(fence) > 1 || strings.TrimSpace(text) == "" {
-		return fence + " " + text + " " + fence
-	}
-	return fence + text + fence
+	fmt.Fprintf(s.out, "### Rate limits\n\n%s\n%s%s\n", fence, text.String(), fence)
 }
 
 // bars are the columns of a picture, from few to many. None is a dot.

@@ -55,40 +55,19 @@ CLIENT           REQUESTS  REFUSED BEFORE  REFUSED NOW
 '192.0.2.1|<b>'  20        1               4
 `
 	var b bytes.Buffer
-	document{screen: &screen{out: &b, width: 80}}.write(c)
+	(&screen{out: &b, width: 80}).printComparison(c)
 	if b.String() != terminal {
 		t.Errorf("terminal: got\n%s\nwant\n%s", b.String(), terminal)
 	}
-	markdown := strings.ReplaceAll(`### Rate limits
-
-- **zone 'api'**
-  - changed: 'key now {header.X-User}, was {client_ip}'
-  - changed: 'limit lowered from sliding_window_log 100/1m to sliding_window_log 60/1m'
-  - **warning**: 'key: any client can choose header X-User'
-  - refuses: 'it can refuse requests that passed before'
-  - counts: 'begin again from zero: each client has its whole limit'
-- **zone 'old'**
-  - gone: 'was fixed_window 5/1h'
-- **zone '' x'y ''**
-  - new: 'fixed_window 5/1h by {client_ip}'
-
-The stores differ, so all counts may begin again from zero.
-
-Of 30 requests by 2 clients, the old config refuses 1 and the new one 4. It refuses 1 client more often, and 0 clients less often.
-
-'''
-refused before  ·▃··
-refused now     ·▃█·
-from 2026-11-20 10:00:00 UTC, 30s each, █ is 3
-'''
-
-| client | requests | refused before | refused now |
-|---|---:|---:|---:|
-| '192.0.2.1\|<b>' | 20 | 1 | 4 |
-`, "'", "`")
 	b.Reset()
-	document{&screen{out: &b, width: 80}, true}.write(c)
-	if b.String() != markdown {
-		t.Errorf("Markdown: got\n%s\nwant\n%s", b.String(), markdown)
+	(&screen{out: &b}).printMarkdown(c)
+	if want := "### Rate limits\n\n```\n" + terminal + "```\n"; b.String() != want {
+		t.Errorf("Markdown: got\n%s\nwant\n%s", b.String(), want)
+	}
+	c.Zones[2].Zone = "x```y"
+	b.Reset()
+	(&screen{out: &b}).printMarkdown(c)
+	if !strings.HasPrefix(b.String(), "### Rate limits\n\n````\nzone ") || !strings.HasSuffix(b.String(), "\n````\n") {
+		t.Errorf("three backticks in a name: %s", b.String())
 	}
 }
