@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -152,40 +153,41 @@ func (c *instance) find(query url.Values) error {
 				shell.ShowKey(other.KeyText) != shell.ShowKey(found[i].KeyText)
 		})
 	}
-	counted, others := countedViews(views)
+	counted := slices.DeleteFunc(slices.Clone(views), func(v keyView) bool { return !v.isCounted() })
+	if len(counted) == 0 {
+		counted = views
+	}
 	rows := [][]string{stateHeader}
 	for _, v := range counted {
 		rows = append(rows, v.rows()...)
 	}
 	c.table(rows)
-	c.printOnce(found, func(k *foundKey) string { return k.Error }) // zones of one store have one reason
-	if len(others) > 0 {
-		fmt.Fprintln(c.out)
-		c.say("Not counted lately by %s.", strings.Join(others, ", "))
-	}
-	c.printOnce(found, func(k *foundKey) string { return k.Doubt })
+	c.printSilent(found, counted)
 	c.printReasons(slices.DeleteFunc(views, func(v keyView) bool { return v.Outcome == "" || !v.worthReason() }))
 	return err
 }
 
-// countedViews returns the views of a key in zones that know something of it, and the names of the other zones. If no
-// zone does, all are worth showing.
-func countedViews(views []keyView) (counted []keyView, others []string) {
-	for _, v := range views {
-		if v.isCounted() {
-			counted = append(counted, v)
+// printSilent says why zones have no answer, or are not in the table. Each text is printed once with the zones that it is about,
+// such as those of one store.
+func (c *instance) printSilent(found []foundKey, shown []keyView) {
+	var texts []string
+	zones := make(map[string][]string)
+	for i := range found {
+		zone := found[i].Zone
+		text := cmp.Or(found[i].Error, found[i].Doubt)
+		if text == "" && !slices.ContainsFunc(shown, func(v keyView) bool { return v.Zone == zone }) {
+			text = "not counted lately"
+		}
+		if text != "" && zones[text] == nil {
+			texts = append(texts, text)
+		}
+		if name := shell.Word(zone); !slices.Contains(zones[text], name) {
+			zones[text] = append(zones[text], name)
 		}
 	}
-	if len(counted) == 0 {
-		return views, nil
+	for _, text := range texts {
+		fmt.Fprintf(c.out, "\n%s: %s.\n", enumerate("Zone", zones[text]), text)
 	}
-	for _, v := range views {
-		isSame := func(other keyView) bool { return other.Zone == v.Zone }
-		if name := shell.Word(v.Zone); v.Doubt == "" && v.Outcome != "" && !slices.ContainsFunc(counted, isSame) && !slices.Contains(others, name) {
-			others = append(others, name) // a doubt names its zone
-		}
-	}
-	return counted, others
 }
 
 // isCounted reports whether the zone has counted the key, does something else than allow it, or cannot say.
@@ -204,22 +206,4 @@ func (k keyView) worthReason() bool {
 	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
 		return k.Refused || len(k.Commands) > 0 || k.Outcome == outcome.Names[outcome.DryRun]
 	})
-}
-
-// printOnce prints what is to say of zones, and each text once with the zones that it is about.
-func (c *instance) printOnce(found []foundKey, what func(*foundKey) string) {
-	var texts []string
-	zones := make(map[string][]string)
-	for i := range found {
-		text, name := what(&found[i]), shell.Word(found[i].Zone)
-		if text != "" && zones[text] == nil {
-			texts = append(texts, text)
-		}
-		if !slices.Contains(zones[text], name) {
-			zones[text] = append(zones[text], name)
-		}
-	}
-	for _, text := range texts {
-		fmt.Fprintf(c.out, "\n%s: %s.\n", enumerate("Zone", zones[text]), text)
-	}
 }
