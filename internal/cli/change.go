@@ -93,36 +93,36 @@ func (c *instance) changeKey(method, zone, path string, query url.Values, body m
 		fmt.Fprintln(c.err, "Warning: "+address+reset.Warning)
 	}
 	isNew := path == "/key"
+	if !isNew && reset.Network == "" && (c.json || !c.several) {
+		k, err := c.key(zone, query)
+		if err != nil {
+			fmt.Fprintln(c.err, "The change is made, but the key cannot be shown:", err)
+		} else if method == http.MethodPut && !c.json && k.Lately == nil && k.Used == 0 {
+			fmt.Fprintf(c.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", c.flags, shell.Word(zone))
+		}
+		return nil
+	}
 	switch {
 	case c.json:
-		if !isNew && reset.Network == "" {
-			if text, err = c.fetch(http.MethodGet, zonePath(zone, "/key"), query, nil, new(adminapi.Key)); err != nil {
-				fmt.Fprintln(c.err, notShown, err)
-			}
-		}
 		_, err := c.out.Write(text)
 		return err
+	case c.several && reset.Unchanged:
+		fmt.Fprintln(c.out, "nothing has changed")
 	case c.several:
-		fmt.Fprintln(c.out, map[bool]string{false: "done", true: "nothing has changed"}[reset.Unchanged])
-	case reset.Unchanged && (isNew || reset.Network != ""):
-	case reset.Network != "":
-		fmt.Fprintf(c.out, "%s network %s in zone %s, at all instances within 5 seconds.\n",
-			map[bool]string{true: "It holds for", false: "It has ended for"}[method == http.MethodPut], reset.Network, shell.Word(zone))
+		fmt.Fprintln(c.out, "done")
+	case reset.Unchanged:
 	case isNew:
 		key := shell.Words(slices.Concat(query["part"], query["key"], query["key_base64"]))
 		fmt.Fprintf(c.out, "Reset %s in zone %s.\n", cmp.Or(key, "(no key)"), shell.Word(zone))
 	default:
-		k, err := c.key(zone, query)
-		if err != nil {
-			fmt.Fprintln(c.err, notShown, err)
-		} else if method == http.MethodPut && k.Lately == nil && k.Used == 0 {
-			fmt.Fprintf(c.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", c.flags, shell.Word(zone))
+		holds := "It holds for"
+		if method == http.MethodDelete {
+			holds = "It has ended for"
 		}
+		fmt.Fprintf(c.out, "%s network %s in zone %s, at all instances within 5 seconds.\n", holds, reset.Network, shell.Word(zone))
 	}
 	return nil
 }
-
-const notShown = "The change is made, but the key cannot be shown:"
 
 // keyFlags adds the flags that name a key. It returns a function that makes a query from these flags
 // and from arguments.

@@ -66,20 +66,6 @@ func newInstances(cmd *cobra.Command) (all []*instance, err error) {
 	return all, nil
 }
 
-// asksOne makes a command ask one instance.
-func asksOne(cmd *cobra.Command, do func(c *instance, args []string) error) {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		all, err := newInstances(cmd)
-		switch {
-		case err != nil:
-			return err
-		case len(all) > 1:
-			return fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(all))
-		}
-		return do(all[0], args)
-	}
-}
-
 // asks makes a command ask each instance that its flags name, one after the other.
 func asks(cmd *cobra.Command, do func(c *instance, args []string) error) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -91,6 +77,20 @@ func asks(cmd *cobra.Command, do func(c *instance, args []string) error) {
 			return do(all[0], args)
 		}
 		return onEach(newScreen(cmd), all, func(c *instance) error { return do(c, args) })
+	}
+}
+
+// asksOne makes a command ask one instance.
+func asksOne(cmd *cobra.Command, do func(c *instance, args []string) error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		all, err := newInstances(cmd)
+		if err == nil && len(all) > 1 {
+			err = fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(all))
+		}
+		if err != nil {
+			return err
+		}
+		return do(all[0], args)
 	}
 }
 
