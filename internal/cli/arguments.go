@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,28 +12,25 @@ import (
 
 // This file checks and completes arguments, with errors in the words of the command line.
 
-// takes makes a command check and complete its arguments, as far as the line with them says what they are.
+// takes makes a command check and complete its arguments by the line that says what they are.
 func takes(cmd *cobra.Command) {
-	switch {
-	case !strings.Contains(cmd.Use, "<"):
-		cmd.Args = cobra.NoArgs
-	case strings.Contains(cmd.Use, " <zone>"):
-		cmd.Args = needs("zone", "; 'caddy rate-limit zones' lists the zones")
-	case !strings.Contains(cmd.Use, "..."):
-		cmd.Args = cobra.MaximumNArgs(1)
+	_, all, _ := strings.Cut(cmd.Use, " ")
+	first, _, _ := strings.Cut(strings.TrimPrefix(all, "<"), ">")
+	most := strings.Count(all, "<")
+	if strings.Contains(all, "...") {
+		most = math.MaxInt
 	}
-	if strings.Contains(cmd.Use, "<zone>") {
-		cmd.ValidArgsFunction = completeZones
-	}
-}
-
-// needs returns what fails without arguments, and says what to give and how to find it.
-func needs(what, find string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return nil
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 && strings.HasPrefix(all, "<"):
+			return fmt.Errorf("the %s is missing: write %s", first, cmd.UseLine())
+		case len(args) > most:
+			return fmt.Errorf("%s takes %d at most, got %d: quote those with spaces", cmd.Name(), most, len(args))
 		}
-		return fmt.Errorf("the %s is missing: write %s%s", what, cmd.UseLine(), find)
+		return nil
+	}
+	if strings.Contains(all, "<zone>") {
+		cmd.ValidArgsFunction = completeZones
 	}
 }
 
@@ -63,6 +60,3 @@ func completeZones(cmd *cobra.Command, args []string, _ string) (names []string,
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
-
-var errNoKey = errors.New("the key is missing: write 'caddy rate-limit get 203.0.113.7' for a key in all zones, " +
-	"or 'caddy rate-limit get clients 203.0.113.7' for a key of one zone")

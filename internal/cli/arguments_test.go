@@ -39,8 +39,8 @@ func TestWrongArguments(t *testing.T) {
 		"gte":                               `unknown command "gte": did you mean get`,
 		"zones --address 127.0.0.1:1":       "is Caddy running",
 		"explain http://a/ --address a,b":   "explain asks one instance: give one --address, got 2",
-		"explain --offline http://a/ X:y":   "there must be one URL, got 2 arguments",
-		"explain --offline":                 "the URL is missing: write rate-limit explain <url>",
+		"explain --offline http://a/ X:y":   "explain takes 1 at most, got 2: quote those with spaces",
+		"explain --offline":                 "the URL is missing: write rate-limit explain <URL>",
 	} {
 		words := strings.Fields(args)
 		if !strings.Contains(args, "--address") && !strings.Contains(args, "--offline") {

@@ -19,7 +19,6 @@ import (
 )
 
 func explainCommand(cmd *cobra.Command) {
-	cmd.Args = needsURL
 	flags := cmd.Flags()
 	var wanted adminapi.Request
 	flags.StringVarP(&wanted.Method, "request", "X", "", "The method (GET, or POST with a body)")
@@ -29,15 +28,6 @@ func explainCommand(cmd *cobra.Command) {
 	flags.StringVar(&wanted.Server, "server", "", "The name of the server that gets it, if that is not clear from the port")
 	assumed := flags.StringArray("assume", nil, "A placeholder that only a real request has, as 'http.auth.user.id=alice'; may be repeated")
 	isOffline := flags.Bool("offline", false, "Read the config file instead of asking a running Caddy")
-	asksOne(cmd, func(c *instance, _ []string) error {
-		var answer adminapi.Explanation
-		answered, err := c.fetch(http.MethodPost, "explain", nil, &wanted, &answer)
-		if err != nil {
-			return err
-		}
-		return c.printExplanation(&answer, answered)
-	})
-	asked := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		wanted.URL = args[0]
 		if wanted.Assume, err = parseAssumed(*assumed); err != nil {
@@ -52,19 +42,16 @@ func explainCommand(cmd *cobra.Command) {
 		if *isOffline {
 			return explainOffline(cmd, &wanted)
 		}
-		return asked(cmd, args)
+		c, err := newInstance(cmd)
+		if err != nil {
+			return err
+		}
+		x := new(adminapi.Explanation)
+		if _, err := c.fetch(http.MethodPost, "explain", nil, &wanted, x); err != nil {
+			return err
+		}
+		return c.printExplanation(x)
 	}
-}
-
-// needsURL returns an error unless there is one argument.
-func needsURL(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 0:
-		return needs("URL", "")(cmd, args)
-	case 1:
-		return nil
-	}
-	return fmt.Errorf("there must be one URL, got %d arguments: quote those with spaces", len(args))
 }
 
 func parseAssumed(all []string) (map[string]string, error) {
@@ -109,19 +96,13 @@ func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
 			v.State.Commands = nil // they are for a Caddy that runs
 		}
 	}
-	s := newScreen(cmd)
-	if s.json {
-		return s.printJSON(answer)
-	}
-	return s.printExplanation(answer, nil)
+	return newScreen(cmd).printExplanation(answer)
 }
 
-// printExplanation prints what is decided on a request, its way, and its zones; with --json, the
-// answer as it came.
-func (s *screen) printExplanation(x *adminapi.Explanation, answered []byte) error {
+// printExplanation prints what is decided on a request, its way, and its zones.
+func (s *screen) printExplanation(x *adminapi.Explanation) error {
 	if s.json {
-		_, err := s.out.Write(answered)
-		return err
+		return s.printJSON(x)
 	}
 	s.say("%s", conclusion(x))
 	fmt.Fprintln(s.out)
@@ -226,8 +207,10 @@ func limitRows(visits []adminapi.Visit) (rows [][]string) {
 		if v.State.Cost != 1 {
 			text += fmt.Sprintf(", cost %d", v.State.Cost)
 		}
-		for i, p := range v.Placeholders {
-			text += map[bool]string{true: ", key ", false: " "}[i == 0] + "{" + p.Name + "} " + shell.Word(p.Value)
+		between := ", key "
+		for _, p := range v.Placeholders {
+			text += between + "{" + p.Name + "} " + shell.Word(p.Value)
+			between = " "
 		}
 		rows = append(rows, []string{shell.Word(v.Zone), text})
 	}
@@ -239,7 +222,7 @@ func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 	zone := "Zone " + shell.Word(v.Zone)
 	if v.State == nil || v.Reason != "" {
 		// If error routes answer, the caller gets another status.
-		if why := v.Why(refusedWith(x) == statusText(x.Status)); why != "" {
+		if why := v.Why(x.GRPCStatus == 0); why != "" {
 			s.add(zone + " " + why + ".")
 		}
 		return
@@ -256,6 +239,10 @@ func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 
 // conclusion says what is decided on the request.
 func conclusion(x *adminapi.Explanation) string {
+	refused := fmt.Sprintf("It is refused with status %d", x.Status)
+	if x.GRPCStatus != 0 {
+		refused += fmt.Sprintf(" and grpc-status %d", x.GRPCStatus)
+	}
 	switch {
 	case x.Outcome == adminapi.NotLimited:
 		return "No limit applies to it: " + x.Reason + "."
@@ -270,19 +257,9 @@ func conclusion(x *adminapi.Explanation) string {
 	case x.Passes:
 		return "It is allowed, because the store does not answer (" + x.Outcome + ")."
 	case x.Never:
-		return fmt.Sprintf("It is refused with %s, and always will be.", refusedWith(x))
+		return refused + ", and always will be."
 	case x.RetryAfter > 0:
-		return fmt.Sprintf("It is refused with %s, until %s.", refusedWith(x), formatDeadline(x.RetryAfter))
+		return refused + ", until " + formatDeadline(x.RetryAfter) + "."
 	}
-	return fmt.Sprintf("It is refused with %s.", refusedWith(x))
+	return refused + "."
 }
-
-// refusedWith says what the caller gets of a refusal.
-func refusedWith(x *adminapi.Explanation) string {
-	if x.GRPCStatus != 0 {
-		return fmt.Sprintf("%s and grpc-status %d", statusText(x.Status), x.GRPCStatus)
-	}
-	return statusText(x.Status)
-}
-
-func statusText(status int) string { return fmt.Sprintf("status %d", status) }

@@ -23,7 +23,8 @@ func getCommand(cmd *cobra.Command) {
 	query := keyFlags(cmd)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && !cmd.Flags().Changed("key-base64") {
-			return errNoKey
+			return errors.New("the key is missing: write 'caddy rate-limit get 203.0.113.7' for a key in all zones, " +
+				"or 'caddy rate-limit get clients 203.0.113.7' for a key of one zone")
 		}
 		return nil
 	}

@@ -80,18 +80,16 @@ func asks(cmd *cobra.Command, do func(c *instance, args []string) error) {
 	}
 }
 
-// asksOne makes a command ask one instance.
-func asksOne(cmd *cobra.Command, do func(c *instance, args []string) error) {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		all, err := newInstances(cmd)
-		if err == nil && len(all) > 1 {
-			err = fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(all))
-		}
-		if err != nil {
-			return err
-		}
-		return do(all[0], args)
+// newInstance finds the instance of a command that asks one.
+func newInstance(cmd *cobra.Command) (*instance, error) {
+	all, err := newInstances(cmd)
+	if err != nil {
+		return nil, err
 	}
+	if len(all) > 1 {
+		return nil, fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(all))
+	}
+	return all[0], nil
 }
 
 // maxSilence is how long one of several instances may take to answer.

@@ -27,7 +27,13 @@ import (
 
 func pageCommand(cmd *cobra.Command) {
 	listen := cmd.Flags().String("listen", "127.0.0.1:0", "The address to serve the page at, on this machine")
-	asksOne(cmd, func(c *instance, _ []string) error { return c.servePage(*listen) })
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := newInstance(cmd)
+		if err != nil {
+			return err
+		}
+		return c.servePage(*listen)
+	}
 }
 
 // pagePath is the path of the page below that of the admin API.

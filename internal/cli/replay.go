@@ -17,7 +17,6 @@ import (
 )
 
 func replayCommand(cmd *cobra.Command) {
-	cmd.Args = needsLog
 	flags := cmd.Flags()
 	o := new(replay.Options)
 	flags.StringVar(&o.Zone, "zone", "", "Report this zone only")
@@ -48,13 +47,6 @@ func replayCommand(cmd *cobra.Command) {
 		o.Curve, o.Suggest = *page != "", o.Suggest || *page != ""
 		return replayLogs(cmd, o, *page)
 	}
-}
-
-func needsLog(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return nil
-	}
-	return errors.New("the log is missing: write 'caddy rate-limit replay access.log', or - for the standard input")
 }
 
 // parseTries reads limits such as clients=60/1m,200/1m.

@@ -29,7 +29,11 @@ func watchCommand(cmd *cobra.Command) {
 	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000; of a fleet, per instance")
 	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
 	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes, cobra.ShellCompDirectiveNoFileComp))
-	asksOne(cmd, func(c *instance, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := newInstance(cmd)
+		if err != nil {
+			return err
+		}
 		q := make(url.Values)
 		if len(args) > 0 {
 			if q, err = query(args[1:]); err != nil {
@@ -45,7 +49,7 @@ func watchCommand(cmd *cobra.Command) {
 			q.Set(fleetFlag, c.about)
 		}
 		return c.watch(q, *count)
-	})
+	}
 }
 
 // hasOthers reports whether other instances share a store with the one that is asked. One that does not say so has none.
