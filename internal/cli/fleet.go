@@ -49,26 +49,25 @@ func (c *instance) counter() string {
 	return plural(int64(c.view.Counted), "instance")
 }
 
+// told is what to say of instances in a state, with their names and how old their reports are.
+var told = map[string]string{
+	adminapi.StateUnknown: "What %[1]s does is not known, because the store does not answer in time; its counts may be missing.",
+	adminapi.StateSilent:  "%[1]s has been silent for %[2]s; its counts are of that time.",
+	adminapi.StateLeft:    "%[1]s has left; its counts are those of its last report, %[2]s ago.",
+	adminapi.StateMute:    "%[1]s does not report: it is not counted.",
+}
+
 // printView says below an answer which instances it is about, as far as that is worth a line.
 func (c *instance) printView() {
 	if c.view == nil {
 		return
 	}
-	for i := range c.view.Instances {
-		m := &c.view.Instances[i]
-		name := replay.Printable(m.Name)
-		switch m.State {
-		case adminapi.StateUnknown:
-			c.say("What %s does is not known, because the store does not answer in time; its counts may be missing.", name)
-		case adminapi.StateSilent:
-			c.say("%s has been silent for %s; its counts are of that time.", name, formatSeconds(m.Age))
-		case adminapi.StateLeft:
-			c.say("%s has left; its counts are those of its last report, %s ago.", name, formatSeconds(m.Age))
-		case adminapi.StateMute:
-			c.say("%s does not report: it is not counted.", name)
+	for _, m := range c.view.Instances {
+		if format := told[m.State]; format != "" {
+			c.say(format, m.Name, formatSeconds(m.Age))
 		}
 		if len(m.Differs) > 0 {
-			c.say("%s has another config: these zones differ: %s.", name, strings.Join(few(m.Differs), ", "))
+			c.say("%s has another config: these zones differ: %s.", m.Name, strings.Join(few(m.Differs), ", "))
 		}
 	}
 	c.printNotes()
@@ -81,7 +80,7 @@ func (c *instance) printNotes() {
 	}
 	for _, m := range c.view.Instances {
 		if m.Omitted != "" {
-			c.say("%s has no room to report all: %s are missing.", replay.Printable(m.Name), m.Omitted)
+			c.say("%s has no room to report all: %s are missing.", m.Name, m.Omitted)
 		}
 	}
 	for _, note := range c.view.Notes {

@@ -296,10 +296,5 @@ func (c *instance) allZones() (zones []adminapi.Zone, err error) {
 	return zones, err
 }
 
-// zonePath returns the path of a zone in the admin API. Without a name it is that of all zones.
-func zonePath(zone, rest string) string {
-	if zone == "" {
-		return strings.TrimPrefix(rest, "/")
-	}
-	return "zones/" + url.PathEscape(zone) + rest
-}
+// zonePath returns the path of a zone in the admin API.
+func zonePath(zone, rest string) string { return "zones/" + url.PathEscape(zone) + rest }

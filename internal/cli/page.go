@@ -12,11 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -57,14 +53,7 @@ func (c *instance) servePage(listen string) error {
 	address := "http://" + listener.Addr().String() + g.prefix + adminapi.Path + pagePath
 	fmt.Fprintln(c.out, address)
 	fmt.Fprintln(c.err, "The page works as long as this command runs. End it with Ctrl-C.")
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	server := &http.Server{Handler: g, ReadHeaderTimeout: time.Minute}
-	context.AfterFunc(ctx, func() { server.Close() })
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return (&http.Server{Handler: g, ReadHeaderTimeout: time.Minute}).Serve(listener)
 }
 
 // listenLocally listens at an address of this machine, which no other can reach.
@@ -102,12 +91,11 @@ func newGateway(address string) (*gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the requests of a browser cannot be passed on to the admin endpoint at %s: %w", address, err)
 	}
-	host, origin := "127.0.0.1", "" // what Caddy expects at a socket, where it checks no origin
+	host := to.JoinHostPort(0)
+	origin := "http://" + host
 	if to.IsUnixNetwork() {
+		host, origin = "127.0.0.1", ""            // what Caddy expects at a socket, where it checks no origin
 		to.Host, _, _ = strings.Cut(to.Host, "|") // the permissions of the socket
-	} else {
-		host = to.JoinHostPort(0)
-		origin = "http://" + host
 	}
 	g := &gateway{prefix: "/" + strings.ToLower(rand.Text())}
 	g.proxy = httputil.ReverseProxy{
@@ -118,8 +106,7 @@ func newGateway(address string) (*gateway, error) {
 					r.Out.Header.Del(name)
 				}
 			}
-			r.Out.Header.Del("Origin")
-			if origin != "" {
+			if r.Out.Header.Del("Origin"); origin != "" {
 				r.Out.Header.Set("Origin", origin)
 			}
 		},
@@ -154,13 +141,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !strings.HasPrefix(path, adminapi.Path):
 		refuse(w, http.StatusNotFound, fmt.Errorf("the page is at %s", g.prefix+adminapi.Path+pagePath))
 	default:
-		decoded, err := url.PathUnescape(path)
-		if err != nil {
-			refuse(w, http.StatusBadRequest, err)
-			return
-		}
-		r.URL.Path, r.URL.RawPath = decoded, path
-		g.proxy.ServeHTTP(w, r)
+		http.StripPrefix(g.prefix, &g.proxy).ServeHTTP(w, r)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,15 +23,12 @@ func topCommand(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	asks(cmd, func(c *instance, args []string) error {
-		by, zone := "requests", ""
+		by, zone := "requests", strings.Join(args, "") // one at most
 		switch {
 		case *refused:
 			by = "refused"
 		case *dryRun:
 			by = "dry_run"
-		}
-		if len(args) > 0 {
-			zone = args[0]
 		}
 		if *networks {
 			return c.topNetworks(zone, *n)
@@ -82,15 +80,10 @@ func (c *instance) top(zone, by string, n int) error {
 		c.printView()
 		return nil
 	}
-	slices.SortStableFunc(keys, func(a, b key) int {
-		switch by {
-		case "refused":
-			return cmp.Compare(b.Refused, a.Refused)
-		case "dry_run":
-			return cmp.Compare(b.DryRun, a.DryRun)
-		}
-		return cmp.Compare(b.Requests, a.Requests)
-	})
+	count := func(k key) uint64 {
+		return map[string]uint64{"requests": k.Requests, "refused": k.Refused, "dry_run": k.DryRun}[by]
+	}
+	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(count(b), count(a)) })
 	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", "DRY RUN", "KEY"}}
 	for _, k := range keys[:min(n, len(keys))] {
 		dryRun := ""
