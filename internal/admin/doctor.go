@@ -26,11 +26,13 @@ func showDiagnosis(c *adminCall) (any, error) {
 	if err := c.checkParameters(); err != nil {
 		return nil, err
 	}
-	found, err := diagnose(context.WithoutCancel(c.request.Context()))
+	d, err := diagnose(context.WithoutCancel(c.request.Context()))
 	if err != nil {
 		return nil, err
 	}
-	return found, nil
+	d.Findings = joinFindings(c.view, d.Findings)
+	d.Level = doctor.Worst(d.Findings)
+	return d, nil
 }
 
 // diagnose checks the running config, its zones and its stores.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,19 +32,9 @@ const (
 	fleetParameter = "fleet"
 )
 
-// fleetRoutes may be asked about the fleet. Most add up what all instances have reported. The others have a function that
-// returns the answer of another instance by its report.
-var fleetRoutes = map[string]func(*fleet.Report) any{
-	"zones":            nil,
-	"zones/*":          nil,
-	"top":              nil,
-	"zones/*/top":      nil,
-	"networks":         nil,
-	"zones/*/networks": nil,
-	"zones/*/key":      nil,
-	"stores":           func(r *fleet.Report) any { return r.Stores },
-	"doctor":           func(r *fleet.Report) any { return r.Diagnosis },
-	"instances":        func(*fleet.Report) any { return nil },
+// fleetRoutes may be asked about the fleet. They add up what all instances have reported.
+var fleetRoutes = []string{
+	"zones", "zones/*", "top", "zones/*/top", "networks", "zones/*/networks", "zones/*/key", "stores", "doctor", "instances",
 }
 
 // showInstances shows the instances of the fleet. The parameter fleet is always set.
@@ -57,8 +46,7 @@ func (c *adminCall) serve(route string, answer func(*adminCall) (any, error)) (a
 	if route == "instances" && !c.query.Has(fleetParameter) {
 		c.query.Set(fleetParameter, "1")
 	}
-	reported, has := fleetRoutes[route]
-	if !has || !c.query.Has(fleetParameter) || c.request.Method != http.MethodGet {
+	if !slices.Contains(fleetRoutes, route) || !c.query.Has(fleetParameter) || c.request.Method != http.MethodGet {
 		return answer(c)
 	}
 	stores, err := c.readFleet()
@@ -66,42 +54,20 @@ func (c *adminCall) serve(route string, answer func(*adminCall) (any, error)) (a
 		return nil, err
 	}
 	c.view = lookAt(c.request.Context(), stores, route == "doctor") // before this instance answers, so that its counts are the newer ones
-	mine, err := answer(c)
+	sum, err := answer(c)
 	if err != nil {
 		return nil, err
 	}
-	all := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(c.view.Members)), Notes: c.view.Notes}
+	all := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(c.view.Members)), Notes: c.view.Notes, Sum: sum}
 	for i := range c.view.Members {
 		m := &c.view.Members[i]
 		if m.Report != nil {
 			m.Omitted = omitted(m.Report.Omitted, route)
-			if reported == nil {
-				all.Counted++
-			} else if m.Answer, err = answerOf(m, mine, reported); err != nil {
-				return nil, err
-			}
+			all.Counted++
 		}
 		all.Instances[i] = m.Instance
 	}
-	if reported == nil {
-		all.Sum = mine
-	}
-	if route == "doctor" && len(c.view.Members) > 1 {
-		all.Found = compareMembers(c.view, stores)
-	}
 	return all, nil
-}
-
-// answerOf returns the answer of an instance as JSON; nil if there is none. What doctor has found on one that has left or is
-// silent is old.
-func answerOf(m *fleet.Member, mine any, reported func(*fleet.Report) any) (json.RawMessage, error) {
-	if m.State != adminapi.StateHere {
-		mine = reported(m.Report)
-	}
-	if found, is := mine.(*adminapi.Diagnosis); mine == nil || is && (found == nil || m.State != adminapi.StateReports) {
-		return nil, nil
-	}
-	return json.Marshal(mine)
 }
 
 // readFleet returns the stores whose instances a call is about, and takes away the parameter that says so. There are none
@@ -220,9 +186,9 @@ func follow(ctx context.Context, stores []*runningStore) <-chan *fleet.View {
 }
 
 // compareMembers has doctor compare the instances.
-func compareMembers(view *fleet.View, stores []*runningStore) []adminapi.Finding {
+func compareMembers(view *fleet.View) []adminapi.Finding {
 	facts := doctor.Members{Troubled: make(map[string]string)}
-	for _, s := range stores {
+	for _, s := range runningStores() {
 		if n := s.instances; n > 0 && (facts.Configured == 0 || n < facts.Configured) {
 			facts.Configured = n
 		}

@@ -24,6 +24,9 @@ type Finding struct {
 	Adaptive string `json:"adaptive,omitempty"`
 	Store    string `json:"store,omitempty"`
 
+	// Instance is the one that has found it, in the answer of a fleet. It is absent if comparing the instances did.
+	Instance string `json:"instance,omitempty"`
+
 	Found string `json:"found"`
 
 	// Fix says what to do. It is absent if nothing is to be done.

@@ -1,20 +1,14 @@
 package adminapi
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // FleetAnswer is the answer of a route with the parameter fleet: that of all instances which share a store with this one.
 type FleetAnswer struct {
 	// Instances are this one, and then the others by name.
 	Instances []Instance `json:"instances"`
 
-	// Found is what doctor has found by comparing the instances. It is absent otherwise.
-	Found []Finding `json:"found,omitempty"`
-
 	// Sum is what all instances have counted, in the form of the route without the parameter, and Counted how many these are.
-	// What doctor and stores say of each instance has no sum.
+	// Stores, and what doctor finds, have the name of their instance, if there are several.
 	Sum     any `json:"sum,omitempty"`
 	Counted int `json:"counted,omitempty"`
 
@@ -62,7 +56,4 @@ type Instance struct {
 
 	// Omitted says what its report has no room for.
 	Omitted string `json:"omitted,omitempty"`
-
-	// Answer is what the route answers without the parameter, if there is no sum. It is absent without a report.
-	Answer json.RawMessage `json:"answer,omitempty"`
 }

@@ -43,32 +43,20 @@ func doctorCommand(cmd *cobra.Command) {
 	}
 }
 
-// doctor checks the instances, prints what is wrong, and returns the worst level. An instance that could not be checked is an
-// error.
+// doctor checks the instances, prints what is wrong, and returns the worst level.
 func (c *instance) doctor() (worst string, err error) {
-	answers, done, err := askEach[adminapi.Diagnosis](c, "doctor")
-	if err != nil {
+	d := new(adminapi.Diagnosis)
+	done, err := c.ask("doctor", nil, d)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	answers = slices.DeleteFunc(answers, func(a answer[adminapi.Diagnosis]) bool {
-		if len(a.value.Checks) > 0 {
-			return false
-		}
-		err = errors.Join(err, errors.New(a.of+": the answer has no checks; does that Caddy have another version?"))
-		return true
-	})
-	if len(answers) == 0 {
-		return "", err
-	}
-	problems := c.problems(answers)
-	if len(problems) > 0 {
-		worst = problems[0].Level
-	}
-	if !done {
-		fmt.Fprint(c.out, c.verdict(problems, len(answers)))
+	case len(d.Checks) == 0:
+		return "", errors.New("the answer has no checks; does that Caddy have another version?")
+	case !done:
+		fmt.Fprint(c.out, c.verdict(problems(d.Findings)))
 		c.printNotes()
 	}
-	return worst, err
+	return d.Level, nil
 }
 
 // problem is a finding, and the zones and instances that have it.
@@ -88,34 +76,32 @@ func (p *problem) isLike(other *problem) bool {
 }
 
 // problems returns what is wrong, the worst first. What several zones or instances have in common is one problem.
-func (c *instance) problems(answers []answer[adminapi.Diagnosis]) (all []*problem) {
-	if c.view != nil {
-		for _, found := range c.view.Found {
-			all = append(all, &problem{Finding: found})
+func problems(findings []adminapi.Finding) (all []*problem) {
+	var own []*problem // of each instance
+	for _, found := range findings {
+		p := &problem{Finding: found}
+		if p.Zone = ""; found.Zone != "" {
+			p.zones = []string{found.Zone}
+		}
+		i := slices.IndexFunc(own, func(known *problem) bool { return known.Finding == p.Finding && known.zones != nil && p.zones != nil })
+		if i < 0 {
+			own = append(own, p)
+		} else if !slices.Contains(own[i].zones, found.Zone) {
+			own[i].zones = append(own[i].zones, found.Zone)
 		}
 	}
-	for _, a := range answers {
-		var own []*problem
-		for _, found := range a.value.Findings {
-			zone := found.Zone
-			found.Zone = ""
-			i := slices.IndexFunc(own, func(p *problem) bool { return p.Finding == found && zone != "" })
-			if i < 0 {
-				i, own = len(own), append(own, &problem{Finding: found, instances: []string{a.of}})
-			}
-			if zone != "" && !slices.Contains(own[i].zones, zone) {
-				own[i].zones = append(own[i].zones, zone)
-			}
+	for _, p := range own {
+		on := p.Instance
+		if p.Instance = ""; on != "" {
+			p.instances = []string{on}
 		}
-		for _, p := range own {
-			if i := slices.IndexFunc(all, func(known *problem) bool { return known.instances != nil && p.isLike(known) }); i >= 0 {
-				all[i].instances = append(all[i].instances, a.of)
-			} else {
-				all = append(all, p)
-			}
+		i := slices.IndexFunc(all, func(known *problem) bool { return known.instances != nil && on != "" && p.isLike(known) })
+		if i < 0 {
+			all = append(all, p)
+		} else {
+			all[i].instances = append(all[i].instances, on)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *problem) int { return adminapi.WorseFirst(a.Finding, b.Finding) })
 	return all
 }
 
@@ -123,7 +109,7 @@ func (c *instance) problems(answers []answer[adminapi.Diagnosis]) (all []*proble
 const maxLines = 25
 
 // verdict writes what is wrong, in a terminal no more than fits in it.
-func (c *instance) verdict(problems []*problem, instances int) string {
+func (c *instance) verdict(problems []*problem) string {
 	counts := make(map[string]int)
 	for _, p := range problems {
 		counts[p.Level]++
@@ -134,15 +120,15 @@ func (c *instance) verdict(problems []*problem, instances int) string {
 	} else if counts[adminapi.LevelUnknown] > 0 {
 		text += " as far as could be checked"
 	}
-	if c.view != nil && len(c.view.Instances) > 1 {
-		text += fmt.Sprintf(" in a fleet of %d", len(c.view.Instances))
+	if n := c.fleetSize(); n > 1 {
+		text += fmt.Sprintf(" in a fleet of %d", n)
 	}
 	lines := []string{text + "."}
 	if len(problems) > 0 {
 		lines = append(lines, "")
 	}
 	for i, p := range problems {
-		more := c.lines(p, instances)
+		more := c.lines(p)
 		if c.terminal && i > 0 && len(lines)+len(more) >= maxLines {
 			lines = append(lines, fmt.Sprintf("%d more are in --json.", len(problems)-i))
 			break
@@ -153,9 +139,9 @@ func (c *instance) verdict(problems []*problem, instances int) string {
 }
 
 // lines returns a problem with what to do.
-func (c *instance) lines(p *problem, instances int) (lines []string) {
+func (c *instance) lines(p *problem) (lines []string) {
 	const indent = "    "
-	texts := []string{p.Level + " " + p.Check + ": " + p.whose(instances), p.Found}
+	texts := []string{p.Level + " " + p.Check + ": " + c.whose(p), p.Found}
 	if fix := p.Fix.String(); fix != "" {
 		texts = append(texts, "fix: "+fix)
 	}
@@ -168,11 +154,19 @@ func (c *instance) lines(p *problem, instances int) (lines []string) {
 	return lines
 }
 
+// fleetSize returns how many instances the answer is about.
+func (c *instance) fleetSize() int {
+	if c.view == nil {
+		return 1
+	}
+	return len(c.view.Instances)
+}
+
 // whose names what a problem is about, and the instances unless all have it.
-func (p *problem) whose(instances int) string {
+func (c *instance) whose(p *problem) string {
 	about := "config"
 	switch {
-	case p.instances == nil:
+	case p.instances == nil && c.fleetSize() > 1:
 		about = "fleet"
 	case len(p.zones) > 0:
 		about = enumerate("zone", few(p.zones))
@@ -183,7 +177,10 @@ func (p *problem) whose(instances int) string {
 	case p.Store != "":
 		about = "store " + p.Store
 	}
-	if len(p.instances) > 0 && len(p.instances) < instances {
+	others := func(m adminapi.Instance) bool {
+		return (m.State == adminapi.StateHere || m.State == adminapi.StateReports) && !slices.Contains(p.instances, m.Name)
+	}
+	if p.instances != nil && slices.ContainsFunc(c.view.Instances, others) {
 		about += " on " + strings.Join(p.instances, ", ")
 	}
 	return about

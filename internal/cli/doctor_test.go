@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -12,16 +13,22 @@ import (
 
 // diagnosed is what doctor prints of the findings of instances, and the worst level. Compared is what comparing them has found.
 func diagnosed(s *screen, compared []adminapi.Finding, instances ...[]adminapi.Finding) (text, worst string) {
-	c := &instance{screen: s, view: &adminapi.FleetAnswer{Found: compared, Instances: make([]adminapi.Instance, len(instances))}}
-	var answers []answer[adminapi.Diagnosis]
+	c := &instance{screen: s, view: new(adminapi.FleetAnswer)}
+	all := slices.Clone(compared)
 	for i, findings := range instances {
-		answers = append(answers, answer[adminapi.Diagnosis]{of: fmt.Sprint("caddy-", i), value: adminapi.Diagnosis{Findings: findings}})
+		name := fmt.Sprint("caddy-", i)
+		c.view.Instances = append(c.view.Instances, adminapi.Instance{Name: name, State: adminapi.StateReports})
+		for _, f := range findings {
+			f.Instance = name
+			all = append(all, f)
+		}
 	}
-	problems := c.problems(answers)
+	slices.SortStableFunc(all, adminapi.WorseFirst)
+	problems := problems(all)
 	if len(problems) > 0 {
 		worst = problems[0].Level
 	}
-	return c.verdict(problems, len(answers)), worst
+	return c.verdict(problems), worst
 }
 
 // TestDiagnosisFits: whatever names and errors say, no line is wider than the terminal, nothing in them is interpreted, and a

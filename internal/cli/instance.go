@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -259,35 +258,6 @@ func (c *instance) ask(path string, query url.Values, answer any) (done bool, er
 	}
 	_, err = c.out.Write(text)
 	return true, err
-}
-
-// answer is the answer of one instance.
-type answer[T any] struct {
-	of    string // its name, or its address if it is asked alone
-	value T
-}
-
-// askEach gets what each instance answers that the command is about.
-func askEach[T any](c *instance, path string) (answers []answer[T], done bool, err error) {
-	if c.about == "" {
-		a := answer[T]{of: c.address}
-		done, err = c.ask(path, nil, &a.value)
-		return []answer[T]{a}, done, err
-	}
-	if done, err = c.ask(path, nil, nil); err != nil {
-		return nil, done, err
-	}
-	for _, m := range c.view.Instances {
-		if m.Answer == nil {
-			continue
-		}
-		a := answer[T]{of: replay.Printable(m.Name)}
-		if err := json.Unmarshal(m.Answer, &a.value); err != nil {
-			return nil, done, fmt.Errorf("reading the answer of %s: %w", a.of, err)
-		}
-		answers = append(answers, a)
-	}
-	return answers, done, nil
 }
 
 // allZones returns the zones of the instance.

@@ -26,29 +26,24 @@ func storesCommand(cmd *cobra.Command) {
 
 // stores prints the stores. With check, a store that does not answer is an error.
 func (c *instance) stores(check bool) error {
-	answers, done, err := askEach[[]adminapi.Store](c, "stores")
+	var stores []adminapi.Store
+	done, err := c.ask("stores", nil, &stores)
 	if err != nil {
 		return err
 	}
 	rows := [][]string{{"CADDY", "STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES"}}
 	var faults, silent []string
-	for _, a := range answers {
-		caddy, mark := "", ""
-		if len(answers) > 1 {
-			caddy, mark = a.of, a.of+": "
+	for _, s := range stores {
+		rows = append(rows, storeCells(&s))
+		name := replay.Printable(strings.TrimPrefix(s.Instance+": "+s.Name, ": "))
+		if s.Error != "" {
+			faults = append(faults, name+": "+replay.Printable(s.Error))
 		}
-		for _, s := range a.value {
-			rows = append(rows, append([]string{caddy}, storeCells(&s)...))
-			mark := mark + replay.Printable(s.Name)
-			if s.Error != "" {
-				faults = append(faults, mark+": "+replay.Printable(s.Error))
-			}
-			for _, m := range s.Silent {
-				faults = append(faults, mark+": "+replay.Printable(m.Address+" is silent: "+m.Error))
-			}
-			if check && s.Answers != nil && !*s.Answers {
-				silent = append(silent, mark)
-			}
+		for _, m := range s.Silent {
+			faults = append(faults, name+": "+replay.Printable(m.Address+" is silent: "+m.Error))
+		}
+		if check && s.Answers != nil && !*s.Answers {
+			silent = append(silent, name)
 		}
 	}
 	if silent != nil {
@@ -67,21 +62,23 @@ func (c *instance) stores(check bool) error {
 
 // storeCells returns what an instance says of a store.
 func storeCells(s *adminapi.Store) []string {
-	cells := []string{replay.Printable(s.Name), "", replay.Printable(s.Breaker), "", "", "", "", shell.Words(s.Zones)}
+	cells := []string{
+		replay.Printable(s.Instance), replay.Printable(s.Name), "", replay.Printable(s.Breaker), "", "", "", "", shell.Words(s.Zones),
+	}
 	if s.Answers != nil {
-		cells[1] = map[bool]string{true: "yes", false: "no"}[*s.Answers]
+		cells[2] = map[bool]string{true: "yes", false: "no"}[*s.Answers]
 		if !*s.Answers && s.Breaker == "closed" {
-			cells[2] = "failing" // the calls that failed were too few to open it
+			cells[3] = "failing" // the calls that failed were too few to open it
 		}
 	}
 	if s.Latency != nil && s.Latency.Count > 0 {
-		cells[3], cells[4] = formatSeconds(s.Latency.P50), formatSeconds(s.Latency.P99)
+		cells[4], cells[5] = formatSeconds(s.Latency.P50), formatSeconds(s.Latency.P99)
 	}
 	if s.Instances > 0 {
-		cells[5] = strconv.Itoa(s.Instances)
+		cells[6] = strconv.Itoa(s.Instances)
 	}
 	if s.Keys != nil {
-		cells[6] = strconv.FormatInt(*s.Keys, 10)
+		cells[7] = strconv.FormatInt(*s.Keys, 10)
 	}
 	return cells
 }

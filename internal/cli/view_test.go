@@ -15,12 +15,9 @@ import (
 // terminal nor forges lines.
 func TestHostileReports(t *testing.T) {
 	const bad = "a\x1b[2J\nforged"
-	stores, err := json.Marshal([]adminapi.Store{{
-		Name: bad, Breaker: bad, Error: bad, Zones: []string{bad}, Silent: []adminapi.SilentServer{{Address: bad, Error: bad}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stores := []adminapi.Store{{
+		Instance: bad, Name: bad, Breaker: bad, Error: bad, Zones: []string{bad}, Silent: []adminapi.SilentServer{{Address: bad, Error: bad}},
+	}}
 	for name, show := range map[string]func(*instance) error{
 		"stores":    func(c *instance) error { return c.stores(false) },
 		"instances": (*instance).instances,
@@ -36,9 +33,9 @@ func TestHostileReports(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := asking(t, &out, 0, func(w http.ResponseWriter, _ *http.Request) {
-			m := adminapi.Instance{Name: bad, State: adminapi.StateReports, Version: bad, Config: bad, Omitted: bad, Differs: []string{bad}, Answer: stores}
-			me := adminapi.Instance{Name: "me", State: adminapi.StateHere, Answer: json.RawMessage("[]")}
-			_ = json.NewEncoder(w).Encode(adminapi.FleetAnswer{Instances: []adminapi.Instance{me, m}})
+			m := adminapi.Instance{Name: bad, State: adminapi.StateReports, Version: bad, Config: bad, Omitted: bad, Differs: []string{bad}}
+			me := adminapi.Instance{Name: "me", State: adminapi.StateHere}
+			_ = json.NewEncoder(w).Encode(adminapi.FleetAnswer{Instances: []adminapi.Instance{me, m}, Sum: stores})
 		})
 		c.about = askFleet
 		if err := show(c); err != nil {

@@ -37,7 +37,7 @@ func TestGoldenWidths(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&b, "%d COLUMNS\n", width)
-		c.table([][]string{{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES"}, storeCells(&store)})
+		c.table([][]string{{"CADDY", "STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES"}, storeCells(&store)})
 		c.table([][]string{{"ZONE", "STATE", "USED", "LEFT", "MORE IN", "KEY"}, {"api-by-customer", "limited", "5000 of 5000", "0", "12.3s", key}})
 		w.begin(false)
 		if err := w.print(string(decision)); err != nil {
@@ -53,7 +53,7 @@ func TestGoldenFleetWidths(t *testing.T) {
 	const pod, version = "limiter-7d9c6b5f4d-x2x7q.example.com (process 3188)", "v0.0.0-20261120123456-a3c1dc41abcd"
 	since := time.Now().Add(time.Hour) // a clock ahead: up for 0s
 	instances := adminapi.FleetAnswer{Instances: []adminapi.Instance{
-		{Name: pod, State: adminapi.StateHere, Version: version, Since: since, Config: "5b1a0f2e", Share: 0.62, Rate: 1204.6, ClockAhead: -0.2, Answer: json.RawMessage("{}")},
+		{Name: pod, State: adminapi.StateHere, Version: version, Since: since, Config: "5b1a0f2e", Share: 0.62, Rate: 1204.6, ClockAhead: -0.2},
 		{Name: "limiter-7d9c6b5f4d-k8w2z.example.com (process 17)", State: adminapi.StateReports, Version: version, Since: since, Config: "77cf10aa", Share: 0.38, Rate: 738.1, Differs: []string{"logins"}},
 		{Name: "old.example.com (process 3)", State: adminapi.StateMute},
 	}}

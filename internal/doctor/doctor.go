@@ -84,11 +84,15 @@ func Examine(f *Facts) adminapi.Diagnosis {
 	}
 	slices.SortStableFunc(e.found, adminapi.WorseFirst)
 	slices.Sort(e.checks)
-	d := adminapi.Diagnosis{Level: adminapi.LevelOK, Checks: e.checks, Findings: e.found}
-	if len(e.found) > 0 && e.found[0].Level != unknown {
-		d.Level = e.found[0].Level
+	return adminapi.Diagnosis{Level: Worst(e.found), Checks: e.checks, Findings: e.found}
+}
+
+// Worst returns the worst level of findings that are sorted by it.
+func Worst(found []adminapi.Finding) string {
+	if len(found) == 0 || found[0].Level == unknown {
+		return adminapi.LevelOK
 	}
-	return d
+	return found[0].Level
 }
 
 // examination is what was looked at, and what was found.
