@@ -42,9 +42,6 @@ type Explanation struct {
 	Server string   `json:"server"`
 	Listen []string `json:"listen"`
 
-	// Offline says that the answer is about a config that does not run, so that every limit is unused.
-	Offline bool `json:"offline,omitempty"`
-
 	Steps []Step  `json:"steps"` // in the order in which the request meets them
 	Zones []Visit `json:"zones"`
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,9 +20,6 @@ import (
 // adjacentFile is the config that commands of Caddy take if none is named.
 const adjacentFile = "Caddyfile"
 
-// errNoConfig is the error of a command that needs a config, and finds none.
-var errNoConfig = errors.New("there is no config: name the file with --config")
-
 // loadConfig returns the config, as JSON, that the flags of a command name, for commands that ask no Caddy.
 func loadConfig(cmd *cobra.Command) ([]byte, error) {
 	file, _ := cmd.Flags().GetString("config")
@@ -31,7 +29,7 @@ func loadConfig(cmd *cobra.Command) ([]byte, error) {
 	}
 	config, err := readConfig(file, adapter)
 	if err == nil && len(config) == 0 {
-		err = errNoConfig
+		err = errors.New("there is no config: name the file with --config")
 	}
 	return config, err
 }
@@ -40,20 +38,15 @@ func loadConfig(cmd *cobra.Command) ([]byte, error) {
 // nothing if there is none. What is no JSON is a Caddyfile, whatever its name. It logs nothing, because a log line
 // looks like an error of the command.
 func readConfig(file, adapter string) ([]byte, error) {
-	var text []byte
-	var err error
-	switch file {
-	case "":
-		file = adjacentFile
-		if text, err = os.ReadFile(file); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-	case "-":
-		text, err = io.ReadAll(os.Stdin)
-	default:
-		text, err = os.ReadFile(file)
+	read := os.ReadFile
+	if file == "-" {
+		read = func(string) ([]byte, error) { return io.ReadAll(os.Stdin) }
 	}
-	if err != nil {
+	text, err := read(cmp.Or(file, adjacentFile))
+	switch {
+	case file == "" && errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("reading the config: %w", err)
 	}
 	if adapter == "" {
@@ -68,9 +61,10 @@ func readConfig(file, adapter string) ([]byte, error) {
 	if known == nil {
 		return nil, fmt.Errorf("unknown config adapter %q", adapter)
 	}
-	config, _, err := known.Adapt(text, map[string]any{"filename": file})
+	name := cmp.Or(file, adjacentFile)
+	config, _, err := known.Adapt(text, map[string]any{"filename": name})
 	if err != nil {
-		return nil, fmt.Errorf("adapting %s: %w", file, err)
+		return nil, fmt.Errorf("adapting %s: %w", name, err)
 	}
 	return config, nil
 }
@@ -82,14 +76,14 @@ func adminAddress(address, file, adapter string) (string, error) {
 	if address != "" {
 		return cleanAddress(address), nil
 	}
-	config, err := readConfig(file, adapter)
-	if err != nil && file != "" {
-		return "", fmt.Errorf("finding the admin endpoint: %w", err)
-	}
 	var parsed struct {
 		Admin caddy.AdminConfig `json:"admin"`
 	}
-	if err := json.Unmarshal(config, &parsed); len(config) > 0 && err != nil && file != "" {
+	config, err := readConfig(file, adapter)
+	if len(config) > 0 {
+		err = json.Unmarshal(config, &parsed)
+	}
+	if err != nil && file != "" {
 		return "", fmt.Errorf("finding the admin endpoint: %w", err)
 	}
 	switch {

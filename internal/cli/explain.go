@@ -90,7 +90,6 @@ func explainOffline(cmd *cobra.Command, wanted *adminapi.Request) error {
 	if err != nil {
 		return err
 	}
-	answer.Offline = true
 	for _, v := range answer.Zones {
 		if v.State != nil {
 			v.State.Commands = nil // they are for a Caddy that runs

@@ -157,12 +157,6 @@ func (w *watcher) print(text string) error {
 	if d.Skipped > 0 {
 		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
 	}
-	_, err := fmt.Fprintln(w.out, w.line(w.cells(&d), w.columns, w.width))
-	return err
-}
-
-// cells returns the cells of a decision.
-func (w *watcher) cells(d *adminapi.Decision) []string {
 	at, key, request := d.Time.Local().Format(time.TimeOnly), shell.ShowKey(d.KeyText), []string{d.Method, d.Path}
 	if w.width == 0 {
 		at, request = d.Time.Local().Format(timeToMillis), []string{d.ClientIP, d.Method, d.Host, d.Path}
@@ -182,13 +176,14 @@ func (w *watcher) cells(d *adminapi.Decision) []string {
 			wait = formatSeconds(q.RetryAfter)
 		}
 	}
-	text := shell.Words(request)
+	what := shell.Words(request)
 	if d.Reason != "" {
-		text += "  (" + replay.Printable(d.Reason) + ")"
+		what += "  (" + replay.Printable(d.Reason) + ")"
 	}
-	cells := []string{at, d.Outcome, zone, key, left, wait, text}
+	cells := []string{at, d.Outcome, zone, key, left, wait, what}
 	if w.ofFleet {
 		cells = slices.Insert(cells, 1, cmp.Or(replay.Printable(d.Instance), w.address))
 	}
-	return cells
+	_, err := fmt.Fprintln(w.out, w.line(cells, w.columns, w.width))
+	return err
 }
