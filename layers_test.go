@@ -102,9 +102,9 @@ var layers = []struct {
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3905, kB: 127, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
+	{"internal/admin", layer{lines: 3850, kB: 124, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
-		"internal/lab/walk internal/limiter internal/logging internal/option internal/outcome internal/page " +
+		"internal/lab/walk internal/limiter internal/logging internal/outcome internal/page " +
 		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
 	{"internal/lab/cases", layer{lines: 1834, kB: 56, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
 		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +

@@ -12,44 +12,20 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// requestedLimit is the limit of an override. It is written as in the line of a plan, such as
-// "500/1m", "token_bucket 10/1s burst 50" or "unlimited"; or as a number of events in the zone's
-// window; or as an object with the fields of a [config.Limit].
-type requestedLimit struct {
-	config.Limit
-	unlimited bool
-	err       error // why the limit is invalid
-}
+// limitText is the limit of an override, written as in the line of a plan, such as "500/1m", "token_bucket 10/1s burst 50" or
+// "unlimited"; or as a number of events in the zone's window.
+type limitText string
 
-// UnmarshalJSON implements [json.Unmarshaler]. It keeps the error of an invalid limit for later, so
-// that it is not reported as an error of the JSON.
-func (l *requestedLimit) UnmarshalJSON(b []byte) error {
-	*l = requestedLimit{}
-	var text string
-	if json.Unmarshal(b, &text) == nil {
-		l.err = l.parse(text)
-		return nil
-	}
-	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
-		l.MaxEvents = &config.Amount{Number: n}
-		return nil
-	}
-	if err := option.JSON(b, &l.Limit); err != nil {
-		l.err = fmt.Errorf(`limit must be text such as "500/1m", or an object such as {"max_events": 500, "window": "1m"}: %w`, err)
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *limitText) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, (*string)(l)) != nil {
+		*l = limitText(b)
 	}
 	return nil
-}
-
-// parse parses a limit that is written as in the line of a plan.
-func (l *requestedLimit) parse(text string) error {
-	p, err := config.ParseText(text)
-	l.Limit, l.unlimited = p.Limit, p.Unlimited
-	return err
 }
 
 // OverrideByText returns the override that a text asks for: a limit such as 500/1m, exempt, or plan and a name; and the
@@ -59,8 +35,7 @@ func OverrideByText(z *zone.Zone, text string) (*store.Rule, store.Override, err
 	if plan, ok := strings.CutPrefix(text, "plan "); ok {
 		asked.Plan = plan
 	} else if asked.Exempt = text == "exempt"; !asked.Exempt {
-		asked.Limit = new(requestedLimit)
-		asked.Limit.err = asked.Limit.parse(text)
+		asked.Limit = (*limitText)(&text)
 	}
 	return (&runningZone{Zone: z}).overrideOf(&asked)
 }
@@ -76,18 +51,23 @@ func (z *runningZone) overrideOf(request *overrideRequest) (rule *store.Rule, s 
 	switch {
 	case given != 1:
 		return nil, s, fmt.Errorf("exactly one of limit, plan and exempt is needed, got %d", given)
-	case request.Limit != nil && request.Limit.err != nil:
-		return nil, s, request.Limit.err
 	case request.Plan != "":
 		return z.overrideOfPlan(request.Plan)
-	case request.Exempt, request.Limit.unlimited:
+	case request.Exempt:
 		return z.Rules()[0], store.Override{Kind: store.KindExempt}, nil
 	}
-	if rule, err = z.ruleOf(request.Limit.Algorithm); err != nil {
+	asked, err := config.ParseText(string(*request.Limit))
+	switch {
+	case err != nil:
+		return nil, s, err
+	case asked.Unlimited:
+		return z.Rules()[0], store.Override{Kind: store.KindExempt}, nil
+	}
+	if rule, err = z.ruleOf(asked.Algorithm); err != nil {
 		return nil, s, err
 	}
 	s.Kind = store.KindLimit
-	s.Limit, err = z.overrideLimit(&request.Limit.Limit, rule)
+	s.Limit, err = z.overrideLimit(&asked.Limit, rule)
 	return rule, s, err
 }
 
@@ -156,7 +136,7 @@ func (z *runningZone) overrideLimit(l *config.Limit, rule *store.Rule) (made alg
 // DescribeRule formats the limit of a rule.
 func DescribeRule(rule *store.Rule) string { return describeLimit(rule, rule.Limit(), true) }
 
-// describeLimit formats the limit of an override in the form that [requestedLimit] accepts. The
+// describeLimit formats the limit of an override in the form that [limitText] has. The
 // override does not say whether it is for the algorithm of the rule (ofRule).
 func describeLimit(rule *store.Rule, l algorithms.Limit, ofRule bool) string {
 	text, window := strconv.FormatInt(l.Events, 10), config.Window{Duration: caddy.Duration(l.Window), Calendar: l.Calendar}

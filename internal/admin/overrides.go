@@ -21,7 +21,7 @@ import (
 // overrideRequest asks for an override: one of Limit, Plan and Exempt.
 type overrideRequest struct {
 	// Limit is the key's own limit.
-	Limit *requestedLimit `json:"limit,omitempty"`
+	Limit *limitText `json:"limit,omitempty"`
 
 	// Plan is the plan whose current limit the key gets.
 	Plan string `json:"plan,omitempty"`

@@ -60,7 +60,7 @@ func TestOwed(t *testing.T) {
 			check("other", 500, 0)
 			check("nobody", 0, 0)
 			if name == "fixed" {
-				caddytest.Admin(t, http.MethodPut, "zones/"+name+"/key/override?key=debtor", `{"limit": {"max_events": 3000}}`)
+				caddytest.Admin(t, http.MethodPut, "zones/"+name+"/key/override?key=debtor", `{"limit": 3000}`)
 				check("debtor", 3700, 700)
 			}
 		}
