@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -31,25 +30,6 @@ func logChange(action, what string, more ...zap.Field) {
 		fields = append(fields, zap.String("what", what))
 	}
 	logging.Logger().Named("changes").Info("limits changed", append(fields, more...)...)
-}
-
-// maxLogged bounds what is logged of the zones of a change, and of its text, each in bytes of JSON.
-const maxLogged = 4 << 10
-
-// withinBounds returns the first zones of a change, and the beginning of its text, as far as they are logged.
-func withinBounds(all []adminapi.ZoneDiff, text string) (zones []adminapi.ZoneDiff, what string) {
-	size := 0
-	for i := range all {
-		text, err := json.Marshal(&all[i])
-		if size += len(text); err != nil || size > maxLogged {
-			break
-		}
-		zones = all[:i+1]
-	}
-	if quoted, err := json.Marshal(text); err == nil && len(quoted) <= maxLogged {
-		return zones, text
-	}
-	return zones, strings.ToValidUTF8(text[:min(len(text), maxLogged/6)], "") + "..." // JSON has at most six bytes for one
 }
 
 // changed logs what the call has changed of a key.
@@ -82,12 +62,7 @@ func (c *Config) logReload(before *Config) {
 	if all == nil {
 		return // nothing that concerns limits
 	}
-	zones, what := withinBounds(all, summary(all))
-	fields := []zap.Field{}
-	if zones != nil {
-		fields = append(fields, zap.Any("zones", zones))
-	}
-	logChange(actionReload, what, fields...)
+	logChange(actionReload, summary(all))
 }
 
 // summary says in a line what a reload has changed.
@@ -109,5 +84,5 @@ func summary(zones []adminapi.ZoneDiff) string {
 	if n := len(parts); n > most {
 		parts = append(parts[:most], fmt.Sprintf("and %d more", n-most))
 	}
-	return strings.Join(parts, "; ")
+	return logging.Key(strings.Join(parts, "; "))
 }

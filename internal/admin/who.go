@@ -37,9 +37,5 @@ func plain(text string) string {
 		}
 		return utf8.RuneError
 	}, text[:min(len(text), maxWho)])
-	for len(text) > maxWho { // a rune in place of a byte is longer
-		_, last := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-last]
-	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(strings.ToValidUTF8(text[:min(len(text), maxWho)], ""))
 }
