@@ -32,9 +32,9 @@ const (
 	// Otherwise it would be one client's.
 	crowd = 5
 
-	// maxTops bounds the zones whose top keys are looked up for one event, because that takes about a
-	// millisecond for each. The others have their turn later.
-	maxTops = 3
+	// maxTops bounds the lists of top keys that are looked up for one event, because that takes about a
+	// millisecond for each. Other zones have their turn later.
+	maxTops = 4
 
 	// topKeys is how many keys of a zone an event has.
 	topKeys = 20
@@ -163,19 +163,17 @@ type seconds struct {
 	n    int              // events so far
 	keys map[string]int64 // of zones in memory, when they were counted
 	turn int              // the zone whose top keys are next
-	told []refusals       // those of each zone when its top keys were sent
+	told []uint64         // the refusals of each zone when its top keys were sent
 
 	view    *fleet.View         // nil while the page is about this instance
 	reports reports             // whose decisions were sent
 	refused []adminapi.Decision // of other instances since the event before
 }
 
-type refusals struct{ refused, dryRun uint64 }
-
 func newSeconds(stores []*runningStore, zones []*runningZone) *seconds {
 	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })
 	return &seconds{
-		stores: stores, zones: zones, templates: templatesOf(zones), told: make([]refusals, len(zones)), reports: make(reports),
+		stores: stores, zones: zones, templates: templatesOf(zones), told: make([]uint64, len(zones)), reports: make(reports),
 	}
 }
 
@@ -234,32 +232,22 @@ func (s *seconds) tops(zones []adminapi.Zone) (tops []adminapi.Top) {
 	for range zones {
 		i := s.turn % len(zones)
 		s.turn++
-		var now refusals
+		now := uint64(0)
 		for o, name := range outcome.Names {
-			switch {
-			case outcome.Outcome(o).Refused():
-				now.refused += zones[i].Totals[name]
-			case outcome.Outcome(o) == outcome.DryRun:
-				now.dryRun = zones[i].Totals[name]
+			if refuses("", "", outcome.Outcome(o)) {
+				now += zones[i].Totals[name]
 			}
 		}
-		if now.refused != s.told[i].refused {
-			tops = append(tops, s.top(s.zones[i], topk.Refused))
-		}
-		if now.dryRun != s.told[i].dryRun {
-			tops = append(tops, s.top(s.zones[i], topk.DryRun))
+		if now == s.told[i] {
+			continue
 		}
 		s.told[i] = now
+		tops = append(tops, s.zones[i].sumTop(s.view, topk.Refused, topKeys), s.zones[i].sumTop(s.view, topk.DryRun, topKeys))
 		if len(tops) >= maxTops {
 			break
 		}
 	}
 	return tops
-}
-
-// top returns the top keys of a zone, with those that other instances have reported.
-func (s *seconds) top(z *runningZone, by topk.Kind) adminapi.Top {
-	return z.sumTop(s.view, by, topKeys)
 }
 
 // split adds the parts of a key of another instance.
