@@ -20,7 +20,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
-	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
@@ -37,9 +36,8 @@ type App struct {
 	// Whether the page at /rate_limit/page/ of the admin endpoint is switched off. Default: false.
 	DisablePage bool `json:"disable_page,omitempty"`
 
-	mu      sync.Mutex
-	zones   map[string]definition
-	metrics metrics.Collector
+	mu    sync.Mutex
+	zones map[string]definition
 
 	start   *limiter.Start
 	running admin.Config
@@ -79,7 +77,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.zones, a.stores, a.servers = make(map[string]definition), make(map[string]*usedStore), make(map[*caddyhttp.Server]*server)
 	a.running.DisablePage, a.log = a.DisablePage, ctx.Logger()
-	if err := ctx.GetMetricsRegistry().Register(&a.metrics); err != nil {
+	if err := ctx.GetMetricsRegistry().Register(&a.running); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	emitter, err := events.New(ctx)

@@ -205,9 +205,6 @@ func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.E
 		name := pool.Describe(h.store.Backend)
 		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { report.StoreState(&emitter, name, app.onStoreErrors(h.store.ID), cause) })
 	}
-	if !value(h.DisableMetrics) {
-		app.metrics.Add(h.zones, h.store)
-	}
 	if slices.ContainsFunc(h.zones, (*zone.Zone).Waits) {
 		hangup.Expose(ctx) // only the connection shows that the client of a waiting request leaves
 	}
@@ -219,6 +216,7 @@ func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.E
 			Respond: respond.New(ctx, explained), Warnings: warnings,
 		},
 		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Requests: app.server(ctx).requests, StoreByDefault: h.storeByDefault,
+		DisableMetrics: value(h.DisableMetrics),
 	})
 }
 

@@ -84,7 +84,6 @@ var layers = []struct {
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 210, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
-	{"internal/metrics", layer{lines: 220, kB: 10, own: "config internal/outcome internal/pool internal/stats internal/zone store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
 	{"internal/routes", layer{lines: 158, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 595, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
@@ -102,7 +101,7 @@ var layers = []struct {
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3850, kB: 124, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
+	{"internal/admin", layer{lines: 4020, kB: 131, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
 		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
 		"internal/lab/walk internal/limiter internal/logging internal/outcome internal/page " +
 		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
@@ -118,7 +117,7 @@ var layers = []struct {
 		"internal/writers internal/zone"}},
 	{".", layer{lines: 1000, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +
-		"internal/logging internal/metrics internal/option internal/placeholder internal/pool internal/report " +
+		"internal/logging internal/option internal/placeholder internal/pool internal/report " +
 		"internal/respond internal/routes internal/stats internal/zone memorystore store"}},
 	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
 

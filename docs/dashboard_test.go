@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
-	"github.com/seed-161337e5/caddyratelimit/internal/metrics"
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -39,7 +39,7 @@ func metricLabels(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	descriptions := make(chan *prometheus.Desc, 100)
-	new(metrics.Collector).Describe(descriptions)
+	new(admin.Config).Describe(descriptions)
 	app.(*adaptive.App).Describe(descriptions)
 	close(descriptions)
 	labels := make(map[string][]string)

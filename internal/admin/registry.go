@@ -30,6 +30,8 @@ type Handler struct {
 
 	// StoreByDefault says that the config names no store.
 	StoreByDefault bool
+
+	DisableMetrics bool // of its zones and its store
 }
 
 // Config has the provisioned handlers of one config.

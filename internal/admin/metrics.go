@@ -1,60 +1,18 @@
-// Package metrics collects the counts of zones and stores for Prometheus.
-package metrics
+package admin
 
 import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// Collector collects the metrics of the zones and stores of one config. Each config has its own
-// registry, but the counts outlive the config.
-type Collector struct {
-	mu     sync.Mutex
-	zones  []*zone.Zone
-	stores []observedStore
-}
-
-// observedStore is a store with its name in metrics.
-type observedStore struct {
-	id, name string
-	shared   *pool.Store
-}
-
-// Add adds a handler's zones and its store, unless the collector has them already.
-func (m *Collector) Add(zones []*zone.Zone, ref *pool.Ref) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, z := range zones {
-		if !slices.ContainsFunc(m.zones, func(other *zone.Zone) bool { return other.Name == z.Name }) {
-			m.zones = append(m.zones, z)
-		}
-	}
-	sameName := 0
-	name := strings.TrimPrefix(pool.Describe(ref.Backend), "store ")
-	for _, s := range m.stores {
-		if s.id == ref.ID {
-			return
-		}
-		if s.name == name || strings.HasPrefix(s.name, name+" #") {
-			sameName++
-		}
-	}
-	if sameName > 0 { // another database or prefix of the same Redis
-		name += " #" + strconv.Itoa(sameName+1)
-	}
-	m.stores = append(m.stores, observedStore{ref.ID, name, ref.Store})
-}
 
 // desc makes the description of a metric.
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -106,23 +64,28 @@ var (
 )
 
 // Describe implements [prometheus.Collector].
-func (m *Collector) Describe(to chan<- *prometheus.Desc) {
+func (*Config) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range descs {
 		to <- d
 	}
 }
 
-// Collect implements [prometheus.Collector].
-func (m *Collector) Collect(to chan<- prometheus.Metric) {
-	m.mu.Lock()
-	zones, stores := slices.Clone(m.zones), slices.Clone(m.stores)
-	m.mu.Unlock()
-	c := collection{to}
-	for _, z := range zones {
-		c.zone(z)
+// Collect implements [prometheus.Collector], for the handlers that have metrics. Each config has its own registry, but the counts
+// outlive the config.
+func (c *Config) Collect(to chan<- prometheus.Metric) {
+	var measured Config
+	for _, h := range c.All() {
+		if !h.DisableMetrics {
+			measured.Add(h)
+		}
 	}
-	for _, s := range stores {
-		c.store(s, zones)
+	names := make(map[string]int)
+	for _, s := range measured.stores() {
+		name := storeName(s.store)
+		if names[name]++; names[name] > 1 { // another database or prefix of the same Redis
+			name += " #" + strconv.Itoa(names[name])
+		}
+		collection{to}.store(s, name)
 	}
 }
 
@@ -146,26 +109,34 @@ func valid(labels []string) []string {
 	return labels
 }
 
-func (c collection) zone(z *zone.Zone) {
+func (c collection) zone(z *runningZone, told adminapi.Zone) {
 	var all, declined uint64
-	for o, n := range z.Stats.Totals() {
+	for o, name := range outcome.Names {
+		n := told.Totals[name]
 		all += n
 		if outcome.Outcome(o).Refused() {
 			declined += n
 		}
-		c.send(descDecisions, prometheus.CounterValue, float64(n), z.Name, outcome.Names[o])
+		c.send(descDecisions, prometheus.CounterValue, float64(n), z.Name, name)
 	}
 	c.send(descRequests, prometheus.CounterValue, float64(all), z.Name)
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.Name)
-	c.send(descNear, prometheus.CounterValue, float64(z.Stats.NearLimit.Load()), z.Name)
+	c.send(descNear, prometheus.CounterValue, float64(told.NearLimit), z.Name)
 	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Begun()), z.Name)
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
-	if z.Charge.Fields() != nil {
-		results, sum := z.Stats.Costs.Read()
-		for r, n := range results {
-			c.send(descCosts, prometheus.CounterValue, float64(n), z.Name, stats.CostNames[r])
+	if told.Costs != nil {
+		for result, n := range told.Costs {
+			c.send(descCosts, prometheus.CounterValue, float64(n), z.Name, result)
 		}
-		c.send(descCostSum, prometheus.CounterValue, float64(sum), z.Name)
+		c.send(descCostSum, prometheus.CounterValue, float64(told.CostSum), z.Name)
+	}
+	if told.Keys != nil {
+		// This is a gauge, but it keeps the name that dashboards know, which Prometheus's linter
+		// allows for counters only. So it has no type.
+		c.send(descKeys, prometheus.UntypedValue, float64(*told.Keys), z.Name)
+	}
+	if told.InUse != nil {
+		c.send(descInUse, prometheus.GaugeValue, float64(*told.InUse), z.Name)
 	}
 	if z.MaxEvents != nil {
 		c.limit(z, "", &z.Limit)
@@ -175,71 +146,53 @@ func (c collection) zone(z *zone.Zone) {
 	}
 }
 
-func (c collection) limit(z *zone.Zone, plan string, l *config.Limit) {
+func (c collection) limit(z *runningZone, plan string, l *config.Limit) {
 	window := "" // concurrency has none
 	if !config.CountsSlots(l.Algorithm) {
 		window = l.Window.Format()
 	}
-	c.send(descConfig, prometheus.GaugeValue, 1, z.Name, l.MaxEvents.String(), window, plan, z.Rollout())
+	c.send(descConfig, prometheus.GaugeValue, 1, z.Name, l.MaxEvents.String(), window, plan, z.Zone.Rollout())
 }
 
-func (c collection) store(s observedStore, zones []*zone.Zone) {
+func (c collection) store(s *runningStore, name string) {
+	keys := keyCounts(s.zones)
+	for _, z := range s.zones {
+		c.zone(z, z.describe(keys))
+	}
+	told, shared := s.known(keys), s.store.Store
 	up := 1.0
-	if !s.shared.Health.Answers() {
+	if told.Failing {
 		up = 0
 	}
-	c.send(descUp, prometheus.GaugeValue, up, s.name)
-	own := slices.DeleteFunc(slices.Clone(zones), func(z *zone.Zone) bool { return z.StoreID != s.id })
-	if counter, ok := s.shared.Store.(store.InProcess); ok {
-		var rules []*store.Rule
-		for _, z := range own {
-			rules = append(rules, z.Rules()...)
-		}
-		keys := make(map[string]int64, len(own))
-		for i, n := range counter.CountKeys(rules) {
-			keys[rules[i].Zone()] += n
-		}
-		for _, z := range own {
-			// This is a gauge, but it keeps the name that dashboards know, which Prometheus's linter
-			// allows for counters only. So it has no type.
-			c.send(descKeys, prometheus.UntypedValue, float64(keys[z.Name]), z.Name)
-		}
-	}
-	if s.shared.Remote {
-		c.histogram(descLatency, &s.shared.Latency, stats.FirstServerBound, s.name)
-	}
-	var stats store.Stats
-	if observed, ok := s.shared.Store.(store.Observed); ok {
-		stats = observed.Stats()
-	}
-	for _, z := range own {
-		if z.CountsSlots() {
-			c.send(descInUse, prometheus.GaugeValue, float64(stats.InUse[z.Name]), z.Name)
-		}
-	}
+	c.send(descUp, prometheus.GaugeValue, up, name)
 	for _, kind := range store.Failures() {
-		c.send(descErrors, prometheus.CounterValue, float64(s.shared.Health.ErrorCount(kind)), s.name, kind)
+		c.send(descErrors, prometheus.CounterValue, float64(shared.Health.ErrorCount(kind)), name, kind)
 	}
-	if !s.shared.Remote {
+	if !shared.Remote {
 		return
 	}
-	if stats.Breaker != "" {
+	c.histogram(descLatency, &shared.Latency, stats.FirstServerBound, name)
+	if told.Breaker != "" {
 		for _, state := range []string{store.BreakerClosed, store.BreakerHalfOpen, store.BreakerOpen} {
 			is := 0.0
-			if state == stats.Breaker {
+			if state == told.Breaker {
 				is = 1
 			}
-			c.send(descBreaker, prometheus.GaugeValue, is, s.name, state)
+			c.send(descBreaker, prometheus.GaugeValue, is, name, state)
 		}
 	}
-	c.send(descDenyHits, prometheus.CounterValue, float64(stats.DenyHits), s.name)
-	c.send(descLost, prometheus.CounterValue, float64(stats.Lost), s.name)
-	c.send(descSilent, prometheus.GaugeValue, float64(len(stats.Silent)), s.name)
-	c.send(descWaited, prometheus.CounterValue, stats.Waited.Seconds(), s.name)
-	if slices.ContainsFunc(own, (*zone.Zone).Prepays) {
-		c.send(descSpared, prometheus.CounterValue, float64(stats.Spared), s.name)
+	c.send(descDenyHits, prometheus.CounterValue, float64(told.DenyCacheHits), name)
+	c.send(descLost, prometheus.CounterValue, float64(told.LostCorrections), name)
+	c.send(descSilent, prometheus.GaugeValue, float64(len(told.Silent)), name)
+	var counted store.Stats
+	if observed, ok := shared.Store.(store.Observed); ok {
+		counted = observed.Stats()
 	}
-	if fleet, ok := s.shared.Store.(store.Fleet); ok {
-		c.send(descInstances, prometheus.GaugeValue, float64(fleet.Instances()), s.name)
+	c.send(descWaited, prometheus.CounterValue, counted.Waited.Seconds(), name)
+	if slices.ContainsFunc(s.zones, func(z *runningZone) bool { return z.Prepays() }) {
+		c.send(descSpared, prometheus.CounterValue, float64(counted.Spared), name)
+	}
+	if _, ok := shared.Store.(store.Fleet); ok {
+		c.send(descInstances, prometheus.GaugeValue, float64(told.Instances), name)
 	}
 }

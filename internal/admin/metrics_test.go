@@ -1,4 +1,4 @@
-package metrics_test
+package admin_test
 
 import (
 	"fmt"
