@@ -119,18 +119,11 @@ func (x *explainer) describe(h *trial.Handler, v *limiter.Verdict, held time.Dur
 
 // stateOf returns the state of the key under the limit of the request.
 func stateOf(q *limiter.Entry, p *peek) *adminapi.Key {
-	quota := p.quota()
-	if q.Policy.Slots && !p.next.Banned && quota.RetryAfter > 0 { // it holds until another request ends, and its lease is renewed
-		quota.RetryAfter = q.Policy.Waits(&p.next, q.Cost).Told.Seconds()
+	k := p.state(q.Zone, q.Policy, q.Outcome)
+	if q.Policy.Slots && !p.next.Banned && k.RetryAfter > 0 { // it holds until another request ends, and its lease is renewed
+		k.RetryAfter = q.Policy.Waits(&p.next, q.Check.Cost).Told.Seconds()
 	}
-	k := &adminapi.Key{
-		Zone: q.Zone.Name, KeyText: keyText(q.Zone.Template, p.key, len(p.key)), Plan: q.Policy.Plan,
-		Limit: describeLimit(p.rule, p.rule.Limit(), true), Rollout: q.Zone.Rollout(), Cost: q.Cost,
-		CostFrom: q.Zone.Cost.From, Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: q.Zone.Overrides,
-		KeyState: adminapi.KeyState{
-			Outcome: outcome.Names[q.Outcome], Refused: q.Outcome.Refused(), QuotaStatus: quota, Slots: q.Policy.Slots,
-		},
-	}
+	k.Cost = q.Check.Cost
 	why.Fill(k)
 	return k
 }

@@ -117,12 +117,9 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	}
 	p.under(all, network)
 	o := p.outcome(z.Zone)
-	answer := &adminapi.Key{
-		Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: policy.Plan, Limit: z.Description, Rollout: z.rollout(),
-		Cost: cost, CostFrom: z.Cost.From, CostLast: usual > z.Cost.Number && !c.query.Has("cost"),
-		KeyState: adminapi.KeyState{Outcome: outcome.Names[o], Refused: o.Refused(), QuotaStatus: p.quota(), Slots: policy.Slots},
-		Ban:      p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides, Lately: z.lately(key),
-	}
+	answer := p.state(z.Zone, policy, o)
+	answer.Limit, answer.Rollout, answer.Lately = z.Description, z.rollout(), z.lately(key)
+	answer.CostLast = usual > z.Cost.Number && !c.query.Has("cost")
 	if policies.Varying != nil {
 		answer.Assumed = describeLimit(policy.Rule, policy.Rule.Limit(), true)
 	}
