@@ -17,7 +17,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
-	"github.com/seed-161337e5/caddyratelimit/internal/respond"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -81,11 +80,10 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 		return nil, err
 	}
 	if defaults, ok := h.Option("rate_limit").(*Handler); ok {
-		ownStyles := handler.Headers != nil && handler.HeaderName == nil
-		option.Inherit(handler, defaults)
-		if ownStyles { // which may not have all fields that the global option gives names
-			handler.HeaderName = respond.Fitting(handler.HeaderName, handler.Headers)
+		if handler.Headers != nil && handler.HeaderName == nil {
+			handler.HeaderName = make(map[string]string) // the names are for the headers of the global option
 		}
+		option.Inherit(handler, defaults)
 	}
 	return handler, nil
 }
@@ -111,9 +109,7 @@ func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	}
 	defaults := new(Handler)
 	lines := defaults.lines(d)
-	for _, name := range []string{"zone", "distributed", "storage"} {
-		lines[name] = func() error { return d.Errf("%s belongs in the rate_limit directive", name) }
-	}
+	lines["zone"] = func() error { return d.Err("zone belongs in the rate_limit directive") }
 	return defaults, option.Block(d, "rate_limit", defaults, lines)
 }
 

@@ -39,10 +39,7 @@ func (h *Handler) provisionZones(ctx caddy.Context, app *App, fields *respond.Fi
 
 // provisionZone makes a zone of its config, which stays as it was written.
 func (h *Handler) provisionZone(ctx caddy.Context, app *App, name string) (*zone.Zone, error) {
-	c := new(config.Zone)
-	if written := h.RateLimits[name]; written != nil {
-		*c = *written
-	}
+	c := h.RateLimits[name]
 	text, err := json.Marshal(c)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ package backend
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -183,23 +182,12 @@ func (s *RedisStore) Provision(caddy.Context) error {
 		// An unknown placeholder stays as it is: passwords may have braces in them.
 		expanded, err := repl.ReplaceOrErr(*t.text, true, false)
 		if err != nil {
-			return fmt.Errorf("%s: %w%s", t.name, err, whyEmpty(err))
+			return fmt.Errorf("%s: %w: is the variable set, or the file there and readable?", t.name, err)
 		}
 		*t.text = expanded
 	}
 	s.options = o
 	return nil
-}
-
-// whyEmpty returns a hint for an error about an empty placeholder.
-func whyEmpty(err error) string {
-	switch text := err.Error(); {
-	case strings.Contains(text, "{env."):
-		return ": is the variable set?"
-	case strings.Contains(text, "{file."):
-		return ": is the file there and readable?"
-	}
-	return ""
 }
 
 // String returns the name of the store for errors.

@@ -60,10 +60,10 @@ func (a *Amount) Amount() (int64, bool) { return a.Number, a.From == "" || a.Fal
 
 // MarshalJSON implements [json.Marshaler].
 func (a Amount) MarshalJSON() ([]byte, error) {
-	if a.From == "" {
-		return json.Marshal(a.Number)
+	if a.From != "" {
+		return json.Marshal(a.String())
 	}
-	return json.Marshal(a.String())
+	return json.Marshal(a.Number)
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].

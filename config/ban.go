@@ -3,7 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -31,26 +31,23 @@ type Ban struct {
 	UpTo caddy.Duration `json:"up_to,omitempty" range:"1s..3660d" default:"=duration"`
 }
 
+// banSyntax are the options of a ban in the order of its line, and the words between them, which begin with "=".
+var banSyntax = [...]string{"duration", "=after", "after", "=refusals", "=in", "window", "=up_to", "up_to"}
+
 // Parse implements [option.Value]: <duration> after <n> refusals in <duration> [up_to <duration>].
 func (b *Ban) Parse(args []string) error {
-	words := slices.Clone(args)
-	for at, word := range map[int]string{1: "after", 3: "refusals", 4: "in", 6: "up_to"} {
-		if at < len(words) && words[at] != word {
-			return option.ErrWrong
-		}
-	}
-	if len(words) != 6 && len(words) != 8 {
+	if len(args) != len(banSyntax) && len(args) != len(banSyntax)-2 {
 		return option.ErrWrong
 	}
 	*b = Ban{}
-	for _, part := range []struct {
-		name string
-		at   int
-	}{{"duration", 0}, {"after", 2}, {"window", 5}, {"up_to", 7}} {
-		if part.at < len(words) {
-			if err := option.Set(b, part.name, words[part.at:part.at+1]); err != nil {
-				return err
-			}
+	for i, arg := range args {
+		if word, fixed := strings.CutPrefix(banSyntax[i], "="); fixed && arg != word {
+			return option.ErrWrong
+		} else if fixed {
+			continue
+		}
+		if err := option.Set(b, banSyntax[i], args[i:i+1]); err != nil {
+			return err
 		}
 	}
 	return nil

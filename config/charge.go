@@ -1,11 +1,11 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -50,29 +50,24 @@ type Charge struct {
 	header  string // in its canonical form
 }
 
-// Matcher returns the matcher of responses that count; nil if all do. The receiver may be nil.
-func (c *Charge) Matcher() *caddyhttp.ResponseMatcher {
+// allBooked is what requests without charge cost: what is booked.
+var allBooked Charge
+
+func (c *Charge) orNone() *Charge {
 	if c == nil {
-		return nil
+		return &allBooked
 	}
-	return c.matcher
+	return c
 }
+
+// Matcher returns the matcher of responses that count; nil if all do. The receiver may be nil.
+func (c *Charge) Matcher() *caddyhttp.ResponseMatcher { return c.orNone().matcher }
 
 // CostHeader returns the header that says the cost, in its canonical form; "" if none does. The receiver may be nil.
-func (c *Charge) CostHeader() string {
-	if c == nil {
-		return ""
-	}
-	return c.header
-}
+func (c *Charge) CostHeader() string { return c.orNone().header }
 
 // Fields returns the numbers of the body that make up the cost; nil if none do. The receiver may be nil.
-func (c *Charge) Fields() *usage.Fields {
-	if c == nil {
-		return nil
-	}
-	return c.fields
-}
+func (c *Charge) Fields() *usage.Fields { return c.orNone().fields }
 
 // SaysCost reports whether the response says what the request costs. The receiver may be nil.
 func (c *Charge) SaysCost() bool { return c != nil && (c.Header != "" || len(c.JSON) > 0) }
@@ -110,28 +105,16 @@ func (c *Charge) compile() (err error) {
 		}
 	}
 	for _, text := range c.Status {
-		status, err := parseStatus(text)
-		if err != nil {
-			return fmt.Errorf("charge: %w", err)
+		if !statusSyntax.MatchString(text) {
+			return fmt.Errorf("charge: status must be a code from 200 to 599, 101, or a class from 1xx to 5xx, got '%s'", text)
 		}
-		c.matcher.StatusCode = append(c.matcher.StatusCode, status)
+		code, _ := strconv.Atoi(strings.TrimSuffix(text, "xx")) // a class is its first digit
+		c.matcher.StatusCode = append(c.matcher.StatusCode, code)
 	}
 	return nil
 }
 
-// parseStatus parses a status code or a class such as 5xx, which is its first digit.
-func parseStatus(text string) (int, error) {
-	digits, isClass := strings.CutSuffix(text, "xx")
-	code, err := strconv.Atoi(digits)
-	inRange := code >= 200 && code <= 599 || code == http.StatusSwitchingProtocols
-	if isClass {
-		inRange = code >= 1 && code <= 5
-	}
-	if err != nil || len(text) != 3 || !inRange {
-		return 0, fmt.Errorf("status must be a code from 200 to 599, 101, or a class from 1xx to 5xx, got '%s'", text)
-	}
-	return code, nil
-}
+var statusSyntax = regexp.MustCompile("^([1-5]xx|[2-5][0-9][0-9]|101)$")
 
 // Fallback is what a request costs if its response does not say so: `booked`, `counted`, `counted*4`, or
 // a number.
@@ -205,12 +188,7 @@ func (f *Fallback) String() string {
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (f *Fallback) MarshalJSON() ([]byte, error) {
-	if f.Cost != nil {
-		return json.Marshal(*f.Cost)
-	}
-	return json.Marshal(f.String())
-}
+func (f *Fallback) MarshalJSON() ([]byte, error) { return option.Marshal(f, f.String()) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (f *Fallback) UnmarshalJSON(text []byte) error { return option.Text(text, f) }

@@ -3,14 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/option"
 )
 
 // ParseRate parses rates such as 10/1s, 100/m, 10r/s and 1000/day.
@@ -32,13 +29,10 @@ func parsePer(text string) (w Window, err error) {
 	if unit, ok := units[text]; ok {
 		return Window{Duration: caddy.Duration(unit)}, nil
 	}
-	if err = w.Parse([]string{text}); err == nil && w != (Window{}) {
-		return w, nil
+	if err = w.Parse([]string{text}); err != nil || w == (Window{}) {
+		err = fmt.Errorf("window '%s' must be a duration such as 1s or 5m, or one of s, sec, second, m, min, minute, h, hour, d, day, week, month, year", text)
 	}
-	if _, notNumber := strconv.Atoi(text); notNumber == nil && err != option.ErrWrong && err != nil {
-		return w, fmt.Errorf("window '%s': %w", text, err)
-	}
-	return w, fmt.Errorf("window '%s' must be a duration such as 1s or 5m, or one of %s", text, strings.Join(perWords, ", "))
+	return w, err
 }
 
 // units are the units of time that a rate can be for. Caddy's days have 24 hours.
@@ -48,6 +42,3 @@ var units = map[string]time.Duration{
 	"h": time.Hour, "hour": time.Hour,
 	"d": 24 * time.Hour,
 }
-
-// perWords are all words that a rate can have as its window, the shortest first.
-var perWords = slices.Concat([]string{"s", "sec", "second", "m", "min", "minute", "h", "hour", "d"}, calendarNames)

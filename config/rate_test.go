@@ -60,7 +60,7 @@ func TestParseRate(t *testing.T) {
 		"9223372036854775808/1s": "must be a whole number",
 		"1/":                     "window '' must be a duration such as 1s or 5m, or one of s, sec,",
 		"1/0s":                   "window '0s' must be a duration",
-		"1/60":                   "window '60': ",
+		"1/60":                   "window '60' must be a duration such as 1s",
 		"1/s/s":                  "window 's/s' must be",
 		"1/Day":                  "window 'Day' must be",
 		"1/{x}":                  "window '{x}' must be",

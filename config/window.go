@@ -29,9 +29,6 @@ var calendarWords = map[string]algorithms.Calendar{
 	"day": algorithms.Day, "week": algorithms.Week, "month": algorithms.Month, "year": algorithms.Year,
 }
 
-// calendarNames are the names of the calendar windows.
-var calendarNames = []string{"day", "week", "month", "year"}
-
 // Parse implements [option.Value].
 func (w *Window) Parse(args []string) error {
 	if _, _, ok := placeholder.Cut(strings.Join(args, " ")); ok {
@@ -58,12 +55,7 @@ func (w *Window) Expects(span string) string {
 func (w *Window) Amount() (int64, bool) { return int64(w.Duration), w.Calendar == 0 }
 
 // MarshalJSON implements [json.Marshaler].
-func (w Window) MarshalJSON() ([]byte, error) {
-	if w.Calendar != 0 {
-		return json.Marshal(w.Format())
-	}
-	return json.Marshal(w.Duration)
-}
+func (w Window) MarshalJSON() ([]byte, error) { return option.Marshal(&w, w.Format()) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (w *Window) UnmarshalJSON(text []byte) error {

@@ -321,34 +321,6 @@ func ParseDuration(text string) (time.Duration, error) {
 	return 0, ErrWrong
 }
 
-// Fill sets the options of a struct that are not given and have a value as their default.
-func Fill(to any) {
-	v := reflect.ValueOf(to).Elem()
-	for _, f := range Fields(v.Type()) {
-		at := v.FieldByIndex(f.index)
-		if !at.IsZero() || f.Default == "" || strings.HasPrefix(f.Default, "=") {
-			continue
-		}
-		if at.Kind() == reflect.Pointer {
-			at.Set(reflect.New(at.Type().Elem()))
-			at = at.Elem()
-		}
-		if err := f.set(at, strings.Fields(f.Default)); err != nil {
-			panic("option: the default of " + f.Name + " is no value of it")
-		}
-	}
-}
-
-// Inherit sets the options of a struct that are not given as another one has them.
-func Inherit(to, from any) {
-	v, other := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
-	for _, f := range Fields(v.Type()) {
-		if at := v.FieldByIndex(f.index); at.IsZero() && at.CanSet() {
-			at.Set(other.FieldByIndex(f.index))
-		}
-	}
-}
-
 // set sets a value from the arguments of a Caddyfile.
 func (f *Field) set(v reflect.Value, args []string) error {
 	if v.Kind() == reflect.Map && v.IsNil() {

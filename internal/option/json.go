@@ -114,6 +114,14 @@ func Text(raw []byte, to Value) error {
 	return to.Parse(strings.Fields(text))
 }
 
+// Marshal returns the number in a value as JSON, or else its text.
+func Marshal(v Ranged, text string) ([]byte, error) {
+	if n, known := v.Amount(); known {
+		return json.Marshal(n)
+	}
+	return json.Marshal(text)
+}
+
 // readEach sets the structs of a map from an object of objects.
 func (f *Field) readEach(raw json.RawMessage, prefix string, v reflect.Value) error {
 	all, err := members(raw, prefix+f.JSON)

@@ -61,14 +61,6 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 // Sends reports whether a header, in its canonical form, is one of the fields.
 func (f *Fields) Sends(name string) bool { return slices.Contains(f.names, name) }
 
-// Fitting returns the names for fields that styles have.
-func Fitting(renames map[string]string, chosen []string) map[string]string {
-	fit := maps.Clone(renames)
-	f, _ := NewFields(chosen, nil)
-	maps.DeleteFunc(fit, func(name, _ string) bool { return f.find(name) < 0 })
-	return fit
-}
-
 // find returns the place of the field that has a name in one of the styles, and -1 if none has.
 func (f *Fields) find(name string) int {
 	return slices.IndexFunc(f.sent, func(one string) bool { return strings.EqualFold(one, name) })
