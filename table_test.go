@@ -87,7 +87,7 @@ var samples = map[string]string{
 	"zone.match": "path /a", "zone.key": "{header.B}", "rate": "5/1m", "algorithm": "fixed_window", "timezone": "Europe/Paris", "zone.missing_key": "reject 403",
 	"zone.charge": "{; status 401; }", "zone.plan": "{header.A} {; a unlimited; default a; }", "zone.exempt": "192.0.2.1", "zone.block": "192.0.2.0/24",
 	"zone.ban": "1m after 3 refusals in 1m", "plans.default": "a", "charge.status": "401 5xx", "charge.match_header": "A b", "charge.json": "a b*4",
-	"redis.address": "127.0.0.1:1", "redis.url": "redis://127.0.0.1:1/0", "redis.mode": "standalone", "redis.tls": "", "tls.cert": "testdata/a testdata/b",
+	"redis.address": "127.0.0.1:1", "redis.url": "redis://127.0.0.1:1/0", "redis.mode": "standalone", "redis.tls": "",
 	"adaptive.priority": "{header.A} a b", "adaptive.key": "{header.A}",
 }
 
@@ -268,7 +268,7 @@ func quoted(text string) string {
 var (
 	bare    = words("rate_limit.log_key rate_limit.disable_metrics rate_limit.distributed rate_limit.storage zone.overrides zone.lend redis.require redis.tls tls.insecure_skip_verify")
 	several = words("rate_limit.distributed rate_limit.storage adaptive.priority redis.address charge.json")
-	anyText = words(`rate_limit.distributed rate_limit.storage zone.key adaptive.key charge.header charge.json tls.server_name tls.ca redis.address redis.username redis.password
+	anyText = words(`rate_limit.distributed rate_limit.storage zone.key adaptive.key charge.header charge.json tls.server_name tls.ca tls.cert tls.key redis.address redis.username redis.password
 		redis.sentinel_username redis.sentinel_password redis.key_prefix redis.master_name`)
 	emptyText = words("rate_limit.distributed rate_limit.storage")
 )

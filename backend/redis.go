@@ -104,10 +104,10 @@ type RedisTLS struct {
 	CA string `json:"ca,omitempty" syntax:"<file>" default:"=of the system"`
 
 	// A PEM file with the client's certificate. Requires key. Default: none.
-	Cert string `json:"cert,omitempty" syntax:"<file> <key>" default:"=none"`
+	Cert string `json:"cert,omitempty" syntax:"<file>" default:"=none"`
 
 	// A PEM file with the key of cert. Default: none.
-	Key string `json:"key,omitempty" caddyfile:"-" default:"=none"`
+	Key string `json:"key,omitempty" syntax:"<file>" default:"=none"`
 
 	// The name that the certificate of every server must have. Default: the host of the
 	// server's address.
@@ -127,16 +127,6 @@ func (s *RedisStore) UnmarshalJSON(text []byte) error {
 func (s *RedisStore) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the module's name
 	return option.Block(d, "store redis", s, nil)
-}
-
-// UnmarshalCaddyfile implements [caddyfile.Unmarshaler].
-func (t *RedisTLS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return option.Block(d, "tls", t, option.Lines{"cert": func() error {
-		if !d.AllArgs(&t.Cert, &t.Key) || t.Cert == "" || t.Key == "" {
-			return d.Err("tls cert takes a file with the certificate and one with its key")
-		}
-		return nil
-	}})
 }
 
 // CaddyModule returns the Caddy module information.
