@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -101,8 +102,8 @@ var (
 // chosen says what any client can write in a placeholder of a key, as often as it likes, for a new limit each time: headers that
 // only a proxy should write, whole query strings and bodies and, beside an address, what browsers say of themselves. It is empty otherwise.
 func chosen(name string, besideAddress bool) (what string, fix advice.Text) {
-	if path := withQuery[name]; path != "" {
-		return "the query string", usePath.With(placeholder.Written(path))
+	if uri := withQuery.FindStringSubmatch(name); uri != nil {
+		return "the query string", usePath.With(placeholder.Written(uri[1] + ".path"))
 	}
 	if name == "http.request.body" {
 		return "the body of a request, which may contain a password", leaveBody.With()
@@ -121,12 +122,8 @@ func chosen(name string, besideAddress bool) (what string, fix advice.Text) {
 // ofBrowsers are headers in which clients describe themselves.
 var ofBrowsers = []string{"User-Agent", "Accept", "Accept-Language", "Accept-Encoding", "Referer", "Origin", "Sec-Ch-Ua", "Sec-Ch-Ua-Platform", "Cookie"}
 
-// withQuery has the placeholders that hold a whole query string, and those of the path alone.
-var withQuery = map[string]string{
-	"http.request.uri": "http.request.uri.path", "http.request.orig_uri": "http.request.orig_uri.path",
-	"http.request.uri.query": "http.request.uri.path", "http.request.orig_uri.query": "http.request.orig_uri.path",
-	"http.request.uri.prefixed_query": "http.request.uri.path", "http.request.orig_uri.prefixed_query": "http.request.orig_uri.path",
-}
+// withQuery matches the placeholders that hold a whole query string.
+var withQuery = regexp.MustCompile(`^(http\.request\.(orig_)?uri)(\.(prefixed_)?query)?$`)
 
 // warnAboutKey warns about keys that are the same for all clients, or say too much.
 func warnAboutKey(z *zone.Zone, log *zap.Logger) {
@@ -193,15 +190,11 @@ func (h *Handler) warnAboutStore() {
 	if _, shared := h.store.Store.Store.(store.Shared); shared {
 		return
 	}
-	var options []string
-	if h.Distributed != nil {
-		options = append(options, "distributed")
-	}
-	if slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.Lend != nil }) {
-		options = append(options, "lend")
-	}
-	for _, name := range options {
-		h.logger.Warn(name+" has no effect: this instance counts on its own, so a fleet of N instances admits N times the limit; "+shareStore.With().String(),
-			zap.String("store", pool.Describe(h.store.Backend)))
+	lends := slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.Lend != nil })
+	for name, is := range map[string]bool{"distributed": h.Distributed != nil, "lend": lends} {
+		if is {
+			h.logger.Warn(name+" has no effect: this instance counts on its own, so a fleet of N instances admits N times the limit; "+shareStore.With().String(),
+				zap.String("store", pool.Describe(h.store.Backend)))
+		}
 	}
 }

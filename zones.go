@@ -79,15 +79,11 @@ func (h *Handler) checkQueues(backend store.Backend) error {
 	if p, ok := backend.(store.Remote); !ok || !p.Partitioned() {
 		return nil
 	}
-	var first *zone.Zone
-	for _, z := range h.zones {
-		if !z.Enforces() || !slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.Mode == algorithms.ModeQueue }) {
-			continue
-		}
-		switch {
-		case first == nil:
-			first = z
-		case first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes:
+	queues := slices.DeleteFunc(slices.Clone(h.zones), func(z *zone.Zone) bool {
+		return !z.Enforces() || !slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.Mode == algorithms.ModeQueue })
+	})
+	for _, z := range queues {
+		if first := queues[0]; first.Key != z.Key || first.Template.Prefixes != z.Template.Prefixes {
 			return fmt.Errorf("zones %q and %q: two queues with different keys cannot be combined in mode cluster, "+
 				"because a turn in one is lost if the other refuses: give both the same key, or put them in two rate_limit handlers",
 				first.Name, z.Name)

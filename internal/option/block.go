@@ -68,15 +68,10 @@ func (f *Field) line(d *caddyfile.Dispenser, what string, in reflect.Value, pars
 	if err := f.assign(at, d.RemainingArgs()); err != nil {
 		return d.WrapErr(err)
 	}
-	if !OpensBlock(d) {
-		return nil
+	if OpensBlock(d) {
+		return d.Errf("%s takes no block", f.Name)
 	}
-	if d.NextBlock(d.Nesting()) {
-		if removed := instead(inCaddyfile, d.Val()); removed != "" {
-			return d.Err(f.Name + ": " + removed)
-		}
-	}
-	return d.Errf("%s takes no block", f.Name)
+	return nil
 }
 
 // Set sets an option from its arguments, outside of a block.

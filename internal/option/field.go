@@ -67,25 +67,20 @@ type Ranged interface {
 
 // Fields returns the options of a struct, with those of structs that are embedded in it.
 func Fields(t reflect.Type) (all []Field) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	for s := range t.Fields() {
+	t = Pointed(t)
+	for _, s := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(s.Tag.Get("json"), ",")
-		if s.Anonymous && name == "" {
-			for _, f := range Fields(s.Type) {
-				f.index = append([]int{s.Index[0]}, f.index...)
-				all = append(all, f)
-			}
-			continue
-		}
 		written := cmp.Or(s.Tag.Get("caddyfile"), name)
 		if written == "" || name == "-" && written == "-" {
 			continue
 		}
+		in := t
+		if at := len(s.Index) - 1; at > 0 {
+			in = t.FieldByIndex(s.Index[:at]).Type
+		}
 		f := Field{
 			Name: written, JSON: name, Syntax: s.Tag.Get("syntax"), Unit: s.Tag.Get("unit"), Default: s.Tag.Get("default"), Zero: s.Tag.Get("zero"),
-			Secret: s.Tag.Get("secret") != "", Repeats: s.Tag.Get("repeats") != "", Type: s.Type, In: t, GoName: s.Name, index: s.Index,
+			Secret: s.Tag.Get("secret") != "", Repeats: s.Tag.Get("repeats") != "", Type: s.Type, In: in, GoName: s.Name, index: s.Index,
 		}
 		f.Least, f.Greatest, _ = strings.Cut(s.Tag.Get("range"), "..")
 		if words := s.Tag.Get("words"); words != "" {
@@ -142,9 +137,8 @@ func (f *Field) Span() string {
 	return ""
 }
 
-// value is the type of the option without pointers.
-func (f *Field) value() reflect.Type {
-	t := f.Type
+// Pointed is a type without pointers.
+func Pointed(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -155,7 +149,7 @@ var durationType = reflect.TypeFor[caddy.Duration]()
 
 // Expects says what the value must be.
 func (f *Field) Expects() string {
-	t := f.value()
+	t := Pointed(f.Type)
 	if v, ok := reflect.New(t).Interface().(Value); ok {
 		return v.Expects(f.Span() + either(f.Words))
 	}

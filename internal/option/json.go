@@ -101,7 +101,9 @@ func (f *Field) read(raw json.RawMessage, prefix string, v reflect.Value) error 
 }
 
 // isTime reports whether a number in JSON is nanoseconds.
-func (f *Field) isTime() bool { return f.value() == durationType || strings.HasSuffix(f.Least, "s") }
+func (f *Field) isTime() bool {
+	return Pointed(f.Type) == durationType || strings.HasSuffix(f.Least, "s")
+}
 
 // Text sets a value from a text or a number of JSON.
 func Text(raw []byte, to Value) error {

@@ -64,7 +64,7 @@ func (o *Object) Lines(head string) (string, error) {
 
 // arguments are those of the line of an option.
 func (r *row) arguments() string {
-	switch kind := pointed(r.Type); {
+	switch kind := option.Pointed(r.Type); {
 	case r.Syntax != "":
 		return r.Syntax
 	case r.Words != nil:
@@ -81,14 +81,6 @@ func (r *row) arguments() string {
 		return "{ ... }"
 	}
 	return "<text>"
-}
-
-// pointed is a type without pointers.
-func pointed(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t
 }
 
 // Table writes the options with these names, or those without them.

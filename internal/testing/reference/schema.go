@@ -64,7 +64,7 @@ func structure(t reflect.Type, stores []Object) object {
 
 // schema is that of the values of an option.
 func (r *row) schema(t reflect.Type, stores []Object) object {
-	t = pointed(t)
+	t = option.Pointed(t)
 	_, isValue := reflect.New(t).Interface().(option.Value)
 	switch {
 	case isValue && len(option.Fields(t)) == 0:
