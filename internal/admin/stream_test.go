@@ -125,7 +125,7 @@ func TestRate(t *testing.T) {
 			pause         time.Duration
 		}{{15, 10, 300 * time.Millisecond}, {5, 10, 300 * time.Millisecond}, {0, 10, 400 * time.Millisecond}, {3, 13, time.Second}} {
 			for range step.publish {
-				feed.PublishWithoutDecision(caddytest.Request(nil, "203.0.113.7:1"), "z", "", "", outcome.Exempt, nil)
+				feed.Publish(caddytest.Request(nil, "203.0.113.7:1"), "z", "", "", 0, outcome.Exempt, nil, nil)
 			}
 			time.Sleep(step.pause)
 			if synctest.Wait(); len(got) != step.want {

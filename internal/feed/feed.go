@@ -16,7 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // subscribers are the subscribers of all configs that run. The pointer is nil while there are
@@ -94,13 +93,13 @@ func (s *Subscriber) Take() (all []adminapi.Decision, skipped uint64) {
 
 // Publish sends the outcome of a request in a zone, under a plan, to the subscribers. The decision is that of the
 // store, the reason is that of a zone which did not ask the store. Each may be nil.
-func Publish(r *http.Request, zone, plan string, check *store.Check, o outcome.Outcome, d *algorithms.Decision, reason error) {
+func Publish(r *http.Request, zone, plan, key string, cost int64, o outcome.Outcome, d *algorithms.Decision, reason error) {
 	all := subscribers.all.Load()
 	if all == nil {
 		return
 	}
 	for _, s := range *all {
-		if !s.wants(zone, check.Key, o) {
+		if !s.wants(zone, key, o) {
 			continue
 		}
 		if s.asked.Load() <= 0 || s.asked.Add(-1) < 0 {
@@ -108,8 +107,8 @@ func Publish(r *http.Request, zone, plan string, check *store.Check, o outcome.O
 			continue
 		}
 		decision := adminapi.Decision{
-			Time: time.Now(), Zone: zone, Plan: plan, Outcome: outcome.Names[o], Cost: check.Cost,
-			KeyText: adminapi.NewKeyText(beginning(check.Key), len(check.Key)), ClientIP: clientip.Client(r),
+			Time: time.Now(), Zone: zone, Plan: plan, Outcome: outcome.Names[o], Cost: cost,
+			KeyText: adminapi.NewKeyText(beginning(key), len(key)), ClientIP: clientip.Client(r),
 			Method: beginning(r.Method), Host: beginning(r.Host), Path: beginning(r.URL.Path), UserAgent: beginning(r.UserAgent()),
 		}
 		if reason != nil {
@@ -124,13 +123,6 @@ func Publish(r *http.Request, zone, plan string, check *store.Check, o outcome.O
 		default:
 			s.skipped.Add(1)
 		}
-	}
-}
-
-// PublishWithoutDecision sends the outcome of a request for which the zone did not ask the store.
-func PublishWithoutDecision(r *http.Request, zone, plan, key string, o outcome.Outcome, reason error) {
-	if subscribers.all.Load() != nil {
-		Publish(r, zone, plan, &store.Check{Key: key}, o, nil, reason)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // all wants every decision.
@@ -30,7 +29,7 @@ func request(path string) *http.Request {
 
 // TestPublish: a subscriber gets the decisions that it wants, with what the store has said, if it was asked.
 func TestPublish(t *testing.T) {
-	feed.PublishWithoutDecision(request("/"), "z", "", "k", outcome.Exempt, nil) // there is nobody
+	feed.Publish(request("/"), "z", "", "k", 0, outcome.Exempt, nil, nil) // there is nobody
 	asked := ""
 	s, err := feed.Subscribe(func(zone, key string, o outcome.Outcome) bool {
 		asked += zone + " " + key + " " + outcome.Names[o] + "\n"
@@ -41,13 +40,12 @@ func TestPublish(t *testing.T) {
 	}
 	defer s.Unsubscribe()
 	s.Ask(1000)
-	check := &store.Check{Key: "k", Cost: 3}
 	decision := &algorithms.Decision{Quota: 10, Remaining: 4, At: 1}
-	feed.Publish(request("/a?b"), "z", "pro", check, outcome.Limited, decision, nil)
-	feed.Publish(request("/a"), "other", "", check, outcome.Limited, decision, nil)
-	feed.Publish(request("/a"), "z", "", check, outcome.Limited, &algorithms.Decision{Quota: 10}, nil) // the store has not looked
-	feed.Publish(request("/a"), "z", "", check, outcome.Banned, decision, nil)
-	feed.PublishWithoutDecision(request("/a"), "z", "", "long"+strings.Repeat("k", topk.MaxKey), outcome.Rejected, errors.New("no key"))
+	feed.Publish(request("/a?b"), "z", "pro", "k", 3, outcome.Limited, decision, nil)
+	feed.Publish(request("/a"), "other", "", "k", 3, outcome.Limited, decision, nil)
+	feed.Publish(request("/a"), "z", "", "k", 3, outcome.Limited, &algorithms.Decision{Quota: 10}, nil) // the store has not looked
+	feed.Publish(request("/a"), "z", "", "k", 3, outcome.Banned, decision, nil)
+	feed.Publish(request("/a"), "z", "", "long"+strings.Repeat("k", topk.MaxKey), 0, outcome.Rejected, nil, errors.New("no key"))
 	got, skipped := s.Take()
 	if len(got) != 4 || skipped != 0 {
 		t.Fatalf("%d decisions, and %d skipped", len(got), skipped)
@@ -65,7 +63,7 @@ func TestPublish(t *testing.T) {
 	}
 	s.Unsubscribe()
 	s.Unsubscribe() // does nothing
-	feed.PublishWithoutDecision(request("/"), "z", "", "k", outcome.Exempt, nil)
+	feed.Publish(request("/"), "z", "", "k", 0, outcome.Exempt, nil, nil)
 	if got, _ := s.Take(); got != nil {
 		t.Errorf("after the end: %+v", got)
 	}
@@ -80,7 +78,7 @@ func TestFullBuffer(t *testing.T) {
 	defer s.Unsubscribe()
 	s.Ask(100_000)
 	for range feed.Buffer + 7 {
-		feed.PublishWithoutDecision(request("/"), "z", "", "k", outcome.Exempt, nil)
+		feed.Publish(request("/"), "z", "", "k", 0, outcome.Exempt, nil, nil)
 	}
 	if got, skipped := s.Take(); len(got) != feed.Buffer || skipped != 7 {
 		t.Errorf("%d of %d, and %d skipped", len(got), feed.Buffer+7, skipped)
@@ -97,7 +95,7 @@ func TestOnDemand(t *testing.T) {
 	for i, want := range []int{0, 2, 3, 0} {
 		s.Ask([]int{0, 2, 3, -1}[i])
 		for range 5 {
-			feed.PublishWithoutDecision(request("/"), "z", "", "k", outcome.Exempt, nil)
+			feed.Publish(request("/"), "z", "", "k", 0, outcome.Exempt, nil, nil)
 		}
 		if got, skipped := s.Take(); len(got) != want || skipped != uint64(5-want) {
 			t.Errorf("round %d: %d decisions and %d skipped, want %d", i, len(got), skipped, want)

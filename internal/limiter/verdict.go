@@ -208,15 +208,17 @@ func (v *Verdict) keep(which func(*Entry) bool) {
 // dropExempt drops the zones from which the request's key is exempt: they have not decided, and
 // nothing was charged.
 func (v *Verdict) dropExempt() {
-	if !slices.ContainsFunc(v.decisions, func(d algorithms.Decision) bool { return d.Exempt }) {
-		return
-	}
-	v.keep(func(e *Entry) bool {
-		if e.Decision.Exempt {
-			v.count(e, outcome.Exempt, stats.Untimed)
+	for i := range v.decisions {
+		if v.decisions[i].Exempt {
+			v.keep(func(e *Entry) bool {
+				if e.Decision.Exempt {
+					v.count(e, outcome.Exempt, stats.Untimed)
+				}
+				return !e.Decision.Exempt
+			})
+			return
 		}
-		return !e.Decision.Exempt
-	})
+	}
 }
 
 // giveBack returns adjustments that give back the charges of some entries.
@@ -290,6 +292,6 @@ func (v *Verdict) count(e *Entry, o outcome.Outcome, took time.Duration) {
 		e.Zone.Stats.NoteRefusedCost(e.Key, cost)
 	}
 	if v.witness == nil {
-		feed.Publish(v.Request.Request, e.Zone.Name, e.Plan, &store.Check{Key: e.Key, Cost: cost}, o, &e.Decision, e.Rejection)
+		feed.Publish(v.Request.Request, e.Zone.Name, e.Plan, e.Key, cost, o, &e.Decision, e.Rejection)
 	}
 }
