@@ -30,12 +30,19 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 			c.endSession()
 		}
 	}()
-	if !c.chargesLate() && len(c.strips) == 0 {
-		err = next.ServeHTTP(w, r)
-		returned = true
-		return err
+	if c.chargesLate() || len(c.strips) > 0 {
+		s = c.watch(w, r, routes)
+		w = &s.watcher.Response
+		defer func() { s.watcher.over(returned, err) }()
 	}
-	s = &served{completion: c, request: r, routes: routes}
+	err = next.ServeHTTP(w, r)
+	returned = true
+	return err
+}
+
+// watch begins to watch the response to a request.
+func (c *Completion) watch(w http.ResponseWriter, r *http.Request, routes Routes) *served {
+	s := &served{completion: c, request: r, routes: routes}
 	if c.chargesLate() {
 		s.body = watchBody(r)
 	}
@@ -45,10 +52,7 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	s.watcher.ResponseWriter = w
 	s.watch(&s.watcher)
-	defer func() { s.watcher.over(returned, err) }()
-	err = next.ServeHTTP(&s.watcher.Response, r)
-	returned = true
-	return err
+	return s
 }
 
 // served is a request whose response is watched.

@@ -79,7 +79,8 @@ func (z *Zone) makeSteps() {
 // nothing. Networks are those that have overrides in the zone; nil without them. Without a logger it does not warn of requests
 // that have no valid limit.
 func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
-	*c = Check{Zone: z, Policy: z.Policy, Cost: z.Cost.Number, networks: networks, log: log, policies: &z.OwnPolicies}
+	*c = Check{}
+	c.Zone, c.Policy, c.Cost, c.policies, c.networks, c.log = z, z.Policy, z.Cost.Number, &z.OwnPolicies, networks, log
 	for _, take := range z.steps {
 		found, err := take(z, c, r)
 		switch {

@@ -25,10 +25,9 @@ func (z *Zone) describeRejections() (noKey, noPlan string) {
 	if z.PlanTemplate == nil {
 		return noKey, noPlan
 	}
-	switch sources, all := z.PlanTemplate.Sources(); {
-	case all && len(sources) > 1:
+	if sources, all := z.PlanTemplate.Sources(); all && len(sources) > 1 {
 		noPlan = join(sources) + " name no plan"
-	case all:
+	} else if all {
 		noPlan = join(sources) + " names no plan"
 	}
 	return noKey, noPlan
