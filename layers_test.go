@@ -49,47 +49,49 @@ var layers = []struct {
 	{"redisstore/internal/refusals", layer{lines: 360, kB: 11, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/prepaid", layer{lines: 510, kB: 15, own: "algorithms redisstore/internal/layer store"}},
 	{"redisstore", layer{lines: 1450, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys " +
-		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
-		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
-	{"internal/topk", layer{lines: 530, kB: 16}},
-	{"internal/usage", layer{lines: 658, kB: 18}},
-	{"internal/outcome", layer{lines: 56, kB: 2}},
+		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot " +
+		"redisstore/internal/node redisstore/internal/prepaid redisstore/internal/protocol " +
+		"redisstore/internal/refusals redisstore/internal/topology store"}},
+	{"internal/topk", layer{lines: 520, kB: 15}},
+	{"internal/usage", layer{lines: 660, kB: 18}},
+	{"internal/outcome", layer{lines: 60, kB: 2}},
 	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
-	{"internal/replay", layer{lines: 812, kB: 28, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
-	{"internal/hangup", layer{lines: 110, kB: 4, caddy: true}},
-	{"internal/events", layer{lines: 60, kB: 3, caddy: true}},
-	{"internal/clientip", layer{lines: 159, kB: 6, caddy: true, own: "internal/advice"}},
-	{"internal/logging", layer{lines: 59, kB: 3, caddy: true}},
+	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
+	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
+	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
+	{"internal/clientip", layer{lines: 160, kB: 6, caddy: true, own: "internal/advice"}},
+	{"internal/logging", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
-	{"internal/key", layer{lines: 950, kB: 28, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 450, kB: 13, own: "internal/advice internal/outcome internal/topk"}},
-	{"internal/feed", layer{lines: 100, kB: 4, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
-	{"internal/clock", layer{lines: 150, kB: 4}},
-	{"internal/gate", layer{lines: 825, kB: 22}},
-	{"internal/turns", layer{lines: 350, kB: 9, own: "internal/clock"}},
-	{"internal/writers", layer{lines: 131, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 487, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate " +
-		"internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
-	{"internal/pool", layer{lines: 500, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
-		"internal/topk internal/turns memorystore store"}},
+	{"internal/key", layer{lines: 815, kB: 25, caddy: true, own: "internal/placeholder"}},
+	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
+	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
+	{"internal/clock", layer{lines: 130, kB: 4}},
+	{"internal/gate", layer{lines: 815, kB: 21}},
+	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
+	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
+	{"adaptive", layer{lines: 490, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
+		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
+	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
+		"internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 570, kB: 18, own: "internal/adminapi internal/topk store"}},
-	{"config", layer{lines: 986, kB: 34, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
-		"internal/usage store"}},
-	{"internal/body", layer{lines: 200, kB: 7, caddy: true}},
-	{"internal/zone", layer{lines: 1200, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
-		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
+	{"config", layer{lines: 1025, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
+		"store"}},
+	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
+	{"internal/zone", layer{lines: 1185, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
+		"internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 210, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
-	{"internal/routes", layer{lines: 158, kB: 5, caddy: true}},
-	{"internal/late", layer{lines: 595, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
-		"internal/usage internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 865, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
-		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
+	{"internal/routes", layer{lines: 160, kB: 5, caddy: true}},
+	{"internal/late", layer{lines: 600, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
+		"internal/writers internal/zone store"}},
+	{"internal/limiter", layer{lines: 850, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
+		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle " +
+		"internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
 	{"internal/replay/engine", layer{lines: 1947, kB: 61, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool " +
@@ -113,7 +115,7 @@ var layers = []struct {
 		"internal/why"}},
 	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
 		"internal/zone"}},
-	{"internal/respond", layer{lines: 1080, kB: 35, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
+	{"internal/respond", layer{lines: 1025, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
 		"internal/writers internal/zone"}},
 	{".", layer{lines: 1000, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +
