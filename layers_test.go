@@ -49,9 +49,8 @@ var layers = []struct {
 	{"redisstore/internal/refusals", layer{lines: 360, kB: 11, own: "algorithms redisstore/internal/layer redisstore/internal/node store"}},
 	{"redisstore/internal/prepaid", layer{lines: 510, kB: 15, own: "algorithms redisstore/internal/layer store"}},
 	{"redisstore", layer{lines: 1450, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys " +
-		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot " +
-		"redisstore/internal/node redisstore/internal/prepaid redisstore/internal/protocol " +
-		"redisstore/internal/refusals redisstore/internal/topology store"}},
+		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
+		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 520, kB: 15}},
 	{"internal/usage", layer{lines: 660, kB: 18}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
@@ -59,13 +58,13 @@ var layers = []struct {
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
-	{"internal/replay", layer{lines: 950, kB: 33, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
+	{"internal/replay", layer{lines: 812, kB: 28, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 160, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
-	{"internal/placeholder", layer{lines: 350, kB: 12, caddy: true, own: "internal/suggest"}},
+	{"internal/placeholder", layer{lines: 229, kB: 9, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 815, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
@@ -73,55 +72,52 @@ var layers = []struct {
 	{"internal/gate", layer{lines: 815, kB: 21}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 490, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate internal/hangup " +
-		"internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
-	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats internal/topk " +
-		"internal/turns memorystore store"}},
+	{"adaptive", layer{lines: 490, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate " +
+		"internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
+	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
+		"internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 570, kB: 18, own: "internal/adminapi internal/topk store"}},
-	{"config", layer{lines: 1025, kB: 36, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest internal/usage " +
-		"store"}},
+	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
+		"internal/usage store"}},
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
-	{"internal/zone", layer{lines: 1185, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key internal/outcome " +
-		"internal/placeholder internal/stats internal/throttle internal/usage store"}},
-	{"backend", layer{lines: 210, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
+	{"internal/zone", layer{lines: 1185, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
+		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
+	{"backend", layer{lines: 168, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
 	{"internal/routes", layer{lines: 160, kB: 5, caddy: true}},
-	{"internal/late", layer{lines: 600, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats internal/usage " +
-		"internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 850, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup internal/key " +
-		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle " +
-		"internal/turns internal/zone store"}},
+	{"internal/late", layer{lines: 600, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
+		"internal/usage internal/writers internal/zone store"}},
+	{"internal/limiter", layer{lines: 850, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
-	{"internal/replay/engine", layer{lines: 1947, kB: 61, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
-		"internal/clock internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool " +
-		"internal/replay internal/replay/logs internal/stats internal/zone memorystore store"}},
 	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "config internal/adminapi internal/clientip internal/lab/walk internal/late " +
 		"internal/limiter internal/outcome internal/placeholder internal/pool internal/zone"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 5, caddy: true, own: "internal/lab/trial"}},
+	{"internal/replay/engine", layer{lines: 1947, kB: 61, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+		"internal/clock internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool " +
+		"internal/replay internal/replay/logs internal/stats internal/zone memorystore store"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 4020, kB: 131, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
-		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
-		"internal/lab/walk internal/limiter internal/logging internal/outcome internal/page " +
-		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1834, kB: 56, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
-		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
-		"internal/suggest internal/zone memorystore store"}},
+	{"internal/admin", layer{lines: 4022, kB: 131, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
+		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
+		"internal/zone store"}},
+	{"internal/lab/cases", layer{lines: 1603, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
+		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/suggest " +
+		"internal/zone memorystore store"}},
 	{"internal/cli", layer{lines: 3098, kB: 97, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
-		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/shell " +
-		"internal/why"}},
-	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
-		"internal/zone"}},
-	{"internal/respond", layer{lines: 1025, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
-		"internal/writers internal/zone"}},
-	{".", layer{lines: 1000, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
-		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +
-		"internal/logging internal/option internal/placeholder internal/pool internal/report " +
-		"internal/respond internal/routes internal/stats internal/zone memorystore store"}},
-	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
+		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
+	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
+		"internal/stats internal/zone"}},
+	{"internal/respond", layer{lines: 1025, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
+		"internal/routes internal/writers internal/zone"}},
+	{".", layer{lines: 901, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +
+		"internal/placeholder internal/pool internal/report internal/respond internal/routes internal/stats internal/zone memorystore store"}},
+	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.
 	{"internal/testing/deep", layer{lines: 100, kB: 2}},

@@ -46,14 +46,13 @@ type Template struct {
 // mistake; else it is empty.
 func (t *Template) Meant(text string) string {
 	varies := func(p Part) bool { return p.Placeholder != "" && !placeholder.IsConstant(p.Placeholder) }
-	switch meant := placeholder.Meant(text); {
+	switch {
 	case slices.ContainsFunc(t.Parts, varies):
 		return ""
-	case meant == "" && t.Varies():
+	case t.Varies():
 		return "http.vars.client_ip"
-	default:
-		return meant
 	}
+	return placeholder.Meant(text)
 }
 
 // EmptyPlaceholder is a placeholder that is empty in most places, and why.
