@@ -91,33 +91,35 @@ var layers = []struct {
 	{"internal/limiter", layer{lines: 850, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
-	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "config internal/adminapi internal/clientip internal/lab/walk internal/late " +
-		"internal/limiter internal/outcome internal/placeholder internal/pool internal/zone"}},
-	{"internal/lab/offline", layer{lines: 160, kB: 5, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1947, kB: 61, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+	{"internal/replay/engine", layer{lines: 1965, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool " +
 		"internal/replay internal/replay/logs internal/stats internal/zone memorystore store"}},
+	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "config internal/adminapi internal/clientip internal/lab/walk internal/late " +
+		"internal/limiter internal/outcome internal/placeholder internal/pool internal/zone"}},
+	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 4022, kB: 131, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
-		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
-		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
-		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1603, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
-		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/suggest " +
-		"internal/zone memorystore store"}},
+	{"internal/admin", layer{lines: 4020, kB: 131, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
+		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
+		"internal/lab/walk internal/limiter internal/logging internal/outcome internal/page " +
+		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
+	{"internal/lab/cases", layer{lines: 1603, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
+		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
+		"internal/suggest internal/zone memorystore store"}},
 	{"internal/cli", layer{lines: 3098, kB: 97, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
-		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
-	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
-		"internal/stats internal/zone"}},
-	{"internal/respond", layer{lines: 1025, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
-		"internal/routes internal/writers internal/zone"}},
-	{".", layer{lines: 901, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
-		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +
-		"internal/placeholder internal/pool internal/report internal/respond internal/routes internal/stats internal/zone memorystore store"}},
-	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},
+		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell " +
+		"internal/why"}},
+	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
+		"internal/zone"}},
+	{"internal/respond", layer{lines: 1025, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
+		"internal/writers internal/zone"}},
+	{".", layer{lines: 1000, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +
+		"internal/logging internal/option internal/placeholder internal/pool internal/report " +
+		"internal/respond internal/routes internal/stats internal/zone memorystore store"}},
+	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.
 	{"internal/testing/deep", layer{lines: 100, kB: 2}},

@@ -63,7 +63,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if twice {
 		var more []*trial
 		for _, s := range sizings {
-			more = append(more, s.trials(o, first.tallies.span(), len(sizings))...)
+			more = append(more, s.trials(o, first.tallies, len(sizings))...)
 		}
 		again := *o
 		again.Decided = nil
@@ -75,7 +75,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	for _, s := range sizings {
 		made := first.report(s.zone, worlds[1:])
 		if o.Suggest {
-			s.suggest(made, first.tallies.span())
+			s.suggest(made, first.tallies)
 		}
 		result.Zones = append(result.Zones, made)
 	}
@@ -226,7 +226,7 @@ func (e *engine) request(next *held) {
 			x.client, x.proxy = own.client, own.proxy
 		}
 	}
-	e.tallies.client(x.client, next.Host)
+	e.tallies.client(x)
 	if x.server != nil {
 		e.unknown.proxies.see(x)
 	}

@@ -200,6 +200,24 @@ func TestReplayOfAWaitAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestReplayKnowsPeopleByTheWholeLog: what a client sends past a zone tells, too, whether it looks like people. Of a key
+// of several clients only what it sends tells.
+func TestReplayKnowsPeopleByTheWholeLog(t *testing.T) {
+	page := strings.Replace(logLine(noon, "203.0.113.7", "/"), `"headers":{}`, `"headers":{"Cookie":["a=b"]}`, 1)
+	logins := logLine(noon+1, "203.0.113.7", "/login") + logLine(noon+2, "203.0.113.7", "/login")
+	const zone = `"logins": {"match": [{"path": ["/login"]}], "key": "{http.request.uri.path}", "max_events": 1, "window": "1h"}`
+	for log, want := range map[string]string{
+		page + logins: "[cookie]",
+		logins + page: "[cookie]",
+		logins:        "[]",
+		page + logins + logLine(noon+3, "203.0.113.8", "/login"): "[]",
+	} {
+		if got := replayed(t, zone, log, replay.Options{}).Zones[0].Top[0].Signs; fmt.Sprint(got) != want {
+			t.Errorf("%s\n%v, want %s", log, got, want)
+		}
+	}
+}
+
 // TestReplayTries: a limit that is tried refuses what it would refuse as the limit of the config.
 func TestReplayTries(t *testing.T) {
 	log := sampleLog(t)

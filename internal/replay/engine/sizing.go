@@ -3,7 +3,6 @@ package engine
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -32,13 +31,12 @@ const (
 	minCurve = 6
 )
 
-// trials measures the peaks of clients, and returns the limits to try in a second pass. The log has requests of so much
-// time, and so many zones are reported.
-func (s *sizing) trials(o *replay.Options, span time.Duration, zones int) (all []*trial) {
+// trials measures the peaks of clients, and returns the limits to try in a second pass. So many zones are reported.
+func (s *sizing) trials(o *replay.Options, t *tallies, zones int) (all []*trial) {
 	var clients []replay.Client
 	for key, k := range s.zone.keys {
 		if k.peak.most > 0 {
-			signs, shared := k.person.signs(span)
+			signs, shared := t.signs(k)
 			clients = append(clients, replay.Client{Key: key, Peak: k.peak.most, Human: len(signs) > 0, Shared: shared})
 		}
 	}
@@ -90,7 +88,7 @@ func curve(clients []replay.Client, n int) (limits []int64) {
 }
 
 // suggest adds the suggestion to what is reported of the zone.
-func (s *sizing) suggest(made *replay.Zone, span time.Duration) {
+func (s *sizing) suggest(made *replay.Zone, t *tallies) {
 	if s.reference == nil {
 		why := "no request was charged in this zone"
 		if s.zone.OwnPolicies.Fixed == nil {
@@ -103,7 +101,7 @@ func (s *sizing) suggest(made *replay.Zone, span time.Duration) {
 	for key, n := range s.reference.refused {
 		k := s.zone.keys[key]
 		if k != nil {
-			if _, shared := k.person.signs(span); shared {
+			if _, shared := t.signs(k); shared {
 				continue
 			}
 		}

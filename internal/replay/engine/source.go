@@ -21,7 +21,7 @@ const (
 	// longest is what is believed of durations: a single one must not put a whole log behind others.
 	longest = time.Hour
 
-	// maxHeld bounds the records that are held to put them in order.
+	// maxHeld bounds the records that are held to put them in order, times the logs.
 	maxHeld = 1 << 16
 )
 
@@ -125,7 +125,7 @@ func (m *merged) next() (*held, error) {
 		switch over := behind == nil || behind.newest == math.MaxInt64; {
 		case over && len(m.held) == 0:
 			return nil, nil
-		case over, len(m.held) >= maxHeld, len(m.held) > 0 && m.held[0].start < behind.newest-disorder.Microseconds():
+		case over, len(m.held) >= maxHeld*len(m.sources), len(m.held) > 0 && m.held[0].start < behind.newest-disorder.Microseconds():
 			return heap.Pop(&m.held).(*held), nil
 		}
 		if err := m.fill(behind); err != nil {

@@ -29,8 +29,8 @@ const (
 type tallies struct {
 	seed      maphash.Seed
 	requests  int64
-	clients   map[uint64]struct{}
-	hosts     map[string]int64 // requests
+	clients   map[uint64]*person // by the hash of their address
+	hosts     map[string]int64   // requests
 	from, to  int64
 	zones     map[string]*zoneTally
 	byHandler [][]*zoneTally
@@ -59,7 +59,8 @@ type keyTally struct {
 	key      string
 	requests int64
 	peak     peak
-	person   person
+	person   person  // who has sent its requests
+	client   *person // if that was a single one, with all requests of the log; nil otherwise
 	refused  int64
 
 	// These are counted only of keys that are refused.
@@ -71,7 +72,7 @@ type keyTally struct {
 
 func newTallies(c *offline.Config, maxKeys int) *tallies {
 	t := &tallies{
-		seed: maphash.MakeSeed(), clients: make(map[uint64]struct{}), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
+		seed: maphash.MakeSeed(), clients: make(map[uint64]*person), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
 		from: math.MaxInt64, to: math.MinInt64, maxKeys: maxKeys,
 	}
 	for _, h := range c.Handlers {
@@ -91,9 +92,6 @@ func newTallies(c *offline.Config, maxKeys int) *tallies {
 	return t
 }
 
-// span is the time from the first to the last request.
-func (t *tallies) span() time.Duration { return time.Duration(t.to-t.from) * time.Microsecond }
-
 // request counts a request, whatever it meets.
 func (t *tallies) request(now int64) {
 	t.requests++
@@ -101,13 +99,33 @@ func (t *tallies) request(now int64) {
 }
 
 // client counts the client and the host of a request.
-func (t *tallies) client(address, host string) {
-	if len(t.clients) < t.maxKeys {
-		t.clients[maphash.String(t.seed, address)] = struct{}{}
+func (t *tallies) client(x *exchange) {
+	if p := t.personOf(x.client); p != nil {
+		p.meet(&x.Record, t.seed)
 	}
-	if host != "" && (t.hosts[host] > 0 || len(t.hosts) < maxHosts) {
+	if host := x.Host; host != "" && (t.hosts[host] > 0 || len(t.hosts) < maxHosts) {
 		t.hosts[host]++
 	}
+}
+
+// personOf returns the client with an address; nil if there is no room for it.
+func (t *tallies) personOf(address string) *person {
+	hash := maphash.String(t.seed, address)
+	p := t.clients[hash]
+	if p == nil && len(t.clients) < t.maxKeys {
+		p = new(person)
+		t.clients[hash] = p
+	}
+	return p
+}
+
+// signs returns what makes a key look like people, see [person.signs].
+func (t *tallies) signs(k *keyTally) (signs []string, shared bool) {
+	p := &k.person
+	if k.client != nil {
+		p = k.client
+	}
+	return p.signs(time.Duration(t.to-t.from) * time.Microsecond)
 }
 
 // refuses reports whether a limit refuses a request, or would if it were enforced.
@@ -150,11 +168,14 @@ func (t *tallies) add(x *exchange, z *zoneTally, e *limiter.Entry, o outcome.Out
 		if len(z.keys) >= t.maxKeys {
 			return
 		}
-		k = &keyTally{key: strings.Clone(e.Key)}
+		k = &keyTally{key: strings.Clone(e.Key), client: t.personOf(x.client)}
 		z.keys[k.key] = k
 	}
 	k.requests++
 	k.person.meet(&x.Record, t.seed)
+	if k.client != nil && k.client != t.personOf(x.client) {
+		k.client = nil
+	}
 	if m := z.Charge.Matcher(); o != outcome.Rejected && (m == nil || m.Match(x.Status, x.RespHeader)) {
 		switch {
 		case e.Policy.Slots:
