@@ -8,7 +8,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -123,34 +122,27 @@ type engine struct {
 }
 
 // newEngine returns an engine, which the caller must close.
-func newEngine(c *offline.Config, o *replay.Options, trials []*trial) (_ *engine, err error) {
+func newEngine(c *offline.Config, o *replay.Options, trials []*trial) (*engine, error) {
+	n := needsOf(c)
 	e := &engine{
-		config: c, needs: needsOf(c), index: make(map[caddyhttp.MiddlewareHandler]int), trusts: make(map[*caddyhttp.Server]bool),
-		unknown: &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)},
+		config: c, needs: n, servers: newServers(c, n.host()), index: make(map[caddyhttp.MiddlewareHandler]int), trusts: make(map[*caddyhttp.Server]bool),
+		tallies: newTallies(c, n.maxKeys), unknown: &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)},
 	}
 	if o.Decided != nil {
 		e.decided = func(x *exchange, at *way) { o.Decided(&x.Record, at.status) }
 	}
-	defer func() {
-		if err != nil {
-			e.close()
-		}
-	}()
-	e.tallies = newTallies(c, cmp.Or(e.needs.maxKeys, defaultMaxKeys))
 	for i, h := range c.Handlers {
 		e.index[h.Module] = i
-		e.separate = e.separate || e.needs.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
+		e.separate = e.separate || n.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
 	}
 	for _, server := range c.App.Servers {
 		source := clientip.SourceOf(server)
 		e.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
 	}
-	if e.servers, err = newServers(c, e.needs.host()); err != nil {
-		return nil, err
-	}
 	for _, try := range trials {
 		w, err := e.newWorld(try)
 		if err != nil {
+			e.close()
 			return nil, err
 		}
 		e.worlds = append(e.worlds, w)

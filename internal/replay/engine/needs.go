@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 // needs is what a config reads of requests and responses.
@@ -23,7 +24,7 @@ type needs struct {
 	inner   bool     // some of them have limits
 	looks   []string // the zones whose refusals something outside of zones looks at, by a placeholder
 	stores  []string // other than memory
-	maxKeys int      // of the memory store; 0 for the default
+	maxKeys int      // of the memory store
 }
 
 // use is a part of requests or responses that is used in a place.
@@ -49,13 +50,13 @@ func (u *use) ofBody() bool { return strings.HasPrefix(u.what, "{"+placeholder.J
 
 // needsOf finds out what a config reads.
 func needsOf(c *offline.Config) *needs {
-	n := new(needs)
+	n := &needs{maxKeys: memorystore.DefaultMaxKeys}
 	n.walk(c.HTTP, use{})
 	for _, of := range c.Stores {
 		store, _ := of.(map[string]any)
 		if name, _ := store["backend"].(string); store != nil && name != "memory" && !slices.Contains(n.stores, name) {
 			n.stores = append(n.stores, name)
-		} else if most, ok := store["max_keys"].(float64); ok {
+		} else if most, ok := store["max_keys"].(float64); ok && most > 0 {
 			n.maxKeys = int(most)
 		}
 	}

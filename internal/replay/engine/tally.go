@@ -12,13 +12,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 const (
-	// defaultMaxKeys bounds the clients, and the keys of each zone, as the store does.
-	defaultMaxKeys = memorystore.DefaultMaxKeys
-
 	maxHosts    = 1000    // that are counted, because clients choose them
 	maxCells    = 2 << 20 // of the keys of a zone
 	maxStatuses = 16      // that are told apart for each key
@@ -34,7 +30,7 @@ type tallies struct {
 	from, to  int64
 	zones     map[string]*zoneTally
 	byHandler [][]*zoneTally
-	maxKeys   int
+	maxKeys   int // bounds the clients, and the keys of each zone, as the store does
 }
 
 // zoneTally counts what happens in the zones of a name, with the limit in the config.
