@@ -200,6 +200,10 @@ func TestCompareLog(t *testing.T) {
 	if of := (adminapi.ClientDiff{Client: "/", Requests: 23, Was: 3, Is: 18}); len(d.Log.MoreOf) != 1 || d.Log.MoreOf[0] != of || d.Log.Clients != 3 {
 		t.Errorf("got %+v, want %+v, the key of the zone", d.Log, of)
 	}
+	d = compared(t, oneZone("rate 1000/1m"), oneZone("rate 22/1m"), o)
+	if of := (adminapi.ClientDiff{Client: "198.51.100.3", Requests: 12, Is: 1}); len(d.Log.MoreOf) != 1 || d.Log.MoreOf[0] != of {
+		t.Errorf("got %+v, want %+v, the address, because the zone has no key", d.Log, of)
+	}
 }
 
 // TestChanges: what operators and reloads change is logged with its author, in order. A reload that changes no zone is

@@ -23,28 +23,28 @@ type comparison struct {
 	over    [2]cells
 }
 
-// client counts the requests of a client, which has the name that a zone has for it: its key.
+// client counts the requests of a client, which has the name that a zone has for it: its key. Without a key it is its
+// address.
 type client struct{ requests, refused [2]int64 }
 
 // decided counts a request that one of the configs has decided.
 func (c *comparison) decided(nth int, x *exchange, at *way) {
-	by := cmp.Or(at.refused, x.client)
-	names := append(at.keys, by)
-	if slices.Sort(names); at.status == 0 && len(at.keys) > 0 {
-		names = at.keys
+	names := at.keys
+	if len(names) == 0 { // it has met no zone
+		names = []string{""}
 	}
-	for _, name := range slices.Compact(names) {
+	slices.Sort(names)
+	for _, key := range slices.Compact(names) {
+		name := cmp.Or(key, x.client)
 		of := c.clients[name]
-		switch {
-		case name == "":
+		if of == nil && len(c.clients) >= x.engine.tallies.maxKeys {
 			continue
-		case of == nil && len(c.clients) >= x.engine.tallies.maxKeys:
-			continue
-		case of == nil:
+		}
+		if of == nil {
 			of = new(client)
 			c.clients[name] = of
 		}
-		if of.requests[nth]++; at.status != 0 && name == by {
+		if of.requests[nth]++; at.status != 0 && key == at.refused {
 			of.refused[nth]++
 		}
 	}

@@ -65,8 +65,10 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 			more = append(more, s.trials(o, first.tallies, len(sizings))...)
 		}
 		again := *o
-		again.Decided = nil
-		if _, _, err := pass(c, &again, more, p); err != nil {
+		if again.Decided = nil; len(more) > 0 {
+			_, _, err = pass(c, &again, more, p)
+		}
+		if err != nil {
 			return nil, err
 		}
 		worlds = append(worlds, more...)

@@ -37,7 +37,7 @@ type exchange struct {
 type way struct {
 	ended       bool     // a zone has refused the request
 	status      int      // of the refusal
-	refused     string   // the key that was refused
+	refused     string   // the key that was refused; empty if the zone has none
 	keys        []string // all that were met; only if somebody asks
 	completions []*late.Completion
 	slots       bool

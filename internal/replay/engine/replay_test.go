@@ -218,6 +218,15 @@ func TestReplayKnowsPeopleByTheWholeLog(t *testing.T) {
 	}
 }
 
+// TestReplaySuggestsNothing: there is no second pass if no limit can be tried.
+func TestReplaySuggestsNothing(t *testing.T) {
+	const zone = `"clients": {"match": [{"path": ["/none"]}], "key": "{http.vars.client_ip}", "max_events": 1, "window": "1m"}`
+	log := logLine(noon, "203.0.113.7", "/") + logLine(noon, "203.0.113.7", "%zz")
+	if s := replayed(t, zone, log, replay.Options{Suggest: true}).Zones[0].Suggestion; s.Failure != "no request was charged in this zone" {
+		t.Errorf("got %+v", s)
+	}
+}
+
 // TestReplayTries: a limit that is tried refuses what it would refuse as the limit of the config.
 func TestReplayTries(t *testing.T) {
 	log := sampleLog(t)
