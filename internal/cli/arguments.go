@@ -25,7 +25,7 @@ func takes(cmd *cobra.Command) {
 		case len(args) == 0 && strings.HasPrefix(all, "<"):
 			return fmt.Errorf("the %s is missing: write %s", first, cmd.UseLine())
 		case len(args) > most:
-			return fmt.Errorf("%s takes %d at most, got %d: quote those with spaces", cmd.Name(), most, len(args))
+			return fmt.Errorf("%s takes at most %s, got %d: quote those with spaces", cmd.Name(), plural(int64(most), "argument"), len(args))
 		}
 		return nil
 	}

@@ -39,7 +39,7 @@ func TestWrongArguments(t *testing.T) {
 		"gte":                               `unknown command "gte": did you mean get`,
 		"zones --address 127.0.0.1:1":       "is Caddy running",
 		"explain http://a/ --address a,b":   "explain asks one instance: give one --address, got 2",
-		"explain --offline http://a/ X:y":   "explain takes 1 at most, got 2: quote those with spaces",
+		"explain --offline http://a/ X:y":   "explain takes at most 1 argument, got 2: quote those with spaces",
 		"explain --offline":                 "the URL is missing: write rate-limit explain <URL>",
 	} {
 		words := strings.Fields(args)
