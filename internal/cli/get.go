@@ -125,38 +125,31 @@ func (c *instance) printPlans(k keyView) {
 // errNoAnswer is the error of a look-up that no zone has an answer to.
 var errNoAnswer = errors.New("no zone has an answer for this key")
 
-// foundKey is a key in a zone, or the reason why the zone has no answer.
-type foundKey struct {
-	adminapi.Key
-	Error string `json:"error"`
-}
-
 // find prints a key in all zones, and why zones refuse it.
 func (c *instance) find(query url.Values) error {
-	var found []foundKey
+	var found []keyView
 	text, err := c.fetch(http.MethodGet, "key", query, nil, &found)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(found, func(k foundKey) bool { return k.Error == "" }) {
+	if !slices.ContainsFunc(found, func(v keyView) bool { return v.Error == "" }) {
 		err = errNoAnswer
 	}
 	if c.json {
 		_, failed := c.out.Write(text)
 		return errors.Join(failed, err)
 	}
-	slices.SortStableFunc(found, func(a, b foundKey) int { return strings.Compare(a.Zone, b.Zone) })
-	views := make([]keyView, len(found))
+	found = slices.DeleteFunc(found, func(v keyView) bool { return v.Key == nil }) // of another version
+	slices.SortStableFunc(found, func(a, b keyView) int { return strings.Compare(a.Zone, b.Zone) })
 	for i := range found {
-		views[i] = keyView{Key: &found[i].Key}
-		views[i].named = slices.ContainsFunc(found, func(other foundKey) bool {
+		found[i].named = slices.ContainsFunc(found, func(other keyView) bool {
 			return other.Zone == found[i].Zone && other.Error == "" &&
 				shell.ShowKey(other.KeyText) != shell.ShowKey(found[i].KeyText)
 		})
 	}
-	counted := slices.DeleteFunc(slices.Clone(views), func(v keyView) bool { return !v.isCounted() })
+	counted := slices.DeleteFunc(slices.Clone(found), func(v keyView) bool { return !v.isCounted() })
 	if len(counted) == 0 {
-		counted = views
+		counted = found
 	}
 	rows := [][]string{stateHeader}
 	for _, v := range counted {
@@ -164,25 +157,24 @@ func (c *instance) find(query url.Values) error {
 	}
 	c.table(rows)
 	c.printSilent(found, counted)
-	c.printReasons(slices.DeleteFunc(views, func(v keyView) bool { return v.Outcome == "" || !v.worthReason() }))
+	c.printReasons(slices.DeleteFunc(found, func(v keyView) bool { return v.Outcome == "" || !v.worthReason() }))
 	return err
 }
 
 // printSilent says why zones have no answer, or are not in the table. Each text is printed once with the zones that it is about,
 // such as those of one store.
-func (c *instance) printSilent(found []foundKey, shown []keyView) {
+func (c *instance) printSilent(found, shown []keyView) {
 	var texts []string
 	zones := make(map[string][]string)
-	for i := range found {
-		zone := found[i].Zone
-		text := cmp.Or(found[i].Error, found[i].Doubt)
-		if text == "" && !slices.ContainsFunc(shown, func(v keyView) bool { return v.Zone == zone }) {
+	for _, v := range found {
+		text := cmp.Or(v.Error, v.Doubt)
+		if text == "" && !slices.ContainsFunc(shown, func(other keyView) bool { return other.Zone == v.Zone }) {
 			text = "not counted lately"
 		}
 		if text != "" && zones[text] == nil {
 			texts = append(texts, text)
 		}
-		if name := shell.Word(zone); !slices.Contains(zones[text], name) {
+		if name := shell.Word(v.Zone); !slices.Contains(zones[text], name) {
 			zones[text] = append(zones[text], name)
 		}
 	}

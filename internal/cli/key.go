@@ -15,10 +15,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
-// keyView is a key as commands show it.
+// keyView is a key in a zone as commands show it.
 type keyView struct {
 	*adminapi.Key
-	named bool // sentences name the key, because there are several
+	Error string `json:"error"` // why the zone has no answer
+	named bool   // sentences name the key, because there are several
 }
 
 // byPlan returns a view for each plan of the zone, or the key itself without plans.
@@ -30,7 +31,7 @@ func (k keyView) byPlan() []keyView {
 	for i, plan := range k.Plans {
 		of := *k.Key
 		of.Plan, of.KeyState, of.Plans = plan.Plan, plan.KeyState, []adminapi.PlanStatus{plan}
-		views[i] = keyView{&of, k.named}
+		views[i] = keyView{Key: &of, named: k.named}
 	}
 	return views
 }
@@ -106,19 +107,12 @@ func (s *screen) printReasons(keys []keyView) {
 			refuses[view.Zone] = refuses[view.Zone] || view.Refused
 		}
 	}
-	var reasons, commands []string
+	var printed []string
 	for _, view := range views {
-		if view.isUnlimited() || refuses[view.Zone] && !view.Refused {
-			continue
-		}
-		if text := view.why(); !slices.Contains(reasons, text) {
-			reasons, commands = append(reasons, text), append(commands, s.commands(view.Commands))
-		}
-	}
-	for i, text := range reasons {
-		fmt.Fprintln(s.out, "\n"+text)
-		if i+1 == len(reasons) || commands[i+1] != commands[i] { // else once for both
-			fmt.Fprint(s.out, commands[i])
+		text := "\n" + view.why() + "\n" + s.commands(view.Commands)
+		if !view.isUnlimited() && (view.Refused || !refuses[view.Zone]) && !slices.Contains(printed, text) {
+			printed = append(printed, text)
+			fmt.Fprint(s.out, text)
 		}
 	}
 }
