@@ -17,19 +17,16 @@ import (
 )
 
 func diffCommand(cmd *cobra.Command) {
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) < 2 {
-			return errors.New("two configs are needed: write 'caddy rate-limit diff Caddyfile.old Caddyfile'")
-		}
-		if slices.Contains(args, "-") {
-			return errors.New("the configs and the logs must be files, because the logs are read twice")
-		}
-		return nil
-	}
 	markdown := cmd.Flags().Bool("markdown", false, "Print Markdown")
 	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if the new config can refuse requests that passed before, or something cannot be judged")
 	weaker := cmd.Flags().Bool("weaker", false, "With --exit-code: also if a limit is weakened or removed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < 2:
+			return errors.New("two configs are needed: write 'caddy rate-limit diff Caddyfile.old Caddyfile'")
+		case slices.Contains(args, "-"):
+			return errors.New("the configs and the logs must be files")
+		}
 		adapter, _ := cmd.Flags().GetString("adapter")
 		var configs [2][]byte
 		for i := range configs {

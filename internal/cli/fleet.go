@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ func (c *instance) chooseFleet(cmd *cobra.Command) {
 	flag := cmd.Flags().Lookup(fleetFlag)
 	switch {
 	case flag == nil || flag.Value.String() == "false":
-	case flag.Changed || cmd.Name() == "instances":
+	case flag.Changed:
 		c.about = askFleet
 	case !c.json && !c.several:
 		c.about = askIfFleet
@@ -103,15 +102,14 @@ func few(names []string) (words []string) {
 }
 
 func instancesCommand(cmd *cobra.Command) {
-	ofFleet(cmd)
-	asks(cmd, func(c *instance, _ []string) error { return c.instances() })
+	asks(cmd, func(c *instance, _ []string) error {
+		c.about = askFleet
+		return c.instances()
+	})
 }
 
 // instances prints a line for each instance.
 func (c *instance) instances() error {
-	if c.about == "" {
-		return errors.New("instances asks about all others: leave out --fleet=false")
-	}
 	if done, err := c.ask("instances", nil, nil); done || err != nil {
 		return err
 	}

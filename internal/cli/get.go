@@ -21,24 +21,18 @@ import (
 func getCommand(cmd *cobra.Command) {
 	cmd.Flags().Bool(fleetFlag, false, "Count the recent requests of all instances that share the store, which takes some seconds")
 	query := keyFlags(cmd)
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && !cmd.Flags().Changed("key-base64") {
-			return errors.New("the key is missing: write 'caddy rate-limit get 203.0.113.7' for a key in all zones, " +
-				"or 'caddy rate-limit get clients 203.0.113.7' for a key of one zone")
-		}
-		return nil
-	}
 	asks(cmd, func(c *instance, args []string) error {
 		q, err := query(args[min(1, len(args)):])
-		if err != nil {
+		switch encoded := q.Has("key_base64"); {
+		case err != nil:
 			return err
-		}
-		if len(args) == 0 {
+		case len(args) == 0 && !encoded:
+			return errors.New("the key is missing: write 'caddy rate-limit get 203.0.113.7' for a key in all zones, " +
+				"or 'caddy rate-limit get clients 203.0.113.7' for a key of one zone")
+		case len(args) == 0:
 			return c.find(q)
-		}
-		if isKeyAlone := len(args) == 1 && q.Get("key_base64") == ""; isKeyAlone && c.hasNoZone(args[0]) {
-			q.Set("key", args[0])
-			return c.find(q)
+		case len(args) == 1 && !encoded && c.hasNoZone(args[0]):
+			return c.find(url.Values{"key": args})
 		}
 		_, err = c.key(args[0], q)
 		return err

@@ -49,10 +49,8 @@ func (k keyView) rows() (rows [][]string) {
 	}
 	for _, k := range k.byPlan() {
 		plan := showPlan(k.Plan)
-		if len(k.Plans) == 1 && k.Plans[0].Default {
-			plan += " (default)"
-		} else if len(k.Plans) == 1 && plan == "" {
-			plan = "(default)"
+		if len(k.Plans) == 1 && (k.Plans[0].Default || plan == "") {
+			plan = strings.TrimSpace(plan + " (default)")
 		}
 		row := []string{shell.Word(k.Zone), plan, "unlimited", "", "", "", shell.ShowKey(k.KeyText)}
 		if !k.isUnlimited() {
