@@ -145,37 +145,22 @@ func addLists(report *fleet.Report, zones []*runningZone) {
 		}
 		switch {
 		case told.Requests() == 0:
-			told.Keys = fleet.Lists{}
+			told.Keys = new(fleet.Keys)
 		case place >= maxLists || zones[i].Stats.Keys == nil:
 			report.Omitted.Lists++
 		default:
-			told.Keys = zones[i].tops()
+			told.Keys = zones[i].keys(listed)
 		}
 	}
 }
 
-// tops returns the most frequent keys by each kind of count that the zone has.
-func (z *runningZone) tops() fleet.Lists {
-	lists := fleet.Lists{z.top(listed, topk.Requests)}
-	for o, n := range z.Stats.Totals() {
-		kind := topk.Kind(-1)
-		switch {
-		case n == 0:
-		case outcome.Outcome(o).Refused():
-			kind = topk.Refused
-		case outcome.Outcome(o) == outcome.DryRun:
-			kind = topk.DryRun
-		}
-		if kind >= 0 && !slices.ContainsFunc(lists, func(l adminapi.Top) bool { return l.By == sortNames[kind] }) {
-			lists = append(lists, z.top(listed, kind))
-		}
+// keys returns up to n of the most frequent keys by each kind of count. Who reads them splits them into parts.
+func (z *runningZone) keys(n int) *fleet.Keys {
+	all := fleet.NewKeys(z.top(n, topk.Requests), z.top(n, topk.Refused), z.top(n, topk.DryRun))
+	for i := range all.Keys {
+		all.Keys[i].Parts = nil
 	}
-	for i := range lists {
-		for k := range lists[i].Keys {
-			lists[i].Keys[k].Parts = nil // who reads it splits the key, too
-		}
-	}
-	return lists
+	return all
 }
 
 // sample adds decisions since the last report, and asks for more. The first report has none.

@@ -46,33 +46,32 @@ func (z *runningZone) sumTop(view *fleet.View, by topk.Kind, n int) adminapi.Top
 	if view == nil {
 		return z.top(n, by)
 	}
-	all := []fleet.Lists{{z.top(max(listed, n), by), z.top(max(listed, n), topk.Requests)}}
+	all := []*fleet.Keys{z.keys(max(listed, n))}
 	for told := range view.Of(z.Name) {
-		if told.Keys == nil {
-			continue
+		if told.Keys != nil {
+			all = append(all, told.Keys)
 		}
-		list := told.Keys.By(z.Name, sortNames[by], listed)
-		for i := range list.Keys {
-			list.Keys[i].KeyText = z.split(list.Keys[i].KeyText)
-		}
-		all = append(all, fleet.Lists{list, told.Keys.By(z.Name, sortNames[topk.Requests], listed)})
 	}
-	return fleet.Merge(all, n)
+	sum := fleet.Merge(all, z.Name, sortNames[by], n)
+	for i := range sum.Keys {
+		sum.Keys[i].KeyText = z.split(sum.Keys[i].KeyText)
+	}
+	return sum
 }
 
 // addLately adds what others have lately counted of a key whose state is in the store.
 func addLately(k *adminapi.Key, view *fleet.View) {
 	for told := range view.Of(k.Zone) {
-		of, n := told.Keys.Of(&k.KeyText)
-		if n == nil || of.Since == nil {
+		n := told.Keys.Of(&k.KeyText)
+		if n == nil {
 			continue
 		}
 		if k.Lately == nil {
-			k.Lately = &adminapi.Lately{Since: *of.Since}
+			k.Lately = &adminapi.Lately{Since: told.Keys.Since}
 		}
 		sum := k.Lately
-		if of.Since.Before(sum.Since) {
-			sum.Since = *of.Since
+		if told.Keys.Since.Before(sum.Since) {
+			sum.Since = told.Keys.Since
 		}
 		sum.Plan = cmp.Or(sum.Plan, n.Plan)
 		sum.Requests, sum.Refused, sum.DryRun = sum.Requests+n.Requests, sum.Refused+n.Refused, sum.DryRun+n.DryRun

@@ -37,7 +37,7 @@ func TestManyZones(t *testing.T) {
 
 // TestLies: what cannot be a report is not read, nor one with numbers that cannot be true and would overflow sums.
 func TestLies(t *testing.T) {
-	good := `{"form":3,"name":"x","now":"2026-01-02T03:04:05Z","zones":[{"z":"z","d":"1","t":{"allowed":5},"k":[{"by":"requests","unlisted":1,"keys":[{"key":"k","requests":2}]}]}]}`
+	good := `{"form":3,"name":"x","now":"2026-01-02T03:04:05Z","zones":[{"z":"z","d":"1","t":{"allowed":5},"k":{"u":[1,0,0],"k":[{"key":"k","requests":2}]}}]}`
 	if _, err := Decode(good); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestLies(t *testing.T) {
 		"no name":          strings.Replace(good, `"name":"x"`, `"name":""`, 1),
 		"a negative count": strings.Replace(good, `"allowed":5`, `"allowed":-5`, 1),
 		"a huge count":     strings.Replace(good, `"allowed":5`, `"allowed":18446744073709551615`, 1),
-		"a huge bound":     strings.Replace(good, `"unlisted":1`, `"unlisted":9223372036854775807`, 1),
+		"a huge bound":     strings.Replace(good, `"u":[1`, `"u":[9223372036854775807`, 1),
 		"a huge rate":      strings.Replace(good, `"form":3`, `"form":3,"rate":1e308`, 1),
 		"the year 10000":   strings.Replace(good, `"now":"2026`, `"now":"10000`, 1),
 	} {

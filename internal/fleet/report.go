@@ -83,7 +83,7 @@ type Zone struct {
 	InUse  *int64            `json:"u,omitempty"`
 	adminapi.ZoneCosts
 
-	Keys     Lists     `json:"k,omitzero"`  // nil: they are not told
+	Keys     *Keys     `json:"k,omitempty"` // nil: they are not told
 	Networks *Networks `json:"p,omitempty"` // nil: they are not told
 }
 
@@ -139,8 +139,8 @@ func (r *Report) shorten(n int) {
 			z.Networks = nil
 			r.Omitted.Networks++
 		}
-		for k := range z.Keys {
-			cut(&z.Keys[k], n)
+		if z.Keys != nil {
+			z.Keys.cut(n)
 		}
 		if z.Networks != nil {
 			z.Networks.cut(networks)

@@ -12,7 +12,7 @@ import (
 // listOf returns a list of a sketch, as the admin API has it.
 func listOf(r *topk.Recent, n int, by topk.Kind) adminapi.Top {
 	entries, unlisted, _ := r.Top(n, by)
-	list := adminapi.Top{Zone: "z", By: Kinds[by], Unlisted: unlisted}
+	list := adminapi.Top{Zone: "z", By: kindNames[by], Unlisted: unlisted}
 	for _, e := range entries {
 		list.Keys = append(list.Keys, adminapi.KeyCount{
 			KeyText:  adminapi.NewKeyText(e.Key, e.Length),
@@ -30,7 +30,7 @@ func TestMerge(t *testing.T) {
 	uncertain := 0
 	for range 10 {
 		truth := make(map[string]counts)
-		var byRequest, byRefusal, reported []Lists
+		var all, reported []*Keys
 		for range 1 + random.IntN(4) {
 			r, spread, length := topk.New(1<<40), 20+random.Float64()*180, 5+random.IntN(100)
 			for range 5_000 {
@@ -43,22 +43,19 @@ func TestMerge(t *testing.T) {
 				truth[key] = is
 				r.Add(key, "", kind)
 			}
-			requests, refused := listOf(r, length, topk.Requests), listOf(r, length, topk.Refused)
-			told := Lists{requests, refused}
-			for i := range told {
-				cut(&told[i], length/2)
-			}
-			byRequest, byRefusal = append(byRequest, Lists{requests}), append(byRefusal, Lists{refused, requests})
-			reported = append(reported, Lists{told.By("z", Kinds[byRefused], length), told.By("z", Kinds[byRequests], length)})
+			keys := func() *Keys { return NewKeys(listOf(r, length, topk.Requests), listOf(r, length, topk.Refused)) }
+			told := keys()
+			told.cut(length / 2)
+			all, reported = append(all, keys()), append(reported, told)
 		}
-		for _, of := range [][]Lists{byRequest, byRefusal, reported} {
+		for i, of := range [][]*Keys{all, all, reported, reported} {
 			n := 1 + random.IntN(120)
-			merged, last := Merge(of, n), uint64(1<<60)
+			merged, last := Merge(of, "z", kindNames[i%2], n), uint64(1<<60)
 			kind, listed := kindOf(merged.By), make(map[string]bool)
 			for i := range merged.Keys {
 				k := &merged.Keys[i]
 				listed[k.Key] = true
-				for kind, name := range Kinds[:2] {
+				for kind, name := range kindNames[:2] {
 					least, more := countOf(k, kind)
 					if is := truth[k.Key][kind]; is < *least || is > *least+*more {
 						t.Fatalf("by %s: %q has %d %s, merged to %d and %d more", merged.By, k.Key, is, name, *least, *more)
@@ -67,10 +64,10 @@ func TestMerge(t *testing.T) {
 				if k.RequestsError > 0 {
 					uncertain++
 				}
-				if Count(k, merged.By) > last {
+				if count(k, kind) > last {
 					t.Fatalf("by %s: place %d has more than the place before", merged.By, i)
 				}
-				last = Count(k, merged.By)
+				last = count(k, kind)
 			}
 			for key, is := range truth {
 				if !listed[key] && is[kind] > merged.Unlisted {
