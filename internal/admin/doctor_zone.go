@@ -48,7 +48,7 @@ const maxOverruled = 1000
 // overruled collects overrides of the zone. It is nil if the store does not tell.
 func (z *runningZone) overruled(ctx context.Context) (rules []doctor.Rule) {
 	var listed []store.Listed
-	if err := withStoreIn(ctx, z.store, func(ctx context.Context, s store.Store) (err error) {
+	if err := withStore(ctx, z.store, func(ctx context.Context, s store.Store) (err error) {
 		if lists, ok := s.(store.Overrider); ok && z.Overrides && hasLimit(z) {
 			listed, _, err = lists.Overrides(ctx, z.Rules()[0], "", maxOverruled)
 		}

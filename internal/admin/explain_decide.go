@@ -96,7 +96,7 @@ func (x *explainer) describe(h *trial.Handler, v *limiter.Verdict, held time.Dur
 		}
 		asked := q.Ask()
 		p := peek{rule: asked.Rule, key: asked.Key, cost: decided.costAsked(&asked), rules: asked.KeyRules}
-		if err := withStoreIn(x.ctx, of, p.run); err != nil {
+		if err := withStore(x.ctx, of, p.run); err != nil {
 			visit.Reason = fmt.Sprintf("%s does not answer (%v)", pool.Describe(of.Backend), err)
 			continue
 		}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -31,10 +32,6 @@ func (r reports) fresh(view *fleet.View, wants func(zone, key string, o outcome.
 // wantsDecision reports whether somebody wants a decision of another instance.
 func wantsDecision(d *adminapi.Decision, wants func(zone, key string, o outcome.Outcome) bool) bool {
 	key, err := d.Bytes()
-	for o, name := range outcome.Names {
-		if name == d.Outcome {
-			return err == nil && wants(d.Zone, key, outcome.Outcome(o))
-		}
-	}
-	return false
+	o := slices.Index(outcome.Names[:], d.Outcome)
+	return err == nil && o >= 0 && wants(d.Zone, key, outcome.Outcome(o))
 }

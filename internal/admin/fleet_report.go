@@ -181,9 +181,8 @@ func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
 		r.idle = time.AfterFunc(idleReports, r.rest)
 	}
 	r.idle.Reset(idleReports)
-	split := templatesOf(zones)
 	for _, from := range []*feed.Subscriber{r.refused, r.others} {
-		some, _ := sample(from, sampled, split)
+		some, _ := sample(from, sampled, zones)
 		report.Decisions = append(report.Decisions, some...)
 	}
 }

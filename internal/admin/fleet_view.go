@@ -133,7 +133,7 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, ou
 	var group sync.WaitGroup
 	for i, s := range stores {
 		group.Go(func() {
-			errs[i] = withStoreIn(ctx, s.store, func(ctx context.Context, shared store.Store) (err error) {
+			errs[i] = withStore(ctx, s.store, func(ctx context.Context, shared store.Store) (err error) {
 				reports[i], err = shared.(store.Shared).Look(ctx, true)
 				return err
 			})

@@ -112,7 +112,7 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 		}
 	}
 	p := peek{rule: policy.Rule, key: key, cost: cost, rules: z.KeyRules}
-	if err := withStore(z.store, c, p.run); err != nil {
+	if err := withStore(c.request.Context(), z.store, p.run); err != nil {
 		return nil, z.storeError(err)
 	}
 	p.under(all, network)

@@ -47,12 +47,12 @@ func resetKey(c *adminCall) (any, error) {
 		return nil
 	}
 	if z.local != nil {
-		if err := withStore(z.local, c, reset); err != nil {
+		if err := withStore(c.request.Context(), z.local, reset); err != nil {
 			return nil, err
 		}
 	}
 	of, was := store.Selector{Key: key}, standing{}
-	if err := withStore(z.store, c, func(ctx context.Context, s store.Store) error {
+	if err := withStore(c.request.Context(), z.store, func(ctx context.Context, s store.Store) error {
 		if overrider, ok := s.(store.Overrider); ok {
 			was = z.standingOf(ctx, overrider, s, of)
 		}
@@ -102,13 +102,8 @@ func (c *adminCall) writeReset(answer *adminapi.Reset) (any, error) {
 // adminTimeout bounds the calls to a store for the admin API, in addition to the store's timeout.
 const adminTimeout = 10 * time.Second
 
-// withStore calls do with an open store.
-func withStore(ref *pool.Ref, c *adminCall, do func(context.Context, store.Store) error) error {
-	return withStoreIn(c.request.Context(), ref, do)
-}
-
-// withStoreIn is withStore for a call with this context.
-func withStoreIn(ctx context.Context, ref *pool.Ref, do func(context.Context, store.Store) error) error {
+// withStore calls do with an open store. A call that has begun goes on if nobody waits for it.
+func withStore(ctx context.Context, ref *pool.Ref, do func(context.Context, store.Store) error) error {
 	session, err := ref.Begin()
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func (c *adminCall) list(page lister) (any, error) {
 		return nil, err
 	}
 	answer := adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
-	err = withStore(z.store, c, func(ctx context.Context, s store.Store) error {
+	err = withStore(c.request.Context(), z.store, func(ctx context.Context, s store.Store) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(c.request.Context(), cancel)() // a list changes nothing, so it ends when nobody waits

@@ -43,33 +43,18 @@ type validity struct {
 
 // setOverride replaces the override of a key.
 func setOverride(c *adminCall) (any, error) {
-	of, err := c.readOverridable()
-	if err != nil {
-		return nil, err
-	}
 	var request overrideRequest
-	if err := c.readBody(&request, false, "one of limit, plan and exempt, and perhaps for and note"); err != nil {
-		return nil, err
-	}
-	rule, override, err := c.zone.overrideOf(&request)
-	if err == nil {
-		err = request.applyTo(&override)
-	}
-	return c.set(of, rule, override, err)
+	return c.set(&request, &request.validity, false, "one of limit, plan and exempt, and perhaps for and note", func() (*store.Rule, store.Override, error) {
+		return c.zone.overrideOf(&request)
+	})
 }
 
 // banKey bans a key, without an end unless the body says for how long.
 func banKey(c *adminCall) (any, error) {
-	of, err := c.readOverridable()
-	if err != nil {
-		return nil, err
-	}
 	var request validity
-	if err := c.readBody(&request, true, "for and note"); err != nil {
-		return nil, err
-	}
-	override := store.Override{Kind: store.KindBanned}
-	return c.set(of, c.zone.Rules()[0], override, request.applyTo(&override))
+	return c.set(&request, &request, true, "for and note", func() (*store.Rule, store.Override, error) {
+		return c.zone.Rules()[0], store.Override{Kind: store.KindBanned}, nil
+	})
 }
 
 // applyTo adds the validity to an override.
@@ -89,8 +74,21 @@ func (l *validity) applyTo(s *store.Override) error {
 	return nil
 }
 
-// set sets an override, unless it is invalid.
-func (c *adminCall) set(of store.Selector, rule *store.Rule, override store.Override, err error) (any, error) {
+// set sets the override that a request asks for, unless it is invalid. The body may be empty if it is optional.
+func (c *adminCall) set(
+	request any, holds *validity, optional bool, fields string, asked func() (*store.Rule, store.Override, error),
+) (any, error) {
+	of, err := c.readOverridable()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.readBody(request, optional, fields); err != nil {
+		return nil, err
+	}
+	rule, override, err := asked()
+	if err == nil {
+		err = holds.applyTo(&override)
+	}
 	if err == nil {
 		_, err = rule.PrepareOverride(override)
 	}
@@ -248,7 +246,7 @@ func (c *adminCall) change(of store.Selector, do func(context.Context, store.Ove
 		return nil, err
 	}
 	var answer adminapi.Reset
-	if err := withStore(c.zone.store, c, func(ctx context.Context, in store.Store) (err error) {
+	if err := withStore(c.request.Context(), c.zone.store, func(ctx context.Context, in store.Store) (err error) {
 		s := in.(store.Overrider)
 		was := c.zone.standingOf(ctx, s, in, of)
 		answer, err = do(ctx, s, &was)

@@ -120,9 +120,9 @@ func streamPage(c *adminCall) (any, error) {
 			return false
 		}
 		second := s.next()
-		refusals, _ := sample(refused, refusedRate, s.templates)
+		refusals, _ := sample(refused, refusedRate, s.zones)
 		second.Refused = append(second.Refused, refusals...)
-		second.Decisions, second.Skipped = sample(decisions, rate, s.templates)
+		second.Decisions, second.Skipped = sample(decisions, rate, s.zones)
 		return to.event("second", second)
 	})
 }
@@ -140,7 +140,7 @@ func subscribe(wants func(zone, key string, o outcome.Outcome) bool) (*feed.Subs
 }
 
 // sample returns up to n of the decisions that have come, and how many there were besides. It asks for more.
-func sample(from *feed.Subscriber, n int, split templates) (some []adminapi.Decision, skipped uint64) {
+func sample(from *feed.Subscriber, n int, zones []*runningZone) (some []adminapi.Decision, skipped uint64) {
 	some, skipped = from.Take()
 	for len(some) > n {
 		at := rand.IntN(len(some))
@@ -149,16 +149,15 @@ func sample(from *feed.Subscriber, n int, split templates) (some []adminapi.Deci
 	}
 	from.Ask(crowd * n)
 	for i := range some {
-		split.split(&some[i])
+		split(&some[i], zones)
 	}
 	return some, skipped
 }
 
 // seconds makes the events of a page's stream.
 type seconds struct {
-	stores    []*runningStore
-	zones     []*runningZone
-	templates templates
+	stores []*runningStore
+	zones  []*runningZone
 
 	n    int              // events so far
 	keys map[string]int64 // of zones in memory, when they were counted
@@ -173,7 +172,7 @@ type seconds struct {
 func newSeconds(stores []*runningStore, zones []*runningZone) *seconds {
 	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })
 	return &seconds{
-		stores: stores, zones: zones, templates: templatesOf(zones), told: make([]uint64, len(zones)), reports: make(reports),
+		stores: stores, zones: zones, told: make([]uint64, len(zones)), reports: make(reports),
 	}
 }
 

@@ -124,7 +124,7 @@ func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 		return
 	}
 	start := time.Now()
-	err := withStore(s.store, c, func(ctx context.Context, probed store.Store) error {
+	err := withStore(c.request.Context(), s.store, func(ctx context.Context, probed store.Store) error {
 		if prober, ok := probed.(store.Shared); ok { // requests of some keys may be decided although others are not
 			_, err := prober.Probe(ctx)
 			return err

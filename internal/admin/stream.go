@@ -1,13 +1,13 @@
 package admin
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
@@ -36,7 +36,7 @@ func streamDecisions(c *adminCall) (any, error) {
 		return nil, err
 	}
 	defer v.Unsubscribe()
-	templates, told, me := templatesOf(runningZones()), make(reports), ""
+	zones, told, me := runningZones(), make(reports), ""
 	if len(stores) > 0 {
 		me = processName()
 	}
@@ -58,7 +58,7 @@ func streamDecisions(c *adminCall) (any, error) {
 		v.Ask(min(left, feed.Buffer))
 		for _, d := range some {
 			d.Skipped, skipped = skipped, 0
-			templates.split(&d)
+			split(&d, zones)
 			d.Instance = me
 			if !to.event("decision", d) {
 				return false
@@ -69,21 +69,10 @@ func streamDecisions(c *adminCall) (any, error) {
 	})
 }
 
-// templates are those of keys, by zone.
-type templates map[string]*key.Template
-
-func templatesOf(zones []*runningZone) templates {
-	t := make(templates, len(zones))
-	for _, z := range zones {
-		t[z.Name] = z.Template
-	}
-	return t
-}
-
-// split adds the parts of the key to a decision.
-func (t templates) split(d *adminapi.Decision) {
-	if text, err := d.Bytes(); err == nil && t[d.Zone] != nil {
-		d.KeyText = keyText(t[d.Zone], text, max(len(text), d.Truncated))
+// split adds the parts of its key to a decision of one of the zones.
+func split(d *adminapi.Decision, zones []*runningZone) {
+	if i := slices.IndexFunc(zones, func(z *runningZone) bool { return z.Name == d.Zone }); i >= 0 {
+		d.KeyText = zones[i].split(d.KeyText)
 	}
 }
 
