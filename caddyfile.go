@@ -94,7 +94,7 @@ func meantZone(args []string) string {
 	for _, arg := range args {
 		if _, _, err := config.ParseRate(arg); err == nil {
 			rate = arg
-		} else if strings.HasPrefix(arg, "{") && option.Shown(arg) == arg {
+		} else if name, rest, ok := placeholder.Cut(arg); ok && rest == "" && placeholder.CheckOption("key", name) == nil {
 			key = arg
 		}
 	}

@@ -233,10 +233,10 @@ func (t *tableTest) bounds(b *block, f *option.Field) {
 		outside := beyond(t, bound, f.Type, sign)
 		if f.Name != "-" && b.id != "ban" {
 			t.accepted(b, f.Name+" "+bound, t.line(b.frame(f), f.Name+" "+bound))
-			t.refused(b, f.Name+" "+outside, f.Name, t.line(b.frame(f), f.Name+" "+outside), f.Span())
+			t.refused(b, f.Name+" "+outside, f.Name, t.line(b.frame(f), f.Name+" "+outside), f.Span(), outside)
 		}
 		t.accepted(b, f.JSON+": "+bound, t.field(b, f, f.JSON, quoted(bound)))
-		t.refused(b, f.JSON+": "+outside, f.JSON, t.field(b, f, f.JSON, quoted(outside)), f.Span())
+		t.refused(b, f.JSON+": "+outside, f.JSON, t.field(b, f, f.JSON, quoted(outside)), f.Span(), outside)
 	}
 }
 
@@ -298,7 +298,8 @@ func (t *tableTest) inCaddyfile(b *block, f *option.Field) {
 	try(`""`, slices.Contains(emptyText, id))
 	try(secretly(f, "?", 1), slices.Contains(anyText, id), f.Words...)
 	try(secretly(f, "?", 7), slices.Contains(several, id))
-	try("{x}", true)
+	kind := option.Pointed(f.Type).Kind()
+	try("{x}", f.Words == nil && (kind == reflect.String || kind == reflect.Slice || kind == reflect.Struct || kind == reflect.Map))
 	switch _, err := t.adapt(strings.Replace(frame, "?", line+"; "+line, 1)); {
 	case !f.Repeats:
 		t.refused(b, "twice "+line, f.Name, err, "already specified")
@@ -337,10 +338,7 @@ func (t *tableTest) inJSON(b *block, f *option.Field) {
 		t.accepted(b, f.JSON+": "+value, t.field(b, f, f.JSON, value))
 	}
 	fits := map[reflect.Kind]string{reflect.Slice: "[]", reflect.Map: "{}", reflect.Struct: "{}", reflect.Bool: "true", reflect.String: `"?"`}
-	kind := f.Type
-	for kind.Kind() == reflect.Pointer {
-		kind = kind.Elem()
-	}
+	kind := option.Pointed(f.Type)
 	_, isValue := reflect.New(kind).Interface().(option.Value)
 	for _, value := range []string{"[]", "{}", "true", "12.5", `"?"`, `["?"]`, `[12]`, `""`, `"{x}"`, `"` + secretly(f, "?", 1) + `"`, "null", "-1"} {
 		err := t.field(b, f, f.JSON, value)
@@ -360,6 +358,8 @@ func (t *tableTest) inJSON(b *block, f *option.Field) {
 			t.refused(b, what, f.JSON, err)
 		}
 	}
+	twice := fmt.Sprintf(`{%q: null, %[1]q: null}`, f.JSON)
+	t.refused(b, twice, f.JSON, option.JSON([]byte(twice), reflect.New(reflect.TypeOf(b.of)).Interface()), "twice")
 	misspelled, parts := f.JSON+"x", []string{"unknown option "}
 	if len(f.JSON) > 3 {
 		parts = append(parts, `did you mean "`+f.JSON+`"?`)
