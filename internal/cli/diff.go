@@ -48,7 +48,7 @@ func diffCommand(cmd *cobra.Command) {
 		default:
 			s.printComparison(c)
 		}
-		if err == nil && *exitCode && (refusesMore(c) || c.Stores || len(c.Unjudged) > 0 || *weaker && refusesLess(c)) {
+		if err == nil && *exitCode && differs(c, *weaker) {
 			return endWith(cmd, exitDiffers)
 		}
 		return err
@@ -58,14 +58,14 @@ func diffCommand(cmd *cobra.Command) {
 // exitDiffers is the exit code of diff --exit-code.
 const exitDiffers = 2
 
-// refusesMore reports whether the new config can refuse requests that passed before.
-func refusesMore(c *adminapi.Comparison) bool {
-	return c.Log != nil && c.Log.More > 0 || slices.ContainsFunc(c.Zones, func(z adminapi.ZoneDiff) bool { return z.Stricter })
-}
-
-// refusesLess reports whether the new config can let requests pass that were refused before.
-func refusesLess(c *adminapi.Comparison) bool {
-	return c.Log != nil && c.Log.Less > 0 || slices.ContainsFunc(c.Zones, func(z adminapi.ZoneDiff) bool { return z.Weaker })
+// differs reports whether the new config can refuse requests that passed before, or something cannot be judged. With weaker it also
+// reports whether it can let requests pass that were refused before.
+func differs(c *adminapi.Comparison, weaker bool) bool {
+	if l := c.Log; l != nil && (l.More > 0 || weaker && l.Less > 0) {
+		return true
+	}
+	return c.Stores || len(c.Unjudged) > 0 ||
+		slices.ContainsFunc(c.Zones, func(z adminapi.ZoneDiff) bool { return z.Stricter || weaker && z.Weaker })
 }
 
 // countsInWords says what happens to the counts of keys.
