@@ -28,44 +28,34 @@ func (z *runningZone) describeBlock(c *adminCall, key string, answer *adminapi.K
 	if !address.IsValid() {
 		return
 	}
-	switch often := blocks(z.Block, address.Addr()); {
-	case often == never && address.IsSingleIP():
-		answer.BlockStatus = 0
-	case often == always:
+	switch always, sometimes := blocks(z.Block, address.Addr()); {
+	case always:
 		answer.BlockedAddress = address.Addr().String()
 		if ofKey && !z.IsDryRun(key) {
 			answer.Outcome, answer.Refused, answer.Status = outcome.Names[outcome.Rejected], true, zone.BlockStatus
 		}
+	case !sometimes && address.IsSingleIP():
+		answer.BlockStatus = 0
 	}
 }
 
-type frequency uint8
-
-const (
-	never frequency = iota
-	sometimes
-	always
-)
-
-// blocks says how many requests from an address the matchers match. A set that does not match the
+// blocks reports whether the matchers match all requests from an address, or at least some. A set that does not match the
 // address never matches, and one with other matchers, too, may match.
-func blocks(sets caddyhttp.MatcherSets, address netip.Addr) frequency {
-	most := never
+func blocks(sets caddyhttp.MatcherSets, address netip.Addr) (always, sometimes bool) {
 	for _, set := range sets {
-		only := always
+		matches, alone := true, true
 		for _, m := range set {
 			switch m.(type) {
 			case *caddyhttp.MatchClientIP, *caddyhttp.MatchRemoteIP:
-				if matches, err := clientip.MatchAny(caddyhttp.MatcherSets{{m}}, requestFrom(address)); err != nil || !matches {
-					only = never
-				}
+				is, err := clientip.MatchAny(caddyhttp.MatcherSets{{m}}, requestFrom(address))
+				matches = matches && err == nil && is
 			default:
-				only = min(only, sometimes)
+				alone = false
 			}
 		}
-		most = max(most, only)
+		always, sometimes = always || matches && alone, sometimes || matches
 	}
-	return most
+	return always, sometimes
 }
 
 // requestFrom returns a request of which just the client's address is known.
