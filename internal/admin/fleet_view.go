@@ -142,17 +142,17 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, ou
 	group.Wait()
 	mine, _ := now()
 	view = fleet.NewView(store.Process(), mine, reports...)
-	for _, s := range stores {
+	for i, s := range stores {
 		if n := s.store.Instances(0); n > store.MaxReports {
-			view.Notes = append(view.Notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, storeName(s.store), store.MaxReports))
+			view.Notes = append(view.Notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read",
+				n, storeName(s.store), store.MaxReports))
 		}
-	}
-	for i, err := range errs {
-		if shared := stores[i].store.Store; err != nil || !shared.Health.Answers() {
+		if errs[i] != nil || !s.store.Store.Health.Answers() {
 			view.Doubt()
 		}
-		if err != nil {
-			view.Notes = append(view.Notes, fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(stores[i].store), err))
+		if errs[i] != nil {
+			view.Notes = append(view.Notes,
+				fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(s.store), errs[i]))
 		}
 	}
 	if !slices.Contains(errs, nil) {

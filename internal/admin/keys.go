@@ -67,11 +67,14 @@ func resetKey(c *adminCall) (any, error) {
 	if z.Stats.Bans.End(key) {
 		z.logUnban(key)
 	}
-	answer.Warning = warning(when(!used, "it had used nothing"), z.remains(of, was.Kind, true), when(running > 0, fmt.Sprintf("running requests of this key are no longer "+
-		"counted (%d): until they end, more requests can run at once than the limit allows", running)),
-		when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several counters: "+
-			"only those of limits that recent requests have brought to this instance, since its config was loaded, were reset; "+
-			"if the key is still refused, reset it again after its next request to this instance", z.Name)))
+	answer.Warning = warning(
+		when(!used, "it had used nothing"), z.remains(of, was.Kind, true),
+		when(running > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
+			"until they end, more requests can run at once than the limit allows", running)),
+		when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several "+
+			"counters: only those of limits that recent requests have brought to this instance, since its config was loaded, "+
+			"were reset; if the key is still refused, reset it again after its next request to this instance", z.Name)),
+	)
 	return c.writeReset(&answer)
 }
 

@@ -44,7 +44,8 @@ type validity struct {
 // setOverride replaces the override of a key.
 func setOverride(c *adminCall) (any, error) {
 	var request overrideRequest
-	return c.set(&request, &request.validity, false, "one of limit, plan and exempt, and perhaps for and note", func() (*store.Rule, store.Override, error) {
+	const fields = "one of limit, plan and exempt, and perhaps for and note"
+	return c.set(&request, &request.validity, false, fields, func() (*store.Rule, store.Override, error) {
 		return c.zone.overrideOf(&request)
 	})
 }

@@ -113,8 +113,9 @@ func (p *peek) quota() adminapi.QuotaStatus {
 // state describes the key under the limit of a policy.
 func (p *peek) state(z *zone.Zone, policy *zone.QuotaPolicy, o outcome.Outcome) *adminapi.Key {
 	return &adminapi.Key{
-		Zone: z.Name, KeyText: keyText(z.Template, p.key, len(p.key)), Plan: policy.Plan, Limit: describeLimit(p.rule, p.rule.Limit(), true),
-		Rollout: z.Rollout(), Cost: p.cost, CostFrom: z.Cost.From, Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides,
+		Zone: z.Name, KeyText: keyText(z.Template, p.key, len(p.key)), Plan: policy.Plan,
+		Limit: describeLimit(p.rule, p.rule.Limit(), true), Rollout: z.Rollout(), Cost: p.cost, CostFrom: z.Cost.From,
+		Ban: p.ban(), Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides,
 		KeyState: adminapi.KeyState{Outcome: outcome.Names[o], Refused: o.Refused(), QuotaStatus: p.quota(), Slots: policy.Slots},
 	}
 }
