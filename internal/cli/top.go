@@ -19,7 +19,7 @@ func topCommand(cmd *cobra.Command) {
 	ofFleet(cmd)
 	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
 	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
-	networks := cmd.Flags().Bool("networks", false, "List networks in place of keys, while somebody looks")
+	networks := cmd.Flags().Bool("networks", false, "List networks instead of keys, while somebody looks")
 	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	asks(cmd, func(c *instance, args []string) error {

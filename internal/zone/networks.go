@@ -46,7 +46,7 @@ func (z *Zone) askNetwork(c *Check, _ *placeholder.Request) (found, error) {
 	return passes, nil
 }
 
-// Overruled returns the policy with the limit of a network in place of its own. It is nil if the limit is for another
+// Overruled returns the policy with the limit of a network instead of its own. It is nil if the limit is for another
 // algorithm, or is not valid here.
 func (p *QuotaPolicy) Overruled(n *store.Network) *QuotaPolicy {
 	if n.Override.Algorithm != p.Rule.Algorithm().Name() {

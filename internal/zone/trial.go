@@ -43,7 +43,7 @@ func (z *Zone) hint() string {
 	return ": name one, as " + strings.Join(names, " or ")
 }
 
-// With returns a copy of the zone that has another limit: in a plan, or in place of the zone's own if
+// With returns a copy of the zone that has another limit: in a plan, or instead of the zone's own if
 // plan is empty. Plans keep what they take from the zone's own.
 func (z *Zone) With(plan string, l config.Limit) (*Zone, error) {
 	if _, err := z.LimitOf(plan); err != nil {

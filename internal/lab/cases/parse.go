@@ -139,7 +139,7 @@ func (p *parser) step(s *Step) (err error) {
 	case p.word != "" && strings.Trim(p.word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == "":
 		return p.request(s)
 	case slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, capitals):
-		return p.Errf("methods are in capitals: write %s in place of '%s'", capitals, p.word)
+		return p.Errf("methods are in capitals: write %s instead of '%s'", capitals, p.word)
 	}
 	return p.unknown("word in a case", p.word, append([]string{"GET and other methods"}, slices.Sorted(maps.Keys(steps))...))
 }
