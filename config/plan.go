@@ -94,18 +94,18 @@ func (p *Plans) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		if p.Plans[name] != nil {
 			return d.Errf("plan already specified: %s", name)
 		}
-		plan := new(Plan)
+		plan, words := new(Plan), d.RemainingArgs()
 		p.Plans[name] = plan
-		words := d.RemainingArgs()
 		var err error
-		if len(words) > 0 {
-			if err = plan.parse(words); err == nil && option.OpensBlock(d) {
-				err = errors.New("its options are either on its line or in a block")
-			}
-		} else if !option.OpensBlock(d) {
-			err = errors.New("it has no limit: write one such as 100/1m, or unlimited")
-		} else {
+		switch opens := option.OpensBlock(d); {
+		case len(words) > 0 && opens:
+			err = errors.New("its options are either on its line or in a block")
+		case len(words) > 0:
+			err = plan.parse(words)
+		case opens:
 			err = option.Block(d, "plan", plan, plan.Lines(d))
+		default:
+			err = errors.New("it has no limit: write one such as 100/1m, or unlimited")
 		}
 		if err != nil {
 			return d.WrapErr(fmt.Errorf("plan %s: %w", name, err))

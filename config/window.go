@@ -73,18 +73,13 @@ func (w Window) Format() string {
 	return duration.Format(time.Duration(w.Duration))
 }
 
+// days are about how many days calendar windows have.
+var days = map[algorithms.Calendar]time.Duration{algorithms.Day: 1, algorithms.Week: 7, algorithms.Month: 31, algorithms.Year: 366}
+
 // Length returns the length of the window; for a calendar window, about its length.
 func (w Window) Length() time.Duration {
-	const day = 24 * time.Hour
-	switch w.Calendar {
-	case algorithms.Day:
-		return day
-	case algorithms.Week:
-		return 7 * day
-	case algorithms.Month:
-		return 31 * day
-	case algorithms.Year:
-		return 366 * day
+	if w.Calendar != 0 {
+		return days[w.Calendar] * 24 * time.Hour
 	}
 	return time.Duration(w.Duration)
 }
