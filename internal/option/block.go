@@ -32,13 +32,12 @@ func Block(d *caddyfile.Dispenser, what string, to any, lines Lines) error {
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
 		f := find(fields, inCaddyfile, name)
-		if f == nil && lines[name] != nil {
+		switch {
+		case f == nil && lines[name] != nil:
 			return lines[name]()
-		}
-		if f == nil {
+		case f == nil:
 			return d.Err(unknown(inCaddyfile, what, name, fields))
-		}
-		if seen[name] && !f.Repeats {
+		case seen[name] && !f.Repeats:
 			return d.Errf("%s: %s already specified", what, name)
 		}
 		seen[name] = true
@@ -74,13 +73,10 @@ func (f *Field) line(d *caddyfile.Dispenser, what string, in reflect.Value, pars
 	return nil
 }
 
-// Set sets an option from its arguments, outside of a block.
+// Set sets an option, which there is, from its arguments, outside of a block.
 func Set(to any, name string, args []string) error {
 	v := reflect.ValueOf(to).Elem()
 	f := find(Fields(v.Type()), inCaddyfile, name)
-	if f == nil {
-		return errors.New("unknown option " + name)
-	}
 	return f.assign(f.at(v), args)
 }
 
