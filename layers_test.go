@@ -101,25 +101,23 @@ var layers = []struct {
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3985, kB: 130, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock internal/doctor " +
-		"internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial " +
-		"internal/lab/walk internal/limiter internal/logging internal/outcome internal/page " +
-		"internal/pool internal/stats internal/suggest internal/topk internal/why internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1603, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration internal/lab/offline " +
-		"internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
-		"internal/suggest internal/zone memorystore store"}},
+	{"internal/admin", layer{lines: 3985, kB: 130, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
+		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
+		"internal/zone store"}},
+	{"internal/lab/cases", layer{lines: 1603, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
+		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/suggest " +
+		"internal/zone memorystore store"}},
 	{"internal/cli", layer{lines: 3064, kB: 96, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
-		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell " +
-		"internal/why"}},
-	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/stats " +
-		"internal/zone"}},
-	{"internal/respond", layer{lines: 1025, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder internal/routes " +
-		"internal/writers internal/zone"}},
-	{".", layer{lines: 1000, kB: 41, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
-		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter " +
-		"internal/logging internal/option internal/placeholder internal/pool internal/report " +
-		"internal/respond internal/routes internal/stats internal/zone memorystore store"}},
-	{"cmd/caddy", layer{lines: 50, kB: 2, caddy: true, own: "."}},
+		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
+	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
+		"internal/stats internal/zone"}},
+	{"internal/respond", layer{lines: 1025, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
+		"internal/routes internal/writers internal/zone"}},
+	{".", layer{lines: 901, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +
+		"internal/placeholder internal/pool internal/report internal/respond internal/routes internal/stats internal/zone memorystore store"}},
+	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.
 	{"internal/testing/deep", layer{lines: 100, kB: 2}},
