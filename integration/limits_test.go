@@ -21,7 +21,7 @@ func TestReadme(t *testing.T) {
 	if n := s.Admitted(client, 102, "/"); n != 100 {
 		t.Errorf("%d passed, want 100", n)
 	}
-	if output, err := s.RateLimit("top", "--refused"); err != nil || !regexp.MustCompile(`(?m)^clients +102 +2 +0 +127\.0\.0\.9$`).MatchString(output) {
+	if output, err := s.RateLimit("top", "--refused"); err != nil || !regexp.MustCompile(`(?m)^clients +102 +2 +127\.0\.0\.9$`).MatchString(output) {
 		t.Errorf("%v\n%s", err, output)
 	}
 	sample := strings.Replace(harness.ReadPage(t, harness.Root+"/testdata/Caddyfile"), ":8080", "example.com", 1)
