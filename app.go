@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
@@ -29,6 +32,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(App))
+	httpcaddyfile.RegisterGlobalOption("rate_limit_page", parsePageOption)
 }
 
 // App is what the rate limit handlers of one config have in common. The handlers load it.
@@ -251,3 +255,16 @@ var (
 	_ caddy.App         = (*App)(nil)
 	_ caddy.Provisioner = (*App)(nil)
 )
+
+// parsePageOption parses the global option that switches the page off: rate_limit_page on|off.
+func parsePageOption(d *caddyfile.Dispenser, existing any) (any, error) {
+	d.Next() // the option's name
+	if existing != nil {
+		return nil, d.Err("rate_limit_page already specified")
+	}
+	var shown string
+	if !d.AllArgs(&shown) || shown != "on" && shown != "off" {
+		return nil, d.Errf("rate_limit_page must be on or off, got '%s'", shown)
+	}
+	return httpcaddyfile.App{Name: "rate_limit", Value: caddyconfig.JSON(&App{DisablePage: shown == "off"}, nil)}, nil
+}

@@ -26,7 +26,6 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("rate_limit", httpcaddyfile.Before, "basic_auth")
 	httpcaddyfile.RegisterDirectiveOrder("adaptive_concurrency", httpcaddyfile.Before, "basic_auth") // after rate_limit
 	httpcaddyfile.RegisterGlobalOption("rate_limit", parseGlobalOption)
-	httpcaddyfile.RegisterGlobalOption("rate_limit_page", parsePageOption)
 }
 
 // parseRoute parses the directive with its matcher. The matcher /* means all requests, but Caddy's does not match a target
@@ -111,19 +110,6 @@ func parseGlobalOption(d *caddyfile.Dispenser, existing any) (any, error) {
 	lines := defaults.lines(d)
 	lines["zone"] = func() error { return d.Err("zone belongs in the rate_limit directive") }
 	return defaults, option.Block(d, "rate_limit", defaults, lines)
-}
-
-// parsePageOption parses the global option that switches the page off: rate_limit_page on|off.
-func parsePageOption(d *caddyfile.Dispenser, existing any) (any, error) {
-	d.Next() // the option's name
-	if existing != nil {
-		return nil, d.Err("rate_limit_page already specified")
-	}
-	var shown string
-	if !d.AllArgs(&shown) || shown != "on" && shown != "off" {
-		return nil, d.Errf("rate_limit_page must be on or off, got '%s'", shown)
-	}
-	return httpcaddyfile.App{Name: "rate_limit", Value: caddyconfig.JSON(&App{DisablePage: shown == "off"}, nil)}, nil
 }
 
 // lines are the options that are more than a value.
