@@ -64,7 +64,7 @@ var layers = []struct {
 	{"internal/clientip", layer{lines: 160, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
-	{"internal/placeholder", layer{lines: 229, kB: 9, caddy: true, own: "internal/suggest"}},
+	{"internal/placeholder", layer{lines: 251, kB: 10, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 815, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},

@@ -1,6 +1,7 @@
 package placeholder
 
 import (
+	"net"
 	"net/http"
 	"strings"
 
@@ -36,8 +37,33 @@ func Reader(name string) func(*Request) string {
 	if variable, ok := strings.CutPrefix(name, varsPrefix); ok {
 		return func(r *Request) string { return text(r.Vars[variable]) }
 	}
-	if name == "http.request.uri.path" {
+	switch name {
+	case "http.request.remote.host":
+		return remoteHost
+	case "http.request.host":
+		return func(r *Request) string { return withoutPort(r.Host) }
+	case "http.request.uri.path":
 		return func(r *Request) string { return r.URL.Path }
 	}
 	return func(r *Request) string { return Text(r.Replacer(), name) }
+}
+
+// remoteHost returns nothing before the TLS handshake is complete, because the address may be forged
+// until then.
+func remoteHost(r *Request) string {
+	if r.TLS != nil && !r.TLS.HandshakeComplete {
+		return ""
+	}
+	return withoutPort(r.RemoteAddr)
+}
+
+func withoutPort(address string) string {
+	if strings.IndexByte(address, ':') < 0 {
+		return address // SplitHostPort would allocate an error
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
 }

@@ -55,3 +55,17 @@ func TestReadersEqualReplacer(t *testing.T) {
 		}
 	}
 }
+
+// TestReadersTakeNoMemory: a key of the usual placeholders needs no memory of its own, also of a host without a port.
+func TestReadersTakeNoMemory(t *testing.T) {
+	r := httptest.NewRequest(http.MethodGet, "http://a.test/path", nil)
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), new(caddyhttp.Server))
+	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "192.0.2.1")
+	request := placeholder.RequestOf(r)
+	for _, name := range []string{"http.vars.client_ip", "http.request.remote.host", "http.request.host", "http.request.uri.path"} {
+		read := placeholder.Reader(name)
+		if n := testing.AllocsPerRun(1000, func() { _ = read(&request) }); n != 0 {
+			t.Errorf("{%s}: %.0f allocations", name, n)
+		}
+	}
+}
