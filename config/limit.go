@@ -114,7 +114,7 @@ func (l *Limit) Lines(d *caddyfile.Dispenser) option.Lines {
 	return lines
 }
 
-// set sets an option from its arguments. A rate sets events and window, and so does one behind an algorithm.
+// set sets an option from its arguments. A rate sets events and window, as one behind an algorithm does.
 func (l *Limit) set(name string, args []string) error {
 	switch {
 	case name == "rate" && len(args) == 1:

@@ -154,7 +154,7 @@ func addLists(report *fleet.Report, zones []*runningZone) {
 	}
 }
 
-// keys returns up to n of the most frequent keys by each kind of count. Who reads them splits them into parts.
+// keys returns up to n of the most frequent keys by each kind of count. Readers split them into parts.
 func (z *runningZone) keys(n int) *fleet.Keys {
 	all := fleet.NewKeys(z.top(n, topk.Requests), z.top(n, topk.Refused), z.top(n, topk.DryRun))
 	for i := range all.Keys {

@@ -93,7 +93,7 @@ type pageSeries struct {
 }
 
 func (z *Zone) page(r *Result, steps int) *pageZone {
-	p := &pageZone{Zone: z, Unjudged: r.unjudged(z), Headroom: z.headroom(), Series: z.Series.page(steps), Peaks: ranks(z.Peaks), Names: []string{}, Top: []pageKey{}}
+	p := &pageZone{Zone: z, Unjudged: r.notJudged(z), Headroom: z.headroom(), Series: z.Series.page(steps), Peaks: ranks(z.Peaks), Names: []string{}, Top: []pageKey{}}
 	if len(r.Zones) > 1 {
 		p.Beside = otherZones
 	}

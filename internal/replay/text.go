@@ -105,7 +105,7 @@ func (t *report) limits(z *Zone) {
 	}
 	t.wrap("", "  ", fmt.Sprintf("ZONE %s: %s, key %s%s", Printable(z.Name), z.Limit, Printable(cmp.Or(z.Key, "none")), mode))
 	row := func(what, number, rest string) { t.line("  %-28s %12s  %s", what, number, rest) }
-	if why := t.unjudged(z); why != "" {
+	if why := t.notJudged(z); why != "" {
 		t.wrap("  ", "    ", Printable(why))
 	}
 	if z.Requests == 0 {
@@ -141,9 +141,9 @@ func (t *report) limits(z *Zone) {
 	t.suggestion(z)
 }
 
-// unjudged says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
+// notJudged says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
 // site, so its hosts are named.
-func (r *Result) unjudged(z *Zone) string {
+func (r *Result) notJudged(z *Zone) string {
 	if z.NotJudged > 0 {
 		return fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))
 	}

@@ -58,7 +58,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, sizings := first.result(m), first.sizings(o)
+	result, sizings := first.result(m), first.reported(o)
 	if twice {
 		var more []*trial
 		for _, s := range sizings {

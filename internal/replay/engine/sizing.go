@@ -15,8 +15,8 @@ type sizing struct {
 	reference *trial // nil if the zone has no limit of its own to replace
 }
 
-// sizings returns the zones that are reported, by name.
-func (e *engine) sizings(o *replay.Options) (all []*sizing) {
+// reported returns the zones that are reported, by name.
+func (e *engine) reported(o *replay.Options) (all []*sizing) {
 	for _, name := range slices.Sorted(maps.Keys(e.tallies.zones)) {
 		if o.Zone == "" || o.Zone == name {
 			all = append(all, &sizing{zone: e.tallies.zones[name]})

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Who takes a link that was put back for the first time must find all that was noted about it. The race detector checks
-// that.
+// A link that was put back for the first time comes with all that was noted about it. The race detector checks that.
 func TestLinkIsPutBackWhole(t *testing.T) {
 	const rounds = 200
 	l := &links{used: make(chan struct{}, 2)}
