@@ -1,13 +1,10 @@
 package world
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/config"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // What worlds have found.
@@ -28,39 +25,6 @@ func TestMasterBehindOneAddress(t *testing.T) {
 			t.Errorf("lend %v: %s", lend, violation)
 		}
 	}
-}
-
-// TestLateCostKeepsItsWindow: a late cost that a bucket with intervals cannot pay at once keeps its windows where they
-// are. The model that checks worlds does not know of late costs, and began another window.
-func TestLateCostKeepsItsWindow(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 1, Even: true, Instances: 1,
-		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 2, Window: time.Second, Refill: "interval"}}},
-		Events: []Event{
-			{Kind: Take, Cost: 1},
-			{At: time.Millisecond, Kind: Take, Cost: 1, Delta: 1},
-			{At: 2 * time.Second, Kind: Take, Cost: 1},
-			{At: 2001 * time.Millisecond, Kind: Take, Cost: 1},
-			{At: 2002 * time.Millisecond, Kind: Take, Cost: 1},
-		},
-	})
-}
-
-// TestMaxWaitSharesHolds: a request of a zone with another max_wait, as after a reload, could not spend what its
-// instance had been lent before, and was refused.
-func TestMaxWaitSharesHolds(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 1, Even: true, Instances: 1, Whole: true,
-		Zones: []Zone{
-			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 4, Window: time.Second}, Lend: 200 * time.Millisecond, MaxWait: 1},
-			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, MaxWait: 200 * time.Millisecond},
-		},
-		Events: []Event{
-			{At: time.Second, Kind: Take, Zone: 1, Cost: 1, Delta: -1, After: 100 * time.Millisecond},
-			{At: 1000001 * time.Microsecond, Kind: Request, Zone: -1, Cost: 1},
-			{At: 1300 * time.Millisecond, Kind: Take, Cost: 3},
-		},
-	})
 }
 
 // TestConnectionsBrokenWhileIdle: a demoted master broke idle connections of which nobody could tell before a write, and
@@ -98,23 +62,6 @@ func TestOldConnectionsAreGivenUp(t *testing.T) {
 	}
 }
 
-// TestRefundOfASpentHold: a refund to a hold of which all was spent was lost if no request came before the hold ended.
-func TestRefundOfASpentHold(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 1, Even: true, Instances: 1,
-		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Lend: time.Second}},
-		Events: []Event{
-			{Kind: Take, Cost: 1},
-			{At: time.Microsecond, Kind: Take},
-			{At: 2 * time.Microsecond, Kind: Take, Cost: 1},
-			{At: time.Second, Kind: Take, Cost: 1},
-			{At: 1100 * time.Millisecond, Kind: Take, Cost: 1},
-			{At: 2 * time.Second, Kind: Take, Cost: 1},
-			{At: 2000001 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1, After: 200 * time.Millisecond},
-		},
-	})
-}
-
 // TestOperatorsAreToldTheKind: what an operator asks fails with the kind of the error, as requests do.
 func TestOperatorsAreToldTheKind(t *testing.T) {
 	p := &Plan{
@@ -140,97 +87,303 @@ func TestOperatorsAreToldTheKind(t *testing.T) {
 	}
 }
 
-// TestBusyIsNoFault: clients come faster than their Caddy has time for, while Redis answers at once. None of them is let
-// through or refused as if Redis did not answer.
-func TestBusyIsNoFault(t *testing.T) {
-	for _, on := range []string{config.AllowOnError, config.DenyOnError} {
+// TestFoundNetworksThatAReplicaLacks: a Sentinel named a replica that knew no networks, for a moment. An instance forgot its
+// networks then, and did not ask the master for them until one changed.
+func TestFoundNetworksThatAReplicaLacks(t *testing.T) {
+	for _, lend := range []time.Duration{0, time.Second} {
 		p := &Plan{
-			Seed: 1, Even: true, Instances: 1, Whole: true, Work: 4 * time.Millisecond,
-			Zones:  []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 10, Window: time.Hour}, Overrides: true, OnError: on}},
-			Events: []Event{{Kind: Take, Cost: 1}, {At: time.Second, Kind: Flood, Cost: 500}},
-		}
-		h := Run(t, p)
-		for _, violation := range Check(h) {
-			t.Error(violation)
-		}
-		if !slices.ContainsFunc(h.Answers, func(a Answer) bool { return a.Failure == store.FailureBusy }) {
-			t.Error("the Caddy is not busy")
-		}
-	}
-}
-
-// TestDryRunBesideAHold: a call that found parts of a key lent had charged the dry run beside it, and was made again with it.
-func TestDryRunBesideAHold(t *testing.T) {
-	for _, layout := range []Layout{Single, Sentinels, Cluster} {
-		p := &Plan{
-			Seed: 1, Even: true, Layout: layout, Instances: 1, Whole: true,
-			Zones: []Zone{
-				{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 8, Window: 56 * time.Second}, Lend: 10 * time.Millisecond, Overrides: true, OnError: "local", Judges: true},
-				{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, OnError: "local", DryRun: true, Judges: true},
-			},
+			Seed: 6082625548161670691, Layout: Sentinels, Instances: 1,
+			Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 800, Window: time.Hour}, Lend: lend, Overrides: true}},
 			Events: []Event{
-				{Kind: Request, Zone: -1},
-				{At: 1, Kind: Take, Cost: 1},
-				{At: time.Second, Kind: Request},
-				{At: 1000000001, Kind: Take, Cost: 1},
-				{At: 1100999999, Kind: Take, Cost: 1},
-				{At: 1101000000, Kind: Take, Cost: 1},
-				{At: 1101000001, Kind: Take, Cost: 1},
-				{At: 1101999999, Kind: Request, Zone: -1, Cost: 1},
+				{Kind: Network, Sort: banned, Cost: 1},
+				{At: 2 * time.Second, Kind: Lie, For: time.Millisecond, Surely: true},
+				{At: 8 * time.Second, Kind: Network, Sort: exempt, Key: 1, Cost: 1}, // a heartbeat brings a mark from now on
+				{At: 10 * time.Second, Kind: Lie, For: time.Millisecond, Surely: true},
 			},
 		}
 		for _, violation := range Check(Run(t, p)) {
-			t.Errorf("%q: %s", layout, violation)
+			t.Errorf("lend %v: %s", lend, violation)
 		}
 	}
 }
 
-// TestRefundWaitsForItsWindow: a refund waited until Redis could write again, after another charge. The model that checks
-// worlds gave it back at once, and began another window with that charge.
-func TestRefundWaitsForItsWindow(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 1, Even: true, Layout: Cluster, Instances: 1,
-		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 2, Window: 1900 * time.Millisecond, Refill: "interval"}}},
-		Events: []Event{
-			{At: time.Millisecond, Kind: Take, Cost: 1, Delta: -1},
-			{At: 2 * time.Millisecond, Kind: Unsaved, Instance: -1, For: time.Second},
-			{At: 1200 * time.Millisecond, Kind: Take, Cost: 1},
-			{At: 2 * time.Second, Kind: Take, Cost: 2},
-		},
-	})
-}
-
-// TestDebtOfAPlanIsBounded: a plan allows less than the zone. What a response costs late leaves at most twice the plan's limit,
-// which the check of keys at rest did not know.
-func TestDebtOfAPlanIsBounded(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 1, Even: true, Layout: Cluster, Instances: 1, Whole: true,
-		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Paying: 2}},
-		Events: []Event{
-			{Kind: Request, Zone: -1, Sort: "paying", Cost: 2, Delta: 1, After: time.Millisecond},
-			{At: time.Millisecond, Kind: Take, Cost: 1},
-			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
-		},
-	})
-}
-
-// TestFoundARefundAfterAnUnbegunAsk: an ask was to report what was spent, and Redis was a replica without its master. What was
-// given back of that then was sent to Redis, which had nothing to take it off.
-func TestFoundARefundAfterAnUnbegunAsk(t *testing.T) {
+// TestFoundAnExemptLogThatAsksAhead: a log that was exempt and asked for units ahead had a reply without their number, so a
+// request failed.
+func TestFoundAnExemptLogThatAsksAhead(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1,
-		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 100, Window: time.Hour}, Lend: 10 * time.Millisecond}},
+		Zones: []Zone{{
+			Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 100 * time.Millisecond}, Lend: 10 * time.Millisecond, Overrides: true,
+		}},
 		Events: []Event{
 			{Kind: Take},
-			{At: time.Microsecond, Kind: Take},
-			{At: time.Second, Kind: Take},
-			{At: 1000001 * time.Microsecond, Kind: Take},
-			{At: 1100 * time.Millisecond, Kind: Take},
-			{At: 1100001 * time.Microsecond, Kind: Take, Cost: 1},
-			{At: 1100002 * time.Microsecond, Kind: Take, Cost: 1},
-			{At: 1101 * time.Millisecond, Kind: Take, Cost: 3, Delta: -2, After: 2 * time.Millisecond},
-			{At: 1102 * time.Millisecond, Kind: MasterDown, Instance: -1, For: 150 * time.Microsecond},
-			{At: 1102001 * time.Microsecond, Kind: Take, Cost: 1},
+			{At: time.Millisecond, Kind: Override, Sort: "exempt", Cost: 1},
+			{At: 2 * time.Millisecond, Kind: Take},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	})
+}
+
+// TestFoundCostsOfNothing: a key got an override while an instance held parts of its limit. The instance learned of it, but
+// requests that cost nothing passed as before until the hold ended.
+func TestFoundCostsOfNothing(t *testing.T) {
+	for _, what := range []string{banned, exempt, limited} {
+		p := &Plan{
+			Seed: 1, Even: true, Instances: 2,
+			Zones: []Zone{{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 7, Window: 112500 * time.Millisecond}, Lend: time.Second, Overrides: true}},
+			Events: []Event{
+				{Kind: Take},
+				{At: time.Microsecond, Kind: Take},
+				{At: 2 * time.Microsecond, Kind: Take},
+				{At: time.Second, Kind: Take},
+				{At: 1100002 * time.Microsecond, Kind: Take, Cost: 1},
+				{At: 1101002 * time.Microsecond, Kind: Override, Instance: 1, Sort: what, Cost: 1},
+				{At: 2100002 * time.Microsecond, Kind: Take},
+			},
+		}
+		for _, violation := range Check(Run(t, p)) {
+			t.Errorf("%s: %s", what, violation)
+		}
+	}
+}
+
+// TestFoundAnOverrideWithinAWindow: an override raises a limit within a window that began with a request. The window goes on: it is
+// not the override's own, as a check took it to be.
+func TestFoundAnOverrideWithinAWindow(t *testing.T) {
+	p := &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{
+			{Algorithm: "fixed_window", Limit: algorithms.Limit{Events: 3, Window: 10 * time.Millisecond, Align: algorithms.AlignFirstRequest}, Overrides: true},
+		},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: time.Millisecond, Kind: Take, Cost: 1},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 3, Returns: true},
+			{At: 4 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 5 * time.Millisecond, Kind: Override, Sort: limited, Cost: 5},
+			{At: 6 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 7 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	}
+	h := Run(t, p)
+	for _, violation := range Check(h) {
+		t.Error(violation)
+	}
+	for i := range h.Answers { // and the check sees one more
+		if a := &h.Answers[i]; a.Event == 7 {
+			a.Cost = 2
+		}
+	}
+	if len(Check(h)) == 0 {
+		t.Error("no check finds 6 in a window of 5")
+	}
+}
+
+// TestFoundAddressesThatNetworksPassOver: an operator set the override of an address, and cleared it at another instance, which had
+// not learned of it yet. The networks around the address did not decide about it any more, and so a ban did not hold.
+func TestFoundAddressesThatNetworksPassOver(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 2, Whole: true, Addresses: 4,
+		Zones: []Zone{{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Overrides: true}},
+		Events: []Event{
+			{Kind: Override, Sort: exempt, Cost: 1},
+			{At: 100 * time.Millisecond, Kind: Clear, Instance: 1, Cost: 1},
+			{At: 200 * time.Millisecond, Kind: Network, Sort: banned, Cost: 1},
+			{At: 8 * time.Second, Kind: Request, Cost: 1},
+			{At: 9 * time.Second, Kind: Request, Instance: 1, Cost: 1},
+		},
+	})
+}
+
+// TestFoundARefundOfNoCharge: Redis could not write, so the charge of a dry run was not made. Another zone refused the request, and the
+// dry run gave back what was not charged: another request was above the limit.
+func TestFoundARefundOfNoCharge(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 2, Even: true, Layout: "Cluster", Instances: 1, Whole: true, Addresses: 4,
+		Zones: []Zone{
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Second}, Enforced: 4.943455813618286, Costs: Costs{Asks: true}},
+			{
+				Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 5 * time.Millisecond}, Overrides: true,
+				BanAfter: 1, BanFor: time.Second, Costs: Costs{Asks: true},
+			},
+		},
+		Events: []Event{
+			{Kind: Take, Zone: 1, Cost: 1},
+			{At: time.Millisecond, Kind: Request, Zone: -1},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 3 * time.Millisecond, Kind: Readonly, Instance: -1, For: 3 * time.Millisecond},
+			{At: 3 * time.Second, Kind: Take, Cost: 1},
+			{At: 3001 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	})
+}
+
+// TestFoundASlotThatWasNotCharged: Redis took a slot and was full before the answer came. The next call could not charge it, so it
+// was not given back.
+func TestFoundASlotThatWasNotCharged(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 6, Work: 352203,
+		Zones: []Zone{
+			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, DryRun: true},
+			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Costs: Costs{Asks: true}},
+		},
+		Events: []Event{
+			{Kind: Take, Zone: 1, Cost: 1},
+			{At: 10 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 20 * time.Millisecond, Kind: Full, Instance: -1, For: 2 * time.Millisecond},
+		},
+	})
+}
+
+// TestChecksKnowWhoIsOnlyInADryRun: a machine was too busy to ask for a request. One zone was a dry run, and in the other one its network
+// was exempt, so it passed.
+func TestChecksKnowWhoIsOnlyInADryRun(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 4, Work: 2641570,
+		Zones: []Zone{
+			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, DryRun: true, Costs: Costs{Asks: true}},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Overrides: true, Costs: Costs{Asks: true}},
+		},
+		Events: []Event{
+			{Kind: Network, Zone: 1, Sort: "exempt", Cost: 1},
+			{At: 101 * time.Millisecond, Kind: Flood, Cost: 11},
+			{At: 102 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 103 * time.Millisecond, Kind: Busy, After: 10 * time.Millisecond, For: 100 * time.Microsecond},
+			{At: 103001 * time.Microsecond, Kind: Flood, Zone: 1, Cost: 160},
+		},
+	})
+}
+
+// TestFoundARefundAboveItsBooking: a request of a log was paid in part by what was charged ahead, and gave back more than that booking
+// had. The rest stayed charged.
+func TestFoundARefundAboveItsBooking(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 1,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 10, Window: time.Hour}, Lend: 10 * time.Millisecond}},
+		Events: []Event{
+			{Kind: Take},
+			{At: time.Millisecond, Kind: Take},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 3, Delta: -3},
+		},
+	})
+}
+
+// Worlds in which checks have claimed more than what is promised.
+
+// TestChecksKnowWhoHasDecided: a request waited for a zone, and an instance decided its next try alone. It pays nothing in the zone
+// that had charged its first one.
+func TestChecksKnowWhoHasDecided(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true,
+		Zones: []Zone{
+			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 800 * time.Millisecond}, OnError: "local", MaxWait: time.Second},
+			{Algorithm: "sliding_window_counter", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, DryRun: true},
+		},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Request, Cost: 1},
+			{At: 1001 * time.Microsecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 801 * time.Millisecond, Kind: Failover, Instance: -1, For: time.Millisecond},
+		},
+	})
+}
+
+// TestChecksKnowTheQueueOfALimit: a reload gave a zone another rate, which has a queue of its own. Requests that wait in the one
+// before may leave later.
+func TestChecksKnowTheQueueOfALimit(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 4, Window: 25 * time.Millisecond, Mode: "queue"}}},
+		Events: []Event{
+			{Kind: Request, Zone: -1, Cost: 1},
+			{At: time.Millisecond, Kind: Request, Cost: 1},
+			{At: 2 * time.Millisecond, Kind: Reload, Cost: 7},
+			{At: 3 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
+			{At: 4 * time.Millisecond, Kind: Request, Cost: 1, For: time.Millisecond},
+			{At: 5 * time.Millisecond, Kind: Request, Cost: 1},
+		},
+	})
+}
+
+// TestChecksKnowLateRefunds: two requests gave their turns in a queue back, and Redis learned of the first one after the second one,
+// when it was the last.
+func TestChecksKnowLateRefunds(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 4,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 3, Window: 500 * time.Millisecond, Mode: "queue"}}},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: time.Millisecond, Kind: Request, Zone: -1, Cost: 1, For: 1},
+			{At: 1001 * time.Microsecond, Kind: Take, Cost: 1, Delta: -1, After: 5 * time.Millisecond},
+			{At: 2 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 3 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 4 * time.Millisecond, Kind: Take, Cost: 1, Returns: true},
+			{At: 5 * time.Millisecond, Kind: Reload, Cost: 1},
+			{At: 6 * time.Millisecond, Kind: Request, Cost: 1},
+		},
+	})
+}
+
+// TestChecksKnowWhoPaysLate: a request took the turn of one that had left, and paid late costs in that turn.
+func TestChecksKnowWhoPaysLate(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1, Whole: true,
+		Zones: []Zone{{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 10, Window: 7 * time.Second, Mode: "queue"}}},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Take, Cost: 1},
+			{At: 1001 * time.Microsecond, Kind: Request, Zone: -1, Cost: 2},
+			{At: 1002 * time.Microsecond, Kind: Take, Cost: 2},
+			{At: 1003 * time.Microsecond, Kind: Request, Zone: -1, Cost: 1, For: 1},
+			{At: 599999500, Kind: Request, Zone: -1, Cost: 1, Delta: 3},
+			{At: 707342238, Kind: Request, Cost: 1},
+			{At: 951225726, Kind: Request, Zone: -1, Cost: 1},
+			{At: 999999500, Kind: Request, Cost: 1},
+		},
+	})
+}
+
+// TestSlotsMoveInOrder: a slot was to move to another node while that was away. Both nodes agree about it in the end.
+func TestSlotsMoveInOrder(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}}},
+		Events: []Event{
+			{At: time.Millisecond, Kind: Failover, Instance: -1, For: 42900 * time.Microsecond},
+			{At: 2 * time.Millisecond, Kind: Move, For: 10 * time.Millisecond},
+			{At: 100 * time.Millisecond, Kind: Move},
+		},
+	})
+}
+
+// TestChecksKnowWhatCameBack: a slot moved away and back, and a failover lost that it had come back, with its charge.
+func TestChecksKnowWhatCameBack(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Layout: "Cluster", Instances: 1,
+		Zones: []Zone{{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 500 * time.Millisecond}, Overrides: true}},
+		Events: []Event{
+			{Kind: Take, Cost: 1},
+			{At: 100 * time.Millisecond, Kind: Move},
+			{At: 200 * time.Millisecond, Kind: Move},
+			{At: 300 * time.Millisecond, Kind: Promote, After: 100 * time.Millisecond},
+			{At: 400 * time.Millisecond, Kind: Take, Cost: 1},
+		},
+	})
+}
+
+// TestChecksKnowWhoWaitsAlone: while Redis stood still, a client left that its instance had made wait for a turn. It had met the share of
+// the instance, and the check wanted all of the limit.
+func TestChecksKnowWhoWaitsAlone(t *testing.T) {
+	holds(t, &Plan{
+		Seed: 1, Even: true, Layout: Cluster, Instances: 2, Whole: true, Addresses: 6,
+		Zones: []Zone{{
+			Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: 20 * time.Millisecond, Mode: "queue"}, Overrides: true, OnError: "local",
+		}},
+		Events: []Event{
+			{Kind: Network, Sort: "limited", Cost: 4},
+			{At: 1100 * time.Millisecond, Kind: Freeze, For: 100 * time.Millisecond},
+			{At: 1101 * time.Millisecond, Kind: Request, Instance: 1, Zone: -1, Cost: 1},
+			{At: 1101999 * time.Microsecond, Kind: Request, Instance: 1, Cost: 1, For: 1},
 		},
 	})
 }
