@@ -4,14 +4,11 @@ package redisstore_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"strconv"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
-	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 )
 
 func TestClusterWithTLSAndUser(t *testing.T) {
@@ -43,14 +40,4 @@ func TestClusterWithTLSAndUser(t *testing.T) {
 	if reports, err := s.Look(t.Context(), true); err != nil || len(reports) != 1 || reports[0].Text != "{this one}" {
 		t.Errorf("%+v, %v", reports, err)
 	}
-}
-
-// sameSlot returns hash tags of one slot.
-func sameSlot(slot, n int) (tags []string) {
-	for i := rand.IntN(1 << 30); len(tags) < n; i++ {
-		if tag := strconv.Itoa(i); int(topology.SlotOf("{"+tag+"}")) == slot {
-			tags = append(tags, tag)
-		}
-	}
-	return tags
 }

@@ -29,41 +29,6 @@ func remembers(server *redistest.Server) redisstore.Options {
 	return o
 }
 
-// TestRememberedWaitsAreRight: whatever is remembered of a key, the decision on a cost is the one
-// that Redis would make, and no wait is too short.
-func TestRememberedWaitsAreRight(t *testing.T) {
-	t.Parallel()
-	for _, name := range algorithms.Names() {
-		if name == "concurrency" {
-			continue // its refusals are not remembered
-		}
-		t.Run(name, func(t *testing.T) {
-			server := redistest.Shared(t)
-			s, setNow := openWithClock(t, server) // a store that remembers nothing
-			remembering := clocked(t, server, remembers(server))
-			begun := time.Now()
-			rule := storetest.Rule(t, "z", name, storetest.Limit(name, 10, 1000*time.Hour))
-			for i, cost := range []int64{4, 3, 2, 1} {
-				setNow(storetest.Start + int64(i)*60_000_000)
-				take(t, s, rule, "client", cost)
-			}
-			for _, costs := range [][]int64{{1, 2, 9, 10, 11, 1}, {5, 1, 5, 12, 11, 10}, {11, 10, 1, 9}} {
-				for _, cost := range costs {
-					for range 2 {
-						want, got := take(t, s, rule, "client", cost), take(t, remembering, rule, "client", cost)
-						// The test's clock stands still, and the clock of the deny cache does
-						// not.
-						d := want.RetryAfter - got.RetryAfter
-						if never := got.RetryAfter == algorithms.Never; got.Allowed || never != (want.RetryAfter == algorithms.Never) || d < 0 || d > time.Since(begun) {
-							t.Errorf("of %v, cost %d: told to wait for %v, want %v", costs, cost, got.RetryAfter, want.RetryAfter)
-						}
-					}
-				}
-			}
-		})
-	}
-}
-
 // TestRefusalsAreRemembered: a refusal is remembered, and a ban, until the key is charged, reset or unbanned. Redis answers
 // a peek all the same. Package refusals has what else must be asked again.
 func TestRefusalsAreRemembered(t *testing.T) {

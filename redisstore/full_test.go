@@ -4,10 +4,6 @@ package redisstore_test
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,62 +84,4 @@ func TestFullRedisDecides(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestFloodOfKeysInAFullRedis floods one zone with new keys until Redis is full, and goes on.
-// Meanwhile clients of another zone that have used up their limit are refused each time.
-func TestFloodOfKeysInAFullRedis(t *testing.T) {
-	t.Parallel()
-	const most, clients, limit, rounds = 200_000, 20, 50, 100
-	server := redistest.Start(t, redistest.WithArgs("--maxmemory", "3mb", "--maxmemory-policy", "noeviction"))
-	s := open(t, redisstore.Options{Address: server.Addr()})
-	flooded := storetest.Rule(t, "flooded", "token_bucket", algorithms.Limit{Events: 1, Window: 1000 * time.Hour})
-	logins := storetest.Rule(t, "logins", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})
-	for n := range clients {
-		take(t, s, logins, strconv.Itoa(n), limit)
-	}
-	var keys, full atomic.Int64
-	var flood, others sync.WaitGroup
-	stop := make(chan struct{})
-	filled := make(chan struct{})
-	fills := sync.OnceFunc(func() { close(filled) })
-	for range 16 {
-		flood.Go(func() {
-			defer fills() // for the case that the test fails before
-			for n := keys.Add(1); n < most; n = keys.Add(1) {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				switch _, err := try(s, flooded, fmt.Sprintf("key-%060d", n), 1); {
-				case errors.Is(err, store.ErrFull):
-					full.Add(1)
-					fills()
-				case err != nil:
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	<-filled
-	for n := range clients {
-		others.Go(func() {
-			for range rounds {
-				if d, err := try(s, logins, strconv.Itoa(n), 1); err != nil || d.Allowed {
-					t.Errorf("a client of the other zone: %+v, %v", d, err)
-					return
-				}
-			}
-		})
-	}
-	others.Wait()
-	close(stop)
-	flood.Wait()
-	t.Logf("%d keys, %d without a place", keys.Load(), full.Load())
-	if full.Load() == 0 {
-		t.Error("Redis was never full")
-	}
-	stays(t, s)
 }

@@ -3,6 +3,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,4 +179,11 @@ func TestRefundRightsTakenAway(t *testing.T) {
 			}
 		}
 	}
+}
+
+// decideOne has a store decide one check.
+func decideOne(s *redisstore.Store, c store.Check) (algorithms.Decision, error) {
+	var d [1]algorithms.Decision
+	err := s.Take(context.Background(), []store.Check{c}, d[:])
+	return d[0], err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // TestReplicaIsNotDialedForEachCall: a server that stays a replica costs few connections.
@@ -30,7 +31,7 @@ func TestReplicaIsNotDialedForEachCall(t *testing.T) {
 	}
 	s := open(t, options)
 	s.Silence()
-	rule := ruleOf(t, "zone", "fixed_window", algorithms.Limit{Events: 10_000, Window: 1000 * time.Hour})
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 10_000, Window: 1000 * time.Hour})
 	began, calls := time.Now(), 500
 	for range calls {
 		if _, err := try(s, rule, "k", 1); !redis.HasErrorPrefix(err, "READONLY") {

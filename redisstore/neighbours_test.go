@@ -3,6 +3,7 @@
 package redisstore_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/topology"
 	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // TestNeighboursByAnyName: however the nodes of a Cluster name each other, each request is decided and the limit is
@@ -42,7 +44,7 @@ func TestNeighboursByAnyName(t *testing.T) {
 func decidesEach(t *testing.T, c *redistest.Cluster) {
 	const limit = 3
 	s := open(t, redisstore.Options{Mode: redisstore.ModeCluster, Addresses: c.Addrs()[:1], DenyCache: -1})
-	rule := ruleOf(t, "zone", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})
 	moving := sameSlot(int(topology.SlotOf("{moving}")), 100)
 	used := 0
 	move(t, c, s.Key(rule, moving[0]), func(t *testing.T, _ bool) {
@@ -72,4 +74,35 @@ func decidesEach(t *testing.T, c *redistest.Cluster) {
 			}
 		}
 	})
+}
+
+// move takes a slot through all states of its migration to another node and back, and runs a test in
+// each state, which knows whether the slot moves.
+func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T, moves bool)) {
+	from, to := c.MasterOf(key), c.Nodes()[0]
+	if from == to {
+		to = c.Nodes()[1]
+	}
+	run := func(name string, moves bool) { t.Run(name, func(t *testing.T) { test(t, moves) }) }
+	run("before", false)
+	for _, way := range []string{"migrating", "migrating back"} {
+		m := c.StartMove(c.SlotOf(key), from, to)
+		run(way+", all keys here", true)
+		m.MoveKeys()
+		run(way+", all keys there", true)
+		run(way+", keys at both", true)
+		m.Finish()
+		run(way+", arrived", false)
+		from, to = to, from
+	}
+}
+
+// sameSlot returns hash tags of one slot.
+func sameSlot(slot, n int) (tags []string) {
+	for i := rand.IntN(1 << 30); len(tags) < n; i++ {
+		if tag := strconv.Itoa(i); int(topology.SlotOf("{"+tag+"}")) == slot {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
 }

@@ -16,65 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestARefusalWritesNothing: refused requests and peeks make no key, and change none.
-func TestARefusalWritesNothing(t *testing.T) {
-	t.Parallel()
-	server := redistest.Shared(t)
-	s, admin, ctx := open(t, at(server)), server.Admin(), context.Background()
-	for _, name := range algorithms.Names() {
-		rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 3, time.Hour))
-		take(t, s, rule, "new", 0)
-		take(t, s, rule, "new", 4)
-		if n := admin.Exists(ctx, s.Key(rule, "new")).Val(); n != 0 {
-			t.Fatalf("%s: a refusal made a key", name)
-		}
-		take(t, s, rule, "client", 3)
-		before, ttl := admin.Dump(ctx, s.Key(rule, "client")).Val(), admin.PExpireTime(ctx, s.Key(rule, "client")).Val()
-		for range 5 {
-			take(t, s, rule, "client", 1)
-			take(t, s, rule, "client", 0)
-			take(t, s, rule, "client", 9)
-		}
-		if after := admin.Dump(ctx, s.Key(rule, "client")).Val(); after != before || before == "" {
-			t.Fatalf("%s: refusals changed the key:\n%q\n%q", name, before, after)
-		}
-		if after := admin.PExpireTime(ctx, s.Key(rule, "client")).Val(); after != ttl {
-			t.Fatalf("%s: refusals moved the expiry from %v to %v", name, ttl, after)
-		}
-	}
-}
-
-// TestTTLCoversRecovery: a key lives at least until its state is worth nothing, and not forever.
-func TestTTLCoversRecovery(t *testing.T) {
-	t.Parallel()
-	server := redistest.Shared(t)
-	s, admin, ctx := open(t, at(server)), server.Admin(), context.Background()
-	for _, name := range algorithms.Names() {
-		if name == "concurrency" {
-			continue // see TestLeasesAreRenewed
-		}
-		for _, limit := range []algorithms.Limit{
-			{Events: 1_000_000, Window: time.Second},
-			{Events: 5, Window: time.Millisecond},
-			{Events: 3, Window: time.Minute},
-			{Events: 1, Window: algorithms.MaxWindow},
-		} {
-			rule := storetest.Rule(t, "zone", name, limit)
-			began := time.Now()
-			d := take(t, s, rule, limit.Window.String(), 1)
-			ttl := admin.PTTL(ctx, s.Key(rule, limit.Window.String())).Val()
-			// The time since the decision has passed for the key, too. Above 64 s, whole 8 s are set: see lua/write.lua.
-			passed, most := time.Since(began)+10*time.Millisecond, d.ResetAfter*5/4+4*time.Second
-			if ttl > 64*time.Second {
-				most += 8 * time.Second
-			}
-			if ttl < d.ResetAfter-passed || ttl > most {
-				t.Errorf("%s %+v: ttl %v, %v after a decision that says %v", name, limit, ttl, passed, d.ResetAfter)
-			}
-		}
-	}
-}
-
 // TestDamagedState: that states are damaged is logged once a minute. FuzzStoredState has what comes of it.
 func TestDamagedState(t *testing.T) {
 	t.Parallel()

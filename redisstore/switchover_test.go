@@ -14,6 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // switchover is a set-up in which Sentinels make another server the master although the master is well.
@@ -53,7 +54,7 @@ func (c *switchover) measure(t *testing.T, g *redistest.Sentinel) {
 	}
 	options := redisstore.Options{MasterName: redistest.MasterName, Addresses: g.Addrs(), Timeout: time.Second}
 	l := algorithms.Limit{Events: limit, Window: 1000 * time.Hour}
-	rule := ruleOf(t, "zone", "fixed_window", l)
+	rule := storetest.Rule(t, "zone", "fixed_window", l)
 	stores := []*redisstore.Store{open(t, options), open(t, options)}
 	var admitted, refused, failed atomic.Int64
 	stop, done := make(chan struct{}), sync.WaitGroup{}

@@ -2,7 +2,10 @@ package prepaid
 
 import (
 	"context"
-	"math/rand/v2"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +14,86 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/layer"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
+
+// server is a store of one key with fixed windows, which loses all messages or none.
+type server struct {
+	mu    sync.Mutex
+	trip  time.Duration
+	loses bool
+	zones []*zone
+	last  int64 // no two calls have the same microsecond
+	calls int
+}
+
+type zone struct {
+	rule  *store.Rule
+	state algorithms.State
+}
+
+func (s *server) zone(rule *store.Rule) *zone {
+	return s.zones[slices.IndexFunc(s.zones, func(z *zone) bool { return z.rule == rule })]
+}
+
+// lock waits until a call is there, and the time is another one than in the call before.
+func (s *server) lock() (now int64) {
+	time.Sleep(s.trip / 2)
+	s.mu.Lock()
+	for now = time.Now().UnixMicro(); now == s.last; now = time.Now().UnixMicro() {
+		s.mu.Unlock()
+		time.Sleep(time.Microsecond)
+		s.mu.Lock()
+	}
+	s.last = now
+	return now
+}
+
+func (s *server) Take(_ context.Context, checks []store.Check, decisions []algorithms.Decision) error {
+	now := s.lock()
+	defer time.Sleep(s.trip / 2)
+	defer s.mu.Unlock()
+	if s.loses {
+		return errors.New("lost")
+	}
+	s.calls++
+	pass, before := true, make([]algorithms.State, len(checks))
+	for i := range checks {
+		z := s.zone(checks[i].Rule)
+		before[i] = z.state
+		decisions[i] = z.decide(now, checks[i].Cost, checks[i].Ahead)
+		pass = pass && decisions[i].Allowed
+	}
+	for i := range checks {
+		if z := s.zone(checks[i].Rule); !pass {
+			if z.state = before[i]; decisions[i].Allowed {
+				decisions[i] = z.decide(now, 0, 0)
+			}
+		}
+	}
+	return nil
+}
+
+func (z *zone) decide(now, cost, ahead int64) (d algorithms.Decision) {
+	a, p, lasts := z.rule.Counter(), z.rule.At(now).Params, int64(0)
+	if z.state, d = a.Take(z.state, p, now, cost); d.Allowed && ahead > 0 {
+		z.state, d.Units, lasts = a.Ahead(z.state, p, now, cost, ahead)
+	}
+	d.At, d.Lasts = now, time.Duration(lasts)*time.Microsecond
+	return d
+}
+
+func (s *server) Adjust(adjustments ...store.Adjustment) {
+	for _, a := range adjustments {
+		go func() {
+			now := s.lock()
+			defer s.mu.Unlock()
+			if z := s.zone(a.Rule); !s.loses {
+				z.state = z.rule.Counter().Adjust(z.state, z.rule.At(now).Params, now, a.At, a.Turn, a.Delta)
+			}
+		}()
+	}
+}
+
+func (s *server) Forget(*store.Rule, string) {}
 
 // stand is a layer, beside another one, on a server without a way: nothing takes time. One of its zones has a window of an
 // hour, which holds for 10 s, and the other one has two units.
@@ -25,7 +108,7 @@ type stand struct {
 var hour = algorithms.Limit{Events: 1000, Window: time.Hour, Hold: 10 * time.Second}
 
 func newStand(t *testing.T, limit algorithms.Limit) *stand {
-	s := &stand{T: t, server: &server{rand: rand.New(rand.NewPCG(1, 1))}}
+	s := &stand{T: t, server: new(server)}
 	for name, l := range map[string]algorithms.Limit{"hot": limit, "full": {Events: 2, Window: time.Hour}} {
 		rule, err := store.NewRule(name, algorithms.FixedWindow{}, l, 0)
 		if err != nil {
@@ -53,11 +136,11 @@ func (s *stand) calls() int {
 	return s.server.calls
 }
 
-// lose has the server lose that part of all messages.
-func (s *stand) lose(part float64) {
+// lose has the server lose all messages, or none.
+func (s *stand) lose(all bool) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
-	s.server.lost = part
+	s.server.loses = all
 }
 
 // ask makes requests at a layer, and returns how many pass.
@@ -104,6 +187,16 @@ func (s *stand) want(what string, got, want any) {
 // TestCases: what each feature does with units that are charged ahead. Each is a test of its name.
 func TestCases(t *testing.T) {
 	for name, test := range map[string]func(s *stand){
+		"keys that come rarely": func(s *stand) { // each request is a call, and nothing is held
+			before, c := s.calls(), s.hot
+			for i := range 50 {
+				c.Key = strconv.Itoa(i % 25)
+				s.want("passed", s.ask(s.two, 1, c), 1)
+				units, _ := s.two.table.Held(c.Rule, c.Key)
+				s.want("held", units, int64(0))
+			}
+			s.want("calls", s.calls()-before, 50)
+		},
 		"several zones": func(s *stand) { // what is taken here is put back if another zone refuses
 			s.ask(s.one, 2, s.full)
 			before := s.held(s.one)
@@ -204,13 +297,13 @@ func TestCases(t *testing.T) {
 		},
 		"a reply that is lost": func(s *stand) { // nothing is asked for again, and what was charged counts
 			s.spendAll()
-			s.lose(1)
+			s.lose(true)
 			s.want("passed", s.ask(s.one, 1, s.hot), 0)
-			s.lose(0)
+			s.lose(false)
 			s.want("passed", s.ask(s.one, 1, s.hot), 1)
 		},
 		"the store is down": func(s *stand) { // what is held is spent
-			s.lose(1)
+			s.lose(true)
 			held := s.held(s.one)
 			s.want("passed", s.ask(s.one, 40, s.hot), int(held))
 		},
@@ -274,10 +367,10 @@ func (s *stand) spendAll() {
 		h.Cost = s.held(s.one)
 		s.ask(s.one, 1, h)
 		s.settle()
-		if s.lose(1); s.held(s.one) > 0 {
+		if s.lose(true); s.held(s.one) > 0 {
 			s.ask(s.one, int(s.held(s.one)), s.hot)
 		}
-		s.lose(0)
+		s.lose(false)
 	}
 }
 
