@@ -249,7 +249,7 @@ bench-docs: redis ## Measure all of them in about 40 minutes, and write bench/RE
 
 .PHONY: microbench
 microbench: redis ## Run the Go benchmarks that match BENCH (.), COUNT (1) times
-	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore/internal/protocol ./internal/late
+	$(REDIS) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) . ./memorystore ./redisstore/internal/protocol
 
 .PHONY: golden
 golden: redis ## Write the golden files again
