@@ -1,73 +1,9 @@
 package gate
 
 import (
-	"runtime"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 )
-
-// enter enters a gate as callers do: it waits for the place, or leaves.
-func enter(g *Gate, start time.Time, key int, patience time.Duration) (*Place, bool) {
-	now := func() int64 { return int64(time.Since(start)) }
-	p, running := g.Enter(now(), hashed(key), 0)
-	if running {
-		return p, true
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case granted := <-p.Ready():
-		if granted {
-			return p, true
-		}
-	case <-timer.C:
-		if !g.Leave(now(), p) && <-p.Ready() {
-			return p, true // just in time
-		}
-	}
-	g.Refuse(now(), p)
-	return nil, false
-}
-
-// TestGate: 300 clients at once. In the end, nothing runs and nothing waits, and there were no goroutines but theirs.
-func TestGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, start := New(Options{MaxWait: 50 * time.Millisecond, Max: 20}), time.Now()
-		before := runtime.NumGoroutine()
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		served, refused := 0, 0
-		for i := range 300 {
-			wg.Go(func() {
-				for range 20 {
-					p, ok := enter(g, start, i%30, 50*time.Millisecond)
-					if ok {
-						time.Sleep(2 * time.Millisecond)
-						g.Done(int64(time.Since(start)), p, Useful)
-					}
-					mu.Lock()
-					if ok {
-						served++
-					} else {
-						refused++
-					}
-					mu.Unlock()
-				}
-			})
-		}
-		synctest.Wait() // all wait: for a slot, or for the upstream
-		if n := runtime.NumGoroutine() - before; n > 300 {
-			t.Errorf("%d goroutines for 300 requests", n)
-		}
-		wg.Wait()
-		s := g.State()
-		if s.Running != 0 || s.Waiting != 0 || served == 0 || served+refused != 6000 {
-			t.Errorf("%+v, %d served, %d refused", s, served, refused)
-		}
-	})
-}
 
 // TestAbandon: a client that leaves frees its place, and its slot if it has got one in that moment.
 func TestAbandon(t *testing.T) {
