@@ -167,36 +167,3 @@ func TestFailedConfig(t *testing.T) {
 		t.Errorf("%v, and %v in the end", err, adaptive.Running())
 	}
 }
-
-// TestErrors: what is wrong with a config.
-func TestErrors(t *testing.T) {
-	for options, want := range map[string]string{
-		"events 5":                              `adaptive_concurrency: unknown option "events"; must be one of hold, ipv4_prefix, ipv6_prefix, key, max, max_wait, min, priority`,
-		"min 5\nmax 4":                          "max must not be below min, which is 5, got 4",
-		"min 0":                                 "min must be a whole number from 1 to 1000000, got '0'",
-		"max 1000001":                           "max must be a whole number from 1 to 1000000, got '1000001'",
-		"max_wait 1ms":                          "max_wait must be a duration from 10ms to 1h, got '1ms'",
-		"hold header":                           "hold must be response, got 'header'",
-		"priority {header.A}":                   "priority must be a text and the names of its classes",
-		"priority {header.A} a a":               `priority: the names of classes must differ, and none is empty or "others", got "a"`,
-		"priority {header.A} a others":          `priority: the names of classes must differ, and none is empty or "others", got "others"`,
-		"priority {header.A} 1 2 3 4 5 6 7 8 9": "priority takes 1 to 8 classes, got 9",
-		"key {http.request.host_name}":          "unknown placeholder",
-		"key {client_ip}\nipv4_prefix 33":       "ipv4_prefix must be a whole number from 1 to 32, got '33'",
-		"max 5\nmax 6":                          "max already specified",
-		"}\nadaptive_concurrency {":             "a second adaptive_concurrency needs a name",
-		"}\nadaptive_concurrency a b {":         "wrong argument count",
-		"":                                      "", "}\nadaptive_concurrency other {\nmax 5": "", "}\nadaptive_concurrency /path default {": "",
-	} {
-		_, _, err := caddytest.Adapt("localhost {\nadaptive_concurrency {\n" + options + "\n}\n}")
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v, want %s", options, err, want)
-		}
-	}
-	ctx := caddytest.Config(t)
-	load(t, ctx, `{"max": 5}`)
-	_, err := caddytest.TryLoad(ctx, `adaptive_concurrency {"max": 6}`)
-	if err == nil || !strings.Contains(err.Error(), "adaptive_concurrency default has other options elsewhere") {
-		t.Error(err)
-	}
-}

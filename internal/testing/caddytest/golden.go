@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -77,6 +78,7 @@ var around = map[string]string{
 	"site":       "?",
 	"rate_limit": ":80 {; rate_limit {; ?; }; }", "options": ":80 {; rate_limit {; ?; zone clients {; key {client_ip}; rate 10/1m; }; }; }",
 	"zone":      ":80 {; rate_limit {; zone clients {; ?; }; }; }",
+	"adaptive":  "localhost {; adaptive_concurrency {; ?; }; }",
 	"json":      "?",
 	"json zone": `{"handler": "rate_limit", "rate_limits": {"clients": {?}}}`, "json options": `{"handler": "rate_limit", "rate_limits": {"clients": {"max_events": 10, "window": "1m"}}, ?}`,
 }
@@ -113,19 +115,23 @@ func (c ConfigCase) JSON() ([]byte, error) {
 	return config, err
 }
 
+// What Caddy writes before an error.
+var (
+	parsing = regexp.MustCompile(`^parsing caddyfile tokens for '\w+': `)
+	loading = regexp.MustCompile(`^(?s:.*)loading module '(rate_limit|adaptive_concurrency)': ((provision|decoding module config:) http\.handlers\.\w+: )?`)
+)
+
 // Result returns the error of the Caddyfile adapter, the error of loading the config, or ok and the warnings. What Caddy
 // writes before each error is left out.
 func (c ConfigCase) Result(t testing.TB) string {
 	t.Helper()
 	config, err := c.JSON()
-	result := ""
 	if err != nil {
-		result = strings.TrimPrefix(err.Error(), "parsing caddyfile tokens for 'rate_limit': ")
-	} else {
-		result = ValidateJSON(t, config)
-		if _, after, found := strings.Cut(result, "loading module 'rate_limit': "); found && !strings.HasPrefix(result, "ok") {
-			result = strings.TrimPrefix(strings.TrimPrefix(after, "provision http.handlers.rate_limit: "), "decoding module config: http.handlers.rate_limit: ")
-		}
+		return strings.ReplaceAll(parsing.ReplaceAllString(err.Error(), ""), "\n", " | ")
+	}
+	result := ValidateJSON(t, config)
+	if !strings.HasPrefix(result, "ok") {
+		result = loading.ReplaceAllString(result, "")
 	}
 	return strings.ReplaceAll(result, "\n", " | ")
 }

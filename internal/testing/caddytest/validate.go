@@ -21,19 +21,8 @@ func Adapt(text string) ([]byte, []caddyconfig.Warning, error) {
 	return caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
 }
 
-// Validate provisions the config of a Caddyfile, as "caddy validate" does, and returns the warnings
-// of the limiter.
-func Validate(t testing.TB, text string) (warnings []observer.LoggedEntry, err error) {
-	t.Helper()
-	config, _, err := Adapt(text)
-	if err != nil {
-		return nil, err
-	}
-	return validate(t, config)
-}
-
-// ValidateJSON is [Validate] for JSON. It returns the text of the error, or ok and the warnings, a
-// line each.
+// ValidateJSON provisions a config, as "caddy validate" does. It returns the text of the error, or ok and the warnings of the
+// limiter, a line each.
 func ValidateJSON(t testing.TB, config []byte) string {
 	t.Helper()
 	warnings, err := validate(t, config)
