@@ -101,7 +101,7 @@ var layers = []struct {
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3985, kB: 130, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/admin", layer{lines: 3989, kB: 130, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},

@@ -58,17 +58,23 @@ func TestUsualCost(t *testing.T) {
 
 // TestForeignCursor: a cursor that is not one of the list is a mistake of the caller, and no failure of the store.
 func TestForeignCursor(t *testing.T) {
-	caddytest.RunConfig(t, caddytest.FreeAddress(t), oneZone("key {client_ip}\nrate 1/1h\noverrides\nban 1h after 1 refusals in 1m"))
 	module, err := caddy.GetModule("admin.api.rate_limit")
 	if err != nil {
 		t.Fatal(err)
 	}
-	caddytest.Admin(t, http.MethodPut, "zones/z/key/override?key=192.0.2.0/24", `{"limit": "5/1h"}`)
-	for _, query := range []string{"bans?cursor=x", "bans?cursor=override-x", "bans?cursor=refusals-x", "overrides?cursor=x", "overrides?cursor=network-x", "overrides?cursor=key--1"} {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost:2019/rate_limit/zones/z/"+query, nil)
-		err := module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(httptest.NewRecorder(), r)
-		if answer, ok := errors.AsType[caddy.APIError](err); !ok || answer.HTTPStatus != http.StatusBadRequest || !strings.Contains(err.Error(), "not one of this store") {
-			t.Errorf("%s: %v", query, err)
+	for options, queries := range map[string]string{
+		"overrides": "bans?cursor=x overrides?cursor=x",
+		"overrides\nban 1h after 1 refusals in 1m": "bans?cursor=x bans?cursor=override-x bans?cursor=refusals-x overrides?cursor=x " +
+			"overrides?cursor=network-x overrides?cursor=key--1",
+	} {
+		caddytest.RunConfig(t, caddytest.FreeAddress(t), oneZone("key {client_ip}\nrate 1/1h\n"+options))
+		caddytest.Admin(t, http.MethodPut, "zones/z/key/override?key=192.0.2.0/24", `{"limit": "5/1h"}`)
+		for query := range strings.FieldsSeq(queries) {
+			r := httptest.NewRequest(http.MethodGet, "http://localhost:2019/rate_limit/zones/z/"+query, nil)
+			err := module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(httptest.NewRecorder(), r)
+			if answer, ok := errors.AsType[caddy.APIError](err); !ok || answer.HTTPStatus != http.StatusBadRequest || !strings.Contains(err.Error(), "not one of this store") {
+				t.Errorf("%s: %s: %v", options, query, err)
+			}
 		}
 	}
 }

@@ -48,10 +48,14 @@ func showBans(c *adminCall) (any, error) {
 			}
 			return bans, next, err
 		}
-		if z.KeyRules == nil || z.KeyRules.Ban == nil || len(z.Rules()) == 0 {
+		at, ok := strings.CutPrefix(cmp.Or(cursor, bansByRefusals), bansByRefusals)
+		switch {
+		case !ok:
+			return nil, "", fmt.Errorf("%w: %q", store.ErrCursor, cursor)
+		case z.KeyRules == nil || z.KeyRules.Ban == nil || len(z.Rules()) == 0:
 			return nil, bansByOperator, nil
 		}
-		listed, next, err := s.Bans(ctx, z.Rules()[0], z.KeyRules.Ban, strings.TrimPrefix(cursor, bansByRefusals), n)
+		listed, next, err := s.Bans(ctx, z.Rules()[0], z.KeyRules.Ban, at, n)
 		bans := z.describeListed(listed)
 		for i := range bans {
 			bans[i].By = adminapi.ByRefusals
