@@ -69,7 +69,7 @@ func endWith(cmd *cobra.Command, code int) error {
 type tester struct {
 	*screen
 	args            []string
-	config, adapter string // by flags, in place of what the files say
+	config, adapter string // by flags, instead of what the files say
 	pattern, junit  string
 	mutate, verbose bool
 

@@ -80,7 +80,7 @@ func (s *Subscriber) Unsubscribe() {
 	subscribers.all.Store(&all)
 }
 
-// Ask asks for the next n decisions, in place of what it has asked for before.
+// Ask asks for the next n decisions, instead of those that it has asked for before.
 func (s *Subscriber) Ask(n int) { s.asked.Store(int64(n)) }
 
 // Take returns the decisions that have come, and how many others there were since the last call.
