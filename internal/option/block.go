@@ -24,7 +24,7 @@ type Lines map[string]func() error
 // and a line of another name says where that belongs.
 func Block(d *caddyfile.Dispenser, what string, to any, lines Lines) error {
 	if d.NextArg() { // which may be a password that belongs into the block
-		return d.Errf("%s takes its options in a block { ... }", what)
+		return d.Errf("%s: write its options in a block { ... }", what)
 	}
 	v := reflect.ValueOf(to).Elem()
 	fields := Fields(v.Type())

@@ -89,7 +89,7 @@ func TestBlock(t *testing.T) {
 		"off 1us":                    "off must be a duration of at least 1ms, or off, in JSON 0, got '1us'",
 		"on yes":                     "on must be true or false, got 'yes'",
 		"name a; name b":             "block: name already specified",
-		"inner x":                    "block inner takes its options in a block { ... }",
+		"inner x":                    "block inner: write its options in a block { ... }",
 		"name x {; }":                "name takes no block",
 		"secret s3cr3t b":            "secret must be a text, got (hidden): quote it if it has spaces",
 		"name redis://a:s3cr3t@b c":  "name must be a text, got '(hidden)': quote it if it has spaces",
