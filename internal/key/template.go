@@ -4,16 +4,11 @@ package key
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
@@ -95,8 +90,11 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		}
 	}
 	k.lengthPrefixed = len(k.placeholders) > 1
-	ctx := context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewEmptyReplacer())
-	k.Empty, _ = k.Expand(&placeholder.Request{Request: (&http.Request{URL: new(url.URL)}).WithContext(ctx)})
+	var empty []byte // not as a request without a path would have it, which is one for /
+	for i := range k.Parts {
+		empty = k.appendValue(empty, &k.Parts[i], k.Parts[i].text)
+	}
+	k.Empty = string(empty)
 	return k, nil
 }
 
