@@ -115,7 +115,7 @@ func answer(allowed bool, quota, used, cost, now, booked int64, until func(n int
 	case allowed:
 	case cost > quota:
 		retry = never
-	default:
+	case cost > max(0, quota-used): // else something besides the limit refuses
 		retry = until(quota-cost) - now
 	}
 	if used > 0 && quota > 0 {
