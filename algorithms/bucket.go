@@ -92,7 +92,7 @@ func (buckets) Take(s State, p Params, now, cost int64) (State, Decision) {
 		b.taken += cost
 		s = State{b.anchor, b.taken, b.t}
 	}
-	d := answer(allowed, b.burst, b.taken-b.back, cost, now, b.t, func(n int64) int64 { return max(now, b.after(max(0, b.taken-n))) })
+	d := answer(allowed, b.burst, b.taken-b.back, cost, now, b.t, func(n int64) int64 { return b.after(b.taken - n) })
 	switch {
 	case allowed:
 		d.Delay = time.Duration(delay) * time.Microsecond
