@@ -3,6 +3,7 @@ package link_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -39,11 +40,10 @@ type fate struct {
 
 // call is one that has come to a server.
 type call struct {
-	way    string // the method
-	asking bool
-	ops    []protocol.Op
-	alone  bool // the checks are decided by themselves, and no others of their request
-	at     time.Time
+	way   string // the method
+	ops   []protocol.Op
+	alone bool // the checks are decided by themselves, and no others of their request
+	at    time.Time
 }
 
 // server is a Redis in this process, which decides with the algorithms in Go. Of calls that have a fate, it does
@@ -52,8 +52,7 @@ type server struct {
 	t       testing.TB
 	memory  *layertest.Below
 	unready error
-	damaged bool   // all states
-	lacks   string // the tag of keys that another server has
+	damaged bool // all states
 
 	mu    sync.Mutex
 	fates []fate // of the next calls
@@ -64,31 +63,27 @@ type server struct {
 
 func (s *server) Ready(context.Context) error { return s.unready }
 
-func (s *server) Do(ctx context.Context, r *node.Request, asking bool) error {
-	err := s.meet(ctx, call{way: "Do", asking: asking, ops: slices.Clone(r.Ops)}, r)
+func (s *server) Do(ctx context.Context, r *node.Request, _ bool) error {
+	err := s.meet(ctx, call{way: "Do", ops: slices.Clone(r.Ops)}, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, r)
 	return err
 }
 
-func (s *server) DoAll(ctx context.Context, requests []*node.Request, asking bool) {
-	c := call{way: "DoAll", asking: asking}
-	var here []*node.Request
+func (s *server) DoAll(ctx context.Context, requests []*node.Request, _ bool) {
+	c := call{way: "DoAll"}
 	for _, r := range requests {
 		c.ops = append(c.ops, r.Ops...)
-		if r.Err = said("MOVED 1 b"); s.lacks == "" || keyIn(r.Ops[0].Key) != s.lacks {
-			here = append(here, r)
-		}
 	}
-	err := s.meet(ctx, c, here...)
-	for _, r := range here {
+	err := s.meet(ctx, c, requests...)
+	for _, r := range requests {
 		r.Err = err
 	}
 }
 
-func (s *server) Process(ctx context.Context, _ redis.Cmder, asking bool) error {
-	return s.meet(ctx, call{way: "Process", asking: asking})
+func (s *server) Process(context.Context, redis.Cmder, bool) error {
+	return errors.New("no test uses it")
 }
 
 // meet has a call meet its fate.
@@ -198,21 +193,11 @@ func (s *server) stay(f *fate) {
 	s.ever = f
 }
 
-// direction is where a call is to be made again.
-type direction struct {
-	to     int
-	asking bool
-}
-
 // servers are two of them. The first has all keys, unless they are spread.
 type servers struct {
-	all        []*server
-	spread     bool
-	directions []direction // for the next calls that fail
-	away       error       // why no server is known
-
-	mu       sync.Mutex
-	hops     []int
+	all      []*server
+	spread   bool
+	away     error // why no server is known
 	failures atomic.Int64
 	closed   chan time.Time // when the connections were
 }
@@ -229,16 +214,8 @@ func (s *servers) Node(_ context.Context, slot uint16) (link.Server, error) {
 	return s.all[0], s.away
 }
 
-func (s *servers) Redirect(_ context.Context, _ link.Server, _ uint16, err error, hop int) (link.Server, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hops = append(s.hops, hop)
-	if len(s.directions) == 0 {
-		return nil, false, err
-	}
-	d := s.directions[0]
-	s.directions = s.directions[1:]
-	return s.all[d.to], d.asking, nil
+func (s *servers) Redirect(_ context.Context, _ link.Server, _ uint16, err error, _ int) (link.Server, bool, error) {
+	return nil, false, err
 }
 
 func (s *servers) Close() error {

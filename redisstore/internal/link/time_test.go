@@ -76,31 +76,6 @@ func slotOf(t *testing.T, key string) store.Check {
 	return store.Check{Rule: rule, Key: key, Cost: 1, LeaseID: storetest.LeaseID(rule)}
 }
 
-// TestReplyLost: a request waits no longer than its client, and what it may have taken is given back as soon as a
-// server is there: at once, and then at each interval.
-func TestReplyLost(t *testing.T) {
-	for _, runs := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			b, c, begun := running(t), slotOf(t, "client"), time.Now()
-			b.will(fate{err: context.DeadlineExceeded, runs: runs, took: time.Hour})
-			b.stay(&away)
-			ctx, cancel := context.WithTimeout(t.Context(), timeout)
-			defer cancel()
-			if err := b.Take(ctx, []store.Check{c}, make([]algorithms.Decision, 1)); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != timeout {
-				t.Errorf("%v after %v", err, time.Since(begun))
-			}
-			pass(650 * time.Millisecond)
-			b.stay(nil)
-			pass(time.Second)
-			want := []time.Duration{timeout, store.RenewInterval, 2 * store.RenewInterval, 3 * store.RenewInterval}
-			if got := b.times("DoAll", protocol.Adjust, begun); !slices.Equal(got, want) || b.left(t, c) != 2 {
-				t.Errorf("given back at %v, and %d are left", got, b.left(t, c))
-			}
-			b.end(t)
-		})
-	}
-}
-
 // TestRenewal: what is held is renewed each third of its lease, until it is given back. Nothing else is renewed: what was
 // refused, looked at, taken by an exempt key, or got for a request that did not pass.
 func TestRenewal(t *testing.T) {
@@ -133,25 +108,6 @@ func TestRenewal(t *testing.T) {
 		}
 		if b.left(t, c) != 2 || len(b.Leases.All()) > 0 {
 			t.Errorf("%d are left, %d held", b.left(t, c), len(b.Leases.All()))
-		}
-		b.end(t)
-	})
-}
-
-// TestGivenBackWhileRenewed: what is given back while its renewal is under way is given back after it.
-func TestGivenBackWhileRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, c, begun := running(t), slotOf(t, "client"), time.Now()
-		if _, err := b.take(t, c); err != nil {
-			t.Fatal(err)
-		}
-		b.will(fate{runs: true, took: 400 * time.Millisecond})
-		pass(1200 * time.Millisecond)
-		b.Link.Adjust(store.Adjustment{Check: c, Delta: -1})
-		pass(time.Minute)
-		renewed, back := b.times("DoAll", protocol.Renew, begun), b.times("DoAll", protocol.Adjust, begun)
-		if !slices.Equal(renewed, []time.Duration{time.Second}) || !slices.Equal(back, []time.Duration{1400 * time.Millisecond}) {
-			t.Errorf("renewed at %v, given back at %v", renewed, back)
 		}
 		b.end(t)
 	})

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -162,22 +161,6 @@ func TestReplyBound(t *testing.T) {
 		if err := r.read([]byte(bulk(strings.Repeat("x", 1<<16)))); (err != nil) != (r.size > maxReply) {
 			t.Fatalf("after %d bytes: %v", r.size, err)
 		}
-	}
-}
-
-// TestBoundedSocket: go-redis checks a socket before it uses it, and still can.
-func TestBoundedSocket(t *testing.T) {
-	address := answering(t, func(io.Writer) {})
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, ok := bound(conn).(syscall.Conn); !ok {
-		t.Error("a socket is none any more")
-	}
-	if _, ok := bound(new(unreached)).(syscall.Conn); ok {
-		t.Error("what is no socket seems to be one")
 	}
 }
 

@@ -173,36 +173,6 @@ func TestOnlyWithoutAnswer(t *testing.T) {
 	})
 }
 
-// TestNotKept: what may change at once is not remembered, and a ban is.
-func TestNotKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for name, put := range map[string]func(c *cache){
-			"allowed": func(c *cache) { c.put(1, algorithms.Decision{Allowed: true, Quota: 10, Remaining: 4}) },
-			"given back": func(c *cache) {
-				c.put(1, refused(time.Minute))
-				c.Delete(c.check.Rule, "client")
-			},
-			"reset under another limit": func(c *cache) {
-				c.put(1, refused(time.Minute))
-				c.DeleteKey(newCache(t, "fixed_window").check.Rule, "client")
-			},
-		} {
-			c := newCache(t, "token_bucket")
-			if put(c); c.Size() != 0 {
-				t.Errorf("%s: it is remembered", name)
-			}
-		}
-		banned := newCache(t, "token_bucket")
-		banned.check.KeyRules = &store.KeyRules{Ban: &store.Ban{}}
-		d := refused(time.Minute)
-		d.Banned, d.BanBegins = true, true
-		banned.put(3, d)
-		if d, ok := banned.get(1); !ok || !d.Banned || d.BanBegins {
-			t.Errorf("banned: %+v, %v", d, ok)
-		}
-	})
-}
-
 // TestLimitsOfAFamily: what is charged to a key makes its waits longer under the other limits that count in the same
 // state, and a refund shorter. The last refusal is remembered. Refusals of other keys, and those that are bans, still hold.
 func TestLimitsOfAFamily(t *testing.T) {
@@ -219,6 +189,7 @@ func TestLimitsOfAFamily(t *testing.T) {
 		"the last charge":    {func(c *cache) { c.put(9, algorithms.Decision{Allowed: true, Quota: 20, NextAfter: 1, ResetAfter: 1}) }, refused(time.Minute), false, false},
 		"a late cost":        {func(c *cache) { c.Charge(c.check.Rule, c.check.Key) }, refused(time.Minute), false, true},
 		"a refund":           {func(c *cache) { c.Delete(c.check.Rule, c.check.Key) }, refused(time.Minute), false, false},
+		"a reset":            {func(c *cache) { c.DeleteKey(c.check.Rule, c.check.Key) }, refused(time.Minute), false, false},
 		"a refusal":          {func(c *cache) { c.put(9, refused(time.Hour)) }, refused(time.Minute), false, false},
 		"a ban":              {func(c *cache) { c.put(1, allowed) }, banned, true, true},
 		"nothing is charged": {func(c *cache) { c.Put(&c.check, c.prepared, allowed, false, c.Now(), c.Now()) }, refused(time.Minute), true, true},

@@ -120,23 +120,6 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSilenceOfAll: each server that does not answer is logged, and none that has failed for a moment.
-func TestSilenceOfAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPanel(t, time.Second, "a", "b")
-		p.will("a", broken)
-		p.will("b", broken)
-		time.Sleep(2500 * time.Millisecond)
-		p.will("b", well)
-		time.Sleep(time.Second)
-		p.will("b", broken)
-		time.Sleep(2 * time.Second)
-		p.expect(t, "soon", "a silent, a: broken for 5s")
-		time.Sleep(2 * time.Second)
-		p.expect(t, "later", "a silent, b silent, a: broken for 7s, b: broken for 3s")
-	})
-}
-
 // TestSlowIsNotSilent: a server whose answers come after those of the others is not silent.
 func TestSlowIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
