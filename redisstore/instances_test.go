@@ -193,6 +193,9 @@ func TestTLSIsGuessedBeforeTheFirstAnswer(t *testing.T) {
 	patient.Until(t, "an answer", func() bool { _, err := s.Probe(t.Context()); return err == nil && s.HasAnswered() })
 	proxy.Forward(dead) // the proxy goes on, and hangs up
 	proxy.Inject(func(string) faultproxy.Fault { return faultproxy.CutBefore })
+	if _, err := s.Probe(t.Context()); err == nil {
+		t.Error("a probe passes, although all connections break")
+	}
 	found := s.Examine(t.Context()).Servers[0]
 	if found.Trouble != store.TroubleAnswer || !strings.Contains(found.Err.Error(), "answered before") {
 		t.Errorf("after an answer: %q, %v", found.Trouble, found.Err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/keys"
@@ -44,4 +45,35 @@ func TestContract(t *testing.T) {
 		})
 		return &layertest.Store{Store: below.Store, Top: &multislot.Layer{Inner: below, GiveBack: below.Adjust}}, below.SetNow
 	})
+}
+
+// TestRefusalIsGivenBack: what one zone refuses leaves those in other slots as they were, whatever their algorithms and
+// keys are.
+func TestRefusalIsGivenBack(t *testing.T) {
+	below := &link{Below: layertest.New(t)}
+	top := &multislot.Layer{Inner: below, GiveBack: below.Adjust}
+	limits := map[string]algorithms.Limit{"leaky_bucket": {Events: 9, Window: time.Hour, Burst: 9, Mode: algorithms.ModeQueue}}
+	for _, name := range algorithms.Names() {
+		if _, queue := limits[name]; !queue {
+			limits[name] = storetest.Limit(name, 9, time.Hour)
+		}
+	}
+	for name, limit := range limits {
+		for _, key := range []string{"", "a"} {
+			full := store.Check{Rule: storetest.Rule(t, "full"+name, "fixed_window", storetest.Limit("fixed_window", 1, 24*time.Hour)), Key: "b" + key, Cost: 1}
+			other := store.Check{Rule: storetest.Rule(t, "other", name, limit), Key: key, Cost: 1}
+			for n := range 3 {
+				other.LeaseID = storetest.LeaseID(other.Rule)
+				d := make([]algorithms.Decision, 2)
+				if err := top.Take(t.Context(), []store.Check{other, full}, d); err != nil || d[1].Allowed != (n == 0) {
+					t.Fatalf("%s, %q: %+v, %v", name, key, d, err)
+				}
+				peek := other
+				peek.Peek = true
+				if err := below.Take(t.Context(), []store.Check{peek}, d[:1]); err != nil || d[0].Remaining != 8 {
+					t.Errorf("%s, %q, request %d: %+v, %v", name, key, n+1, d[0], err)
+				}
+			}
+		}
+	}
 }

@@ -262,6 +262,17 @@ func TestCases(t *testing.T) {
 			before := s.calls()
 			s.want("passed", s.ask(s.two, 50, s.hot), 0)
 			s.want("calls", s.calls()-before < 5, true)
+			before = s.calls()
+			s.want("passed beside another zone", s.ask(s.two, 1, s.hot, s.full), 0)
+			s.want("calls for another zone", s.calls(), before)
+		},
+		"another zone refuses after the hold has ended": func(s *stand) { // what was taken of it goes to the store
+			s.ask(s.one, 2, s.full)
+			s.server.trip = s.hot.Rule.Hold() + time.Second
+			before := s.used(s.hot)
+			s.want("passed", s.ask(s.one, 1, s.hot, s.full), 0)
+			time.Sleep(s.server.trip)
+			s.want("charged", s.used(s.hot), before-1)
 		},
 		"a limit that is lowered": func(s *stand) { // the new one finds no hold, and the old one is returned
 			lower := hour
