@@ -99,23 +99,15 @@ func (w *walk) tell(format string, args ...any) {
 // ask charges a cost, and units ahead. No two calls of a Redis are at the same microsecond.
 func (w *walk) ask(cost, want int64) {
 	defer func() { w.now++ }()
-	var d algorithms.Decision
-	units, lasts := int64(0), int64(0)
-	if a, ok := w.key.algorithm.(algorithms.SlidingWindowLog); ok {
-		if d = a.Decide(&w.key.log, w.params, w.now, cost); d.Allowed {
-			units, lasts = a.Record(&w.key.log, w.params, w.now, cost, want)
-			d.Ahead = time.Duration(lasts) * time.Microsecond
-		}
-	} else {
-		a := w.key.algorithm.(algorithms.Counter)
-		if w.key.state, d = a.Take(w.key.state, w.params, w.now, cost); d.Allowed && want > 0 {
-			w.key.state, units, lasts = a.Ahead(w.key.state, w.params, w.now, cost, want)
-		}
+	d := w.key.ask(w.params, w.now, cost, want, "")
+	units, lasts, booked := d.Units, d.Lasts.Microseconds(), w.now
+	if _, ok := w.key.algorithm.(algorithms.Recorder); ok {
+		booked += lasts
 	}
 	w.tell("cost %d passes: %v, and %d of %d units for %d", cost, d.Allowed, units, want, lasts)
 	if d.Allowed && cost > 0 {
 		w.admitted = append(w.admitted, admission{w.now, cost})
-		w.charges = append(w.charges, walkCharge{cost, w.now + d.Ahead.Microseconds(), w.now, len(w.admitted) - 1})
+		w.charges = append(w.charges, walkCharge{cost, booked, w.now, len(w.admitted) - 1})
 	}
 	if units > 0 {
 		end := w.now + min(lasts, w.limit.Hold.Microseconds())
@@ -153,14 +145,7 @@ func (w *walk) step() {
 	}
 }
 
-func (w *walk) adjust(at, turn, delta int64) {
-	switch a := w.key.algorithm.(type) {
-	case algorithms.Counter:
-		w.key.state = a.Adjust(w.key.state, w.params, w.now, at, turn, delta)
-	case algorithms.Recorder:
-		a.Adjust(&w.key.log, w.params, w.now, at, delta)
-	}
-}
+func (w *walk) adjust(at, turn, delta int64) { w.key.adjust(w.params, w.now, at, turn, delta, "") }
 
 func (w *walk) spend(u *walkUnits, n int64) {
 	w.tell("spend %d", n)

@@ -17,7 +17,7 @@ type key struct {
 	state     algorithms.State
 	log       algorithms.Log
 	leases    algorithms.Leases
-	holds     int
+	asked     int
 }
 
 func newKey(t testing.TB, name string) *key {
@@ -28,21 +28,44 @@ func newKey(t testing.TB, name string) *key {
 	return &key{algorithm: a}
 }
 
-func (k *key) take(p algorithms.Params, now, cost int64) (d algorithms.Decision) {
+func (k *key) take(p algorithms.Params, now, cost int64) algorithms.Decision {
+	k.asked++
+	return k.ask(p, now, cost, 0, strconv.Itoa(k.asked))
+}
+
+// ask takes a cost, and units ahead. The lease is for slots.
+func (k *key) ask(p algorithms.Params, now, cost, ahead int64, lease string) (d algorithms.Decision) {
+	lasts := int64(0)
 	switch a := k.algorithm.(type) {
 	case algorithms.Counter:
-		k.state, d = a.Take(k.state, p, now, cost)
+		if k.state, d = a.Take(k.state, p, now, cost); d.Allowed && ahead > 0 {
+			k.state, d.Units, lasts = a.Ahead(k.state, p, now, cost, ahead)
+		}
 	case algorithms.Recorder:
-		if d = a.Decide(&k.log, p, now, cost); d.Allowed && cost > 0 {
-			a.Record(&k.log, p, now, cost, 0)
+		if d = a.Decide(&k.log, p, now, cost); d.Allowed && cost+ahead > 0 {
+			d.Units, lasts = a.Record(&k.log, p, now, cost, ahead)
 		}
 	case algorithms.Leaser:
 		if d = a.Decide(&k.leases, p, now, cost); d.Allowed && cost > 0 {
-			k.holds++
-			a.Lease(&k.leases, p, now, cost, strconv.Itoa(k.holds))
+			a.Lease(&k.leases, p, now, cost, lease)
 		}
 	}
+	if d.Units > 0 {
+		d.Lasts = time.Duration(lasts) * time.Microsecond
+	}
 	return d
+}
+
+// adjust adjusts a charge.
+func (k *key) adjust(p algorithms.Params, now, at, turn, delta int64, lease string) {
+	switch a := k.algorithm.(type) {
+	case algorithms.Counter:
+		k.state = a.Adjust(k.state, p, now, at, turn, delta)
+	case algorithms.Recorder:
+		a.Adjust(&k.log, p, now, at, delta)
+	case algorithms.Leaser:
+		k.leases.GiveBack(lease, -delta)
+	}
 }
 
 // TestPrepareErrors: the error for an invalid limit shows the value and the bound. testdata/configs.txt has most of them.

@@ -62,19 +62,7 @@ func (p *player) params(l algorithms.Limit, now int64) algorithms.Params {
 
 // Take implements [vectors.Key].
 func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algorithms.Decision) {
-	params, k := p.params(l, now), p.stateFor(l)
-	switch a := p.algorithm.(type) {
-	case algorithms.Counter:
-		k.state, d = a.Take(k.state, params, now, cost)
-	case algorithms.Recorder:
-		if d = a.Decide(&k.log, params, now, cost); d.Allowed && cost > 0 {
-			a.Record(&k.log, params, now, cost, 0)
-		}
-	case algorithms.Leaser:
-		if d = a.Decide(&k.leases, params, now, cost); d.Allowed && cost > 0 {
-			a.Lease(&k.leases, params, now, cost, name)
-		}
-	}
+	d = p.stateFor(l).ask(p.params(l, now), now, cost, 0, name)
 	d.At = now
 	p.turns[name] = d.Turn()
 	return d
@@ -82,17 +70,9 @@ func (p *player) Take(l algorithms.Limit, now, cost int64, name string) (d algor
 
 // Ahead implements [vectors.Key].
 func (p *player) Ahead(l algorithms.Limit, now, want int64, name string) (units int64, lasts time.Duration) {
-	params, k, micros := p.params(l, now), p.stateFor(l), int64(0)
-	switch a := p.algorithm.(type) {
-	case algorithms.Counter:
-		k.state, units, micros = a.Ahead(k.state, params, now, 0, want)
-	case algorithms.SlidingWindowLog:
-		units, micros = a.Record(&k.log, params, now, 0, want)
-	}
-	if p.turns[name] = now; units == 0 {
-		return 0, 0
-	}
-	return units, time.Duration(micros) * time.Microsecond
+	p.turns[name] = now
+	d := p.stateFor(l).ask(p.params(l, now), now, 0, want, name)
+	return d.Units, d.Lasts
 }
 
 // Renew implements [vectors.Key].
@@ -102,13 +82,5 @@ func (p *player) Renew(l algorithms.Limit, now, cost int64, name string) {
 
 // Adjust implements [vectors.Key].
 func (p *player) Adjust(l algorithms.Limit, now, at, delta int64, name string) {
-	params, k := p.params(l, now), p.stateFor(l)
-	switch a := p.algorithm.(type) {
-	case algorithms.Counter:
-		k.state = a.Adjust(k.state, params, now, at, p.turns[name], delta)
-	case algorithms.Recorder:
-		a.Adjust(&k.log, params, now, at, delta)
-	case algorithms.Leaser:
-		k.leases.GiveBack(name, -delta)
-	}
+	p.stateFor(l).adjust(p.params(l, now), now, at, p.turns[name], delta, name)
 }
