@@ -76,27 +76,6 @@ func decidesEach(t *testing.T, c *redistest.Cluster) {
 	})
 }
 
-// move takes a slot through all states of its migration to another node and back, and runs a test in
-// each state, which knows whether the slot moves.
-func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T, moves bool)) {
-	from, to := c.MasterOf(key), c.Nodes()[0]
-	if from == to {
-		to = c.Nodes()[1]
-	}
-	run := func(name string, moves bool) { t.Run(name, func(t *testing.T) { test(t, moves) }) }
-	run("before", false)
-	for _, way := range []string{"migrating", "migrating back"} {
-		m := c.StartMove(c.SlotOf(key), from, to)
-		run(way+", all keys here", true)
-		m.MoveKeys()
-		run(way+", all keys there", true)
-		run(way+", keys at both", true)
-		m.Finish()
-		run(way+", arrived", false)
-		from, to = to, from
-	}
-}
-
 // sameSlot returns hash tags of one slot.
 func sameSlot(slot, n int) (tags []string) {
 	for i := rand.IntN(1 << 30); len(tags) < n; i++ {

@@ -60,7 +60,8 @@ func TestRefusalIsGivenBack(t *testing.T) {
 	}
 	for name, limit := range limits {
 		for _, key := range []string{"", "a"} {
-			full := store.Check{Rule: storetest.Rule(t, "full"+name, "fixed_window", storetest.Limit("fixed_window", 1, 24*time.Hour)), Key: "b" + key, Cost: 1}
+			once := storetest.Limit("fixed_window", 1, 24*time.Hour)
+			full := store.Check{Rule: storetest.Rule(t, "full"+name, "fixed_window", once), Key: "b" + key, Cost: 1}
 			other := store.Check{Rule: storetest.Rule(t, "other", name, limit), Key: key, Cost: 1}
 			for n := range 3 {
 				other.LeaseID = storetest.LeaseID(other.Rule)

@@ -94,10 +94,12 @@ func (c *cost) log(n int) {
 		"admitted": "lindex:3 llen:1 ltrim:1 pexpire:1 rpush:1 time:1",
 		"refused":  "lindex:2 llen:1 time:1",
 	} {
-		rule := storetest.Rule(c, c.zone(), "sliding_window_log", algorithms.Limit{Events: int64(n), Window: time.Hour})
+		limit := algorithms.Limit{Events: int64(n), Window: time.Hour}
+		rule := storetest.Rule(c, c.zone(), "sliding_window_log", limit)
 		args, step, allowed := arguments(rule, Decide, ""), time.Hour.Microseconds()/int64(n), outcome == "admitted"
 		c.measure(&subject{
-			name: fmt.Sprint("log ", n, outcome), rule: rule, script: NewScript(redistest.Clock("(redis.call('TIME') and { 0, ARGV[3] })", time.Second)), fill: n,
+			name: fmt.Sprint("log ", n, outcome), rule: rule, fill: n,
+			script: NewScript(redistest.Clock("(redis.call('TIME') and { 0, ARGV[3] })", time.Second)),
 			args: func(i int) []any {
 				if !allowed {
 					i = min(i, n-1)
@@ -114,14 +116,17 @@ func (c *cost) log(n int) {
 func (c *cost) slots(n int) {
 	for _, s := range []subject{
 		{name: "refused", fill: n, want: "time:1 zcount:1 zrangebyscore:2 zrevrangebyscore:1"},
-		{name: "admitted", fill: n, allowed: true, want: "pexpire:1 time:1 zadd:1 zcard:1 zcount:1 zrangebyscore:1 zremrangebyscore:2 zrevrangebyscore:1"},
-		{name: "returned", kind: Adjust, allowed: true, want: "ltrim:1 pexpire:1 time:1 zcard:1 zcount:1 zrangebyscore:1 zrem:1 zrevrangebyscore:1 zscore:1"},
+		{name: "admitted", fill: n, allowed: true,
+			want: "pexpire:1 time:1 zadd:1 zcard:1 zcount:1 zrangebyscore:1 zremrangebyscore:2 zrevrangebyscore:1"},
+		{name: "returned", kind: Adjust, allowed: true,
+			want: "ltrim:1 pexpire:1 time:1 zcard:1 zcount:1 zrangebyscore:1 zrem:1 zrevrangebyscore:1 zscore:1"},
 	} {
 		events := int64(algorithms.MaxSlots)
 		if !s.allowed {
 			events = int64(n)
 		}
-		rule := storetest.Rule(c, fmt.Sprint("slots", n, s.allowed), "concurrency", algorithms.Limit{Events: events, Lease: time.Hour})
+		rule := storetest.Rule(c, fmt.Sprint("slots", n, s.allowed), "concurrency",
+			algorithms.Limit{Events: events, Lease: time.Hour})
 		s.name, s.rule, s.script, s.most = fmt.Sprint(n, " slots ", s.name), rule, NewScript(nil), 400+150*int64(n)
 		s.args = func(i int) []any {
 			leaseID := fmt.Sprintf("%022d", i+n-s.fill) // as long as IDs are
@@ -142,7 +147,8 @@ func arguments(rule *store.Rule, kind Kind, leaseID string) []any {
 
 // ask returns a call of one operation.
 func ask(rule *store.Rule, kind Kind, leaseID string) (*Request, *Batch) {
-	r, b := &Request{Ops: []Op{{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: "k", Cost: 1, Kind: kind, LeaseID: leaseID}}}, NewBatch()
+	op := Op{Rule: rule, Prepared: rule.At(time.Now().UnixMicro()), Key: "k", Cost: 1, Kind: kind, LeaseID: leaseID}
+	r, b := &Request{Ops: []Op{op}}, NewBatch()
 	r.EndGroup()
 	r.Expect(1)
 	b.Add(r)
