@@ -129,11 +129,7 @@ func (c ConfigCase) Result(t testing.TB) string {
 	if err != nil {
 		return strings.ReplaceAll(parsing.ReplaceAllString(err.Error(), ""), "\n", " | ")
 	}
-	result := ValidateJSON(t, config)
-	if !strings.HasPrefix(result, "ok") {
-		result = loading.ReplaceAllString(result, "")
-	}
-	return strings.ReplaceAll(result, "\n", " | ")
+	return strings.ReplaceAll(loading.ReplaceAllString(ValidateJSON(t, config), ""), "\n", " | ")
 }
 
 // Check compares the result, or writes it while golden.Updating.
