@@ -75,30 +75,12 @@ func TestZonesDisagreeOnStoreErrors(t *testing.T) {
 func TestFullStore(t *testing.T) {
 	for _, policy := range []string{config.AllowOnError, config.DenyOnError, config.LocalOnError} {
 		t.Run(policy, func(t *testing.T) {
-			ctx, logs := caddytest.Logged(t)
-			full := caddytest.Failing(t, fmt.Errorf("no room: %w", store.ErrFull))
-			name := "full " + policy
-			h := caddytest.LoadInto(t, ctx, `{`+full.Option()+`"on_store_error": "`+policy+`", "instances": 2, "rate_limits": {"`+name+`": {"max_events": 6, "window": "1h"}}}`)
-			for i, want := range []int{200, 200, 200, 429, 429} {
-				status, header := caddytest.Serve(t, h, "203.0.113.7:1")
-				if status != want || header.Get("RateLimit") == "" {
-					t.Errorf("request %d: status %d, header %v, want %d and a RateLimit", i+1, status, header, want)
-				}
-			}
-			if lines := logs.FilterMessageSnippet("the rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("is full").Len() != 1 {
-				t.Errorf("logged %v, want one line which says that the store is full", lines.All())
-			}
-			counts := caddytest.Scrape(t, ctx)
-			for metric, want := range map[string]float64{
-				"decisions_total{outcome=local,zone=" + name + "}":   3,
-				"decisions_total{outcome=limited,zone=" + name + "}": 2,
-				"store_up{store=test}":                               1,
-				"store_errors_total{kind=oom,store=test}":            5,
-			} {
-				if counts[metric] != want {
-					t.Errorf("%s is %v, want %v, in %v", metric, counts[metric], want, counts)
-				}
-			}
+			undecided(t, store.ErrFull, policy, "is full", []int{200, 200, 200, 429, 429}, map[string]float64{
+				"decisions_total{outcome=local,zone=z}":   3,
+				"decisions_total{outcome=limited,zone=z}": 2,
+				"store_up{store=test}":                    1,
+				"store_errors_total{kind=oom,store=test}": 5,
+			})
 		})
 	}
 }
@@ -106,32 +88,38 @@ func TestFullStore(t *testing.T) {
 // TestBusy: a request that this process was too busy to ask about passes under no on_store_error. With local this
 // instance decides. The store is not to blame, so it still counts as answering.
 func TestBusy(t *testing.T) {
-	for policy, want := range map[string][]int{
-		config.AllowOnError: {503, 503, 503}, config.DenyOnError: {503, 503, 503}, config.LocalOnError: {200, 429, 429},
+	for policy, statuses := range map[string][]int{
+		config.AllowOnError: {503, 503, 503}, config.DenyOnError: {503, 503, 503}, config.LocalOnError: {200, 200, 200, 429, 429},
 	} {
 		t.Run(policy, func(t *testing.T) {
-			ctx, logs := caddytest.Logged(t)
-			name := "busy " + policy
-			h := caddytest.LoadInto(t, ctx, `{`+caddytest.Failing(t, fmt.Errorf("queue: %w", store.ErrBusy)).Option()+
-				`"on_store_error": "`+policy+`", "instances": 2, "rate_limits": {"`+name+`": {"max_events": 2, "window": "1h"}}}`)
-			for i, want := range want {
-				if status, header := caddytest.Serve(t, h, "203.0.113.7:1"); status != want || want == 503 && header.Get("Retry-After") != "1" {
-					t.Errorf("request %d: status %d, header %v, want %d", i+1, status, header, want)
-				}
-			}
-			if lines := logs.FilterMessageSnippet("rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet("too busy").Len() != 1 {
-				t.Errorf("logged %v, want one line which says that this Caddy is too busy", lines.All())
-			}
-			counts := caddytest.Scrape(t, ctx)
-			for metric, want := range map[string]float64{
-				"store_up{store=test}":                                   1,
-				"store_errors_total{kind=busy,store=test}":               3,
-				"decisions_total{outcome=failed_open,zone=" + name + "}": 0,
-			} {
-				if counts[metric] != want {
-					t.Errorf("%s is %v, want %v", metric, counts[metric], want)
-				}
-			}
+			undecided(t, store.ErrBusy, policy, "too busy", statuses, map[string]float64{
+				"store_up{store=test}": 1, "store_errors_total{kind=busy,store=test}": float64(len(statuses)), "decisions_total{outcome=failed_open,zone=z}": 0,
+			})
 		})
 	}
+}
+
+// undecided sends requests to a limit of 6, of which 3 are the share of this instance, while the store fails. It expects their
+// statuses, one line of the log, and metrics.
+func undecided(t *testing.T, failure error, policy, said string, statuses []int, metrics map[string]float64) {
+	t.Helper()
+	ctx, logs := caddytest.Logged(t)
+	failing := caddytest.Failing(t, fmt.Errorf("queue: %w", failure))
+	h := caddytest.LoadInto(t, ctx, `{`+failing.Option()+`"on_store_error": "`+policy+`", "instances": 2, "rate_limits": {"z": {"max_events": 6, "window": "1h"}}}`)
+	for i, want := range statuses {
+		status, header := caddytest.Serve(t, h, "203.0.113.7:1")
+		if status != want || (header.Get("RateLimit") == "") != (want == 503) || want == 503 && header.Get("Retry-After") != "1" {
+			t.Errorf("request %d: status %d, header %v, want %d", i+1, status, header, want)
+		}
+	}
+	if lines := logs.FilterMessageSnippet("rate limit store"); lines.Len() != 1 || lines.FilterMessageSnippet(said).Len() != 1 {
+		t.Errorf("logged %v, want one line which says %q", lines.All(), said)
+	}
+	counts := caddytest.Scrape(t, ctx)
+	for metric, want := range metrics {
+		if counts[metric] != want {
+			t.Errorf("%s is %v, want %v, in %v", metric, counts[metric], want, counts)
+		}
+	}
+	caddytest.CleanUp(t, h)
 }
