@@ -45,6 +45,10 @@ func compared(t *testing.T, before, after string, o *replay.Options) *adminapi.C
 // now that was right before.
 func TestCompare(t *testing.T) {
 	const base = "key {client_ip}\nrate 100/1m"
+	plans := func(lines string) string {
+		return "key {client_ip}\nplan {host} {\n" + lines + "\nstaff unlimited\npro token_bucket 100/1s burst 300\n}"
+	}
+	planned := plans("free 60/1m\ntrial 5/1m\ndefault reject")
 	for name, c := range map[string]struct {
 		before, after string
 		want          string // kind, counts and texts
@@ -60,6 +64,11 @@ func TestCompare(t *testing.T) {
 		"dry run":      {base, base + "\nenforce 0", "changed kept: enforce now 0"},
 		"harmless":     {base, base + "\noverrides", "changed kept: overrides now true"},
 		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed kept: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},
+		"plan lowered": {planned, plans("free 40/1m\ntrial 5/1m\ndefault reject"), "changed kept: plan free lowered from sliding_window_log 60/1m to sliding_window_log 40/1m"},
+		"plans raised": {planned, plans("free 90/1m\ntrial unlimited\ndefault reject"), "changed kept: plan free raised from sliding_window_log 60/1m to sliding_window_log 90/1m; plan trial changed from sliding_window_log 5/1m to unlimited"},
+		"new plan":     {planned, plans("free 60/1m\ntrial 5/1m\nbulk 9/1s\ndefault free"), "changed partly: default plan now free, was reject 403; plan bulk is new: sliding_window_log 9/1s"},
+		"plan gone":    {planned, plans("free 60/1m\ndefault reject 404"), "changed kept: default plan now reject 404, was reject 403; plan trial is gone, was sliding_window_log 5/1m"},
+		"plan's wait":  {planned, plans("free 60/1m max_wait 2s\ntrial 5/1m\ndefault reject"), `changed kept: plan free now {"max_events":60,"max_wait":"2s","window":"1m"}, was {"max_events":60,"window":"1m"}`},
 	} {
 		got, stricter := "", false
 		if d := compared(t, oneZone(c.before), oneZone(c.after), nil); len(d.Zones) > 0 {
@@ -73,7 +82,7 @@ func TestCompare(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
-		if want := slices.Contains([]string{"lowered", "window", "algorithm", "key", "no exemption", "wait"}, name); stricter != want {
+		if want := slices.Contains([]string{"lowered", "window", "algorithm", "key", "no exemption", "wait", "plan lowered", "new plan", "plan gone", "plan's wait"}, name); stricter != want {
 			t.Errorf("%s: stricter is %v", name, stricter)
 		}
 	}

@@ -10,20 +10,17 @@ http://awkward.test {
 		rate_limit {
 			zone inner {
 				key "{path} {vars.tier}"
-				events 16
-				window 500h
+				rate 16/500h
 			}
 			zone double {
 				key {client_ip}
-				events 7
-				window 500h
+				rate 7/500h
 			}
 		}
 		rate_limit {
 			zone double {
 				key {client_ip}
-				events 7
-				window 500h
+				rate 7/500h
 			}
 		}
 		respond ok
@@ -32,8 +29,7 @@ http://awkward.test {
 		rate_limit {
 			zone v2 {
 				key {client_ip}
-				events 1
-				window 500h
+				rate 1/500h
 				ban 5h after 2 refusals in 4h
 			}
 		}
@@ -54,23 +50,20 @@ http://awkward.test {
 			zone aliases {
 				key {header.X_User}
 				missing_key skip
-				events 2
-				window 500h
+				rate 2/500h
 			}
 			zone plain {
 				key "{header.X-User} {method}"
 				missing_key reject 401
 				block header X-Bad *
 				exempt header X-Office a-secret-that-is-long-enough
-				events 1
-				window 500h
+				rate 1/500h
 				ban 5h after 2 refusals in 4h
 			}
 			zone half {
 				key {header.X-User}
 				missing_key skip
-				events 2
-				window 500h
+				rate 2/500h
 				enforce 50
 			}
 			zone priced {
@@ -88,15 +81,13 @@ http://awkward.test {
 			zone calls {
 				key {client_ip}
 				cost {http.rate_limit.json.params.cost} 1
-				events 3
-				window 500h
+				rate 3/500h
 			}
 			zone methods {
 				key {method}
 				missing_key reject 401
 				block header X-Bad *
-				events 6
-				window 500h
+				rate 6/500h
 			}
 			on_limit problem
 		}
@@ -113,8 +104,7 @@ http://awkward.test {
 			}
 			zone cookies {
 				key {cookie.session}
-				events 5
-				window 500h
+				rate 5/500h
 			}
 		}
 		error 418
@@ -123,8 +113,7 @@ http://awkward.test {
 		rate_limit {
 			zone errors {
 				key {client_ip}
-				events 40
-				window 500h
+				rate 40/500h
 			}
 		}
 		respond "{err.status_code}" 418

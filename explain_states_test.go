@@ -44,8 +44,7 @@ http://waits.test {
 			key {header.X-User}
 			algorithm fixed_window
 			align first_request
-			events 2
-			window 20ms
+			rate 2/20ms
 			max_wait 1h
 		}
 	}
@@ -55,8 +54,7 @@ http://overrides.test {
 	rate_limit {
 		zone overrides {
 			key {header.X-User}
-			events 3
-			window 500h
+			rate 3/500h
 			overrides
 			ban 5h after 3 refusals in 4h up_to 20h
 		}

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -91,61 +90,16 @@ func TestWatchedCases(t *testing.T) {
 	}
 }
 
-// TestDiffOfPlans: each plan that differs has a line of its own, in words, and only what can refuse more says so.
-func TestDiffOfPlans(t *testing.T) {
-	dir := t.TempDir()
-	const rest = "\n\t\t\t\tstaff unlimited\n\t\t\t\tpro token_bucket 100/1s burst 300"
-	plans := func(name, lines string) string {
-		return site(t, dir, name, "plan {host} {\n"+lines+rest+"\n}")
-	}
-	before := plans("Caddyfile.before", "free 60/1m\ntrial 5/1m\ndefault reject")
-	for _, c := range []struct {
-		name, lines string
-		want        []string
-		refuses     bool
-	}{
-		{"lower", "free 40/1m\ntrial 5/1m\ndefault reject", []string{"plan free lowered from sliding_window_log 60/1m to sliding_window_log 40/1m"}, true},
-		{"raised", "free 90/1m\ntrial unlimited\ndefault reject", []string{"plan free raised from ", "plan trial changed from sliding_window_log 5/1m to unlimited"}, false},
-		{"new", "free 60/1m\ntrial 5/1m\nbulk 9/1s\ndefault free", []string{"plan bulk is new: sliding_window_log 9/1s", "default plan now free, was reject 403"}, true},
-		{"gone", "free 60/1m\ndefault reject 404", []string{"plan trial is gone, was sliding_window_log 5/1m", "default plan now reject 404, was reject 403"}, true},
-		{"wait", "free 60/1m max_wait 2s\ntrial 5/1m\ndefault reject", []string{`plan free now {"max_events"`}, true},
-	} {
-		var output bytes.Buffer
-		if err := command(&output, "diff", before, plans("Caddyfile."+c.name, c.lines)).Execute(); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(output.String(), want) {
-				t.Errorf("%s: no %q in\n%s", c.name, want, output.String())
-			}
-		}
-		if got := strings.Contains(output.String(), "it can refuse requests that passed before"); got != c.refuses {
-			t.Errorf("%s: it can refuse more: %t\n%s", c.name, got, output.String())
-		}
-		if strings.Contains(output.String(), "plan pro") || strings.Contains(output.String(), "plan staff") {
-			t.Errorf("%s: what does not differ\n%s", c.name, output.String())
-		}
-	}
-}
-
 // TestExitCodeOfDiff: with --exit-code, a config that can refuse what passed before ends with 2, in all forms of output,
 // and another one with 0.
 func TestExitCodeOfDiff(t *testing.T) {
-	dir := t.TempDir()
-	more, less := site(t, dir, "Caddyfile.more", "rate 100/1m"), site(t, dir, "Caddyfile.less", "rate 60/1m")
+	here(t, map[string]string{"less": limitedSite, "more": strings.Replace(limitedSite, "2/1m", "3/1m", 1)})
 	for args, want := range map[string]int64{
-		"diff " + more + " " + less:                          0,
-		"diff --exit-code " + more + " " + less:              2,
-		"diff --exit-code --json " + more + " " + less:       2,
-		"diff --exit-code --markdown " + more + " " + less:   2,
-		"diff --exit-code " + less + " " + more:              0,
-		"diff --exit-code " + less + " " + less:              0,
-		"diff --exit-code " + less + " " + less + ".missing": 1,
+		"more less": 0, "--exit-code more less": 2, "--exit-code --json more less": 2, "--exit-code --markdown more less": 2,
+		"--exit-code less more": 0, "--exit-code less less": 0, "--exit-code less missing": 1,
 	} {
-		var output bytes.Buffer
-		err := command(&output, strings.Fields(args)...).Execute()
-		if got := exitCode(err); got != want {
-			t.Errorf("%s: %d (%v), want %d\n%s", args, got, err, want, output.String())
+		if output, got := offline(t, "", append([]string{"diff"}, strings.Fields(args)...)...); got != want {
+			t.Errorf("%s: %d, want %d\n%s", args, got, want, output)
 		}
 	}
 }

@@ -21,8 +21,6 @@ var repeats = map[string][]struct {
 		{"X-Api-Key: r1|X-Api-Key: s3", 400},
 		{"x-api-key: s3|X-API-KEY: s3", 429}, // the same key, whichever value the upstream reads
 		{"X-Api-Key: s3|X-Api-Key: \ts3 ", 429},
-		{"X-Api-Key: s3|X-Api-Key: s3|X-Api-Key: r1", 400},
-		{"X-Api-Key: r1|X-Api-Key: s3|X-Api-Key: r1", 400},
 		{"X-Api-Key: s3|X-Api-Key: S3", 400},
 		{"X-Api-Key: |X-Api-Key: s3", 400},
 		{"X-Api-Key: s3|X-Api-Key: ", 400},
@@ -31,7 +29,6 @@ var repeats = map[string][]struct {
 		{"X-Other: r1|X-Other: r2", 200},
 		{"X-Api-Key: |X-Api-Key: ", 429}, // the same as no field
 		{"X-Api-Key:   s3", 429},         // HTTP/2 and HTTP/3 leave spaces around a value
-		{"X-Api-Key: s3\t ", 429},
 	},
 	"uri.query.key": {
 		{"?key=s3&key=r1", 400},
@@ -39,7 +36,6 @@ var repeats = map[string][]struct {
 		{"?key=s3&key=s3", 429},
 		{"?key=s3&key=%733", 429},
 		{"?key=s3;KEY=s3", 429},
-		{"?key=s3&key=s3&key=r1", 400},
 		{"?key=s3&%6bey=r1", 400},
 		{"?key=s3&key", 400},
 		{"?key=r1&a=b;key=s3", 400}, // to some parsers ; separates parameters
@@ -47,27 +43,17 @@ var repeats = map[string][]struct {
 		{"?key=s3&KEY=r1&key2=r1", 400}, // to some parsers the names are equal
 		{"?key=s3&key2=r1", 429},
 		{"?KEY=s3", 429},
-		{"?a=1;key=s3", 429},
-		{"?key=s3;", 429},
 		{"?key=s3" + strings.Repeat("&", 10_000), 429}, // net/http gives up, other parsers do not
-		{"?key=%733", 429},
 		{"?q=a;b&key=s3", 429},
 		{"?a=b&a=c", 200},
-		{"?key=s3&%20key=r1", 400}, // PHP ignores spaces before a name
-		{"?key=r1&+key=s3", 400},
-		{"?key=r1&key%00x=s3", 400}, // and all from a zero byte on
-		{"?key=s3&%20ke=r1", 429},
-		{"?key=s3&key.=r1", 429},
 	},
 	"cookie.session": {
 		{"Cookie: session=s3; session=r1", 400},
-		{"Cookie: session=r1; a=b; session=s3", 400},
 		{"Cookie: session=s3|Cookie: session=r1", 400},
 		{"Cookie: Session=r1; session=s3", 400}, // Caddy's placeholder has the first one
 		{"Cookie: session=s3;session =r1", 400},
 		{"Cookie: session=s3; session=s3", 429},
 		{`Cookie: session=s3|Cookie: Session="s%33"`, 429},
-		{"Cookie: session=s3; session=s3; session=r1", 400},
 		{"Cookie: session=s3; sessions=r1", 429},
 		{"Cookie: a=b; a=c", 200},
 		{"Cookie: session= s3", 429},
@@ -143,7 +129,6 @@ func TestRepeatedValuesAndOtherPolicies(t *testing.T) {
 		{`, "missing_key": "skip"`, 400},
 		{`, "exempt": [{"path": ["/"]}]`, 200},
 		{`, "block": [{"path": ["/"]}], "exempt": [{"path": ["/"]}]`, 403},
-		{`, "enforce": 0`, 200},
 		{`, "enforce": 0`, 200},
 		{`, "enforce": 100`, 400},
 	} {

@@ -3,7 +3,6 @@ package report_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,43 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	_ "github.com/seed-161337e5/caddyratelimit" // the handler
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
-
-// flooded loads a handler whose zone refuses all requests.
-func flooded(t *testing.T, ctx caddy.Context, options string) caddytest.Handler {
-	t.Helper()
-	return caddytest.LoadInto(t, ctx, `{`+options+`"rate_limits": {"flooded": {"key": "{http.request.header.X-Key}", "max_events": 0, "window": "1h"}}}`)
-}
-
-// statusWriter keeps only the status, so it is faster than a recorder.
-type statusWriter struct {
-	header http.Header
-	status *int
-}
-
-func (w statusWriter) Header() http.Header         { return w.header }
-func (w statusWriter) WriteHeader(status int)      { *w.status = status }
-func (w statusWriter) Write(b []byte) (int, error) { return len(b), nil }
-
-// flood sends n requests of each of some keys. The handler must refuse all of them.
-func flood(t *testing.T, h caddytest.Handler, keys, n int) {
-	t.Helper()
-	bare := httptest.NewRequest(http.MethodGet, "/", nil)
-	bare.RemoteAddr = "203.0.113.7:1"
-	for i := range keys * n {
-		w := statusWriter{http.Header{}, new(int)}
-		bare.Header["X-Key"] = []string{strconv.Itoa(i % keys)}
-		r := caddyhttp.PrepareRequest(bare, caddy.NewReplacer(), w, new(caddyhttp.Server))
-		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil || *w.status != http.StatusTooManyRequests {
-			t.Fatalf("status %d, %v", *w.status, err)
-		}
-	}
-}
 
 // TestKindsAreReportedApart: a refusal of one kind does not suppress one of another kind, and those without a line
 // are counted by kind.
@@ -81,9 +46,11 @@ func TestExceededEvent(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx := caddytest.Config(t)
 			l := caddytest.Listen(t, ctx, "rate_limit_exceeded")
-			h := flooded(t, ctx, c.options)
+			h := caddytest.LoadInto(t, ctx, `{`+c.options+`"rate_limits": {"flooded": {"key": "{http.request.header.X-Key}", "max_events": 0, "window": "1h"}}}`)
 			for range 3 {
-				flood(t, h, 3, 100)
+				for i := range 30 {
+					caddytest.Ask(t, h, "/", "X-Key", strconv.Itoa(i%3))
+				}
 				time.Sleep(time.Second)
 				synctest.Wait()
 			}

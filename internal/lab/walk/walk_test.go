@@ -40,17 +40,6 @@ func TestWalk(t *testing.T) {
 			request: get("GET", "http://a.test/api/v1?q=1"), marks: "inside /api/v1 GET /v1?q=1; behind GET /v1?q=1",
 			meets: "rewrite ran: the request is now GET /v1?q=1",
 		},
-		"error routes: the original request, and what the error says": {
-			caddyfile: `
-				route {
-					rewrite * /changed
-					mark refuses 429
-				}
-				handle_errors {
-					mark "{err.status_code} {err.message}"
-				}`,
-			request: get("GET", "http://a.test/orig"), marks: "refuses GET /changed; 429 refused by refuses GET /orig",
-		},
 		"error ends, and its message is a placeholder": {
 			caddyfile: `
 				route {
@@ -84,16 +73,6 @@ func TestWalk(t *testing.T) {
 			request: get("GET", "http://a.test/", "X-Class", "bronze"), marks: "b of ronze GET /; other GET /",
 			meets: "vars ran:; map ran:; mark decides:; misses vars class gold; mark decides:",
 		},
-		"request headers are changed for matchers behind": {
-			caddyfile: `
-				@added header X-Added yes
-				route {
-					request_header X-Added yes
-					request_header -X-Gone
-					mark @added "added, {header.X-Gone} gone"
-				}`,
-			request: get("GET", "http://a.test/", "X-Gone", "here"), marks: "added,  gone GET /",
-		},
 		"try_files with query, on a file that is not there": {
 			caddyfile: `
 				root * /nonexistent
@@ -102,15 +81,6 @@ func TestWalk(t *testing.T) {
 					mark now
 				}`,
 			request: get("GET", "http://a.test/x"), marks: "now GET /x",
-		},
-		"invoke goes through a named route and comes back": {
-			caddyfile: `
-				route {
-					mark before
-					invoke shared
-					mark after
-				}`,
-			request: get("GET", "http://a.test/"), marks: "before GET /; shared GET /; after GET /",
 		},
 		"what does not matter is passed": {
 			caddyfile: `
@@ -144,13 +114,6 @@ func TestWalk(t *testing.T) {
 			caddyfile: withTLS,
 			request:   withState(get("GET", "http://a.test/"), tls.ConnectionState{ServerName: "a.test"}),
 			marks:     "early GET /; secure a.test GET /",
-		},
-		"an expression that fails": {
-			caddyfile: `
-				@bad expression int({header.X-N}) > 1
-				mark @bad yes
-				mark no`,
-			request: get("GET", "http://a.test/", "X-N", "many"), status: 500,
 		},
 		"a request for another site": {
 			caddyfile: `
