@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -132,7 +130,11 @@ func TestExplain(t *testing.T) {
 		{"store down, deny", adminapi.Request{URL: "http://down.test/deny"}, []string{`"outcome":"failed_closed","passes":false,"status":503`, `on_store_error deny"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.request.Header = append(c.request.Header, "Host: "+hostOf(t, c.request.URL))
+			u, err := url.Parse(c.request.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.request.Header = append(c.request.Header, "Host: "+u.Host)
 			c.request.URL = strings.Replace(c.request.URL, ".test/", ".test:"+port+"/", 1)
 			text, err := json.Marshal(explain(t, c.request))
 			if err != nil {
@@ -149,15 +151,6 @@ func TestExplain(t *testing.T) {
 	if after := ages.ReplaceAllString(counted(), ""); after != before {
 		t.Errorf("to explain has changed what was counted:\n%s\nbefore:\n%s", after, before)
 	}
-}
-
-func hostOf(t *testing.T, url string) string {
-	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Host
 }
 
 // explainHostile checks that requests which cannot be are errors that say what is wrong.
@@ -192,24 +185,8 @@ func explainHostile(t *testing.T, port string) {
 			}
 			body = string(text)
 		}
-		if status, got := postExplain(t, body); status != c.status || !strings.Contains(got, c.want) {
+		if status, got := caddytest.AdminStatus(t, http.MethodPost, "explain", body); status != c.status || !strings.Contains(got, c.want) {
 			t.Errorf("%.200s: %d %.500s, want %d with %q", body, status, got, c.status, c.want)
 		}
 	}
-}
-
-// postExplain returns the answer of the admin API, which may be an error.
-func postExplain(t *testing.T, body string) (status int, answer string) {
-	t.Helper()
-	module, err := caddy.GetModule("admin.api.rate_limit")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodPost, "http://localhost:2019/rate_limit/explain", strings.NewReader(body))
-	err = module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(w, r)
-	if failed, ok := err.(caddy.APIError); ok {
-		return failed.HTTPStatus, failed.Err.Error()
-	}
-	return w.Code, w.Body.String()
 }

@@ -1,7 +1,6 @@
 package caddyratelimit_test
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"testing"
@@ -176,8 +175,6 @@ func (c *changing) release() {
 
 // key returns the state of a key.
 func (c *changing) key(zone, key string) (k adminapi.Key) {
-	if err := json.Unmarshal([]byte(caddytest.Admin(c, "GET", "zones/"+zone+"/key?key="+key, "")), &k); err != nil {
-		c.Fatal(err)
-	}
+	caddytest.AdminInto(c, "zones/"+zone+"/key?key="+key, &k)
 	return k
 }

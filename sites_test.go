@@ -2,7 +2,6 @@ package caddyratelimit_test
 
 import (
 	"context"
-	"encoding/json"
 	"net"
 	"net/http"
 	"slices"
@@ -106,9 +105,7 @@ func blamed(t *testing.T) (found []string) {
 	var d struct {
 		Findings []struct{ Level, Check, Found, Fix string }
 	}
-	if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "doctor", "")), &d); err != nil {
-		t.Fatal(err)
-	}
+	caddytest.AdminInto(t, "doctor", &d)
 	for _, f := range d.Findings {
 		if f.Level == "ok" {
 			continue

@@ -1,14 +1,9 @@
 package caddyratelimit_test
 
 import (
-	"encoding/json"
-	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -47,9 +42,7 @@ func TestUsualCost(t *testing.T) {
 			t.Errorf("cost %s: %v, want %d", step.send, got, step.status)
 		}
 		var k adminapi.Key
-		if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/tokens/key?key=127.0.0.1"+step.query, "")), &k); err != nil {
-			t.Fatal(err)
-		}
+		caddytest.AdminInto(t, "zones/tokens/key?key=127.0.0.1"+step.query, &k)
 		if k.Cost != step.cost || k.CostLast != step.last || k.Refused != step.refused || (k.RetryAfter > 0) != step.refused {
 			t.Errorf("after a request of %s: cost %d, last %t, refused %t, wait %v; want %+v", step.send, k.Cost, k.CostLast, k.Refused, k.RetryAfter, step)
 		}
@@ -58,10 +51,6 @@ func TestUsualCost(t *testing.T) {
 
 // TestForeignCursor: a cursor that is not one of the list is a mistake of the caller, and no failure of the store.
 func TestForeignCursor(t *testing.T) {
-	module, err := caddy.GetModule("admin.api.rate_limit")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for options, queries := range map[string]string{
 		"overrides": "bans?cursor=x overrides?cursor=x",
 		"overrides\nban 1h after 1 refusals in 1m": "bans?cursor=x bans?cursor=override-x bans?cursor=refusals-x overrides?cursor=x " +
@@ -70,10 +59,9 @@ func TestForeignCursor(t *testing.T) {
 		caddytest.RunConfig(t, caddytest.FreeAddress(t), oneZone("key {client_ip}\nrate 1/1h\n"+options))
 		caddytest.Admin(t, http.MethodPut, "zones/z/key/override?key=192.0.2.0/24", `{"limit": "5/1h"}`)
 		for query := range strings.FieldsSeq(queries) {
-			r := httptest.NewRequest(http.MethodGet, "http://localhost:2019/rate_limit/zones/z/"+query, nil)
-			err := module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(httptest.NewRecorder(), r)
-			if answer, ok := errors.AsType[caddy.APIError](err); !ok || answer.HTTPStatus != http.StatusBadRequest || !strings.Contains(err.Error(), "not one of this store") {
-				t.Errorf("%s: %s: %v", options, query, err)
+			status, answer := caddytest.AdminStatus(t, http.MethodGet, "zones/z/"+query, "")
+			if status != http.StatusBadRequest || !strings.Contains(answer, "not one of this store") {
+				t.Errorf("%s: %s: status %d, %s", options, query, status, answer)
 			}
 		}
 	}

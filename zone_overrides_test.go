@@ -1,7 +1,6 @@
 package caddyratelimit_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"testing"
@@ -37,9 +36,7 @@ func TestSameOverride(t *testing.T) {
 			Since time.Time
 		}
 	}
-	if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/z/key?key=192.0.2.1", "")), &key); err != nil {
-		t.Fatal(err)
-	}
+	caddytest.AdminInto(t, "zones/z/key?key=192.0.2.1", &key)
 	if o := key.Override; o.Note != "T-4711" || o.SetBy == "" || time.Since(o.Since) > time.Minute {
 		t.Errorf("got %+v", key)
 	}

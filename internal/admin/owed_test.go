@@ -1,7 +1,6 @@
 package admin_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -31,9 +30,7 @@ func TestOwed(t *testing.T) {
 				kept.Option(), name, limit))
 			caddytest.Run(t, ctx)
 			look := func(client string) (k adminapi.Key) {
-				if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/"+name+"/key?key="+client, "")), &k); err != nil {
-					t.Fatal(err)
-				}
+				caddytest.AdminInto(t, "zones/"+name+"/key?key="+client, &k)
 				return k
 			}
 			check := func(client string, used, owed int64) {

@@ -1,7 +1,6 @@
 package limiter_test
 
 import (
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -18,11 +17,8 @@ func TestShareOfACost(t *testing.T) {
 		cost string
 		want int
 	}{{"20", 429}, {"6", 429}, {"5", 200}, {"1", 429}} {
-		w := httptest.NewRecorder()
-		r := caddytest.Request(w, "203.0.113.7:1")
-		r.Header.Set("Cost", c.cost)
-		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil || w.Code != c.want {
-			t.Errorf("request %d of cost %s: %d, %v; want %d", i+1, c.cost, w.Code, err, c.want)
+		if status, _ := caddytest.Ask(t, h, "/", "Cost", c.cost); status != c.want {
+			t.Errorf("request %d of cost %s: %d, want %d", i+1, c.cost, status, c.want)
 		}
 	}
 }
@@ -39,13 +35,7 @@ func TestShareIsShown(t *testing.T) {
 	} {
 		h := caddytest.Load(t, `{`+caddytest.Failing(t, caddytest.ErrNoAnswer).Option()+`"on_store_error": "local", "instances": 2,
 			"headers": ["draft-10", "x-ratelimit", "spring"], "rate_limits": {"all": {`+c.limit+`}}}`)
-		w := httptest.NewRecorder()
-		r := caddytest.Request(w, "203.0.113.7:1")
-		r.Header.Set("Plan", "p")
-		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
-			t.Fatal(err)
-		}
-		got := w.Header()
+		_, got := caddytest.Ask(t, h, "/", "Plan", "p")
 		for name, want := range map[string]string{
 			"Ratelimit-Policy": c.policy, "X-Ratelimit-Limit": c.most, "X-Ratelimit-Burst-Capacity": c.most, "X-Ratelimit-Replenish-Rate": c.rate,
 		} {

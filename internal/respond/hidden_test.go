@@ -35,10 +35,7 @@ func TestHiddenZones(t *testing.T) {
 			h := caddytest.Load(t, `{`+styles+`"on_limit": "`+answer+`", "rate_limits": {`+zones+`}}`)
 			var w *httptest.ResponseRecorder
 			for range c.n + 1 {
-				w = httptest.NewRecorder()
-				if err := h.ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddytest.Passing); err != nil {
-					t.Fatal(err)
-				}
+				w, _ = refused(t, h, func(*http.Request) {})
 			}
 			got := w.Header()
 			if !strings.HasPrefix(got.Get("RateLimit"), c.limits) || c.limits == "" && got["Ratelimit"] != nil || got.Get("RateLimit-Policy") != c.policies ||

@@ -153,10 +153,7 @@ func TestProblemTypes(t *testing.T) {
 		h := caddytest.Load(t, `{"on_limit": "problem", `+test.config+`}`)
 		var w *httptest.ResponseRecorder
 		for range test.n {
-			w = httptest.NewRecorder()
-			if err := h.ServeHTTP(w, caddytest.Request(w, "203.0.113.7:1"), caddytest.Passing); err != nil {
-				t.Fatal(err)
-			}
+			w, _ = refused(t, h, func(*http.Request) {})
 		}
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s: status %d, want %d, and %s, want %s", test.config, w.Code, test.status, w.Body, test.want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
@@ -36,14 +37,8 @@ func TestRejectedClientsAreTold(t *testing.T) {
 		{`"key": "{http.request.header.Plan}"`, "a b", 400, "the request has different values for header Plan", ""},
 	} {
 		h := caddytest.Load(t, `{"on_limit": "problem", "rate_limits": {"z": {"max_events": 9, "window": "1h", `+c.zone+`}}}`)
-		w := httptest.NewRecorder()
-		r := caddytest.Request(w, "203.0.113.7:1")
-		for _, value := range c.fields {
-			if value != ' ' {
-				r.Header.Add("Plan", string(value))
-			}
-		}
-		if err := h.ServeHTTP(w, r, caddytest.Passing); err != nil {
+		w, err := refused(t, h, func(r *http.Request) { r.Header["Plan"] = strings.Fields(c.fields) })
+		if err != nil {
 			t.Fatalf("%s: %v", c.zone, err)
 		}
 		var got struct{ Detail string }

@@ -1,7 +1,6 @@
 package zone_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -59,9 +58,7 @@ func TestPlansInherit(t *testing.T) {
 		}}}`)
 		caddytest.Run(t, ctx)
 		var shown struct{ Limit string }
-		if err := json.Unmarshal([]byte(caddytest.Admin(t, http.MethodGet, "zones/base", "")), &shown); err != nil {
-			t.Fatal(err)
-		}
+		caddytest.AdminInto(t, "zones/base", &shown)
 		if got, want := shown.Limit, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
 			"log sliding_window_log 5/1m, more token_bucket 50/1m interval burst 20, slots concurrency 2"; got != want {
 			t.Errorf("got %s\nwant %s", got, want)

@@ -1,6 +1,8 @@
 package caddytest
 
 import (
+	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,17 +33,36 @@ func Run(t testing.TB, ctx caddy.Context) {
 // starts after /rate_limit/. An answer that is an error ends the test.
 func Admin(t testing.TB, method, path, body string) string {
 	t.Helper()
+	status, answer := AdminStatus(t, method, path, body)
+	if status >= http.StatusBadRequest {
+		t.Fatalf("%s %s: status %d, %s", method, path, status, answer)
+	}
+	return answer
+}
+
+// AdminInto is [Admin] for what is only read, as JSON.
+func AdminInto(t testing.TB, path string, answer any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(Admin(t, http.MethodGet, path, "")), answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AdminStatus is [Admin] for answers that may be errors.
+func AdminStatus(t testing.TB, method, path, body string) (status int, answer string) {
+	t.Helper()
 	module, err := caddy.GetModule("admin.api.rate_limit")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(method, "http://localhost:2019/rate_limit/"+path, strings.NewReader(body))
-	if err := module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(w, r); err != nil {
+	err = module.New().(caddy.AdminRouter).Routes()[0].Handler.ServeHTTP(w, r)
+	if failed, ok := errors.AsType[caddy.APIError](err); ok {
+		return failed.HTTPStatus, failed.Err.Error()
+	}
+	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
-	if w.Code >= http.StatusBadRequest {
-		t.Fatalf("%s %s: status %d, %s", method, path, w.Code, w.Body)
-	}
-	return w.Body.String()
+	return w.Code, w.Body.String()
 }
