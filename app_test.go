@@ -29,13 +29,9 @@ func TestSettingsOfFailedConfig(t *testing.T) {
 		}
 		return app.(caddy.App)
 	}
-	start := func(a caddy.App) {
-		if err := a.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stop := func(a caddy.App) {
-		if err := a.Stop(); err != nil {
+	succeed := func(f func() error) {
+		t.Helper()
+		if err := f(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,18 +48,18 @@ func TestSettingsOfFailedConfig(t *testing.T) {
 			t.Fatalf("%s: max_keys is %d, want %d", when, got, want)
 		}
 	}
-	start(running)
+	succeed(running.Start)
 	expect("while the first config runs", 5000)
 
 	failing := load(2000)
 	expect("while another config is loaded", 5000)
-	start(failing)
-	stop(failing)
+	succeed(failing.Start)
+	succeed(failing.Stop)
 	expect("after that config has failed", 5000)
 
 	next := load(3000)
-	start(next)
-	stop(running)
+	succeed(next.Start)
+	succeed(running.Stop)
 	expect("after a reload", 3000)
 }
 

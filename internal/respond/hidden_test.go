@@ -76,19 +76,21 @@ func TestHiddenZonesInNoLanguage(t *testing.T) {
 func TestHiddenInOneHandler(t *testing.T) {
 	open := caddytest.Load(t, `{"rate_limits": {"open": {"max_events": 10, "window": "1h"}}}`)
 	closed := caddytest.Load(t, `{"rate_limits": {"closed": {"headers": "off", "max_events": 2, "window": "7s"}, "last": {"max_events": 20, "window": "1h"}}}`)
-	w := httptest.NewRecorder()
-	if err := caddytest.ServeTwo(open, closed, w, caddytest.Request(w, "203.0.113.7:1")); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.Header(); !strings.HasPrefix(got.Get("RateLimit"), `"open";r=9`) || !strings.Contains(got.Get("RateLimit"), `, "last";r=19`) ||
-		got.Get("RateLimit-Policy") != `"open";q=10;w=3600, "last";q=20;w=3600` {
-		t.Errorf("open first: %v", got)
-	}
-	w = httptest.NewRecorder()
-	if err := caddytest.ServeTwo(closed, open, w, caddytest.Request(w, "203.0.113.8:1")); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.Header(); !strings.HasPrefix(got.Get("RateLimit"), `"open";r=8`) || got.Get("RateLimit-Policy") != `"last";q=20;w=3600, "open";q=10;w=3600` {
-		t.Errorf("closed first: %v", got)
+	for _, c := range []struct {
+		first, second caddytest.Handler
+		limits        [2]string
+		policies      string
+	}{
+		{open, closed, [2]string{`"open";r=9`, `, "last";r=19`}, `"open";q=10;w=3600, "last";q=20;w=3600`},
+		{closed, open, [2]string{`"open";r=8`, `, "last";r=18`}, `"last";q=20;w=3600, "open";q=10;w=3600`},
+	} {
+		w := httptest.NewRecorder()
+		if err := caddytest.ServeTwo(c.first, c.second, w, caddytest.Request(w, "203.0.113.7:1")); err != nil {
+			t.Fatal(err)
+		}
+		got := w.Header().Get("RateLimit")
+		if !strings.HasPrefix(got, c.limits[0]) || !strings.Contains(got, c.limits[1]) || w.Header().Get("RateLimit-Policy") != c.policies {
+			t.Errorf("%v, want %v and %s", w.Header(), c.limits, c.policies)
+		}
 	}
 }
