@@ -18,12 +18,12 @@ func limitAdvice() map[string]advised {
 	admitted, held, all := shares{200: 20}, shares{200: 3, 429: 17}, func(n int) shares { return shares{200: n} }
 	return map[string]advised{
 		"no zone": {
-			site: "rate_limit\nrespond ok", fixed: good, visits: each(20, "/"),
-			advice: "load/zones", before: admitted, after: held,
+			site: "rate_limit\nrespond ok", fixed: good,
+			advice: "load/zones", before: admitted,
 		},
 		"no handler": {
-			site: "respond ok", fixed: good, visits: each(20, "/"),
-			advice: "doctor/zones", before: admitted, after: held,
+			site: "respond ok", fixed: good,
+			advice: "doctor/zones", before: admitted,
 		},
 		"everybody is a proxy": {
 			global: "servers {\ntrusted_proxies static 0.0.0.0/0\ntrusted_proxies_strict\n}\n", site: good,
@@ -39,16 +39,15 @@ func limitAdvice() map[string]advised {
 		"plans without a limit": {
 			site:   "rate_limit {\nzone z {\nkey {client_ip}\nplan {host} {\nfree unlimited\ndefault free\n}\n}\n}\nrespond ok",
 			fixed:  "rate_limit {\nzone z {\nkey {client_ip}\nplan {host} {\nfree 3/1h\ndefault free\n}\n}\n}\nrespond ok",
-			visits: each(20, "/"),
-			advice: "doctor/limit/unlimited", before: admitted, after: held,
+			advice: "doctor/limit/unlimited", before: admitted,
 		},
 		"a limit of nothing": {
-			site: strings.Replace(good, "3/1h", "0/1h", 1), fixed: good, visits: each(20, "/"),
-			advice: "doctor/limit/closed", before: shares{429: 20}, after: held,
+			site: strings.Replace(good, "3/1h", "0/1h", 1), fixed: good,
+			advice: "doctor/limit/closed", before: shares{429: 20},
 		},
 		"a dry run": {
-			site: limited(enforced+"\nenforce 0") + "respond ok", fixed: good, visits: each(20, "/"),
-			advice: "doctor/rollout", before: admitted, after: held,
+			site: limited(enforced+"\nenforce 0") + "respond ok", fixed: good,
+			advice: "doctor/rollout", before: admitted,
 		},
 		"an exemption of all": {
 			site: limited(enforced+"\nexempt 127.0.0.0/8") + "respond ok", fixed: limited(enforced+"\nexempt 192.0.2.0/24") + "respond ok",
@@ -72,22 +71,19 @@ func limitAdvice() map[string]advised {
 		},
 		"a cost that is not where it is looked for": {
 			site: charged + answer(`{"tokens": 10}`), fixed: strings.Replace(charged, "usage.total_tokens", "tokens", 1) + answer(`{"tokens": 10}`),
-			visits: each(20, "/"),
-			advice: "costs/unknown", before: admitted, after: held,
+			advice: "costs/unknown", before: admitted,
 		},
 		"a cost that is no number": {
 			site: charged + answer(`{"usage": {"total_tokens": -1, "output": 10}}`), fixed: strings.Replace(charged, "total_tokens", "output", 1) + answer(`{"usage": {"total_tokens": -1, "output": 10}}`),
-			visits: each(20, "/"),
-			advice: "costs/invalid", before: admitted, after: held,
+			advice: "costs/invalid", before: admitted,
 		},
 		"a cost in another coding": {
 			site: charged + "header Content-Encoding br\n" + answer(`{"usage": {"total_tokens": 10}}`), fixed: charged + answer(`{"usage": {"total_tokens": 10}}`),
-			visits: each(20, "/"),
-			advice: "costs/encoded", before: admitted, after: held,
+			advice: "costs/encoded", before: admitted,
 		},
 		"a cost above the limit": {
-			site: limited(enforced+"\ncost 5") + "respond ok", fixed: limited(enforced+"\ncost 1") + "respond ok", visits: each(20, "/"),
-			advice: "load/cost", before: shares{429: 20}, after: held,
+			site: limited(enforced+"\ncost 5") + "respond ok", fixed: limited(enforced+"\ncost 1") + "respond ok",
+			advice: "load/cost", before: shares{429: 20},
 		},
 		"a key that comes too early": {
 			site: limited("key {http.error.status_code}") + "respond ok", fixed: good, visits: byClients(9, each(9, "/")),
@@ -107,7 +103,7 @@ func limitAdvice() map[string]advised {
 		"an exemption that clients choose": {
 			site: limited(enforced+"\nexempt header X-Monitoring yes") + "respond ok", fixed: limited(enforced+"\nexempt {\nheader X-Monitoring yes\nclient_ip 192.0.2.0/24\n}") + "respond ok",
 			visits: each(20, "/", "X-Monitoring", "yes"),
-			advice: "load/exempt", before: admitted, after: held,
+			advice: "load/exempt", before: admitted,
 		},
 	}
 }

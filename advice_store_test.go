@@ -56,68 +56,68 @@ func storeAdvice(t *testing.T) map[string]advised {
 	}
 	return map[string]advised{
 		"a Redis that is gone": {
-			site: inRedis(gone.Addr(), patience), fixed: inRedis(gone.Addr(), patience), mend: gone.Restart, visits: each(20, "/"),
-			advice: "doctor/answer doctor/on_store_error/allow", before: admitted, after: held,
+			site: inRedis(gone.Addr(), patience), fixed: inRedis(gone.Addr(), patience), mend: gone.Restart,
+			advice: "doctor/answer doctor/on_store_error/allow", before: admitted,
 		},
 		"a Redis that is gone, and all is denied": {
-			site: "rate_limit {\non_store_error deny\n" + inRedis(denied.Addr(), patience)[len("rate_limit {\n"):], fixed: inRedis(denied.Addr(), patience), mend: denied.Restart, visits: each(20, "/"),
-			advice: "doctor/answer doctor/on_store_error", before: shares{503: 20}, after: held,
+			site: "rate_limit {\non_store_error deny\n" + inRedis(denied.Addr(), patience)[len("rate_limit {\n"):], fixed: inRedis(denied.Addr(), patience), mend: denied.Restart,
+			advice: "doctor/answer doctor/on_store_error", before: shares{503: 20},
 		},
 		"a password that is wrong": {
-			site: inRedis(locked.Addr(), patience+"password wrong"), fixed: inRedis(locked.Addr(), patience+"password right"), visits: each(20, "/"),
-			advice: "doctor/login doctor/on_store_error/allow", before: admitted, after: held,
+			site: inRedis(locked.Addr(), patience+"password wrong"), fixed: inRedis(locked.Addr(), patience+"password right"),
+			advice: "doctor/login doctor/on_store_error/allow", before: admitted,
 		},
 		"a user without a right": {
 			site: inRedis(narrow.Addr(), patience+"username narrow\npassword p"), fixed: inRedis(narrow.Addr(), patience+"username narrow\npassword p"),
-			mend: acl(narrow, "narrow", "+@all"), visits: each(20, "/"),
-			advice: "doctor/on_store_error/allow doctor/rights", before: admitted, after: held,
+			mend:   acl(narrow, "narrow", "+@all"),
+			advice: "doctor/on_store_error/allow doctor/rights", before: admitted,
 		},
 		"a user of other keys": {
 			site: inRedis(foreign.Addr(), patience+"username foreign\npassword p"), fixed: inRedis(foreign.Addr(), patience+"username foreign\npassword p"),
-			mend: acl(foreign, "foreign", "~rl:*"), visits: each(20, "/"),
-			advice: "doctor/on_store_error/allow doctor/rights/keys", before: admitted, after: held,
+			mend:   acl(foreign, "foreign", "~rl:*"),
+			advice: "doctor/on_store_error/allow doctor/rights/keys", before: admitted,
 		},
 		"a user who may not ask how Redis is": {
 			site: inRedis(silent.Addr(), patience+"username silent\npassword p"), fixed: inRedis(silent.Addr(), patience+"key_prefix rl:2\nusername silent\npassword p"),
-			mend: acl(silent, "silent", "+info"), visits: each(20, "/"),
+			mend:   acl(silent, "silent", "+info"),
 			advice: "doctor/memory/info", before: held, after: held, // the limits hold: only doctor sees less
 		},
 		"a replica": {
-			site: inRedis(replica.Addr(), patience), fixed: inRedis(fast.Addr(), patience+"key_prefix replica"), visits: each(20, "/"),
-			advice: "doctor/on_store_error/allow doctor/replica", before: admitted, after: held,
+			site: inRedis(replica.Addr(), patience), fixed: inRedis(fast.Addr(), patience+"key_prefix replica"),
+			advice: "doctor/on_store_error/allow doctor/replica", before: admitted,
 		},
 		"a Redis without a bound": {
-			site: inRedis(unbound.Addr(), patience), fixed: inRedis(unbound.Addr(), patience+"key_prefix bound"), mend: func() { unbound.Configure("maxmemory", "1gb") }, visits: each(20, "/"),
+			site: inRedis(unbound.Addr(), patience), fixed: inRedis(unbound.Addr(), patience+"key_prefix bound"), mend: func() { unbound.Configure("maxmemory", "1gb") },
 			advice: "doctor/memory/bound", before: held, after: held, // the machine's memory is in danger, not the limits
 		},
 		"a Redis that removes keys": {
-			site: inRedis(evicting.Addr(), patience), fixed: inRedis(evicting.Addr(), patience+"key_prefix kept"), mend: func() { evicting.Configure("maxmemory-policy", "noeviction") }, visits: each(20, "/"),
+			site: inRedis(evicting.Addr(), patience), fixed: inRedis(evicting.Addr(), patience+"key_prefix kept"), mend: func() { evicting.Configure("maxmemory-policy", "noeviction") },
 			advice: "doctor/eviction", before: held, after: held, // until its memory is full: TestEvictionShows in integration/faults
 		},
 		"a Redis that is full": {
-			site: inRedis(full.Addr(), patience), fixed: inRedis(full.Addr(), patience+"key_prefix room"), mend: func() { full.Configure("maxmemory", "1gb") }, visits: each(20, "/"),
+			site: inRedis(full.Addr(), patience), fixed: inRedis(full.Addr(), patience+"key_prefix room"), mend: func() { full.Configure("maxmemory", "1gb") },
 			advice: "doctor/memory", before: held, after: held, // each instance counts new keys alone
 		},
 		"a Redis that is too far": {
-			site: inRedis(far.Addr(), "timeout 50ms\nkey_prefix far"), fixed: inRedis(far.Addr(), "timeout 3s\nkey_prefix near"), visits: each(20, "/"),
-			advice: "doctor/on_store_error/allow doctor/round_trip/late", before: admitted, after: held,
+			site: inRedis(far.Addr(), "timeout 50ms\nkey_prefix far"), fixed: inRedis(far.Addr(), "timeout 3s\nkey_prefix near"),
+			advice: "doctor/on_store_error/allow doctor/round_trip/late", before: admitted,
 		},
 		"a Redis that is slow": {
 			site:  strings.Replace(inRedis(slow.Addr(), "timeout 850ms\nkey_prefix slow"), "3/1h", "40/1h", 1),
-			fixed: strings.Replace(inRedis(slow.Addr(), "timeout 850ms\nkey_prefix quick"), "3/1h", "40/1h", 1), mend: func() { slow.Delay(0) }, visits: each(20, "/"),
+			fixed: strings.Replace(inRedis(slow.Addr(), "timeout 850ms\nkey_prefix quick"), "3/1h", "40/1h", 1), mend: func() { slow.Delay(0) },
 			advice: "doctor/round_trip doctor/waits", before: shares{200: 20}, after: shares{200: 20}, // which wait less
 		},
 		"TLS that is forgotten": func() advised {
 			s := start(redistest.WithTLS(false))
 			return advised{
-				site: inRedis(s.TLSAddr(), patience), fixed: inRedis(s.TLSAddr(), patience+fmt.Sprintf("tls {\nca %s\n}", s.TLS().CA)), visits: each(20, "/"),
-				advice: "doctor/on_store_error/allow doctor/tls", before: admitted, after: held,
+				site: inRedis(s.TLSAddr(), patience), fixed: inRedis(s.TLSAddr(), patience+fmt.Sprintf("tls {\nca %s\n}", s.TLS().CA)),
+				advice: "doctor/on_store_error/allow doctor/tls", before: admitted,
 			}
 		}(),
 		"instances below the fleet": {
-			site:  "rate_limit {\non_store_error local\ninstances 2\n" + inRedis(crowded.Addr(), patience)[len("rate_limit {\n"):],
-			fixed: "rate_limit {\non_store_error local\ninstances 3\n" + inRedis(crowded.Addr(), patience+"key_prefix rl:2")[len("rate_limit {\n"):], visits: each(20, "/"),
-			advice: "doctor/fleet/instances", before: held, after: held,
+			site:   "rate_limit {\non_store_error local\ninstances 2\n" + inRedis(crowded.Addr(), patience)[len("rate_limit {\n"):],
+			fixed:  "rate_limit {\non_store_error local\ninstances 3\n" + inRedis(crowded.Addr(), patience+"key_prefix rl:2")[len("rate_limit {\n"):],
+			advice: "doctor/fleet/instances", before: held,
 		},
 	}
 }

@@ -15,21 +15,27 @@ import (
 
 // advised is a set-up with something wrong, and what follows the advice.
 type advised struct {
-	global, site string // of the set-up
-	then, fixed  string // of the one that follows the advice; the global options and the site
-	mend         func() // follows the advice outside of the config, before that
-	visits       []visit
+	global, site string  // of the set-up
+	then, fixed  string  // of the one that follows the advice; the global options and the site
+	mend         func()  // follows the advice outside of the config, before that
+	visits       []visit // nil for 20 to /
 	later        []visit // after that, if others follow from the advice
 	socket       bool    // the server listens on a Unix socket
 	told         string  // who tells first: load, log or doctor; empty if this does not matter
 	advice       string  // all that is given, sorted, separated by spaces
 	before       shares  // nil if it is only known that fewer are served than after
-	after        shares
+	after        shares  // nil for 3 of 20
 }
 
 // apply runs the set-up, and then the one that follows the advice, with the same requests. What is wrong is
 // found, by the advice that is expected, and nothing is found in the end.
 func (c *advised) apply(t *testing.T) {
+	if c.visits == nil {
+		c.visits = each(20, "/")
+	}
+	if c.after == nil {
+		c.after = shares{200: 3, 429: 17}
+	}
 	run := func(global, site string, visits []visit) (got shares, load, log string) {
 		address := caddytest.FreeAddress(t) // a new one, because the server before closes its connections
 		if c.socket {
@@ -88,17 +94,16 @@ func zoneAdvice() map[string]advised {
 			site:   "handle_path /api/* {\n" + limited("key {client_ip}\nmatch path /api/*") + "respond ok\n}",
 			fixed:  "handle_path /api/* {\n" + limited("key {client_ip}\nmatch path /list") + "respond ok\n}",
 			visits: each(20, "/api/list"),
-			advice: "doctor/requests/moved", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+			advice: "doctor/requests/moved", before: shares{200: 20},
 		},
 		"a handler that answers before": {
 			site: "route {\nrespond ok\n" + limited("key {client_ip}") + "}", fixed: "route {\n" + limited("key {client_ip}") + "respond ok\n}",
-			visits: each(20, "/"),
-			advice: "doctor/requests/behind", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+			advice: "doctor/requests/behind", before: shares{200: 20},
 		},
 		"a match that fits nothing": {
 			site: limited("key {client_ip}\nmatch path /login") + "respond ok", fixed: limited("key {client_ip}\nmatch path /x/login") + "respond ok",
 			visits: each(20, "/x/login"),
-			advice: "doctor/requests", before: shares{200: 20}, after: shares{200: 3, 429: 17},
+			advice: "doctor/requests", before: shares{200: 20},
 		},
 		"a key that a proxy writes": {
 			site: limited("key {header.X-Forwarded-For}") + "respond ok", then: proxied, fixed: limited("key {client_ip}") + "respond ok",

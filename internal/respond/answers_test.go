@@ -34,7 +34,8 @@ func post(r *http.Request, contentType, body string) {
 	r.Header.Set("Content-Type", contentType)
 }
 
-// TestLanguages: a caller of gRPC gets a status of gRPC, and all others what on_limit says, whatever they accept.
+// TestLanguages: a caller of gRPC gets a status of gRPC, and all others what on_limit says, whatever they accept. Error
+// routes answer those who would get neither a status of gRPC, which is all that its callers can read, nor a problem.
 func TestLanguages(t *testing.T) {
 	const onLimit, problem = `"on_limit": "problem", `, "application/problem+json"
 	for _, c := range []struct {
@@ -72,28 +73,12 @@ func TestLanguages(t *testing.T) {
 				t.Errorf("HEAD has a body: %s", w.Body)
 			}
 		}
-	}
-}
-
-// TestLanguagesAndErrorRoutes: error routes answer all but callers of gRPC, who could not read them, unless on_limit writes problems.
-func TestLanguagesAndErrorRoutes(t *testing.T) {
-	for _, c := range []struct {
-		options, contentType string
-		routes               bool
-	}{
-		{"", "application/json", true},
-		{"", "application/grpc", false},
-		{"", "application/grpc-web+proto", false},
-		{`"on_limit": "problem", `, "application/json", false},
-		{`"on_limit": "problem", `, "application/grpc", false},
-	} {
-		h := caddytest.Load(t, `{`+c.options+`"rate_limits": {"z": {"max_events": 0, "window": "1h"}}}`)
 		_, err := refused(t, h, func(r *http.Request) {
-			post(r, c.contentType, "")
+			post(r, c.contentType, "{}")
 			errorRoutes(r)
 		})
-		if (err != nil) != c.routes {
-			t.Errorf("%s%q: %v", c.options, c.contentType, err)
+		if (err != nil) != (c.want == "") {
+			t.Errorf("%s%q: error routes get %v", c.options, c.contentType, err)
 		}
 	}
 }

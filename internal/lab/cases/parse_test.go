@@ -2,6 +2,7 @@ package cases_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/cases"
@@ -16,22 +17,13 @@ const line = "----------\n"
 // file is a file of cases, a line of ten hyphens, and the error.
 func TestBrokenFiles(t *testing.T) {
 	for _, c := range golden.Cases(t, "testdata/broken.txtar") {
-		text, _, _ := cut(c.Text)
+		text, _, _ := strings.Cut(c.Text, line)
 		f, err := cases.Parse("Caddyfile.test", []byte(text))
 		if err == nil {
 			t.Errorf("%s: %+v", c.Name, f)
 		}
 		c.Check(t, text+line+fmt.Sprintln(err))
 	}
-}
-
-func cut(text string) (before, after string, found bool) {
-	for i := range text {
-		if (i == 0 || text[i-1] == '\n') && len(text) >= i+len(line) && text[i:i+len(line)] == line {
-			return text[:i], text[i+len(line):], true
-		}
-	}
-	return text, "", false
 }
 
 // TestConfigOf: the config is beside the file of cases, and has its name without the end, unless the file says so.
