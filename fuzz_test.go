@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit"
+	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -39,5 +40,31 @@ func FuzzCaddyfile(f *testing.F) {
 				t.Errorf("%s: %v", written, err)
 			}
 		})
+	})
+}
+
+// FuzzZoneJSON: a zone that can be read is written as JSON that is read as the same zone.
+func FuzzZoneJSON(f *testing.F) {
+	for _, c := range caddytest.ConfigCases(f, "") {
+		if c.Kind == "json zone" {
+			f.Add("{" + c.Text + "}")
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		z, again := new(config.Zone), new(config.Zone)
+		if json.Unmarshal([]byte(text), z) != nil {
+			return
+		}
+		written, err := json.Marshal(z)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if err := json.Unmarshal(written, again); err != nil {
+			t.Fatalf("%s is written as %s: %v", text, written, err)
+		}
+		if twice, err := json.Marshal(again); err != nil || string(twice) != string(written) {
+			t.Errorf("%s is written as\n%s and then as\n%s: %v", text, written, twice, err)
+		}
+		_, _ = readZone(written)
 	})
 }
