@@ -35,7 +35,7 @@ func post(r *http.Request, contentType, body string) {
 }
 
 // TestLanguages: a caller of gRPC gets a status of gRPC, and all others what on_limit says, whatever they accept. Error
-// routes answer those who would get neither a status of gRPC, which is all that its callers can read, nor a problem.
+// routes answer clients that would get neither a status of gRPC, which is all that its callers can read, nor a problem.
 func TestLanguages(t *testing.T) {
 	const onLimit, problem = `"on_limit": "problem", `, "application/problem+json"
 	for _, c := range []struct {

@@ -32,7 +32,7 @@ type Zone struct {
 	BanAfter  int64         // refusals in ten seconds; 0: only people ban keys
 	BanFor    time.Duration
 
-	// Of whole instances: see [zone.Spec].
+	// Of whole instances: see [config.Zone].
 	OnError string
 	DryRun  bool
 	Judges  bool // the status of the response decides whether it is charged
