@@ -64,7 +64,7 @@ var layers = []struct {
 	{"internal/clientip", layer{lines: 160, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
-	{"internal/placeholder", layer{lines: 251, kB: 10, caddy: true, own: "internal/suggest"}},
+	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 815, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
@@ -82,7 +82,7 @@ var layers = []struct {
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
 	{"internal/zone", layer{lines: 1185, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
-	{"backend", layer{lines: 168, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
+	{"backend", layer{lines: 177, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
 	{"internal/routes", layer{lines: 160, kB: 5, caddy: true}},

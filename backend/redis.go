@@ -161,9 +161,18 @@ func (s *RedisStore) Provision(caddy.Context) error {
 		text *string
 	}
 	texts := []text{
-		{"mode", &o.Mode}, {"url", &o.URL}, {"master_name", &o.MasterName}, {"username", &o.Username}, {"password", &o.Password},
-		{"sentinel_username", &o.SentinelUsername}, {"sentinel_password", &o.SentinelPassword}, {"key_prefix", &o.KeyPrefix},
-		{"tls ca", &tls.CA}, {"tls cert", &tls.Cert}, {"tls key", &tls.Key}, {"tls server_name", &tls.ServerName},
+		{"mode", &o.Mode},
+		{"url", &o.URL},
+		{"master_name", &o.MasterName},
+		{"username", &o.Username},
+		{"password", &o.Password},
+		{"sentinel_username", &o.SentinelUsername},
+		{"sentinel_password", &o.SentinelPassword},
+		{"key_prefix", &o.KeyPrefix},
+		{"tls ca", &tls.CA},
+		{"tls cert", &tls.Cert},
+		{"tls key", &tls.Key},
+		{"tls server_name", &tls.ServerName},
 	}
 	for i := range o.Addresses {
 		texts = append(texts, text{"address", &o.Addresses[i]})

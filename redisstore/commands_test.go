@@ -36,12 +36,6 @@ func commands(t *testing.T, server *redistest.Server) map[string]int {
 	return all
 }
 
-// calls returns how many script calls the server has received.
-func calls(t *testing.T, server *redistest.Server) int {
-	t.Helper()
-	return commands(t, server)["evalsha"]
-}
-
 func reset(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	if err := server.Admin().ConfigResetStat(t.Context()).Err(); err != nil {

@@ -197,8 +197,11 @@ func similarTo(name string) string {
 
 // examples have namespaces, and a name in each.
 var examples = [][2]string{
-	{"http.request.host.labels.", "0"}, {"http.request.uri.path.", "0"}, {"http.request.orig_uri.path.", "0"},
-	{"http.request.header", ".X-Api-Key"}, {ownPrefix, "json.PATH"},
+	{"http.request.host.labels.", "0"},
+	{"http.request.uri.path.", "0"},
+	{"http.request.orig_uri.path.", "0"},
+	{"http.request.header", ".X-Api-Key"},
+	{ownPrefix, "json.PATH"},
 }
 
 // varsPrefix is the namespace of a request's variables. Each of them exists as far as Caddy knows,

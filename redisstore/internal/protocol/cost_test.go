@@ -116,10 +116,14 @@ func (c *cost) log(n int) {
 func (c *cost) slots(n int) {
 	for _, s := range []subject{
 		{name: "refused", fill: n, want: "time:1 zcount:1 zrangebyscore:2 zrevrangebyscore:1"},
-		{name: "admitted", fill: n, allowed: true,
-			want: "pexpire:1 time:1 zadd:1 zcard:1 zcount:1 zrangebyscore:1 zremrangebyscore:2 zrevrangebyscore:1"},
-		{name: "returned", kind: Adjust, allowed: true,
-			want: "ltrim:1 pexpire:1 time:1 zcard:1 zcount:1 zrangebyscore:1 zrem:1 zrevrangebyscore:1 zscore:1"},
+		{
+			name: "admitted", fill: n, allowed: true,
+			want: "pexpire:1 time:1 zadd:1 zcard:1 zcount:1 zrangebyscore:1 zremrangebyscore:2 zrevrangebyscore:1",
+		},
+		{
+			name: "returned", kind: Adjust, allowed: true,
+			want: "ltrim:1 pexpire:1 time:1 zcard:1 zcount:1 zrangebyscore:1 zrem:1 zrevrangebyscore:1 zscore:1",
+		},
 	} {
 		events := int64(algorithms.MaxSlots)
 		if !s.allowed {
