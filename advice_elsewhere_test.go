@@ -31,7 +31,7 @@ var appliedElsewhere = map[string]string{
 	"only Valkey 9.1 has rights to databases":               "doctor/rights/db",
 	"TestRedirect: it needs several machines":               "doctor/server/host",
 	"TestAddress: only Redis 7.0 names port 0":              "doctor/server/port",
-	"a test can give no processors; TestLendColdKeys":       "doctor/busy",
+	"a test can give no processors; TestCases":              "doctor/busy",
 	"TestChecks: a test cannot hold a breaker open or fail": "doctor/breaker doctor/breaker/failing",
 }
 
