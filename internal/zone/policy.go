@@ -1,9 +1,8 @@
 package zone
 
 import (
-	"maps"
-	"slices"
-	"sync"
+	"hash/maphash"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -24,8 +23,8 @@ type QuotaPolicy struct {
 	MaxWait time.Duration  // how long a request may be held before it is refused
 	Quota   int64          // the most that a client can use at once
 
-	overruled made[algorithms.Limit] // see Overruled
-	parts     made[*store.Rule]      // see Split
+	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
+	part      atomic.Pointer[QuotaPolicy]                       // see Split
 
 	HeaderZone string // the zone's name in headers
 	PolicyItem string // the item of RateLimit-Policy
@@ -71,7 +70,11 @@ func (p *QuotaPolicy) Split(n int) *QuotaPolicy {
 	if rule == p.Rule {
 		return p
 	}
-	part, _ := p.parts.get(rule, func() (*QuotaPolicy, error) { return p.with(rule), nil })
+	part := p.part.Load()
+	if part == nil || part.Rule != rule {
+		part = p.with(rule)
+		p.part.Store(part)
+	}
 	return part
 }
 
@@ -120,7 +123,7 @@ func NewPolicies(b PolicyBuilder) (p Policies, err error) {
 		}
 		return Policies{Likely: first, Fixed: first}, nil
 	}
-	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: b}}, nil
+	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: b, seed: maphash.MakeSeed()}}, nil
 }
 
 // Resolve returns the quota policy for a request.
@@ -141,10 +144,21 @@ func (p *Policies) haveUnknownStates() bool {
 	return err != nil || other.Rule.ID() != p.Likely.Rule.ID()
 }
 
-// dynamicPolicies makes policies for the numbers that requests bring.
+const (
+	// policySlots bounds the cached policies of a limit with placeholders.
+	policySlots = 256
+
+	// policyProbes is the number of slots that a policy may be cached in.
+	policyProbes = 4
+)
+
+// dynamicPolicies makes policies for the numbers that requests bring, and caches some of them.
+// Clients may choose the numbers: a million different ones take no more memory, and no more time
+// than making each policy again.
 type dynamicPolicies struct {
 	PolicyBuilder
-	made made[config.Numbers]
+	seed  maphash.Seed
+	slots [policySlots]atomic.Pointer[QuotaPolicy]
 }
 
 func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
@@ -152,45 +166,24 @@ func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.made.get(n, func() (*QuotaPolicy, error) { return d.build(n) })
-}
-
-// maxMade bounds the policies that are kept.
-const maxMade = 256
-
-// made keeps policies by what they were made for. Clients may choose that: a million different ones take no more memory, and
-// not much more time than making each policy again.
-type made[K comparable] struct {
-	mu    sync.Mutex
-	known map[K]*QuotaPolicy
-}
-
-// get returns the policy for a key, and makes it if it is not known.
-func (m *made[K]) get(key K, build func() (*QuotaPolicy, error)) (*QuotaPolicy, error) {
-	m.mu.Lock()
-	p, ok := m.known[key]
-	m.mu.Unlock()
-	if ok {
-		return p, nil
+	hash := maphash.Comparable(d.seed, n)
+	put := &d.slots[(hash+(hash>>32)%policyProbes)%policySlots]
+	for i := range uint64(policyProbes) {
+		slot := &d.slots[(hash+i)%policySlots]
+		p := slot.Load()
+		if p == nil {
+			put = slot
+			break
+		}
+		if p.Numbers == n {
+			return p, nil
+		}
 	}
-	p, err := build()
-	if err != nil {
-		return nil, err
+	p, err := d.build(n)
+	if err == nil {
+		put.Store(p)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known == nil || len(m.known) >= maxMade {
-		m.known = make(map[K]*QuotaPolicy)
-	}
-	m.known[key] = p
-	return p, nil
-}
-
-// all returns the policies that are known.
-func (m *made[K]) all() []*QuotaPolicy {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Collect(maps.Values(m.known))
+	return p, err
 }
 
 // MaxCost returns the largest cost that can ever be allowed.

@@ -42,10 +42,8 @@ func (z *Zone) distinct(identity func(*store.Rule) string, all bool) (rules []*s
 	}
 	for _, p := range z.allPolicies() {
 		add(p.Likely)
-		if all && p.Varying != nil {
-			for _, varying := range p.Varying.made.all() {
-				add(varying)
-			}
+		for i := 0; all && p.Varying != nil && i < policySlots; i++ {
+			add(p.Varying.slots[i].Load())
 		}
 	}
 	return rules
