@@ -180,7 +180,7 @@ func (a *App) onStoreErrors(storeID string) string {
 	return strings.Join(slices.Sorted(maps.Keys(a.stores[storeID].zones)), ", ")
 }
 
-// consequences are what it means for zones that the store does not answer, by their on_store_error.
+// consequences say what happens in zones while the store does not answer, by their on_store_error.
 var consequences = map[string]string{
 	config.AllowOnError: "these zones do not limit anything (on_store_error allow): ",
 	config.DenyOnError:  "these zones refuse all requests (on_store_error deny): ",

@@ -62,7 +62,7 @@ func (c *instance) key(zone string, query url.Values) (*adminapi.Key, error) {
 	return k.Key, nil
 }
 
-// about returns what is known of a key, but for what is used of its limits. The counts are those of the counter.
+// about describes a key, but for the use of its limits. The counts are those of the counter.
 func (k keyView) about(counter string) (rows [][]string) {
 	add := func(name, value string) {
 		if value != "" {

@@ -90,12 +90,12 @@ func (c *instance) watch(query url.Values, count int) error {
 	}
 }
 
-// watcher prints decisions. They come one by one, so the columns have the widths of what is usual.
+// watcher prints decisions. They come one by one, so the columns have the usual widths.
 type watcher struct {
 	*instance
 	columns []int // the widths of all but the last one; nil until Caddy answers
 	ofFleet bool  // each line names an instance
-	left    int   // how many decisions to print yet; not above 0 for all
+	left    int   // how many decisions to print yet; 0 or less for all
 }
 
 const (

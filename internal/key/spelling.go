@@ -123,7 +123,7 @@ func hostLabel(host string, n int) string {
 }
 
 // cleanPath returns a path in the form that Caddy's path matcher compares: in lower case, without
-// double slashes, "/./" and "/../". It begins with a slash, also if the target of a request has no path.
+// double slashes, "/./" and "/../". It begins with a slash, even if the target of a request has no path.
 func cleanPath(p string) string {
 	if isClean(p) {
 		return p
