@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
@@ -42,7 +42,7 @@ func (buckets) Family(l Limit) string {
 	if l.Mode == ModeQueue {
 		kind = "-" + ModeQueue
 	}
-	return strconv.FormatInt(events, 10) + "per" + duration.Format(window) + kind
+	return fmt.Sprintf("%dper%s%s", events, strings.Replace(duration.Format(window), "µ", "u", 1), kind)
 }
 
 // prepareBucket returns the parameters that all buckets have: the burst, the rate as a reduced
