@@ -1,7 +1,7 @@
 -- decide.lua decides a check, or a peek, for as many requests as times says.
 -- In:   op, each, want, lease_id, counts; the rule and its port; what state.lua and keyrules.lua have read; careful
 -- Out:  the reply; fit, how many of the requests fit at most; the charge, or in charges one that depends on others or is to have
---       units ahead; in others the checks of no Counters that fit
+--       units ahead; in others the checks of no Counters that fit; in refusing the bans that count a refusal
 local cost, ok, room, till, x, y, z, reset, moved = each * times, true
 local reply
 if want > 0 and not counts then tail = pack('>i8i8', 0, 0) .. tail end
@@ -25,17 +25,12 @@ else
 end
 if times == copies then all[k + i] = reply .. tail end
 
-if ban and op == 0 and not left and not ok and not careful then
-  local b1, b2, b3, life = 0, 0, 0
-  if values[ban] then b1, b2, b3 = unpack_struct('>i8i8i8', values[ban]) end
-  if not ban_refused then learn_bans() end
-  left, b1, b2, b3, life = ban_refused(now, first_ban, after, within, longest, b1, b2, b3)
-  values[ban] = pack('>i8i8i8', b1, b2, b3)
-  call('SET', KEYS[ban], values[ban], 'EX', floor(life / 1000000) + MARGIN_S)
-  wrote = true
+if ban and op == 0 and not left and not ok and not careful and times == copies then
+  refusing = refusing or {}
+  refusing[#refusing + 1] = { ban, first_ban, after, within, longest }
 end
 if (left and not exempt) or not ok then
-  local fits = not ok and copies > 1 and floor(room / each) or 0
+  local fits = not left and copies > 1 and floor(room / each) or 0
   if fits < fit then fit = fits end
 elseif op == 3 then
   fit = 0

@@ -21,8 +21,8 @@
 --     the index of the ban's state, and the four parameters of the ban, if the key may be banned
 --
 -- The checks of a group are charged together or not at all. All groups are decided at one
--- time, one after the other; a group of several requests is decided once for each, and asks only Counters without key
--- rules. Renewals, adjustments and peeks are groups of one check. A peek charges nothing and does not count towards a ban.
+-- time, one after the other; a group of several requests is decided once for each, and asks only Counters; if its key may have
+-- rules, that is one check. Renewals, adjustments and peeks are groups of one check. A peek charges nothing and does not count towards a ban.
 --
 -- Out: for each check of a group, so that Go can decide as store.Decide does:
 --   a byte         1 if an adjustment or a renewal has changed anything, plus 2 if the stored state was damaged and ignored
@@ -78,6 +78,7 @@ while at >= 0 and #groups > 0 do
   local times, fit = copies, copies
   local charges -- what is to be charged if all checks pass
   local others  -- the checks of no Counters that fit, whose replies are to be those of a cost of 0 if nothing is charged
+  local refusing -- the bans that count refusals
   repeat
     times, at, charges, others = fit, first, nil, nil
     for i = 1, n do
@@ -94,6 +95,9 @@ while at >= 0 and #groups > 0 do
     end
   until fit == times or fit == 0
   refused = refused + copies - fit
+  if refusing then
+    --[[include refuse.lua]]
+  end
   if fit == 0 and others then
     for _, c in ipairs(others) do
       local i, head, take, tail, key, p1, p2, p3, p4, p5, p6 = unpack(c, 1, 11)

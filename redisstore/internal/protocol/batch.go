@@ -130,14 +130,18 @@ func (g *group) ahead(check int) (most int64) {
 	return most
 }
 
-// alike reports whether two groups can be decided as one.
+// alike reports whether two groups can be decided as one. If some of their requests are refused, a ban counts those: of
+// several checks nobody could tell which of them refused each.
 func alike(a, b []Op) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
 		x, y := &a[i], &b[i]
-		if x.Prepared != y.Prepared || x.Cost != y.Cost || x.Key != y.Key || !x.merges() || y.Kind != Decide || y.KeyRules != nil {
+		if x.Prepared != y.Prepared || x.Cost != y.Cost || x.Key != y.Key || !x.merges() || y.Kind != Decide {
+			return false
+		}
+		if (x.KeyRules != nil || y.KeyRules != nil) && (len(a) > 1 || !x.KeyRules.equal(y.KeyRules)) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -45,9 +46,17 @@ func request(checks []store.Check, now int64) *Request {
 	for _, independent := range []bool{false, true} {
 		for i := range checks {
 			if c := &checks[i]; c.Independent == independent {
-				r.Ops = append(r.Ops, Op{
-					Rule: c.Rule, Prepared: c.Rule.At(now), Key: stateKey(c), Cost: c.Cost, Alone: independent, Index: i,
-				})
+				op := Op{Rule: c.Rule, Prepared: c.Rule.At(now), Key: stateKey(c), Cost: c.Cost, Alone: independent, Index: i}
+				if c.KeyRules != nil {
+					op.KeyRules = &KeyRules{KeyRules: c.KeyRules}
+					if c.KeyRules.Overrides {
+						op.KeyRules.Override = "o" + op.Key
+					}
+					if c.KeyRules.Ban != nil {
+						op.KeyRules.BanState = "b" + op.Key
+					}
+				}
+				r.Ops = append(r.Ops, op)
 			}
 			if independent {
 				r.EndGroup()
@@ -64,7 +73,7 @@ func stateKey(c *store.Check) string { return "rl:{" + c.Key + "}:" + c.Rule.ID(
 
 // TestBatches: the requests of one call are decided as if they had come one after the other, also
 // if they ask the same and are decided in one step, if keys meet in other groups, and if checks
-// are decided by themselves. Half of the batches are counter-only.
+// are decided by themselves. Half of the batches ask only Counters, and half of these have no rules of keys.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	const clock = "batches:clock"
@@ -79,7 +88,8 @@ func TestBatches(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(deep.Seed(1), 0))
 	rules := sharedRules(t)
-	merged, counterOnly, shared := 0, 0, 0
+	keyRules := drawnKeyRules(t, server.Admin(), memory, rules)
+	merged, counterOnly, shared, ruled := 0, 0, 0, 0
 	rounds := deep.Steps(600, 10_000)
 	for round := range rounds {
 		now += random.Int64N(400_000)
@@ -91,7 +101,16 @@ func TestBatches(t *testing.T) {
 		for range 1 + random.IntN(40) {
 			checks := drawChecks(random, rules, round+random.IntN(2))
 			if round%2 > 0 {
-				checks = drawCounters(random, rules)
+				first := round / 4 % len(rules)
+				checks = drawCounters(random, slices.Concat(rules[first:], rules[:first]))
+			}
+			if round%4 == 1 {
+				checks = checks[:1] // only a single check is decided with others if its key may have rules
+			}
+			for i := range checks {
+				if round%4 < 3 {
+					checks[i].KeyRules = keyRules[checks[i].Rule]
+				}
 			}
 			r := request(checks, now)
 			asked[r] = checks
@@ -107,14 +126,53 @@ func TestBatches(t *testing.T) {
 		for i := range b.groups {
 			g := &b.groups[i]
 			merged += len(g.waiters) - 1
+			if g.ops[0].KeyRules != nil {
+				ruled += len(g.waiters) - 1
+			}
 			for _, w := range g.waiters {
 				compare(t, memory, w, asked[w.Request], len(g.ops))
 			}
 		}
 	}
-	if merged < rounds/3 || counterOnly < rounds/6 || shared < rounds/3 {
-		t.Errorf("only %d requests were decided with others, %d of them in %d counter-only batches", merged, shared, counterOnly)
+	if merged < rounds/3 || counterOnly < rounds/10 || shared < rounds/3 || ruled < rounds/3 {
+		t.Errorf("only %d requests were decided with others, %d of them in %d counter-only batches, %d with rules of keys", merged, shared, counterOnly, ruled)
 	}
+}
+
+// drawnKeyRules gives most rules bans, or overrides for three clients of drawCounters, or both: another limit, an exemption, a ban.
+func drawnKeyRules(t *testing.T, redis redis.Cmdable, memory *memorystore.Store, rules []*store.Rule) map[*store.Rule]*store.KeyRules {
+	keyRules := make(map[*store.Rule]*store.KeyRules)
+	for i, rule := range rules {
+		k := &store.KeyRules{Ban: &store.Ban{For: time.Second, After: int64(2 + i%4), Within: 2 * time.Second, UpTo: 4 * time.Second}, Overrides: i%3 < 2}
+		if i%5 == 0 {
+			k.Ban = nil
+		}
+		if k.Ban == nil && !k.Overrides || i%7 == 0 {
+			continue
+		}
+		keyRules[rule] = k
+		limit := algorithms.Limit{Events: 3}
+		if rule.Counter() == algorithms.Counter(algorithms.LeakyBucket{}) {
+			limit.Mode, limit.MaxWait = algorithms.ModeQueue, 500*time.Millisecond
+		}
+		for client, to := range []store.Override{{Kind: store.KindLimit, Limit: limit}, {Kind: store.KindExempt}, {Kind: store.KindBanned}} {
+			if !k.Overrides {
+				continue
+			}
+			c := store.Check{Rule: rule, Key: fmt.Sprint("client", client)}
+			prepared, err := rule.PrepareOverride(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind, tail := prepared.Wire()
+			err = errors.Join(memory.SetRule(t.Context(), rule, store.Selector{Key: c.Key}, to),
+				redis.Set(t.Context(), "o"+stateKey(&c), string(kind)+strings.Repeat("\x00", 8)+tail, 0).Err())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return keyRules
 }
 
 // sharedRules are rules of every algorithm but concurrency, which needs names and real time.

@@ -227,6 +227,9 @@ func (b *Batch) decide(g *group, now int64) (admitted int) {
 		}
 		for i := range asked {
 			asked[i].State = asked[i].Next
+			if asked[i].BanLife > 0 {
+				asked[i].Ban = asked[i].NextBan
+			}
 		}
 	}
 	if admitted == len(g.waiters) && !b.Careful() {

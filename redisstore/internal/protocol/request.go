@@ -46,10 +46,14 @@ type KeyRules struct {
 	BanState string // the name of its ban's state; empty if it is never banned
 }
 
-// merges reports whether several requests for just this can be decided as one.
+// equal reports whether two checks look at the same beside their states.
+func (k *KeyRules) equal(other *KeyRules) bool { return k != nil && other != nil && *k == *other }
+
+// merges reports whether several requests for just this can be decided as one. The limit of an override may be a queue.
 func (o *Op) merges() bool {
 	c := o.Rule.Counter()
-	return c != nil && o.Kind == Decide && o.KeyRules == nil && o.Cost > 0 && c.Merges(o.Prepared.Params)
+	queue := o.KeyRules != nil && o.KeyRules.Override != "" && c == algorithms.Counter(algorithms.LeakyBucket{})
+	return c != nil && o.Kind == Decide && !queue && o.Cost > 0 && c.Merges(o.Prepared.Params)
 }
 
 // EncodeAdjustment encodes an adjustment for the script: see groups.lua. The Turn of a late cost is until when it counts.
