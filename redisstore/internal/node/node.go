@@ -32,10 +32,18 @@ type Node struct {
 	links    links
 	dials    dials
 
+	replica    atomic.Pointer[replica]
 	failedSlot atomic.Uint32 // of a Cluster, in which a request failed
 	connecting atomic.Bool
 	closed     atomic.Bool
 	calls      atomic.Uint64
+}
+
+// replica notes that the server has said on two connections that it is one. go-redis closes a connection on which it says
+// so: until then calls are careful from the start, which write nothing.
+type replica struct {
+	said  *protocol.UnwrittenError
+	until time.Duration // since began
 }
 
 // New returns the node at an address. It does not connect.
@@ -133,6 +141,9 @@ func (n *Node) evaluate(ctx context.Context, b *protocol.Batch, asking bool) err
 
 // evalsha makes the command of a call.
 func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd {
+	if r := n.replica.Load(); r != nil && b.Checks() > 0 && time.Since(began) < r.until {
+		b.TakeCare(r.said)
+	}
 	return redis.NewStringCmd(ctx, b.Call(n.config.Script.Load())...)
 }
 
@@ -143,13 +154,16 @@ func (n *Node) evalsha(ctx context.Context, b *protocol.Batch) *redis.StringCmd 
 func (n *Node) finish(ctx context.Context, b *protocol.Batch, cmd *redis.StringCmd, err error, asking bool) error {
 	for tries := 0; err != nil && tries < 4; tries++ {
 		args := b.Call
-		switch {
+		switch demoted := read(err).Demoted(); {
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
 			args = b.CallText
 		case b.Careful() || !refusesToWrite(err):
 			return err
-		case tries > 0 || !protocol.ReadError(err.Error()).Demoted():
-			b.TakeCare(protocol.Unwritten(err.Error()))
+		case tries > 0 || !demoted:
+			said := protocol.Unwritten(err.Error())
+			if b.TakeCare(said); demoted {
+				n.replica.Store(&replica{said, time.Since(began) + trustTime})
+			}
 		}
 		cmd = redis.NewStringCmd(ctx, args(n.config.Script.Load())...)
 		err = n.Process(ctx, cmd, asking)
