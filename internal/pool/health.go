@@ -38,6 +38,9 @@ type listener struct{ notify func(cause error) }
 // each time.
 const recoveryTime = time.Second
 
+// silence is after how long without a request's error a store that counts as not answering is probed.
+const silence = 3 * time.Second
+
 // condition is a state of a store that ends when it has not been seen for [recoveryTime]. Times
 // are nanoseconds since clockStart.
 type condition struct {
@@ -126,6 +129,12 @@ func (h *Health) note(err error, logger *zap.Logger) {
 			}
 		}
 	}
+}
+
+// unknown reports whether the store counts as not answering, but no request has failed for a while: probes must tell then. A
+// server that is only too slow for requests answers them, so each would end what the next request begins.
+func (h *Health) unknown() bool {
+	return h.down.active.Load() && int64(time.Since(clockStart))-h.down.last.Load() > int64(silence)
 }
 
 // Answers reports whether the store counts as answering.

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"syscall"
@@ -62,6 +63,38 @@ func TestOneLineForEachChange(t *testing.T) {
 		}
 		if lines[0].ContextMap()["error"] != "dial: connection refused" || lines[0].ContextMap()["store"] != "store redis 127.0.0.1:6379" {
 			t.Errorf("the line does not say why: %v", lines[0].ContextMap())
+		}
+	})
+}
+
+// answering is a store whose server answers probes.
+type answering struct {
+	store.Store
+	store.Shared
+}
+
+func (answering) Instances() int { return 1 }
+
+func (answering) Probe(context.Context) (store.Condition, error) { return store.Condition{}, nil }
+
+// TestAnIdleStoreComesBack: after one lost call, a store that no request asks any more counts as answering within a few seconds.
+func TestAnIdleStoreComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.InfoLevel)
+		s := &Store{Store: answering{nil, nil}, Health: newHealth("store redis")}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go (&Ref{Store: s}).Probe(ctx, zap.New(core))
+		time.Sleep(time.Minute)
+		s.Health.Report(context.DeadlineExceeded, zap.New(core))
+		time.Sleep(silence)
+		if s.Health.Answers() {
+			t.Error("a probe has told at once what requests tell")
+		}
+		time.Sleep(2 * probeInterval)
+		if !s.Health.Answers() || logs.FilterMessage("the rate limit store answers again").Len() != 1 {
+			t.Errorf("after %s without a request: %v", silence+2*probeInterval, logs.All())
 		}
 	})
 }

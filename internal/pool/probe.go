@@ -17,7 +17,7 @@ const (
 	// probeTimeout bounds one probe.
 	probeTimeout = 2 * time.Second
 
-	// probeInterval is how often a store is probed that does not answer.
+	// probeInterval is how often a store is probed that does not answer, at most.
 	probeInterval = time.Second
 
 	// RequireTimeout is how long a config that requires its store waits for it to answer.
@@ -25,55 +25,44 @@ const (
 )
 
 // Probe asks the store's server until it answers, and logs that it does not, what that means, and
-// that it does. A wrong password then shows without traffic. It returns when the store has answered
-// once since it was opened, or ctx is done.
+// that it does. A wrong password then shows without traffic. After that it asks while the store counts as not answering and
+// no request tells. It returns when ctx is done.
 func (r *Ref) Probe(ctx context.Context, logger *zap.Logger) {
 	p, ok := r.Store.Store.(store.Shared)
 	if !ok {
 		return
 	}
-	for {
-		if r.Store.first.try(ctx, p, r, logger) {
-			return
-		}
+	for ctx.Err() == nil {
+		r.Store.prober.try(ctx, p, r, logger)
 		select {
 		case <-ctx.Done():
-			return
 		case <-time.After(probeInterval):
 		}
 	}
 }
 
-// firstProbe is about a store that has not answered since it was opened. A reload that keeps the
-// store does not ask again: requests tell, and what a probe sends to a server that hangs is in the
-// way of theirs.
-type firstProbe struct {
+// prober probes a store. A reload that keeps the store does not ask again: what a probe sends to a server that hangs is in the
+// way of requests, which tell by themselves.
+type prober struct {
 	mu       sync.Mutex
-	answered bool
-	warned   bool
+	answered bool // since the store was opened
 }
 
-// try probes the store once, and reports whether no more probes are needed.
-func (f *firstProbe) try(ctx context.Context, p store.Shared, r *Ref, logger *zap.Logger) (done bool) {
+// try probes the store once, if nobody else tells whether it answers.
+func (f *prober) try(ctx context.Context, p store.Shared, r *Ref, logger *zap.Logger) {
 	f.mu.Lock() // of several configs, one probes at a time
 	defer f.mu.Unlock()
-	if f.answered || ctx.Err() != nil {
-		return true
+	if f.answered && !r.Store.Health.unknown() {
+		return
 	}
 	server, err := probeOnce(ctx, p)
-	switch {
-	case ctx.Err() != nil || errors.Is(err, store.ErrClosed):
-		return true
-	case err == nil:
-		f.answered = true
-		r.Store.Health.note(nil, logger)
-		r.logServer(server, logger)
-		return true
-	case !f.warned:
-		f.warned = true
-		r.Store.Health.note(err, logger)
+	if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+		return
 	}
-	return false
+	if r.Store.Health.note(err, logger); err == nil && !f.answered {
+		f.answered = true
+		r.logServer(server, logger)
+	}
 }
 
 // Require waits until the store's server answers. It returns why it does not after a while, and at once

@@ -47,7 +47,7 @@ type Store struct {
 	Latency stats.Histogram // of the server, if the store is remote
 	Lately  *stats.Minute   // of that latency; nil if the store is not
 	Turns   *turns.Queues
-	first   firstProbe
+	prober  prober
 }
 
 // Destruct implements [caddy.Destructor].
