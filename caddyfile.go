@@ -165,7 +165,7 @@ func parseZone(h httpcaddyfile.Helper, handler *Handler) error {
 	}
 	name, start := d.Val(), *d
 	if _, ok := handler.RateLimits[name]; ok {
-		return d.Errf("zone already specified: %s", name)
+		return d.Errf("zone already specified: %s; give this one another name", name)
 	}
 	z := new(config.Zone)
 	lines := z.Lines(d)
@@ -236,10 +236,15 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 	case len(args) > 0 && strings.HasPrefix(args[0], "*"):
 		return d.Errf("'%s' is not a matcher: write %s path %s", args[0], name, strings.Join(args, " "))
 	case len(args) == 0 || !isMatcherToken(args[0]):
+		if len(args) > 0 && second(args) != "" {
+			return d.Errf("%s takes one matcher on its line, and '%s' is another: write a block with a line for each", name, second(args))
+		}
 		for range args {
 			d.Prev()
 		}
-		set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d)
+		if set, err = caddyhttp.ParseCaddyfileNestedMatcherSet(d); err != nil && len(args) > 0 && strings.Contains(err.Error(), "not registered") {
+			err = d.Errf("there is no matcher '%s': write its name and its values, such as path /login*", args[0])
+		}
 	case len(args) > 1:
 		return d.Errf("%s takes one matcher, got '%s': write one %s line for each", name, strings.Join(args, " "), name)
 	default:
@@ -257,6 +262,21 @@ func parseMatch(h httpcaddyfile.Helper, name string, to *caddyhttp.RawMatcherSet
 	}
 	*to = append(*to, set)
 	return nil
+}
+
+// second returns the name of another matcher on the line of one: Caddy takes it for a value of the first.
+func second(args []string) string {
+	if args[0] == "not" {
+		args = args[1:]
+	}
+	if len(args) > 0 && slices.Contains([]string{"method", "path", "host", "client_ip", "remote_ip"}, args[0]) {
+		for _, arg := range args[1:] {
+			if _, err := caddy.GetModule("http.matchers." + arg); err == nil {
+				return arg
+			}
+		}
+	}
+	return ""
 }
 
 func isMatcherToken(arg string) bool {

@@ -307,7 +307,7 @@ func ParseDuration(text string) (time.Duration, error) {
 		return d, nil
 	}
 	if _, notNumber := strconv.ParseUint(text, 10, 32); notNumber == nil {
-		return 0, fmt.Errorf("it has no unit; did you mean %ss?", text)
+		return 0, fmt.Errorf("it has no unit: write %[1]ss or %[1]sms", text)
 	}
 	return 0, ErrWrong
 }

@@ -157,7 +157,7 @@ var suggestions = []string{
 }
 
 // ofClient are names for the address of the client that are common on the web, and wrong or old.
-var ofClient = regexp.MustCompile(`^(http\.(request\.)?)?(remote|client)[._](ip|addr)$`)
+var ofClient = regexp.MustCompile(`^(http\.(request\.)?)?(remote|client)[._]?(ip|addr|address)$`)
 
 // renamed are beginnings of names with the right ones, and a name for those that end there.
 var renamed = []struct{ from, to, example string }{
