@@ -50,6 +50,9 @@ func (e *Entry) BanLasts() time.Duration {
 	return min(e.Decision.RetryAfter, max(ban.For, ban.UpTo))
 }
 
+// Unknown reports whether the decision has no numbers: another zone has refused the request before the store was asked.
+func (e *Entry) Unknown() bool { return e.Decision.Allowed && e.Decision.Quota == 0 }
+
 // ShareLeft returns the part of the quota that is left, from 0 to 1.
 func (e *Entry) ShareLeft() float64 {
 	return float64(e.Decision.Remaining) / float64(max(1, e.Decision.Quota))

@@ -154,7 +154,7 @@ func (t *record) addItems(b *binding, v *limiter.Verdict, before item) {
 	t.others = slices.Grow(t.others, min(len(v.Entries), mostItems-1))
 	t.addItem(b, before)
 	for i := range v.Entries {
-		if e := &v.Entries[i]; !e.DryRun && isShown(e.Zone) {
+		if e := &v.Entries[i]; !e.DryRun && isShown(e.Zone) && !e.Unknown() {
 			t.addItem(b, itemOf(e))
 		}
 	}

@@ -1,15 +1,19 @@
 package respond_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunglas/httpsfv"
 
 	_ "github.com/seed-161337e5/caddyratelimit" // the handler
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // TestHeaderFields: the fields of draft-11 describe the zone that binds the client most, and the
@@ -151,5 +155,33 @@ func TestWindowsOfOverrides(t *testing.T) {
 			t.Errorf("%s, %s: RateLimit-Policy %s, want %s", test.limit, test.override, header.Get("RateLimit-Policy"), test.want)
 		}
 		caddytest.CleanUp(t, h)
+	}
+}
+
+// cached is a store that refuses the first check from a cache, so that it has not decided the others.
+type cached struct{ store.Store }
+
+func (cached) Take(_ context.Context, _ []store.Check, decisions []algorithms.Decision) error {
+	clear(decisions)
+	decisions[0].Quota, decisions[0].RetryAfter, decisions[0].NextAfter = 5, time.Hour, time.Hour
+	for i := range decisions[1:] {
+		decisions[1+i].Allowed = true
+	}
+	return nil
+}
+
+func (cached) Adjust(...store.Adjustment) {}
+func (cached) Close() error               { return nil }
+
+// TestUnknownIsNotZero: the header says nothing of a zone of which the store has said nothing.
+func TestUnknownIsNotZero(t *testing.T) {
+	s := caddytest.NewStore(t, func() (store.Store, error) { return cached{}, nil })
+	h := caddytest.Load(t, `{`+s.Option()+`"rate_limits": {
+		"logins": {"max_events": 5, "window": "1h", "algorithm": "token_bucket"},
+		"clients": {"max_events": 100, "window": "1m", "algorithm": "token_bucket"}
+	}}`)
+	status, header := caddytest.Serve(t, h, "203.0.113.7:1")
+	if got, want := header.Get("RateLimit"), `"clients";r=0;t=3600`; status != 429 || got != want {
+		t.Errorf("status %d, RateLimit %s, want 429 and %s", status, got, want)
 	}
 }
