@@ -81,11 +81,8 @@ type Priority struct {
 }
 
 const (
-	// maxClasses bounds the classes, with that of requests without a priority. Each free slot looks at all of them.
-	maxClasses = 9
-
-	// classStep is how much more the slots of a class weigh than those of the next one.
-	classStep = 10
+	// maxClasses bounds the classes, with that of requests without a priority.
+	maxClasses = gate.MaxClasses
 
 	// others is the name of the class of requests without a priority.
 	others = "others"
@@ -174,11 +171,7 @@ func (h *Handler) Cleanup() (err error) {
 
 // options are the options of the gate.
 func (h *Handler) options() gate.Options {
-	o := gate.Options{Min: h.Min, Max: h.Max, MaxWait: time.Duration(h.MaxWait), Weights: []float64{1}, Wall: wall}
-	for range len(h.classes) {
-		o.Weights = append([]float64{o.Weights[0] * classStep}, o.Weights...)
-	}
-	return o
+	return gate.Options{Min: h.Min, Max: h.Max, MaxWait: time.Duration(h.MaxWait), Classes: len(h.names), Wall: wall}
 }
 
 func wall() int64 { return time.Now().UnixNano() }

@@ -37,7 +37,8 @@ type slot struct {
 	writers.HeaderOnly
 	handler *Handler
 	request placeholder.Request
-	place   *gate.Place // nil while the request does not have the slot
+	place   gate.Place
+	free    bool        // it was given back, or is held for a client that has left
 	answer  gate.Answer // of no use to anybody before the response has begun
 }
 
@@ -50,64 +51,60 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return err
 	}
 	came := now()
-	place, running := h.limit.gate.Enter(came, id, class)
-	if !running {
-		err = h.queue(w, r, place)
+	if !h.limit.gate.Enter(came, &s.place, id, class) {
+		err = s.wait(r)
 	}
 	h.limit.waits[class].Observe(time.Duration(now() - came))
 	if err != nil {
 		h.limit.refused[class].Add(1)
 		return err
 	}
-	s.place = place
 	returned := false
 	defer func() {
 		if returned && !s.Begun {
 			s.Begin(writers.StatusOf(err))
 		}
-		s.free()
+		s.giveBack()
 	}()
 	err = next.ServeHTTP(&s.Response, r)
 	returned = true
 	return err
 }
 
-// queue waits until the request has a slot. Its error says why the request gets none.
-func (h *Handler) queue(w http.ResponseWriter, r *http.Request, p *gate.Place) error {
-	g := h.limit.gate
+// wait waits until the request has its slot. Its error says why the request gets none.
+func (s *slot) wait(r *http.Request) error {
+	h, g, p := s.handler, s.handler.limit.gate, &s.place
 	timer := time.NewTimer(time.Duration(h.MaxWait))
 	defer timer.Stop()
 	client := hangup.Watch(r)
 	defer client.Forget()
+	left := false
 	select {
-	case granted := <-p.Ready():
+	case granted := <-p.Ready:
 		if granted {
 			return nil
 		}
 	case <-timer.C:
-		if !g.Leave(now(), p) && <-p.Ready() {
+		if g.Leave(now(), p) {
 			return nil // just in time
 		}
 	case <-r.Context().Done():
-		return h.abandon(p)
+		left = true
 	case <-client.Left:
-		return h.abandon(p)
+		left = true
 	}
-	return h.refuse(w, r, g.Refuse(now(), p))
-}
-
-// abandon forgets a request whose client has left.
-func (h *Handler) abandon(p *gate.Place) error {
-	h.limit.gate.Abandon(now(), p)
-	return caddyhttp.Error(statusLeft, errLeft)
-}
-
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, why gate.Refusal) error {
+	if left {
+		if g.Leave(now(), p) {
+			g.Done(now(), p, gate.Left)
+		}
+		return caddyhttp.Error(statusLeft, errLeft)
+	}
 	status, err := http.StatusServiceUnavailable, errOverloaded
-	if why.Over {
+	over, after := g.Refuse(now(), p, rand.Float64())
+	if over {
 		status, err = http.StatusTooManyRequests, errOverShare
 	}
-	w.Header().Set("Retry-After", strconv.FormatInt(why.RetryAfter(rand.Float64()), 10))
+	s.ResponseWriter.Header().Set("Retry-After", strconv.FormatInt(after, 10))
 	if h.events.Wanted(eventOverloaded) && h.limit.told.Allow() {
 		h.events.Emit(eventOverloaded, map[string]any{
 			"name": h.Name, "reason": err.Error(), "status": status, "remote_ip": clientip.Remote(r), "client_ip": clientip.Client(r),
@@ -129,24 +126,24 @@ func (s *slot) Begin(status int) http.Header {
 		s.answer = gate.Useful
 	}
 	if s.handler.Hold == "" {
-		s.free()
+		s.giveBack()
 	}
 	return nil
 }
 
-// free gives the slot back. A request whose client has left keeps it for as long as requests have one on average,
+// giveBack gives the slot back once. A request whose client has left keeps it for as long as requests have one on average,
 // because most upstreams work on.
-func (s *slot) free() {
-	p, g, answer := s.place, s.handler.limit.gate, s.answer
-	if p == nil {
+func (s *slot) giveBack() {
+	if s.free {
 		return
 	}
-	s.place = nil
-	if answer == gate.Left {
-		if hold := g.Hold(now(), p); hold > 0 {
-			time.AfterFunc(hold, func() { g.Done(now(), p, gate.Left) })
+	s.free = true
+	g := s.handler.limit.gate
+	if s.answer == gate.Left {
+		if hold := g.Hold(now(), &s.place); hold > 0 {
+			time.AfterFunc(hold, func() { g.Done(now(), &s.place, gate.Left) })
 			return
 		}
 	}
-	g.Done(now(), p, answer)
+	g.Done(now(), &s.place, s.answer)
 }

@@ -45,7 +45,7 @@ func attacks() []*scenario {
 		return &scenario{name: name, seconds: 60, up: pool(16), groups: []group{polite, of}, best: 24, polite: 0.95}
 	}
 	alternates := attack("alternates classes", work, 10e9, hostile{connections: 60, alternates: true})
-	alternates.weights = []float64{10, 1}
+	alternates.classes = 2
 	alternates.groups[0].rate = constant(300)
 	return []*scenario{
 		attack("bodies without an end", work, ever, hostile{connections: 30, slow: ever}),

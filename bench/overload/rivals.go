@@ -12,54 +12,42 @@ import (
 func rivals() []rival {
 	return []rival{
 		adaptive(),
-		{name: "AIMD", limit: func(int, func() int64) gate.Limiter { return &aimd{base: base{limit: 20}} }},
-		{name: "Vegas", limit: func(int, func() int64) gate.Limiter {
-			return &vegas{base: base{limit: 20}, rnd: rand.New(rand.NewSource(1)), jitter: 0.75}
+		{name: "AIMD", limit: func(int) limiter { return &aimd{base: base{20}} }},
+		{name: "Vegas", limit: func(int) limiter {
+			return &vegas{base: base{20}, rnd: rand.New(rand.NewSource(1)), jitter: 0.75}
 		}},
-		{name: "Gradient2", limit: func(int, func() int64) gate.Limiter { return &gradient2{base: base{limit: 20}} }},
-		{name: "no limit", limit: func(int, func() int64) gate.Limiter { return static(1 << 30) }},
+		{name: "Gradient2", limit: func(int) limiter { return &gradient2{base: base{20}} }},
+		{name: "no limit", limit: func(int) limiter { return static(1 << 30) }},
 	}
 }
 
-// adaptive is the limit of package gate.
-func adaptive() rival {
-	return rival{name: "adaptive", limit: func(_ int, wall func() int64) gate.Limiter { return gate.NewLimit(gate.Options{Wall: wall}) }}
-}
+// adaptive is package gate as it is.
+func adaptive() rival { return rival{name: "adaptive"} }
 
 // fixed is a limit that never changes, of all gates together.
 func fixed(n int, fifo bool) rival {
-	return rival{name: "static", fifo: fifo, limit: func(gates int, _ func() int64) gate.Limiter { return static(max(1, n/gates)) }}
+	return rival{name: "static", fifo: fifo, limit: func(gates int) limiter { return static(max(1, n/gates)) }}
 }
 
 // static is a limit that never changes.
 type static int
 
-func (s static) N() int                         { return int(s) }
-func (s static) Step(int64, int, int)           {}
-func (s static) Done(int64, int64, gate.Answer) {}
-func (s static) Latency() float64               { return 50 * ms }
+func (s static) N() int                              { return int(s) }
+func (s static) Done(int64, int64, int, gate.Answer) {}
 
 // base is what the rivals share.
-type base struct {
-	limit   float64
-	running int
-	latency float64 // ns
-}
+type base struct{ limit float64 }
 
-func (b *base) N() int                   { return max(int(b.limit), 1) }
-func (b *base) Step(_ int64, run, _ int) { b.running = run }
-func (b *base) Latency() float64         { return b.latency }
-func (b *base) note(took int64)          { b.latency += (float64(took) - b.latency) / 32 }
+func (b *base) N() int { return max(int(b.limit), 1) }
 
 // aimd is additive increase, multiplicative decrease: one more for each answer in time, a tenth less for
 // each failure or answer above 5 s. Defaults of Netflix' AIMDLimit: 20 at first, 20 to 200.
 type aimd struct{ base }
 
-func (a *aimd) Done(_, took int64, answer gate.Answer) {
-	a.note(took)
+func (a *aimd) Done(_, took int64, running int, answer gate.Answer) {
 	if answer != gate.Useful || took > 5e9 {
 		a.limit = math.Min(a.limit-1, math.Floor(a.limit*0.9))
-	} else if float64(a.running)*2 >= a.limit {
+	} else if float64(running)*2 >= a.limit {
 		a.limit++
 	}
 	a.limit = min(max(a.limit, 20), 200)
@@ -101,9 +89,8 @@ type vegas struct {
 	rnd    *rand.Rand
 }
 
-func (v *vegas) Done(now, took int64, a gate.Answer) {
-	v.note(took)
-	mean, running, drop, over := v.window.add(now, took, v.running, a)
+func (v *vegas) Done(now, took int64, running int, a gate.Answer) {
+	mean, most, drop, over := v.window.add(now, took, running, a)
 	if !over {
 		return
 	}
@@ -121,7 +108,7 @@ func (v *vegas) Done(now, took int64, a gate.Answer) {
 	switch {
 	case drop:
 		v.limit -= log
-	case float64(running)*2 < v.limit:
+	case float64(most)*2 < v.limit:
 	case queue <= log:
 		v.limit += 6 * log
 	case queue < 3*log:
@@ -142,9 +129,8 @@ type gradient2 struct {
 	n      float64
 }
 
-func (g *gradient2) Done(now, took int64, a gate.Answer) {
-	g.note(took)
-	mean, running, _, over := g.window.add(now, took, g.running, a)
+func (g *gradient2) Done(now, took int64, running int, a gate.Answer) {
+	mean, most, _, over := g.window.add(now, took, running, a)
 	if !over {
 		return
 	}
@@ -157,7 +143,7 @@ func (g *gradient2) Done(now, took int64, a gate.Answer) {
 	if g.long/mean > 2 {
 		g.long *= 0.95
 	}
-	if float64(running) < g.limit/2 {
+	if float64(most) < g.limit/2 {
 		return
 	}
 	gradient := math.Max(0.5, math.Min(1, 1.5*g.long/mean))

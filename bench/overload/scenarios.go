@@ -154,7 +154,7 @@ func unfair() []*scenario {
 	return []*scenario{
 		{name: "hog, 20 polite keys", seconds: 60, up: processors(16), groups: hog, best: 24, share: 0.92, polite: 0.98},
 		{name: "crowd of new keys", seconds: 60, up: processors(16), groups: flash(0), best: 24, share: 0.92, polite: 0.99},
-		{name: "crowd of new keys, priority", seconds: 60, up: processors(16), groups: flash(1), weights: []float64{10, 1}, best: 24, share: 0.92, polite: 0.99},
+		{name: "crowd of new keys, priority", seconds: 60, up: processors(16), groups: flash(1), classes: 2, best: 24, share: 0.92, polite: 0.99},
 	}
 }
 

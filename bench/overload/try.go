@@ -12,8 +12,8 @@ type try struct {
 	counts bool
 	key    uint64
 	class  int
-	left   int // retries
-	asked  int64
+	left   int   // retries
+	began  int64 // when it got its slot
 	work   float64
 	over   bool // the client has its answer or has left
 	ended  func(good bool)
@@ -27,19 +27,21 @@ func (t *try) ask() {
 	waits := false
 	p.Notify = func(granted bool) {
 		waits = false
-		if granted {
-			t.serve(p)
-		} else {
-			t.again(&t.res.refused)
-		}
+		t.after(0, func() {
+			if granted {
+				t.serve(p)
+			} else {
+				t.again(&t.res.refused)
+			}
+		})
 	}
-	if t.gate.Arrive(t.now, p, t.key, t.class) {
+	if t.gate.Enter(t.now, p, t.key, t.class) {
 		t.serve(p)
 		return
 	}
 	waits = true
 	t.after(maxWait, func() {
-		if waits && !t.over && t.gate.Leave(t.now, p) {
+		if waits && !t.over && !t.gate.Leave(t.now, p) {
 			t.again(&t.res.refused)
 		}
 	})
@@ -47,6 +49,7 @@ func (t *try) ask() {
 
 // serve lets the request through.
 func (t *try) serve(p *gate.Place) {
+	t.began = t.now
 	t.after(t.slow, func() {
 		if !t.over {
 			t.job = t.up.serve(t.work, func(ok bool) { t.answer(p, ok) })
@@ -60,11 +63,11 @@ func (t *try) answer(p *gate.Place, ok bool) {
 		return
 	}
 	if !ok {
-		t.gate.Done(t.now, p, gate.Failed)
+		t.done(p, gate.Failed)
 		t.again(&t.res.failed)
 		return
 	}
-	t.gate.Done(t.now, p, gate.Useful)
+	t.done(p, gate.Useful)
 	t.end(&t.res.good)
 	if t.counts {
 		t.run.good[t.now/1e9]++
@@ -96,9 +99,16 @@ func (t *try) leave() {
 	if t.stops {
 		t.up.stop(t.job)
 	}
-	if !t.gate.Leave(t.now, t.place) {
-		p := t.place
-		t.after(t.gate.Hold(t.now, p), func() { t.gate.Done(t.now, p, gate.Left) })
+	if p := t.place; t.gate.Leave(t.now, p) {
+		t.after(int64(t.gate.Hold(t.now, p)), func() { t.done(p, gate.Left) })
+	}
+}
+
+// done gives the slot back.
+func (t *try) done(p *gate.Place, a gate.Answer) {
+	t.gate.Done(t.now, p, a)
+	if f, ok := t.gate.(*front); ok {
+		f.served(t.now, t.now-t.began, a)
 	}
 }
 

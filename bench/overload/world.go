@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 )
@@ -13,7 +14,7 @@ type scenario struct {
 	up      func() *upstream
 	groups  []group
 	changes []change
-	weights []float64                    // of classes
+	classes int
 	gates   int                          // each in front of the same upstream, with a part of the clients; 0 is 1
 	uneven  bool                         // the first gate gets as much as all others
 	clock   func(i int, now int64) int64 // the error of the clock of a gate in ns; nil: none
@@ -64,19 +65,47 @@ func (r *run) useful() (n int) {
 // maxWait is the longest that a request waits in a gate, in ns.
 const maxWait = 1e9
 
-// rival makes the gates of a run.
+// rival makes the limits of a run. One without limits is the gate as it is.
 type rival struct {
 	name  string
-	limit func(share int, wall func() int64) gate.Limiter // share: in how many parts a static limit is divided
-	fifo  bool                                            // one queue, the oldest first
+	limit func(share int) limiter // share: in how many parts a static limit is divided
+	fifo  bool                    // one queue, the oldest first
+}
+
+// limiter says how many requests may run.
+type limiter interface {
+	N() int
+
+	// Done is called when a request that ran for took ns is over, while so many ran.
+	Done(now, took int64, running int, a gate.Answer)
 }
 
 // queue is what is in front of the upstream.
 type queue interface {
-	Arrive(now int64, p *gate.Place, key uint64, class int) bool
-	Leave(now int64, p *gate.Place) bool
-	Hold(now int64, p *gate.Place) int64
+	Enter(now int64, p *gate.Place, key uint64, class int) (running bool)
+	Leave(now int64, p *gate.Place) (running bool)
+	Hold(now int64, p *gate.Place) time.Duration
 	Done(now int64, p *gate.Place, a gate.Answer)
+}
+
+// front is a gate with the limit of a rival.
+type front struct {
+	*gate.Gate
+	options gate.Options
+	limit   limiter
+}
+
+func (f *front) set() {
+	if n := f.limit.N(); n != f.options.Max {
+		f.options.Min, f.options.Max = n, n
+		f.Configure(f.options)
+	}
+}
+
+// served tells the limit that a request is over.
+func (f *front) served(now, took int64, a gate.Answer) {
+	f.limit.Done(now, took, f.State().Running+1, a)
+	f.set()
 }
 
 // world is a run under way.
@@ -86,7 +115,6 @@ type world struct {
 	rnd    *rand.Rand
 	up     *upstream
 	gates  []queue
-	limits []gate.Limiter
 	newKey uint64
 	run    *run
 }
@@ -100,17 +128,21 @@ func play(s *scenario, seed int64, r rival) *run {
 	w.up.engine = w.engine
 	n := max(s.gates, 1)
 	for i := range n {
-		l := r.limit(n, func() int64 {
+		o := gate.Options{MaxWait: maxWait, Classes: s.classes, Wall: func() int64 {
 			if s.clock == nil {
 				return w.now
 			}
 			return w.now + s.clock(i, w.now)
-		})
-		w.limits = append(w.limits, l)
-		if r.fifo {
-			w.gates = append(w.gates, &fifo{limit: l, running: map[*gate.Place]int64{}})
-		} else {
-			w.gates = append(w.gates, gate.NewQueue(l, gate.Options{MaxWait: maxWait, Weights: s.weights}))
+		}}
+		switch {
+		case r.fifo:
+			w.gates = append(w.gates, &fifo{limit: r.limit(n).N(), running: make(map[*gate.Place]bool)})
+		case r.limit != nil:
+			f := &front{gate.New(o), o, r.limit(n)}
+			f.set()
+			w.gates = append(w.gates, f)
+		default:
+			w.gates = append(w.gates, gate.New(o))
 		}
 	}
 	for i := range s.groups {
@@ -130,11 +162,13 @@ func play(s *scenario, seed int64, r rival) *run {
 	return w.run
 }
 
-// note notes the limits.
+// note notes the limits that the gates find.
 func (w *world) note() {
 	sum := 0
-	for _, l := range w.limits {
-		sum += l.N()
+	for _, g := range w.gates {
+		if own, ok := g.(*gate.Gate); ok {
+			sum += own.State().Limit
+		}
 	}
 	w.run.limits = append(w.run.limits, sum)
 }
@@ -173,7 +207,7 @@ func (w *world) send(g *group, res *result, id uint64, ended func(good bool)) {
 	second := float64(w.now) / 1e9
 	t := &try{
 		world: w, group: g, res: res, counts: g.to == 0 || second >= g.from && second < g.to,
-		key: mix(id), class: g.class, left: g.retries, asked: w.now, ended: ended,
+		key: mix(id), class: g.class, left: g.retries, ended: ended,
 	}
 	if t.counts {
 		res.asked++

@@ -37,151 +37,155 @@ type Options struct {
 	// MaxWait is the longest that a request waits. The gate has no timer: the caller must call [Gate.Leave].
 	MaxWait time.Duration
 
-	// Weights are the weights of the classes, at least 1 class. None is one class.
-	Weights []float64
+	// Classes is how many classes there are, up to [MaxClasses]. 0 is 1. Each weighs ten times as much as the next one.
+	Classes int
 
 	// Wall returns the nanoseconds of the wall clock. It is called once in a phase. nil: the times that are
 	// passed in are those of the wall clock.
 	Wall func() int64
 }
 
-// Gate is a [Queue] and a [Limit] behind a lock. Its methods may be called from many goroutines at once.
+// Gate decides who runs, who waits, and who is next. Its methods may be called from many goroutines at once. The times that
+// they get are in ns, and if one is before that of another call, it counts as that.
 type Gate struct {
-	mu     sync.Mutex
-	now    int64 // the latest time that was passed in
-	queue  *Queue
-	limit  *Limit
-	places sync.Pool
+	mu               sync.Mutex
+	now              int64
+	limit            *limit
+	most             int   // requests that may ever run, 0 for no bound
+	stands           int64 // ns after which a queue that was never empty stands
+	running, waiting int
+	classes          []class
+	last             int // the class of requests without a priority
+	keys             map[name]*key
+	all              []*key // the same keys
+	hand             int    // which of them may be forgotten next
+	free             []*key // that were forgotten
+	seen             seen
+	pace             pace
+	busy             int64  // ns, since when the queue was never empty
+	tight            int64  // ns, since when requests have had to wait again and again
+	held             int64  // ns, when the last one that has to wait came
+	seq              uint64 // counts keys that begin to wait
 }
 
 // New returns a gate that has seen nothing.
 func New(o Options) *Gate {
-	limit := NewLimit(o)
-	g := &Gate{limit: limit, queue: NewQueue(limit, o)}
-	g.places.New = func() any {
-		p := &Place{ready: make(chan bool, 1)}
-		p.Notify = func(granted bool) { p.ready <- granted }
-		return p
-	}
+	g := &Gate{limit: newLimit(), keys: make(map[name]*key)}
+	g.Configure(o)
 	return g
 }
 
-// Configure gives the gate other bounds, waits and weights. What it has learned stays. Requests of classes
+// Configure gives the gate other bounds, waits and classes. What it has learned stays. Requests of classes
 // that are gone go to the last class.
 func (g *Gate) Configure(o Options) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.limit.configure(o)
-	g.queue.configure(o)
-	g.queue.advance(g.now)
+	g.stands, g.most, g.last = int64(o.MaxWait/2), o.Max, max(o.Classes, 1)-1
+	for i := len(g.classes); i <= g.last; i++ {
+		g.classes = append(g.classes, newClass(i))
+	}
+	g.fill()
 }
 
-// Enter asks for a slot at a time in ns. If the request has no slot at once, it waits until its place is ready or until
-// Leave. The key is a hash with a secret seed.
-func (g *Gate) Enter(now int64, key uint64, class int) (p *Place, running bool) {
-	p = g.places.Get().(*Place)
-	g.mu.Lock()
-	running = g.queue.Arrive(g.latest(now), p, key, class)
-	g.mu.Unlock()
-	return p, running
+// Place is the place of one request: in the queue, then in the upstream.
+type Place struct {
+	// Ready gets once whether a request that has waited got a slot. It gets false when the request has made room for a newer
+	// one of its key.
+	Ready chan bool
+
+	// Notify is called instead if it is not nil. The gate is locked then.
+	Notify func(granted bool)
+
+	name  // of its key
+	key   *key
+	began int64 // ns, when it got its slot
+	state state
 }
 
-// Leave takes a request that waits out of the queue. It reports false if the request does not wait any
-// more: then the channel of its place has the answer.
-func (g *Gate) Leave(now int64, p *Place) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.queue.Leave(g.latest(now), p)
+type state uint8
+
+const (
+	outside state = iota
+	waits
+	runs
+)
+
+// tell tells a request that has waited how that ended.
+func (p *Place) tell(granted bool) {
+	if p.Notify != nil {
+		p.Notify(granted)
+	} else {
+		p.Ready <- granted
+	}
 }
 
-// Refuse says why a request that has left or was refused gets no slot, and forgets its place.
-func (g *Gate) Refuse(now int64, p *Place) (r Refusal) {
-	g.mu.Lock()
-	r = Refusal{Over: g.queue.over(p), Ratio: g.queue.pace.add(g.latest(now), 0, 1)}
-	g.mu.Unlock()
-	g.places.Put(p)
-	return r
+// Enter asks for a slot, and reports whether the request has it at once. Else it waits until its place is ready or until Leave.
+// The key is a hash with a secret seed.
+func (g *Gate) Enter(now int64, p *Place, id uint64, class int) (running bool) {
+	defer g.at(now).mu.Unlock()
+	g.fill()
+	p.name = name{id, min(class, g.last)}
+	g.see(p)
+	g.forget()
+	p.key = g.key(p.name)
+	if len(p.key.waiting) == 0 && g.fits(p.key) {
+		g.run(p)
+	} else {
+		g.wait(p)
+	}
+	return p.state == runs
 }
 
-// Abandon forgets the place of a request whose client has left.
-func (g *Gate) Abandon(now int64, p *Place) {
-	if !g.Leave(now, p) && <-p.ready {
-		g.Done(now, p, Left)
+// Leave takes a request that waits out of the queue. It reports whether the request has its slot, so that it does not wait.
+func (g *Gate) Leave(now int64, p *Place) (running bool) {
+	defer g.at(now).mu.Unlock()
+	if p.state == waits {
+		g.remove(p)
+		g.fill()
+	}
+	return p.state == runs
+}
+
+// Refuse says why a request that has left or was refused gets no slot: with over, its key asks for more than twice its share
+// of all that run and wait, and else the upstream is too slow. Its client should come back after so many seconds: 1, and a
+// part up to the ratio of refusals to answers, so that clients return at the pace of the upstream, but at most 30. The random
+// number is in [0, 1).
+func (g *Gate) Refuse(now int64, p *Place, random float64) (over bool, after int64) {
+	defer g.at(now).mu.Unlock()
+	if k := g.keys[p.name]; k != nil {
+		over = float64(k.running+len(k.waiting)) > 2*float64(g.running+g.waiting)/float64(len(g.keys)+1)
+	}
+	return over, min(1+int64(random*(g.pace.add(g.now, 0, 1)+1)), 30)
+}
+
+// Done gives the slot of a request back. It does nothing if the request has none.
+func (g *Gate) Done(now int64, p *Place, a Answer) {
+	defer g.at(now).mu.Unlock()
+	if p.state != runs {
 		return
 	}
-	g.places.Put(p)
+	took := g.now - p.began
+	g.limit.done(g.now, took, a)
+	if a == Useful {
+		g.seen.add(p.id)
+		g.pace.add(g.now, 1, 0)
+	}
+	g.settle(p, took, a)
+	g.forget()
+	g.fill()
 }
 
-// Done gives the slot of a request back.
-func (g *Gate) Done(now int64, p *Place, a Answer) {
-	g.mu.Lock()
-	g.queue.Done(g.latest(now), p, a)
-	g.mu.Unlock()
-	g.places.Put(p)
-}
-
-// Hold returns for how much longer a request has its slot whose client has left. Call [Gate.Done] then.
+// Hold returns for how much longer a request has its slot whose client has left: until it has had the slot for as long as
+// requests have it on average. Most upstreams work on, and do not tell. Call [Gate.Done] then.
 func (g *Gate) Hold(now int64, p *Place) time.Duration {
+	defer g.at(now).mu.Unlock()
+	return time.Duration(max(int64(g.limit.times.mean)-(g.now-p.began), 0))
+}
+
+// at locks the gate at a time. Callers read their clock before they have the lock.
+func (g *Gate) at(now int64) *Gate {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	return time.Duration(g.queue.Hold(g.latest(now), p))
-}
-
-// latest returns a time that does not go back: callers read their clock before they have the lock.
-func (g *Gate) latest(now int64) int64 {
-	g.now = max(g.now, now)
-	return g.now
-}
-
-// State is what operators see of a gate at one moment.
-type State struct {
-	Limit, Running, Waiting, Keys int
-
-	// Latency is the mean time of a slot.
-	Latency time.Duration
-
-	// Spread is the mean of the squares of these times, divided by the square of their mean: 1 if all slots are taken for
-	// as long, 2 for those of a memoryless server. Where quick and slow requests share a gate, it is more.
-	Spread float64
-
-	// Elasticity is the last judgment: 1 if twice the requests bring twice the answers, 0 if they bring no more.
-	Elasticity float64
-
-	// Held is whether requests wait, so that the gate learns.
-	Held bool
-
-	// Since is when the shortage began of which requests wait, by the wall clock. It may have had pauses of up to a
-	// minute. It is the zero time while nothing waits.
-	Since time.Time
-
-	// Classes are those that run, wait and have had a slot, by class.
-	Classes []ClassState
-}
-
-// ClassState is the part of a class in a State.
-type ClassState struct {
-	Running, Waiting int
-	Ends             Ends // of requests that have had a slot
-}
-
-// State returns the state at this time.
-func (g *Gate) State() State {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	q, l := g.queue, g.limit
-	s := State{
-		Limit: l.n, Running: q.running, Waiting: q.waiting, Keys: len(q.keys),
-		Latency: time.Duration(l.times.mean), Spread: l.times.slot() / max(l.times.mean, 1), Elasticity: l.trend + Rest, Held: l.holds(q.running, q.waiting),
-		Classes: make([]ClassState, q.last+1),
-	}
-	if q.waiting > 0 {
-		s.Since = time.Unix(0, q.tight+l.rhythm.offset)
-	}
-	for i := range q.classes {
-		c := &s.Classes[min(i, int(q.last))] // a class that is gone counts as the last one
-		c.Running += q.classes[i].running
-		c.Waiting += q.classes[i].waiting
-		c.Ends.add(&q.classes[i].ends)
-	}
-	return s
+	g.pass(max(g.now, now))
+	return g
 }

@@ -5,18 +5,24 @@ import (
 	"time"
 )
 
-// TestAbandon: a client that leaves frees its place, and its slot if it has got one in that moment.
-func TestAbandon(t *testing.T) {
+// TestLeave: a client that leaves frees its place, and its slot if it has got one in that moment.
+func TestLeave(t *testing.T) {
 	g := New(Options{Max: 1, MaxWait: time.Second})
-	first, _ := g.Enter(1, hashed(1), 0)
-	second, _ := g.Enter(2, hashed(2), 0)
-	third, _ := g.Enter(3, hashed(3), 0)
-	g.Abandon(4, second)
+	var first, second, third Place
+	for i, p := range []*Place{&first, &second, &third} {
+		g.Enter(int64(i+1), p, hashed(i), 0)
+	}
+	if g.Leave(4, &second) {
+		t.Error("the second has a slot")
+	}
 	if s := g.State(); s.Waiting != 1 || s.Running != 1 {
 		t.Fatalf("%+v after the second has left", s)
 	}
-	g.Done(5, first, Useful) // the third has a slot, and its client has left
-	g.Abandon(6, third)
+	g.Done(5, &first, Useful)
+	if !g.Leave(6, &third) {
+		t.Error("the third has no slot")
+	}
+	g.Done(6, &third, Left)
 	if s := g.State(); s.Waiting != 0 || s.Running != 0 {
 		t.Errorf("%+v after all have left", s)
 	}
@@ -24,13 +30,14 @@ func TestAbandon(t *testing.T) {
 
 // TestConfigure: what a gate has learned stays when its options change, and waiting requests keep their places.
 func TestConfigure(t *testing.T) {
-	g := New(Options{MaxWait: time.Second, Weights: []float64{10, 1}})
+	g := New(Options{MaxWait: time.Second, Classes: 2})
 	play(g.limit, 1, 64, 30)
 	learned := g.State().Limit
 	now := int64(40e9)
 	var all []*Place
 	for i := range 2 * learned {
-		p, _ := g.Enter(now, hashed(i), i%2)
+		p := new(Place)
+		g.Enter(now, p, hashed(i), i%2)
 		all = append(all, p)
 	}
 	g.Configure(Options{MaxWait: time.Second})
@@ -43,11 +50,8 @@ func TestConfigure(t *testing.T) {
 		t.Errorf("the limit is %d, above its new bound", s.Limit)
 	}
 	for _, p := range all {
-		if p.state == waits {
-			g.Abandon(now, p)
-		} else {
-			g.Done(now, p, Useful)
-		}
+		g.Leave(now, p)
+		g.Done(now, p, Useful)
 	}
 	if s := g.State(); s.Running != 0 || s.Waiting != 0 {
 		t.Errorf("%+v in the end", s)
@@ -57,11 +61,13 @@ func TestConfigure(t *testing.T) {
 // TestRetryAfter: clients learn to come back at the pace of the upstream.
 func TestRetryAfter(t *testing.T) {
 	for _, c := range []struct {
-		ratio, random float64
-		want          int64
-	}{{0, 0.99, 1}, {1, 0.6, 2}, {9, 0.5, 6}, {1000, 0.9, 30}} {
-		if got := (Refusal{Ratio: c.ratio}).RetryAfter(c.random); got != c.want {
-			t.Errorf("ratio %v, random %v: %d s, want %d", c.ratio, c.random, got, c.want)
+		refusals, random float64
+		want             int64
+	}{{0, 0.4, 1}, {0, 0.6, 2}, {8, 0.5, 6}, {999, 0.9, 30}} {
+		g := New(Options{})
+		g.pace.refusals = c.refusals
+		if _, got := g.Refuse(0, new(Place), c.random); got != c.want {
+			t.Errorf("%v refusals, random %v: %d s, want %d", c.refusals, c.random, got, c.want)
 		}
 	}
 	var p pace
@@ -79,11 +85,11 @@ func TestRetryAfter(t *testing.T) {
 // TestNoAllocations: while nothing waits, a request allocates nothing.
 func TestNoAllocations(t *testing.T) {
 	g := New(Options{MaxWait: time.Second})
-	now := int64(0)
+	now, p := int64(0), Place{}
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 1e6
-		p, _ := g.Enter(now, 1, 0)
-		g.Done(now, p, Useful)
+		g.Enter(now, &p, 1, 0)
+		g.Done(now, &p, Useful)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

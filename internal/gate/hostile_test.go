@@ -18,7 +18,8 @@ func TestNewKeys(t *testing.T) {
 	var running, waiting []*Place
 	enter := func(key int) {
 		now += 10_000
-		if p, ok := g.Enter(now, hashed(key), 0); ok {
+		p := new(Place)
+		if g.Enter(now, p, hashed(key), 0) {
 			running = append(running, p)
 		} else {
 			waiting = append(waiting, p)
@@ -35,7 +36,8 @@ func TestNewKeys(t *testing.T) {
 			continue
 		}
 		if key%3 == 0 {
-			g.Abandon(now, waiting[0])
+			g.Leave(now, waiting[0])
+			g.Done(now, waiting[0], Left)
 			waiting = waiting[1:]
 			continue
 		}
@@ -45,10 +47,10 @@ func TestNewKeys(t *testing.T) {
 		for _, p := range waiting {
 			if p.state == waits {
 				kept = append(kept, p)
-			} else if <-p.Ready() {
+			} else if <-p.Ready {
 				running = append(running, p)
 			} else {
-				g.Refuse(now, p)
+				g.Refuse(now, p, 0)
 			}
 		}
 		waiting = kept
@@ -80,8 +82,7 @@ func TestSlowKey(t *testing.T) {
 		{name: "a bound", limit: 8, most: 8, polite: 8, falls: 8, slow: 4, atOnce: 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			limit := slots(c.limit)
-			b := newBench(&limit, Options{MaxWait: math.MaxInt64, Max: c.most})
+			b := newBench(c.limit, Options{MaxWait: math.MaxInt64, Max: c.most})
 			for k := range c.polite {
 				b.done(b.ask(k, 0, true), Useful)
 			}
@@ -91,7 +92,7 @@ func TestSlowKey(t *testing.T) {
 			if n := len(b.running); n != c.slow {
 				t.Fatalf("%d requests of the slow key run, want %d", n, c.slow)
 			}
-			limit = slots(c.falls)
+			b.fix(c.falls)
 			for k := range c.polite {
 				b.ask(k, 0, true)
 			}
@@ -107,7 +108,7 @@ func TestSlowKey(t *testing.T) {
 func TestAlternatingClasses(t *testing.T) {
 	const keys = 4
 	for _, alternates := range []bool{false, true} {
-		b := newBench(slots(1), Options{MaxWait: math.MaxInt64, Weights: []float64{10, 1}})
+		b := newBench(1, Options{MaxWait: math.MaxInt64, Classes: 2})
 		ask := func(key int) {
 			if key == keys && alternates {
 				r := b.ask(key, 1, true)
@@ -147,12 +148,12 @@ func TestOneLongRequest(t *testing.T) {
 		long, rest int
 		most       float64 // seconds that a phase may last
 	}{{"the first", 1, 0, 10}, {"among others", 1, 500, 2}, {"all", 500, 0, 10}} {
-		l := NewLimit(Options{})
+		l := limitOf(Options{})
 		now := int64(1)
 		done := func(took int64) {
 			now += took
-			l.Step(now, 1, 0)
-			l.Done(now, took, Useful)
+			l.step(now, 1, 0)
+			l.done(now, took, Useful)
 		}
 		for range c.rest {
 			done(50e6)
@@ -160,7 +161,7 @@ func TestOneLongRequest(t *testing.T) {
 		for range c.long {
 			done(600e9)
 		}
-		l.Step(now+20e9, 1, 0)
+		l.step(now+20e9, 1, 0)
 		if s := math.Exp2(float64(l.rhythm.shift)) / 1e9; s > c.most {
 			t.Errorf("%s: phases last %.0f s", c.name, s)
 		}
@@ -174,12 +175,13 @@ func TestOneLongRequest(t *testing.T) {
 // that time.
 func TestHold(t *testing.T) {
 	g := New(Options{Max: 1, MaxWait: time.Second})
-	p, _ := g.Enter(1, hashed(1), 0)
+	p := new(Place)
+	g.Enter(1, p, hashed(1), 0)
 	if hold := g.Hold(1, p); hold != 0 {
 		t.Errorf("held for %v before anything is known", hold)
 	}
 	g.Done(1+100e6, p, Useful)
-	p, _ = g.Enter(1e9, hashed(2), 0)
+	g.Enter(1e9, p, hashed(2), 0)
 	for _, c := range []struct{ after, want time.Duration }{
 		{0, 100 * time.Millisecond}, {30 * time.Millisecond, 70 * time.Millisecond},
 	} {
@@ -191,7 +193,7 @@ func TestHold(t *testing.T) {
 	if s := g.State(); s.Latency != 100*time.Millisecond {
 		t.Errorf("the mean is %v", s.Latency)
 	}
-	p, _ = g.Enter(2e9, hashed(3), 0)
+	g.Enter(2e9, p, hashed(3), 0)
 	if hold := g.Hold(3e9, p); hold != 0 {
 		t.Errorf("held for %v more after a second", hold)
 	}
@@ -213,8 +215,8 @@ func TestOpenAndLeave(t *testing.T) {
 	now := int64(61e9)
 	var ends []departure // in order
 	enter := func(key uint64, took int64, a Answer) {
-		p, ok := g.Enter(now, key, 0)
-		if !ok {
+		p := new(Place)
+		if !g.Enter(now, p, key, 0) {
 			t.Fatalf("a request waits, although the limit was %d and is %d", learned, g.State().Limit)
 		}
 		d := departure{now + took, p, a}

@@ -41,7 +41,7 @@ const (
 	failing = 0.1
 )
 
-// Limit finds how many requests an upstream should have at once. It is a [Limiter].
+// limit finds how many requests an upstream should have at once.
 //
 // While requests wait, it alternates between two limits, one step apart. From useful answers per second
 // under each it computes the elasticity
@@ -52,14 +52,14 @@ const (
 // upstream, and negative where they hinder each other. The limit goes up while e is above [Rest], and down while it
 // is below.
 //
-// Latencies only say how long a phase must last, which is at most 8.6 s. A Limit is not safe for concurrent use.
-type Limit struct {
+// Latencies only say how long a phase must last, which is at most 8.6 s. A limit is not safe for concurrent use.
+type limit struct {
 	min, max int // bounds of the limit; a max of 0 is none
 	wall     func() int64
 	n        int // the limit now
 
 	center float64 // the logarithm of the middle of the two limits
-	step   float64
+	apart  float64 // their distance
 	trend  float64 // the last judgment: above 0 is up
 	worth  bool    // whether it was far above rest
 
@@ -73,28 +73,19 @@ type Limit struct {
 	free    int64 // since when they are not
 }
 
-// NewLimit returns a limit that has seen nothing. It uses the bounds and the wall clock of the options.
-func NewLimit(o Options) *Limit {
-	l := &Limit{center: math.Log(start), step: largest, worth: true}
-	l.rhythm.shift = shortest
-	l.configure(o)
-	return l
+// newLimit returns a limit that has seen nothing.
+func newLimit() *limit {
+	return &limit{center: math.Log(start), apart: largest, worth: true, rhythm: rhythm{shift: shortest}}
 }
 
-func (l *Limit) configure(o Options) {
+func (l *limit) configure(o Options) {
 	l.min, l.max, l.wall = max(o.Min, 1), o.Max, o.Wall
 	l.bound()
 	l.n = l.within(int(math.Round(math.Exp(l.center))))
 }
 
-// N implements [Limiter].
-func (l *Limit) N() int { return l.n }
-
-// Latency implements [Limiter].
-func (l *Limit) Latency() float64 { return l.times.mean }
-
-// Step implements [Limiter].
-func (l *Limit) Step(now int64, running, waiting int) {
+// step is called before each change: so many ran and waited since the call before, until now, in ns.
+func (l *limit) step(now int64, running, waiting int) {
 	full := l.holds(running, waiting)
 	switch {
 	case full && now > l.rhythm.counts:
@@ -114,12 +105,12 @@ func (l *Limit) Step(now int64, running, waiting int) {
 
 // holds reports whether requests are held back while so many run and wait. An upstream that refuses by itself leaves
 // nothing to wait here, and yet has too much.
-func (l *Limit) holds(running, waiting int) bool {
+func (l *limit) holds(running, waiting int) bool {
 	return waiting > 0 || running >= l.n || l.times.failures > failing
 }
 
-// Done implements [Limiter].
-func (l *Limit) Done(now, took int64, a Answer) {
+// done is called after that when a request that ran for took ns is over.
+func (l *limit) done(now, took int64, a Answer) {
 	l.times.add(float64(took), a, 1/float64(min(max(l.n, 64), 256)))
 	if l.full && now > l.rhythm.counts {
 		s := l.side()
@@ -131,10 +122,10 @@ func (l *Limit) Done(now, took int64, a Answer) {
 }
 
 // side is that of this phase.
-func (l *Limit) side() *side { return &l.sides[l.rhythm.phase&1] }
+func (l *limit) side() *side { return &l.sides[l.rhythm.phase&1] }
 
 // turn ends a phase: it judges if there is enough evidence, and begins the next phase.
-func (l *Limit) turn() {
+func (l *limit) turn() {
 	lower, upper := &l.sides[0], &l.sides[1]
 	switch d := lower.distance(upper); {
 	case !l.full && l.now-l.free > int64(10*l.times.mean)+1e9:
@@ -151,16 +142,16 @@ func (l *Limit) turn() {
 }
 
 // set puts the limit of this phase in force.
-func (l *Limit) set() {
-	n := max(1, int(math.Round(math.Exp(l.center-l.step/2))))
+func (l *limit) set() {
+	n := max(1, int(math.Round(math.Exp(l.center-l.apart/2))))
 	if l.rhythm.phase&1 == 1 {
-		n = int(math.Ceil(float64(n) * math.Exp(l.step)))
+		n = int(math.Ceil(float64(n) * math.Exp(l.apart)))
 	}
 	l.n = l.within(n)
 	l.side().n = l.n
 }
 
-func (l *Limit) within(n int) int {
+func (l *limit) within(n int) int {
 	if l.max > 0 {
 		n = min(n, l.max)
 	}
@@ -168,9 +159,9 @@ func (l *Limit) within(n int) int {
 }
 
 // bound keeps the middle where both limits can differ.
-func (l *Limit) bound() {
+func (l *limit) bound() {
 	if l.max > 0 {
-		l.center = min(l.center, math.Log(float64(l.max))-l.step/2)
+		l.center = min(l.center, math.Log(float64(l.max))-l.apart/2)
 	}
 	l.center = max(l.center, math.Log(float64(l.min)))
 }
@@ -194,7 +185,7 @@ func (s *side) distance(upper *side) float64 {
 }
 
 // enough reports whether the answers of a side can judge limits of this distance.
-func (l *Limit) enough(s *side, distance float64) bool {
+func (l *limit) enough(s *side, distance float64) bool {
 	if distance == 0 {
 		return false
 	}
@@ -203,7 +194,7 @@ func (l *Limit) enough(s *side, distance float64) bool {
 }
 
 // judge moves the limit.
-func (l *Limit) judge(lower, upper *side, distance float64) {
+func (l *limit) judge(lower, upper *side, distance float64) {
 	elasticity := math.Log(upper.speed()/lower.speed()) / distance
 	trend := min(max(elasticity-Rest, -1), 1)
 	if lower.good+upper.good == 0 {
@@ -212,18 +203,18 @@ func (l *Limit) judge(lower, upper *side, distance float64) {
 	worth := elasticity > whole
 	switch {
 	case worth && l.worth:
-		l.step = largest
+		l.apart = largest
 		l.center += largest
 	case trend*l.trend > 0:
-		l.step *= grow
-		l.center += gain * l.step * trend
+		l.apart *= grow
+		l.center += gain * l.apart * trend
 	default:
-		l.step *= shrink
-		l.center += gain * l.step * trend
+		l.apart *= shrink
+		l.center += gain * l.apart * trend
 	}
 	l.trend, l.worth = trend, worth
 	speed := (lower.speed() + upper.speed()) / 2
 	least := math.Sqrt(evidence * l.times.spread() / (speed * longest))
-	l.step = min(max(l.step, smallest, least), largest)
+	l.apart = min(max(l.apart, smallest, least), largest)
 	l.bound()
 }

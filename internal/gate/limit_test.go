@@ -9,9 +9,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
+// limitOf returns a limit with options.
+func limitOf(o Options) *limit {
+	l := newLimit()
+	l.configure(o)
+	return l
+}
+
 // play plays an upstream with so many workers, each of which answers every 20 ms, under a load that never ends.
 // The wall clock is that of the events.
-func play(l *Limit, now int64, workers int, seconds float64) int64 {
+func play(l *limit, now int64, workers int, seconds float64) int64 {
 	const work = 20e6
 	var free []int64 // when each worker is free
 	for range workers {
@@ -20,7 +27,7 @@ func play(l *Limit, now int64, workers int, seconds float64) int64 {
 	type job struct{ began, ends int64 }
 	var running []job
 	for end := now + int64(seconds*1e9); now < end; {
-		for len(running) < l.N() {
+		for len(running) < l.n {
 			i := 0
 			for j := range free {
 				if free[j] < free[i] {
@@ -39,9 +46,9 @@ func play(l *Limit, now int64, workers int, seconds float64) int64 {
 		j := running[first]
 		running = append(running[:first], running[first+1:]...)
 		now = max(now, j.ends)
-		l.Step(now, len(running)+1, 10)
-		l.Done(now, now-j.began, Useful)
-		l.Step(now, len(running), 10)
+		l.step(now, len(running)+1, 10)
+		l.done(now, now-j.began, Useful)
+		l.step(now, len(running), 10)
 	}
 	return now
 }
@@ -49,7 +56,7 @@ func play(l *Limit, now int64, workers int, seconds float64) int64 {
 // TestLimitFinds: the limit finds how many workers there are, and finds it again when they change. It may let in
 // some more, because a worker that is never idle needs a request that waits.
 func TestLimitFinds(t *testing.T) {
-	l := NewLimit(Options{})
+	l := limitOf(Options{})
 	now := int64(1)
 	for _, workers := range []int{16, 64, 100, 30} {
 		now = play(l, now, workers, 60)
@@ -61,14 +68,14 @@ func TestLimitFinds(t *testing.T) {
 
 // TestLimitLearnsOnlyUnderLoad: while nothing waits, the limit stays.
 func TestLimitLearnsOnlyUnderLoad(t *testing.T) {
-	l := NewLimit(Options{})
+	l := limitOf(Options{})
 	now := play(l, 1, 32, 60)
 	center := l.center
 	for range 10000 {
 		now += 10e6
-		l.Step(now, 1, 0)
-		l.Done(now, 5e6, Useful)
-		l.Step(now, 0, 0)
+		l.step(now, 1, 0)
+		l.done(now, 5e6, Useful)
+		l.step(now, 0, 0)
 	}
 	if l.center != center {
 		t.Errorf("the limit went from %.0f to %.0f while nothing waited", math.Exp(center), math.Exp(l.center))
@@ -78,13 +85,13 @@ func TestLimitLearnsOnlyUnderLoad(t *testing.T) {
 // TestLimitOfAnUpstreamThatFails: an upstream that refuses by itself leaves nothing to wait here, and yet
 // the limit falls, because failures are no useful answers.
 func TestLimitOfAnUpstreamThatFails(t *testing.T) {
-	l := NewLimit(Options{})
+	l := limitOf(Options{})
 	now := play(l, 1, 64, 60)
 	high := l.center
 	for range 100000 {
 		now += 1e6
-		l.Step(now, l.N()-1, 0)
-		l.Done(now, 5e6, Failed)
+		l.step(now, l.n-1, 0)
+		l.done(now, 5e6, Failed)
 	}
 	if l.center > high-1 {
 		t.Errorf("the limit went from %.0f to %.0f while all requests failed", math.Exp(high), math.Exp(l.center))
@@ -98,14 +105,14 @@ func TestLimitBounds(t *testing.T) {
 		if o.Max > 0 {
 			o.Max = max(o.Max, o.Min)
 		}
-		l := NewLimit(o)
+		l := limitOf(o)
 		now := int64(0)
 		for range rapid.IntRange(1, 400).Draw(t, "answers") {
 			took := rapid.Int64Range(0, 3e9).Draw(t, "took")
 			now += rapid.Int64Range(0, 1e9).Draw(t, "ns")
-			l.Step(now, l.N(), rapid.IntRange(0, 1).Draw(t, "waiting"))
-			l.Done(now, took, Answer(rapid.IntRange(0, 2).Draw(t, "answer")))
-			if n := l.N(); n < max(o.Min, 1) || o.Max > 0 && n > o.Max || math.IsNaN(l.center) {
+			l.step(now, l.n, rapid.IntRange(0, 1).Draw(t, "waiting"))
+			l.done(now, took, Answer(rapid.IntRange(0, 2).Draw(t, "answer")))
+			if n := l.n; n < max(o.Min, 1) || o.Max > 0 && n > o.Max || math.IsNaN(l.center) {
 				t.Fatalf("the limit is %d, want %d to %d", n, max(o.Min, 1), o.Max)
 			}
 		}
@@ -115,13 +122,13 @@ func TestLimitBounds(t *testing.T) {
 // TestRhythm: gates with different clocks of their own are in the same phase, and follow a wall clock that is set.
 func TestRhythm(t *testing.T) {
 	wall := int64(1_700_000_000e9)
-	a, b := NewLimit(Options{Wall: func() int64 { return wall }}), NewLimit(Options{Wall: func() int64 { return wall }})
+	a, b := limitOf(Options{Wall: func() int64 { return wall }}), limitOf(Options{Wall: func() int64 { return wall }})
 	for i := range int64(200) {
 		if wall += 50e6; i == 100 {
 			wall -= 3600e9
 		}
-		a.Step(i*50e6, 8, 5)
-		b.Step(i*50e6+77e6, 8, 5)
+		a.step(i*50e6, 8, 5)
+		b.step(i*50e6+77e6, 8, 5)
 		// A gate that has not seen that the clock was set does so in the next phase.
 		if i != 0 && (i < 100 || i > 103) && a.rhythm.phase != b.rhythm.phase {
 			t.Fatalf("after %d ms: phases %d and %d", i*50, a.rhythm.phase, b.rhythm.phase)

@@ -2,45 +2,10 @@ package gate
 
 import (
 	"container/heap"
+	"math"
 	"slices"
 	"time"
 )
-
-// Limiter says how many requests may run.
-type Limiter interface {
-	// N is how many requests may run, at least 1.
-	N() int
-
-	// Step is called before each change: so many ran and waited since the call before, until now, in ns.
-	Step(now int64, running, waiting int)
-
-	// Done is called after that when a request that ran for took ns is over.
-	Done(now, took int64, a Answer)
-
-	// Latency is the mean time of a request in ns, 0 if there was none.
-	Latency() float64
-}
-
-// Queue decides who runs, who waits, and who is next. It is not safe for concurrent use.
-type Queue struct {
-	limit            Limiter
-	stands           int64 // ns after which a queue that was never empty stands
-	running, waiting int
-	classes          []class
-	last             int16 // the class of requests without a priority
-	keys             map[uint64]*key
-	all              []*key   // the same keys
-	hand             int      // which of them may be forgotten next
-	loose            []*Place // requests that run and are not counted for their keys
-	most             int      // requests that may ever run, 0 for no bound
-	seen             seen
-	pace             pace
-	busy             int64  // ns, since when the queue was never empty
-	tight            int64  // ns, since when requests have had to wait again and again
-	held             int64  // ns, when the last one that has to wait came
-	seq              uint64 // counts lines that begin to wait
-	now              int64  // ns, of the latest event
-}
 
 // places is how many requests may wait, shared by the keys that wait. But each key may have as many
 // waiting as the limit lets run.
@@ -49,179 +14,183 @@ const places = 1024
 // lull is for how many ns no request has to wait before those that wait count as a new shortage.
 const lull = 60e9
 
-// NewQueue returns an empty queue.
-func NewQueue(l Limiter, o Options) *Queue {
-	q := &Queue{limit: l, keys: make(map[uint64]*key)}
-	q.configure(o)
-	return q
-}
-
-// configure makes the classes. Those that remain keep what they have had.
-func (q *Queue) configure(o Options) {
-	q.stands, q.most = int64(o.MaxWait/2), o.Max
-	weights := o.Weights
-	if len(weights) == 0 {
-		weights = []float64{1}
-	}
-	for i, w := range weights {
-		if i == len(q.classes) {
-			q.classes = append(q.classes, newClass(i))
+// pass lets time pass, in which requests ran and waited. Slots are charged to their classes. The share goes on as if all that wait
+// were served at once, each at the same speed. So it goes on for those that were served, even if new keys come all the time.
+func (g *Gate) pass(now int64) {
+	if g.waiting > 0 {
+		for i := range g.classes {
+			c := &g.classes[i]
+			slots := float64(now-g.now) * float64(c.running)
+			c.had += slots / c.weight
+			c.share += slots / float64(len(c.order)+1)
 		}
-		q.classes[i].weight = w
 	}
-	q.last = int16(len(weights) - 1)
-}
-
-// Arrive reports whether a request may run at once. Else it waits, until its Notify is called, or Leave.
-func (q *Queue) Arrive(now int64, p *Place, id uint64, class int) bool {
-	p.id, p.class = id, min(int16(class), q.last)
-	q.advance(now)
-	q.see(now, p)
-	if q.waiting == 0 && 2*q.running < q.limit.N() { // any key may have a slot
-		p.loose = len(q.loose)
-		q.loose = append(q.loose, p)
-		q.run(now, p)
-	} else {
-		q.enter(now, p)
-	}
-	return p.state == runs
-}
-
-// enter lets a request run, or wait if its key may not have a slot or has others that wait.
-func (q *Queue) enter(now int64, p *Place) {
-	for _, runs := range q.loose {
-		q.count(runs)
-	}
-	clear(q.loose)
-	q.loose = q.loose[:0]
-	q.forget()
-	if k := q.key(p); k.waiting == 0 && q.fits(k, &q.classes[p.class], now) {
-		q.count(p)
-		q.run(now, p)
-	} else {
-		q.wait(now, p)
-	}
-}
-
-// Leave takes a waiting request out. It reports false if the request does not wait.
-func (q *Queue) Leave(now int64, p *Place) bool {
-	if p.state != waits {
-		return false
-	}
-	q.pass(now)
-	k := p.line.key
-	q.remove(p)
-	q.rest(k)
-	q.fill(now)
-	return true
-}
-
-// Done gives the slot of a request back. It does nothing if the request has none.
-func (q *Queue) Done(now int64, p *Place, a Answer) {
-	if p.state != runs {
-		return
-	}
-	took := now - p.began
-	q.pass(now)
-	q.limit.Done(now, took, a)
-	p.state = outside
-	q.running--
-	c := &q.classes[p.class]
-	c.running--
-	c.ends[a].Count++
-	c.ends[a].Slots += time.Duration(took)
-	if a == Useful {
-		q.seen.add(p.id)
-		q.pace.add(now, 1, 0)
-	}
-	if p.key != nil {
-		q.settle(p, float64(took))
-	} else {
-		last := len(q.loose) - 1
-		q.loose[p.loose], q.loose[last].loose = q.loose[last], p.loose
-		q.loose[last], q.loose = nil, q.loose[:last]
-	}
-	q.forget()
-	q.fill(now)
-}
-
-// Hold returns for how many ns longer a request has its slot whose client has left: until it has had the slot for as long
-// as requests have it on average. Most upstreams work on, and do not tell.
-func (q *Queue) Hold(now int64, p *Place) int64 {
-	return max(int64(q.limit.Latency())-(now-p.began), 0)
-}
-
-// advance lets time pass. If the limit has risen, waiting requests may run.
-func (q *Queue) advance(now int64) {
-	q.pass(now)
-	q.fill(now)
+	g.now = now
+	g.limit.step(now, g.running, g.waiting)
 }
 
 // fill gives slots to those that are next.
-func (q *Queue) fill(now int64) {
-	for q.waiting > 0 {
-		p := q.next(now)
+func (g *Gate) fill() {
+	for g.waiting > 0 {
+		p := g.next()
 		if p == nil {
 			return
 		}
-		q.count(p)
-		q.run(now, p)
-		p.Notify(true)
+		c := &g.classes[p.class]
+		c.share = max(c.share, p.key.had)
+		g.remove(p)
+		g.run(p)
+		p.tell(true)
 	}
 }
 
-func (q *Queue) run(now int64, p *Place) {
-	p.state, p.began = runs, now
-	q.running++
-	q.classes[p.class].running++
-}
-
-// wait puts a request at the end of its line.
-func (q *Queue) wait(now int64, p *Place) {
-	if q.waiting == 0 {
-		q.busy = now
-		if q.held == 0 || now-q.held > lull {
-			q.tight = now
+// next returns the request whose turn it is, nil if none may run.
+func (g *Gate) next() (p *Place) {
+	var turn *class
+	for i := range g.classes {
+		c := &g.classes[i]
+		if len(c.order) == 0 || turn != nil && turn.had <= c.had {
+			continue
+		}
+		if first := g.first(c); g.fits(first.key) {
+			turn, p = c, first
 		}
 	}
-	q.held = now
-	l := q.line(q.key(p), p.class)
-	if len(l.requests) >= max(q.limit.N(), places/(len(q.classes[p.class].order)+1)) {
-		oldest := l.requests[0]
-		q.remove(oldest)
-		oldest.Notify(false)
-	}
-	q.push(l, p)
+	return p
 }
 
-// push puts a request at the end of a line.
-func (q *Queue) push(l *line, p *Place) {
-	if len(l.requests) == 0 {
-		q.enroll(l)
+// first is the request of a class whose turn it is. Requests of newcomers whose key is known meanwhile wait for its turn.
+func (g *Gate) first(c *class) *Place {
+	for {
+		k := c.order[0]
+		p := k.waiting[0]
+		if g.now-g.busy > g.stands {
+			p = k.waiting[len(k.waiting)-1]
+		}
+		known := g.key(p.name)
+		if k == known {
+			return p
+		}
+		g.remove(p)
+		g.push(known, p)
 	}
-	l.requests = append(l.requests, p)
-	p.line, p.state = l, waits
-	l.key.waiting++
-	q.classes[p.class].waiting++
-	q.waiting++
 }
 
-// remove takes a request out of its line.
-func (q *Queue) remove(p *Place) {
-	l, c := p.line, &q.classes[p.class]
-	i := slices.Index(l.requests, p)
-	l.requests = slices.Delete(l.requests, i, i+1)
-	p.line, p.state = nil, outside
-	l.key.waiting--
+// fits reports whether a key may have one more slot. Slots that other keys have beyond what it would have do not count, or
+// beyond so many times that in a class of so many times the weight. So who has more keeps nobody waiting who has less. While
+// several keys share the class or those before it, a key also leaves as many slots free as it has: what it takes cannot be
+// taken back when others come.
+func (g *Gate) fits(k *key) bool {
+	c, n := &g.classes[k.class], g.limit.n
+	if g.running >= 2*n || g.most > 0 && g.running >= g.most {
+		return false
+	}
+	if g.now-c.shared < lull && k != c.newcomers {
+		n -= k.running
+	}
+	for i := range g.classes {
+		o := &g.classes[i]
+		levels := min(float64(k.running+1)*max(o.weight/c.weight, 1), float64(len(o.levels)))
+		for _, keys := range o.levels[:int(levels)] {
+			n -= keys
+		}
+	}
+	return n > 0
+}
+
+// run gives a request a slot.
+func (g *Gate) run(p *Place) {
+	c, k := &g.classes[p.class], p.key
+	if k == c.newcomers { // its other requests are not
+		g.add(p.name).guest = true
+	}
+	p.state, p.began = runs, g.now
+	g.running++
+	c.running++
+	if k.running == len(c.levels) {
+		c.levels = append(c.levels, 0)
+	}
+	c.levels[k.running]++
+	k.running++
+	c.order.fix(k)
+}
+
+// settle ends that, and charges the key the time that the slot was taken, if others wait for one.
+func (g *Gate) settle(p *Place, took int64, a Answer) {
+	c, k := &g.classes[p.class], p.key
+	if k == c.newcomers {
+		g.keys[p.name].guest = false
+	}
+	p.state = outside
+	g.running--
+	c.running--
+	c.ends[a].add(End{1, time.Duration(took)})
+	if g.waiting > 0 {
+		k.had += float64(took)
+	}
+	k.running--
+	c.levels[k.running]--
+	c.order.fix(k)
+}
+
+// wait puts a request at the end of those of its key, of which the oldest may have to make room.
+func (g *Gate) wait(p *Place) {
+	if g.waiting == 0 {
+		g.busy = g.now
+		if g.held == 0 || g.now-g.held > lull {
+			g.tight = g.now
+		}
+	}
+	g.held = g.now
+	if k := p.key; len(k.waiting) >= max(g.limit.n, places/(len(g.classes[p.class].order)+1)) {
+		oldest := k.waiting[0]
+		g.remove(oldest)
+		oldest.tell(false)
+	}
+	if p.Notify == nil {
+		p.Ready = make(chan bool, 1)
+	}
+	g.push(p.key, p)
+}
+
+// push makes a request wait with those of a key.
+func (g *Gate) push(k *key, p *Place) {
+	if len(k.waiting) == 0 {
+		g.enroll(k)
+	}
+	k.waiting = append(k.waiting, p)
+	p.key, p.state = k, waits
+	g.classes[p.class].waiting++
+	g.waiting++
+}
+
+// remove takes a request out of those that wait.
+func (g *Gate) remove(p *Place) {
+	c, k := &g.classes[p.class], p.key
+	i := slices.Index(k.waiting, p)
+	k.waiting = slices.Delete(k.waiting, i, i+1)
+	p.state = outside
 	c.waiting--
-	q.waiting--
-	if len(l.requests) == 0 {
-		heap.Remove(&c.order, int(l.at))
+	g.waiting--
+	if len(k.waiting) == 0 {
+		heap.Remove(&c.order, k.at)
 	}
 }
 
-// over reports whether the key of a request asks for more than twice its share.
-func (q *Queue) over(p *Place) bool {
-	k := q.keys[p.id]
-	return k != nil && float64(k.running+k.waiting) > 2*float64(q.running+q.waiting)/float64(len(q.keys)+1)
+// enroll makes a key wait for its turn. A key that has not waited has gained nothing by that, and a class neither.
+func (g *Gate) enroll(k *key) {
+	c := &g.classes[k.class]
+	k.had = max(k.had, c.share)
+	g.seq++
+	k.seq = g.seq
+	if len(c.order) == 0 && g.waiting > 0 {
+		least := math.Inf(1)
+		for i := range g.classes {
+			if o := &g.classes[i]; len(o.order) > 0 {
+				least = min(least, o.had)
+			}
+		}
+		c.had = max(c.had, least)
+	}
+	heap.Push(&c.order, k)
 }

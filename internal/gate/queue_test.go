@@ -10,14 +10,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
-// slots is a limit that never changes.
-type slots int
-
-func (s slots) N() int                    { return int(s) }
-func (s slots) Step(int64, int, int)      {}
-func (s slots) Done(int64, int64, Answer) {}
-func (s slots) Latency() float64          { return 1e6 }
-
 // hashed is a hash of a key.
 func hashed(key int) uint64 {
 	x := uint64(key+1) * 0x9e3779b97f4a7c15
@@ -29,7 +21,7 @@ var patient = Options{MaxWait: math.MaxInt64}
 
 // bench is a queue with requests of which the test knows what they do.
 type bench struct {
-	*Queue
+	*Gate
 	now     int64
 	running []*request
 	waiting []*request
@@ -40,10 +32,22 @@ type request struct {
 	Place
 	key, class int
 	granted    bool
-	from       *line // in which it has waited
+	from       *key // with which it has waited
 }
 
-func newBench(l Limiter, o Options) *bench { return &bench{Queue: NewQueue(l, o), now: 1} }
+// newBench makes a bench. A limit that is not 0 never changes.
+func newBench(limit int, o Options) *bench {
+	b := &bench{Gate: New(o), now: 1}
+	if limit > 0 {
+		b.fix(limit)
+	}
+	return b
+}
+
+// fix fixes the limit. It bounds nothing else.
+func (b *bench) fix(limit int) {
+	b.limit.configure(Options{Min: limit, Max: limit})
+}
 
 // ask makes a request, of a key that was served before if it is known.
 func (b *bench) ask(key, class int, known bool) *request {
@@ -58,7 +62,7 @@ func (b *bench) ask(key, class int, known bool) *request {
 		}
 	}
 	b.waiting = append(b.waiting, r)
-	if b.Arrive(b.now, &r.Place, hashed(key), class) {
+	if b.Enter(b.now, &r.Place, hashed(key), class) {
 		r.Notify(true)
 	}
 	return r
@@ -80,65 +84,64 @@ func drop(all []*request, r *request) []*request {
 
 // check checks what must hold after each event.
 func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int) {
-	n := b.limit.N()
+	n := b.limit.n
 	switch {
 	case n < lowest || highest > 0 && n > highest:
 		t.Fatalf("the limit is %d, want %d to %d", n, lowest, highest)
-	case b.Queue.running != len(b.running) || b.Queue.waiting != len(b.waiting):
-		t.Fatalf("%d run and %d wait, want %d and %d", b.Queue.running, b.Queue.waiting, len(b.running), len(b.waiting))
-	case b.Queue.running > 2*n && b.Queue.running > b.before || highest > 0 && b.Queue.running > max(highest, b.before):
-		t.Fatalf("%d run, and were %d, at a limit of %d", b.Queue.running, b.before, n)
+	case b.Gate.running != len(b.running) || b.Gate.waiting != len(b.waiting):
+		t.Fatalf("%d run and %d wait, want %d and %d", b.Gate.running, b.Gate.waiting, len(b.running), len(b.waiting))
+	case b.Gate.running > 2*n && b.Gate.running > b.before || highest > 0 && b.Gate.running > max(highest, b.before):
+		t.Fatalf("%d run, and were %d, at a limit of %d", b.Gate.running, b.before, n)
 	}
-	b.before = b.Queue.running
+	b.before = b.Gate.running
 	in := 0
 	for i := range b.classes {
 		c := &b.classes[i]
 		in += c.running + c.waiting
-		for i, l := range c.order {
-			if int(l.at) != i || len(l.requests) == 0 || i > 0 && l.before(c.order[(i-1)/2]) {
-				t.Fatalf("the heap has key %d at %d, of which %d wait", l.key.id, i, len(l.requests))
+		for i, k := range c.order {
+			if k.at != i || len(k.waiting) == 0 || i > 0 && c.order.Less(i, (i-1)/2) {
+				t.Fatalf("the heap has key %d at %d, of which %d wait", k.id, i, len(k.waiting))
 			}
 		}
-		if len(c.order) > 0 && b.fits(b.first(c, b.now).line.key, c, b.now) {
-			t.Fatalf("%d wait, and %d of %d run", b.Queue.waiting, b.Queue.running, n)
+		if len(c.order) > 0 && b.fits(b.first(c).key) {
+			t.Fatalf("%d wait, and %d of %d run", b.Gate.waiting, b.Gate.running, n)
 		}
 	}
-	if in != b.Queue.running+b.Queue.waiting {
-		t.Fatalf("the classes have %d requests, want %d", in, b.Queue.running+b.Queue.waiting)
+	if in != b.Gate.running+b.Gate.waiting {
+		t.Fatalf("the classes have %d requests, want %d", in, b.Gate.running+b.Gate.waiting)
 	}
 }
 
-// rank is the order of a line.
+// rank is the order of a key.
 type rank struct {
-	running int32
+	running int
 	had     float64
 }
 
-// ranks returns those of all lines in which requests wait, once a request has left. A slot is charged to all lines of its
-// key, and to the line of newcomers that has let it through.
-func (b *bench) ranks(leaving *Place) map[*line]rank {
-	all := make(map[*line]rank)
+// ranks returns those of all keys of which requests wait, once a request has left, to which its slot is charged.
+func (b *bench) ranks(leaving *Place) map[*key]rank {
+	all := make(map[*key]rank)
 	for i := range b.classes {
-		for _, l := range b.classes[i].order {
-			r := rank{l.key.running, l.had}
-			if leaving.key != nil && l.key == leaving.key {
+		for _, k := range b.classes[i].order {
+			r := rank{k.running, k.had}
+			if k == leaving.key {
 				r.running--
 				r.had += float64(b.now - leaving.began)
 			}
-			all[l] = r
+			all[k] = r
 		}
 	}
 	return all
 }
 
 // turnOf checks that a request which has just got a slot was the one whose turn it was.
-func (b *bench) turnOf(t interface{ Fatalf(string, ...any) }, r *request, all map[*line]rank) {
+func (b *bench) turnOf(t interface{ Fatalf(string, ...any) }, r *request, all map[*key]rank) {
 	mine, ok := all[r.from]
 	if !ok {
 		return // it has waited with the newcomers, and its key is known meanwhile
 	}
-	for l, other := range all {
-		if l.class != r.from.class || l == b.classes[l.class].newcomers {
+	for k, other := range all {
+		if k.class != r.from.class || k == b.classes[k.class].newcomers {
 			continue
 		}
 		if other.running < mine.running || other.running == mine.running && other.had < mine.had-1e-3 {
@@ -155,8 +158,8 @@ func TestQueue(t *testing.T) {
 		if highest > 0 {
 			highest = max(highest, lowest)
 		}
-		o := Options{Min: lowest, Max: highest, MaxWait: 1e9, Weights: []float64{10, 1}}
-		b := newBench(NewLimit(o), o)
+		o := Options{Min: lowest, Max: highest, MaxWait: 1e9, Classes: 2}
+		b := newBench(0, o)
 		stepGen, keyGen := rapid.IntRange(0, 9), rapid.IntRange(0, 20)
 		for range rapid.IntRange(1, 300).Draw(t, "events") {
 			b.now += rapid.Int64Range(0, 50e6).Draw(t, "ns")
@@ -168,8 +171,8 @@ func TestQueue(t *testing.T) {
 			b.done(b.running[0], Useful)
 			b.check(t, lowest, highest)
 		}
-		if b.Queue.waiting > 0 {
-			t.Fatalf("%d wait for ever", b.Queue.waiting)
+		if b.Gate.waiting > 0 {
+			t.Fatalf("%d wait for ever", b.Gate.waiting)
 		}
 	})
 }
@@ -184,7 +187,7 @@ func (b *bench) event(t interface{ Fatalf(string, ...any) }, event, key int) {
 		leaving := b.running[key%before]
 		all := b.ranks(&leaving.Place)
 		for _, r := range b.waiting {
-			r.from = r.line
+			r.from = r.Place.key
 		}
 		b.done(leaving, Answer(event%3))
 		if len(b.running) == before { // exactly one got the slot
@@ -193,11 +196,10 @@ func (b *bench) event(t interface{ Fatalf(string, ...any) }, event, key int) {
 	case len(b.waiting) > 0:
 		r := b.waiting[key%len(b.waiting)]
 		b.waiting = drop(b.waiting, r)
-		if !b.Leave(b.now, &r.Place) {
-			t.Fatalf("a waiting request cannot leave")
-		}
-		if b.Leave(b.now, &r.Place) {
-			t.Fatalf("a request left twice")
+		for range 2 {
+			if b.Leave(b.now, &r.Place) || r.state != outside {
+				t.Fatalf("a waiting request cannot leave")
+			}
 		}
 	}
 }
@@ -205,7 +207,7 @@ func (b *bench) event(t interface{ Fatalf(string, ...any) }, event, key int) {
 // TestNoKeyStarves: a known key that waits gets a turn in 2 x (waiting keys + 1) turns, whatever new keys come.
 func TestNoKeyStarves(t *testing.T) {
 	const keys = 20
-	b := newBench(slots(1), Options{})
+	b := newBench(1, Options{})
 	fresh := 1000
 	b.ask(fresh, 0, false)
 	for k := range keys {
@@ -240,7 +242,7 @@ func TestNoKeyStarves(t *testing.T) {
 // slots that there are.
 func TestOldKeyBesideNewOnes(t *testing.T) {
 	const waiting = 50
-	b := newBench(slots(1), patient)
+	b := newBench(1, patient)
 	b.ask(0, 0, true)
 	b.ask(1, 0, true)
 	var queue []*request
@@ -270,7 +272,7 @@ func TestOldKeyBesideNewOnes(t *testing.T) {
 // TestClasses: classes share by their weights, however many keys each has.
 func TestClasses(t *testing.T) {
 	rnd := rand.New(rand.NewSource(1))
-	b := newBench(slots(4), Options{MaxWait: math.MaxInt64, Weights: []float64{10, 1}})
+	b := newBench(4, Options{MaxWait: math.MaxInt64, Classes: 2})
 	ask := func(class int) {
 		key := 1
 		if class == 1 {
@@ -298,7 +300,7 @@ func TestClasses(t *testing.T) {
 // TestNewestFirst: the oldest request of a key goes first, and the newest once the queue was never empty
 // for half of the longest wait. Beyond its places, the oldest makes room.
 func TestNewestFirst(t *testing.T) {
-	b := newBench(slots(1), Options{MaxWait: 1e9})
+	b := newBench(1, Options{MaxWait: 1e9})
 	first := b.ask(1, 0, true)
 	old, young := b.ask(1, 0, true), b.ask(1, 0, true)
 	b.now += 4e8
@@ -315,14 +317,14 @@ func TestNewestFirst(t *testing.T) {
 	for range places/2 + 1 {
 		b.ask(1, 0, true)
 	}
-	if (young.state == waits) || young.granted || b.Queue.waiting > places {
-		t.Errorf("the oldest waits: %v, of %d", (young.state == waits), b.Queue.waiting)
+	if (young.state == waits) || young.granted || b.Gate.waiting > places {
+		t.Errorf("the oldest waits: %v, of %d", (young.state == waits), b.Gate.waiting)
 	}
 }
 
 // TestOver: a key is over if it asks for more than twice its share.
 func TestOver(t *testing.T) {
-	b := newBench(slots(2), patient)
+	b := newBench(2, patient)
 	b.ask(9, 0, true)
 	b.ask(9, 0, true)
 	var polite, hog *request
@@ -332,7 +334,9 @@ func TestOver(t *testing.T) {
 	for range 12 {
 		hog = b.ask(8, 0, true)
 	}
-	if !b.over(&hog.Place) || b.over(&polite.Place) {
-		t.Errorf("over: hog %v, polite %v", b.over(&hog.Place), b.over(&polite.Place))
+	for want, r := range map[bool]*request{true: hog, false: polite} {
+		if over, _ := b.Refuse(b.now, &r.Place, 0); over != want {
+			t.Errorf("%v for a key that asks for more than its share: %v", over, want)
+		}
 	}
 }

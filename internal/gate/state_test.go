@@ -14,14 +14,15 @@ func TestSince(t *testing.T) {
 	wait := func(after time.Duration) time.Duration {
 		t.Helper()
 		now += int64(after)
-		runs, _ := g.Enter(now, hashed(1), 0)
+		var runs, waits Place
+		g.Enter(now, &runs, hashed(1), 0)
 		if s := g.State(); !s.Since.IsZero() {
 			t.Errorf("%+v although nothing waits", s)
 		}
-		waits, _ := g.Enter(now, hashed(2), 0)
+		g.Enter(now, &waits, hashed(2), 0)
 		since := g.State().Since
-		g.Abandon(now, waits)
-		g.Done(now, runs, Useful)
+		g.Leave(now, &waits)
+		g.Done(now, &runs, Useful)
 		return since.Sub(time.Unix(0, hour).Add(time.Second))
 	}
 	for _, c := range []struct{ after, want time.Duration }{{0, 0}, {30 * time.Second, 0}, {59 * time.Second, 0}, {61 * time.Second, 150 * time.Second}} {
@@ -33,15 +34,16 @@ func TestSince(t *testing.T) {
 
 // TestEnds: requests are counted by class and by how they ended, with the time of their slots.
 func TestEnds(t *testing.T) {
-	g := New(Options{Max: 9, MaxWait: time.Second, Weights: []float64{10, 1}})
+	g := New(Options{Max: 9, MaxWait: time.Second, Classes: 2})
 	for i, c := range []struct {
 		class int
 		end   Answer
 		took  time.Duration
 	}{{0, Useful, 5}, {0, Useful, 7}, {1, Failed, 11}, {1, Left, 13}} {
 		start := int64(1000 * (i + 1))
-		p, _ := g.Enter(start, 1, c.class)
-		g.Done(start+int64(c.took), p, c.end)
+		var p Place
+		g.Enter(start, &p, 1, c.class)
+		g.Done(start+int64(c.took), &p, c.end)
 	}
 	s := g.State()
 	if s.Classes[0].Ends != (Ends{Useful: {2, 12}}) || s.Classes[1].Ends != (Ends{Failed: {1, 11}, Left: {1, 13}}) {
