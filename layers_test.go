@@ -72,8 +72,8 @@ var layers = []struct {
 	{"internal/gate", layer{lines: 670, kB: 18}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 485, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate " +
-		"internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
+	{"adaptive", layer{lines: 485, kB: 17, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/key " +
+		"internal/option internal/placeholder internal/stats internal/writers"}},
 	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 570, kB: 18, own: "internal/adminapi internal/topk store"}},

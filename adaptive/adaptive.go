@@ -16,7 +16,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
@@ -65,7 +64,6 @@ type Handler struct {
 	classes  map[string]int
 	names    []string // of the classes; that of all requests is empty if there are no priorities
 	limit    *limit   // nil before it is acquired
-	events   events.Events
 }
 
 // Priority sorts requests into classes. Each class gets ten times as much as the next one, if both have requests
@@ -150,9 +148,6 @@ func (h *Handler) Provision(ctx caddy.Context) (err error) {
 		return err
 	}
 	h.IPv4Prefix, h.IPv6Prefix = h.template.Prefixes.IPv4, h.template.Prefixes.IPv6
-	if h.events, err = events.New(ctx); err != nil {
-		return err
-	}
 	module, err := ctx.App(appName)
 	if err != nil {
 		return err

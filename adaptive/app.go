@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
-	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -30,7 +29,6 @@ type limit struct {
 	gate    *gate.Gate
 	waits   [maxClasses]stats.Histogram
 	refused [maxClasses]atomic.Uint64
-	told    throttle.Throttle // for events
 
 	mu      sync.Mutex
 	running []*Handler // of each config that runs, the newest last

@@ -9,7 +9,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
@@ -25,9 +24,6 @@ var (
 
 // statusLeft is the status of a request whose client has left. Only logs show it.
 const statusLeft = 499
-
-// eventOverloaded is the event of the first refusal in a minute.
-const eventOverloaded = "rate_limit_overloaded"
 
 func now() int64 { return int64(clock.System{}.Now()) }
 
@@ -105,11 +101,6 @@ func (s *slot) wait(r *http.Request) error {
 		status, err = http.StatusTooManyRequests, errOverShare
 	}
 	s.ResponseWriter.Header().Set("Retry-After", strconv.FormatInt(after, 10))
-	if h.events.Wanted(eventOverloaded) && h.limit.told.Allow() {
-		h.events.Emit(eventOverloaded, map[string]any{
-			"name": h.Name, "reason": err.Error(), "status": status, "remote_ip": clientip.Remote(r), "client_ip": clientip.Client(r),
-		})
-	}
 	return caddyhttp.Error(status, err)
 }
 
