@@ -31,6 +31,7 @@ var layers = []struct {
 	{"internal/advice", layer{lines: 66, kB: 5}},
 	{"internal/suggest", layer{lines: 50, kB: 2}},
 	{"internal/duration", layer{lines: 50, kB: 2}},
+	{"internal/heap", layer{lines: 35, kB: 1}},
 	{"internal/msgpack", layer{lines: 50, kB: 2}},
 	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
 	{"store", layer{lines: 1000, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
@@ -68,8 +69,8 @@ var layers = []struct {
 	{"internal/key", layer{lines: 815, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
-	{"internal/clock", layer{lines: 130, kB: 4}},
-	{"internal/gate", layer{lines: 670, kB: 18}},
+	{"internal/clock", layer{lines: 115, kB: 3, own: "internal/heap"}},
+	{"internal/gate", layer{lines: 650, kB: 17, own: "internal/heap"}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 485, kB: 17, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/key " +
@@ -94,9 +95,9 @@ var layers = []struct {
 	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "config internal/adminapi internal/clientip internal/lab/walk internal/late " +
 		"internal/limiter internal/outcome internal/placeholder internal/pool internal/zone"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1955, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
-		"internal/clock internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool " +
-		"internal/replay internal/replay/logs internal/stats internal/zone memorystore store"}},
+	{"internal/replay/engine", layer{lines: 1946, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+		"internal/clock internal/heap internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
+		"internal/pool internal/replay internal/replay/logs internal/stats internal/zone memorystore store"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
@@ -132,7 +133,7 @@ var layers = []struct {
 	{"internal/testing/redistest", layer{lines: 1100, kB: 31, own: "internal/testing/childprocess internal/testing/filelock internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{lines: 824, kB: 26, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
-	{"internal/testing/samplelog", layer{lines: 200, kB: 9}},
+	{"internal/testing/samplelog", layer{lines: 200, kB: 9, own: "internal/heap"}},
 	{"internal/testing/samplelog/write", layer{lines: 50, kB: 2, own: "internal/testing/samplelog"}},
 	{"internal/testing/model", layer{lines: 750, kB: 23, own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{lines: 461, kB: 14, own: "algorithms"}},
@@ -141,8 +142,8 @@ var layers = []struct {
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/reference", layer{lines: 315, kB: 11, caddy: true, own: "internal/option"}},
 	{"internal/testing/simredis", layer{lines: 1500, kB: 40}},
-	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "algorithms config internal/clock internal/limiter internal/outcome " +
-		"internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/zone redisstore store"}},
+	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "algorithms config internal/clock internal/heap internal/limiter " +
+		"internal/outcome internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/zone redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{lines: 1500, kB: 55, own: "algorithms internal/testing/deep internal/testing/patient store"}},
 

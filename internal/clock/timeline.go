@@ -1,16 +1,17 @@
 package clock
 
 import (
-	"container/heap"
 	"iter"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/heap"
 )
 
 // Timeline is the time of a log or of a test, and what is to happen later. It does not go back. It implements
 // [Sleeper] and is for one goroutine at a time. The zero value begins in 1970.
 type Timeline struct {
 	now     int64 // in microseconds since 1970
-	events  events
+	events  heap.Heap[event]
 	count   uint64
 	running *coroutine // nil if none runs
 }
@@ -26,32 +27,21 @@ type event struct {
 	call func()
 }
 
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].nth < e[j].nth
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	all := *e
-	last := all[len(all)-1]
-	all[len(all)-1] = event{}
-	*e = all[:len(all)-1]
-	return last
+// Before implements [heap.Heap].
+func (e event) Before(other event) bool {
+	return e.at < other.at || e.at == other.at && e.nth < other.nth
 }
 
 // Plan makes something happen at a time, in microseconds since 1970, or now if that is over.
 func (t *Timeline) Plan(at int64, call func()) {
 	t.count++
-	heap.Push(&t.events, event{max(at, t.now), t.count, call})
+	t.events.Push(event{max(at, t.now), t.count, call})
 }
 
 // MoveTo lets everything happen that is planned up to a time, in microseconds since 1970, and goes there.
 func (t *Timeline) MoveTo(at int64) {
 	for len(t.events) > 0 && t.events[0].at <= at {
-		next := heap.Pop(&t.events).(event)
+		next := t.events.Pop()
 		t.now = max(t.now, next.at)
 		next.call()
 	}

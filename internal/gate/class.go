@@ -1,8 +1,10 @@
 package gate
 
 import (
-	"container/heap"
 	"math"
+	"slices"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/heap"
 )
 
 // MaxClasses bounds the classes. Each free slot looks at all of them.
@@ -15,15 +17,22 @@ type class struct {
 	share            float64 // ns of slots that a key has had which always had its share
 	running, waiting int
 	ends             Ends
-	order            order  // in which keys wait
-	newcomers        *key   // all keys that were never served
-	levels           []int  // how many keys of the class have more than so many requests that run
-	latest           uint64 // key of a request, of this class or a more important one
-	shared           int64  // ns, when the latest one was another one than that before
+	order            heap.Heap[*key] // in which keys wait
+	newcomers        *key            // all keys that were never served
+	levels           []int           // how many keys of the class have more than so many requests that run
+	latest           uint64          // key of a request, of this class or a more important one
+	shared           int64           // ns, when the latest one was another one than that before
 }
 
 func newClass(i int) class {
-	return class{weight: math.Pow10(MaxClasses - i), newcomers: &key{name: name{class: i}, at: -1}, shared: -lull}
+	return class{weight: math.Pow10(MaxClasses - i), newcomers: &key{name: name{class: i}}, shared: -lull}
+}
+
+// reorder moves a key that has changed to its place in the order, if it waits.
+func (c *class) reorder(k *key) {
+	if len(k.waiting) > 0 {
+		c.order.Fix(slices.Index(c.order, k))
+	}
 }
 
 // see sees a request of a class, which counts for those that are less important, too.
@@ -37,48 +46,6 @@ func (g *Gate) see(p *Place) {
 	}
 }
 
-// order is a heap for [container/heap]. Each key knows where it is, so that it can be moved.
-type order []*key
-
-func (o order) Len() int { return len(o) }
-
-// Less reports whether a key comes before another one: the fewest requests of it run, of equal ones it has had the least, and
-// then has waited longest.
-func (o order) Less(i, j int) bool {
-	a, b := o[i], o[j]
-	if a.running != b.running {
-		return a.running < b.running
-	}
-	return a.had < b.had || a.had == b.had && a.seq < b.seq
-}
-
-func (o order) Swap(i, j int) {
-	o[i], o[j] = o[j], o[i]
-	o[i].at, o[j].at = i, j
-}
-
-// Push is for container/heap.
-func (o *order) Push(x any) {
-	x.(*key).at = len(*o)
-	*o = append(*o, x.(*key))
-}
-
-// Pop is for container/heap.
-func (o *order) Pop() any {
-	n := len(*o) - 1
-	last := (*o)[n]
-	(*o)[n], *o = nil, (*o)[:n]
-	last.at = -1
-	return last
-}
-
-// fix moves a key that has changed to its place.
-func (o *order) fix(k *key) {
-	if k.at >= 0 {
-		heap.Fix(o, k.at)
-	}
-}
-
 // key is what is known of a key in a class while its requests run or wait, and while it has had more than its share.
 type key struct {
 	name
@@ -86,8 +53,16 @@ type key struct {
 	waiting []*Place // the oldest first
 	had     float64  // ns of slots
 	seq     uint64   // when it began to wait, to tell keys apart that have had the same
-	at      int      // in the heap, -1 if it is not
 	guest   bool     // a request of it runs as one of newcomers
+}
+
+// Before implements [heap.Heap]: the fewest requests of the key run, of equal ones it has had the least, and then has waited
+// longest.
+func (k *key) Before(other *key) bool {
+	if k.running != other.running {
+		return k.running < other.running
+	}
+	return k.had < other.had || k.had == other.had && k.seq < other.seq
 }
 
 // name tells keys apart. One that comes in several classes has a share of each.
@@ -117,7 +92,7 @@ func (g *Gate) add(n name) (k *key) {
 	} else {
 		k = new(key)
 	}
-	*k = key{name: n, at: -1, waiting: k.waiting[:0]}
+	*k = key{name: n, waiting: k.waiting[:0]}
 	g.keys[n], g.all = k, append(g.all, k)
 	return k
 }

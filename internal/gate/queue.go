@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -112,7 +111,7 @@ func (g *Gate) run(p *Place) {
 	}
 	c.levels[k.running]++
 	k.running++
-	c.order.fix(k)
+	c.reorder(k)
 }
 
 // settle ends that, and charges the key the time that the slot was taken, if others wait for one.
@@ -130,7 +129,7 @@ func (g *Gate) settle(p *Place, took int64, a Answer) {
 	}
 	k.running--
 	c.levels[k.running]--
-	c.order.fix(k)
+	c.reorder(k)
 }
 
 // wait puts a request at the end of those of its key, of which the oldest may have to make room.
@@ -173,7 +172,7 @@ func (g *Gate) remove(p *Place) {
 	c.waiting--
 	g.waiting--
 	if len(k.waiting) == 0 {
-		heap.Remove(&c.order, k.at)
+		c.order.Remove(slices.Index(c.order, k))
 	}
 }
 
@@ -192,5 +191,5 @@ func (g *Gate) enroll(k *key) {
 		}
 		c.had = max(c.had, least)
 	}
-	heap.Push(&c.order, k)
+	c.order.Push(k)
 }

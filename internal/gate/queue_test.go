@@ -99,7 +99,7 @@ func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int
 		c := &b.classes[i]
 		in += c.running + c.waiting
 		for i, k := range c.order {
-			if k.at != i || len(k.waiting) == 0 || i > 0 && c.order.Less(i, (i-1)/2) {
+			if len(k.waiting) == 0 || i > 0 && k.Before(c.order[(i-1)/2]) {
 				t.Fatalf("the heap has key %d at %d, of which %d wait", k.id, i, len(k.waiting))
 			}
 		}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/heap"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
@@ -68,26 +68,16 @@ type held struct {
 	source *source
 }
 
-// inOrder is a heap of records, the earliest first.
-type inOrder []*held
-
-func (o inOrder) Len() int      { return len(o) }
-func (o inOrder) Swap(i, j int) { o[i], o[j] = o[j], o[i] }
-func (o inOrder) Less(i, j int) bool {
-	return o[i].start < o[j].start || o[i].start == o[j].start && o[i].nth < o[j].nth
-}
-func (o *inOrder) Push(h any) { *o = append(*o, h.(*held)) }
-func (o *inOrder) Pop() any {
-	last := (*o)[len(*o)-1]
-	*o = (*o)[:len(*o)-1]
-	return last
+// Before implements [heap.Heap].
+func (h *held) Before(other *held) bool {
+	return h.start < other.start || h.start == other.start && h.nth < other.nth
 }
 
 // merged has the records of several logs in the order in which the requests began.
 type merged struct {
 	sources []*source
 	total   int64 // bytes of all logs; 0 if that is not known
-	held    inOrder
+	held    heap.Heap[*held]
 	count   uint64
 }
 
@@ -126,7 +116,7 @@ func (m *merged) next() (*held, error) {
 		case over && len(m.held) == 0:
 			return nil, nil
 		case over, len(m.held) >= maxHeld*len(m.sources), len(m.held) > 0 && m.held[0].start < behind.newest-disorder.Microseconds():
-			return heap.Pop(&m.held).(*held), nil
+			return m.held.Pop(), nil
 		}
 		if err := m.fill(behind); err != nil {
 			return nil, err
@@ -157,7 +147,7 @@ func (m *merged) fill(s *source) error {
 	m.count++
 	h.start, h.nth = h.Start.UnixMicro(), m.count
 	s.newest = max(s.newest, h.start+min(h.Duration, longest).Microseconds())
-	heap.Push(&m.held, h)
+	m.held.Push(h)
 	return nil
 }
 

@@ -4,13 +4,14 @@ package samplelog
 
 import (
 	"bufio"
-	"container/heap"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/heap"
 )
 
 // Options say what to make. The same options make the same log.
@@ -43,13 +44,8 @@ type client struct {
 	status          func(*rand.Rand) int
 }
 
-type clients []*client
-
-func (c clients) Len() int           { return len(c) }
-func (c clients) Less(i, j int) bool { return c[i].next < c[j].next }
-func (c clients) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
-func (c *clients) Push(x any)        { *c = append(*c, x.(*client)) }
-func (c *clients) Pop() any          { panic("clients stay") }
+// Before implements [heap.Heap].
+func (c *client) Before(other *client) bool { return c.next < other.next }
 
 var browsers = []string{
 	"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
@@ -81,7 +77,7 @@ func pages(n int) (paths []string) {
 const officeOf = 10
 
 // made returns all clients.
-func made(o Options, r *rand.Rand) (all clients) {
+func made(o Options, r *rand.Rand) (all heap.Heap[*client]) {
 	span, site := o.Span.Seconds(), pages(60)
 	perClient := float64(o.Lines) * 0.75 / float64(o.Clients)
 	for i := range o.Clients {
@@ -121,15 +117,15 @@ func made(o Options, r *rand.Rand) (all clients) {
 		c.port = 40000
 		all = append(all, c)
 	}
-	for _, c := range all {
+	for i, c := range all {
 		c.next = r.Float64() * min(c.visits, span)
 		if c.works {
 			c.next = 9*3600 + 60*r.Float64()
 		}
 		c.left = c.length
 		c.cookie = c.cookie && !o.NoCookies
+		all[:i+1].Fix(i)
 	}
-	heap.Init(&all)
 	return all
 }
 
@@ -161,7 +157,7 @@ func Write(to io.Writer, o Options) error {
 		if days, hour := math.Modf(c.next / 86400); c.works && hour > 18.0/24 {
 			c.next = (days + 1 + 9.0/24) * 86400
 		}
-		heap.Fix(&all, 0)
+		all.Fix(0)
 	}
 	return out.Flush()
 }

@@ -1,10 +1,12 @@
 package world
 
 import (
-	"container/heap"
+	"cmp"
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/heap"
 )
 
 // network carries out what is due, in one goroutine, one after the other. What is due at the same instant has an
@@ -17,7 +19,7 @@ type network struct {
 	done  chan struct{}
 
 	mu   sync.Mutex
-	due  dues
+	due  heap.Heap[due]
 	asks uint64 // how often something was asked for
 }
 
@@ -29,25 +31,9 @@ type due struct {
 	do    func()
 }
 
-type dues []due
-
-func (d dues) Len() int { return len(d) }
-func (d dues) Less(i, j int) bool {
-	a, b := &d[i], &d[j]
-	switch {
-	case a.at != b.at:
-		return a.at < b.at
-	case a.order != b.order:
-		return a.order < b.order
-	}
-	return a.asked < b.asked
-}
-func (d dues) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
-func (d *dues) Push(x any)   { *d = append(*d, x.(due)) }
-func (d *dues) Pop() any {
-	last := (*d)[len(*d)-1]
-	*d = (*d)[:len(*d)-1]
-	return last
+// Before implements [heap.Heap].
+func (d due) Before(other due) bool {
+	return cmp.Or(cmp.Compare(d.at, other.at), cmp.Compare(d.order, other.order), cmp.Compare(d.asked, other.asked)) < 0
 }
 
 func newNetwork(seed uint64) *network {
@@ -63,7 +49,7 @@ func (n *network) now() time.Duration { return time.Since(n.began) }
 func (n *network) at(when time.Duration, order uint64, do func()) {
 	n.mu.Lock()
 	n.asks++
-	heap.Push(&n.due, due{even(max(when, n.now()+1)), order, n.asks, do})
+	n.due.Push(due{even(max(when, n.now()+1)), order, n.asks, do})
 	first := n.due[0].asked == n.asks
 	n.mu.Unlock()
 	if !first {
@@ -103,7 +89,7 @@ func (n *network) run() {
 			}
 			if wait = at - now; wait <= 0 {
 				last = due{at: now, order: next.order}
-				do = heap.Pop(&n.due).(due).do
+				do = n.due.Pop().do
 			}
 		}
 		n.mu.Unlock()
