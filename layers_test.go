@@ -70,10 +70,10 @@ var layers = []struct {
 	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/clock", layer{lines: 115, kB: 3, own: "internal/heap"}},
-	{"internal/gate", layer{lines: 650, kB: 17, own: "internal/heap"}},
+	{"internal/gate", layer{lines: 665, kB: 18, own: "internal/adminapi internal/heap"}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 485, kB: 17, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/key " +
+	{"adaptive", layer{lines: 420, kB: 15, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/key " +
 		"internal/option internal/placeholder internal/stats internal/writers"}},
 	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},

@@ -2,14 +2,15 @@ package adaptive
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
@@ -26,16 +27,18 @@ type App struct {
 
 // limit is what all handlers of a name share.
 type limit struct {
-	gate    *gate.Gate
-	waits   [maxClasses]stats.Histogram
-	refused [maxClasses]atomic.Uint64
-
-	mu      sync.Mutex
-	running []*Handler // of each config that runs, the newest last
+	gate  *gate.Gate
+	waits [maxClasses]stats.Histogram
 }
 
 // limits has the limits of all configs, by name.
 var limits = caddy.NewUsagePool()
+
+// running has the apps of the configs that run, the newest last.
+var running struct {
+	sync.Mutex
+	apps []*App
+}
 
 // CaddyModule returns the Caddy module information.
 func (*App) CaddyModule() caddy.ModuleInfo {
@@ -60,8 +63,7 @@ func (a *App) add(h *Handler) error {
 	} else if !bytes.Equal(before.definition(), h.definition()) {
 		return fmt.Errorf("adaptive_concurrency %s has other options elsewhere: handlers of a name share a limit; use another name", h.Name)
 	}
-	made := &limit{gate: gate.New(h.options())}
-	shared, _ := limits.LoadOrStore(h.Name, made)
+	shared, _ := limits.LoadOrStore(h.Name, &limit{gate: gate.New(h.options())})
 	h.limit = shared.(*limit)
 	return nil
 }
@@ -74,32 +76,43 @@ func (h *Handler) definition() []byte {
 
 // Start implements [caddy.App]. Only now it is known that the config is valid, so only now the limits get its options.
 func (a *App) Start() error {
-	for _, h := range a.handlers {
-		h.limit.change(h, true)
-	}
+	a.change(a)
 	return nil
 }
 
 // Stop implements [caddy.App]. If the config never ran, because another app did not start, the limits get the options of the
 // running config back.
 func (a *App) Stop() error {
-	for _, h := range a.handlers {
-		h.limit.change(h, false)
-	}
+	a.change()
 	return nil
 }
 
-// change makes a handler run, or not any more. The limit has the options of the newest one that runs.
-func (l *limit) change(h *Handler, runs bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running = slices.DeleteFunc(l.running, func(other *Handler) bool { return other == h })
-	if runs {
-		l.running = append(l.running, h)
+// change makes the app run as the newest one, or not any more. Limits have the options of the newest app that has them.
+func (a *App) change(newest ...*App) {
+	running.Lock()
+	defer running.Unlock()
+	running.apps = append(slices.DeleteFunc(running.apps, func(other *App) bool { return other == a }), newest...)
+	for _, app := range running.apps {
+		for _, h := range app.handlers {
+			h.limit.gate.Configure(h.options())
+		}
 	}
-	if n := len(l.running); n > 0 {
-		l.gate.Configure(l.running[n-1].options())
+}
+
+// Running returns the limits of the newest config that runs, sorted by name.
+func Running() []adminapi.Adaptive {
+	running.Lock()
+	defer running.Unlock()
+	all := []adminapi.Adaptive{}
+	if n := len(running.apps); n > 0 {
+		for _, h := range running.apps[n-1].handlers {
+			s, _ := h.limit.gate.State()
+			s.Name, s.Definition = h.Name, h.definition()
+			all = append(all, s)
+		}
 	}
+	slices.SortFunc(all, func(a, b adminapi.Adaptive) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
 
 // Interface guards

@@ -31,17 +31,18 @@ func (a *App) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollec
 // Collect implements [prometheus.Collector].
 func (a *App) Collect(to chan<- prometheus.Metric) {
 	for _, h := range a.handlers {
-		name, s := strings.ToValidUTF8(h.Name, "\uFFFD"), h.limit.gate.State()
+		name := strings.ToValidUTF8(h.Name, "\uFFFD")
+		s, classes := h.limit.gate.State()
 		send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{name}, labels...)...)
 		}
 		send(descLimit, prometheus.GaugeValue, float64(s.Limit))
-		send(descLatency, prometheus.GaugeValue, s.Latency.Seconds())
-		for i, of := range s.Classes {
+		send(descLatency, prometheus.GaugeValue, s.Latency)
+		for i, of := range classes {
 			class := strings.ToValidUTF8(h.names[min(i, len(h.names)-1)], "\uFFFD")
 			send(descRunning, prometheus.GaugeValue, float64(of.Running), class)
 			send(descWaiting, prometheus.GaugeValue, float64(of.Waiting), class)
-			send(descRefused, prometheus.CounterValue, float64(h.limit.refused[i].Load()), class)
+			send(descRefused, prometheus.CounterValue, float64(of.Refused), class)
 			count, sum, buckets := h.limit.waits[i].Read(stats.FirstServerBound)
 			to <- prometheus.MustNewConstHistogram(descWait, count, sum, buckets, name, class)
 			for end, n := range of.Ends {

@@ -52,7 +52,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	h.limit.waits[class].Observe(time.Duration(now() - came))
 	if err != nil {
-		h.limit.refused[class].Add(1)
 		return err
 	}
 	returned := false

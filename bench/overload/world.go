@@ -104,7 +104,8 @@ func (f *front) set() {
 
 // served tells the limit that a request is over.
 func (f *front) served(now, took int64, a gate.Answer) {
-	f.limit.Done(now, took, f.State().Running+1, a)
+	s, _ := f.State()
+	f.limit.Done(now, took, s.Running+1, a)
 	f.set()
 }
 
@@ -167,7 +168,8 @@ func (w *world) note() {
 	sum := 0
 	for _, g := range w.gates {
 		if own, ok := g.(*gate.Gate); ok {
-			sum += own.State().Limit
+			s, _ := own.State()
+			sum += s.Limit
 		}
 	}
 	w.run.limits = append(w.run.limits, sum)

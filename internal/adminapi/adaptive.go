@@ -15,9 +15,6 @@ type Adaptive struct {
 	Running int `json:"running"`
 	Waiting int `json:"waiting"`
 
-	// Keys is how many keys have a state, because requests of them wait or have waited lately.
-	Keys int `json:"keys"`
-
 	// Latency is the mean time of a slot in seconds.
 	Latency float64 `json:"latency"`
 
@@ -28,12 +25,8 @@ type Adaptive struct {
 	// Trend says what the limit does: "nothing waits", "goes up", "goes down" or "rests".
 	Trend string `json:"trend"`
 
-	// Elasticity is what the last judgment has found: 1 if twice the requests bring twice the answers, 0 if they bring
-	// no more.
-	Elasticity float64 `json:"elasticity"`
-
 	// Useful, Failed and Left count requests that have had a slot: those whose answer a client got, those that the
-	// upstream failed, and those whose client had left.
+	// upstream failed, and those whose client had left. Metrics have them by class.
 	Useful uint64 `json:"useful"`
 	Failed uint64 `json:"failed"`
 	Left   uint64 `json:"left"`
@@ -41,24 +34,7 @@ type Adaptive struct {
 	// Refused counts requests that got no slot.
 	Refused uint64 `json:"refused"`
 
-	// UsefulSeconds is for how many seconds the useful ones have had slots in total.
-	UsefulSeconds float64 `json:"useful_seconds"`
-
 	// Since is when the shortage began of which requests wait now. It may have had pauses of up to a minute. It is
 	// absent while nothing waits.
 	Since *time.Time `json:"since,omitempty"`
-
-	// Classes has the classes of a limit with priorities, the most important one first.
-	Classes []AdaptiveClass `json:"classes,omitempty"`
-}
-
-// AdaptiveClass is a class of an adaptive limit.
-type AdaptiveClass struct {
-	Class   string `json:"class"`
-	Running int    `json:"running"`
-	Waiting int    `json:"waiting"`
-
-	// Useful counts useful answers. SlotSeconds is for how many seconds requests of the class have had slots in total.
-	Useful      uint64  `json:"useful"`
-	SlotSeconds float64 `json:"slot_seconds"`
 }

@@ -141,7 +141,7 @@ func (g *Gate) Enter(now int64, p *Place, id uint64, class int) (running bool) {
 func (g *Gate) Leave(now int64, p *Place) (running bool) {
 	defer g.at(now).mu.Unlock()
 	if p.state == waits {
-		g.remove(p)
+		g.leave(p)
 		g.fill()
 	}
 	return p.state == runs

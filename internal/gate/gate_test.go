@@ -15,7 +15,7 @@ func TestLeave(t *testing.T) {
 	if g.Leave(4, &second) {
 		t.Error("the second has a slot")
 	}
-	if s := g.State(); s.Waiting != 1 || s.Running != 1 {
+	if s, _ := g.State(); s.Waiting != 1 || s.Running != 1 {
 		t.Fatalf("%+v after the second has left", s)
 	}
 	g.Done(5, &first, Useful)
@@ -23,7 +23,7 @@ func TestLeave(t *testing.T) {
 		t.Error("the third has no slot")
 	}
 	g.Done(6, &third, Left)
-	if s := g.State(); s.Waiting != 0 || s.Running != 0 {
+	if s, _ := g.State(); s.Waiting != 0 || s.Running != 0 {
 		t.Errorf("%+v after all have left", s)
 	}
 }
@@ -32,7 +32,7 @@ func TestLeave(t *testing.T) {
 func TestConfigure(t *testing.T) {
 	g := New(Options{MaxWait: time.Second, Classes: 2})
 	play(g.limit, 1, 64, 30)
-	learned := g.State().Limit
+	learned := g.limit.n
 	now := int64(40e9)
 	var all []*Place
 	for i := range 2 * learned {
@@ -41,19 +41,19 @@ func TestConfigure(t *testing.T) {
 		all = append(all, p)
 	}
 	g.Configure(Options{MaxWait: time.Second})
-	s := g.State()
-	if len(s.Classes) != 1 || s.Running+s.Waiting != len(all) || s.Limit < learned/2 {
+	s, classes := g.State()
+	if len(classes) != 1 || s.Running+s.Waiting != len(all) || s.Limit < learned/2 {
 		t.Fatalf("%+v, was %d", s, learned)
 	}
 	g.Configure(Options{MaxWait: time.Second, Max: 3})
-	if s := g.State(); s.Limit > 3 {
+	if s, _ := g.State(); s.Limit > 3 {
 		t.Errorf("the limit is %d, above its new bound", s.Limit)
 	}
 	for _, p := range all {
 		g.Leave(now, p)
 		g.Done(now, p, Useful)
 	}
-	if s := g.State(); s.Running != 0 || s.Waiting != 0 {
+	if s, _ := g.State(); s.Running != 0 || s.Waiting != 0 {
 		t.Errorf("%+v in the end", s)
 	}
 }

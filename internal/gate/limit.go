@@ -8,11 +8,11 @@ const (
 	// start is the limit of a gate that has seen nothing. 4 grows too late, 16 is too much for one worker.
 	start = 8
 
-	// Rest is the elasticity at which the limit rests. It costs about 3 % of the answers. If it was lower, the
+	// rest is the elasticity at which the limit rests. It costs about 3 % of the answers. If it was lower, the
 	// limit would fall too slowly where more requests do nothing.
-	Rest = 0.15
+	rest = 0.15
 
-	// gain is how far the limit moves for an elasticity of 1 above Rest, in steps.
+	// gain is how far the limit moves for an elasticity of 1 above rest, in steps.
 	gain = 0.4
 
 	// smallest and largest bound the step between the two limits, as a logarithm. The largest is a factor of
@@ -49,7 +49,7 @@ const (
 //	e = difference of ln(answers per second) / difference of ln(limit)
 //
 // It is 1 where twice the requests bring twice the answers, 0 where they only wait longer inside the
-// upstream, and negative where they hinder each other. The limit goes up while e is above [Rest], and down while it
+// upstream, and negative where they hinder each other. The limit goes up while e is above rest, and down while it
 // is below.
 //
 // Latencies only say how long a phase must last, which is at most 8.6 s. A limit is not safe for concurrent use.
@@ -196,7 +196,7 @@ func (l *limit) enough(s *side, distance float64) bool {
 // judge moves the limit.
 func (l *limit) judge(lower, upper *side, distance float64) {
 	elasticity := math.Log(upper.speed()/lower.speed()) / distance
-	trend := min(max(elasticity-Rest, -1), 1)
+	trend := min(max(elasticity-rest, -1), 1)
 	if lower.good+upper.good == 0 {
 		trend = -1
 	}

@@ -19,7 +19,7 @@ func (g *Gate) pass(now int64) {
 	if g.waiting > 0 {
 		for i := range g.classes {
 			c := &g.classes[i]
-			slots := float64(now-g.now) * float64(c.running)
+			slots := float64(now-g.now) * float64(c.Running)
 			c.had += slots / c.weight
 			c.share += slots / float64(len(c.order)+1)
 		}
@@ -105,7 +105,7 @@ func (g *Gate) run(p *Place) {
 	}
 	p.state, p.began = runs, g.now
 	g.running++
-	c.running++
+	c.Running++
 	if k.running == len(c.levels) {
 		c.levels = append(c.levels, 0)
 	}
@@ -122,8 +122,8 @@ func (g *Gate) settle(p *Place, took int64, a Answer) {
 	}
 	p.state = outside
 	g.running--
-	c.running--
-	c.ends[a].add(End{1, time.Duration(took)})
+	c.Running--
+	c.Ends[a].add(End{1, time.Duration(took)})
 	if g.waiting > 0 {
 		k.had += float64(took)
 	}
@@ -143,7 +143,7 @@ func (g *Gate) wait(p *Place) {
 	g.held = g.now
 	if k := p.key; len(k.waiting) >= max(g.limit.n, places/(len(g.classes[p.class].order)+1)) {
 		oldest := k.waiting[0]
-		g.remove(oldest)
+		g.leave(oldest)
 		oldest.tell(false)
 	}
 	if p.Notify == nil {
@@ -159,8 +159,14 @@ func (g *Gate) push(k *key, p *Place) {
 	}
 	k.waiting = append(k.waiting, p)
 	p.key, p.state = k, waits
-	g.classes[p.class].waiting++
+	g.classes[p.class].Waiting++
 	g.waiting++
+}
+
+// leave takes a request out that gets no slot.
+func (g *Gate) leave(p *Place) {
+	g.remove(p)
+	g.classes[p.class].Refused++
 }
 
 // remove takes a request out of those that wait.
@@ -169,7 +175,7 @@ func (g *Gate) remove(p *Place) {
 	i := slices.Index(k.waiting, p)
 	k.waiting = slices.Delete(k.waiting, i, i+1)
 	p.state = outside
-	c.waiting--
+	c.Waiting--
 	g.waiting--
 	if len(k.waiting) == 0 {
 		c.order.Remove(slices.Index(c.order, k))

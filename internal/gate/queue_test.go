@@ -97,7 +97,7 @@ func (b *bench) check(t interface{ Fatalf(string, ...any) }, lowest, highest int
 	in := 0
 	for i := range b.classes {
 		c := &b.classes[i]
-		in += c.running + c.waiting
+		in += c.Running + c.Waiting
 		for i, k := range c.order {
 			if len(k.waiting) == 0 || i > 0 && k.Before(c.order[(i-1)/2]) {
 				t.Fatalf("the heap has key %d at %d, of which %d wait", k.id, i, len(k.waiting))

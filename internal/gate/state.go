@@ -3,6 +3,8 @@ package gate
 import (
 	"math"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
 // Answer is how a request ended that had a slot.
@@ -36,59 +38,53 @@ func (e *End) add(other End) {
 	e.Slots += other.Slots
 }
 
-// State is what operators see of a gate at one moment.
-type State struct {
-	Limit, Running, Waiting, Keys int
-
-	// Latency is the mean time of a slot.
-	Latency time.Duration
-
-	// Spread is the mean of the squares of these times, divided by the square of their mean: 1 if all slots are taken for
-	// as long, 2 for those of a memoryless server. Where quick and slow requests share a gate, it is more.
-	Spread float64
-
-	// Elasticity is the last judgment: 1 if twice the requests bring twice the answers, 0 if they bring no more.
-	Elasticity float64
-
-	// Held is whether requests wait, so that the gate learns.
-	Held bool
-
-	// Since is when the shortage began of which requests wait, by the wall clock. It may have had pauses of up to a
-	// minute. It is the zero time while nothing waits.
-	Since time.Time
-
-	// Classes are those that run, wait and have had a slot, by class.
-	Classes []ClassState
-}
-
-// ClassState is the part of a class in a State.
-type ClassState struct {
+// Class is what operators see of a class.
+type Class struct {
 	Running, Waiting int
-	Ends             Ends // of requests that have had a slot
+	Refused          uint64 // requests that got no slot, because none was free in time or their clients have left
+	Ends             Ends   // of requests that have had a slot
 }
 
-// State returns the state at this time.
-func (g *Gate) State() State {
+// State returns what operators see of the gate, but for its name, and of its classes.
+func (g *Gate) State() (s adminapi.Adaptive, classes []Class) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.limit
-	s := State{
-		Limit: l.n, Running: g.running, Waiting: g.waiting, Keys: len(g.keys),
-		Latency: time.Duration(l.times.mean), Spread: l.times.slot() / max(l.times.mean, 1), Elasticity: l.trend + Rest, Held: l.holds(g.running, g.waiting),
-		Classes: make([]ClassState, g.last+1),
+	s = adminapi.Adaptive{
+		Limit: l.n, Running: g.running, Waiting: g.waiting, Trend: g.trend(),
+		Latency: l.times.mean / 1e9, Spread: l.times.slot() / max(l.times.mean, 1),
 	}
 	if g.waiting > 0 {
-		s.Since = time.Unix(0, g.tight+l.rhythm.offset)
+		since := time.Unix(0, g.tight+l.rhythm.offset).Truncate(time.Second)
+		s.Since = &since
 	}
+	classes = make([]Class, g.last+1)
 	for i := range g.classes {
-		c, of := &s.Classes[min(i, g.last)], &g.classes[i] // a class that is gone counts as the last one
-		c.Running += of.running
-		c.Waiting += of.waiting
-		for end := range of.ends {
-			c.Ends[end].add(of.ends[end])
+		c, of := &classes[min(i, g.last)], &g.classes[i] // a class that is gone counts as the last one
+		c.Running += of.Running
+		c.Waiting += of.Waiting
+		c.Refused += of.Refused
+		for end := range of.Ends {
+			c.Ends[end].add(of.Ends[end])
 		}
+		s.Useful, s.Failed, s.Left = s.Useful+of.Ends[Useful].Count, s.Failed+of.Ends[Failed].Count, s.Left+of.Ends[Left].Count
+		s.Refused += of.Refused
 	}
-	return s
+	return s, classes
+}
+
+// trend says what the limit does.
+func (g *Gate) trend() string {
+	const rests = 0.15 // within so much of rest
+	switch l := g.limit; {
+	case !l.holds(g.running, g.waiting):
+		return "nothing waits"
+	case l.trend > rests:
+		return "goes up"
+	case l.trend < -rests:
+		return "goes down"
+	}
+	return "rests"
 }
 
 // pace counts answers and refusals lately: those of 3 s ago count for a third.
