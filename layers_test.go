@@ -53,32 +53,32 @@ var layers = []struct {
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
 		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 520, kB: 15}},
-	{"internal/usage", layer{lines: 660, kB: 18}},
-	{"internal/outcome", layer{lines: 60, kB: 2}},
+	{"internal/usage", layer{lines: 658, kB: 18}},
+	{"internal/outcome", layer{lines: 56, kB: 2}},
 	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
 	{"internal/replay", layer{lines: 812, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
-	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
+	{"internal/hangup", layer{lines: 103, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
-	{"internal/clientip", layer{lines: 160, kB: 6, caddy: true, own: "internal/advice"}},
-	{"internal/logging", layer{lines: 60, kB: 2, caddy: true}},
-	{"internal/option", layer{lines: 670, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
+	{"internal/clientip", layer{lines: 159, kB: 6, caddy: true, own: "internal/advice"}},
+	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
+	{"internal/option", layer{lines: 645, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
-	{"internal/key", layer{lines: 815, kB: 25, caddy: true, own: "internal/placeholder"}},
+	{"internal/key", layer{lines: 813, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/clock", layer{lines: 115, kB: 3, own: "internal/heap"}},
 	{"internal/gate", layer{lines: 665, kB: 18, own: "internal/adminapi internal/heap"}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
-	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 420, kB: 15, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/key " +
-		"internal/option internal/placeholder internal/stats internal/writers"}},
+	{"internal/writers", layer{lines: 131, kB: 4, caddy: true}},
+	{"adaptive", layer{lines: 487, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate " +
+		"internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
 	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 570, kB: 18, own: "internal/adminapi internal/topk store"}},
-	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
+	{"config", layer{lines: 938, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
 	{"internal/zone", layer{lines: 1189, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
@@ -86,10 +86,10 @@ var layers = []struct {
 	{"backend", layer{lines: 177, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
-	{"internal/routes", layer{lines: 160, kB: 5, caddy: true}},
-	{"internal/late", layer{lines: 600, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
+	{"internal/routes", layer{lines: 107, kB: 5, caddy: true}},
+	{"internal/late", layer{lines: 597, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
 		"internal/usage internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 850, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+	{"internal/limiter", layer{lines: 849, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
 	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "config internal/adminapi internal/clientip internal/lab/walk internal/late " +
@@ -113,9 +113,9 @@ var layers = []struct {
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
 	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
 		"internal/stats internal/zone"}},
-	{"internal/respond", layer{lines: 1025, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
+	{"internal/respond", layer{lines: 1016, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/routes internal/writers internal/zone"}},
-	{".", layer{lines: 910, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+	{".", layer{lines: 891, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +
 		"internal/placeholder internal/pool internal/report internal/respond internal/routes internal/stats internal/zone memorystore store"}},
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},

@@ -84,7 +84,8 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 
 // unseen reports whether nothing looks at the record of a request, so that it serves its headers alone.
 func (p *Responder) unseen(v *limiter.Verdict) bool {
-	return !p.Around.Observe() && !p.Around.Trace() && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
+	_, traced := v.Request.Vars[traceVar]
+	return !p.Around.Observe() && !traced && !v.Refused && len(v.Rejections) == 0 && p.server != nil && p.server.Logs == nil
 }
 
 // recordBefore returns the record that handlers have made, or nil.

@@ -78,7 +78,7 @@ func (p *Responder) keepFields(r *http.Request) {
 func (p *Responder) ErrorRoutes(r *http.Request) bool {
 	server := p.serverOf(r)
 	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 && !isErrorRoute(r) ||
-		len(server.NamedRoutes) > 0 && p.Around.Catch()
+		len(server.NamedRoutes) > 0 // whose errors a subroute may catch that invokes them
 }
 
 // isErrorRoute reports whether the request has an error already. An error of an error route would be logged, and its status

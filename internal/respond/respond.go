@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -39,14 +38,11 @@ type Responder struct {
 	server   *caddyhttp.Server // of the handler; nil if it is not known
 	self     [1]*Responder     // itself
 	alone    responders        // only itself, in the same memory: each request looks there
-
-	contradicted func() bool // whether handlers behind may add values to the fields
 }
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
 	p := &Responder{Config: c, hides: slices.ContainsFunc(c.Zones, (*zone.Zone).Hidden), caught: caughtBySubroute(ctx)}
-	p.contradicted = sync.OnceValue(func() bool { return c.Around.Answer(c.Fields.names) })
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	p.self[0] = p
 	p.alone = responders{p.self[:], p.Fields.names}
@@ -78,7 +74,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 	for i := range v.Rejections {
 		t := p.recordOf(v)
 		t.reject(&v.Rejections[i])
-		p.toTrace(t, &v.Request)
+		t.toTrace(&v.Request)
 	}
 	if v.Err != nil {
 		return nil, v.Err
@@ -97,7 +93,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 		return p.beginUnseen(w, v), nil
 	}
 	t := p.recordDecision(w, v, 0)
-	if p.contradicted() && v.Binding != nil && t.by != nil && t.policy != nil {
+	if v.Binding != nil && t.by != nil && t.policy != nil {
 		w = t.wrap(w)
 	}
 	return w, nil
@@ -110,22 +106,26 @@ func (p *Responder) recordDecision(w http.ResponseWriter, v *limiter.Verdict, re
 	if v.Binding != nil {
 		p.setHeaders(w, t, v, retryAfter)
 	}
-	p.toTrace(t, &v.Request)
+	t.toTrace(&v.Request)
 	return t
 }
 
 // beginUnseen is Begin for a request whose record nothing looks at. The record ends here, so it takes no memory
-// but that for the values of the headers.
+// but that for the values of the headers and the writer that keeps them.
 func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.ResponseWriter {
 	if v.Binding == nil {
 		return w
 	}
-	t := record{values: new(values)}
+	own := new(struct {
+		values
+		headerWatcher
+	})
+	t := record{values: &own.values}
 	p.setHeaders(w, &t, v, 0)
-	if p.contradicted() && t.by != nil {
-		return watchHeader(w, t.by)
+	if t.by == nil {
+		return w
 	}
-	return w
+	return own.around(w, t.by)
 }
 
 // recordFailure records that nothing was decided. The header describes no limits, because none was
@@ -133,7 +133,7 @@ func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.
 func (p *Responder) recordFailure(v *limiter.Verdict) {
 	t := p.recordOf(v)
 	t.outcome = v.Outcome
-	p.toTrace(t, &v.Request)
+	t.toTrace(&v.Request)
 }
 
 // retryAfter returns the value of Retry-After for a wait: whole seconds, rounded up, with jitter. It is 0 without a wait.

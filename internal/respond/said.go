@@ -102,10 +102,7 @@ const traceVar = "trace_id"
 
 // toTrace adds the record to the span of Caddy's tracing directive, if there is one around the handler.
 // To look for the variable that it sets is faster than to look for a span.
-func (p *Responder) toTrace(t *record, r *placeholder.Request) {
-	if !p.Around.Trace() {
-		return
-	}
+func (t *record) toTrace(r *placeholder.Request) {
 	if _, traced := r.Vars[traceVar]; !traced {
 		return
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
-	"github.com/seed-161337e5/caddyratelimit/internal/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -67,8 +66,7 @@ func TestWhatIsSaid(t *testing.T) {
 		r := httptest.NewRequest("GET", "/", nil)
 		traced := placeholder.RequestOf(r.WithContext(trace.ContextWithSpan(context.Background(), s)))
 		traced.Vars = map[string]any{traceVar: "1"}
-		p := &Responder{Config: Config{Around: routes.Of(nil)}}
-		if p.toTrace(&c.record, &traced); s.said != c.trace {
+		if c.record.toTrace(&traced); s.said != c.trace {
 			t.Errorf("the trace has %s, want %s", s.said, c.trace)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
@@ -20,9 +18,12 @@ type headerWatcher struct {
 
 // watchHeader returns a writer of a response that keeps the fields of these handlers.
 func watchHeader(w http.ResponseWriter, by *responders) *writers.Response {
-	h := &headerWatcher{by: by}
-	h.Response = writers.Response{ResponseWriterWrapper: caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, Watcher: h}
-	return &h.Response
+	return new(headerWatcher).around(w, by)
+}
+
+func (w *headerWatcher) around(response http.ResponseWriter, by *responders) *writers.Response {
+	w.by, w.ResponseWriter, w.Watcher = by, response, w
+	return &w.Response
 }
 
 // responders are the handlers of a request that send headers, and the names of these headers in
@@ -84,8 +85,7 @@ func (p *Responder) tidyRest(through http.ResponseWriter, r *http.Request, err e
 // wrap returns the writer that a response must go through so that it keeps the fields of the record's handlers.
 func (t *record) wrap(w http.ResponseWriter) http.ResponseWriter {
 	if t.ResponseWriter == nil {
-		t.ResponseWriter, t.Watcher = w, &t.headerWatcher
-		return &t.Response
+		return t.around(w, t.by)
 	}
 	for each := range writers.Watchers(w) {
 		if each == &t.headerWatcher {

@@ -1,10 +1,9 @@
 // Package routes looks at the handlers and matchers of a server once they are loaded: whether they may look at the decision on
-// a request, trace it, set fields of its response, or catch its error.
+// a request.
 package routes
 
 import (
 	"encoding/json"
-	"net/textproto"
 	"reflect"
 	"slices"
 	"strings"
@@ -23,14 +22,8 @@ type Routes struct {
 
 // seen is what the routes have.
 type seen struct {
-	found    bool                 // whether an option contains observed
-	opaque   bool                 // some handler or matcher may look at anything, and answer with anything
-	traces   bool                 // some handler traces requests
-	answers  bool                 // some handler may answer with any field
-	catching bool                 // what is read is within a subroute with routes for errors
-	catches  bool                 // such a subroute invokes a named route
+	observes bool                 // something may look at decisions
 	limiters int                  // how many handlers rate_limit there are
-	names    map[string]bool      // of maps, in the form of http.Header's keys: those of fields are among them
 	visited  map[pointer]struct{} // so that nothing is read twice
 }
 
@@ -39,50 +32,23 @@ type pointer struct {
 	of reflect.Type
 }
 
-// Of returns the routes of a server, which may be nil: then nothing is known, and everything may be.
+// Of returns the routes of a server, which may be nil: then nothing is known.
 func Of(server *caddyhttp.Server) *Routes { return &Routes{server: server} }
-
-// read reads the routes, the first time it is called.
-func (r *Routes) read() *seen {
-	r.once.Do(func() {
-		s := &r.seen
-		s.names, s.visited = make(map[string]bool), make(map[pointer]struct{})
-		if s.opaque = r.server == nil || len(r.server.NamedRoutes) > 0; r.server == nil { // a named route may run several times for a request
-			return
-		}
-		s.value(reflect.ValueOf(r.server.Routes))
-		s.value(reflect.ValueOf(r.server.Errors))
-		s.value(reflect.ValueOf(r.server.NamedRoutes))
-		s.visited = nil
-	})
-	return &r.seen
-}
-
-// Trace reports whether a handler may trace requests.
-func (r *Routes) Trace() bool {
-	s := r.read()
-	return s.opaque || s.traces
-}
 
 // Observe reports whether anything but a single handler rate_limit may look at its placeholders or variables.
 func (r *Routes) Observe() bool {
-	s := r.read()
-	return s.opaque || s.found || s.limiters > 1
-}
-
-// Answer reports whether a handler may put values of its own into one of some fields of responses, beside those that are
-// there. The fields have the form of http.Header's keys.
-func (r *Routes) Answer(fields []string) bool {
-	s := r.read()
-	return s.opaque || s.answers || slices.ContainsFunc(fields, func(name string) bool { return s.names[name] })
-}
-
-// Catch reports whether routes for errors of a subroute may catch the error of a handler in a named route.
-func (r *Routes) Catch() bool { return r.read().catches }
-
-// declared are handlers of Caddy whose options say which fields they set in responses.
-var declared = []string{
-	"encode", "error", "file_server", "headers", "log_append", "map", "request_body", "rewrite", "static_response", "tracing", "vars",
+	r.once.Do(func() {
+		s := &r.seen
+		if r.server == nil || len(r.server.NamedRoutes) > 0 { // a named route may run several times for a request
+			s.observes = true
+			return
+		}
+		s.visited = make(map[pointer]struct{})
+		s.value(reflect.ValueOf(r.server.Routes))
+		s.value(reflect.ValueOf(r.server.Errors))
+		s.observes, s.visited = s.observes || s.limiters > 1, nil
+	})
+	return r.seen.observes
 }
 
 // value reads a value and all in it that is exported.
@@ -119,9 +85,7 @@ func (s *seen) value(v reflect.Value) {
 		}
 	case reflect.Map:
 		for key, of := range v.Seq2() {
-			if key.Kind() == reflect.String {
-				s.name(key.String())
-			}
+			s.value(key)
 			s.value(of)
 		}
 	case reflect.String:
@@ -132,14 +96,7 @@ func (s *seen) value(v reflect.Value) {
 // observed is in the names of all placeholders and variables of a handler rate_limit.
 const observed = "rate_limit"
 
-func (s *seen) option(text string) { s.found = s.found || strings.Contains(text, observed) }
-
-// name reads the name of something in a map, which may be a field of responses.
-func (s *seen) name(name string) {
-	s.option(name)
-	s.answers = s.answers || strings.Contains(name, "{")
-	s.names[textproto.CanonicalMIMEHeaderKey(name)] = true
-}
+func (s *seen) option(text string) { s.observes = s.observes || strings.Contains(text, observed) }
 
 // known are the packages whose modules look at nothing but their options.
 var known = []string{"github.com/caddyserver/caddy/v2/", "github.com/seed-161337e5/caddyratelimit/"}
@@ -152,46 +109,21 @@ func (s *seen) enter(v reflect.Value) bool {
 	}
 	module, is := v.Interface().(caddy.Module)
 	if !slices.ContainsFunc(known, func(path string) bool { return strings.HasPrefix(of, path) }) {
-		s.opaque = s.opaque || is
+		s.observes = s.observes || is
 		return !is && reflect.Indirect(v).Kind() != reflect.Struct // but a map of fields, such as http.Header
 	}
 	if !is {
 		return true
 	}
-	name, handles := strings.CutPrefix(string(module.CaddyModule().ID), "http.handlers.")
-	switch {
-	case !handles:
-	case name == "rate_limit":
+	switch module.CaddyModule().ID {
+	case "http.handlers.rate_limit":
 		s.limiters++
 		return false
-	case name == "templates", name == "file_server" && browses(reflect.Indirect(v)):
-		s.opaque = true // the files decide what they look at
-	case name == "tracing":
-		s.traces = true
-	case name == "invoke":
-		s.catches = s.catches || s.catching
-	case name == "subroute":
-		if sub, ok := v.Interface().(*caddyhttp.Subroute); ok {
-			s.subroute(sub)
-		}
-		return false
-	case !slices.Contains(declared, name):
-		s.answers = true
+	case "http.handlers.templates":
+		s.observes = true // the files decide what they look at
+	case "http.handlers.file_server":
+		browse := reflect.Indirect(v).FieldByName("Browse")
+		s.observes = s.observes || !browse.IsValid() || !browse.IsNil() // it lists folders by a template
 	}
 	return true
-}
-
-// subroute reads a subroute. Its routes for errors catch nothing of each other.
-func (s *seen) subroute(sub *caddyhttp.Subroute) {
-	before := s.catching
-	s.catching = before || sub.Errors != nil
-	s.value(reflect.ValueOf(sub.Routes))
-	s.catching = before
-	s.value(reflect.ValueOf(sub.Errors))
-}
-
-// browses reports whether a file server lists folders by a template.
-func browses(server reflect.Value) bool {
-	browse := server.FieldByName("Browse")
-	return !browse.IsValid() || !browse.IsNil()
 }

@@ -11,13 +11,13 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 )
 
-// TestObserves: what may look at the placeholders of a handler, or may answer with its fields, is known from the
-// options of the others. Where they do not say it, everything may be.
+// TestObserves: what may look at the placeholders of a handler is known from the options of the others. Where they do not say
+// it, everything may be.
 func TestObserves(t *testing.T) {
 	const limits = `{"handler": "rate_limit"}`
 	for _, c := range []struct {
-		name, handlers, matcher   string
-		observes, answers, traces bool
+		name, handlers, matcher string
+		observes                bool
 	}{
 		{name: "text", handlers: `{"handler": "static_response", "body": "ok", "headers": {"Vary": ["Origin"]}}`},
 		{name: "file", handlers: `{"handler": "encode", "encodings": {"gzip": {}}}, {"handler": "file_server", "root": "/srv"}`},
@@ -29,31 +29,18 @@ func TestObserves(t *testing.T) {
 		{name: "variable", handlers: `{"handler": "headers", "response": {"set": {"A": ["{http.vars.rate_limit}"]}}}`, observes: true},
 		{name: "in a subroute", handlers: `{"handler": "subroute", "routes": [{"handle": [{"handler": "error", "error": "{http.rate_limit.zone}"}]}]}`, observes: true},
 		{name: "in a matcher", matcher: `{"vars": {"rate_limit": ["allowed"]}}`, observes: true},
-		{name: "in a matcher within another", matcher: `{"not": [{"vars": {"{http.rate_limit.zone}": ["a"]}}]}`, observes: true, answers: true},
+		{name: "in a matcher within another", matcher: `{"not": [{"vars": {"{http.rate_limit.zone}": ["a"]}}]}`, observes: true},
 		{name: "in an expression", matcher: `{"expression": "{http.rate_limit.remaining} == 0"}`, observes: true},
 		{name: "escaped", handlers: `{"handler": "vars", "a": "{http.\u0072ate_limit.zone}"}`, observes: true},
-		{name: "tracing", handlers: `{"handler": "tracing", "span": "{http.rate_limit.zone}"}`, observes: true, traces: true},
+		{name: "tracing", handlers: `{"handler": "tracing", "span": "{http.rate_limit.zone}"}`, observes: true},
 		{name: "another limiter", handlers: limits, observes: true},
-		{name: "templates", handlers: `{"handler": "templates"}, {"handler": "static_response"}`, observes: true, answers: true, traces: true},
-		{name: "browse", handlers: `{"handler": "file_server", "browse": {}}`, observes: true, answers: true, traces: true},
-		{name: "proxy", handlers: `{"handler": "reverse_proxy", "upstreams": [{"dial": "localhost:1"}]}`, answers: true},
-		{name: "proxy with a placeholder", handlers: `{"handler": "reverse_proxy", "headers": {"request": {"set": {"A": ["{http.rate_limit.zone}"]}}}}`, observes: true, answers: true},
-
-		{name: "field of an answer", handlers: `{"handler": "static_response", "headers": {"ratelimit": ["a", "b"]}}`, answers: true},
-		{name: "any field of an answer", handlers: `{"handler": "static_response", "headers": {"{http.request.uri.query.a}": ["b"]}}`, answers: true},
-		{name: "added field", handlers: `{"handler": "headers", "response": {"add": {"Ratelimit": ["a"]}}}`, answers: true},
-		{name: "replaced field", handlers: `{"handler": "headers", "response": {"replace": {"Ratelimit": [{"search": "a", "replace": "b"}]}}}`, answers: true},
+		{name: "templates", handlers: `{"handler": "templates"}, {"handler": "static_response"}`, observes: true},
+		{name: "browse", handlers: `{"handler": "file_server", "browse": {}}`, observes: true},
+		{name: "proxy with a placeholder", handlers: `{"handler": "reverse_proxy", "headers": {"request": {"set": {"A": ["{http.rate_limit.zone}"]}}}}`, observes: true},
 	} {
 		server := serve(t, c.matcher, c.handlers, limits)
-		r := Of(server)
-		if got := r.Observe(); got != c.observes {
+		if got := Of(server).Observe(); got != c.observes {
 			t.Errorf("%s: observe is %t", c.name, got)
-		}
-		if got := r.Answer([]string{"Ratelimit"}); got != c.answers {
-			t.Errorf("%s: answer is %t", c.name, got)
-		}
-		if got := r.Trace(); got != c.traces {
-			t.Errorf("%s: trace is %t", c.name, got)
 		}
 	}
 	server := serve(t, "", "", limits)
@@ -61,31 +48,16 @@ func TestObserves(t *testing.T) {
 		caddyhttp.MiddlewareHandler
 		caddy.Module
 	}{new(limiter), limiter{}}) // of another package
-	if r := Of(server); !r.Observe() || !r.Answer(nil) || !r.Trace() {
+	if !Of(server).Observe() {
 		t.Error("what a foreign handler does is not known")
 	}
-	if r := Of(nil); !r.Observe() || !r.Answer(nil) || !r.Trace() {
+	if !Of(nil).Observe() {
 		t.Error("without a server, nothing is known")
 	}
-}
-
-// TestCatches: the routes for errors of a subroute catch the error of a named route that the subroute invokes, however deep
-// within, and not one that they invoke themselves.
-func TestCatches(t *testing.T) {
-	const named, errors = `{"handler": "invoke", "name": "a"}`, `"errors": {"routes": [{"handle": [{"handler": "static_response"}]}]}`
-	for handlers, want := range map[string]bool{
-		named: false,
-		`{"handler": "subroute", "routes": [{"handle": [` + named + `]}]}`:                                                                    false,
-		`{"handler": "subroute", "routes": [{"handle": [` + named + `]}], ` + errors + `}`:                                                    true,
-		`{"handler": "subroute", ` + errors + `, "routes": [{"handle": [{"handler": "subroute", "routes": [{"handle": [` + named + `]}]}]}]}`: true,
-		`{"handler": "subroute", "errors": {"routes": [{"handle": [` + named + `]}]}}`:                                                        false,
-		`{"handler": "subroute", ` + errors + `}, ` + named:                                                                                   false,
-	} {
-		server := serve(t, "", handlers, `{"handler": "static_response"}`)
-		server.NamedRoutes = map[string]*caddyhttp.Route{"a": {Handlers: []caddyhttp.MiddlewareHandler{new(limiter)}}}
-		if r := Of(server); r.Catch() != want || !r.Observe() {
-			t.Errorf("%s: %v, want %v", handlers, r.Catch(), want)
-		}
+	if server := serve(t, "", "", `{"handler": "static_response"}`); Of(server).Observe() {
+		t.Error("nothing looks at a decision")
+	} else if server.NamedRoutes = map[string]*caddyhttp.Route{"a": {}}; !Of(server).Observe() {
+		t.Error("a named route may run several times")
 	}
 }
 
