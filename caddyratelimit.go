@@ -80,7 +80,7 @@ type Handler struct {
 
 	// The body of a refusal: either `status` or `problem`. With `status` (the default) error routes write it; without error
 	// routes it is empty. With `problem` it is a JSON problem (RFC 9457) with the names of the
-	// zones whose limits refuse, and error routes do not run. Callers of gRPC and gRPC-Web always get a status of gRPC.
+	// zones whose limits refuse, and error routes do not run. Callers of gRPC always get a status of gRPC.
 	OnLimit string `json:"on_limit,omitempty" words:"status|problem" default:"status"`
 
 	// The status of a refusal by a limit, from 400 to 599. Default: 429.

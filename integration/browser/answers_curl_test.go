@@ -42,7 +42,6 @@ func TestCurl(t *testing.T) {
 		"-I -H Zone:quota",
 		"-0 -H Zone:quota",
 		"-d x -H Content-Type:application/grpc",
-		"-d x -H Content-Type:application/grpc-web-text",
 	} {
 		output, err := exec.Command("curl", append([]string{"-si", "--max-time", "60", "http://" + s.site}, strings.Fields(arguments)...)...).Output()
 		if err != nil {

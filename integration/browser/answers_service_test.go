@@ -13,7 +13,7 @@ import (
 // say is the only method of the service.
 const say = "/echo.Echo/Say"
 
-// startService starts a service that speaks gRPC and gRPC-Web, and returns its address. Each call is passed to a function.
+// startService starts a service that speaks gRPC, and returns its address. Each call is passed to a function.
 func startService(t *testing.T, called func(http.Header)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

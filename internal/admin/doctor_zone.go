@@ -17,7 +17,7 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 	facts.DryRun = !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces)
 	facts.Variable, facts.Networks = z.Template.Varies(), z.Template.ByNetwork()
 	facts.Addresses = z.Template.HasAddress && z.Template.NumPlaceholders() == 1
-	facts.Spread, facts.MissingKey, facts.KeyInWords = z.Stats.Keys.Spread(), z.MissingKey.Word, z.KeyInWords()
+	facts.Spread, facts.MissingKey, facts.KeyInWords = z.Stats.Keys.Spread(), z.MissingKey.Word, z.Template.Form()
 	facts.Blocks, facts.Definition = len(z.Block) > 0, z.definition()
 	facts.Warnings, facts.OneKey = z.warnings, z.Template.Meant(z.Key) != ""
 	facts.Unlimited = !hasLimit(z)

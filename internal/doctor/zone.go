@@ -51,7 +51,7 @@ type Zone struct {
 	Variable, Addresses, Networks bool
 
 	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key, MissingKey what happens
-	// to these (share, skip or reject), and KeyInWords where a client sends the key: "cookie sid".
+	// to these (share, skip or reject), and KeyInWords the key as a Caddyfile has it.
 	Spread                 topk.Spread
 	Keyless                uint64
 	MissingKey, KeyInWords string

@@ -39,12 +39,12 @@ func (s Source) String() string {
 	return s.In + " " + s.Name
 }
 
-// Sources returns the places of all placeholders of a template; false if one of them has none.
-func (k *Template) Sources() (sources []Source, all bool) {
+// Source returns the place of the first placeholder of a template that has one.
+func (k *Template) Source() (s Source, ok bool) {
 	for _, p := range k.placeholders {
-		if s, ok := SourceOf(p.Placeholder); ok {
-			sources = append(sources, s)
+		if s, ok = SourceOf(p.Placeholder); ok {
+			break
 		}
 	}
-	return sources, len(sources) > 0 && len(sources) == len(k.placeholders)
+	return s, ok
 }

@@ -2,9 +2,8 @@ package respond
 
 import (
 	"cmp"
-	"encoding/base64"
-	"encoding/binary"
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,23 +25,18 @@ const (
 // telling its caller, who should hear of a longer one.
 const mostPushback = 60
 
-// grpcMediaType begins the media types of gRPC.
+// grpcMediaType is the media type of gRPC, which a message format may follow, such as +proto.
 const grpcMediaType = "application/grpc"
 
-// grpcForms are the forms for the media types of gRPC, and of gRPC-Web as bytes and as text.
-var grpcForms = map[string]answerForm{
-	grpcMediaType:               grpcForm,
-	grpcMediaType + "-web":      grpcWebForm,
-	grpcMediaType + "-web-text": grpcWebTextForm,
-}
-
-// grpcFormOf returns the form for a content type of gRPC, or bareForm.
-func grpcFormOf(contentType string) answerForm {
+// isGRPC reports whether the caller of a request speaks gRPC. Callers of gRPC-Web understand a status of HTTP.
+func isGRPC(r *http.Request) bool {
+	contentType := r.Header.Get(fieldContentType)
 	if len(contentType) < len(grpcMediaType) || !strings.EqualFold(contentType[:len(grpcMediaType)], grpcMediaType) {
-		return bareForm // most requests are none of gRPC
+		return false // most requests are none of gRPC
 	}
-	name, _, _ := strings.Cut(mediaType(contentType), "+") // a message format may follow, such as +proto
-	return grpcForms[name]
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	name, _, _ := strings.Cut(mediaType, "+")
+	return name == grpcMediaType
 }
 
 // The codes of gRPC for the kinds of problems, and for what is wrong with a request.
@@ -69,41 +63,19 @@ func grpcCode(kind limiter.Problem, status int) uint8 {
 	return cmp.Or(grpcOfKind[kind], grpcOfStatus[status], other)
 }
 
-// grpcTrailers returns the status of a call, as names and values of metadata. Pushback is what a client's retry policy
-// obeys, by gRFC A6.
-func (t *told) grpcTrailers() [][2]string {
+// writeGRPC writes a status of gRPC as an answer that has only trailers, which are in the header then. Pushback is what a
+// client's retry policy obeys, by gRFC A6.
+func writeGRPC(w http.ResponseWriter, a *limiter.Answer, retryAfter int64) {
 	pushback := "-1" // a client must not retry by itself
-	if t.RetryAfter > 0 && t.RetryAfter <= mostPushback {
-		pushback = strconv.FormatInt(t.RetryAfter*1000, 10)
+	if retryAfter > 0 && retryAfter <= mostPushback {
+		pushback = strconv.FormatInt(retryAfter*1000, 10)
 	}
-	return [][2]string{
-		{"Grpc-Status", strconv.Itoa(int(grpcCode(t.kind, t.Status)))},
-		{"Grpc-Message", percentEncoded(t.summary() + ". " + t.Action)},
-		{"Grpc-Retry-Pushback-Ms", pushback},
-	}
-}
-
-// grpcWebTrailers is the flag of a frame of gRPC-Web whose content are trailers.
-const grpcWebTrailers = 0x80
-
-// writeGRPC writes a status of gRPC as an answer that has only trailers, which are in the header then. For gRPC-Web
-// they are a frame of the body, which scripts of other origins can read without further permission.
-func (t *told) writeGRPC(w http.ResponseWriter, r *http.Request, form answerForm) error {
-	frame := []byte{grpcWebTrailers, 0, 0, 0, 0}
-	for _, one := range t.grpcTrailers() {
-		if form == grpcForm {
-			w.Header().Set(one[0], one[1])
-		}
-		frame = fmt.Appendf(frame, "%s: %s\r\n", strings.ToLower(one[0]), one[1])
-	}
-	binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-5)) //nolint:gosec // a few hundred bytes
-	switch form {
-	case grpcForm:
-		frame = nil
-	case grpcWebTextForm:
-		frame = base64.StdEncoding.AppendEncode(nil, frame)
-	}
-	return writeBody(w, r, http.StatusOK, mediaType(r.Header.Get(fieldContentType)), frame)
+	header := w.Header()
+	header.Set(fieldContentType, grpcMediaType)
+	header.Set("Grpc-Status", strconv.Itoa(int(grpcCode(a.Problem, a.Status))))
+	header.Set("Grpc-Message", percentEncoded(detail(a, retryAfter)))
+	header.Set("Grpc-Retry-Pushback-Ms", pushback)
+	w.WriteHeader(http.StatusOK)
 }
 
 // percentEncoded encodes a message as gRPC wants it: all but printable ASCII, and the percent sign.

@@ -41,14 +41,15 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 	if retryAfter > 0 {
 		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
 	}
-	form := p.formOf(r)
-	if form == bareForm {
-		return p.end(w, r, a.Status, a.Err)
-	}
-	if form >= grpcForm {
+	switch {
+	case isGRPC(r):
 		p.recordOf(v).grpcCode = grpcCode(a.Problem, a.Status)
+		writeGRPC(w, &a, retryAfter)
+		return nil
+	case p.Problem:
+		return problemOf(&a, v, retryAfter).write(w, r)
 	}
-	return toldOf(&a, v, retryAfter).write(w, r, form)
+	return p.end(w, r, a.Status, a.Err)
 }
 
 // end ends a request. It returns an error only if there are error routes. Making an error takes

@@ -78,13 +78,13 @@ func TestRejections(t *testing.T) {
 		if w, err = refused(t, h, func(q *http.Request) { q.URL.Path = path }); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"detail":"%s","action":"Change the request: waiting does not help."}`, http.StatusText(status), status, map[string]string{
-			"/key": "header Key is missing", "/plan": "the request has no plan", "/quota": "the request has no valid limit",
+		want := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"detail":"%s. Change the request: waiting does not help."}`, http.StatusText(status), status, map[string]string{
+			"/key": "the request has no key", "/plan": "the request has no plan", "/quota": "the request has no valid limit",
 		}[path])
 		if path == "/dear" {
 			want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
-				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"this request costs 2, the limit is 1",` +
-				`"action":"Ask for less in one request: waiting does not help.","zone":"dear","limit":1,"remaining":1,"cost":2,"violated-policies":["dear"]}`
+				`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,` +
+				`"detail":"this request costs 2, the limit is 1. Ask for less in one request: waiting does not help.","zone":"dear","violated-policies":["dear"]}`
 		}
 		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != status {
 			t.Errorf("%s: status %d\ngot  %s\nwant %s", path, w.Code, got, want)
@@ -122,7 +122,7 @@ func TestProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := json.Marshal(body)
-	const want = `{"action":"Wait 60 seconds before the next request.","cost":1,"limit":0,"remaining":0,"retry_after":60,"status":429,"title":"Request cannot be satisfied as assigned quota has been exceeded",` +
+	const want = `{"detail":"the limit of zone a is used up: 0 left of 0, the request costs 1. Wait 60 seconds before the next request.","retry_after":60,"status":429,"title":"Request cannot be satisfied as assigned quota has been exceeded",` +
 		`"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","violated-policies":["a","b%C3%BCrst"],"zone":"a"}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -174,7 +174,7 @@ func TestCostAboveTheLimit(t *testing.T) {
 		if w.Code != 429 || header.Get("Retry-After") != "" || header.Get("X-Ratelimit-Retry-After") != "" || header.Get("RateLimit") != `"z";r=5` {
 			t.Errorf("%s, cost 7: status %d, header %v", algorithm, w.Code, header)
 		}
-		if !strings.Contains(w.Body.String(), `"detail":"this request costs 7, the limit is 5"`) {
+		if !strings.Contains(w.Body.String(), `"detail":"this request costs 7, the limit is 5. `) {
 			t.Errorf("%s, cost 7: %s", algorithm, w.Body)
 		}
 		if algorithm == "concurrency" { // the slots are free again
@@ -184,7 +184,7 @@ func TestCostAboveTheLimit(t *testing.T) {
 			t.Errorf("%s, cost 4: status %d", algorithm, w.Code)
 		}
 		w, header = ask("4")
-		if w.Code != 429 || header.Get("Retry-After") == "" || strings.Contains(w.Body.String(), "detail") {
+		if w.Code != 429 || header.Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "1 left of 5") {
 			t.Errorf("%s, cost 4 of 1: status %d, header %v, %s", algorithm, w.Code, header, w.Body)
 		}
 	}

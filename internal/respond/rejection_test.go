@@ -24,14 +24,14 @@ func TestRejectedClientsAreTold(t *testing.T) {
 		status            int
 		detail, challenge string
 	}{
-		{header + missing, "", 401, "header X-Api-Key is missing", `ApiKey in=header, name="X-Api-Key"`},
-		{header + `"missing_key": "reject 403"`, "", 403, "header X-Api-Key is missing", ""},
-		{`"key": "{http.request.header.Authorization}", ` + missing, "", 401, "header Authorization is missing", `Bearer realm="restricted"`},
-		{`"key": "{http.request.uri.query.api_key}", ` + missing, "", 401, "query parameter api_key is missing", `ApiKey in=query, name="api_key"`},
-		{`"key": "{http.request.cookie.sid} {http.request.header.A}/{http.request.header.B}", ` + missing, "", 401, "cookie sid, header A and header B are missing", `ApiKey in=cookie, name="sid"`},
-		{`"key": "{http.auth.user.id}", ` + missing, "", 401, "the request is not authenticated", ""},
+		{header + missing, "", 401, "the request has no key", `ApiKey in=header, name="X-Api-Key"`},
+		{header + `"missing_key": "reject 403"`, "", 403, "the request has no key", ""},
+		{`"key": "{http.request.header.Authorization}", ` + missing, "", 401, "the request has no key", `Bearer realm="restricted"`},
+		{`"key": "{http.request.uri.query.api_key}", ` + missing, "", 401, "the request has no key", `ApiKey in=query, name="api_key"`},
+		{`"key": "{http.request.cookie.sid} {http.request.header.A}/{http.request.header.B}", ` + missing, "", 401, "the request has no key", `ApiKey in=cookie, name="sid"`},
+		{`"key": "{http.auth.user.id}", ` + missing, "", 401, "the request has no key", ""},
 		{`"key": "{http.vars.tenant}", ` + missing, "", 401, "the request has no key", ""},
-		{fmt.Sprintf(plan, "{http.request.header.Plan}"), "g", 403, "header Plan names no plan", ""},
+		{fmt.Sprintf(plan, "{http.request.header.Plan}"), "g", 403, "the request has no plan", ""},
 		{fmt.Sprintf(plan, "{http.vars.plan}"), "", 403, "the request has no plan", ""},
 		{`"block": [{}]`, "", 403, "the request is blocked", ""},
 		{`"key": "{http.request.header.Plan}"`, "a b", 400, "the request has different values for header Plan", ""},
@@ -42,7 +42,7 @@ func TestRejectedClientsAreTold(t *testing.T) {
 			t.Fatalf("%s: %v", c.zone, err)
 		}
 		var got struct{ Detail string }
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != c.status || got.Detail != c.detail {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != c.status || got.Detail != c.detail+". Change the request: waiting does not help." {
 			t.Errorf("%s: status %d, %q, %v; want %d, %q", c.zone, w.Code, got.Detail, err, c.status, c.detail)
 		}
 		if got := w.Header().Get("WWW-Authenticate"); got != c.challenge {

@@ -55,14 +55,14 @@ func (z *Zone) PlanlessStatus() int { return cmp.Or(z.Plan.Default.Status, http.
 // for the field Authorization, and one that just names the place for others, for which there is no
 // standard. It is empty if clients do not send the key as it is.
 func challengeFor(k *key.Template) string {
-	sources, _ := k.Sources()
-	if len(sources) == 0 {
+	source, ok := k.Source()
+	switch {
+	case !ok:
 		return ""
-	}
-	if sources[0] == (key.Source{In: key.Header, Name: "Authorization"}) {
+	case source == key.Source{In: key.Header, Name: "Authorization"}:
 		return `Bearer realm="restricted"`
 	}
-	return "ApiKey in=" + sources[0].In + ", name=" + strconv.QuoteToASCII(sources[0].Name)
+	return "ApiKey in=" + source.In + ", name=" + strconv.QuoteToASCII(source.Name)
 }
 
 // ChargesLate reports whether the charge depends on the response.

@@ -38,17 +38,16 @@ type Zone struct {
 
 	matching, blocking, exempting sides
 
-	OwnPolicies   Policies // of the zone's own limit
-	Plans         map[string]*Plan
-	planByName    map[string]*Plan // by normalized name, see PlanTemplate
-	DefaultPlan   *Plan            // for requests without a plan; nil if these are rejected
-	Policy        *QuotaPolicy     // nil if it depends on the request
-	HasPolicies   bool             // it may be another one, or none
-	Exceeded      error            // the error of a refused request
-	Description   string           // what all uses of the name share besides the key, in words
-	enforceSeed   uint64           // of the hash that chooses for which keys the limit is enforced
-	noKey, noPlan string           // what clients without a key or a plan are told
-	challenge     string           // for requests without a key; empty if there is none
+	OwnPolicies Policies // of the zone's own limit
+	Plans       map[string]*Plan
+	planByName  map[string]*Plan // by normalized name, see PlanTemplate
+	DefaultPlan *Plan            // for requests without a plan; nil if these are rejected
+	Policy      *QuotaPolicy     // nil if it depends on the request
+	HasPolicies bool             // it may be another one, or none
+	Exceeded    error            // the error of a refused request
+	Description string           // what all uses of the name share besides the key, in words
+	enforceSeed uint64           // of the hash that chooses for which keys the limit is enforced
+	challenge   string           // for requests without a key; empty if there is none
 
 	Stats       *stats.Counters
 	Misses      Misses             // requests that came to the zone and did not meet it
@@ -74,7 +73,6 @@ func New(c *config.Zone, at Place, counters *stats.Counters) (*Zone, error) {
 		return nil, err
 	}
 	z.PlanLimits, z.KeyRules = z.Plan.Limits(&z.Limit), z.Zone.KeyRules()
-	z.noKey, z.noPlan = z.describeRejections()
 	z.Hold = z.hold()
 	if err := z.findFields(); err != nil {
 		return nil, err
