@@ -27,7 +27,6 @@ func (z *runningZone) logBan(of store.Selector, ban *store.Override) {
 
 // logUnban logs that an operator has ended the ban of a key.
 func (z *runningZone) logUnban(key string) {
-	z.Stats.Bans.End(key)
 	z.logByOperator(logging.BanEnded, key)
 }
 

@@ -64,9 +64,6 @@ func resetKey(c *adminCall) (any, error) {
 	if !answer.Unchanged {
 		c.changed(actionReset, key, "", "")
 	}
-	if z.Stats.Bans.End(key) {
-		z.logUnban(key)
-	}
 	answer.Warning = warning(
 		when(!used, "it had used nothing"), z.remains(of, was.Kind, true),
 		when(running > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+

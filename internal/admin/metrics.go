@@ -122,7 +122,7 @@ func (c collection) zone(z *runningZone, told adminapi.Zone) {
 	c.send(descRequests, prometheus.CounterValue, float64(all), z.Name)
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.Name)
 	c.send(descNear, prometheus.CounterValue, float64(told.NearLimit), z.Name)
-	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Begun()), z.Name)
+	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Load()), z.Name)
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
 	if told.Costs != nil {
 		for result, n := range told.Costs {

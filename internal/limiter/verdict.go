@@ -43,9 +43,6 @@ type Verdict struct {
 	Binding *Entry
 	Refused bool
 
-	// Near says that the request has brought a key near the limit of an enforced zone.
-	Near bool
-
 	Request placeholder.Request
 
 	checks     []store.Check         // of a call
@@ -85,7 +82,7 @@ func (v *Verdict) Release() *late.Completion {
 func (v *Verdict) reset() {
 	v.Err, v.Failure, v.Outcome = nil, nil, 0
 	v.Rejections, v.Entries, v.checks, v.decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.checks), v.decisions[:0]
-	v.Binding, v.Refused, v.Near = nil, false, false
+	v.Binding, v.Refused = nil, false
 	v.Request, v.wait, v.witness = placeholder.Request{}, retryWait{}, nil
 	v.leases, v.late, v.asked, v.strips, v.completion = false, false, 0, nil, nil
 }
@@ -253,7 +250,7 @@ func (v *Verdict) countDecisions(took time.Duration) {
 	for i := range v.Entries {
 		e, o := &v.Entries[i], v.Outcome
 		if e.Decision.BanBegins && !e.DryRun {
-			e.Zone.Stats.Bans.Count()
+			e.Zone.Stats.Bans.Add(1)
 		}
 		switch {
 		case !e.Decision.Allowed && e.DryRun:
@@ -265,7 +262,6 @@ func (v *Verdict) countDecisions(took time.Duration) {
 		}
 		if (o == outcome.Allowed || o == outcome.Local) && e.IsNear() {
 			e.Zone.Stats.NearLimit.Add(1)
-			v.Near = v.Near || !e.DryRun
 		}
 		v.count(e, o, took)
 	}

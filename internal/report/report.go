@@ -5,6 +5,7 @@ package report
 import (
 	"net/http"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -37,27 +38,28 @@ type Config struct {
 // once.
 type Reporter struct {
 	Config
-	counts  [][kinds]count // by the zones' Index
-	seconds timer
-	ending  sync.Mutex // held while a second ends
-	banEnds timer
+	counts [][kinds]count // by the zones' Index
+
+	mu     sync.Mutex // held while a second ends
+	second *time.Timer
+	closed bool
 }
 
 // New returns a Reporter.
 func New(c Config) *Reporter {
-	p := &Reporter{Config: c, counts: make([][kinds]count, len(c.Zones))}
-	if p.Log != LogOff {
-		p.logEndedBans() // there may be bans that began under an earlier config
-	}
-	return p
+	return &Reporter{Config: c, counts: make([][kinds]count, len(c.Zones))}
 }
 
 // Close logs what was not told yet. No timer keeps the Reporter for a request that outlives its config.
 func (p *Reporter) Close() {
-	p.seconds.close()
-	p.banEnds.close()
-	p.endSecond()
-	p.endSecond() // one without requests
+	p.mu.Lock() // so that it waits for a second that ends, which may hold what is not told yet
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.second != nil {
+		p.second.Stop()
+	}
+	p.tellRest()
+	p.tellRest() // of a second without requests
 }
 
 // kind is what a report is about. Reports of one kind do not suppress those of another.
@@ -69,7 +71,6 @@ const (
 	wouldExceed             // a limit would refuse, if the zone were not a dry run
 	wouldReject             // the request itself would be refused
 	banned                  // a ban begins
-	near                    // the request passes, and has brought its key near the limit
 	kinds
 )
 
@@ -84,7 +85,6 @@ var ofKind = [kinds]struct {
 	wouldExceed: {"rate limit exceeded", "", 1},
 	wouldReject: {"request rejected", "", 1},
 	banned:      {logging.Banned, "rate_limit_banned", 1000}, // all, as the store tells each ban once, but for floods
-	near:        {"", "rate_limit_near_limit", 1},
 }
 
 // Report reports what a request has brought about in its zones, including refusals of dry runs.
@@ -97,14 +97,11 @@ func (p *Reporter) Report(r *http.Request, v *limiter.Verdict) {
 	}
 	for i := range v.Entries {
 		e := &v.Entries[i]
-		switch {
-		case v.Refused && e == v.Binding, e.Outcome == outcome.DryRun:
+		if v.Refused && e == v.Binding || e.Outcome == outcome.DryRun {
 			p.refused(r, e)
-		case v.Near && !e.DryRun && e.IsNear():
-			p.tell(r, e, near)
 		}
 		if !e.DryRun && e.Decision.BanBegins {
-			p.bans(r, e)
+			p.tell(r, e, banned)
 		}
 	}
 }
@@ -126,9 +123,8 @@ func (p *Reporter) wants(k kind) (lines, events bool) {
 	return lines, ofKind[k].event != "" && p.Events.Wanted(ofKind[k].event)
 }
 
-// tell reports a refusal in the log and by an event, if it is the turn of one, with what there is to say beside
-// its fields.
-func (p *Reporter) tell(r *http.Request, f *limiter.Entry, k kind, beside ...zap.Field) {
+// tell reports a refusal in the log and by an event, if it is the turn of one.
+func (p *Reporter) tell(r *http.Request, f *limiter.Entry, k kind) {
 	lines, events := p.wants(k)
 	if !lines && !events {
 		return
@@ -138,7 +134,10 @@ func (p *Reporter) tell(r *http.Request, f *limiter.Entry, k kind, beside ...zap
 	if !turn && !all {
 		return
 	}
-	fields := append(p.fields(r, f, k), beside...)
+	fields := p.fields(r, f, k)
+	if k == banned {
+		fields = append(fields, fieldsOfBan(f)...)
+	}
 	if more > 0 && !all {
 		fields = append(fields, zap.Uint64("more", more))
 	}
@@ -162,8 +161,6 @@ func (p *Reporter) fields(r *http.Request, f *limiter.Entry, k kind) []zap.Field
 	} else {
 		fields = append(fields, zap.Int64("limit", f.Decision.Quota))
 		switch waits := f.Waits(); {
-		case k == near:
-			fields = append(fields, zap.Int64("remaining", f.Decision.Remaining))
 		case f.NeverPasses():
 			fields = append(fields, zap.Int64("cost", f.Cost))
 		case !waits.Slot: // for slots it is not known
@@ -175,6 +172,16 @@ func (p *Reporter) fields(r *http.Request, f *limiter.Entry, k kind) []zap.Field
 	fields = append(fields, flag("banned", f.Decision.Banned && k != banned))
 	if p.LogKey {
 		fields = append(fields, zap.String("key", logging.Key(f.Key)))
+	}
+	return fields
+}
+
+// fieldsOfBan are what lines and events say of a ban that begins.
+func fieldsOfBan(f *limiter.Entry) []zap.Field {
+	until := time.UnixMicro(f.Decision.At).Add(f.BanLasts())
+	fields := []zap.Field{zap.Time("until", until.UTC()), zap.Int64("refusals", f.Zone.KeyRules.Ban.After)}
+	if network := f.Zone.Template.Address(f.Key); network.IsValid() && !network.IsSingleIP() {
+		fields = append(fields, zap.String("network", network.String()))
 	}
 	return fields
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,16 +22,30 @@ func (p *Reporter) turn(z *zone.Zone, k kind) (more uint64, ok bool) {
 	if c.now.Add(1) > ofKind[k].most {
 		return 0, false
 	}
-	p.seconds.after(time.Second, p.endSecond)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.second == nil && !p.closed {
+		p.second = time.AfterFunc(time.Second, p.endSecond)
+	}
 	return c.more.Swap(0), true
 }
 
-// endSecond ends a second, and logs what the next line cannot tell, because none has come for a second.
-// There is no next second while there is nothing to tell.
+// endSecond ends a second. There is no next one while there is nothing to tell.
 func (p *Reporter) endSecond() {
-	p.ending.Lock() // so that Close waits for one that runs, which may hold what is not told yet
-	defer p.ending.Unlock()
-	goesOn := false
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.second = nil
+	if p.tellRest() {
+		p.second = time.AfterFunc(time.Second, p.endSecond)
+	}
+}
+
+// tellRest logs what the next line cannot tell, because none has come for a second. It reports whether there may be more
+// to tell in a second.
+func (p *Reporter) tellRest() (goesOn bool) {
 	for i, z := range p.Zones {
 		for k := range kinds {
 			c := &p.counts[i][k]
@@ -44,40 +57,5 @@ func (p *Reporter) endSecond() {
 			}
 		}
 	}
-	if goesOn {
-		p.seconds.after(time.Second, p.endSecond)
-	}
-}
-
-// timer is one timer for the first of several times.
-type timer struct {
-	mu     sync.Mutex
-	timer  *time.Timer
-	at     time.Time
-	closed bool
-}
-
-// after calls do when a time has passed, unless it is to be called earlier anyway.
-func (t *timer) after(d time.Duration, do func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	at := now.Add(d)
-	if t.closed || t.at.After(now) && !t.at.After(at) {
-		return
-	}
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	t.at, t.timer = at, time.AfterFunc(d, do)
-}
-
-// close stops the timer for good.
-func (t *timer) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-	if t.timer != nil {
-		t.timer.Stop()
-	}
+	return goesOn
 }

@@ -17,8 +17,8 @@ type Counters struct {
 	Latency   Histogram     // of decisions, including the time that requests are held
 	Keys      *topk.Recent  // nil if frequent keys are not counted
 	Networks  Networks
-	Bans      Bans
-	Costs     Costs // of responses, in zones that read them in bodies
+	Bans      atomic.Uint64 // that have begun
+	Costs     Costs         // of responses, in zones that read them in bodies
 	History   History
 }
 
