@@ -10,7 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-// wrongAdvice are ten ways in which a config can be wrong that seem right, and what follows the advice.
+// wrongAdvice are ways in which a config can be wrong that seem right, and what follows the advice.
 func wrongAdvice(t *testing.T) map[string]advised {
 	const (
 		proxied = "servers {\ntrusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict\n}\n"
@@ -48,12 +48,6 @@ func wrongAdvice(t *testing.T) map[string]advised {
 		"a charge for responses that never come": {
 			site: with(charged, "401"), fixed: with(charged, "200"), visits: byClients(25, each(100, "/")),
 			told: "doctor", advice: "doctor/charge", before: shares{200: 100}, after: shares{200: 75, 429: 25},
-		},
-		"an exemption of the proxy": {
-			global: proxied, site: limited("key {client_ip}\nexempt remote_ip 127.0.0.0/8") + "respond ok",
-			then: proxied, fixed: limited("key {client_ip}\nexempt client_ip 127.0.0.0/8") + "respond ok",
-			visits: each(20, "/", "X-Forwarded-For", "203.0.113.7"),
-			told:   "load", advice: "load/exempt/proxy", before: admitted,
 		},
 		"waits longer than a timeout of the server": {
 			global: "servers {\ntimeouts {\nwrite 5s\n}\n}\n", site: limited("max_wait 10s") + "respond ok",

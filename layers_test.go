@@ -62,12 +62,12 @@ var layers = []struct {
 	{"internal/replay", layer{lines: 812, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 103, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
-	{"internal/clientip", layer{lines: 159, kB: 6, caddy: true, own: "internal/advice"}},
+	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 645, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
-	{"internal/key", layer{lines: 813, kB: 25, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 380, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
+	{"internal/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
+	{"internal/stats", layer{lines: 324, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/clock", layer{lines: 115, kB: 3, own: "internal/heap"}},
 	{"internal/gate", layer{lines: 665, kB: 18, own: "internal/adminapi internal/heap"}},
@@ -89,7 +89,7 @@ var layers = []struct {
 	{"internal/routes", layer{lines: 107, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 597, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
 		"internal/usage internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 849, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+	{"internal/limiter", layer{lines: 847, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
 	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "config internal/adminapi internal/clientip internal/lab/walk internal/late " +
@@ -111,11 +111,11 @@ var layers = []struct {
 		"internal/zone memorystore store"}},
 	{"internal/cli", layer{lines: 3064, kB: 96, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
-	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
+	{"internal/report", layer{lines: 226, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
 		"internal/stats internal/zone"}},
 	{"internal/respond", layer{lines: 944, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/routes internal/writers internal/zone"}},
-	{".", layer{lines: 891, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+	{".", layer{lines: 871, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +
 		"internal/placeholder internal/pool internal/report internal/respond internal/routes internal/stats internal/zone memorystore store"}},
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},

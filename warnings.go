@@ -16,7 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
-	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
@@ -27,7 +26,7 @@ import (
 
 // warnAboutZone warns about options that do not do what they seem to do.
 func (h *Handler) warnAboutZone(ctx caddy.Context, z *zone.Zone) {
-	log, exempt := h.logger.With(zap.String("zone", z.Name)), z.ExemptRaw
+	log := h.logger.With(zap.String("zone", z.Name))
 	if p := z.Policy; p != nil && z.Cost.From == "" && z.Cost.Number > p.MaxCost() && p.Numbers.Events > 0 {
 		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
 			zap.Int64("cost", z.Cost.Number), zap.Int64("limit", p.MaxCost()))
@@ -40,8 +39,7 @@ func (h *Handler) warnAboutZone(ctx caddy.Context, z *zone.Zone) {
 		}
 	}
 	warnAboutKey(z, log)
-	warnAboutHeaders(exempt, log)
-	warnAboutProxies(exempt, clientip.SourceIn(ctx), log)
+	warnAboutHeaders(z.ExemptRaw, log)
 }
 
 // serverIdle is how long a server of Caddy waits for a client that does not go on, by default.
@@ -93,7 +91,6 @@ var (
 	addClient    = advice.New("load/key/fields", "write {client_ip}, in JSON {http.vars.client_ip}, before it, and limit the client in another zone as well")
 	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
 	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
-	matchClient  = advice.New("load/exempt/proxy", "match client_ip instead")
 	fillHandler  = advice.New("load/zones", "add a zone to it, or remove it")
 	waitLess     = advice.New("load/timeout", "set %s to more than %s, or max_wait to less than %s")
 	shareStore   = advice.New("load/store", "write store redis { address <host:port> } for one limit of all instances")
@@ -125,12 +122,9 @@ var ofBrowsers = []string{"User-Agent", "Accept", "Accept-Language", "Accept-Enc
 // withQuery matches the placeholders that hold a whole query string.
 var withQuery = regexp.MustCompile(`^(http\.request\.(orig_)?uri)(\.(prefixed_)?query)?$`)
 
-// warnAboutKey warns about keys that are the same for all clients, or say too much.
+// warnAboutKey warns about keys that are the same for all clients, or that clients choose.
 func warnAboutKey(z *zone.Zone, log *zap.Logger) {
 	t := z.Template
-	for _, empty := range t.OftenEmpty {
-		log.Warn("the key may have the same value for all clients: "+empty.Why, zap.String("placeholder", "{"+empty.Name+"}"))
-	}
 	if meant := t.Meant(z.Key); meant != "" {
 		log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
 		return
@@ -163,23 +157,6 @@ func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, log *zap.Logger) {
 			guessable := func(value string) bool { return len(value) < secretLength || strings.ContainsAny(value, "*") }
 			if len(fields[name]) == 0 || slices.ContainsFunc(fields[name], guessable) {
 				log.Warn(fmt.Sprintf("exempt matches a header that any client can send, %s; %s", name, proveExempt.With(secretLength)))
-			}
-		}
-	}
-}
-
-// warnAboutProxies warns about matchers that exempt all clients behind a proxy, which is the other end of their
-// connections.
-func warnAboutProxies(exempt caddyhttp.RawMatcherSets, clients *clientip.Source, log *zap.Logger) {
-	for _, set := range exempt {
-		var remote struct{ Ranges []string }
-		if clients == nil || json.Unmarshal(set["remote_ip"], &remote) != nil {
-			continue
-		}
-		for _, proxy := range clients.Trusted {
-			if i := slices.IndexFunc(remote.Ranges, func(exempted string) bool { return clientip.Overlap(exempted, proxy) }); i >= 0 {
-				log.Warn(fmt.Sprintf("exempt remote_ip %s contains the trusted proxy %s, so all clients behind it are exempt; %s", remote.Ranges[i], proxy, matchClient.With()))
-				return
 			}
 		}
 	}

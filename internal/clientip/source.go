@@ -1,7 +1,6 @@
 package clientip
 
 import (
-	"net/netip"
 	"reflect"
 
 	"github.com/caddyserver/caddy/v2"
@@ -64,20 +63,4 @@ func trustedBy(server *caddyhttp.Server) (trusted []string) {
 		trusted = []string{module.Type().String()}
 	}
 	return trusted
-}
-
-// Overlap reports whether two addresses or ranges have an address in common. Other texts have none.
-func Overlap(a, b string) bool {
-	first, isRange := parseRange(a)
-	second, both := parseRange(b)
-	return isRange && both && first.Overlaps(second)
-}
-
-func parseRange(text string) (netip.Prefix, bool) {
-	text = UnmapRange(text)
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return netip.PrefixFrom(addr, addr.BitLen()), true
-	}
-	prefix, err := netip.ParsePrefix(text)
-	return prefix, err == nil
 }

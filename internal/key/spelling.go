@@ -37,20 +37,17 @@ const (
 // spellings are those of placeholders, or of namespaces that end in a dot. Those of the URI are also those of the one before
 // rewrites.
 var spellings = map[string]spelling{
-	hostPlaceholder:                   {of: hostPlaceholder, clean: cleanHost},
-	hostPlaceholder + "port":          {of: hostPlaceholder, clean: cleanHost},
-	hostPlaceholder + ".labels.":      {of: hostPlaceholder, clean: cleanHost, nth: hostLabel},
-	"http.request.tls.server_name":    {of: "http.request.tls.server_name", clean: cleanHost},
-	uriPlaceholder:                    {of: uriPlaceholder, clean: cleanURI},
-	uriPlaceholder + "_escaped":       {of: uriPlaceholder, clean: cleanURI, part: url.QueryEscape, text: escapedURI},
-	pathPlaceholder:                   {of: pathPlaceholder, clean: cleanPath},
-	pathPlaceholder + "_escaped":      {of: pathPlaceholder, clean: cleanPath, part: url.QueryEscape, text: escapedPath},
-	pathPlaceholder + ".dir":          {of: pathPlaceholder, clean: cleanPath, part: pathDir},
-	pathPlaceholder + ".file":         {of: pathPlaceholder, clean: cleanPath, part: pathFile, text: strings.ToLower},
-	pathPlaceholder + ".file.base":    {of: pathPlaceholder, clean: cleanPath, part: pathBase, text: strings.ToLower},
-	pathPlaceholder + ".file.ext":     {of: pathPlaceholder, clean: cleanPath, part: path.Ext, text: strings.ToLower},
-	pathPlaceholder + ".file_escaped": {of: pathPlaceholder, clean: cleanPath, part: fileEscaped, text: escapedFile},
-	pathPlaceholder + ".":             {of: pathPlaceholder, clean: cleanPath, nth: pathPart, text: strings.ToLower},
+	hostPlaceholder:                {of: hostPlaceholder, clean: cleanHost},
+	hostPlaceholder + "port":       {of: hostPlaceholder, clean: cleanHost},
+	hostPlaceholder + ".labels.":   {of: hostPlaceholder, clean: cleanHost, nth: hostLabel},
+	"http.request.tls.server_name": {of: "http.request.tls.server_name", clean: cleanHost},
+	uriPlaceholder:                 {of: uriPlaceholder, clean: cleanURI},
+	pathPlaceholder:                {of: pathPlaceholder, clean: cleanPath},
+	pathPlaceholder + ".dir":       {of: pathPlaceholder, clean: cleanPath, part: pathDir},
+	pathPlaceholder + ".file":      {of: pathPlaceholder, clean: cleanPath, part: pathFile, text: strings.ToLower},
+	pathPlaceholder + ".file.base": {of: pathPlaceholder, clean: cleanPath, part: pathBase, text: strings.ToLower},
+	pathPlaceholder + ".file.ext":  {of: pathPlaceholder, clean: cleanPath, part: path.Ext, text: strings.ToLower},
+	pathPlaceholder + ".":          {of: pathPlaceholder, clean: cleanPath, nth: pathPart, text: strings.ToLower},
 }
 
 // spellingOf returns the spelling of a placeholder, or nil if it has none.
@@ -158,8 +155,6 @@ func pathBase(p string) string {
 	return strings.TrimSuffix(path.Base(p), path.Ext(p))
 }
 
-func fileEscaped(p string) string { return url.PathEscape(pathFile(p)) }
-
 func pathPart(p string, n int) string {
 	parts := strings.Split(strings.TrimPrefix(p, "/"), "/")
 	if n < 0 || n >= len(parts) {
@@ -204,20 +199,4 @@ func sentURI(r *placeholder.Request) string {
 func mayNeedEscape(r rune) bool {
 	alphanumeric := 'a' <= r && r <= 'z' || '0' <= r && r <= '9'
 	return !alphanumeric && r != '/' && r != '-' && r != '_' && r != '.' && r != '~'
-}
-
-// Text that people write of what is escaped is cleaned as it was before that.
-var (
-	escapedURI  = escaped(url.QueryUnescape, cleanURI, url.QueryEscape)
-	escapedPath = escaped(url.QueryUnescape, cleanPath, url.QueryEscape)
-	escapedFile = escaped(url.PathUnescape, strings.ToLower, url.PathEscape)
-)
-
-func escaped(unescape func(string) (string, error), clean, escape func(string) string) func(string) string {
-	return func(text string) string {
-		if plain, err := unescape(text); err == nil {
-			text = plain
-		}
-		return escape(clean(text))
-	}
 }

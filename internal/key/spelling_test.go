@@ -40,11 +40,11 @@ func keyOf(t tester, text string, r *http.Request) (string, *Template) {
 // normalized are the placeholders whose values are normalized.
 var normalized = []string{
 	"http.request.host", "http.request.hostport", "http.request.host.labels.0", "http.request.host.labels.1", "http.request.host.labels.7",
-	"http.request.uri", "http.request.uri_escaped", "http.request.uri.path", "http.request.uri.path_escaped",
+	"http.request.uri", "http.request.uri.path",
 	"http.request.uri.path.dir", "http.request.uri.path.file", "http.request.uri.path.file.base", "http.request.uri.path.file.ext",
 	"http.request.uri.path.0", "http.request.uri.path.1", "http.request.uri.path.7",
 	"http.request.orig_uri", "http.request.orig_uri.path", "http.request.orig_uri.path.dir", "http.request.orig_uri.path.file",
-	"http.request.orig_uri.path.file_escaped", "http.request.orig_uri.path.0",
+	"http.request.orig_uri.path.0",
 }
 
 // TestSpellingsOfAPathAreOneKey: all spellings that Caddy's matcher treats as one path have one key,
@@ -73,7 +73,6 @@ func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 		"http.request.uri.path": "/users/login.php", "http.request.uri": "/users/login.php", "http.request.uri.path.dir": "/users/",
 		"http.request.uri.path.file": "login.php", "http.request.uri.path.file.base": "login", "http.request.uri.path.file.ext": ".php",
 		"http.request.uri.path.0": "users", "http.request.uri.path.1": "login.php", "http.request.uri.path.2": "",
-		"http.request.uri.path_escaped": "%2Fusers%2Flogin.php", "http.request.orig_uri.path.file_escaped": "login.php",
 	} {
 		if got, _ := keyOf(t, "{"+placeholder+"}", plain); got != want {
 			t.Errorf("{%s}: got %q, want %q", placeholder, got, want)

@@ -8,29 +8,23 @@ import (
 )
 
 // checkSuitable returns an error for a placeholder of Caddy that cannot distinguish clients,
-// because it never has the same value twice, or never has a value. It returns a warning for one that
-// is empty in most places where a zone may be.
-func checkSuitable(named string) (warning string, err error) {
+// because it never has the same value twice, or never has a value.
+func checkSuitable(named string) error {
 	if field, ok := strings.CutPrefix(named, placeholder.HeaderPrefix); ok {
 		for name, instead := range notInHeader {
 			if strings.EqualFold(field, name) {
-				return "", fmt.Errorf("{%s} is always empty, because Go's HTTP server removes this field from the header%s",
+				return fmt.Errorf("{%s} is always empty, because Go's HTTP server removes this field from the header%s",
 					named, instead)
 			}
 		}
 	}
 	for _, p := range neverRepeated {
 		if named == p.name || strings.HasSuffix(p.name, ".") && strings.HasPrefix(named, p.name) && !exceptions[named] {
-			return "", fmt.Errorf("{%s} is different for each %s, so that nothing would be limited; did you mean {client_ip}, in JSON {http.vars.client_ip}?",
+			return fmt.Errorf("{%s} is different for each %s, so that nothing would be limited; did you mean {client_ip}, in JSON {http.vars.client_ip}?",
 				named, p.each)
 		}
 	}
-	for _, namespace := range oftenEmpty {
-		if strings.HasPrefix(named, namespace.prefix) && !strings.HasPrefix(named, placeholder.JSONPrefix) {
-			return namespace.why, nil
-		}
-	}
-	return "", nil
+	return nil
 }
 
 // neverRepeated are placeholders, and namespaces that end in a dot, which never have the same value
@@ -54,13 +48,4 @@ var notInHeader = map[string]string{
 	"Host":              "; did you mean {host}, in JSON {http.request.host}?",
 	"Transfer-Encoding": "",
 	"Trailer":           "",
-}
-
-// oftenEmpty are namespaces that are empty when most zones decide.
-var oftenEmpty = []struct{ prefix, why string }{
-	{"http.rate_limit.", "it is empty unless another rate_limit comes before this one"},
-	{"http.response.", "it is empty unless a handler before this one sets the field: the response comes later"},
-	{"http.error.", "it is empty outside error routes"},
-	{"http.reverse_proxy.", "it is empty before reverse_proxy, outside handle_response"},
-	{"http.intercept.", "it is empty outside intercept"},
 }

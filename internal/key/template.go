@@ -32,9 +32,6 @@ type Template struct {
 
 	// Empty is the key of a request for which all placeholders are empty. No other request has it.
 	Empty string
-
-	// OftenEmpty are placeholders that are empty in most places where a zone may be.
-	OftenEmpty []EmptyPlaceholder
 }
 
 // Meant returns the placeholder that a key with this text was most likely meant to be, if it is the same for all clients by
@@ -49,9 +46,6 @@ func (t *Template) Meant(text string) string {
 	}
 	return placeholder.Meant(text)
 }
-
-// EmptyPlaceholder is a placeholder that is empty in most places, and why.
-type EmptyPlaceholder struct{ Name, Why string }
 
 // Part is either a placeholder or text.
 type Part struct {
@@ -81,12 +75,8 @@ func New(text string, ipv4Prefix, ipv6Prefix int) (*Template, error) {
 		}
 		k.HasAddress = k.HasAddress || strings.HasPrefix(p.Placeholder, placeholder.RemotePrefix)
 		_, err := placeholder.Check(p.Placeholder, ", so that all clients would share one limit")
-		why, unsuitable := checkSuitable(p.Placeholder)
-		if err = cmp.Or(err, unsuitable); err != nil {
+		if err = cmp.Or(err, checkSuitable(p.Placeholder)); err != nil {
 			return nil, fmt.Errorf("key %q: %w", text, err)
-		}
-		if why != "" {
-			k.OftenEmpty = append(k.OftenEmpty, EmptyPlaceholder{p.Placeholder, why})
 		}
 	}
 	k.lengthPrefixed = len(k.placeholders) > 1
@@ -150,6 +140,9 @@ func (k *Template) parse(text string) error {
 				return errors.New("{} names no placeholder")
 			case strings.Contains(name, "{"):
 				return errors.New("a placeholder must not contain another")
+			}
+			if plain, escaped := strings.CutSuffix(name, "_escaped"); escaped && spellingOf(plain) != nil {
+				return fmt.Errorf("{%s} may be escaped in several ways: write {%s}", name, plain)
 			}
 			k.addText(literal)
 			k.Parts, literal = append(k.Parts, newPart(name)), nil
