@@ -13,17 +13,19 @@ import (
 type Plan struct {
 	Name      string // empty for the zone's own limit as the default
 	Unlimited bool
+	Limit     config.Limit // with what it takes from the zone's
 	Policies  Policies
 }
 
 // makePlans makes the zone's plans.
 func (z *Zone) makePlans() (err error) {
 	z.Plans, z.planByName = make(map[string]*Plan, len(z.Plan.Plans)), make(map[string]*Plan, len(z.Plan.Plans))
+	limits := z.Plan.Limits(&z.Limit)
 	for _, name := range slices.Sorted(maps.Keys(z.Plan.Plans)) {
-		l, limited := z.PlanLimits[name]
-		made := &Plan{Name: name, Unlimited: !limited}
+		l, limited := limits[name]
+		made := &Plan{Name: name, Unlimited: !limited, Limit: l}
 		if limited {
-			if made.Policies, err = NewPolicies(z.builder(name, l)); err != nil {
+			if made.Policies, err = z.policiesOf(name, l); err != nil {
 				return fmt.Errorf("plan %q: %w", name, err)
 			}
 		}

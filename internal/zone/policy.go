@@ -32,33 +32,25 @@ type QuotaPolicy struct {
 	Replenish  string // events per second
 }
 
-// PolicyBuilder makes the quota policies of a zone, or of one of its plans.
-type PolicyBuilder struct {
-	Zone, Plan string
-	Limit      config.Limit
-	Salt       uint64
-	Lend       time.Duration // how long units may be held: see [algorithms.Limit]
-}
-
-// build makes the quota policy for the numbers of a request.
-func (b *PolicyBuilder) build(n config.Numbers) (*QuotaPolicy, error) {
-	made, err := b.Limit.Resolve(n)
+// quotaPolicy makes the quota policy of a limit, in a plan if it has a name, for the numbers of a request.
+func (z *Zone) quotaPolicy(plan string, l *config.Limit, n config.Numbers) (*QuotaPolicy, error) {
+	made, err := l.Resolve(n)
 	if err != nil {
 		return nil, err
 	}
-	algorithm, err := b.Limit.FindAlgorithm()
+	algorithm, err := l.FindAlgorithm()
 	if err != nil {
 		return nil, err
 	}
 	if _, leases := algorithm.(algorithms.Leaser); !leases {
-		made.Hold = b.Lend
+		made.Hold = z.Hold
 	}
-	rule, err := store.NewRule(b.Zone, algorithm, made, b.Salt)
+	rule, err := store.NewRule(z.Name, algorithm, made, z.Salt)
 	if err != nil {
 		return nil, err
 	}
 	p := &QuotaPolicy{
-		Numbers: n, Plan: b.Plan, Slots: config.CountsSlots(b.Limit.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
+		Numbers: n, Plan: plan, Slots: config.CountsSlots(l.Algorithm), Queues: made.Mode == algorithms.ModeQueue,
 	}
 	p.keep(rule)
 	return p, nil
@@ -106,24 +98,23 @@ type Policies struct {
 	Varying *dynamicPolicies
 }
 
-// NewPolicies checks a limit and makes its quota policies.
-func NewPolicies(b PolicyBuilder) (p Policies, err error) {
-	if err := b.Limit.Check(); err != nil {
+// policiesOf checks a limit and makes its quota policies.
+func (z *Zone) policiesOf(plan string, l config.Limit) (p Policies, err error) {
+	if err := l.Check(); err != nil {
 		return p, err
 	}
-	first, err := b.build(b.Limit.Sample())
-	if err != nil {
+	if p.Likely, err = z.quotaPolicy(plan, &l, l.Sample()); err != nil {
 		return p, err
 	}
-	if !b.Limit.Varies() {
-		if of := first.Rule.Limit(); of.Hold > 0 {
-			if err := algorithms.CheckHold(of); err != nil {
-				return p, err
-			}
-		}
-		return Policies{Likely: first, Fixed: first}, nil
+	if l.Varies() {
+		p.Varying = &dynamicPolicies{zone: z, plan: plan, limit: l}
+		return p, nil
 	}
-	return Policies{Likely: first, Varying: &dynamicPolicies{PolicyBuilder: b, seed: maphash.MakeSeed()}}, nil
+	p.Fixed = p.Likely
+	if of := p.Fixed.Rule.Limit(); of.Hold > 0 {
+		err = algorithms.CheckHold(of)
+	}
+	return p, err
 }
 
 // Resolve returns the quota policy for a request.
@@ -137,10 +128,11 @@ func (p *Policies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 // haveUnknownStates reports whether requests can bring limits whose states are not those of the
 // likely one.
 func (p *Policies) haveUnknownStates() bool {
-	if p.Varying == nil {
+	v := p.Varying
+	if v == nil {
 		return false
 	}
-	other, err := p.Varying.build(p.Varying.Limit.OtherSample())
+	other, err := v.zone.quotaPolicy(v.plan, &v.limit, v.limit.OtherSample())
 	return err != nil || other.Rule.ID() != p.Likely.Rule.ID()
 }
 
@@ -156,17 +148,21 @@ const (
 // Clients may choose the numbers: a million different ones take no more memory, and no more time
 // than making each policy again.
 type dynamicPolicies struct {
-	PolicyBuilder
-	seed  maphash.Seed
+	zone  *Zone
+	plan  string
+	limit config.Limit
 	slots [policySlots]atomic.Pointer[QuotaPolicy]
 }
 
+// policySeed keeps clients from choosing numbers with the same hash.
+var policySeed = maphash.MakeSeed()
+
 func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
-	n, err := d.Limit.Numbers(repl)
+	n, err := d.limit.Numbers(repl)
 	if err != nil {
 		return nil, err
 	}
-	hash := maphash.Comparable(d.seed, n)
+	hash := maphash.Comparable(policySeed, n)
 	put := &d.slots[(hash+(hash>>32)%policyProbes)%policySlots]
 	for i := range uint64(policyProbes) {
 		slot := &d.slots[(hash+i)%policySlots]
@@ -179,7 +175,7 @@ func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 			return p, nil
 		}
 	}
-	p, err := d.build(n)
+	p, err := d.zone.quotaPolicy(d.plan, &d.limit, n)
 	if err == nil {
 		put.Store(p)
 	}

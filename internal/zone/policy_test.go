@@ -18,7 +18,7 @@ func policies(t *testing.T, zone, text string) Policies {
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPolicies(PolicyBuilder{Zone: zone, Limit: l})
+	p, err := (&Zone{Place: Place{Name: zone}}).policiesOf("", l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,18 +24,19 @@ func (z *Zone) LimitOf(plan string) (config.Limit, error) {
 		}
 		return z.Limit, nil
 	}
-	l, known := z.PlanLimits[plan]
-	if !known {
-		return l, fmt.Errorf("zone %q has no plan %q with a limit%s", z.Name, plan, z.hint())
+	if p := z.Plans[plan]; p != nil && !p.Unlimited {
+		return p.Limit, nil
 	}
-	return l, nil
+	return config.Limit{}, fmt.Errorf("zone %q has no plan %q with a limit%s", z.Name, plan, z.hint())
 }
 
 // hint names the plans of the zone that have a limit.
 func (z *Zone) hint() string {
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(z.PlanLimits)) {
-		names = append(names, z.Name+"."+name)
+	for _, name := range slices.Sorted(maps.Keys(z.Plans)) {
+		if !z.Plans[name].Unlimited {
+			names = append(names, z.Name+"."+name)
+		}
 	}
 	if names == nil {
 		return ""

@@ -27,14 +27,13 @@ type Zone struct {
 	config.Zone // with the defaults filled in
 	Place
 
-	Template     *key.Template           // of the key
-	PlanTemplate *key.Template           // the name of a request's plan
-	PlanLimits   map[string]config.Limit // of the plans that have one, with what they take from the zone's
-	Hold         time.Duration           // for how long units may be held: see [algorithms.Limit]
-	KeyRules     *store.KeyRules         // overrides and bans of single keys; nil without them
-	Fields       *Fields                 // of bodies; nil if the zone looks at none
-	costOfBody   bool                    // clients say the cost in their bodies
-	steps        []step                  // of requests
+	Template     *key.Template   // of the key
+	PlanTemplate *key.Template   // the name of a request's plan
+	Hold         time.Duration   // for how long units may be held: see [algorithms.Limit]
+	KeyRules     *store.KeyRules // overrides and bans of single keys; nil without them
+	Fields       *Fields         // of bodies; nil if the zone looks at none
+	costOfBody   bool            // clients say the cost in their bodies
+	steps        []step          // of requests
 
 	matching, blocking, exempting sides
 
@@ -72,7 +71,7 @@ func New(c *config.Zone, at Place, counters *stats.Counters) (*Zone, error) {
 	if err := z.Compile(z.Template.Varies(), func(name string) string { return z.PlanTemplate.NormalizeName(name) }); err != nil {
 		return nil, err
 	}
-	z.PlanLimits, z.KeyRules = z.Plan.Limits(&z.Limit), z.Zone.KeyRules()
+	z.KeyRules = z.Zone.KeyRules()
 	z.Hold = z.hold()
 	if err := z.findFields(); err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func New(c *config.Zone, at Place, counters *stats.Counters) (*Zone, error) {
 // makePolicies makes the quota policies of the zone and its plans.
 func (z *Zone) makePolicies() (err error) {
 	if z.Plan == nil || z.MaxEvents != nil {
-		if z.OwnPolicies, err = NewPolicies(z.builder("", z.Limit)); err != nil {
+		if z.OwnPolicies, err = z.policiesOf("", z.Limit); err != nil {
 			return err
 		}
 	}
@@ -103,11 +102,6 @@ func (z *Zone) makePolicies() (err error) {
 		return errors.New("lend has no meaning for algorithm concurrency: each request asks the store for its slot; leave it out")
 	}
 	return nil
-}
-
-// builder returns what makes the policies of a limit of the zone.
-func (z *Zone) builder(plan string, l config.Limit) PolicyBuilder {
-	return PolicyBuilder{Zone: z.Name, Plan: plan, Limit: l, Salt: z.Salt, Lend: z.Hold}
 }
 
 // CountsSlots reports whether any of the zone's limits counts slots, which requests hold until they are
@@ -131,7 +125,7 @@ func (z *Zone) hold() time.Duration {
 		return time.Duration(*z.Lend)
 	}
 	shortest := algorithms.MaxHold
-	for _, l := range append(slices.Collect(maps.Values(z.PlanLimits)), z.Limit) {
+	for _, l := range append(slices.Collect(maps.Values(z.Plan.Limits(&z.Limit))), z.Limit) {
 		a, err := l.FindAlgorithm()
 		if err != nil || l.Check() != nil || config.CountsSlots(a.Name()) {
 			continue

@@ -263,8 +263,7 @@ func ofPlan(z *zone.Zone, name string) string {
 	case plan.Unlimited:
 		return "unlimited"
 	}
-	limit := z.PlanLimits[name]
-	return limit.Describe()
+	return plan.Limit.Describe()
 }
 
 // otherwise says what holds for requests with none of the plans.
