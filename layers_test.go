@@ -81,7 +81,7 @@ var layers = []struct {
 	{"config", layer{lines: 938, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
-	{"internal/zone", layer{lines: 1140, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
+	{"internal/zone", layer{lines: 1135, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 177, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
@@ -113,7 +113,7 @@ var layers = []struct {
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
 	{"internal/report", layer{lines: 226, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
 		"internal/stats internal/zone"}},
-	{"internal/respond", layer{lines: 944, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
+	{"internal/respond", layer{lines: 921, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/routes internal/writers internal/zone"}},
 	{".", layer{lines: 871, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +

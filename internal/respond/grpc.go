@@ -2,9 +2,9 @@ package respond
 
 import (
 	"cmp"
-	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -73,20 +73,7 @@ func writeGRPC(w http.ResponseWriter, a *limiter.Answer, retryAfter int64) {
 	header := w.Header()
 	header.Set(fieldContentType, grpcMediaType)
 	header.Set("Grpc-Status", strconv.Itoa(int(grpcCode(a.Problem, a.Status))))
-	header.Set("Grpc-Message", percentEncoded(detail(a, retryAfter)))
+	header.Set("Grpc-Message", url.PathEscape(detail(a, retryAfter)))
 	header.Set("Grpc-Retry-Pushback-Ms", pushback)
 	w.WriteHeader(http.StatusOK)
-}
-
-// percentEncoded encodes a message as gRPC wants it: all but printable ASCII, and the percent sign.
-func percentEncoded(text string) string {
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		if c < ' ' || c > '~' || c == '%' {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }

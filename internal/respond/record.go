@@ -22,7 +22,6 @@ type record struct {
 	others   []item     // of RateLimit, beside the zone's
 	policies string     // RateLimit-Policy
 	inUse    bool       // whether the text of values has one; here, because that memory is only written
-	grpcCode uint8      // of the refusal, if its caller speaks gRPC; or else 0
 	dryRuns  bool       // whether any zone is a dry run
 	wouldBe  *zone.Zone // the dry run that would have refused
 	exceeded string     // the zones that refuse the request, or would without a dry run; text, as one name needs no memory
@@ -34,8 +33,6 @@ type binding struct {
 	item
 	outcome      outcome.Outcome
 	dryRun       bool              // whether the zone is a dry run, because no other zone has decided
-	never        bool              // whether the cost is above the limit
-	queueFull    bool              // whether it is refused because its queue has no place
 	zone         *zone.Zone        // nil if nothing was decided
 	policy       *zone.QuotaPolicy // the zone's; nil if the store was not asked
 	quota, reset int64             // reset are whole seconds until all of the quota is back
@@ -116,7 +113,6 @@ func (b *binding) adopt(e *limiter.Entry, retryAfter int64) {
 	b.item = itemOf(e)
 	b.zone, b.policy, b.outcome, b.dryRun, b.cost, b.retryAfter = e.Zone, e.Policy, e.Outcome, e.DryRun, e.Cost, retryAfter
 	b.quota, b.reset, b.share = d.Quota, zone.CeilSeconds(d.ResetAfter), share
-	b.never, b.queueFull = e.NeverPasses(), e.QueueFull()
 }
 
 // untilFull returns the seconds until the full quota is back, and at least Retry-After.

@@ -43,7 +43,6 @@ func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Ve
 	}
 	switch {
 	case isGRPC(r):
-		p.recordOf(v).grpcCode = grpcCode(a.Problem, a.Status)
 		writeGRPC(w, &a, retryAfter)
 		return nil
 	case p.Problem:

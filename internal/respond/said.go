@@ -20,8 +20,7 @@ import (
 // What is said of a decision, where there is something to say, by its names in [record.field].
 var (
 	inAccessLog = []string{
-		"outcome", "grpc_status", "dry_run", "zone", "limit", "remaining", "cost", "plan", "retry_after", "never",
-		"queue_full",
+		"outcome", "dry_run", "zone", "limit", "remaining", "cost", "plan", "retry_after",
 	}
 	inTrace       = []string{"outcome", "zone", "dry_run", "limit", "remaining"}
 	inPlaceholder = []string{"zone", "limit", "remaining", "reset", "retry_after", "cost", "plan"}
@@ -32,8 +31,6 @@ func (t *record) field(name string) zap.Field {
 	switch name {
 	case "outcome":
 		return zap.String(name, outcome.Names[t.outcome])
-	case "grpc_status":
-		return zap.Uint8(name, t.grpcCode)
 	case "dry_run":
 		return zap.String(name, nameOf(t.wouldBe))
 	case "zone":
@@ -55,10 +52,6 @@ func (t *record) field(name string) zap.Field {
 		return zap.String(name, t.policy.Plan)
 	case "retry_after":
 		return zap.Int64(name, t.retryAfter)
-	case "never":
-		return zap.Bool(name, t.never)
-	case "queue_full":
-		return zap.Bool(name, t.queueFull)
 	}
 	return zap.Skip()
 }

@@ -40,8 +40,8 @@ func TestWhatIsSaid(t *testing.T) {
 	}{
 		{record{binding: binding{outcome: outcome.FailedOpen}}, "map[outcome:failed_open]", "rate_limit.outcome=failed_open "},
 		{
-			record{binding: binding{outcome: outcome.Rejected, zone: z}, grpcCode: 7, wouldBe: z},
-			"map[dry_run:z grpc_status:7 outcome:rejected zone:z]", "rate_limit.outcome=rejected rate_limit.zone=z rate_limit.dry_run=z ",
+			record{binding: binding{outcome: outcome.Rejected, zone: z}, wouldBe: z},
+			"map[dry_run:z outcome:rejected zone:z]", "rate_limit.outcome=rejected rate_limit.zone=z rate_limit.dry_run=z ",
 		},
 		{
 			record{binding: binding{zone: z, policy: &zone.QuotaPolicy{}}},
@@ -49,9 +49,9 @@ func TestWhatIsSaid(t *testing.T) {
 		},
 		{
 			record{binding: binding{
-				outcome: outcome.Limited, zone: z, policy: policy, item: item{remaining: 1}, quota: 9, cost: 3, retryAfter: 5, never: true, queueFull: true,
+				outcome: outcome.Limited, zone: z, policy: policy, item: item{remaining: 1}, quota: 9, cost: 3, retryAfter: 5,
 			}},
-			"map[cost:3 limit:9 never:true outcome:limited plan:pro queue_full:true remaining:1 retry_after:5 zone:z]",
+			"map[cost:3 limit:9 outcome:limited plan:pro remaining:1 retry_after:5 zone:z]",
 			"rate_limit.outcome=limited rate_limit.zone=z rate_limit.limit=9 rate_limit.remaining=1 ",
 		},
 	} {
