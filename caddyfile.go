@@ -62,7 +62,8 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 	handler := new(Handler)
 	h.Next() // the directive's name
 	if args := h.RemainingArgs(); len(args) > 0 {
-		return nil, h.Errf("rate_limit takes a block, got '%s'; write %s, each option on a line of its own", option.Shown(strings.Join(args, " ")), meantZone(args))
+		return nil, h.Errf("rate_limit takes a block, got '%s'; write rate_limit { zone <name> { key {client_ip}; rate 5/1m } }, each option on a line of its own",
+			option.Shown(strings.Join(args, " ")))
 	}
 	lines := handler.lines(h.Dispenser)
 	lines["zone"] = func() error { return parseZone(h, handler) }
@@ -85,19 +86,6 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 		option.Inherit(handler, defaults)
 	}
 	return handler, nil
-}
-
-// meantZone writes the zone that arguments of the directive probably mean, with their key and their rate.
-func meantZone(args []string) string {
-	key, rate := "{client_ip}", "5/1m"
-	for _, arg := range args {
-		if _, _, err := config.ParseRate(arg); err == nil {
-			rate = arg
-		} else if name, rest, ok := placeholder.Cut(arg); ok && rest == "" && placeholder.CheckOption("key", name) == nil {
-			key = arg
-		}
-	}
-	return "rate_limit { zone <name> { key " + key + "; rate " + rate + " } }"
 }
 
 // parseGlobalOption parses the defaults of all directives. It takes the same options, except zones.

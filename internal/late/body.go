@@ -67,12 +67,13 @@ const (
 // settle charges what the request has cost, at the end of its response. One that is not whole may not have said all
 // of it.
 func (c *Completion) settle(end ending) {
-	if end == brokenOff {
-		c.breakOff()
-	}
 	c.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.charges {
 		l := &c.charges[i]
+		if l.unpaid && end == brokenOff { // before its header has said the cost
+			l.unpaid = false
+			c.pay(l, l.zone.Charge.BrokenOff.Of(l.booked.Cost, 0, 0))
+		}
 		if !l.reads {
 			continue
 		}

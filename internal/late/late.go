@@ -162,16 +162,6 @@ func (c *Completion) ReadCost(header http.Header) {
 	}
 }
 
-// breakOff charges for a response that has ended before it said what the request has cost.
-func (c *Completion) breakOff() {
-	for i := range c.charges {
-		if l := &c.charges[i]; l.unpaid && l.zone.Charge.BrokenOff != nil {
-			l.unpaid = false
-			c.pay(l, l.zone.Charge.BrokenOff.Of(l.booked.Cost, 0, 0))
-		}
-	}
-}
-
 // pay charges the difference between the final cost and what was charged before.
 func (c *Completion) pay(l *charge, final int64) {
 	a := l.booked

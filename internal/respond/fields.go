@@ -58,6 +58,20 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 	return f, nil
 }
 
+// with returns the fields with those of another handler. The receiver may be nil.
+func (f *Fields) with(more *Fields) *Fields {
+	if f == nil || f == more {
+		return more
+	}
+	both := &Fields{slices.Clone(f.sent), slices.Clone(f.names)}
+	for i, name := range more.names {
+		if !slices.Contains(f.names, name) {
+			both.sent, both.names = append(both.sent, more.sent[i]), append(both.names, name)
+		}
+	}
+	return both
+}
+
 // Sends reports whether a header, in its canonical form, is one of the fields.
 func (f *Fields) Sends(name string) bool { return slices.Contains(f.names, name) }
 

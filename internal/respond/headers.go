@@ -35,19 +35,16 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	}
 	t.policies = p.addPolicies(t.policies, v)
 	if len(p.Fields.sent) > 0 {
-		t.by = t.by.with(p)
+		t.by = t.by.with(&p.Fields)
 	}
 	if t.by == nil {
 		return
 	}
-	header := w.Header()
-	for i, responder := range t.by.all {
-		list := t.list[:]
-		if i > 0 || len(responder.Fields.sent) > len(list) {
-			list = make([]string, len(responder.Fields.sent))
-		}
-		t.set(header, b, &responder.Fields, list)
+	list := t.list[:]
+	if len(t.by.sent) > len(list) {
+		list = make([]string, len(t.by.sent))
 	}
+	t.set(w.Header(), b, t.by, list)
 }
 
 // inHeaders returns what headers are made of: the zone that binds the client most, of those that clients see. Handlers

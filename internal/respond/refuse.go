@@ -65,11 +65,11 @@ func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err 
 
 // keepFields keeps the headers of an upstream out of the response of error routes.
 func (p *Responder) keepFields(r *http.Request) {
-	by := &p.alone
+	by := &p.Fields
 	if t := recordBefore(r); t != nil && t.by != nil {
 		by = t.by
 	}
-	kept := &responders{by.all, append(slices.Clip(by.fields), fieldRetryAfter)}
+	kept := &Fields{names: append(slices.Clip(by.names), fieldRetryAfter)}
 	watchHeader(nil, kept).WrapServer(r)
 }
 

@@ -36,16 +36,12 @@ type Responder struct {
 	hides    bool              // clients do not see all of the zones
 	caught   bool              // a subroute around the handler has routes for errors
 	server   *caddyhttp.Server // of the handler; nil if it is not known
-	self     [1]*Responder     // itself
-	alone    responders        // only itself, in the same memory: each request looks there
 }
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
 	p := &Responder{Config: c, hides: slices.ContainsFunc(c.Zones, (*zone.Zone).Hidden), caught: caughtBySubroute(ctx)}
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	p.self[0] = p
-	p.alone = responders{p.self[:], p.Fields.names}
 	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
 		return p // the limits of requests that met all zones may differ
 	}

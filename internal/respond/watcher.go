@@ -2,7 +2,6 @@ package respond
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
@@ -13,35 +12,17 @@ import (
 type headerWatcher struct {
 	writers.Response
 	writers.HeaderOnly
-	by *responders // nil if no handler sends fields
+	by *Fields // of all handlers; nil if none sends any
 }
 
-// watchHeader returns a writer of a response that keeps the fields of these handlers.
-func watchHeader(w http.ResponseWriter, by *responders) *writers.Response {
+// watchHeader returns a writer of a response that keeps these fields.
+func watchHeader(w http.ResponseWriter, by *Fields) *writers.Response {
 	return new(headerWatcher).around(w, by)
 }
 
-func (w *headerWatcher) around(response http.ResponseWriter, by *responders) *writers.Response {
+func (w *headerWatcher) around(response http.ResponseWriter, by *Fields) *writers.Response {
 	w.by, w.ResponseWriter, w.Watcher = by, response, w
 	return &w.Response
-}
-
-// responders are the handlers of a request that send headers, and the names of these headers in
-// the form of http.Header's keys. A Responder has one for itself alone, so most requests need no other.
-type responders struct {
-	all    []*Responder
-	fields []string
-}
-
-// with returns the responders with another one. The receiver may be nil.
-func (by *responders) with(p *Responder) *responders {
-	switch {
-	case by == nil:
-		return &p.alone
-	case slices.Contains(by.all, p):
-		return by
-	}
-	return &responders{slices.Concat(by.all, p.alone.all), slices.Concat(by.fields, p.Fields.names)}
 }
 
 // Begin implements [writers.Watcher].
@@ -54,12 +35,12 @@ func (w *headerWatcher) Begin(int) http.Header {
 
 func (w *headerWatcher) tidy() {
 	header := w.Header()
-	for _, field := range w.by.fields {
+	for _, field := range w.by.names {
 		if values := header[field]; len(values) > 1 {
 			header[field] = values[:1:1]
 		}
 	}
-	writers.Unannounce(header, w.by.fields) // HTTP/3 takes trailers out of the header
+	writers.Unannounce(header, w.by.names) // HTTP/3 takes trailers out of the header
 }
 
 // tidyRest is called when the next handlers have returned. Their trailers are in the header then, too. If they have
@@ -77,7 +58,7 @@ func (p *Responder) tidyRest(through http.ResponseWriter, r *http.Request, err e
 		watchHeader(nil, w.by).WrapServer(r)
 	}
 	w.tidy()
-	for _, field := range w.by.fields {
+	for _, field := range w.by.names {
 		delete(w.Header(), http.TrailerPrefix+field)
 	}
 }
