@@ -87,7 +87,7 @@ var layers = []struct {
 	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/outcome internal/stats internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
 	{"internal/routes", layer{lines: 107, kB: 5, caddy: true}},
-	{"internal/late", layer{lines: 597, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
+	{"internal/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
 		"internal/usage internal/writers internal/zone store"}},
 	{"internal/limiter", layer{lines: 847, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
@@ -113,9 +113,9 @@ var layers = []struct {
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
 	{"internal/report", layer{lines: 226, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
 		"internal/stats internal/zone"}},
-	{"internal/respond", layer{lines: 921, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
+	{"internal/respond", layer{lines: 906, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/routes internal/writers internal/zone"}},
-	{".", layer{lines: 871, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+	{".", layer{lines: 861, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +
 		"internal/placeholder internal/pool internal/report internal/respond internal/routes internal/stats internal/zone memorystore store"}},
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},

@@ -46,7 +46,19 @@ func NewFields(chosen []string, renames map[string]string) (f Fields, err error)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(renames)) {
-		if err := f.rename(name, renames[name], chosen); err != nil {
+		other := renames[name]
+		i := slices.IndexFunc(f.sent, func(one string) bool { return strings.EqualFold(one, name) })
+		switch {
+		case i < 0:
+			return f, fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
+				name, strings.Join(chosen, " "), cmp.Or(strings.Join(f.sent, ", "), "none"))
+		case f.names[i] != http.CanonicalHeaderKey(name):
+			return f, fmt.Errorf("header_name %s already specified", f.sent[i])
+		case other == "" || strings.IndexFunc(other, placeholder.NotInFieldName) >= 0:
+			return f, fmt.Errorf("header_name %s: %q is not the name of a header", name, other)
+		}
+		f.names[i] = http.CanonicalHeaderKey(other)
+		if err := config.NotHTTP("header_name "+f.sent[i], other); err != nil {
 			return f, err
 		}
 	}
@@ -74,24 +86,3 @@ func (f *Fields) with(more *Fields) *Fields {
 
 // Sends reports whether a header, in its canonical form, is one of the fields.
 func (f *Fields) Sends(name string) bool { return slices.Contains(f.names, name) }
-
-// find returns the place of the field that has a name in one of the styles, and -1 if none has.
-func (f *Fields) find(name string) int {
-	return slices.IndexFunc(f.sent, func(one string) bool { return strings.EqualFold(one, name) })
-}
-
-// rename gives the field that has a name in one of the styles another one.
-func (f *Fields) rename(name, other string, chosen []string) error {
-	i := f.find(name)
-	switch {
-	case i < 0:
-		return fmt.Errorf("header_name %s: headers %s has no such field, it has %s",
-			name, strings.Join(chosen, " "), cmp.Or(strings.Join(f.sent, ", "), "none"))
-	case f.names[i] != http.CanonicalHeaderKey(name):
-		return fmt.Errorf("header_name %s already specified", f.sent[i])
-	case other == "" || strings.IndexFunc(other, placeholder.NotInFieldName) >= 0:
-		return fmt.Errorf("header_name %s: %q is not the name of a header", name, other)
-	}
-	f.names[i] = http.CanonicalHeaderKey(other)
-	return config.NotHTTP("header_name "+f.sent[i], other)
-}

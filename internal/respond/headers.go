@@ -17,10 +17,7 @@ const fieldRetryAfter = "Retry-After"
 // setHeaders sets the headers that describe the limits that may refuse the request, with the seconds of Retry-After
 // of a refusal.
 func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict, retryAfter int64) {
-	b, before := t.inHeaders(p), item{}
-	if b.policy != nil && !b.dryRun {
-		before = b.item
-	}
+	b := t.inHeaders(p)
 	t.adopt(v.Binding, retryAfter)
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
@@ -30,9 +27,7 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 			b.adopt(e, retryAfter)
 		}
 	}
-	if b.policy != nil && (len(v.Entries) > 1 || before.prefix != "") {
-		t.addItems(b, v, before)
-	}
+	t.addItems(v)
 	t.policies = p.addPolicies(t.policies, v)
 	if len(p.Fields.sent) > 0 {
 		t.by = t.by.with(&p.Fields)
@@ -111,13 +106,15 @@ func (t *record) value(b *binding, field string) string {
 // rateLimit returns the value of RateLimit: the zone that binds the client most comes first.
 func (t *record) rateLimit(b *binding) string {
 	text := t.text[:0]
-	if t.inUse || len(t.others) > 0 {
-		text = make([]byte, 0, (2+len(t.others))*len(t.text))
+	if t.inUse || len(t.items) > 1 {
+		text = make([]byte, 0, (1+min(len(t.items), mostItems))*len(t.text))
 	}
 	t.inUse = true
 	text = b.appendTo(text)
-	for _, m := range t.others {
-		if m.prefix != b.prefix { // a later handler's zone of the same name may bind now
+	more := mostItems - 1
+	for _, m := range t.items {
+		if m.prefix != b.prefix && more > 0 {
+			more--
 			text = m.appendTo(append(text, separator...))
 		}
 	}
@@ -145,26 +142,25 @@ func (m *item) appendTo(b []byte) []byte {
 	return b
 }
 
-// addItems adds the zones of a verdict to those of which RateLimit tells, beside the one that binds the
-// client most. Before is that of the handlers before, if any.
-func (t *record) addItems(b *binding, v *limiter.Verdict, before item) {
-	t.others = slices.Grow(t.others, min(len(v.Entries), mostItems-1))
-	t.addItem(b, before)
+// addItems adds the zones of a verdict to those of which RateLimit tells.
+func (t *record) addItems(v *limiter.Verdict) {
+	if t.items == nil {
+		t.items = t.values.first[:0]
+	}
+	if n := len(v.Entries); n > 1 {
+		t.items = slices.Grow(t.items, min(n, mostItems))
+	}
 	for i := range v.Entries {
-		if e := &v.Entries[i]; !e.DryRun && isShown(e.Zone) && !e.Unknown() {
-			t.addItem(b, itemOf(e))
+		e := &v.Entries[i]
+		if e.DryRun || !isShown(e.Zone) || e.Unknown() {
+			continue
 		}
-	}
-}
-
-func (t *record) addItem(b *binding, m item) {
-	if m.prefix == b.prefix || m.prefix == "" {
-		return
-	}
-	if i := slices.IndexFunc(t.others, func(o item) bool { return o.prefix == m.prefix }); i >= 0 {
-		t.others[i] = m // handlers can share a zone
-	} else if len(t.others) < mostItems-1 {
-		t.others = append(t.others, m)
+		m := itemOf(e)
+		if j := slices.IndexFunc(t.items, func(o item) bool { return o.prefix == m.prefix }); j >= 0 {
+			t.items[j] = m // handlers can share a zone
+		} else if len(t.items) < mostItems {
+			t.items = append(t.items, m)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ type record struct {
 
 	binding             // of all zones
 	shown    *binding   // of the zones that clients see, if a handler hides others; or else nil
-	others   []item     // of RateLimit, beside the zone's
+	items    []item     // of RateLimit
 	policies string     // RateLimit-Policy
 	inUse    bool       // whether the text of values has one; here, because that memory is only written
 	dryRuns  bool       // whether any zone is a dry run
@@ -44,8 +44,9 @@ type binding struct {
 // values are the values of headers, as far as there is room for them. Header maps refer to them, so
 // they are never used again.
 type values struct {
-	list [2]string // of the fields of Fields, if there are at most two
-	text [40]byte  // of a value
+	list  [2]string // of the fields of Fields, if there are at most two
+	text  [40]byte  // of a value
+	first [1]item   // of RateLimit
 }
 
 // seenRecord is a record with its values, so that a request needs only one allocation.
