@@ -1,11 +1,7 @@
 package cli_test
 
 import (
-	"bufio"
-	"context"
 	"io"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,69 +21,6 @@ func command(output io.Writer, args ...string) *cobra.Command {
 	cmd.SetErr(output)
 	cmd.SetArgs(args)
 	return cmd
-}
-
-// site writes a Caddyfile with a zone.
-func site(t *testing.T, dir, name, options string) string {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	text := "example.com {\n\trate_limit {\n\t\tzone clients {\n\t\t\tkey {client_ip}\n" + options + "\n\t\t}\n\t}\n\trespond ok\n}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// TestWatchedCases: with --watch, cases are carried out again when their file or their config changes, whether or not
-// both can be read, until the command is interrupted.
-func TestWatchedCases(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "Caddyfile.test")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const five = "case five {\n\tGET / repeat 6 pass 5\n}\n"
-	site(t, dir, "Caddyfile", "rate 5/1m")
-	write(five)
-	ctx, interrupt := context.WithCancel(t.Context())
-	output, prints := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		err := command(prints, "test", "--watch", file).ExecuteContext(ctx)
-		_ = prints.Close()
-		ended <- err
-	}()
-	lines := bufio.NewScanner(output)
-	await := func(what string) {
-		t.Helper()
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), what) {
-				return
-			}
-		}
-		t.Fatalf("the output has ended before %q", what)
-	}
-	await("1 case, 0 failed")
-	site(t, dir, "Caddyfile", "rate 50/1m")
-	await("1 case, 1 failed")
-	write("case five {\n\tGET / by cleints\n}\n")
-	await(`the config has no zone "cleints"; did you mean "clients"?`)
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	await("no such file")
-	write("case fifty {\n\tGET / repeat 51 pass 50\n}\n")
-	await("1 case, 0 failed")
-	interrupt()
-	for lines.Scan() {
-		t.Errorf("after the last change: %s", lines.Text())
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 }
 
 // TestExitCodeOfDiff: with --exit-code, a config that can refuse what passed before ends with 2, in all forms of output,

@@ -3,10 +3,10 @@ package cli
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,8 +29,6 @@ const (
 const (
 	defaultCases      = adjacentFile + cases.Extension
 	casesFileExpected = "name a file of cases, such as " + defaultCases
-	watchCasesEvery   = 300 * time.Millisecond
-	endOfScreen       = "\x1b[2J\x1b[H"
 )
 
 func testCommand(cmd *cobra.Command) {
@@ -39,16 +37,11 @@ func testCommand(cmd *cobra.Command) {
 	flags.StringVar(&t.pattern, "run", "", "Carry out only the cases whose name matches this regular expression")
 	flags.StringVar(&t.junit, "junit", "", "Also write the results to this file as JUnit XML")
 	flags.BoolVar(&t.mutate, "mutate", false, "Also try changes of the config, and tell which of them no case notices")
-	flags.BoolVarP(&t.verbose, "verbose", "v", false, "Also print the changes that are noticed, with the case that notices")
-	watch := flags.Bool("watch", false, "Carry out the cases again whenever a file changes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		t.screen, t.args = newScreen(cmd), args
+		t.screen = newScreen(cmd)
 		t.config, _ = flags.GetString("config")
 		t.adapter, _ = flags.GetString("adapter")
-		if *watch {
-			return t.watch(cmd.Context())
-		}
-		code, err := t.test()
+		code, err := t.test(args)
 		if err != nil {
 			return err
 		}
@@ -68,32 +61,24 @@ func endWith(cmd *cobra.Command, code int) error {
 // tester carries out the command test.
 type tester struct {
 	*screen
-	args            []string
 	config, adapter string // by flags, instead of what the files say
 	pattern, junit  string
-	mutate, verbose bool
-
-	names []string           // of the files of cases
-	read  map[string]version // of all files, when they were read
+	mutate          bool
 }
 
-// test carries out all cases once, and returns the exit code.
-func (t *tester) test() (code int, err error) {
+// test carries out all cases, and returns the exit code.
+func (t *tester) test(args []string) (code int, err error) {
 	began := time.Now()
-	t.read = make(map[string]version)
 	o, err := t.options()
 	if err != nil {
 		return 0, err
 	}
-	if t.names, err = findCases(t.args); err != nil {
-		return 0, err
-	}
-	configs, files, err := t.group()
+	files, err := t.parse(args)
 	if err != nil {
 		return 0, err
 	}
 	r := &cases.Report{Cases: []cases.Result{}}
-	for _, config := range configs {
+	for _, config := range slices.Sorted(maps.Keys(files)) {
 		if err := t.testConfig(config, files[config], o, r); err != nil {
 			return 0, err
 		}
@@ -163,12 +148,7 @@ func (t *tester) options() (*cases.Options, error) {
 	}
 	width := cmp.Or(t.width, cases.Width)
 	o.Told = func(r cases.Result) { _ = r.WriteText(t.out, colors, width) }
-	o.Tried = func(c cases.Change) {
-		if t.verbose && c.FoundBy != "" {
-			fmt.Fprintf(t.out, "found %s: %s\n", c.Change, c.FoundBy)
-		}
-		_ = c.WriteText(t.out, colors, width)
-	}
+	o.Tried = func(c cases.Change) { _ = c.WriteText(t.out, colors, width) }
 	return o, nil
 }
 
@@ -216,70 +196,27 @@ func findCases(args []string) (names []string, err error) {
 	return names, nil
 }
 
-// group parses the files of cases, and returns them by their config.
-func (t *tester) group() (configs []string, files map[string][]*cases.File, err error) {
-	files = make(map[string][]*cases.File)
-	for _, name := range t.names {
-		t.read[name] = versionOf(name)
+// parse parses the files of cases that the arguments name, and returns them by their config.
+func (t *tester) parse(args []string) (map[string][]*cases.File, error) {
+	names, err := findCases(args)
+	if err != nil {
+		return nil, err
+	}
+	files := make(map[string][]*cases.File)
+	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		f, err := cases.Parse(name, text)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		config := cmp.Or(t.config, f.ConfigOf())
 		if config == name {
-			return nil, nil, fmt.Errorf("%s: its config is not clear from its name: write config and the name of the file at its top, or --config", name)
-		}
-		if t.read[config] = versionOf(config); files[config] == nil {
-			configs = append(configs, config)
+			return nil, fmt.Errorf("%s: its config is not clear from its name: write config and the name of the file at its top, or --config", name)
 		}
 		files[config] = append(files[config], f)
 	}
-	return configs, files, nil
-}
-
-// watch carries out the cases whenever a file of them, or its config, changes.
-func (t *tester) watch(ctx context.Context) error {
-	for first := true; ; first = false {
-		if first || t.changed() {
-			if t.terminal {
-				fmt.Fprint(t.out, endOfScreen)
-			}
-			if _, err := t.test(); err != nil {
-				fmt.Fprintln(t.err, "Error:", err)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(watchCasesEvery):
-		}
-	}
-}
-
-// changed reports whether there are other files, or one differs from what was read.
-func (t *tester) changed() bool {
-	if names, _ := findCases(t.args); !slices.Equal(names, t.names) {
-		return true
-	}
-	for name, version := range t.read {
-		if version != versionOf(name) {
-			return true
-		}
-	}
-	return false
-}
-
-// version tells one content of a file from another. The size is for a file that is read while it is written, because
-// its time may be the same. A file that is missing has none.
-type version struct{ at, size int64 }
-
-func versionOf(name string) (v version) {
-	if info, err := os.Stat(name); err == nil {
-		v = version{info.ModTime().UnixNano(), info.Size()}
-	}
-	return v
+	return files, nil
 }
