@@ -122,7 +122,6 @@ func TestFleetInOneView(t *testing.T) {
 			"top --refused --fleet":      {`shared +15 +5 +x\n`},
 			"get shared x --fleet":       {`15 requests, 5 refused \(counted by 3 instances since `},
 			"stores --fleet":             {`(?s)(\) +redis .*yes .*){3}`},
-			"instances":                  {`here `, `(?s)(reports .*){2}`},
 			"zones shared":               {`allowed +10\n`},
 			"zones shared --fleet=false": {`rate +\d`},
 		} {

@@ -18,7 +18,7 @@ var help string
 
 // commands add to each command of the help its flags, and what it does.
 var commands = map[string]func(*cobra.Command){
-	"zones": zonesCommand, "top": topCommand, "watch": watchCommand, "stores": storesCommand, "instances": instancesCommand,
+	"zones": zonesCommand, "top": topCommand, "watch": watchCommand, "stores": storesCommand,
 	"bans": bansCommand, "overrides": overridesCommand, "page": pageCommand,
 	"get": getCommand, "explain": explainCommand, "doctor": doctorCommand,
 	"reset": resetCommand, "set": setCommand, "ban": banCommand, "unban": unbanCommand,

@@ -2,14 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -99,37 +96,4 @@ func few(names []string) (words []string) {
 		words = append(words, fmt.Sprintf("and %d more", more))
 	}
 	return words
-}
-
-func instancesCommand(cmd *cobra.Command) {
-	asks(cmd, func(c *instance, _ []string) error {
-		c.about = askFleet
-		return c.instances()
-	})
-}
-
-// instances prints a line for each instance.
-func (c *instance) instances() error {
-	if done, err := c.ask("instances", nil, nil); done || err != nil {
-		return err
-	}
-	rows := [][]string{{"INSTANCE", "STATE", "VERSION", "UP", "CONFIG", "SHARE", "RATE", "CLOCK"}}
-	for _, m := range c.view.Instances {
-		row := []string{replay.Printable(m.Name), m.State, replay.Printable(m.Version), "", replay.Printable(m.Config), "", "", ""}
-		if !m.Since.IsZero() {
-			row[3] = formatSeconds(max(0, time.Since(m.Since).Truncate(time.Second).Seconds()))
-		}
-		if !m.Since.IsZero() && m.State != adminapi.StateUnknown { // otherwise it is what was once
-			row[5], row[6], row[7] = fmt.Sprintf("%.0f %%", 100*m.Share), fmt.Sprintf("%.1f/s", m.Rate), fmt.Sprintf("%+.1fs", m.ClockAhead)
-		}
-		rows = append(rows, row)
-	}
-	c.table(rows)
-	if slices.ContainsFunc(c.view.Instances, func(m adminapi.Instance) bool {
-		return m.State != adminapi.StateHere && m.State != adminapi.StateReports || len(m.Differs) > 0
-	}) || len(c.view.Notes) > 0 {
-		fmt.Fprintln(c.out)
-		c.printView()
-	}
-	return nil
 }

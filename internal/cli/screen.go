@@ -123,8 +123,8 @@ const (
 // cuts are how columns are cut in a narrow terminal, by their headers: in the middle if their texts often begin alike.
 // Names, numbers and states stay whole.
 var cuts = map[string]func(text string, width int) string{
-	"LIMIT": replay.Cut, "STORE": replay.Cut, "OVERRIDE": replay.Cut, "VERSION": replay.Cut,
-	"KEY": cutMiddle, "INSTANCE": cutMiddle, "BY": cutMiddle,
+	"LIMIT": replay.Cut, "STORE": replay.Cut, "OVERRIDE": replay.Cut,
+	"KEY": cutMiddle, "BY": cutMiddle,
 }
 
 // table prints rows of cells in columns, below a header. Columns that nothing is in are left out, and cells are cut if the

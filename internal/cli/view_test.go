@@ -19,8 +19,7 @@ func TestHostileReports(t *testing.T) {
 		Instance: bad, Name: bad, Breaker: bad, Error: bad, Zones: []string{bad}, Silent: []adminapi.SilentServer{{Address: bad, Error: bad}},
 	}}
 	for name, show := range map[string]func(*instance) error{
-		"stores":    func(c *instance) error { return c.stores(false) },
-		"instances": (*instance).instances,
+		"stores": func(c *instance) error { return c.stores(false) },
 		"watch": func(c *instance) error {
 			w := &watcher{instance: c}
 			w.begin(true)
