@@ -40,10 +40,11 @@ func TestWrongArguments(t *testing.T) {
 		"zones --address 127.0.0.1:1":       "is Caddy running",
 		"explain http://a/ --address a,b":   "explain asks one instance: give one --address, got 2",
 		"explain --offline http://a/ X:y":   "explain takes at most 1 argument, got 2: quote those with spaces",
+		"replay --html access.log a":        "--html replaces the file access.log: write a name that ends in .html",
 		"explain --offline":                 "the URL is missing: write rate-limit explain <URL>",
 	} {
 		words := strings.Fields(args)
-		if !strings.Contains(args, "--address") && !strings.Contains(args, "--offline") {
+		if !strings.Contains(args, "--address") && !strings.Contains(args, "--offline") && !strings.HasPrefix(args, "replay") {
 			words = append(words, "--address", "unix/"+dir+"/admin")
 		}
 		var output bytes.Buffer

@@ -1,11 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,11 +25,11 @@ func replayCommand(cmd *cobra.Command) {
 	flags.StringArrayVar(&o.LogFormat, "log-format", nil, "The text of log_format in the configuration of nginx; may be repeated if lines have several")
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
 	to := flags.String("to", "", "Leave out requests from this time on")
-	page := flags.String("html", "", "Also write the report as a page with pictures to this file; an earlier report is replaced")
+	page := flags.String("html", "", "Also write the report as a page with pictures to this file, in place of one that is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Logs, o.Input = args, cmd.InOrStdin()
-		if err := mayReplace(*page); err != nil {
-			return err
+		if *page != "" && filepath.Ext(*page) != ".html" {
+			return fmt.Errorf("--html replaces the file %s: write a name that ends in .html", *page)
 		}
 		if o.Tries, err = parseTries(*tries); err != nil {
 			return err
@@ -162,52 +161,20 @@ func noneFits(o *replay.Options, r *replay.Result) error {
 	return fmt.Errorf("none of %s lines fits %s; the first: %s: %s", replay.Count(r.NotUnderstood), as, r.FirstBad[0].Why, r.FirstBad[0].Text)
 }
 
-// mayReplace returns an error if the page would replace a file that is no page of a replay.
-func mayReplace(page string) error {
-	is, err := os.Stat(page)
-	if page == "" || err != nil || !is.Mode().IsRegular() || is.Size() == 0 {
-		return nil // a new file, or one that says itself why it cannot be written
-	}
-	file, err := os.Open(page)
-	if err != nil {
-		return fmt.Errorf("--html: %w", err)
-	}
-	defer file.Close()
-	head, err := io.ReadAll(io.LimitReader(file, 4096))
-	if err == nil && !replay.IsPage(string(head)) {
-		err = fmt.Errorf("%s exists, and is not the report of a replay: name another file", page)
-	}
-	if err != nil {
-		return fmt.Errorf("--html: %w", err)
-	}
-	return nil
-}
-
 // writePage writes the report as a page. Only its owner may read it, because it has keys of clients: it is a new file in
-// place of an earlier one, or of a link. A device or a pipe is written to.
+// place of an earlier one, or of a link.
 func writePage(name string, result *replay.Result) error {
-	var page bytes.Buffer
-	err := result.WriteHTML(&page)
-	is, missing := os.Stat(name)
-	switch {
-	case err != nil:
-	case missing == nil && !is.Mode().IsRegular():
-		err = os.WriteFile(name, page.Bytes(), 0o600)
-	default:
-		_ = os.Remove(name)
-		err = writeNew(name, page.Bytes())
-	}
+	file, err := os.CreateTemp(filepath.Dir(name), ".*.html")
 	if err != nil {
 		return fmt.Errorf("--html: %w", err)
 	}
-	return nil
-}
-
-func writeNew(name string, text []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
+	err = errors.Join(result.WriteHTML(file), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), name)
 	}
-	_, err = file.Write(text)
-	return errors.Join(err, file.Close())
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return fmt.Errorf("--html: %w", err)
+	}
+	return nil
 }

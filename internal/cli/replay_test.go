@@ -3,7 +3,6 @@ package cli
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -57,34 +56,5 @@ func TestReplayPageIsPrivate(t *testing.T) {
 	}
 	if err := writePage(filepath.Join(dir, "no", "page.html"), new(replay.Result)); err == nil {
 		t.Error("a directory that is missing is no error")
-	}
-}
-
-// TestReplayReplacesOnlyReports: --html replaces no file but a report of its own.
-func TestReplayReplacesOnlyReports(t *testing.T) {
-	dir := t.TempDir()
-	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := writePage(in("report.html"), new(replay.Result)); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"access.log", "notes.html", "empty"} {
-		if err := os.WriteFile(in(name), []byte(map[bool]string{false: "<!DOCTYPE html>\n<title>Notes</title>"}[name == "empty"]), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for page, want := range map[string]string{ // a part of the error
-		"report.html": "",
-		"new.html":    "",
-		"empty":       "",
-		"notes.html":  "exists, and is not the report of a replay: name another file",
-		"access.log":  "exists, and is not the report of a replay: name another file",
-	} {
-		err := mayReplace(in(page))
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v, want %q", page, err, want)
-		}
-	}
-	if err := mayReplace(""); err != nil {
-		t.Error(err)
 	}
 }

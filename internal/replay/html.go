@@ -16,12 +16,6 @@ import (
 //go:embed html
 var files embed.FS
 
-// IsPage reports whether a text begins as the pages of WriteHTML do.
-func IsPage(text string) bool {
-	head, _, _ := strings.Cut(text, "<!--")
-	return strings.HasPrefix(head, "<!DOCTYPE html>") && strings.Contains(head, "<title>Replay of access logs</title>")
-}
-
 var page = template.Must(template.ParseFS(files, "html/page.html"))
 
 // scripts are the parts of the page's script, in their order. The first ones are modules elsewhere.
