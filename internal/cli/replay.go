@@ -85,8 +85,7 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 		return err
 	}
 	s := newScreen(cmd)
-	show, done := s.progress()
-	o.Progress = show
+	done := s.waiting("the replay")
 	result, err := engine.Replay(config, o)
 	done()
 	if err != nil {
@@ -116,40 +115,6 @@ func replayLogs(cmd *cobra.Command, o *replay.Options, page string) error {
 		return errors.New("no zone could judge a request: the report says why")
 	}
 	return nil
-}
-
-const (
-	progressEvery = 200 * time.Millisecond
-	clearLine     = "\r\x1b[K"
-)
-
-// progress returns what shows how far a replay has come, in one line of a terminal that it writes again and again, and what
-// clears that line. Without a terminal the first one is nil.
-func (s *screen) progress() (show func(replay.Progress), done func()) {
-	if s.waits == nil {
-		return nil, func() {}
-	}
-	var last time.Time
-	show = func(now replay.Progress) {
-		if time.Since(last) < progressEvery {
-			return
-		}
-		last = time.Now()
-		text := replay.Count(now.Lines) + " lines"
-		if now.Of > 1 {
-			text = fmt.Sprintf("pass %d of %d: %s", now.Pass, now.Of, text)
-		}
-		if rest := now.Total - now.Bytes; rest > 0 && now.Bytes > 0 {
-			left := time.Duration(float64(now.Took) * float64(rest) / float64(now.Bytes))
-			text += ", " + left.Round(time.Second).String() + " left"
-		}
-		fmt.Fprint(s.waits, clearLine+text)
-	}
-	return show, func() {
-		if !last.IsZero() {
-			fmt.Fprint(s.waits, clearLine)
-		}
-	}
 }
 
 // noneFits says that no line of the logs was understood.

@@ -27,23 +27,10 @@ type Options struct {
 	// Decided is called for each request with the status of its refusal by the config as it is, 0 if it
 	// passes. The record is valid during the call. It may be nil.
 	Decided func(r *logs.Record, status int)
-
-	// Progress is called now and then. It may be nil.
-	Progress func(Progress)
 }
 
 // Try is a limit to try in place of that of a zone.
 type Try struct {
 	Zone, Plan string // the plan is empty for the zone's own limit
 	Rate       string // "60/1m", or "10" for a limit without a window
-}
-
-// Progress is how far a replay has come.
-type Progress struct {
-	Lines int64
-	Bytes int64 // that were read, as they are in the files
-	Total int64 // bytes of all files; 0 if that is not known
-	Took  time.Duration
-	Pass  int // from 1
-	Of    int // passes
 }

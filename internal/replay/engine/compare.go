@@ -67,7 +67,7 @@ func Compare(before, after *offline.Config, o *replay.Options) (*adminapi.LogDif
 		e.compares, e.decided = true, func(x *exchange, at *way) { c.decided(nth, x, at) }
 		engines = append(engines, e)
 	}
-	if _, err := read(o, &progress{tell: o.Progress, of: 1}, engines...); err != nil {
+	if _, err := read(o, engines...); err != nil {
 		return nil, err
 	}
 	t := engines[1].tallies

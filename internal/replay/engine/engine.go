@@ -50,11 +50,8 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if twice && slices.Contains(o.Logs, "-") {
 		return nil, errors.New("--suggest and --html read the logs twice, and the standard input can be read once: name a file instead of -")
 	}
-	p := &progress{tell: o.Progress, began: time.Now(), of: 1}
-	if twice {
-		p.of = 2
-	}
-	first, m, err := pass(c, o, worlds, p)
+	began := time.Now()
+	first, m, err := pass(c, o, worlds)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +63,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 		}
 		again := *o
 		if again.Decided = nil; len(more) > 0 {
-			_, _, err = pass(c, &again, more, p)
+			_, _, err = pass(c, &again, more)
 		}
 		if err != nil {
 			return nil, err
@@ -80,26 +77,19 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 		}
 		result.Zones = append(result.Zones, made)
 	}
-	result.Took = time.Since(p.began)
+	result.Took = time.Since(began)
 	return result, nil
 }
 
 // pass replays the logs once, in the worlds of some trials. A trial that is nil is the config as it is.
-func pass(c *offline.Config, o *replay.Options, trials []*trial, p *progress) (*engine, *merged, error) {
+func pass(c *offline.Config, o *replay.Options, trials []*trial) (*engine, *merged, error) {
 	e, err := newEngine(c, o, trials)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer e.close()
-	m, err := read(o, p, e)
+	m, err := read(o, e)
 	return e, m, err
-}
-
-// progress tells how far a replay has come.
-type progress struct {
-	tell    func(replay.Progress) // may be nil
-	began   time.Time
-	nth, of int // passes
 }
 
 // engine replays logs once under a config. Only one goroutine at a time uses it.
@@ -159,9 +149,7 @@ func (e *engine) close() {
 }
 
 // read reads the logs, and has engines replay all requests.
-func read(o *replay.Options, p *progress, engines ...*engine) (*merged, error) {
-	began := time.Now()
-	p.nth++
+func read(o *replay.Options, engines ...*engine) (*merged, error) {
 	m, err := openAll(o, readOptions(o, engines))
 	if err != nil {
 		return nil, err
@@ -174,17 +162,13 @@ func read(o *replay.Options, p *progress, engines ...*engine) (*merged, error) {
 	if !o.To.IsZero() {
 		to = o.To.UnixMicro()
 	}
-	const tellEvery = 1 << 13
-	for n := 1; ; n++ {
+	for {
 		next, err := m.next()
 		if err != nil {
 			return nil, err
 		}
 		if next == nil {
 			break
-		}
-		if n%tellEvery == 0 && p.tell != nil {
-			p.tell(replay.Progress{Lines: m.lines(), Bytes: m.bytes(), Total: m.total, Took: time.Since(began), Pass: p.nth, Of: p.of})
 		}
 		for _, e := range engines {
 			if from <= next.start && next.start < to {

@@ -31,9 +31,8 @@ type source struct {
 	from   io.Reader
 	reader *logs.Reader
 	file   *os.File // nil for the standard input
-	size   int64
-	read   int64 // bytes, as they are in the file
-	newest int64 // when the latest request of all records so far has ended; the end of time if the log is over
+	read   int64    // bytes, as they are in the file
+	newest int64    // when the latest request of all records so far has ended; the end of time if the log is over
 }
 
 // Read reads from the log, and counts the bytes.
@@ -52,9 +51,6 @@ func (s *source) open(o *replay.Options, read logs.Options) (err error) {
 			return err
 		}
 		s.from = s.file
-		if info, err := s.file.Stat(); err == nil && info.Mode().IsRegular() {
-			s.size = info.Size()
-		}
 	}
 	s.reader, err = logs.Open(s.name, s, read)
 	return err
@@ -76,14 +72,13 @@ func (h *held) Before(other *held) bool {
 // merged has the records of several logs in the order in which the requests began.
 type merged struct {
 	sources []*source
-	total   int64 // bytes of all logs; 0 if that is not known
 	held    heap.Heap[*held]
 	count   uint64
 }
 
 // openAll opens all logs.
 func openAll(o *replay.Options, read logs.Options) (*merged, error) {
-	m, known := new(merged), true
+	m := new(merged)
 	for _, name := range o.Logs {
 		s := &source{name: name, newest: math.MinInt64 / 2}
 		m.sources = append(m.sources, s)
@@ -91,11 +86,6 @@ func openAll(o *replay.Options, read logs.Options) (*merged, error) {
 			m.close()
 			return nil, err
 		}
-		m.total += s.size
-		known = known && s.size > 0
-	}
-	if !known {
-		m.total = 0
 	}
 	return m, nil
 }
@@ -155,13 +145,6 @@ func (m *merged) fill(s *source) error {
 func (m *merged) bytes() (n int64) {
 	for _, s := range m.sources {
 		n += s.read
-	}
-	return n
-}
-
-func (m *merged) lines() (n int64) {
-	for _, s := range m.sources {
-		n += s.reader.Lines()
 	}
 	return n
 }
