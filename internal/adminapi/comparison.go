@@ -1,7 +1,5 @@
 package adminapi
 
-import "time"
-
 // Comparison says what differs between two configs.
 type Comparison struct {
 	Zones []ZoneDiff `json:"zones"`
@@ -30,13 +28,6 @@ type LogDiff struct {
 	Less   int64        `json:"clients_refused_less"`
 	MoreOf []ClientDiff `json:"more,omitempty"`
 	LessOf []ClientDiff `json:"less,omitempty"`
-
-	// Begin is the minute of the first request, and WasOver and IsOver are how many requests each
-	// config refuses in each step.
-	Begin   time.Time `json:"begin"`
-	Step    int64     `json:"step"` // in seconds
-	WasOver []int64   `json:"refused_before_over_time"`
-	IsOver  []int64   `json:"refused_now_over_time"`
 }
 
 // ClientDiff is how many requests of a client each config refuses.

@@ -4,20 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
 func diffCommand(cmd *cobra.Command) {
-	markdown := cmd.Flags().Bool("markdown", false, "Print Markdown")
 	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if the new config can refuse requests that passed before, or something cannot be judged")
 	weaker := cmd.Flags().Bool("weaker", false, "With --exit-code: also if a limit is weakened or removed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -40,12 +36,9 @@ func diffCommand(cmd *cobra.Command) {
 			return err
 		}
 		s := newScreen(cmd)
-		switch {
-		case s.json:
+		if s.json {
 			err = s.printJSON(c)
-		case *markdown:
-			s.printMarkdown(c)
-		default:
+		} else {
 			s.printComparison(c)
 		}
 		if err == nil && *exitCode && differs(c, *weaker) {
@@ -132,9 +125,6 @@ func (s *screen) printLog(l *adminapi.LogDiff) {
 	fmt.Fprintln(s.out)
 	s.say("Of %s by %s, the old config refuses %d and the new one %d. It refuses %s more often, and %s less often.",
 		plural(l.Requests, "request"), plural(l.Clients, "client"), l.Was, l.Is, plural(l.More, "client"), plural(l.Less, "client"))
-	if lines := picture(l); lines != nil {
-		fmt.Fprintln(s.out, "\n"+strings.Join(lines, "\n"))
-	}
 	for _, list := range [][]adminapi.ClientDiff{l.MoreOf, l.LessOf} {
 		rows := [][]string{{"CLIENT", "REQUESTS", "REFUSED BEFORE", "REFUSED NOW"}}
 		for _, c := range list {
@@ -144,43 +134,5 @@ func (s *screen) printLog(l *adminapi.LogDiff) {
 			fmt.Fprintln(s.out)
 			s.table(rows)
 		}
-	}
-}
-
-// printMarkdown prints what differs between two configs for a pull request: as code, in which nothing is markup.
-func (s *screen) printMarkdown(c *adminapi.Comparison) {
-	var text strings.Builder
-	(&screen{out: &text, width: textWidth}).printComparison(c)
-	fence := "```"
-	for strings.Contains(text.String(), fence) {
-		fence += "`"
-	}
-	fmt.Fprintf(s.out, "### Rate limits\n\n%s\n%s%s\n", fence, text.String(), fence)
-}
-
-// bars are the columns of a picture, from few to many. None is a dot.
-var bars = []rune("▁▂▃▄▅▆▇█")
-
-// picture draws how many requests two configs refuse over time, with one scale. It is empty if they refuse none.
-func picture(l *adminapi.LogDiff) (lines []string) {
-	most := max(slices.Max(append(l.WasOver, 0)), slices.Max(append(l.IsOver, 0)))
-	if most == 0 {
-		return nil
-	}
-	row := func(values []int64) string {
-		var b strings.Builder
-		for _, n := range values {
-			if n == 0 {
-				b.WriteRune('·')
-			} else {
-				b.WriteRune(bars[(n*int64(len(bars))-1)/most])
-			}
-		}
-		return b.String()
-	}
-	return []string{
-		"refused before  " + row(l.WasOver),
-		"refused now     " + row(l.IsOver),
-		fmt.Sprintf("from %s UTC, %s each, █ is %d", l.Begin.UTC().Format(time.DateTime), duration.Format(time.Duration(l.Step)*time.Second), most),
 	}
 }

@@ -108,12 +108,12 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 
 // page is the series in at most so many steps.
 func (s Series) page(most int) pageSeries {
-	s = s.Coarse(most)
+	s = s.coarse(most)
 	return pageSeries{s.Start.UnixMilli(), s.Step.Milliseconds(), s.Admitted, s.Refused}
 }
 
-// Coarse puts steps together until there are no more than most.
-func (s Series) Coarse(most int) Series {
+// coarse puts steps together until there are no more than most.
+func (s Series) coarse(most int) Series {
 	if len(s.Admitted) == 0 {
 		return Series{Start: s.Start, Step: max(s.Step, time.Minute), Admitted: []int64{0}, Refused: []int64{0}}
 	}

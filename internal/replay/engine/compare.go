@@ -4,23 +4,18 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
-const (
-	maxClientDiffs = 20 // that are listed
-	maxColumns     = 60 // of a picture
-)
+const maxClientDiffs = 20 // that are listed
 
 // comparison counts what the old config (0) and the new one (1) decide.
 type comparison struct {
 	clients map[string]*client
 	refused [2]int64
-	over    [2]cells
 }
 
 // client counts the requests of a client, which has the name that a zone has for it: its key. Without a key it is its
@@ -51,7 +46,6 @@ func (c *comparison) decided(nth int, x *exchange, at *way) {
 	if at.status != 0 {
 		c.refused[nth]++
 	}
-	c.over[nth].add(x.engine.Micros(), at.status != 0)
 }
 
 // Compare says what differs for the clients of some logs between two configs. It reads the logs once.
@@ -72,8 +66,6 @@ func Compare(before, after *offline.Config, o *replay.Options) (*adminapi.LogDif
 	}
 	t := engines[1].tallies
 	d := &adminapi.LogDiff{Requests: t.requests, Was: c.refused[0], Is: c.refused[1], Clients: int64(len(t.clients))}
-	was, is := t.series(c.over[0]).Coarse(maxColumns), t.series(c.over[1]).Coarse(maxColumns)
-	d.Begin, d.Step, d.WasOver, d.IsOver = was.Start, int64(was.Step/time.Second), was.Refused, is.Refused
 	for name, n := range c.clients {
 		one := adminapi.ClientDiff{Client: name, Requests: max(n.requests[0], n.requests[1]), Was: n.refused[0], Is: n.refused[1]}
 		switch {
