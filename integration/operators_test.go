@@ -32,7 +32,7 @@ func TestOperators(t *testing.T) {
 		{"top --refused", "ann"},
 		{"get ann", "Zone clients is refusing this key: 3 of 3 used. Next request allowed at "},
 		{"explain -H User:ann " + s.URL("/"), "It is refused with status 429"},
-		{"stores --check", "yes      closed"},
+		{"stores", "yes      closed"},
 		{"reset clients ann", "Reset ann in zone clients."},
 		{"set clients ann 5/1h", "override  sliding_window_log 5/1h until it is cleared"},
 		{"ban clients bob --for 1h --note scrapes", "an operator has banned it until "},

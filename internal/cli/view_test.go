@@ -19,7 +19,7 @@ func TestHostileReports(t *testing.T) {
 		Instance: bad, Name: bad, Breaker: bad, Error: bad, Zones: []string{bad}, Silent: []adminapi.SilentServer{{Address: bad, Error: bad}},
 	}}
 	for name, show := range map[string]func(*instance) error{
-		"stores": func(c *instance) error { return c.stores(false) },
+		"stores": (*instance).stores,
 		"watch": func(c *instance) error {
 			w := &watcher{instance: c}
 			w.begin(true)
