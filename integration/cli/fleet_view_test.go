@@ -116,7 +116,7 @@ func TestFleetInOneView(t *testing.T) {
 	})
 	for _, s := range []*harness.Server{a, b, c} {
 		for args, want := range map[string][]string{
-			"zones --fleet":              {`shared +sliding_window_log 10/1h .*\d/s +10 +5 +33\.3 %( +-)?\n`, "Counted by 3 instances.\n", "has another config: these zones differ: busy.\n"},
+			"zones --fleet":              {`shared +10/1h sliding_window_log +[\d.]+/s +33\.3 % +10 +5( +-)?\n`, "Counted by 3 instances.\n", "has another config: these zones differ: busy.\n"},
 			"zones shared --fleet":       {`allowed +10\n`, `refused +5 \(5 limited\)\n`},
 			"top shared --fleet":         {`shared +15 +5 +x\n`, "Counted by 3 instances since "},
 			"top --refused --fleet":      {`shared +15 +5 +x\n`},
@@ -197,7 +197,7 @@ func TestFleetInOneView(t *testing.T) {
 		}
 		return silent == 2
 	})
-	if output := run(a, "zones", "--fleet"); !regexp.MustCompile(`shared .* 10 +\d+ `).MatchString(output) || !strings.Contains(output, "has been silent for ") && !strings.Contains(output, "has left") {
+	if output := run(a, "zones", "--fleet"); !regexp.MustCompile(`shared .* 10 +\d+\s`).MatchString(output) || !strings.Contains(output, "has been silent for ") && !strings.Contains(output, "has left") {
 		t.Errorf("what they have counted is lost:\n%s", output)
 	}
 }

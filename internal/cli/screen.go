@@ -127,10 +127,15 @@ var cuts = map[string]func(text string, width int) string{
 	"KEY": cutMiddle, "BY": cutMiddle,
 }
 
-// table prints rows of cells in columns, below a header. Columns that nothing is in are left out, and cells are cut if the
-// terminal is too narrow for them.
-func (s *screen) table(rows [][]string) {
+// table prints rows of cells in columns, below a header. Columns that nothing is in are left out. If the terminal is too narrow, cells
+// are cut, and then the spare columns are left out.
+func (s *screen) table(rows [][]string, spare ...string) {
 	rows = filled(rows)
+	if s.excess(s.fitted(rows)) > 0 {
+		for _, header := range spare {
+			rows = without(header, rows)
+		}
+	}
 	width := s.fitted(rows)
 	for _, row := range rows {
 		for i, cell := range row {

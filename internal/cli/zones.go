@@ -26,27 +26,44 @@ func zonesCommand(cmd *cobra.Command) {
 	})
 }
 
-// zones prints a line for each zone. In a narrow terminal, what does not fit is left out.
+// zones prints a line for each zone. A terminal that is too narrow has no rates and shares.
 func (c *instance) zones() error {
 	var zones []adminapi.Zone
 	if done, err := c.ask("zones", nil, &zones); done || err != nil {
 		return err
 	}
-	rows := filled(c.zoneRows(zones))
-	for _, column := range []string{"STORE", "KEY"} {
-		if c.excess(widths(rows)) > 0 {
-			rows = without(column, rows)
-		}
+	rows := [][]string{{"ZONE", "LIMIT", "RATE", "SHARE"}}
+	for _, column := range outcome.Columns {
+		rows[0] = append(rows[0], words(strings.ToUpper(column)))
 	}
-	if c.excess(c.fitted(rows)) > 0 {
-		rows = without("RATE", without("SHARE", rows))
+	for i := range zones {
+		rows = append(rows, zoneCells(&zones[i]))
 	}
-	c.table(rows)
+	c.table(rows, "RATE", "SHARE")
 	if len(zones) > 0 {
 		fmt.Fprintf(c.out, "\nCounted by %s.\n", c.counter())
 	}
 	c.printView()
 	return c.adaptive()
+}
+
+// zoneCells returns the row of a zone.
+func zoneCells(z *adminapi.Zone) []string {
+	row := []string{shell.Word(z.Name), shortLimit(z), formatRate(z.Rate), ""}
+	all := uint64(0)
+	for _, n := range z.Totals {
+		all += n
+	}
+	for i, column := range outcome.Columns {
+		n, _ := count(z, column)
+		if row = append(row, formatCount(n, 0)); n == 0 && i > 1 {
+			row[len(row)-1] = ""
+		}
+		if column == outcome.NameRefused && all > 0 {
+			row[3] = fmt.Sprintf("%.1f %%", 100*float64(n)/float64(all))
+		}
+	}
+	return row
 }
 
 // adaptive prints the limits of adaptive_concurrency, which each instance has for itself.
@@ -65,42 +82,6 @@ func (c *instance) adaptive() error {
 	fmt.Fprintln(c.out)
 	c.table(rows)
 	return nil
-}
-
-// zoneRows returns the rows of a table of zones, with all columns.
-func (c *instance) zoneRows(zones []adminapi.Zone) [][]string {
-	rows := [][]string{{"ZONE", "LIMIT", "KEY", "STORE", "RATE"}}
-	for i, column := range outcome.Columns {
-		if rows[0] = append(rows[0], words(strings.ToUpper(column))); i == 1 {
-			rows[0] = append(rows[0], "SHARE")
-		}
-	}
-	for _, z := range zones {
-		limit := z.Limit + inParentheses(z.Rollout)
-		if c.width > 0 {
-			limit = shortLimit(&z)
-		}
-		row := []string{shell.Word(z.Name), limit, z.KeyForm, z.Store, formatRate(z.Rate)}
-		all := uint64(0)
-		for _, n := range z.Totals {
-			all += n
-		}
-		for i, column := range outcome.Columns {
-			n, _ := count(&z, column)
-			if row = append(row, formatCount(n, 0)); n == 0 && i > 1 {
-				row[len(row)-1] = ""
-			}
-			switch {
-			case i != 1:
-			case all == 0:
-				row = append(row, "")
-			default:
-				row = append(row, fmt.Sprintf("%.1f %%", 100*float64(n)/float64(all)))
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // formatRate formats how many requests come in a second. All rates below 1000 have the same width.
@@ -128,7 +109,7 @@ func count(z *adminapi.Zone, column string) (n uint64, parts string) {
 	return n, strings.Join(all, ", ")
 }
 
-// shortLimit returns the limit of a zone with its numbers in front, so that they are not cut.
+// shortLimit returns the limit of a zone with its numbers in front, which are not cut in a narrow terminal.
 func shortLimit(z *adminapi.Zone) string {
 	if len(z.Plans) > 0 {
 		return plural(int64(len(z.Plans)), "plan") + inParentheses(z.Rollout)
