@@ -178,7 +178,7 @@ func visitRows(visits []adminapi.Visit) [][]string {
 	rows := [][]string{stateHeader}
 	for _, v := range visits {
 		if v.State != nil {
-			rows = append(rows, keyView{Key: v.State}.rows()...)
+			rows = append(rows, (&keyView{Key: *v.State}).rows()...)
 			continue
 		}
 		state := words(v.Outcome)
@@ -229,11 +229,10 @@ func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 	if v.Wait > 0 {
 		s.add(zone + " holds it for " + formatSeconds(v.Wait) + ".")
 	}
-	k := keyView{Key: v.State}
-	if k.Outcome != outcome.Names[outcome.Allowed] && k.Outcome != outcome.Names[outcome.NotCharged] {
-		s.add(k.why())
+	if o := v.State.Outcome; o != outcome.Names[outcome.Allowed] && o != outcome.Names[outcome.NotCharged] {
+		s.add(local(v.State.Why))
 	}
-	fmt.Fprint(s.out, s.commands(k.Commands))
+	fmt.Fprint(s.out, s.commands(v.State.Commands))
 }
 
 // conclusion says what is decided on the request.

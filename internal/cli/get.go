@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,32 +47,33 @@ func (c *instance) hasNoZone(name string) bool {
 
 // key prints a key of a zone.
 func (c *instance) key(zone string, query url.Values) (*adminapi.Key, error) {
-	k := keyView{Key: new(adminapi.Key)}
-	if done, err := c.ask(zonePath(zone, "/key"), query, k.Key); done || err != nil {
-		return k.Key, err
+	k := new(keyView)
+	if done, err := c.ask(zonePath(zone, "/key"), query, k); done || err != nil {
+		return &k.Key, err
 	}
-	c.details(k.about(c.counter()))
-	fmt.Fprintln(c.out)
-	c.table(without("ZONE", without("KEY", append([][]string{slices.Clone(stateHeader)}, k.rows()...))))
-	if len(k.Plans) > 0 {
-		c.printPlans(k)
+	c.printStates(*k)
+	if rows := k.about(c.counter()); len(rows) > 0 {
+		fmt.Fprintln(c.out)
+		c.details(rows)
 	}
-	c.printReasons([]keyView{k})
-	return k.Key, nil
+	c.printReasons(*k)
+	return &k.Key, nil
 }
 
 // about describes a key, but for the use of its limits. The counts are those of the counter.
-func (k keyView) about(counter string) (rows [][]string) {
+func (k *keyView) about(counter string) (rows [][]string) {
 	add := func(name, value string) {
 		if value != "" {
 			rows = append(rows, []string{name, value})
 		}
 	}
-	add("zone", shell.Word(k.Zone))
-	add("key", shell.ShowKey(k.KeyText))
 	add("limit", k.Limit+inParentheses(k.Rollout))
 	if len(k.Plans) == 0 {
 		add("assumed", k.Assumed)
+	} else if k.NoPlan != 0 {
+		add("plan", fmt.Sprintf("%s, else status %d", k.PlanFrom, k.NoPlan))
+	} else {
+		add("plan", k.PlanFrom+", else the default")
 	}
 	if len(k.Plans) == 0 && k.ResetAfter > 0 && !k.Slots { // slots come back when requests end
 		add("all in", formatSeconds(k.ResetAfter))
@@ -83,6 +83,11 @@ func (k keyView) about(counter string) (rows [][]string) {
 	}
 	if k.Override != nil {
 		add("override", describeOverride(k.Override))
+		for _, plan := range k.Plans {
+			if plan.Elsewhere {
+				rows[len(rows)-1][1] += ", not under plan " + shell.Word(plan.Plan)
+			}
+		}
 	}
 	if l := k.Lately; l != nil {
 		dryRun := ""
@@ -96,101 +101,51 @@ func (k keyView) about(counter string) (rows [][]string) {
 	return rows
 }
 
-// printPlans says which plan a request has, and under which ones an override does not hold.
-func (c *instance) printPlans(k keyView) {
-	rest := "the default"
-	if k.NoPlan != 0 {
-		rest = "status " + strconv.Itoa(k.NoPlan)
-	}
-	fmt.Fprintf(c.out, "\nThe plan of a request is %s; requests with none of these plans get %s.\n", k.PlanFrom, rest)
-	var elsewhere []string
-	for _, plan := range k.Plans {
-		if plan.Elsewhere {
-			elsewhere = append(elsewhere, shell.Word(plan.Plan))
-		}
-	}
-	if elsewhere != nil {
-		fmt.Fprintln(c.out)
-		c.say("The override does not hold under %s, because its algorithm is another one. For a limit there, name the algorithm of that plan, as in 'set %s <key> <algorithm> 500/1m'.",
-			enumerate("plan", elsewhere), shell.Word(k.Zone))
-	}
-}
-
 // errNoAnswer is the error of a look-up that no zone has an answer to.
 var errNoAnswer = errors.New("no zone has an answer for this key")
 
-// find prints a key in all zones, and why zones refuse it.
+// find prints a key in the zones that have counted it, or else in all, and why zones refuse it.
 func (c *instance) find(query url.Values) error {
 	var found []keyView
 	text, err := c.fetch(http.MethodGet, "key", query, nil, &found)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(found, func(v keyView) bool { return v.Error == "" }) {
+	if !slices.ContainsFunc(found, func(k keyView) bool { return k.Error == "" }) {
 		err = errNoAnswer
 	}
 	if c.json {
 		_, failed := c.out.Write(text)
 		return errors.Join(failed, err)
 	}
-	found = slices.DeleteFunc(found, func(v keyView) bool { return v.Key == nil }) // of another version
-	slices.SortStableFunc(found, func(a, b keyView) int { return strings.Compare(a.Zone, b.Zone) })
-	for i := range found {
-		found[i].named = slices.ContainsFunc(found, func(other keyView) bool {
-			return other.Zone == found[i].Zone && other.Error == "" &&
-				shell.ShowKey(other.KeyText) != shell.ShowKey(found[i].KeyText)
-		})
+	shown := slices.DeleteFunc(slices.Clone(found), func(k keyView) bool { return !k.isCounted() })
+	if len(shown) == 0 {
+		shown = found
 	}
-	counted := slices.DeleteFunc(slices.Clone(found), func(v keyView) bool { return !v.isCounted() })
-	if len(counted) == 0 {
-		counted = found
-	}
-	rows := [][]string{stateHeader}
-	for _, v := range counted {
-		rows = append(rows, v.rows()...)
-	}
-	c.table(rows)
-	c.printSilent(found, counted)
-	c.printReasons(slices.DeleteFunc(found, func(v keyView) bool { return v.Outcome == "" || !v.worthReason() }))
+	c.printStates(shown...)
+	c.printSilent(found)
+	c.printReasons(shown...)
 	return err
 }
 
-// printSilent says why zones have no answer, or are not in the table. Each text is printed once with the zones that it is about,
-// such as those of one store.
-func (c *instance) printSilent(found, shown []keyView) {
-	var texts []string
+// printSilent says why zones have no answer, or a doubtful one. Each text is printed once with the zones that it is about, such as
+// those of one store.
+func (c *instance) printSilent(found []keyView) {
 	zones := make(map[string][]string)
-	for _, v := range found {
-		text := cmp.Or(v.Error, v.Doubt)
-		if text == "" && !slices.ContainsFunc(shown, func(other keyView) bool { return other.Zone == v.Zone }) {
-			text = "not counted lately"
-		}
-		if text != "" && zones[text] == nil {
-			texts = append(texts, text)
-		}
-		if name := shell.Word(v.Zone); !slices.Contains(zones[text], name) {
-			zones[text] = append(zones[text], name)
+	for _, k := range found {
+		if text := cmp.Or(k.Error, k.Doubt); text != "" {
+			zones[text] = append(zones[text], shell.Word(k.Zone))
 		}
 	}
-	for _, text := range texts {
-		fmt.Fprintf(c.out, "\n%s: %s.\n", enumerate("Zone", zones[text]), text)
+	for _, text := range slices.Sorted(maps.Keys(zones)) {
+		fmt.Fprintf(c.out, "\n%s: %s.\n", enumerate("Zone", slices.Compact(zones[text])), text)
 	}
 }
 
-// isCounted reports whether the zone has counted the key, does something else than allow it, or cannot say.
-func (k keyView) isCounted() bool {
-	if k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 {
-		return true
-	}
-	return slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
-		isOfAny := k.isUnlimited() || k.Outcome == "" // without an answer, the reason below the table names the zone
-		return !isOfAny && (k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed])
-	})
-}
-
-// worthReason reports whether to say more about the key, if the zone was not named.
-func (k keyView) worthReason() bool {
-	return k.BlockedAddress != "" || slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
-		return k.Refused || len(k.Commands) > 0 || k.Outcome == outcome.Names[outcome.DryRun]
-	})
+// isCounted reports whether the zone has counted the key, or does something else than allow it.
+func (k *keyView) isCounted() bool {
+	return k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 || k.BlockedAddress != "" ||
+		slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
+			return !k.isUnlimited() && k.Outcome != "" && (k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed])
+		})
 }

@@ -11,39 +11,47 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
 // keyView is a key in a zone as commands show it.
 type keyView struct {
-	*adminapi.Key
+	adminapi.Key
 	Error string `json:"error"` // why the zone has no answer
-	named bool   // sentences name the key, because there are several
 }
 
 // byPlan returns a view for each plan of the zone, or the key itself without plans.
-func (k keyView) byPlan() []keyView {
+func (k *keyView) byPlan() []keyView {
 	if len(k.Plans) == 0 {
-		return []keyView{k}
+		return []keyView{*k}
 	}
 	views := make([]keyView, len(k.Plans))
 	for i, plan := range k.Plans {
-		of := *k.Key
-		of.Plan, of.KeyState, of.Plans = plan.Plan, plan.KeyState, []adminapi.PlanStatus{plan}
-		views[i] = keyView{Key: &of, named: k.named}
+		views[i] = *k
+		views[i].Plan, views[i].KeyState, views[i].Plans = plan.Plan, plan.KeyState, k.Plans[i:i+1]
 	}
 	return views
 }
 
 // isUnlimited reports whether the view is of a plan without a limit.
-func (k keyView) isUnlimited() bool { return len(k.Plans) == 1 && k.Plans[0].Unlimited }
+func (k *keyView) isUnlimited() bool { return len(k.Plans) == 1 && k.Plans[0].Unlimited }
 
 // stateHeader is the header of a table of keys.
 var stateHeader = []string{"ZONE", "PLAN", "STATE", "USED", "LEFT", "MORE IN", "KEY"}
 
-// rows returns the rows of a table of keys: one for each plan.
-func (k keyView) rows() (rows [][]string) {
+// printStates prints a table of keys.
+func (s *screen) printStates(keys ...keyView) {
+	rows := [][]string{stateHeader}
+	for _, k := range keys {
+		rows = append(rows, k.rows()...)
+	}
+	s.table(rows)
+}
+
+// rows returns the rows of a key in a table: one for each plan.
+func (k *keyView) rows() (rows [][]string) {
 	if k.Outcome == "" {
 		return [][]string{{shell.Word(k.Zone), "", "?", "", "", "", ""}}
 	}
@@ -65,7 +73,7 @@ func (k keyView) rows() (rows [][]string) {
 }
 
 // used returns what is used of the quota, and how much of that is a debt.
-func (k keyView) used() string {
+func (k *keyView) used() string {
 	text := fmt.Sprintf("%d of %d", k.Used, k.Quota)
 	if k.Owed > 0 {
 		text += fmt.Sprintf(" (%d owed)", k.Owed)
@@ -74,7 +82,7 @@ func (k keyView) used() string {
 }
 
 // left returns what is left, with the unit if a request costs more than 1.
-func (k keyView) left() string {
+func (k *keyView) left() string {
 	left := strconv.FormatInt(k.Remaining, 10)
 	switch {
 	case k.CostFrom != "":
@@ -85,32 +93,26 @@ func (k keyView) left() string {
 	return left
 }
 
-// why says why the zone allows or refuses the key, with the name of the key if there are several.
-func (k keyView) why() string {
-	text := local(k.Why)
-	if k.named {
-		text = strings.Replace(text, "this key", shell.ShowKey(k.KeyText), 1)
-	}
-	return text
-}
-
-// printReasons prints why keys are allowed or refused, under each plan, and which commands change that. If a zone refuses one, it
-// says nothing of those that it allows. It says only once what is the same for several of them.
-func (s *screen) printReasons(keys []keyView) {
-	var views []keyView
-	refuses := make(map[string]bool)
-	for _, k := range keys {
-		for _, view := range k.byPlan() {
-			views = append(views, view)
-			refuses[view.Zone] = refuses[view.Zone] || view.Refused
-		}
-	}
+// printReasons prints why zones do something else than allow keys, under each plan, and which commands change that. It names a key
+// that is not the only one of its zone, and says only once what is the same for several of them.
+func (s *screen) printReasons(keys ...keyView) {
 	var printed []string
-	for _, view := range views {
-		text := "\n" + view.why() + "\n" + s.commands(view.Commands)
-		if !view.isUnlimited() && (view.Refused || !refuses[view.Zone]) && !slices.Contains(printed, text) {
-			printed = append(printed, text)
-			fmt.Fprint(s.out, text)
+	for _, k := range keys {
+		named := slices.ContainsFunc(keys, func(o keyView) bool { return o.Zone == k.Zone && o.Outcome != "" && o.Key.Key != k.Key.Key })
+		for _, k := range k.byPlan() {
+			plain := k.Outcome == "" || k.Outcome == outcome.Names[outcome.Allowed] && len(k.Commands) == 0
+			if k.isUnlimited() || plain && k.BlockedAddress == "" {
+				continue
+			}
+			text := local(k.Why)
+			if named {
+				text = strings.Replace(text, "this key", shell.ShowKey(k.KeyText), 1)
+			}
+			text = "\n" + text + "\n" + s.commands(k.Commands)
+			if !slices.Contains(printed, text) {
+				printed = append(printed, text)
+				fmt.Fprint(s.out, text)
+			}
 		}
 	}
 }
