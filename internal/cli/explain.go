@@ -105,19 +105,19 @@ func (s *screen) printExplanation(x *adminapi.Explanation) error {
 	}
 	s.say("%s", conclusion(x))
 	fmt.Fprintln(s.out)
+	client := cmp.Or(x.ClientIP, "-")
+	if connection, _, err := net.SplitHostPort(x.From); err != nil || connection != x.ClientIP {
+		client += inParentheses("connection from " + x.From)
+	}
 	rows := [][]string{
 		{"request", x.Method + " " + shell.Word(x.URL)},
-		{"client", describeClient(x)},
+		{"client", client},
 		{"server", x.Server + inParentheses(strings.Join(x.Listen, " "))},
 	}
 	s.details(append(rows, routeRows(x.Steps)...))
 	if len(x.Zones) > 0 {
 		fmt.Fprintln(s.out)
 		s.table(visitRows(x.Zones))
-		if rows := limitRows(x.Zones); len(rows) > 0 {
-			fmt.Fprintln(s.out)
-			s.details(rows)
-		}
 	}
 	for _, step := range x.Steps {
 		if step.Effect == "assumed" {
@@ -132,21 +132,6 @@ func (s *screen) printExplanation(x *adminapi.Explanation) error {
 
 // add prints a text after an empty line.
 func (s *screen) add(text string) { fmt.Fprintf(s.out, "\n%s\n", replay.Printable(text)) }
-
-// describeClient says whose address the client's is.
-func describeClient(x *adminapi.Explanation) string {
-	connection, _, err := net.SplitHostPort(x.From)
-	if err != nil {
-		connection = x.From
-	}
-	switch {
-	case x.ClientIP == connection:
-		return connection
-	case x.TrustedProxy:
-		return fmt.Sprintf("%s, by the trusted proxy %s", x.ClientIP, connection)
-	}
-	return cmp.Or(x.ClientIP, "-") + inParentheses("connection from "+connection)
-}
 
 // routeRows returns a row for each route, with the handlers that the request meets there.
 func routeRows(steps []adminapi.Step) (rows [][]string) {
@@ -189,29 +174,6 @@ func visitRows(visits []adminapi.Visit) [][]string {
 			state = "not met"
 		}
 		rows = append(rows, []string{shell.Word(v.Zone), "", state, "", "", "", ""})
-	}
-	return rows
-}
-
-// limitRows says which limit, cost and key each zone has for the request.
-func limitRows(visits []adminapi.Visit) (rows [][]string) {
-	for _, v := range visits {
-		if v.State == nil {
-			continue
-		}
-		text := v.State.Limit + inParentheses(v.State.Rollout)
-		if v.State.Override != nil {
-			text += ", override " + describeOverride(v.State.Override)
-		}
-		if v.State.Cost != 1 {
-			text += fmt.Sprintf(", cost %d", v.State.Cost)
-		}
-		between := ", key "
-		for _, p := range v.Placeholders {
-			text += between + "{" + p.Name + "} " + shell.Word(p.Value)
-			between = " "
-		}
-		rows = append(rows, []string{shell.Word(v.Zone), text})
 	}
 	return rows
 }
