@@ -86,14 +86,10 @@ func (c *instance) changeKey(method, zone, path string, query url.Values, body m
 		return err
 	}
 	if reset.Warning != "" {
-		address := ""
-		if c.several {
-			address = c.address + ": "
-		}
-		fmt.Fprintln(c.err, "Warning: "+address+reset.Warning)
+		fmt.Fprintf(c.err, "Warning: %s\n", reset.Warning)
 	}
 	isNew := path == "/key"
-	if !isNew && reset.Network == "" && (c.json || !c.several) {
+	if !isNew && reset.Network == "" {
 		k, err := c.key(zone, query)
 		if err != nil {
 			fmt.Fprintln(c.err, "The change is made, but the key cannot be shown:", err)
@@ -106,11 +102,7 @@ func (c *instance) changeKey(method, zone, path string, query url.Values, body m
 	case c.json:
 		_, err := c.out.Write(text)
 		return err
-	case c.several && reset.Unchanged:
-		fmt.Fprintln(c.out, "nothing has changed")
-	case c.several:
-		fmt.Fprintln(c.out, "done")
-	case reset.Unchanged:
+	case reset.Unchanged: // of which the warning says why
 	case isNew:
 		key := shell.Words(slices.Concat(query["part"], query["key"], query["key_base64"]))
 		fmt.Fprintf(c.out, "Reset %s in zone %s.\n", cmp.Or(key, "(no key)"), shell.Word(zone))

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -101,32 +102,22 @@ type caddyAnswer struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// onEach prints the answer of each instance below its address, or behind that if it is a line. With --json it prints a
-// list of them. One that hangs does not hide the answers of the next ones.
+// onEach prints the answer of each instance below its address. With --json it prints a list of them. One that hangs does not
+// hide the answers of the next ones.
 func onEach(s *screen, all []*instance, do func(*instance) error) error {
 	var failed []string
-	var list []caddyAnswer
+	list := make([]caddyAnswer, len(all))
 	for i, c := range all {
 		text, err := c.outputOf(do)
 		text = bytes.TrimSpace(text)
-		list = append(list, caddyAnswer{Address: c.address, Answer: text})
+		list[i] = caddyAnswer{Address: c.address, Answer: text}
 		if err != nil {
 			list[i].Error = err.Error()
 			failed = append(failed, c.address+": "+err.Error())
 		}
-		if s.json {
-			continue
+		if !s.json {
+			fmt.Fprintf(s.out, "caddy %s\n\n%s\n\n", c.address, cmp.Or(string(text), "no answer"))
 		}
-		if len(text) == 0 {
-			text = []byte("no answer")
-		}
-		between := "\n\n"
-		if !bytes.Contains(text, []byte("\n")) {
-			between = ": "
-		} else if i > 0 {
-			fmt.Fprintln(s.out)
-		}
-		fmt.Fprintf(s.out, "caddy %s%s%s\n", c.address, between, text)
 	}
 	if s.json {
 		if err := s.printJSON(list); err != nil {
@@ -142,7 +133,9 @@ func onEach(s *screen, all []*instance, do func(*instance) error) error {
 // outputOf returns what is printed about an instance.
 func (c *instance) outputOf(do func(*instance) error) ([]byte, error) {
 	var text bytes.Buffer
-	c.out = &text
+	if c.out = &text; !c.json {
+		c.err = &text
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- do(c) }()
 	select {

@@ -40,7 +40,7 @@ func TestSilentCaddy(t *testing.T) {
 		if err == nil || err.Error() != want || time.Since(began) != maxSilence {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		const text = "caddy a: yes\ncaddy hangs: no answer\ncaddy fails: no answer\n\ncaddy b\n\nyes\nand more\n"
+		const text = "caddy a\n\nyes\n\ncaddy hangs\n\nno answer\n\ncaddy fails\n\nno answer\n\ncaddy b\n\nyes\nand more\n\n"
 		if out.String() != text {
 			t.Errorf("got\n%swant\n%s", out.String(), text)
 		}
