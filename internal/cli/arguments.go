@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// This file checks and completes arguments, with errors in the words of the command line.
+// This file checks arguments, with errors in the words of the command line.
 
-// takes makes a command check and complete its arguments by the line that says what they are.
+// takes makes a command check its arguments by the line that says what they are.
 func takes(cmd *cobra.Command) {
 	_, all, _ := strings.Cut(cmd.Use, " ")
 	first, _, _ := strings.Cut(strings.TrimPrefix(all, "<"), ">")
@@ -29,9 +29,6 @@ func takes(cmd *cobra.Command) {
 		}
 		return nil
 	}
-	if strings.Contains(all, "<zone>") {
-		cmd.ValidArgsFunction = completeZones
-	}
 }
 
 // knownCommand returns an error for an unknown command, with the one that was probably meant.
@@ -44,19 +41,4 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(similar, " or "))
 	}
 	return fmt.Errorf("unknown command %q: the commands are %s", args[0], strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
-}
-
-// completeZones completes the first argument with the names of zones.
-func completeZones(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	all, _ := newInstances(cmd)
-	for _, c := range all {
-		zones, _ := c.allZones()
-		for _, z := range zones {
-			names = append(names, z.Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
