@@ -220,6 +220,7 @@ func (s *screen) line(cells []string, width []int, most int) string {
 	var b strings.Builder
 	at, end := 0, 0 // the width of the line, and where the column ends
 	for i, cell := range cells {
+		cell = replay.Printable(cell)
 		if most > 0 {
 			if at >= most {
 				break

@@ -45,9 +45,7 @@ func (c *instance) stores() error {
 
 // storeCells returns what an instance says of a store.
 func storeCells(s *adminapi.Store) []string {
-	cells := []string{
-		replay.Printable(s.Instance), replay.Printable(s.Name), "", replay.Printable(s.Breaker), "", "", "", "", shell.Words(s.Zones),
-	}
+	cells := []string{s.Instance, s.Name, "", s.Breaker, "", "", "", "", shell.Words(s.Zones)}
 	if s.Answers != nil {
 		cells[2] = map[bool]string{true: "yes", false: "no"}[*s.Answers]
 		if !*s.Answers && s.Breaker == "closed" {

@@ -22,8 +22,7 @@ func TestHostileReports(t *testing.T) {
 		"stores": (*instance).stores,
 		"watch": func(c *instance) error {
 			w := &watcher{instance: c}
-			w.begin(true)
-			text, err := json.Marshal(&adminapi.Decision{Zone: bad, Reason: bad, Method: bad, Path: bad, Host: bad, ClientIP: bad, Plan: bad})
+			text, err := json.Marshal(&adminapi.Decision{Instance: bad, Outcome: bad, Zone: bad, Reason: bad, Method: bad, Path: bad, Host: bad, ClientIP: bad, Plan: bad})
 			if err != nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -45,18 +43,11 @@ func watchCommand(cmd *cobra.Command) {
 		if len(*chosen) > 0 {
 			q.Set("outcome", strings.Join(*chosen, ","))
 		}
-		if c.about != "" && c.hasOthers() {
+		if c.about != "" {
 			q.Set(fleetFlag, c.about)
 		}
 		return c.watch(q, *count)
 	}
-}
-
-// hasOthers reports whether other instances share a store with the one that is asked. One that does not say so has none.
-func (c *instance) hasOthers() bool {
-	var stores []adminapi.Store
-	_, err := c.fetch(http.MethodGet, "stores", nil, nil, &stores)
-	return err == nil && slices.ContainsFunc(stores, func(s adminapi.Store) bool { return s.Instances > 1 })
 }
 
 const (
@@ -70,16 +61,15 @@ const (
 // watch prints decisions until there are enough, or Caddy sends no more.
 func (c *instance) watch(query url.Values, count int) error {
 	w := &watcher{instance: c, left: count}
+	defer c.waiting("decisions of caddy " + c.address)()
+	connected := false
 	for tries := 0; ; tries++ {
 		response, err := c.call(http.MethodGet, "decisions", query, nil)
-		if err != nil && (w.columns == nil || tries >= maxReconnects) {
+		if err != nil && (!connected || tries >= maxReconnects) {
 			return err
 		}
 		if err == nil {
-			if w.columns == nil {
-				w.begin(query.Has(fleetFlag))
-			}
-			tries = 0
+			connected, tries = true, 0
 			enough, err := w.printAll(response.Body)
 			response.Body.Close()
 			if enough || err != nil {
@@ -93,37 +83,11 @@ func (c *instance) watch(query url.Values, count int) error {
 // watcher prints decisions. They come one by one, so the columns have the usual widths.
 type watcher struct {
 	*instance
-	columns []int // the widths of all but the last one; nil until Caddy answers
-	ofFleet bool  // each line names an instance
+	columns []int // the widths of all but the last one; nil before the first decision
 	left    int   // how many decisions to print yet; 0 or less for all
 }
 
-const (
-	wideKey      = 24  // columns of a key,
-	roomy        = 100 // in a terminal with as many
-	timeToMillis = "15:04:05.000"
-)
-
-// begin prints the header of the table.
-func (w *watcher) begin(ofFleet bool) {
-	header := []string{"TIME", "OUTCOME", "ZONE", "KEY", "LEFT", "WAIT", "REQUEST"}
-	w.ofFleet, w.columns = ofFleet, []int{len(time.TimeOnly), 8, 9, len("255.255.255.255"), 7, 5}
-	if w.width == 0 {
-		w.columns[0] = len(timeToMillis)
-	} else if w.width >= roomy {
-		w.columns[3] = wideKey
-	}
-	if ofFleet {
-		header, w.columns = slices.Insert(header, 1, "CADDY"), slices.Insert(w.columns, 1, 16)
-	}
-	if w.json {
-		return
-	}
-	if ofFleet {
-		fmt.Fprintln(w.err, "Those of other instances are a sample: at most 10 refusals and 10 others of each in two seconds.")
-	}
-	fmt.Fprintln(w.out, w.line(header, w.columns, w.width))
-}
+const usualKey = len("255.255.255.255")
 
 // printAll prints decisions as they come, and reports whether they are enough.
 func (w *watcher) printAll(from io.Reader) (enough bool, err error) {
@@ -144,7 +108,7 @@ func (w *watcher) printAll(from io.Reader) (enough bool, err error) {
 	return false, nil // a reload ends it
 }
 
-// print prints a decision.
+// print prints a decision, and a header before the first one.
 func (w *watcher) print(text string) error {
 	if w.json {
 		_, err := fmt.Fprintln(w.out, text)
@@ -154,16 +118,16 @@ func (w *watcher) print(text string) error {
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return fmt.Errorf("reading a decision: %w; does that Caddy have another version?", err)
 	}
+	if w.columns == nil {
+		w.begin(d.Instance != "")
+	}
 	if d.Skipped > 0 {
 		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
 	}
-	at, key, request := d.Time.Local().Format(time.TimeOnly), shell.ShowKey(d.KeyText), []string{d.Method, d.Path}
-	if w.width == 0 {
-		at, request = d.Time.Local().Format(timeToMillis), []string{d.ClientIP, d.Method, d.Host, d.Path}
-	} else {
-		key = cutMiddle(key, w.columns[len(w.columns)-3])
+	key, zone := shell.ShowKey(d.KeyText), shell.Word(d.Zone)
+	if w.width > 0 {
+		key = cutMiddle(key, max(usualKey, w.width/4))
 	}
-	zone := shell.Word(d.Zone)
 	if d.Plan != "" {
 		zone += inParentheses("plan " + shell.Word(d.Plan))
 	}
@@ -176,14 +140,22 @@ func (w *watcher) print(text string) error {
 			wait = formatSeconds(q.RetryAfter)
 		}
 	}
-	what := shell.Words(request)
-	if d.Reason != "" {
-		what += "  (" + replay.Printable(d.Reason) + ")"
-	}
-	cells := []string{at, d.Outcome, zone, key, left, wait, what}
-	if w.ofFleet {
-		cells = slices.Insert(cells, 1, cmp.Or(replay.Printable(d.Instance), w.address))
+	request := shell.Words([]string{d.Method, d.Path}) + inParentheses(d.Reason)
+	cells := []string{d.Time.Local().Format(time.TimeOnly), d.Outcome, zone, key, left, wait, request}
+	if d.Instance != "" {
+		cells = slices.Insert(cells, 1, d.Instance)
 	}
 	_, err := fmt.Fprintln(w.out, w.line(cells, w.columns, w.width))
 	return err
+}
+
+// begin prints the header of the table. In a view of a fleet each line names an instance.
+func (w *watcher) begin(ofFleet bool) {
+	header := []string{"TIME", "OUTCOME", "ZONE", "KEY", "LEFT", "WAIT", "REQUEST"}
+	w.columns = []int{len(time.TimeOnly), 8, 9, usualKey, 7, 5}
+	if ofFleet {
+		header, w.columns = slices.Insert(header, 1, "CADDY"), slices.Insert(w.columns, 1, 16)
+		fmt.Fprintln(w.err, "Those of other instances are a sample: at most 10 refusals and 10 others of each in two seconds.")
+	}
+	fmt.Fprintln(w.out, w.line(header, w.columns, w.width))
 }
