@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
-	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
 
 func bansCommand(cmd *cobra.Command) {
@@ -39,62 +38,52 @@ func (c *instance) list(name string, zones []string) error {
 	case c.json:
 		return c.printJSON(lists)
 	}
-	type listed struct {
-		ends float64 // in minutes from now
-		row  []string
+	type row struct {
+		ends  float64 // in minutes from now
+		cells []string
 	}
-	var all []listed
+	var rows []row
 	for _, of := range lists {
-		for _, l := range of.Keys {
+		for i := range of.Keys {
 			ends := math.Inf(1)
-			if l.EndsIn > 0 {
+			if l := &of.Keys[i]; l.EndsIn > 0 {
 				ends = math.Floor(l.EndsIn / 60)
 			}
-			all = append(all, listed{ends, listRow(name, of.Zone, &l)})
+			rows = append(rows, row{ends, listCells(of.Zone, &of.Keys[i])})
 		}
 	}
-	if len(all) == 0 {
+	if len(rows) == 0 {
 		fmt.Fprintf(c.out, "There are no %s.\n", name)
 		if len(zones) == 0 {
 			c.say("%s", fills[name])
 		}
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b listed) int { return cmp.Compare(a.ends, b.ends) })
-	rows := [][]string{{"ZONE", "BY", "ENDS", "OVERRIDE", "KEY"}}
-	for _, l := range all {
-		rows = append(rows, l.row)
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.ends, b.ends) })
+	all := [][]string{{"ZONE", "BY", "OVERRIDE", "KEY"}}
+	for _, r := range rows {
+		all = append(all, r.cells)
 	}
-	c.table(rows)
+	c.table(all)
 	return nil
 }
 
-// listRow returns the row of a key in a list. It says whether that has no effect, and of a network, how many requests it has
+// listCells returns the row of a key in a list. It says whether that has no effect, and of a network, how many requests it has
 // decided.
-func listRow(name, zone string, l *adminapi.Listed) []string {
-	row := []string{shell.Word(zone), "", "", "", shell.ShowKey(l.KeyText)}
-	if l.Unknown {
-		row[4] = "(only its hash is known: " + l.Key + ")"
-	}
-	effect := ""
+func listCells(zone string, l *adminapi.Listed) []string {
+	override, key := l.Override, shell.ShowKey(l.KeyText)
+	override.Network = "" // which is the key
+	text := describeOverride(&override)
 	if l.Network != "" {
-		effect = fmt.Sprintf(", %d requests", l.Requests)
+		text += fmt.Sprintf(", %d requests", l.Requests)
 	}
 	if l.DryRun {
-		effect += ", dry run"
+		text = "dry run: " + text
 	}
-	if name == "bans" {
-		ends := "when unbanned"
-		if l.EndsIn > 0 {
-			ends = formatDeadline(l.EndsIn)
-		}
-		row[1], row[2] = strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), ends+effect+why.Note(&l.Override)
-		return row
+	if l.Unknown {
+		key = "(only its hash is known: " + l.Key + ")"
 	}
-	override := l.Override
-	override.Network = ""
-	row[3] = describeOverride(&override) + effect
-	return row
+	return []string{shell.Word(zone), strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), text, key}
 }
 
 // fetchLists returns a list of these zones, or of all zones: one for each zone, with all pages.

@@ -61,7 +61,7 @@ const (
 // watch prints decisions until there are enough, or Caddy sends no more.
 func (c *instance) watch(query url.Values, count int) error {
 	w := &watcher{instance: c, left: count}
-	defer c.waiting("decisions of caddy " + c.address)()
+	w.came = c.waiting("decisions of caddy " + c.address)
 	connected := false
 	for tries := 0; ; tries++ {
 		response, err := c.call(http.MethodGet, "decisions", query, nil)
@@ -85,6 +85,7 @@ type watcher struct {
 	*instance
 	columns []int // the widths of all but the last one; nil before the first decision
 	left    int   // how many decisions to print yet; 0 or less for all
+	came    func()
 }
 
 const usualKey = len("255.255.255.255")
@@ -98,6 +99,7 @@ func (w *watcher) printAll(from io.Reader) (enough bool, err error) {
 		if !ok {
 			continue
 		}
+		w.came()
 		if err := w.print(text); err != nil {
 			return false, err
 		}
