@@ -117,7 +117,7 @@ func TestFleetInOneView(t *testing.T) {
 	for _, s := range []*harness.Server{a, b, c} {
 		for args, want := range map[string][]string{
 			"zones --fleet":              {`shared +10/1h sliding_window_log +[\d.]+/s +33\.3 % +10 +5( +-)?\n`, "Counted by 3 instances.\n", "has another config: these zones differ: busy.\n"},
-			"zones shared --fleet":       {`allowed +10\n`, `refused +5 \(5 limited\)\n`},
+			"zones shared --fleet":       {`allowed +10\n`, `limited +5\n`},
 			"top shared --fleet":         {`shared +15 +5 +x\n`, "Counted by 3 instances since "},
 			"top --refused --fleet":      {`shared +15 +5 +x\n`},
 			"get shared x --fleet":       {`15 requests, 5 refused \(counted by 3 instances since `},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,23 +22,20 @@ func unbanCommand(cmd *cobra.Command) { changes(cmd, http.MethodDelete, "/key/ba
 func resetCommand(cmd *cobra.Command) { changes(cmd, http.MethodDelete, "/key", nil) }
 
 // changes makes a command change a key by one request to the admin API, with a body unless that is nil.
-func changes(cmd *cobra.Command, method, path string, body func() map[string]any) {
+func changes(cmd *cobra.Command, method, path string, body map[string]any) {
 	query := keyFlags(cmd)
 	asks(cmd, func(c *instance, args []string) error {
 		q, err := query(args[1:])
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case body == nil:
-			return c.changeKey(method, args[0], path, q, nil)
 		}
-		return c.changeKey(method, args[0], path, q, body())
+		return c.changeKey(method, args[0], path, q, body)
 	})
 }
 
 func setCommand(cmd *cobra.Command) {
 	query := keyFlags(cmd)
-	body := validityFlags(cmd)
+	request := validityFlags(cmd)
 	flags := cmd.Flags()
 	plan := flags.String("plan", "", "The plan whose limit the key gets")
 	exempt := flags.Bool("exempt", false, "Exempt the key from the limit")
@@ -49,7 +45,7 @@ func setCommand(cmd *cobra.Command) {
 	}
 	cmd.MarkFlagsMutuallyExclusive("plan", "exempt")
 	asks(cmd, func(c *instance, args []string) error {
-		method, key, request := http.MethodPut, args[1:], body()
+		method, key := http.MethodPut, args[1:]
 		switch {
 		case *clear:
 			method = http.MethodDelete
@@ -134,23 +130,19 @@ func keyFlags(cmd *cobra.Command) func(args []string) (url.Values, error) {
 	}
 }
 
-// validityFlags adds the flags that say how long an override holds, and why. It returns a function
-// that makes the first fields of a body from them.
-func validityFlags(cmd *cobra.Command) func() map[string]any {
+// validityFlags adds the flags that say how long an override holds, and why. It returns the body that gets these fields.
+func validityFlags(cmd *cobra.Command) map[string]any {
 	body := make(map[string]any)
-	cmd.Flags().Func("for", "How long it holds, such as 90s, 2h or 7d; without this `duration`, until it is cleared", func(text string) (err error) {
+	cmd.Flags().Func("for", "How long it holds, such as 90s, 2h or 7d; without this `duration`, until it is cleared", func(text string) error {
+		if _, err := caddy.ParseDuration(text); err != nil {
+			return errors.New("write a duration such as 90s, 2h or 7d")
+		}
 		body["for"] = text
-		if _, err = caddy.ParseDuration(text); err != nil {
-			err = errors.New("write a duration such as 90s, 2h or 7d")
-		}
-		return err
+		return nil
 	})
-	note := cmd.Flags().String("note", "", "A note for people, which 'caddy rate-limit get' shows")
-	return func() map[string]any {
-		body := maps.Clone(body)
-		if *note != "" {
-			body["note"] = *note
-		}
-		return body
-	}
+	cmd.Flags().Func("note", "A `note` for people, which 'caddy rate-limit get' shows", func(text string) error {
+		body["note"] = text
+		return nil
+	})
+	return body
 }

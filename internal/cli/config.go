@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,7 +73,7 @@ func readConfig(file, adapter string) ([]byte, error) {
 // environment variables are those of a service, Caddy's default address is taken.
 func adminAddress(address, file, adapter string) (string, error) {
 	if address != "" {
-		return cleanAddress(address), nil
+		return cleanAddress(address)
 	}
 	var parsed struct {
 		Admin caddy.AdminConfig `json:"admin"`
@@ -95,19 +94,13 @@ func adminAddress(address, file, adapter string) (string, error) {
 	return caddy.DefaultAdminListen, nil
 }
 
-const adminPort = "2019"
-
 // cleanAddress returns an address as Caddy reads it: people also write URLs, and leave out the port.
-func cleanAddress(address string) string {
-	if strings.HasPrefix(address, "unix") {
-		return address
+func cleanAddress(address string) (string, error) {
+	if host, ok := strings.CutPrefix(address, "http://"); ok {
+		address = strings.TrimRight(host, "/")
 	}
-	address = strings.TrimRight(strings.TrimPrefix(address, "http://"), "/")
-	if strings.Contains(address, "/") {
-		return address // with a network, such as tcp/localhost:2019
-	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return net.JoinHostPort(strings.Trim(address, "[]"), adminPort)
-	}
-	return address
+	parsed, err := caddy.ParseNetworkAddressWithDefaults(address, "tcp", adminPort)
+	return parsed.String(), err
 }
+
+const adminPort = 2019

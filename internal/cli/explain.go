@@ -26,13 +26,10 @@ func explainCommand(cmd *cobra.Command) {
 	data := flags.StringP("data", "d", "", "The body")
 	flags.StringVar(&wanted.From, "from", "", "The address from which the request comes (127.0.0.1); @ for a Unix socket")
 	flags.StringVar(&wanted.Server, "server", "", "The name of the server that gets it, if that is not clear from the port")
-	assumed := flags.StringArray("assume", nil, "A placeholder that only a real request has, as 'http.auth.user.id=alice'; may be repeated")
+	flags.StringToStringVar(&wanted.Assume, "assume", nil, "A placeholder that only a real request has, as 'http.auth.user.id=alice'; may be repeated")
 	isOffline := flags.Bool("offline", false, "Read the config file instead of asking a running Caddy")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		wanted.URL = args[0]
-		if wanted.Assume, err = parseAssumed(*assumed); err != nil {
-			return err
-		}
 		if strings.HasPrefix(*data, "@") {
 			return fmt.Errorf("-d %s: write the body itself, as in -d \"$(cat file)\"", *data)
 		}
@@ -52,18 +49,6 @@ func explainCommand(cmd *cobra.Command) {
 		}
 		return c.printExplanation(x)
 	}
-}
-
-func parseAssumed(all []string) (map[string]string, error) {
-	values := make(map[string]string)
-	for _, text := range all {
-		name, value, ok := strings.Cut(text, "=")
-		if name = strings.Trim(name, "{}"); !ok || name == "" {
-			return nil, fmt.Errorf("--assume %q: write it as 'http.auth.user.id=alice'", text)
-		}
-		values[name] = value
-	}
-	return values, nil
 }
 
 // describeData makes a request with a body what curl makes of it.

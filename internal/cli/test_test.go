@@ -184,7 +184,7 @@ func TestExplainOffline(t *testing.T) {
 		{"https://example.com:8080/", "has no TLS there", 1},
 		{"http://example.com:8443/", "expects TLS there: write https", 1},
 		{"example.com", "write a whole URL", 1},
-		{"--assume alice http://example.com/", `--assume "alice": write it as 'http.auth.user.id=alice'`, 1},
+		{"--assume alice http://example.com/", `invalid argument "alice" for "--assume" flag: alice must be formatted as key=value`, 1},
 		{"-d @form http://example.com/", `-d @form: write the body itself, as in -d "$(cat file)"`, 1},
 		{"--config nowhere http://example.com/", "nowhere", 1},
 	} {

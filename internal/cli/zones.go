@@ -55,7 +55,12 @@ func zoneCells(z *adminapi.Zone) []string {
 		all += n
 	}
 	for i, column := range outcome.Columns {
-		n, _ := count(z, column)
+		n := uint64(0)
+		for o, name := range outcome.Names {
+			if outcome.Outcome(o).Column() == column {
+				n += z.Totals[name]
+			}
+		}
 		if row = append(row, formatCount(n, 0)); n == 0 && i > 1 {
 			row[len(row)-1] = ""
 		}
@@ -84,29 +89,12 @@ func (c *instance) adaptive() error {
 	return nil
 }
 
-// formatRate formats how many requests come in a second. All rates below 1000 have the same width.
+// formatRate formats how many requests come in a second.
 func formatRate(rate *float64) string {
-	switch {
-	case rate == nil:
+	if rate == nil {
 		return ""
-	case *rate < 10:
-		return fmt.Sprintf("%5.2f/s", *rate)
 	}
-	return fmt.Sprintf("%5.1f/s", *rate)
-}
-
-// count counts the requests of a zone whose outcomes belong to a column, and lists those that have another name.
-func count(z *adminapi.Zone, column string) (n uint64, parts string) {
-	var all []string
-	for o, name := range outcome.Names {
-		if outcome.Outcome(o).Column() != column {
-			continue
-		}
-		if n += z.Totals[name]; z.Totals[name] > 0 && name != column {
-			all = append(all, fmt.Sprintf("%d %s", z.Totals[name], words(name)))
-		}
-	}
-	return n, strings.Join(all, ", ")
+	return fmt.Sprintf("%.2f/s", *rate)
 }
 
 // shortLimit returns the limit of a zone with its numbers in front, which are not cut in a narrow terminal.
@@ -145,11 +133,12 @@ func zoneDetails(z *adminapi.Zone) (rows [][]string) {
 		add("in use", strconv.FormatInt(*z.InUse, 10))
 	}
 	if z.Rate != nil {
-		add("rate", strings.TrimSpace(formatRate(z.Rate))+" in the last minute")
+		add("rate", formatRate(z.Rate)+" in the last minute")
 	}
-	for _, column := range outcome.Columns {
-		n, parts := count(z, column)
-		add(words(column), formatCount(n, 0)+inParentheses(parts))
+	for _, name := range outcome.Names {
+		if n := z.Totals[name]; n > 0 {
+			add(words(name), formatCount(n, 0))
+		}
 	}
 	if len(z.Costs) > 0 {
 		var counts []string
