@@ -66,7 +66,7 @@ type problem struct {
 }
 
 // figure matches what may differ between instances that have found the same.
-var figure = regexp.MustCompile(`\d[\d.]*( ?([kMG]B|[mµ]?s|m))?`)
+var figure = regexp.MustCompile(`\d[\d.]*( ?([KMG]iB|[mµ]?s|m))?`)
 
 // isLike reports whether two instances have found the same. The figures may differ.
 func (p *problem) isLike(other *problem) bool {

@@ -124,7 +124,7 @@ func TestOneProblemForInstances(t *testing.T) {
 		a, b []adminapi.Finding
 		want string // of the problems, whose they are
 	}{
-		"figures":       {of("uses 1922 kB of 1.5 GB, after 300ms"), of("uses 2 MB of 1.5 GB, after 1.02s"), "zone z"},
+		"figures":       {of("uses 1922 KiB of 1.5 GiB, after 300ms"), of("uses 2 MiB of 1.5 GiB, after 1.02s"), "zone z"},
 		"other words":   {of("the key is a constant", "one more"), of("the cost is 5"), "zone z on caddy-0; zone z on caddy-0; zone z on caddy-1"},
 		"one of them":   {of("the key is a constant", "the cost is 5"), of("the cost is 6"), "zone z on caddy-0; zone z"},
 		"no difference": {of("x", "y"), of("y", "x"), "zone z; zone z"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -174,7 +175,7 @@ func (s *screen) printVisit(x *adminapi.Explanation, v *adminapi.Visit) {
 		return
 	}
 	if v.Wait > 0 {
-		s.add(zone + " holds it for " + formatSeconds(v.Wait) + ".")
+		s.add(zone + " holds it for " + duration.Seconds(v.Wait) + ".")
 	}
 	if o := v.State.Outcome; o != outcome.Names[outcome.Allowed] && o != outcome.Names[outcome.NotCharged] {
 		s.add(local(v.State.Why))
@@ -196,7 +197,7 @@ func conclusion(x *adminapi.Explanation) string {
 	case x.Passes && x.Status != 0:
 		return fmt.Sprintf("All limits allow it. Then it is refused with status %d: %s.", x.Status, x.Reason)
 	case x.Passes && x.Wait > 0:
-		return "It is allowed, after " + formatSeconds(x.Wait) + "."
+		return "It is allowed, after " + duration.Seconds(x.Wait) + "."
 	case x.Passes && x.Outcome == outcome.Names[outcome.Allowed]:
 		return "It is allowed."
 	case x.Passes:

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -60,7 +61,7 @@ func (c *instance) printView() {
 	}
 	for _, m := range c.view.Instances {
 		if format := told[m.State]; format != "" {
-			c.say(format, m.Name, formatSeconds(m.Age))
+			c.say(format, m.Name, duration.Seconds(m.Age))
 		}
 		if len(m.Differs) > 0 {
 			c.say("%s has another config: these zones differ: %s.", m.Name, strings.Join(few(m.Differs), ", "))

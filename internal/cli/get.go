@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
@@ -76,10 +77,10 @@ func (k *keyView) about(counter string) (rows [][]string) {
 		add("plan", k.PlanFrom+", else the default")
 	}
 	if len(k.Plans) == 0 && k.ResetAfter > 0 && !k.Slots { // slots come back when requests end
-		add("all in", formatSeconds(k.ResetAfter))
+		add("all in", duration.Seconds(k.ResetAfter))
 	}
 	if r := k.Refusals; r != nil {
-		add("refusals", fmt.Sprintf("%d so far; %d in %s lead to a ban", r.Count, r.Of, formatSeconds(r.Within)))
+		add("refusals", fmt.Sprintf("%d so far; %d in %s lead to a ban", r.Count, r.Of, duration.Seconds(r.Within)))
 	}
 	if k.Override != nil {
 		add("override", describeOverride(k.Override))

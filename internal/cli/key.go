@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
@@ -64,7 +65,7 @@ func (k *keyView) rows() (rows [][]string) {
 		if !k.isUnlimited() {
 			row[2], row[3], row[4] = words(k.Outcome), k.used(), k.left()
 			if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
-				row[5] = formatSeconds(k.NextAfter)
+				row[5] = duration.Seconds(k.NextAfter)
 			}
 		}
 		rows = append(rows, row)

@@ -288,27 +288,13 @@ func (s *screen) details(rows [][]string) {
 	}
 }
 
-// formatSeconds formats seconds with a precision that people can use.
-func formatSeconds(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d >= time.Minute:
-		d = d.Round(time.Second)
-	case d >= time.Second:
-		d = d.Round(time.Second / 10)
-	case d >= time.Millisecond:
-		d = d.Round(time.Millisecond / 10)
-	}
-	return duration.Format(d)
-}
-
 // formatDeadline returns a time, given in seconds from now.
 func formatDeadline(seconds float64) string {
 	at, layout := time.Now().Add(time.Duration(seconds*float64(time.Second))), time.TimeOnly
 	if at.YearDay() != time.Now().YearDay() || seconds > 24*3600 {
 		layout = time.DateTime
 	}
-	return at.Format(layout) + " (in " + formatSeconds(seconds) + ")"
+	return at.Format(layout) + " (in " + duration.Seconds(seconds) + ")"
 }
 
 func plural(n int64, what string) string {

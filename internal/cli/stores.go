@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
@@ -53,7 +54,7 @@ func storeCells(s *adminapi.Store) []string {
 		}
 	}
 	if s.Latency != nil && s.Latency.Count > 0 {
-		cells[4], cells[5] = formatSeconds(s.Latency.P50), formatSeconds(s.Latency.P99)
+		cells[4], cells[5] = duration.Seconds(s.Latency.P50), duration.Seconds(s.Latency.P99)
 	}
 	if s.Instances > 0 {
 		cells[6] = strconv.Itoa(s.Instances)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
@@ -139,7 +140,7 @@ func (w *watcher) print(text string) error {
 		if q.Never {
 			wait = "never"
 		} else if q.RetryAfter > 0 {
-			wait = formatSeconds(q.RetryAfter)
+			wait = duration.Seconds(q.RetryAfter)
 		}
 	}
 	request := shell.Words([]string{d.Method, d.Path}) + inParentheses(d.Reason)

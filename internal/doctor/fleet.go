@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
@@ -90,7 +91,7 @@ var memberProblems = []problem[member]{
 
 	{"clock", warn, func(i member) string {
 		return when(serves(i.Instance) && max(i.ClockAhead, -i.ClockAhead) > mostApart,
-			"the clock of %s is %s that of the store", i.Name, ahead(seconds(i.ClockAhead)))
+			"the clock of %s is %s that of the store", i.Name, ahead(time.Duration(i.ClockAhead*float64(time.Second))))
 	}, setClocks},
 
 	{"outage", warn, func(i member) string { // if no instance is well it is the store, and each instance says so

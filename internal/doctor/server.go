@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 )
 
 // Server says where a server takes the address of a client from.
@@ -75,13 +76,8 @@ var adaptiveProblems = []problem[*adminapi.Adaptive]{
 
 	{"slots", warn, func(a *adminapi.Adaptive) string {
 		return when(a.Waiting > 0 && a.Spread > mixed,
-			"quick and slow requests share the limit, so it follows the upstream slowly: a slot is taken for %v on average, and most of the time by requests that take %v",
-			seconds(a.Latency), seconds(a.Latency*a.Spread))
+			"quick and slow requests share the limit, so it follows the upstream slowly: a slot is taken for %s on average, and most of the time by requests that take %s",
+			duration.Seconds(a.Latency), duration.Seconds(a.Latency*a.Spread))
 	}, advice.New("doctor/upstream/mixed",
 		"give quick and slow requests an adaptive_concurrency each; "+advice.Docs+"overload.md")},
-}
-
-// seconds is a duration to read.
-func seconds(s float64) time.Duration {
-	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 }

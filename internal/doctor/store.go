@@ -5,8 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -104,12 +107,12 @@ var nodeProblems = []problem[node]{
 
 	{"round_trip", fail, func(n node) string {
 		return when(n.isLate(),
-			"a round trip takes %v, and the timeout is %v: no request is decided in time",
-			round(n.RoundTrip), n.timeout)
+			"a round trip takes %s, and the timeout is %v: no request is decided in time",
+			duration.Short(n.RoundTrip), n.timeout)
 	}, advice.New("doctor/round_trip/late", "use a nearer server, or raise timeout")},
 	{"round_trip", warn, func(n node) string {
 		return when(n.decides() && n.timeout > 0 && 3*n.RoundTrip > n.timeout,
-			"a round trip takes %v, more than a third of the timeout of %v", round(n.RoundTrip), n.timeout)
+			"a round trip takes %s, more than a third of the timeout of %v", duration.Short(n.RoundTrip), n.timeout)
 	}, advice.NearerStore},
 
 	{"clock", warn, func(n node) string {
@@ -118,11 +121,11 @@ var nodeProblems = []problem[node]{
 
 	trouble(store.TroubleMemory, giveMemory),
 	{"memory", warn, func(n node) string {
-		return when(n.Described && n.MaxMemory == 0, "uses %s, and nothing bounds its memory", bytes(n.Memory))
+		return when(n.Described && n.MaxMemory == 0, "uses %s, and nothing bounds its memory", humanize.IBytes(uint64(n.Memory)))
 	}, advice.New("doctor/memory/bound", "set maxmemory")},
 	{"memory", warn, func(n node) string {
 		return when(n.Described && n.Memory >= n.MaxMemory/100*nearlyFull,
-			"uses %s of %s", bytes(n.Memory), bytes(n.MaxMemory))
+			"uses %s of %s", humanize.IBytes(uint64(n.Memory)), humanize.IBytes(uint64(n.MaxMemory)))
 	}, giveMemory},
 
 	{"eviction", fail, func(n node) string {
@@ -176,7 +179,7 @@ var storeProblems = []problem[*Store]{
 // silentProblems are about servers that a failover may need.
 var silentProblems = []problem[adminapi.SilentServer]{
 	{"silent", warn, func(of adminapi.SilentServer) string {
-		return fmt.Sprintf("%s has not said for %v where the limits are kept: %s", of.Address, round(time.Since(of.Since)), of.Error)
+		return fmt.Sprintf("%s has not said for %s where the limits are kept: %s", of.Address, duration.Short(time.Since(of.Since)), of.Error)
 	}, advice.New("doctor/silent",
 		"see that it runs and knows the master, or take its address out of the config; without such servers a failover may fail")},
 }
@@ -203,8 +206,8 @@ var sharingProblems = []problem[*Store]{
 		}
 		limit := s.Examined.Timeout
 		return when(limit > 0 && 3*long > limit.Seconds(),
-			"%d requests of the last minute waited for it: half of them at most %v, 99 %% at most %v; the timeout is %v",
-			s.Latency.Count, seconds(s.Latency.P50), seconds(s.Latency.P99), limit)
+			"%d requests of the last minute waited for it: half of them at most %s, 99 %% at most %s; the timeout is %v",
+			s.Latency.Count, duration.Seconds(s.Latency.P50), duration.Seconds(s.Latency.P99), limit)
 	}, advice.New("doctor/waits",
 		"find what slows it down, as "+advice.Docs+"operating.md says; until then, requests wait less with a shorter timeout and on_store_error local")},
 
@@ -226,32 +229,10 @@ var sharingProblems = []problem[*Store]{
 	}, nil},
 }
 
-// round makes a duration readable.
-func round(d time.Duration) time.Duration {
-	switch {
-	case d >= 10*time.Second:
-		return d.Round(time.Second)
-	case d >= 10*time.Millisecond:
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(10 * time.Microsecond)
-}
-
 // ahead says how far a clock is ahead of another one.
 func ahead(d time.Duration) string {
 	if d < 0 {
-		return fmt.Sprint(round(-d), " behind")
+		return duration.Short(-d) + " behind"
 	}
-	return fmt.Sprint(round(d), " ahead of")
-}
-
-// bytes formats a number of bytes.
-func bytes(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MB", n>>20)
-	}
-	return fmt.Sprintf("%d kB", n>>10)
+	return duration.Short(d) + " ahead of"
 }

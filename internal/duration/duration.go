@@ -23,6 +23,22 @@ func CheckMin(name string, got, shortest time.Duration) error {
 	return fmt.Errorf("%s must be at least %s, got %s%s", name, Format(shortest), Format(got), hint)
 }
 
+// Short formats a duration with a precision that people can use.
+func Short(d time.Duration) string {
+	switch size := max(d, -d); {
+	case size >= time.Minute:
+		d = d.Round(time.Second)
+	case size >= time.Second:
+		d = d.Round(time.Second / 10)
+	case size >= time.Millisecond:
+		d = d.Round(time.Millisecond / 10)
+	}
+	return Format(d)
+}
+
+// Seconds formats seconds as [Short] does.
+func Seconds(s float64) string { return Short(time.Duration(s * float64(time.Second))) }
+
 // Format formats a duration the way people write it: 3660d and 1m, not 87840h0m0s and 1m0s.
 func Format(d time.Duration) string {
 	const day = 24 * time.Hour
