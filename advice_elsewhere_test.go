@@ -18,7 +18,7 @@ var appliedElsewhere = map[string]string{
 	"TestSameOverride, and TestNamedCommandsExist":      "doctor/overrides/same",
 	"TestDoctorFindsWhatIsWrong in integration/cli":     "doctor/agreement",
 	"TestFleetInOneView in integration/cli":             "doctor/instances/silent",
-	"TestCompare in internal/doctor":                    "doctor/version doctor/outage doctor/load",
+	"TestCompare in internal/doctor":                    "doctor/version doctor/outage",
 	"what leaks is seen in logs; see TestGoldenConfigs": "load/key/body",
 	"TestRecipesHold, in the recipe of an MCP server":   "load/key/fields",
 	"TestGoldenConfigs, and each test of fleets":        "load/store",

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -125,21 +124,4 @@ var fleetProblems = []problem[*Members]{
 		}
 		return when(len(parts) > 1, "they have several versions: %s", strings.Join(parts, "; "))
 	}, updateInstance},
-
-	// In an outage with on_store_error local, each instance has an equal part of the limit.
-	{"load", warn, func(m *Members) string {
-		all, total := m.serving(), uint64(0)
-		if len(all) < 2 || m.isUnheard() || len(m.Troubled) > 0 { // counts of others may be old
-			return ""
-		}
-		for _, i := range all {
-			total += i.Requests
-		}
-		busiest := slices.MaxFunc(all, func(a, b adminapi.Instance) int { return cmp.Compare(a.Share, b.Share) })
-		even := 1 / float64(len(all))
-		return when(busiest.Share > 2*even && total >= enough,
-			"%s has %.0f %% of the requests, and an even share is %.0f %%: in an outage with on_store_error local, it refuses more than the others",
-			busiest.Name, 100*busiest.Share, 100*even)
-	}, advice.New("doctor/load",
-		"check how your load balancer distributes requests, or accept it: with the store, limits are exact all the same")},
 }

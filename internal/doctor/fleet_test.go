@@ -11,9 +11,9 @@ import (
 func TestCompare(t *testing.T) {
 	well := func() *Members {
 		return &Members{Configured: 3, All: []adminapi.Instance{
-			{Name: "a", State: adminapi.StateHere, Version: "v1", Requests: 100, Share: 0.3},
-			{Name: "b", State: adminapi.StateReports, Version: "v1", Requests: 100, Share: 0.3},
-			{Name: "c", State: adminapi.StateReports, Version: "v1", Requests: 100, Share: 0.4},
+			{Name: "a", State: adminapi.StateHere, Version: "v1"},
+			{Name: "b", State: adminapi.StateReports, Version: "v1"},
+			{Name: "c", State: adminapi.StateReports, Version: "v1"},
 		}}
 	}
 	for name, c := range map[string]struct {
@@ -41,14 +41,13 @@ func TestCompare(t *testing.T) {
 			m.Troubled = map[string]string{"a": "x"}
 		}, ""},
 		"all unheard": {func(m *Members) {
-			m.Configured, m.All[0].Share = 1, 1
+			m.Configured = 1
 			m.All[1].State, m.All[2].State = adminapi.StateUnknown, adminapi.StateUnknown
 		}, ""},
 		"a late one": {func(m *Members) { // its last report may be from before
 			m.Troubled = map[string]string{"a": "x"}
-			m.All[0].Share, m.All[1].State = 1, adminapi.StateSilent
+			m.All[1].State = adminapi.StateSilent
 		}, "warn outage"},
-		"a busy one": {func(m *Members) { m.All[2].Share = 0.7 }, "warn load"},
 	} {
 		m := well()
 		c.change(m)

@@ -106,10 +106,9 @@ const (
 )
 
 var (
-	correctMatch = advice.New("doctor/requests", "correct its match, or its route; 'caddy rate-limit explain' shows what a request meets")
-	seeRejected  = advice.New("doctor/rejected", "'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit")
-	nameKey      = advice.New("doctor/missing_key/nobody", "check its name, and that it is set before rate_limit runs; until then, set enforce 0, or key {client_ip}")
-	seeStore     = advice.New("doctor/on_store_error", "see what is wrong with that store")
+	seeRejected = advice.New("doctor/rejected", "'caddy rate-limit watch --outcome rejected' shows why: block, or no key, plan or valid limit")
+	nameKey     = advice.New("doctor/missing_key/nobody", "check its name, and that it is set before rate_limit runs; until then, set enforce 0, or key {client_ip}")
+	seeStore    = advice.New("doctor/on_store_error", "see what is wrong with that store")
 )
 
 var zoneProblems = []problem[*Zone]{
@@ -137,17 +136,17 @@ var zoneProblems = []problem[*Zone]{
 			"no request reaches it, because the handler %s before it answers them all", z.Behind)
 	}, advice.New("doctor/requests/behind", "put rate_limit before that handler")},
 	{"requests", warn, func(z *Zone) string {
-		return when(z.SinceLoaded == 0 && z.Matches && z.Missed >= someRequests,
-			"it has matched none of the %d requests that have reached it", z.Missed)
-	}, correctMatch},
-	{"requests", warn, func(z *Zone) string {
-		return when(z.SinceLoaded == 0 && z.Missed == 0 && z.Served >= someRequests,
-			"no request has reached it, although its server has had %d", z.Served)
-	}, correctMatch},
-	{"requests", warn, func(z *Zone) string {
-		return when(z.SinceLoaded == 0 && z.Matches && z.Elsewhere >= enough,
-			"it has met no request, although another zone has met %d", z.Elsewhere)
-	}, correctMatch},
+		switch {
+		case z.SinceLoaded > 0:
+		case z.Matches && z.Missed >= someRequests:
+			return fmt.Sprintf("it has matched none of the %d requests that have reached it", z.Missed)
+		case z.Missed == 0 && z.Served >= someRequests:
+			return fmt.Sprintf("no request has reached it, although its server has had %d", z.Served)
+		case z.Matches && z.Elsewhere >= enough:
+			return fmt.Sprintf("it has met no request, although another zone has met %d", z.Elsewhere)
+		}
+		return ""
+	}, advice.New("doctor/requests", "correct its match, or its route; 'caddy rate-limit explain' shows what a request meets")},
 
 	{"exempt", warn, func(z *Zone) string {
 		return when(z.all(outcome.Exempt) && !z.Unlimited,
