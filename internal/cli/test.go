@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -34,7 +33,13 @@ const (
 func testCommand(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	t := new(tester)
-	flags.StringVar(&t.pattern, "run", "", "Carry out only the cases whose name matches this regular expression")
+	flags.Func("run", "Carry out only the cases whose name matches this `regular expression`", func(text string) error {
+		pattern, err := regexp.Compile(text)
+		if err == nil {
+			t.pattern, t.Run = text, pattern.MatchString
+		}
+		return err
+	})
 	flags.StringVar(&t.junit, "junit", "", "Also write the results to this file as JUnit XML")
 	flags.BoolVar(&t.mutate, "mutate", false, "Also try changes of the config, and tell which of them no case notices")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -61,25 +66,31 @@ func endWith(cmd *cobra.Command, code int) error {
 // tester carries out the command test.
 type tester struct {
 	*screen
+	cases.Options
 	config, adapter string // by flags, instead of what the files say
 	pattern, junit  string
 	mutate          bool
 }
 
-// test carries out all cases, and returns the exit code.
+// test carries out all cases, prints the results, and returns the exit code.
 func (t *tester) test(args []string) (code int, err error) {
 	began := time.Now()
-	o, err := t.options()
-	if err != nil {
-		return 0, err
-	}
 	files, err := t.parse(args)
 	if err != nil {
 		return 0, err
 	}
+	if !t.json {
+		var colors cases.Colors
+		if t.color {
+			colors = cases.Colors{Good: green, Bad: red, Plain: noColor}
+		}
+		width := cmp.Or(t.width, cases.Width)
+		t.Told = func(r cases.Result) { _ = r.WriteText(t.out, colors, width) }
+		t.Tried = func(c cases.Change) { _ = c.WriteText(t.out, colors, width) }
+	}
 	r := &cases.Report{Cases: []cases.Result{}}
 	for _, config := range slices.Sorted(maps.Keys(files)) {
-		if err := t.testConfig(config, files[config], o, r); err != nil {
+		if err := t.testConfig(config, files[config], r); err != nil {
 			return 0, err
 		}
 	}
@@ -101,12 +112,12 @@ func (t *tester) test(args []string) (code int, err error) {
 }
 
 // testConfig carries out the cases of one config. Changes are tried only if no case fails without them.
-func (t *tester) testConfig(name string, files []*cases.File, o *cases.Options, r *cases.Report) error {
+func (t *tester) testConfig(name string, files []*cases.File, r *cases.Report) error {
 	config, err := readConfig(name, cmp.Or(t.adapter, files[0].Adapter))
 	if err != nil {
 		return err
 	}
-	results, err := cases.Run(config, files, o)
+	results, err := cases.Run(config, files, &t.Options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -121,7 +132,7 @@ func (t *tester) testConfig(name string, files []*cases.File, o *cases.Options, 
 	if !t.mutate || failed > 0 || len(results) == 0 {
 		return nil
 	}
-	changes, err := cases.Mutate(config, files, o)
+	changes, err := cases.Mutate(config, files, &t.Options)
 	for i := range changes {
 		changes[i].Config = name
 	}
@@ -129,36 +140,12 @@ func (t *tester) testConfig(name string, files []*cases.File, o *cases.Options, 
 	return err
 }
 
-// options returns the options of the cases, which print the results as they come.
-func (t *tester) options() (*cases.Options, error) {
-	o := new(cases.Options)
-	if t.pattern != "" {
-		pattern, err := regexp.Compile(t.pattern)
-		if err != nil {
-			return nil, fmt.Errorf("--run: %w", err)
-		}
-		o.Run = pattern.MatchString
-	}
-	if t.json {
-		return o, nil
-	}
-	var colors cases.Colors
-	if t.color {
-		colors = cases.Colors{Good: green, Bad: red, Plain: noColor}
-	}
-	width := cmp.Or(t.width, cases.Width)
-	o.Told = func(r cases.Result) { _ = r.WriteText(t.out, colors, width) }
-	o.Tried = func(c cases.Change) { _ = c.WriteText(t.out, colors, width) }
-	return o, nil
-}
-
 // report prints the summary, and writes the file for other programs.
 func (t *tester) report(r *cases.Report) error {
 	if t.junit != "" {
-		var b bytes.Buffer
-		err := r.WriteJUnit(&b)
+		file, err := os.Create(t.junit)
 		if err == nil {
-			err = os.WriteFile(t.junit, b.Bytes(), 0o644)
+			err = errors.Join(r.WriteJUnit(file), file.Close())
 		}
 		if err != nil {
 			return fmt.Errorf("--junit: %w", err)

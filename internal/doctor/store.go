@@ -211,21 +211,21 @@ var sharingProblems = []problem[*Store]{
 	}, advice.New("doctor/waits",
 		"find what slows it down, as "+advice.Docs+"operating.md says; until then, requests wait less with a shorter timeout and on_store_error local")},
 
-	{"fleet", unknown, func(s *Store) string {
-		return when(s.Instances == 0, "cannot say how many instances share it: this store does not count them")
-	}, nil},
 	{"fleet", warn, func(s *Store) string {
 		n, configured := s.Instances, s.ConfiguredInstances
 		return when(configured > 0 && n > configured,
 			"instances is %d, but %d instances share the store: while it does not answer, they admit %d/%d of each limit", configured, n, n, configured)
 	}, countInstances},
 	{"fleet", unknown, func(s *Store) string {
-		return when(s.Instances > 1 && s.TellErr != nil,
-			"cannot say what the %d instances that share it define: %v", s.Instances, s.TellErr)
-	}, nil},
-	{"fleet", unknown, func(s *Store) string {
-		return when(s.Telling < s.Instances, "cannot say what all instances define: %d share it, and only %d tell how they define their zones",
-			s.Instances, s.Telling)
+		switch n := s.Instances; {
+		case n == 0:
+			return "cannot say how many instances share it: this store does not count them"
+		case n > 1 && s.TellErr != nil:
+			return fmt.Sprintf("cannot say what the %d instances that share it define: %v", n, s.TellErr)
+		case s.Telling < n:
+			return fmt.Sprintf("cannot say what all instances define: %d share it, and only %d tell how they define their zones", n, s.Telling)
+		}
+		return ""
 	}, nil},
 }
 
