@@ -58,9 +58,9 @@ var layers = []struct {
 	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
-	{"internal/replay", layer{lines: 812, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
-	{"internal/hangup", layer{lines: 103, kB: 3, caddy: true}},
+	{"internal/replay/logs", layer{lines: 1330, kB: 42}},
+	{"internal/replay", layer{lines: 800, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
+	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
@@ -75,7 +75,7 @@ var layers = []struct {
 	{"internal/writers", layer{lines: 131, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 487, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate " +
 		"internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
-	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
+	{"internal/pool", layer{lines: 472, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 570, kB: 18, own: "internal/adminapi internal/topk store"}},
 	{"config", layer{lines: 938, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
@@ -92,12 +92,12 @@ var layers = []struct {
 	{"internal/limiter", layer{lines: 847, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 600, kB: 21, caddy: true}},
-	{"internal/lab/trial", layer{lines: 390, kB: 14, caddy: true, own: "config internal/adminapi internal/clientip internal/lab/walk internal/late " +
-		"internal/limiter internal/outcome internal/placeholder internal/pool internal/zone"}},
+	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
+		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1946, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
-		"internal/clock internal/heap internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
-		"internal/pool internal/replay internal/replay/logs internal/stats internal/zone memorystore store"}},
+	{"internal/replay/engine", layer{lines: 1824, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
+		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
@@ -106,9 +106,9 @@ var layers = []struct {
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1603, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
+	{"internal/lab/cases", layer{lines: 1463, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/suggest " +
-		"internal/zone memorystore store"}},
+		"internal/zone store"}},
 	{"internal/cli", layer{lines: 3064, kB: 96, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
 	{"internal/report", layer{lines: 226, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +

@@ -13,14 +13,14 @@ const MaxClasses = 9
 // class is the keys of one priority.
 type class struct {
 	Class
-	weight           float64
-	had              float64 // ns of slots, divided by the weight
-	share            float64 // ns of slots that a key has had which always had its share
-	order            heap.Heap[*key] // in which keys wait
-	newcomers        *key            // all keys that were never served
-	levels           []int           // how many keys of the class have more than so many requests that run
-	latest           uint64          // key of a request, of this class or a more important one
-	shared           int64           // ns, when the latest one was another one than that before
+	weight    float64
+	had       float64         // ns of slots, divided by the weight
+	share     float64         // ns of slots that a key has had which always had its share
+	order     heap.Heap[*key] // in which keys wait
+	newcomers *key            // all keys that were never served
+	levels    []int           // how many keys of the class have more than so many requests that run
+	latest    uint64          // key of a request, of this class or a more important one
+	shared    int64           // ns, when the latest one was another one than that before
 }
 
 func newClass(i int) class {

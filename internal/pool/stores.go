@@ -132,6 +132,7 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 func (r *Ref) InPlace(s store.Store, c clock.Clock) *Ref {
 	opened := &Store{Store: s, Health: newHealth("")}
 	opened.users.Store(1)
+	opened.Turns = turns.New(c, opened.keepOpen)
 	return &Ref{Backend: r.Backend, ID: r.ID, Store: opened, clock: c}
 }
 

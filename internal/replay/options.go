@@ -3,8 +3,6 @@ package replay
 import (
 	"io"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
 
 // Options say what to replay.
@@ -23,10 +21,6 @@ type Options struct {
 	// Suggest looks for a limit for each zone, and Curve tries limits from the smallest to the largest
 	// peak of a client. Both read the logs twice.
 	Suggest, Curve bool
-
-	// Decided is called for each request with the status of its refusal by the config as it is, 0 if it
-	// passes. The record is valid during the call. It may be nil.
-	Decided func(r *logs.Record, status int)
 }
 
 // Try is a limit to try in place of that of a zone.

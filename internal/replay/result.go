@@ -29,8 +29,7 @@ type Result struct {
 	To            time.Time  `json:"to"`                             // of the last one
 	Hosts         []Host     `json:"hosts,omitempty"`
 
-	Bytes int64         `json:"-"` // of lines
-	Took  time.Duration `json:"-"`
+	Took time.Duration `json:"-"`
 }
 
 // Host is one to which clients have sent requests.

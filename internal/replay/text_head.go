@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/dustin/go-humanize"
 )
 
 // This file has what comes before the zones in a report: the verdict, what was read, and what is not known.
@@ -73,7 +71,7 @@ func (t *report) head() {
 	if t.Config != "" {
 		config = "; config " + Cut(Printable(t.Config), Width-10)
 	}
-	t.wrap("", "  ", fmt.Sprintf("%s: %s, %s, %s%s", count(int64(len(t.Logs)), "log"), cmp.Or(strings.Join(logs, ", "), "none"), humanize.Bytes(uint64(t.Bytes)), fmt.Sprintf("%.1f s", t.Took.Seconds()), config))
+	t.wrap("", "  ", fmt.Sprintf("%s: %s, %.1f s%s", count(int64(len(t.Logs)), "log"), cmp.Or(strings.Join(logs, ", "), "none"), t.Took.Seconds(), config))
 	if t.NoRequests > 0 {
 		t.line("%s not about requests", count(t.NoRequests, "line"))
 	}

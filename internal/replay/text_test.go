@@ -35,7 +35,7 @@ func report() *replay.Result {
 		},
 		Config: "Caddyfile", Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
 		FirstBad: []logs.Bad{{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"}}, NoRequests: 3,
-		Requests: 3_412_118, Clients: 41_207, From: at("00:00:00"), To: at("23:59:59"), Bytes: 38_000_000, Took: 2100 * time.Millisecond,
+		Requests: 3_412_118, Clients: 41_207, From: at("00:00:00"), To: at("23:59:59"), Took: 2100 * time.Millisecond,
 		Zones: []*replay.Zone{
 			{Name: "api", Limit: "concurrency 10", Key: "{header.Authorization}", Requests: 51_204, Keys: 1, Outcomes: map[string]int64{"allowed": 51_204}},
 			{

@@ -50,12 +50,11 @@ type Step struct {
 type Request struct {
 	adminapi.Request // whose URL may be only a path
 
-	Instance int // that gets it, from 1; 0 for the first
-	Repeat   int // at least 1
-	Every    time.Duration
-	Takes    time.Duration // how long the upstream takes to answer
-	Answer   *Answer       // nil: 200 without a body
-	Expect   Expect
+	Repeat int // at least 1
+	Every  time.Duration
+	Takes  time.Duration // how long the upstream takes to answer
+	Answer *Answer       // nil: 200 without a body
+	Expect Expect
 }
 
 // Answer is what the upstream answers.

@@ -17,8 +17,6 @@ func TestUnknownNames(t *testing.T) {
 		"GET / skips logns":                 zone,
 		"GET / used logns 1":                zone,
 		"override logns \"\" exempt":        zone,
-		"warning logns limit":               zone,
-		"no_warning logns":                  zone,
 		"GET / outcome logins alowed":       `unknown outcome: 'alowed'; did you mean "allowed"?, must be one of allowed, limited, not_charged, dry_run, banned, rejected, exempt, failed_open, failed_closed, local, abandoned, at Caddyfile.test:2`,
 		"GET / by logins\n\tGET / by login": `the config has no zone "login"; did you mean "logins"?, its zones are logins, at Caddyfile.test:3`,
 		"GET / counts logins":               "<nil>",

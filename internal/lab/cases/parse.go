@@ -192,10 +192,9 @@ func (p *parser) checkRequest(r *Request) error {
 }
 
 const (
-	maxInstances = 100
-	maxRepeat    = 1_000_000
-	maxTakes     = 24 * time.Hour // because a request renews its slots for as long as it runs
-	maxSpan      = 1<<63 - 1
+	maxRepeat = 1_000_000
+	maxTakes  = 24 * time.Hour // because a request renews its slots for as long as it runs
+	maxSpan   = 1<<63 - 1
 )
 
 // number takes a whole number.

@@ -19,7 +19,6 @@ import (
 type exchange struct {
 	trial.Trace
 	world    *world
-	on       *instance
 	request  *Request
 	url      string // the whole one
 	at       int64  // when it came, in microseconds since 1970
@@ -39,9 +38,6 @@ func (w *world) send(r *Request) *exchange {
 		if x.url, x.err = base+r.URL, err; err != nil {
 			return x
 		}
-	}
-	if x.on, x.err = w.instance(r.Instance); x.err != nil {
-		return x
 	}
 	described := r.Request
 	described.URL, described.Header = x.url, slices.Clone(r.Header)
@@ -80,7 +76,7 @@ func (x *exchange) Decide(caddyhttp.MiddlewareHandler, *http.Request) (passes bo
 // Serve implements [walk.ServingVisitor]. It does what the handler does in production.
 func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	h := x.Find(module)
-	v := x.Try(h, limiter.Config{Zones: x.world.zones[h], Store: x.on.main, Local: x.on.local, Clock: &x.world.Timeline}, r)
+	v := x.Try(h, limiter.Config{Zones: x.world.zones[h], Store: x.world.ref, Clock: &x.world.Timeline}, r)
 	through, err := h.Respond.Begin(rw, r, v)
 	completion := v.Release()
 	if through == nil || err != nil {
@@ -91,7 +87,9 @@ func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWri
 
 // Answer implements [walk.ServingVisitor]: the case answers in place of an upstream.
 func (x *exchange) Answer(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request) error {
-	x.world.hold(x.request.Takes)
+	if d := x.request.Takes; d > 0 {
+		x.world.Sleep(d)
+	}
 	_, _ = io.Copy(io.Discard, r.Body) // as an upstream does
 	answer := x.request.Answer
 	if written, ok := module.(*caddyhttp.StaticResponse); ok && answer == nil {

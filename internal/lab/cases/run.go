@@ -20,7 +20,6 @@ import (
 // wait, or hold a slot while later requests come.
 type engine struct {
 	*offline.Config
-	shared bool                            // all instances share a store, which may be down
 	zones  map[*trial.Handler][]*zone.Zone // with counters of their own
 	byName map[string]*zone.Zone
 }
@@ -32,10 +31,6 @@ func newEngine(config []byte) (*engine, error) {
 		return nil, err
 	}
 	e := &engine{Config: c, zones: make(map[*trial.Handler][]*zone.Zone), byName: make(map[string]*zone.Zone)}
-	for _, of := range c.Stores {
-		s, ok := of.(map[string]any)
-		e.shared = e.shared || ok && s["backend"] != "memory"
-	}
 	for _, h := range c.Handlers {
 		for _, z := range h.Zones {
 			made, err := z.Copy()
@@ -104,8 +99,10 @@ type sent struct {
 
 // carryOut carries out a case, and returns what does not hold. What requests find out is looked at when all are over.
 func (e *engine) carryOut(f *File, c *Case, detailed bool) (failures []Failure) {
-	w := e.newWorld(f.URL, detailed)
-	defer w.close()
+	w, err := e.newWorld(f.URL, detailed)
+	if err != nil {
+		return []Failure{{Line: c.Line, Got: err.Error()}}
+	}
 	var requests []sent
 	for i := range c.Steps {
 		s := &c.Steps[i]

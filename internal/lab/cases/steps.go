@@ -3,7 +3,6 @@ package cases
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,14 +16,10 @@ var steps = map[string]func(p *parser, s *Step) (func(*world) error, error){
 		d, err := p.duration()
 		return func(w *world) error { return w.moveTo(w.Micros() + d.Microseconds()) }, err
 	},
-	"at":         at,
-	"store":      storeIs,
-	"instances":  instances,
-	"override":   override,
-	"ban":        override,
-	"clear":      override,
-	"warning":    warning,
-	"no_warning": warning,
+	"at":       at,
+	"override": override,
+	"ban":      override,
+	"clear":    override,
 }
 
 // layouts are the forms in which a time may be written.
@@ -51,27 +46,6 @@ func (w *world) moveTo(to int64) error {
 }
 
 func format(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z") }
-
-// storeIs says whether the store answers from here on.
-func storeIs(p *parser, _ *Step) (func(*world) error, error) {
-	args := strings.Join(p.RemainingArgs(), " ")
-	if args != "up" && args != "down" {
-		return nil, p.Errf("store must be up or down, got '%s'", args)
-	}
-	return func(w *world) error {
-		if !w.shared {
-			return fmt.Errorf("the store of the config is memory, which always answers")
-		}
-		w.down = args == "down"
-		return nil
-	}, nil
-}
-
-// instances says how many instances there are from here on.
-func instances(p *parser, _ *Step) (func(*world) error, error) {
-	n, err := p.number(1, maxInstances)
-	return func(w *world) error { w.number = n; return nil }, err
-}
 
 // override does to a key what an operator would.
 func override(p *parser, s *Step) (func(*world) error, error) {
@@ -123,51 +97,9 @@ func (w *world) override(word, zone, text, limit string, set store.Override) err
 	if word == "clear" {
 		set = store.Override{}
 	}
-	if _, err := w.instance(w.number); err != nil {
+	ctx := context.Background()
+	if err := w.store.SetRule(ctx, rule, of, set); err != nil || word != "clear" {
 		return err
 	}
-	for _, i := range w.instances {
-		s, ctx := i.main.Store.Store.(store.Overrider), context.Background()
-		if err = s.SetRule(ctx, rule, of, set); err == nil && word == "clear" {
-			err = s.Unban(ctx, rule, of)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// warning checks what loading the config has warned of.
-func warning(p *parser, s *Step) (func(*world) error, error) {
-	none, args, zone, text := s.word == "no_warning", p.RemainingArgs(), "", ""
-	switch n := len(args); {
-	case !none && n != 2:
-		return nil, p.Errf(`warning needs the name of a zone, and a text that is in the warning`)
-	case none && n > 1:
-		return nil, p.Errf("no_warning takes the name of a zone, or nothing for all zones")
-	case n > 0:
-		zone, text = args[0], args[n-1]
-		s.zones = append(s.zones, zone)
-	}
-	return func(w *world) error {
-		var all []string
-		for _, h := range w.Handlers {
-			for of, warnings := range h.Warnings {
-				if zone == "" || zone == of {
-					all = append(all, warnings...)
-				}
-			}
-		}
-		said := strings.Join(all, "; ")
-		switch {
-		case none && len(all) > 0:
-			return fmt.Errorf("the config warns: %s", said)
-		case none, slices.ContainsFunc(all, func(warning string) bool { return strings.Contains(warning, text) }):
-			return nil
-		case len(all) == 0:
-			return fmt.Errorf("the config warns of nothing in zone %s", zone)
-		}
-		return fmt.Errorf("the config warns of something else in zone %s: %s", zone, said)
-	}, nil
+	return w.store.Unban(ctx, rule, of)
 }

@@ -26,12 +26,11 @@ var words = map[string]word{
 	"header": pair("a name and a value, such as header X-Api-Key k1", func(r *Request, name, value string) {
 		r.Header = append(r.Header, strings.TrimSuffix(name, ":")+": "+value)
 	}),
-	"body":     anyText(func(r *Request, text string) { r.Body = []byte(text) }),
-	"assume":   pair("a placeholder that only a real request has, and its value, such as assume {http.auth.user.id} alice", (*Request).assume),
-	"instance": number(1, maxInstances, func(r *Request, n int) { r.Instance = n }),
-	"repeat":   number(1, maxRepeat, func(r *Request, n int) { r.Repeat = n }),
-	"every":    span(maxSpan, func(r *Request, d time.Duration) { r.Every = d }),
-	"takes":    span(maxTakes, func(r *Request, d time.Duration) { r.Takes = d }),
+	"body":   anyText(func(r *Request, text string) { r.Body = []byte(text) }),
+	"assume": pair("a placeholder that only a real request has, and its value, such as assume {http.auth.user.id} alice", (*Request).assume),
+	"repeat": number(1, maxRepeat, func(r *Request, n int) { r.Repeat = n }),
+	"every":  span(maxSpan, func(r *Request, d time.Duration) { r.Every = d }),
+	"takes":  span(maxTakes, func(r *Request, d time.Duration) { r.Takes = d }),
 
 	"answer": number(200, 599, func(r *Request, n int) { r.answered().Status = n }),
 	"answer_header": pair("a name and a value, such as answer_header X-Cost 7", func(r *Request, name, value string) {

@@ -23,8 +23,8 @@ type comparison struct {
 type client struct{ requests, refused [2]int64 }
 
 // decided counts a request that one of the configs has decided.
-func (c *comparison) decided(nth int, x *exchange, at *way) {
-	names := at.keys
+func (c *comparison) decided(nth int, x *exchange) {
+	names := x.keys
 	if len(names) == 0 { // it has met no zone
 		names = []string{""}
 	}
@@ -39,11 +39,11 @@ func (c *comparison) decided(nth int, x *exchange, at *way) {
 			of = new(client)
 			c.clients[name] = of
 		}
-		if of.requests[nth]++; at.status != 0 && key == at.refused {
+		if of.requests[nth]++; x.status != 0 && key == x.refused {
 			of.refused[nth]++
 		}
 	}
-	if at.status != 0 {
+	if x.status != 0 {
 		c.refused[nth]++
 	}
 }
@@ -53,12 +53,11 @@ func Compare(before, after *offline.Config, o *replay.Options) (*adminapi.LogDif
 	c := comparison{clients: make(map[string]*client)}
 	var engines []*engine
 	for nth, config := range []*offline.Config{before, after} {
-		e, err := newEngine(config, o, []*trial{nil})
+		e, err := newSetup(config).newEngine(nil)
 		if err != nil {
 			return nil, err
 		}
-		defer e.close()
-		e.compares, e.decided = true, func(x *exchange, at *way) { c.decided(nth, x, at) }
+		e.decided = func(x *exchange) { c.decided(nth, x) }
 		engines = append(engines, e)
 	}
 	if _, err := read(o, engines...); err != nil {

@@ -2,9 +2,8 @@
 // as Caddy would.
 //
 // One loop does in order what a Caddy does at the same time: requests begin, wait (in coroutines) and end.
-// Limits that are tried have a store and zones of their own beside those of the config, a world. Worlds share
-// the walk where no request can wait. A zone whose key, plan or matcher looks at what the log does not have
-// of a request does not match it.
+// Each limit that is tried has an engine of its own, with a store and zones, beside that of the config as it is.
+// A zone whose key, plan or matcher looks at what the log does not have of a request does not match it.
 package engine
 
 import (
@@ -14,17 +13,22 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 // Replay says what a config, which does not run, would have done to the requests of some logs.
 func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
+	began := time.Now()
 	c, err := offline.Provision(config)
 	if err != nil {
 		return nil, err
@@ -35,43 +39,43 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	}
 	zones := zonesOf(c)
 	if o.Zone != "" && zones[o.Zone] == nil {
-		_, err := newTrial(zones, replay.Try{Zone: o.Zone})
+		_, err := newAttempt(zones, replay.Try{Zone: o.Zone})
 		return nil, err
 	}
-	worlds := []*trial{nil}
+	attempts := []*attempt{nil}
 	for _, try := range o.Tries {
-		made, err := newTrial(zones, try)
+		made, err := newAttempt(zones, try)
 		if err != nil {
 			return nil, err
 		}
-		worlds = append(worlds, made)
+		attempts = append(attempts, made)
 	}
 	twice := o.Suggest || o.Curve
 	if twice && slices.Contains(o.Logs, "-") {
 		return nil, errors.New("--suggest and --html read the logs twice, and the standard input can be read once: name a file instead of -")
 	}
-	began := time.Now()
-	first, m, err := pass(c, o, worlds)
+	s := newSetup(c)
+	engines, m, err := s.pass(o, attempts)
 	if err != nil {
 		return nil, err
 	}
+	first := engines[0]
 	result, sizings := first.result(m), first.reported(o)
 	if twice {
-		var more []*trial
+		var more []*attempt
 		for _, s := range sizings {
-			more = append(more, s.trials(o, first.tallies, len(sizings))...)
+			more = append(more, s.attempts(o, first.tallies, len(sizings))...)
 		}
-		again := *o
-		if again.Decided = nil; len(more) > 0 {
-			_, _, err = pass(c, &again, more)
+		if len(more) > 0 {
+			_, _, err = s.pass(o, more)
 		}
 		if err != nil {
 			return nil, err
 		}
-		worlds = append(worlds, more...)
+		attempts = append(attempts, more...)
 	}
 	for _, s := range sizings {
-		made := first.report(s.zone, worlds[1:])
+		made := first.report(s.zone, attempts[1:])
 		if o.Suggest {
 			s.suggest(made, first.tallies)
 		}
@@ -81,71 +85,99 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	return result, nil
 }
 
-// pass replays the logs once, in the worlds of some trials. A trial that is nil is the config as it is.
-func pass(c *offline.Config, o *replay.Options, trials []*trial) (*engine, *merged, error) {
-	e, err := newEngine(c, o, trials)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer e.close()
-	m, err := read(o, e)
-	return e, m, err
-}
-
-// engine replays logs once under a config. Only one goroutine at a time uses it.
-type engine struct {
-	clock.Timeline
+// setup is what all engines of a config share.
+type setup struct {
 	servers
-	config   *offline.Config
-	needs    *needs
-	worlds   []*world // the first is the config as it is, unless only other limits are tried
-	index    map[caddyhttp.MiddlewareHandler]int
-	trusts   map[*caddyhttp.Server]bool // the server trusts proxies
-	tallies  *tallies
-	unknown  *unknown
-	deciding *exchange
-
-	// separate says that each world needs a walk of its own: where requests can wait, and where error
-	// routes decide too, because a request that one world refuses may pass in another.
-	separate bool
-
-	compares bool
-	decided  func(x *exchange, at *way) // is called when a request is decided in the config as it is; may be nil
+	config *offline.Config
+	needs  *needs
+	index  map[caddyhttp.MiddlewareHandler]int
+	trusts map[*caddyhttp.Server]bool // the server trusts proxies
+	waits  bool                       // requests can wait
 }
 
-// newEngine returns an engine, which the caller must close.
-func newEngine(c *offline.Config, o *replay.Options, trials []*trial) (*engine, error) {
+func newSetup(c *offline.Config) *setup {
 	n := needsOf(c)
-	e := &engine{
-		config: c, needs: n, servers: newServers(c, n.host()), index: make(map[caddyhttp.MiddlewareHandler]int), trusts: make(map[*caddyhttp.Server]bool),
-		tallies: newTallies(c, n.maxKeys), unknown: &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)},
-	}
-	if o.Decided != nil {
-		e.decided = func(x *exchange, at *way) { o.Decided(&x.Record, at.status) }
+	s := &setup{
+		servers: newServers(c, n.host()), config: c, needs: n,
+		index: make(map[caddyhttp.MiddlewareHandler]int), trusts: make(map[*caddyhttp.Server]bool),
 	}
 	for i, h := range c.Handlers {
-		e.index[h.Module] = i
-		e.separate = e.separate || n.errors && len(trials) > 1 || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
+		s.index[h.Module] = i
+		s.waits = s.waits || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
 	}
 	for _, server := range c.App.Servers {
 		source := clientip.SourceOf(server)
-		e.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
+		s.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
 	}
-	for _, try := range trials {
-		w, err := e.newWorld(try)
+	return s
+}
+
+// pass replays the logs once for each attempt. One that is nil is the config as it is.
+func (s *setup) pass(o *replay.Options, attempts []*attempt) (engines []*engine, m *merged, err error) {
+	for _, try := range attempts {
+		e, err := s.newEngine(try)
 		if err != nil {
-			e.close()
-			return nil, err
+			return nil, nil, err
 		}
-		e.worlds = append(e.worlds, w)
+		engines = append(engines, e)
+	}
+	m, err = read(o, engines...)
+	return engines, m, err
+}
+
+// engine replays logs once under a config, with one limit in place of that in the config, or with the config as it is. Only one goroutine
+// at a time uses it.
+type engine struct {
+	clock.Timeline
+	*setup
+	try      *attempt           // nil for the config as it is
+	limiters []*limiter.Limiter // by handler
+	store    *trial.Store
+	tallies  *tallies
+	unknown  *unknown
+	deciding *exchange
+	decided  func(x *exchange) // is called when a request is decided; may be nil
+
+	kept  int // keys in the store after the last sweep
+	swept int64
+	since int // requests since the last sweep
+}
+
+func (s *setup) newEngine(try *attempt) (*engine, error) {
+	e := &engine{
+		setup: s, try: try, tallies: newTallies(s.config, s.needs.maxKeys),
+		unknown: &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)},
+	}
+	made, ref, err := trial.NewStore(&e.Timeline, s.needs.maxKeys)
+	if err != nil {
+		return nil, err
+	}
+	e.store = made
+	for nth, h := range s.config.Handlers {
+		zones := make([]*zone.Zone, len(h.Zones))
+		for i, z := range h.Zones {
+			if zones[i], err = e.own(z, e.tallies.byHandler[nth][i]); err != nil {
+				return nil, err
+			}
+		}
+		e.limiters = append(e.limiters, limiter.New(limiter.Config{Zones: zones, Store: ref, Logger: zap.NewNop(), Clock: &e.Timeline}))
 	}
 	return e, nil
 }
 
-func (e *engine) close() {
-	for _, w := range e.worlds {
-		_ = w.ref.Release()
+// own returns a zone of the config with counters of its own.
+func (e *engine) own(z *zone.Zone, tally *zoneTally) (made *zone.Zone, err error) {
+	if made, err = z.Copy(); err != nil {
+		return nil, err
 	}
+	made.Matchers = e.guarded(made.Matchers, tally)
+	if e.try != nil && e.try.Zone == z.Name {
+		return made.With(e.try.Plan, e.try.limit)
+	}
+	if made, err = made.Copy(); err == nil {
+		tally.stats = append(tally.stats, made.Stats)
+	}
+	return made, err
 }
 
 // read reads the logs, and has engines replay all requests.
@@ -188,44 +220,39 @@ func (e *engine) request(next *held) {
 		e.unknown.late++
 	}
 	e.MoveTo(next.start)
-	e.tallies.request(e.Micros())
-	e.unknown.see(&next.Record)
 	x := &exchange{engine: e, held: next, client: next.ClientIP, server: e.servers.of(&next.Record)}
 	x.end = max(e.Micros(), next.start+next.Duration.Microseconds())
-	switch {
-	case x.server == nil:
+	if x.server == nil {
 		e.unknown.servers++
-	case !e.separate:
-		x.send(e.worlds)
-	default:
-		for i := range e.worlds {
-			own := *x
-			own.send(e.worlds[i : i+1])
-			x.client, x.proxy = own.client, own.proxy
-		}
+	} else if r := x.make(); r == nil {
+		e.unknown.invalid++
+	} else if e.waits {
+		e.Go(func() { x.walk(r) }, x.over)
+	} else { // a coroutine for each request would take half as long again
+		x.walk(r)
+		x.over()
 	}
-	e.tallies.client(x)
-	if x.server != nil {
-		e.unknown.proxies.see(x)
+	if e.try == nil {
+		e.tallies.request(x)
+		e.unknown.see(x)
 	}
-	for _, w := range e.worlds {
-		w.maintain(e.Micros())
-	}
+	e.maintain()
 }
 
-// renew renews leases while requests hold them.
-func (e *engine) renew(w *world, until int64) {
-	const every = int64(150 * time.Millisecond / time.Microsecond) // less than a sixth of the shortest lease
-	w.renewUntil = max(w.renewUntil, until)
-	if w.renewing || e.Micros()+every >= w.renewUntil {
+// maintain does what the store does not do by itself on a clock of its own. It sweeps as often as the
+// store of a Caddy does, but not before there is much to sweep: else the cost of a long log would be
+// that of sweeping.
+func (e *engine) maintain() {
+	const (
+		every    = 4096
+		interval = int64(memorystore.DefaultSweepInterval / 1000)
+	)
+	now := e.Micros()
+	if e.since++; e.since%every != 0 || now-e.swept < interval || e.since < e.kept/2 {
 		return
 	}
-	w.renewing = true
-	e.Plan(e.Micros()+every, func() {
-		w.store.Renew()
-		w.renewing = false
-		e.renew(w, w.renewUntil)
-	})
+	e.store.Sweep()
+	e.kept, e.swept, e.since = e.store.Keys(), now, 0
 }
 
 // zonesOf returns the zones of a config by name. Zones of one name are alike, but for their matchers.

@@ -28,44 +28,14 @@ type exchange struct {
 	client string // its address: as the server finds it out, or as it is in the log
 	proxy  bool   // it came through a proxy that the server trusts
 	end    int64  // when the request was over, by the log
-	worlds []*world
-	ways   []way // by world
-	failed error // why a world could not decide
-}
+	failed error  // why it could not be decided
 
-// way is that of a request through the routes in one world.
-type way struct {
-	ended       bool     // a zone has refused the request
+	ended       bool     // a zone has refused it, or could not decide
 	status      int      // of the refusal
 	refused     string   // the key that was refused; empty if the zone has none
 	keys        []string // all that were met; only if somebody asks
 	completions []*late.Completion
-	slots       bool
 }
-
-// send sends the request through the routes in some worlds, in which it may wait if it is one.
-func (x *exchange) send(worlds []*world) {
-	x.worlds, x.ways = worlds, make([]way, len(worlds))
-	r := x.make()
-	over := func() {
-		for i := range x.ways {
-			x.complete(i)
-		}
-	}
-	switch {
-	case r == nil && x.isFirst():
-		x.engine.unknown.invalid++
-	case r == nil:
-	case x.engine.separate:
-		x.engine.Go(func() { x.walk(r) }, over)
-	default:
-		x.walk(r)
-		over()
-	}
-}
-
-// isFirst reports whether this is the walk that tells what is not known.
-func (x *exchange) isFirst() bool { return x.worlds[0] == x.engine.worlds[0] }
 
 // anyPort is the port of clients, which no format has.
 const anyPort = ":50000"
@@ -140,7 +110,7 @@ func (x *exchange) walk(r *http.Request) {
 	if answer := (caddyhttp.HandlerError{}); err != nil && x.failed == nil && !errors.As(err, &answer) {
 		x.failed = err
 	}
-	if x.failed != nil && x.isFirst() {
+	if x.failed != nil {
 		x.engine.unknown.fail(x.failed)
 	}
 }
@@ -171,46 +141,33 @@ func (x *exchange) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) (
 	if _, ok := module.(*caddyauth.Authentication); ok {
 		return true, x.authenticate(r)
 	}
-	e, status := x.engine, 0
+	e := x.engine
 	nth := e.index[module]
 	h := e.config.Handlers[nth]
-	failing := r.Context().Value(caddyhttp.ErrorCtxKey) != nil // error routes, to which a refused request comes
-	for i, w := range x.worlds {
-		at := &x.ways[i]
-		if at.ended && !(failing && at.status != 0) {
-			continue
-		}
-		e.deciding = x
-		v := w.limiters[nth].Decide(r)
-		e.tallies.decision(x, w, nth, v, e.Micros())
-		if e.compares {
-			at.meet(v)
-		}
-		at.slots = at.slots || slots(v)
-		switch {
-		case v.Err != nil:
-			x.failed, at.ended, err = v.Err, true, v.Err
-		case !v.Passes():
-			answer := v.Answer(h.Status)
-			if at.ended, status = true, answer.Status; at.status == 0 {
-				at.status, at.refused = status, strings.Clone(answer.Key)
-			}
-		default:
-			passes = true
-		}
-		if c := v.Release(); c != nil {
-			at.completions = append(at.completions, c)
-		}
+	e.deciding = x
+	v := e.limiters[nth].Decide(r)
+	e.count(x, nth, v)
+	if e.decided != nil {
+		x.meet(v)
 	}
 	switch {
-	case passes || status != 0 && h.Respond.Final(r):
-		return passes, nil
-	case status == 0:
-		return false, err
-	case !e.needs.errors: // nobody asks for the error
-		return false, nil
+	case v.Err != nil:
+		x.failed, x.ended, err = v.Err, true, v.Err
+	case v.Passes():
+		passes = true
+	default:
+		answer := v.Answer(h.Status)
+		if x.ended = true; x.status == 0 {
+			x.status, x.refused = answer.Status, strings.Clone(answer.Key)
+		}
+		if !h.Respond.Final(r) {
+			err = caddyhttp.HandlerError{Err: errRefused, StatusCode: answer.Status}
+		}
 	}
-	return false, caddyhttp.HandlerError{Err: errRefused, StatusCode: status}
+	if c := v.Release(); c != nil {
+		x.completions = append(x.completions, c)
+	}
+	return passes, err
 }
 
 // authenticate lets a request pass if the log has its user, or if it was not refused.
@@ -223,53 +180,36 @@ func (x *exchange) authenticate(r *http.Request) error {
 	return nil
 }
 
-// slots reports whether a verdict has charged slots that last until the request is over.
-func slots(v *limiter.Verdict) bool {
-	for i := range v.Entries {
-		if e := &v.Entries[i]; e.Policy.Slots && e.Decision.Allowed {
-			return true
-		}
-	}
-	return false
-}
-
 // meet notes the keys of a verdict.
-func (w *way) meet(v *limiter.Verdict) {
+func (x *exchange) meet(v *limiter.Verdict) {
 	for _, entries := range [][]limiter.Entry{v.Entries, v.Rejections} {
 		for i := range entries {
-			w.keys = append(w.keys, strings.Clone(entries[i].Key))
+			x.keys = append(x.keys, strings.Clone(entries[i].Key))
 		}
 	}
 }
 
-// complete gives back what a request has, and judges charges by its response, when it is over.
-func (x *exchange) complete(i int) {
-	e, at := x.engine, &x.ways[i]
-	if x.worlds[i].try == nil && e.decided != nil {
-		e.decided(x, at)
+// over gives back what a request has, and judges charges by its response, when it is over.
+func (x *exchange) over() {
+	if e := x.engine; e.decided != nil {
+		e.decided(x)
 	}
-	switch {
-	case len(at.completions) == 0:
-	case at.ended:
-		x.settle(at, at.status)
-	default:
-		e.Plan(x.end, func() { x.settle(at, x.Status) })
-		if at.slots && x.end > e.Micros() {
-			e.renew(x.worlds[i], x.end)
-		}
+	if x.ended {
+		x.settle(x.status)
+	} else if len(x.completions) > 0 {
+		x.engine.Plan(x.end, func() { x.settle(x.Status) })
 	}
 }
 
 // settle ends the completions of a request whose response had a status.
-func (x *exchange) settle(at *way, status int) {
+func (x *exchange) settle(status int) {
 	header := x.responseHeader(status)
-	for _, c := range at.completions {
+	for _, c := range x.completions {
 		c.Judge(status, header)
 		c.ReadCost(header)
 		c.Release()
 		c.End()
 	}
-	at.completions = nil
 }
 
 // responseHeader returns the header of the response in the log. A refusal has none of it.
@@ -290,6 +230,33 @@ type guard struct {
 	has    bool
 }
 
+// guarded adds the guard of a zone to its matchers, if it needs one.
+func (e *engine) guarded(sets caddyhttp.MatcherSets, z *zoneTally) (guarded caddyhttp.MatcherSets) {
+	if z.guard == nil {
+		z.guard = &guard{zoneTally: z, engine: e}
+		for _, u := range e.needs.uses {
+			if u.zone == z.Name && u.decides() {
+				z.guard.uses = append(z.guard.uses, u)
+			}
+		}
+	}
+	if len(z.guard.uses) == 0 {
+		return sets
+	}
+	if len(sets) == 0 {
+		return caddyhttp.MatcherSets{{z.guard}}
+	}
+	// It comes last, unless the others say what they say because of what the log lacks.
+	first := slices.ContainsFunc(z.guard.uses, func(u use) bool { return u.option == "match" && !u.ofBody() })
+	for _, set := range sets {
+		if set = append(slices.Clone(set), z.guard); first {
+			set = append(caddyhttp.MatcherSet{z.guard}, set...)
+		}
+		guarded = append(guarded, set)
+	}
+	return guarded
+}
+
 // CaddyModule implements [caddy.Module].
 func (*guard) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{ID: "http.matchers.replay"} }
 
@@ -297,7 +264,7 @@ func (*guard) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{ID: "http
 func (g *guard) MatchWithError(*http.Request) (bool, error) {
 	if x := g.engine.deciding; g.last != x {
 		why := g.lacking(x)
-		if g.last, g.has = x, why == ""; !g.has && x.isFirst() {
+		if g.last, g.has = x, why == ""; !g.has {
 			g.notJudged, g.why = g.notJudged+1, cmp.Or(g.why, why)
 		}
 	}

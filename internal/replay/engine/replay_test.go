@@ -17,7 +17,6 @@ import (
 	_ "github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
 
@@ -177,8 +176,13 @@ func TestReplayMergesLogs(t *testing.T) {
 	}
 	const zone = `"clients": {"key": "{http.vars.client_ip}", "max_events": 40, "window": "1m"}`
 	order := func(o replay.Options) (all []string) {
-		o.Decided = func(r *logs.Record, status int) { all = append(all, fmt.Sprint(r.URI, " ", status)) }
-		replayed(t, zone, whole.String(), o)
+		if o.Logs == nil {
+			o.Logs, o.Input = []string{"-"}, strings.NewReader(whole.String())
+		}
+		err := engine.EachDecided(replayConfig(zone), &o, func(uri string, status int) { all = append(all, fmt.Sprint(uri, " ", status)) })
+		if err != nil {
+			t.Fatal(err)
+		}
 		return all
 	}
 	want, got := order(replay.Options{}), order(replay.Options{Logs: names})

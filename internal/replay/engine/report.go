@@ -24,7 +24,7 @@ const (
 // result returns what was read, without zones.
 func (e *engine) result(m *merged) *replay.Result {
 	t := e.tallies
-	r := &replay.Result{Requests: t.requests, Clients: len(t.clients), Bytes: m.bytes(), Zones: []*replay.Zone{}}
+	r := &replay.Result{Requests: t.requests, Clients: len(t.clients), Zones: []*replay.Zone{}}
 	if t.requests > 0 {
 		r.From, r.To = time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()
 	}
@@ -42,7 +42,7 @@ func most(all map[string]int64, n int) []string {
 }
 
 // report returns what a zone has done.
-func (e *engine) report(z *zoneTally, trials []*trial) *replay.Zone {
+func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
 	made := &replay.Zone{
 		Name: z.Name, Limit: z.Description, Key: shortKey(z.Key), DryRun: z.Rollout() != "", NotJudged: z.notJudged, WhyNotJudged: z.why,
 		Keys: len(z.keys), Refused: z.refused, Outcomes: make(map[string]int64), Top: []*replay.Key{}, Series: e.tallies.series(z.cells),
@@ -87,7 +87,7 @@ func (e *engine) report(z *zoneTally, trials []*trial) *replay.Zone {
 	for _, k := range refused[:min(len(refused), maxTop)] {
 		made.Top = append(made.Top, e.key(k))
 	}
-	made.WhatIf = z.whatIf(made, trials)
+	made.WhatIf = z.whatIf(made, attempts)
 	return made
 }
 
@@ -102,7 +102,7 @@ func (e *engine) key(k *keyTally) *replay.Key {
 }
 
 // whatIf returns what other limits would have done, and the one in the config among them.
-func (z *zoneTally) whatIf(made *replay.Zone, trials []*trial) []replay.WhatIf {
+func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.WhatIf {
 	rows := []replay.WhatIf{}
 	add := func(row replay.WhatIf, refused map[string]int64) {
 		for _, n := range refused {
@@ -118,7 +118,7 @@ func (z *zoneTally) whatIf(made *replay.Zone, trials []*trial) []replay.WhatIf {
 		row.Largest = len(largest)
 		rows = append(rows, row)
 	}
-	for _, t := range trials {
+	for _, t := range attempts {
 		if t.Zone == z.Name {
 			_, seconds := window(&t.limit)
 			add(replay.WhatIf{Limit: t.label(), Events: t.limit.MaxEvents.Number, Window: seconds, Curve: t.curve}, t.refused)

@@ -12,7 +12,7 @@ import (
 type sizing struct {
 	zone      *zoneTally
 	sizes     replay.Sizes
-	reference *trial // nil if the zone has no limit of its own to replace
+	reference *attempt // nil if the zone has no limit of its own to replace
 }
 
 // reported returns the zones that are reported, by name.
@@ -31,8 +31,8 @@ const (
 	minCurve = 6
 )
 
-// trials measures the peaks of clients, and returns the limits to try in a second pass. So many zones are reported.
-func (s *sizing) trials(o *replay.Options, t *tallies, zones int) (all []*trial) {
+// attempts measures the peaks of clients, and returns the limits to try in a second pass. So many zones are reported.
+func (s *sizing) attempts(o *replay.Options, t *tallies, zones int) (all []*attempt) {
 	var clients []replay.Client
 	for key, k := range s.zone.keys {
 		if k.peak.most > 0 {
@@ -43,14 +43,14 @@ func (s *sizing) trials(o *replay.Options, t *tallies, zones int) (all []*trial)
 	if s.sizes = replay.SizesOf(clients); len(clients) == 0 || s.zone.OwnPolicies.Fixed == nil {
 		return nil
 	}
-	tried := make(map[int64]*trial)
+	tried := make(map[int64]*attempt)
 	add := func(curve bool, limits ...int64) {
 		for _, events := range limits {
 			l := s.zone.Limit
 			l.MaxEvents = &config.Amount{Number: events}
 			// A limit that the algorithm cannot have is not tried.
 			if _, err := s.zone.With("", l); err == nil && tried[events] == nil {
-				tried[events] = &trial{Try: replay.Try{Zone: s.zone.Name}, limit: l, curve: curve}
+				tried[events] = &attempt{Try: replay.Try{Zone: s.zone.Name}, limit: l, curve: curve}
 			}
 		}
 	}

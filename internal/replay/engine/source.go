@@ -28,31 +28,22 @@ const (
 // source is a log.
 type source struct {
 	name   string
-	from   io.Reader
 	reader *logs.Reader
 	file   *os.File // nil for the standard input
-	read   int64    // bytes, as they are in the file
 	newest int64    // when the latest request of all records so far has ended; the end of time if the log is over
-}
-
-// Read reads from the log, and counts the bytes.
-func (s *source) Read(p []byte) (n int, err error) {
-	n, err = s.from.Read(p)
-	s.read += int64(n)
-	return n, err
 }
 
 // open opens a log.
 func (s *source) open(o *replay.Options, read logs.Options) (err error) {
-	if s.from = o.Input; s.name == "-" {
+	from := o.Input
+	if s.name == "-" {
 		s.name = "standard input"
+	} else if s.file, err = os.Open(s.name); err != nil {
+		return err
 	} else {
-		if s.file, err = os.Open(s.name); err != nil {
-			return err
-		}
-		s.from = s.file
+		from = s.file
 	}
-	s.reader, err = logs.Open(s.name, s, read)
+	s.reader, err = logs.Open(s.name, from, read)
 	return err
 }
 
@@ -139,14 +130,6 @@ func (m *merged) fill(s *source) error {
 	s.newest = max(s.newest, h.start+min(h.Duration, longest).Microseconds())
 	m.held.Push(h)
 	return nil
-}
-
-// bytes returns how many bytes of the logs were read.
-func (m *merged) bytes() (n int64) {
-	for _, s := range m.sources {
-		n += s.read
-	}
-	return n
 }
 
 // sum adds what was read, and returns the formats of the logs.

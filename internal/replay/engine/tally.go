@@ -89,13 +89,10 @@ func newTallies(c *offline.Config, maxKeys int) *tallies {
 }
 
 // request counts a request, whatever it meets.
-func (t *tallies) request(now int64) {
+func (t *tallies) request(x *exchange) {
+	now := x.engine.Micros()
 	t.requests++
 	t.from, t.to = min(t.from, now), max(t.to, now)
-}
-
-// client counts the client and the host of a request.
-func (t *tallies) client(x *exchange) {
 	if p := t.personOf(x.client); p != nil {
 		p.meet(&x.Record, t.seed)
 	}
@@ -127,26 +124,26 @@ func (t *tallies) signs(k *keyTally) (signs []string, shared bool) {
 // refuses reports whether a limit refuses a request, or would if it were enforced.
 func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
-// decision counts what a handler has decided in a world.
-func (t *tallies) decision(x *exchange, w *world, handler int, v *limiter.Verdict, now int64) {
+// count counts what a handler has decided.
+func (e *engine) count(x *exchange, handler int, v *limiter.Verdict) {
 	if v.Err != nil {
 		return
 	}
 	for i := range v.Entries {
-		t.entry(x, w, handler, &v.Entries[i], v.Entries[i].Outcome, now)
+		e.entry(x, handler, &v.Entries[i], v.Entries[i].Outcome)
 	}
 	for i := range v.Rejections {
-		t.entry(x, w, handler, &v.Rejections[i], outcome.Rejected, now)
+		e.entry(x, handler, &v.Rejections[i], outcome.Rejected)
 	}
 }
 
-// entry counts what a zone has decided in a world.
-func (t *tallies) entry(x *exchange, w *world, handler int, e *limiter.Entry, o outcome.Outcome, now int64) {
+// entry counts what a zone has decided. Of a limit that is tried only the refusals count.
+func (e *engine) entry(x *exchange, handler int, of *limiter.Entry, o outcome.Outcome) {
 	switch {
-	case w.try == nil:
-		t.add(x, t.byHandler[handler][e.Zone.Index], e, o, now)
-	case w.try.Zone == e.Zone.Name && refuses(o):
-		w.try.count(e.Key)
+	case e.try == nil:
+		e.tallies.add(x, e.tallies.byHandler[handler][of.Zone.Index], of, o, e.Micros())
+	case e.try.Zone == of.Zone.Name && refuses(o):
+		e.try.count(of.Key)
 	}
 }
 

@@ -24,7 +24,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 )
@@ -120,21 +119,21 @@ func TestReplayAgainstTruth(t *testing.T) {
 		truth[l.Request.URI] = answer{l.Status, line}
 	}
 	refused := make(map[string]int)
-	options := &replay.Options{Logs: []string{log}, Decided: func(r *logs.Record, status int) {
-		want, known := truth[r.URI]
+	requests := len(truth)
+	err = engine.EachDecided([]byte(config), &replay.Options{Logs: []string{log}}, func(uri string, status int) {
+		want, known := truth[uri]
 		if !known {
-			t.Errorf("no request %s", r.URI)
+			t.Errorf("no request %s", uri)
 		}
-		delete(truth, r.URI)
-		path, _, _ := strings.Cut(strings.TrimPrefix(r.URI, "/"), "?")
+		delete(truth, uri)
+		path, _, _ := strings.Cut(strings.TrimPrefix(uri, "/"), "?")
 		if status != 0 {
 			refused[path]++
 		}
 		if was := want.status; was != status && (status != 0 || was == 429 || was == 401 || was == 403) {
-			t.Errorf("%s: status %d, want %d", r.URI, status, was)
+			t.Errorf("%s: status %d, want %d", uri, status, was)
 		}
-	}}
-	result, err := engine.Replay([]byte(config), options)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +145,7 @@ func TestReplayAgainstTruth(t *testing.T) {
 			t.Errorf("/%s: no request was refused, so the test says nothing", path)
 		}
 	}
-	t.Logf("%d requests, refused: %v", result.Requests, refused)
+	t.Logf("%d requests, refused: %v", requests, refused)
 }
 
 // serveTruth lets virtual clients send requests to a Caddy.

@@ -30,7 +30,11 @@ type unknown struct {
 }
 
 // see notes what the record of a request does not have.
-func (u *unknown) see(r *logs.Record) {
+func (u *unknown) see(x *exchange) {
+	if x.server != nil {
+		u.proxies.see(x)
+	}
+	r := &x.Record
 	if r.Status == http.StatusTooManyRequests {
 		u.before++
 	}

@@ -22,7 +22,6 @@ var errTooLong = fmt.Errorf("the line is longer than %d MiB", longestLine>>20)
 type lines struct {
 	*bufio.Reader
 	long   []byte // a line that is longer than the buffer
-	read   int64  // bytes of lines
 	number int64  // of the last line
 }
 
@@ -34,10 +33,9 @@ func newLines(from io.Reader) *lines {
 // end of the stream it returns io.EOF, or what went wrong.
 func (l *lines) next() ([]byte, error) {
 	line, err := l.ReadSlice('\n')
-	l.read += int64(len(line))
 	if err == bufio.ErrBufferFull {
 		l.long = l.long[:0]
-		for ; err == bufio.ErrBufferFull; l.read += int64(len(line)) {
+		for err == bufio.ErrBufferFull {
 			if len(l.long) <= longestLine {
 				l.long = append(l.long, line...)
 			}

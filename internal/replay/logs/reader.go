@@ -52,9 +52,6 @@ func (r *Reader) Format() *Format { return r.parser.format() }
 // Lines returns how many lines were read, with those that were not understood.
 func (r *Reader) Lines() int64 { return r.lines.number }
 
-// Bytes returns how many bytes of lines were read, after decompression.
-func (r *Reader) Bytes() int64 { return r.lines.read }
-
 // NotUnderstood returns how many lines were not understood, and the first three of them.
 func (r *Reader) NotUnderstood() (n int64, first []Bad) { return r.bad, r.first }
 

@@ -1,0 +1,22 @@
+package engine
+
+import (
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
+	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+)
+
+// EachDecided replays logs, and calls a function for each request with the status of its refusal, 0 if it passes.
+func EachDecided(config []byte, o *replay.Options, decided func(uri string, status int)) error {
+	c, err := offline.Provision(config)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	e, err := newSetup(c).newEngine(nil)
+	if err != nil {
+		return err
+	}
+	e.decided = func(x *exchange) { decided(x.URI, x.status) }
+	_, err = read(o, e)
+	return err
+}
