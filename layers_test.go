@@ -30,8 +30,7 @@ var layers = []struct {
 }{
 	{"internal/advice", layer{lines: 66, kB: 5}},
 	{"internal/suggest", layer{lines: 50, kB: 2}},
-	{"internal/duration", layer{lines: 50, kB: 2}},
-	{"internal/heap", layer{lines: 35, kB: 1}},
+	{"internal/duration", layer{lines: 43, kB: 2}},
 	{"internal/msgpack", layer{lines: 50, kB: 2}},
 	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
 	{"store", layer{lines: 1000, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
@@ -53,9 +52,9 @@ var layers = []struct {
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
 		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 520, kB: 15}},
-	{"internal/usage", layer{lines: 658, kB: 18}},
-	{"internal/outcome", layer{lines: 56, kB: 2}},
-	{"internal/adminapi", layer{lines: 550, kB: 19, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/usage", layer{lines: 660, kB: 18}},
+	{"internal/outcome", layer{lines: 60, kB: 2}},
+	{"internal/adminapi", layer{lines: 517, kB: 19, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1330, kB: 42}},
@@ -106,10 +105,10 @@ var layers = []struct {
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1463, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
+	{"internal/lab/cases", layer{lines: 1461, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/suggest " +
 		"internal/zone store"}},
-	{"internal/cli", layer{lines: 3064, kB: 96, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
+	{"internal/cli", layer{lines: 2967, kB: 96, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
 	{"internal/report", layer{lines: 226, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
 		"internal/stats internal/zone"}},

@@ -17,11 +17,12 @@ func diffCommand(cmd *cobra.Command) {
 	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if the new config can refuse requests that passed before, or something cannot be judged")
 	weaker := cmd.Flags().Bool("weaker", false, "With --exit-code: also if a limit is weakened or removed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		input := slices.Index(args, "-")
 		switch {
 		case len(args) < 2:
 			return errors.New("two configs are needed: write 'caddy rate-limit diff Caddyfile.old Caddyfile'")
-		case slices.Contains(args, "-"):
-			return errors.New("the configs and the logs must be files")
+		case input >= 0 && slices.Contains(args[input+1:], "-"):
+			return errors.New("the standard input can be read once: name files, and - for one of them at most")
 		}
 		adapter, _ := cmd.Flags().GetString("adapter")
 		var configs [2][]byte
@@ -31,7 +32,7 @@ func diffCommand(cmd *cobra.Command) {
 				return err
 			}
 		}
-		c, err := compare.Configs(configs[0], configs[1], &replay.Options{Logs: args[2:], Format: "auto"})
+		c, err := compare.Configs(configs[0], configs[1], &replay.Options{Logs: args[2:], Input: cmd.InOrStdin(), Format: "auto"})
 		if err != nil {
 			return err
 		}

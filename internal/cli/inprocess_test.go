@@ -35,6 +35,13 @@ func TestExitCodeOfDiff(t *testing.T) {
 			t.Errorf("%s: %d, want %d\n%s", args, got, want, output)
 		}
 	}
+	line := `{"ts":1795500000,"request":{"remote_ip":"192.0.2.1","method":"GET","host":"localhost","uri":"/"},"status":200}`
+	if output, code := offline(t, line, "diff", "more", "less", "-"); code != 0 || !strings.Contains(output, "Of 1 request by 1 client") {
+		t.Errorf("a log from the standard input: %d\n%s", code, output)
+	}
+	if output, code := offline(t, line, "diff", "-", "less", "-"); code != 1 || !strings.Contains(output, "can be read once") {
+		t.Errorf("a config and a log from the standard input: %d\n%s", code, output)
+	}
 }
 
 // exitCode returns the exit code of a command that has returned an error.

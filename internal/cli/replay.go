@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
 )
@@ -62,18 +63,13 @@ func parseTries(all []string) (tries []replay.Try, err error) {
 	return tries, nil
 }
 
-// layouts are the forms in which a time may be written, the longest first.
-var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"}
-
 // parseTime reads a time. Without a zone it is one of this machine.
 func parseTime(flag, text string) (at time.Time, err error) {
 	if text == "" {
 		return at, nil
 	}
-	for _, layout := range layouts {
-		if at, err = time.ParseInLocation(layout, text, time.Local); err == nil {
-			return at, nil
-		}
+	if at, err = duration.ParseTime(text, time.Local); err == nil {
+		return at, nil
 	}
 	return at, fmt.Errorf("--%s %q: write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z", flag, text)
 }

@@ -54,3 +54,16 @@ func Format(d time.Duration) string {
 	}
 	return text
 }
+
+// layouts are the forms in which people write a time.
+var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+
+// ParseTime reads a time that is in a location if it does not say so itself.
+func ParseTime(text string, in *time.Location) (at time.Time, err error) {
+	for _, layout := range layouts {
+		if at, err = time.ParseInLocation(layout, text, in); err == nil {
+			return at, nil
+		}
+	}
+	return at, err
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -22,16 +23,11 @@ var steps = map[string]func(p *parser, s *Step) (func(*world) error, error){
 	"clear":    override,
 }
 
-// layouts are the forms in which a time may be written.
-var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02"}
-
 // at moves to a time, in UTC unless it says otherwise.
 func at(p *parser, _ *Step) (func(*world) error, error) {
 	args := strings.Join(p.RemainingArgs(), " ")
-	for _, layout := range layouts {
-		if at, err := time.Parse(layout, args); err == nil {
-			return func(w *world) error { return w.moveTo(at.UnixMicro()) }, nil
-		}
+	if at, err := duration.ParseTime(args, time.UTC); err == nil {
+		return func(w *world) error { return w.moveTo(at.UnixMicro()) }, nil
 	}
 	return nil, p.Errf("at needs a time, such as 2026-12-01 or 2026-12-01T09:30 (UTC) or 2026-12-01T09:30:00+01:00, got '%s'", args)
 }
