@@ -138,6 +138,18 @@ func (s *Sizes) Suggest(refused, held int64, per string) *Suggestion {
 	return made
 }
 
+var tryHours = advice.New("replay/hours", "see whom %d/1h would refuse, with --try '%s=%d/1h'")
+
+// InAnHour says who stands out in an hour, by the sizes of clients in one, with a limit for a zone that is above all others; nothing if
+// nobody does.
+func (s *Sizes) InAnHour(zone string) string {
+	if s.Clients < enoughClients || s.Above == 0 {
+		return ""
+	}
+	return fmt.Sprintf("in an hour, %s%s used more than %s, which is at least twice what nearly all use: %s",
+		strings.Join(s.Highest, ", "), more(s.Above-len(s.Highest)), Count(s.Limit), tryHours.With(s.Limit, zone, s.Limit))
+}
+
 // onlyPeople says why no client is above the limit.
 func (s *Sizes) onlyPeople(per string) string {
 	most, who, looks := s.P999, s.Person, "a person"

@@ -37,6 +37,28 @@ func TestReplayAdviceIsGood(t *testing.T) {
 			t.Errorf("%d of 20 are refused (%s), and then %d (%s), want 17 and 0", before, said, after, still)
 		}
 	})
+	t.Run("hours", func(t *testing.T) {
+		var log strings.Builder
+		for i := range 3600 { // 150 clients with bursts of eight, and a scraper that stays below those in each minute
+			if i%20 == 0 && i < 3000 {
+				log.WriteString(strings.Repeat(logLine(noon+float64(i), fmt.Sprintf("192.0.2.%d", i/20), "/"), 8))
+			}
+			if i%9 == 0 {
+				log.WriteString(logLine(noon+float64(i), "198.51.100.9", "/"))
+			}
+		}
+		z := replayed(t, clients100, log.String(), replay.Options{Suggest: true}).Zones[0]
+		who := z.Suggestion.Reasons[len(z.Suggestion.Reasons)-1]
+		said, fix, _ := strings.Cut(who, ": ")
+		if a := advice.Of(fix); z.Suggestion.Limit != "" || a == nil || a.Name() != "replay/hours" || !strings.Contains(said, "198.51.100.9 used more than 20") {
+			t.Fatalf("%q: %q", z.Suggestion.Limit, who)
+		}
+		rate := strings.TrimSuffix(fix[strings.Index(fix, "=")+1:], "'")
+		z = replayed(t, clients100, log.String(), replay.Options{Tries: []replay.Try{{Zone: z.Name, Rate: rate}}}).Zones[0]
+		if w := z.WhatIf[1]; w.Limit != rate || w.KeysRefused != 1 || w.Refused != 400-20 {
+			t.Errorf("%s refuses %d requests of %d clients, want 380 of the scraper alone", w.Limit, w.Refused, w.KeysRefused)
+		}
+	})
 	t.Run("suggestion", func(t *testing.T) {
 		at := func(limit string, o replay.Options) *replay.Zone {
 			o.Zone = "clients"

@@ -60,6 +60,17 @@ func (p *peak) acquire(slots int64) {
 
 func (p *peak) release(slots int64) { p.used -= slots }
 
+// hourly is the most that a key uses in an hour of the clock.
+type hourly struct{ hour, used, most int64 }
+
+func (h *hourly) add(now, cost int64) {
+	if hour := now / time.Hour.Microseconds(); hour != h.hour {
+		h.hour, h.used = hour, 0
+	}
+	h.used += cost
+	h.most = max(h.most, h.used)
+}
+
 // person is what tells people from programs.
 type person struct {
 	user, cookie          bool

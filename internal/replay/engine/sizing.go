@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
@@ -12,7 +13,8 @@ import (
 type sizing struct {
 	zone      *zoneTally
 	sizes     replay.Sizes
-	reference *attempt // nil if the zone has no limit of its own to replace
+	hours     replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
+	reference *attempt     // nil if the zone has no limit of its own to replace
 }
 
 // reported returns the zones that are reported, by name.
@@ -33,12 +35,18 @@ const (
 
 // attempts measures the peaks of clients, and returns the limits to try in a second pass. So many zones are reported.
 func (s *sizing) attempts(o *replay.Options, t *tallies, zones int) (all []*attempt) {
-	var clients []replay.Client
+	var clients, hours []replay.Client
 	for key, k := range s.zone.keys {
 		if k.peak.most > 0 {
 			signs, shared := t.signs(k)
-			clients = append(clients, replay.Client{Key: key, Peak: k.peak.most, Human: len(signs) > 0, Shared: shared})
+			one := replay.Client{Key: key, Peak: k.peak.most, Human: len(signs) > 0, Shared: shared}
+			clients = append(clients, one)
+			one.Peak = k.hourly.most
+			hours = append(hours, one)
 		}
+	}
+	if window := s.zone.window; 0 < window && window < time.Hour.Microseconds() {
+		s.hours = replay.SizesOf(hours)
 	}
 	if s.sizes = replay.SizesOf(clients); len(clients) == 0 || s.zone.OwnPolicies.Fixed == nil {
 		return nil
@@ -111,6 +119,9 @@ func (s *sizing) suggest(made *replay.Zone, t *tallies) {
 	}
 	per, _ := window(&s.zone.Limit)
 	made.Suggestion = s.sizes.Suggest(refused, held, per)
+	if hours := s.hours.InAnHour(s.zone.Name); hours != "" && made.Suggestion.Limit == "" {
+		made.Suggestion.Reasons = append(made.Suggestion.Reasons, hours)
+	}
 	for i := range made.WhatIf {
 		made.WhatIf[i].Suggested = made.Suggestion.Limit != "" && made.WhatIf[i].Limit == made.Suggestion.Limit
 	}

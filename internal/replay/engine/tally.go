@@ -55,6 +55,7 @@ type keyTally struct {
 	key      string
 	requests int64
 	peak     peak
+	hourly   hourly
 	person   person  // who has sent its requests
 	client   *person // if that was a single one, with all requests of the log; nil otherwise
 	refused  int64
@@ -177,6 +178,7 @@ func (t *tallies) add(x *exchange, z *zoneTally, e *limiter.Entry, o outcome.Out
 			x.engine.Plan(x.end, func() { k.peak.release(cost) })
 		case z.window > 0:
 			k.peak.add(now, z.window, e.Cost)
+			k.hourly.add(now, e.Cost)
 		}
 	}
 	if refused {
