@@ -26,7 +26,7 @@ func Admit(server *caddyhttp.Server, r *http.Request) error {
 			size += len(name) + len(value) + separators
 		}
 	}
-	host := hostname(r.Host)
+	host := Hostname(r.Host)
 	switch {
 	case server.MaxHeaderBytes > 0 && size > server.MaxHeaderBytes+slop:
 		return caddyhttp.Error(http.StatusRequestHeaderFieldsTooLarge, fmt.Errorf("its header has %d bytes, and the server takes %d", size, server.MaxHeaderBytes))
@@ -41,7 +41,8 @@ func Admit(server *caddyhttp.Server, r *http.Request) error {
 	return nil
 }
 
-func hostname(hostport string) string {
+// Hostname returns a host without its port.
+func Hostname(hostport string) string {
 	if strings.IndexByte(hostport, ':') < 0 {
 		return hostport // SplitHostPort would allocate an error
 	}

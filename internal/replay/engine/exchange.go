@@ -64,10 +64,8 @@ func (x *exchange) make() *http.Request {
 	if n, err := strconv.ParseInt(r.Header.Get("Content-Length"), 10, 64); err == nil {
 		r.ContentLength = n
 	}
-	if t := &x.TLS; x.Scheme == "https" || x.Scheme == "" && len(x.server.TLSConnPolicies) > 0 {
-		r.TLS = &tls.ConnectionState{
-			HandshakeComplete: true, Version: t.Version, CipherSuite: t.CipherSuite, NegotiatedProtocol: t.Proto, ServerName: t.ServerName, DidResume: t.Resumed,
-		}
+	if x.Scheme == "https" || x.Scheme == "" && len(x.server.TLSConnPolicies) > 0 {
+		r.TLS = &tls.ConnectionState{HandshakeComplete: true, ServerName: walk.Hostname(r.Host)}
 	}
 	refused := walk.Admit(x.server, r)
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, x.server)

@@ -185,7 +185,7 @@ func isLost(name string) bool {
 	case name == "http.request.body", name == "http.request.body_base64", name == "http.request.uuid":
 		return true
 	}
-	return slices.ContainsFunc([]string{"http.auth.user.", "http.request.tls.client.", "http.reverse_proxy.", placeholder.JSONPrefix, "time."},
+	return slices.ContainsFunc([]string{"http.auth.user.", "http.request.tls.", "http.reverse_proxy.", placeholder.JSONPrefix, "time."},
 		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 

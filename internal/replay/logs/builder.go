@@ -41,13 +41,13 @@ type entry struct {
 	day, clock       string
 	host, path, args string // what the line has instead of a better one
 	list             string // of addresses, in place of the client's
-	object           bool   // it has an object with a request
+	object, tls      bool   // it has an object with a request, and one about TLS
 	level            string // with ts, what all lines of Caddy have
 	ts               bool
 }
 
 func (b *builder) begin(to *Record) {
-	*to = Record{BytesRead: -1}
+	*to = Record{}
 	b.entry = entry{to: to}
 }
 

@@ -55,10 +55,8 @@ var columns = map[string]column{
 	"query_string":    {put: text(func(b *builder) *string { return &b.args })},
 	"server_protocol": {put: text(func(b *builder) *string { return &b.to.Proto })},
 	"remote_user":     {put: text(func(b *builder) *string { return &b.to.User })},
-	"status":          {put: number(func(b *builder) *int { return &b.to.Status })},
-	"body_bytes_sent": {put: number(func(b *builder) *int64 { return &b.to.Size })},
-	"bytes_sent":      {put: number(func(b *builder) *int64 { return &b.to.Size })},
-	"content_length":  {put: number(func(b *builder) *int64 { return &b.to.BytesRead })},
+	"status":          {put: status},
+	"body_bytes_sent": {put: isNumber},
 	"tail":            {put: tail},
 
 	"object":           {members: true},
@@ -67,14 +65,9 @@ var columns = map[string]column{
 	"all_headers":      {headers: true, field: "*"},
 	"all_resp_headers": {headers: true, field: "*", response: true},
 
-	"level":            {put: text(func(b *builder) *string { return &b.level })},
-	"ts":               {put: ts},
-	"logger":           {put: text(func(b *builder) *string { return &b.to.Logger })},
-	"tls_version":      {put: number(func(b *builder) *uint16 { return &b.to.TLS.Version })},
-	"tls_cipher_suite": {put: number(func(b *builder) *uint16 { return &b.to.TLS.CipherSuite })},
-	"tls_proto":        {put: text(func(b *builder) *string { return &b.to.TLS.Proto })},
-	"tls_server_name":  {put: text(func(b *builder) *string { return &b.to.TLS.ServerName })},
-	"tls_resumed":      {put: resumed},
+	"level":  {put: text(func(b *builder) *string { return &b.level })},
+	"ts":     {put: ts},
+	"logger": {put: text(func(b *builder) *string { return &b.to.Logger })},
 }
 
 // columnOf returns the column with the name of a variable. One that is not known has no put.
@@ -115,14 +108,17 @@ func text(at func(*builder) *string, convert ...func(string) string) func(*build
 	}
 }
 
-func number[N int | int64 | uint16](at func(*builder) *N) func(*builder, string) error {
-	return func(b *builder, v string) error {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if *at(b) = N(n); err != nil {
-			return errCut
-		}
-		return nil
+func status(b *builder, v string) error {
+	b.to.Status, _ = strconv.Atoi(v)
+	return isNumber(b, v)
+}
+
+// isNumber reads nothing: a line that has something else there has another pattern.
+func isNumber(_ *builder, v string) error {
+	if _, err := strconv.Atoi(v); err != nil {
+		return errCut
 	}
+	return nil
 }
 
 func start(b *builder, v string) (err error) {
@@ -228,11 +224,6 @@ func scheme(v string) string {
 // withoutPort returns a host without the port that its scheme has anyway.
 func withoutPort(host string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(host, ":443"), ":80")
-}
-
-func resumed(b *builder, v string) error {
-	b.to.TLS.Resumed = v == "true"
-	return nil
 }
 
 // tail is what may follow in a line. Quotes in it end.

@@ -21,20 +21,17 @@ type format struct {
 
 // formats has all formats. Of formats that understand as many lines, the first one is chosen.
 var formats = []format{
-	{name: "caddy", columns: `level:level ts:ts time:msec timestamp:msec @timestamp:msec logger:logger bytes_read:content_length
-		user_id:remote_user duration:request_duration size:body_bytes_sent status:status resp_headers:all_resp_headers
+	{name: "caddy", columns: `level:level ts:ts time:msec timestamp:msec @timestamp:msec logger:logger
+		user_id:remote_user duration:request_duration status:status resp_headers:all_resp_headers
 		request:object request.remote_ip:realip_remote_addr request.remote_addr:realip_remote_addr
 		request.client_ip:remote_addr request.proto:server_protocol request.method:request_method request.host:http_host
-		request.uri:request_uri request.headers:all_headers request.tls:object request.tls.resumed:tls_resumed
-		request.tls.version:tls_version request.tls.cipher_suite:tls_cipher_suite
-		request.tls.ciphersuite:tls_cipher_suite request.tls.proto:tls_proto
-		request.tls.server_name:tls_server_name`},
+		request.uri:request_uri request.headers:all_headers request.tls:object`},
 	{name: "ingress-nginx", lines: []string{
 		combined + ` $request_length $request_time [$_] [$_] $_ $_ $_ $_ $_`,
 	}},
 	{name: "nginx-proxy-manager", lines: []string{
 		`[$time_local] <|$_ $_ >$status - $request_method $scheme $host "$request_uri" [Client $remote_addr] ` +
-			`[Length $body_bytes_sent] [Gzip $_] <|[Sent-to $_] >"$http_user_agent" "$http_referer"`,
+			`[Length $_] [Gzip $_] <|[Sent-to $_] >"$http_user_agent" "$http_referer"`,
 	}},
 	{name: "combined", lines: []string{
 		`<|$vhost >` + combined + `<| "$forwarded"| $seconds| rt=$request_time| "$forwarded" $seconds>`,
@@ -47,7 +44,7 @@ var formats = []format{
 	}},
 	{name: "haproxy", lines: []string{
 		// The frontend, the backend and its server, the times, and what was captured of headers.
-		`<|$_]: >$addr_port [$time_start] $_ $_ $_/$_/$_/$_/$request_ms $status $body_bytes_sent $_ $_ $_ $_ $_ ` +
+		`<|$_]: >$addr_port [$time_start] $_ $_ $_/$_/$_/$_/$request_ms $status $_ $_ $_ $_ $_ $_ ` +
 			`"$request_url"<| $tail>`,
 		`<|$_]: >$addr_port [$time_start] $_: $tail`, // an error before a request
 	}},
@@ -56,7 +53,7 @@ var formats = []format{
 		alb + `<| $tail>`,
 	}},
 	{name: "envoy-text", lines: []string{
-		`[$time_start] "$request" $status $_ <|$_ $_ "$_" >$content_length $bytes_sent $request_ms $_ ` +
+		`[$time_start] "$request" $status $_ <|$_ $_ "$_" >$_ $_ $request_ms $_ ` +
 			`"$forwarded" "$http_user_agent" "$http_x_request_id" "$http_host" "$_"<| $_ $_ $_ $remote_addr $_ $_>`,
 	}},
 	{name: "w3c"},
@@ -64,23 +61,22 @@ var formats = []format{
 		ClientRequestMethod:request_method ClientRequestScheme:scheme ClientRequestHost:http_host
 		ClientRequestURI:request_uri ClientRequestPath:uri ClientRequestProtocol:server_protocol
 		ClientRequestUserAgent:http_user_agent ClientRequestReferer:http_referer EdgeResponseStatus:status
-		EdgeResponseBytes:body_bytes_sent RequestHeaders:headers ResponseHeaders:resp_headers`},
+		RequestHeaders:headers ResponseHeaders:resp_headers`},
 	{name: "traefik", prefixes: [2]string{"request_", "downstream_"}, columns: `StartUTC:time_start
 		StartLocal:time_start time:msec Duration:request_ns ClientHost:remote_addr ClientAddr:realip_remote_addr
 		ClientUsername:remote_user RequestMethod:request_method RequestScheme:scheme RequestHost:host
-		RequestAddr:http_host RequestPath:request_uri RequestProtocol:server_protocol
-		RequestContentSize:content_length DownstreamStatus:status DownstreamContentSize:body_bytes_sent`},
+		RequestAddr:http_host RequestPath:request_uri RequestProtocol:server_protocol DownstreamStatus:status`},
 	// The names in the formats of Istio and Envoy Gateway, and of Envoy's own examples.
 	{name: "envoy", columns: `start_time:time_start duration:request_ms downstream_remote_address:remote_addr
 		downstream_direct_remote_address:realip_remote_addr method:request_method :method:request_method
 		scheme:scheme x-forwarded-proto:scheme authority:http_host :authority:http_host path:request_uri
 		:path:request_uri x-envoy-origin-path:request_uri x-envoy-original-path:request_uri protocol:server_protocol
-		response_code:status bytes_sent:bytes_sent bytes_received:content_length user_agent:http_user_agent
+		response_code:status user_agent:http_user_agent
 		user-agent:http_user_agent referer:http_referer x_forwarded_for:http_x_forwarded_for
 		x-forwarded-for:http_x_forwarded_for request_id:http_x_request_id x-request-id:http_x_request_id`},
 	{name: "gcp", columns: `timestamp:time_start httpRequest:object httpRequest.requestMethod:request_method
-		httpRequest.requestUrl:request_url httpRequest.requestSize:content_length httpRequest.status:status
-		httpRequest.responseSize:body_bytes_sent httpRequest.userAgent:http_user_agent
+		httpRequest.requestUrl:request_url httpRequest.status:status
+		httpRequest.userAgent:http_user_agent
 		httpRequest.remoteIp:remote_addr httpRequest.referer:http_referer httpRequest.latency:request_time
 		httpRequest.protocol:server_protocol`},
 	{name: "nginx-json"},
@@ -91,7 +87,7 @@ const (
 	common   = `$remote_addr $_ $remote_user [$time_local] "$request" $status $body_bytes_sent`
 	combined = common + ` "$http_referer" "$http_user_agent"`
 	alb      = `$scheme $time_iso8601 $_ $remote_addr $_ $request_time $request_time $request_time $status $_ $_ ` +
-		`$body_bytes_sent "$request_url" "$http_user_agent"`
+		`$_ "$request_url" "$http_user_agent"`
 )
 
 // aliases are other names of formats.

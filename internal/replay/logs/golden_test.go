@@ -86,16 +86,13 @@ func show(r *logs.Record) string {
 	if r.RemoteIP != "" && r.RemoteIP != r.ClientIP {
 		remote = " via " + r.RemoteIP
 	}
-	fmt.Fprintf(&b, "%s +%v %s%s %s %s|%s%s %s %d size=%d read=%d user=%q\n", r.Start.UTC().Format(time.RFC3339Nano), r.Duration, r.ClientIP, remote,
-		r.Method, r.Scheme, r.Host, r.URI, cmp.Or(r.Proto, "-"), r.Status, r.Size, r.BytesRead, r.User)
+	fmt.Fprintf(&b, "%s +%v %s%s %s %s|%s%s %s %d user=%q\n", r.Start.UTC().Format(time.RFC3339Nano), r.Duration, r.ClientIP, remote,
+		r.Method, r.Scheme, r.Host, r.URI, cmp.Or(r.Proto, "-"), r.Status, r.User)
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		fmt.Fprintf(&b, "\t%s: %q\n", name, r.Header[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.RespHeader)) {
 		fmt.Fprintf(&b, "\tresponse %s: %q\n", name, r.RespHeader[name])
-	}
-	if r.TLS != (logs.TLS{}) {
-		fmt.Fprintf(&b, "\ttls %+v\n", r.TLS)
 	}
 	return b.String()
 }

@@ -31,10 +31,8 @@ func (o *objects) parse(line string, to *Record) error {
 		when, _, _ := strings.Cut(strings.TrimSpace(front), "\t")
 		o.end, _ = parseTime(when)
 	}
-	if isCaddy && to.TLS != (TLS{}) {
-		to.Scheme = "https"
-	} else if isCaddy {
-		to.Scheme = "http"
+	if isCaddy {
+		to.Scheme = map[bool]string{false: "http", true: "https"}[o.tls]
 	}
 	return o.finish()
 }
@@ -45,7 +43,7 @@ func (o *objects) members(of, text string) (rest string, ok bool) {
 	return object(text, func(name, text string) (rest string, ok bool) {
 		c := o.column(of + name)
 		if c.members && strings.HasPrefix(text, "{") {
-			o.object = true
+			o.object, o.tls = true, o.tls || name == "tls"
 			return o.members(of+name+".", text)
 		}
 		v, rest, ok := cutValue(text)

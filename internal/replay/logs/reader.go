@@ -30,7 +30,7 @@ func Open(name string, from io.Reader, o Options) (*Reader, error) {
 	}
 	begin, err := l.Peek(sample)
 	if err != nil && !errors.Is(err, io.EOF) && len(begin) == 0 {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, whole(err))
 	}
 	if rest, ok := bytes.CutPrefix(begin, []byte(bom)); ok {
 		begin = rest
@@ -67,7 +67,7 @@ func (r *Reader) Next(to *Record) error {
 		case errors.Is(err, io.EOF):
 			return io.EOF
 		case err != nil:
-			return fmt.Errorf("after line %d: %w", r.lines.number, err)
+			return fmt.Errorf("after line %d: %w", r.lines.number, whole(err))
 		case len(bytes.TrimSpace(line)) == 0:
 			err = errNoRequest
 		default:

@@ -24,26 +24,14 @@ type Record struct {
 	URI      string // as the client sent it: path and query
 	Proto    string // "HTTP/1.1", "HTTP/2.0"
 	User     string // the authenticated user; "" also for "-"
-	TLS      TLS
 
-	Status    int // 0 if there was no response
-	Size      int64
-	BytesRead int64 // of the request's body, if the log has it; else -1
+	Status int // 0 if there was no response
 
 	Header     http.Header // of the request; User-Agent and Referer too
 	RespHeader http.Header
 
 	// Logger is the name of the logger that wrote the line, if the log has it.
 	Logger string
-}
-
-// TLS is what a log says about the connection. Its zero value says nothing.
-type TLS struct {
-	Version     uint16
-	CipherSuite uint16
-	Proto       string // "h2"
-	ServerName  string
-	Resumed     bool
 }
 
 // Redacted is what Caddy and others log instead of credentials.

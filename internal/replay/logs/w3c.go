@@ -17,7 +17,7 @@ type w3c struct {
 var w3cColumns = columnsOf(`date:date time:clock date-local:date time-local:clock timestamp:msec c-ip:remote_addr
 	cs-method:request_method cs-uri:request_uri cs-uri-stem:uri cs-uri-query:args cs-host:http_host cs(host):host
 	x-host-header:http_host cs-protocol:scheme s-port:scheme cs-version:server_protocol
-	cs-protocol-version:server_protocol cs-username:remote_user sc-status:status sc-bytes:body_bytes_sent
+	cs-protocol-version:server_protocol cs-username:remote_user sc-status:status
 	x-forwarded-for:http_x_forwarded_for time-taken:request_ms timetakenms:request_ms`)
 
 // fields learns the columns. CloudFront has the host of the client in x-host-header, and its own in cs(Host).
