@@ -15,19 +15,11 @@ import (
 
 // subroute is [caddyhttp.Subroute.ServeHTTP].
 func (w *walker) subroute(h *caddyhttp.Subroute, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	err := w.list(h.Routes, w.below(path, "."), rw, r, next)
+	err := w.list(h.Routes, path+".", rw, r, next)
 	if err == nil || h.Errors == nil {
 		return err
 	}
-	return w.list(h.Errors.Routes, w.below(path, ".error "), rw, h.Errors.WithError(r, err), next)
-}
-
-// below returns the prefix for the numbers of the routes in a route.
-func (w *walker) below(path, what string) string {
-	if w.routes == nil {
-		return ""
-	}
-	return path + what
+	return w.list(h.Errors.Routes, path+".error ", rw, h.Errors.WithError(r, err), next)
 }
 
 // invoke is [caddyhttp.Invoke.ServeHTTP].
@@ -79,7 +71,7 @@ func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWri
 		}
 		w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Assumed, Note: "is not asked; assumed that it answers 200, " +
 			"with the {rp.header.*} that are given"})
-		return w.list(response.Routes, w.below(path, ".response "), rw, r, next)
+		return w.list(response.Routes, path+".response ", rw, r, next)
 	}
 	w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Ends, Note: "is not asked"})
 	return w.answer(h, rw, r)

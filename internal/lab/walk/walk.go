@@ -166,15 +166,7 @@ func (w *walker) route(routes caddyhttp.RouteList, i int, prefix string, rw http
 	behind := caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
 		return w.route(routes, i+1, prefix, rw, r, next)
 	})
-	return w.one(&routes[i], w.path(prefix, i), rw, r, behind)
-}
-
-// path returns the number of route i of a list; "" if nobody asks for it.
-func (w *walker) path(prefix string, i int) string {
-	if w.routes == nil {
-		return ""
-	}
-	return prefix + strconv.Itoa(i+1)
+	return w.one(&routes[i], prefix+strconv.Itoa(i+1), rw, r, behind)
 }
 
 // groups are the groups of which a request has taken a route.
