@@ -58,7 +58,7 @@ var layers = []struct {
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1278, kB: 42}},
-	{"internal/replay", layer{lines: 808, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
+	{"internal/replay", layer{lines: 803, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
@@ -90,11 +90,11 @@ var layers = []struct {
 		"internal/usage internal/writers internal/zone store"}},
 	{"internal/limiter", layer{lines: 847, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/lab/walk", layer{lines: 592, kB: 21, caddy: true}},
+	{"internal/lab/walk", layer{lines: 580, kB: 21, caddy: true}},
 	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1843, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+	{"internal/replay/engine", layer{lines: 1835, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +

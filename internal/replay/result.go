@@ -151,11 +151,6 @@ type WhatIf struct {
 	Refused     int64   `json:"refused"`
 	KeysRefused int     `json:"keys_refused"`
 
-	// Largest is how many of the keys refused most are looked at, at most 10, and Users how many of
-	// these have an authenticated user.
-	Largest int `json:"largest"`
-	Users   int `json:"largest_with_user"`
-
 	Configured bool `json:"configured,omitempty"` // it is the limit in the config
 	Suggested  bool `json:"suggested,omitempty"`
 	Curve      bool `json:"curve,omitempty"` // it was tried for the curve of the page alone

@@ -234,9 +234,6 @@ func (t *report) whatIf(z *Zone) {
 		if w.Configured {
 			mark = "* "
 		}
-		if w.Users > 0 {
-			note = fmt.Sprintf("%d of top %d logged in", w.Users, w.Largest)
-		}
 		if w.Suggested {
 			note = "suggested"
 		}

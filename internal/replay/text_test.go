@@ -51,7 +51,7 @@ func report() *replay.Result {
 					},
 				},
 				WhatIf: []replay.WhatIf{
-					{Limit: "50/1m", Refused: 61_220, KeysRefused: 412, Largest: 10, Users: 9},
+					{Limit: "50/1m", Refused: 61_220, KeysRefused: 412},
 					{Limit: "100/1m", Refused: 21_440, KeysRefused: 38, Configured: true},
 					{Limit: "200/1m", Refused: 18_020, KeysRefused: 4, Suggested: true},
 				},

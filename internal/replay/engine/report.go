@@ -15,10 +15,9 @@ import (
 )
 
 const (
-	maxTop     = 20
-	mostHosts  = 20   // that are reported
-	maxNamed   = 1000 // peaks whose keys are named
-	maxLargest = 10
+	maxTop    = 20
+	mostHosts = 20   // that are reported
+	maxNamed  = 1000 // peaks whose keys are named
 )
 
 // result returns what was read, without zones.
@@ -109,13 +108,6 @@ func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.What
 			row.Refused += n
 		}
 		row.KeysRefused = len(refused)
-		largest := most(refused, maxLargest)
-		for _, key := range largest {
-			if k := z.keys[key]; k != nil && k.person.user {
-				row.Users++
-			}
-		}
-		row.Largest = len(largest)
 		rows = append(rows, row)
 	}
 	for _, t := range attempts {
