@@ -68,8 +68,8 @@ var layers = []struct {
 	{"internal/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 324, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
-	{"internal/clock", layer{lines: 115, kB: 3, own: "internal/heap"}},
-	{"internal/gate", layer{lines: 665, kB: 18, own: "internal/adminapi internal/heap"}},
+	{"internal/clock", layer{lines: 132, kB: 4}},
+	{"internal/gate", layer{lines: 815, kB: 21}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 131, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 487, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate " +
@@ -94,7 +94,7 @@ var layers = []struct {
 	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1835, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+	{"internal/replay/engine", layer{lines: 1821, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +

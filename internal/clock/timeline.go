@@ -48,10 +48,18 @@ func (t *Timeline) MoveTo(at int64) {
 	t.now = max(t.now, at)
 }
 
+// Step lets happen what is planned for the earliest time. It reports whether there was anything.
+func (t *Timeline) Step() bool {
+	if len(t.events) == 0 {
+		return false
+	}
+	t.MoveTo(t.events[0].at)
+	return true
+}
+
 // Finish lets everything happen that is planned.
 func (t *Timeline) Finish() {
-	for len(t.events) > 0 {
-		t.MoveTo(t.events[0].at)
+	for t.Step() {
 	}
 }
 

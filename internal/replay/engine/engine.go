@@ -194,24 +194,17 @@ func read(o *replay.Options, engines ...*engine) (*merged, error) {
 	if !o.To.IsZero() {
 		to = o.To.UnixMicro()
 	}
-	for {
-		next, err := m.next()
-		if err != nil {
-			return nil, err
-		}
-		if next == nil {
-			break
-		}
+	err = m.each(func(next *held) {
 		for _, e := range engines {
 			if from <= next.start && next.start < to {
 				e.request(next)
 			}
 		}
-	}
+	})
 	for _, e := range engines {
 		e.Finish()
 	}
-	return m, nil
+	return m, err
 }
 
 // request replays a request.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/heap"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 )
@@ -51,20 +51,14 @@ func (s *source) open(o *replay.Options, read logs.Options) (err error) {
 type held struct {
 	logs.Record
 	start  int64 // in microseconds since 1970
-	nth    uint64
 	source *source
 }
 
-// Before implements [heap.Heap].
-func (h *held) Before(other *held) bool {
-	return h.start < other.start || h.start == other.start && h.nth < other.nth
-}
-
-// merged has the records of several logs in the order in which the requests began.
+// merged has the records of several logs. Its time is the queue in which they come into the order in which the requests began.
 type merged struct {
+	clock.Timeline
 	sources []*source
-	held    heap.Heap[*held]
-	count   uint64
+	waiting int // records in the queue
 }
 
 // openAll opens all logs.
@@ -89,19 +83,21 @@ func (m *merged) close() {
 	}
 }
 
-// next returns the next record; nil after the last one.
-func (m *merged) next() (*held, error) {
+// each calls a function for each record.
+func (m *merged) each(f func(*held)) error {
 	for {
 		behind := m.behind()
-		switch over := behind == nil || behind.newest == math.MaxInt64; {
-		case over && len(m.held) == 0:
-			return nil, nil
-		case over, len(m.held) >= maxHeld*len(m.sources), len(m.held) > 0 && m.held[0].start < behind.newest-disorder.Microseconds():
-			return m.held.Pop(), nil
+		if behind == nil || behind.newest == math.MaxInt64 {
+			m.Finish()
+			return nil
 		}
-		if err := m.fill(behind); err != nil {
-			return nil, err
+		if err := m.fill(behind, f); err != nil {
+			return err
 		}
+		if m.waiting > maxHeld*len(m.sources) {
+			m.Step()
+		}
+		m.MoveTo(m.behind().newest - disorder.Microseconds())
 	}
 }
 
@@ -115,8 +111,8 @@ func (m *merged) behind() (behind *source) {
 	return behind
 }
 
-// fill reads a record.
-func (m *merged) fill(s *source) error {
+// fill reads a record, and puts it into the queue.
+func (m *merged) fill(s *source, f func(*held)) error {
 	h := &held{source: s}
 	switch err := s.reader.Next(&h.Record); {
 	case errors.Is(err, io.EOF):
@@ -125,10 +121,13 @@ func (m *merged) fill(s *source) error {
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", s.name, err)
 	}
-	m.count++
-	h.start, h.nth = h.Start.UnixMicro(), m.count
+	h.start = h.Start.UnixMicro()
 	s.newest = max(s.newest, h.start+min(h.Duration, longest).Microseconds())
-	m.held.Push(h)
+	m.waiting++
+	m.Plan(h.start, func() {
+		m.waiting--
+		f(h)
+	})
 	return nil
 }
 
