@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
@@ -14,6 +15,7 @@ const maxClientDiffs = 20 // that are listed
 
 // comparison counts what the old config (0) and the new one (1) decide.
 type comparison struct {
+	mu      sync.Mutex
 	clients map[string]*client
 	refused [2]int64
 }
@@ -24,6 +26,8 @@ type client struct{ requests, refused [2]int64 }
 
 // decided counts a request that one of the configs has decided.
 func (c *comparison) decided(nth int, x *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	names := x.keys
 	if len(names) == 0 { // it has met no zone
 		names = []string{""}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -87,7 +88,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 
 // setup is what all engines of a config share.
 type setup struct {
-	servers
+	*servers
 	config *offline.Config
 	needs  *needs
 	index  map[caddyhttp.MiddlewareHandler]int
@@ -194,13 +195,29 @@ func read(o *replay.Options, engines ...*engine) (*merged, error) {
 	if !o.To.IsZero() {
 		to = o.To.UnixMicro()
 	}
-	err = m.each(func(next *held) {
+	const together = 1 << 8
+	var batch []*held
+	flush := func() { // engines share nothing that changes, so they are as fast as there are processors
+		var all sync.WaitGroup
 		for _, e := range engines {
-			if from <= next.start && next.start < to {
-				e.request(next)
-			}
+			all.Go(func() {
+				for _, next := range batch {
+					e.request(next)
+				}
+			})
+		}
+		all.Wait()
+		batch = batch[:0]
+	}
+	err = m.each(func(next *held) {
+		if from <= next.start && next.start < to {
+			batch = append(batch, next)
+		}
+		if len(batch) == together {
+			flush()
 		}
 	})
+	flush()
 	for _, e := range engines {
 		e.Finish()
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -21,6 +22,7 @@ type servers struct {
 	app   *caddyhttp.App
 	sites map[string]site // by server
 	host  string          // of requests whose log has none
+	mu    sync.Mutex
 	known map[origin]*caddyhttp.Server
 }
 
@@ -31,8 +33,8 @@ type site struct {
 }
 
 // newServers returns the servers of a config. The host is for requests whose log has none.
-func newServers(c *offline.Config, host string) servers {
-	s := servers{app: c.App, sites: make(map[string]site), host: host, known: make(map[origin]*caddyhttp.Server)}
+func newServers(c *offline.Config, host string) *servers {
+	s := &servers{app: c.App, sites: make(map[string]site), host: host, known: make(map[origin]*caddyhttp.Server)}
 	for name := range c.App.Servers {
 		hosts, others := c.Hosts(name)
 		of := site{hosts, others}
@@ -62,6 +64,8 @@ func (s *servers) of(r *logs.Record) (best *caddyhttp.Server) {
 			return server
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	host, port := cmp.Or(r.Host, s.host), ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		host, port = host[:i], host[i+1:]
