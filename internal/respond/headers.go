@@ -17,15 +17,12 @@ const fieldRetryAfter = "Retry-After"
 // setHeaders sets the headers that describe the limits that may refuse the request, with the seconds of Retry-After
 // of a refusal.
 func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict, retryAfter int64) {
-	b := t.inHeaders(p)
 	t.adopt(v.Binding, retryAfter)
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
 	}
-	if b == t.shown {
-		if e := v.BindingOf(isShown); e != nil {
-			b.adopt(e, retryAfter)
-		}
+	if e := v.BindingOf(isShown); e != nil {
+		t.shown.adopt(e, retryAfter)
 	}
 	t.addItems(v)
 	t.policies = p.addPolicies(t.policies, v)
@@ -39,32 +36,17 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	if len(t.by.sent) > len(list) {
 		list = make([]string, len(t.by.sent))
 	}
-	t.set(w.Header(), b, t.by, list)
-}
-
-// inHeaders returns what headers are made of: the zone that binds the client most, of those that clients see. Handlers
-// before may have hidden none.
-func (t *record) inHeaders(p *Responder) *binding {
-	if t.shown == nil {
-		if !p.hides {
-			return &t.binding
-		}
-		t.shown = new(binding)
-		if t.policy != nil && !t.dryRun {
-			*t.shown = t.binding
-		}
-	}
-	return t.shown
+	t.set(w.Header(), t.by, list)
 }
 
 func isShown(z *zone.Zone) bool { return !z.Hidden() }
 
 // set writes the headers of a decision. Each value has its own slice, because later handlers
 // may change values in place.
-func (t *record) set(header http.Header, b *binding, f *Fields, values []string) {
+func (t *record) set(header http.Header, f *Fields, values []string) {
 	for i, field := range f.sent {
 		name := f.names[i]
-		if values[i] = t.value(b, field); values[i] == "" {
+		if values[i] = t.value(&t.shown, field); values[i] == "" {
 			delete(header, name)
 			continue
 		}

@@ -18,7 +18,7 @@ type record struct {
 	*values
 
 	binding             // of all zones
-	shown    *binding   // of the zones that clients see, if a handler hides others; or else nil
+	shown    binding    // of the zones that clients see
 	items    []item     // of RateLimit
 	policies string     // RateLimit-Policy
 	inUse    bool       // whether the text of values has one; here, because that memory is only written

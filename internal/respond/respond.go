@@ -33,14 +33,13 @@ type Config struct {
 type Responder struct {
 	Config
 	policies string            // RateLimit-Policy if a request meets all zones; empty if it depends on the request
-	hides    bool              // clients do not see all of the zones
 	caught   bool              // a subroute around the handler has routes for errors
 	server   *caddyhttp.Server // of the handler; nil if it is not known
 }
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
-	p := &Responder{Config: c, hides: slices.ContainsFunc(c.Zones, (*zone.Zone).Hidden), caught: caughtBySubroute(ctx)}
+	p := &Responder{Config: c, caught: caughtBySubroute(ctx)}
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
 		return p // the limits of requests that met all zones may differ
