@@ -95,7 +95,7 @@ func (t *record) rateLimit(b *binding) string {
 	text = b.appendTo(text)
 	more := mostItems - 1
 	for _, m := range t.items {
-		if m.prefix != b.prefix && more > 0 {
+		if !m.sameZone(&b.item) && more > 0 {
 			more--
 			text = m.appendTo(append(text, separator...))
 		}
@@ -108,16 +108,18 @@ const mostItems = 10
 
 // item is what RateLimit says of a zone.
 type item struct {
-	prefix          string // the beginning of its text, which names the zone
-	remaining, next int64  // next are whole seconds until more of the quota is back
+	policy          *zone.QuotaPolicy // the zone's; nil if the store was not asked
+	remaining, next int64             // next are whole seconds until more of the quota is back
 }
 
 func itemOf(e *limiter.Entry) item {
-	return item{e.Policy.ItemPrefix, e.Decision.Remaining, zone.CeilSeconds(e.Waits().Next)}
+	return item{e.Policy, e.Decision.Remaining, zone.CeilSeconds(e.Waits().Next)}
 }
 
+func (m *item) sameZone(o *item) bool { return m.policy.ItemPrefix == o.policy.ItemPrefix }
+
 func (m *item) appendTo(b []byte) []byte {
-	b = strconv.AppendInt(append(b, m.prefix...), m.remaining, 10)
+	b = strconv.AppendInt(append(b, m.policy.ItemPrefix...), m.remaining, 10)
 	if m.next > 0 {
 		b = strconv.AppendInt(append(b, zone.ParamNextQuota...), m.next, 10)
 	}
@@ -138,7 +140,7 @@ func (t *record) addItems(v *limiter.Verdict) {
 			continue
 		}
 		m := itemOf(e)
-		if j := slices.IndexFunc(t.items, func(o item) bool { return o.prefix == m.prefix }); j >= 0 {
+		if j := slices.IndexFunc(t.items, func(o item) bool { return m.sameZone(&o) }); j >= 0 {
 			t.items[j] = m // handlers can share a zone
 		} else if len(t.items) < mostItems {
 			t.items = append(t.items, m)

@@ -32,11 +32,9 @@ type record struct {
 type binding struct {
 	item
 	outcome      outcome.Outcome
-	dryRun       bool              // whether the zone is a dry run, because no other zone has decided
-	zone         *zone.Zone        // nil if nothing was decided
-	policy       *zone.QuotaPolicy // the zone's; nil if the store was not asked
-	quota, reset int64             // reset are whole seconds until all of the quota is back
-	share        float64           // of the quota that is left
+	dryRun       bool       // whether the zone is a dry run, because no other zone has decided
+	zone         *zone.Zone // nil if nothing was decided
+	quota, reset int64      // reset are whole seconds until all of the quota is back
 	cost         int64
 	retryAfter   int64 // in whole seconds; 0 if the request may pass
 }
@@ -98,22 +96,23 @@ func (b *binding) binds(dryRun, refuses bool, share float64) bool {
 	if b.zone == nil || b.dryRun != dryRun {
 		return b.zone == nil || b.dryRun
 	}
-	return refuses || b.outcome.Passes() && b.outcome != outcome.DryRun && share < b.share
+	left := float64(b.remaining) / float64(max(1, b.quota))
+	return refuses || b.outcome.Passes() && b.outcome != outcome.DryRun && share < left
 }
 
 // adopt describes a zone with the seconds of Retry-After if it refuses, unless the zone that is described already
 // binds the client more.
 func (b *binding) adopt(e *limiter.Entry, retryAfter int64) {
-	d, share := &e.Decision, e.ShareLeft()
-	if !b.binds(e.DryRun, !d.Allowed, share) {
+	d := &e.Decision
+	if !b.binds(e.DryRun, !d.Allowed, e.ShareLeft()) {
 		return
 	}
 	if d.Allowed {
 		retryAfter = 0
 	}
 	b.item = itemOf(e)
-	b.zone, b.policy, b.outcome, b.dryRun, b.cost, b.retryAfter = e.Zone, e.Policy, e.Outcome, e.DryRun, e.Cost, retryAfter
-	b.quota, b.reset, b.share = d.Quota, zone.CeilSeconds(d.ResetAfter), share
+	b.zone, b.outcome, b.dryRun, b.cost, b.retryAfter = e.Zone, e.Outcome, e.DryRun, e.Cost, retryAfter
+	b.quota, b.reset = d.Quota, zone.CeilSeconds(d.ResetAfter)
 }
 
 // untilFull returns the seconds until the full quota is back, and at least Retry-After.

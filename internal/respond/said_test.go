@@ -44,12 +44,12 @@ func TestWhatIsSaid(t *testing.T) {
 			"map[dry_run:z outcome:rejected zone:z]", "rate_limit.outcome=rejected rate_limit.zone=z rate_limit.dry_run=z ",
 		},
 		{
-			record{binding: binding{zone: z, policy: &zone.QuotaPolicy{}}},
+			record{binding: binding{zone: z, item: item{policy: &zone.QuotaPolicy{}}}},
 			"map[cost:0 limit:0 outcome:allowed remaining:0 zone:z]", "rate_limit.outcome=allowed rate_limit.zone=z rate_limit.limit=0 rate_limit.remaining=0 ",
 		},
 		{
 			record{binding: binding{
-				outcome: outcome.Limited, zone: z, policy: policy, item: item{remaining: 1}, quota: 9, cost: 3, retryAfter: 5,
+				outcome: outcome.Limited, zone: z, item: item{policy: policy, remaining: 1}, quota: 9, cost: 3, retryAfter: 5,
 			}},
 			"map[cost:3 limit:9 outcome:limited plan:pro remaining:1 retry_after:5 zone:z]",
 			"rate_limit.outcome=limited rate_limit.zone=z rate_limit.limit=9 rate_limit.remaining=1 ",
