@@ -68,13 +68,13 @@ var layers = []struct {
 	{"internal/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 324, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
-	{"internal/clock", layer{lines: 132, kB: 4}},
-	{"internal/gate", layer{lines: 815, kB: 21}},
+	{"internal/clock", layer{lines: 115, kB: 3, own: "internal/heap"}},
+	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
-	{"internal/writers", layer{lines: 131, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 487, kB: 17, caddy: true, own: "internal/adminapi internal/clientip internal/clock internal/events internal/gate " +
-		"internal/hangup internal/key internal/option internal/placeholder internal/stats internal/throttle internal/writers"}},
-	{"internal/pool", layer{lines: 472, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
+	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
+	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/key " +
+		"internal/option internal/placeholder internal/stats internal/writers"}},
+	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 570, kB: 18, own: "internal/adminapi internal/topk store"}},
 	{"config", layer{lines: 938, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +

@@ -43,8 +43,10 @@ type Handler struct {
 	// of the key is an address. Default: 64 for Caddy's placeholders of the client's address, 128 for others.
 	IPv6Prefix int `json:"ipv6_prefix,omitempty" range:"1..128" unit:"bits" default:"=64 for {client_ip} and {remote_host}, else 128"`
 
-	// The classes of requests. Default: all requests are in one class.
-	Priority *Priority `json:"priority,omitempty" syntax:"<text> <class>..." default:"=one class"`
+	// The classes of requests: a text with placeholders whose value names the class, such as `{http.vars.plan}`, and the names of
+	// at most 8 classes, the most important one first. Requests of no class are in one more, the last one. Clients must not choose
+	// the class. Default: one class.
+	Priority []string `json:"priority,omitempty" syntax:"<text> <class>..." default:"=one class"`
 
 	// How long a request may wait for a slot, from 10ms to 1h. Default: 1s.
 	MaxWait caddy.Duration `json:"max_wait,omitempty" range:"10ms..1h" default:"1s"`
@@ -61,30 +63,12 @@ type Handler struct {
 
 	template *key.Template // of the key
 	priority *key.Template // nil without classes
-	classes  map[string]int
-	names    []string // of the classes; that of all requests is empty if there are no priorities
-	limit    *limit   // nil before it is acquired
+	names    []string      // of the classes; that of all requests is empty if there are no priorities
+	limit    *limit        // nil before it is acquired
 }
 
-// Priority sorts requests into classes. Each class gets ten times as much as the next one, if both have requests
-// that wait.
-type Priority struct {
-	// A text with placeholders whose value names the class of a request, e.g. `{http.vars.plan}`. Do not take it from
-	// anything that a client controls. Required.
-	Of string `json:"of,omitempty"`
-
-	// The names of the classes, at most 8. The first one matters most. Requests of no class are in one more, which is
-	// the last one. Required.
-	Classes []string `json:"classes,omitempty"`
-}
-
-const (
-	// maxClasses bounds the classes, with that of requests without a priority.
-	maxClasses = gate.MaxClasses
-
-	// others is the name of the class of requests without a priority.
-	others = "others"
-)
+// others is the name of the class of requests without a priority.
+const others = "others"
 
 // CaddyModule returns the Caddy module information.
 func (*Handler) CaddyModule() caddy.ModuleInfo {
@@ -94,18 +78,6 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (h *Handler) UnmarshalJSON(text []byte) error { return option.JSON(text, h) }
 
-// Parse implements [option.Value]: a text and the names of classes.
-func (p *Priority) Parse(args []string) error {
-	if len(args) < 2 {
-		return option.ErrWrong
-	}
-	*p = Priority{Of: args[0], Classes: args[1:]}
-	return nil
-}
-
-// Expects implements [option.Value].
-func (p *Priority) Expects(string) string { return "a text and the names of its classes" }
-
 // check checks the options, and reads the texts of key and priority.
 func (h *Handler) check() (err error) {
 	if h.Max != 0 && h.Max < h.Min {
@@ -114,30 +86,25 @@ func (h *Handler) check() (err error) {
 	if h.template, err = key.New(h.Key, h.IPv4Prefix, h.IPv6Prefix); err != nil {
 		return err
 	}
-	if h.names = []string{""}; h.Priority == nil {
+	if h.names = []string{""}; len(h.Priority) == 0 {
 		return nil
 	}
-	return h.readPriority()
-}
-
-func (h *Handler) readPriority() (err error) {
-	names := h.Priority.Classes
-	switch {
-	case h.Priority.Of == "":
-		return errors.New("priority: of is missing: write the text that names the class of a request, such as {vars.plan}, in JSON {http.vars.plan}")
-	case len(names) == 0 || len(names) >= maxClasses:
-		return fmt.Errorf("priority takes 1 to %d classes, got %d", maxClasses-1, len(names))
+	names := h.Priority[1:]
+	if len(names) == 0 || len(names) >= gate.MaxClasses {
+		return fmt.Errorf("priority takes a text and 1 to %d classes, got %d", gate.MaxClasses-1, len(names))
 	}
-	if h.priority, err = key.NewText("priority", h.Priority.Of); err != nil {
+	if h.priority, err = key.NewText("priority", h.Priority[0]); err != nil {
 		return err
 	}
-	h.classes, h.names = make(map[string]int, len(names)), append(slices.Clone(names), others)
-	for i, name := range names {
-		if name == "" || name == others || slices.Contains(names[:i], name) {
+	h.names = nil
+	for _, name := range names {
+		normal := h.priority.NormalizeName(name)
+		if name == "" || name == others || slices.Contains(h.names, normal) {
 			return fmt.Errorf("priority: the names of classes must differ, and none is empty or %q, got %q", others, name)
 		}
-		h.classes[h.priority.NormalizeName(name)] = i
+		h.names = append(h.names, normal)
 	}
+	h.names = append(h.names, others)
 	return nil
 }
 
@@ -166,10 +133,9 @@ func (h *Handler) Cleanup() (err error) {
 
 // options are the options of the gate.
 func (h *Handler) options() gate.Options {
+	wall := func() int64 { return time.Now().UnixNano() }
 	return gate.Options{Min: h.Min, Max: h.Max, MaxWait: time.Duration(h.MaxWait), Classes: len(h.names), Wall: wall}
 }
-
-func wall() int64 { return time.Now().UnixNano() }
 
 // keySeed hashes keys. It is secret, so that nobody can choose keys that look alike.
 var keySeed = maphash.MakeSeed()
@@ -186,14 +152,14 @@ func (h *Handler) sort(s *slot) (id uint64, class int, err error) {
 	if err != nil { // it has different values for a placeholder
 		return 0, 0, caddyhttp.Error(http.StatusBadRequest, err)
 	}
-	class = len(h.classes)
+	class = len(h.names) - 1
 	if h.priority != nil {
 		name, err := h.priority.Expand(r)
 		if err != nil {
 			return 0, 0, caddyhttp.Error(http.StatusBadRequest, err)
 		}
-		if known, ok := h.classes[h.priority.NormalizeName(name)]; ok {
-			class = known
+		if i := slices.Index(h.names, h.priority.NormalizeName(name)); i >= 0 {
+			class = i
 		}
 	}
 	return maphash.String(keySeed, text), class, nil

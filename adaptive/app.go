@@ -21,14 +21,13 @@ const appName = "adaptive_concurrency"
 
 // App is what the handlers of one config have in common. They load it.
 type App struct {
-	mu       sync.Mutex
 	handlers map[string]*Handler // one of each name
 }
 
 // limit is what all handlers of a name share.
 type limit struct {
 	gate  *gate.Gate
-	waits [maxClasses]stats.Histogram
+	waits [gate.MaxClasses]stats.Histogram
 }
 
 // limits has the limits of all configs, by name.
@@ -56,8 +55,6 @@ func (a *App) Provision(ctx caddy.Context) error {
 
 // add gives a handler its limit.
 func (a *App) add(h *Handler) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if before := a.handlers[h.Name]; before == nil {
 		a.handlers[h.Name] = h
 	} else if !bytes.Equal(before.definition(), h.definition()) {

@@ -38,16 +38,16 @@ func (a *App) Collect(to chan<- prometheus.Metric) {
 		}
 		send(descLimit, prometheus.GaugeValue, float64(s.Limit))
 		send(descLatency, prometheus.GaugeValue, s.Latency)
-		for i, of := range classes {
-			class := strings.ToValidUTF8(h.names[min(i, len(h.names)-1)], "\uFFFD")
+		for i, of := range classes[:min(len(classes), len(h.names))] { // another config may have more
+			class := strings.ToValidUTF8(h.names[i], "\uFFFD")
 			send(descRunning, prometheus.GaugeValue, float64(of.Running), class)
 			send(descWaiting, prometheus.GaugeValue, float64(of.Waiting), class)
 			send(descRefused, prometheus.CounterValue, float64(of.Refused), class)
 			count, sum, buckets := h.limit.waits[i].Read(stats.FirstServerBound)
 			to <- prometheus.MustNewConstHistogram(descWait, count, sum, buckets, name, class)
-			for end, n := range of.Ends {
-				send(descAnswers, prometheus.CounterValue, float64(n.Count), class, gate.AnswerNames[end])
-				send(descTaken, prometheus.CounterValue, n.Slots.Seconds(), class, gate.AnswerNames[end])
+			for end, name := range gate.AnswerNames {
+				send(descAnswers, prometheus.CounterValue, float64(of.Ends[end]), class, name)
+				send(descTaken, prometheus.CounterValue, of.Slots[end].Seconds(), class, name)
 			}
 		}
 	}

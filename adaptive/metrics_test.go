@@ -22,7 +22,7 @@ func TestAdaptiveValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := caddytest.Config(t)
 		h := load(t, ctx, `{"name": "app", "key": "{http.request.header.Key}", "max_wait": "1s", "max": 1,
-			"priority": {"of": "{http.request.header.Class}", "classes": ["gold"]}}`)
+			"priority": ["{http.request.header.Class}", "gold"]}`)
 		send := func(class string, takes, leaves time.Duration, err error) {
 			go func() {
 				w := httptest.NewRecorder()

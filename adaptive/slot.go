@@ -75,24 +75,19 @@ func (s *slot) wait(r *http.Request) error {
 	defer client.Forget()
 	left := false
 	select {
-	case granted := <-p.Ready:
-		if granted {
-			return nil
-		}
+	case <-p.Ready:
 	case <-timer.C:
-		if g.Leave(now(), p) {
-			return nil // just in time
-		}
 	case <-r.Context().Done():
 		left = true
 	case <-client.Left:
 		left = true
 	}
-	if left {
-		if g.Leave(now(), p) {
-			g.Done(now(), p, gate.Left)
-		}
+	switch running := g.Leave(now(), p); {
+	case left:
+		g.Done(now(), p, gate.Left)
 		return caddyhttp.Error(statusLeft, errLeft)
+	case running:
+		return nil
 	}
 	status, err := http.StatusServiceUnavailable, errOverloaded
 	over, after := g.Refuse(now(), p, rand.Float64())

@@ -58,7 +58,7 @@ func (w *slotWorld) load(least, most int) {
 	w.t.Helper()
 	ctx := caddytest.Config(w.t)
 	h := load(w.t, ctx, fmt.Sprintf(`{"name": "app", "key": "{http.request.header.Key}", "max_wait": %q, "min": %d, "max": %d,
-		"priority": {"of": "{http.request.header.Class}", "classes": ["paying"]}}`, slotWait, least, most))
+		"priority": ["{http.request.header.Class}", "paying"]}`, slotWait, least, most))
 	module, err := ctx.App("adaptive_concurrency")
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"math"
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/heap"
@@ -21,10 +20,6 @@ type class struct {
 	levels    []int           // how many keys of the class have more than so many requests that run
 	latest    uint64          // key of a request, of this class or a more important one
 	shared    int64           // ns, when the latest one was another one than that before
-}
-
-func newClass(i int) class {
-	return class{weight: math.Pow10(MaxClasses - i), newcomers: &key{name: name{class: i}}, shared: -lull}
 }
 
 // reorder moves a key that has changed to its place in the order, if it waits.
@@ -113,15 +108,7 @@ func (g *Gate) forget() {
 // seen remembers which keys were served lately: in each of its places the last one, by a part of its hash. Its memory is
 // 256 kB, however many keys there are. A key that looks like one that was served is a key of its own a little early. One
 // whose place another key has taken is a newcomer again, until it is served.
-type seen struct{ places *[1 << 17]uint16 }
+type seen [1 << 17]uint16
 
-func (s *seen) has(id uint64) bool {
-	return s.places != nil && s.places[id%uint64(len(s.places))] == uint16(id>>48)
-}
-
-func (s *seen) add(id uint64) {
-	if s.places == nil {
-		s.places = new([1 << 17]uint16)
-	}
-	s.places[id%uint64(len(s.places))] = uint16(id >> 48)
-}
+func (s *seen) has(id uint64) bool { return s[id%uint64(len(s))] == uint16(id>>48) }
+func (s *seen) add(id uint64)      { s[id%uint64(len(s))] = uint16(id >> 48) }

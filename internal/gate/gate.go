@@ -25,6 +25,7 @@
 package gate
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -60,17 +61,21 @@ type Gate struct {
 	all              []*key // the same keys
 	hand             int    // which of them may be forgotten next
 	free             []*key // that were forgotten
-	seen             seen
-	pace             pace
-	busy             int64  // ns, since when the queue was never empty
-	tight            int64  // ns, since when requests have had to wait again and again
-	held             int64  // ns, when the last one that has to wait came
-	seq              uint64 // counts keys that begin to wait
+	seen             *seen
+	refusals         float64 // for each answer, lately
+	busy             int64   // ns, since when the queue was never empty
+	tight            int64   // ns, since when requests have had to wait again and again
+	held             int64   // ns, when the last one that has to wait came
+	seq              uint64  // counts keys that begin to wait
+	served           float64 // what the class had that was next last
 }
+
+// lately is how many useful answers ago a refusal counts for a third.
+const lately = 64
 
 // New returns a gate that has seen nothing.
 func New(o Options) *Gate {
-	g := &Gate{limit: newLimit(), keys: make(map[name]*key)}
+	g := &Gate{limit: newLimit(), keys: make(map[name]*key), seen: new(seen), held: -lull}
 	g.Configure(o)
 	return g
 }
@@ -83,18 +88,18 @@ func (g *Gate) Configure(o Options) {
 	g.limit.configure(o)
 	g.stands, g.most, g.last = int64(o.MaxWait/2), o.Max, max(o.Classes, 1)-1
 	for i := len(g.classes); i <= g.last; i++ {
-		g.classes = append(g.classes, newClass(i))
+		weight := math.Pow10(MaxClasses - i)
+		g.classes = append(g.classes, class{weight: weight, newcomers: &key{name: name{class: i}}, shared: -lull})
 	}
 	g.fill()
 }
 
 // Place is the place of one request: in the queue, then in the upstream.
 type Place struct {
-	// Ready gets once whether a request that has waited got a slot. It gets false when the request has made room for a newer
-	// one of its key.
-	Ready chan bool
+	// Ready is closed when a request that has waited has its slot, or has made room for a newer one of its key: see Leave.
+	Ready chan struct{}
 
-	// Notify is called instead if it is not nil. The gate is locked then.
+	// Notify is called instead if it is not nil, with true if the request has its slot. The gate is locked then.
 	Notify func(granted bool)
 
 	name  // of its key
@@ -116,7 +121,7 @@ func (p *Place) tell(granted bool) {
 	if p.Notify != nil {
 		p.Notify(granted)
 	} else {
-		p.Ready <- granted
+		close(p.Ready)
 	}
 }
 
@@ -156,7 +161,8 @@ func (g *Gate) Refuse(now int64, p *Place, random float64) (over bool, after int
 	if k := g.keys[p.name]; k != nil {
 		over = float64(k.running+len(k.waiting)) > 2*float64(g.running+g.waiting)/float64(len(g.keys)+1)
 	}
-	return over, min(1+int64(random*(g.pace.add(g.now, 0, 1)+1)), 30)
+	g.refusals += 1.0 / lately
+	return over, min(1+int64(random*(g.refusals+1)), 30)
 }
 
 // Done gives the slot of a request back. It does nothing if the request has none.
@@ -169,7 +175,7 @@ func (g *Gate) Done(now int64, p *Place, a Answer) {
 	g.limit.done(g.now, took, a)
 	if a == Useful {
 		g.seen.add(p.id)
-		g.pace.add(g.now, 1, 0)
+		g.refusals -= g.refusals / lately
 	}
 	g.settle(p, took, a)
 	g.forget()

@@ -63,22 +63,34 @@ func TestRetryAfter(t *testing.T) {
 	for _, c := range []struct {
 		refusals, random float64
 		want             int64
-	}{{0, 0.4, 1}, {0, 0.6, 2}, {8, 0.5, 6}, {999, 0.9, 30}} {
+	}{{0, 0.9, 1}, {1, 0.6, 2}, {9, 0.5, 6}, {1000, 0.9, 30}} {
 		g := New(Options{})
-		g.pace.refusals = c.refusals
+		g.refusals = c.refusals
 		if _, got := g.Refuse(0, new(Place), c.random); got != c.want {
 			t.Errorf("%v refusals, random %v: %d s, want %d", c.refusals, c.random, got, c.want)
 		}
 	}
-	var p pace
-	for i := range int64(100) {
-		p.add(1e9+i, 1, 2)
+	g, now := New(Options{Max: 1}), int64(0)
+	ratio := func(answers int, refused bool) float64 {
+		for range answers {
+			var runs, waits Place
+			now += 1e6
+			g.Enter(now, &runs, 1, 0)
+			g.Enter(now, &waits, 2, 0)
+			for i := 0; refused && i < 2; i++ {
+				g.Leave(now, &waits)
+				g.Refuse(now, &waits, 0)
+			}
+			g.Leave(now, &waits)
+			g.Done(now, &runs, Useful)
+		}
+		return g.refusals
 	}
-	if r := p.add(7e9, 0, 0); r != 2 {
+	if r := ratio(500, true); r < 1.9 || r > 2.1 {
 		t.Errorf("the ratio is %v, want 2", r)
 	}
-	if r := p.add(30e9, 0, 0); r > 0.1 {
-		t.Errorf("the ratio is %v after a long time, want none", r)
+	if r := ratio(500, false); r > 0.1 {
+		t.Errorf("the ratio is %v after many answers, want none", r)
 	}
 }
 

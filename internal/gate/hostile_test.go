@@ -47,7 +47,7 @@ func TestNewKeys(t *testing.T) {
 		for _, p := range waiting {
 			if p.state == waits {
 				kept = append(kept, p)
-			} else if <-p.Ready {
+			} else if p.state == runs {
 				running = append(running, p)
 			} else {
 				g.Refuse(now, p, 0)

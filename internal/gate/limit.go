@@ -54,7 +54,7 @@ const (
 //
 // Latencies only say how long a phase must last, which is at most 8.6 s. A limit is not safe for concurrent use.
 type limit struct {
-	min, max int // bounds of the limit; a max of 0 is none
+	min, max int // bounds of the limit
 	wall     func() int64
 	n        int // the limit now
 
@@ -67,19 +67,20 @@ type limit struct {
 	sides  [2]side // what was counted under the lower and the upper limit
 	times  times
 
-	started bool
-	now     int64 // the time of the last event
-	full    bool  // whether requests were held back until then
-	free    int64 // since when they are not
+	now  int64 // the time of the last event
+	full bool  // whether requests were held back until then
+	free int64 // since when they are not
 }
 
 // newLimit returns a limit that has seen nothing.
 func newLimit() *limit {
-	return &limit{center: math.Log(start), apart: largest, worth: true, rhythm: rhythm{shift: shortest}}
+	return &limit{center: math.Log(start), apart: largest, worth: true, rhythm: rhythm{shift: shortest, phase: -1}}
 }
 
 func (l *limit) configure(o Options) {
-	l.min, l.max, l.wall = max(o.Min, 1), o.Max, o.Wall
+	if l.min, l.max, l.wall = max(o.Min, 1), o.Max, o.Wall; l.max == 0 {
+		l.max = math.MaxInt32
+	}
 	l.bound()
 	l.n = l.within(int(math.Round(math.Exp(l.center))))
 }
@@ -94,11 +95,7 @@ func (l *limit) step(now int64, running, waiting int) {
 		l.free = l.now
 	}
 	l.full, l.now = full, now
-	switch {
-	case !l.started:
-		l.started = true
-		l.rhythm.begin(now, 0, l.wall)
-	case l.rhythm.over(now):
+	if l.rhythm.over(now) {
 		l.turn()
 	}
 }
@@ -151,19 +148,11 @@ func (l *limit) set() {
 	l.side().n = l.n
 }
 
-func (l *limit) within(n int) int {
-	if l.max > 0 {
-		n = min(n, l.max)
-	}
-	return max(n, l.min)
-}
+func (l *limit) within(n int) int { return max(min(n, l.max), l.min) }
 
 // bound keeps the middle where both limits can differ.
 func (l *limit) bound() {
-	if l.max > 0 {
-		l.center = min(l.center, math.Log(float64(l.max))-l.apart/2)
-	}
-	l.center = max(l.center, math.Log(float64(l.min)))
+	l.center = max(min(l.center, math.Log(float64(l.max))-l.apart/2), math.Log(float64(l.min)))
 }
 
 // side is what was counted under one of the two limits.
@@ -184,11 +173,8 @@ func (s *side) distance(upper *side) float64 {
 	return math.Log(float64(upper.n) / float64(s.n))
 }
 
-// enough reports whether the answers of a side can judge limits of this distance.
+// enough reports whether the answers of a side can judge limits of this distance: never one of 0.
 func (l *limit) enough(s *side, distance float64) bool {
-	if distance == 0 {
-		return false
-	}
 	need := evidence * l.times.spread() / (distance * distance)
 	return float64(s.good) > need || float64(s.all) > 4*need
 }

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -36,7 +35,7 @@ func (g *Gate) fill() {
 			return
 		}
 		c := &g.classes[p.class]
-		c.share = max(c.share, p.key.had)
+		g.served, c.share = max(g.served, c.had), max(c.share, p.key.had)
 		g.remove(p)
 		g.run(p)
 		p.tell(true)
@@ -123,7 +122,8 @@ func (g *Gate) settle(p *Place, took int64, a Answer) {
 	p.state = outside
 	g.running--
 	c.Running--
-	c.Ends[a].add(End{1, time.Duration(took)})
+	c.Ends[a]++
+	c.Slots[a] += time.Duration(took)
 	if g.waiting > 0 {
 		k.had += float64(took)
 	}
@@ -136,7 +136,7 @@ func (g *Gate) settle(p *Place, took int64, a Answer) {
 func (g *Gate) wait(p *Place) {
 	if g.waiting == 0 {
 		g.busy = g.now
-		if g.held == 0 || g.now-g.held > lull {
+		if g.now-g.held > lull {
 			g.tight = g.now
 		}
 	}
@@ -146,9 +146,7 @@ func (g *Gate) wait(p *Place) {
 		g.leave(oldest)
 		oldest.tell(false)
 	}
-	if p.Notify == nil {
-		p.Ready = make(chan bool, 1)
-	}
+	p.Ready = make(chan struct{})
 	g.push(p.key, p)
 }
 
@@ -188,14 +186,8 @@ func (g *Gate) enroll(k *key) {
 	k.had = max(k.had, c.share)
 	g.seq++
 	k.seq = g.seq
-	if len(c.order) == 0 && g.waiting > 0 {
-		least := math.Inf(1)
-		for i := range g.classes {
-			if o := &g.classes[i]; len(o.order) > 0 {
-				least = min(least, o.had)
-			}
-		}
-		c.had = max(c.had, least)
+	if len(c.order) == 0 {
+		c.had = max(c.had, g.served)
 	}
 	c.order.Push(k)
 }
