@@ -67,14 +67,10 @@ func (z *runningZone) topNetworks(view *fleet.View, share float64) adminapi.Netw
 	}
 	for i := range of.Top {
 		n := &of.Top[i]
-		c := adminapi.NetworkCount{
+		answer.Networks[i] = adminapi.NetworkCount{
 			Network: n.Network.String(), Requests: n.Requests.AtLeast, Refused: n.Refused.AtLeast, Error: n.Requests.Error,
 			Keys: n.Keys, KeysError: topk.KeysError, KeysMost: n.KeysMost, Own: n.Own,
 		}
-		if n.Before != nil {
-			c.Before, c.BeforeError = &n.Before.AtLeast, n.Before.Error
-		}
-		answer.Networks[i] = c
 	}
 	return answer
 }

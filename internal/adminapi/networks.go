@@ -36,11 +36,6 @@ type NetworkCount struct {
 	// KeysMost is, in a fleet, how many they are if no key came to several instances. Keys are those of one instance.
 	KeysMost uint64 `json:"keys_most,omitempty"`
 
-	// Before is what Requests was ten minutes before, and BeforeError by how much it may be higher. They are absent if
-	// that was not counted.
-	Before      *uint64 `json:"before,omitempty"`
-	BeforeError uint64  `json:"before_error,omitempty"`
-
 	// Own is how many requests, at most, are in no network within it that is listed.
 	Own uint64 `json:"own"`
 }

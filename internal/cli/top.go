@@ -123,7 +123,7 @@ func (c *instance) topNetworks(zone string, n int) error {
 	if done || err != nil {
 		return err
 	}
-	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "KEYS", "BEFORE", "NETWORK"}}
+	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "KEYS", "NETWORK"}}
 	since, unlisted := time.Now(), uint64(0)
 	for _, list := range lists {
 		unlisted = max(unlisted, list.Unlisted)
@@ -131,13 +131,9 @@ func (c *instance) topNetworks(zone string, n int) error {
 			since = list.Since
 		}
 		for _, net := range list.Networks[:min(n, len(list.Networks))] {
-			before := ""
-			if net.Before != nil {
-				before = formatCount(*net.Before, net.BeforeError)
-			}
 			rows = append(rows, []string{
 				shell.Word(list.Zone), formatCount(net.Requests, net.Error), formatCount(net.Refused, net.Error),
-				"about " + formatCount(net.Keys, max(net.Keys, net.KeysMost)-net.Keys), before, net.Network,
+				"about " + formatCount(net.Keys, max(net.Keys, net.KeysMost)-net.Keys), net.Network,
 			})
 		}
 	}
@@ -148,7 +144,7 @@ func (c *instance) topNetworks(zone string, n int) error {
 		fmt.Fprintln(c.out, "No network has 1 % of the requests, or counting has just begun: ask again in a minute.")
 	default:
 		c.table(rows)
-		fmt.Fprintf(c.out, "\nCounted by %s since %s. KEYS may be wrong by a quarter; BEFORE is ten minutes before.\n", c.counter(), since.Local().Format(time.TimeOnly))
+		fmt.Fprintf(c.out, "\nCounted by %s since %s. KEYS may be wrong by a quarter.\n", c.counter(), since.Local().Format(time.TimeOnly))
 		if unlisted > 0 {
 			c.say("What is not listed may have up to %d requests.", unlisted)
 		}

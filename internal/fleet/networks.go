@@ -29,25 +29,10 @@ func (n *Networks) cut(most int) {
 			l := &n.Levels[family][i]
 			for _, c := range l.Counts[min(most, len(l.Counts)):] {
 				l.Unlisted = max(l.Unlisted, c.Requests.AtLeast+c.Requests.Error)
-				if c.Before != nil {
-					l.UnlistedBefore = max(l.UnlistedBefore, c.Before.AtLeast+c.Before.Error)
-				}
 			}
 			l.Counts = l.Counts[:min(most, len(l.Counts))]
 		}
 	}
-}
-
-// earlier reports whether ten minutes before were counted, too.
-func (n *Networks) earlier() bool {
-	for _, levels := range n.Levels {
-		for _, l := range levels {
-			if len(l.Counts) > 0 {
-				return l.Counts[0].Before != nil
-			}
-		}
-	}
-	return false
 }
 
 // MergedNetworks has the networks of a zone with the most requests, of several instances.
@@ -62,11 +47,9 @@ type MergedNetworks struct {
 
 // MergeNetworks adds up what instances have counted of a zone, and lists the networks with at least this share of all requests.
 func MergeNetworks(share float64, of []*Networks) (m MergedNetworks) {
-	before := true // all instances have counted ten minutes before, too
 	m.Since = of[0].Since
 	for _, n := range of {
 		m.Requests += n.Requests
-		before = before && n.earlier()
 		if n.Since.Before(m.Since) {
 			m.Since = n.Since
 		}
@@ -79,10 +62,10 @@ func MergeNetworks(share float64, of []*Networks) (m MergedNetworks) {
 				if other := n.Levels[family]; i < len(other) && other[i].Bits == l.Bits {
 					all = append(all, other[i])
 				} else { // it may have counted all requests in one network
-					all = append(all, topk.NetworkLevel{Unlisted: n.Requests, UnlistedBefore: n.Requests})
+					all = append(all, topk.NetworkLevel{Unlisted: n.Requests})
 				}
 			}
-			merged := mergeLevel(l.Bits, all, before)
+			merged := mergeLevel(l.Bits, all)
 			m.Unlisted = max(m.Unlisted, merged.Unlisted)
 			levels[family] = append(levels[family], merged)
 		}
@@ -93,7 +76,7 @@ func MergeNetworks(share float64, of []*Networks) (m MergedNetworks) {
 
 // mergeLevel adds up lists of several instances: the network with the most requests comes first. As with keys, an instance that
 // does not list a network may have counted it up to a bound, so the sum is uncertain by as much.
-func mergeLevel(bits int, of []topk.NetworkLevel, before bool) topk.NetworkLevel {
+func mergeLevel(bits int, of []topk.NetworkLevel) topk.NetworkLevel {
 	sum, places := topk.NetworkLevel{Bits: bits}, make(map[netip.Prefix]int)
 	listed := make([]map[netip.Prefix]topk.NetworkCount, len(of))
 	for i, l := range of {
@@ -113,7 +96,7 @@ func mergeLevel(bits int, of []topk.NetworkLevel, before bool) topk.NetworkLevel
 	for i := range sum.Counts {
 		c := &sum.Counts[i]
 		for instance := range of {
-			addNetwork(c, &of[instance], listed[instance], before)
+			addNetwork(c, &of[instance], listed[instance])
 		}
 		if c.KeysMost == c.Keys {
 			c.KeysMost = 0
@@ -124,18 +107,14 @@ func mergeLevel(bits int, of []topk.NetworkLevel, before bool) topk.NetworkLevel
 }
 
 // addNetwork adds what an instance has counted of a network.
-func addNetwork(sum *topk.NetworkCount, of *topk.NetworkLevel, listed map[netip.Prefix]topk.NetworkCount, before bool) {
+func addNetwork(sum *topk.NetworkCount, of *topk.NetworkLevel, listed map[netip.Prefix]topk.NetworkCount) {
 	c, known := listed[sum.Network]
 	if !known {
 		most := topk.Count{Error: of.Unlisted}
-		c = topk.NetworkCount{Requests: most, Refused: most, Before: &topk.Count{Error: of.UnlistedBefore}}
+		c = topk.NetworkCount{Requests: most, Refused: most}
 	}
 	sum.Requests, sum.Refused = plus(sum.Requests, c.Requests), plus(sum.Refused, c.Refused)
 	sum.Keys, sum.KeysMost = max(sum.Keys, c.Keys), sum.KeysMost+c.Keys
-	if before {
-		was := plus(*cmp.Or(sum.Before, new(topk.Count)), *cmp.Or(c.Before, new(topk.Count)))
-		sum.Before = &was
-	}
 }
 
 func plus(a, b topk.Count) topk.Count {

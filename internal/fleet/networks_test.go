@@ -104,7 +104,7 @@ func TestForgedNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		merged, got := mergeLevel(24, r.Zones[0].Networks.Levels[0], false), ""
+		merged, got := mergeLevel(24, r.Zones[0].Networks.Levels[0]), ""
 		for _, c := range merged.Counts {
 			got = fmt.Sprint(c.Network, " ", c.Requests.AtLeast)
 		}
@@ -117,21 +117,12 @@ func TestForgedNetworks(t *testing.T) {
 	}
 }
 
-// TestMergeBefore: an instance that does not list a network may have counted as many requests of ten minutes before as its list
-// says.
-func TestMergeBefore(t *testing.T) {
-	var all []topk.NetworkLevel
-	for i, of := range []struct{ before, unlisted uint64 }{{500, 100}, {0, 40}, {1250, 0}} {
-		list := topk.NetworkLevel{Bits: 24, Unlisted: 7, UnlistedBefore: of.unlisted}
-		if of.before > 0 {
-			list.Counts = []topk.NetworkCount{{
-				Network: netip.MustParsePrefix("192.0.2.0/24"), Requests: topk.Count{AtLeast: 9}, Before: &topk.Count{AtLeast: of.before, Error: uint64(i)},
-			}}
-		}
-		all = append(all, list)
-	}
-	sum := mergeLevel(24, all, true).Counts
-	if len(sum) != 1 || *sum[0].Before != (topk.Count{AtLeast: 1750, Error: 42}) || sum[0].Requests != (topk.Count{AtLeast: 18, Error: 7}) {
+// TestMergeUnlisted: an instance that does not list a network may have counted as many requests of it as its list says.
+func TestMergeUnlisted(t *testing.T) {
+	of := topk.NetworkCount{Network: netip.MustParsePrefix("192.0.2.0/24"), Requests: topk.Count{AtLeast: 9}}
+	listed := topk.NetworkLevel{Bits: 24, Unlisted: 5, Counts: []topk.NetworkCount{of}}
+	sum := mergeLevel(24, []topk.NetworkLevel{listed, {Bits: 24, Unlisted: 7}, listed}).Counts
+	if len(sum) != 1 || sum[0].Requests != (topk.Count{AtLeast: 18, Error: 7}) {
 		t.Errorf("%+v", sum)
 	}
 }

@@ -29,9 +29,6 @@ const (
 	// fewest is how many requests a listed network has at least. Fewer say nothing, as when counting has just begun.
 	fewest = 10
 
-	// heldSpans is how many spans are kept: the current one and the one before, and those ten minutes earlier.
-	heldSpans = 4
-
 	// registers is how many registers estimate how many keys a network has. With 64, the standard error is 13 %.
 	registers = 64
 )
@@ -45,9 +42,9 @@ type Networks struct {
 	seed   maphash.Seed
 	length time.Duration // of a span
 
-	mu    sync.RWMutex     // requests hold it for reading
-	asked time.Time        // when somebody has looked last
-	held  []*networkCounts // the current span first
+	mu     sync.RWMutex     // requests hold it for reading
+	asked  time.Time        // when somebody has looked last
+	counts []*networkCounts // of the current span, and of the one before
 }
 
 // networkCounts has the counts of a span of time: a level for each length of prefixes, of IPv4 and IPv6.
@@ -67,7 +64,7 @@ type networkInfo struct {
 // NewNetworks makes Networks that count in spans of this length.
 func NewNetworks(span time.Duration) *Networks {
 	now := time.Now()
-	return &Networks{seed: maphash.MakeSeed(), length: span, asked: now, held: []*networkCounts{{since: now}}}
+	return &Networks{seed: maphash.MakeSeed(), length: span, asked: now, counts: []*networkCounts{{since: now}}}
 }
 
 // Add counts a request of a key that is an address or a network.
@@ -75,13 +72,13 @@ func (n *Networks) Add(key netip.Prefix, refused bool) {
 	hash, of := maphash.Comparable(n.seed, key), family(key)
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	n.held[0].total.Add(1)
+	n.counts[0].total.Add(1)
 	for i, bits := range levels[of] {
 		network, err := key.Addr().Prefix(bits)
 		if err != nil || bits > key.Bits() {
 			continue
 		}
-		b, info, isNew := n.held[0].levels[of][i].add(maphash.Comparable(n.seed, network))
+		b, info, isNew := n.counts[0].levels[of][i].add(maphash.Comparable(n.seed, network))
 		if isNew {
 			*info = networkInfo{network: network}
 		}
@@ -136,16 +133,15 @@ func (n *networkInfo) distinct() uint64 {
 	return uint64(math.Round(estimate))
 }
 
-// Rotate begins a new span if the current one is over. It reports false if nobody has looked for longer than all spans together,
-// so that counting can end.
+// Rotate begins a new span if the current one is over. It reports false if nobody has looked for four spans, so that counting can
+// end.
 func (n *Networks) Rotate(now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if now.Sub(n.held[0].since) >= n.length {
-		n.held = slices.Insert(n.held, 0, &networkCounts{since: now})
-		n.held = n.held[:min(len(n.held), heldSpans)]
+	if now.Sub(n.counts[0].since) >= n.length {
+		n.counts = []*networkCounts{{since: now}, n.counts[0]}
 	}
-	return now.Sub(n.asked) < heldSpans*n.length
+	return now.Sub(n.asked) < 4*n.length
 }
 
 // NetworkCount is a network with many requests.
@@ -160,9 +156,6 @@ type NetworkCount struct {
 	// KeysMost is, of several instances, how many they are if no key came to two of them. Keys are those of one instance.
 	KeysMost uint64 `json:"-"`
 
-	// Before is what its Requests were ten minutes before. It is nil if they were not counted then.
-	Before *Count `json:"b,omitempty"`
-
 	// Own are the requests that are in no network within it that is listed, too: at most so many.
 	Own uint64 `json:"-"`
 }
@@ -172,9 +165,8 @@ type NetworkLevel struct {
 	Bits   int            `json:"b"`
 	Counts []NetworkCount `json:"c"` // without Own, and the one with the most requests first
 
-	// Unlisted is how many requests a network that is not in Counts may have, and UnlistedBefore how many ten minutes before.
-	Unlisted       uint64 `json:"u"`
-	UnlistedBefore uint64 `json:"w,omitempty"`
+	// Unlisted is how many requests a network that is not in Counts may have.
+	Unlisted uint64 `json:"u"`
 }
 
 // NetworkLevels are the networks of IPv4 and those of IPv6, those with the longest prefixes first.
@@ -193,39 +185,27 @@ func (n *Networks) Top(share float64) (top []NetworkCount, total uint64, since t
 func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
 	n.mu.Lock()
 	n.asked = time.Now()
-	held := slices.Clone(n.held)
+	spans := n.counts
 	n.mu.Unlock()
-	now, before := held[:min(2, len(held))], held[min(2, len(held)):]
-	if len(held) < heldSpans {
-		before = nil // not all of that time was counted
-	}
-	for _, span := range now {
+	for _, span := range spans {
 		total, since = total+span.total.Load(), span.since
 	}
 	for family := range levels {
 		for i, bits := range levels[family] {
-			at := func(spans []*networkCounts) (these []*sketch[networkInfo]) {
-				for _, span := range spans {
-					these = append(these, &span.levels[family][i])
-				}
-				return these
+			var level []*sketch[networkInfo]
+			for _, span := range spans {
+				level = append(level, &span.levels[family][i])
 			}
-			l := levelOf(at(now), at(before))
-			l.Bits = bits
-			all[family] = append(all[family], l)
+			all[family] = append(all[family], levelOf(bits, level))
 		}
 	}
 	return all, total, since
 }
 
-// levelOf adds up the counts of a level in some spans, and tells those of the spans before them, if there are any.
-func levelOf(now, before []*sketch[networkInfo]) (l NetworkLevel) {
-	for _, s := range before {
-		_, most := s.each(func(uint64, *networkInfo, Count) {})
-		l.UnlistedBefore += most
-	}
-	known := make(map[uint64]*networkInfo)
-	for _, s := range now {
+// levelOf adds up the counts of a level in some spans.
+func levelOf(bits int, spans []*sketch[networkInfo]) NetworkLevel {
+	l, known := NetworkLevel{Bits: bits}, make(map[uint64]*networkInfo)
+	for _, s := range spans {
 		_, most := s.each(func(hash uint64, of *networkInfo, _ Count) {
 			if known[hash] == nil {
 				known[hash] = &networkInfo{network: of.network}
@@ -235,12 +215,8 @@ func levelOf(now, before []*sketch[networkInfo]) (l NetworkLevel) {
 		l.Unlisted += most
 	}
 	for hash, of := range known {
-		c := NetworkCount{Network: of.network, Requests: total(now, hash), Keys: of.distinct()}
+		c := NetworkCount{Network: of.network, Requests: total(spans, hash), Keys: of.distinct()}
 		c.Refused = Count{AtLeast: of.refused, Error: c.Requests.Error}
-		if len(before) > 0 {
-			was := total(before, hash)
-			c.Before = &was
-		}
 		l.Counts = append(l.Counts, c)
 	}
 	slices.SortFunc(l.Counts, func(a, b NetworkCount) int {

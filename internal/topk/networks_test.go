@@ -100,7 +100,7 @@ func TestSmallestNetworks(t *testing.T) {
 	}
 }
 
-// TestNetworksLater: a network tells what it had ten minutes before, counting ends when nobody looks any longer, and 200,000
+// TestNetworksLater: only two spans count, counting ends when nobody looks any longer, and 200,000
 // addresses take no more memory than the places.
 func TestNetworksLater(t *testing.T) {
 	synctest.Test(t, networksLater) // so that these take no time
@@ -135,7 +135,7 @@ func networksLater(t *testing.T) {
 	}
 	n.Add(address4(7), true)
 	top, _, _ := n.Top(0.5)
-	if len(top) != 1 || top[0].Requests != (Count{501, 0}) || top[0].Keys != 1 || top[0].Before == nil || *top[0].Before != (Count{700, 0}) {
+	if len(top) != 1 || top[0].Requests != (Count{501, 0}) || top[0].Keys != 1 {
 		t.Errorf("%+v", top)
 	}
 	runtime.KeepAlive(n)
