@@ -65,8 +65,8 @@ var layers = []struct {
 	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 645, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
-	{"internal/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 324, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
+	{"internal/key", layer{lines: 815, kB: 25, caddy: true, own: "internal/placeholder"}},
+	{"internal/stats", layer{lines: 365, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/clock", layer{lines: 115, kB: 3, own: "internal/heap"}},
 	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
@@ -74,7 +74,7 @@ var layers = []struct {
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
 	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/key " +
 		"internal/option internal/placeholder internal/stats internal/writers"}},
-	{"internal/pool", layer{lines: 475, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
+	{"internal/pool", layer{lines: 453, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
 	{"internal/fleet", layer{lines: 550, kB: 17, own: "internal/adminapi internal/topk store"}},
 	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 )
 
-// Sample notes now and then what the zones have counted, for pages that are opened later. It returns when ctx is done.
+// Sample notes now and then what zones and stores have counted, for pages that are opened later. It returns when ctx is done.
 func (c *Config) Sample(ctx context.Context) {
 	ticker := time.NewTicker(stats.HistoryStep)
 	defer ticker.Stop()
@@ -21,12 +21,13 @@ func (c *Config) Sample(ctx context.Context) {
 	}
 }
 
-// sample notes what the zones have counted by now.
+// sample notes what has been counted by now.
 func (c *Config) sample() {
 	now := max(0, int64(time.Since(processStart)/stats.HistoryStep)) // a test has a clock of its own
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range c.handlers {
+		h.Store.Store.Lately.Sample(now, &h.Store.Store.Latency)
 		for _, z := range h.Zones { // of several handlers with the same zone, the first one notes something
 			z.Stats.History.Sample(now, z.Stats.Totals())
 		}

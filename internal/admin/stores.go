@@ -109,7 +109,7 @@ func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 		answer.Keys = &keys
 	}
 	if shared.Remote {
-		answer.Latency = latencyOf(shared.Lately.Read())
+		answer.Latency = latencyOf(shared.Lately.Read(&shared.Latency))
 		answer.Errors = make(map[string]int64)
 		for kind := range shared.Health.Errors {
 			answer.Errors[kind] = shared.Health.ErrorCount(kind)

@@ -2,8 +2,6 @@ package pool
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +24,7 @@ type Health struct {
 
 	Errors map[string]*atomic.Int64 // by kind; the map does not change
 
-	mu        sync.Mutex
-	listeners map[*listener]struct{}
+	listeners sync.Map // *listener
 }
 
 // listener is called with nil when the store answers again, and with the cause when it stops.
@@ -72,7 +69,7 @@ func (c *condition) end(now int64) (after time.Duration, over bool) {
 var clockStart = time.Now()
 
 func newHealth(name string) *Health {
-	h := &Health{store: name, Errors: make(map[string]*atomic.Int64), listeners: make(map[*listener]struct{})}
+	h := &Health{store: name, Errors: make(map[string]*atomic.Int64)}
 	h.down.level, h.down.begins = zap.ErrorLevel, "the rate limit store does not answer"
 	h.down.over = "the rate limit store answers again"
 	h.full.level, h.full.begins = zap.WarnLevel, "the rate limit store is full: this instance decides alone, with its share of the limits"
@@ -162,21 +159,12 @@ func (h *Health) ErrorCount(kind string) int64 { return h.Errors[kind].Load() }
 // must not block.
 func (h *Health) OnChange(notify func(cause error)) (stop func()) {
 	l := &listener{notify}
-	h.mu.Lock()
-	h.listeners[l] = struct{}{}
-	h.mu.Unlock()
-	return func() {
-		h.mu.Lock()
-		delete(h.listeners, l)
-		h.mu.Unlock()
-	}
+	h.listeners.Store(l, nil)
+	return func() { h.listeners.Delete(l) }
 }
 
 func (h *Health) notify(cause error) {
-	h.mu.Lock()
-	listeners := slices.Collect(maps.Keys(h.listeners))
-	h.mu.Unlock()
-	for _, l := range listeners {
-		l.notify(cause)
+	for l := range h.listeners.Range {
+		l.(*listener).notify(cause)
 	}
 }

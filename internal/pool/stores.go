@@ -45,7 +45,7 @@ type Store struct {
 	Remote  bool            // the store asks a server
 	undying bool            // the store still decides after Close, so calls do not keep it open
 	Latency stats.Histogram // of the server, if the store is remote
-	Lately  *stats.Minute   // of that latency; nil if the store is not
+	Lately  stats.Minute    // of that latency
 	Turns   *turns.Queues
 	prober  prober
 }
@@ -79,9 +79,6 @@ func (s *Store) keepOpen() (release func()) {
 func (s *Store) release() error {
 	if s.users.Add(-1) == 0 {
 		openStores.Delete(s)
-		if s.Lately != nil {
-			s.Lately.Stop()
-		}
 		return s.Close()
 	}
 	return nil
@@ -114,9 +111,6 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 		_, inMemory := s.(*memorystore.Store)
 		opened := &Store{Store: s, Health: newHealth(Describe(backend)), Remote: !inProcess, undying: inMemory}
 		opened.users.Store(1)
-		if opened.Remote {
-			opened.Lately = stats.Follow(&opened.Latency)
-		}
 		opened.Turns = turns.New(c, opened.keepOpen)
 		openStores.Store(opened, nil)
 		return opened, nil

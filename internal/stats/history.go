@@ -13,9 +13,6 @@ const (
 
 	// HistoryParts is how many samples are kept: those of the last 15 minutes.
 	HistoryParts = 180
-
-	// rateParts is how many samples tell a rate: those of the last minute.
-	rateParts = int64(time.Minute / HistoryStep)
 )
 
 // History knows what a zone has counted in the last 15 minutes, in parts of [HistoryStep]. Somebody else samples
@@ -67,7 +64,7 @@ func (h *History) Sample(number int64, totals [outcome.Count]uint64) {
 func (h *History) Rate() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	first, n := max(0, h.newest-rateParts+1), uint64(0)
+	first, n := max(0, h.newest-minuteParts+1), uint64(0)
 	for i := first; i <= h.newest; i++ {
 		n += uint64(h.parts[i%HistoryParts].Requests)
 	}

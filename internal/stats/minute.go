@@ -5,51 +5,32 @@ import (
 	"time"
 )
 
-// Minute knows what a [Histogram] has counted within the last minute, to 10 seconds. It reads the
-// histogram now and then, so counting costs nothing more.
+// Minute knows what a [Histogram] has counted within the last minute. Like a [History], somebody else samples it.
 type Minute struct {
-	of   *Histogram
-	done chan struct{}
-
-	mu   sync.Mutex
-	past [minuteParts]Durations // what had been counted by then, in turn
-	next int                    // index of the oldest
+	mu     sync.Mutex
+	past   [minuteParts]Durations // what had been counted by then, by the numbers of samples
+	newest int64                  // the number of the last sample
 }
 
-const minuteParts = 6
+const minuteParts = int64(time.Minute / HistoryStep)
 
-// Follow begins to read a histogram, until [Minute.Stop] is called.
-func Follow(h *Histogram) *Minute {
-	m := &Minute{of: h, done: make(chan struct{})}
-	go m.run()
-	return m
-}
-
-// Stop ends the reading. It must be called once.
-func (m *Minute) Stop() { close(m.done) }
-
-func (m *Minute) run() {
-	ticker := time.NewTicker(time.Minute / minuteParts)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-m.done:
-			return
-		case <-ticker.C:
-			m.mu.Lock()
-			m.past[m.next] = m.of.now()
-			m.next = (m.next + 1) % minuteParts
-			m.mu.Unlock()
-		}
+// Sample notes what the histogram has counted by now. Numbers are those of [History.Sample].
+func (m *Minute) Sample(number int64, of *Histogram) {
+	now := of.now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.newest = max(m.newest, number-minuteParts); m.newest < number; {
+		m.newest++
+		m.past[m.newest%minuteParts] = now
 	}
 }
 
-// Read returns the durations of the last minute.
-func (m *Minute) Read() Durations {
+// Read returns the durations of the last minute, to 5 seconds.
+func (m *Minute) Read(of *Histogram) Durations {
 	m.mu.Lock()
-	before := m.past[m.next]
+	before := m.past[(m.newest+1)%minuteParts]
 	m.mu.Unlock()
-	d := m.of.now()
+	d := of.now()
 	d.sum -= before.sum
 	for i, n := range before.counts {
 		d.counts[i] -= n
