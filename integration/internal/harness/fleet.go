@@ -59,13 +59,6 @@ func (s *Server) AwaitWaiting(want int) {
 	patient.Until(s.T, "requests to wait, or to leave", func() bool { return s.Waiting() == want })
 }
 
-// ScriptCalls returns how many calls of a script Redis has seen: decisions, adjustments and
-// renewals.
-func ScriptCalls(t *testing.T, r *redistest.Server) int {
-	t.Helper()
-	return Calls(t, r, "evalsha")
-}
-
 // Calls returns how often Redis has carried out a command.
 func Calls(t *testing.T, r *redistest.Server, command string) int {
 	t.Helper()

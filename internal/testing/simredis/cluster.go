@@ -58,7 +58,7 @@ func keysOf(name string, args []string) []string {
 			return nil
 		}
 		return args[3 : 3+n]
-	case "DEL", "MGET", "EXISTS":
+	case "DEL", "MGET":
 		return args[1:]
 	case "TIME", "PING", "HELLO", "SELECT", "CLUSTER", "ASKING":
 		return nil

@@ -149,13 +149,6 @@ func (s *Server) del(args []string) any {
 	return n
 }
 
-func (s *Server) exists(args []string) any {
-	if s.find(args[0]) == nil {
-		return int64(0)
-	}
-	return int64(1)
-}
-
 func (s *Server) pexpire(args []string) any {
 	life, err := strconv.ParseInt(args[1], 10, 64)
 	if err != nil {
@@ -169,15 +162,4 @@ func (s *Server) pexpire(args []string) any {
 		delete(s.keys, args[0])
 	}
 	return int64(1)
-}
-
-func (s *Server) pttl(args []string) any {
-	e := s.find(args[0])
-	switch {
-	case e == nil:
-		return int64(-2)
-	case e.expires == 0:
-		return int64(-1)
-	}
-	return e.expires - s.millis()
 }

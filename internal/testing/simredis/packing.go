@@ -2,7 +2,6 @@ package simredis
 
 import (
 	"encoding/binary"
-	"math"
 	"strings"
 	"sync"
 
@@ -156,21 +155,14 @@ func decode(b string) (lua.LValue, int) {
 	switch kind := b[0]; {
 	case kind < 0x80:
 		return lua.LNumber(kind), 1
-	case kind >= 0xe0:
-		return lua.LNumber(int8(kind)), 1
 	case kind&0xe0 == 0xa0:
 		return text(1, int(kind&0x1f))
 	case 0xcc <= kind && kind <= 0xcf:
 		return number(1<<(kind-0xcc), false)
 	case 0xd0 <= kind && kind <= 0xd3:
 		return number(1<<(kind-0xd0), true)
-	case kind == 0xcb:
-		if len(b) < 9 {
-			return nil, 0
-		}
-		return lua.LNumber(math.Float64frombits(binary.BigEndian.Uint64([]byte(b[1:9])))), 9
-	case 0xc4 <= kind && kind <= 0xc6, 0xd9 <= kind && kind <= 0xdb:
-		size := 1 << ((kind - 0xc4) % 21)
+	case 0xd9 <= kind && kind <= 0xdb:
+		size := 1 << (kind - 0xd9)
 		n, _ := number(size, false)
 		if n == nil {
 			return nil, 0
@@ -178,23 +170,6 @@ func decode(b string) (lua.LValue, int) {
 		return text(1+size, int(n.(lua.LNumber)))
 	}
 	return nil, 0
-}
-
-func decodeAll(l *lua.LState, text string, at, limit int) (n, behind int) {
-	for ; at < len(text) && (limit == 0 || n < limit); n++ {
-		v, size := decode(text[at:])
-		if size == 0 {
-			l.RaiseError("Bad data format in input.")
-		}
-		l.Push(v)
-		at += size
-	}
-	return n, at
-}
-
-func unpackAll(l *lua.LState) int {
-	n, _ := decodeAll(l, l.CheckString(1), 0, 0)
-	return n
 }
 
 func unpackLimit(l *lua.LState) int {
@@ -207,10 +182,18 @@ func unpackLimit(l *lua.LState) int {
 	}
 	place := l.GetTop() + 1
 	l.Push(lua.LNil)
-	n, behind := decodeAll(l, text, at, limit)
-	if behind == len(text) {
-		behind = -1
+	n := 0
+	for ; at < len(text) && (limit == 0 || n < limit); n++ {
+		v, size := decode(text[at:])
+		if size == 0 {
+			l.RaiseError("Bad data format in input.")
+		}
+		l.Push(v)
+		at += size
 	}
-	l.Replace(place, lua.LNumber(behind))
+	if at == len(text) {
+		at = -1
+	}
+	l.Replace(place, lua.LNumber(at))
 	return n + 1
 }

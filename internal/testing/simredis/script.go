@@ -121,7 +121,7 @@ func newInterpreter() *interpreter {
 		"acl_check_cmd": func(*lua.LState) int { return i.mayRun() },
 	}))
 	i.SetGlobal("struct", library(map[string]lua.LGFunction{"pack": pack, "unpack": unpack}))
-	i.SetGlobal("cmsgpack", library(map[string]lua.LGFunction{"unpack": unpackAll, "unpack_limit": unpackLimit}))
+	i.SetGlobal("cmsgpack", library(map[string]lua.LGFunction{"unpack_limit": unpackLimit}))
 	return i
 }
 
