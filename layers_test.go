@@ -30,7 +30,8 @@ var layers = []struct {
 }{
 	{"internal/advice", layer{lines: 66, kB: 5}},
 	{"internal/suggest", layer{lines: 50, kB: 2}},
-	{"internal/duration", layer{lines: 43, kB: 2}},
+	{"internal/say", layer{lines: 70, kB: 3}},
+	{"internal/duration", layer{lines: 50, kB: 2}},
 	{"internal/msgpack", layer{lines: 50, kB: 2}},
 	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
 	{"store", layer{lines: 1000, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
@@ -54,11 +55,11 @@ var layers = []struct {
 	{"internal/topk", layer{lines: 500, kB: 14}},
 	{"internal/usage", layer{lines: 660, kB: 18}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
-	{"internal/adminapi", layer{lines: 517, kB: 19, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/adminapi", layer{lines: 517, kB: 17, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1278, kB: 42}},
-	{"internal/replay", layer{lines: 803, kB: 29, own: "internal/advice internal/replay/logs internal/uplot internal/web"}},
+	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
+	{"internal/replay", layer{lines: 766, kB: 27, own: "internal/advice internal/replay/logs internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
@@ -83,7 +84,7 @@ var layers = []struct {
 	{"internal/zone", layer{lines: 1135, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 177, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 710, kB: 30, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats internal/topk store"}},
+	{"internal/doctor", layer{lines: 669, kB: 29, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
 	{"internal/routes", layer{lines: 107, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
@@ -94,9 +95,9 @@ var layers = []struct {
 	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1843, kB: 62, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
-		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
-		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
+	{"internal/replay/engine", layer{lines: 1917, kB: 61, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+		"internal/clock internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool " +
+		"internal/replay internal/replay/logs internal/stats internal/zone memorystore store"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
@@ -105,12 +106,13 @@ var layers = []struct {
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1461, kB: 51, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
-		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/suggest " +
-		"internal/zone store"}},
-	{"internal/cli", layer{lines: 2967, kB: 96, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
-		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/shell internal/why"}},
-	{"internal/report", layer{lines: 226, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
+	{"internal/lab/cases", layer{lines: 1586, kB: 50, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
+		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/say " +
+		"internal/suggest " +
+		"internal/zone memorystore store"}},
+	{"internal/cli", layer{lines: 2613, kB: 83, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
+		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/say internal/shell internal/why"}},
+	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
 		"internal/stats internal/zone"}},
 	{"internal/respond", layer{lines: 894, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/routes internal/writers internal/zone"}},

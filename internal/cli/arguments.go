@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // This file checks arguments, with errors in the words of the command line.
@@ -25,7 +27,7 @@ func takes(cmd *cobra.Command) {
 		case len(args) == 0 && strings.HasPrefix(all, "<"):
 			return fmt.Errorf("the %s is missing: write %s", first, cmd.UseLine())
 		case len(args) > most:
-			return fmt.Errorf("%s takes at most %s, got %d: quote those with spaces", cmd.Name(), plural(int64(most), "argument"), len(args))
+			return fmt.Errorf("%s takes at most %s, got %d: quote those with spaces", cmd.Name(), say.Plural(int64(most), "argument"), len(args))
 		}
 		return nil
 	}

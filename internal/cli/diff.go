@@ -10,6 +10,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -113,7 +114,7 @@ func (s *screen) printComparison(c *adminapi.Comparison) {
 		fmt.Fprintln(s.out)
 		s.say("This differs too where requests come to a limit, and may decide which of them it counts. Test it with cases or a log:")
 		for _, what := range c.Unjudged {
-			fmt.Fprintln(s.out, "  "+replay.Printable(what))
+			fmt.Fprintln(s.out, "  "+say.Printable(what))
 		}
 	}
 	if c.Log != nil {
@@ -125,7 +126,7 @@ func (s *screen) printComparison(c *adminapi.Comparison) {
 func (s *screen) printLog(l *adminapi.LogDiff) {
 	fmt.Fprintln(s.out)
 	s.say("Of %s by %s, the old config refuses %d and the new one %d. It refuses %s more often, and %s less often.",
-		plural(l.Requests, "request"), plural(l.Clients, "client"), l.Was, l.Is, plural(l.More, "client"), plural(l.Less, "client"))
+		say.Plural(l.Requests, "request"), say.Plural(l.Clients, "client"), l.Was, l.Is, say.Plural(l.More, "client"), say.Plural(l.Less, "client"))
 	for _, list := range [][]adminapi.ClientDiff{l.MoreOf, l.LessOf} {
 		rows := [][]string{{"CLIENT", "REQUESTS", "REFUSED BEFORE", "REFUSED NOW"}}
 		for _, c := range list {

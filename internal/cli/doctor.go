@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -145,12 +146,10 @@ func (c *instance) lines(p *problem) (lines []string) {
 	if fix := p.Fix.String(); fix != "" {
 		texts = append(texts, "fix: "+fix)
 	}
-	for _, text := range texts {
-		for _, line := range wrapped(text, cmp.Or(c.width, textWidth)-len(indent)) {
-			lines = append(lines, indent+line)
-		}
+	for i, text := range texts {
+		lines = append(lines, say.Wrap(indent[:min(i, 1)*len(indent)], indent, text, cmp.Or(c.width, textWidth))...)
 	}
-	lines[0] = strings.Replace(strings.TrimPrefix(lines[0], indent), p.Level, c.colored(p.Level), 1)
+	lines[0] = strings.Replace(lines[0], p.Level, c.colored(p.Level), 1)
 	return lines
 }
 

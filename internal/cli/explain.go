@@ -15,7 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -117,7 +117,7 @@ func (s *screen) printExplanation(x *adminapi.Explanation) error {
 }
 
 // add prints a text after an empty line.
-func (s *screen) add(text string) { fmt.Fprintf(s.out, "\n%s\n", replay.Printable(text)) }
+func (s *screen) add(text string) { fmt.Fprintf(s.out, "\n%s\n", say.Printable(text)) }
 
 // routeRows returns a row for each route, with the handlers that the request meets there.
 func routeRows(steps []adminapi.Step) (rows [][]string) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -43,7 +44,7 @@ func (c *instance) counter() string {
 	if c.view == nil || c.view.Counted < 2 {
 		return "this instance"
 	}
-	return plural(int64(c.view.Counted), "instance")
+	return say.Plural(int64(c.view.Counted), "instance")
 }
 
 // told is what to say of instances in a state, with their names and how old their reports are.

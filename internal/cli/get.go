@@ -15,6 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -96,7 +97,7 @@ func (k *keyView) about(counter string) (rows [][]string) {
 			dryRun = fmt.Sprintf(", %d would have been refused", l.DryRun)
 		}
 		add("lately", fmt.Sprintf("%s, %d refused%s (counted by %s since %s)",
-			plural(int64(l.Requests), "request"), l.Refused, dryRun, counter, l.Since.Local().Format(time.TimeOnly)))
+			say.Plural(int64(l.Requests), "request"), l.Refused, dryRun, counter, l.Since.Local().Format(time.TimeOnly)))
 		add("last plan", showPlan(l.Plan))
 	}
 	return rows

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 	"github.com/seed-161337e5/caddyratelimit/internal/why"
 )
@@ -89,7 +90,7 @@ func (k *keyView) left() string {
 	case k.CostFrom != "":
 		return fmt.Sprintf("%s units; a request costs {%s}, here %d", left, k.CostFrom, k.Cost)
 	case k.Cost > 1:
-		return fmt.Sprintf("%s units, for %s of %d each", left, plural(k.Remaining/k.Cost, "request"), k.Cost)
+		return fmt.Sprintf("%s units, for %s of %d each", left, say.Plural(k.Remaining/k.Cost, "request"), k.Cost)
 	}
 	return left
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // textWidth is the width to which text is wrapped without a terminal.
@@ -82,35 +82,9 @@ func (s *screen) printJSON(value any) error {
 
 // say prints a sentence.
 func (s *screen) say(format string, args ...any) {
-	for _, line := range wrapped(fmt.Sprintf(format, args...), cmp.Or(s.width, textWidth)) {
+	for _, line := range say.Wrap("", "", fmt.Sprintf(format, args...), cmp.Or(s.width, textWidth)) {
 		fmt.Fprintln(s.out, line)
 	}
-}
-
-// wrapped breaks a text into lines of at most this width, at least one. Longer words are cut. What a terminal would interpret is
-// escaped, because errors of servers may have anything in them.
-func wrapped(text string, width int) (lines []string) {
-	width = max(width, 20)
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		word = replay.Printable(word)
-		for utf8.RuneCountInString(word) > width {
-			if line != "" {
-				lines, line = append(lines, line), ""
-			}
-			runes := []rune(word)
-			lines, word = append(lines, string(runes[:width])), string(runes[width:])
-		}
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			lines, line = append(lines, line), word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
 }
 
 const (
@@ -123,8 +97,8 @@ const (
 // cuts are how columns are cut in a narrow terminal, by their headers: in the middle if their texts often begin alike.
 // Names, numbers and states stay whole.
 var cuts = map[string]func(text string, width int) string{
-	"LIMIT": replay.Cut, "STORE": replay.Cut, "OVERRIDE": replay.Cut,
-	"KEY": cutMiddle, "BY": cutMiddle,
+	"LIMIT": say.Cut, "STORE": say.Cut, "OVERRIDE": say.Cut,
+	"KEY": say.CutMiddle, "BY": say.CutMiddle,
 }
 
 // table prints rows of cells in columns, below a header. Columns that nothing is in are left out. If the terminal is too narrow, cells
@@ -220,12 +194,12 @@ func (s *screen) line(cells []string, width []int, most int) string {
 	var b strings.Builder
 	at, end := 0, 0 // the width of the line, and where the column ends
 	for i, cell := range cells {
-		cell = replay.Printable(cell)
+		cell = say.Printable(cell)
 		if most > 0 {
 			if at >= most {
 				break
 			}
-			cell = replay.Cut(cell, most-at)
+			cell = say.Cut(cell, most-at)
 		}
 		at += utf8.RuneCountInString(cell)
 		b.WriteString(s.colored(cell))
@@ -238,16 +212,6 @@ func (s *screen) line(cells []string, width []int, most int) string {
 		at, end = at+gap, end+len(columnGap)
 	}
 	return strings.TrimRight(b.String(), " ")
-}
-
-// cutMiddle shortens a text that is wider than this, and leaves both ends.
-func cutMiddle(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
-		return text
-	}
-	left := width / 2
-	return string(runes[:left]) + "\u2026" + string(runes[len(runes)-(width-left-1):])
 }
 
 // The escape sequences of terminals.
@@ -275,15 +239,11 @@ func (s *screen) colored(cell string) string {
 // details prints rows of a name and a text, which is wrapped at the width of the terminal.
 func (s *screen) details(rows [][]string) {
 	names := widths(rows)[0]
+	indent := strings.Repeat(" ", names+len(columnGap))
 	for _, row := range rows {
-		lines := []string{replay.Printable(row[1])}
-		if s.width > 0 {
-			lines = wrapped(row[1], s.width-names-len(columnGap))
-		}
-		name := replay.Printable(row[0])
-		for _, line := range lines {
-			fmt.Fprintf(s.out, "%-*s%s%s\n", names, name, columnGap, line)
-			name = ""
+		first := fmt.Sprintf("%-*s%s", names, say.Printable(row[0]), columnGap)
+		for _, line := range say.Wrap(first, indent, row[1], s.width) {
+			fmt.Fprintln(s.out, line)
 		}
 	}
 }
@@ -295,13 +255,6 @@ func formatDeadline(seconds float64) string {
 		layout = time.DateTime
 	}
 	return at.Format(layout) + " (in " + duration.Seconds(seconds) + ")"
-}
-
-func plural(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // enumerate returns one name or several, behind what they are.

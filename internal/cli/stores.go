@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -38,7 +38,7 @@ func (c *instance) stores() error {
 	}
 	c.table(rows)
 	for _, fault := range faults {
-		fmt.Fprintln(c.out, replay.Printable(fault))
+		fmt.Fprintln(c.out, say.Printable(fault))
 	}
 	c.printView()
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -129,7 +130,7 @@ func (w *watcher) print(text string) error {
 	}
 	key, zone := shell.ShowKey(d.KeyText), shell.Word(d.Zone)
 	if w.width > 0 {
-		key = cutMiddle(key, max(usualKey, w.width/4))
+		key = say.CutMiddle(key, max(usualKey, w.width/4))
 	}
 	if d.Plan != "" {
 		zone += inParentheses("plan " + shell.Word(d.Plan))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -100,7 +101,7 @@ func formatRate(rate *float64) string {
 // shortLimit returns the limit of a zone with its numbers in front, which are not cut in a narrow terminal.
 func shortLimit(z *adminapi.Zone) string {
 	if len(z.Plans) > 0 {
-		return plural(int64(len(z.Plans)), "plan") + inParentheses(z.Rollout)
+		return say.Plural(len(z.Plans), "plan") + inParentheses(z.Rollout)
 	}
 	algorithm, rest, _ := strings.Cut(z.Limit, " ")
 	numbers, options, _ := strings.Cut(rest, " ")

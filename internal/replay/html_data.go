@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // The page has to be small, whatever the logs: what is drawn is reduced to what can be seen.
@@ -53,7 +55,7 @@ func (r *Result) pageData() ([]byte, error) {
 func clean(value any) any {
 	switch v := value.(type) {
 	case string:
-		return Cut(Printable(v), longest)
+		return say.Cut(say.Printable(v), longest)
 	case []any:
 		for i := range v {
 			v[i] = clean(v[i])
@@ -98,7 +100,7 @@ func (z *Zone) page(r *Result, steps int) *pageZone {
 		p.Beside = otherZones
 	}
 	for _, name := range z.PeakKeys[:min(len(z.PeakKeys), pageNames*steps/daySteps)] {
-		p.Names = append(p.Names, Cut(Printable(name), 60))
+		p.Names = append(p.Names, say.Cut(say.Printable(name), 60))
 	}
 	for _, k := range z.Top[:min(len(z.Top), stripKeys)] {
 		p.Top = append(p.Top, pageKey{k, k.statuses(), k.looks(), k.Series.page(max(fewCells, stripCells*steps/daySteps))})

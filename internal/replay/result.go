@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // Result is what a config would have done to the requests of some logs.
@@ -59,9 +60,9 @@ func (u *Unknown) Sentence() string {
 	text := u.What
 	switch {
 	case u.Zone != "" && u.Option != "":
-		text = "zone " + Printable(u.Zone) + ", " + u.Option + ": " + text
+		text = "zone " + say.Printable(u.Zone) + ", " + u.Option + ": " + text
 	case u.Zone != "":
-		text = "zone " + Printable(u.Zone) + ": " + text
+		text = "zone " + say.Printable(u.Zone) + ": " + text
 	}
 	if u.Count > 0 {
 		text += " (" + Count(u.Count) + " requests)"

@@ -6,13 +6,12 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // Width is the width of the report in columns.
@@ -46,19 +45,9 @@ func (t *report) line(format string, args ...any) {
 
 // wrap writes text in lines of at most Width columns, all but the first one indented.
 func (t *report) wrap(first, indent, text string) {
-	line, words := first, 0
-	for word := range strings.FieldsSeq(text) {
-		if words > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > Width {
-			t.line("%s", line)
-			line, words = indent, 0
-		}
-		if words > 0 {
-			line += " "
-		}
-		line += word
-		words++
+	for _, line := range say.Wrap(first, indent, text, Width) {
+		t.line("%s", line)
 	}
-	t.line("%s", line)
 }
 
 // notUnderstood says how many lines were not understood, and what follows if they are many.
@@ -72,7 +61,7 @@ func (r *Result) notUnderstood() string {
 // badLines says of the first lines that were not understood what they have, in at most so many characters.
 func (r *Result) badLines(most int) (lines []string) {
 	for _, b := range r.FirstBad {
-		lines = append(lines, fmt.Sprintf("%s:%d: %s: %s", Printable(b.Log), b.Line, Printable(b.Why), Cut(Printable(b.Text), most)))
+		lines = append(lines, fmt.Sprintf("%s:%d: %s: %s", say.Printable(b.Log), b.Line, say.Printable(b.Why), say.Cut(say.Printable(b.Text), most)))
 	}
 	return lines
 }
@@ -103,10 +92,10 @@ func (t *report) limits(z *Zone) {
 	if z.DryRun {
 		mode = ", not fully enforced"
 	}
-	t.wrap("", "  ", fmt.Sprintf("ZONE %s: %s, key %s%s", Printable(z.Name), z.Limit, Printable(cmp.Or(z.Key, "none")), mode))
+	t.wrap("", "  ", fmt.Sprintf("ZONE %s: %s, key %s%s", say.Printable(z.Name), z.Limit, say.Printable(cmp.Or(z.Key, "none")), mode))
 	row := func(what, number, rest string) { t.line("  %-28s %12s  %s", what, number, rest) }
 	if why := t.notJudged(z); why != "" {
-		t.wrap("  ", "    ", Printable(why))
+		t.wrap("  ", "    ", say.Printable(why))
 	}
 	if z.Requests == 0 {
 		t.whatIf(z)
@@ -134,7 +123,7 @@ func (t *report) limits(z *Zone) {
 		if room != "" {
 			room = "  headroom " + room
 		}
-		row("busiest client never refused", used, Cut(Printable(b.Key), 20)+room)
+		row("busiest client never refused", used, say.Cut(say.Printable(b.Key), 20)+room)
 	}
 	t.top(z)
 	t.whatIf(z)
@@ -153,7 +142,7 @@ func (r *Result) notJudged(z *Zone) string {
 	const most = 5
 	var all []string
 	for _, h := range r.Hosts[:min(len(r.Hosts), most)] {
-		all = append(all, fmt.Sprintf("%s (%s)", Cut(Printable(h.Name), Width), Count(h.Requests)))
+		all = append(all, fmt.Sprintf("%s (%s)", say.Cut(say.Printable(h.Name), Width), Count(h.Requests)))
 	}
 	if len(all) == 0 {
 		return "no request met this zone"
@@ -179,15 +168,15 @@ func (t *report) top(z *Zone) {
 	}
 	t.line("\n  %-32s %10s  %8s  %s", "WHO WOULD BE REFUSED", "refused", "of sent", "first")
 	for _, k := range z.Top[:min(len(z.Top), maxShown)] {
-		t.line("  %-32s %10s  %8s  %s", Cut(Printable(cmp.Or(k.Key, "(no key)")), 32), Count(k.Refused), percent(k.Refused, k.Requests), t.at(k.FirstRefused))
+		t.line("  %-32s %10s  %8s  %s", say.Cut(say.Printable(cmp.Or(k.Key, "(no key)")), 32), Count(k.Refused), percent(k.Refused, k.Requests), t.at(k.FirstRefused))
 		about := k.statuses()
 		if who := k.looks(); who != "" {
 			about += "; " + who
 		}
 		if k.Agent != "" {
-			about += "; " + Printable(k.Agent)
+			about += "; " + say.Printable(k.Agent)
 		}
-		t.line("    %s", Cut(about, Width-4))
+		t.line("    %s", say.Cut(about, Width-4))
 	}
 	if more := z.KeysRefused - min(len(z.Top), maxShown); more > 0 {
 		t.line("    and %s more", Count(int64(more)))
@@ -265,7 +254,7 @@ func (s *Suggestion) title() string {
 	if s.Limit != "" {
 		return s.Limit
 	}
-	return "no suggestion: " + Printable(s.Failure)
+	return "no suggestion: " + say.Printable(s.Failure)
 }
 
 // Count formats a number with commas.
@@ -293,32 +282,4 @@ func percent(part, whole int64) string {
 	default:
 		return fmt.Sprintf("%.1f %%", share)
 	}
-}
-
-// Printable returns text without anything that a terminal would act on.
-func Printable(text string) string {
-	if !strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) || c == utf8.RuneError }) {
-		return text
-	}
-	var b strings.Builder
-	for i, c := range text {
-		switch _, size := utf8.DecodeRuneInString(text[i:]); {
-		case c == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case unicode.IsPrint(c):
-			b.WriteRune(c)
-		default:
-			quoted := strconv.QuoteRune(c)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-	}
-	return b.String()
-}
-
-// Cut shortens a text that is wider than this.
-func Cut(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:width-1]) + "…"
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // This file has what comes before the zones in a report: the verdict, what was read, and what is not known.
@@ -31,12 +33,12 @@ func (t *report) verdict() {
 	default:
 		z := zones[0]
 		t.wrap("", "  ", fmt.Sprintf("Zone %s would have refused %s of its requests, and %s of %s.",
-			Printable(z.Name), percent(z.Refused, z.Requests), Count(int64(z.KeysRefused)), count(int64(z.Keys), "client")))
+			say.Printable(z.Name), percent(z.Refused, z.Requests), Count(int64(z.KeysRefused)), count(int64(z.Keys), "client")))
 	}
 	if len(zones) > 1 {
 		t.line("\n  %-32s %12s %10s %9s %10s", "ZONE", "requests", "refused", "", "clients")
 		for _, z := range zones {
-			t.line("  %-32s %12s %10s %9s %10s", Cut(Printable(z.Name), 32), Count(z.Requests), Count(z.Refused), percent(z.Refused, z.Requests), Count(int64(z.KeysRefused)))
+			t.line("  %-32s %12s %10s %9s %10s", say.Cut(say.Printable(z.Name), 32), Count(z.Requests), Count(z.Refused), percent(z.Refused, z.Requests), Count(int64(z.KeysRefused)))
 		}
 	}
 	t.WriteByte('\n')
@@ -62,14 +64,14 @@ func (t *report) head() {
 	}
 	var logs []string
 	for _, l := range t.Logs[:min(len(t.Logs), maxLogs)] {
-		logs = append(logs, Cut(Printable(l.Name), Width-10))
+		logs = append(logs, say.Cut(say.Printable(l.Name), Width-10))
 	}
 	if more := len(t.Logs) - maxLogs; more > 0 {
 		logs = append(logs, fmt.Sprintf("and %d more", more))
 	}
 	config := ""
 	if t.Config != "" {
-		config = "; config " + Cut(Printable(t.Config), Width-10)
+		config = "; config " + say.Cut(say.Printable(t.Config), Width-10)
 	}
 	t.wrap("", "  ", fmt.Sprintf("%s: %s, %.1f s%s", count(int64(len(t.Logs)), "log"), cmp.Or(strings.Join(logs, ", "), "none"), t.Took.Seconds(), config))
 	if t.NoRequests > 0 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // Width is the widest line of the report, where texts can be broken.
@@ -47,20 +49,8 @@ func (f *Failure) write(b *strings.Builder, file string, width int) {
 
 // wrap writes a text behind a beginning, in as many lines as it takes. A width of 0 breaks no line.
 func wrap(b *strings.Builder, beginning, text string, width int) {
-	indent := strings.Repeat(" ", utf8.RuneCountInString(beginning))
-	line := beginning
-	for i, word := range strings.Split(text, " ") {
-		switch {
-		case i == 0:
-			line += word
-		case width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			b.WriteString(line + "\n")
-			line = indent + "  " + word
-		default:
-			line += " " + word
-		}
-	}
-	b.WriteString(line + "\n")
+	indent := strings.Repeat(" ", utf8.RuneCountInString(beginning)+2)
+	b.WriteString(strings.Join(say.Wrap(beginning, indent, text, width), "\n") + "\n")
 }
 
 // WriteText writes a change that no case notices.
@@ -80,11 +70,11 @@ func (c *Change) WriteText(w io.Writer, colors Colors, width int) error {
 
 // WriteSummary writes the last lines.
 func (r *Report) WriteSummary(w io.Writer) error {
-	text := fmt.Sprintf("%s, %d failed, in %s\n", plural(len(r.Cases), "case"), r.Failed, r.Took.Round(time.Millisecond))
+	text := fmt.Sprintf("%s, %d failed, in %s\n", say.Plural(len(r.Cases), "case"), r.Failed, r.Took.Round(time.Millisecond))
 	if n := len(r.Changes); n > 0 {
 		found, accepted := r.Noticed()
 		text += fmt.Sprintf("%s of the config, %d noticed (%d %%), %d accepted, %d missed\n",
-			plural(n, "change"), found, 100*found/n, accepted, n-found-accepted)
+			say.Plural(n, "change"), found, 100*found/n, accepted, n-found-accepted)
 	}
 	_, err := io.WriteString(w, text)
 	return err
@@ -101,11 +91,4 @@ func (r *Report) Noticed() (found, accepted int) {
 		}
 	}
 	return found, accepted
-}
-
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }
