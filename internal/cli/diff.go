@@ -70,27 +70,22 @@ var countsInWords = map[string]string{
 
 // differences says what has changed in a zone, each with a word in front.
 func differences(z *adminapi.ZoneDiff) (rows [][]string) {
-	switch z.Kind {
-	case adminapi.ZoneNew:
-		rows = append(rows, []string{"new", z.Is})
-	case adminapi.ZoneGone:
-		rows = append(rows, []string{"gone", "was " + z.Was})
+	add := func(is bool, name, text string) {
+		if is {
+			rows = append(rows, []string{name, text})
+		}
 	}
+	add(z.Kind == adminapi.ZoneNew, "new", z.Is)
+	add(z.Kind == adminapi.ZoneGone, "gone", "was "+z.Was)
 	for _, c := range z.Changes {
-		rows = append(rows, []string{"changed", c.Text})
+		add(true, "changed", c.Text)
 	}
 	for _, text := range z.Warnings {
-		rows = append(rows, []string{"warning", text})
+		add(true, "warning", text)
 	}
-	if z.Stricter {
-		rows = append(rows, []string{"refuses", "it can refuse requests that passed before"})
-	}
-	if z.Weaker {
-		rows = append(rows, []string{"allows", "it can let requests pass that it refused before"})
-	}
-	if z.Kind == adminapi.ZoneChanged && z.Counts != "" {
-		rows = append(rows, []string{"counts", countsInWords[z.Counts]})
-	}
+	add(z.Stricter, "refuses", "it can refuse requests that passed before")
+	add(z.Weaker, "allows", "it can let requests pass that it refused before")
+	add(z.Kind == adminapi.ZoneChanged && z.Counts != "", "counts", countsInWords[z.Counts])
 	return rows
 }
 

@@ -85,14 +85,10 @@ func (k *keyView) used() string {
 
 // left returns what is left, with the unit if a request costs more than 1.
 func (k *keyView) left() string {
-	left := strconv.FormatInt(k.Remaining, 10)
-	switch {
-	case k.CostFrom != "":
-		return fmt.Sprintf("%s units; a request costs {%s}, here %d", left, k.CostFrom, k.Cost)
-	case k.Cost > 1:
-		return fmt.Sprintf("%s units, for %s of %d each", left, say.Plural(k.Remaining/k.Cost, "request"), k.Cost)
+	if k.CostFrom == "" && k.Cost <= 1 {
+		return strconv.FormatInt(k.Remaining, 10)
 	}
-	return left
+	return fmt.Sprintf("%s; a request costs %d", say.Plural(k.Remaining, "unit"), k.Cost)
 }
 
 // printReasons prints why zones do something else than allow keys, under each plan, and which commands change that. It names a key

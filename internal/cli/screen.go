@@ -104,11 +104,11 @@ var cuts = map[string]func(text string, width int) string{
 // table prints rows of cells in columns, below a header. Columns that nothing is in are left out. If the terminal is too narrow, cells
 // are cut, and then the spare columns are left out.
 func (s *screen) table(rows [][]string, spare ...string) {
-	rows = filled(rows)
+	rows = columns(rows, func(i int) bool {
+		return len(rows) == 1 || slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" })
+	})
 	if s.excess(s.fitted(rows)) > 0 {
-		for _, header := range spare {
-			rows = without(header, rows)
-		}
+		rows = columns(rows, func(i int) bool { return !slices.Contains(spare, rows[0][i]) })
 	}
 	width := s.fitted(rows)
 	for _, row := range rows {
@@ -121,28 +121,18 @@ func (s *screen) table(rows [][]string, spare ...string) {
 	}
 }
 
-// filled returns the columns with at least one cell.
-func filled(rows [][]string) [][]string {
-	full := make([][]string, len(rows))
+// columns returns the columns of rows that are wanted, with a dash in empty cells.
+func columns(rows [][]string, wanted func(i int) bool) [][]string {
+	some := make([][]string, len(rows))
 	for i := range rows[0] {
-		if len(rows) > 1 && !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" }) {
+		if !wanted(i) {
 			continue
 		}
 		for j, row := range rows {
-			full[j] = append(full[j], cmp.Or(row[i], "-"))
+			some[j] = append(some[j], cmp.Or(row[i], "-"))
 		}
 	}
-	return full
-}
-
-// without returns rows without the column of a header.
-func without(header string, rows [][]string) [][]string {
-	if at := slices.Index(rows[0], header); at >= 0 {
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], at, at+1)
-		}
-	}
-	return rows
+	return some
 }
 
 // widths returns the width of each column.
