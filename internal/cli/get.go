@@ -77,9 +77,6 @@ func (k *keyView) about(counter string) (rows [][]string) {
 	} else {
 		add("plan", k.PlanFrom+", else the default")
 	}
-	if len(k.Plans) == 0 && k.ResetAfter > 0 && !k.Slots { // slots come back when requests end
-		add("all in", duration.Seconds(k.ResetAfter))
-	}
 	if r := k.Refusals; r != nil {
 		add("refusals", fmt.Sprintf("%d so far; %d in %s lead to a ban", r.Count, r.Of, duration.Seconds(r.Within)))
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,9 +43,6 @@ func newInstances(cmd *cobra.Command) (all []*instance, err error) {
 		address, err := adminAddress(given, config, adapter)
 		if err != nil {
 			return nil, err
-		}
-		if slices.ContainsFunc(all, func(c *instance) bool { return c.address == address }) {
-			continue
 		}
 		s := newScreen(cmd)
 		if given != "" {
