@@ -188,11 +188,6 @@ func follow(ctx context.Context, stores []*runningStore) <-chan *fleet.View {
 // compareMembers has doctor compare the instances.
 func compareMembers(view *fleet.View) []adminapi.Finding {
 	facts := doctor.Members{Troubled: make(map[string]string)}
-	for _, s := range runningStores() {
-		if n := s.instances; n > 0 && (facts.Configured == 0 || n < facts.Configured) {
-			facts.Configured = n
-		}
-	}
 	for _, m := range view.Members {
 		facts.All = append(facts.All, m.Instance)
 		if m.Report == nil {

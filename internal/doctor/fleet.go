@@ -14,9 +14,6 @@ import (
 type Members struct {
 	All []adminapi.Instance // the one that compares first
 
-	// Configured is the option instances; 0 without one.
-	Configured int
-
 	// Troubled are the instances, by name, whose store fails them, and how.
 	Troubled map[string]string
 
@@ -102,17 +99,6 @@ var memberProblems = []problem[member]{
 
 // fleetProblems are those of all instances together.
 var fleetProblems = []problem[*Members]{
-	{"instances", warn, func(m *Members) string {
-		alive := 0
-		for _, i := range m.All {
-			if i.State != adminapi.StateSilent && i.State != adminapi.StateLeft {
-				alive++
-			}
-		}
-		return when(m.Configured > 0 && m.Configured < alive && !m.mayBeUnheard(),
-			"instances is %d, and %d are there: while the store does not answer, together they admit %d/%d of each limit", m.Configured, alive, alive, m.Configured)
-	}, countInstances},
-
 	{"version", warn, func(m *Members) string {
 		by := make(map[string][]string)
 		for _, i := range m.serving() {

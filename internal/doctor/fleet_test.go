@@ -10,7 +10,7 @@ import (
 // TestCompare: each thing in which the instances of a fleet differ is found, by one check.
 func TestCompare(t *testing.T) {
 	well := func() *Members {
-		return &Members{Configured: 3, All: []adminapi.Instance{
+		return &Members{All: []adminapi.Instance{
 			{Name: "a", State: adminapi.StateHere, Version: "v1"},
 			{Name: "b", State: adminapi.StateReports, Version: "v1"},
 			{Name: "c", State: adminapi.StateReports, Version: "v1"},
@@ -25,8 +25,6 @@ func TestCompare(t *testing.T) {
 		"a mute one":       {func(m *Members) { m.All[1].State = adminapi.StateMute }, "unknown instances"},
 		"an unchecked one": {func(m *Members) { m.Unchecked = []string{"b"} }, "unknown instances"},
 		"one that left":    {func(m *Members) { m.All[1].State = adminapi.StateLeft }, ""},
-		"instances 2":      {func(m *Members) { m.Configured = 2 }, "warn instances"},
-		"instances 4":      {func(m *Members) { m.Configured = 4 }, ""},
 		"another config":   {func(m *Members) { m.All[2].Differs = []string{"z"} }, "fail config"},
 		"another version":  {func(m *Members) { m.All[2].Version = "v2" }, "warn version"},
 		"a clock ahead":    {func(m *Members) { m.All[2].ClockAhead = 3 }, "warn clock"},
@@ -41,7 +39,6 @@ func TestCompare(t *testing.T) {
 			m.Troubled = map[string]string{"a": "x"}
 		}, ""},
 		"all unheard": {func(m *Members) {
-			m.Configured = 1
 			m.All[1].State, m.All[2].State = adminapi.StateUnknown, adminapi.StateUnknown
 		}, ""},
 		"a late one": {func(m *Members) { // its last report may be from before
