@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
@@ -57,9 +56,6 @@ func (m *Members) serving() []adminapi.Instance {
 	return slices.DeleteFunc(slices.Clone(m.All), func(i adminapi.Instance) bool { return !serves(i) })
 }
 
-// mostApart is how many seconds clocks may differ. A report may take a while to the store on a busy machine.
-const mostApart = 2
-
 var (
 	updateInstance = advice.New("doctor/version", "give all instances the same version of this module, and its Redis user the rights that "+advice.Docs+"redis.md lists")
 	defineOne      = advice.New("doctor/agreement", "give it the same limit, key and prefixes everywhere: compare 'caddy rate-limit zones' on each instance")
@@ -84,11 +80,6 @@ var memberProblems = []problem[member]{
 		return when(len(i.Differs) > 0 && i.State != adminapi.StateLeft && i.State != adminapi.StateUnknown,
 			"%s has another config than this instance; these zones differ: %s", i.Name, shorten(i.Differs))
 	}, defineOne},
-
-	{"clock", warn, func(i member) string {
-		return when(serves(i.Instance) && max(i.ClockAhead, -i.ClockAhead) > mostApart,
-			"the clock of %s is %s that of the store", i.Name, ahead(time.Duration(i.ClockAhead*float64(time.Second))))
-	}, setClocks},
 
 	{"outage", warn, func(i member) string { // if no instance is well it is the store, and each instance says so
 		trouble, found := i.of.Troubled[i.Name]

@@ -27,15 +27,13 @@ func TestCompare(t *testing.T) {
 		"one that left":    {func(m *Members) { m.All[1].State = adminapi.StateLeft }, ""},
 		"another config":   {func(m *Members) { m.All[2].Differs = []string{"z"} }, "fail config"},
 		"another version":  {func(m *Members) { m.All[2].Version = "v2" }, "warn version"},
-		"a clock ahead":    {func(m *Members) { m.All[2].ClockAhead = 3 }, "warn clock"},
-		"a clock behind":   {func(m *Members) { m.All[2].ClockAhead = -3 }, "warn clock"},
 		"an outage":        {func(m *Members) { m.Troubled = map[string]string{"b": "the breaker is open"} }, "warn outage"},
 		"an outage of all": {func(m *Members) {
 			m.Troubled = map[string]string{"a": "x", "b": "x", "c": "x"}
 		}, ""},
 		"one unheard": {func(m *Members) {
 			m.All = m.All[:2]
-			m.All[1].State, m.All[1].Differs, m.All[1].Version, m.All[1].ClockAhead = adminapi.StateUnknown, []string{"z"}, "v2", 9
+			m.All[1].State, m.All[1].Differs, m.All[1].Version = adminapi.StateUnknown, []string{"z"}, "v2"
 			m.Troubled = map[string]string{"a": "x"}
 		}, ""},
 		"all unheard": {func(m *Members) {
