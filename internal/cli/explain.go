@@ -105,11 +105,6 @@ func (s *screen) printExplanation(x *adminapi.Explanation) error {
 		fmt.Fprintln(s.out)
 		s.table(visitRows(x.Zones))
 	}
-	for _, step := range x.Steps {
-		if step.Effect == "assumed" {
-			s.add(step.Handler + " " + step.Note + ".")
-		}
-	}
 	for i := range x.Zones {
 		s.printVisit(x, &x.Zones[i])
 	}
@@ -128,11 +123,7 @@ func routeRows(steps []adminapi.Step) (rows [][]string) {
 			rows = append(rows, []string{"", ""})
 			fallthrough
 		case s.Handler != "":
-			text := between + s.Handler
-			if s.Effect != "assumed" {
-				text += inParentheses(s.Note)
-			}
-			rows[len(rows)-1][1] += text
+			rows[len(rows)-1][1] += between + s.Handler + inParentheses(s.Note)
 			between = ", "
 		case s.Group: // after another one was taken
 		case !s.Taken:
