@@ -84,7 +84,7 @@ var layers = []struct {
 	{"internal/zone", layer{lines: 1135, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 177, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 669, kB: 29, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats internal/topk store"}},
+	{"internal/doctor", layer{lines: 652, kB: 28, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
 	{"internal/routes", layer{lines: 107, kB: 5, caddy: true}},
 	{"internal/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
@@ -110,7 +110,7 @@ var layers = []struct {
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/say " +
 		"internal/suggest " +
 		"internal/zone memorystore store"}},
-	{"internal/cli", layer{lines: 2613, kB: 83, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
+	{"internal/cli", layer{lines: 2580, kB: 82, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/say internal/shell internal/why"}},
 	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
 		"internal/stats internal/zone"}},
