@@ -31,7 +31,7 @@ var layers = []struct {
 	{"internal/advice", layer{lines: 66, kB: 5}},
 	{"internal/suggest", layer{lines: 50, kB: 2}},
 	{"internal/say", layer{lines: 70, kB: 3}},
-	{"internal/duration", layer{lines: 50, kB: 2}},
+	{"internal/duration", layer{lines: 55, kB: 2}},
 	{"internal/msgpack", layer{lines: 50, kB: 2}},
 	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
 	{"store", layer{lines: 1000, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
@@ -58,7 +58,7 @@ var layers = []struct {
 	{"internal/adminapi", layer{lines: 517, kB: 17, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1340, kB: 42}},
+	{"internal/replay/logs", layer{lines: 1278, kB: 40}},
 	{"internal/replay", layer{lines: 766, kB: 27, own: "internal/advice internal/replay/logs internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
@@ -66,10 +66,11 @@ var layers = []struct {
 	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 645, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
-	{"internal/key", layer{lines: 815, kB: 25, caddy: true, own: "internal/placeholder"}},
-	{"internal/stats", layer{lines: 365, kB: 11, own: "internal/advice internal/outcome internal/topk"}},
+	{"internal/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
+	{"internal/stats", layer{lines: 309, kB: 9, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 100, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
-	{"internal/clock", layer{lines: 115, kB: 3, own: "internal/heap"}},
+	{"internal/heap", layer{lines: 32, kB: 1}},
+	{"internal/clock", layer{lines: 121, kB: 3, own: "internal/heap"}},
 	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
 	{"internal/turns", layer{lines: 325, kB: 8, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
@@ -84,20 +85,21 @@ var layers = []struct {
 	{"internal/zone", layer{lines: 1135, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 177, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 652, kB: 28, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats internal/topk store"}},
+	{"internal/doctor", layer{lines: 652, kB: 28, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
+		"internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 82, own: "internal/web"}},
-	{"internal/routes", layer{lines: 107, kB: 5, caddy: true}},
+	{"internal/routes", layer{lines: 107, kB: 3, caddy: true}},
 	{"internal/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
 		"internal/usage internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 847, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+	{"internal/limiter", layer{lines: 848, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 580, kB: 21, caddy: true}},
 	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1917, kB: 61, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
-		"internal/clock internal/lab/offline internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool " +
-		"internal/replay internal/replay/logs internal/stats internal/zone memorystore store"}},
+	{"internal/replay/engine", layer{lines: 1835, kB: 58, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
+		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
@@ -106,17 +108,15 @@ var layers = []struct {
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1586, kB: 50, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
+	{"internal/lab/cases", layer{lines: 1444, kB: 46, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/say " +
-		"internal/suggest " +
-		"internal/zone memorystore store"}},
+		"internal/suggest internal/zone store"}},
 	{"internal/cli", layer{lines: 2580, kB: 82, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/say internal/shell internal/why"}},
-	{"internal/report", layer{lines: 300, kB: 10, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome " +
-		"internal/stats internal/zone"}},
-	{"internal/respond", layer{lines: 894, kB: 33, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
+	{"internal/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/zone"}},
+	{"internal/respond", layer{lines: 894, kB: 29, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/routes internal/writers internal/zone"}},
-	{".", layer{lines: 861, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
+	{".", layer{lines: 879, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +
 		"internal/placeholder internal/pool internal/report internal/respond internal/routes internal/stats internal/zone memorystore store"}},
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},
@@ -142,8 +142,8 @@ var layers = []struct {
 	{"internal/testing/picture/recording", layer{lines: 100, kB: 3}},
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/reference", layer{lines: 315, kB: 11, caddy: true, own: "internal/option"}},
-	{"internal/testing/simredis", layer{lines: 1451, kB: 40}},
-	{"internal/testing/world", layer{lines: 5000, kB: 159, caddy: true, own: "algorithms config internal/clock internal/heap internal/limiter " +
+	{"internal/testing/simredis", layer{lines: 1451, kB: 38}},
+	{"internal/testing/world", layer{lines: 4961, kB: 159, caddy: true, own: "algorithms config internal/clock internal/heap internal/limiter " +
 		"internal/outcome internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/zone redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{lines: 1500, kB: 55, own: "algorithms internal/testing/deep internal/testing/patient store"}},
