@@ -5,13 +5,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap/zapcore"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestFullQueueIsTold: the log and the access log tell a queue without a place from a limit that is used up, and
+// TestFullQueueIsTold: the log tells a queue without a place from a limit that is used up, and
 // from a cost that no queue has a place for.
 func TestFullQueueIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -34,13 +31,6 @@ func TestFullQueueIsTold(t *testing.T) {
 			}
 			if refused := i == c.refuse; (w.Code == http.StatusTooManyRequests) != refused {
 				t.Fatalf("%s: request %d has status %d", name, i, w.Code)
-			}
-			line := zapcore.NewMapObjectEncoder()
-			if err := caddyhttp.GetVar(r.Context(), "rate_limit").(zapcore.ObjectMarshaler).MarshalLogObject(line); err != nil {
-				t.Fatal(err)
-			}
-			if want := c.full && i == c.refuse; (line.Fields["queue_full"] == true) != want {
-				t.Errorf("%s: request %d: the access log has %v", name, i, line.Fields)
 			}
 		}
 		found := logs.FilterMessage("rate limit exceeded").All()
