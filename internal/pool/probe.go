@@ -33,7 +33,7 @@ func (r *Ref) Probe(ctx context.Context, logger *zap.Logger) {
 		return
 	}
 	for ctx.Err() == nil {
-		r.Store.prober.try(ctx, p, r, logger)
+		r.Store.probes.try(ctx, p, r, logger)
 		select {
 		case <-ctx.Done():
 		case <-time.After(probeInterval):
@@ -41,15 +41,15 @@ func (r *Ref) Probe(ctx context.Context, logger *zap.Logger) {
 	}
 }
 
-// prober probes a store. A reload that keeps the store does not ask again: what a probe sends to a server that hangs is in the
+// probes is what probes of a store have in common. A reload that keeps the store does not ask again: what a probe sends to a server that hangs is in the
 // way of requests, which tell by themselves.
-type prober struct {
+type probes struct {
 	mu       sync.Mutex
 	answered bool // since the store was opened
 }
 
-// try probes the store once, if nobody else tells whether it answers.
-func (f *prober) try(ctx context.Context, p store.Shared, r *Ref, logger *zap.Logger) {
+// try probes the store once, unless requests show whether it answers.
+func (f *probes) try(ctx context.Context, p store.Shared, r *Ref, logger *zap.Logger) {
 	f.mu.Lock() // of several configs, one probes at a time
 	defer f.mu.Unlock()
 	if f.answered && !r.Store.Health.unknown() {

@@ -47,7 +47,7 @@ type Store struct {
 	Latency stats.Histogram // of the server, if the store is remote
 	Lately  stats.Minute    // of that latency
 	Turns   *turns.Queues
-	prober  prober
+	probes  probes
 }
 
 // Destruct implements [caddy.Destructor].

@@ -35,7 +35,7 @@ var ofKind = map[limiter.Problem]problemType{
 	limiter.AbnormalUsage:   {problemTypes + "abnormal-usage-detected", "Request not satisfied due to detection of abnormal request pattern"},
 }
 
-// tells reports whether the client is told of the zone that refuses.
+// tells reports whether the answer may name the zone that refuses.
 func tells(a *limiter.Answer) bool {
 	return a.Zone != nil && isShown(a.Zone) && a.Problem != limiter.WrongRequest
 }

@@ -18,7 +18,7 @@ type Store struct {
 	renewed int64
 }
 
-// NewStore returns a store for at most so many keys, or the usual number if that is 0, with a reference to it. Neither has to be released.
+// NewStore returns a store for at most so many keys, or the usual number if that is 0, with a reference to it. Nobody has to release them.
 func NewStore(on *clock.Timeline, maxKeys int) (*Store, *pool.Ref, error) {
 	in, err := memorystore.New(memorystore.Options{MaxKeys: maxKeys, Now: on.Micros})
 	if err != nil {

@@ -39,8 +39,8 @@ type Node struct {
 	calls      atomic.Uint64
 }
 
-// replica notes that the server has said on two connections that it is one. go-redis closes a connection on which it says
-// so: until then calls are careful from the start, which write nothing.
+// replica notes that the server has said on two connections that it is one. go-redis closes each connection on which it says
+// so. Calls that are careful from the start write nothing, so they keep theirs.
 type replica struct {
 	said  *protocol.UnwrittenError
 	until time.Duration // since began
