@@ -47,7 +47,6 @@ type App struct {
 	running admin.Config
 	stores  map[string]*usedStore // by identity
 	cancel  context.CancelFunc    // ends what Start has started
-	log     *zap.Logger
 	servers map[*caddyhttp.Server]*server
 
 	memory   *memorystore.Store
@@ -80,7 +79,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // Provision implements [caddy.Provisioner].
 func (a *App) Provision(ctx caddy.Context) error {
 	a.zones, a.stores, a.servers = make(map[string]definition), make(map[string]*usedStore), make(map[*caddyhttp.Server]*server)
-	a.running.DisablePage, a.log = a.DisablePage, ctx.Logger()
+	a.running.DisablePage = a.DisablePage
 	if err := ctx.GetMetricsRegistry().Register(&a.running); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
@@ -232,7 +231,6 @@ func (a *App) Start() (err error) {
 		a.revert = a.memory.Apply(a.settings)
 	}
 	a.running.Register()
-	go a.running.Watch(ctx, a.log)
 	go a.running.Sample(ctx)
 	return nil
 }

@@ -1,8 +1,6 @@
 package caddyratelimit_test
 
 import (
-	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -45,24 +43,6 @@ func TestUsualCost(t *testing.T) {
 		caddytest.AdminInto(t, "zones/tokens/key?key=127.0.0.1"+step.query, &k)
 		if k.Cost != step.cost || k.CostLast != step.last || k.Refused != step.refused || (k.RetryAfter > 0) != step.refused {
 			t.Errorf("after a request of %s: cost %d, last %t, refused %t, wait %v; want %+v", step.send, k.Cost, k.CostLast, k.Refused, k.RetryAfter, step)
-		}
-	}
-}
-
-// TestForeignCursor: a cursor that is not one of the list is a mistake of the caller, and no failure of the store.
-func TestForeignCursor(t *testing.T) {
-	for options, queries := range map[string]string{
-		"overrides": "bans?cursor=x overrides?cursor=x",
-		"overrides\nban 1h after 1 refusals in 1m": "bans?cursor=x bans?cursor=override-x bans?cursor=refusals-x overrides?cursor=x " +
-			"overrides?cursor=network-x overrides?cursor=key--1",
-	} {
-		caddytest.RunConfig(t, caddytest.FreeAddress(t), oneZone("key {client_ip}\nrate 1/1h\n"+options))
-		caddytest.Admin(t, http.MethodPut, "zones/z/key/override?key=192.0.2.0/24", `{"limit": "5/1h"}`)
-		for query := range strings.FieldsSeq(queries) {
-			status, answer := caddytest.AdminStatus(t, http.MethodGet, "zones/z/"+query, "")
-			if status != http.StatusBadRequest || !strings.Contains(answer, "not one of this store") {
-				t.Errorf("%s: %s: status %d, %s", options, query, status, answer)
-			}
 		}
 	}
 }

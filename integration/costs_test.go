@@ -50,7 +50,7 @@ func TestTokens(t *testing.T) {
 	m.Open("go")
 	_, _ = io.Copy(io.Discard, waits.Body)
 	waits.Body.Close()
-	s.AwaitUsed("a debt", "tokens", "booked", 11_000)
+	s.AwaitUsed("a debt of 1000", "tokens", "booked", 10_000)
 	if status := s.Answered(all[0], "booked", harness.Question{Say: 1}); status != http.StatusTooManyRequests {
 		t.Errorf("a key with a debt: status %d", status)
 	}

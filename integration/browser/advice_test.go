@@ -41,7 +41,8 @@ func testAdvice(t *testing.T, w *world) {
 		p.untilText("#why-body", want)
 	}
 	only := " Only the config can change that."
-	look("shut", "127.0.0.1", "blocks all requests from 127.0.0.1 with status 403 (block)."+only)
+	c.times(1, "/shut")
+	look("shut", "127.0.0.1", "block refuses some requests with status 403, whatever the key has used."+only)
 	look("keyed", "", "rejects requests without a key with status 401 (missing_key reject)."+only)
 	c.times(2, "/plain", "Client: pia")
 	p.click(button("Exempt", "pia", "plain. This zone has no overrides: add the option overrides to it."))

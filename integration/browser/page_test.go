@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
@@ -150,7 +151,7 @@ type state struct {
 	Remaining int64
 	Override  *struct {
 		Kind, Limit, Note string
-		EndsIn            float64 `json:"ends_in"`
+		Until             time.Time
 	}
 	Ban *struct{ By string }
 }
@@ -288,7 +289,7 @@ func testActions(t *testing.T, w *world) {
 	p.write("#field-limit", "8")
 	p.confirm()
 	p.untilText("#news", "Raised max")
-	if o := w.two.state("clients", "max").Override; o == nil || o.Kind != "limit" || o.EndsIn < 7000 || o.EndsIn > 7200 {
+	if o := w.two.state("clients", "max").Override; o == nil || o.Kind != "limit" || time.Until(o.Until) < 7000*time.Second || time.Until(o.Until) > 7200*time.Second {
 		t.Errorf("the override is %+v", o)
 	}
 	if got := w.two.times(5, "/", "Client: max"); got != 3 {

@@ -73,35 +73,47 @@ type adminCall struct {
 	request *http.Request
 	zone    *runningZone // the zone in the path; nil if there is none
 	query   url.Values
-	view    *fleet.View // of the fleet that the call is about; nil if it is about this instance
+
+	// fleet has the stores whose instances the call is about, and view is what these report; both are nil if it is about this
+	// instance.
+	fleet []*runningStore
+	view  *fleet.View
 }
 
-// adminRoute has the functions of a path, by method. What they return is the answer in JSON, nil if they have answered.
-type adminRoute map[string]func(*adminCall) (any, error)
+// operation is what a method does on a path. What it returns is the answer in JSON, nil if it has answered.
+type operation struct {
+	do         func(*adminCall) (any, error)
+	parameters string // with spaces between
+}
 
-// adminRoutes has the routes by path, with * for the name of a zone.
-var adminRoutes = map[string]adminRoute{
-	"zones":                {http.MethodGet: showZones},
-	"zones/*":              {http.MethodGet: showZone},
-	"zones/*/key":          {http.MethodGet: showKey, http.MethodDelete: resetKey},
-	"zones/*/key/override": {http.MethodPut: setOverride, http.MethodDelete: clearOverride},
-	"zones/*/key/ban":      {http.MethodPut: banKey, http.MethodDelete: unbanKey},
-	"zones/*/top":          {http.MethodGet: showTop},
-	"zones/*/networks":     {http.MethodGet: showNetworks},
-	"zones/*/bans":         {http.MethodGet: showBans},
-	"zones/*/overrides":    {http.MethodGet: showOverrides},
-	"key":                  {http.MethodGet: findKey},
-	"top":                  {http.MethodGet: showTop},
-	"networks":             {http.MethodGet: showNetworks},
-	"adaptive":             {http.MethodGet: func(*adminCall) (any, error) { return adaptive.Running(), nil }},
-	"stores":               {http.MethodGet: showStores},
-	"instances":            {http.MethodGet: showInstances},
-	"doctor":               {http.MethodGet: showDiagnosis},
-	"explain":              {http.MethodPost: explainRequest},
-	"decisions":            {http.MethodGet: streamDecisions},
-	"page":                 {http.MethodGet: redirectToPage},
-	pagePath:               {http.MethodGet: servePage},
-	"page/stream":          {http.MethodGet: streamPage},
+// keyParameters are the parameters that name a key.
+const keyParameters = "key key_base64 part"
+
+const subscription = "zone outcome rate " + keyParameters
+
+// adminRoutes has the operations by path, with * for the name of a zone, and by method.
+var adminRoutes = map[string]map[string]operation{
+	"zones":                {http.MethodGet: {showZones, "fleet"}},
+	"zones/*":              {http.MethodGet: {showZones, "fleet"}},
+	"zones/*/key":          {http.MethodGet: {showKey, "plan cost " + keyParameters}, http.MethodDelete: {resetKey, keyParameters}},
+	"zones/*/key/override": {http.MethodPut: {setOverride, keyParameters}, http.MethodDelete: {clearOverride, keyParameters}},
+	"zones/*/key/ban":      {http.MethodPut: {banKey, keyParameters}, http.MethodDelete: {unbanKey, keyParameters}},
+	"zones/*/top":          {http.MethodGet: {showTop, "fleet by n"}},
+	"zones/*/networks":     {http.MethodGet: {showNetworks, "fleet"}},
+	"zones/*/bans":         {http.MethodGet: {showBans, "n"}},
+	"zones/*/overrides":    {http.MethodGet: {showOverrides, "n"}},
+	"key":                  {http.MethodGet: {findKey, "cost " + keyParameters}},
+	"top":                  {http.MethodGet: {showTop, "fleet by n"}},
+	"networks":             {http.MethodGet: {showNetworks, "fleet"}},
+	"adaptive":             {http.MethodGet: {func(*adminCall) (any, error) { return adaptive.Running(), nil }, ""}},
+	"stores":               {http.MethodGet: {showStores, "fleet"}},
+	"instances":            {http.MethodGet: {showInstances, "fleet"}},
+	"doctor":               {http.MethodGet: {showDiagnosis, "fleet"}},
+	"explain":              {http.MethodPost: {explainRequest, ""}},
+	"decisions":            {http.MethodGet: {streamDecisions, subscription}},
+	"page":                 {http.MethodGet: {redirectToPage, ""}},
+	pagePath:               {http.MethodGet: {servePage, ""}},
+	"page/stream":          {http.MethodGet: {streamPage, "fleet " + subscription}},
 }
 
 func serveAdmin(w http.ResponseWriter, r *http.Request) error {
@@ -118,7 +130,7 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 		return adminError(http.StatusNotFound, "no such path: %s; the paths are %s",
 			r.URL.EscapedPath(), strings.ReplaceAll(paths, "*", "{zone}"))
 	}
-	serve, ok := route[r.Method]
+	operation, ok := route[r.Method]
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(route)), ", ")
 		w.Header().Set("Allow", allowed)
@@ -138,7 +150,10 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	answer, err := c.serve(routeOf(path), serve)
+	if err := c.checkParameters(strings.Fields(operation.parameters)); err != nil {
+		return err
+	}
+	answer, err := c.serve(routeOf(path), &operation)
 	if err != nil || answer == nil {
 		return err
 	}
@@ -151,6 +166,18 @@ func routeOf(path []string) string {
 		return pagePath
 	}
 	return strings.Join(path, "/")
+}
+
+// ofZones answers for the zone in the path, or for all of these.
+func ofZones[T any](c *adminCall, zones []*runningZone, show func(*runningZone) T) any {
+	if c.zone != nil {
+		return show(c.zone)
+	}
+	answers := make([]T, len(zones))
+	for i, z := range zones {
+		answers[i] = show(z)
+	}
+	return answers
 }
 
 func findZone(name string) (*runningZone, error) {
@@ -180,7 +207,7 @@ func adminError(status int, format string, args ...any) error {
 }
 
 // checkParameters returns an error if the query has other parameters than these.
-func (c *adminCall) checkParameters(names ...string) error {
+func (c *adminCall) checkParameters(names []string) error {
 	for name := range c.query {
 		switch {
 		case len(names) == 0:

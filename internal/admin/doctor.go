@@ -11,7 +11,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
-	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -23,9 +22,6 @@ var examinations = make(chan struct{}, 4)
 
 // showDiagnosis checks the running config, its zones and its stores.
 func showDiagnosis(c *adminCall) (any, error) {
-	if err := c.checkParameters(); err != nil {
-		return nil, err
-	}
 	d, err := diagnose(context.WithoutCancel(c.request.Context()))
 	if err != nil {
 		return nil, err
@@ -47,19 +43,16 @@ func diagnose(ctx context.Context) (none adminapi.Diagnosis, err error) {
 	defer cancel()
 	zones, stores := runningZones(), runningStores()
 	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Warnings: warnings()}
-	others := make([][]*fleet.Report, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
 		of := &facts.Stores[i]
 		*of = doctor.Store{Store: s.known(nil), Remote: s.store.Store.Remote}
 		group.Go(func() { of.Examined, of.Err = s.examine(ctx) })
-		group.Go(func() { others[i] = s.others(ctx, of) })
 	}
 	group.Wait()
 	for i, s := range stores {
 		for _, z := range s.zones {
 			of := z.facts(zones)
-			of.DefinedOtherwise = z.definedOtherwise(others[i])
 			if of.Silent = !facts.Stores[i].Decides(); !of.Silent {
 				of.Rules = z.overruled(ctx)
 			}

@@ -27,26 +27,6 @@ func (r *Requests) Note(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// traffic collects what is known of the requests that a zone has met since the config was loaded, or has not met. All are the
-// zones of the config.
-func (z *runningZone) traffic(all []*runningZone) doctor.Zone {
-	facts := doctor.Zone{Zone: z.describe(nil), SinceLoaded: z.sinceLoaded()}
-	for _, use := range z.uses {
-		facts.Matches = facts.Matches || len(use.Matchers) > 0
-		judged, charged, last := use.Judged.Read()
-		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)
-	}
-	for _, other := range all {
-		if other.store.Store.Remote && z.handlers[0].StoreByDefault {
-			facts.Shared = storeName(other.store)
-		}
-	}
-	if facts.SinceLoaded == 0 {
-		z.unmet(&facts, all)
-	}
-	return facts
-}
-
 // sinceLoaded returns how many requests the zone has met since the config was loaded.
 func (z *runningZone) sinceLoaded() (n uint64) {
 	for _, of := range z.Stats.Totals() {

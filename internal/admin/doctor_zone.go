@@ -13,13 +13,25 @@ import (
 
 // facts collects what is known of a zone without its store and the other instances. All are the zones of the config.
 func (z *runningZone) facts(all []*runningZone) doctor.Zone {
-	facts := z.traffic(all)
+	facts := doctor.Zone{Zone: z.describe(nil), SinceLoaded: z.sinceLoaded()}
+	for _, use := range z.uses {
+		facts.Matches = facts.Matches || len(use.Matchers) > 0
+		judged, charged, last := use.Judged.Read()
+		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)
+	}
+	for _, other := range all {
+		if other.store.Store.Remote && z.handlers[0].StoreByDefault {
+			facts.Shared = storeName(other.store)
+		}
+	}
+	if facts.SinceLoaded == 0 {
+		z.unmet(&facts, all)
+	}
 	facts.DryRun = !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces)
 	facts.Variable, facts.Networks = z.Template.Varies(), z.Template.ByNetwork()
 	facts.Addresses = z.Template.HasAddress && z.Template.NumPlaceholders() == 1
 	facts.Spread, facts.MissingKey, facts.KeyInWords = z.Stats.Keys.Spread(), z.MissingKey.Word, z.Template.Form()
-	facts.Blocks, facts.Definition = len(z.Block) > 0, z.definition()
-	facts.Warnings, facts.OneKey = z.warnings, z.Template.Meant(z.Key) != ""
+	facts.Blocks, facts.Warnings, facts.OneKey = len(z.Block) > 0, z.warnings, z.Template.Meant(z.Key) != ""
 	facts.Unlimited = !hasLimit(z)
 	facts.Results, _ = z.Stats.Costs.Read()
 	for result, before := range z.before.costs {

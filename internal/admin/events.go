@@ -1,14 +1,11 @@
 package admin
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 )
 
 // writeTimeout bounds the time to send an event.
@@ -20,9 +17,8 @@ type events struct {
 	control *http.ResponseController
 }
 
-// stream answers with events: each sends some with each pulse, the first ones at once, or for the view of a fleet when that
-// has come. It ends when each returns false, the client leaves, or the admin endpoint shuts down, as it does on each reload.
-func (c *adminCall) stream(pulse time.Duration, stores []*runningStore, each func(*events, *fleet.View) bool) error {
+// stream answers with events: each sends some with each pulse, the first ones at once. It ends when each returns false, the client leaves, or the admin endpoint shuts down, as it does on each reload.
+func (c *adminCall) stream(pulse time.Duration, each func(*events) bool) error {
 	to := &events{w: c.ResponseWriter, control: http.NewResponseController(c.ResponseWriter)}
 	// The endpoint's read deadline would end this request.
 	if err := to.control.SetReadDeadline(time.Time{}); err != nil {
@@ -31,18 +27,14 @@ func (c *adminCall) stream(pulse time.Duration, stores []*runningStore, each fun
 	c.Header().Set("Content-Type", "text/event-stream")
 	c.Header().Set("Cache-Control", "no-store")
 	c.WriteHeader(http.StatusOK)
-	ctx, cancel := context.WithCancel(c.request.Context())
-	defer cancel()
-	views, shutdown := follow(ctx, stores), shutdownOf(c.request)
+	shutdown := shutdownOf(c.request)
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
-	for ok := each(to, nil); ok; {
+	for ok := each(to); ok; {
 		select {
 		case <-ticker.C:
-			ok = each(to, nil)
-		case view := <-views:
-			ok = each(to, view)
-		case <-ctx.Done():
+			ok = each(to)
+		case <-c.request.Context().Done():
 			return nil
 		case <-shutdown:
 			return nil

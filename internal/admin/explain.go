@@ -26,9 +26,6 @@ const maxExplained = 1 << 20
 // and charges nothing. It is a POST because a request does not fit into a query, and because it runs
 // matchers and handlers of the config.
 func explainRequest(c *adminCall) (any, error) {
-	if err := c.checkParameters(); err != nil {
-		return nil, err
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxExplained))
 	if err != nil {
 		return nil, adminError(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxExplained)

@@ -120,7 +120,7 @@ func (x *explainer) describe(h *trial.Handler, v *limiter.Verdict, held time.Dur
 // stateOf returns the state of the key under the limit of the request.
 func stateOf(q *limiter.Entry, p *peek) *adminapi.Key {
 	k := p.state(q.Zone, q.Policy, q.Outcome)
-	if q.Policy.Slots && !p.next.Banned && k.RetryAfter > 0 { // it holds until another request ends, and its lease is renewed
+	if q.Policy.Slots && p.ban == nil && k.RetryAfter > 0 { // it holds until another request ends, and its lease is renewed
 		k.RetryAfter = q.Policy.Waits(&p.next, q.Check.Cost).Told.Seconds()
 	}
 	k.Cost = q.Check.Cost

@@ -6,16 +6,12 @@ import (
 	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
 // findKey shows a key in all zones. If the keys of a zone have several parts, and the call has just
 // one, it shows the recent keys with this part.
 func findKey(c *adminCall) (any, error) {
-	if err := c.checkParameters(append([]string{"cost"}, keyParameters...)...); err != nil {
-		return nil, err
-	}
 	named, err := c.readKeyQuery()
 	if err != nil {
 		return nil, err
@@ -45,7 +41,6 @@ func (z *runningZone) find(c *adminCall, named *keyQuery) (found []any) {
 			err = failed
 			break
 		}
-		state.Doubt = z.doubt(named, state)
 		found = append(found, state)
 	}
 	if err == nil && more > 0 {
@@ -55,18 +50,6 @@ func (z *runningZone) find(c *adminCall, named *keyQuery) (found []any) {
 		found = append(found, adminapi.KeyError{Zone: z.Name, Error: err.Error()})
 	}
 	return found
-}
-
-// doubt says why the text of a call is probably no key of this zone: it is an address, and the key is something
-// else that no request has had.
-func (z *runningZone) doubt(named *keyQuery, state *adminapi.Key) string {
-	if named.text == nil || state.Lately != nil || state.Used > 0 || state.Override != nil || !keys.ParseAddress(*named.text).IsValid() {
-		return ""
-	}
-	if t := z.Zone.Template; t.NumPlaceholders() > 0 && !t.HasAddress {
-		return "the key is " + t.Form() + ", and no request had the value " + *named.text + " lately: an address is probably no key there"
-	}
-	return ""
 }
 
 // keysInUnnamed returns the keys in a zone that the call does not name. A zone without a key has one

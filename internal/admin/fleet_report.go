@@ -3,8 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -13,30 +11,18 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
-	// maxLists bounds the zones whose keys are in a report, because looking them up takes about a millisecond for each
-	// kind of count, and listed the keys of each kind. maxNetworks bounds those whose networks are, because
-	// counting them takes memory.
-	maxLists    = 16
-	listed      = 100
-	maxNetworks = 4
+	// maxLists bounds the zones whose keys and networks are in a report, because looking them up takes about a millisecond for each
+	// kind of count, and counting networks takes memory. listed bounds the keys of each kind.
+	maxLists = 16
+	listed   = 100
 
-	// sampled is how many refusals are in a report, and how many other decisions.
-	sampled = 10
-
-	// leastSpan is the shortest time between two reports.
-	leastSpan = time.Second
-
-	// idleReports is how long after a report the next one may come before nobody looks any more, and diagnosePause how often
-	// doctor looks while somebody does.
-	idleReports   = 2 * store.CountInterval
+	// diagnosePause is how often doctor looks while somebody looks at the fleet.
 	diagnosePause = 2 * store.CountInterval
 )
 
@@ -45,21 +31,13 @@ var ours reporter
 
 // reporter writes the reports of this process. All shared stores have the same one, because several of them may be one server.
 type reporter struct {
-	writing sync.Mutex
-	wrote   time.Time
-	text    string // which was written then
-
-	mu      sync.Mutex
-	last    *fleet.Report // with zones
-	refused *feed.Subscriber
-	others  *feed.Subscriber
-	idle    *time.Timer
+	mu   sync.Mutex
+	last *fleet.Report // with zones
 }
 
 // report tells the other instances how the newest config defines the zones in shared stores, and what this one counts while somebody
 // looks.
 func report() {
-	ours.rest() // it subscribed for the zones of the config before
 	report, _, stores := brief()
 	text := fleet.Encode(report)
 	for _, s := range stores {
@@ -69,26 +47,23 @@ func report() {
 
 // write writes a report. It is called while somebody looks, for each store.
 func (r *reporter) write() string {
-	r.writing.Lock()
-	defer r.writing.Unlock()
-	if r.text != "" && time.Since(r.wrote) < leastSpan {
-		return r.text
-	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	report, zones := now()
-	addLists(report, zones)
-	r.sample(report, zones)
+	for i, z := range zones[:min(maxLists, len(zones))] {
+		z.list(&report.Zones[i])
+	}
 	if len(report.Zones) > 0 {
 		r.last = report
 	} else if r.last != nil { // the store is being closed: what the zones have counted remains
-		r.last.Now, r.last.Decisions = report.Now, nil
+		r.last.Now = report.Now
 		report = r.last
 	}
 	report.Diagnosis = diagnoses.lately(diagnose)
-	r.wrote, r.text = time.Now(), fleet.Encode(report)
-	return r.text
+	return fleet.Encode(report)
 }
 
-// brief returns what this process tells while nobody looks, the shared stores, and their zones by name.
+// brief returns what this process tells while nobody looks, the shared stores, and their zones: those with the most requests first.
 func brief() (*fleet.Report, []*runningZone, []*runningStore) {
 	report := &fleet.Report{Name: processName(), Version: moduleVersion(), Since: processStart.Truncate(time.Millisecond)}
 	var zones []*runningZone
@@ -98,14 +73,12 @@ func brief() (*fleet.Report, []*runningZone, []*runningStore) {
 			zones, stores = append(zones, s.zones...), append(stores, s)
 		}
 	}
-	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
-	sum := sha256.New()
+	slices.SortFunc(zones, func(a, b *runningZone) int {
+		return cmp.Or(cmp.Compare(b.sinceLoaded(), a.sinceLoaded()), strings.Compare(a.Name, b.Name))
+	})
 	for _, z := range zones {
-		told := fleet.Zone{Name: z.Name, Definition: z.definition()}
-		report.Zones = append(report.Zones, told)
-		sum.Write([]byte(told.Name + "\x00" + told.Definition + "\x00"))
+		report.Zones = append(report.Zones, fleet.Zone{Name: z.Name, Definition: z.definition()})
 	}
-	report.Config = hex.EncodeToString(sum.Sum(nil)[:4])
 	return report, zones, stores
 }
 
@@ -117,102 +90,40 @@ func now() (*fleet.Report, []*runningZone) {
 		report.Stores = append(report.Stores, s.state())
 	}
 	for i, z := range zones {
-		told, described := &report.Zones[i], z.describe(nil)
-		maps.DeleteFunc(described.Totals, func(_ string, n uint64) bool { return n == 0 })
-		told.Totals, told.Near, told.ZoneCosts = described.Totals, described.NearLimit, described.ZoneCosts
-		told.Rate, told.InUse = described.Rate, described.InUse
-		report.Requests, report.Rate = report.Requests+told.Requests(), report.Rate+*told.Rate
+		told := &report.Zones[i]
+		told.ZoneCounts = z.counts()
+		report.Requests, report.Rate = report.Requests+told.Requests(), report.Rate+told.Rate
+		maps.DeleteFunc(told.Totals, func(_ string, n uint64) bool { return n == 0 })
 	}
 	return report, zones
 }
 
-// addLists adds the keys and networks of the zones with the most requests.
-func addLists(report *fleet.Report, zones []*runningZone) {
-	order := make([]int, len(zones))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(report.Zones[b].Requests(), report.Zones[a].Requests()) })
-	networks := 0
-	for place, i := range order {
-		told := &report.Zones[i]
-		if zones[i].hasNetworks() {
-			if networks++; networks <= maxNetworks {
-				told.Networks = zones[i].countNetworks()
-			} else {
-				report.Omitted.Networks++
-			}
-		}
-		switch {
-		case told.Requests() == 0:
-			told.Keys = new(fleet.Keys)
-		case place >= maxLists || zones[i].Stats.Keys == nil:
-			report.Omitted.Lists++
-		default:
-			told.Keys = zones[i].keys(listed)
-		}
+// list adds the keys and networks of the zone to what is told of it.
+func (z *runningZone) list(told *fleet.Zone) {
+	told.Tops = z.tops(listed)
+	if z.hasNetworks() {
+		networks := z.countNetworks()
+		told.Networks = &networks
 	}
 }
 
-// keys returns up to n of the most frequent keys by each kind of count. Readers split them into parts.
-func (z *runningZone) keys(n int) *fleet.Keys {
-	all := fleet.NewKeys(z.top(n, topk.Requests), z.top(n, topk.Refused), z.top(n, topk.DryRun))
-	for i := range all.Keys {
-		all.Keys[i].Parts = nil
+// tops returns up to n of the most frequent keys by each kind of count. Readers split them into parts.
+func (z *runningZone) tops(n int) (all []adminapi.Top) {
+	for kind := range adminapi.Kinds {
+		top := z.top(n, topk.Kind(kind))
+		for i := range top.Keys {
+			top.Keys[i].Parts = nil
+		}
+		all = append(all, top)
 	}
 	return all
-}
-
-// sample adds decisions since the last report, and asks for more. The first report has none.
-func (r *reporter) sample(report *fleet.Report, zones []*runningZone) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.refused == nil {
-		refused, err := feed.Subscribe(r.wants(true))
-		if err != nil {
-			return // others look at the decisions of this instance
-		}
-		others, err := feed.Subscribe(r.wants(false))
-		if err != nil {
-			refused.Unsubscribe()
-			return
-		}
-		r.refused, r.others = refused, others
-		r.idle = time.AfterFunc(idleReports, r.rest)
-	}
-	r.idle.Reset(idleReports)
-	for _, from := range []*feed.Subscriber{r.refused, r.others} {
-		some, _ := sample(from, sampled, zones)
-		report.Decisions = append(report.Decisions, some...)
-	}
-}
-
-// wants returns which decisions are told: refusals or others, of zones of shared stores.
-func (r *reporter) wants(refused bool) func(zone, key string, o outcome.Outcome) bool {
-	mine := make(map[string]bool)
-	for _, z := range runningZones() {
-		_, mine[z.Name] = z.store.Store.Store.(store.Shared)
-	}
-	return func(zone, key string, o outcome.Outcome) bool { return mine[zone] && refuses(zone, key, o) == refused }
-}
-
-// rest ends the subscriptions when nobody looks any more.
-func (r *reporter) rest() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.refused != nil {
-		r.idle.Stop()
-		r.refused.Unsubscribe()
-		r.others.Unsubscribe()
-		r.refused, r.others = nil, nil
-	}
 }
 
 // state describes a store by what its requests have met, without asking it.
 func (s *runningStore) state() adminapi.Store {
 	answer := s.known(keyCounts(s.zones))
 	answers := !answer.Failing
-	answer.Answers, answer.Details, answer.Backend = &answers, nil, ""
+	answer.Answers, answer.Details = &answers, nil
 	return answer
 }
 

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -13,32 +12,9 @@ import (
 
 // add adds the counts of others to those of a zone, even of those that define the zone in another way.
 func add(z *adminapi.Zone, view *fleet.View) {
-	for told := range view.Of(z.Name) {
-		for name, n := range told.Totals {
-			z.Totals[name] += n
-		}
-		for name, n := range told.Costs {
-			if z.Costs == nil {
-				z.Costs = make(map[string]uint64)
-			}
-			z.Costs[name] += n
-		}
-		z.NearLimit += told.Near
-		z.CostSum += told.CostSum
-		z.Rate, z.InUse = plus(z.Rate, told.Rate), plus(z.InUse, told.InUse)
+	for _, told := range view.Of(z.Name) {
+		z.Add(&told.ZoneCounts)
 	}
-}
-
-// plus adds two numbers of which one may not be known.
-func plus[N int64 | float64](a, b *N) *N {
-	if a == nil {
-		return b
-	}
-	sum := *a
-	if b != nil {
-		sum += *b
-	}
-	return &sum
 }
 
 // sumTop adds up the lists of the most frequent keys. A key that is frequent in the sum may have a low place in each of them.
@@ -46,36 +22,16 @@ func (z *runningZone) sumTop(view *fleet.View, by topk.Kind, n int) adminapi.Top
 	if view == nil {
 		return z.top(n, by)
 	}
-	all := []*fleet.Keys{z.keys(max(listed, n))}
-	for told := range view.Of(z.Name) {
-		if told.Keys != nil {
-			all = append(all, told.Keys)
-		}
+	mine := fleet.Zone{Name: z.Name, Tops: z.tops(max(listed, n))}
+	all := []adminapi.Top{mine.Top(adminapi.Kinds[by])}
+	for _, told := range view.Of(z.Name) {
+		all = append(all, told.Top(adminapi.Kinds[by]))
 	}
-	sum := fleet.Merge(all, z.Name, sortNames[by], n)
+	sum := fleet.Merge(all, n)
 	for i := range sum.Keys {
 		sum.Keys[i].KeyText = z.split(sum.Keys[i].KeyText)
 	}
 	return sum
-}
-
-// addLately adds what others have lately counted of a key whose state is in the store.
-func addLately(k *adminapi.Key, view *fleet.View) {
-	for told := range view.Of(k.Zone) {
-		n := told.Keys.Of(&k.KeyText)
-		if n == nil {
-			continue
-		}
-		if k.Lately == nil {
-			k.Lately = &adminapi.Lately{Since: told.Keys.Since}
-		}
-		sum := k.Lately
-		if told.Keys.Since.Before(sum.Since) {
-			sum.Since = told.Keys.Since
-		}
-		sum.Plan = cmp.Or(sum.Plan, n.Plan)
-		sum.Requests, sum.Refused, sum.DryRun = sum.Requests+n.Requests, sum.Refused+n.Refused, sum.DryRun+n.DryRun
-	}
 }
 
 // joined returns what each instance says, with its name if there are several.

@@ -15,9 +15,8 @@ import (
 // TestLastReport: when its store is closed, no config of an instance runs any more. It still reports what it has counted.
 func TestLastReport(t *testing.T) {
 	r := &reporter{last: &fleet.Report{
-		Name: "x", Zones: []fleet.Zone{{Name: "z", Totals: map[string]uint64{"allowed": 7}}}, Decisions: []adminapi.Decision{{Outcome: "limited"}},
+		Name: "x", Zones: []fleet.Zone{{Name: "z", ZoneCounts: adminapi.ZoneCounts{Totals: map[string]uint64{"allowed": 7}}}},
 	}}
-	defer r.rest()
 	diagnoses.mu.Lock()
 	diagnoses.begun = time.Now() // so that doctor does not look at what other tests run
 	diagnoses.mu.Unlock()
@@ -25,24 +24,8 @@ func TestLastReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Zones) != 1 || read.Zones[0].Totals["allowed"] != 7 || read.Now.IsZero() || len(read.Decisions) != 0 {
+	if len(read.Zones) != 1 || read.Zones[0].Totals["allowed"] != 7 || read.Now.IsZero() {
 		t.Errorf("%+v", read)
-	}
-}
-
-// TestPageShowsOthersOnce: the page is sent the decisions of a report once, however often that is read.
-func TestPageShowsOthersOnce(t *testing.T) {
-	view := func(now int64) *fleet.View {
-		m := fleet.Member{Report: &fleet.Report{Now: time.UnixMilli(now), Decisions: []adminapi.Decision{{Outcome: "limited"}}}}
-		m.ID, m.State = "x", adminapi.StateReports
-		return &fleet.View{Members: []fleet.Member{{}, m}}
-	}
-	s := newSeconds(nil, nil)
-	for i, step := range []struct{ now, want int64 }{{1, 1}, {1, 0}, {3, 1}, {2, 1}, {2, 0}} { // a clock may be set back
-		s.see(view(step.now))
-		if n := int64(len(s.next().Refused)); n != step.want {
-			t.Errorf("step %d: %d decisions, want %d", i, n, step.want)
-		}
 	}
 }
 

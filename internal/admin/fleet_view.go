@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,52 +15,51 @@ import (
 )
 
 const (
-	// firstReports is how long the first reports may take: instances learn with their next heartbeat, within five seconds,
-	// that somebody looks. What doctor finds comes with the heartbeat after that, within firstDiagnoses.
-	firstReports   = 6500 * time.Millisecond
-	firstDiagnoses = 12 * time.Second
+	// patience is how long the first reports may take: instances learn with their next heartbeat, within five seconds, that somebody
+	// looks. What doctor finds comes with the heartbeat after that.
+	patience = 12 * time.Second
 
 	// lookPause is how often reports are read while some are missing, and followPause while somebody follows them.
 	lookPause   = 500 * time.Millisecond
 	followPause = time.Second
 
-	// slowStore is for how long a store may not answer in time before nobody waits for reports any more.
-	slowStore = 2 * time.Second
-
 	fleetParameter = "fleet"
 )
 
-// fleetRoutes may be asked about the fleet. They add up what all instances have reported.
-var fleetRoutes = []string{
-	"zones", "zones/*", "top", "zones/*/top", "networks", "zones/*/networks", "zones/*/key", "stores", "doctor", "instances",
-}
-
 // showInstances shows the instances of the fleet. The parameter fleet is always set.
-func showInstances(c *adminCall) (any, error) { return nil, c.checkParameters() }
+func showInstances(*adminCall) (any, error) { return nil, nil }
 
-// serve returns the answer of a route. If it is asked about the fleet, this is what all instances have reported. With "auto" it
+// serve does what a call asks for. If it is asked about the fleet, the answer is what all instances have reported. With "auto" it
 // is so if other instances share a store. Alone, it is one about a fleet of one.
-func (c *adminCall) serve(route string, answer func(*adminCall) (any, error)) (any, error) {
+func (c *adminCall) serve(route string, of *operation) (any, error) {
 	if route == "instances" && !c.query.Has(fleetParameter) {
 		c.query.Set(fleetParameter, "1")
 	}
-	if !slices.Contains(fleetRoutes, route) || !c.query.Has(fleetParameter) || c.request.Method != http.MethodGet {
-		return answer(c)
+	if !c.query.Has(fleetParameter) {
+		return of.do(c)
 	}
-	stores, err := c.readFleet()
-	if err != nil {
-		return nil, err
+	word := c.query.Get(fleetParameter)
+	if word != "1" && word != "auto" {
+		return nil, adminError(badRequest, "fleet must be 1 or auto, got %q", word)
 	}
-	c.view = lookAt(c.request.Context(), stores, route == "doctor") // before this instance answers, so that its counts are the newer ones
-	sum, err := answer(c)
+	for _, s := range runningStores() {
+		shared, ok := s.store.Store.Store.(store.Shared)
+		if ok && (word == "1" || shared.Instances() > 1) {
+			c.fleet = append(c.fleet, s)
+		}
+	}
+	if route == "page/stream" { // it follows the fleet
+		return of.do(c)
+	}
+	c.view = lookAt(c.request.Context(), c.fleet, route == "doctor") // before this instance answers, so that its counts are the newer ones
+	sum, err := of.do(c)
 	if err != nil {
 		return nil, err
 	}
 	all := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(c.view.Members)), Notes: c.view.Notes, Sum: sum}
 	for i := range c.view.Members {
 		m := &c.view.Members[i]
-		if m.Report != nil {
-			m.Omitted = omitted(m.Report.Omitted, route)
+		if m.Counts() {
 			all.Counted++
 		}
 		all.Instances[i] = m.Instance
@@ -70,53 +67,13 @@ func (c *adminCall) serve(route string, answer func(*adminCall) (any, error)) (a
 	return all, nil
 }
 
-// readFleet returns the stores whose instances a call is about, and takes away the parameter that says so. There are none
-// without it.
-func (c *adminCall) readFleet() (fleetOf []*runningStore, err error) {
-	if !c.query.Has(fleetParameter) {
-		return nil, nil
-	}
-	word := c.query.Get(fleetParameter)
-	if word != "1" && word != "auto" {
-		return nil, adminError(badRequest, "fleet must be 1 or auto, got %q", word)
-	}
-	c.query.Del(fleetParameter)
-	for _, s := range runningStores() {
-		shared, ok := s.store.Store.Store.(store.Shared)
-		if ok && (word == "1" || shared.Instances() > 1) {
-			fleetOf = append(fleetOf, s)
-		}
-	}
-	return fleetOf, nil
-}
-
-// omitted says what a report omits of what a route shows.
-func omitted(all fleet.Omitted, route string) string {
-	if !strings.HasSuffix(route, "top") && route != "zones/*/key" && route != "instances" {
-		all.Lists = 0
-	}
-	if !strings.HasSuffix(route, "networks") {
-		all.Networks = 0
-	}
-	return all.String()
-}
-
 // lookAt looks at the fleet of stores until the instances have reported that are well, and what doctor finds there if that is to be
 // known.
 func lookAt(ctx context.Context, stores []*runningStore, diagnoses bool) *fleet.View {
-	began, patience := time.Now(), firstReports
-	if diagnoses {
-		patience = firstDiagnoses
-	}
-	answered := began
+	began := time.Now()
 	for {
-		view, outage := lookOnce(ctx, stores)
-		if outage == nil {
-			answered = time.Now()
-		}
-		// Without a store that answers, no report comes. But it, or this machine, may be slow for a moment.
-		late := outage != nil && (store.Failure(outage) != store.FailureTimeout || time.Since(answered) >= slowStore)
-		if late || time.Since(began) > patience || !view.Misses(diagnoses) {
+		view, answers := lookOnce(ctx, stores)
+		if !answers || time.Since(began) > patience || !view.Misses(diagnoses) { // without a store that answers, no report comes
 			return view
 		}
 		select {
@@ -127,8 +84,9 @@ func lookAt(ctx context.Context, stores []*runningStore, diagnoses bool) *fleet.
 	}
 }
 
-// lookOnce returns the view of the fleet at the moment, and an error if no store answers.
-func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, outage error) {
+// lookOnce returns the view of the fleet at the moment, and whether a store answers. Nothing follows from what the reports of a store
+// say that does not answer, or not in time: they may be old.
+func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, answers bool) {
 	reports, errs := make([][]store.Report, len(stores)), make([]error, len(stores))
 	var group sync.WaitGroup
 	for i, s := range stores {
@@ -140,25 +98,23 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, ou
 		})
 	}
 	group.Wait()
-	mine, _ := now()
-	view = fleet.NewView(store.Process(), mine, reports...)
+	var notes []string
 	for i, s := range stores {
 		if n := s.store.Instances(0); n > store.MaxReports {
-			view.Notes = append(view.Notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read",
-				n, storeName(s.store), store.MaxReports))
+			notes = append(notes, fmt.Sprintf("%d instances share store %s, and the reports of at most %d are read", n, storeName(s.store), store.MaxReports))
 		}
-		if errs[i] != nil || !s.store.Store.Health.Answers() {
-			view.Doubt()
+		if errs[i] == nil && !s.store.Store.Health.Answers() {
+			errs[i] = errors.New("it fails requests")
 		}
-		if errs[i] != nil {
-			view.Notes = append(view.Notes,
-				fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(s.store), errs[i]))
+		if answers = answers || errs[i] == nil; errs[i] != nil {
+			reports[i] = nil
+			notes = append(notes, fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(s.store), errs[i]))
 		}
 	}
-	if !slices.Contains(errs, nil) {
-		outage = errors.Join(errs...)
-	}
-	return view, outage
+	mine, _ := now()
+	view = fleet.NewView(store.Process(), mine, reports...)
+	view.Notes = append(view.Notes, notes...)
+	return view, answers
 }
 
 // follow looks at the fleet of stores until the context is done. Without stores it returns nil.

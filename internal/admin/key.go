@@ -18,16 +18,11 @@ import (
 
 // showKey shows a key of a zone. It charges nothing and creates no state.
 func showKey(c *adminCall) (any, error) {
-	key, err := c.readKey("plan", "cost")
+	key, err := c.readKey()
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.zone.lookUp(c, key)
-	if err != nil {
-		return nil, err
-	}
-	addLately(answer, c.view)
-	return answer, nil
+	return c.zone.lookUp(c, key)
 }
 
 // readCost reads the cost of the request to look up.
@@ -126,7 +121,9 @@ func (z *runningZone) lookUpUnder(c *adminCall, key string, policies *zone.Polic
 	if o == outcome.Rejected {
 		answer.Status = z.KeylessStatus()
 	}
-	z.describeBlock(c, key, answer)
+	if len(z.Block) > 0 {
+		answer.BlockStatus = zone.BlockStatus
+	}
 	if z.Plans != nil {
 		answer.PlanFrom = z.PlanTemplate.Form()
 	}

@@ -53,8 +53,8 @@ func resetKey(c *adminCall) (any, error) {
 	}
 	of, was := store.Selector{Key: key}, standing{}
 	if err := withStore(c.request.Context(), z.store, func(ctx context.Context, s store.Store) error {
-		if overrider, ok := s.(store.Overrider); ok {
-			was = z.standingOf(ctx, overrider, s, of)
+		if _, ok := s.(store.Overrider); ok {
+			was = z.standingOf(ctx, s, of)
 		}
 		return reset(ctx, s)
 	}); err != nil {
@@ -134,14 +134,8 @@ func reason(err error) string {
 	return text
 }
 
-// keyParameters are the parameters that name a key.
-var keyParameters = []string{"key", "key_base64", "part"}
-
-// readKey reads the key of a route that takes the key parameters and more.
-func (c *adminCall) readKey(more ...string) (string, error) {
-	if err := c.checkParameters(append(more, keyParameters...)...); err != nil {
-		return "", err
-	}
+// readKey reads the key of a zone.
+func (c *adminCall) readKey() (string, error) {
 	named, err := c.readKeyQuery()
 	if err != nil {
 		return "", err

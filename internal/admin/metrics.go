@@ -14,9 +14,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
+// descs are the descriptions of all metrics.
+var descs []*prometheus.Desc
+
 // desc makes the description of a metric.
 func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("caddy_rate_limit_"+name, help, labels, nil)
+	descs = append(descs, prometheus.NewDesc("caddy_rate_limit_"+name, help, labels, nil))
+	return descs[len(descs)-1]
 }
 
 // The first five metrics have the names of github.com/mholt/caddy-ratelimit. No label has a value that
@@ -56,11 +60,6 @@ var (
 	descSilent = desc("store_silent_servers",
 		"Sentinels and nodes of a Cluster that do not answer this process, or do not know the master.", "store")
 	descInstances = desc("store_instances", "Processes that share the store, including this one.", "store")
-
-	descs = []*prometheus.Desc{
-		descRequests, descDeclined, descTime, descKeys, descConfig, descDecisions, descNear, descBans, descInUse, descCosts, descCostSum,
-		descUp, descLatency, descErrors, descBreaker, descDenyHits, descLost, descWaited, descSpared, descSilent, descInstances,
-	}
 )
 
 // Describe implements [prometheus.Collector].
@@ -121,7 +120,7 @@ func (c collection) zone(z *runningZone, told adminapi.Zone) {
 	}
 	c.send(descRequests, prometheus.CounterValue, float64(all), z.Name)
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.Name)
-	c.send(descNear, prometheus.CounterValue, float64(told.NearLimit), z.Name)
+	c.send(descNear, prometheus.CounterValue, float64(z.Stats.NearLimit.Load()), z.Name)
 	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Load()), z.Name)
 	c.histogram(descTime, &z.Stats.Latency, 0, z.Name)
 	if told.Costs != nil {

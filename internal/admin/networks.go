@@ -1,16 +1,12 @@
 package admin
 
 import (
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // readTarget reads what a call names: a key, or a network with several keys.
 func (c *adminCall) readTarget() (of store.Selector, err error) {
-	if err := c.checkParameters(keyParameters...); err != nil {
-		return of, err
-	}
 	named, err := c.readKeyQuery()
 	if err != nil {
 		return of, err
@@ -32,15 +28,4 @@ func (z *runningZone) networks() *store.Networks {
 		return nil
 	}
 	return z.store.Networks(z.Rules()[0])
-}
-
-// listed describes a network in a list.
-func (z *runningZone) listed(all *store.Networks, network *store.Network) adminapi.Listed {
-	o := all.Remaining(network)
-	info := overrideInfo(&o)
-	if o.Kind == store.KindLimit {
-		info.Limit = describeLimit(z.Rules()[0], o.Limit, z.Rules()[0].Algorithm().Name() == o.Algorithm)
-	}
-	info.Network, info.Requests = network.Prefix.String(), network.Requests()
-	return adminapi.Listed{KeyText: adminapi.KeyText{Key: info.Network}, Override: info, DryRun: z.mayTry("", true)}
 }

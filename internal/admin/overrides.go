@@ -42,21 +42,10 @@ type validity struct {
 }
 
 // setOverride replaces the override of a key.
-func setOverride(c *adminCall) (any, error) {
-	var request overrideRequest
-	const fields = "one of limit, plan and exempt, and perhaps for and note"
-	return c.set(&request, &request.validity, false, fields, func() (*store.Rule, store.Override, error) {
-		return c.zone.overrideOf(&request)
-	})
-}
+func setOverride(c *adminCall) (any, error) { return c.set(false) }
 
 // banKey bans a key, without an end unless the body says for how long.
-func banKey(c *adminCall) (any, error) {
-	var request validity
-	return c.set(&request, &request, true, "for and note", func() (*store.Rule, store.Override, error) {
-		return c.zone.Rules()[0], store.Override{Kind: store.KindBanned}, nil
-	})
-}
+func banKey(c *adminCall) (any, error) { return c.set(true) }
 
 // applyTo adds the validity to an override.
 func (l *validity) applyTo(s *store.Override) error {
@@ -75,20 +64,27 @@ func (l *validity) applyTo(s *store.Override) error {
 	return nil
 }
 
-// set sets the override that a request asks for, unless it is invalid. The body may be empty if it is optional.
-func (c *adminCall) set(
-	request any, holds *validity, optional bool, fields string, asked func() (*store.Rule, store.Override, error),
-) (any, error) {
+// set sets the override that the body asks for, or a ban, for which the body may be empty.
+func (c *adminCall) set(ban bool) (any, error) {
 	of, err := c.readOverridable()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.readBody(request, optional, fields); err != nil {
+	var request overrideRequest
+	var body any = &request
+	fields, action := "one of limit, plan and exempt, and perhaps for and note", actionOverride
+	if ban {
+		body, fields, action = &request.validity, "for and note", actionBan
+	}
+	if err := c.readBody(body, ban, fields); err != nil {
 		return nil, err
 	}
-	rule, override, err := asked()
+	rule, override := c.zone.Rules()[0], store.Override{Kind: store.KindBanned}
+	if !ban {
+		rule, override, err = c.zone.overrideOf(&request)
+	}
 	if err == nil {
-		err = holds.applyTo(&override)
+		err = request.applyTo(&override)
 	}
 	if err == nil {
 		_, err = rule.PrepareOverride(override)
@@ -97,21 +93,11 @@ func (c *adminCall) set(
 		return nil, adminError(badRequest, "%w", err)
 	}
 	override.Since, override.By = time.Now().UTC().Truncate(time.Second), whoAsks(c.request)
-	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
+	return c.change(of, func(ctx context.Context, s store.Overrider, _ *standing) (answer adminapi.Reset, err error) {
 		if err := s.SetRule(ctx, rule, of, override); err != nil {
 			return answer, err
 		}
-		action := actionOverride
-		if override.Kind == store.KindBanned {
-			action = actionBan
-		}
 		c.changed(action, of.String(), describeChange(rule, &override), override.Note)
-		switch {
-		case override.Kind == store.KindBanned:
-			c.zone.logBan(of, &override)
-		case was.Kind == store.KindBanned:
-			c.zone.logUnban(of.String())
-		}
 		answer.Warning = c.zone.caveats(of)
 		return answer, nil
 	})
@@ -143,9 +129,6 @@ func clearOverride(c *adminCall) (any, error) {
 		if was.Kind != store.KindNone {
 			c.changed(actionClear, of.String(), "was "+describeChange(rule, &was.Override), was.Note)
 		}
-		if was.Kind == store.KindBanned {
-			c.zone.logUnban(of.String())
-		}
 		answer.Unchanged = was.Kind == store.KindNone && was.damaged == nil
 		answer.Warning = warning(when(answer.Unchanged, "it had no override"), c.zone.remains(of, store.KindNone, false))
 		return answer, nil
@@ -171,9 +154,6 @@ func unbanKey(c *adminCall) (any, error) {
 		if answer.Unchanged = !banned && was.counted == 0; !answer.Unchanged {
 			c.changed(actionUnban, of.String(), "", "")
 		}
-		if banned {
-			c.zone.logUnban(of.String())
-		}
 		own := was.Kind
 		if own == store.KindBanned {
 			own = store.KindNone
@@ -192,21 +172,19 @@ type standing struct {
 }
 
 // standingOf asks the store for what decides about a key or a network.
-func (z *runningZone) standingOf(ctx context.Context, s store.Overrider, in store.Store, of store.Selector) (st standing) {
-	if len(z.Rules()) == 0 {
+func (z *runningZone) standingOf(ctx context.Context, s store.Store, of store.Selector) (st standing) {
+	if !hasLimit(z) {
 		return st
 	}
-	rule := z.Rules()[0]
-	if z.Overrides {
-		st.Override, st.damaged = s.GetRule(ctx, rule, of)
+	p := peek{rule: z.Rules()[0], key: of.Key, rules: z.KeyRules}
+	if of.IsNetwork() {
+		p.stored, st.damaged = s.(store.Overrider).GetRule(ctx, p.rule, of)
+	} else {
+		st.damaged = p.run(ctx, s)
 	}
-	if of.IsNetwork() || z.KeyRules == nil || z.KeyRules.Ban == nil {
-		return st
-	}
-	d, err := takeOne(ctx, in, store.Check{Rule: rule, Key: of.Key, Peek: true, KeyRules: &store.KeyRules{Ban: z.KeyRules.Ban}})
-	st.refused = err == nil && d.Banned
-	if r, err := s.Refusals(ctx, rule, z.KeyRules.Ban, of.Key); err == nil {
-		st.counted = r.Count
+	st.Override, st.refused = p.stored, p.ban != nil && p.ban.By == adminapi.ByRefusals
+	if p.refusals != nil {
+		st.counted = p.refusals.Count
 	}
 	return st
 }
@@ -249,7 +227,7 @@ func (c *adminCall) change(of store.Selector, do func(context.Context, store.Ove
 	var answer adminapi.Reset
 	if err := withStore(c.request.Context(), c.zone.store, func(ctx context.Context, in store.Store) (err error) {
 		s := in.(store.Overrider)
-		was := c.zone.standingOf(ctx, s, in, of)
+		was := c.zone.standingOf(ctx, in, of)
 		answer, err = do(ctx, s, &was)
 		return err
 	}); err != nil {

@@ -32,8 +32,8 @@ const (
 	// Otherwise it would be one client's.
 	crowd = 5
 
-	// maxTops bounds the lists of top keys that are looked up for one event, because that takes about a
-	// millisecond for each. Other zones have their turn later.
+	// maxTops bounds the zones whose top keys are looked up for one event, because that takes about a millisecond for each kind of
+	// count. Other zones have their turn later.
 	maxTops = 4
 
 	// topKeys is how many keys of a zone an event has.
@@ -62,8 +62,7 @@ type pageStart struct {
 	History map[string]*pageHistory `json:"history,omitempty"`
 }
 
-// pageSecond is how everything is now, as the routes of the API show it, and what has happened since the event before. Only the
-// first one has the definitions of zones, because they do not change.
+// pageSecond is how everything is now, as the routes of the API show it, and what has happened since the event before.
 type pageSecond struct {
 	Time     time.Time           `json:"time"`
 	Zones    []adminapi.Zone     `json:"zones"`
@@ -73,7 +72,7 @@ type pageSecond struct {
 	// Instances are those of the fleet, if the page shows it and has heard of them.
 	Instances []adminapi.Instance `json:"instances,omitempty"`
 
-	// Top has the keys that were refused most in some zones where these have changed.
+	// Top has the keys that were refused most in some zones.
 	Top []adminapi.Top `json:"top,omitempty"`
 
 	// Refused is a sample of the refusals, and Decisions one of the decisions that were asked for. Skipped is how many
@@ -87,10 +86,6 @@ type pageSecond struct {
 // and for a request only what any subscriber to decisions costs.
 func streamPage(c *adminCall) (any, error) {
 	if err := checkPage(); err != nil {
-		return nil, err
-	}
-	stores, err := c.readFleet()
-	if err != nil {
 		return nil, err
 	}
 	rate, wants, err := c.readSubscription()
@@ -109,19 +104,20 @@ func streamPage(c *adminCall) (any, error) {
 	defer refused.Unsubscribe()
 	config := running()
 	s := newSeconds(config.stores(), config.zones())
-	return nil, c.stream(pagePulse, stores, func(to *events, view *fleet.View) bool {
+	views := follow(c.request.Context(), c.fleet)
+	return nil, c.stream(pagePulse, func(to *events) bool {
+		select {
+		case s.view = <-views:
+		default:
+		}
 		switch {
-		case view != nil:
-			s.see(view)
-			return true
 		case running() != config: // the page connects again
 			return false
-		case s.n == 0 && !to.event("start", s.start(c.request, len(stores) == 0)):
+		case s.n == 0 && !to.event("start", s.start(c.request, len(c.fleet) == 0)):
 			return false
 		}
 		second := s.next()
-		refusals, _ := sample(refused, refusedRate, s.zones)
-		second.Refused = append(second.Refused, refusals...)
+		second.Refused, _ = sample(refused, refusedRate, s.zones)
 		second.Decisions, second.Skipped = sample(decisions, rate, s.zones)
 		return to.event("second", second)
 	})
@@ -162,18 +158,13 @@ type seconds struct {
 	n    int              // events so far
 	keys map[string]int64 // of zones in memory, when they were counted
 	turn int              // the zone whose top keys are next
-	told []uint64         // the refusals of each zone when its top keys were sent
 
-	view    *fleet.View         // nil while the page is about this instance
-	reports reports             // whose decisions were sent
-	refused []adminapi.Decision // of other instances since the event before
+	view *fleet.View // nil while the page is about this instance
 }
 
 func newSeconds(stores []*runningStore, zones []*runningZone) *seconds {
 	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })
-	return &seconds{
-		stores: stores, zones: zones, told: make([]uint64, len(zones)), reports: make(reports),
-	}
+	return &seconds{stores: stores, zones: zones}
 }
 
 // start is the first event.
@@ -190,18 +181,11 @@ func (s *seconds) start(r *http.Request, alone bool) *pageStart {
 	return start
 }
 
-// see takes what other instances report.
-func (s *seconds) see(view *fleet.View) {
-	s.view = view
-	s.refused = append(s.refused, s.reports.fresh(view, refuses)...)
-}
-
 // next returns another event.
 func (s *seconds) next() *pageSecond {
 	event := &pageSecond{
-		Time: time.Now(), Zones: []adminapi.Zone{}, Stores: []adminapi.Store{}, Adaptive: adaptive.Running(), Refused: s.refused,
+		Time: time.Now(), Zones: []adminapi.Zone{}, Stores: []adminapi.Store{}, Adaptive: adaptive.Running(),
 	}
-	s.refused = nil
 	if s.n%keysPulse == 0 {
 		s.keys = keyCounts(s.zones)
 	}
@@ -209,9 +193,6 @@ func (s *seconds) next() *pageSecond {
 	for _, z := range s.zones {
 		described := z.describe(s.keys)
 		add(&described, s.view)
-		if s.n > 1 {
-			described.Uses = nil // the page knows them
-		}
 		event.Zones = append(event.Zones, described)
 	}
 	for _, of := range s.stores {
@@ -222,29 +203,16 @@ func (s *seconds) next() *pageSecond {
 			event.Instances = append(event.Instances, m.Instance)
 		}
 	}
-	event.Top = s.tops(event.Zones)
+	event.Top = s.tops()
 	return event
 }
 
-// tops returns the top keys of the next zones in turn in which somebody was refused since their last turn.
-func (s *seconds) tops(zones []adminapi.Zone) (tops []adminapi.Top) {
-	for range zones {
-		i := s.turn % len(zones)
+// tops returns the keys that were refused most, or would have been, of the next zones in turn.
+func (s *seconds) tops() (tops []adminapi.Top) {
+	for range min(maxTops, len(s.zones)) {
+		z := s.zones[s.turn%len(s.zones)]
+		tops = append(tops, z.sumTop(s.view, topk.Refused, topKeys), z.sumTop(s.view, topk.DryRun, topKeys))
 		s.turn++
-		now := uint64(0)
-		for o, name := range outcome.Names {
-			if refuses("", "", outcome.Outcome(o)) {
-				now += zones[i].Totals[name]
-			}
-		}
-		if now == s.told[i] {
-			continue
-		}
-		s.told[i] = now
-		tops = append(tops, s.zones[i].sumTop(s.view, topk.Refused, topKeys), s.zones[i].sumTop(s.view, topk.DryRun, topKeys))
-		if len(tops) >= maxTops {
-			break
-		}
 	}
 	return tops
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
@@ -9,44 +10,26 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// peeking answers what another store would answer, and changes nothing there. It knows what it would have charged
-// and which refusals it would have counted, and answers as if it had. After a sleep on its clock, it answers as if
-// nothing but the time had passed: no slot has come back. It is for one goroutine, and for as long as
-// nothing else is to have changed, because it asks the other store only once for the same.
+// peeking answers what another store would answer, and changes nothing there. It knows what it would have charged, and answers as if
+// it had. After a sleep on its clock, it answers as if nothing but the time had passed: no slot has come back. It is for one
+// goroutine, and for one request.
 type peeking struct {
 	ref *pool.Ref // for a limiter
 	err error     // of the last Take
 
-	ctx      context.Context
-	of       *pool.Ref
-	clock    clock.Sleeper
-	looked   map[question]algorithms.Decision
-	asked    map[stateKey]int64 // the costs of the last questions
-	charged  map[stateKey]int64
-	refusals map[keyOf]*keyRefusals
+	ctx     context.Context
+	of      *pool.Ref
+	clock   clock.Sleeper
+	asked   map[stateKey]int64 // the costs of the last questions
+	charged map[stateKey]int64
 }
 
-// stateKey is a state of a key, and keyOf the key of a zone, which has one ban.
-type (
-	stateKey struct{ id, key string }
-	keyOf    struct{ zone, key string }
-	question struct {
-		stateKey
-		cost int64
-	}
-)
-
-// keyRefusals are those of a key, with the ones that are counted here alone.
-type keyRefusals struct {
-	store.Refusals
-	banned bool // a ban has begun here
-}
+// stateKey is a state of a key.
+type stateKey struct{ id, key string }
 
 // newPeeking returns a peeking of the store that a reference is to.
 func newPeeking(ctx context.Context, of *pool.Ref, c clock.Sleeper) *peeking {
-	p := &peeking{
-		ctx: ctx, of: of, clock: c, looked: make(map[question]algorithms.Decision), asked: make(map[stateKey]int64), charged: make(map[stateKey]int64), refusals: make(map[keyOf]*keyRefusals),
-	}
+	p := &peeking{ctx: ctx, of: of, clock: c, asked: make(map[stateKey]int64), charged: make(map[stateKey]int64)}
 	p.ref = of.InPlace(p, c)
 	return p
 }
@@ -61,12 +44,7 @@ func (p *peeking) Take(_ context.Context, checks []store.Check, decisions []algo
 	}
 	pass := true
 	for i := range checks {
-		d := &decisions[i]
-		p.sleep(&checks[i], d)
-		if p.err = p.countRefusal(&checks[i], d); p.err != nil {
-			return p.err
-		}
-		pass = pass && (d.Allowed || checks[i].Alone())
+		pass = pass && (decisions[i].Allowed || checks[i].Alone())
 	}
 	for i := range checks {
 		if c, d := &checks[i], &decisions[i]; d.Allowed && !d.Exempt && (pass || c.Independent) {
@@ -77,46 +55,42 @@ func (p *peeking) Take(_ context.Context, checks []store.Check, decisions []algo
 	return nil
 }
 
-// look asks the other store what was not asked before.
+// look asks the other store for each check with its cost, and what was charged before. A check that costs nothing passes, whatever
+// was charged.
 func (p *peeking) look(checks []store.Check, decisions []algorithms.Decision) error {
-	var asks []store.Check
-	for i := range checks {
-		q := p.question(&checks[i])
-		p.asked[q.stateKey] = q.cost
-		if _, known := p.looked[q]; !known {
-			ask := checks[i]
-			ask.Cost, ask.Peek, ask.Independent = q.cost, true, false
-			asks = append(asks, ask)
-		}
+	s, err := p.of.Begin()
+	if err != nil {
+		return err
 	}
-	answers := make([]algorithms.Decision, len(asks))
-	if len(asks) > 0 {
-		s, err := p.of.Begin()
+	defer s.End()
+	asks := slices.Clone(checks)
+	for i := range asks {
+		c, of := &asks[i], stateKey{checks[i].Rule.ID(), checks[i].Key}
+		if c.Cost > 0 {
+			c.Cost += p.charged[of]
+		}
+		p.asked[of], c.Peek, c.Independent = c.Cost, true, false
+	}
+	if err := s.Store.Store.Take(p.ctx, asks, decisions); err != nil {
+		return err
+	}
+	for i := range checks {
+		c, d := &checks[i], &decisions[i]
+		p.sleep(c, d)
+		counter, counts := s.Store.Store.(store.Overrider)
+		if !counts || d.Allowed || d.Banned || c.KeyRules == nil || c.KeyRules.Ban == nil {
+			continue
+		}
+		r, err := counter.Refusals(p.ctx, c.Rule, c.KeyRules.Ban, c.Key)
 		if err != nil {
 			return err
 		}
-		defer s.End()
-		if err := s.Store.Store.Take(p.ctx, asks, answers); err != nil {
-			return err
+		if r.Count+1 >= c.KeyRules.Ban.After { // a ban begins with this refusal
+			*d = d.Ban(r.Next.Microseconds())
+			d.BanBegins = true
 		}
 	}
-	for i := range asks {
-		p.looked[question{stateKey{asks[i].Rule.ID(), asks[i].Key}, asks[i].Cost}] = answers[i]
-	}
-	for i := range checks {
-		decisions[i] = p.looked[p.question(&checks[i])]
-	}
 	return nil
-}
-
-// question returns what the other store is asked for a check: its cost, and what was charged before. A check that costs
-// nothing passes, whatever was charged.
-func (p *peeking) question(c *store.Check) question {
-	q := question{stateKey{c.Rule.ID(), c.Key}, c.Cost}
-	if c.Cost > 0 {
-		q.cost += p.charged[q.stateKey]
-	}
-	return q
 }
 
 // sleep makes a decision that of a moment later, by what the clock has gone on. It must have begun at 0.
@@ -135,48 +109,6 @@ func (p *peeking) sleep(c *store.Check, d *algorithms.Decision) {
 	default:
 		d.RetryAfter, d.NextAfter, d.ResetAfter = d.RetryAfter-slept, max(0, d.NextAfter-slept), max(0, d.ResetAfter-slept)
 	}
-}
-
-// countRefusal counts a refusal, and bans the key if a ban begins with it.
-func (p *peeking) countRefusal(c *store.Check, d *algorithms.Decision) error {
-	if c.KeyRules == nil || c.KeyRules.Ban == nil || d.Banned || d.Exempt {
-		return nil
-	}
-	at := keyOf{c.Rule.Zone(), c.Key}
-	counted := p.refusals[at]
-	if counted == nil {
-		if d.Allowed {
-			return nil
-		}
-		before, err := p.countedBefore(c)
-		if err != nil {
-			return err
-		}
-		counted = &keyRefusals{Refusals: before}
-		p.refusals[at] = counted
-	}
-	if !d.Allowed && !counted.banned {
-		counted.Count++
-		counted.banned = counted.Count >= c.KeyRules.Ban.After
-		d.BanBegins = counted.banned
-	}
-	if counted.banned {
-		*d = d.Ban(counted.Next.Microseconds())
-	}
-	return nil
-}
-
-// countedBefore asks the other store how many refusals count towards the next ban of a key.
-func (p *peeking) countedBefore(c *store.Check) (counted store.Refusals, err error) {
-	s, err := p.of.Begin()
-	if err != nil {
-		return counted, err
-	}
-	defer s.End()
-	if counter, ok := s.Store.Store.(store.Overrider); ok {
-		counted, err = counter.Refusals(p.ctx, c.Rule, c.KeyRules.Ban, c.Key)
-	}
-	return counted, err
 }
 
 // Adjust implements [store.Store].

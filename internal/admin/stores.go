@@ -2,13 +2,9 @@ package admin
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -48,9 +44,6 @@ func (c *Config) stores() (stores []*runningStore) {
 }
 
 func showStores(c *adminCall) (any, error) {
-	if err := c.checkParameters(); err != nil {
-		return nil, err
-	}
 	stores := runningStores()
 	answers := make([]adminapi.Store, len(stores))
 	var group sync.WaitGroup
@@ -78,9 +71,7 @@ func (s *runningStore) describe(c *adminCall) adminapi.Store {
 // known describes the store without asking it. The numbers of keys are those of its zones in memory.
 func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 	shared := s.store.Store
-	answer := adminapi.Store{
-		Name: storeName(s.store), Backend: s.store.Backend.(caddy.Module).CaddyModule().ID.Name(), Zones: []string{},
-	}
+	answer := adminapi.Store{Name: storeName(s.store), Zones: []string{}}
 	for _, z := range s.zones {
 		answer.Zones = append(answer.Zones, z.Name)
 	}
@@ -92,7 +83,6 @@ func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 	if observed, ok := shared.Store.(store.Observed); ok {
 		stats := observed.Stats()
 		answer.Breaker, answer.DenyCacheHits, answer.LostCorrections = stats.Breaker, stats.DenyHits, stats.Lost
-		answer.InUse = maps.Clone(stats.InUse)
 		for _, silent := range stats.Silent {
 			answer.Silent = append(answer.Silent, adminapi.SilentServer{Address: silent.Address, Since: silent.Since, Error: silent.Err.Error()})
 		}
@@ -123,7 +113,6 @@ func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 	if !slices.ContainsFunc(s.zones, hasLimit) {
 		return
 	}
-	start := time.Now()
 	err := withStore(c.request.Context(), s.store, func(ctx context.Context, probed store.Store) error {
 		if prober, ok := probed.(store.Shared); ok { // requests of some keys may be decided although others are not
 			_, err := prober.Probe(ctx)
@@ -131,7 +120,6 @@ func (s *runningStore) probe(c *adminCall, answer *adminapi.Store) {
 		}
 		return s.tryOut(ctx, probed)
 	})
-	answer.Took = time.Since(start).Seconds()
 	answers := err == nil
 	if answer.Answers = &answers; !answers {
 		answer.Error = err.Error()

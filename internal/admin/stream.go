@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
-	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
@@ -23,10 +22,6 @@ const (
 
 // streamDecisions sends decisions as server-sent events.
 func streamDecisions(c *adminCall) (any, error) {
-	stores, err := c.readFleet()
-	if err != nil {
-		return nil, err
-	}
 	rate, wants, err := c.readSubscription()
 	if err != nil {
 		return nil, err
@@ -36,20 +31,9 @@ func streamDecisions(c *adminCall) (any, error) {
 		return nil, err
 	}
 	defer v.Unsubscribe()
-	zones, told, me := runningZones(), make(reports), ""
-	if len(stores) > 0 {
-		me = processName()
-	}
+	zones := runningZones()
 	n, left, skipped := 0, rate, uint64(0) // left is how many more decisions this second may have
-	return nil, c.stream(watchPulse, stores, func(to *events, view *fleet.View) bool {
-		if view != nil {
-			for _, d := range told.fresh(view, wants) {
-				if !to.event("decision", d) {
-					return false
-				}
-			}
-			return true
-		}
+	return nil, c.stream(watchPulse, func(to *events) bool {
 		if time.Duration(n)*watchPulse%time.Second == 0 {
 			left = rate
 		}
@@ -59,7 +43,6 @@ func streamDecisions(c *adminCall) (any, error) {
 		for _, d := range some {
 			d.Skipped, skipped = skipped, 0
 			split(&d, zones)
-			d.Instance = me
 			if !to.event("decision", d) {
 				return false
 			}
@@ -78,9 +61,6 @@ func split(d *adminapi.Decision, zones []*runningZone) {
 
 // readSubscription reads which decisions to send, and how many per second.
 func (c *adminCall) readSubscription() (rate int, wants func(zone, key string, o outcome.Outcome) bool, err error) {
-	if err := c.checkParameters("zone", "key", "key_base64", "part", "outcome", "rate"); err != nil {
-		return 0, nil, err
-	}
 	most, err := c.intParameter("rate", defaultRate, 1, maxRate)
 	if err != nil {
 		return 0, nil, err

@@ -4,33 +4,22 @@ import (
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
 // showTop shows the most frequent keys of a zone, or of all zones if the path names none.
 func showTop(c *adminCall) (any, error) {
-	if err := c.checkParameters("by", "n"); err != nil {
-		return nil, err
-	}
 	by, n, err := c.readTop()
 	if err != nil {
 		return nil, err
 	}
-	if c.zone != nil {
-		return c.zone.sumTop(c.view, by, n), nil
-	}
-	answers := []adminapi.Top{}
-	for _, z := range runningZones() {
-		answers = append(answers, z.sumTop(c.view, by, n))
-	}
-	return answers, nil
+	return ofZones(c, runningZones(), func(z *runningZone) adminapi.Top { return z.sumTop(c.view, by, n) }), nil
 }
 
 // readTop reads by what keys are sorted, and how many are wanted.
 func (c *adminCall) readTop() (by topk.Kind, n int, err error) {
 	if word := c.query.Get("by"); word != "" {
-		by = topk.Kind(slices.Index(sortNames[:], word))
+		by = topk.Kind(slices.Index(adminapi.Kinds[:], word))
 		if by < 0 {
 			return by, 0, adminError(badRequest, "by must be requests, refused or dry_run, got %q", word)
 		}
@@ -39,11 +28,9 @@ func (c *adminCall) readTop() (by topk.Kind, n int, err error) {
 	return by, int(most), err
 }
 
-var sortNames = [...]string{topk.Requests: "requests", topk.Refused: outcome.NameRefused, topk.DryRun: outcome.Names[outcome.DryRun]}
-
 func (z *runningZone) top(n int, by topk.Kind) adminapi.Top {
 	entries, unlisted, since := z.Stats.Keys.Top(n, by)
-	answer := adminapi.Top{Zone: z.Name, By: sortNames[by], Unlisted: unlisted, Keys: make([]adminapi.KeyCount, len(entries))}
+	answer := adminapi.Top{Zone: z.Name, By: adminapi.Kinds[by], Unlisted: unlisted, Keys: make([]adminapi.KeyCount, len(entries))}
 	if !since.IsZero() {
 		answer.Since = &since
 	}

@@ -15,19 +15,15 @@ import (
 
 func showZones(c *adminCall) (any, error) {
 	zones := runningZones()
-	answers := make([]adminapi.Zone, len(zones))
-	counts := keyCounts(zones)
-	for i, z := range zones {
-		answers[i] = z.describe(counts)
-		add(&answers[i], c.view)
+	if c.zone != nil {
+		zones = []*runningZone{c.zone}
 	}
-	return answers, nil
-}
-
-func showZone(c *adminCall) (any, error) {
-	answer := c.zone.describe(keyCounts([]*runningZone{c.zone}))
-	add(&answer, c.view)
-	return answer, nil
+	counts := keyCounts(zones)
+	return ofZones(c, zones, func(z *runningZone) adminapi.Zone {
+		answer := z.describe(counts)
+		add(&answer, c.view)
+		return answer
+	}), nil
 }
 
 // keyCounts returns the numbers of keys of zones, by name, for stores that can count them. It asks
@@ -56,21 +52,11 @@ func keyCounts(zones []*runningZone) map[string]int64 {
 func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	answer := adminapi.Zone{
 		Name: z.Name, Limit: z.Description, Rollout: z.rollout(), Key: z.Key, KeyForm: z.Template.Form(), Store: storeName(z.store), OnStoreError: z.OnStoreError,
-		Totals: make(map[string]uint64), NearLimit: z.Stats.NearLimit.Load(),
+		ZoneCounts: z.counts(),
 	}
-	rate := math.Round(100*z.Stats.History.Rate()) / 100
-	answer.Rate = &rate
 	answer.Plans = slices.Sorted(maps.Keys(z.Plans))
-	for o, n := range z.Stats.Totals() {
-		answer.Totals[outcome.Names[o]] = n
-	}
-	answer.ZoneCosts = z.costs()
 	if n, ok := keys[z.Name]; ok {
 		answer.Keys = &n
-	}
-	if observed, ok := z.store.Store.Store.(store.Observed); ok && z.CountsSlots() {
-		held := observed.Stats().InUse[z.Name]
-		answer.InUse = &held
 	}
 	for _, use := range z.uses {
 		answer.Uses = append(answer.Uses, use.JSON)
@@ -78,15 +64,22 @@ func (z *runningZone) describe(keys map[string]int64) adminapi.Zone {
 	return answer
 }
 
-// costs returns what happened to the costs in responses. It is empty if no response should have one.
-func (z *runningZone) costs() (c adminapi.ZoneCosts) {
-	if !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.Charge.Fields() != nil }) {
-		return c
+// counts returns what this instance has counted of the zone.
+func (z *runningZone) counts() (c adminapi.ZoneCounts) {
+	c.Totals, c.Rate = make(map[string]uint64), math.Round(100*z.Stats.History.Rate())/100
+	for o, n := range z.Stats.Totals() {
+		c.Totals[outcome.Names[o]] = n
 	}
-	results, sum := z.Stats.Costs.Read()
-	c.Costs, c.CostSum = make(map[string]uint64, len(results)), sum
-	for r, n := range results {
-		c.Costs[stats.CostNames[r]] = n
+	if observed, ok := z.store.Store.Store.(store.Observed); ok && z.CountsSlots() {
+		held := observed.Stats().InUse[z.Name]
+		c.InUse = &held
+	}
+	if slices.ContainsFunc(z.uses, func(use *zone.Zone) bool { return use.Charge.Fields() != nil }) {
+		results, sum := z.Stats.Costs.Read()
+		c.Costs, c.CostSum = make(map[string]uint64, len(results)), sum
+		for r, n := range results {
+			c.Costs[stats.CostNames[r]] = n
+		}
 	}
 	return c
 }

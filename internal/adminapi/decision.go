@@ -30,9 +30,6 @@ type Decision struct {
 	// UserAgent is what the client says that it is.
 	UserAgent string `json:"user_agent,omitempty"`
 
-	// Instance is the one that has made the decision. It is absent if only one instance was asked.
-	Instance string `json:"instance,omitempty"`
-
 	// Skipped is the number of decisions before this one that were not sent.
 	Skipped uint64 `json:"skipped,omitempty"`
 }

@@ -23,9 +23,6 @@ const (
 	StateSilent  = "silent"  // it no longer reports: it hangs, was killed, or does not reach the store
 	StateLeft    = "left"    // it has ended, or has a config without this store
 	StateMute    = "mute"    // it has not reported: it has just started, has an older version, or may not
-
-	// StateUnknown is that of one which has not reported lately while a store does not answer in time, so that nothing follows.
-	StateUnknown = "unknown"
 )
 
 // Instance is an instance of a fleet, and its answer.
@@ -40,13 +37,8 @@ type Instance struct {
 	Version string    `json:"version,omitempty"` // of the module
 	Since   time.Time `json:"since,omitzero"`    // when the process began, by its clock
 
-	// Config is the same for instances that define their zones alike. Differs are the zones that this one defines in
-	// another way than the instance that answers, or that only one of them has.
-	Config  string   `json:"config,omitempty"`
+	// Differs are the zones that this one defines in another way than the instance that answers, or that only one of them has.
 	Differs []string `json:"differs,omitempty"`
-
-	// ClockAhead is how many seconds its clock is ahead of the store's.
-	ClockAhead float64 `json:"clock_ahead"`
 
 	// Requests counts those in all zones of shared stores, Rate is how many have come in a second in the last minute, and Share
 	// its part of those of the fleet, from 0 to 1.
@@ -57,3 +49,6 @@ type Instance struct {
 	// Omitted says what its report has no room for.
 	Omitted string `json:"omitted,omitempty"`
 }
+
+// Serves reports whether an instance takes requests, as far as is known.
+func (i *Instance) Serves() bool { return i.State == StateHere || i.State == StateReports }

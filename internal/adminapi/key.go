@@ -53,10 +53,6 @@ type QuotaStatus struct {
 	Used      int64 `json:"used"`
 	Remaining int64 `json:"remaining"`
 
-	// Owed is how much more is used than the quota, because a cost was known only after its request had
-	// passed. It has to come back before anything remains.
-	Owed int64 `json:"owed,omitempty"`
-
 	// RetryAfter is how long to wait after a refusal. It is absent if Never is true: then the cost
 	// is more than the limit can ever allow.
 	RetryAfter float64 `json:"retry_after,omitempty"`
@@ -126,19 +122,13 @@ type Key struct {
 	// Overrides says that the zone has the option overrides.
 	Overrides bool `json:"overrides"`
 
-	// Status is the status of requests that are rejected because they have no key. BlockStatus is
-	// that of requests that the zone blocks, whatever the key has used. It is absent if the zone blocks
-	// only other addresses. BlockedAddress is the address of the key, if the
-	// zone blocks all requests from it.
-	Status         int    `json:"status,omitempty"`
-	BlockStatus    int    `json:"block_status,omitempty"`
-	BlockedAddress string `json:"blocked_address,omitempty"`
+	// Status is the status of requests that are rejected because they have no key, and BlockStatus that of requests that the zone
+	// blocks, whatever the key has used.
+	Status      int `json:"status,omitempty"`
+	BlockStatus int `json:"block_status,omitempty"`
 
 	// Lately counts the requests with this key on this instance in the last minutes.
 	Lately *Lately `json:"lately,omitempty"`
-
-	// Doubt says why the text of a look-up in all zones is probably no key of this zone.
-	Doubt string `json:"doubt,omitempty"`
 }
 
 // KeyState is the state of a key under a limit.
@@ -159,8 +149,7 @@ type KeyState struct {
 	// Until is when the next request passes. It is absent if one passes now, or none ever.
 	Until time.Time `json:"until,omitzero"`
 
-	// What is used and what remains is that of the limit, in the unit of costs, even if the key is
-	// banned. The times include the ban.
+	// The numbers are those of the limit, in the unit of costs, even if the key is banned.
 	QuotaStatus
 
 	// Slots says that what is used is the number of running requests, so that RetryAfter and
@@ -192,13 +181,8 @@ type Ban struct {
 	// By says what banned the key: ByOverride or ByRefusals.
 	By string `json:"by"`
 
-	// EndsIn is in seconds, and Until the same moment. They are absent if the ban has no end.
-	EndsIn float64   `json:"ends_in,omitempty"`
-	Until  time.Time `json:"until,omitzero"`
-
-	// LimitRetryAfter and LimitNever are RetryAfter and Never of the limit alone.
-	LimitRetryAfter float64 `json:"limit_retry_after,omitempty"`
-	LimitNever      bool    `json:"limit_never,omitempty"`
+	// Until is absent if the ban has no end.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Refusals are the refusals of a key that count towards a ban. Durations are in seconds.
@@ -206,9 +190,6 @@ type Refusals struct {
 	Count  int64   `json:"count"`
 	Of     int64   `json:"of"`     // as many begin a ban
 	Within float64 `json:"within"` // in this time
-
-	// EndsIn is when these refusals stop counting.
-	EndsIn float64 `json:"ends_in,omitempty"`
 
 	// NextBan is how long the next ban is, and Begins says that the next request begins it, because it is refused.
 	NextBan float64 `json:"next_ban"`
@@ -243,9 +224,8 @@ type Override struct {
 	Since *time.Time `json:"since,omitempty"`
 	SetBy string     `json:"set_by,omitempty"`
 
-	// EndsIn is in seconds, and Until the same moment. They are absent if the override holds until it is cleared.
-	EndsIn float64   `json:"ends_in,omitempty"`
-	Until  time.Time `json:"until,omitzero"`
+	// Until is absent if the override holds until it is cleared.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Lately has lower bounds of recent counts.

@@ -1,13 +1,13 @@
 package adminapi
 
-// List is a page of the keys of a zone that are banned, or that have an override.
+// List has the keys of a zone that are banned, or that have an override.
 type List struct {
 	Zone string `json:"zone"`
 
 	Keys []Listed `json:"keys"`
 
-	// Next is the cursor of the next page. It is absent on the last one.
-	Next string `json:"next,omitempty"`
+	// More says that there are more.
+	More bool `json:"more,omitempty"`
 }
 
 // Listed is a key of a list. By is only in lists of bans.

@@ -10,15 +10,8 @@ type Networks struct {
 	Since    time.Time `json:"since"`
 	Requests uint64    `json:"requests"`
 
-	// Share is the part of all requests that a network must have to be listed, without those of networks within it that are
-	// listed, too. All such networks are listed, but for those within a listed one all over which its requests are spread, and
-	// those with less than ten requests.
-	Share float64 `json:"share"`
-
-	// Unlisted is how many requests a network may have that is not listed, if that is more than the share: in a fleet, where
-	// reports are short. It is absent otherwise.
-	Unlisted uint64 `json:"unlisted,omitempty"`
-
+	// Networks have at least 1 % of all requests, without those of networks within them that are listed, too. All such networks
+	// are listed, but for those within a listed one all over which its requests are spread, and those with less than ten requests.
 	Networks []NetworkCount `json:"networks"`
 }
 
@@ -29,12 +22,8 @@ type NetworkCount struct {
 	Refused  uint64 `json:"refused"` // with those that a dry run would have refused
 	Error    uint64 `json:"error,omitempty"`
 
-	// Keys is about how many different keys it has, with a standard error of KeysError.
-	Keys      uint64  `json:"keys"`
-	KeysError float64 `json:"keys_error"`
-
-	// KeysMost is, in a fleet, how many they are if no key came to several instances. Keys are those of one instance.
-	KeysMost uint64 `json:"keys_most,omitempty"`
+	// Keys is about how many different keys it has, with a standard error of 13 %: those of one instance.
+	Keys uint64 `json:"keys"`
 
 	// Own is how many requests, at most, are in no network within it that is listed.
 	Own uint64 `json:"own"`

@@ -5,18 +5,16 @@ import "time"
 // Store is a store.
 type Store struct {
 	Name    string         `json:"name"`
-	Backend string         `json:"backend"`
 	Details map[string]any `json:"details,omitempty"`
 	Zones   []string       `json:"zones"`
 
 	// Instance is the one that says it, in the answer of a fleet.
 	Instance string `json:"instance,omitempty"`
 
-	// Answers says whether the store answered a test call just now, Took is how long that took in
-	// seconds, and Error is why it failed. They are absent if the store has no zones.
-	Answers *bool   `json:"answers,omitempty"`
-	Took    float64 `json:"took,omitempty"`
-	Error   string  `json:"error,omitempty"`
+	// Answers says whether the store answered a test call just now, and Error is why it failed. They are absent if the store has no
+	// zones.
+	Answers *bool  `json:"answers,omitempty"`
+	Error   string `json:"error,omitempty"`
 
 	// Failing says that calls of recent requests have failed, and FailingSince since when.
 	Failing      bool      `json:"failing"`
@@ -49,9 +47,6 @@ type Store struct {
 
 	// Keys is the number of keys of the zones in a memory store.
 	Keys *int64 `json:"keys,omitempty"`
-
-	// InUse is the number of slots that requests of this instance hold, by zone.
-	InUse map[string]int64 `json:"in_use,omitempty"`
 }
 
 // SilentServer is a server that has not answered this instance for three seconds or more.

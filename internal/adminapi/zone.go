@@ -2,8 +2,11 @@
 package adminapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 // Path is the path of the admin API at Caddy's admin endpoint.
@@ -26,6 +29,9 @@ type Top struct {
 	Unlisted uint64 `json:"unlisted"`
 }
 
+// Kinds are the kinds of counts of a key, by which lists can be sorted.
+var Kinds = [...]string{"requests", outcome.NameRefused, outcome.Names[outcome.DryRun]}
+
 // KeyCount has the counts of a key. The true counts are at least Requests and Refused, and at most
 // higher by the errors.
 type KeyCount struct {
@@ -44,8 +50,28 @@ type KeyCount struct {
 	DryRunError uint64 `json:"dry_run_error,omitempty"`
 }
 
-// ZoneCosts has the costs in the responses of a zone.
-type ZoneCosts struct {
+// Count returns a count of a key by its kind, and how much more it may be.
+func (k *KeyCount) Count(by string) (least, more *uint64) {
+	switch by {
+	case Kinds[1]:
+		return &k.Refused, &k.RefusedError
+	case Kinds[2]:
+		return &k.DryRun, &k.DryRunError
+	}
+	return &k.Requests, &k.RequestsError
+}
+
+// ZoneCounts is what an instance counts of a zone.
+type ZoneCounts struct {
+	// Totals counts the requests in the zone by outcome, since a config first named the zone.
+	Totals map[string]uint64 `json:"totals"`
+
+	// Rate is how many requests come to the zone in a second, in the last minute.
+	Rate float64 `json:"rate"`
+
+	// InUse is the number of slots that requests hold. It is absent if the zone does not count slots.
+	InUse *int64 `json:"in_use,omitempty"`
+
 	// Costs counts the responses that should say what their requests have cost, by result. CostSum is the
 	// sum of these costs. They are absent if no response of the zone should.
 	Costs   map[string]uint64 `json:"costs,omitempty"`
@@ -72,25 +98,40 @@ type Zone struct {
 	Store        string `json:"store"`
 	OnStoreError string `json:"on_store_error"`
 
-	// Totals counts the requests in the zone on this instance, by outcome, since a config first named
-	// the zone.
-	Totals map[string]uint64 `json:"totals"`
-
-	// Rate is how many requests come to the zone in a second, in the last minute. Old versions do not tell it.
-	Rate *float64 `json:"rate,omitempty"`
-
-	// NearLimit counts those of these requests that passed, and left little of their limit.
-	NearLimit uint64 `json:"near_limit"`
-
-	ZoneCosts
+	ZoneCounts
 
 	// Keys is the number of keys in the memory store.
 	Keys *int64 `json:"keys,omitempty"`
 
-	// InUse is the number of slots that requests of this instance hold. It is absent if the zone does
-	// not count slots.
-	InUse *int64 `json:"in_use,omitempty"`
-
 	// Uses has the zone's definition in each handler.
 	Uses []json.RawMessage `json:"uses"`
+}
+
+// Requests returns how many requests the zone has had.
+func (z *ZoneCounts) Requests() (n uint64) {
+	for _, of := range z.Totals {
+		n += of
+	}
+	return n
+}
+
+// Add adds what another instance counts. A zone may have costs, or slots, at one of them only.
+func (z *ZoneCounts) Add(other *ZoneCounts) {
+	sum(z.Totals, other.Totals)
+	if z.Costs == nil && other.Costs != nil {
+		z.Costs = make(map[string]uint64)
+	}
+	sum(z.Costs, other.Costs)
+	z.CostSum += other.CostSum
+	z.Rate += other.Rate
+	if other.InUse != nil {
+		held := *cmp.Or(z.InUse, new(int64)) + *other.InUse
+		z.InUse = &held
+	}
+}
+
+func sum(of, other map[string]uint64) {
+	for name, n := range other {
+		of[name] += n
+	}
 }

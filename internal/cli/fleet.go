@@ -49,10 +49,9 @@ func (c *instance) counter() string {
 
 // told is what to say of instances in a state, with their names and how old their reports are.
 var told = map[string]string{
-	adminapi.StateUnknown: "What %[1]s does is not known, because the store does not answer in time; its counts may be missing.",
-	adminapi.StateSilent:  "%[1]s has been silent for %[2]s; its counts are of that time.",
-	adminapi.StateLeft:    "%[1]s has left; its counts are those of its last report, %[2]s ago.",
-	adminapi.StateMute:    "%[1]s does not report: it is not counted.",
+	adminapi.StateSilent: "%[1]s has been silent for %[2]s; its counts are of that time.",
+	adminapi.StateLeft:   "%[1]s has left; its counts are those of its last report, %[2]s ago.",
+	adminapi.StateMute:   "%[1]s does not report: it is not counted.",
 }
 
 // printView says below an answer which instances it is about, as far as that is worth a line.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,7 +19,6 @@ import (
 )
 
 func getCommand(cmd *cobra.Command) {
-	cmd.Flags().Bool(fleetFlag, false, "Count the recent requests of all instances that share the store, which takes some seconds")
 	query := keyFlags(cmd)
 	asks(cmd, func(c *instance, args []string) error {
 		q, err := query(args[min(1, len(args)):])
@@ -54,7 +52,7 @@ func (c *instance) key(zone string, query url.Values) (*adminapi.Key, error) {
 		return &k.Key, err
 	}
 	c.printStates(*k)
-	if rows := k.about(c.counter()); len(rows) > 0 {
+	if rows := k.about(); len(rows) > 0 {
 		fmt.Fprintln(c.out)
 		c.details(rows)
 	}
@@ -62,8 +60,8 @@ func (c *instance) key(zone string, query url.Values) (*adminapi.Key, error) {
 	return &k.Key, nil
 }
 
-// about describes a key, but for the use of its limits. The counts are those of the counter.
-func (k *keyView) about(counter string) (rows [][]string) {
+// about describes a key, but for the use of its limits.
+func (k *keyView) about() (rows [][]string) {
 	add := func(name, value string) {
 		if value != "" {
 			rows = append(rows, []string{name, value})
@@ -93,8 +91,8 @@ func (k *keyView) about(counter string) (rows [][]string) {
 		if l.DryRun > 0 {
 			dryRun = fmt.Sprintf(", %d would have been refused", l.DryRun)
 		}
-		add("lately", fmt.Sprintf("%s, %d refused%s (counted by %s since %s)",
-			say.Plural(int64(l.Requests), "request"), l.Refused, dryRun, counter, l.Since.Local().Format(time.TimeOnly)))
+		add("lately", fmt.Sprintf("%s, %d refused%s (counted by this instance since %s)",
+			say.Plural(int64(l.Requests), "request"), l.Refused, dryRun, l.Since.Local().Format(time.TimeOnly)))
 		add("last plan", showPlan(l.Plan))
 	}
 	return rows
@@ -132,8 +130,8 @@ func (c *instance) find(query url.Values) error {
 func (c *instance) printSilent(found []keyView) {
 	zones := make(map[string][]string)
 	for _, k := range found {
-		if text := cmp.Or(k.Error, k.Doubt); text != "" {
-			zones[text] = append(zones[text], shell.Word(k.Zone))
+		if k.Error != "" {
+			zones[k.Error] = append(zones[k.Error], shell.Word(k.Zone))
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(zones)) {
@@ -143,7 +141,7 @@ func (c *instance) printSilent(found []keyView) {
 
 // isCounted reports whether the zone has counted the key, or does something else than allow it.
 func (k *keyView) isCounted() bool {
-	return k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 || k.BlockedAddress != "" ||
+	return k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 ||
 		slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
 			return !k.isUnlimited() && k.Outcome != "" && (k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed])
 		})

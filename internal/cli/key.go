@@ -64,7 +64,7 @@ func (k *keyView) rows() (rows [][]string) {
 		}
 		row := []string{shell.Word(k.Zone), plan, "unlimited", "", "", "", shell.ShowKey(k.KeyText)}
 		if !k.isUnlimited() {
-			row[2], row[3], row[4] = words(k.Outcome), k.used(), k.left()
+			row[2], row[3], row[4] = words(k.Outcome), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.left()
 			if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
 				row[5] = duration.Seconds(k.NextAfter)
 			}
@@ -72,15 +72,6 @@ func (k *keyView) rows() (rows [][]string) {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// used returns what is used of the quota, and how much of that is a debt.
-func (k *keyView) used() string {
-	text := fmt.Sprintf("%d of %d", k.Used, k.Quota)
-	if k.Owed > 0 {
-		text += fmt.Sprintf(" (%d owed)", k.Owed)
-	}
-	return text
 }
 
 // left returns what is left, with the unit if a request costs more than 1.
@@ -99,7 +90,7 @@ func (s *screen) printReasons(keys ...keyView) {
 		named := slices.ContainsFunc(keys, func(o keyView) bool { return o.Zone == k.Zone && o.Outcome != "" && o.Key.Key != k.Key.Key })
 		for _, k := range k.byPlan() {
 			plain := k.Outcome == "" || k.Outcome == outcome.Names[outcome.Allowed] && len(k.Commands) == 0
-			if k.isUnlimited() || plain && k.BlockedAddress == "" {
+			if k.isUnlimited() || plain {
 				continue
 			}
 			text := local(k.Why)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ var fills = map[string]string{
 	"overrides": "'caddy rate-limit set <zone> <key> 100/1m' makes one.",
 }
 
-// list prints a list of these zones, or of all zones: what ends first comes first. With --json it prints one list of pages.
+// list prints a list of these zones, or of all zones: what ends first comes first. With --json it prints one list for each zone.
 func (c *instance) list(name string, zones []string) error {
 	lists, err := c.fetchLists(name, zones)
 	switch {
@@ -46,8 +47,8 @@ func (c *instance) list(name string, zones []string) error {
 	for _, of := range lists {
 		for i := range of.Keys {
 			ends := math.Inf(1)
-			if l := &of.Keys[i]; l.EndsIn > 0 {
-				ends = math.Floor(l.EndsIn / 60)
+			if l := &of.Keys[i]; !l.Until.IsZero() {
+				ends = math.Floor(time.Until(l.Until).Minutes())
 			}
 			rows = append(rows, row{ends, listCells(of.Zone, &of.Keys[i])})
 		}
@@ -86,7 +87,7 @@ func listCells(zone string, l *adminapi.Listed) []string {
 	return []string{shell.Word(zone), strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), text, key}
 }
 
-// fetchLists returns a list of these zones, or of all zones: one for each zone, with all pages.
+// fetchLists returns a list of these zones, or of all zones: one for each zone.
 func (c *instance) fetchLists(name string, zones []string) ([]adminapi.List, error) {
 	if len(zones) == 0 {
 		all, err := c.allZones()
@@ -99,17 +100,8 @@ func (c *instance) fetchLists(name string, zones []string) ([]adminapi.List, err
 	}
 	lists := make([]adminapi.List, len(zones))
 	for i, zone := range zones {
-		lists[i] = adminapi.List{Zone: zone, Keys: []adminapi.Listed{}}
-		for query := (url.Values{"n": {"1000"}}); ; {
-			var page adminapi.List
-			if _, err := c.fetch(http.MethodGet, zonePath(zone, "/"+name), query, nil, &page); err != nil {
-				return nil, err
-			}
-			lists[i].Keys = append(lists[i].Keys, page.Keys...)
-			if page.Next == "" {
-				break
-			}
-			query.Set("cursor", page.Next)
+		if _, err := c.fetch(http.MethodGet, zonePath(zone, "/"+name), url.Values{"n": {"100000"}}, nil, &lists[i]); err != nil {
+			return nil, err
 		}
 	}
 	return lists, nil

@@ -124,16 +124,15 @@ func (c *instance) topNetworks(zone string, n int) error {
 		return err
 	}
 	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "KEYS", "NETWORK"}}
-	since, unlisted := time.Now(), uint64(0)
+	since := time.Now()
 	for _, list := range lists {
-		unlisted = max(unlisted, list.Unlisted)
 		if list.Since.Before(since) {
 			since = list.Since
 		}
 		for _, net := range list.Networks[:min(n, len(list.Networks))] {
 			rows = append(rows, []string{
 				shell.Word(list.Zone), formatCount(net.Requests, net.Error), formatCount(net.Refused, net.Error),
-				"about " + formatCount(net.Keys, max(net.Keys, net.KeysMost)-net.Keys), net.Network,
+				"about " + formatCount(net.Keys, 0), net.Network,
 			})
 		}
 	}
@@ -145,9 +144,6 @@ func (c *instance) topNetworks(zone string, n int) error {
 	default:
 		c.table(rows)
 		fmt.Fprintf(c.out, "\nCounted by %s since %s. KEYS may be wrong by a quarter.\n", c.counter(), since.Local().Format(time.TimeOnly))
-		if unlisted > 0 {
-			c.say("What is not listed may have up to %d requests.", unlisted)
-		}
 		c.printView()
 	}
 	return nil

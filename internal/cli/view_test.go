@@ -22,7 +22,7 @@ func TestHostileReports(t *testing.T) {
 		"stores": (*instance).stores,
 		"watch": func(c *instance) error {
 			w := &watcher{instance: c}
-			text, err := json.Marshal(&adminapi.Decision{Instance: bad, Outcome: bad, Zone: bad, Reason: bad, Method: bad, Path: bad, Host: bad, ClientIP: bad, Plan: bad})
+			text, err := json.Marshal(&adminapi.Decision{Outcome: bad, Zone: bad, Reason: bad, Method: bad, Path: bad, Host: bad, ClientIP: bad, Plan: bad})
 			if err != nil {
 				return err
 			}
@@ -31,7 +31,7 @@ func TestHostileReports(t *testing.T) {
 	} {
 		var out strings.Builder
 		c := asking(t, &out, 0, func(w http.ResponseWriter, _ *http.Request) {
-			m := adminapi.Instance{Name: bad, State: adminapi.StateReports, Version: bad, Config: bad, Omitted: bad, Differs: []string{bad}}
+			m := adminapi.Instance{Name: bad, State: adminapi.StateReports, Version: bad, Omitted: bad, Differs: []string{bad}}
 			me := adminapi.Instance{Name: "me", State: adminapi.StateHere}
 			_ = json.NewEncoder(w).Encode(adminapi.FleetAnswer{Instances: []adminapi.Instance{me, m}, Sum: stores})
 		})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,11 +21,10 @@ import (
 )
 
 func watchCommand(cmd *cobra.Command) {
-	ofFleet(cmd)
 	query := keyFlags(cmd)
 	outcomes := append(outcome.Names[:], outcome.NameRefused, outcome.NameErrors)
 	chosen := cmd.Flags().StringSlice("outcome", nil, "Only decisions with these outcomes: "+strings.Join(outcomes, ", "))
-	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000; of a fleet, per instance")
+	rate := cmd.Flags().Int("rate", 20, "How many decisions to show per second, at most 1000")
 	count := cmd.Flags().IntP("number", "n", 0, "End after this many decisions")
 	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -44,9 +42,6 @@ func watchCommand(cmd *cobra.Command) {
 		q.Set("rate", strconv.Itoa(*rate))
 		if len(*chosen) > 0 {
 			q.Set("outcome", strings.Join(*chosen, ","))
-		}
-		if c.about != "" {
-			q.Set(fleetFlag, c.about)
 		}
 		return c.watch(q, *count)
 	}
@@ -123,7 +118,7 @@ func (w *watcher) print(text string) error {
 		return fmt.Errorf("reading a decision: %w; does that Caddy have another version?", err)
 	}
 	if w.columns == nil {
-		w.begin(d.Instance != "")
+		w.begin()
 	}
 	if d.Skipped > 0 {
 		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
@@ -146,20 +141,13 @@ func (w *watcher) print(text string) error {
 	}
 	request := shell.Words([]string{d.Method, d.Path}) + inParentheses(d.Reason)
 	cells := []string{d.Time.Local().Format(time.TimeOnly), d.Outcome, zone, key, left, wait, request}
-	if d.Instance != "" {
-		cells = slices.Insert(cells, 1, d.Instance)
-	}
 	_, err := fmt.Fprintln(w.out, w.line(cells, w.columns, w.width))
 	return err
 }
 
-// begin prints the header of the table. In a view of a fleet each line names an instance.
-func (w *watcher) begin(ofFleet bool) {
+// begin prints the header of the table.
+func (w *watcher) begin() {
 	header := []string{"TIME", "OUTCOME", "ZONE", "KEY", "LEFT", "WAIT", "REQUEST"}
 	w.columns = []int{len(time.TimeOnly), 8, 9, usualKey, 7, 5}
-	if ofFleet {
-		header, w.columns = slices.Insert(header, 1, "CADDY"), slices.Insert(w.columns, 1, 16)
-		fmt.Fprintln(w.err, "Those of other instances are a sample: at most 10 refusals and 10 others of each in two seconds.")
-	}
 	fmt.Fprintln(w.out, w.line(header, w.columns, w.width))
 }

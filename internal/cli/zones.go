@@ -91,11 +91,8 @@ func (c *instance) adaptive() error {
 }
 
 // formatRate formats how many requests come in a second.
-func formatRate(rate *float64) string {
-	if rate == nil {
-		return ""
-	}
-	return fmt.Sprintf("%.2f/s", *rate)
+func formatRate(rate float64) string {
+	return fmt.Sprintf("%.2f/s", rate)
 }
 
 // shortLimit returns the limit of a zone with its numbers in front, which are not cut in a narrow terminal.
@@ -133,9 +130,7 @@ func zoneDetails(z *adminapi.Zone) (rows [][]string) {
 	if z.InUse != nil {
 		add("in use", strconv.FormatInt(*z.InUse, 10))
 	}
-	if z.Rate != nil {
-		add("rate", formatRate(z.Rate)+" in the last minute")
-	}
+	add("rate", formatRate(z.Rate)+" in the last minute")
 	for _, name := range outcome.Names {
 		if n := z.Totals[name]; n > 0 {
 			add(words(name), formatCount(n, 0))

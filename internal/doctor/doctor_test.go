@@ -105,7 +105,6 @@ func TestChecks(t *testing.T) {
 		"the upstream":          {func(f *Facts) { f.Adaptive = []adminapi.Adaptive{{Waiting: 1}} }, "warn upstream"},
 		"its failures":          {func(f *Facts) { f.Adaptive = []adminapi.Adaptive{{Failed: 200, Useful: 700}} }, "warn upstream"},
 		"few failures":          {func(f *Facts) { f.Adaptive = []adminapi.Adaptive{{Failed: 200, Useful: 7000}} }, ""},
-		"another instance":      {zone(func(z *Zone) { z.DefinedOtherwise = []string{"web2"} }), "fail agreement"},
 		"dead":                  {trouble(store.TroubleAnswer), "fail answer"},
 		"TLS":                   {trouble(store.TroubleTLS), "fail tls"},
 		"login":                 {trouble(store.TroubleLogin), "fail login"},
@@ -140,10 +139,8 @@ func TestChecks(t *testing.T) {
 		"shared keys":     {of(func(s *Store) { s.Examined.MaxKeys, s.Examined.Sharing = 1000, true }), "fail keys"},
 		"few instances":   {of(func(s *Store) { s.ConfiguredInstances = 1 }), "warn fleet"},
 		"spare instances": {of(func(s *Store) { s.ConfiguredInstances = 3 }), ""},
-		"an older Caddy":  {of(func(s *Store) { s.Instances = 3 }), "unknown fleet"},
-		"unreadable":      {of(func(s *Store) { s.TellErr = errors.New("no") }), "unknown fleet"},
 		"slow": {func(f *Facts) {
-			f.Stores[0].Examined.Servers[0].RoundTrip, f.Stores[0].Breaker, f.Stores[0].TellErr = time.Second, store.BreakerOpen, errors.New("no")
+			f.Stores[0].Examined.Servers[0].RoundTrip, f.Stores[0].Breaker = time.Second, store.BreakerOpen
 			f.Stores[0].Latency = &adminapi.Latency{Count: 100, P99: 1}
 		}, "fail round_trip"},
 		"dead, with what follows": {func(f *Facts) {
@@ -202,13 +199,13 @@ func good() *Facts {
 		Servers: []Server{{Name: "srv0", Trusted: []string{"10.0.0.0/8"}, Strict: true, Headers: []string{"X-Forwarded-For"}}},
 		Zones: []Zone{{
 			Zone: adminapi.Zone{
-				Name: "api", Store: "redis", Totals: totals(outcome.Allowed, 1000), Key: "{cookie.sid}", OnStoreError: "allow",
+				Name: "api", Store: "redis", ZoneCounts: adminapi.ZoneCounts{Totals: totals(outcome.Allowed, 1000)}, Key: "{cookie.sid}", OnStoreError: "allow",
 			},
 			SinceLoaded: 1000, Matches: true, Variable: true, KeyInWords: "cookie sid", MissingKey: "share",
 			Spread: topk.Spread{Requests: 1000, Keys: 100, Repeated: 90},
 		}},
 		Stores: []Store{{
-			Store: adminapi.Store{Name: "redis", Breaker: store.BreakerClosed, Instances: 2}, Remote: true, Telling: 2,
+			Store: adminapi.Store{Name: "redis", Breaker: store.BreakerClosed, Instances: 2}, Remote: true,
 			Examined: &store.Examination{
 				Timeout: 50 * time.Millisecond,
 				Servers: []store.Condition{{

@@ -26,8 +26,7 @@ type member struct {
 	of *Members
 }
 
-// Compare makes the checks that need all instances. While a store does not answer, nothing follows from what they do not
-// report.
+// Compare makes the checks that need all instances, of those that report. While a store does not answer, these are few.
 func Compare(m *Members) []adminapi.Finding {
 	var e examination
 	for _, i := range m.All {
@@ -38,22 +37,12 @@ func Compare(m *Members) []adminapi.Finding {
 	return e.found
 }
 
-// isUnheard reports whether some instances may not be heard because of the store.
-func (m *Members) isUnheard() bool {
-	return slices.ContainsFunc(m.All, func(i adminapi.Instance) bool { return i.State == adminapi.StateUnknown })
-}
-
 // mayBeUnheard reports whether an instance that does not report may just not be heard.
-func (m *Members) mayBeUnheard() bool { return m.isUnheard() || m.Troubled[m.All[0].Name] != "" }
-
-// serves reports whether an instance takes requests, as far as is known.
-func serves(i adminapi.Instance) bool {
-	return i.State == adminapi.StateHere || i.State == adminapi.StateReports
-}
+func (m *Members) mayBeUnheard() bool { return m.Troubled[m.All[0].Name] != "" }
 
 // serving returns the instances that take requests.
 func (m *Members) serving() []adminapi.Instance {
-	return slices.DeleteFunc(slices.Clone(m.All), func(i adminapi.Instance) bool { return !serves(i) })
+	return slices.DeleteFunc(slices.Clone(m.All), func(i adminapi.Instance) bool { return !i.Serves() })
 }
 
 var (
@@ -77,13 +66,13 @@ var memberProblems = []problem[member]{
 	}, nil},
 
 	{"config", fail, func(i member) string {
-		return when(len(i.Differs) > 0 && i.State != adminapi.StateLeft && i.State != adminapi.StateUnknown,
+		return when(len(i.Differs) > 0 && i.State != adminapi.StateLeft,
 			"%s has another config than this instance; these zones differ: %s", i.Name, shorten(i.Differs))
 	}, defineOne},
 
 	{"outage", warn, func(i member) string { // if no instance is well it is the store, and each instance says so
 		trouble, found := i.of.Troubled[i.Name]
-		return when(found && serves(i.Instance) && len(i.of.Troubled) < len(i.of.serving()) && !i.of.isUnheard(),
+		return when(found && i.Serves() && len(i.of.Troubled) < len(i.of.serving()),
 			"%s: %s; others are well", i.Name, trouble)
 	}, advice.New("doctor/outage", "check the network from that instance to the store")},
 }

@@ -31,14 +31,6 @@ func TestCompare(t *testing.T) {
 		"an outage of all": {func(m *Members) {
 			m.Troubled = map[string]string{"a": "x", "b": "x", "c": "x"}
 		}, ""},
-		"one unheard": {func(m *Members) {
-			m.All = m.All[:2]
-			m.All[1].State, m.All[1].Differs, m.All[1].Version = adminapi.StateUnknown, []string{"z"}, "v2"
-			m.Troubled = map[string]string{"a": "x"}
-		}, ""},
-		"all unheard": {func(m *Members) {
-			m.All[1].State, m.All[2].State = adminapi.StateUnknown, adminapi.StateUnknown
-		}, ""},
 		"a late one": {func(m *Members) { // its last report may be from before
 			m.Troubled = map[string]string{"a": "x"}
 			m.All[1].State = adminapi.StateSilent

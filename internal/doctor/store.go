@@ -23,10 +23,6 @@ type Store struct {
 
 	// Examined is what the store says of itself; nil if it cannot.
 	Examined *store.Examination
-
-	// Telling is how many of the instances tell how they define their zones, and TellErr why this is not known.
-	Telling int
-	TellErr error
 }
 
 // node is a server of a store.
@@ -217,15 +213,7 @@ var sharingProblems = []problem[*Store]{
 			"instances is %d, but %d instances share the store: while it does not answer, they admit %d/%d of each limit", configured, n, n, configured)
 	}, countInstances},
 	{"fleet", unknown, func(s *Store) string {
-		switch n := s.Instances; {
-		case n == 0:
-			return "cannot say how many instances share it: this store does not count them"
-		case n > 1 && s.TellErr != nil:
-			return fmt.Sprintf("cannot say what the %d instances that share it define: %v", n, s.TellErr)
-		case s.Telling < n:
-			return fmt.Sprintf("cannot say what all instances define: %d share it, and only %d tell how they define their zones", n, s.Telling)
-		}
-		return ""
+		return when(s.Instances == 0, "cannot say how many instances share it: this store does not count them")
 	}, nil},
 }
 

@@ -59,11 +59,6 @@ type Zone struct {
 	// Silent says that the store does not decide.
 	Silent bool
 
-	// Definition is the limit and the key of the zone in words. DefinedOtherwise are the other instances that define the
-	// zone otherwise, and how.
-	Definition       string
-	DefinedOtherwise []string
-
 	// Warnings are those of the config that name the zone, and OneKey says that one of them is about a key which is the same for
 	// all clients.
 	Warnings []string
@@ -234,12 +229,6 @@ var zoneProblems = []problem[*Zone]{
 		return when(z.Silent, "it limits nothing, because store %s does not answer in time", z.Store)
 	}, advice.New("doctor/on_store_error/allow",
 		"see what is wrong with that store; with on_store_error local, the zone would still limit")},
-
-	// Its limit depends on the instance.
-	{"agreement", fail, func(z *Zone) string {
-		return when(len(z.DefinedOtherwise) > 0,
-			"here it is %s; another instance defines it differently: %s", z.Definition, shorten(z.DefinedOtherwise))
-	}, defineOne},
 }
 
 // of returns how many requests had an outcome.

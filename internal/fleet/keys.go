@@ -3,156 +3,9 @@ package fleet
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
-
-// The kinds of counts of a key.
-const (
-	byRequests = iota
-	byRefused
-	byDryRun
-	kinds
-)
-
-// kindNames are the names of these kinds in the admin API.
-var kindNames = [kinds]string{"requests", "refused", "dry_run"}
-
-// Keys are the most frequent keys of a zone by each kind of count, as an instance has counted them.
-type Keys struct {
-	Since    time.Time           `json:"s,omitzero"`
-	Keys     []adminapi.KeyCount `json:"k,omitempty"`
-	Unlisted [kinds]uint64       `json:"u"` // the largest count of each kind that a key may have which is not listed
-}
-
-// NewKeys returns the keys of several lists of a zone, one by each kind. Without a list by a kind, no key has such a count.
-func NewKeys(lists ...adminapi.Top) *Keys {
-	l, listed := new(Keys), make(map[id]bool)
-	for _, list := range lists {
-		if list.Since != nil {
-			l.Since = *list.Since
-		}
-		l.Unlisted[kindOf(list.By)] = list.Unlisted
-		for i := range list.Keys {
-			if key := keyID(&list.Keys[i].KeyText); !listed[key] {
-				listed[key] = true
-				l.Keys = append(l.Keys, list.Keys[i])
-			}
-		}
-	}
-	return l
-}
-
-// cut keeps the n first keys by each kind.
-func (l *Keys) cut(n int) {
-	kept := make(map[id]bool)
-	for kind := range kinds {
-		slices.SortStableFunc(l.Keys, func(a, b adminapi.KeyCount) int { return cmp.Compare(count(&b, kind), count(&a, kind)) })
-		for i := range l.Keys[:min(n, len(l.Keys))] {
-			if k := &l.Keys[i]; count(k, kind) > 0 {
-				kept[keyID(&k.KeyText)] = true
-			}
-		}
-	}
-	l.Keys = slices.DeleteFunc(l.Keys, func(k adminapi.KeyCount) bool {
-		if kept[keyID(&k.KeyText)] {
-			return false
-		}
-		for kind := range kinds {
-			least, more := countOf(&k, kind)
-			l.Unlisted[kind] = max(l.Unlisted[kind], *least+*more)
-		}
-		return true
-	})
-}
-
-// Of returns the counts of a key; nil if it is not listed.
-func (l *Keys) Of(text *adminapi.KeyText) *adminapi.KeyCount {
-	if l != nil {
-		for i := range l.Keys {
-			if keyID(&l.Keys[i].KeyText) == keyID(text) {
-				return &l.Keys[i]
-			}
-		}
-	}
-	return nil
-}
-
-// Merge adds up the keys of a zone, of several instances, and lists up to n by a kind. An instance that does not list a key may
-// have counted it up to a bound, so the sum is uncertain by as much.
-func Merge(of []*Keys, zone, by string, n int) adminapi.Top {
-	kind, listed := kindOf(by), make(map[id]bool)
-	sum, all := adminapi.Top{Zone: zone, By: by}, []adminapi.KeyCount{}
-	for _, l := range of {
-		sum.Unlisted += l.Unlisted[kind]
-		if !l.Since.IsZero() && (sum.Since == nil || l.Since.Before(*sum.Since)) {
-			sum.Since = &l.Since
-		}
-		for i := range l.Keys {
-			if key := keyID(&l.Keys[i].KeyText); !listed[key] {
-				listed[key] = true
-				all = append(all, adminapi.KeyCount{KeyText: l.Keys[i].KeyText})
-			}
-		}
-	}
-	for _, l := range of {
-		counted := make(map[id]*adminapi.KeyCount)
-		for i := range l.Keys {
-			counted[keyID(&l.Keys[i].KeyText)] = &l.Keys[i]
-		}
-		for i := range all {
-			l.addTo(&all[i], counted[keyID(&all[i].KeyText)])
-		}
-	}
-	slices.SortStableFunc(all, func(a, b adminapi.KeyCount) int { return cmp.Compare(count(&b, kind), count(&a, kind)) })
-	end := 0
-	for end < min(n, len(all)) && count(&all[end], kind) > 0 {
-		end++
-	}
-	for i := range all[end:] {
-		least, more := countOf(&all[end+i], kind)
-		sum.Unlisted = max(sum.Unlisted, *least+*more)
-	}
-	sum.Keys = all[:end]
-	return sum
-}
-
-// addTo adds the counts of an instance to those of a key, which are nil if the instance does not list it.
-func (l *Keys) addTo(sum, counted *adminapi.KeyCount) {
-	for kind := range kinds {
-		least, more := countOf(sum, kind)
-		if counted == nil {
-			*more += min(l.Unlisted[kind], l.Unlisted[byRequests]) // what is refused is a request
-			continue
-		}
-		n, uncertain := countOf(counted, kind)
-		*least, *more = *least+*n, *more+*uncertain
-	}
-	if counted != nil {
-		sum.Plan = cmp.Or(counted.Plan, sum.Plan)
-	}
-}
-
-// kindOf returns a kind by its name.
-func kindOf(name string) int { return max(byRequests, slices.Index(kindNames[:], name)) }
-
-// countOf returns a count of a key, and how much more it may be.
-func countOf(k *adminapi.KeyCount, kind int) (least, more *uint64) {
-	switch kind {
-	case byRefused:
-		return &k.Refused, &k.RefusedError
-	case byDryRun:
-		return &k.DryRun, &k.DryRunError
-	}
-	return &k.Requests, &k.RequestsError
-}
-
-// count returns what a key has for certain.
-func count(k *adminapi.KeyCount, kind int) uint64 {
-	least, _ := countOf(k, kind)
-	return *least
-}
 
 // id tells keys apart.
 type id struct {
@@ -160,4 +13,115 @@ type id struct {
 	length       int
 }
 
-func keyID(t *adminapi.KeyText) id { return id{t.Key, t.KeyBase64, t.Truncated} }
+func keyID(k *adminapi.KeyCount) id { return id{k.Key, k.KeyBase64, k.Truncated} }
+
+// Top returns the keys of all lists, with the bound of that by a kind of count. Without lists, any key may have had all of the requests.
+func (z *Zone) Top(by string) adminapi.Top {
+	all, listed := adminapi.Top{Zone: z.Name, By: by, Unlisted: z.Requests()}, make(map[id]bool)
+	for _, t := range z.Tops {
+		if t.By == by {
+			all.Unlisted, all.Since = t.Unlisted, t.Since
+		}
+		for _, k := range t.Keys {
+			if of := keyID(&k); !listed[of] {
+				listed[of] = true
+				all.Keys = append(all.Keys, k)
+			}
+		}
+	}
+	return all
+}
+
+// cut keeps the n first keys of a list.
+func cut(t *adminapi.Top, n int) {
+	kept := t.Keys[:min(n, len(t.Keys))]
+	for i := range t.Keys[len(kept):] {
+		least, more := t.Keys[len(kept)+i].Count(t.By)
+		t.Unlisted = max(t.Unlisted, *least+*more)
+	}
+	t.Keys = kept
+}
+
+// Merge adds up lists of a zone, of several instances, that are by the same kind of count, and lists up to n keys. An instance that
+// does not list a key may have counted it up to a bound, so the sum is uncertain by as much; what it has counted of other kinds is
+// not in the sum.
+func Merge(lists []adminapi.Top, n int) adminapi.Top {
+	sum, places := adminapi.Top{Zone: lists[0].Zone, By: lists[0].By, Keys: []adminapi.KeyCount{}}, make(map[id]int)
+	for _, l := range lists {
+		listed := make([]bool, len(sum.Keys))
+		for _, k := range l.Keys {
+			of := keyID(&k)
+			if at, known := places[of]; known && at < len(listed) {
+				listed[at] = true
+				add(&sum.Keys[at], &k)
+			} else if !known {
+				places[of] = len(sum.Keys)
+				uncertain(&k, sum.By, sum.Unlisted)
+				sum.Keys = append(sum.Keys, k)
+			}
+		}
+		for i, is := range listed {
+			if !is {
+				uncertain(&sum.Keys[i], sum.By, l.Unlisted)
+			}
+		}
+		sum.Unlisted += l.Unlisted
+		if l.Since != nil && (sum.Since == nil || l.Since.Before(*sum.Since)) {
+			sum.Since = l.Since
+		}
+	}
+	slices.SortStableFunc(sum.Keys, func(a, b adminapi.KeyCount) int {
+		x, _ := a.Count(sum.By)
+		y, _ := b.Count(sum.By)
+		return cmp.Compare(*y, *x)
+	})
+	cut(&sum, n)
+	sum.Keys = slices.DeleteFunc(sum.Keys, func(k adminapi.KeyCount) bool {
+		least, _ := k.Count(sum.By)
+		return *least == 0
+	})
+	return sum
+}
+
+// add adds the counts of an instance to those of a key.
+func add(sum, k *adminapi.KeyCount) {
+	sum.Plan = cmp.Or(k.Plan, sum.Plan)
+	for _, by := range adminapi.Kinds {
+		least, more := sum.Count(by)
+		n, uncertain := k.Count(by)
+		*least, *more = *least+*n, *more+*uncertain
+	}
+}
+
+// uncertain makes a count of a key higher by up to more.
+func uncertain(k *adminapi.KeyCount, by string, more uint64) {
+	_, known := k.Count(by)
+	*known += more
+}
+
+// MergeNetworks adds up the networks of a zone that instances list.
+func MergeNetworks(lists []*adminapi.Networks) adminapi.Networks {
+	sum, places := *lists[0], make(map[string]int)
+	sum.Networks = []adminapi.NetworkCount{}
+	for i, l := range lists {
+		if i > 0 {
+			sum.Requests += l.Requests
+		}
+		if l.Since.Before(sum.Since) {
+			sum.Since = l.Since
+		}
+		for _, n := range l.Networks {
+			at, known := places[n.Network]
+			if !known {
+				places[n.Network] = len(sum.Networks)
+				sum.Networks = append(sum.Networks, n)
+				continue
+			}
+			of := &sum.Networks[at]
+			of.Requests, of.Refused, of.Error = of.Requests+n.Requests, of.Refused+n.Refused, of.Error+n.Error
+			of.Keys, of.Own = max(of.Keys, n.Keys), of.Own+n.Own
+		}
+	}
+	slices.SortStableFunc(sum.Networks, func(a, b adminapi.NetworkCount) int { return cmp.Compare(b.Own, a.Own) })
+	return sum
+}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -12,7 +13,7 @@ import (
 // listOf returns a list of a sketch, as the admin API has it.
 func listOf(r *topk.Recent, n int, by topk.Kind) adminapi.Top {
 	entries, unlisted, _ := r.Top(n, by)
-	list := adminapi.Top{Zone: "z", By: kindNames[by], Unlisted: unlisted}
+	list := adminapi.Top{Zone: "z", By: adminapi.Kinds[by], Unlisted: unlisted}
 	for _, e := range entries {
 		list.Keys = append(list.Keys, adminapi.KeyCount{
 			KeyText:  adminapi.NewKeyText(e.Key, e.Length),
@@ -23,14 +24,13 @@ func listOf(r *topk.Recent, n int, by topk.Kind) adminapi.Top {
 	return list
 }
 
-// TestMerge: the sums over several instances are bounds of the true sums, by each kind, also of keys that are not in the
-// lists of all of them. So they are if the lists have come in reports.
+// TestMerge: the sums over several instances are bounds of the true sums, also of keys that are not in the lists of all of them. So they are if the lists have come in reports.
 func TestMerge(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	uncertain := 0
 	for range 10 {
 		truth := make(map[string]counts)
-		var all, reported []*Keys
+		var all, reported [2][]adminapi.Top // by kind
 		for range 1 + random.IntN(4) {
 			r, spread, length := topk.New(1<<40), 20+random.Float64()*180, 5+random.IntN(100)
 			for range 5_000 {
@@ -43,31 +43,35 @@ func TestMerge(t *testing.T) {
 				truth[key] = is
 				r.Add(key, "", kind)
 			}
-			keys := func() *Keys { return NewKeys(listOf(r, length, topk.Requests), listOf(r, length, topk.Refused)) }
-			told := keys()
-			told.cut(length / 2)
-			all, reported = append(all, keys()), append(reported, told)
+			for kind := range all {
+				told := listOf(r, length, topk.Kind(kind))
+				all[kind] = append(all[kind], told)
+				told.Keys = slices.Clone(told.Keys)
+				cut(&told, length/2)
+				reported[kind] = append(reported[kind], told)
+			}
 		}
-		for i, of := range [][]*Keys{all, all, reported, reported} {
+		for i, of := range [][]adminapi.Top{all[0], all[1], reported[0], reported[1]} {
 			n := 1 + random.IntN(120)
-			merged, last := Merge(of, "z", kindNames[i%2], n), uint64(1<<60)
-			kind, listed := kindOf(merged.By), make(map[string]bool)
+			merged, last := Merge(of, n), uint64(1<<60)
+			kind, listed := i%2, make(map[string]bool)
 			for i := range merged.Keys {
 				k := &merged.Keys[i]
 				listed[k.Key] = true
-				for kind, name := range kindNames[:2] {
-					least, more := countOf(k, kind)
-					if is := truth[k.Key][kind]; is < *least || is > *least+*more {
-						t.Fatalf("by %s: %q has %d %s, merged to %d and %d more", merged.By, k.Key, is, name, *least, *more)
-					}
+				least, more := k.Count(merged.By)
+				if is := truth[k.Key][kind]; is < *least || is > *least+*more {
+					t.Fatalf("by %s: %q has %d, merged to %d and %d more", merged.By, k.Key, is, *least, *more)
 				}
-				if k.RequestsError > 0 {
+				if k.Requests > truth[k.Key][0] || k.Refused > truth[k.Key][1] {
+					t.Fatalf("by %s: %+v is more than %v", merged.By, k, truth[k.Key])
+				}
+				if *more > 0 {
 					uncertain++
 				}
-				if count(k, kind) > last {
+				if *least > last {
 					t.Fatalf("by %s: place %d has more than the place before", merged.By, i)
 				}
-				last = count(k, kind)
+				last = *least
 			}
 			for key, is := range truth {
 				if !listed[key] && is[kind] > merged.Unlisted {
@@ -81,5 +85,22 @@ func TestMerge(t *testing.T) {
 	}
 	if uncertain == 0 {
 		t.Error("no key is missing in a list")
+	}
+}
+
+// TestMergeNetworks: the networks that instances list are added up.
+func TestMergeNetworks(t *testing.T) {
+	sum := MergeNetworks([]*adminapi.Networks{
+		{Zone: "z", Requests: 100, Networks: []adminapi.NetworkCount{{Network: "a", Requests: 50, Refused: 5, Keys: 3, Own: 50}}},
+		{Zone: "z", Requests: 200, Networks: []adminapi.NetworkCount{
+			{Network: "b", Requests: 90, Own: 90}, {Network: "a", Requests: 60, Error: 1, Keys: 2, Own: 60},
+		}},
+	})
+	got := ""
+	for _, c := range sum.Networks {
+		got += fmt.Sprintf("%s %d %d %d %d; ", c.Network, c.Requests, c.Refused, c.Error, c.Keys)
+	}
+	if want := "a 110 5 1 3; b 90 0 0 0; "; got != want || sum.Requests != 300 {
+		t.Errorf("%s%+v", got, sum)
 	}
 }

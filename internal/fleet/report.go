@@ -3,13 +3,11 @@
 package fleet
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,15 +16,14 @@ import (
 )
 
 // form is the version of reports. Fields that are new in a form do not change it, because others ignore them.
-const form = 3
+const form = 4
 
-// Report is what an instance tells about itself. Times are by its own clock. While nobody looks, it tells only who it is and how its
-// zones are defined.
+// Report is what an instance tells about itself, as the admin API has it. Times are by its own clock. While nobody looks, it tells
+// only who it is and how its zones are defined.
 type Report struct {
 	Form    int       `json:"form"`
 	Name    string    `json:"name"`    // for people
 	Version string    `json:"version"` // of the module
-	Config  string    `json:"config"`  // the same for instances that define all zones alike
 	Since   time.Time `json:"since"`   // when the process began
 	Zones   []Zone    `json:"zones"`   // those with the most requests first
 
@@ -39,79 +36,45 @@ type Report struct {
 
 	Stores []adminapi.Store `json:"stores,omitempty"`
 
-	// Decisions is a sample of those since the report before.
-	Decisions []adminapi.Decision `json:"decisions,omitempty"`
-
 	// Diagnosis is what doctor has found here lately.
 	Diagnosis *adminapi.Diagnosis `json:"diagnosis,omitempty"`
 
-	Omitted Omitted `json:"omitted,omitzero"`
-}
-
-// Omitted is how much of an instance is not in its report, because there was no room. Of zones that are not in it,
-// nothing is known.
-type Omitted struct {
-	Lists    int `json:"lists,omitempty"`    // zones without a list of keys
-	Zones    int `json:"zones,omitempty"`    // whole zones
-	Findings int `json:"findings,omitempty"` // of doctor
-	Networks int `json:"networks,omitempty"` // zones without networks, although they have some
-}
-
-// String says what is omitted, or is empty.
-func (o Omitted) String() string {
-	switch {
-	case o.Zones > 0:
-		return fmt.Sprintf("%d zones with the fewest requests", o.Zones)
-	case o.Lists > 0:
-		return fmt.Sprintf("the keys of %d zones", o.Lists)
-	case o.Networks > 0:
-		return fmt.Sprintf("the networks of %d zones", o.Networks)
-	case o.Findings > 0:
-		return fmt.Sprintf("%d findings", o.Findings)
-	}
-	return ""
+	// Omitted says what of an instance is not in its report, because there was no room.
+	Omitted string `json:"omitted,omitempty"`
 }
 
 // Zone is what an instance tells about a zone.
 type Zone struct {
-	Name       string `json:"z"`
-	Definition string `json:"d"` // for people
+	Name       string `json:"name"`
+	Definition string `json:"definition"` // for people
+	adminapi.ZoneCounts
 
-	Totals map[string]uint64 `json:"t,omitempty"` // by outcome
-	Rate   *float64          `json:"r,omitempty"`
-	Near   uint64            `json:"n,omitempty"`
-	InUse  *int64            `json:"u,omitempty"`
-	adminapi.ZoneCosts
-
-	Keys     *Keys     `json:"k,omitempty"` // nil: they are not told
-	Networks *Networks `json:"p,omitempty"` // nil: they are not told
-}
-
-// Requests returns how many requests the zone has had.
-func (z *Zone) Requests() (n uint64) {
-	for _, of := range z.Totals {
-		n += of
-	}
-	return n
+	// Tops has a list of keys by each kind of count.
+	Tops     []adminapi.Top     `json:"tops,omitempty"`
+	Networks *adminapi.Networks `json:"networks,omitempty"`
 }
 
 const (
-	// mostKeys is how many keys of each kind a zone lists at most, and networksOf how many times fewer networks of one length
-	// of prefix.
-	mostKeys   = 100
-	networksOf = 4
+	// mostKeys is how many keys or networks a list of a report has at most.
+	mostKeys = 100
 
-	// mostFindings is how many findings of doctor remain if there is little room.
+	// mostFindings is how many findings of doctor a report has at most.
 	mostFindings = 20
 )
 
-// Encode returns a report as JSON with at most [store.MaxReport] bytes. Its lists get shorter until it has room, and those of the zones
-// with the fewest requests go first. Then whole zones do.
+// Encode returns a report as JSON with at most [store.MaxReport] bytes. Its lists get shorter until it has room, and then zones
+// are left out.
 func Encode(r *Report) string {
 	r.Form = form
-	slices.SortStableFunc(r.Zones, func(a, b Zone) int { return cmp.Compare(b.Requests(), a.Requests()) })
-	for n := mostKeys; ; n = 2 * n / 3 {
-		r.shorten(n)
+	if d := r.Diagnosis; d != nil && len(d.Findings) > mostFindings {
+		r.Omitted = fmt.Sprintf("%d findings", len(d.Findings)-mostFindings)
+		d.Findings = d.Findings[:mostFindings]
+	}
+	all := len(r.Zones)
+	for n := mostKeys; ; n /= 2 {
+		for i := range r.Zones {
+			r.Zones[i].shorten(n)
+		}
 		if text, err := json.Marshal(r); err == nil && len(text) <= store.MaxReport {
 			return string(text)
 		}
@@ -121,41 +84,18 @@ func Encode(r *Report) string {
 		if len(r.Zones) == 0 {
 			return ""
 		}
-		half := len(r.Zones) / 2
-		r.Omitted.Zones += len(r.Zones) - half
-		r.Zones = r.Zones[:half]
+		r.Zones = r.Zones[:len(r.Zones)/2]
+		r.Omitted = fmt.Sprintf("%d zones with the fewest requests", all-len(r.Zones))
 	}
 }
 
-// shorten keeps n keys of each kind, of n zones.
-func (r *Report) shorten(n int) {
-	for i := range r.Zones {
-		z, networks := &r.Zones[i], n/networksOf
-		if z.Keys != nil && i >= n {
-			z.Keys = nil
-			r.Omitted.Lists++
-		}
-		if z.Networks != nil && networks == 0 {
-			z.Networks = nil
-			r.Omitted.Networks++
-		}
-		if z.Keys != nil {
-			z.Keys.cut(n)
-		}
-		if z.Networks != nil {
-			z.Networks.cut(networks)
-		}
+// shorten keeps the n first keys of each list, and networks.
+func (z *Zone) shorten(n int) {
+	for i := range z.Tops {
+		cut(&z.Tops[i], n)
 	}
-	if n > 0 {
-		return
-	}
-	r.Decisions = nil
-	if d := r.Diagnosis; d != nil && len(d.Findings) > mostFindings {
-		r.Omitted.Findings += len(d.Findings) - mostFindings
-		d.Findings = d.Findings[:mostFindings]
-	}
-	for i := range r.Stores {
-		r.Stores[i].Zones = nil
+	if z.Networks != nil {
+		z.Networks.Networks = z.Networks.Networks[:min(n, len(z.Networks.Networks))]
 	}
 }
 

@@ -1,9 +1,7 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -25,9 +23,7 @@ const (
 // Member is an instance as the view has it.
 type Member struct {
 	adminapi.Instance
-	Report *Report // nil: there is none that can be read, or has counts
-
-	brief *Report // instead of Report, if nobody has looked yet
+	Report *Report // nil: there is none that can be read
 }
 
 // View is a fleet as its reports show it.
@@ -38,16 +34,12 @@ type View struct {
 
 // NewView makes the view of this instance, whose name and report are given, and of what the stores have of others.
 func NewView(me string, mine *Report, stores ...[]store.Report) *View {
-	v := &View{Members: []Member{{Report: mine, Instance: adminapi.Instance{ID: me, Name: mine.Name, State: adminapi.StateHere}}}}
-	for _, reports := range stores {
-		for i := range reports {
-			if r := &reports[i]; r.Process != me {
-				v.add(r)
-			}
+	v := &View{Members: []Member{{Report: mine, Instance: adminapi.Instance{ID: me, State: adminapi.StateHere}}}}
+	v.Members[0].describe(mine)
+	for _, r := range slices.Concat(stores...) {
+		if r.Process != me {
+			v.add(&r)
 		}
-	}
-	for i := range v.Members {
-		v.Members[i].describe(mine)
 	}
 	v.distinguish()
 	slices.SortStableFunc(v.Members[1:], func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
@@ -60,14 +52,10 @@ func (v *View) add(r *store.Report) {
 	m := Member{Instance: adminapi.Instance{ID: r.Process, Name: r.Process, State: adminapi.StateMute, Age: r.Age.Seconds()}}
 	if r.Text != "" {
 		told, err := Decode(r.Text)
-		switch {
-		case err != nil:
+		if err != nil {
 			v.Notes = append(v.Notes, fmt.Sprintf("the report of %q is not used: %v", r.Process, err))
-		case told.Now.IsZero():
-			m.brief = told
-		default:
-			m.Report, m.State = told, adminapi.StateReports
-			m.ClockAhead = told.Now.Sub(r.At).Seconds()
+		} else if m.Report = told; m.Counts() {
+			m.State = adminapi.StateReports
 		}
 	}
 	switch {
@@ -76,18 +64,30 @@ func (v *View) add(r *store.Report) {
 	case r.Text != "" && r.Age > silentAfter:
 		m.State = adminapi.StateSilent
 	}
+	m.describe(v.Members[0].Report)
 	at := slices.IndexFunc(v.Members, func(other Member) bool { return other.ID == m.ID })
 	if at < 0 {
-		if m.State != adminapi.StateLeft || m.Report != nil {
+		if m.State != adminapi.StateLeft || m.Counts() {
 			v.Members = append(v.Members, m)
 		}
 		return
 	}
 	known := &v.Members[at]
 	switch {
-	case m.Report == nil && known.Report != nil:
-	case known.Report == nil, known.State == adminapi.StateLeft, m.State != adminapi.StateLeft && m.Age < known.Age:
+	case known.Counts() && !m.Counts():
+	case !known.Counts(), known.State == adminapi.StateLeft, m.State != adminapi.StateLeft && m.Age < known.Age:
 		*known = m
+	}
+}
+
+// Counts reports whether the instance has reported what it counts.
+func (m *Member) Counts() bool { return m.Report != nil && !m.Report.Now.IsZero() }
+
+// describe fills in what the report says of the instance, compared with that of the one that answers.
+func (m *Member) describe(mine *Report) {
+	if r := m.Report; r != nil {
+		m.Name, m.Version, m.Since, m.Omitted = r.Name, r.Version, r.Since, r.Omitted
+		m.Requests, m.Rate, m.Differs = r.Requests, r.Rate, differing(mine, r)
 	}
 }
 
@@ -104,16 +104,6 @@ func (v *View) distinguish() {
 	}
 }
 
-// describe fills in what the report says of the instance.
-func (m *Member) describe(mine *Report) {
-	r := cmp.Or(m.Report, m.brief)
-	if r == nil {
-		return
-	}
-	m.Name, m.Version, m.Since, m.Config = r.Name, r.Version, r.Since, r.Config
-	m.Requests, m.Rate, m.Differs = r.Requests, r.Rate, differing(mine, r)
-}
-
 // differing returns the zones that two instances define differently, or that only one of them has.
 func differing(a, b *Report) (names []string) {
 	definitions := make(map[string]string)
@@ -121,48 +111,29 @@ func differing(a, b *Report) (names []string) {
 		definitions[z.Name] = z.Definition
 	}
 	for _, z := range b.Zones {
-		if other, has := definitions[z.Name]; other != z.Definition && (has || a.Omitted.Zones+b.Omitted.Zones == 0) {
+		if other, has := definitions[z.Name]; other != z.Definition && (has || a.Omitted+b.Omitted == "") {
 			names = append(names, z.Name)
 		}
 		delete(definitions, z.Name)
 	}
-	if b.Omitted.Zones == 0 {
+	if b.Omitted == "" {
 		names = slices.AppendSeq(names, maps.Keys(definitions))
 	}
 	slices.Sort(names)
 	return names
 }
 
-// Doubt takes back what follows from reports that have not come: a store does not answer, or not in time.
-func (v *View) Doubt() {
-	for i := range v.Members {
-		if m := &v.Members[i]; m.State != adminapi.StateHere && (m.Report == nil || m.Age > mostAge.Seconds()) {
-			m.State, m.Share = adminapi.StateUnknown, 0
-		}
-	}
-	v.share()
-}
-
-// serves reports whether the instance takes requests, as far as is known.
-func (m *Member) serves() bool {
-	return m.State == adminapi.StateHere || m.State == adminapi.StateReports
-}
-
 // share computes the parts of the load.
 func (v *View) share() {
-	var rate, requests float64
-	for _, m := range v.Members {
-		if m.serves() {
-			rate, requests = rate+m.Rate, requests+float64(m.Requests)
+	rate := 0.0
+	for i := range v.Members {
+		if m := &v.Members[i]; m.Serves() {
+			rate += m.Rate
 		}
 	}
 	for i := range v.Members {
-		switch m := &v.Members[i]; {
-		case !m.serves():
-		case rate > 0:
+		if m := &v.Members[i]; m.Serves() && rate > 0 {
 			m.Share = m.Rate / rate
-		case requests > 0:
-			m.Share = float64(m.Requests) / requests
 		}
 	}
 }
@@ -171,26 +142,26 @@ func (v *View) share() {
 func (v *View) Misses(diagnoses bool) bool {
 	return slices.ContainsFunc(v.Members, func(m Member) bool {
 		if m.State == adminapi.StateMute {
-			return m.brief != nil && m.Age <= mostAge.Seconds()
+			return m.Report != nil && m.Age <= mostAge.Seconds()
 		}
 		return m.State == adminapi.StateReports && diagnoses && m.Report.Diagnosis == nil
 	})
 }
 
-// Of yields what other instances have reported of a zone. Without a view there is nothing.
-func (v *View) Of(zone string) iter.Seq[*Zone] {
-	return func(yield func(*Zone) bool) {
-		if v == nil {
-			return
+// Of returns what other instances have reported of a zone. Without a view that is nothing.
+func (v *View) Of(zone string) (all []*Zone) {
+	if v == nil {
+		return nil
+	}
+	for _, m := range v.Members[1:] {
+		if m.Report == nil {
+			continue
 		}
-		for _, m := range v.Members[1:] {
-			if m.Report == nil {
-				continue
-			}
-			i := slices.IndexFunc(m.Report.Zones, func(z Zone) bool { return z.Name == zone })
-			if i >= 0 && !yield(&m.Report.Zones[i]) {
-				return
+		for i := range m.Report.Zones {
+			if z := &m.Report.Zones[i]; z.Name == zone {
+				all = append(all, z)
 			}
 		}
 	}
+	return all
 }

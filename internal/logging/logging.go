@@ -11,12 +11,6 @@ import (
 // Logger returns a logger of the process, not of one config.
 func Logger() *zap.Logger { return caddy.Log().Named("http.handlers.rate_limit") }
 
-// The messages of log lines about bans.
-const (
-	Banned   = "client banned"
-	BanEnded = "ban ended"
-)
-
 // maxKey is how many bytes of a key a line shows. Clients may choose keys as long as a request's
 // header may be, and a new one for each line.
 const maxKey = 1024

@@ -84,7 +84,7 @@ var ofKind = [kinds]struct {
 	rejected:    {"request rejected", "rate_limit_rejected", 1},
 	wouldExceed: {"rate limit exceeded", "", 1},
 	wouldReject: {"request rejected", "", 1},
-	banned:      {logging.Banned, "rate_limit_banned", 1000}, // all, as the store tells each ban once, but for floods
+	banned:      {"client banned", "rate_limit_banned", 1000}, // all, as the store tells each ban once, but for floods
 }
 
 // Report reports what a request has brought about in its zones, including refusals of dry runs.

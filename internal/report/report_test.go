@@ -125,32 +125,3 @@ func TestBannedEvent(t *testing.T) {
 		t.Errorf("%d events after an unban, want one more", len(l.Events)-3)
 	}
 }
-
-// TestOperatorsBansAreLogged: the lines about an operator's bans are those of other bans.
-func TestOperatorsBansAreLogged(t *testing.T) {
-	ctx, logs := caddytest.Logged(t)
-	caddytest.LoadInto(t, ctx, `{"log_key": true, "rate_limits": {"by hand": {"overrides": true, `+banning+`}}}`)
-	caddytest.Run(t, ctx)
-	change := func(method, path, body string) {
-		t.Helper()
-		caddytest.Admin(t, method, "zones/by%20hand/key"+path, body)
-	}
-	change(http.MethodPut, "/ban?key=a", `{"for": "1h", "note": "scrapes"}`)
-	change(http.MethodDelete, "/ban?key=a", "")
-	change(http.MethodPut, "/ban?key=b", "")
-	change(http.MethodDelete, "/override?key=b", "")
-	var got []string
-	for _, line := range logs.All() {
-		data := line.ContextMap()
-		if data["by"] == "operator" {
-			_, ends := data["until"].(time.Time)
-			got = append(got, fmt.Sprint(line.Message, " ", data["key"], " ", ends, " ", data["note"]))
-		}
-	}
-	want := []string{
-		"client banned a true scrapes", "ban ended a false <nil>", "client banned b false <nil>", "ban ended b false <nil>",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}

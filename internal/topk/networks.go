@@ -33,9 +33,6 @@ const (
 	registers = 64
 )
 
-// KeysError is the standard error of NetworkCount.Keys, as a part of it.
-const KeysError = 0.13
-
 // Networks counts requests by the networks of their addresses, on all levels at once. It is for a time in which somebody looks:
 // a request costs about as much as the rest of its decision. It may be used from several goroutines at once.
 type Networks struct {
@@ -146,43 +143,37 @@ func (n *Networks) Rotate(now time.Time) bool {
 
 // NetworkCount is a network with many requests.
 type NetworkCount struct {
-	Network  netip.Prefix `json:"p"`
-	Requests Count        `json:"r"`
-	Refused  Count        `json:"f,omitzero"`
+	Network  netip.Prefix
+	Requests Count
+	Refused  Count
 
-	// Keys is how many different keys it has, estimated: see [KeysError]. Some may be missing if Requests has an error.
-	Keys uint64 `json:"k"`
-
-	// KeysMost is, of several instances, how many they are if no key came to two of them. Keys are those of one instance.
-	KeysMost uint64 `json:"-"`
+	// Keys is how many different keys it has, estimated with a standard error of 13 %. Some may be missing if Requests has an error.
+	Keys uint64
 
 	// Own are the requests that are in no network within it that is listed, too: at most so many.
-	Own uint64 `json:"-"`
+	Own uint64
 }
 
-// NetworkLevel has the networks with one length of prefix.
-type NetworkLevel struct {
-	Bits   int            `json:"b"`
-	Counts []NetworkCount `json:"c"` // without Own, and the one with the most requests first
-
-	// Unlisted is how many requests a network that is not in Counts may have.
-	Unlisted uint64 `json:"u"`
+// networkLevel has the networks with one length of prefix.
+type networkLevel struct {
+	Bits   int
+	Counts []NetworkCount // without Own, and the one with the most requests first
 }
 
-// NetworkLevels are the networks of IPv4 and those of IPv6, those with the longest prefixes first.
-type NetworkLevels [2][]NetworkLevel
+// networkLevels are the networks of IPv4 and those of IPv6, those with the longest prefixes first.
+type networkLevels [2][]networkLevel
 
 // Top returns the networks with at least this share of all requests, from 0.002 to 1: the smallest ones that explain them. Larger
 // ones are not listed only because of networks within them, and not the parts of a network all over which the requests are spread.
 // A network that is not listed, and in none that is, has at most that many own requests. It also returns how many requests there
 // were, and since when they were counted.
 func (n *Networks) Top(share float64) (top []NetworkCount, total uint64, since time.Time) {
-	all, total, since := n.Levels()
-	return all.Top(share, total), total, since
+	all, total, since := n.counted()
+	return all.top(share, total), total, since
 }
 
-// Levels returns all that is counted, how many requests there were, and since when they were counted.
-func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
+// counted returns all that is counted, how many requests there were, and since when they were counted.
+func (n *Networks) counted() (all networkLevels, total uint64, since time.Time) {
 	n.mu.Lock()
 	n.asked = time.Now()
 	spans := n.counts
@@ -203,16 +194,15 @@ func (n *Networks) Levels() (all NetworkLevels, total uint64, since time.Time) {
 }
 
 // levelOf adds up the counts of a level in some spans.
-func levelOf(bits int, spans []*sketch[networkInfo]) NetworkLevel {
-	l, known := NetworkLevel{Bits: bits}, make(map[uint64]*networkInfo)
+func levelOf(bits int, spans []*sketch[networkInfo]) networkLevel {
+	l, known := networkLevel{Bits: bits}, make(map[uint64]*networkInfo)
 	for _, s := range spans {
-		_, most := s.each(func(hash uint64, of *networkInfo, _ Count) {
+		s.each(func(hash uint64, of *networkInfo, _ Count) {
 			if known[hash] == nil {
 				known[hash] = &networkInfo{network: of.network}
 			}
 			known[hash].merge(of)
 		})
-		l.Unlisted += most
 	}
 	for hash, of := range known {
 		c := NetworkCount{Network: of.network, Requests: total(spans, hash), Keys: of.distinct()}
@@ -225,8 +215,8 @@ func levelOf(bits int, spans []*sketch[networkInfo]) NetworkLevel {
 	return l
 }
 
-// Top returns the networks with at least this share of all requests, as [Networks.Top] does.
-func (all *NetworkLevels) Top(share float64, total uint64) (top []NetworkCount) {
+// top returns the networks with at least this share of all requests, as [Networks.Top] does.
+func (all *networkLevels) top(share float64, total uint64) (top []NetworkCount) {
 	least := max(fewest, uint64(math.Ceil(share*float64(total))))
 	for family := range all {
 		var listed []NetworkCount // by length of prefix, the longest first

@@ -19,6 +19,9 @@ func address4(n uint32) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(b), 32)
 }
 
+// keysError is the standard error of NetworkCount.Keys, as a part of it.
+const keysError = 0.13
+
 // TestSmallestNetworks: each attack is listed as the smallest network that explains it, with all of its requests, whatever people do.
 func TestSmallestNetworks(t *testing.T) {
 	type requests map[string]int // from each address or network
@@ -86,7 +89,7 @@ func TestSmallestNetworks(t *testing.T) {
 					keys++
 				}
 			}
-			if got := float64(l.Keys); l.Requests.Error == 0 && (got < keys*(1-4*KeysError) || got > keys*(1+4*KeysError)) || l.Refused != l.Requests {
+			if got := float64(l.Keys); l.Requests.Error == 0 && (got < keys*(1-4*keysError) || got > keys*(1+4*keysError)) || l.Refused != l.Requests {
 				t.Errorf("%s: %v has %v keys, estimated %+v", name, l.Network, keys, l)
 			}
 			if n := uint64(exact); n < l.Requests.AtLeast || n > l.Requests.AtLeast+l.Requests.Error || l.Requests.Error > total/256 {

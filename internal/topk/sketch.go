@@ -29,8 +29,8 @@ const (
 
 // Count is an estimate: the true count is from AtLeast to AtLeast + Error.
 type Count struct {
-	AtLeast uint64 `json:"n"`
-	Error   uint64 `json:"e,omitempty"`
+	AtLeast uint64
+	Error   uint64
 }
 
 func (c Count) plus(other Count) Count {

@@ -15,16 +15,21 @@ import (
 // Fill says in the state of a key why the zone allows or refuses it, and what to do.
 func Fill(k *adminapi.Key) {
 	if k.RetryAfter > 0 {
-		k.Until = At(k.RetryAfter)
+		k.Until = At(time.Duration(k.RetryAfter * float64(time.Second)))
+	}
+	switch {
+	case k.Ban == nil:
+	case k.Never, k.Ban.Until.IsZero():
+		k.Until = time.Time{}
+	case k.Ban.Until.After(k.Until):
+		k.Until = k.Ban.Until
 	}
 	said, commands := remedy(k)
 	k.Why, k.Commands = explanation(k)+said, commands
 }
 
-// At returns the moment after some seconds from now.
-func At(seconds float64) time.Time {
-	return time.Now().Add(time.Duration(seconds * float64(time.Second))).UTC().Round(time.Millisecond)
-}
+// At returns the moment after some time from now.
+func At(d time.Duration) time.Time { return time.Now().Add(d).UTC().Round(time.Millisecond) }
 
 // is reports whether the key has an outcome.
 func is(k *adminapi.Key, o outcome.Outcome) bool { return k.Outcome == outcome.Names[o] }
@@ -36,8 +41,6 @@ func explanation(k *adminapi.Key) string {
 		key += " under plan " + shell.Word(k.Plan)
 	}
 	switch {
-	case k.BlockedAddress != "":
-		return fmt.Sprintf("%s blocks all requests from %s with status %d (block).", zone, k.BlockedAddress, k.BlockStatus)
 	case is(k, outcome.Exempt) && k.Override != nil:
 		return zone + " does not limit " + key + ": an override exempts it " + Validity(k.Override) + "."
 	case is(k, outcome.Exempt):
@@ -57,7 +60,7 @@ func reason(k *adminapi.Key) string {
 	switch {
 	case k.Ban != nil:
 		end := "until it is unbanned"
-		if k.Ban.EndsIn > 0 {
+		if !k.Ban.Until.IsZero() {
 			end = until(k.Ban.Until)
 		}
 		switch {
@@ -109,7 +112,7 @@ func until(t time.Time) string { return "until " + format(t) }
 // Validity says how long an override holds.
 func Validity(o *adminapi.Override) string {
 	switch {
-	case o.EndsIn > 0:
+	case !o.Until.IsZero():
 		return until(o.Until)
 	case o.Kind == "banned":
 		return "until it is unbanned"
@@ -141,9 +144,6 @@ const onlyConfig = " Only the config can change that."
 // remedy returns what lets the key through, if anything need be done: what is to be said, and the commands.
 func remedy(k *adminapi.Key) (said string, commands []adminapi.Command) {
 	limited, never := k.QuotaStatus.Refuses(), k.Never
-	if k.Ban != nil {
-		limited, never = k.Ban.LimitRetryAfter > 0 || k.Ban.LimitNever, k.Ban.LimitNever
-	}
 	o := k.Override
 	ownLimit := o != nil && o.Kind == adminapi.KindLimit && !o.Elsewhere && o.Network == ""
 	forget := ""
@@ -151,8 +151,6 @@ func remedy(k *adminapi.Key) (said string, commands []adminapi.Command) {
 		forget = " Once its running requests are forgotten, more than the limit can run at once."
 	}
 	switch {
-	case k.BlockedAddress != "":
-		return onlyConfig, nil
 	case !k.Refused && k.BlockStatus != 0 && k.Lately != nil && k.Lately.Refused > 0:
 		said = fmt.Sprintf(" But the zone's option block refuses some requests with status %d, whatever the key has used.", k.BlockStatus)
 		return said + onlyConfig, []adminapi.Command{{To: "see which requests", Run: run(k, "watch --outcome rejected")}}

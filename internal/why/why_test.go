@@ -18,7 +18,7 @@ func TestFill(t *testing.T) {
 		change(&k)
 		return k
 	}
-	ban := func(by string) *adminapi.Ban { return &adminapi.Ban{By: by, LimitRetryAfter: 5} }
+	ban := func(by string) *adminapi.Ban { return &adminapi.Ban{By: by} }
 	for name, c := range map[string]struct {
 		key  adminapi.Key
 		want string // the end of the sentence, with the time as T, and the commands

@@ -125,7 +125,7 @@ func (s *Server) Answered(to Version, key string, q Question) (status int) {
 }
 
 // Usage is what a key has used of a zone.
-type Usage struct{ Used, Quota, Owed int64 }
+type Usage struct{ Used, Quota int64 }
 
 // Spent asks what a key has used of a zone.
 func (s *Server) Spent(zone, key string) (k Usage) {

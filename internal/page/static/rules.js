@@ -9,7 +9,7 @@ import { state } from './state.js'
 import { zonesNamed } from './stores.js'
 import { count, plain, time, visible } from './text.js'
 
-const pages = 5 // of 100 keys that are asked for at once, for each zone
+const most = 500 // keys of a list
 const body = byId('rules-body')
 
 let asking = false, wanted = false
@@ -38,17 +38,12 @@ async function load() {
 
 // read adds the rows of a list, and reports whether there are more.
 async function read(z, list, rows) {
-  let cursor = ''
-  for (let i = 0; i < pages; i++) {
-    const page = await call('GET', zonePath(z, list) + '?n=100' + (cursor && '&cursor=' + encodeURIComponent(cursor)))
-    for (const k of page.keys) {
-      if (list === '/bans' && k.by === 'override' && z.overrides) continue // it is in the list of overrides
-      rows.push({ z, k, by: list === '/bans' && k.by === 'refusals' ? 'by the zone' : 'by an operator' })
-    }
-    if (!page.next) return false
-    cursor = page.next
+  const { keys, more } = await call('GET', zonePath(z, list) + '?n=' + most)
+  for (const k of keys) {
+    if (list === '/bans' && k.by === 'override' && z.overrides) continue // it is in the list of overrides
+    rows.push({ z, k, by: list === '/bans' && k.by === 'refusals' ? 'by the zone' : 'by an operator' })
   }
-  return true
+  return more
 }
 
 function nothing(able, errors) {
@@ -73,7 +68,7 @@ function row({ z, k, by }) {
     el('th', { scope: 'row' }, showKey(k, z), el('div', { class: 'under' }, 'zone ', visible(z.name, 40))),
     cell('Rule', k.kind === 'limit' ? k.limit : pill(banned ? 'banned ' + by : 'exempt', banned ? 'banned' : 'good'),
       k.dry_run ? [' ', pill('dry run', 'dry')] : null),
-    cell('Until', k.ends_in ? time(Date.now() + k.ends_in * 1000) : banned ? 'it is unbanned' : 'it is cleared'),
+    cell('Until', k.until ? time(k.until) : banned ? 'it is unbanned' : 'it is cleared'),
     cell('Note', k.note ? visible(k.note, 120) : '–', set ? el('div', { class: 'under' }, set) : null),
     cell('Actions', acts([banned ? 'unban' : 'clear'], z, k)))
 }

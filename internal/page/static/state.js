@@ -47,8 +47,7 @@ export function second(e) {
 }
 
 // described adds to a zone what is kept of it from event to event, and what its definition says.
-function described(z, { history = [], refusing = new Map(), topped = {}, uses } = {}) {
-  z.uses ??= uses
+function described(z, { history = [], refusing = new Map(), topped = {} } = {}) {
   const has = option => z.uses.some(use => use[option])
   const made = {
     ...z, history, refusing, topped,

@@ -64,7 +64,6 @@ function banner(s) {
 
 const words = {
   here: 'this one', reports: 'reports', silent: 'silent', left: 'has left', mute: 'does not report',
-  unknown: 'not known, because the store does not answer in time',
 }
 
 function member(i) {

@@ -139,7 +139,7 @@ function verdict(k) {
   const z = zoneNamed(k.zone) ?? { name: k.zone, key: '?' }
   const plan = p => `${plain(p.plan || 'default', 30)}: ${p.unlimited ? 'unlimited' : `${number(p.used)} of ${number(p.quota)}`}${p.refused ? ', refused' : ''}`
   const more = [
-    k.quota > 0 && ['Used', `${number(k.used)} of ${number(k.quota)}${k.owed ? ` (${number(k.owed)} owed)` : ''}`],
+    k.quota > 0 && ['Used', `${number(k.used)} of ${number(k.quota)}`],
     ['Limit', [k.limit, overrides(k) ? ' (replaced by the override)' : null,
       k.rollout ? [' ', pill(k.rollout, 'dry')] : null]],
     k.quota > 0 && k.reset_after > 0 && ['All of it back', [k.slots ? 'at the latest ' : '', until(Date.now() + k.reset_after * 1000)]],
@@ -148,7 +148,6 @@ function verdict(k) {
     k.lately && ['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(k.lately.since)}`],
     k.assumed && ['Assumed limit', k.assumed],
     k.plans && ['Plans', k.plans.map(plan).join('; ')],
-    k.doubt && ['Probably no key', plain(k.doubt, 300)],
   ]
   const ends = k.ban ? ['unban'] : k.override ? ['clear'] : []
   // only the config can change that
@@ -187,6 +186,6 @@ setInterval(() => {
 
 function overrideText(o) {
   const what = o.limit ?? (o.kind === 'banned' ? 'banned' : 'exempt')
-  const end = o.ends_in ? time(Date.now() + o.ends_in * 1000) : o.kind === 'banned' ? 'it is unbanned' : 'it is cleared'
+  const end = o.until ? time(o.until) : o.kind === 'banned' ? 'it is unbanned' : 'it is cleared'
   return `${what}, until ${end}` + (o.note ? ': ' + plain(o.note, 200) : '')
 }
