@@ -48,7 +48,7 @@ func (buckets) Family(l Limit) string {
 // prepareBucket returns the parameters that all buckets have: the burst, the rate as a reduced
 // fraction of tokens and microseconds, 1 for refill interval, where the fraction is events and
 // window instead, 1 for a queue, and the hold in microseconds. A queue has its longest wait in
-// microseconds plus one in place of the hold, or 0 if the wait has no bound.
+// microseconds plus one instead of the hold, or 0 if the wait has no bound.
 func prepareBucket(l Limit, name string, has supports) (Params, error) {
 	if err := l.validate(name, has); err != nil {
 		return Params{}, err

@@ -70,7 +70,7 @@ func bench() (err error) {
 	defer func() { err = errors.Join(err, server.Close()) }()
 	machine := fmt.Sprintf("%s; %d rounds, %v a cell", rig.Machine(server.Version(ctx)), *rounds, *cellTime)
 	if *keys != maxClients {
-		machine += fmt.Sprintf("; %d keys in place of 100,000", *keys)
+		machine += fmt.Sprintf("; %d keys instead of 100,000", *keys)
 	}
 	results, err := p.run(ctx, server)
 	if err != nil {

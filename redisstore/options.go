@@ -71,7 +71,7 @@ type Options struct {
 	// SentinelUsername and SentinelPassword are for the Sentinels themselves.
 	SentinelUsername, SentinelPassword string
 
-	// URL is in place of Address, Addresses, Username, Password and DB:
+	// URL replaces Address, Addresses, Username, Password and DB:
 	// redis://user:password@host:port/db, with rediss for TLS, or
 	// unix://user:password@/path?db=0. It has no other parameters.
 	URL string

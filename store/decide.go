@@ -30,7 +30,7 @@ type Asked struct {
 	Charged bool
 	Next    algorithms.State
 
-	// BanLife is for how many microseconds NextBan is to be kept in place of Ban; 0 if that has not changed.
+	// BanLife is for how many microseconds NextBan is to be kept instead of Ban; 0 if that has not changed.
 	NextBan algorithms.State
 	BanLife int64
 }
@@ -64,7 +64,7 @@ func Decide(now int64, asked []Asked) (pass bool) {
 	return pass
 }
 
-// decide decides a check by what holds for its key in place of the limit, and then by the limit.
+// decide decides a check by what holds for its key instead of the limit, and then by the limit.
 func (a *Asked) decide(now int64) {
 	a.Charged, a.BanLife = false, 0
 	d := a.Decision

@@ -28,7 +28,7 @@ import (
 // last. Another cursor fails with [ErrCursor]. A page may be empty, and may have more than n keys. A key that changes
 // meanwhile may be missing or come twice.
 type Overrider interface {
-	// SetRule sets an override, in place of any that there is. One of [KindNone] only removes what there is.
+	// SetRule sets an override, instead of any that there is. One of [KindNone] only removes what there is.
 	SetRule(ctx context.Context, rule *Rule, of Selector, to Override) error
 
 	// GetRule returns the override of exactly a key or a network, with For as the time that is left. The kind is KindNone
@@ -89,7 +89,7 @@ var kinds = [...]string{KindNone: "none", KindExempt: "exempt", KindBanned: "ban
 // String returns the kind's name.
 func (k Kind) String() string { return kinds[k] }
 
-// Override holds for one key in place of the zone's limit.
+// Override holds for one key instead of the zone's limit.
 type Override struct {
 	Kind Kind `json:"-"`
 

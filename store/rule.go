@@ -136,7 +136,7 @@ func (r *Rule) Salt() uint64 { return r.salt }
 // results.
 func Escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// Overruled returns the rule that holds for a key with the limit of an override, in place of this rule. It is nil if the limit
+// Overruled returns the rule that holds for a key with the limit of an override, instead of this rule. It is nil if the limit
 // is that of another algorithm, or is not valid here.
 func (r *Rule) Overruled(by *Override) *Rule {
 	if by.Algorithm != r.algorithm.Name() {

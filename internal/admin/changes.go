@@ -56,7 +56,7 @@ func describeChange(rule *store.Rule, o *store.Override) string {
 	return text
 }
 
-// logReload logs what a config that begins to run in place of another one changes.
+// logReload logs what a config that begins to run instead of another one changes.
 func (c *Config) logReload(before *Config) {
 	all := compare.Zones(compare.ZonesOf(before.Trials()), compare.ZonesOf(c.Trials()))
 	if all == nil {

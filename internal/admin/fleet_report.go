@@ -98,7 +98,7 @@ func now() (*fleet.Report, []*runningZone) {
 	return report, zones
 }
 
-// list adds the keys and networks of the zone to what is told of it.
+// list adds the keys and networks of the zone to what its report says.
 func (z *runningZone) list(told *fleet.Zone) {
 	told.Tops = z.tops(listed)
 	if z.hasNetworks() {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// descs are the descriptions of all metrics.
+// These describe all metrics.
 var descs []*prometheus.Desc
 
 // desc makes the description of a metric.

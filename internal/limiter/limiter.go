@@ -46,7 +46,7 @@ type Config struct {
 	// Clock is the clock by which requests wait. The default is the machine's.
 	Clock clock.Clock
 
-	// Witness gets what each zone decides, in place of the subscribers of package feed. Usually it is nil.
+	// Witness gets what each zone decides, instead of the subscribers of package feed. Usually it is nil.
 	Witness Witness
 }
 

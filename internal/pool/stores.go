@@ -121,7 +121,7 @@ func AcquireOn(c clock.Clock, backend store.Backend) (*Ref, error) {
 	return &Ref{Backend: backend, ID: id, Store: value.(*Store), clock: c}, nil
 }
 
-// InPlace returns a reference to a store in place of that of r, with the clock by which requests leave its queues. The store is
+// InPlace returns a reference to a store instead of that of r, with the clock by which requests leave its queues. The store is
 // never closed, and the reference does not have to be released.
 func (r *Ref) InPlace(s store.Store, c clock.Clock) *Ref {
 	opened := &Store{Store: s, Health: newHealth("")}

@@ -23,7 +23,7 @@ type Options struct {
 	Suggest, Curve bool
 }
 
-// Try is a limit to try in place of that of a zone.
+// Try is a limit to try instead of that of a zone.
 type Try struct {
 	Zone, Plan string // the plan is empty for the zone's own limit
 	Rate       string // "60/1m", or "10" for a limit without a window

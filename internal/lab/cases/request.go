@@ -85,7 +85,7 @@ func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWri
 	return h.Respond.Serve(completion, through, r, next)
 }
 
-// Answer implements [walk.ServingVisitor]: the case answers in place of an upstream.
+// Answer implements [walk.ServingVisitor]: the case answers instead of an upstream.
 func (x *exchange) Answer(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request) error {
 	if d := x.request.Takes; d > 0 {
 		x.world.Sleep(d)

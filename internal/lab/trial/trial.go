@@ -97,7 +97,7 @@ func (t *Trace) Decides(module caddyhttp.MiddlewareHandler) bool { return t.Find
 // Here returns the visits at the handler that decides.
 func (t *Trace) Here() []*Visit { return t.Visits[t.first:] }
 
-// Try has a handler decide a request. The config has its zones, with counters of their own, and what decides in place of
+// Try has a handler decide a request. The config has its zones, with counters of their own, and what decides instead of
 // its stores.
 func (t *Trace) Try(h *Handler, c limiter.Config, r *http.Request) *limiter.Verdict {
 	t.handler, t.request, t.first = h, r, len(t.Visits)

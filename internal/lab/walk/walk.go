@@ -48,10 +48,10 @@ type RouteVisitor interface {
 type ServingVisitor interface {
 	Visitor
 
-	// Serve serves a request at a handler that decides, in place of Decide.
+	// Serve serves a request at a handler that decides, instead of Decide.
 	Serve(handler caddyhttp.MiddlewareHandler, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 
-	// Answer answers a request that no error has ended: in place of a handler that ends it, or behind the last route,
+	// Answer answers a request that no error has ended: instead of a handler that ends it, or behind the last route,
 	// where the handler is nil.
 	Answer(handler caddyhttp.MiddlewareHandler, w http.ResponseWriter, r *http.Request) error
 }

@@ -126,7 +126,7 @@ func (s *setup) pass(o *replay.Options, attempts []*attempt) (engines []*engine,
 	return engines, m, err
 }
 
-// engine replays logs once under a config, with one limit in place of that in the config, or with the config as it is. Only one goroutine
+// engine replays logs once under a config, with one limit instead of that in the config, or with the config as it is. Only one goroutine
 // at a time uses it.
 type engine struct {
 	clock.Timeline

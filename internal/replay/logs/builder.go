@@ -40,7 +40,7 @@ type entry struct {
 	start, end       time.Time
 	day, clock       string
 	host, path, args string // what the line has instead of a better one
-	list             string // of addresses, in place of the client's
+	list             string // of addresses, instead of the client's
 	object, tls      bool   // it has an object with a request, and one about TLS
 	level            string // with ts, what all lines of Caddy have
 	ts               bool

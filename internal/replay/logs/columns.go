@@ -196,7 +196,7 @@ func isToken(v string) bool {
 	})
 }
 
-// requestURL reads a URL, or the first line of a request that has one in place of its URI, as load
+// requestURL reads a URL, or the first line of a request that has one instead of its URI, as load
 // balancers write them.
 func requestURL(b *builder, v string) error {
 	url, to := strings.Clone(v), b.to

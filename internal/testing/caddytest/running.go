@@ -22,7 +22,7 @@ func FreeAddress(t testing.TB) (address string) {
 	return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 }
 
-// RunConfig runs a config with one server, a Caddyfile or JSON, in place of the one that runs. It
+// RunConfig runs a config with one server, a Caddyfile or JSON, instead of the one that runs. It
 // replaces the server's address, and switches off what would change files of this user. It returns what is logged.
 func RunConfig(t testing.TB, address, text string) *observer.ObservedLogs {
 	t.Helper()

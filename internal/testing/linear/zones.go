@@ -43,7 +43,7 @@ var (
 // ban is for the zones of which clients are banned.
 var ban = store.Ban{For: time.Second, After: 3, Within: 2 * time.Second, UpTo: 3 * time.Second}
 
-// overrides are what keys may have in place of a limit: with numbers that count in the same state, or in another.
+// overrides are what keys may have instead of a limit: with numbers that count in the same state, or in another.
 var overrides = []store.Override{
 	{Kind: store.KindExempt},
 	{Kind: store.KindBanned},

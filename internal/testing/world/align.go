@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// lookEvery is how often Go's scheduler looks first at the goroutines that have given way, in place of those that were
+// lookEvery is how often Go's scheduler looks first at the goroutines that have given way, instead of those that were
 // readied: once in so many times that a goroutine goes on.
 const lookEvery = 61
 

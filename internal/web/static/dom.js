@@ -1,4 +1,4 @@
-// Makes elements of values, and shows them in place of others. Text becomes text nodes, and never markup.
+// Makes elements of values, and shows them instead of others. Text becomes text nodes, and never markup.
 
 // el makes an element: attributes and listeners by name, and children. One with a key stays itself when drawn again.
 export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children)

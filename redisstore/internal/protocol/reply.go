@@ -179,7 +179,7 @@ func (r *Reader) decision(d *algorithms.Decision, ahead, cost int64) error {
 	return nil
 }
 
-// keyRules reads what holds for a key in place of the limit. It reports whether that can be.
+// keyRules reads what holds for a key instead of the limit. It reports whether that can be.
 func (r *Reader) keyRules(k *KeyRules, a *store.Asked) bool {
 	valid := true
 	if k.Override != "" {

@@ -2,7 +2,7 @@
 // or the node of a Cluster.
 //
 // The connections are those of go-redis. Its FailoverClient and ClusterClient would know that, too. They were measured
-// in place of this package and of package node: version 9.23, with its defaults, on a machine with two processors.
+// instead of this package and of package node: version 9.23, with its defaults, on a machine with two processors.
 // Calls had 50 ms, and the servers were on the same machine.
 //
 //   - One request at a time is as fast with them. With 16 or 64 at once, they make 40,000 decisions a second. Here it is
