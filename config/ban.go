@@ -60,7 +60,7 @@ func (b *Ban) Expects(string) string {
 
 // String describes the ban in the words of a Caddyfile.
 func (b *Ban) String() string {
-	text := fmt.Sprintf("%s after %d in %s", duration.Format(time.Duration(b.Duration)), b.After, duration.Format(time.Duration(b.Window)))
+	text := fmt.Sprintf("%s after %d refusals in %s", duration.Format(time.Duration(b.Duration)), b.After, duration.Format(time.Duration(b.Window)))
 	if b.UpTo != 0 {
 		text += " up_to " + duration.Format(time.Duration(b.UpTo))
 	}
