@@ -26,7 +26,7 @@ func replayCommand(cmd *cobra.Command) {
 	flags.StringArrayVar(&o.LogFormat, "log-format", nil, "The text of log_format in the configuration of nginx; may be repeated if lines have several")
 	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
 	to := flags.String("to", "", "Leave out requests from this time on")
-	page := flags.String("html", "", "Also write the report as a page with pictures to this file, in place of one that is there")
+	page := flags.String("html", "", "Also write the report as a page with pictures to this file; it replaces a page that is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		o.Logs, o.Input = args, cmd.InOrStdin()
 		if *page != "" && filepath.Ext(*page) != ".html" {

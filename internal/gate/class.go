@@ -40,7 +40,7 @@ func (g *Gate) see(p *Place) {
 	}
 }
 
-// key is what is known of a key in a class while its requests run or wait, and while it has had more than its share.
+// key keeps count of a key in a class while its requests run or wait, and while it has had more than its share.
 type key struct {
 	name
 	running int

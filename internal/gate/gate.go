@@ -46,8 +46,8 @@ type Options struct {
 	Wall func() int64
 }
 
-// Gate decides who runs, who waits, and who is next. Its methods may be called from many goroutines at once. The times that
-// they get are in ns, and if one is before that of another call, it counts as that.
+// Gate decides who runs, who waits, and who is next. Its methods may be called from many goroutines at once. They get the
+// time in ns; one before that of an earlier call counts as that.
 type Gate struct {
 	mu               sync.Mutex
 	now              int64

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -50,8 +51,8 @@ func (e *Entry) BanLasts() time.Duration {
 	return min(e.Decision.RetryAfter, max(ban.For, ban.UpTo))
 }
 
-// Unknown reports whether the decision has no numbers: another zone has refused the request before the store was asked.
-func (e *Entry) Unknown() bool { return e.Decision.Allowed && e.Decision.Quota == 0 }
+// Unknown reports whether the decision has no numbers: the store has refused the request for another zone, and not decided this one.
+func (e *Entry) Unknown() bool { return e.Decision == algorithms.Decision{Allowed: true} }
 
 // ShareLeft returns the part of the quota that is left, from 0 to 1.
 func (e *Entry) ShareLeft() float64 {

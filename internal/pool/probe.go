@@ -41,8 +41,8 @@ func (r *Ref) Probe(ctx context.Context, logger *zap.Logger) {
 	}
 }
 
-// probes is what probes of a store have in common. A reload that keeps the store does not ask again: what a probe sends to a server that hangs is in the
-// way of requests, which tell by themselves.
+// probes is what probes of a store have in common. A reload that keeps the store does not ask again: what a probe sends to a
+// server that hangs is in the way of requests, which tell by themselves.
 type probes struct {
 	mu       sync.Mutex
 	answered bool // since the store was opened

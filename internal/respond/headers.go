@@ -21,7 +21,7 @@ func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verd
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
 	}
-	if e := v.BindingOf(isShown); e != nil {
+	if e := v.BindingOf(isShown); e != nil && !e.Unknown() {
 		t.shown.adopt(e, retryAfter)
 	}
 	t.addItems(v)

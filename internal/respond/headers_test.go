@@ -176,12 +176,14 @@ func (cached) Close() error               { return nil }
 // TestUnknownIsNotZero: the header says nothing of a zone of which the store has said nothing.
 func TestUnknownIsNotZero(t *testing.T) {
 	s := caddytest.NewStore(t, func() (store.Store, error) { return cached{}, nil })
-	h := caddytest.Load(t, `{`+s.Option()+`"rate_limits": {
-		"logins": {"max_events": 5, "window": "1h", "algorithm": "token_bucket"},
-		"clients": {"max_events": 100, "window": "1m", "algorithm": "token_bucket"}
-	}}`)
-	status, header := caddytest.Serve(t, h, "203.0.113.7:1")
-	if got, want := header.Get("RateLimit"), `"clients";r=0;t=3600`; status != 429 || got != want {
-		t.Errorf("status %d, RateLimit %s, want 429 and %s", status, got, want)
+	for options, want := range map[string]string{"": `"a";r=0;t=3600`, `, "headers": "off"`: ""} {
+		h := caddytest.Load(t, `{`+s.Option()+`"rate_limits": {
+			"a": {"max_events": 5, "window": "1h", "algorithm": "token_bucket"`+options+`},
+			"b": {"max_events": 100, "window": "1m", "algorithm": "token_bucket"}
+		}}`)
+		status, header := caddytest.Serve(t, h, "203.0.113.7:1")
+		if got := header.Get("RateLimit"); status != 429 || got != want {
+			t.Errorf("a%s: status %d, RateLimit %s, want 429 and %s", options, status, got, want)
+		}
 	}
 }
