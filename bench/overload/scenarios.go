@@ -91,7 +91,7 @@ func steady() []*scenario {
 		},
 		{
 			name: "10 ms and 1 s", seconds: 90, up: func() *upstream { return &upstream{workers: 32, thrash: 0.05} },
-			groups: []group{{name: "all", keys: 50, rate: constant(460), work: mixed(0.8, 10*ms, 1000*ms), timeout: 10e9}}, best: 32, share: 0.67,
+			groups: []group{{name: "all", keys: 50, rate: constant(460), work: mixed(0.8, 10*ms, 1000*ms), timeout: 10e9}}, best: 32, share: 0.69,
 		},
 	}
 }
@@ -172,7 +172,7 @@ func odd() []*scenario {
 		{name: "clients retry", seconds: 60, up: processors(16), groups: retry, best: 24, share: 0.92},
 		{name: "clients leave after 2 s", seconds: 60, up: processors(16), groups: leave, best: 24, share: 0.92},
 		{
-			name: "upstream that thrashes", seconds: 60, groups: leave, best: 20, share: 0.84,
+			name: "upstream that thrashes", seconds: 60, groups: leave, best: 20, share: 0.85,
 			up: func() *upstream { return &upstream{workers: 16, shared: true, delay: 10 * ms, thrash: 1} },
 		},
 	}

@@ -95,7 +95,9 @@ func (l *limit) step(now int64, running, waiting int) {
 		l.free = l.now
 	}
 	l.full, l.now = full, now
-	if l.rhythm.over(now) {
+	if l.rhythm.phase < 0 { // the first one has nothing to judge, and the limit that it starts with
+		l.rhythm.begin(now, 0, l.wall)
+	} else if l.rhythm.over(now) {
 		l.turn()
 	}
 }

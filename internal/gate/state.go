@@ -46,8 +46,7 @@ func (g *Gate) State() (s adminapi.Adaptive, classes []Class) {
 		since := time.Unix(0, g.tight+l.rhythm.offset).Truncate(time.Second)
 		s.Since = &since
 	}
-	for i := range g.classes {
-		of := &g.classes[i]
+	for _, of := range g.classes {
 		classes = append(classes, of.Class)
 		s.Useful, s.Failed, s.Left = s.Useful+of.Ends[Useful], s.Failed+of.Ends[Failed], s.Left+of.Ends[Left]
 		s.Refused += of.Refused
