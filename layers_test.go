@@ -91,7 +91,7 @@ var layers = []struct {
 	{"internal/routes", layer{lines: 107, kB: 3, caddy: true}},
 	{"internal/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
 		"internal/usage internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 848, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+	{"internal/limiter", layer{lines: 849, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 580, kB: 21, caddy: true}},
 	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +

@@ -161,7 +161,7 @@ func (g *Gate) Refuse(now int64, p *Place, random float64) (over bool, after int
 	if k := g.keys[p.name]; k != nil {
 		over = float64(k.running+len(k.waiting)) > 2*float64(g.running+g.waiting)/float64(len(g.keys)+1)
 	}
-	g.refusals += 1.0 / lately
+	g.refusals = min(g.refusals+1.0/lately, lately) // so that an outage is soon forgotten
 	return over, min(1+int64(random*(g.refusals+1)), 30)
 }
 
