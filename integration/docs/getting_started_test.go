@@ -72,3 +72,31 @@ curl() { if [ "$1" = -sSLO ]; then cp "$SAMPLE" .; else command curl "$@"; fi; }
 		rest = after
 	}
 }
+
+// TestTwoInstances: docs/redis.md has two instances on one machine, word for word but for the ports.
+func TestTwoInstances(t *testing.T) {
+	t.Parallel()
+	_, section, _ := strings.Cut(harness.ReadPage(t, "../../docs/redis.md"), "Two instances on one machine")
+	section, _, _ = strings.Cut(section, "## Rights")
+	blocks := regexp.MustCompile("(?ms)^```(caddyfile|sh)\n(.*?)^```$").FindAllStringSubmatch(section, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	port := func() string { return strconv.Itoa(redistest.FreePort(t)) }
+	redis := port()
+	ports := strings.NewReplacer("2021", port(), "2022", port(), "8081", port(), "8082", port(),
+		"redis-server", "redis-server --port "+redis, "store redis", "store redis {\naddress 127.0.0.1:"+redis+"\n}")
+	script := "set -eu\ntrap 'kill $(jobs -p)' EXIT\nln -s \"$CADDY\" caddy\ncat > Caddyfile <<'END'\n" + blocks[0][2] + "END\n" + blocks[1][2]
+	cmd := exec.Command("bash", "-c", ports.Replace(script))
+	cmd.Dir = harness.ShortDir(t)
+	cmd.Env = append(os.Environ(), "CADDY="+harness.CommandBinary(t), "HOME="+cmd.Dir)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, want := range []string{strings.Repeat("200 ", 5) + "429 ", "clients  6         1        127.0.0.1"} {
+		if !strings.Contains(string(output), want) {
+			t.Errorf("no %q in\n%s", want, output)
+		}
+	}
+}
