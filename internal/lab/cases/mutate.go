@@ -183,7 +183,7 @@ func changes(option string, value any, yield func(words string, changed any)) {
 }
 
 // durations are the options that are a time, in nanoseconds.
-var durations = []string{"window", "max_wait", "lease", "duration"}
+var durations = []string{"window", "max_wait", "lease", "duration", "up_to"}
 
 // otherNumbers yields the changes of a number: one more, one less; of a time, twice as long, and half.
 func otherNumbers(option string, n float64, yield func(words string, changed any)) {
