@@ -85,10 +85,6 @@ func limitAdvice() map[string]advised {
 			site: limited(enforced+"\ncost 5") + "respond ok", fixed: limited(enforced+"\ncost 1") + "respond ok",
 			advice: "load/cost", before: shares{429: 20},
 		},
-		"a key that comes too early": {
-			site: limited("key {http.error.status_code}") + "respond ok", fixed: good, visits: byClients(9, each(9, "/")),
-			told: "load", advice: "doctor/config", before: shares{200: 3, 429: 6}, after: all(9),
-		},
 		"a memory that is full": {
 			site:   "rate_limit {\nstore memory {\nmax_keys 1024\n}\nzone z {\nrate 2/1h\nkey {client_ip}\n}\n}\nrespond ok",
 			fixed:  "rate_limit {\nstore memory {\nmax_keys 10000\n}\nzone z {\nrate 2/1h\nkey {client_ip}\n}\n}\nrespond ok",

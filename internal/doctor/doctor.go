@@ -48,16 +48,13 @@ func when(is bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-var (
-	correctZone = advice.New("doctor/config", "correct the config")
-	addZone     = advice.New("doctor/zones", "add a rate_limit handler with a zone")
-)
+var addZone = advice.New("doctor/zones", "add a rate_limit handler with a zone")
 
 // Examine makes all checks. The worst comes first, and what is about a store before what is about zones.
 func Examine(f *Facts) adminapi.Diagnosis {
 	e := examination{checks: []string{"config", "zones"}}
 	for _, text := range f.Warnings {
-		e.add(adminapi.Finding{Check: "config", Level: warn}, text, correctZone)
+		e.add(adminapi.Finding{Check: "config", Level: warn}, text, nil)
 	}
 	if len(f.Zones)+len(f.Adaptive)+len(f.Warnings) == 0 { // a handler without zones warns
 		e.add(adminapi.Finding{Check: "zones", Level: warn}, "the running config has no zones, so it limits nothing", addZone)
@@ -75,7 +72,7 @@ func Examine(f *Facts) adminapi.Diagnosis {
 			if z.OneKey { // the limit hits the wrong clients
 				level = fail
 			}
-			e.add(adminapi.Finding{Check: "config", Level: level, Zone: z.Name}, text, correctZone)
+			e.add(adminapi.Finding{Check: "config", Level: level, Zone: z.Name}, text, nil)
 		}
 		look(&e, adminapi.Finding{Zone: z.Name}, zoneProblems, z)
 	}
