@@ -19,7 +19,7 @@ import (
 // one is for a refused key in a zone with a ban, which has two states.
 var keyBytes = map[string]float64{
 	"fixed_window": 100, "leaky_bucket": 100, "token_bucket": 100, "sliding_window_counter": 100,
-	"sliding_window_log": 130, "concurrency": 430, "ban": 200,
+	"sliding_window_log": 130, "concurrency": 480, "ban": 200,
 }
 
 // bytesPerKey measures how many bytes a key takes in a store of some keys, each with one event.
