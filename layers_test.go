@@ -42,7 +42,7 @@ var layers = []struct {
 	{"redisstore/internal/layer", layer{lines: 100, kB: 3, own: "algorithms store"}},
 	{"redisstore/internal/protocol", layer{lines: 850, kB: 24, own: "algorithms internal/msgpack lua store"}},
 	{"redisstore/internal/outbox", layer{lines: 180, kB: 5, own: "algorithms store"}},
-	{"redisstore/internal/node", layer{lines: 1755, kB: 47, own: "internal/advice redisstore/internal/protocol store"}},
+	{"redisstore/internal/node", layer{lines: 1757, kB: 47, own: "internal/advice redisstore/internal/protocol store"}},
 	{"redisstore/internal/topology", layer{lines: 660, kB: 18, own: "internal/advice redisstore/internal/node store"}},
 	{"redisstore/internal/link", layer{lines: 450, kB: 13, own: "algorithms internal/throttle redisstore/internal/keys redisstore/internal/layer " +
 		"redisstore/internal/node redisstore/internal/outbox redisstore/internal/protocol store"}},

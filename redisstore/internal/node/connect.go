@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// connectTimeout bounds the making of a connection in the background.
+	// connectTimeout bounds the making of a connection in the background, and firstTimeout its first tries: what Redis or a
+	// firewall has not answered may never get an answer, so a short outage would last until the end of the try.
 	connectTimeout = 5 * time.Second
+	firstTimeout   = 2 * time.Second
 
 	// connectPause is between two tries to reach Redis, and keeps failed decisions from
 	// trying at their rate.
@@ -40,8 +42,9 @@ func (n *Node) Connect() {
 
 // mend returns true when Redis answers and the breaker is closed, or false when the node is.
 func (n *Node) mend() bool {
+	start := time.Now()
 	for {
-		answered, err := n.reach()
+		answered, err := n.reach(min(max(firstTimeout, time.Since(start)), connectTimeout))
 		if errors.Is(err, store.ErrClosed) {
 			return false
 		}
@@ -65,8 +68,8 @@ func (n *Node) mend() bool {
 // reach runs the script with nothing to decide. Any reply, even a permission error, leaves an
 // established link; a successful one also means that Redis has cached the
 // script.
-func (n *Node) reach() (answered bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+func (n *Node) reach(timeout time.Duration) (answered bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	_, err = n.Ask(ctx)
 	switch Failure(err) {
