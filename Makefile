@@ -162,7 +162,7 @@ mutants: redis ## Take fixes back, one at a time (MUTANT=h1 those so named), and
 	$(REDIS) go run ./internal/testing/mutants $(MUTANT)
 
 .PHONY: mutants-simulate
-mutants-simulate: ## The same, found by whole fleets with fresh seeds alone, within a minute each
+mutants-simulate: ## The same, found by whole fleets with fresh seeds alone, within five minutes each
 	go run ./internal/testing/mutants -simulate $(MUTANT)
 
 .PHONY: stress

@@ -20,7 +20,7 @@ const mutants = "internal/testing/mutants/testdata"
 
 func main() {
 	simulate := flag.Bool("simulate", false, "find them by worlds alone")
-	budget := flag.Duration("budget", time.Minute, "for how long worlds run to find one")
+	budget := flag.Duration("budget", 5*time.Minute, "for how long worlds run to find one: some need a world in thousands")
 	flag.Parse()
 	names, w := flag.Args(), &worlds{root: ".", budget: *budget}
 	defer w.close()
