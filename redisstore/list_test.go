@@ -17,7 +17,7 @@ import (
 // TestListsTakeFewCalls: a list of hundreds of keys is read with a few calls. TestCluster has it of a Cluster.
 func TestListsTakeFewCalls(t *testing.T) {
 	t.Parallel()
-	listsTakeFewCalls(t, open(t, at(redistest.Shared(t))), func() {})
+	listsTakeFewCalls(t, open(t, at(redistest.Start(t))), func() {}) // a list goes over all keys of a server, also those of other tests
 }
 
 func listsTakeFewCalls(t *testing.T, s *redisstore.Store, meanwhile func()) {
@@ -54,7 +54,7 @@ func listsTakeFewCalls(t *testing.T, s *redisstore.Store, meanwhile func()) {
 // TestListOfADamagedOverride: an override that is damaged is not listed, and a list fails if what is there is no text.
 func TestListOfADamagedOverride(t *testing.T) {
 	t.Parallel()
-	server := redistest.Shared(t)
+	server := redistest.Start(t)
 	s := open(t, at(server))
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 10, Window: time.Minute})
 	if err := s.SetRule(t.Context(), rule, store.Selector{Key: "well"}, store.Override{Kind: store.KindExempt}); err != nil {
