@@ -32,8 +32,8 @@ const (
 // whole are all scripts.
 var whole = []Script{Beat, Get, Look, Network, Networks, Set, Take, Unban}
 
-// Texts returns the scripts. It puts them together once, when they are first needed. Tests may replace it.
-var Texts = sync.OnceValue(func() map[Script]string {
+// texts returns the scripts. It puts them together once, when they are first needed.
+var texts = sync.OnceValue(func() map[Script]string {
 	made, err := Make(parts.ReadFile)
 	if err != nil {
 		panic(err) // a part is wrong, which tests of this package find
@@ -42,4 +42,4 @@ var Texts = sync.OnceValue(func() map[Script]string {
 })
 
 // Text returns the script.
-func (s Script) Text() string { return Texts()[s] }
+func (s Script) Text() string { return texts()[s] }

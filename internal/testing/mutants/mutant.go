@@ -84,13 +84,15 @@ func parse(text string) (*mutant, error) {
 // apply returns the files that the mutant changes, as they are then.
 func (m *mutant) apply(root string) (map[string]string, error) {
 	files := make(map[string]string)
-	read := reading(root, files)
 	for _, c := range m.changes {
-		was, err := read(c.file)
-		if err != nil {
-			return nil, err
+		text, changed := files[c.file]
+		if !changed {
+			was, err := os.ReadFile(filepath.Join(root, c.file))
+			if err != nil {
+				return nil, err
+			}
+			text = string(was)
 		}
-		text := string(was)
 		if n := strings.Count("\n"+text, "\n"+c.old); n != 1 || c.old == "" {
 			return nil, fmt.Errorf("%s: the lines to change come %d times in %s", m.name, n, c.file)
 		}
@@ -98,14 +100,4 @@ func (m *mutant) apply(root string) (map[string]string, error) {
 		files[c.file] = text
 	}
 	return files, nil
-}
-
-// reading returns what reads a file that may be changed.
-func reading(root string, changed map[string]string) func(file string) ([]byte, error) {
-	return func(file string) ([]byte, error) {
-		if text, is := changed[file]; is {
-			return []byte(text), nil
-		}
-		return os.ReadFile(filepath.Join(root, file))
-	}
 }

@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 // worlds finds mutants by simulation alone: fleets with fresh seeds run until one breaks a promise that it does not
@@ -27,37 +25,6 @@ func (w *worlds) close() {
 	if w.dir != "" {
 		_ = os.RemoveAll(w.dir)
 	}
-}
-
-// made makes what runs worlds of a mutant: a test, and a variable of its environment. One of the scripts alone needs
-// no test of its own, which would take longer than to find it.
-func (w *worlds) made(m *mutant) (test, variable string, err error) {
-	files, err := m.apply(w.root)
-	if err != nil {
-		return "", "", err
-	}
-	for file := range files {
-		if filepath.Ext(file) != ".lua" {
-			test, err = w.build(m)
-			return test, "SCRIPTS=", err
-		}
-	}
-	dir := filepath.Join(w.dir, m.name+".scripts")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", "", err
-	}
-	read := reading(w.root, files)
-	made, err := lua.Make(func(name string) ([]byte, error) { return read("lua/" + name) })
-	if err != nil {
-		return "", "", err
-	}
-	for name, text := range made {
-		if err := os.WriteFile(filepath.Join(dir, string(name)), []byte(text), 0o600); err != nil {
-			return "", "", err
-		}
-	}
-	test, err = w.build(nil)
-	return test, "SCRIPTS=" + dir, err
 }
 
 // build makes the test of worlds, with a mutant or without (nil).
@@ -100,16 +67,14 @@ func (w *worlds) find(m *mutant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	test, scripts, err := w.made(m)
+	test, err := w.build(m)
 	if err != nil {
 		return "", err
 	}
-	if test != right {
-		defer os.Remove(test)
-	}
+	defer os.Remove(test)
 	began := time.Now()
 	for time.Since(began) < w.budget {
-		out, err := w.run(test, "FIRST=1", scripts, fmt.Sprintf("MINUTES=%f", (w.budget-time.Since(began)).Minutes()))
+		out, err := w.run(test, "FIRST=1", fmt.Sprintf("MINUTES=%f", (w.budget-time.Since(began)).Minutes()))
 		if err == nil {
 			break
 		}

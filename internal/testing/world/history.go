@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,6 @@ type History struct {
 	Verdicts []Verdict     // of whole instances
 	Length   time.Duration // of the world
 	Left     []Left
-	Missed   []Missed
 	Losses   []Loss
 	Deeds    []Deed    // of operators
 	Networks []Known   // in the end
@@ -93,13 +93,6 @@ type Left struct {
 // Loss says that Redis has lost what it had charged between two times.
 type Loss struct{ From, To time.Duration }
 
-// Missed is a message that has not arrived.
-type Missed struct {
-	At       time.Duration
-	Instance int
-	Reply    bool // it was the reply to a message
-}
-
 // Death says when an instance was killed.
 type Death struct {
 	Instance int
@@ -155,12 +148,6 @@ func (h *History) clocked(at, offset time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clocks = append(h.clocks, reading{at, offset})
-}
-
-func (h *History) missed(m Missed) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Missed = append(h.Missed, m)
 }
 
 func (h *History) wrong(format string, args ...any) {
@@ -236,12 +223,16 @@ func (h *History) inOrder() {
 	})
 }
 
-// zones are those of the plan, in words.
-func (p *Plan) zones() (text string) {
-	for i, z := range p.Zones {
-		text += fmt.Sprintf("zone %d: %+v\n", i, z)
+// empty is a field that is zero, in Go.
+var empty = regexp.MustCompile(`\w+:(0|0x0|""|false|\(\*time\.Location\)\(nil\)|[\w.]+{})(, |(}))`)
+
+// Source is the plan in Go, with a line for each zone and event.
+func (p *Plan) Source() string {
+	text := strings.ReplaceAll(fmt.Sprintf("%#v", *p), "world.", "")
+	for range 2 { // structs are empty then too
+		text = strings.ReplaceAll(empty.ReplaceAllString(text, "$3"), ", }", "}")
 	}
-	return text
+	return strings.NewReplacer("}, Event{", "},\n\tEvent{", "}, Zone{", "},\n\tZone{").Replace(text)
 }
 
 // String returns all of it, in the order of time. What happened at the same instant is in the order of its text.

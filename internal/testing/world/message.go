@@ -2,6 +2,7 @@ package world
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 )
 
@@ -45,7 +46,7 @@ func (w *world) sends(c *conn, b []byte) {
 	lost, sent := w.loses(c, m, LoseRequests), w.net.now()
 	w.net.at(c.lastOut, what+c.sender(), func() {
 		if lost {
-			w.history.missed(Missed{At: w.net.now(), Instance: c.instance})
+			w.history.note(w.net.now(), fmt.Sprintf("lost: what instance %d sends", c.instance))
 			c.reset(errReset)
 		} else {
 			c.message, c.sent = m, sent
@@ -60,7 +61,7 @@ func (w *world) replies(c *conn, b []byte) (arrives time.Duration) {
 	lost := w.loses(c, c.message, LoseReplies)
 	w.net.at(c.lastIn, bag(b)+c.sender(), func() {
 		if lost {
-			w.history.missed(Missed{At: w.net.now(), Instance: c.instance, Reply: true})
+			w.history.note(w.net.now(), fmt.Sprintf("lost: the reply to instance %d", c.instance))
 			c.reset(errReset)
 		} else {
 			c.arrive(b)

@@ -167,11 +167,14 @@ func (p *Plan) doubtful() bool {
 	return p.has(links, servers, machines) || p.hasKind(Forbid) || p.Work > 0
 }
 
+// slotLease is the lease of zones that count slots.
+const slotLease = 10 * time.Second
+
 func drawZone(r *rand.Rand) Zone {
 	names := algorithms.Names()
 	z := Zone{Algorithm: names[r.IntN(len(names))], Limit: algorithms.Limit{Events: 1 + r.Int64N(10)}}
 	if z.slots() {
-		z.Limit.Lease = 10 * time.Second
+		z.Limit.Lease = slotLease
 		return z
 	}
 	z.Limit.Window = time.Hour // so that nothing comes back, and what is charged can be counted

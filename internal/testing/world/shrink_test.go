@@ -5,7 +5,6 @@ package world
 import (
 	"fmt"
 	"go/parser"
-	"go/token"
 	"slices"
 	"strings"
 	"testing"
@@ -14,18 +13,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// TestShrink breaks what worlds tell, and demands that a few events are left, which the story and the test in Go name.
-// That tests in Go fail as the seeds did is tested with mutants, by TestShrunk in internal/testing/mutants.
+// TestShrink breaks what worlds tell, and demands that a few events are left, which the plan in Go has.
 func TestShrink(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		broken func(h *History) []string
 		from   uint64 // a seed shortly before the first that shows it
 		events int    // at most, when it is shrunk
-		story  []string
 	}{
-		{"as if all were admitted", allAdmitted, 1, 4, []string{"Zone 0 allows 1 ", "asks instance 0 for key 0 of zone 0", " is refused"}},
-		{"as if nothing were charged of which the reply is lost", chargedInVain, 237, 2, []string{"replies to instance 0 get lost", "the reply of Redis to instance 0 is lost", "(network)", "This is wrong: zone 0 has charged"}},
+		{"as if all were admitted", allAdmitted, 1, 4},
+		{"as if nothing were charged of which the reply is lost", chargedInVain, 237, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			broken := func(p *Plan) []string { return c.broken(Run(t, p)) }
@@ -40,13 +37,8 @@ func TestShrink(t *testing.T) {
 			if len(p.Events) > c.events || len(violations) == 0 || len(p.Zones) != 1 {
 				t.Errorf("seed %d is shrunk to %d events and %d zones, which break %q", seed, len(p.Events), len(p.Zones), violations)
 			}
-			story, source := Run(t, p).Story(violations), p.Source("TestIt")
-			for _, text := range c.story {
-				if !strings.Contains(story, text) {
-					t.Errorf("the story does not say %q:\n%s", text, story)
-				}
-			}
-			if _, err := parser.ParseFile(token.NewFileSet(), "it_test.go", "package world\n"+source, parser.AllErrors); err != nil || strings.Count(source, "Kind: ") != len(p.Events) {
+			source := p.Source()
+			if _, err := parser.ParseExpr(source); err != nil || strings.Count(source, "Kind:") != len(p.Events) {
 				t.Errorf("%v:\n%s", err, source)
 			}
 		})
@@ -89,7 +81,7 @@ func chargedInVain(h *History) (violations []string) {
 	return violations
 }
 
-// TestShrinkKeepsWhatIsBroken: another violation, or the same of another zone, does not count.
+// TestShrinkKeepsWhatIsBroken: another violation does not count.
 func TestShrinkKeepsWhatIsBroken(t *testing.T) {
 	p := Draw(1)
 	p.Zones = append(p.Zones[:1], p.Zones[0])
@@ -106,7 +98,7 @@ func TestShrinkKeepsWhatIsBroken(t *testing.T) {
 		}
 		return append(all[len(all)/2:], all...)
 	}, time.Minute)
-	if len(least.Events) != 1 || least.Events[0].Zone != 0 || len(least.Zones) != 2 {
+	if len(least.Events) != 1 || len(least.Zones) != 2 {
 		t.Errorf("%+v", least)
 	}
 }
@@ -121,24 +113,20 @@ func TestSameWithoutAnEvent(t *testing.T) {
 	for i := range 20 {
 		p.Events = append(p.Events, Event{At: time.Duration(i+1) * 200 * time.Millisecond, Kind: Take, Instance: 0, Cost: 1})
 	}
-	first := Run(t, p)
+	lost := func(p *Plan) (all []string) {
+		for _, l := range Run(t, p).lines {
+			if strings.HasPrefix(l.text, "lost: ") {
+				all = append(all, l.at.String())
+			}
+		}
+		return all
+	}
 	without := p.clone()
 	without.Events = append(without.Events[:1], without.Events[2:]...)
-	again := Run(t, without)
-	if len(first.Missed) < 3 || fmt.Sprint(first.Missed) != fmt.Sprint(again.Missed) {
-		t.Errorf("replies are lost at\n%v, and without one event at\n%v", first.Missed, again.Missed)
-	}
-}
-
-// TestStoriesKnowEachKind: none is shown by the names of its fields.
-func TestStoriesKnowEachKind(t *testing.T) {
-	seen := make(map[Kind]bool)
-	for seed := range uint64(2000) {
-		for i, e := range Draw(seed).Events {
-			if !seen[e.Kind] && strings.Contains(e.told(i), "Kind:") {
-				t.Errorf("no story tells of %s", e.Kind)
-			}
-			seen[e.Kind] = true
-		}
+	first, again := lost(p), lost(without)
+	slices.Sort(first)
+	slices.Sort(again)
+	if len(first) < 3 || !slices.Equal(first, again) {
+		t.Errorf("replies are lost at\n%v, and without one event at\n%v", first, again)
 	}
 }

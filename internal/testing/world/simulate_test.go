@@ -90,7 +90,7 @@ func ended(t *testing.T, seed uint64) (h *History, violations []string) {
 func (s *simulation) world(t *testing.T, seed uint64) *History {
 	h, violations := ended(t, seed)
 	if s.seed != 0 && !s.first {
-		t.Logf("\n%s%s", h.Plan.zones(), h)
+		t.Logf("\n%s%s", h.Plan.Source()+"\n", h)
 	}
 	if s.logged != nil {
 		_, _ = fmt.Fprintf(s.logged, "%d %s\n", seed, strings.Join(violations, "; "))

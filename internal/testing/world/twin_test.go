@@ -4,6 +4,7 @@ package world
 
 import (
 	"bufio"
+	"crypto/sha1" // by which Redis names scripts
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -55,7 +56,7 @@ func replay(t *testing.T, h *History, address string, kinds map[string]int) (aga
 			if time.Since(began) > time.Second/2 {
 				return true
 			}
-			t.Fatalf("seed %d, %v in state %+v:\n%.300q\nreal:      %q\nsimulated: %q\n%s", h.Plan.Seed, c.At, c.State, c.Args[2:], got, want, h.Plan.zones())
+			t.Fatalf("seed %d, %v in state %+v:\n%.300q\nreal:      %q\nsimulated: %q\n%s", h.Plan.Seed, c.At, c.State, c.Args[2:], got, want, h.Plan.Source())
 		}
 		if ok {
 			compared++
@@ -90,7 +91,7 @@ func (r *real) repeat(c *Command) (reply string, compare bool) {
 		r.do("DEL", c.Args[1])
 		return "", false
 	case "eval":
-		r.texts[sum(c.Args[1])] = c.Args[1]
+		r.texts[fmt.Sprintf("%x", sha1.Sum([]byte(c.Args[1])))] = c.Args[1]
 	case "evalsha":
 		if strings.HasPrefix(string(c.Reply), "-NOSCRIPT") {
 			return "", false

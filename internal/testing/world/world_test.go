@@ -2,41 +2,15 @@ package world
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
-	"github.com/seed-161337e5/caddyratelimit/lua"
 )
 
 func TestMain(m *testing.M) {
 	Alone()
-	if err := otherScripts(os.Getenv("SCRIPTS")); err != nil {
-		panic(err)
-	}
 	m.Run()
-}
-
-// otherScripts has worlds run the scripts of a directory.
-func otherScripts(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.lua"))
-	if err != nil {
-		return err
-	}
-	texts := make(map[lua.Script]string)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		texts[lua.Script(filepath.Base(file))] = string(text)
-	}
-	lua.Texts = func() map[lua.Script]string { return texts }
-	return nil
 }
 
 // holds runs a plan, and demands that all promises hold.
