@@ -36,7 +36,7 @@ func (k *key) tellsWaits() (violations []string) {
 			violations = append(violations, fmt.Sprintf("client %d was refused by zone %d, key %d, and client %d is refused after its wait, though nobody came", a.Event, k.zone, k.key, b.Event))
 		}
 	}
-	return append(violations, k.returns()...)
+	return violations
 }
 
 // longestWait is how long a client waits at most that has used up its limit, also after a step back of the clock: for
@@ -65,11 +65,15 @@ func (k *key) passedEarly(a *Answer) *Answer {
 	return k.admitted[i]
 }
 
-// refusedAgain returns who was refused after the wait of a refusal, though nobody has come since.
+// refusedAgain returns who was refused after the wait of a refusal, though nobody has come since. If nothing is wrong, clients that
+// come back after their waits pass at once.
 func (k *key) refusedAgain(a *Answer) *Answer {
-	over := k.when(a) + a.Decision.RetryAfter
+	over := a.Ended + a.Decision.RetryAfter
+	if k.Plan.troubled() {
+		over = k.when(a) + a.Decision.RetryAfter + time.Millisecond
+	}
 	i := slices.IndexFunc(k.refused, func(b *Answer) bool {
-		return b.Decision.Quota == k.Limit.Events && !b.Decision.Banned && b.Cost <= a.Cost && b.Began > over+time.Millisecond && !k.came(a.Began, b.Ended)
+		return b.Decision.Quota == k.Limit.Events && !b.Decision.Banned && b.Cost <= a.Cost && b.Began > over && !k.came(a.Began, b.Ended)
 	})
 	if i < 0 {
 		return nil
@@ -92,34 +96,6 @@ func (k *key) adjusts(from, to time.Duration) bool {
 
 // adjustsFor is how long an adjustment may wait until Redis can write.
 const adjustsFor = 10 * time.Second
-
-// returns checks clients that come back after the wait that they were told. Slots and bans have no such wait, and what is
-// held may be charged ahead meanwhile.
-func (k *key) returns() (violations []string) {
-	if k.slots() || k.BanAfter > 0 || k.Plan.varies(k.zone) || k.Lend > 0 || k.Plan.troubled() || k.touched(Override, Clear, Unban, Reset) {
-		return nil
-	}
-	for _, first := range k.refused {
-		for _, second := range k.refused {
-			if !k.Plan.Events[first.Event].Returns || !second.follows(first) {
-				continue
-			}
-			others := slices.ContainsFunc(k.Answers, func(a Answer) bool {
-				meanwhile := a.Ended >= first.Began && a.Began <= second.Ended || a.Adjusted > first.Began-time.Second && a.Adjusted <= second.Ended
-				return a.Zone == k.zone && a.Key == k.key && (a.Charged || a.Failure != "") && meanwhile
-			})
-			if !others {
-				violations = append(violations, fmt.Sprintf("client %d has waited for %v as zone %d, key %d, says, and is refused again", first.Event, first.Decision.RetryAfter, k.zone, k.key))
-			}
-		}
-	}
-	return violations
-}
-
-// follows reports whether a client has come back, after the answer first.
-func (a *Answer) follows(first *Answer) bool {
-	return a.Event == first.Event && a.Client == first.Client && a.Began > first.Ended
-}
 
 // troubled reports whether anything goes wrong.
 func (p *Plan) troubled() bool {

@@ -62,15 +62,10 @@ func TestSimulate(t *testing.T) {
 }
 
 func (s *simulation) run(t *testing.T) {
-	began, worlds, simulated, covered := time.Now(), 0, time.Duration(0), make(Coverage)
+	began, worlds, simulated := time.Now(), 0, time.Duration(0)
 	for (s.worlds == 0 || worlds < s.worlds) && (s.lasts == 0 || time.Since(began) < s.lasts) && (!s.first || !t.Failed()) {
 		worlds++
-		h := s.world(t, rand.Uint64())
-		simulated += h.Length
-		covered.Add(h)
-	}
-	if !s.first {
-		t.Logf("\n%s", covered)
+		simulated += s.world(t, rand.Uint64()).Length
 	}
 	t.Logf("%d worlds with %.1f hours in %.1f minutes", worlds, simulated.Hours(), time.Since(began).Minutes())
 }
