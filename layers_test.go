@@ -130,7 +130,7 @@ var layers = []struct {
 	{"internal/testing/buildcaddy", layer{lines: 116, kB: 4, own: "internal/testing/filelock"}},
 	{"internal/testing/childprocess", layer{lines: 165, kB: 4}},
 	{"internal/testing/mutants", layer{lines: 293, kB: 9}},
-	{"internal/testing/platforms", layer{lines: 204, kB: 6}},
+	{"internal/testing/platforms", layer{lines: 66, kB: 2}},
 	{"internal/testing/redistest", layer{lines: 1100, kB: 31, own: "internal/testing/childprocess internal/testing/filelock internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{lines: 824, kB: 26, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
@@ -143,7 +143,7 @@ var layers = []struct {
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/reference", layer{lines: 293, kB: 10, caddy: true, own: "internal/option"}},
 	{"internal/testing/simredis", layer{lines: 1451, kB: 38}},
-	{"internal/testing/world", layer{lines: 4542, kB: 144, caddy: true, own: "algorithms config internal/clock internal/heap internal/limiter " +
+	{"internal/testing/world", layer{lines: 4421, kB: 140, caddy: true, own: "algorithms config internal/clock internal/heap internal/limiter " +
 		"internal/outcome internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/zone redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{lines: 1500, kB: 55, own: "algorithms internal/testing/deep internal/testing/patient store"}},

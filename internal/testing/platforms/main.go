@@ -7,54 +7,74 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"os"
-	"runtime"
+	"path/filepath"
 	"strings"
+
+	"golang.org/x/tools/go/packages"
 )
 
 func main() {
-	files := newSources()
-	platforms := os.Args[1:]
-	results := make([]func() bool, len(platforms))
-	for i, platform := range platforms {
-		results[i] = start(files, platform)
-	}
 	failed := false
-	for _, passed := range results {
-		failed = !passed() || failed
+	for _, platform := range os.Args[1:] {
+		wrong, err := check(".", platform)
+		if err != nil {
+			wrong = []string{err.Error()}
+		}
+		for _, text := range wrong {
+			failed = true
+			fmt.Fprintf(os.Stderr, "%s: %s\n", platform, text)
+		}
 	}
 	if failed {
 		os.Exit(1)
 	}
 }
 
-// cores bounds how many platforms are checked at once: the memory that one needs is freed afterwards.
-var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
-
-// start begins to check a platform. The result waits for it, prints what does not compile, and reports whether all does.
-func start(files *sources, platform string) (result func() bool) {
+// check returns what of the module in a directory does not compile on a platform. It fails if the packages cannot be found.
+func check(dir, platform string) (wrong []string, err error) {
 	system, arch, ok := strings.Cut(platform, "/")
-	if !ok {
-		fmt.Fprintf(os.Stderr, "platforms: %q is no platform: give it as linux/386\n", platform)
-		os.Exit(2)
+	if !ok || types.SizesFor("gc", arch) == nil {
+		return nil, fmt.Errorf("%q is no platform: give it as linux/386", platform)
 	}
-	var errs []error
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		cores <- struct{}{}
-		defer func() { <-cores }()
-		errs, err = check(files, ".", system, arch)
-	}()
-	return func() bool {
-		<-done
-		if err != nil {
-			errs = []error{err}
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	all, err := packages.Load(&packages.Config{
+		Mode: packages.LoadAllSyntax, Dir: dir, Tests: true,
+		// The flags of this run are not for other systems: few have a race detector.
+		Env: append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS="),
+		ParseFile: func(set *token.FileSet, name string, text []byte) (*ast.File, error) {
+			file, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
+			if file != nil && !strings.HasPrefix(name, root) {
+				withoutBodies(file)
+			}
+			return file, err
+		},
+	}, "./...")
+	told := make(map[string]bool)
+	for _, p := range all {
+		for _, e := range p.Errors {
+			// A package with tests is checked without them too. Their main package is not of the module.
+			if !told[e.Error()] && !strings.HasSuffix(p.ID, ".test") {
+				told[e.Error()] = true
+				wrong = append(wrong, e.Error())
+			}
 		}
-		for _, err := range errs {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", platform, err)
+	}
+	return wrong, err
+}
+
+// withoutBodies leaves out what functions do, whose memory is freed.
+func withoutBodies(file *ast.File) {
+	for _, d := range file.Decls {
+		if f, is := d.(*ast.FuncDecl); is && f.Body != nil {
+			f.Body = &ast.BlockStmt{Lbrace: f.Body.Lbrace, Rbrace: f.Body.Rbrace}
 		}
-		return len(errs) == 0
 	}
 }
