@@ -142,7 +142,7 @@ var layers = []struct {
 	{"internal/testing/picture/recording", layer{lines: 100, kB: 3}},
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/reference", layer{lines: 293, kB: 10, caddy: true, own: "internal/option"}},
-	{"internal/testing/simredis", layer{lines: 1451, kB: 38}},
+	{"internal/testing/simredis", layer{lines: 1151, kB: 32}},
 	{"internal/testing/world", layer{lines: 4421, kB: 140, caddy: true, own: "algorithms config internal/clock internal/heap internal/limiter " +
 		"internal/outcome internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/zone redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},

@@ -3,7 +3,6 @@ package simredis
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -53,11 +52,7 @@ func (s *Session) Do(args ...string) []byte {
 func keysOf(name string, args []string) []string {
 	switch name {
 	case "EVAL", "EVALSHA":
-		n, err := strconv.Atoi(args[2])
-		if err != nil || n < 0 || n > len(args)-3 {
-			return nil
-		}
-		return args[3 : 3+n]
+		return args[3 : 3+number(args[2])]
 	case "DEL", "MGET":
 		return args[1:]
 	case "TIME", "PING", "HELLO", "SELECT", "CLUSTER", "ASKING":
@@ -120,17 +115,14 @@ func (s *Server) cluster(args []string) any {
 	switch {
 	case s.View == nil:
 		return failed("ERR This instance has cluster support disabled")
-	case strings.EqualFold(args[0], "INFO") && len(args) == 1:
+	case strings.EqualFold(args[0], "INFO"):
 		return fmt.Sprintf("cluster_current_epoch:%d\r\n", s.View.Table.Epoch)
-	case !strings.EqualFold(args[0], "SLOTS") || len(args) != 1:
-		return failed("ERR unknown subcommand '" + args[0] + "'. Try CLUSTER HELP.")
 	}
 	all := []any{}
 	for _, r := range s.View.Table.Ranges {
 		if host, port, ok := strings.Cut(r.Owner, ":"); ok {
-			number, _ := strconv.ParseInt(port, 10, 64)
 			id := fmt.Sprintf("%040x", r.Owner)[:40]
-			all = append(all, []any{int64(r.First), int64(r.Last), []any{host, number, id, []any{}}})
+			all = append(all, []any{int64(r.First), int64(r.Last), []any{host, number(port), id, []any{}}})
 		}
 	}
 	return all

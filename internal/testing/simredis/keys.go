@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// entry is what a key has: a string, a list or a sorted set.
+// entry is what a key has: a string, a list or a sorted set. Scripts ask for the right one, with arguments that fit.
 type entry struct {
 	text *string
 	list []string
@@ -21,8 +21,6 @@ func (e *entry) clone() *entry {
 	return &c
 }
 
-const wrongType = failed("WRONGTYPE Operation against a key holding the wrong kind of value")
-
 // find returns what a key has, or nil.
 func (s *Server) find(key string) *entry {
 	e := s.keys[key]
@@ -36,6 +34,28 @@ func (s *Server) find(key string) *entry {
 	return e
 }
 
+// entry returns what a key has. If there is none, changes of it are lost.
+func (s *Server) entry(key string) *entry {
+	if e := s.find(key); e != nil {
+		return e
+	}
+	return new(entry)
+}
+
+// made returns what a key has, which is there from now on.
+func (s *Server) made(key string) *entry {
+	e := s.entry(key)
+	s.keys[key] = e
+	return e
+}
+
+// tidy removes a key whose list or set is empty.
+func (s *Server) tidy(key string) {
+	if e := s.keys[key]; e != nil && e.text == nil && len(e.list) == 0 && len(e.set) == 0 {
+		delete(s.keys, key)
+	}
+}
+
 // millis is the time that expiries go by: while a script runs, that of its beginning.
 func (s *Server) millis() int64 {
 	if s.running != nil {
@@ -44,97 +64,58 @@ func (s *Server) millis() int64 {
 	return s.Now() / 1000
 }
 
-// string returns the string that a key has.
-func (s *Server) string(key string) (text string, found bool, err any) {
-	e := s.find(key)
-	switch {
-	case e == nil:
-		return "", false, nil
-	case e.text == nil:
-		return "", false, wrongType
+// number is an argument that must be one.
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(err)
 	}
-	return *e.text, true, nil
+	return n
 }
 
 func (s *Server) get(args []string) any {
-	text, found, err := s.string(args[0])
-	if err != nil || !found {
-		return err
+	if e := s.entry(args[0]); e.text != nil {
+		return *e.text
 	}
-	return text
+	return nil
 }
 
 func (s *Server) mget(args []string) any {
 	all := make([]any, len(args))
-	for i, key := range args {
-		if text, found, _ := s.string(key); found {
-			all[i] = text
-		}
+	for i := range args {
+		all[i] = s.get(args[i:])
 	}
 	return all
 }
 
 func (s *Server) set(args []string) any {
-	key, value := args[0], args[1]
-	e := s.find(key)
-	var expires int64
-	for i := 2; i < len(args); i++ {
-		switch option := strings.ToUpper(args[i]); option {
-		case "NX", "XX":
-			if (e != nil) == (option == "NX") {
-				return nil
-			}
-		case "EX", "PX":
-			if i++; i == len(args) {
-				return syntaxError
-			}
-			n, err := strconv.ParseInt(args[i], 10, 64)
-			if err != nil {
-				return notInteger
-			}
-			if n <= 0 {
-				return failed("ERR invalid expire time in 'set' command")
-			}
-			if option == "EX" {
-				n *= 1000
-			}
-			expires = s.millis() + n
-		default:
-			return syntaxError
+	e := &entry{text: &args[1]}
+	if len(args) > 2 {
+		life := number(args[3])
+		if life <= 0 {
+			return failed("ERR invalid expire time in 'set' command")
 		}
+		if strings.EqualFold(args[2], "EX") {
+			life *= 1000
+		}
+		e.expires = s.millis() + life
 	}
-	s.keys[key] = &entry{text: &value, expires: expires}
+	s.keys[args[0]] = e
 	return status("OK")
 }
 
-const notInteger = failed("ERR value is not an integer or out of range")
-
 func (s *Server) setRange(args []string) any {
-	at, err := strconv.Atoi(args[1])
-	if err != nil {
-		return notInteger
-	}
-	if at < 0 {
-		return failed("ERR offset is out of range")
-	}
-	old, found, wrong := s.string(args[0])
-	if wrong != nil {
-		return wrong
-	}
+	old, _ := s.get(args).(string)
 	if args[2] == "" {
 		return int64(len(old))
 	}
-	text := []byte(old)
+	text, at := []byte(old), int(number(args[1]))
 	if missing := at + len(args[2]) - len(text); missing > 0 {
 		text = append(text, make([]byte, missing)...)
 	}
 	copy(text[at:], args[2])
 	value := string(text)
-	if found {
-		s.keys[args[0]].text = &value
-	} else {
-		s.keys[args[0]] = &entry{text: &value}
-	}
+	s.made(args[0]).text = &value
 	return int64(len(value))
 }
 
@@ -150,11 +131,7 @@ func (s *Server) del(args []string) any {
 }
 
 func (s *Server) pexpire(args []string) any {
-	life, err := strconv.ParseInt(args[1], 10, 64)
-	if err != nil {
-		return notInteger
-	}
-	e := s.find(args[0])
+	life, e := number(args[1]), s.find(args[0])
 	if e == nil {
 		return int64(0)
 	}

@@ -55,28 +55,18 @@ func pack(l *lua.LState) int {
 	var room [160]byte
 	b := room[:0]
 	for n, p := range parts(l, l.CheckString(1)) {
-		switch p.kind {
-		case 's':
-			b = append(append(b, l.CheckString(n+2)...), 0)
-		case 'c':
-			text := l.CheckString(n + 2)
-			if p.size > 0 {
-				if len(text) < p.size {
-					l.ArgError(n+2, "string too short")
-				}
-				text = text[:p.size]
-			}
-			b = append(b, text...)
-		default:
-			var room [8]byte
-			number := float64(l.CheckNumber(n + 2))
-			value := uint64(int64(number))
-			if number >= 1<<63 {
-				value = uint64(number)
-			}
-			binary.BigEndian.PutUint64(room[:], value)
-			b = append(b, room[8-p.size:]...)
+		if p.kind == 'c' { // c0: all of a text
+			b = append(b, l.CheckString(n+2)...)
+			continue
 		}
+		var room [8]byte
+		number := float64(l.CheckNumber(n + 2))
+		value := uint64(int64(number))
+		if number >= 1<<63 {
+			value = uint64(number)
+		}
+		binary.BigEndian.PutUint64(room[:], value)
+		b = append(b, room[8-p.size:]...)
 	}
 	l.Push(lua.LString(b))
 	return 1
@@ -100,15 +90,6 @@ func unpack(l *lua.LState) int {
 			}
 			l.Push(lua.LString(text[at : at+end]))
 			at += end + 1
-		case 'c':
-			size := p.size
-			if size == 0 { // as the number before says
-				size = int(l.CheckNumber(l.GetTop()))
-				l.Pop(1)
-			}
-			need(size)
-			l.Push(lua.LString(text[at : at+size]))
-			at += size
 		default:
 			need(p.size)
 			var value uint64

@@ -77,19 +77,11 @@ func (s *Server) Do(args ...string) []byte {
 	return appendReply(nil, s.reply(args, false))
 }
 
-const syntaxError = failed("ERR syntax error")
-
 func (s *Server) reply(args []string, asking bool) any {
-	if len(args) == 0 {
-		return failed("ERR unknown command ''")
-	}
 	name := strings.ToUpper(args[0])
 	c, known := commands[name]
 	if !known {
 		return failed("ERR unknown command '" + args[0] + "'")
-	}
-	if r := c.fits(name, args); r != "" {
-		return r
 	}
 	if s.Forbidden[name] {
 		return failed("NOPERM this user has no permissions to run the '" + strings.ToLower(name) + "' command")
@@ -134,56 +126,37 @@ func (s *Server) refusesWrite(c *command, dirty, full bool) failed {
 
 // command is what is known of a command.
 type command struct {
-	least, most int  // how many arguments it has, with its name; most -1: any number
-	write       bool // it may write
-	grows       bool // it may need memory
-	connection  bool // it says something of the connection only
-	stale       bool // it needs no data
-	inScript    bool
-	do          func(s *Server, args []string) any
-}
-
-func (c *command) fits(name string, args []string) failed {
-	if len(args) < c.least || c.most >= 0 && len(args) > c.most {
-		return failed("ERR wrong number of arguments for '" + strings.ToLower(name) + "' command")
-	}
-	return ""
+	write      bool // it may write
+	grows      bool // it may need memory
+	connection bool // it says something of the connection only
+	stale      bool // it needs no data
+	inScript   bool
+	do         func(s *Server, args []string) any
 }
 
 var commands map[string]command
 
 func init() {
-	read := func(least, most int, do func(*Server, []string) any) command {
-		return command{least: least, most: most, inScript: true, do: do}
+	read := func(do func(*Server, []string) any) command { return command{inScript: true, do: do} }
+	write := func(do func(*Server, []string) any) command { return command{inScript: true, write: true, do: do} }
+	grow := func(do func(*Server, []string) any) command {
+		return command{inScript: true, write: true, grows: true, do: do}
 	}
-	write := func(least, most int, do func(*Server, []string) any) command {
-		return command{least: least, most: most, inScript: true, write: true, do: do}
-	}
-	grow := func(least, most int, do func(*Server, []string) any) command {
-		return command{least: least, most: most, inScript: true, write: true, grows: true, do: do}
-	}
-	outside := func(least, most int, do func(*Server, []string) any) command {
-		return command{least: least, most: most, do: do}
-	}
-	connection := func(least, most int, do func(*Server, []string) any) command {
-		return command{least: least, most: most, connection: true, do: do}
-	}
+	connection := func(do func(*Server, []string) any) command { return command{connection: true, do: do} }
+	ok := func(*Server, []string) any { return status("OK") }
 	commands = map[string]command{
-		"TIME": {least: 1, most: 1, inScript: true, stale: true, do: (*Server).time}, "CLUSTER": outside(2, -1, (*Server).cluster),
-		"GET": read(2, 2, (*Server).get), "MGET": read(2, -1, (*Server).mget),
-		"SET": grow(3, -1, (*Server).set), "SETRANGE": grow(4, 4, (*Server).setRange), "DEL": write(2, -1, (*Server).del),
-		"PEXPIRE": write(3, 3, (*Server).pexpire),
-		"LLEN":    read(2, 2, (*Server).llen), "LINDEX": read(3, 3, (*Server).lindex), "LRANGE": read(4, 4, (*Server).lrange),
-		"RPUSH": grow(3, -1, (*Server).rpush), "LSET": grow(4, 4, (*Server).lset), "LTRIM": write(4, 4, (*Server).ltrim),
-		"LREM": write(4, 4, (*Server).lrem), "ZADD": grow(4, -1, (*Server).zadd), "ZCARD": read(2, 2, (*Server).zcard),
-		"ZCOUNT": read(4, 4, (*Server).zcount), "ZSCORE": read(3, 3, (*Server).zscore), "ZREM": write(3, -1, (*Server).zrem),
-		"ZRANGEBYSCORE":    read(4, -1, func(s *Server, args []string) any { return s.zrangeByScore(args, false) }),
-		"ZREVRANGEBYSCORE": read(4, -1, func(s *Server, args []string) any { return s.zrangeByScore(args, true) }),
-		"ZREMRANGEBYSCORE": write(4, 4, (*Server).zremRangeByScore),
-		"EVAL":             outside(3, -1, (*Server).eval), "EVALSHA": outside(3, -1, (*Server).evalsha),
-		"PING":   connection(1, 1, func(*Server, []string) any { return status("PONG") }),
-		"HELLO":  connection(1, -1, (*Server).hello),
-		"SELECT": connection(2, 2, func(*Server, []string) any { return status("OK") }),
+		"TIME": {inScript: true, stale: true, do: (*Server).time}, "CLUSTER": {do: (*Server).cluster},
+		"GET": read((*Server).get), "MGET": read((*Server).mget), "SET": grow((*Server).set),
+		"SETRANGE": grow((*Server).setRange), "DEL": write((*Server).del), "PEXPIRE": write((*Server).pexpire),
+		"LLEN": read((*Server).llen), "LINDEX": read((*Server).lindex), "LRANGE": read((*Server).lrange),
+		"RPUSH": grow((*Server).rpush), "LSET": grow((*Server).lset), "LTRIM": write((*Server).ltrim), "LREM": write((*Server).lrem),
+		"ZADD": grow((*Server).zadd), "ZCARD": read((*Server).zcard), "ZCOUNT": read((*Server).zcount),
+		"ZSCORE": read((*Server).zscore), "ZREM": write((*Server).zrem), "ZREMRANGEBYSCORE": write((*Server).zremRangeByScore),
+		"ZRANGEBYSCORE":    read(func(s *Server, args []string) any { return s.zrangeByScore(args, false) }),
+		"ZREVRANGEBYSCORE": read(func(s *Server, args []string) any { return s.zrangeByScore(args, true) }),
+		"EVAL":             {do: (*Server).eval}, "EVALSHA": {do: (*Server).evalsha},
+		"PING":  connection(func(*Server, []string) any { return status("PONG") }),
+		"HELLO": connection((*Server).hello), "SELECT": connection(ok),
 	}
 }
 
