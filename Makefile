@@ -59,10 +59,6 @@ export GOFLAGS += -trimpath -tags=$(CADDY_TAGS)
 # to tell go the version. Only "make build" and "make run" ask for it.
 bench bench-admitted bench-docs bench-fleet bench-nemesis bench-overload bench-overload-real bench-server bench-stream bits32 browser cover deep docs examples fuzz golden linear lint long microbench mutants mutants-simulate outages pictures profile race screenshots servers simulate stress test: export GOFLAGS += -buildvcs=false
 
-# While these run, no source changes: each Caddy that their tests run is built once.
-RUN := $(shell date +%s%N)
-test race browser: export RUN_OF_TESTS := $(RUN)
-
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

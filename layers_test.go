@@ -126,13 +126,12 @@ var layers = []struct {
 	{"internal/testing/patient", layer{lines: 50, kB: 2}},
 	{"internal/testing/faultproxy", layer{lines: 217, kB: 6}},
 	{"internal/testing/golden", layer{lines: 200, kB: 5}},
-	{"internal/testing/filelock", layer{lines: 27, kB: 1}},
-	{"internal/testing/buildcaddy", layer{lines: 116, kB: 4, own: "internal/testing/filelock"}},
+	{"internal/testing/buildcaddy", layer{lines: 25, kB: 1}},
 	{"internal/testing/childprocess", layer{lines: 165, kB: 4}},
 	{"internal/testing/mutants", layer{lines: 293, kB: 9}},
 	{"internal/testing/platforms", layer{lines: 66, kB: 2}},
-	{"internal/testing/redistest", layer{lines: 1100, kB: 31, own: "internal/testing/childprocess internal/testing/filelock internal/testing/patient"}},
-	{"internal/testing/caddytest", layer{lines: 824, kB: 26, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
+	{"internal/testing/redistest", layer{lines: 1052, kB: 30, own: "internal/testing/childprocess internal/testing/patient"}},
+	{"internal/testing/caddytest", layer{lines: 824, kB: 25, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
 	{"internal/testing/samplelog", layer{lines: 200, kB: 8, own: "internal/heap"}},
 	{"internal/testing/samplelog/write", layer{lines: 23, kB: 1, own: "internal/testing/samplelog"}},
@@ -152,7 +151,7 @@ var layers = []struct {
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{lines: 100, kB: 3}},
 	{"docs", layer{}},
-	{"integration/internal/harness", layer{lines: 1450, kB: 41, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/golden " +
+	{"integration/internal/harness", layer{lines: 1387, kB: 39, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/golden " +
 		"internal/testing/patient internal/testing/redistest"}},
 	{"integration", layer{}},
 	{"integration/admin", layer{}},

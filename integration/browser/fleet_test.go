@@ -19,14 +19,12 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
-func TestMain(m *testing.M) { os.Exit(buildcaddy.Main(m.Run)) }
-
 // buildCaddy builds cmd/caddy once. CADDY names a binary that is there already.
 var buildCaddy = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("CADDY"); path != "" {
 		return filepath.Abs(path)
 	}
-	return buildcaddy.Build("../..", "caddy")
+	return buildcaddy.Build("../..")
 })
 
 // caddy is a running Caddy.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,26 +49,26 @@ type Answer struct {
 
 // Send sends a GET request. The header has names and values in turn.
 func Send(client *http.Client, url string, header ...string) (Answer, error) {
-	request, err := http.NewRequest(http.MethodGet, url, nil)
+	return send(context.Background(), client, url, header)
+}
+
+func send(ctx context.Context, client *http.Client, url string, header []string) (a Answer, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return Answer{}, err
+		return a, err
 	}
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
-	a := Answer{Sent: time.Now()}
+	a.Sent = time.Now()
 	response, err := client.Do(request)
 	if err != nil {
-		return Answer{}, err
+		return a, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return Answer{}, err
-	}
-	a.Done = time.Now()
-	a.Status, a.Header, a.Body = response.StatusCode, response.Header, string(body)
-	return a, nil
+	a.Status, a.Header, a.Body, a.Done = response.StatusCode, response.Header, string(body), time.Now()
+	return a, err
 }
 
 // SendAcross is [Send] while the server is being replaced. When a server of net/http shuts down, it

@@ -28,10 +28,9 @@ func root() string {
 // Main is the TestMain of each folder.
 func Main(m *testing.M) {
 	os.Setenv("TZ", NoonZone()) // the instances have it too, and zones may name the same place
-	os.Exit(buildcaddy.Main(func() int {
-		defer endShared()
-		return golden.Main(m)
-	}))
+	code := golden.Main(m)
+	endShared()
+	os.Exit(code)
 }
 
 // NoonZone names a time zone in which it is about noon, so that no day ends during a test, and no screen says
@@ -43,20 +42,20 @@ func NoonZone() string { return fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour(
 // thing after the other, and start five times as fast. Where both have the race detector or neither,
 // the server is the command too, so that it is linked once.
 var (
-	buildServer  = sync.OnceValues(func() (string, error) { return build("caddy", raceFlags...) })
+	buildServer  = sync.OnceValues(func() (string, error) { return build(raceFlags...) })
 	buildCommand = sync.OnceValues(func() (string, error) {
 		if raceFlags == nil || slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
 			return buildServer()
 		}
-		return build("command")
+		return build()
 	})
 )
 
-func build(name string, flags ...string) (path string, err error) {
+func build(flags ...string) (path string, err error) {
 	if err := watchSources(); err != nil {
 		return "", err
 	}
-	return buildcaddy.Build(Root, name, flags...)
+	return buildcaddy.Build(Root, flags...)
 }
 
 // Binary returns the path of the Caddy to test.

@@ -2,8 +2,6 @@ package harness
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"testing"
 	"time"
 
@@ -24,26 +22,10 @@ func (s *Server) Begin(path string, header ...string) *Pending {
 	ctx, leave := context.WithCancel(s.T.Context())
 	p := &Pending{t: s.T, Leave: leave, done: make(chan struct{})}
 	client := NewClient(s.T, "")
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL(path), nil)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-	}
 	go func() {
 		defer close(p.done)
 		defer leave()
-		p.Answer.Sent = time.Now()
-		var response *http.Response
-		if response, p.Err = client.Do(request); p.Err != nil {
-			return
-		}
-		defer response.Body.Close()
-		p.Answer.Status, p.Answer.Header = response.StatusCode, response.Header
-		var body []byte
-		body, p.Err = io.ReadAll(response.Body)
-		p.Answer.Body, p.Answer.Done = string(body), time.Now()
+		p.Answer, p.Err = send(ctx, client, s.URL(path), header)
 	}()
 	s.T.Cleanup(func() {
 		leave()

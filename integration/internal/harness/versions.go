@@ -1,19 +1,11 @@
 package harness
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/quic-go/quic-go/http3"
 
@@ -42,7 +34,9 @@ func StartEveryVersion(t *testing.T, options, site string, variables ...string) 
 func EveryVersion(t *testing.T, options, site string) (config string, versions func(*Server) []Version) {
 	t.Helper()
 	port := redistest.FreePort(t)
-	certificate, key, roots := selfSigned(t)
+	certificate, key, ca := redistest.Certificate(t)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(ReadPage(t, ca)))
 	config = Caddyfile(options, site) + fmt.Sprintf(`
 https://:%d {
 	bind 127.0.0.1
@@ -63,38 +57,4 @@ https://:%d {
 			{3, &http.Client{Transport: h3, Timeout: patient.Patience}, url},
 		}
 	}
-}
-
-// selfSigned makes a certificate for localhost.
-func selfSigned(t *testing.T) (certificate, key string, roots *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	roots = x509.NewCertPool()
-	if parsed, err := x509.ParseCertificate(der); err == nil {
-		roots.AddCert(parsed)
-	}
-	return certificate, key, roots
 }

@@ -42,19 +42,6 @@ func (g Golden) JSON() []byte {
 	return []byte(g.Want)
 }
 
-// Adapted returns the JSON of the Caddyfile of a case.
-func (g Golden) Adapted(t testing.TB) (config any) {
-	t.Helper()
-	text, _, err := Adapt(g.Input)
-	if err == nil {
-		err = json.Unmarshal(text, &config)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return config
-}
-
 // Check compares the result.
 func (g Golden) Check(t testing.TB, got string) {
 	t.Helper()

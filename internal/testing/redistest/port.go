@@ -3,6 +3,7 @@ package redistest
 import (
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 )
 
@@ -25,9 +26,12 @@ var portsInUse = struct {
 // busOffset is how far the port of the Cluster bus is above a node's port.
 const busOffset = 10000
 
+// lanes is how many test binaries can run at a time that hardly ever choose the same port: each takes the ports of one
+// residue class. It divides busOffset, so that the port of the bus is in the same lane.
+const lanes = 16
+
 // FreePort returns a TCP port of 127.0.0.1 that nothing listens on. No other
-// call in this test binary returns it before the test ends, nor does one in another test binary of
-// this project; another process may still take it.
+// call in this test binary returns it before the test ends; another process may still take it.
 func FreePort(t TB) int {
 	t.Helper()
 	return freePort(t, lastPort, 0)
@@ -43,7 +47,7 @@ func freePortAndBus(t TB) int {
 func freePort(t TB, last int, offsets ...int) int {
 	t.Helper()
 	for range portTries {
-		port := firstPort + rand.IntN((last-firstPort+1)/lanes)*lanes + lane()
+		port := firstPort + rand.IntN((last-firstPort+1)/lanes)*lanes + os.Getpid()%lanes
 		got := 0
 		for got < len(offsets) && take(port+offsets[got]) {
 			got++

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/childprocess"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/filelock"
 )
 
 // A copy of this test binary plays a part of its own.
@@ -97,26 +96,15 @@ func TestWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestFreePort: all ports are different, and no other process that is a test chooses among them.
+// TestFreePort: all ports are different, and most other processes choose among others.
 func TestFreePort(t *testing.T) {
 	t.Parallel()
 	seen := map[int]bool{}
 	for range 200 {
 		port := FreePort(t)
-		if port < firstPort || port > lastPort || port%lanes != lane() || seen[port] {
-			t.Fatalf("got port %d, want a new one between %d and %d in lane %d", port, firstPort, lastPort, lane())
+		if port < firstPort || port > lastPort || port%lanes != os.Getpid()%lanes || seen[port] {
+			t.Fatalf("got port %d, want a new one between %d and %d in lane %d", port, firstPort, lastPort, os.Getpid()%lanes)
 		}
 		seen[port] = true
-	}
-	if laneFile == nil {
-		t.Skip("all lanes are taken")
-	}
-	file, err := os.Open(laneFile.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if err := filelock.TryLock(file); !errors.Is(err, syscall.EWOULDBLOCK) {
-		t.Errorf("a second lock of lane %d: %v, want %v", lane(), err, syscall.EWOULDBLOCK)
 	}
 }

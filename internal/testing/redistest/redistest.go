@@ -85,7 +85,12 @@ func newServer(t TB, options ...Option) *Server {
 	if s.settings.tls && s.settings.certs == (certs{}) {
 		s.settings.certs = makeCerts(t)
 	}
-	s.admin = redis.NewClient(&redis.Options{
+	s.admin = s.newClient()
+	return s
+}
+
+func (s *Server) newClient() *redis.Client {
+	return redis.NewClient(&redis.Options{
 		Network:               "unix",
 		Addr:                  s.Socket(),
 		Password:              s.settings.password,
@@ -98,7 +103,6 @@ func newServer(t TB, options ...Option) *Server {
 			Mode: maintnotifications.ModeDisabled,
 		},
 	})
-	return s
 }
 
 // shortDir makes the server's directory. t.TempDir holds the test's name, and
@@ -228,21 +232,6 @@ func (s *Server) Restart() {
 	}
 }
 
-// Follow makes the server a replica of another, and returns when it has loaded what that had. Valkey 9
-// answers WAIT before.
-func (s *Server) Follow(master *Server) {
-	s.t.Helper()
-	if err := s.admin.ReplicaOf(context.Background(), "127.0.0.1", strconv.Itoa(master.port)).Err(); err != nil {
-		s.t.Fatal(err)
-	}
-	err := childprocess.Poll(startTimeout, func(ctx context.Context) error {
-		return s.hasInfo(ctx, "info", "replication", "master_link_status:up")
-	})
-	if err != nil {
-		s.t.Fatalf("following %s: %v", master.Addr(), err)
-	}
-}
-
 func (s *Server) current() *childprocess.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,37 +288,14 @@ func (s *Server) launch() error {
 }
 
 // awaitPong asks on the unix socket. No other server can answer there, as one could on a port
-// that was lost to it, and Redis opens that socket after its ports.
+// that was lost to it, and Redis opens that socket after its ports. A client that has seen a few refusals stops dialing for a
+// while, so each question has its own.
 func (s *Server) awaitPong(p *childprocess.Process) error {
-	return p.Await(startTimeout, func(ctx context.Context) error { return ping(ctx, s.Socket()) })
-}
-
-// ping speaks the protocol itself: a pooled client stops dialing for a second
-// after a few refusals. A server that wants a password first is up as well.
-func ping(ctx context.Context, socket string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return err
-		}
-	}
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return err
-	}
-	reply := make([]byte, 256)
-	n, err := conn.Read(reply)
-	if err != nil {
-		return err
-	}
-	reply = bytes.TrimSpace(reply[:n])
-	if !bytes.HasPrefix(reply, []byte("+PONG")) && !bytes.HasPrefix(reply, []byte("-NOAUTH")) {
-		return fmt.Errorf("answer to PING: %q", reply)
-	}
-	return nil
+	return p.Await(startTimeout, func(ctx context.Context) error {
+		client := s.newClient()
+		defer client.Close()
+		return client.Ping(ctx).Err()
+	})
 }
 
 // stop ends the server with the test. It thaws the server first, so that a frozen one closes its

@@ -27,6 +27,13 @@ type certs struct {
 	serverKey  string
 }
 
+// Certificate makes a certificate for 127.0.0.1 and "localhost", and returns the paths of the PEM files that a server and its
+// clients need. They are removed with the test.
+func Certificate(t TB) (cert, key, ca string) {
+	all := makeCerts(t)
+	return all.serverCert, all.serverKey, all.client.CA
+}
+
 // authority signs certificates and writes them to files.
 type authority struct {
 	t    TB
@@ -48,7 +55,7 @@ func makeCerts(t TB) certs {
 	caFile, _ := a.issue("ca", ca)
 	serverCert, serverKey := a.issue("server", &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "redis.test"},
-		DNSNames:    []string{"redis.test"},
+		DNSNames:    []string{"redis.test", "localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		// Replicas, Sentinels and nodes of a Cluster show this certificate to each other.
