@@ -2,7 +2,6 @@ package engine
 
 import (
 	"hash/maphash"
-	"math/bits"
 	"net/http"
 	"path"
 	"slices"
@@ -73,64 +72,54 @@ func (h *hourly) add(now, cost int64) {
 
 // person is what tells people from programs.
 type person struct {
-	user, cookie          bool
-	page, part, unchanged bool
-	hours                 uint32             // of the day, in UTC, in which requests began
-	agents                [manyAgents]uint32 // hashes of different agents; 0 for none
+	signs  [len(namesOfSigns)]bool
+	agents [manyAgents]uint32 // hashes of different agents; 0 for none
 }
 
-const (
-	manyAgents = 3 // a single person rarely has as many
-	night      = 8 // hours
-	workday    = 5 // hours, at least
-)
+// manyAgents are more than a single person usually has.
+const manyAgents = 3
+
+// namesOfSigns are those of what one request tells, the sure ones first.
+var namesOfSigns = [...]string{"logged in", "cookie", "images or scripts of pages", "304 from its cache"}
 
 // partsOfPages are the endings of what browsers load with a page.
 var partsOfPages = strings.Fields(".css .js .mjs .png .jpg .jpeg .gif .svg .webp .avif .ico .woff .woff2")
 
-// meet notes what a request says about its client.
-func (p *person) meet(r *logs.Record, seed maphash.Seed) {
-	p.user = p.user || r.User != ""
-	p.cookie = p.cookie || r.Header.Get("Cookie") != ""
-	p.unchanged = p.unchanged || r.Status == http.StatusNotModified
-	p.hours |= 1 << r.Start.UTC().Hour()
+// personIn returns what a request says about its client.
+func (t *tallies) personIn(r *logs.Record) person {
 	file, _, _ := strings.Cut(r.URI, "?")
-	part := slices.Contains(partsOfPages, path.Ext(file))
-	p.part, p.page = p.part || part, p.page || !part
-	agent := uint32(maphash.String(seed, r.Header.Get("User-Agent"))) | 1
-	if i := slices.IndexFunc(p.agents[:], func(a uint32) bool { return a == agent || a == 0 }); i >= 0 {
-		p.agents[i] = agent
+	return person{
+		signs: [...]bool{
+			r.User != "", r.Header.Get("Cookie") != "", slices.Contains(partsOfPages, path.Ext(file)), r.Status == http.StatusNotModified,
+		},
+		agents: [manyAgents]uint32{uint32(maphash.String(t.seed, r.Header.Get("User-Agent"))) | 1},
 	}
 }
 
-// signs returns what makes a client look like people, and none if it does not. A login or a cookie is
-// enough. The others count if there are two, because some programs have one. Shared reports whether it looks
-// like several people behind one address. The log has requests of so much time.
-func (p *person) signs(of time.Duration) (signs []string, shared bool) {
-	note := func(is bool, sign string) {
-		if is {
-			signs = append(signs, sign)
+// meet adds what a request says about the client.
+func (p *person) meet(in *person) {
+	for i, is := range in.signs {
+		p.signs[i] = p.signs[i] || is
+	}
+	if i := slices.IndexFunc(p.agents[:], func(a uint32) bool { return a == in.agents[0] || a == 0 }); i >= 0 {
+		p.agents[i] = in.agents[0]
+	}
+}
+
+// looks returns what makes a client look like people, and none if it does not. A login or a cookie is enough. The others
+// count if there are two, because some programs have one. Shared reports whether it looks like several people behind one address.
+func (p *person) looks() (signs []string, shared bool) {
+	for i, name := range namesOfSigns {
+		if p.signs[i] {
+			signs = append(signs, name)
 		}
 	}
-	note(p.user, "logged in")
-	note(p.cookie, "cookie")
-	sure, many := len(signs) > 0, p.agents[manyAgents-1] != 0
-	note(many, "several agents")
-	note(p.part && p.page, "images or scripts of pages")
-	note(p.unchanged, "304 from its cache")
-	note(of >= (24-night/2)*time.Hour && p.sleeps(), "a pause at night")
-	if !sure && len(signs) < 2 {
+	many := p.agents[manyAgents-1] != 0
+	if many {
+		signs = append(signs, "several agents")
+	}
+	if !p.signs[0] && !p.signs[1] && len(signs) < 2 {
 		return nil, false
 	}
 	return signs, many && len(signs) > 1
-}
-
-// sleeps reports whether requests came in some hours of the day, but in none of a night.
-func (p *person) sleeps() bool {
-	awake := uint64(p.hours) | uint64(p.hours)<<24
-	for range night - 1 { // a bit stays unset if those of the next hours are
-		awake |= awake >> 1
-	}
-	const day = 1<<24 - 1
-	return awake&day != day && bits.OnesCount32(p.hours) >= workday
 }

@@ -65,7 +65,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if twice {
 		var more []*attempt
 		for _, s := range sizings {
-			more = append(more, s.attempts(o, first.tallies, len(sizings))...)
+			more = append(more, s.attempts(o, len(sizings))...)
 		}
 		if len(more) > 0 {
 			_, _, err = s.pass(o, more)
@@ -78,7 +78,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	for _, s := range sizings {
 		made := first.report(s.zone, attempts[1:])
 		if o.Suggest {
-			s.suggest(made, first.tallies)
+			s.suggest(made)
 		}
 		result.Zones = append(result.Zones, made)
 	}
@@ -230,7 +230,7 @@ func (e *engine) request(next *held) {
 		e.unknown.late++
 	}
 	e.MoveTo(next.start)
-	x := &exchange{engine: e, held: next, client: next.ClientIP, server: e.servers.of(&next.Record)}
+	x := &exchange{engine: e, held: next, client: next.ClientIP, server: e.servers.of(&next.Record), person: e.tallies.personIn(&next.Record)}
 	x.end = max(e.Micros(), next.start+next.Duration.Microseconds())
 	if x.server == nil {
 		e.unknown.servers++

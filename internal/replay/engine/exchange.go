@@ -26,6 +26,7 @@ type exchange struct {
 	engine *engine
 	server *caddyhttp.Server
 	client string // its address: as the server finds it out, or as it is in the log
+	person person // what it says about its client
 	proxy  bool   // it came through a proxy that the server trusts
 	end    int64  // when the request was over, by the log
 	failed error  // why it could not be decided

@@ -96,7 +96,7 @@ func (e *engine) key(k *keyTally) *replay.Key {
 		Key: k.key, Requests: k.requests, Refused: k.refused, FirstRefused: time.UnixMicro(k.first).UTC(), Peak: k.peak.most,
 		Status: k.status, Agent: k.agent, Series: e.tallies.series(k.cells),
 	}
-	made.Signs, made.Shared = e.tallies.signs(k)
+	made.Signs, made.Shared = k.looks()
 	return made
 }
 

@@ -34,11 +34,11 @@ const (
 )
 
 // attempts measures the peaks of clients, and returns the limits to try in a second pass. So many zones are reported.
-func (s *sizing) attempts(o *replay.Options, t *tallies, zones int) (all []*attempt) {
+func (s *sizing) attempts(o *replay.Options, zones int) (all []*attempt) {
 	var clients, hours []replay.Client
 	for key, k := range s.zone.keys {
 		if k.peak.most > 0 {
-			signs, shared := t.signs(k)
+			signs, shared := k.looks()
 			one := replay.Client{Key: key, Peak: k.peak.most, Human: len(signs) > 0, Shared: shared}
 			clients = append(clients, one)
 			one.Peak = k.hourly.most
@@ -96,7 +96,7 @@ func curve(clients []replay.Client, n int) (limits []int64) {
 }
 
 // suggest adds the suggestion to what is reported of the zone.
-func (s *sizing) suggest(made *replay.Zone, t *tallies) {
+func (s *sizing) suggest(made *replay.Zone) {
 	if s.reference == nil {
 		why := "no request was charged in this zone"
 		if s.zone.OwnPolicies.Fixed == nil {
@@ -109,7 +109,7 @@ func (s *sizing) suggest(made *replay.Zone, t *tallies) {
 	for key, n := range s.reference.refused {
 		k := s.zone.keys[key]
 		if k != nil {
-			if _, shared := t.signs(k); shared {
+			if _, shared := k.looks(); shared {
 				continue
 			}
 		}

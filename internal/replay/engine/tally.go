@@ -95,7 +95,7 @@ func (t *tallies) request(x *exchange) {
 	t.requests++
 	t.from, t.to = min(t.from, now), max(t.to, now)
 	if p := t.personOf(x.client); p != nil {
-		p.meet(&x.Record, t.seed)
+		p.meet(&x.person)
 	}
 	if host := x.Host; host != "" && (t.hosts[host] > 0 || len(t.hosts) < maxHosts) {
 		t.hosts[host]++
@@ -113,13 +113,12 @@ func (t *tallies) personOf(address string) *person {
 	return p
 }
 
-// signs returns what makes a key look like people, see [person.signs].
-func (t *tallies) signs(k *keyTally) (signs []string, shared bool) {
-	p := &k.person
+// looks returns what makes a key look like people, see [person.looks].
+func (k *keyTally) looks() (signs []string, shared bool) {
 	if k.client != nil {
-		p = k.client
+		return k.client.looks()
 	}
-	return p.signs(time.Duration(t.to-t.from) * time.Microsecond)
+	return k.person.looks()
 }
 
 // refuses reports whether a limit refuses a request, or would if it were enforced.
@@ -166,7 +165,7 @@ func (t *tallies) add(x *exchange, z *zoneTally, e *limiter.Entry, o outcome.Out
 		z.keys[k.key] = k
 	}
 	k.requests++
-	k.person.meet(&x.Record, t.seed)
+	k.person.meet(&x.person)
 	if k.client != nil && k.client != t.personOf(x.client) {
 		k.client = nil
 	}
