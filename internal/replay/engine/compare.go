@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
@@ -15,7 +14,6 @@ const maxClientDiffs = 20 // that are listed
 
 // comparison counts what the old config (0) and the new one (1) decide.
 type comparison struct {
-	mu      sync.Mutex
 	clients map[string]*client
 	refused [2]int64
 }
@@ -25,9 +23,7 @@ type comparison struct {
 type client struct{ requests, refused [2]int64 }
 
 // decided counts a request that one of the configs has decided.
-func (c *comparison) decided(nth int, x *exchange) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *comparison) decided(nth int, x *way) {
 	names := x.keys
 	if len(names) == 0 { // it has met no zone
 		names = []string{""}
@@ -57,14 +53,18 @@ func Compare(before, after *offline.Config, o *replay.Options) (*adminapi.LogDif
 	c := comparison{clients: make(map[string]*client)}
 	var engines []*engine
 	for nth, config := range []*offline.Config{before, after} {
-		e, err := newSetup(config).newEngine(nil)
+		s, err := newSetup(config)
 		if err != nil {
 			return nil, err
 		}
-		e.decided = func(x *exchange) { c.decided(nth, x) }
+		e, err := s.newEngine(nil)
+		if err != nil {
+			return nil, err
+		}
+		e.decided = func(x *way) { c.decided(nth, x) }
 		engines = append(engines, e)
 	}
-	if _, err := read(o, engines...); err != nil {
+	if _, err := read(o, engines[:1], engines[1:]); err != nil {
 		return nil, err
 	}
 	t := engines[1].tallies

@@ -2,15 +2,14 @@
 // as Caddy would.
 //
 // One loop does in order what a Caddy does at the same time: requests begin, wait (in coroutines) and end.
-// Each limit that is tried has an engine of its own, with a store and zones, beside that of the config as it is.
-// A zone whose key, plan or matcher looks at what the log does not have of a request does not match it.
+// Each limit that is tried has an engine of its own, with a store and zones, beside that of the config as it is. They share
+// the walk of a request through the routes, unless it may differ. A zone whose key, plan or matcher looks at what the log does not have of a request does not match it.
 package engine
 
 import (
 	"errors"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -55,12 +54,14 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if twice && slices.Contains(o.Logs, "-") {
 		return nil, errors.New("--suggest and --html read the logs twice, and the standard input can be read once: name a file instead of -")
 	}
-	s := newSetup(c)
-	engines, m, err := s.pass(o, attempts)
+	s, err := newSetup(c)
 	if err != nil {
 		return nil, err
 	}
-	first := engines[0]
+	first, m, err := s.pass(o, attempts)
+	if err != nil {
+		return nil, err
+	}
 	result, sizings := first.result(m), first.reported(o)
 	if twice {
 		var more []*attempt
@@ -68,10 +69,9 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 			more = append(more, s.attempts(o, len(sizings))...)
 		}
 		if len(more) > 0 {
-			_, _, err = s.pass(o, more)
-		}
-		if err != nil {
-			return nil, err
+			if _, _, err = s.pass(o, more); err != nil {
+				return nil, err
+			}
 		}
 		attempts = append(attempts, more...)
 	}
@@ -91,12 +91,13 @@ type setup struct {
 	*servers
 	config *offline.Config
 	needs  *needs
+	zones  [][]*zone.Zone // by handler, guarded
 	index  map[caddyhttp.MiddlewareHandler]int
 	trusts map[*caddyhttp.Server]bool // the server trusts proxies
 	waits  bool                       // requests can wait
 }
 
-func newSetup(c *offline.Config) *setup {
+func newSetup(c *offline.Config) (*setup, error) {
 	n := needsOf(c)
 	s := &setup{
 		servers: newServers(c, n.host()), config: c, needs: n,
@@ -104,17 +105,28 @@ func newSetup(c *offline.Config) *setup {
 	}
 	for i, h := range c.Handlers {
 		s.index[h.Module] = i
-		s.waits = s.waits || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
+		var zones []*zone.Zone
+		for _, z := range h.Zones {
+			made, err := z.Copy()
+			if err != nil {
+				return nil, err
+			}
+			made.Matchers = n.guarded(made)
+			zones, s.waits = append(zones, made), s.waits || z.Waits()
+		}
+		s.zones = append(s.zones, zones)
 	}
 	for _, server := range c.App.Servers {
 		source := clientip.SourceOf(server)
 		s.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
 	}
-	return s
+	return s, nil
 }
 
-// pass replays the logs once for each attempt. One that is nil is the config as it is.
-func (s *setup) pass(o *replay.Options, attempts []*attempt) (engines []*engine, m *merged, err error) {
+// pass replays the logs for all attempts, and returns the engine of the first one. One that is nil is the config as it is.
+// Each needs a walk of its own where requests can wait, and where error routes decide about those that a limit refuses.
+func (s *setup) pass(o *replay.Options, attempts []*attempt) (*engine, *merged, error) {
+	var engines []*engine
 	for _, try := range attempts {
 		e, err := s.newEngine(try)
 		if err != nil {
@@ -122,8 +134,12 @@ func (s *setup) pass(o *replay.Options, attempts []*attempt) (engines []*engine,
 		}
 		engines = append(engines, e)
 	}
-	m, err = read(o, engines...)
-	return engines, m, err
+	together := len(engines)
+	if s.waits || s.needs.inner {
+		together = 1
+	}
+	m, err := read(o, slices.Collect(slices.Chunk(engines, together))...)
+	return engines[0], m, err
 }
 
 // engine replays logs once under a config, with one limit instead of that in the config, or with the config as it is. Only one goroutine
@@ -136,8 +152,7 @@ type engine struct {
 	store    *trial.Store
 	tallies  *tallies
 	unknown  *unknown
-	deciding *exchange
-	decided  func(x *exchange) // is called when a request is decided; may be nil
+	decided  func(w *way) // is called when a request is decided; may be nil
 
 	kept  int // keys in the store after the last sweep
 	swept int64
@@ -154,9 +169,9 @@ func (s *setup) newEngine(try *attempt) (*engine, error) {
 		return nil, err
 	}
 	e.store = made
-	for nth, h := range s.config.Handlers {
-		zones := make([]*zone.Zone, len(h.Zones))
-		for i, z := range h.Zones {
+	for nth, guarded := range s.zones {
+		zones := make([]*zone.Zone, len(guarded))
+		for i, z := range guarded {
 			if zones[i], err = e.own(z, e.tallies.byHandler[nth][i]); err != nil {
 				return nil, err
 			}
@@ -166,24 +181,21 @@ func (s *setup) newEngine(try *attempt) (*engine, error) {
 	return e, nil
 }
 
-// own returns a zone of the config with counters of its own.
-func (e *engine) own(z *zone.Zone, tally *zoneTally) (made *zone.Zone, err error) {
-	if made, err = z.Copy(); err != nil {
-		return nil, err
-	}
-	made.Matchers = e.guarded(made.Matchers, tally)
+// own returns a zone with counters of its own.
+func (e *engine) own(z *zone.Zone, tally *zoneTally) (*zone.Zone, error) {
 	if e.try != nil && e.try.Zone == z.Name {
-		return made.With(e.try.Plan, e.try.limit)
+		return z.With(e.try.Plan, e.try.limit)
 	}
-	if made, err = made.Copy(); err == nil {
+	made, err := z.Copy()
+	if err == nil {
 		tally.stats = append(tally.stats, made.Stats)
 	}
 	return made, err
 }
 
-// read reads the logs, and has engines replay all requests.
-func read(o *replay.Options, engines ...*engine) (*merged, error) {
-	m, err := openAll(o, readOptions(o, engines))
+// read reads the logs, and has engines replay all requests. Those of a group share the walk of a request.
+func read(o *replay.Options, groups ...[]*engine) (*merged, error) {
+	m, err := openAll(o, readOptions(o, groups))
 	if err != nil {
 		return nil, err
 	}
@@ -195,58 +207,47 @@ func read(o *replay.Options, engines ...*engine) (*merged, error) {
 	if !o.To.IsZero() {
 		to = o.To.UnixMicro()
 	}
-	const together = 1 << 8
-	var batch []*held
-	flush := func() { // engines share nothing that changes, so they are as fast as there are processors
-		var all sync.WaitGroup
-		for _, e := range engines {
-			all.Go(func() {
-				for _, next := range batch {
-					e.request(next)
-				}
-			})
-		}
-		all.Wait()
-		batch = batch[:0]
-	}
 	err = m.each(func(next *held) {
-		if from <= next.start && next.start < to {
-			batch = append(batch, next)
-		}
-		if len(batch) == together {
-			flush()
+		for _, engines := range groups {
+			if from <= next.start && next.start < to {
+				request(next, engines)
+			}
 		}
 	})
-	flush()
-	for _, e := range engines {
+	for _, e := range slices.Concat(groups...) {
 		e.Finish()
 	}
 	return m, err
 }
 
-// request replays a request.
-func (e *engine) request(next *held) {
-	if next.start < e.Micros() {
-		e.unknown.late++
+// request replays a request in some engines of a config.
+func request(next *held, engines []*engine) {
+	first := engines[0]
+	if next.start < first.Micros() {
+		first.unknown.late++
 	}
-	e.MoveTo(next.start)
-	x := &exchange{engine: e, held: next, client: next.ClientIP, server: e.servers.of(&next.Record), person: e.tallies.personIn(&next.Record)}
-	x.end = max(e.Micros(), next.start+next.Duration.Microseconds())
+	x := &exchange{held: next, setup: first.setup, client: next.ClientIP, server: first.servers.of(&next.Record), person: first.tallies.personIn(&next.Record)}
+	for _, e := range engines {
+		e.MoveTo(next.start)
+		x.ways = append(x.ways, way{exchange: x, engine: e, end: max(e.Micros(), next.start+next.Duration.Microseconds())})
+	}
 	if x.server == nil {
-		e.unknown.servers++
+		first.unknown.servers++
 	} else if r := x.make(); r == nil {
-		e.unknown.invalid++
-	} else if e.waits {
-		e.Go(func() { x.walk(r) }, x.over)
+		first.unknown.invalid++
+	} else if first.waits {
+		first.Go(func() { x.walk(r) }, x.over)
 	} else { // a coroutine for each request would take half as long again
 		x.walk(r)
 		x.over()
 	}
-	if e.try == nil {
-		e.tallies.request(x)
-		e.unknown.see(x)
+	if first.try == nil {
+		first.tallies.request(x, first.Micros())
+		first.unknown.see(x)
 	}
-	e.maintain()
+	for _, e := range engines {
+		e.maintain()
+	}
 }
 
 // maintain does what the store does not do by itself on a clock of its own. It sweeps as often as the
@@ -277,12 +278,13 @@ func zonesOf(c *offline.Config) map[string]*zone.Zone {
 }
 
 // readOptions returns what some engines have to read of the logs.
-func readOptions(o *replay.Options, engines []*engine) logs.Options {
+func readOptions(o *replay.Options, groups [][]*engine) logs.Options {
 	var request, response []string
 	opaque := false
-	for _, e := range engines {
-		names, ofResponse := e.needs.fields(e.config.App)
-		request, response, opaque = append(request, names...), append(response, ofResponse...), opaque || e.needs.opaque
+	for _, engines := range groups {
+		n := engines[0].needs
+		names, ofResponse := n.fields(engines[0].config.App)
+		request, response, opaque = append(request, names...), append(response, ofResponse...), opaque || n.opaque
 	}
 	slices.Sort(request)
 	want := logs.Options{Format: o.Format, LogFormat: o.LogFormat, Header: slices.Compact(request), RespHeader: append([]string{}, response...)}

@@ -18,18 +18,27 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
-// exchange is a request from when it comes until it is over in some worlds. It implements [walk.Visitor].
+// exchange is a request from when it comes until it is over in some engines. It implements [walk.Visitor].
 type exchange struct {
 	*held
-	engine *engine
+	*setup
 	server *caddyhttp.Server
 	client string // its address: as the server finds it out, or as it is in the log
 	person person // what it says about its client
 	proxy  bool   // it came through a proxy that the server trusts
-	end    int64  // when the request was over, by the log
-	failed error  // why it could not be decided
+	ways   []way
+	failed error             // why it could not be decided
+	lacks  map[string]string // what zones need and the log does not have; nothing if it has all
+}
+
+// way is what becomes of a request in one engine.
+type way struct {
+	*exchange
+	engine *engine
+	end    int64 // when the request was over, by the log
 
 	ended       bool     // a zone has refused it, or could not decide
 	status      int      // of the refusal
@@ -38,8 +47,10 @@ type exchange struct {
 	completions []*late.Completion
 }
 
-// anyPort is the port of clients, which no format has.
-const anyPort = ":50000"
+const (
+	anyPort     = ":50000" // of clients, which no format has
+	exchangeVar = "rate_limit_replay"
+)
 
 // make makes the request as its server hands it to its routes. It returns nil if the server would not.
 func (x *exchange) make() *http.Request {
@@ -52,7 +63,7 @@ func (x *exchange) make() *http.Request {
 		header = make(http.Header)
 	}
 	r := &http.Request{
-		Method: x.Method, URL: u, Host: cmp.Or(x.Host, x.engine.host), RequestURI: x.URI, Body: http.NoBody, Header: header,
+		Method: x.Method, URL: u, Host: cmp.Or(x.Host, x.host), RequestURI: x.URI, Body: http.NoBody, Header: header,
 		RemoteAddr: cmp.Or(x.RemoteIP, x.ClientIP),
 	}
 	if strings.Contains(r.RemoteAddr, ":") {
@@ -71,7 +82,8 @@ func (x *exchange) make() *http.Request {
 	refused := walk.Admit(x.server, r)
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, x.server)
 	vars, _ := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any)
-	if x.RemoteIP != "" && !(x.engine.trusts[x.server] && x.forwarded() != "") { // else the server finds out the client
+	vars[exchangeVar] = x
+	if x.RemoteIP != "" && !(x.trusts[x.server] && x.forwarded() != "") { // else the server finds out the client
 		vars[caddyhttp.ClientIPVarKey] = x.ClientIP
 	}
 	x.client, _ = vars[caddyhttp.ClientIPVarKey].(string)
@@ -110,7 +122,7 @@ func (x *exchange) walk(r *http.Request) {
 		x.failed = err
 	}
 	if x.failed != nil {
-		x.engine.unknown.fail(x.failed)
+		x.ways[0].engine.unknown.fail(x.failed)
 	}
 }
 
@@ -122,51 +134,61 @@ var (
 // Handler implements [walk.Visitor].
 func (x *exchange) Handler(h walk.Handler) {
 	if h.Effect == walk.Assumed {
-		x.engine.unknown.assume(h.Name, h.Note)
+		x.ways[0].engine.unknown.assume(h.Name, h.Note)
 	}
 }
 
 // Decides implements [walk.Visitor]. The log has the names of users that were authenticated, and not their passwords.
 func (x *exchange) Decides(h caddyhttp.MiddlewareHandler) bool {
-	if _, ok := x.engine.index[h]; ok {
+	if _, ok := x.index[h]; ok {
 		return true
 	}
 	_, ok := h.(*caddyauth.Authentication)
 	return ok
 }
 
-// Decide implements [walk.Visitor].
+// Decide implements [walk.Visitor]. The request goes on as long as it does in one of the engines.
 func (x *exchange) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
 	if _, ok := module.(*caddyauth.Authentication); ok {
 		return true, x.authenticate(r)
 	}
-	e := x.engine
-	nth := e.index[module]
-	h := e.config.Handlers[nth]
-	e.deciding = x
+	for i := range x.ways {
+		if w := &x.ways[i]; !w.ended || len(x.ways) == 1 { // error routes may decide again
+			var why error
+			w.ended, why = w.decide(x.index[module], r)
+			passes, err = passes || !w.ended, why
+		}
+	}
+	if passes {
+		err = nil
+	}
+	return passes, err
+}
+
+// decide decides at a handler.
+func (w *way) decide(nth int, r *http.Request) (ended bool, err error) {
+	h, e := w.config.Handlers[nth], w.engine
 	v := e.limiters[nth].Decide(r)
-	e.count(x, nth, v)
+	e.count(w, nth, v)
 	if e.decided != nil {
-		x.meet(v)
+		w.meet(v)
 	}
 	switch {
 	case v.Err != nil:
-		x.failed, x.ended, err = v.Err, true, v.Err
-	case v.Passes():
-		passes = true
-	default:
+		w.failed, ended, err = v.Err, true, v.Err
+	case !v.Passes():
 		answer := v.Answer(h.Status)
-		if x.ended = true; x.status == 0 {
-			x.status, x.refused = answer.Status, strings.Clone(answer.Key)
+		if ended = true; w.status == 0 {
+			w.status, w.refused = answer.Status, strings.Clone(answer.Key)
 		}
 		if !h.Respond.Final(r) {
 			err = caddyhttp.HandlerError{Err: errRefused, StatusCode: answer.Status}
 		}
 	}
 	if c := v.Release(); c != nil {
-		x.completions = append(x.completions, c)
+		w.completions = append(w.completions, c)
 	}
-	return passes, err
+	return ended, err
 }
 
 // authenticate lets a request pass if the log has its user, or if it was not refused.
@@ -180,30 +202,33 @@ func (x *exchange) authenticate(r *http.Request) error {
 }
 
 // meet notes the keys of a verdict.
-func (x *exchange) meet(v *limiter.Verdict) {
+func (w *way) meet(v *limiter.Verdict) {
 	for _, entries := range [][]limiter.Entry{v.Entries, v.Rejections} {
 		for i := range entries {
-			x.keys = append(x.keys, strings.Clone(entries[i].Key))
+			w.keys = append(w.keys, strings.Clone(entries[i].Key))
 		}
 	}
 }
 
 // over gives back what a request has, and judges charges by its response, when it is over.
 func (x *exchange) over() {
-	if e := x.engine; e.decided != nil {
-		e.decided(x)
-	}
-	if x.ended {
-		x.settle(x.status)
-	} else if len(x.completions) > 0 {
-		x.engine.Plan(x.end, func() { x.settle(x.Status) })
+	for i := range x.ways {
+		w := &x.ways[i]
+		if w.engine.decided != nil {
+			w.engine.decided(w)
+		}
+		if w.ended {
+			w.settle(w.status)
+		} else if len(w.completions) > 0 {
+			w.engine.Plan(w.end, func() { w.settle(w.Status) })
+		}
 	}
 }
 
 // settle ends the completions of a request whose response had a status.
-func (x *exchange) settle(status int) {
-	header := x.responseHeader(status)
-	for _, c := range x.completions {
+func (w *way) settle(status int) {
+	header := w.responseHeader(status)
+	for _, c := range w.completions {
 		c.Judge(status, header)
 		c.ReadCost(header)
 		c.Release()
@@ -212,44 +237,39 @@ func (x *exchange) settle(status int) {
 }
 
 // responseHeader returns the header of the response in the log. A refusal has none of it.
-func (x *exchange) responseHeader(status int) http.Header {
-	if status != x.Status {
+func (w *way) responseHeader(status int) http.Header {
+	if status != w.Status {
 		return nil
 	}
-	return x.RespHeader
+	return w.RespHeader
 }
 
 // guard is a matcher of a zone whose key, plan or matchers look at what the log may not have. A request that lacks it
 // does not meet the zone: what the zone would decide instead says nothing, and it would keep the request from others.
 type guard struct {
-	*zoneTally
-	engine *engine
-	uses   []use
-	last   *exchange // that was asked for, and whether it has all
-	has    bool
+	zone string
+	uses []use
 }
 
-// guarded adds the guard of a zone to its matchers, if it needs one.
-func (e *engine) guarded(sets caddyhttp.MatcherSets, z *zoneTally) (guarded caddyhttp.MatcherSets) {
-	if z.guard == nil {
-		z.guard = &guard{zoneTally: z, engine: e}
-		for _, u := range e.needs.uses {
-			if u.zone == z.Name && u.decides() {
-				z.guard.uses = append(z.guard.uses, u)
-			}
+// guarded returns the matchers of a zone, with its guard if it needs one.
+func (n *needs) guarded(z *zone.Zone) (guarded caddyhttp.MatcherSets) {
+	g := &guard{zone: z.Name}
+	first := false // it comes last, unless the others say what they say because of what the log lacks
+	for _, u := range n.uses {
+		if u.zone == z.Name && u.decides() {
+			g.uses = append(g.uses, u)
+			first = first || u.option == "match" && !u.ofBody()
 		}
 	}
-	if len(z.guard.uses) == 0 {
-		return sets
+	if len(g.uses) == 0 {
+		return z.Matchers
 	}
-	if len(sets) == 0 {
-		return caddyhttp.MatcherSets{{z.guard}}
+	if len(z.Matchers) == 0 {
+		return caddyhttp.MatcherSets{{g}}
 	}
-	// It comes last, unless the others say what they say because of what the log lacks.
-	first := slices.ContainsFunc(z.guard.uses, func(u use) bool { return u.option == "match" && !u.ofBody() })
-	for _, set := range sets {
-		if set = append(slices.Clone(set), z.guard); first {
-			set = append(caddyhttp.MatcherSet{z.guard}, set...)
+	for _, set := range z.Matchers {
+		if set = append(slices.Clone(set), g); first {
+			set = append(caddyhttp.MatcherSet{g}, set...)
 		}
 		guarded = append(guarded, set)
 	}
@@ -260,14 +280,20 @@ func (e *engine) guarded(sets caddyhttp.MatcherSets, z *zoneTally) (guarded cadd
 func (*guard) CaddyModule() caddy.ModuleInfo { return caddy.ModuleInfo{ID: "http.matchers.replay"} }
 
 // MatchWithError implements [caddyhttp.RequestMatcherWithError].
-func (g *guard) MatchWithError(*http.Request) (bool, error) {
-	if x := g.engine.deciding; g.last != x {
-		why := g.lacking(x)
-		if g.last, g.has = x, why == ""; !g.has {
-			g.notJudged, g.why = g.notJudged+1, cmp.Or(g.why, why)
+func (g *guard) MatchWithError(r *http.Request) (bool, error) {
+	x := caddyhttp.GetVar(r.Context(), exchangeVar).(*exchange)
+	why, known := x.lacks[g.zone]
+	if !known {
+		if x.lacks == nil {
+			x.lacks = make(map[string]string)
+		}
+		why = g.lacking(x)
+		x.lacks[g.zone] = why
+		if z := x.ways[0].engine.tallies.zones[g.zone]; why != "" {
+			z.notJudged, z.why = z.notJudged+1, cmp.Or(z.why, why)
 		}
 	}
-	return g.has, nil
+	return why == "", nil
 }
 
 // lacking says what the log does not have of a request; nothing if it has all.

@@ -12,11 +12,15 @@ func EachDecided(config []byte, o *replay.Options, decided func(uri string, stat
 		return err
 	}
 	defer c.Release()
-	e, err := newSetup(c).newEngine(nil)
+	s, err := newSetup(c)
 	if err != nil {
 		return err
 	}
-	e.decided = func(x *exchange) { decided(x.URI, x.status) }
-	_, err = read(o, e)
+	e, err := s.newEngine(nil)
+	if err != nil {
+		return err
+	}
+	e.decided = func(w *way) { decided(w.URI, w.status) }
+	_, err = read(o, []*engine{e})
 	return err
 }

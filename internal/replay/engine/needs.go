@@ -120,7 +120,7 @@ func (n *needs) member(name string, value any, in use) {
 		}
 	case "errors":
 		text, _ := json.Marshal(value)
-		n.errors, n.inner = true, n.inner || strings.Contains(string(text), `"handler":"rate_limit"`)
+		n.errors, n.inner = true, n.inner || strings.Contains(string(text), `"handler":"rate_limit"`) || strings.Contains(string(text), `"handler":"invoke"`)
 	case "host":
 		for _, host := range list {
 			if text, ok := host.(string); ok && !strings.ContainsAny(text, "*{") {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -22,7 +21,6 @@ type servers struct {
 	app   *caddyhttp.App
 	sites map[string]site // by server
 	host  string          // of requests whose log has none
-	mu    sync.Mutex
 	known map[origin]*caddyhttp.Server
 }
 
@@ -64,8 +62,6 @@ func (s *servers) of(r *logs.Record) (best *caddyhttp.Server) {
 			return server
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	host, port := cmp.Or(r.Host, s.host), ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		host, port = host[:i], host[i+1:]

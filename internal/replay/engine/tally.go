@@ -47,7 +47,6 @@ type zoneTally struct {
 
 	notJudged int64  // requests that lack what the zone looks at
 	why       string // for the first of them
-	guard     *guard // looks for that
 }
 
 // keyTally counts what happens to a key.
@@ -90,8 +89,7 @@ func newTallies(c *offline.Config, maxKeys int) *tallies {
 }
 
 // request counts a request, whatever it meets.
-func (t *tallies) request(x *exchange) {
-	now := x.engine.Micros()
+func (t *tallies) request(x *exchange, now int64) {
 	t.requests++
 	t.from, t.to = min(t.from, now), max(t.to, now)
 	if p := t.personOf(x.client); p != nil {
@@ -125,30 +123,30 @@ func (k *keyTally) looks() (signs []string, shared bool) {
 func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
 // count counts what a handler has decided.
-func (e *engine) count(x *exchange, handler int, v *limiter.Verdict) {
+func (e *engine) count(w *way, handler int, v *limiter.Verdict) {
 	if v.Err != nil {
 		return
 	}
 	for i := range v.Entries {
-		e.entry(x, handler, &v.Entries[i], v.Entries[i].Outcome)
+		e.entry(w, handler, &v.Entries[i], v.Entries[i].Outcome)
 	}
 	for i := range v.Rejections {
-		e.entry(x, handler, &v.Rejections[i], outcome.Rejected)
+		e.entry(w, handler, &v.Rejections[i], outcome.Rejected)
 	}
 }
 
 // entry counts what a zone has decided. Of a limit that is tried only the refusals count.
-func (e *engine) entry(x *exchange, handler int, of *limiter.Entry, o outcome.Outcome) {
+func (e *engine) entry(w *way, handler int, of *limiter.Entry, o outcome.Outcome) {
 	switch {
 	case e.try == nil:
-		e.tallies.add(x, e.tallies.byHandler[handler][of.Zone.Index], of, o, e.Micros())
+		e.tallies.add(w, e.tallies.byHandler[handler][of.Zone.Index], of, o, e.Micros())
 	case e.try.Zone == of.Zone.Name && refuses(o):
 		e.try.count(of.Key)
 	}
 }
 
 // add counts what a zone has decided.
-func (t *tallies) add(x *exchange, z *zoneTally, e *limiter.Entry, o outcome.Outcome, now int64) {
+func (t *tallies) add(x *way, z *zoneTally, e *limiter.Entry, o outcome.Outcome, now int64) {
 	z.outcomes[o]++
 	refused := refuses(o)
 	z.cells.add(now, refused)
@@ -189,7 +187,7 @@ func (t *tallies) add(x *exchange, z *zoneTally, e *limiter.Entry, o outcome.Out
 }
 
 // refuse counts a request that is refused.
-func (k *keyTally) refuse(x *exchange, now int64) {
+func (k *keyTally) refuse(x *way, now int64) {
 	if k.refused++; k.refused == 1 {
 		k.first, k.status = now, make(map[int]int64, 1)
 	}

@@ -155,7 +155,7 @@ type proxies struct {
 
 // see notes a request whose client is known.
 func (p *proxies) see(x *exchange) {
-	field, trusts := x.forwarded(), x.engine.trusts[x.server]
+	field, trusts := x.forwarded(), x.trusts[x.server]
 	switch remote := cmp.Or(x.RemoteIP, x.ClientIP); {
 	case !trusts && x.client != remote && x.RemoteIP != "":
 		p.resolved++
