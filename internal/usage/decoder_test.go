@@ -72,12 +72,10 @@ func TestUndecodableAnswers(t *testing.T) {
 	}
 	for _, codings := range [][]string{{}, {""}, {"identity"}, {"identity, "}, {" GZIP "}, {"identity", "x-gzip"}} {
 		r, err := NewReader(f, "application/json", codings...)
-		if err != nil || (r != nil && r.pieces != nil) != strings.Contains(strings.ToLower(fmt.Sprint(codings)), "gzip") {
-			t.Errorf("%q: %v", codings, err)
+		if err != nil {
+			t.Fatalf("%q: %v", codings, err)
 		}
-		if r != nil {
-			_ = r.Close()
-		}
+		_ = r.Close()
 	}
 	if _, err := NewReader(f, "application/json", "identity", "br"); err == nil {
 		t.Error("br in a second line: no error")
@@ -85,7 +83,8 @@ func TestUndecodableAnswers(t *testing.T) {
 	good := `{"usage":{"total":5},"x":"` + strings.Repeat("x", 1000) + `"}`
 	const most = 1 << 20
 	bomb := `{"x":"` + strings.Repeat("x", most) + `","usage":{"total":5}}`
-	for _, coding := range []string{"gzip", "x-gzip"} {
+	{
+		const coding = "gzip"
 		for _, c := range []struct {
 			name string
 			body []byte
@@ -97,13 +96,7 @@ func TestUndecodableAnswers(t *testing.T) {
 			{"plain", []byte(good), false},
 			{"bomb", encoded(t, coding, bomb), false},
 		} {
-			r, err := NewReader(f, "application/json", "")
-			if err == nil {
-				err = r.decode(coding, most)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := newReader(f, oneText, true, most)
 			for piece := range bytes.Lines(c.body) {
 				_, _ = r.Write(piece)
 			}

@@ -43,6 +43,7 @@ func TestLargeAnswer(t *testing.T) {
 			_, _ = io.WriteString(r, `,"usage":{"total":42}}`)
 		}
 		_, _ = io.WriteString(r, c.end)
+		_ = r.Close()
 		runtime.ReadMemStats(&after)
 		if got := shownCost(r.Cost()); got != "42" {
 			t.Errorf("%s: %s", name, got)
@@ -65,5 +66,6 @@ func TestWritesAllocateNothing(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("%s: %v allocations in %d writes", name, n, len(pieces))
 		}
+		_ = r.Close()
 	}
 }

@@ -1,27 +1,26 @@
 package usage
 
 import (
+	"bufio"
+	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 )
 
-// Reader reads a cost from the body of a response as it passes. It keeps nothing of the body but the
-// numbers.
+// Reader reads a cost from the body of a response as it passes, on its own goroutine. It keeps nothing of the body but
+// the numbers.
 type Reader struct {
 	scanner scanner
 	last    [MaxFields][]byte // the last value of each term, or its beginning; nil if there was none
-	events  events
 	format  format
-	marked  int // how much of a byte order mark has been read, or all of it
+	events  int64 // how many events of a stream have had objects
 
-	pieces  *io.PipeWriter // of a compressed body; or else nil
-	decoded chan struct{}  // is closed when all of it was decoded
-	failure error          // why not all of it could be; after decoded
+	pieces  *io.PipeWriter
+	over    chan struct{} // closed when all of the body was read
+	failure error         // why not all of it was; after over
 }
-
-// mark is a byte order mark, which may be in front of a body.
-const mark = "\xef\xbb\xbf"
 
 type format uint8
 
@@ -32,20 +31,39 @@ const (
 	eventStream
 )
 
+// MaxDecoded is how much of a compressed body is decoded, so that a small body cannot cost much time.
+const MaxDecoded = 64 << 20
+
+var errTooLarge = fmt.Errorf("the body is more than %d MiB when it is decoded", MaxDecoded>>20)
+
 // NewReader returns a reader for a body of a media type and content codings, as the values of the fields have them. It
-// returns nil if such a body has no cost that could be read, and an error if it cannot be decoded.
+// returns nil if such a body has no cost that could be read, and an error if it cannot be decoded. A reader must be closed.
 func NewReader(f *Fields, contentType string, contentEncoding ...string) (*Reader, error) {
 	format := formatOf(contentType)
 	if format == unread {
 		return nil, nil
 	}
-	r := &Reader{format: format}
-	r.scanner.fields, r.scanner.found = f, r.keep
-	r.scanner.reset()
-	if err := r.decode(strings.Join(contentEncoding, ","), MaxDecoded); err != nil {
+	zipped, err := isGzip(strings.Join(contentEncoding, ","))
+	if err != nil {
 		return nil, err
 	}
-	return r, nil
+	return newReader(f, format, zipped, MaxDecoded), nil
+}
+
+func newReader(f *Fields, format format, zipped bool, most int64) *Reader {
+	from, to := io.Pipe()
+	r := &Reader{format: format, pieces: to, over: make(chan struct{})}
+	r.scanner.fields, r.scanner.found = f, r.keep
+	go func() {
+		defer close(r.over)
+		if zipped {
+			r.failure = r.readGzip(from, most)
+		} else {
+			r.failure = r.read(from)
+		}
+		_ = from.Close() // what comes now is dropped
+	}()
+	return r
 }
 
 // formatOf returns the format of a media type, whatever its parameters.
@@ -63,6 +81,61 @@ func formatOf(contentType string) format {
 	return unread
 }
 
+// isGzip reports whether content codings, of which only one may not be identity, are gzip.
+func isGzip(codings string) (zipped bool, err error) {
+	for each := range strings.SplitSeq(strings.ToLower(codings), ",") {
+		switch each = strings.TrimSpace(each); {
+		case each == "" || each == "identity":
+		case zipped || each != "gzip" && each != "x-gzip":
+			return false, fmt.Errorf("the coding %.40q cannot be decoded, only gzip", codings)
+		default:
+			zipped = true
+		}
+	}
+	return zipped, nil
+}
+
+// readGzip reads a compressed body up to a size when it is decoded.
+func (r *Reader) readGzip(from io.Reader, most int64) error {
+	z, err := gzip.NewReader(from)
+	if err != nil {
+		return err
+	}
+	z.Header = gzip.Header{} // which may be large
+	limited := &io.LimitedReader{R: z, N: most + 1}
+	if err := r.read(limited); limited.N > 0 {
+		return err
+	}
+	return errTooLarge
+}
+
+// byteOrderMark may be in front of a body.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// read reads the body as it was before compression.
+func (r *Reader) read(body io.Reader) error {
+	from := bufio.NewReader(body)
+	if begin, _ := from.Peek(len(byteOrderMark)); string(begin) == byteOrderMark {
+		_, _ = from.Discard(len(begin))
+	}
+	if r.format != eventStream {
+		return r.scanner.texts(from)
+	}
+	e := &event{from: from}
+	for e.err == nil {
+		r.scanner.objs = 0
+		for err := r.scanner.texts(e); err == errFault; {
+			if _, end := e.ReadByte(); end != nil { // the rest of the event
+				break
+			}
+		}
+		if e.err == nil && r.scanner.objs > 0 {
+			r.events++
+		}
+	}
+	return e.err
+}
+
 func (r *Reader) keep(term int, token []byte) error {
 	r.last[term] = append(r.last[term][:0], token[:min(len(token), maxNumber+1)]...)
 	return nil
@@ -70,45 +143,22 @@ func (r *Reader) keep(term int, token []byte) error {
 
 // Write reads the next piece. It never fails.
 func (r *Reader) Write(p []byte) (int, error) {
-	if r.pieces != nil {
-		_, _ = r.pieces.Write(p)
-	} else {
-		r.read(p)
-	}
+	_, _ = r.pieces.Write(p)
 	return len(p), nil
 }
 
-// read reads the next piece of the body as it was before compression.
-func (r *Reader) read(p []byte) {
-	for ; r.marked < len(mark) && len(p) > 0; r.marked++ {
-		if p[0] != mark[r.marked] {
-			r.marked = len(mark)
-			break
-		}
-		p = p[1:]
-	}
-	if r.format == eventStream {
-		r.events.write(p, &r.scanner)
-	} else {
-		r.scanner.write(p)
-	}
-}
-
-// Close ends the body, and waits until all of it is decoded. It must be called before Cost and Events. It returns an
+// Close ends the body, and waits until all of it is read. It must be called before Cost, Done and Events. It returns an
 // error if the body could not be decoded. One that was cut off is no error, because the response may have been.
 func (r *Reader) Close() error {
-	if r.pieces == nil {
-		return nil
-	}
 	_ = r.pieces.Close()
-	<-r.decoded
-	if errors.Is(r.failure, io.ErrUnexpectedEOF) || errors.Is(r.failure, io.EOF) {
+	<-r.over
+	if r.failure == errFault || errors.Is(r.failure, io.ErrUnexpectedEOF) || errors.Is(r.failure, io.EOF) {
 		return nil
 	}
 	return r.failure
 }
 
-// Cost returns the cost by what has been read so far, and whether there was any number. The error says
+// Cost returns the cost by what has been read, and whether there was any number. The error says
 // that a number is no cost.
 func (r *Reader) Cost() (cost int64, found bool, err error) {
 	return r.scanner.fields.sum(&r.last)
@@ -118,12 +168,12 @@ func (r *Reader) Cost() (cost int64, found bool, err error) {
 // nothing is missing if its connection ends then.
 func (r *Reader) Done() bool { return r.format == eventStream && r.scanner.done }
 
-// Events returns how many events or lines of a stream have been read so far; 0 for a body that is no
+// Events returns how many events or lines of a stream have been read; 0 for a body that is no
 // stream. An event without an object does not count.
 func (r *Reader) Events() int64 {
 	switch {
 	case r.format == eventStream:
-		return r.events.count
+		return r.events
 	case r.format == lines || r.scanner.objs > 1:
 		return r.scanner.objs
 	}

@@ -62,7 +62,7 @@ func TestOddAnswers(t *testing.T) {
 		{"fault in one event", total, sse, "data: {\"usage\":{]\n\ndata: {\"usage\":{\"total\":6}}\n\n", "6"},
 		{"text is no JSON", total, "text/plain", `{"usage":{"total":5}}`, "unread"},
 		{"odd type", total, "Application/JSON ;charset=utf-8;charset=utf-8; x", `{"usage":{"total":5}}`, "5"},
-		{"byte order mark", total, "", mark + `{"usage":{"total":5}}`, "5"},
+		{"byte order mark", total, "", byteOrderMark + `{"usage":{"total":5}}`, "5"},
 		{"end and more", total, sse, "data: [DONE]\n\ndata: {\"usage\":{\"total\":5}}\n\n", "5"},
 		{"comments and types between lines of data", total, sse, "data: {\"usage\":\n: {\"total\":6}}\nevent: usage\ndata: {\"total\":5}}\n\n", "5"},
 	} {
@@ -197,6 +197,7 @@ func found(f *Fields, contentType string, pieces ...string) string {
 	for _, p := range pieces {
 		_, _ = r.Write([]byte(p))
 	}
+	_ = r.Close()
 	return fmt.Sprint(shownCost(r.Cost()), " in ", r.Events(), " events, done: ", r.Done())
 }
 

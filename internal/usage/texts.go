@@ -1,8 +1,10 @@
 package usage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -65,9 +67,10 @@ func (t *Texts) Read(text []byte) ([]string, error) {
 		found[term] = text
 		return nil
 	}
-	s.reset()
-	s.write(text)
-	return found, s.err
+	if err := s.texts(bytes.NewReader(text)); err != io.EOF {
+		return found, err
+	}
+	return found, nil
 }
 
 // textOf returns the text of a value that begins with a token, or says what it is.
