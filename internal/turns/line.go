@@ -13,7 +13,7 @@ import (
 // and those after the last request are spare.
 type line struct {
 	queues   *Queues
-	queue    *queue
+	name     Queue
 	cost     int64
 	giveBack func(at int64, done func(taken bool))
 
@@ -21,7 +21,7 @@ type line struct {
 	waiters list.List  // the requests, in order
 	counted int        // the number of spare turns that are part of Queues.spare
 	timer   clock.Timer
-	timerAt time.Duration // when the timer goes off; 0 if it is not set
+	timerAt time.Duration // when the timer goes off
 }
 
 // lineTurn is a turn in a line.
@@ -103,23 +103,20 @@ func (l *line) release(now time.Duration) {
 
 // setTimer sets the timer for the first turn, or stops it if there is none.
 func (l *line) setTimer() {
-	switch {
-	case len(l.turns) == 0:
-		if l.timer != nil {
-			l.timer.Stop()
+	if l.timer != nil {
+		if len(l.turns) > 0 && l.turns[0].due == l.timerAt {
+			return
 		}
-		l.turns, l.timerAt = nil, 0
-	case l.turns[0].due == l.timerAt:
-	case l.timer == nil:
+		l.timer.Stop()
+		l.timer = nil
+	}
+	if len(l.turns) > 0 {
 		l.timerAt = l.turns[0].due
 		l.timer = l.queues.clock.AfterFunc(l.timerAt-l.queues.clock.Now(), l.onTimer)
-	default:
-		l.timerAt = l.turns[0].due
-		l.timer.Reset(l.timerAt - l.queues.clock.Now())
 	}
 }
 
-// onTimer is called by the timer.
+// onTimer is called by the timer, which may be one that has just been stopped.
 func (l *line) onTimer() {
 	l.queues.mu.Lock()
 	defer l.queues.mu.Unlock()

@@ -14,10 +14,11 @@
 // The queue does not take a turn back while a later one is in use elsewhere: in another process,
 // or in a line of another cost. Such a turn is spare. The next request that joins the line gets
 // it, and the later turn of that request is given back instead. A spare turn is also offered to
-// the queue again when a later one has been taken back, and at growing intervals until it is over.
+// the queue again when a later one of this process has been taken back. One that nobody takes is lost when it is over.
 package turns
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -30,9 +31,6 @@ const (
 
 	// maxSpare bounds the spare turns of all queues together.
 	maxSpare = 100_000
-
-	// firstPause is the time after which a spare turn is offered again. It doubles each time.
-	firstPause = 100 * time.Millisecond
 )
 
 // Queue identifies a queue in a store.
@@ -58,26 +56,25 @@ type Turn struct {
 // Queues has the queues of a store in which requests of this process wait.
 type Queues struct {
 	mu       sync.Mutex
-	queues   map[Queue]*queue
-	spare    int // turns of all queues
+	lines    map[Queue][]*line // in which requests wait, or which have spare turns
+	spare    int               // turns of all queues
 	returns  []turnReturn
 	busy     bool // a goroutine sends the returns
 	keepOpen func() (release func())
 	clock    clock.Clock
 }
 
+// turnReturn is a turn that is being given back. It is in no line meanwhile.
+type turnReturn struct {
+	line     *line
+	turn     lineTurn
+	giveBack func(at int64, done func(taken bool))
+}
+
 // New makes Queues. keepOpen keeps the store open until the function that it returns is called. It
 // returns nil if the store is already closed.
 func New(c clock.Clock, keepOpen func() (release func())) *Queues {
-	return &Queues{queues: make(map[Queue]*queue), keepOpen: keepOpen, clock: c}
-}
-
-// queue is a queue in which requests wait, or which has spare turns.
-type queue struct {
-	name       Queue
-	lines      []*line
-	pause      time.Duration // before the spare turns are offered again
-	retryTimer clock.Timer   // nil if it is not set
+	return &Queues{lines: make(map[Queue][]*line), keepOpen: keepOpen, clock: c}
 }
 
 // Join adds a request to the line of its turn. It returns nil if there are too many lines: then
@@ -122,7 +119,7 @@ func (q *Queues) Offer(t *Turn) {
 		l = q.line(t)
 	}
 	if l == nil {
-		q.enqueueReturn(turnReturn{giveBack: t.Return, turn: lineTurn{at: t.At}})
+		q.enqueueReturn(&line{name: t.Queue, cost: t.Cost, giveBack: t.Return}, lineTurn{at: t.At})
 		return
 	}
 	l.add(lineTurn{at: t.At, due: q.clock.Now() + t.Wait})
@@ -132,22 +129,18 @@ func (q *Queues) Offer(t *Turn) {
 // line returns the line of a turn, and makes it if there is none. It returns nil if there are too
 // many lines. The caller must hold the lock.
 func (q *Queues) line(t *Turn) *line {
-	queued := q.queues[t.Queue]
-	if queued == nil {
-		queued = &queue{name: t.Queue, pause: firstPause}
-		q.queues[t.Queue] = queued
-	}
-	for _, l := range queued.lines {
+	lines := q.lines[t.Queue]
+	for _, l := range lines {
 		if l.cost == t.Cost {
 			l.giveBack = t.Return
 			return l
 		}
 	}
-	if len(queued.lines) == maxLines {
+	if len(lines) == maxLines {
 		return nil
 	}
-	l := &line{queues: q, queue: queued, cost: t.Cost, giveBack: t.Return}
-	queued.lines = append(queued.lines, l)
+	l := &line{queues: q, name: t.Queue, cost: t.Cost, giveBack: t.Return}
+	q.lines[t.Queue] = append(lines, l)
 	return l
 }
 
@@ -155,7 +148,7 @@ func (q *Queues) line(t *Turn) *line {
 // removes the line if it is empty. The caller must hold the lock.
 func (q *Queues) balance(l *line) {
 	for l.spare() > 0 && !l.last().refused {
-		q.enqueueReturn(turnReturn{giveBack: l.giveBack, turn: l.removeLast(), line: l, pause: l.queue.pause})
+		q.enqueueReturn(l, l.removeLast())
 	}
 	q.spare += l.spare() - l.counted
 	for l.counted = l.spare(); q.spare > maxSpare && l.counted > 0; l.counted-- {
@@ -163,15 +156,72 @@ func (q *Queues) balance(l *line) {
 		q.spare--
 	}
 	l.setTimer()
-	queue := l.queue
-	if len(l.turns) == 0 && l.waiters.Len() == 0 {
-		queue.remove(l)
+	if len(l.turns) > 0 {
+		return
 	}
-	queue.scheduleRetry()
-	if len(queue.lines) == 0 {
-		queue.stopRetry()
-		if q.queues[queue.name] == queue {
-			delete(q.queues, queue.name)
+	rest := slices.DeleteFunc(q.lines[l.name], func(other *line) bool { return other == l })
+	if q.lines[l.name] = rest; len(rest) == 0 {
+		delete(q.lines, l.name)
+	}
+}
+
+// enqueueReturn gives a turn back to the queue. A goroutine does this, because a store may call
+// done at once, and in order, because the queue takes only its last turn. The caller must hold the
+// lock.
+func (q *Queues) enqueueReturn(l *line, t lineTurn) {
+	q.returns = append(q.returns, turnReturn{l, t, l.giveBack})
+	if q.busy {
+		return
+	}
+	release := q.keepOpen()
+	if release == nil { // the store is closed
+		q.returns = nil
+		return
+	}
+	q.busy = true
+	go q.sendReturns(release)
+}
+
+// sendReturns gives turns back until there are no more.
+func (q *Queues) sendReturns(release func()) {
+	defer release()
+	for {
+		q.mu.Lock()
+		all := q.returns
+		q.returns, q.busy = nil, len(all) > 0
+		q.mu.Unlock()
+		if len(all) == 0 {
+			return
 		}
+		for _, r := range all {
+			r.giveBack(r.turn.at, func(taken bool) { q.returned(r, taken) })
+		}
+	}
+}
+
+// returned is called when it is known whether the queue has taken a turn back. A turn that was
+// refused becomes spare again. After one that was taken, the queue may take the last spare one.
+func (q *Queues) returned(r turnReturn, taken bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var last *line
+	switch {
+	case taken:
+		for _, l := range q.lines[r.line.name] {
+			if l.spare() > 0 && (last == nil || l.last().at > last.last().at) {
+				last = l
+			}
+		}
+		if last != nil {
+			last.last().refused = false
+		}
+	case r.turn.due > q.clock.Now():
+		if last = q.line(&Turn{Queue: r.line.name, Cost: r.line.cost, Return: r.giveBack}); last != nil {
+			r.turn.refused = true
+			last.add(r.turn)
+		}
+	}
+	if last != nil {
+		q.balance(last)
 	}
 }

@@ -242,7 +242,7 @@ func TestManyLeave(t *testing.T) {
 }
 
 // TestSpareTurns: a turn that the queue does not take back, because another process has a later
-// one, goes to the next request that joins, and is offered again when the later one is back.
+// one, goes to the next request that joins, and is kept no longer than until it is over.
 func TestSpareTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
@@ -268,32 +268,14 @@ func TestSpareTurns(t *testing.T) {
 			t.Errorf("the queue ends after %v with %d spare turns, want %v with 1", got, spare, 4*width)
 		}
 		there.Leave(behind)
-		time.Sleep(width) // and the second turn soon after it
+		time.Sleep(width)
 		synctest.Wait()
 		if behind.place != nil || next.place != nil || next.At()-began != width.Microseconds() {
 			t.Errorf("the next goes after %d us, want %v", next.At()-began, width)
 		}
-		time.Sleep(firstPause)
+		time.Sleep(width)
 		here.checkEmpty(t)
 		there.checkEmpty(t)
-	})
-}
-
-// TestRetriesEnd: a turn that the queue never takes back is offered less and less often, and
-// dropped when it is over.
-func TestRetriesEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, offers := New(clock.System{}, neverClosed), 0
-		turn := &Turn{Cost: 1, At: 1, Wait: time.Hour, Return: func(_ int64, done func(bool)) {
-			offers++
-			done(false)
-		}}
-		q.Leave(q.Join(turn))
-		time.Sleep(2 * time.Hour)
-		q.checkEmpty(t)
-		if offers < 10 || offers > 20 {
-			t.Errorf("offered %d times in an hour, want 10 to 20", offers)
-		}
 	})
 }
 

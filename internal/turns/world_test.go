@@ -72,7 +72,7 @@ func neverClosed() func() { return func() {} }
 func (q *Queues) size() (queues, spare int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.queues), q.spare
+	return len(q.lines), q.spare
 }
 
 // checkEmpty fails the test if any queue or turn is left.
@@ -81,8 +81,8 @@ func (q *Queues) checkEmpty(t *testing.T) {
 	synctest.Wait()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queues) != 0 || q.spare != 0 || len(q.returns) != 0 || q.busy {
-		t.Errorf("left over: %d queues, %d spare turns, %d returns, %v", len(q.queues), q.spare, len(q.returns), q.busy)
+	if len(q.lines) != 0 || q.spare != 0 || len(q.returns) != 0 || q.busy {
+		t.Errorf("left over: %d queues, %d spare turns, %d returns, %v", len(q.lines), q.spare, len(q.returns), q.busy)
 	}
 }
 
