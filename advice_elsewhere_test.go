@@ -17,7 +17,7 @@ var appliedElsewhere = map[string]string{
 	"a test cannot wait a week; TestRules finds them":   "doctor/overrides",
 	"TestSameOverride, and TestNamedCommandsExist":      "doctor/overrides/same",
 	"TestFleetInOneView in integration/cli":             "doctor/agreement doctor/instances/silent",
-	"TestCompare in internal/doctor":                    "doctor/version doctor/outage",
+	"TestInstances in internal/doctor":                  "doctor/version doctor/outage",
 	"what leaks is seen in logs; see TestGoldenConfigs": "load/key/body",
 	"TestRecipesHold, in the recipe of an MCP server":   "load/key/fields",
 	"TestGoldenConfigs, and each test of fleets":        "load/store",

@@ -46,7 +46,6 @@ func init() {
 //	GET    top                        the same for all zones
 //	GET    adaptive                   the limits of adaptive_concurrency
 //	GET    stores                     the health of the stores
-//	GET    instances                  the instances that share a store with this one
 //	GET    doctor                     what is wrong with servers, zones and stores
 //	POST   explain                    what would happen to a request; sends and charges nothing
 //	GET    decisions                  decisions as they are made, as server-sent events
@@ -99,15 +98,14 @@ var adminRoutes = map[string]map[string]operation{
 	"zones/*/key/override": {http.MethodPut: {setOverride, keyParameters}, http.MethodDelete: {clearOverride, keyParameters}},
 	"zones/*/key/ban":      {http.MethodPut: {banKey, keyParameters}, http.MethodDelete: {unbanKey, keyParameters}},
 	"zones/*/top":          {http.MethodGet: {showTop, "fleet by n"}},
-	"zones/*/networks":     {http.MethodGet: {showNetworks, "fleet"}},
+	"zones/*/networks":     {http.MethodGet: {showNetworks, ""}},
 	"zones/*/bans":         {http.MethodGet: {showBans, "n"}},
 	"zones/*/overrides":    {http.MethodGet: {showOverrides, "n"}},
 	"key":                  {http.MethodGet: {findKey, "cost " + keyParameters}},
 	"top":                  {http.MethodGet: {showTop, "fleet by n"}},
-	"networks":             {http.MethodGet: {showNetworks, "fleet"}},
+	"networks":             {http.MethodGet: {showNetworks, ""}},
 	"adaptive":             {http.MethodGet: {func(*adminCall) (any, error) { return adaptive.Running(), nil }, ""}},
-	"stores":               {http.MethodGet: {showStores, "fleet"}},
-	"instances":            {http.MethodGet: {showInstances, "fleet"}},
+	"stores":               {http.MethodGet: {showStores, ""}},
 	"doctor":               {http.MethodGet: {showDiagnosis, "fleet"}},
 	"explain":              {http.MethodPost: {explainRequest, ""}},
 	"decisions":            {http.MethodGet: {streamDecisions, subscription}},

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -20,29 +19,23 @@ const examineTimeout = 5 * time.Second
 // examinations are the checks under way. A store that hangs keeps a connection busy for each.
 var examinations = make(chan struct{}, 4)
 
-// showDiagnosis checks the running config, its zones and its stores.
+// showDiagnosis checks the running config, its zones and its stores, and compares the instances of its fleet.
 func showDiagnosis(c *adminCall) (any, error) {
-	d, err := diagnose(context.WithoutCancel(c.request.Context()))
-	if err != nil {
-		return nil, err
-	}
-	d.Findings = joinFindings(c.view, d.Findings)
-	d.Level = doctor.Worst(d.Findings)
-	return d, nil
-}
-
-// diagnose checks the running config, its zones and its stores.
-func diagnose(ctx context.Context) (none adminapi.Diagnosis, err error) {
 	select {
 	case examinations <- struct{}{}:
 		defer func() { <-examinations }()
 	default:
-		return none, adminError(http.StatusTooManyRequests, "%d checks are under way: wait for them", cap(examinations))
+		return nil, adminError(http.StatusTooManyRequests, "%d checks are under way: wait for them", cap(examinations))
 	}
-	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), examineTimeout)
 	defer cancel()
 	zones, stores := runningZones(), runningStores()
 	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Warnings: warnings()}
+	if c.view != nil {
+		for _, m := range c.view.Members {
+			facts.Instances = append(facts.Instances, m.Instance)
+		}
+	}
 	var group sync.WaitGroup
 	for i, s := range stores {
 		of := &facts.Stores[i]

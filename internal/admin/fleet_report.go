@@ -2,7 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -17,13 +16,10 @@ import (
 )
 
 const (
-	// maxLists bounds the zones whose keys and networks are in a report, because looking them up takes about a millisecond for each
-	// kind of count, and counting networks takes memory. listed bounds the keys of each kind.
+	// maxLists bounds the zones whose keys are in a report, because looking them up takes about a millisecond for each kind of
+	// count. listed bounds the keys of each kind.
 	maxLists = 16
 	listed   = 100
-
-	// diagnosePause is how often doctor looks while somebody looks at the fleet.
-	diagnosePause = 2 * store.CountInterval
 )
 
 // ours is the reporter of this process.
@@ -51,7 +47,7 @@ func (r *reporter) write() string {
 	defer r.mu.Unlock()
 	report, zones := now()
 	for i, z := range zones[:min(maxLists, len(zones))] {
-		z.list(&report.Zones[i])
+		report.Zones[i].Tops = z.tops(listed)
 	}
 	if len(report.Zones) > 0 {
 		r.last = report
@@ -59,7 +55,6 @@ func (r *reporter) write() string {
 		r.last.Now = report.Now
 		report = r.last
 	}
-	report.Diagnosis = diagnoses.lately(diagnose)
 	return fleet.Encode(report)
 }
 
@@ -87,7 +82,9 @@ func now() (*fleet.Report, []*runningZone) {
 	report, zones, stores := brief()
 	report.Now = time.Now()
 	for _, s := range stores {
-		report.Stores = append(report.Stores, s.state())
+		if told := s.known(nil); told.Failing || told.Breaker == store.BreakerOpen {
+			report.Trouble = "requests get no answer from store " + told.Name
+		}
 	}
 	for i, z := range zones {
 		told := &report.Zones[i]
@@ -96,15 +93,6 @@ func now() (*fleet.Report, []*runningZone) {
 		maps.DeleteFunc(told.Totals, func(_ string, n uint64) bool { return n == 0 })
 	}
 	return report, zones
-}
-
-// list adds the keys and networks of the zone to what its report says.
-func (z *runningZone) list(told *fleet.Zone) {
-	told.Tops = z.tops(listed)
-	if z.hasNetworks() {
-		networks := z.countNetworks()
-		told.Networks = &networks
-	}
 }
 
 // tops returns up to n of the most frequent keys by each kind of count. Readers split them into parts.
@@ -117,52 +105,6 @@ func (z *runningZone) tops(n int) (all []adminapi.Top) {
 		all = append(all, top)
 	}
 	return all
-}
-
-// state describes a store by what its requests have met, without asking it.
-func (s *runningStore) state() adminapi.Store {
-	answer := s.known(keyCounts(s.zones))
-	answers := !answer.Failing
-	answer.Answers, answer.Details = &answers, nil
-	return answer
-}
-
-// diagnoses has what doctor finds here for people who look at the fleet.
-var diagnoses diagnosed
-
-type diagnosed struct {
-	mu    sync.Mutex
-	begun time.Time // when doctor began to look last
-	found *adminapi.Diagnosis
-}
-
-// lately returns what doctor has found in the last moments, and has it look again. It returns nil if nobody has asked for long.
-func (d *diagnosed) lately(diagnose func(context.Context) (adminapi.Diagnosis, error)) *adminapi.Diagnosis {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	since := time.Since(d.begun)
-	if since > 2*diagnosePause {
-		d.found = nil
-	}
-	if since >= diagnosePause {
-		d.begun = time.Now()
-		go func() {
-			found, err := diagnose(context.Background())
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			if err != nil {
-				d.begun = d.begun.Add(-diagnosePause) // the next report asks again
-				return
-			}
-			d.found = &found
-		}()
-	}
-	if d.found == nil {
-		return nil
-	}
-	found := *d.found
-	found.Findings = slices.Clone(found.Findings)
-	return &found
 }
 
 const modulePath = "github.com/seed-161337e5/caddyratelimit"

@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 const (
 	// patience is how long the first reports may take: instances learn with their next heartbeat, within five seconds, that somebody
-	// looks. What doctor finds comes with the heartbeat after that.
+	// looks.
 	patience = 12 * time.Second
 
 	// lookPause is how often reports are read while some are missing, and followPause while somebody follows them.
@@ -26,15 +24,9 @@ const (
 	fleetParameter = "fleet"
 )
 
-// showInstances shows the instances of the fleet. The parameter fleet is always set.
-func showInstances(*adminCall) (any, error) { return nil, nil }
-
 // serve does what a call asks for. If it is asked about the fleet, the answer is what all instances have reported. With "auto" it
 // is so if other instances share a store. Alone, it is one about a fleet of one.
 func (c *adminCall) serve(route string, of *operation) (any, error) {
-	if route == "instances" && !c.query.Has(fleetParameter) {
-		c.query.Set(fleetParameter, "1")
-	}
 	if !c.query.Has(fleetParameter) {
 		return of.do(c)
 	}
@@ -51,7 +43,7 @@ func (c *adminCall) serve(route string, of *operation) (any, error) {
 	if route == "page/stream" { // it follows the fleet
 		return of.do(c)
 	}
-	c.view = lookAt(c.request.Context(), c.fleet, route == "doctor") // before this instance answers, so that its counts are the newer ones
+	c.view = lookAt(c.request.Context(), c.fleet) // before this instance answers, so that its counts are the newer ones
 	sum, err := of.do(c)
 	if err != nil {
 		return nil, err
@@ -67,13 +59,12 @@ func (c *adminCall) serve(route string, of *operation) (any, error) {
 	return all, nil
 }
 
-// lookAt looks at the fleet of stores until the instances have reported that are well, and what doctor finds there if that is to be
-// known.
-func lookAt(ctx context.Context, stores []*runningStore, diagnoses bool) *fleet.View {
+// lookAt looks at the fleet of stores until the instances have reported that are well.
+func lookAt(ctx context.Context, stores []*runningStore) *fleet.View {
 	began := time.Now()
 	for {
 		view, answers := lookOnce(ctx, stores)
-		if !answers || time.Since(began) > patience || !view.Misses(diagnoses) { // without a store that answers, no report comes
+		if !answers || time.Since(began) > patience || !view.Misses() { // without a store that answers, no report comes
 			return view
 		}
 		select {
@@ -139,24 +130,4 @@ func follow(ctx context.Context, stores []*runningStore) <-chan *fleet.View {
 		}
 	}()
 	return to
-}
-
-// compareMembers has doctor compare the instances.
-func compareMembers(view *fleet.View) []adminapi.Finding {
-	facts := doctor.Members{Troubled: make(map[string]string)}
-	for _, m := range view.Members {
-		facts.All = append(facts.All, m.Instance)
-		if m.Report == nil {
-			continue
-		}
-		if m.State == adminapi.StateReports && m.Report.Diagnosis == nil {
-			facts.Unchecked = append(facts.Unchecked, m.Name)
-		}
-		for _, s := range m.Report.Stores {
-			if s.Failing || s.Breaker == store.BreakerOpen {
-				facts.Troubled[m.Name] = strings.TrimSpace("requests get no answer from store " + s.Name + " " + s.Error)
-			}
-		}
-	}
-	return doctor.Compare(&facts)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -52,8 +51,7 @@ func showStores(c *adminCall) (any, error) {
 	}
 	group.Wait()
 	slices.SortStableFunc(answers, func(a, b adminapi.Store) int { return strings.Compare(a.Name, b.Name) })
-	told := func(m *fleet.Member) []adminapi.Store { return m.Report.Stores }
-	return joined(c.view, answers, told, func(s *adminapi.Store) *string { return &s.Instance }), nil
+	return answers, nil
 }
 
 // storeName returns the name of a store in the admin API.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 )
 
 // showNetworks shows the networks of a zone, or of all zones with addresses in their keys, with the most requests.
@@ -13,7 +12,7 @@ func showNetworks(c *adminCall) (any, error) {
 		return nil, adminError(badRequest, "the keys of zone %q have no address: it has no networks", c.zone.Name)
 	}
 	zones := slices.DeleteFunc(runningZones(), func(z *runningZone) bool { return !z.hasNetworks() })
-	return ofZones(c, zones, func(z *runningZone) adminapi.Networks { return z.topNetworks(c.view) }), nil
+	return ofZones(c, zones, (*runningZone).countNetworks), nil
 }
 
 // hasNetworks reports whether the keys of the zone have an address.
@@ -32,16 +31,4 @@ func (z *runningZone) countNetworks() adminapi.Networks {
 		}
 	}
 	return answer
-}
-
-// topNetworks adds up the networks of all instances.
-func (z *runningZone) topNetworks(view *fleet.View) adminapi.Networks {
-	mine := z.countNetworks()
-	all := []*adminapi.Networks{&mine}
-	for _, told := range view.Of(z.Name) {
-		if told.Networks != nil {
-			all = append(all, told.Networks)
-		}
-	}
-	return fleet.MergeNetworks(all)
 }

@@ -17,14 +17,12 @@ type Finding struct {
 	Level string `json:"level"`
 	Check string `json:"check"`
 
-	// Server, Zone, Adaptive and Store name what was checked. A finding has exactly one of them, or none if it
-	// is about the whole config.
+	// Server, Zone, Adaptive, Store and Instance name what was checked. A finding has exactly one of them, or none if
+	// it is about the whole config.
 	Server   string `json:"server,omitempty"`
 	Zone     string `json:"zone,omitempty"`
 	Adaptive string `json:"adaptive,omitempty"`
 	Store    string `json:"store,omitempty"`
-
-	// Instance is the one that has found it, in the answer of a fleet. It is absent if comparing the instances did.
 	Instance string `json:"instance,omitempty"`
 
 	Found string `json:"found"`

@@ -8,7 +8,6 @@ type FleetAnswer struct {
 	Instances []Instance `json:"instances"`
 
 	// Sum is what all instances have counted, in the form of the route without the parameter, and Counted how many these are.
-	// Stores, and what doctor finds, have the name of their instance, if there are several.
 	Sum     any `json:"sum,omitempty"`
 	Counted int `json:"counted,omitempty"`
 
@@ -40,11 +39,12 @@ type Instance struct {
 	// Differs are the zones that this one defines in another way than the instance that answers, or that only one of them has.
 	Differs []string `json:"differs,omitempty"`
 
-	// Requests counts those in all zones of shared stores, Rate is how many have come in a second in the last minute, and Share
-	// its part of those of the fleet, from 0 to 1.
+	// Requests counts those in all zones of shared stores, and Rate is how many have come in a second in the last minute.
 	Requests uint64  `json:"requests"`
 	Rate     float64 `json:"rate"`
-	Share    float64 `json:"share"`
+
+	// Trouble says that its requests get no answer from a store.
+	Trouble string `json:"trouble,omitempty"`
 
 	// Omitted says what its report has no room for.
 	Omitted string `json:"omitted,omitempty"`

@@ -8,9 +8,6 @@ type Store struct {
 	Details map[string]any `json:"details,omitempty"`
 	Zones   []string       `json:"zones"`
 
-	// Instance is the one that says it, in the answer of a fleet.
-	Instance string `json:"instance,omitempty"`
-
 	// Answers says whether the store answered a test call just now, and Error is why it failed. They are absent if the store has no
 	// zones.
 	Answers *bool  `json:"answers,omitempty"`

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -60,47 +59,29 @@ func (c *instance) doctor() (worst string, err error) {
 	return d.Level, nil
 }
 
-// problem is a finding, and the zones and instances that have it.
+// problem is a finding, and the zones or the instances that have it.
 type problem struct {
-	adminapi.Finding
-	zones, instances []string
-}
-
-// figure matches what may differ between instances that have found the same.
-var figure = regexp.MustCompile(`\d[\d.]*( ?([KMG]iB|[mµ]?s|m))?`)
-
-// isLike reports whether two instances have found the same. The figures may differ.
-func (p *problem) isLike(other *problem) bool {
-	a, b := p.Finding, other.Finding
-	a.Found, b.Found = figure.ReplaceAllString(a.Found, ""), figure.ReplaceAllString(b.Found, "")
-	return a == b && slices.Equal(p.zones, other.zones)
+	adminapi.Finding        // without their names
+	of               string // "zone" or "instance"; empty if it is about something else
+	names            []string
 }
 
 // problems returns what is wrong, the worst first. What several zones or instances have in common is one problem.
 func problems(findings []adminapi.Finding) (all []*problem) {
-	var own []*problem // of each instance
 	for _, found := range findings {
 		p := &problem{Finding: found}
-		if p.Zone = ""; found.Zone != "" {
-			p.zones = []string{found.Zone}
+		switch {
+		case found.Zone != "":
+			p.of, p.names = "zone", []string{found.Zone}
+		case found.Instance != "":
+			p.of, p.names = "instance", []string{found.Instance}
 		}
-		i := slices.IndexFunc(own, func(known *problem) bool { return known.Finding == p.Finding && known.zones != nil && p.zones != nil })
-		if i < 0 {
-			own = append(own, p)
-		} else if !slices.Contains(own[i].zones, found.Zone) {
-			own[i].zones = append(own[i].zones, found.Zone)
-		}
-	}
-	for _, p := range own {
-		on := p.Instance
-		if p.Instance = ""; on != "" {
-			p.instances = []string{on}
-		}
-		i := slices.IndexFunc(all, func(known *problem) bool { return known.instances != nil && on != "" && p.isLike(known) })
+		p.Zone, p.Instance = "", ""
+		i := slices.IndexFunc(all, func(known *problem) bool { return p.of != "" && known.of == p.of && known.Finding == p.Finding })
 		if i < 0 {
 			all = append(all, p)
-		} else {
-			all[i].instances = append(all[i].instances, on)
+		} else if !slices.Contains(all[i].names, p.names[0]) {
+			all[i].names = append(all[i].names, p.names[0])
 		}
 	}
 	return all
@@ -121,8 +102,8 @@ func (c *instance) verdict(problems []*problem) string {
 	} else if counts[adminapi.LevelUnknown] > 0 {
 		text += " as far as could be checked"
 	}
-	if n := c.fleetSize(); n > 1 {
-		text += fmt.Sprintf(" in a fleet of %d", n)
+	if c.view != nil && len(c.view.Instances) > 1 {
+		text += fmt.Sprintf(" in a fleet of %d", len(c.view.Instances))
 	}
 	lines := []string{text + "."}
 	if len(problems) > 0 {
@@ -142,7 +123,7 @@ func (c *instance) verdict(problems []*problem) string {
 // lines returns a problem with what to do.
 func (c *instance) lines(p *problem) (lines []string) {
 	const indent = "    "
-	texts := []string{p.Level + " " + p.Check + ": " + c.whose(p), p.Found}
+	texts := []string{p.Level + " " + p.Check + ": " + p.whose(), p.Found}
 	if fix := p.Fix.String(); fix != "" {
 		texts = append(texts, "fix: "+fix)
 	}
@@ -153,34 +134,19 @@ func (c *instance) lines(p *problem) (lines []string) {
 	return lines
 }
 
-// fleetSize returns how many instances the answer is about.
-func (c *instance) fleetSize() int {
-	if c.view == nil {
-		return 1
-	}
-	return len(c.view.Instances)
-}
-
-// whose names what a problem is about, and the instances unless all have it.
-func (c *instance) whose(p *problem) string {
-	about := "config"
+// whose names what a problem is about.
+func (p *problem) whose() string {
 	switch {
-	case p.instances == nil && c.fleetSize() > 1:
-		about = "fleet"
-	case len(p.zones) > 0:
-		about = enumerate("zone", few(p.zones))
+	case p.of == "zone":
+		return enumerate(p.of, few(p.names))
+	case p.of == "instance":
+		return enumerate(p.of, p.names)
 	case p.Server != "":
-		about = "server " + shell.Word(p.Server)
+		return "server " + shell.Word(p.Server)
 	case p.Adaptive != "":
-		about = "adaptive_concurrency " + shell.Word(p.Adaptive)
+		return "adaptive_concurrency " + shell.Word(p.Adaptive)
 	case p.Store != "":
-		about = "store " + p.Store
+		return "store " + p.Store
 	}
-	others := func(m adminapi.Instance) bool {
-		return (m.State == adminapi.StateHere || m.State == adminapi.StateReports) && !slices.Contains(p.instances, m.Name)
-	}
-	if p.instances != nil && slices.ContainsFunc(c.view.Instances, others) {
-		about += " on " + strings.Join(p.instances, ", ")
-	}
-	return about
+	return "config"
 }

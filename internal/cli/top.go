@@ -31,6 +31,7 @@ func topCommand(cmd *cobra.Command) {
 			by = "dry_run"
 		}
 		if *networks {
+			c.about = "" // each instance counts them for itself
 			return c.topNetworks(zone, *n)
 		}
 		return c.top(zone, by, *n)
@@ -143,8 +144,7 @@ func (c *instance) topNetworks(zone string, n int) error {
 		fmt.Fprintln(c.out, "No network has 1 % of the requests, or counting has just begun: ask again in a minute.")
 	default:
 		c.table(rows)
-		fmt.Fprintf(c.out, "\nCounted by %s since %s. KEYS may be wrong by a quarter.\n", c.counter(), since.Local().Format(time.TimeOnly))
-		c.printView()
+		fmt.Fprintf(c.out, "\nCounted by this instance since %s. KEYS may be wrong by a quarter.\n", since.Local().Format(time.TimeOnly))
 	}
 	return nil
 }

@@ -21,6 +21,9 @@ type Facts struct {
 	// Adaptive are the adaptive limits.
 	Adaptive []adminapi.Adaptive
 
+	// Instances are those of the fleet, the one that answers first. Without a fleet there are none.
+	Instances []adminapi.Instance
+
 	// Warnings are those of the config that name no zone.
 	Warnings []string
 }
@@ -59,6 +62,9 @@ func Examine(f *Facts) adminapi.Diagnosis {
 	if len(f.Zones)+len(f.Adaptive)+len(f.Warnings) == 0 { // a handler without zones warns
 		e.add(adminapi.Finding{Check: "zones", Level: warn}, "the running config has no zones, so it limits nothing", addZone)
 	}
+	for _, i := range f.Instances {
+		look(&e, adminapi.Finding{Instance: i.Name}, memberProblems, member{i, f.Instances})
+	}
 	for i := range f.Servers {
 		look(&e, adminapi.Finding{Server: f.Servers[i].Name}, serverProblems, &f.Servers[i])
 	}
@@ -81,15 +87,11 @@ func Examine(f *Facts) adminapi.Diagnosis {
 	}
 	slices.SortStableFunc(e.found, adminapi.WorseFirst)
 	slices.Sort(e.checks)
-	return adminapi.Diagnosis{Level: Worst(e.found), Checks: e.checks, Findings: e.found}
-}
-
-// Worst returns the worst level of findings that are sorted by it.
-func Worst(found []adminapi.Finding) string {
-	if len(found) == 0 || found[0].Level == unknown {
-		return adminapi.LevelOK
+	worst := adminapi.LevelOK
+	if len(e.found) > 0 && e.found[0].Level != unknown {
+		worst = e.found[0].Level
 	}
-	return found[0].Level
+	return adminapi.Diagnosis{Level: worst, Checks: e.checks, Findings: e.found}
 }
 
 // examination is what was looked at, and what was found.

@@ -7,40 +7,40 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// TestCompare: each thing in which the instances of a fleet differ is found, by one check.
-func TestCompare(t *testing.T) {
-	well := func() *Members {
-		return &Members{All: []adminapi.Instance{
+// TestInstances: each thing in which the instances of a fleet differ is found, by one check, of the instance that it is about.
+func TestInstances(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(all []adminapi.Instance)
+		want   string
+	}{
+		"well":            {func([]adminapi.Instance) {}, ""},
+		"a silent one":    {func(all []adminapi.Instance) { all[1].State = adminapi.StateSilent }, "warn instances b"},
+		"a mute one":      {func(all []adminapi.Instance) { all[1].State = adminapi.StateMute }, "unknown instances b"},
+		"one that left":   {func(all []adminapi.Instance) { all[1].State = adminapi.StateLeft }, ""},
+		"another config":  {func(all []adminapi.Instance) { all[2].Differs = []string{"z"} }, "fail config c"},
+		"another version": {func(all []adminapi.Instance) { all[2].Version = "v2" }, "warn version c"},
+		"an outage":       {func(all []adminapi.Instance) { all[1].Trouble = "no answer" }, "warn outage b"},
+		"an outage of all": {func(all []adminapi.Instance) {
+			for i := range all {
+				all[i].Trouble = "no answer"
+			}
+		}, ""},
+		"a late one": {func(all []adminapi.Instance) { // its last report may be from before
+			all[0].Trouble = "no answer"
+			all[1].State = adminapi.StateSilent
+		}, "warn outage a"},
+	} {
+		all := []adminapi.Instance{
 			{Name: "a", State: adminapi.StateHere, Version: "v1"},
 			{Name: "b", State: adminapi.StateReports, Version: "v1"},
 			{Name: "c", State: adminapi.StateReports, Version: "v1"},
-		}}
-	}
-	for name, c := range map[string]struct {
-		change func(*Members)
-		want   string
-	}{
-		"well":             {func(*Members) {}, ""},
-		"a silent one":     {func(m *Members) { m.All[1].State = adminapi.StateSilent }, "warn instances"},
-		"a mute one":       {func(m *Members) { m.All[1].State = adminapi.StateMute }, "unknown instances"},
-		"an unchecked one": {func(m *Members) { m.Unchecked = []string{"b"} }, "unknown instances"},
-		"one that left":    {func(m *Members) { m.All[1].State = adminapi.StateLeft }, ""},
-		"another config":   {func(m *Members) { m.All[2].Differs = []string{"z"} }, "fail config"},
-		"another version":  {func(m *Members) { m.All[2].Version = "v2" }, "warn version"},
-		"an outage":        {func(m *Members) { m.Troubled = map[string]string{"b": "the breaker is open"} }, "warn outage"},
-		"an outage of all": {func(m *Members) {
-			m.Troubled = map[string]string{"a": "x", "b": "x", "c": "x"}
-		}, ""},
-		"a late one": {func(m *Members) { // its last report may be from before
-			m.Troubled = map[string]string{"a": "x"}
-			m.All[1].State = adminapi.StateSilent
-		}, "warn outage"},
-	} {
-		m := well()
-		c.change(m)
+		}
+		c.change(all)
 		var bad []string
-		for _, f := range Compare(m) {
-			bad = append(bad, f.Level+" "+f.Check)
+		for _, f := range Examine(&Facts{Instances: all, Zones: make([]Zone, 1)}).Findings {
+			if f.Instance != "" {
+				bad = append(bad, f.Level+" "+f.Check+" "+f.Instance)
+			}
 		}
 		if got := strings.Join(bad, ", "); got != c.want {
 			t.Errorf("%s: found %q, want %q", name, got, c.want)

@@ -37,19 +37,19 @@ func TestManyZones(t *testing.T) {
 
 // TestLies: what cannot be a report is not read, nor one with numbers that cannot be true and would overflow sums.
 func TestLies(t *testing.T) {
-	good := `{"form":4,"name":"x","now":"2026-01-02T03:04:05Z","zones":[{"name":"z","definition":"1","totals":{"allowed":5},"tops":[{"by":"requests","unlisted":1,"keys":[{"key":"k","requests":2}]}]}]}`
+	good := `{"form":5,"name":"x","now":"2026-01-02T03:04:05Z","zones":[{"name":"z","definition":"1","totals":{"allowed":5},"tops":[{"by":"requests","unlisted":1,"keys":[{"key":"k","requests":2}]}]}]}`
 	if _, err := Decode(good); err != nil {
 		t.Fatal(err)
 	}
 	for name, lie := range map[string]string{
 		"nothing":          "",
 		"no JSON":          "x",
-		"another form":     strings.Replace(good, `"form":4`, `"form":3`, 1),
+		"another form":     strings.Replace(good, `"form":5`, `"form":4`, 1),
 		"no name":          strings.Replace(good, `"name":"x"`, `"name":""`, 1),
 		"a negative count": strings.Replace(good, `"allowed":5`, `"allowed":-5`, 1),
 		"a huge count":     strings.Replace(good, `"allowed":5`, `"allowed":18446744073709551615`, 1),
 		"a huge bound":     strings.Replace(good, `"unlisted":1`, `"unlisted":9223372036854775807`, 1),
-		"a huge rate":      strings.Replace(good, `"form":4`, `"form":4,"rate":1e308`, 1),
+		"a huge rate":      strings.Replace(good, `"form":5`, `"form":5,"rate":1e308`, 1),
 		"the year 10000":   strings.Replace(good, `"now":"2026`, `"now":"10000`, 1),
 	} {
 		if r, err := Decode(lie); err == nil {
@@ -82,11 +82,11 @@ func TestView(t *testing.T) {
 	})
 	got := make(map[string]string)
 	for _, m := range v.Members {
-		got[m.Name] = fmt.Sprintf("%s %v%v", m.State, m.Share, m.Differs)
+		got[m.Name] = fmt.Sprint(m.State, m.Differs)
 	}
 	for name, want := range map[string]string{
-		"me": "here 0.75[]", "well": "reports 0.25[]", "hangs": "silent 0[]", "3": "mute 0[]", "left": "left 0[]", "killed": "left 0[]", "other": "reports 0[z]", "7": "mute 0[]",
-		"brief": "mute 0[z]",
+		"me": "here[]", "well": "reports[]", "hangs": "silent[]", "3": "mute[]", "left": "left[]", "killed": "left[]", "other": "reports[z]", "7": "mute[]",
+		"brief": "mute[z]",
 	} {
 		if got[name] != want {
 			t.Errorf("%s: %s, want %s", name, got[name], want)
@@ -97,27 +97,25 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestMisses: a look waits for the counts of an instance that tells who it is and is soon counted, and for what doctor finds if
-// that is asked for. It does not wait for one that is overdue, has left, or tells nothing.
+// TestMisses: a look waits for the counts of an instance that tells who it is and is soon counted. It does not wait for one that
+// is overdue, has left, or tells nothing.
 func TestMisses(t *testing.T) {
 	brief, all := Encode(&Report{Name: "other"}), Encode(&Report{Name: "other", Now: time.UnixMilli(1)})
-	found := Encode(&Report{Name: "other", Now: time.UnixMilli(1), Diagnosis: new(adminapi.Diagnosis)})
 	for name, c := range map[string]struct {
-		of           store.Report
-		want, doctor bool
+		of   store.Report
+		want bool
 	}{
-		"it is soon counted":          {store.Report{Text: brief, Age: 4 * time.Second}, true, true},
-		"it should have been counted": {store.Report{Text: brief, Age: mostAge + 1}, false, false},
-		"it has left":                 {store.Report{Text: brief, Left: true}, false, false},
-		"it tells nothing":            {store.Report{}, false, false},
-		"it tells all":                {store.Report{Text: all}, false, true},
-		"it hangs":                    {store.Report{Text: all, Age: silentAfter + 1}, false, false},
-		"doctor has looked":           {store.Report{Text: found}, false, false},
+		"it is soon counted":          {store.Report{Text: brief, Age: 4 * time.Second}, true},
+		"it should have been counted": {store.Report{Text: brief, Age: mostAge + 1}, false},
+		"it has left":                 {store.Report{Text: brief, Left: true}, false},
+		"it tells nothing":            {store.Report{}, false},
+		"it tells all":                {store.Report{Text: all}, false},
+		"it hangs":                    {store.Report{Text: all, Age: silentAfter + 1}, false},
 	} {
 		c.of.Process, c.of.Lives = "1", true
 		v := NewView("me", &Report{Name: "me"}, []store.Report{c.of})
-		if got, doctor := v.Misses(false), v.Misses(true); got != c.want || doctor != c.doctor {
-			t.Errorf("%s: misses something: %v, with doctor: %v", name, got, doctor)
+		if got := v.Misses(); got != c.want {
+			t.Errorf("%s: misses something: %v", name, got)
 		}
 	}
 }
@@ -134,11 +132,11 @@ func TestVersions(t *testing.T) {
 		v := NewView("me", mine, []store.Report{{Process: "1", Lives: true, Text: text}})
 		return v, &v.Members[1]
 	}
-	v, m := view(report(`{"form":4,`, `{"form":4,"new":[{"x":1}],`, `"name":"z",`, `"name":"z","also":{"y":2},`))
+	v, m := view(report(`{"form":5,`, `{"form":5,"new":[{"x":1}],`, `"name":"z",`, `"name":"z","also":{"y":2},`))
 	if m.State != adminapi.StateReports || m.Requests != 5 || m.Version != "v1.1.0" || len(m.Report.Zones) != 1 || len(m.Differs) != 0 || len(v.Notes) != 0 {
 		t.Errorf("with new fields: %+v, notes %q", m, v.Notes)
 	}
-	v, m = view(report(`{"form":4,`, `{"form":5,`, `"zones":[`, `"zones":{},"all":[`))
+	v, m = view(report(`{"form":5,`, `{"form":6,`, `"zones":[`, `"zones":{},"all":[`))
 	if m.State != adminapi.StateMute || m.Counts() || m.Requests != 0 || len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "another version") {
 		t.Errorf("of another form: %+v, notes %q", m, v.Notes)
 	}
@@ -148,9 +146,9 @@ func TestVersions(t *testing.T) {
 // a store that it has not left. Instances of one name are told apart.
 func TestSeveralStores(t *testing.T) {
 	text := func(requests uint64) string {
-		return Encode(&Report{Name: "container (process 1)", Now: time.UnixMilli(1), Rate: 10, Requests: requests})
+		return Encode(&Report{Name: "container (process 1)", Now: time.UnixMilli(1), Requests: requests})
 	}
-	v := NewView("me", &Report{Name: "me", Rate: 10}, []store.Report{
+	v := NewView("me", &Report{Name: "me"}, []store.Report{
 		{Process: "bbbbbbbb", Lives: true, Text: text(1), Age: 3 * time.Second},
 		{Process: "aaaaaaaa", Lives: true, Text: text(2), Left: true},
 		{Process: "cccccccc", Lives: true},
@@ -161,9 +159,9 @@ func TestSeveralStores(t *testing.T) {
 	})
 	got := ""
 	for _, m := range v.Members[1:] {
-		got += fmt.Sprintf("%s %s %d %.2f\n", m.Name, m.State, m.Requests, m.Share)
+		got += fmt.Sprintf("%s %s %d\n", m.Name, m.State, m.Requests)
 	}
-	want := "container (process 1) aaaaaa reports 4 0.25\ncontainer (process 1) bbbbbb reports 3 0.25\ncontainer (process 1) cccccc reports 5 0.25\n"
+	want := "container (process 1) aaaaaa reports 4\ncontainer (process 1) bbbbbb reports 3\ncontainer (process 1) cccccc reports 5\n"
 	if got != want {
 		t.Errorf("%s", got)
 	}

@@ -98,30 +98,3 @@ func uncertain(k *adminapi.KeyCount, by string, more uint64) {
 	_, known := k.Count(by)
 	*known += more
 }
-
-// MergeNetworks adds up the networks of a zone that instances list.
-func MergeNetworks(lists []*adminapi.Networks) adminapi.Networks {
-	sum, places := *lists[0], make(map[string]int)
-	sum.Networks = []adminapi.NetworkCount{}
-	for i, l := range lists {
-		if i > 0 {
-			sum.Requests += l.Requests
-		}
-		if l.Since.Before(sum.Since) {
-			sum.Since = l.Since
-		}
-		for _, n := range l.Networks {
-			at, known := places[n.Network]
-			if !known {
-				places[n.Network] = len(sum.Networks)
-				sum.Networks = append(sum.Networks, n)
-				continue
-			}
-			of := &sum.Networks[at]
-			of.Requests, of.Refused, of.Error = of.Requests+n.Requests, of.Refused+n.Refused, of.Error+n.Error
-			of.Keys, of.Own = max(of.Keys, n.Keys), of.Own+n.Own
-		}
-	}
-	slices.SortStableFunc(sum.Networks, func(a, b adminapi.NetworkCount) int { return cmp.Compare(b.Own, a.Own) })
-	return sum
-}

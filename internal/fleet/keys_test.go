@@ -87,20 +87,3 @@ func TestMerge(t *testing.T) {
 		t.Error("no key is missing in a list")
 	}
 }
-
-// TestMergeNetworks: the networks that instances list are added up.
-func TestMergeNetworks(t *testing.T) {
-	sum := MergeNetworks([]*adminapi.Networks{
-		{Zone: "z", Requests: 100, Networks: []adminapi.NetworkCount{{Network: "a", Requests: 50, Refused: 5, Keys: 3, Own: 50}}},
-		{Zone: "z", Requests: 200, Networks: []adminapi.NetworkCount{
-			{Network: "b", Requests: 90, Own: 90}, {Network: "a", Requests: 60, Error: 1, Keys: 2, Own: 60},
-		}},
-	})
-	got := ""
-	for _, c := range sum.Networks {
-		got += fmt.Sprintf("%s %d %d %d %d; ", c.Network, c.Requests, c.Refused, c.Error, c.Keys)
-	}
-	if want := "a 110 5 1 3; b 90 0 0 0; "; got != want || sum.Requests != 300 {
-		t.Errorf("%s%+v", got, sum)
-	}
-}

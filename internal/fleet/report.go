@@ -16,7 +16,7 @@ import (
 )
 
 // form is the version of reports. Fields that are new in a form do not change it, because others ignore them.
-const form = 4
+const form = 5
 
 // Report is what an instance tells about itself, as the admin API has it. Times are by its own clock. While nobody looks, it tells
 // only who it is and how its zones are defined.
@@ -34,10 +34,8 @@ type Report struct {
 	Requests uint64  `json:"requests,omitempty"`
 	Rate     float64 `json:"rate,omitempty"`
 
-	Stores []adminapi.Store `json:"stores,omitempty"`
-
-	// Diagnosis is what doctor has found here lately.
-	Diagnosis *adminapi.Diagnosis `json:"diagnosis,omitempty"`
+	// Trouble says that requests get no answer from a store.
+	Trouble string `json:"trouble,omitempty"`
 
 	// Omitted says what of an instance is not in its report, because there was no room.
 	Omitted string `json:"omitted,omitempty"`
@@ -50,30 +48,22 @@ type Zone struct {
 	adminapi.ZoneCounts
 
 	// Tops has a list of keys by each kind of count.
-	Tops     []adminapi.Top     `json:"tops,omitempty"`
-	Networks *adminapi.Networks `json:"networks,omitempty"`
+	Tops []adminapi.Top `json:"tops,omitempty"`
 }
 
-const (
-	// mostKeys is how many keys or networks a list of a report has at most.
-	mostKeys = 100
-
-	// mostFindings is how many findings of doctor a report has at most.
-	mostFindings = 20
-)
+// mostKeys is how many keys a list of a report has at most.
+const mostKeys = 100
 
 // Encode returns a report as JSON with at most [store.MaxReport] bytes. Its lists get shorter until it has room, and then zones
 // are left out.
 func Encode(r *Report) string {
 	r.Form = form
-	if d := r.Diagnosis; d != nil && len(d.Findings) > mostFindings {
-		r.Omitted = fmt.Sprintf("%d findings", len(d.Findings)-mostFindings)
-		d.Findings = d.Findings[:mostFindings]
-	}
 	all := len(r.Zones)
 	for n := mostKeys; ; n /= 2 {
 		for i := range r.Zones {
-			r.Zones[i].shorten(n)
+			for at := range r.Zones[i].Tops {
+				cut(&r.Zones[i].Tops[at], n)
+			}
 		}
 		if text, err := json.Marshal(r); err == nil && len(text) <= store.MaxReport {
 			return string(text)
@@ -86,16 +76,6 @@ func Encode(r *Report) string {
 		}
 		r.Zones = r.Zones[:len(r.Zones)/2]
 		r.Omitted = fmt.Sprintf("%d zones with the fewest requests", all-len(r.Zones))
-	}
-}
-
-// shorten keeps the n first keys of each list, and networks.
-func (z *Zone) shorten(n int) {
-	for i := range z.Tops {
-		cut(&z.Tops[i], n)
-	}
-	if z.Networks != nil {
-		z.Networks.Networks = z.Networks.Networks[:min(n, len(z.Networks.Networks))]
 	}
 }
 

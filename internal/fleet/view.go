@@ -43,7 +43,6 @@ func NewView(me string, mine *Report, stores ...[]store.Report) *View {
 	}
 	v.distinguish()
 	slices.SortStableFunc(v.Members[1:], func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	v.share()
 	return v
 }
 
@@ -87,7 +86,7 @@ func (m *Member) Counts() bool { return m.Report != nil && !m.Report.Now.IsZero(
 func (m *Member) describe(mine *Report) {
 	if r := m.Report; r != nil {
 		m.Name, m.Version, m.Since, m.Omitted = r.Name, r.Version, r.Since, r.Omitted
-		m.Requests, m.Rate, m.Differs = r.Requests, r.Rate, differing(mine, r)
+		m.Requests, m.Rate, m.Trouble, m.Differs = r.Requests, r.Rate, r.Trouble, differing(mine, r)
 	}
 }
 
@@ -123,28 +122,10 @@ func differing(a, b *Report) (names []string) {
 	return names
 }
 
-// share computes the parts of the load.
-func (v *View) share() {
-	rate := 0.0
-	for i := range v.Members {
-		if m := &v.Members[i]; m.Serves() {
-			rate += m.Rate
-		}
-	}
-	for i := range v.Members {
-		if m := &v.Members[i]; m.Serves() && rate > 0 {
-			m.Share = m.Rate / rate
-		}
-	}
-}
-
-// Misses reports whether the counts of an instance that is well are still to come, or what doctor finds there.
-func (v *View) Misses(diagnoses bool) bool {
+// Misses reports whether the counts of an instance that is well are still to come.
+func (v *View) Misses() bool {
 	return slices.ContainsFunc(v.Members, func(m Member) bool {
-		if m.State == adminapi.StateMute {
-			return m.Report != nil && m.Age <= mostAge.Seconds()
-		}
-		return m.State == adminapi.StateReports && diagnoses && m.Report.Diagnosis == nil
+		return m.State == adminapi.StateMute && m.Report != nil && m.Age <= mostAge.Seconds()
 	})
 }
 

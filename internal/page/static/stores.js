@@ -4,7 +4,7 @@
 import { byId, el, pill, setText, show } from './dom.js'
 import { titled } from './shell.js'
 import { state } from './state.js'
-import { count, duration, number, plain, time, visible } from './text.js'
+import { count, duration, number, plain, rate, time, visible } from './text.js'
 
 const troubled = s => s.failing || Boolean(s.breaker) && s.breaker !== 'closed'
 
@@ -70,7 +70,7 @@ function member(i) {
   const gone = i.state === 'silent' || i.state === 'left'
   return el('li', {}, visible(i.name, 60), ' ',
     pill(words[i.state] ?? i.state, i.state === 'here' || i.state === 'reports' ? 'good' : 'bad'),
-    ` ${number(Math.round(i.share * 100))} % of the requests`, gone ? `, last report ${duration(i.age)} ago` : '',
+    ` ${rate(i.rate)} requests per second`, gone ? `, last report ${duration(i.age)} ago` : '',
     i.differs?.length ? [', another config: ', i.differs.slice(0, 5).map((z, n) => [n ? ', ' : '', visible(z, 40)])]
       : '')
 }
@@ -87,5 +87,5 @@ export function drawStores() {
   setText(byId('counted'), on ? `Counts are of ${count(all.length, 'instance')}; those of others are up to five seconds old.`
     : 'All counts are for this instance only.')
   show(byId('instances'), all.length
-    ? [titled('Instances', 'instances'), el('ul', { class: 'instances' }, all.map(member))] : null)
+    ? [titled('Instances', 'zones'), el('ul', { class: 'instances' }, all.map(member))] : null)
 }
