@@ -36,7 +36,7 @@ func TestGoldenWidths(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&b, "%d COLUMNS\n", width)
-		c.table([][]string{{"CADDY", "STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES"}, storeCells(&store)})
+		c.table([][]string{{"STORE", "ANSWERS", "BREAKER", "P50", "P99", "INSTANCES", "KEYS", "ZONES"}, storeCells(&store)})
 		c.table([][]string{{"ZONE", "STATE", "USED", "LEFT", "MORE IN", "KEY"}, {"api-by-customer", "limited", "5000 of 5000", "0", "12.3s", key}})
 		if err := w.print(string(decision)); err != nil {
 			t.Fatal(err)

@@ -56,12 +56,17 @@ func newReader(f *Fields, format format, zipped bool, most int64) *Reader {
 	r.scanner.fields, r.scanner.found = f, r.keep
 	go func() {
 		defer close(r.over)
+		defer from.Close() // what comes then is dropped
+		defer func() {
+			if reason := recover(); reason != nil { // here no server would catch it
+				r.failure = fmt.Errorf("panic: %v", reason)
+			}
+		}()
 		if zipped {
 			r.failure = r.readGzip(from, most)
 		} else {
 			r.failure = r.read(from)
 		}
-		_ = from.Close() // what comes now is dropped
 	}()
 	return r
 }
