@@ -3,13 +3,15 @@
 package faultproxy
 
 import (
-	"bufio"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/simredis"
 )
 
 // Fault is what happens to one command and its reply.
@@ -160,12 +162,19 @@ func (p *Proxy) carry(client, server net.Conn) {
 		defer p.hangUp(client, server)
 		p.replies(client, server, &fate, &command)
 	})
-	commands := bufio.NewReader(client)
-	for {
-		name, raw, err := readCommand(commands)
-		if err != nil {
-			return
+	var asked []byte
+	for buffer := make([]byte, 64<<10); len(asked) == 0 || asked[0] == '*'; {
+		args, rest := simredis.Command(asked)
+		if args == nil {
+			n, err := client.Read(buffer)
+			if err != nil {
+				return
+			}
+			asked = append(asked, buffer[:n]...)
+			continue
 		}
+		name, raw := strings.ToLower(args[0]), asked[:len(asked)-len(rest)]
+		asked = rest
 		command.Store(name)
 		fault := None
 		if choose := p.choose.Load(); choose != nil {
@@ -176,7 +185,7 @@ func (p *Proxy) carry(client, server net.Conn) {
 		case CutBefore:
 			return
 		case SwallowCommand:
-			_, _ = io.Copy(io.Discard, commands)
+			_, _ = io.Copy(io.Discard, client)
 			return
 		}
 		fate.Store(int64(fault))

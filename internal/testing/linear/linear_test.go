@@ -202,7 +202,7 @@ func drawn(t *testing.T, h *History, k *key) {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(path)
-	if err != nil || filepath.Dir(path) != dir || !strings.Contains(string(page), k.zones[0].rule.Zone()+" cost 1") {
+	if err != nil || filepath.Dir(path) != dir || !strings.Contains(string(page), "cost 1") {
 		t.Errorf("the picture %s has %d bytes: %v", path, len(page), err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"strings"
 
 	"github.com/anishathalye/porcupine"
 
@@ -256,66 +255,19 @@ func (m *model) porcupine(start int64) porcupine.Model {
 		},
 		Hash:              func(s any) uint64 { return s.(*state).hash() },
 		DescribeOperation: func(in, out any) string { return describe(in.(*input), out.(*output)) },
-		DescribeState:     func(s any) string { return m.describe(s.(*state)) },
+		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", *s.(*state)) },
 	}
 }
 
 // describe is for the picture of a history.
 func describe(in *input, out *output) string {
-	var b strings.Builder
-	switch in.kind {
-	case setTime:
-		return fmt.Sprintf("time %d", in.now)
-	case reset:
-		b.WriteString("reset " + in.checks[0].Rule.Zone())
-	case set:
-		kind := store.KindNone
-		if in.override != nil {
-			kind = in.override.Kind
-		}
-		fmt.Fprintf(&b, "set %s %s", in.checks[0].Rule.Zone(), kind)
-	case adjust:
-		fmt.Fprintf(&b, "adjust %s by %d (at %d)", in.adjust.Rule.Zone(), in.adjust.Delta, in.adjust.At)
-		if !out.lost {
-			fmt.Fprintf(&b, ": %v", out.changed)
-		}
-	case take:
-		for i := range in.checks {
-			c := &in.checks[i]
-			fmt.Fprintf(&b, "%s cost %d", c.Rule.Zone(), c.Cost)
-			if c.Peek {
-				b.WriteString(" (peek)")
-			}
-			if c.Independent {
-				b.WriteString(" (independent)")
-			}
-			if !out.lost {
-				d := &out.decisions[i]
-				fmt.Fprintf(&b, ": %v, %d of %d left at %d", d.Allowed, d.Remaining, d.Quota, d.At)
-			}
-			b.WriteString("; ")
-		}
+	text := fmt.Sprint([]string{"take", "adjust", "reset", "set the time", "set"}[in.kind], " in zones ", in.zones)
+	for i := range in.checks {
+		c := &in.checks[i]
+		text += fmt.Sprintf(", cost %d, peek %v, independent %v", c.Cost, c.Peek, c.Independent)
 	}
 	if out.lost {
-		b.WriteString(" no answer")
+		return text + ": no answer"
 	}
-	return b.String()
-}
-
-func (m *model) describe(s *state) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "time %d", s.now)
-	for i, rule := range m.rules {
-		z := &s.zones[i]
-		fmt.Fprintf(&b, "; %s ", rule.Zone())
-		switch rule.Algorithm().(type) {
-		case algorithms.Counter:
-			fmt.Fprint(&b, z.numbers)
-		case algorithms.Recorder:
-			fmt.Fprintf(&b, "%d charges", z.clone().Len())
-		case algorithms.Leaser:
-			fmt.Fprintf(&b, "%d leases", len(z.held))
-		}
-	}
-	return b.String()
+	return fmt.Sprintf("%s, by %d at %d, at %d, override %+v: %+v, changed %v", text, in.adjust.Delta, in.adjust.At, in.now, in.override, out.decisions, out.changed)
 }
