@@ -88,54 +88,39 @@ func short(d time.Duration) string {
 	return text
 }
 
-// duration parses the format of short. The duration must be in whole microseconds.
-func duration(text string) (d time.Duration, err error) {
+// duration parses the format of short.
+func duration(text string) (time.Duration, error) {
 	switch text {
 	case "0":
 		return 0, nil
 	case "never":
 		return algorithms.Never, nil
 	}
-	if d, err = time.ParseDuration(text); err != nil {
-		return 0, err
-	}
-	if short(d) != text || d%time.Microsecond != 0 {
-		return 0, fmt.Errorf("must be a duration in whole microseconds, written %s, got %s", short(d.Truncate(time.Microsecond)), text)
-	}
-	return d, nil
+	return time.ParseDuration(text)
 }
 
 // setLimit parses the options of a limit.
 func (p *parser) setLimit(text string) error {
-	var l algorithms.Limit
-	seen := make(map[string]bool)
+	p.limit = algorithms.Limit{}
 	for _, word := range strings.Fields(text) {
-		option, value, ok := strings.Cut(word, "=")
-		if !ok || value == "" || seen[option] {
-			return fmt.Errorf("must be option=value, each option once, got %s", word)
-		}
-		seen[option] = true
-		if err := setOption(&l, option, value); err != nil {
+		option, value, _ := strings.Cut(word, "=")
+		if err := setOption(&p.limit, option, value); err != nil {
 			return fmt.Errorf("%s: %w", option, err)
 		}
 	}
 	a, err := algorithms.Get(p.file.Algorithm)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = a.Prepare(p.limit)
 	}
-	if _, err := a.Prepare(l); err != nil {
-		return err
-	}
-	p.limit, p.limited = l, true
-	return nil
+	return err
 }
 
 func setOption(l *algorithms.Limit, option, value string) (err error) {
 	switch option {
 	case "events":
-		l.Events, err = count(value)
+		l.Events, err = strconv.ParseInt(value, 10, 64)
 	case "burst":
-		l.Burst, err = count(value)
+		l.Burst, err = strconv.ParseInt(value, 10, 64)
 	case "window":
 		for _, c := range []algorithms.Calendar{algorithms.Day, algorithms.Week, algorithms.Month, algorithms.Year} {
 			if value == c.String() {
@@ -158,8 +143,6 @@ func setOption(l *algorithms.Limit, option, value string) (err error) {
 		l.Mode = value
 	case "align":
 		l.Align = value
-	default:
-		return fmt.Errorf("unknown option")
 	}
-	return err
+	return err // what is unknown is not written again
 }
