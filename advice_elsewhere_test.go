@@ -14,8 +14,6 @@ import (
 // appliedElsewhere are the tests whose set-ups have advice, or why no test can apply it, each with that advice.
 var appliedElsewhere = map[string]string{
 	"TestReplayAdviceIsGood":                            "replay/suggestion replay/hours replay/trusted_proxies",
-	"a test cannot wait a week; TestRules finds them":   "doctor/overrides",
-	"TestSameOverride, and TestNamedCommandsExist":      "doctor/overrides/same",
 	"TestFleetInOneView in integration/cli":             "doctor/agreement doctor/instances/silent",
 	"TestInstances in internal/doctor":                  "doctor/version doctor/outage",
 	"what leaks is seen in logs; see TestGoldenConfigs": "load/key/body",

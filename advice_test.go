@@ -94,11 +94,11 @@ func zoneAdvice() map[string]advised {
 			site:   "handle_path /api/* {\n" + limited("key {client_ip}\nmatch path /api/*") + "respond ok\n}",
 			fixed:  "handle_path /api/* {\n" + limited("key {client_ip}\nmatch path /list") + "respond ok\n}",
 			visits: each(20, "/api/list"),
-			advice: "doctor/requests/moved", before: shares{200: 20},
+			advice: "doctor/requests", before: shares{200: 20},
 		},
 		"a handler that answers before": {
 			site: "route {\nrespond ok\n" + limited("key {client_ip}") + "}", fixed: "route {\n" + limited("key {client_ip}") + "respond ok\n}",
-			advice: "doctor/requests/behind", before: shares{200: 20},
+			advice: "doctor/requests", before: shares{200: 20},
 		},
 		"a match that fits nothing": {
 			site: limited("key {client_ip}\nmatch path /login") + "respond ok", fixed: limited("key {client_ip}\nmatch path /x/login") + "respond ok",

@@ -46,9 +46,7 @@ func showDiagnosis(c *adminCall) (any, error) {
 	for i, s := range stores {
 		for _, z := range s.zones {
 			of := z.facts(zones)
-			if of.Silent = !facts.Stores[i].Decides(); !of.Silent {
-				of.Rules = z.overruled(ctx)
-			}
+			of.Silent = !facts.Stores[i].Decides()
 			facts.Zones = append(facts.Zones, of)
 		}
 	}

@@ -1,14 +1,12 @@
 package admin
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
 // facts collects what is known of a zone without its store and the other instances. All are the zones of the config.
@@ -52,33 +50,4 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 		facts.Keyless = keyless.Counts[topk.Requests].AtLeast
 	}
 	return facts
-}
-
-// maxOverruled is how many overrides of a zone doctor looks at.
-const maxOverruled = 1000
-
-// overruled collects overrides of the zone. It is nil if the store does not tell.
-func (z *runningZone) overruled(ctx context.Context) (rules []doctor.Rule) {
-	var listed []store.Listed
-	if err := withStore(ctx, z.store, func(ctx context.Context, s store.Store) (err error) {
-		if lists, ok := s.(store.Overrider); ok && z.Overrides && hasLimit(z) {
-			listed, _, err = lists.Overrides(ctx, z.Rules()[0], "", maxOverruled)
-		}
-		return err
-	}); err != nil {
-		return nil
-	}
-	for i := range listed {
-		o := &listed[i].Override
-		r := doctor.Rule{Ban: o.Kind == store.KindBanned, Ends: o.For > 0, Note: o.Note}
-		if !o.Since.IsZero() {
-			r.Age = max(0, time.Since(o.Since))
-		}
-		if o.Kind == store.KindLimit && z.Policy != nil { // with plans, it is not known which limit the key has else
-			own := z.Policy.Rule.Limit()
-			r.Same = o.Limit.Over(own) == own
-		}
-		rules = append(rules, r)
-	}
-	return rules
 }

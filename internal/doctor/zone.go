@@ -17,19 +17,12 @@ type Zone struct {
 	adminapi.Zone
 
 	// SinceLoaded counts the requests since the config was loaded. If there are none: Missed is how many have come to the
-	// zone, Served how many its server has had, and Elsewhere the most that another zone has met. Moved is one that would
-	// have met the zone if no handler before had changed it, and Behind a handler that answers all requests before they
-	// come to the zone.
+	// zone, Served how many its server has had, and Elsewhere the most that another zone has met.
 	SinceLoaded, Missed, Served, Elsewhere uint64
-	Moved                                  *Moved
-	Behind                                 string
 
 	// Matches says that the zone has matchers, Blocks that it has the option block, Unlimited that no request has a limit,
 	// Closed that the limit allows none, and DryRun that it is not enforced for any key.
 	Matches, Blocks, Unlimited, Closed, DryRun bool
-
-	// Rules are overrides of the zone, or some of them if there are very many.
-	Rules []Rule
 
 	// Results counts the responses since the config was loaded that should say what their requests cost, by what happened
 	// to that.
@@ -65,9 +58,6 @@ type Zone struct {
 	OneKey   bool
 }
 
-// Moved is the path of a request as it came, and as a zone sees it.
-type Moved struct{ Came, Here string }
-
 // Forwarded is the last request from a proxy that is not trusted, and how many of the requests that were looked at came from
 // such proxies.
 type Forwarded struct {
@@ -78,16 +68,6 @@ type Forwarded struct {
 	Count, Of uint64
 }
 
-// Rule is an override of a key.
-type Rule struct {
-	Ban  bool
-	Same bool // it gives the key the limit that the key has anyway
-
-	Ends bool
-	Note string
-	Age  time.Duration // 0 if it is not known
-}
-
 const (
 	// enough is how many requests are enough to judge, and someRequests how many that a zone does not meet.
 	enough       = 100
@@ -95,9 +75,6 @@ const (
 
 	// recent is how long ago a request from a proxy still says something of the present.
 	recent = 10 * time.Minute
-
-	// week is the age from which on rules that nobody explains should be looked at.
-	week = 7 * 24 * time.Hour
 )
 
 var (
@@ -120,17 +97,6 @@ var zoneProblems = []problem[*Zone]{
 	}, advice.New("doctor/rollout", "raise enforce when the figures are right")},
 
 	{"requests", warn, func(z *Zone) string {
-		if z.SinceLoaded > 0 || z.Moved == nil {
-			return ""
-		}
-		return fmt.Sprintf("it has met no request, because a handler before rate_limit changes the path: %q arrives as %q", z.Moved.Came, z.Moved.Here)
-	}, advice.New("doctor/requests/moved",
-		"match the path that arrives, or put rate_limit before the handler that changes it, for example in a route block")},
-	{"requests", warn, func(z *Zone) string {
-		return when(z.SinceLoaded == 0 && z.Behind != "",
-			"no request reaches it, because the handler %s before it answers them all", z.Behind)
-	}, advice.New("doctor/requests/behind", "put rate_limit before that handler")},
-	{"requests", warn, func(z *Zone) string {
 		switch {
 		case z.SinceLoaded > 0:
 		case z.Matches && z.Missed >= someRequests:
@@ -147,18 +113,6 @@ var zoneProblems = []problem[*Zone]{
 		return when(z.all(outcome.Exempt) && !z.Unlimited,
 			"all %d requests were exempt, so it refuses nothing", z.met())
 	}, advice.New("doctor/exempt", "narrow exempt; missing_key skip and unlimited plans exempt requests too")},
-
-	{"overrides", warn, leftOver, advice.New("doctor/overrides", "remove them, or set them again with --for and --note; 'caddy rate-limit overrides' shows them")},
-	{"overrides", warn, func(z *Zone) string {
-		same := 0
-		for _, r := range z.Rules {
-			if r.Same {
-				same++
-			}
-		}
-		return when(same > 0, "%d of %d overrides give their key the limit that it has anyway", same, len(z.Rules))
-	}, advice.New("doctor/overrides/same",
-		"clear each with 'caddy rate-limit set --clear'; 'caddy rate-limit overrides' shows them")},
 
 	{"rejected", warn, func(z *Zone) string {
 		return when(z.all(outcome.Rejected) && z.Blocks && z.Keyless == 0,
@@ -249,26 +203,6 @@ func (z *Zone) all(o outcome.Outcome) bool { return z.of(o) == z.met() && z.met(
 // clients have no address, which the check proxy says.
 func (z *Zone) lacksKeys(percent uint64) bool {
 	return !(z.Addresses && z.Forwarded != nil) && z.Keyless >= enough/10 && z.Keyless*100 >= z.Spread.Requests*percent
-}
-
-// leftOver finds emergency rules that nobody has taken back: bans without an end, and other overrides with neither an end nor
-// a note.
-func leftOver(z *Zone) string {
-	old, note := 0, ""
-	var oldest Rule
-	for _, r := range z.Rules {
-		if r.Age < week || r.Ends || !r.Ban && r.Note != "" {
-			continue
-		}
-		if old++; r.Age > oldest.Age {
-			oldest = r
-		}
-	}
-	if oldest.Note != "" {
-		note = ", note: " + oldest.Note
-	}
-	return when(old > 0, "%d of %d overrides hold without an end for more than a week, the oldest for %d days%s",
-		old, len(z.Rules), int(oldest.Age.Hours()/24), note)
 }
 
 // unread finds zones in which a tenth of the responses, or more, do not say a cost that can be read.

@@ -143,7 +143,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 				v.Err = err
 				return false
 			}
-			z.Misses.Note(v.Request.Request)
+			z.Missed.Note()
 			continue
 		}
 		if name := z.Charge.CostHeader(); name != "" {

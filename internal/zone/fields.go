@@ -163,12 +163,6 @@ func (f *Fields) read(r *placeholder.Request) *body.Refusal {
 	return refusal
 }
 
-// MayMeet reports whether a request meets the zone, or may do so by what is in its body.
-func (z *Zone) MayMeet(r *http.Request) (bool, error) {
-	found, err := z.match(new(Check), &placeholder.Request{Request: r})
-	return found == passes, err
-}
-
 // likelyPolicy returns one of the zone's policies, or nil if there is none.
 func (z *Zone) likelyPolicy() *QuotaPolicy {
 	for _, p := range z.allPolicies() {
