@@ -90,7 +90,7 @@ func (c *instance) changeKey(method, zone, path string, query url.Values, body m
 		if err != nil {
 			fmt.Fprintln(c.err, "The change is made, but the key cannot be shown:", err)
 		} else if method == http.MethodPut && !c.json && k.Lately == nil && k.Used == 0 {
-			fmt.Fprintf(c.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit top%s %s'.\n", c.flags, shell.Word(zone))
+			fmt.Fprintf(c.out, "\nNo request had this key lately. If one should have, compare the spelling with 'caddy rate-limit%s top %s'.\n", c.flags, shell.Word(zone))
 		}
 		return nil
 	}

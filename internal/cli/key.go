@@ -82,13 +82,23 @@ func (k *keyView) left() string {
 	return fmt.Sprintf("%s; a request costs %d", say.Plural(k.Remaining, "unit"), k.Cost)
 }
 
-// printReasons prints why zones do something else than allow keys, under each plan, and which commands change that. It names a key
+// own returns the view of the plan that the key had last, or all if that is not known.
+func (k *keyView) own() []keyView {
+	all := k.byPlan()
+	i := slices.IndexFunc(all, func(v keyView) bool { return k.Lately != nil && v.Plan == k.Lately.Plan })
+	if i < 0 {
+		return all
+	}
+	return all[i : i+1]
+}
+
+// printReasons prints why zones do something else than allow keys, and which commands change that. It names a key
 // that is not the only one of its zone, and says only once what is the same for several of them.
 func (s *screen) printReasons(keys ...keyView) {
 	var printed []string
 	for _, k := range keys {
 		named := slices.ContainsFunc(keys, func(o keyView) bool { return o.Zone == k.Zone && o.Outcome != "" && o.Key.Key != k.Key.Key })
-		for _, k := range k.byPlan() {
+		for _, k := range k.own() {
 			plain := k.Outcome == "" || k.Outcome == outcome.Names[outcome.Allowed] && len(k.Commands) == 0
 			if k.isUnlimited() || plain {
 				continue
@@ -106,23 +116,16 @@ func (s *screen) printReasons(keys ...keyView) {
 	}
 }
 
-// beforeFlags matches what is before the flags that name an instance, in a command of the admin API.
-var beforeFlags = regexp.MustCompile(`^caddy( rate-limit \S+( --(clear|exempt|outcome rejected))?)`)
-
-// commands says what to run here.
+// commands says what to run here, in commands of the admin API.
 func (s *screen) commands(all []adminapi.Command) (text string) {
-	for i, c := range all {
-		between := ":\n  "
-		if i > 0 {
-			between = ": "
-		}
+	between := ":\n  "
+	for _, c := range all {
 		lines := make([]string, len(c.Run))
-		for n, line := range c.Run {
-			lines[n] = beforeFlags.ReplaceAllStringFunc(line, func(before string) string {
-				return shell.Word(os.Args[0]) + strings.TrimPrefix(before, "caddy") + s.flags
-			})
+		for i, line := range c.Run {
+			lines[i] = shell.Word(os.Args[0]) + " rate-limit" + s.flags + strings.TrimPrefix(line, "caddy rate-limit")
 		}
 		text += "To " + c.To + between + strings.Join(lines, " && ") + "\n"
+		between = ": "
 	}
 	return text
 }

@@ -61,7 +61,7 @@ func (c *instance) list(name string, zones []string) error {
 		return nil
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.ends, b.ends) })
-	all := [][]string{{"ZONE", "BY", "OVERRIDE", "KEY"}}
+	all := [][]string{{"ZONE", "KEY", "BY", "OVERRIDE"}}
 	for _, r := range rows {
 		all = append(all, r.cells)
 	}
@@ -84,7 +84,7 @@ func listCells(zone string, l *adminapi.Listed) []string {
 	if l.Unknown {
 		key = "(only its hash is known: " + l.Key + ")"
 	}
-	return []string{shell.Word(zone), strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), text, key}
+	return []string{shell.Word(zone), key, strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), text}
 }
 
 // fetchLists returns a list of these zones, or of all zones: one for each zone.

@@ -28,7 +28,7 @@ const textWidth = 80
 type screen struct {
 	out, err io.Writer
 	json     bool
-	width    int // of tables; 0 without a limit
+	width    int // of a terminal; 0 without one
 	color    bool
 	terminal bool      // a person sees what is printed
 	waits    io.Writer // where a person sees what a command waits for; nil: nowhere
@@ -87,52 +87,37 @@ func (s *screen) say(format string, args ...any) {
 	}
 }
 
-const (
-	columnGap = "  "
+const columnGap = "  "
 
-	// narrowest is the width to which a column may be cut.
-	narrowest = 10
-)
-
-// cuts are how columns are cut in a narrow terminal, by their headers: in the middle if their texts often begin alike.
-// Names, numbers and states stay whole.
-var cuts = map[string]func(text string, width int) string{
-	"LIMIT": say.Cut, "STORE": say.Cut, "OVERRIDE": say.Cut,
-	"KEY": say.CutMiddle, "BY": say.CutMiddle,
-}
-
-// table prints rows of cells in columns, below a header. Columns that nothing is in are left out. If the terminal is too narrow, cells
-// are cut, and then the spare columns are left out.
-func (s *screen) table(rows [][]string, spare ...string) {
-	rows = columns(rows, func(i int) bool {
-		return len(rows) == 1 || slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" })
-	})
-	if s.excess(s.fitted(rows)) > 0 {
-		rows = columns(rows, func(i int) bool { return !slices.Contains(spare, rows[0][i]) })
-	}
-	width := s.fitted(rows)
-	for _, row := range rows {
-		for i, cell := range row {
-			if cut := cuts[rows[0][i]]; cut != nil {
-				row[i] = cut(cell, width[i])
-			}
-		}
-		fmt.Fprintln(s.out, s.line(row, width, 0))
-	}
-}
-
-// columns returns the columns of rows that are wanted, with a dash in empty cells.
-func columns(rows [][]string, wanted func(i int) bool) [][]string {
-	some := make([][]string, len(rows))
-	for i := range rows[0] {
-		if !wanted(i) {
+// table prints rows of cells in columns, below a header, with a dash in empty cells. Columns that nothing is in are left out.
+func (s *screen) table(rows [][]string) {
+	filled := make([][]string, len(rows))
+	for i, header := range rows[0] {
+		if len(rows) > 1 && !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" }) {
 			continue
 		}
 		for j, row := range rows {
-			some[j] = append(some[j], cmp.Or(row[i], "-"))
+			cell := cmp.Or(row[i], "-")
+			if i < len(row)-1 && (header == "KEY" || header == "STORE") {
+				cell = s.short(cell)
+			}
+			filled[j] = append(filled[j], cell)
 		}
 	}
-	return some
+	width := widths(filled)
+	for _, row := range filled {
+		fmt.Fprintln(s.out, s.line(row, width))
+	}
+}
+
+const usualKey = len("255.255.255.255")
+
+// short returns a text of any length that others stand behind. In a terminal it is cut in the middle, as texts often begin alike.
+func (s *screen) short(text string) string {
+	if s.width == 0 {
+		return text
+	}
+	return say.CutMiddle(text, max(usualKey, s.width/4))
 }
 
 // widths returns the width of each column.
@@ -148,48 +133,18 @@ func widths(rows [][]string) (width []int) {
 	return width
 }
 
-// excess returns by how much columns are too wide for the terminal. A width of 0 is without a limit.
-func (s *screen) excess(columns []int) int {
-	if s.width == 0 {
-		return 0
-	}
-	excess := len(columnGap)*(len(columns)-1) - s.width
-	for _, w := range columns {
-		excess += w
-	}
-	return excess
-}
-
-// fitted returns the widths of columns. Those that may be cut become narrower until all fit, the widest first.
-func (s *screen) fitted(rows [][]string) []int {
-	columns := widths(rows)
-	for excess := s.excess(columns); excess > 0; excess-- {
-		widest := -1
-		for i, header := range rows[0] {
-			if columns[i] > narrowest && cuts[header] != nil && (widest < 0 || columns[i] > columns[widest]) {
-				widest = i
-			}
-		}
-		if widest < 0 {
-			break
-		}
-		columns[widest]--
-	}
-	return columns
-}
-
-// line puts cells into columns of these widths, all of them within a width unless that is 0. A cell that is wider than its column
-// shifts the next ones, which take that up as soon as they have room.
-func (s *screen) line(cells []string, width []int, most int) string {
+// line puts cells into columns of these widths. A cell that is wider than its column shifts the next ones, which take that up as
+// soon as they have room. What does not fit into the terminal is cut off.
+func (s *screen) line(cells []string, width []int) string {
 	var b strings.Builder
 	at, end := 0, 0 // the width of the line, and where the column ends
 	for i, cell := range cells {
 		cell = say.Printable(cell)
-		if most > 0 {
-			if at >= most {
+		if s.width > 0 {
+			if at >= s.width {
 				break
 			}
-			cell = say.Cut(cell, most-at)
+			cell = say.Cut(cell, s.width-at)
 		}
 		at += utf8.RuneCountInString(cell)
 		b.WriteString(s.colored(cell))

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/say"
 	"github.com/seed-161337e5/caddyratelimit/internal/shell"
 )
 
@@ -85,8 +84,6 @@ type watcher struct {
 	came    func()
 }
 
-const usualKey = len("255.255.255.255")
-
 // printAll prints decisions as they come, and reports whether they are enough.
 func (w *watcher) printAll(from io.Reader) (enough bool, err error) {
 	lines := bufio.NewScanner(from)
@@ -118,15 +115,13 @@ func (w *watcher) print(text string) error {
 		return fmt.Errorf("reading a decision: %w; does that Caddy have another version?", err)
 	}
 	if w.columns == nil {
-		w.begin()
+		w.columns = []int{len(time.TimeOnly), 8, 9, usualKey, 7, 5}
+		fmt.Fprintln(w.out, w.line([]string{"TIME", "OUTCOME", "ZONE", "KEY", "LEFT", "WAIT", "REQUEST"}, w.columns))
 	}
 	if d.Skipped > 0 {
 		fmt.Fprintf(w.out, "(%d not shown)\n", d.Skipped)
 	}
-	key, zone := shell.ShowKey(d.KeyText), shell.Word(d.Zone)
-	if w.width > 0 {
-		key = say.CutMiddle(key, max(usualKey, w.width/4))
-	}
+	key, zone := w.short(shell.ShowKey(d.KeyText)), shell.Word(d.Zone)
 	if d.Plan != "" {
 		zone += inParentheses("plan " + shell.Word(d.Plan))
 	}
@@ -141,13 +136,6 @@ func (w *watcher) print(text string) error {
 	}
 	request := shell.Words([]string{d.Method, d.Path}) + inParentheses(d.Reason)
 	cells := []string{d.Time.Local().Format(time.TimeOnly), d.Outcome, zone, key, left, wait, request}
-	_, err := fmt.Fprintln(w.out, w.line(cells, w.columns, w.width))
+	_, err := fmt.Fprintln(w.out, w.line(cells, w.columns))
 	return err
-}
-
-// begin prints the header of the table.
-func (w *watcher) begin() {
-	header := []string{"TIME", "OUTCOME", "ZONE", "KEY", "LEFT", "WAIT", "REQUEST"}
-	w.columns = []int{len(time.TimeOnly), 8, 9, usualKey, 7, 5}
-	fmt.Fprintln(w.out, w.line(header, w.columns, w.width))
 }

@@ -27,20 +27,21 @@ func zonesCommand(cmd *cobra.Command) {
 	})
 }
 
-// zones prints a line for each zone. A terminal that is too narrow has no rates and shares.
+// zones prints a line for each zone.
 func (c *instance) zones() error {
 	var zones []adminapi.Zone
 	if done, err := c.ask("zones", nil, &zones); done || err != nil {
 		return err
 	}
-	rows := [][]string{{"ZONE", "LIMIT", "RATE", "SHARE"}}
+	header := []string{"ZONE", "RATE"}
 	for _, column := range outcome.Columns {
-		rows[0] = append(rows[0], words(strings.ToUpper(column)))
+		header = append(header, words(strings.ToUpper(column)))
 	}
+	rows := [][]string{append(header, "LIMIT")}
 	for i := range zones {
 		rows = append(rows, zoneCells(&zones[i]))
 	}
-	c.table(rows, "RATE", "SHARE")
+	c.table(rows)
 	if len(zones) > 0 {
 		fmt.Fprintf(c.out, "\nCounted by %s.\n", c.counter())
 	}
@@ -50,11 +51,7 @@ func (c *instance) zones() error {
 
 // zoneCells returns the row of a zone.
 func zoneCells(z *adminapi.Zone) []string {
-	row := []string{shell.Word(z.Name), shortLimit(z), formatRate(z.Rate), ""}
-	all := uint64(0)
-	for _, n := range z.Totals {
-		all += n
-	}
+	row := []string{shell.Word(z.Name), formatRate(z.Rate)}
 	for i, column := range outcome.Columns {
 		n := uint64(0)
 		for o, name := range outcome.Names {
@@ -65,11 +62,8 @@ func zoneCells(z *adminapi.Zone) []string {
 		if row = append(row, formatCount(n, 0)); n == 0 && i > 1 {
 			row[len(row)-1] = ""
 		}
-		if column == outcome.NameRefused && all > 0 {
-			row[3] = fmt.Sprintf("%.1f %%", 100*float64(n)/float64(all))
-		}
 	}
-	return row
+	return append(row, shortLimit(z))
 }
 
 // adaptive prints the limits of adaptive_concurrency, which each instance has for itself.
