@@ -20,58 +20,48 @@ func replayCommand(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o := new(replay.Options)
 	flags.StringVar(&o.Zone, "zone", "", "Report this zone only")
-	tries := flags.StringArray("try", nil, "Other limits for a zone, as 'clients=60/1m,200/1m', or 'clients.free=60/1m' for a plan; may be repeated")
+	flags.Func("try", "Other `limits` for a zone, as 'clients=60/1m,200/1m', or 'clients.free=60/1m' for a plan; may be repeated", readTries(&o.Tries))
 	flags.BoolVar(&o.Suggest, "suggest", false, "Suggest a limit for each zone; reads the logs twice")
 	flags.StringVar(&o.Format, "format", "auto", "The format of the logs, if it is not clear from their first lines")
 	flags.StringArrayVar(&o.LogFormat, "log-format", nil, "The text of log_format in the configuration of nginx; may be repeated if lines have several")
-	from := flags.String("from", "", "Leave out requests before this time, such as 2026-11-20 or 2026-11-20T14:00")
-	to := flags.String("to", "", "Leave out requests from this time on")
+	flags.Func("from", "Leave out requests before this `time`, such as 2026-11-20 or 2026-11-20T14:00", readTime(&o.From))
+	flags.Func("to", "Leave out requests from this `time` on", readTime(&o.To))
 	page := flags.String("html", "", "Also write the report as a page with pictures to this file; it replaces a page that is there")
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Logs, o.Input = args, cmd.InOrStdin()
 		if *page != "" && filepath.Ext(*page) != ".html" {
 			return fmt.Errorf("--html replaces the file %s: write a name that ends in .html", *page)
 		}
-		if o.Tries, err = parseTries(*tries); err != nil {
-			return err
-		}
-		if o.From, err = parseTime("from", *from); err != nil {
-			return err
-		}
-		if o.To, err = parseTime("to", *to); err != nil {
-			return err
-		}
-		if !o.From.IsZero() && !o.To.IsZero() && !o.From.Before(o.To) {
-			return fmt.Errorf("--to %s must be after --from %s", *to, *from)
+		if !o.To.IsZero() && !o.From.Before(o.To) {
+			return fmt.Errorf("--to %s must be after --from %s", flags.Lookup("to").Value, flags.Lookup("from").Value)
 		}
 		o.Curve, o.Suggest = *page != "", o.Suggest || *page != ""
 		return replayLogs(cmd, o, *page)
 	}
 }
 
-// parseTries reads limits such as clients=60/1m,200/1m.
-func parseTries(all []string) (tries []replay.Try, err error) {
-	for _, text := range all {
+// readTries returns what reads limits such as clients=60/1m,200/1m.
+func readTries(to *[]replay.Try) func(text string) error {
+	return func(text string) error {
 		name, rates, ok := strings.Cut(text, "=")
 		if !ok || name == "" || rates == "" {
-			return nil, fmt.Errorf("--try %q: write it as 'clients=60/1m,200/1m'", text)
+			return errors.New("write it as 'clients=60/1m,200/1m'")
 		}
 		for rate := range strings.SplitSeq(rates, ",") {
-			tries = append(tries, replay.Try{Zone: name, Rate: strings.TrimSpace(rate)})
+			*to = append(*to, replay.Try{Zone: name, Rate: strings.TrimSpace(rate)})
 		}
+		return nil
 	}
-	return tries, nil
 }
 
-// parseTime reads a time. Without a zone it is one of this machine.
-func parseTime(flag, text string) (at time.Time, err error) {
-	if text == "" {
-		return at, nil
+// readTime returns what reads a time. Without a zone it is one of this machine.
+func readTime(to *time.Time) func(text string) error {
+	return func(text string) (err error) {
+		if *to, err = duration.ParseTime(text, time.Local); err != nil {
+			return errors.New("write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z")
+		}
+		return nil
 	}
-	if at, err = duration.ParseTime(text, time.Local); err == nil {
-		return at, nil
-	}
-	return at, fmt.Errorf("--%s %q: write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z", flag, text)
 }
 
 // replayLogs prints what a config would have done to the requests of logs.

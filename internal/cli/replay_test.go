@@ -11,19 +11,25 @@ import (
 
 // TestReplayArguments: limits and times on the command line.
 func TestReplayArguments(t *testing.T) {
-	tries, err := parseTries([]string{"clients=60/1m, 200/1m", "slots=5"})
-	if err != nil || len(tries) != 3 || tries[1] != (replay.Try{Zone: "clients", Rate: "200/1m"}) {
-		t.Errorf("%+v, %v", tries, err)
+	var tries []replay.Try
+	for _, text := range []string{"clients=60/1m, 200/1m", "slots=5"} {
+		if err := readTries(&tries)(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
-	if _, err := parseTries([]string{"60/1m"}); err == nil || err.Error() != `--try "60/1m": write it as 'clients=60/1m,200/1m'` {
+	if len(tries) != 3 || tries[1] != (replay.Try{Zone: "clients", Rate: "200/1m"}) {
+		t.Errorf("%+v", tries)
+	}
+	if err := readTries(&tries)("60/1m"); err == nil || err.Error() != "write it as 'clients=60/1m,200/1m'" {
 		t.Error(err)
 	}
+	var at time.Time
 	for _, text := range []string{"2026-11-20", "2026-11-20T00:00", "2026-11-20 00:00:00"} {
-		if at, err := parseTime("from", text); err != nil || !at.Equal(time.Date(2026, 11, 20, 0, 0, 0, 0, time.Local)) {
+		if err := readTime(&at)(text); err != nil || !at.Equal(time.Date(2026, 11, 20, 0, 0, 0, 0, time.Local)) {
 			t.Errorf("%s: %v, %v", text, at, err)
 		}
 	}
-	if _, err := parseTime("to", "noon"); err == nil || err.Error() != `--to "noon": write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z` {
+	if err := readTime(&at)("noon"); err == nil || err.Error() != "write a time such as 2026-11-20, 2026-11-20T14:00 or 2026-11-20T14:00:00Z" {
 		t.Error(err)
 	}
 }

@@ -33,13 +33,7 @@ const (
 func testCommand(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	t := new(tester)
-	flags.Func("run", "Carry out only the cases whose name matches this `regular expression`", func(text string) error {
-		pattern, err := regexp.Compile(text)
-		if err == nil {
-			t.pattern, t.Run = text, pattern.MatchString
-		}
-		return err
-	})
+	flags.StringVar(&t.run, "run", "", "Carry out only the cases whose name matches this `regular expression`")
 	flags.StringVar(&t.junit, "junit", "", "Also write the results to this file as JUnit XML")
 	flags.BoolVar(&t.mutate, "mutate", false, "Also try changes of the config, and tell which of them no case notices")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -68,13 +62,18 @@ type tester struct {
 	*screen
 	cases.Options
 	config, adapter string // by flags, instead of what the files say
-	pattern, junit  string
+	run, junit      string
 	mutate          bool
 }
 
 // test carries out all cases, prints the results, and returns the exit code.
 func (t *tester) test(args []string) (code int, err error) {
 	began := time.Now()
+	pattern, err := regexp.Compile(t.run)
+	if err != nil {
+		return 0, fmt.Errorf("--run: %w", err)
+	}
+	t.Run = pattern.MatchString
 	files, err := t.parse(args)
 	if err != nil {
 		return 0, err
@@ -95,7 +94,7 @@ func (t *tester) test(args []string) (code int, err error) {
 		}
 	}
 	if len(r.Cases) == 0 {
-		return 0, fmt.Errorf("no case matches --run %q", t.pattern)
+		return 0, fmt.Errorf("no case matches --run %q", t.run)
 	}
 	r.Took = time.Since(began)
 	if err := t.report(r); err != nil {
@@ -122,14 +121,13 @@ func (t *tester) testConfig(name string, files []*cases.File, r *cases.Report) e
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	r.Cases = append(r.Cases, results...)
-	failed := 0
+	before := r.Failed
 	for i := range results {
 		if len(results[i].Failures) > 0 {
-			failed++
+			r.Failed++
 		}
 	}
-	r.Failed += failed
-	if !t.mutate || failed > 0 || len(results) == 0 {
+	if !t.mutate || r.Failed > before || len(results) == 0 {
 		return nil
 	}
 	changes, err := cases.Mutate(config, files, &t.Options)
