@@ -59,10 +59,7 @@ func explanation(k *adminapi.Key) string {
 func reason(k *adminapi.Key) string {
 	switch {
 	case k.Ban != nil:
-		end := "until it is unbanned"
-		if !k.Ban.Until.IsZero() {
-			end = until(k.Ban.Until)
-		}
+		end := Validity(&adminapi.Override{Kind: "banned", Until: k.Ban.Until})
 		switch {
 		case k.Ban.By == adminapi.ByRefusals:
 			return "it was refused too often, and is banned " + end + "."
@@ -107,13 +104,11 @@ func nextAllowed(k *adminapi.Key) string {
 
 func format(t time.Time) string { return t.Format(time.RFC3339Nano) }
 
-func until(t time.Time) string { return "until " + format(t) }
-
 // Validity says how long an override holds.
 func Validity(o *adminapi.Override) string {
 	switch {
 	case !o.Until.IsZero():
-		return until(o.Until)
+		return "until " + format(o.Until)
 	case o.Kind == "banned":
 		return "until it is unbanned"
 	}
