@@ -58,8 +58,8 @@ var layers = []struct {
 	{"internal/adminapi", layer{lines: 520, kB: 17, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1278, kB: 40}},
-	{"internal/replay", layer{lines: 766, kB: 27, own: "internal/advice internal/replay/logs internal/say internal/uplot internal/web"}},
+	{"internal/replay/logs", layer{lines: 1267, kB: 40, own: "internal/say"}},
+	{"internal/replay", layer{lines: 591, kB: 22, own: "internal/advice internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
@@ -97,9 +97,9 @@ var layers = []struct {
 	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1841, kB: 58, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+	{"internal/replay/engine", layer{lines: 1818, kB: 58, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
-		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
+		"internal/replay internal/replay/logs internal/say internal/stats internal/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},

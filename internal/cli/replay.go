@@ -109,7 +109,7 @@ func noneFits(o *replay.Options, r *replay.Result) error {
 	if len(o.LogFormat) > 0 {
 		as = "--log-format"
 	}
-	return fmt.Errorf("none of %s lines fits %s; the first: %s: %s", replay.Count(r.NotUnderstood), as, r.FirstBad[0].Why, r.FirstBad[0].Text)
+	return fmt.Errorf("none of %s lines fits %s; the first: %s", replay.Count(r.NotUnderstood), as, r.FirstBad[0])
 }
 
 // writePage writes the report as a page. Only its owner may read it, because it has keys of clients: it is a new file in

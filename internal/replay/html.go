@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"regexp"
 	"strings"
@@ -31,7 +32,7 @@ var modular = regexp.MustCompile(`(?m)^(import .*|export )`)
 // all scripts but those that belong to it, and all connections.
 func (r *Result) WriteHTML(to io.Writer) error {
 	// Within strings, json writes <, > and & as escapes, so no text can end the element.
-	data, err := r.pageData()
+	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}

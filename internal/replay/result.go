@@ -3,10 +3,8 @@
 package replay
 
 import (
+	"math"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
-	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // Result is what a config would have done to the requests of some logs.
@@ -14,29 +12,22 @@ type Result struct {
 	// Config is the name of the config, if it has one.
 	Config string `json:"config,omitempty"`
 
-	// Unknown is what the logs do not tell, and what was assumed instead.
-	Unknown []Unknown `json:"unknown"`
+	// Unknown says what the logs do not tell, and what was assumed instead.
+	Unknown []string `json:"unknown"`
 
 	Zones []*Zone `json:"zones"` // by name
 
-	Logs          []Log      `json:"logs"`
-	Lines         int64      `json:"lines"`
-	NoRequests    int64      `json:"no_requests"` // lines that are about something else
-	NotUnderstood int64      `json:"not_understood"`
-	FirstBad      []logs.Bad `json:"first_not_understood,omitempty"` // at most three
-	Requests      int64      `json:"requests"`                       // that were replayed
-	Clients       int        `json:"clients"`                        // different addresses, at most the bound of the store
-	From          time.Time  `json:"from"`                           // of the first request
-	To            time.Time  `json:"to"`                             // of the last one
-	Hosts         []Host     `json:"hosts,omitempty"`
+	Logs          []Log     `json:"logs"`
+	Lines         int64     `json:"lines"`
+	NoRequests    int64     `json:"no_requests"` // lines that are about something else
+	NotUnderstood int64     `json:"not_understood"`
+	FirstBad      []string  `json:"first_not_understood,omitempty"` // at most three of those, with the reason
+	Requests      int64     `json:"requests"`                       // that were replayed
+	Clients       int       `json:"clients"`                        // different addresses, at most the bound of the store
+	From          time.Time `json:"from"`                           // of the first request
+	To            time.Time `json:"to"`                             // of the last one
 
 	Took time.Duration `json:"-"`
-}
-
-// Host is one to which clients have sent requests.
-type Host struct {
-	Name     string `json:"name"`
-	Requests int64  `json:"requests"`
 }
 
 // Log is a log that was read.
@@ -44,30 +35,6 @@ type Log struct {
 	Name   string `json:"name"`
 	Format string `json:"format"`
 	Lines  int64  `json:"lines"`
-}
-
-// Unknown is something that the logs do not tell.
-type Unknown struct {
-	Zone    string `json:"zone,omitempty"`   // empty if it is about all zones
-	Option  string `json:"option,omitempty"` // of the zone
-	What    string `json:"what"`             // is not in the log
-	Assumed string `json:"assumed"`
-	Count   int64  `json:"requests,omitempty"` // that it is about; 0 for all
-}
-
-// Sentence says what is not known, and what was assumed.
-func (u *Unknown) Sentence() string {
-	text := u.What
-	switch {
-	case u.Zone != "" && u.Option != "":
-		text = "zone " + say.Printable(u.Zone) + ", " + u.Option + ": " + text
-	case u.Zone != "":
-		text = "zone " + say.Printable(u.Zone) + ": " + text
-	}
-	if u.Count > 0 {
-		text += " (" + Count(u.Count) + " requests)"
-	}
-	return text + "; " + u.Assumed
 }
 
 // Zone is what a zone would have done.
@@ -81,9 +48,8 @@ type Zone struct {
 	Burst  int64   `json:"burst,omitempty"`  // what a bucket holds; 0 for other algorithms
 	DryRun bool    `json:"dry_run,omitempty"`
 
-	Requests     int64      `json:"requests"` // that were judged
-	NotJudged    int64      `json:"not_judged,omitempty"`
-	WhyNotJudged string     `json:"why_not_judged,omitempty"`
+	Requests     int64      `json:"requests"`           // that were judged
+	Unjudged     string     `json:"unjudged,omitempty"` // why others were not
 	Keys         int        `json:"keys"`
 	Refused      int64      `json:"refused"`
 	KeysRefused  int        `json:"keys_refused"`
@@ -100,21 +66,28 @@ type Zone struct {
 	Suggestion *Suggestion `json:"suggestion,omitempty"`
 
 	// Series is what happened over time, for all keys.
-	Series Series `json:"-"`
+	Series Series `json:"series"`
 
-	// Peaks are the most that each key has used of any window, the largest first. They are counted
+	// Peaks are the most that each key has used of any window, the largest first, see [Ranks]. They are counted
 	// as if nothing had been refused. PeakKeys are the names of the first of them.
-	Peaks    []int64  `json:"-"`
-	PeakKeys []string `json:"-"`
+	Peaks    [][2]int64 `json:"peaks"`
+	PeakKeys []string   `json:"names"`
 }
 
-// Most returns how much a key can use in one window: of a bucket, what it holds at the beginning and what flows in.
-// It is 0 if that depends on the request.
-func (z *Zone) Most() int64 {
-	if z.Burst > 0 && z.Events > 0 {
-		return z.Events + z.Burst
+// Ranks returns where the peaks of keys change, which are sorted: the rank of the first key with a peak, and the peak. The
+// busiest are exact; of the others only so many are taken that a logarithmic picture shows no difference.
+func Ranks(peaks []int64) [][2]int64 {
+	const exact, more = 500, 800
+	all := [][2]int64{}
+	next, factor := 0.0, math.Pow(float64(max(len(peaks), 2)), 1.0/more)
+	for i, peak := range peaks {
+		if len(all) > 0 && all[len(all)-1][1] == peak || i >= exact && float64(i) < next {
+			continue
+		}
+		all = append(all, [2]int64{int64(i) + 1, peak})
+		next = float64(i) * factor
 	}
-	return z.Events
+	return all
 }
 
 // Peak is the most that a key has used of any window of the limit.
@@ -125,23 +98,23 @@ type Peak struct {
 
 // Key is what happened to one key.
 type Key struct {
-	Key          string        `json:"key"`
-	Requests     int64         `json:"requests"`
-	Refused      int64         `json:"refused"`
-	FirstRefused time.Time     `json:"first_refused"`
-	Peak         int64         `json:"peak"`
-	Status       map[int]int64 `json:"status"` // in the log, of the requests that are refused
-	Agent        string        `json:"agent"`  // the last one
-	Signs        []string      `json:"signs"`  // that it is people, as "cookie"; none if it looks like a program
-	Shared       bool          `json:"shared"` // it looks like several people behind one address
-	Series       Series        `json:"-"`
+	Key          string    `json:"key"`
+	Requests     int64     `json:"requests"`
+	Refused      int64     `json:"refused"`
+	FirstRefused time.Time `json:"first_refused"`
+	Peak         int64     `json:"peak"`
+	About        string    `json:"about"` // see [About]
+	Agent        string    `json:"agent"` // the last one
+	Signs        []string  `json:"signs"` // that it is people, as "cookie"; none if it looks like a program
+	Series       Series    `json:"series"`
 }
 
-// Series counts requests over time, in steps of the same length.
+// Series counts requests over time, in steps of the same length. Times are in milliseconds.
 type Series struct {
-	Start             time.Time
-	Step              time.Duration
-	Admitted, Refused []int64 // of each step; as many of the one as of the other
+	Start    int64   `json:"start"` // since 1970
+	Step     int64   `json:"step"`
+	Admitted []int64 `json:"admitted"` // in each step
+	Refused  []int64 `json:"refused"`
 }
 
 // WhatIf is what another limit would have done, with everything else as it is.

@@ -50,22 +50,6 @@ func (t *report) wrap(first, indent, text string) {
 	}
 }
 
-// notUnderstood says how many lines were not understood, and what follows if they are many.
-func (r *Result) notUnderstood() string {
-	if r.NotUnderstood*100 <= r.Lines {
-		return count(r.NotUnderstood, "line") + " not understood"
-	}
-	return fmt.Sprintf("WARNING: %s of %s (%s) not understood: all figures are too low", Count(r.NotUnderstood), count(r.Lines, "line"), percent(r.NotUnderstood, r.Lines))
-}
-
-// badLines says of the first lines that were not understood what they have, in at most so many characters.
-func (r *Result) badLines(most int) (lines []string) {
-	for _, b := range r.FirstBad {
-		lines = append(lines, fmt.Sprintf("%s:%d: %s: %s", say.Printable(b.Log), b.Line, say.Printable(b.Why), say.Cut(say.Printable(b.Text), most)))
-	}
-	return lines
-}
-
 // span is the time from the first to the last request.
 func (t *report) span() string {
 	from, to := t.From.In(t.zone), t.To.In(t.zone)
@@ -94,8 +78,8 @@ func (t *report) limits(z *Zone) {
 	}
 	t.wrap("", "  ", fmt.Sprintf("ZONE %s: %s, key %s%s", say.Printable(z.Name), z.Limit, say.Printable(cmp.Or(z.Key, "none")), mode))
 	row := func(what, number, rest string) { t.line("  %-28s %12s  %s", what, number, rest) }
-	if why := t.notJudged(z); why != "" {
-		t.wrap("  ", "    ", say.Printable(why))
+	if z.Unjudged != "" {
+		t.wrap("  ", "    ", z.Unjudged)
 	}
 	if z.Requests == 0 {
 		t.whatIf(z)
@@ -130,32 +114,13 @@ func (t *report) limits(z *Zone) {
 	t.suggestion(z)
 }
 
-// notJudged says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
-// site, so its hosts are named.
-func (r *Result) notJudged(z *Zone) string {
-	if z.NotJudged > 0 {
-		return fmt.Sprintf("not judged: %s (%s)", z.WhyNotJudged, count(z.NotJudged, "request"))
-	}
-	if z.Requests > 0 {
-		return ""
-	}
-	const most = 5
-	var all []string
-	for _, h := range r.Hosts[:min(len(r.Hosts), most)] {
-		all = append(all, fmt.Sprintf("%s (%s)", say.Cut(say.Printable(h.Name), Width), Count(h.Requests)))
-	}
-	if len(all) == 0 {
-		return "no request met this zone"
-	}
-	if len(r.Hosts) > most {
-		all = append(all, "and others")
-	}
-	return "no request met this zone. Hosts in the log: " + strings.Join(all, "; ")
-}
-
 // headroom is how much the busiest key that was never refused may use more, as "3.0 %"; empty if that is not known.
 func (z *Zone) headroom() string {
-	if b, most := z.Busiest, z.Most(); b != nil && most > 0 && b.Used <= most {
+	most := z.Events
+	if most > 0 { // a bucket is full at the beginning
+		most += z.Burst
+	}
+	if b := z.Busiest; b != nil && most > 0 && b.Used <= most {
 		return percent(most-b.Used, most)
 	}
 	return ""
@@ -169,10 +134,7 @@ func (t *report) top(z *Zone) {
 	t.line("\n  %-32s %10s  %8s  %s", "WHO WOULD BE REFUSED", "refused", "of sent", "first")
 	for _, k := range z.Top[:min(len(z.Top), maxShown)] {
 		t.line("  %-32s %10s  %8s  %s", say.Cut(say.Printable(cmp.Or(k.Key, "(no key)")), 32), Count(k.Refused), percent(k.Refused, k.Requests), t.at(k.FirstRefused))
-		about := k.statuses()
-		if who := k.looks(); who != "" {
-			about += "; " + who
-		}
+		about := k.About
 		if k.Agent != "" {
 			about += "; " + say.Printable(k.Agent)
 		}
@@ -183,28 +145,24 @@ func (t *report) top(z *Zone) {
 	}
 }
 
-// statuses says which statuses the refused requests have in the log.
-func (k *Key) statuses() string {
-	all := slices.SortedFunc(maps.Keys(k.Status), func(a, b int) int { return cmp.Or(cmp.Compare(k.Status[b], k.Status[a]), cmp.Compare(a, b)) })
+// About says which statuses the refused requests of a key have in the log, and what makes it look like people.
+func About(statuses map[int]int64, signs []string, shared bool) string {
+	all := slices.SortedFunc(maps.Keys(statuses), func(a, b int) int { return cmp.Or(cmp.Compare(statuses[b], statuses[a]), cmp.Compare(a, b)) })
 	total, parts := int64(0), []string{}
-	for _, n := range k.Status {
+	for _, n := range statuses {
 		total += n
 	}
 	for _, status := range all[:min(len(all), 3)] {
-		parts = append(parts, fmt.Sprintf("%d %s", status, percent(k.Status[status], total)))
+		parts = append(parts, fmt.Sprintf("%d %s", status, percent(statuses[status], total)))
 	}
-	return strings.Join(parts, ", ")
-}
-
-// looks says what makes a key look like people; nothing if it does not.
-func (k *Key) looks() string {
-	switch signs := strings.Join(k.Signs, ", "); {
-	case signs == "":
-		return ""
-	case k.Shared:
-		return "looks like several people: " + signs
+	about := strings.Join(parts, ", ")
+	switch looks := strings.Join(signs, ", "); {
+	case looks == "":
+		return about
+	case shared:
+		return about + "; looks like several people: " + looks
 	default:
-		return "looks like a person: " + signs
+		return about + "; looks like a person: " + looks
 	}
 }
 

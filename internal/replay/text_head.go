@@ -51,7 +51,7 @@ func (t *report) unknown() {
 	}
 	t.line("\nNOT KNOWN FROM THE LOGS")
 	for _, u := range t.Unknown {
-		t.wrap("  ", "    ", u.Sentence())
+		t.wrap("  ", "    ", u)
 	}
 }
 
@@ -77,10 +77,13 @@ func (t *report) head() {
 	if t.NoRequests > 0 {
 		t.line("%s not about requests", count(t.NoRequests, "line"))
 	}
-	if t.NotUnderstood > 0 {
-		t.wrap("", "  ", t.notUnderstood()+", such as:")
+	switch n := t.NotUnderstood; {
+	case n*100 > t.Lines:
+		t.wrap("", "  ", fmt.Sprintf("WARNING: %s of %s (%s) not understood: all figures are too low, such as:", Count(n), count(t.Lines, "line"), percent(n, t.Lines)))
+	case n > 0:
+		t.line("%s not understood, such as:", count(n, "line"))
 	}
-	for _, bad := range t.badLines(Width) {
+	for _, bad := range t.FirstBad {
 		t.wrap("  ", "    ", bad)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
@@ -28,13 +27,13 @@ func at(text string) time.Time {
 func report() *replay.Result {
 	first := at("02:14:07")
 	return &replay.Result{
-		Unknown: []replay.Unknown{
-			{Zone: "api", Option: "key", What: "header Authorization, which is redacted", Assumed: "all its values count as one", Count: 51_204},
-			{Zone: "api", Option: "cost", What: "{http.request.body}", Assumed: "treated as empty"},
-			{What: "handler forward_auth", Assumed: "assumed that it passes the request on unchanged"},
+		Unknown: []string{
+			"zone api, key: header Authorization, which is redacted (51,204 requests); all its values count as one",
+			"zone api, cost: {http.request.body}; treated as empty",
+			"handler forward_auth; assumed that it passes the request on unchanged",
 		},
 		Config: "Caddyfile", Logs: []replay.Log{{Name: "access.log"}, {Name: "access.log.1.gz"}}, Lines: 3_412_130, NotUnderstood: 12,
-		FirstBad: []logs.Bad{{Log: "access.log", Line: 88_121, Why: "no client address", Text: "{\"ts\":\x1b[31m"}}, NoRequests: 3,
+		FirstBad: []string{"access.log:88121: no client address: {\"ts\":\x1b[31m"}, NoRequests: 3,
 		Requests: 3_412_118, Clients: 41_207, From: at("00:00:00"), To: at("23:59:59"), Took: 2100 * time.Millisecond,
 		Zones: []*replay.Zone{
 			{Name: "api", Limit: "concurrency 10", Key: "{header.Authorization}", Requests: 51_204, Keys: 1, Outcomes: map[string]int64{"allowed": 51_204}},
@@ -44,10 +43,10 @@ func report() *replay.Result {
 				Outcomes: map[string]int64{"allowed": 3_376_554, "dry_run": 21_440, "exempt": 10, "not_charged": 582},
 				Busiest:  &replay.Peak{Key: "198.51.100.7", Used: 97},
 				Top: []*replay.Key{
-					{Key: "203.0.113.7", Requests: 14_533, Refused: 12_804, FirstRefused: first, Status: map[int]int64{200: 12_292, 404: 512}, Agent: "python-requests/2.32"},
+					{Key: "203.0.113.7", Requests: 14_533, Refused: 12_804, FirstRefused: first, About: replay.About(map[int]int64{200: 12_292, 404: 512}, nil, false), Agent: "python-requests/2.32"},
 					{
-						Key: "192.0.2.14 /\x1b[31mlogin\n", Requests: 34_250, Refused: 4_110, FirstRefused: at("09:00:02"), Status: map[int]int64{200: 4_110},
-						Agent: strings.Repeat("Mozilla/5.0 ", 10), Signs: []string{"logged in", "cookie", "several agents"}, Shared: true,
+						Key: "192.0.2.14 /\x1b[31mlogin\n", Requests: 34_250, Refused: 4_110, FirstRefused: at("09:00:02"), Agent: strings.Repeat("Mozilla/5.0 ", 10),
+						About: replay.About(map[int]int64{200: 4_110}, []string{"logged in", "cookie", "several agents"}, true),
 					},
 				},
 				WhatIf: []replay.WhatIf{

@@ -25,7 +25,7 @@ func TestReplayAdviceIsGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, u := range r.Unknown {
-				if _, fix, ok := strings.Cut(u.Assumed, ": "); ok && advice.Of(fix) != nil {
+				if _, fix, ok := strings.Cut(u, "counts: "); ok && advice.Of(fix) != nil {
 					said += advice.Of(fix).Name()
 				}
 			}

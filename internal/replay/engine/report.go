@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -12,12 +13,16 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 const (
 	maxTop    = 20
-	mostHosts = 20   // that are reported
+	maxHosts  = 5    // that are named
 	maxNamed  = 1000 // peaks whose keys are named
+	daySteps  = 1440
+	stripSize = 144 // steps of a key
+	maxName   = 60
 )
 
 // result returns what was read, without zones.
@@ -27,24 +32,36 @@ func (e *engine) result(m *merged) *replay.Result {
 	if t.requests > 0 {
 		r.From, r.To = time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()
 	}
-	for _, name := range most(t.hosts, mostHosts) {
-		r.Hosts = append(r.Hosts, replay.Host{Name: name, Requests: t.hosts[name]})
-	}
 	r.Unknown = e.unknown.all(e, m.sum(r))
 	return r
 }
 
-// most returns the names with the highest numbers, at most n.
-func most(all map[string]int64, n int) []string {
-	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
-	return names[:min(len(names), n)]
+// unjudged says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
+// site, so its hosts are named.
+func (t *tallies) unjudged(z *zoneTally, met int64) string {
+	switch {
+	case z.notJudged > 0:
+		return fmt.Sprintf("not judged: %s (%s requests)", z.why, replay.Count(z.notJudged))
+	case met > 0:
+		return ""
+	}
+	hosts := slices.SortedFunc(maps.Keys(t.hosts), func(a, b string) int { return cmp.Or(cmp.Compare(t.hosts[b], t.hosts[a]), cmp.Compare(a, b)) })
+	said := "no request met this zone"
+	for i, host := range hosts[:min(len(hosts), maxHosts)] {
+		between := "; "
+		if i == 0 {
+			between = ". Hosts in the log: "
+		}
+		said += fmt.Sprintf("%s%s (%s)", between, host, replay.Count(t.hosts[host]))
+	}
+	return said
 }
 
 // report returns what a zone has done.
 func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
 	made := &replay.Zone{
-		Name: z.Name, Limit: z.Description, Key: shortKey(z.Key), DryRun: z.Rollout() != "", NotJudged: z.notJudged, WhyNotJudged: z.why,
-		Keys: len(z.keys), Refused: z.refused, Outcomes: make(map[string]int64), Top: []*replay.Key{}, Series: e.tallies.series(z.cells),
+		Name: z.Name, Limit: z.Description, Key: shortKey(z.Key), DryRun: z.Rollout() != "", Keys: len(z.keys), Refused: z.refused,
+		Outcomes: make(map[string]int64), Top: []*replay.Key{}, PeakKeys: []string{}, Series: e.tallies.series(z.cells, daySteps),
 	}
 	if p := z.OwnPolicies.Fixed; p != nil {
 		made.Events = p.Numbers.Events
@@ -64,6 +81,7 @@ func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
 			made.Outcomes[outcome.Names[o]] = n
 		}
 	}
+	made.Unjudged = e.tallies.unjudged(z, made.Requests)
 	if z.refused > 0 {
 		first := time.UnixMicro(z.first).UTC()
 		made.FirstRefused = &first
@@ -71,15 +89,17 @@ func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
 	byPeak := slices.SortedFunc(maps.Values(z.keys), func(a, b *keyTally) int {
 		return cmp.Or(cmp.Compare(b.peak.most, a.peak.most), cmp.Compare(a.key, b.key))
 	})
+	var peaks []int64
 	for i, k := range byPeak {
-		made.Peaks = append(made.Peaks, k.peak.most)
+		peaks = append(peaks, k.peak.most)
 		if i < maxNamed {
-			made.PeakKeys = append(made.PeakKeys, k.key)
+			made.PeakKeys = append(made.PeakKeys, say.Cut(k.key, maxName))
 		}
 		if k.refused == 0 && made.Busiest == nil && k.peak.most > 0 {
 			made.Busiest = &replay.Peak{Key: k.key, Used: k.peak.most}
 		}
 	}
+	made.Peaks = replay.Ranks(peaks)
 	refused := slices.DeleteFunc(byPeak, func(k *keyTally) bool { return k.refused == 0 })
 	slices.SortStableFunc(refused, func(a, b *keyTally) int { return cmp.Compare(b.refused, a.refused) })
 	made.KeysRefused = len(refused)
@@ -92,42 +112,31 @@ func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
 
 // key returns what has happened to a key that was refused.
 func (e *engine) key(k *keyTally) *replay.Key {
-	made := &replay.Key{
+	signs, shared := k.looks()
+	return &replay.Key{
 		Key: k.key, Requests: k.requests, Refused: k.refused, FirstRefused: time.UnixMicro(k.first).UTC(), Peak: k.peak.most,
-		Status: k.status, Agent: k.agent, Series: e.tallies.series(k.cells),
+		About: replay.About(k.status, signs, shared), Agent: k.agent, Signs: signs, Series: e.tallies.series(k.cells, stripSize),
 	}
-	made.Signs, made.Shared = k.looks()
-	return made
 }
 
 // whatIf returns what other limits would have done, and the one in the config among them.
 func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.WhatIf {
-	rows := []replay.WhatIf{}
-	add := func(row replay.WhatIf, refused map[string]int64) {
-		for _, n := range refused {
-			row.Refused += n
-		}
-		row.KeysRefused = len(refused)
-		rows = append(rows, row)
-	}
+	rows := []replay.WhatIf{{
+		Limit: labelOf(&z.Limit), Events: made.Events, Window: made.Window, Refused: made.Refused, KeysRefused: made.KeysRefused, Configured: true,
+	}}
 	for _, t := range attempts {
 		if t.Zone == z.Name {
 			_, seconds := window(&t.limit)
-			add(replay.WhatIf{Limit: t.label(), Events: t.limit.MaxEvents.Number, Window: seconds, Curve: t.curve}, t.refused)
+			row := replay.WhatIf{Limit: t.label(), Events: t.limit.MaxEvents.Number, Window: seconds, KeysRefused: len(t.refused), Curve: t.curve}
+			for _, n := range t.refused {
+				row.Refused += n
+			}
+			rows = append(rows, row)
 		}
 	}
-	if len(rows) == 0 {
-		return rows
+	if len(rows) == 1 {
+		return rows[:0]
 	}
-	configured, refused := labelOf(&z.Limit), make(map[string]int64)
-	for _, k := range z.keys {
-		if k.refused > 0 {
-			refused[k.key] = k.refused
-		}
-	}
-	rows = slices.DeleteFunc(rows, func(w replay.WhatIf) bool { return w.Limit == configured })
-	add(replay.WhatIf{Limit: configured, Events: made.Events, Window: made.Window, Configured: true}, refused)
-	rows[len(rows)-1].Refused = made.Refused // also of keys for which there is no room
 	slices.SortStableFunc(rows, func(a, b replay.WhatIf) int {
 		return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Events, b.Events))
 	})

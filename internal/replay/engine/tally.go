@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxHosts    = 1000    // that are counted, because clients choose them
+	mostHosts   = 1000    // that are counted, because clients choose them
 	maxCells    = 2 << 20 // of the keys of a zone
 	maxStatuses = 16      // that are told apart for each key
 	maxAgent    = 200     // bytes of the name of an agent
@@ -95,7 +95,7 @@ func (t *tallies) request(x *exchange, now int64) {
 	if p := t.personOf(x.client); p != nil {
 		p.meet(&x.person)
 	}
-	if host := x.Host; host != "" && (t.hosts[host] > 0 || len(t.hosts) < maxHosts) {
+	if host := x.Host; host != "" && (t.hosts[host] > 0 || len(t.hosts) < mostHosts) {
 		t.hosts[host]++
 	}
 }
@@ -208,10 +208,7 @@ type cell struct {
 	admitted, refused uint32
 }
 
-const (
-	minute   = int64(time.Minute / time.Microsecond)
-	maxSteps = 4096 // of a series
-)
+const minute = int64(time.Minute / time.Microsecond)
 
 // add counts a request, and returns how many cells are new.
 func (all *cells) add(now int64, refused bool) (added int) {
@@ -228,20 +225,17 @@ func (all *cells) add(now int64, refused bool) (added int) {
 	return added
 }
 
-// series returns steps from the first to the last request of the replay. What was decided after that, because it had
-// waited, is in the last one.
-func (t *tallies) series(all cells) replay.Series {
-	first, last, length := int32(0), int32(0), int32(1)
+// series returns at most so many steps from the first to the last request of the replay. What was decided after that, because it
+// had waited, is in the last one.
+func (t *tallies) series(all cells, most int32) replay.Series {
+	first, last := int32(0), int32(0)
 	if t.requests > 0 {
 		first, last = int32(t.from/minute), int32(t.to/minute)
 	}
-	for (last-first)/length >= maxSteps {
-		length *= 2
-	}
+	length := (last-first)/most + 1
 	steps := (last-first)/length + 1
 	made := replay.Series{
-		Start: time.UnixMicro(int64(first) * minute).UTC(), Step: time.Duration(length) * time.Minute,
-		Admitted: make([]int64, steps), Refused: make([]int64, steps),
+		Start: int64(first) * minute / 1000, Step: int64(length) * minute / 1000, Admitted: make([]int64, steps), Refused: make([]int64, steps),
 	}
 	for _, one := range all {
 		step := min((one.minute-first)/length, steps-1)

@@ -26,7 +26,7 @@ type unknown struct {
 	redacted map[string]int64  // requests, by the header that is redacted
 	proxies  proxies
 
-	list []replay.Unknown
+	list []string
 }
 
 // see notes what the record of a request does not have.
@@ -59,48 +59,33 @@ func (u *unknown) fail(why error) {
 	}
 }
 
-func (u *unknown) add(one replay.Unknown) {
-	if !slices.Contains(u.list, one) {
-		u.list = append(u.list, one)
-	}
-}
-
-// assumed adds what is about all zones, if there is any.
+// assumed says what is not known if it is so, and what was assumed.
 func (u *unknown) assumed(is bool, what, assumed string) {
-	if is {
-		u.add(replay.Unknown{What: what, Assumed: assumed})
+	if text := what + "; " + assumed; is && !slices.Contains(u.list, text) {
+		u.list = append(u.list, text)
 	}
 }
 
 // some adds what is about some requests, if there are any.
 func (u *unknown) some(n int64, what, assumed string) {
-	if n > 0 {
-		u.add(replay.Unknown{What: what, Assumed: assumed, Count: n})
-	}
+	u.assumed(n > 0, fmt.Sprintf("%s (%s requests)", what, replay.Count(n)), assumed)
 }
 
-// all returns all that is not known, what is about zones first.
-func (u *unknown) all(e *engine, formats []*logs.Format) []replay.Unknown {
-	u.list = []replay.Unknown{}
-	u.proxies.report(e.tallies.requests, u)
+// all returns all that is not known.
+func (u *unknown) all(e *engine, formats []*logs.Format) []string {
+	u.list = []string{}
+	u.proxies.report(e.tallies, u)
+	for _, use := range e.needs.uses {
+		u.use(&use, formats)
+	}
 	zones := zonesOf(e.config)
-	for _, ofZones := range []bool{true, false} {
-		for _, use := range e.needs.uses {
-			if ofZones == (use.zone != "") {
-				u.use(&use, formats)
-			}
+	for _, name := range slices.Sorted(maps.Keys(zones)) {
+		u.assumed(slices.Contains(e.needs.looks, name), "zone "+name+", enforce: what looks at {http.rate_limit.exceeded."+name+"}, such as routes",
+			"taken as if it had no value")
+		for _, f := range formats {
+			u.assumed(zones[name].CountsSlots() && !f.Duration, "zone "+name+", algorithm: how long requests took", "assumed that each ends at once")
 		}
-		for _, name := range slices.Sorted(maps.Keys(zones)) {
-			if ofZones && slices.Contains(e.needs.looks, name) {
-				u.add(replay.Unknown{Zone: name, Option: "enforce", What: "what looks at {http.rate_limit.exceeded." + name + "}, such as routes", Assumed: "taken as if it had no value"})
-			}
-			for _, f := range formats {
-				if ofZones && zones[name].CountsSlots() && !f.Duration {
-					u.add(replay.Unknown{Zone: name, Option: "algorithm", What: "how long requests took", Assumed: "assumed that each ends at once"})
-				}
-			}
-			u.assumed(!ofZones && zones[name].Overrides, "overrides and bans that were set by hand", "assumed that there were none")
-		}
+		u.assumed(zones[name].Overrides, "overrides and bans that were set by hand", "assumed that there were none")
 	}
 	for _, f := range formats {
 		u.assumed(!f.Host, "the host", "assumed: "+e.host)
@@ -124,50 +109,45 @@ func (u *unknown) all(e *engine, formats []*logs.Format) []replay.Unknown {
 	return u.list
 }
 
-// use adds a part of requests that logs do not have.
+// use adds a part of requests that logs do not have. The report of a zone says itself which of them it has not judged.
 func (u *unknown) use(used *use, formats []*logs.Format) {
-	one := replay.Unknown{Zone: used.zone, Option: used.option, What: used.what, Assumed: used.assumed}
-	if used.header == "" || used.option == chargeHeader || slices.ContainsFunc(formats, func(f *logs.Format) bool {
-		return used.response && !f.RespHeader.Has(used.header) || !used.response && !f.Header.Has(used.header)
-	}) {
-		u.add(one)
+	what, assumed := used.what, used.assumed
+	if used.zone != "" {
+		what = "zone " + used.zone + ", " + used.option + ": " + what
 	}
-	if one.Count = u.redacted[used.header]; one.Count > 0 && !used.response {
-		if one.What += ", which is redacted"; strings.HasPrefix(used.what, "header ") && used.assumed == empty {
-			one.Assumed = "all its values count as one"
-		}
-		u.add(one)
+	u.assumed(!used.decides() && (used.header == "" || used.option == chargeHeader || slices.ContainsFunc(formats, func(f *logs.Format) bool {
+		return used.response && !f.RespHeader.Has(used.header) || !used.response && !f.Header.Has(used.header)
+	})), what, assumed)
+	if strings.HasPrefix(used.what, "header ") && assumed == empty {
+		assumed = "all its values count as one"
+	}
+	if !used.decides() && !used.response {
+		u.some(u.redacted[used.header], what+", which is redacted", assumed)
 	}
 }
 
 // proxies notes requests whose clients may be behind a proxy that the config does not trust, or of which
 // the log does not tell.
 type proxies struct {
-	unclear int64  // requests whose client is the other end of the connection
-	carry   int64  // those of them that carry the address of a client
-	field   string // in which the first of these carries it
-	address string // of the first connection
-	more    bool   // there are other connections
-	trusts  bool   // a server trusts proxies
-
-	resolved int64 // requests whose client is that of the log, which the config would not find out
+	direct   int64  // requests whose client is the other end of the connection
+	carry    int64  // those of them that carry the address of a client, and come from nobody who is trusted
+	field    string // in which the first of these carries it
+	address  string // of the first connection
+	trusts   bool   // a server trusts proxies
+	resolved int64  // requests whose client is that of the log, which the config would not find out
 }
 
 // see notes a request whose client is known.
 func (p *proxies) see(x *exchange) {
-	field, trusts := x.forwarded(), x.trusts[x.server]
-	switch remote := cmp.Or(x.RemoteIP, x.ClientIP); {
-	case !trusts && x.client != remote && x.RemoteIP != "":
-		p.resolved++
-	case x.client == remote && (trusts || field != ""):
-		if p.unclear == 0 {
-			p.address = remote
-		}
-		p.unclear++
-		p.trusts, p.more = p.trusts || trusts, p.more || remote != p.address
+	field, trusts, remote := x.forwarded(), x.trusts[x.server], cmp.Or(x.RemoteIP, x.ClientIP)
+	p.trusts = p.trusts || trusts
+	if x.client == remote {
+		p.direct, p.address = p.direct+1, cmp.Or(p.address, remote)
 		if field != "" && !x.proxy {
 			p.carry, p.field = p.carry+1, cmp.Or(p.field, field)
 		}
+	} else if !trusts && x.RemoteIP != "" {
+		p.resolved++
 	}
 }
 
@@ -175,20 +155,13 @@ var trustProxies = advice.New("replay/trusted_proxies", "if that is a proxy, set
 
 // report adds what is not known because of proxies. A few requests that carry the field are no sign of
 // a proxy, because clients write it too.
-func (p *proxies) report(requests int64, u *unknown) {
+func (p *proxies) report(t *tallies, u *unknown) {
 	const asLogged = "the client in the log counts"
-	switch {
-	case requests == 0:
-	case p.unclear == requests && p.carry == requests && !p.more:
-		u.assumed(true, fmt.Sprintf("all requests come from %s and carry %s", p.address, p.field), asLogged+": "+trustProxies.With().String())
-	case p.carry > requests/2:
-		from := p.address
-		if p.more {
-			from += " and others"
-		}
-		u.some(p.carry, fmt.Sprintf("requests from %s carry %s, and the config trusts no such proxy", from, p.field), asLogged)
-	case p.unclear == requests && p.trusts && !p.more && requests > 1:
-		u.assumed(true, fmt.Sprintf("all requests come from %s, and the log does not name the clients behind it", p.address), asLogged)
+	if p.carry > t.requests/2 {
+		u.some(p.carry, fmt.Sprintf("requests carry %s, the first from %s", p.field, p.address), asLogged+": "+trustProxies.With().String())
+	} else {
+		u.assumed(p.trusts && p.direct == t.requests && p.direct > 1 && len(t.clients) == 1,
+			fmt.Sprintf("all requests come from %s, and the log does not name the clients behind it", p.address), asLogged)
 	}
 	u.some(p.resolved, "requests came through a proxy, and the config has no trusted_proxies", asLogged+", but this config would take the proxy for the client")
 }

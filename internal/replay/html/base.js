@@ -1,5 +1,6 @@
-// All texts of the log come into the page as text nodes and attributes, never as HTML.
+// All texts of the log come into the page as text nodes and attributes, never as HTML. visible shows what a reader would not see.
 const data = JSON.parse(document.getElementById("data").textContent);
+data.zones.sort((a, b) => b.refused - a.refused || b.requests - a.requests);
 
 const percent = (part, whole) => share(part, whole, 1);
 const sameDay = new Date(data.from).toDateString() === new Date(data.to).toDateString();

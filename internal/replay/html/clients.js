@@ -39,7 +39,7 @@ const clients = (zone, moved) => {
 	const shares = [el("span", { class: "note" }), el("span", { class: "note" })];
 	const config = el("code", {});
 	const range = el("input", { type: "range", min: 0, max: Math.max(limits.length - 1, 0), step: 1,
-		"aria-label": "limit of the zone " + zone.name });
+		"aria-label": "limit of the zone " + plain(zone.name) });
 	const set = (i) => {
 		const w = limits[i], at = y(w.events);
 		range.value = i;
@@ -79,7 +79,7 @@ const clients = (zone, moved) => {
 		if (!entry) return;
 		const name = zone.names[rank - 1];
 		tip.replaceChildren(`client ${number(rank)} of ${number(total)}: `,
-			name === undefined ? "" : el("bdi", {}, name + ", "),
+			name === undefined ? "" : el("span", {}, visible(name), ", "),
 			`at most ${number(entry[1])}` + (zone.window ? ` in ${zone.length}` : " at a time"));
 	};
 	let dragging = false;

@@ -5,21 +5,22 @@ const summary = (zone) => {
 			`${exact(zone.first_refused)}; ${count(zone.keys_refused, "client")} of ${number(zone.keys)} ` +
 			`(${percent(zone.keys_refused, zone.keys)}) refused at least once.`
 		: `None of ${count(zone.requests, "request")} from ${keys} is refused.`;
+	const most = zone.events && zone.events + (zone.burst ?? 0);
 	return [
-		el("h2", {}, "Zone ", el("bdi", {}, zone.name)),
-		el("p", {}, el("code", {}, zone.limit), " key ", el("code", {}, el("bdi", {}, zone.key || "none")),
+		el("h2", {}, "Zone ", visible(zone.name)),
+		el("p", {}, el("code", {}, zone.limit), " key ", el("code", {}, visible(zone.key || "none")),
 			zone.dry_run ? ", not fully enforced" : ""),
-		zone.unjudged ? note(el("bdi", {}, zone.unjudged)) : "",
+		zone.unjudged ? note(visible(zone.unjudged, 1000)) : "",
 		zone.requests ? el("p", {}, refused) : "",
-		busiest ? note("The busiest client that is never refused: ", el("bdi", {}, busiest.key),
-			` with ${number(busiest.used)}`,
-			zone.window ? ` in ${zone.length}` : "", zone.headroom ? `: a headroom of ${zone.headroom}.` : ".") : "",
+		busiest ? note("The busiest client that is never refused: ", visible(busiest.key), ` with ${number(busiest.used)}`,
+			zone.window ? ` in ${zone.length}` : "",
+			busiest.used <= most ? `: a headroom of ${percent(most - busiest.used, most)}.` : ".") : "",
 	];
 };
 
 // verdict says what the zone that is affected most would have done. It is the first one.
 const verdict = (zone) => zone.refused
-	? ["Zone ", el("bdi", {}, zone.name),
+	? ["Zone ", visible(zone.name),
 		` would have refused ${percent(zone.refused, zone.requests)} of its requests, and ` +
 		`${number(zone.keys_refused)} of ${count(zone.keys, "client")}.`]
 	: "No request would have been refused.";
@@ -37,10 +38,10 @@ const showZone = (zone) => {
 
 let shown = data.zones[0], width;
 const picked = el("div"), several = data.zones.length > 1, span = `${moment(data.from)} to ${moment(data.to)}`;
-const logs = data.logs.map((log) => `${log.name} (${log.format})`).join(", ");
+const logs = data.logs.map((log) => `${plain(log.name, 300)} (${log.format})`).join(", ");
 document.title = `Replay of ${logs}` + (data.requests ? ", " + span : "");
 const options = data.zones.map((zone, i) => el("option", { value: i },
-	`${zone.name}: ${number(zone.refused)} refused`));
+	`${plain(zone.name)}: ${number(zone.refused)} refused`));
 const select = el("select", { change: () => showZone(data.zones[select.value]) }, options);
 const choose = (i) => {
 	select.value = i;
@@ -50,18 +51,18 @@ const choose = (i) => {
 show(byId("report"),
 	el("h1", {}, data.requests && data.zones.length ? verdict(data.zones[0]) : "No requests"),
 	data.requests ? el("p", {}, span + ", ", el("bdi", {}, logs),
-		data.config ? [", config ", el("bdi", {}, data.config)] : "") : "",
+		data.config ? [", config ", visible(data.config, 300)] : "") : "",
 	note(`${count(data.requests, "request")} of ${count(data.clients, "client")}; ${count(data.lines, "line")}`,
-		data.no_requests ? `, ${number(data.no_requests)} not about requests` : "",
-		data.not_understood ? `, ${number(data.not_understood)} not understood` : ""),
+		data.no_requests ? `, ${number(data.no_requests)} not about requests` : ""),
 	several ? list("zones", ["zone", "requests", "refused", "of its requests", "clients refused"],
 		data.zones.map((zone, i) => [
-		button(el("bdi", {}, zone.name), () => choose(i)), number(zone.requests), number(zone.refused),
+		button(visible(zone.name), () => choose(i)), number(zone.requests), number(zone.refused),
 		percent(zone.refused, zone.requests), number(zone.keys_refused)])) : "",
-	data.first_bad ? el("div", { class: "note" }, data.bad, ", such as:",
-		el("ul", {}, data.first_bad.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
+	data.not_understood ? el("div", { class: "note" }, data.not_understood * 100 > data.lines ? "WARNING: all figures are too low; " : "",
+		count(data.not_understood, "line"), " not understood, such as:",
+		el("ul", {}, data.first_not_understood.map((text) => el("li", {}, visible(text, 1000))))) : "",
 	data.unknown.length ? box("Not known from the logs",
-		el("ul", {}, data.unknown.map((text) => el("li", {}, el("bdi", {}, text))))) : "",
+		el("ul", {}, data.unknown.map((text) => el("li", {}, visible(text, 1000))))) : "",
 	several ? el("p", {}, el("label", {}, "Zone ", select)) : "", picked);
 const again = () => {
 	width = pictureWidth();

@@ -1,7 +1,6 @@
 // whatIf draws how many clients and requests each limit refuses.
 const whatIf = (zone) => {
 	const limits = zone.what_if.filter((w) => w.window === zone.window && w.events > 0);
-	
 	const moved = (w) => {
 		for (const name of ["x1", "x2"]) marker.setAttribute(name, place(w));
 	};
@@ -42,14 +41,15 @@ const whatIf = (zone) => {
 		marker);
 	const s = zone.suggestion, reasons = s
 		? [el("p", {}, el("strong", {},
-		s.limit ? "Suggested: " + s.limit : el("bdi", {}, "no suggestion: " + s.failure))),
-		el("ul", {}, s.reasons.map((reason) => el("li", {}, reason)))] : "";
+		s.limit ? "Suggested: " + s.limit : visible("no suggestion: " + s.failure, 1000))),
+		el("ul", {}, s.reasons.map((reason) => el("li", {}, visible(reason, 1000))))] : "";
 	const rows = zone.what_if.map((w) => [w.limit + (w.configured ? " (now)" : w.suggested ? " (suggested)" : ""),
 		zone.requests ? number(w.refused) : "–", zone.requests ? number(w.keys_refused) : "–"]);
 	const element = rows.length < 2 ? reasons : el("section", {},
 		el("h3", {}, "What if"),
 		note("Across: the limit; up: how many it refuses. Both axes are logarithmic. Solid: clients refused. Dashed: requests refused. ",
-			"Dotted: the limit chosen above. ", zone.beside),
+			"Dotted: the limit chosen above. ",
+			several ? "What other zones refuse is not counted here. The suggestion counts everything that a client sends." : ""),
 		picture, reasons,
 		el("details", {}, el("summary", {}, count(rows.length, "limit") + " in numbers"),
 			list("limits", ["limit", "requests refused", "clients refused"], rows)));

@@ -9,9 +9,9 @@ const who = (zone) => {
 			"refused: a bar here and there is a burst, a full strip is a scraper."),
 		list("clients", ["client", "refused", "of its requests", `from ${moment(start)} to ${moment(end)}`],
 			zone.top.map((key) => [
-			[el("bdi", { class: "key" }, key.key || "(no key)"),
-				note(`first ${exact(key.first_refused)}; in the log: ${key.statuses}`),
-				key.looks ? note(key.looks) : "", key.agent ? note(el("bdi", {}, key.agent)) : ""],
+			[el("span", { class: "key" }, visible(key.key || "(no key)")),
+				note(`first ${exact(key.first_refused)}; in the log: ${key.about}`),
+				key.agent ? note(visible(key.agent, 200)) : ""],
 			number(key.refused), percent(key.refused, key.requests), strip(key, most)])),
 		zone.keys_refused > zone.top.length
 			? note("and " + count(zone.keys_refused - zone.top.length, "other client")) : "");

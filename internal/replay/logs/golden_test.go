@@ -75,7 +75,7 @@ func describe(t *testing.T, text []byte, o logs.Options) string {
 	n, first := r.NotUnderstood()
 	fmt.Fprintf(&b, "%d lines, %d no requests, %d not understood\n", r.Lines(), r.NoRequests(), n)
 	for _, bad := range first {
-		fmt.Fprintf(&b, "%s:%d: %s: %s\n", bad.Log, bad.Line, bad.Why, bad.Text)
+		fmt.Fprintln(&b, bad)
 	}
 	return b.String()
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // Reader reads the records of one log. It is for one goroutine.
@@ -18,7 +20,7 @@ type Reader struct {
 
 	other int64
 	bad   int64
-	first []Bad
+	first []string
 }
 
 // Open prepares to read a log: it finds out how the log is compressed and which format its lines
@@ -52,8 +54,8 @@ func (r *Reader) Format() *Format { return r.parser.format() }
 // Lines returns how many lines were read, with those that were not understood.
 func (r *Reader) Lines() int64 { return r.lines.number }
 
-// NotUnderstood returns how many lines were not understood, and the first three of them.
-func (r *Reader) NotUnderstood() (n int64, first []Bad) { return r.bad, r.first }
+// NotUnderstood returns how many lines were not understood, and the first three of them with the reason, printable.
+func (r *Reader) NotUnderstood() (n int64, first []string) { return r.bad, r.first }
 
 // NoRequests returns how many lines were understood, and are not about requests.
 func (r *Reader) NoRequests() int64 { return r.other }
@@ -87,7 +89,7 @@ func (r *Reader) Next(to *Record) error {
 func (r *Reader) reject(line []byte, why error) {
 	const shown = 3
 	if r.bad++; r.bad <= shown {
-		r.first = append(r.first, Bad{Log: r.name, Line: r.lines.number, Text: quote(line), Why: why.Error()})
+		r.first = append(r.first, say.Printable(fmt.Sprintf("%s:%d: %v: ", r.name, r.lines.number, why))+quote(line))
 	}
 }
 
@@ -103,11 +105,5 @@ func unwrap(line string) string {
 // quote returns the beginning of a line, printable.
 func quote(line []byte) string {
 	const most = 200
-	text := strings.ToValidUTF8(string(line[:min(len(line), most)]), "\uFFFD")
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '\uFFFD'
-	}, text))
+	return say.Cut(say.Printable(string(line[:min(len(line), most*utf8.UTFMax)])), most)
 }

@@ -81,11 +81,3 @@ type Options struct {
 	// lines have. What is not asked for costs no time.
 	Header, RespHeader []string
 }
-
-// Bad is a line that was not understood.
-type Bad struct {
-	Log  string // the name that was given to [Open]
-	Line int64  // from 1
-	Text string // the beginning of the line, printable
-	Why  string
-}

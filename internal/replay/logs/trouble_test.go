@@ -106,7 +106,7 @@ func TestTroubledLogs(t *testing.T) {
 		{"zstd that is cut", zst[:len(zst)/2], logs.Options{}, "the file is cut"},
 		{"xz", []byte("\xfd7zXZ\x00....."), logs.Options{}, "it is binary, not text: if it is packed in another way than gzip and zstd, unpack it first, as in xz -dc access.log | caddy rate-limit replay -"},
 		{"prose", []byte("Dear log,\ntoday I met a limit.\n"), logs.Options{}, `access.log: none of the first lines is in a format that is known (caddy, ingress-nginx, nginx-proxy-manager, combined, haproxy, alb, envoy-text, w3c, cloudflare, traefik, envoy, gcp, nginx-json, nginx): name one with --format, or give the text of nginx's log_format with --log-format; the first line is "Dear log,"`},
-		{"latin-1", []byte("192.0.2.1 - J\xfcrgen [10/Oct/2000:13:55:37 -0700] \"GET /\xe4 HTTP/1.0\" 404 - \"-\" \"\xff\"\n\xfc\xfc\n"), logs.Options{}, "access.log:2: the line is cut or malformed: \uFFFD"},
+		{"latin-1", []byte("192.0.2.1 - J\xfcrgen [10/Oct/2000:13:55:37 -0700] \"GET /\xe4 HTTP/1.0\" 404 - \"-\" \"\xff\"\n\xfc\xfc\n"), logs.Options{}, `access.log:2: the line is cut or malformed: \xfc\xfc`},
 		{"wrong format", combined, logs.Options{Format: "caddy"}, "8 lines, 0 no requests, 8 not understood\naccess.log:1: the line is cut or malformed: 203.0.113.7 - - ["},
 		{"unknown format", combined, logs.Options{Format: "apache2"}, `format must be auto or one of caddy, ingress-nginx, nginx-proxy-manager, combined, haproxy, alb, envoy-text, w3c, cloudflare, traefik, envoy, gcp, nginx-json, nginx, got "apache2"`},
 		{"nginx without a text", combined, logs.Options{Format: "nginx"}, "the format nginx needs the text of its log_format: --log-format '$remote_addr"},
@@ -146,7 +146,7 @@ func TestLongLines(t *testing.T) {
 		t.Errorf("the URIs have %d bytes, want %d", sizes, want)
 	}
 	n, first := r.NotUnderstood()
-	if n != 1 || first[0].Line != 3 || first[0].Why != "the line is longer than 8 MiB" || len(first[0].Text) > 200 {
+	if n != 1 || !strings.Contains(first[0], ":3: the line is longer than 8 MiB: ") || len(first[0]) > 250 {
 		t.Errorf("%d lines were not understood, the first is %+v", n, first)
 	}
 }
