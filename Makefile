@@ -103,8 +103,6 @@ lint: tools ## Check format, go vet, staticcheck, go.mod, English and spelling
 
 .PHONY: platforms
 platforms: ## Compile for other systems and sizes of an int
-	@# The assembly there is for amd64 and arm64. All else is checked from source, tests included.
-	for arch in amd64 arm64 riscv64; do CGO_ENABLED=0 GOARCH=$$arch go vet ./memorystore/internal/prefetch || exit 1; done
 	go run ./internal/testing/platforms $(PLATFORMS)
 
 .PHONY: simulate
