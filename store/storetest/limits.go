@@ -1,12 +1,9 @@
 package storetest
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -42,85 +39,6 @@ func raisedAndLowered(b *bench, name string) {
 		equal(b, "left of 10", b.take(rule(10, 0), "client", 0).Remaining, 0)
 		expect("raised to 30", rule(30, 0), 3)
 	}
-}
-
-// anotherPlan: a key meets 5 in an hour and 100 in a second. Each second that ends must leave
-// the count of the hour as it is.
-func anotherPlan(b *bench, name string) {
-	b.notForSlots(name)
-	post, get := Rule(b, "zone", name, per(5, time.Hour)), Rule(b, "zone", name, per(100, time.Second))
-	posts := 0
-	for range 4 {
-		posts += b.admitted(post, "client", 20)
-		b.wait(2100 * time.Millisecond)
-		equal(b, "under 100 in a second", b.take(get, "client", 1).Allowed, true)
-		b.wait(1100 * time.Millisecond)
-	}
-	equal(b, "admitted within 13 s under 5 in an hour", posts, 5)
-}
-
-// aloneIsAllowed draws requests under several limits. For each limit, a separate zone decides
-// on the requests that were admitted under that limit. It must admit them all: so requests under other limits
-// never erase what was counted.
-func aloneIsAllowed(b *bench, name string) {
-	seed := uint64(time.Now().UnixNano())
-	r := rand.New(rand.NewPCG(seed, 0))
-	steps, admitted := deep.Steps(200, 100_000), 0
-	for run := 0; steps > 0; run++ {
-		key := fmt.Sprint("client ", run)
-		var shared, alone []*store.Rule
-		for i, l := range several(r, name) {
-			shared = append(shared, Rule(b, "shared", name, l))
-			alone = append(alone, Rule(b, fmt.Sprint("alone", i), name, l))
-		}
-		for range min(steps, 50) {
-			steps--
-			b.wait(time.Duration(r.Int64N(1<<r.IntN(22))) * time.Microsecond)
-			i := r.IntN(len(shared))
-			cost := 1 + r.Int64N(1+r.Int64N(4))
-			if !b.take(shared[i], key, cost).Allowed {
-				continue
-			}
-			admitted++
-			if d := b.take(alone[i], key, cost); !d.Allowed {
-				b.Fatalf("seed %d, run %d: cost %d was admitted under %+v among other limits, but is not alone: %+v",
-					seed, run, cost, shared[i].Limit(), d)
-			}
-		}
-	}
-	if admitted == 0 {
-		b.Error("nothing was admitted")
-	}
-}
-
-// several draws limits that differ in little or much. Their windows never start with a
-// request, because they would start with requests under other limits, too.
-func several(r *rand.Rand, name string) (limits []algorithms.Limit) {
-	window := func() time.Duration { return time.Duration(1+r.Int64N(4)) * 500 * time.Millisecond }
-	l := Limit(name, 1+r.Int64N(12), window())
-	if l.Lease > 0 {
-		l.Lease = time.Minute // longer than the test, because nothing renews it
-	}
-	for range 2 + r.IntN(3) {
-		limits = append(limits, l)
-		switch r.IntN(3) {
-		case 0:
-			l.Events = 1 + r.Int64N(12)
-		case 1:
-			if l.Window > 0 {
-				l.Window = window()
-			}
-		default:
-			switch name {
-			case "token_bucket", "leaky_bucket":
-				l.Burst = r.Int64N(20)
-			}
-			if name == "leaky_bucket" {
-				l.Mode = []string{algorithms.ModeMeter, algorithms.ModeQueue}[r.IntN(2)]
-			}
-		}
-	}
-	return limits
 }
 
 // overrideOfAnotherFamily: an override whose window or rate is not the zone's counts separately, and
