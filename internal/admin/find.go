@@ -91,7 +91,7 @@ const (
 func (z *runningZone) recentKeysWith(text string) (keys []string, more int) {
 	seen := make(map[string]bool)
 	for _, kind := range []topk.Kind{topk.Refused, topk.Requests} {
-		top, _, _ := z.Stats.Keys.Top(maxSearched, kind)
+		top, _ := z.Stats.Keys.Top(maxSearched, kind)
 		for _, e := range top {
 			switch {
 			case seen[e.Key] || e.Length > len(e.Key) || !z.Zone.Template.HasPart(e.Key, text):

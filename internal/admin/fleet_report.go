@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -47,7 +46,13 @@ func (r *reporter) write() string {
 	defer r.mu.Unlock()
 	report, zones := now()
 	for i, z := range zones[:min(maxLists, len(zones))] {
-		report.Zones[i].Tops = z.tops(listed)
+		for by := range report.Zones[i].Tops {
+			top := z.top(listed, topk.Kind(by))
+			for at := range top.Keys {
+				top.Keys[at].Parts = nil // readers split them
+			}
+			report.Zones[i].Tops[by], report.Zones[i].Since = top.Keys, top.Since
+		}
 	}
 	if len(report.Zones) > 0 {
 		r.last = report
@@ -93,18 +98,6 @@ func now() (*fleet.Report, []*runningZone) {
 		maps.DeleteFunc(told.Totals, func(_ string, n uint64) bool { return n == 0 })
 	}
 	return report, zones
-}
-
-// tops returns up to n of the most frequent keys by each kind of count. Readers split them into parts.
-func (z *runningZone) tops(n int) (all []adminapi.Top) {
-	for kind := range adminapi.Kinds {
-		top := z.top(n, topk.Kind(kind))
-		for i := range top.Keys {
-			top.Keys[i].Parts = nil
-		}
-		all = append(all, top)
-	}
-	return all
 }
 
 const modulePath = "github.com/seed-161337e5/caddyratelimit"

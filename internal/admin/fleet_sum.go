@@ -20,12 +20,15 @@ func (z *runningZone) sumTop(view *fleet.View, by topk.Kind, n int) adminapi.Top
 	if view == nil {
 		return z.top(n, by)
 	}
-	mine := fleet.Zone{Name: z.Name, Tops: z.tops(max(listed, n))}
-	all := []adminapi.Top{mine.Top(adminapi.Kinds[by])}
+	sum := z.top(max(listed, n), by)
+	lists := [][]adminapi.KeyCount{sum.Keys}
 	for _, told := range view.Of(z.Name) {
-		all = append(all, told.Top(adminapi.Kinds[by]))
+		lists = append(lists, told.Tops[by])
+		if sum.Since.IsZero() || !told.Since.IsZero() && told.Since.Before(sum.Since) {
+			sum.Since = told.Since
+		}
 	}
-	sum := fleet.Merge(all, n)
+	sum.Keys = fleet.Merge(lists, by == topk.Refused, n)
 	for i := range sum.Keys {
 		sum.Keys[i].KeyText = z.split(sum.Keys[i].KeyText)
 	}

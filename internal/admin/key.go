@@ -138,7 +138,7 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 	if counts[topk.Requests].AtLeast == 0 {
 		return nil
 	}
-	return &adminapi.Lately{Since: since, Plan: recent.Plan, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, DryRun: counts[topk.DryRun].AtLeast}
+	return &adminapi.Lately{Since: since, Plan: recent.Plan, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, DryRun: z.mayTry(key, false)}
 }
 
 // policiesOf returns the quota policies of a plan, or of the zone's own limit without a name. The

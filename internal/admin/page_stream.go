@@ -207,11 +207,11 @@ func (s *seconds) next() *pageSecond {
 	return event
 }
 
-// tops returns the keys that were refused most, or would have been, of the next zones in turn.
+// tops returns the keys that were refused most of the next zones in turn.
 func (s *seconds) tops() (tops []adminapi.Top) {
 	for range min(maxTops, len(s.zones)) {
 		z := s.zones[s.turn%len(s.zones)]
-		tops = append(tops, z.sumTop(s.view, topk.Refused, topKeys), z.sumTop(s.view, topk.DryRun, topKeys))
+		tops = append(tops, z.sumTop(s.view, topk.Refused, topKeys))
 		s.turn++
 	}
 	return tops

@@ -228,15 +228,13 @@ type Override struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Lately has lower bounds of recent counts.
+// Lately has the recent counts of a key, as a [KeyCount] has them.
 type Lately struct {
 	Since    time.Time `json:"since"`
 	Plan     string    `json:"plan,omitempty"` // of the last request that had one
 	Requests uint64    `json:"requests"`
 	Refused  uint64    `json:"refused"`
-
-	// DryRun counts requests that a dry run would have refused. It is absent if there were none.
-	DryRun uint64 `json:"dry_run,omitempty"`
+	DryRun   bool      `json:"dry_run,omitempty"`
 }
 
 // KeyError takes the place of a Key in a list if the key could not be looked up.

@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"time"
-
-	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
 // Path is the path of the admin API at Caddy's admin endpoint.
@@ -16,49 +14,31 @@ const Path = "/rate_limit/"
 type Top struct {
 	Zone string `json:"zone"`
 
-	// By says how the keys are sorted: by requests, by refused ones (refused), or by those that a dry run would
-	// have refused (dry_run).
-	By string `json:"by"`
-
 	// Since is the time at which counting began. It is absent if there were no requests recently.
-	Since *time.Time `json:"since,omitempty"`
+	Since time.Time `json:"since,omitzero"`
 
 	Keys []KeyCount `json:"keys"`
-
-	// Unlisted is the largest count that a key which is not listed may have, of the kind in By.
-	Unlisted uint64 `json:"unlisted"`
 }
 
-// Kinds are the kinds of counts of a key, by which lists can be sorted.
-var Kinds = [...]string{"requests", outcome.NameRefused, outcome.Names[outcome.DryRun]}
-
-// KeyCount has the counts of a key. The true counts are at least Requests and Refused, and at most
-// higher by the errors.
+// KeyCount has the counts of a key, which may be a little too low.
 type KeyCount struct {
 	KeyText
 
 	// Plan is the plan of the key's last request that had one.
 	Plan string `json:"plan,omitempty"`
 
-	Requests      uint64 `json:"requests"`
-	RequestsError uint64 `json:"requests_error"`
-	Refused       uint64 `json:"refused"`
-	RefusedError  uint64 `json:"refused_error"`
-
-	// DryRun counts requests that a dry run would have refused. It is absent if there were none.
-	DryRun      uint64 `json:"dry_run,omitempty"`
-	DryRunError uint64 `json:"dry_run_error,omitempty"`
+	// Refused counts those that were refused. With DryRun, they would have been: the zone only tries its limit out on the key.
+	Requests uint64 `json:"requests"`
+	Refused  uint64 `json:"refused"`
+	DryRun   bool   `json:"dry_run,omitempty"`
 }
 
-// Count returns a count of a key by its kind, and how much more it may be.
-func (k *KeyCount) Count(by string) (least, more *uint64) {
-	switch by {
-	case Kinds[1]:
-		return &k.Refused, &k.RefusedError
-	case Kinds[2]:
-		return &k.DryRun, &k.DryRunError
+// Count returns the count of requests, or of those that were refused.
+func (k *KeyCount) Count(refused bool) uint64 {
+	if refused {
+		return k.Refused
 	}
-	return &k.Requests, &k.RequestsError
+	return k.Requests
 }
 
 // ZoneCounts is what an instance counts of a zone.

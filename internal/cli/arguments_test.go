@@ -33,7 +33,7 @@ func TestWrongArguments(t *testing.T) {
 		"ban uploads a --for 1ms":           "must be at least 1s",
 		"unban":                             "the zone is missing: write rate-limit unban <zone> [<key>...]",
 		"reset logins a /b c":               "give both, got 3",
-		"top --refused --dry-run":           "were all set",
+		"top --refused --networks":          "were all set",
 		"watch --outcome bad":               "must be one of",
 		"shake":                             `unknown command "shake": the commands are ban, `,
 		"gte":                               `unknown command "gte": did you mean get`,

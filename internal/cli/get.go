@@ -87,12 +87,12 @@ func (k *keyView) about() (rows [][]string) {
 		}
 	}
 	if l := k.Lately; l != nil {
-		dryRun := ""
-		if l.DryRun > 0 {
-			dryRun = fmt.Sprintf(", %d would have been refused", l.DryRun)
+		refused := "refused"
+		if l.DryRun {
+			refused = "would have been refused"
 		}
-		add("lately", fmt.Sprintf("%s, %d refused%s (counted by this instance since %s)",
-			say.Plural(int64(l.Requests), "request"), l.Refused, dryRun, l.Since.Local().Format(time.TimeOnly)))
+		add("lately", fmt.Sprintf("%s, %d %s (counted by this instance since %s)",
+			say.Plural(int64(l.Requests), "request"), l.Refused, refused, l.Since.Local().Format(time.TimeOnly)))
 		add("last plan", showPlan(l.Plan))
 	}
 	return rows

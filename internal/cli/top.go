@@ -17,24 +17,17 @@ import (
 
 func topCommand(cmd *cobra.Command) {
 	ofFleet(cmd)
-	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, and leave out keys without any")
-	dryRun := cmd.Flags().Bool("dry-run", false, "Sort by what a dry run would have refused, and leave out keys without any")
+	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, also those of a dry run, and leave out keys without any")
 	networks := cmd.Flags().Bool("networks", false, "List networks instead of keys, while somebody looks")
-	cmd.MarkFlagsMutuallyExclusive("refused", "dry-run", "networks")
+	cmd.MarkFlagsMutuallyExclusive("refused", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	asks(cmd, func(c *instance, args []string) error {
-		by, zone := "requests", strings.Join(args, "") // one at most
-		switch {
-		case *refused:
-			by = "refused"
-		case *dryRun:
-			by = "dry_run"
-		}
+		zone := strings.Join(args, "") // one at most
 		if *networks {
 			c.about = "" // each instance counts them for itself
 			return c.topNetworks(zone, *n)
 		}
-		return c.top(zone, by, *n)
+		return c.top(zone, *refused, *n)
 	})
 }
 
@@ -49,15 +42,18 @@ func askLists[T any](c *instance, zone, path string, query url.Values) (lists []
 	return lists, done, err
 }
 
-// noKeys says what would fill a list of keys, by what it is sorted by.
-var noKeys = map[string]string{
-	"requests": "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request.",
-	"refused":  "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed.",
-	"dry_run":  "There are no keys that a dry run would have refused. Zones with enforce list them here.",
-}
+// What would fill a list of keys, and one of refused keys.
+const (
+	noKeys    = "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request."
+	noRefused = "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed."
+)
 
 // top prints the most frequent keys of a zone, or of all zones.
-func (c *instance) top(zone, by string, n int) error {
+func (c *instance) top(zone string, refused bool, n int) error {
+	by, none := "requests", noKeys
+	if refused {
+		by, none = "refused", noRefused
+	}
 	lists, done, err := askLists[adminapi.Top](c, zone, "top", url.Values{"n": {strconv.Itoa(n)}, "by": {by}})
 	if done || err != nil {
 		return err
@@ -72,29 +68,23 @@ func (c *instance) top(zone, by string, n int) error {
 		for _, k := range list.Keys {
 			keys = append(keys, key{list.Zone, k})
 		}
-		if list.Since != nil && list.Since.Before(since) {
-			since = *list.Since
+		if !list.Since.IsZero() && list.Since.Before(since) {
+			since = list.Since
 		}
 	}
 	if len(keys) == 0 {
-		c.say("%s", noKeys[by])
+		c.say("%s", none)
 		c.printView()
 		return nil
 	}
-	count := func(k key) uint64 {
-		return map[string]uint64{"requests": k.Requests, "refused": k.Refused, "dry_run": k.DryRun}[by]
-	}
-	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(count(b), count(a)) })
-	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", "DRY RUN", "KEY"}}
+	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(b.Count(refused), a.Count(refused)) })
+	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", "KEY"}}
 	for _, k := range keys[:min(n, len(keys))] {
-		dryRun := ""
-		if k.DryRun+k.DryRunError > 0 {
-			dryRun = formatCount(k.DryRun, k.DryRunError)
+		no := strconv.FormatUint(k.Refused, 10)
+		if k.DryRun && k.Refused > 0 {
+			no += " (dry run)"
 		}
-		rows = append(rows, []string{
-			shell.Word(k.zone), showPlan(k.Plan), formatCount(k.Requests, k.RequestsError), formatCount(k.Refused, k.RefusedError),
-			dryRun, shell.ShowKey(k.KeyText),
-		})
+		rows = append(rows, []string{shell.Word(k.zone), showPlan(k.Plan), strconv.FormatUint(k.Requests, 10), no, shell.ShowKey(k.KeyText)})
 	}
 	c.table(rows)
 	fmt.Fprintf(c.out, "\nCounted by %s since %s.\n", c.counter(), since.Local().Format(time.TimeOnly))

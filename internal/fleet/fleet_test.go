@@ -10,9 +10,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// counts are how often a key came, and how often it was refused, in truth.
-type counts [2]uint64
-
 // TestManyZones: an instance with 1,000 zones reports those with the most requests, and says how many it omits.
 func TestManyZones(t *testing.T) {
 	r := &Report{Name: "host (process 1)"}
@@ -37,7 +34,7 @@ func TestManyZones(t *testing.T) {
 
 // TestLies: what cannot be a report is not read, nor one with numbers that cannot be true and would overflow sums.
 func TestLies(t *testing.T) {
-	good := `{"form":5,"name":"x","now":"2026-01-02T03:04:05Z","zones":[{"name":"z","definition":"1","totals":{"allowed":5},"tops":[{"by":"requests","unlisted":1,"keys":[{"key":"k","requests":2}]}]}]}`
+	good := `{"form":5,"name":"x","now":"2026-01-02T03:04:05Z","zones":[{"name":"z","definition":"1","totals":{"allowed":5},"tops":[[{"key":"k","requests":2}],[]]}]}`
 	if _, err := Decode(good); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +45,7 @@ func TestLies(t *testing.T) {
 		"no name":          strings.Replace(good, `"name":"x"`, `"name":""`, 1),
 		"a negative count": strings.Replace(good, `"allowed":5`, `"allowed":-5`, 1),
 		"a huge count":     strings.Replace(good, `"allowed":5`, `"allowed":18446744073709551615`, 1),
-		"a huge bound":     strings.Replace(good, `"unlisted":1`, `"unlisted":9223372036854775807`, 1),
+		"a huge key":       strings.Replace(good, `"requests":2`, `"requests":9223372036854775807`, 1),
 		"a huge rate":      strings.Replace(good, `"form":5`, `"form":5,"rate":1e308`, 1),
 		"the year 10000":   strings.Replace(good, `"now":"2026`, `"now":"10000`, 1),
 	} {

@@ -47,8 +47,9 @@ type Zone struct {
 	Definition string `json:"definition"` // for people
 	adminapi.ZoneCounts
 
-	// Tops has a list of keys by each kind of count.
-	Tops []adminapi.Top `json:"tops,omitempty"`
+	// Tops has the keys with the most requests, and those with the most refusals, and Since is when counting them began.
+	Tops  [2][]adminapi.KeyCount `json:"tops,omitzero"`
+	Since time.Time              `json:"since,omitzero"`
 }
 
 // mostKeys is how many keys a list of a report has at most.
@@ -61,8 +62,8 @@ func Encode(r *Report) string {
 	all := len(r.Zones)
 	for n := mostKeys; ; n /= 2 {
 		for i := range r.Zones {
-			for at := range r.Zones[i].Tops {
-				cut(&r.Zones[i].Tops[at], n)
+			for by, keys := range r.Zones[i].Tops {
+				r.Zones[i].Tops[by] = keys[:min(n, len(keys))]
 			}
 		}
 		if text, err := json.Marshal(r); err == nil && len(text) <= store.MaxReport {

@@ -56,11 +56,8 @@ func (t *Counters) NoteRefusedCost(key string, cost int64) {
 }
 
 func kindOf(o outcome.Outcome) topk.Kind {
-	switch {
-	case o.Refused():
+	if o.Refused() || o == outcome.DryRun {
 		return topk.Refused
-	case o == outcome.DryRun:
-		return topk.DryRun
 	}
 	return topk.Requests
 }

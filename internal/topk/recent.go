@@ -21,12 +21,9 @@ const (
 	// Requests counts all requests.
 	Requests Kind = iota
 
-	// Refused counts refused requests. Keys that are often refused have places of their own, so
-	// that keys with more requests do not displace them.
+	// Refused counts requests that were refused, or would have been without a dry run. Keys that are often refused have
+	// places of their own, so that keys with more requests do not displace them.
 	Refused
-
-	// DryRun counts requests that a dry run would have refused, in places of their own, too.
-	DryRun
 
 	kinds
 )
@@ -157,7 +154,7 @@ func (s spanList) entry(hash uint64) (e Entry) {
 			}))
 		}
 	}
-	e.Plan = cmp.Or(plans[Requests], plans[Refused], plans[DryRun])
+	e.Plan = cmp.Or(plans[Requests], plans[Refused])
 	return e
 }
 
@@ -177,16 +174,14 @@ func (r *Recent) Of(key string) (e Entry, since time.Time) {
 	return e, s.since()
 }
 
-// Top returns up to n keys, sorted by their certain counts of a kind, the highest first. A key that it
-// does not return has come at most unlisted times, counted by the same kind. It also returns since
-// when they were counted: the zero time if no requests came.
-func (r *Recent) Top(n int, by Kind) (top []Entry, unlisted uint64, since time.Time) {
+// Top returns up to n keys, sorted by their certain counts of a kind, the highest first. It also returns since when they were
+// counted: the zero time if no requests came.
+func (r *Recent) Top(n int, by Kind) (top []Entry, since time.Time) {
 	spans, keys := r.spans(), make(map[uint64]keyInfo)
 	for _, s := range spans.sketches(by) {
-		_, most := s.each(func(hash uint64, of *keyInfo, _ Count) {
+		s.each(func(hash uint64, of *keyInfo, _ Count) {
 			keys[hash] = keyInfo{key: bytes.Clone(of.key), length: of.length}
 		})
-		unlisted += most
 	}
 	for hash, of := range keys {
 		e := spans.entry(hash)
@@ -198,10 +193,7 @@ func (r *Recent) Top(n int, by Kind) (top []Entry, unlisted uint64, since time.T
 		return cmp.Or(cmp.Compare(y.AtLeast, x.AtLeast), cmp.Compare(x.Error, y.Error),
 			strings.Compare(a.Key, b.Key), cmp.Compare(a.Length, b.Length))
 	})
-	for _, e := range top[min(n, len(top)):] {
-		unlisted = max(unlisted, e.Counts[by].AtLeast+e.Counts[by].Error)
-	}
-	return top[:min(n, len(top))], unlisted, spans.since()
+	return top[:min(n, len(top))], spans.since()
 }
 
 // Spread says how recent requests are spread over keys.
@@ -217,11 +209,10 @@ type Spread struct {
 func (r *Recent) Spread() (s Spread) {
 	known := make(map[uint64]bool) // by hash; true if the key has come more than once
 	for _, in := range r.spans().sketches(Requests) {
-		requests, _ := in.each(func(hash uint64, _ *keyInfo, c Count) {
+		s.Requests += in.each(func(hash uint64, _ *keyInfo, c Count) {
 			_, again := known[hash]
 			known[hash] = again || c.AtLeast > 1
 		})
-		s.Requests += requests
 	}
 	s.Keys = len(known)
 	for _, repeated := range known {

@@ -125,20 +125,19 @@ func (b *bucket[T]) count(i int) Count {
 	return Count{AtLeast: uint64(b.counts[i] - b.errors[i]), Error: uint64(b.errors[i])}
 }
 
-// each tells visit each key with a place. It returns how many requests were counted, and how often a key without a place
-// may have come.
-func (s *sketch[T]) each(visit func(hash uint64, of *T, c Count)) (requests, unlisted uint64) {
+// each tells visit each key with a place. It returns how many requests were counted.
+func (s *sketch[T]) each(visit func(hash uint64, of *T, c Count)) (requests uint64) {
 	for i := range s.buckets {
 		if b := s.buckets[i].Load(); b != nil {
 			b.mu.Lock()
 			for j := range b.n {
 				visit(b.hashes[j], &b.of[j], b.count(j))
 			}
-			requests, unlisted = requests+b.requests, max(unlisted, uint64(slices.Max(b.without[:])))
+			requests += b.requests
 			b.mu.Unlock()
 		}
 	}
-	return requests, unlisted
+	return requests
 }
 
 // total adds up the counts of a key.

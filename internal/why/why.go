@@ -146,7 +146,7 @@ func remedy(k *adminapi.Key) (said string, commands []adminapi.Command) {
 		forget = " Once its running requests are forgotten, more than the limit can run at once."
 	}
 	switch {
-	case !k.Refused && k.BlockStatus != 0 && k.Lately != nil && k.Lately.Refused > 0:
+	case !k.Refused && k.BlockStatus != 0 && k.Lately != nil && k.Lately.Refused > 0 && !k.Lately.DryRun:
 		said = fmt.Sprintf(" But the zone's option block refuses some requests with status %d, whatever the key has used.", k.BlockStatus)
 		return said + onlyConfig, []adminapi.Command{{To: "see which requests", Run: run(k, "watch --outcome rejected")}}
 	case !k.Refused:

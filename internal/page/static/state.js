@@ -47,7 +47,7 @@ export function second(e) {
 }
 
 // described adds to a zone what is kept of it from event to event, and what its definition says.
-function described(z, { history = [], refusing = new Map(), topped = {} } = {}) {
+function described(z, { history = [], refusing = new Map(), topped = false } = {}) {
   const has = option => z.uses.some(use => use[option])
   const made = {
     ...z, history, refusing, topped,
@@ -103,21 +103,21 @@ function entryMade(z, k) {
 // noteTop takes the keys of a zone that were refused most. A count that has grown shows that a key is
 // being refused now.
 function noteTop(top) {
-  const z = zoneNamed(top.zone), [field, counted] = top.by === 'refused' ? ['count', 'refused'] : ['dry', 'dry_run']
-  const listed = new Set()
-  for (const k of top.keys.filter(k => k[counted])) {
-    const entry = entryMade(z, k), n = k[counted]
+  const z = zoneNamed(top.zone), listed = new Set()
+  for (const k of top.keys) {
+    const entry = entryMade(z, k)
     listed.add(entry)
     if (entry.done && !entry.done.counted) {
       entry.done.counted = state.now > entry.done.at // with what came before the action
-    } else if (z.topped[field] && n > entry[field]) {
+    } else if (z.topped && k.refused > entry.count + entry.dry) {
       Object.assign(entry, { seen: Math.max(entry.seen, state.now), done: null })
     }
-    Object.assign(entry, { key: k, [field]: n, requests: k.requests, plan: k.plan })
+    Object.assign(entry, { key: k, count: 0, dry: 0, requests: k.requests, plan: k.plan })
+    entry[k.dry_run ? 'dry' : 'count'] = k.refused
   }
-  z.topped[field] = true
+  z.topped = true
   for (const [id, entry] of z.refusing) {
-    if (!listed.has(entry) && entry[field] > 0 && entry.seen < state.now - 60e3) z.refusing.delete(id)
+    if (!listed.has(entry) && entry.seen < state.now - 60e3) z.refusing.delete(id)
   }
 }
 

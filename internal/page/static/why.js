@@ -145,7 +145,7 @@ function verdict(k) {
     k.quota > 0 && k.reset_after > 0 && ['All of it back', [k.slots ? 'at the latest ' : '', until(Date.now() + k.reset_after * 1000)]],
     k.override && ['Override', overrideText(k.override)],
     k.refusals && ['Refusals', `${number(k.refusals.count)} so far; ${number(k.refusals.of)} in ${duration(k.refusals.within)} lead to a ban`],
-    k.lately && ['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} refused, since ${time(k.lately.since)}`],
+    k.lately && ['Lately', `${number(k.lately.requests)} requests, ${number(k.lately.refused)} ${k.lately.dry_run ? 'would have been ' : ''}refused, since ${time(k.lately.since)}`],
     k.assumed && ['Assumed limit', k.assumed],
     k.plans && ['Plans', k.plans.map(plan).join('; ')],
   ]
