@@ -26,9 +26,7 @@ func (z *runningZone) countNetworks() adminapi.Networks {
 	top, requests, since := z.Stats.Networks.Look(z.Template.Address).Top(share)
 	answer := adminapi.Networks{Zone: z.Name, Since: since, Requests: requests, Networks: make([]adminapi.NetworkCount, len(top))}
 	for i, n := range top {
-		answer.Networks[i] = adminapi.NetworkCount{
-			Network: n.Network.String(), Requests: n.Requests.AtLeast, Refused: n.Refused.AtLeast, Error: n.Requests.Error, Keys: n.Keys, Own: n.Own,
-		}
+		answer.Networks[i] = adminapi.NetworkCount{Network: n.Network.String(), Requests: n.Requests.AtLeast, Refused: n.Refused}
 	}
 	return answer
 }

@@ -15,16 +15,9 @@ type Networks struct {
 	Networks []NetworkCount `json:"networks"`
 }
 
-// NetworkCount has the counts of a network. The true counts are at least Requests and Refused, and at most higher by the error.
+// NetworkCount has the counts of a network, which may be a little too low.
 type NetworkCount struct {
 	Network  string `json:"network"`
 	Requests uint64 `json:"requests"`
 	Refused  uint64 `json:"refused"` // with those that a dry run would have refused
-	Error    uint64 `json:"error,omitempty"`
-
-	// Keys is about how many different keys it has, with a standard error of 13 %: those of one instance.
-	Keys uint64 `json:"keys"`
-
-	// Own is how many requests, at most, are in no network within it that is listed.
-	Own uint64 `json:"own"`
 }

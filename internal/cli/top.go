@@ -80,11 +80,11 @@ func (c *instance) top(zone string, refused bool, n int) error {
 	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(b.Count(refused), a.Count(refused)) })
 	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", "KEY"}}
 	for _, k := range keys[:min(n, len(keys))] {
-		no := strconv.FormatUint(k.Refused, 10)
+		no := formatCount(k.Refused)
 		if k.DryRun && k.Refused > 0 {
 			no += " (dry run)"
 		}
-		rows = append(rows, []string{shell.Word(k.zone), showPlan(k.Plan), strconv.FormatUint(k.Requests, 10), no, shell.ShowKey(k.KeyText)})
+		rows = append(rows, []string{shell.Word(k.zone), showPlan(k.Plan), formatCount(k.Requests), no, shell.ShowKey(k.KeyText)})
 	}
 	c.table(rows)
 	fmt.Fprintf(c.out, "\nCounted by %s since %s.\n", c.counter(), since.Local().Format(time.TimeOnly))
@@ -100,13 +100,7 @@ func showPlan(name string) string {
 	return shell.Word(name)
 }
 
-// formatCount formats a count that may be higher by up to more.
-func formatCount(least, more uint64) string {
-	if more == 0 {
-		return strconv.FormatUint(least, 10)
-	}
-	return fmt.Sprintf("%d..%d", least, least+more)
-}
+func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // topNetworks prints the networks with the most requests, of a zone or of all zones.
 func (c *instance) topNetworks(zone string, n int) error {
@@ -114,7 +108,7 @@ func (c *instance) topNetworks(zone string, n int) error {
 	if done || err != nil {
 		return err
 	}
-	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "KEYS", "NETWORK"}}
+	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "NETWORK"}}
 	since := time.Now()
 	for _, list := range lists {
 		if list.Since.Before(since) {
@@ -122,8 +116,7 @@ func (c *instance) topNetworks(zone string, n int) error {
 		}
 		for _, net := range list.Networks[:min(n, len(list.Networks))] {
 			rows = append(rows, []string{
-				shell.Word(list.Zone), formatCount(net.Requests, net.Error), formatCount(net.Refused, net.Error),
-				"about " + formatCount(net.Keys, 0), net.Network,
+				shell.Word(list.Zone), formatCount(net.Requests), formatCount(net.Refused), net.Network,
 			})
 		}
 	}
@@ -134,7 +127,7 @@ func (c *instance) topNetworks(zone string, n int) error {
 		fmt.Fprintln(c.out, "No network has 1 % of the requests, or counting has just begun: ask again in a minute.")
 	default:
 		c.table(rows)
-		fmt.Fprintf(c.out, "\nCounted by this instance since %s. KEYS may be wrong by a quarter.\n", since.Local().Format(time.TimeOnly))
+		fmt.Fprintf(c.out, "\nCounted by this instance since %s.\n", since.Local().Format(time.TimeOnly))
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func zoneCells(z *adminapi.Zone) []string {
 				n += z.Totals[name]
 			}
 		}
-		if row = append(row, formatCount(n, 0)); n == 0 && i > 1 {
+		if row = append(row, formatCount(n)); n == 0 && i > 1 {
 			row[len(row)-1] = ""
 		}
 	}
@@ -76,7 +76,7 @@ func (c *instance) adaptive() error {
 	for _, l := range limits {
 		rows = append(rows, []string{
 			shell.Word(l.Name), strconv.Itoa(l.Limit), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting),
-			formatCount(l.Useful, 0), formatCount(l.Failed, 0), formatCount(l.Refused, 0), l.Trend,
+			formatCount(l.Useful), formatCount(l.Failed), formatCount(l.Refused), l.Trend,
 		})
 	}
 	fmt.Fprintln(c.out)
@@ -127,7 +127,7 @@ func zoneDetails(z *adminapi.Zone) (rows [][]string) {
 	add("rate", formatRate(z.Rate)+" in the last minute")
 	for _, name := range outcome.Names {
 		if n := z.Totals[name]; n > 0 {
-			add(words(name), formatCount(n, 0))
+			add(words(name), formatCount(n))
 		}
 	}
 	if len(z.Costs) > 0 {
@@ -138,7 +138,7 @@ func zoneDetails(z *adminapi.Zone) (rows [][]string) {
 			}
 		}
 		add("costs", cmp.Or(strings.Join(counts, ", "), "-"))
-		add("cost sum", formatCount(z.CostSum, 0))
+		add("cost sum", formatCount(z.CostSum))
 	}
 	return rows
 }

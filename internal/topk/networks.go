@@ -28,9 +28,6 @@ const (
 
 	// fewest is how many requests a listed network has at least. Fewer say nothing, as when counting has just begun.
 	fewest = 10
-
-	// registers is how many registers estimate how many keys a network has. With 64, the standard error is 13 %.
-	registers = 64
 )
 
 // Networks counts requests by the networks of their addresses, on all levels at once. It is for a time in which somebody looks:
@@ -55,7 +52,6 @@ type networkCounts struct {
 type networkInfo struct {
 	network netip.Prefix
 	refused uint64
-	keys    [registers]uint8
 }
 
 // NewNetworks makes Networks that count in spans of this length.
@@ -66,7 +62,7 @@ func NewNetworks(span time.Duration) *Networks {
 
 // Add counts a request of a key that is an address or a network.
 func (n *Networks) Add(key netip.Prefix, refused bool) {
-	hash, of := maphash.Comparable(n.seed, key), family(key)
+	of := family(key)
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	n.counts[0].total.Add(1)
@@ -79,8 +75,8 @@ func (n *Networks) Add(key netip.Prefix, refused bool) {
 		if isNew {
 			*info = networkInfo{network: network}
 		}
-		if info != nil {
-			info.add(hash, refused)
+		if info != nil && refused {
+			info.refused++
 		}
 		b.mu.Unlock()
 	}
@@ -92,42 +88,6 @@ func family(of netip.Prefix) int {
 		return 1
 	}
 	return 0
-}
-
-// add counts a request, by the hash of its key.
-func (n *networkInfo) add(hash uint64, refused bool) {
-	if refused {
-		n.refused++
-	}
-	register, rank := hash%registers, uint8(1)
-	for rest := hash / registers; rest&1 == 0 && rank < 58; rest >>= 1 {
-		rank++
-	}
-	n.keys[register] = max(n.keys[register], rank)
-}
-
-// merge adds what is known of the same network in another span.
-func (n *networkInfo) merge(other *networkInfo) {
-	n.refused += other.refused
-	for i, r := range other.keys {
-		n.keys[i] = max(n.keys[i], r)
-	}
-}
-
-// distinct estimates how many keys have set the registers: HyperLogLog, with its correction for few keys.
-func (n *networkInfo) distinct() uint64 {
-	sum, empty := 0.0, 0
-	for _, r := range n.keys {
-		sum += math.Exp2(-float64(r))
-		if r == 0 {
-			empty++
-		}
-	}
-	estimate := 0.709 * registers * registers / sum
-	if estimate <= 2.5*registers && empty > 0 {
-		estimate = registers * math.Log(registers/float64(empty))
-	}
-	return uint64(math.Round(estimate))
 }
 
 // Rotate begins a new span if the current one is over. It reports false if nobody has looked for four spans, so that counting can
@@ -145,10 +105,7 @@ func (n *Networks) Rotate(now time.Time) bool {
 type NetworkCount struct {
 	Network  netip.Prefix
 	Requests Count
-	Refused  Count
-
-	// Keys is how many different keys it has, estimated with a standard error of 13 %. Some may be missing if Requests has an error.
-	Keys uint64
+	Refused  uint64 // at least
 
 	// Own are the requests that are in no network within it that is listed, too: at most so many.
 	Own uint64
@@ -195,19 +152,18 @@ func (n *Networks) counted() (all networkLevels, total uint64, since time.Time) 
 
 // levelOf adds up the counts of a level in some spans.
 func levelOf(bits int, spans []*sketch[networkInfo]) networkLevel {
-	l, known := networkLevel{Bits: bits}, make(map[uint64]*networkInfo)
+	l, known := networkLevel{Bits: bits}, make(map[uint64]*NetworkCount)
 	for _, s := range spans {
 		s.each(func(hash uint64, of *networkInfo, _ Count) {
 			if known[hash] == nil {
-				known[hash] = &networkInfo{network: of.network}
+				known[hash] = &NetworkCount{Network: of.network}
 			}
-			known[hash].merge(of)
+			known[hash].Refused += of.refused
 		})
 	}
-	for hash, of := range known {
-		c := NetworkCount{Network: of.network, Requests: total(spans, hash), Keys: of.distinct()}
-		c.Refused = Count{AtLeast: of.refused, Error: c.Requests.Error}
-		l.Counts = append(l.Counts, c)
+	for hash, c := range known {
+		c.Requests = total(spans, hash)
+		l.Counts = append(l.Counts, *c)
 	}
 	slices.SortFunc(l.Counts, func(a, b NetworkCount) int {
 		return cmp.Or(cmp.Compare(b.Requests.AtLeast, a.Requests.AtLeast), a.Network.Compare(b.Network))
