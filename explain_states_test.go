@@ -116,7 +116,7 @@ func (c *changing) change(r *rand.Rand) {
 		}
 		switch r.IntN(4) {
 		case 0:
-			caddytest.Admin(c, "PUT", "zones/"+zone+"/key/override?key="+user, `{"exempt":true}`)
+			caddytest.Admin(c, "PUT", "zones/"+zone+"/key/override?key="+user, `{"limit":"exempt"}`)
 		case 1:
 			caddytest.Admin(c, "PUT", "zones/"+zone+"/key/ban?key="+user, one(r, `{}`, `{"for":"5h"}`))
 		default:

@@ -52,10 +52,10 @@ var layers = []struct {
 	{"redisstore", layer{lines: 1433, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys " +
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
 		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
-	{"internal/topk", layer{lines: 490, kB: 14}},
+	{"internal/topk", layer{lines: 456, kB: 14}},
 	{"internal/usage", layer{lines: 660, kB: 18}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
-	{"internal/adminapi", layer{lines: 510, kB: 17, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/adminapi", layer{lines: 496, kB: 17, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1267, kB: 40, own: "internal/say"}},
@@ -104,14 +104,14 @@ var layers = []struct {
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3168, kB: 110, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/admin", layer{lines: 3024, kB: 110, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
 	{"internal/lab/cases", layer{lines: 1444, kB: 46, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/say " +
 		"internal/suggest internal/zone store"}},
-	{"internal/cli", layer{lines: 2494, kB: 80, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
+	{"internal/cli", layer{lines: 2479, kB: 80, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/say internal/shell internal/why"}},
 	{"internal/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/zone"}},
 	{"internal/respond", layer{lines: 894, kB: 29, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +

@@ -219,26 +219,6 @@ func (s *RedisStore) Open() (store.Store, error) {
 	return opened, nil
 }
 
-// Details implements [store.Remote].
-func (s *RedisStore) Details() map[string]any {
-	o, err := s.options.Complete()
-	if err != nil {
-		return nil
-	}
-	addresses := o.Addresses
-	if o.Address != "" {
-		addresses = []string{o.Address}
-	}
-	details := map[string]any{
-		"mode": o.Mode, "addresses": addresses, "key_prefix": o.KeyPrefix, "db": o.DB, "tls": o.TLS != nil,
-		"timeout": o.Timeout.Seconds(),
-	}
-	if o.MasterName != "" {
-		details["master_name"] = o.MasterName
-	}
-	return details
-}
-
 // Interface guards
 var (
 	_ store.Backend     = (*RedisStore)(nil)

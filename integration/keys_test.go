@@ -130,7 +130,7 @@ func TestOperatorsAndAFleet(t *testing.T) {
 		{http.MethodGet, key + "?key=noisy", "", "noisy", 200},
 		{http.MethodPut, key + "/ban?key=quiet", `{"for": "1h"}`, "quiet", 429},
 		{http.MethodDelete, key + "/ban?key=quiet", "", "quiet", 200},
-		{http.MethodPut, key + "/override?key=friend", `{"exempt": true}`, "friend", 200},
+		{http.MethodPut, key + "/override?key=friend", `{"limit": "exempt"}`, "friend", 200},
 		{http.MethodPut, key + "/override?key=less", `{"limit": "0/1h"}`, "less", 429},
 	} {
 		fleet[1].Must(step.method, step.path, step.body)

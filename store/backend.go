@@ -15,10 +15,6 @@ type Backend interface {
 
 // Remote is a [Backend] whose store asks servers.
 type Remote interface {
-	// Details returns where the store is and how it is set up, as JSON fields for the admin API. They must not
-	// contain a secret.
-	Details() map[string]any
-
 	// Partitioned reports whether the keys of one request may be on several servers. Then the zones of a request are charged
 	// one after the other, and if one of them refuses, the charges in the others are given back.
 	Partitioned() bool

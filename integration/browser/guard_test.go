@@ -147,7 +147,7 @@ func testOtherOrigins(t *testing.T, w *world) {
 			const key = base + 'zones/clients/key', query = '?key=otto'
 			let tried = 0
 			for (const mode of ['cors', 'no-cors', 'same-origin']) {
-				for (const [method, path, body] of [['DELETE', key + query], ['PUT', key + '/ban' + query, '{}'], ['PUT', key + '/override' + query, '{"exempt": true}'], ['POST', key + query, ''], ['POST', base + 'explain', '{}']]) {
+				for (const [method, path, body] of [['DELETE', key + query], ['PUT', key + '/ban' + query, '{}'], ['PUT', key + '/override' + query, '{"limit": "exempt"}'], ['POST', key + query, ''], ['POST', base + 'explain', '{}']]) {
 					for (const type of ['application/json', 'text/plain']) {
 						tried++
 						try { await fetch(path, {method, body, mode, headers: {'Content-Type': type}, referrerPolicy: 'no-referrer'}) } catch {}

@@ -1,10 +1,10 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -27,16 +27,18 @@ func (c *adminCall) stream(pulse time.Duration, each func(*events) bool) error {
 	c.Header().Set("Content-Type", "text/event-stream")
 	c.Header().Set("Cache-Control", "no-store")
 	c.WriteHeader(http.StatusOK)
-	shutdown := shutdownOf(c.request)
+	ctx, end := context.WithCancel(c.request.Context())
+	defer end()
+	if server, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok { // which would wait for the stream
+		server.RegisterOnShutdown(end)
+	}
 	ticker := time.NewTicker(pulse)
 	defer ticker.Stop()
 	for ok := each(to); ok; {
 		select {
 		case <-ticker.C:
 			ok = each(to)
-		case <-c.request.Context().Done():
-			return nil
-		case <-shutdown:
+		case <-ctx.Done():
 			return nil
 		}
 	}
@@ -59,33 +61,4 @@ func (e *events) send(text []byte) bool {
 	}
 	_, err := e.w.Write(text)
 	return err == nil && e.control.Flush() == nil
-}
-
-// shutdowns has a channel for each server with streams. It is closed when the server shuts down, so
-// that streams do not delay the shutdown.
-var shutdowns = struct {
-	sync.Mutex
-	byServer map[*http.Server]chan struct{}
-}{byServer: make(map[*http.Server]chan struct{})}
-
-// shutdownOf returns a channel that is closed when the server of a request shuts down.
-func shutdownOf(r *http.Request) <-chan struct{} {
-	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
-	if !ok {
-		return nil
-	}
-	shutdowns.Lock()
-	defer shutdowns.Unlock()
-	end, ok := shutdowns.byServer[server]
-	if !ok {
-		end = make(chan struct{})
-		shutdowns.byServer[server] = end
-		server.RegisterOnShutdown(func() {
-			shutdowns.Lock()
-			defer shutdowns.Unlock()
-			delete(shutdowns.byServer, server)
-			close(end)
-		})
-	}
-	return end
 }

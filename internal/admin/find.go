@@ -19,11 +19,8 @@ func findKey(c *adminCall) (any, error) {
 	if named.isEmpty() {
 		return nil, adminError(badRequest, "the key is missing")
 	}
-	if _, err := c.readCost(0); err != nil {
-		return nil, err
-	}
 	zones := runningZones()
-	found := make([][]any, len(zones))
+	found := make([][]adminapi.Key, len(zones))
 	var group sync.WaitGroup
 	for i, z := range zones {
 		group.Go(func() { found[i] = z.find(c, &named) })
@@ -33,7 +30,7 @@ func findKey(c *adminCall) (any, error) {
 }
 
 // find returns what a call without the name of a zone finds in this one.
-func (z *runningZone) find(c *adminCall, named *keyQuery) (found []any) {
+func (z *runningZone) find(c *adminCall, named *keyQuery) (found []adminapi.Key) {
 	all, more, err := named.keysInUnnamed(z)
 	for _, key := range all {
 		state, failed := z.lookUp(c, key)
@@ -41,13 +38,13 @@ func (z *runningZone) find(c *adminCall, named *keyQuery) (found []any) {
 			err = failed
 			break
 		}
-		found = append(found, state)
+		found = append(found, *state)
 	}
 	if err == nil && more > 0 {
 		err = fmt.Errorf("%d more keys have this part: name the zone, and give all parts of a key", more)
 	}
 	if err != nil {
-		found = append(found, adminapi.KeyError{Zone: z.Name, Error: err.Error()})
+		found = append(found, adminapi.Key{Zone: z.Name, Error: err.Error()})
 	}
 	return found
 }

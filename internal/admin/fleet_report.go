@@ -65,7 +65,7 @@ func (r *reporter) write() string {
 
 // brief returns what this process tells while nobody looks, the shared stores, and their zones: those with the most requests first.
 func brief() (*fleet.Report, []*runningZone, []*runningStore) {
-	report := &fleet.Report{Name: processName(), Version: moduleVersion(), Since: processStart.Truncate(time.Millisecond)}
+	report := &fleet.Report{Name: processName(), Version: moduleVersion()}
 	var zones []*runningZone
 	var stores []*runningStore
 	for _, s := range runningStores() {

@@ -65,7 +65,7 @@ func resetKey(c *adminCall) (any, error) {
 		c.changed(actionReset, key, "", "")
 	}
 	answer.Warning = warning(
-		when(!used, "it had used nothing"), z.remains(of, was.Kind, true),
+		when(!used, "it had used nothing"), c.refusal(of),
 		when(running > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
 			"until they end, more requests can run at once than the limit allows", running)),
 		when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several "+

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,81 +15,26 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// limitText is the limit of an override, written as in the line of a plan, such as "500/1m", "token_bucket 10/1s burst 50" or
-// "unlimited"; or as a number of events in the zone's window.
-type limitText string
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (l *limitText) UnmarshalJSON(b []byte) error {
-	if json.Unmarshal(b, (*string)(l)) != nil {
-		*l = limitText(b)
-	}
-	return nil
-}
-
-// OverrideByText returns the override that a text asks for: a limit such as 500/1m, exempt, or plan and a name; and the
-// rule to set it under.
-func OverrideByText(z *zone.Zone, text string) (*store.Rule, store.Override, error) {
-	var asked overrideRequest
-	if plan, ok := strings.CutPrefix(text, "plan "); ok {
-		asked.Plan = plan
-	} else if asked.Exempt = text == "exempt"; !asked.Exempt {
-		asked.Limit = (*limitText)(&text)
-	}
-	return (&runningZone{Zone: z}).overrideOf(&asked)
-}
-
-// overrideOf returns the override that a request asks for, and the rule to set it under.
-func (z *runningZone) overrideOf(request *overrideRequest) (rule *store.Rule, s store.Override, err error) {
-	given := 0
-	for _, is := range []bool{request.Limit != nil, request.Plan != "", request.Exempt} {
-		if is {
-			given++
-		}
-	}
-	switch {
-	case given != 1:
-		return nil, s, fmt.Errorf("exactly one of limit, plan and exempt is needed, got %d", given)
-	case request.Plan != "":
-		return z.overrideOfPlan(request.Plan)
-	case request.Exempt:
+// OverrideByText returns the override that a text asks for, and the rule to set it under: "exempt", or a limit, written as in the
+// line of a plan, such as "500/1m" or "token_bucket 10/1s burst 50", or as a number of events in the zone's window.
+func OverrideByText(z *zone.Zone, text string) (rule *store.Rule, s store.Override, err error) {
+	if text == "exempt" || text == "unlimited" {
 		return z.Rules()[0], store.Override{Kind: store.KindExempt}, nil
 	}
-	asked, err := config.ParseText(string(*request.Limit))
-	switch {
-	case err != nil:
+	asked, err := config.ParseText(text)
+	if err != nil {
 		return nil, s, err
-	case asked.Unlimited:
-		return z.Rules()[0], store.Override{Kind: store.KindExempt}, nil
 	}
-	if rule, err = z.ruleOf(asked.Algorithm); err != nil {
+	if rule, err = ruleOf(z, asked.Algorithm); err != nil {
 		return nil, s, err
 	}
 	s.Kind = store.KindLimit
-	s.Limit, err = z.overrideLimit(&asked.Limit, rule)
+	s.Limit, err = overrideLimit(&asked.Limit, rule)
 	return rule, s, err
 }
 
-// overrideOfPlan returns the override for a key that gets the limit of a plan.
-func (z *runningZone) overrideOfPlan(name string) (*store.Rule, store.Override, error) {
-	p := z.Plans[name]
-	switch {
-	case z.Plan == nil:
-		return nil, store.Override{}, fmt.Errorf("zone %q has no plans: write a limit, such as 500/1m", z.Name)
-	case p == nil:
-		_, err := z.policiesOf(name)
-		return nil, store.Override{}, err
-	case p.Unlimited:
-		return z.Rules()[0], store.Override{Kind: store.KindExempt, Note: "plan " + name}, nil
-	case p.Policies.Fixed == nil:
-		return nil, store.Override{}, fmt.Errorf("the limit of plan %q depends on the request: write a limit, such as 500/1m", name)
-	}
-	rule := p.Policies.Fixed.Rule
-	return rule, store.Override{Kind: store.KindLimit, Limit: rule.Limit(), Note: "plan " + name}, nil
-}
-
 // ruleOf returns the zone's rule with an algorithm, or its only rule if the name is empty.
-func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
+func ruleOf(z *zone.Zone, algorithm string) (*store.Rule, error) {
 	rules := z.Rules()
 	names := make([]string, len(rules))
 	for i, rule := range rules {
@@ -118,7 +62,7 @@ func (z *runningZone) ruleOf(algorithm string) (*store.Rule, error) {
 
 // overrideLimit returns the limit of an override for the store. Fields that are missing are those of
 // the rule.
-func (z *runningZone) overrideLimit(l *config.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
+func overrideLimit(l *config.Limit, rule *store.Rule) (made algorithms.Limit, err error) {
 	if l.MaxEvents == nil {
 		return made, errors.New("limit: events are missing: write 500/1m, or 500 for the zone's window")
 	}

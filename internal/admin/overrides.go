@@ -13,21 +13,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	keys "github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// overrideRequest asks for an override: one of Limit, Plan and Exempt.
+// overrideRequest asks for an override.
 type overrideRequest struct {
-	// Limit is the key's own limit.
-	Limit *limitText `json:"limit,omitempty"`
-
-	// Plan is the plan whose current limit the key gets.
-	Plan string `json:"plan,omitempty"`
-
-	// Exempt says that the zone does not limit the key.
-	Exempt bool `json:"exempt,omitempty"`
+	// Limit is the key's own limit, or "exempt".
+	Limit string `json:"limit,omitempty"`
 
 	validity
 }
@@ -72,7 +65,7 @@ func (c *adminCall) set(ban bool) (any, error) {
 	}
 	var request overrideRequest
 	var body any = &request
-	fields, action := "one of limit, plan and exempt, and perhaps for and note", actionOverride
+	fields, action := "limit, and perhaps for and note", actionOverride
 	if ban {
 		body, fields, action = &request.validity, "for and note", actionBan
 	}
@@ -81,7 +74,7 @@ func (c *adminCall) set(ban bool) (any, error) {
 	}
 	rule, override := c.zone.Rules()[0], store.Override{Kind: store.KindBanned}
 	if !ban {
-		rule, override, err = c.zone.overrideOf(&request)
+		rule, override, err = OverrideByText(c.zone.Zone, request.Limit)
 	}
 	if err == nil {
 		err = request.applyTo(&override)
@@ -130,7 +123,7 @@ func clearOverride(c *adminCall) (any, error) {
 			c.changed(actionClear, of.String(), "was "+describeChange(rule, &was.Override), was.Note)
 		}
 		answer.Unchanged = was.Kind == store.KindNone && was.damaged == nil
-		answer.Warning = warning(when(answer.Unchanged, "it had no override"), c.zone.remains(of, store.KindNone, false))
+		answer.Warning = when(answer.Unchanged, "it had no override")
 		return answer, nil
 	})
 }
@@ -154,11 +147,7 @@ func unbanKey(c *adminCall) (any, error) {
 		if answer.Unchanged = !banned && was.counted == 0; !answer.Unchanged {
 			c.changed(actionUnban, of.String(), "", "")
 		}
-		own := was.Kind
-		if own == store.KindBanned {
-			own = store.KindNone
-		}
-		answer.Warning = warning(when(!banned, "it was not banned"), c.zone.remains(of, own, true))
+		answer.Warning = warning(when(!banned, "it was not banned"), c.refusal(of))
 		return answer, nil
 	})
 }
@@ -189,21 +178,16 @@ func (z *runningZone) standingOf(ctx context.Context, s store.Store, of store.Se
 	return st
 }
 
-// remains says which override still decides about a key that has an override of its own of this kind; empty for none. With bans
-// it looks for bans only.
-func (z *runningZone) remains(of store.Selector, own store.Kind, bans bool) string {
-	n := z.networks().Find(keys.ParseAddress(of.Key))
-	switch {
-	case own == store.KindBanned:
-		return "an operator has banned it: unban it"
-	case of.IsNetwork() || own != store.KindNone || n == nil:
-		return ""
-	case n.Override.Kind == store.KindBanned:
-		return fmt.Sprintf("its network %s is banned: unban that", n.Prefix)
-	case bans:
+// refusal says why the zone still refuses a key, whose change should let it through; empty if it does not.
+func (c *adminCall) refusal(of store.Selector) string {
+	if of.IsNetwork() {
 		return ""
 	}
-	return fmt.Sprintf("its network %s has an override: clear that", n.Prefix)
+	k, err := c.zone.lookUp(c, of.Key)
+	if err != nil || !k.Refused {
+		return ""
+	}
+	return k.Why
 }
 
 // when returns a text if something is so.

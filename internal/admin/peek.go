@@ -97,7 +97,7 @@ func (p *peek) state(z *zone.Zone, policy *zone.QuotaPolicy, o outcome.Outcome) 
 		Zone: z.Name, KeyText: keyText(z.Template, p.key, len(p.key)), Plan: policy.Plan,
 		Limit: describeLimit(p.rule, p.rule.Limit(), true), Rollout: z.Rollout(), Cost: p.cost, CostFrom: z.Cost.From,
 		Ban: p.ban, Refusals: p.refusals, Override: p.override(), Overrides: z.Overrides,
-		KeyState: adminapi.KeyState{Outcome: outcome.Names[o], Refused: o.Refused(), QuotaStatus: *adminapi.NewQuotaStatus(p.decision), Slots: policy.Slots},
+		Outcome: outcome.Names[o], Refused: o.Refused(), QuotaStatus: *adminapi.NewQuotaStatus(p.decision), Slots: policy.Slots,
 	}
 	if k.RetryAfter > 0 { // a queue may have a place before there is more in it
 		k.RetryAfter = max(k.RetryAfter, k.NextAfter)

@@ -73,9 +73,6 @@ func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 	for _, z := range s.zones {
 		answer.Zones = append(answer.Zones, z.Name)
 	}
-	if detailed, ok := s.store.Backend.(store.Remote); ok {
-		answer.Details = detailed.Details()
-	}
 	answer.Failing, answer.Busy = !shared.Health.Answers(), shared.Health.Busy()
 	answer.FailingSince = shared.Health.DownSince()
 	if observed, ok := shared.Store.(store.Observed); ok {

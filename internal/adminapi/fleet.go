@@ -1,7 +1,5 @@
 package adminapi
 
-import "time"
-
 // FleetAnswer is the answer of a route with the parameter fleet: that of all instances which share a store with this one.
 type FleetAnswer struct {
 	// Instances are this one, and then the others by name.
@@ -33,8 +31,7 @@ type Instance struct {
 	// Age is how many seconds ago it has reported. Its counts are of that time.
 	Age float64 `json:"age"`
 
-	Version string    `json:"version,omitempty"` // of the module
-	Since   time.Time `json:"since,omitzero"`    // when the process began, by its clock
+	Version string `json:"version,omitempty"` // of the module
 
 	// Differs are the zones that this one defines in another way than the instance that answers, or that only one of them has.
 	Differs []string `json:"differs,omitempty"`
@@ -45,9 +42,6 @@ type Instance struct {
 
 	// Trouble says that its requests get no answer from a store.
 	Trouble string `json:"trouble,omitempty"`
-
-	// Omitted says what its report has no room for.
-	Omitted string `json:"omitted,omitempty"`
 }
 
 // Serves reports whether an instance takes requests, as far as is known.

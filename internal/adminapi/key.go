@@ -93,46 +93,26 @@ type Key struct {
 	// Rollout is as in Zone.
 	Rollout string `json:"rollout,omitempty"`
 
-	// Plan is the plan that the numbers are for.
-	Plan string `json:"plan,omitempty"`
+	// Plan is the plan that the numbers are for. Default says that it is for requests whose plan is empty or unknown, and
+	// Unlimited that it has no limit, so that there are no numbers.
+	Plan      string `json:"plan,omitempty"`
+	Default   bool   `json:"default,omitempty"`
+	Unlimited bool   `json:"unlimited,omitempty"`
 
-	// Plans has the numbers for each plan of the zone, if no plan was named. Then the other numbers are
-	// those of the default plan, or else of a plan that refuses the key, or of any. PlanFrom is the text
-	// with placeholders that names the plan of a request, and NoPlan the status of requests without one.
-	Plans    []PlanStatus `json:"plans,omitempty"`
-	PlanFrom string       `json:"plan_from,omitempty"`
-	NoPlan   int          `json:"no_plan_status,omitempty"`
+	// Plans has the state under each plan of the zone. Then the other numbers are those of the default plan, or else of a plan
+	// that refuses the key, or of any. PlanFrom is the text with placeholders that names the plan of a request, and NoPlan the
+	// status of requests without one.
+	Plans    []Key  `json:"plans,omitempty"`
+	PlanFrom string `json:"plan_from,omitempty"`
+	NoPlan   int    `json:"no_plan_status,omitempty"`
 
-	// Cost is the cost that the numbers are for: the one in the query, or else that of the last request of the key that the
-	// limit has refused on this instance, if it cost more than usual (CostLast), or else the zone's. CostFrom
-	// is the placeholder that a request's cost comes from; then the zone's cost is the fallback.
+	// Cost is the cost that the numbers are for: that of the last request of the key that the limit has refused on this
+	// instance, if it cost more than usual (CostLast), or else the zone's. CostFrom is the placeholder that a request's cost
+	// comes from; then the zone's cost is the fallback.
 	Cost     int64  `json:"cost"`
 	CostFrom string `json:"cost_from,omitempty"`
 	CostLast bool   `json:"cost_last,omitempty"`
 
-	KeyState
-
-	Ban *Ban `json:"ban,omitempty"`
-
-	// Refusals says how near the key is to a ban, in zones that ban keys.
-	Refusals *Refusals `json:"refusals,omitempty"`
-
-	Override *Override `json:"override,omitempty"`
-
-	// Overrides says that the zone has the option overrides.
-	Overrides bool `json:"overrides"`
-
-	// Status is the status of requests that are rejected because they have no key, and BlockStatus that of requests that the zone
-	// blocks, whatever the key has used.
-	Status      int `json:"status,omitempty"`
-	BlockStatus int `json:"block_status,omitempty"`
-
-	// Lately counts the requests with this key on this instance in the last minutes.
-	Lately *Lately `json:"lately,omitempty"`
-}
-
-// KeyState is the state of a key under a limit.
-type KeyState struct {
 	// Assumed is the limit that the numbers are for, if limits depend on the request. The key may
 	// have used something under other limits.
 	Assumed string `json:"assumed,omitempty"`
@@ -155,25 +135,33 @@ type KeyState struct {
 	// Slots says that what is used is the number of running requests, so that RetryAfter and
 	// ResetAfter are the latest times at which they end.
 	Slots bool `json:"slots,omitempty"`
+
+	Ban *Ban `json:"ban,omitempty"`
+
+	// Refusals says how near the key is to a ban, in zones that ban keys.
+	Refusals *Refusals `json:"refusals,omitempty"`
+
+	Override *Override `json:"override,omitempty"`
+
+	// Overrides says that the zone has the option overrides.
+	Overrides bool `json:"overrides"`
+
+	// Status is the status of requests that are rejected because they have no key, and BlockStatus that of requests that the zone
+	// blocks, whatever the key has used.
+	Status      int `json:"status,omitempty"`
+	BlockStatus int `json:"block_status,omitempty"`
+
+	// Error is why the zone could not be asked. Then there is nothing else but its name.
+	Error string `json:"error,omitempty"`
+
+	// Lately counts the requests with this key on this instance in the last minutes.
+	Lately *Lately `json:"lately,omitempty"`
 }
 
 // Command is what to run on the server, one after the other, to some end.
 type Command struct {
 	To  string   `json:"to"` // such as "let it through now"
 	Run []string `json:"run"`
-}
-
-// PlanStatus is the state of a key under the limit of a plan.
-type PlanStatus struct {
-	Plan    string `json:"plan"`
-	Default bool   `json:"default,omitempty"` // for requests whose plan is empty or unknown
-
-	// Unlimited says that the plan has no limit, so that there are no numbers.
-	Unlimited bool `json:"unlimited,omitempty"`
-	KeyState
-
-	// Elsewhere says that the override of the key is a limit for plans with another algorithm, and does not hold here.
-	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // Ban is a ban of a key.
@@ -235,12 +223,6 @@ type Lately struct {
 	Requests uint64    `json:"requests"`
 	Refused  uint64    `json:"refused"`
 	DryRun   bool      `json:"dry_run,omitempty"`
-}
-
-// KeyError takes the place of a Key in a list if the key could not be looked up.
-type KeyError struct {
-	Zone  string `json:"zone"`
-	Error string `json:"error"`
 }
 
 // Reset is the answer to a change of a key of which there is something to say.

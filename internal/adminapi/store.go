@@ -4,9 +4,8 @@ import "time"
 
 // Store is a store.
 type Store struct {
-	Name    string         `json:"name"`
-	Details map[string]any `json:"details,omitempty"`
-	Zones   []string       `json:"zones"`
+	Name  string   `json:"name"`
+	Zones []string `json:"zones"`
 
 	// Answers says whether the store answered a test call just now, and Error is why it failed. They are absent if the store has no
 	// zones.

@@ -37,24 +37,20 @@ func setCommand(cmd *cobra.Command) {
 	query := keyFlags(cmd)
 	request := validityFlags(cmd)
 	flags := cmd.Flags()
-	plan := flags.String("plan", "", "The plan whose limit the key gets")
 	exempt := flags.Bool("exempt", false, "Exempt the key from the limit")
 	clear := flags.Bool("clear", false, "Clear the override")
-	for _, other := range []string{"plan", "exempt", "for", "note"} {
+	for _, other := range []string{"exempt", "for", "note"} {
 		cmd.MarkFlagsMutuallyExclusive("clear", other)
 	}
-	cmd.MarkFlagsMutuallyExclusive("plan", "exempt")
 	asks(cmd, func(c *instance, args []string) error {
 		method, key := http.MethodPut, args[1:]
 		switch {
 		case *clear:
 			method = http.MethodDelete
 		case *exempt:
-			request["exempt"] = true
-		case flags.Changed("plan"):
-			request["plan"] = *plan
+			request["limit"] = "exempt"
 		case len(key) == 0:
-			return errors.New("the limit is missing: give one such as 500/1m as the last argument, or --plan, --exempt or --clear")
+			return errors.New("the limit is missing: give one such as 500/1m as the last argument, or --exempt or --clear")
 		default:
 			request["limit"], key = key[len(key)-1], key[:len(key)-1]
 		}
@@ -63,7 +59,7 @@ func setCommand(cmd *cobra.Command) {
 			return err
 		}
 		err = c.changeKey(method, args[0], "/key/override", q, request)
-		if invalid := new(apiError); request["limit"] != nil && errors.As(err, &invalid) && invalid.status == "400" {
+		if invalid := new(apiError); !*clear && !*exempt && errors.As(err, &invalid) && invalid.status == "400" {
 			return fmt.Errorf("%w (the last argument, %s, is the limit)", err, shell.Word(fmt.Sprint(request["limit"])))
 		}
 		return err
@@ -82,7 +78,7 @@ func (c *instance) changeKey(method, zone, path string, query url.Values, body m
 		return err
 	}
 	if reset.Warning != "" {
-		fmt.Fprintf(c.err, "Warning: %s\n", reset.Warning)
+		fmt.Fprintf(c.err, "Warning: %s\n", local(reset.Warning))
 	}
 	isNew := path == "/key"
 	if !isNew && reset.Network == "" {

@@ -75,11 +75,6 @@ func (c *instance) printNotes() {
 	if c.view == nil {
 		return
 	}
-	for _, m := range c.view.Instances {
-		if m.Omitted != "" {
-			c.say("%s has no room to report all: %s are missing.", m.Name, m.Omitted)
-		}
-	}
 	for _, note := range c.view.Notes {
 		c.say("Note: %s.", note)
 	}

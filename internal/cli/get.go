@@ -81,7 +81,7 @@ func (k *keyView) about() (rows [][]string) {
 	if k.Override != nil {
 		add("override", describeOverride(k.Override))
 		for _, plan := range k.Plans {
-			if plan.Elsewhere {
+			if plan.Override != nil && plan.Override.Elsewhere {
 				rows[len(rows)-1][1] += ", not under plan " + shell.Word(plan.Plan)
 			}
 		}
@@ -143,6 +143,6 @@ func (c *instance) printSilent(found []keyView) {
 func (k *keyView) isCounted() bool {
 	return k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 ||
 		slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
-			return !k.isUnlimited() && k.Outcome != "" && (k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed])
+			return !k.Unlimited && k.Outcome != "" && (k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed])
 		})
 }

@@ -19,10 +19,7 @@ import (
 )
 
 // keyView is a key in a zone as commands show it.
-type keyView struct {
-	adminapi.Key
-	Error string `json:"error"` // why the zone has no answer
-}
+type keyView struct{ adminapi.Key }
 
 // byPlan returns a view for each plan of the zone, or the key itself without plans.
 func (k *keyView) byPlan() []keyView {
@@ -31,14 +28,10 @@ func (k *keyView) byPlan() []keyView {
 	}
 	views := make([]keyView, len(k.Plans))
 	for i, plan := range k.Plans {
-		views[i] = *k
-		views[i].Plan, views[i].KeyState, views[i].Plans = plan.Plan, plan.KeyState, k.Plans[i:i+1]
+		views[i] = keyView{plan}
 	}
 	return views
 }
-
-// isUnlimited reports whether the view is of a plan without a limit.
-func (k *keyView) isUnlimited() bool { return len(k.Plans) == 1 && k.Plans[0].Unlimited }
 
 // stateHeader is the header of a table of keys.
 var stateHeader = []string{"ZONE", "PLAN", "STATE", "USED", "LEFT", "MORE IN", "KEY"}
@@ -59,11 +52,11 @@ func (k *keyView) rows() (rows [][]string) {
 	}
 	for _, k := range k.byPlan() {
 		plan := showPlan(k.Plan)
-		if len(k.Plans) == 1 && (k.Plans[0].Default || plan == "") {
+		if k.Default {
 			plan = strings.TrimSpace(plan + " (default)")
 		}
 		row := []string{shell.Word(k.Zone), plan, "unlimited", "", "", "", shell.ShowKey(k.KeyText)}
-		if !k.isUnlimited() {
+		if !k.Unlimited {
 			row[2], row[3], row[4] = words(k.Outcome), fmt.Sprintf("%d of %d", k.Used, k.Quota), k.left()
 			if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
 				row[5] = duration.Seconds(k.NextAfter)
@@ -100,7 +93,7 @@ func (s *screen) printReasons(keys ...keyView) {
 		named := slices.ContainsFunc(keys, func(o keyView) bool { return o.Zone == k.Zone && o.Outcome != "" && o.Key.Key != k.Key.Key })
 		for _, k := range k.own() {
 			plain := k.Outcome == "" || k.Outcome == outcome.Names[outcome.Allowed] && len(k.Commands) == 0
-			if k.isUnlimited() || plain {
+			if k.Unlimited || plain {
 				continue
 			}
 			text := local(k.Why)

@@ -125,6 +125,9 @@ func TestGoldenScreensAtWidths(t *testing.T) {
 		t.Setenv("COLUMNS", fmt.Sprint(width))
 		var output bytes.Buffer
 		all := append(strings.Fields(strings.ReplaceAll(args, "USER", user)), "--address", "unix/"+dir+"/admin")
+		for i, arg := range all {
+			all[i] = strings.ReplaceAll(arg, "~", " ")
+		}
 		if err := command(&output, all...).Execute(); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
@@ -165,7 +168,7 @@ func TestGoldenScreensAtWidths(t *testing.T) {
 			show(width, args)
 		}
 	}
-	show(200, "set seats ann --plan pro --for 5m") // where no time is cut, and nothing breaks at one
+	show(200, "set seats ann token_bucket~10/1s~burst~300 --for 5m") // where no time is cut, and nothing breaks at one
 	show(200, "bans")
 	show(200, "overrides")
 	golden.Open(t, "testdata/screens.txtar", "screens").Check(t, b.String())

@@ -35,7 +35,7 @@ func TestHostileReports(t *testing.T) {
 		})
 		c.view = &adminapi.FleetAnswer{Instances: []adminapi.Instance{
 			{Name: "me", State: adminapi.StateHere},
-			{Name: bad, State: adminapi.StateReports, Version: bad, Omitted: bad, Differs: []string{bad}},
+			{Name: bad, State: adminapi.StateReports, Version: bad, Differs: []string{bad}},
 		}}
 		c.printView()
 		if err := show(c); err != nil {

@@ -21,11 +21,10 @@ const form = 5
 // Report is what an instance tells about itself, as the admin API has it. Times are by its own clock. While nobody looks, it tells
 // only who it is and how its zones are defined.
 type Report struct {
-	Form    int       `json:"form"`
-	Name    string    `json:"name"`    // for people
-	Version string    `json:"version"` // of the module
-	Since   time.Time `json:"since"`   // when the process began
-	Zones   []Zone    `json:"zones"`   // those with the most requests first
+	Form    int    `json:"form"`
+	Name    string `json:"name"`    // for people
+	Version string `json:"version"` // of the module
+	Zones   []Zone `json:"zones"`   // those with the most requests first
 
 	// Now is when it tells all that follows, too. It is zero while nobody looks.
 	Now time.Time `json:"now,omitzero"`

@@ -43,6 +43,11 @@ func NewView(me string, mine *Report, stores ...[]store.Report) *View {
 	}
 	v.distinguish()
 	slices.SortStableFunc(v.Members[1:], func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	for _, m := range v.Members {
+		if m.Report != nil && m.Report.Omitted != "" {
+			v.Notes = append(v.Notes, fmt.Sprintf("%s has no room to report all: %s are missing", m.Name, m.Report.Omitted))
+		}
+	}
 	return v
 }
 
@@ -85,7 +90,7 @@ func (m *Member) Counts() bool { return m.Report != nil && !m.Report.Now.IsZero(
 // describe fills in what the report says of the instance, compared with that of the one that answers.
 func (m *Member) describe(mine *Report) {
 	if r := m.Report; r != nil {
-		m.Name, m.Version, m.Since, m.Omitted = r.Name, r.Version, r.Since, r.Omitted
+		m.Name, m.Version = r.Name, r.Version
 		m.Requests, m.Rate, m.Trouble, m.Differs = r.Requests, r.Rate, r.Trouble, differing(mine, r)
 	}
 }

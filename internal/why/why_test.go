@@ -11,7 +11,7 @@ import (
 func TestFill(t *testing.T) {
 	limited := adminapi.QuotaStatus{Quota: 10, Used: 10, RetryAfter: 5}
 	spent := adminapi.Key{
-		KeyState: adminapi.KeyState{Outcome: "limited", Refused: true, QuotaStatus: limited}, Limit: "sliding_window_log 10/1m",
+		Outcome: "limited", Refused: true, QuotaStatus: limited, Limit: "sliding_window_log 10/1m",
 	}
 	with := func(change func(*adminapi.Key)) adminapi.Key {
 		k := spent
@@ -23,7 +23,7 @@ func TestFill(t *testing.T) {
 		key  adminapi.Key
 		want string // the end of the sentence, with the time as T, and the commands
 	}{
-		"allowed": {adminapi.Key{KeyState: adminapi.KeyState{Outcome: "allowed"}}, "Zone z allows this key."},
+		"allowed": {adminapi.Key{Outcome: "allowed"}, "Zone z allows this key."},
 		"spent":   {spent, "refusing this key: 10 of 10 used. Next request allowed at T.; reset z k"},
 		"its limit may be raised": {
 			with(func(k *adminapi.Key) { k.Overrides = true }), "Next request allowed at T.; reset z k; set z k 20",
@@ -61,7 +61,7 @@ func TestFill(t *testing.T) {
 			with(func(k *adminapi.Key) { k.RetryAfter = 0 }), "10 of 10 used. Next request allowed now.; reset z k",
 		},
 		"without a key": {
-			adminapi.Key{KeyState: adminapi.KeyState{Outcome: "rejected", Refused: true}, Status: 401},
+			adminapi.Key{Outcome: "rejected", Refused: true, Status: 401},
 			"rejects requests without a key with status 401 (missing_key reject). Only the config can change that.",
 		},
 	} {

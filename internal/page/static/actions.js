@@ -34,7 +34,7 @@ const actions = {
     text: 'The zone no longer limits the key, and does not ban it. Replaces any other override of the key.',
       flags: ['--exempt'],
     cannot: needsOverrides, fields: ['for', 'note'], for: '', command: 'set',
-      request: ['PUT', '/key/override', { exempt: true }],
+      request: ['PUT', '/key/override', { limit: 'exempt' }],
   },
   ban: {
     label: 'Ban', title: 'Ban this key?', yes: 'Ban it', done: 'Banned', danger: true,
