@@ -78,7 +78,7 @@ var layers = []struct {
 		"internal/option internal/placeholder internal/stats internal/writers"}},
 	{"internal/pool", layer{lines: 453, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 229, kB: 10, own: "internal/adminapi store"}},
+	{"internal/fleet", layer{lines: 233, kB: 10, own: "internal/adminapi store"}},
 	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
@@ -145,7 +145,7 @@ var layers = []struct {
 	{"internal/testing/world", layer{lines: 4421, kB: 140, caddy: true, own: "algorithms config internal/clock internal/heap internal/limiter " +
 		"internal/outcome internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/zone redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
-	{"store/storetest", layer{lines: 1313, kB: 49, own: "algorithms internal/testing/patient store"}},
+	{"store/storetest", layer{lines: 1425, kB: 53, own: "algorithms internal/testing/patient store"}},
 
 	// A store as other people write them: it imports what a module in another repository can.
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},

@@ -78,7 +78,7 @@ func TestExitCodesOfDoctor(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string][]string{
 		"_":                    {"ban", "get", "overrides", "reset", "set", "stores", "top", "unban", "watch", "zones"},
-		"set --":               {"--clear", "--exempt", "--for", "--plan"},
+		"set --":               {"--clear", "--exempt", "--for"},
 		"watch --outcome bann": {"banned"},
 	} {
 		words := strings.Fields(args)

@@ -46,6 +46,7 @@ var parts = []struct {
 	{name: "Slots", once: slots},
 	{name: "Turns", once: turns},
 	{name: "RaisedAndLowered", each: raisedAndLowered},
+	{name: "Schedules", once: schedules},
 	{name: "OverrideOfAnotherFamily", each: overrideOfAnotherFamily},
 	{name: "AdjustedWhereCharged", each: adjustedWhereCharged},
 	{name: "LeasesOutliveAShorterOne", once: leasesOutlive},
