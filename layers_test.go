@@ -55,7 +55,7 @@ var layers = []struct {
 	{"internal/topk", layer{lines: 456, kB: 14}},
 	{"internal/usage", layer{lines: 660, kB: 18}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
-	{"internal/adminapi", layer{lines: 496, kB: 17, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/adminapi", layer{lines: 513, kB: 17, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1267, kB: 40, own: "internal/say"}},
@@ -99,8 +99,8 @@ var layers = []struct {
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
 	{"internal/replay/engine", layer{lines: 1818, kB: 58, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
-		"internal/replay internal/replay/logs internal/say internal/stats internal/zone memorystore"}},
-	{"internal/lab/compare", layer{lines: 598, kB: 18, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
+		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
+	{"internal/lab/compare", layer{lines: 333, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},

@@ -24,6 +24,9 @@ type Window struct {
 	Calendar algorithms.Calendar
 }
 
+// Durations are the options that can be a time, whose numbers in JSON are nanoseconds.
+var Durations = []string{"window", "max_wait", "lease", "lend", "duration", "up_to"}
+
 // calendarWords are the calendar windows.
 var calendarWords = map[string]algorithms.Calendar{
 	"day": algorithms.Day, "week": algorithms.Week, "month": algorithms.Month, "year": algorithms.Year,

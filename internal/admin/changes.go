@@ -58,7 +58,7 @@ func describeChange(rule *store.Rule, o *store.Override) string {
 
 // logReload logs what a config that begins to run instead of another one changes.
 func (c *Config) logReload(before *Config) {
-	all := compare.Zones(compare.ZonesOf(before.Trials()), compare.ZonesOf(c.Trials()))
+	all := compare.Zones(before.Trials(), c.Trials())
 	if all == nil {
 		return // nothing that concerns limits
 	}

@@ -4,11 +4,8 @@ package adminapi
 type Comparison struct {
 	Zones []ZoneDiff `json:"zones"`
 
-	// Stores says that the stores differ, so that counts may begin again from zero.
-	Stores bool `json:"stores_differ,omitempty"`
-
-	// Unjudged names what else differs where requests come to a limit, such as routes, matchers and maps. It may decide
-	// which requests a zone counts, by which key and plan.
+	// Unjudged names what else differs where requests come to a limit, such as routes, matchers, maps and stores. It may
+	// decide which requests a zone counts, by which key and plan, and whether counts begin again from zero.
 	Unjudged []string `json:"unjudged,omitempty"`
 
 	// Log is what the difference would have meant for the requests of a log. It is absent without one.

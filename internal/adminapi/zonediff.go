@@ -7,13 +7,6 @@ const (
 	ZoneChanged = "changed"
 )
 
-// What happens to the counts of keys.
-const (
-	CountsKept   = "kept"   // under the new limit, too
-	CountsPartly = "partly" // some plans have other states
-	CountsAnew   = "zero"   // they begin again
-)
-
 // ZoneDiff is what differs between two configs in a zone.
 type ZoneDiff struct {
 	Zone string `json:"zone"`
@@ -25,20 +18,14 @@ type ZoneDiff struct {
 
 	Changes []OptionDiff `json:"changes,omitempty"`
 
-	// Counts says what happens to the counts of keys: kept, partly or zero. It is absent for new zones, and if the
-	// store differs.
-	Counts string `json:"counts,omitempty"`
-
-	// Stricter says that the zone can refuse requests that passed before, and Weaker that it can let requests pass that
-	// it refused before.
-	Stricter bool `json:"stricter,omitempty"`
-	Weaker   bool `json:"weaker,omitempty"`
+	// Anew says that the counts of some keys begin again from zero, so that they have their whole limit.
+	Anew bool `json:"counts_begin_anew,omitempty"`
 
 	// Warnings are those that the new config gives, and the old one did not.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// OptionDiff is an option that differs. The limit of a zone is one option.
+// OptionDiff is an option that differs. It is the path to it, such as plan plans pro max_events.
 type OptionDiff struct {
 	Option string `json:"option"`
 	Was    string `json:"was,omitempty"`

@@ -15,8 +15,7 @@ import (
 )
 
 func diffCommand(cmd *cobra.Command) {
-	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if the new config can refuse requests that passed before, or something cannot be judged")
-	weaker := cmd.Flags().Bool("weaker", false, "With --exit-code: also if a limit is weakened or removed")
+	exitCode := cmd.Flags().Bool("exit-code", false, "End with 2 if a zone differs, or something on the way to one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		input := slices.Index(args, "-")
 		switch {
@@ -43,7 +42,7 @@ func diffCommand(cmd *cobra.Command) {
 		} else {
 			s.printComparison(c)
 		}
-		if err == nil && *exitCode && differs(c, *weaker) {
+		if err == nil && *exitCode && len(c.Zones)+len(c.Unjudged) > 0 {
 			return endWith(cmd, exitDiffers)
 		}
 		return err
@@ -52,21 +51,6 @@ func diffCommand(cmd *cobra.Command) {
 
 // exitDiffers is the exit code of diff --exit-code.
 const exitDiffers = 2
-
-// differs reports whether the new config can refuse requests that passed before, or something cannot be judged. With weaker it also
-// reports whether it can let requests pass that were refused before.
-func differs(c *adminapi.Comparison, weaker bool) bool {
-	if l := c.Log; l != nil && (l.More > 0 || weaker && l.Less > 0) {
-		return true
-	}
-	return c.Stores || len(c.Unjudged) > 0 ||
-		slices.ContainsFunc(c.Zones, func(z adminapi.ZoneDiff) bool { return z.Stricter || weaker && z.Weaker })
-}
-
-// countsInWords says what happens to the counts of keys.
-var countsInWords = map[string]string{
-	adminapi.CountsKept: "kept", adminapi.CountsPartly: "kept in some plans, and begin again from zero in others", adminapi.CountsAnew: "begin again from zero: each client has its whole limit",
-}
 
 // differences says what has changed in a zone, each with a word in front.
 func differences(z *adminapi.ZoneDiff) (rows [][]string) {
@@ -83,9 +67,7 @@ func differences(z *adminapi.ZoneDiff) (rows [][]string) {
 	for _, text := range z.Warnings {
 		add(true, "warning", text)
 	}
-	add(z.Stricter, "refuses", "it can refuse requests that passed before")
-	add(z.Weaker, "allows", "it can let requests pass that it refused before")
-	add(z.Kind == adminapi.ZoneChanged && z.Counts != "", "counts", countsInWords[z.Counts])
+	add(z.Anew, "counts", "keys begin again from zero, with their whole limit")
 	return rows
 }
 
@@ -100,10 +82,6 @@ func (s *screen) printComparison(c *adminapi.Comparison) {
 		}
 		z := &c.Zones[i]
 		s.details(append([][]string{{"zone", shell.Word(z.Zone)}}, differences(z)...))
-	}
-	if c.Stores {
-		fmt.Fprintln(s.out)
-		s.say("The stores differ, so all counts may begin again from zero.")
 	}
 	if len(c.Unjudged) > 0 {
 		fmt.Fprintln(s.out)

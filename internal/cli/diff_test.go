@@ -11,14 +11,14 @@ import (
 func TestComparison(t *testing.T) {
 	c := &adminapi.Comparison{
 		Zones: []adminapi.ZoneDiff{
-			{Zone: "api", Kind: adminapi.ZoneChanged, Counts: adminapi.CountsAnew, Stricter: true, Changes: []adminapi.OptionDiff{
+			{Zone: "api", Kind: adminapi.ZoneChanged, Anew: true, Changes: []adminapi.OptionDiff{
 				{Text: "key now {header.X-User}, was {client_ip}"},
-				{Text: "limit lowered from sliding_window_log 100/1m to sliding_window_log 60/1m"},
+				{Text: `exempt now [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]`},
 			}, Warnings: []string{"key: any client can choose header X-User"}},
 			{Zone: "old", Kind: adminapi.ZoneGone, Was: "fixed_window 5/1h"},
 			{Zone: "x`y", Kind: adminapi.ZoneNew, Is: "fixed_window 5/1h by {client_ip}"},
 		},
-		Stores: true,
+		Unjudged: []string{"server srv0 routes 1 handle 1 (map) mappings 2"},
 		Log: &adminapi.LogDiff{
 			Requests: 30, Clients: 2, Was: 1, Is: 4, More: 1,
 			MoreOf: []adminapi.ClientDiff{{Client: "192.0.2.1|<b>", Requests: 20, Was: 1, Is: 4}},
@@ -26,11 +26,9 @@ func TestComparison(t *testing.T) {
 	}
 	const terminal = `zone     api
 changed  key now {header.X-User}, was {client_ip}
-changed  limit lowered from sliding_window_log 100/1m to sliding_window_log
-         60/1m
+changed  exempt now [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]
 warning  key: any client can choose header X-User
-refuses  it can refuse requests that passed before
-counts   begin again from zero: each client has its whole limit
+counts   keys begin again from zero, with their whole limit
 
 zone  old
 gone  was fixed_window 5/1h
@@ -38,7 +36,9 @@ gone  was fixed_window 5/1h
 zone  'x` + "`" + `y'
 new   fixed_window 5/1h by {client_ip}
 
-The stores differ, so all counts may begin again from zero.
+This differs too where requests come to a limit, and may decide which of them it
+counts. Test it with cases or a log:
+  server srv0 routes 1 handle 1 (map) mappings 2
 
 Of 30 requests by 2 clients, the old config refuses 1 and the new one 4. It
 refuses 1 client more often, and 0 clients less often.

@@ -15,11 +15,10 @@ import (
 type object = map[string]any
 
 // around names what differs on the way of requests to their limits, in servers that have any: routes, matchers,
-// handlers such as map, and where a zone is. What that means for limits only cases or a log can tell. Values are not
-// named, because they may be secret.
-func around(before, after []byte, c *adminapi.Comparison) (all []string, err error) {
+// handlers such as map, stores, and where a zone is. What that means for limits only cases or a log can tell. Values are
+// not named, because they may be secret.
+func around(before, after []byte, zones []adminapi.ZoneDiff) (all []string, err error) {
 	var servers [2]map[string]object
-	told := toldOf(c)
 	for i, config := range [][]byte{before, after} {
 		var parsed struct {
 			Apps struct {
@@ -31,7 +30,12 @@ func around(before, after []byte, c *adminapi.Comparison) (all []string, err err
 		}
 		servers[i] = parsed.Apps.HTTP.Servers
 		for _, server := range servers[i] {
-			offline.EachHandler(server, told.leaveOut)
+			maps.DeleteFunc(server, func(option string, _ any) bool { return slices.Contains(aside, option) })
+			offline.EachHandler(server, func(name string, h object) {
+				if name == "rate_limit" {
+					leaveOut(h, zones)
+				}
+			})
 		}
 	}
 	for _, name := range union(servers[0], servers[1]) {
@@ -40,12 +44,7 @@ func around(before, after []byte, c *adminapi.Comparison) (all []string, err err
 			continue
 		}
 		answers := answersMatter(was) || answersMatter(is)
-		for _, option := range union(was, is) {
-			if !slices.Contains(aside, option) {
-				a, b := onTheWay(was[option], answers), onTheWay(is[option], answers)
-				all = append(all, otherParts("server "+name, option, a, b)...)
-			}
-		}
+		parts("server "+name, onTheWay(was, answers), onTheWay(is, answers), func(at string, _, _ any) { all = append(all, at) })
 	}
 	return all, nil
 }
@@ -54,57 +53,24 @@ func around(before, after []byte, c *adminapi.Comparison) (all []string, err err
 var aside = strings.Fields("logs metrics read_timeout read_header_timeout write_timeout idle_timeout keepalive_interval " +
 	"keepalive_idle keepalive_count automatic_https tls_connection_policies protocols listen_protocols max_header_bytes")
 
-// behind are the handlers whose options matter only to requests that have come to them, each with the options that
-// decide how it answers.
-var behind = map[string][]string{
-	"reverse_proxy":         {"headers", "rewrite"},
-	"file_server":           {"fs", "root", "hide", "index_names", "browse", "status_code", "canonical_uris"},
-	"static_response":       {"status_code", "headers", "abort", "close"},
-	"encode":                nil,
-	"templates":             nil,
-	"push":                  nil,
-	"tracing":               nil,
-	"log_append":            nil,
-	"timeouts":              nil,
-	"copy_response_headers": nil,
-}
+// behind are the handlers whose options matter only to requests that have come to them.
+var behind = strings.Fields("reverse_proxy file_server static_response encode templates push tracing log_append timeouts copy_response_headers")
 
-// told are the zones whose differences are told elsewhere, each with what has happened to it.
-type told struct {
-	zones  map[string]string
-	stores bool // the difference between stores, too
-}
-
-func toldOf(c *adminapi.Comparison) told {
-	t := told{make(map[string]string), c.Stores}
-	for _, z := range c.Zones {
-		t.zones[z.Zone] = z.Kind
-	}
-	return t
-}
-
-// leaveOut takes out of a rate limit handler what decides about no request, and what is told elsewhere. The names of
-// zones stay, because they may be in another place now.
-func (t told) leaveOut(name string, h object) {
-	if name != "rate_limit" {
-		return
-	}
+// leaveOut takes out of a rate limit handler what decides about no request, and the options of zones that differ, because
+// they are told elsewhere. The names of zones stay where both configs have them, because they may be in another place now.
+func leaveOut(h object, zones []adminapi.ZoneDiff) {
 	for _, option := range []string{"on_store_error", "log", "log_key", "disable_metrics"} {
 		delete(h, option)
 	}
-	if t.stores {
-		delete(h, "store")
-	}
-	zones, _ := h["rate_limits"].(object)
-	for name := range zones {
-		switch t.zones[name] {
-		case adminapi.ZoneChanged:
-			zones[name] = nil
-		case adminapi.ZoneNew, adminapi.ZoneGone:
-			delete(zones, name)
+	in, _ := h["rate_limits"].(object)
+	for _, z := range zones {
+		if _, has := in[z.Zone]; has && z.Kind == adminapi.ZoneChanged {
+			in[z.Zone] = nil
+		} else {
+			delete(in, z.Zone)
 		}
 	}
-	if len(zones) == 0 {
+	if len(in) == 0 {
 		delete(h, "rate_limits")
 	}
 }
@@ -136,51 +102,44 @@ func onTheWay(value any, answers bool) any {
 	case object:
 		name, _ := value["handler"].(string)
 		passes := value["handle_response"] != nil || value["pass_thru"] != nil
-		options, isBehind := behind[name]
+		if slices.Contains(behind, name) && !passes && !answers {
+			return object{"handler": name}
+		}
 		made := make(object)
 		for option, of := range value {
-			if !isBehind || passes || option == "handler" || answers && slices.Contains(options, option) {
-				made[option] = onTheWay(of, answers)
-			}
+			made[option] = onTheWay(of, answers)
 		}
 		return made
 	}
 	return value
 }
 
-// otherParts names the smallest parts of an option that differ, behind where it is.
-func otherParts(at, option string, was, is any) (all []string) {
+// parts yields the smallest parts of two configs that differ, each with where it is.
+func parts(at string, was, is any, yield func(at string, was, is any)) {
 	if reflect.DeepEqual(was, is) {
-		return nil
+		return
 	}
-	at += " " + option
+	within := func(name string, was, is any) { parts(strings.TrimSpace(at+" "+name), was, is, yield) }
 	switch was := was.(type) {
 	case []any:
-		is, ok := is.([]any)
-		if !ok || len(was) != len(is) {
-			break
-		}
-		for i := range was {
-			all = append(all, otherParts(at, strconv.Itoa(i+1), was[i], is[i])...)
-		}
-		return all
-	case object:
-		is, ok := is.(object)
-		if !ok || was["handler"] != is["handler"] {
-			break
-		}
-		if name, ok := was["handler"].(string); ok {
-			at += " (" + name + ")"
-			if was["routes"] == nil || is["routes"] == nil {
-				break
+		if is, ok := is.([]any); ok && len(was) == len(is) {
+			for i := range was {
+				within(strconv.Itoa(i+1), was[i], is[i])
 			}
+			return
 		}
-		for _, option := range union(was, is) {
-			all = append(all, otherParts(at, option, was[option], is[option])...)
+	case object:
+		if is, ok := is.(object); ok && was["handler"] == is["handler"] {
+			if name, ok := was["handler"].(string); ok {
+				at += " (" + name + ")"
+			}
+			for _, option := range union(was, is) {
+				within(option, was[option], is[option])
+			}
+			return
 		}
-		return all
 	}
-	return []string{at}
+	yield(at, was, is)
 }
 
 // union returns the names in two maps, sorted.

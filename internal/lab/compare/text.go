@@ -3,67 +3,67 @@ package compare
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
-// maxText bounds the value of an option in a text.
-const maxText = 300
+// option describes an option that has changed. Its name is the path to it.
+func option(name string, was, is any) adminapi.OptionDiff {
+	d := adminapi.OptionDiff{Option: name, Was: text(name, was), Is: text(name, is)}
+	switch {
+	case was == nil:
+		d.Text = fmt.Sprintf("%s now %s", name, d.Is)
+	case is == nil:
+		d.Text = fmt.Sprintf("no %s any longer, was %s", name, d.Was)
+	case d.Was == d.Is:
+		d.Text = fmt.Sprintf("%s now has other values, which are hidden or too long: %s", name, d.Is)
+	default:
+		d.Text = fmt.Sprintf("%s now %s, was %s", name, d.Is, d.Was)
+	}
+	return d
+}
+
+// secretive finds matchers whose values may be secret, such as a header with a token that exempts. Operators take secrets
+// from the environment, and they must not come into logs, or into comments of pull requests.
+var secretive = regexp.MustCompile(`^(match|exempt|block) .*\b(header|header_regexp|query|vars|vars_regexp|expression)\b`)
 
 // text formats the value of an option.
-func text(value any) string {
-	if value == nil {
+func text(name string, value any) string {
+	var shown string
+	switch of := value.(type) {
+	case nil:
 		return ""
-	}
-	if s, ok := value.(string); ok {
-		return cut(placeholderForm(s))
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(value) != nil {
-		return "?"
-	}
-	return cut(strings.TrimSpace(b.String()))
-}
-
-func cut(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText], "") + "..."
-}
-
-// secretive are matchers whose values may be secret, such as a header with a token that exempts. Operators take
-// secrets from the environment, and they must not come into logs, into Redis, or into comments of pull requests.
-var secretive = []string{"header", "header_regexp", "query", "vars", "vars_regexp", "expression"}
-
-// matchers are the options with matchers.
-var matchers = []string{"match", "exempt", "block"}
-
-// hidden replaces texts in secretive matchers, but for names.
-func hidden(value any, secret bool) any {
-	switch value := value.(type) {
-	case map[string]any:
-		made := make(map[string]any, len(value))
-		for name, of := range value {
-			made[name] = hidden(of, secret || slices.Contains(secretive, name))
-		}
-		return made
-	case []any:
-		made := make([]any, len(value))
-		for i, of := range value {
-			made[i] = hidden(of, secret)
-		}
-		return made
 	case string:
-		if secret {
-			return "REDACTED"
+		shown = placeholderForm(of)
+	case float64:
+		if slices.Contains(config.Durations, name[strings.LastIndexByte(name, ' ')+1:]) {
+			return duration.Format(time.Duration(of))
 		}
+		return strconv.FormatFloat(of, 'f', -1, 64)
+	default:
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(value) // cannot fail: it comes from JSON
+		shown = strings.TrimSpace(b.String())
 	}
-	return value
+	const most = 300
+	switch {
+	case secretive.MatchString(name + " " + shown):
+		return "(hidden)"
+	case len(shown) > most:
+		return strings.ToValidUTF8(shown[:most], "") + "..."
+	}
+	return shown
 }
 
 // placeholderForm writes a text that is just a placeholder as a Caddyfile does.
