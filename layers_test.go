@@ -78,8 +78,8 @@ var layers = []struct {
 		"internal/option internal/placeholder internal/stats internal/writers"}},
 	{"internal/pool", layer{lines: 453, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 233, kB: 10, own: "internal/adminapi store"}},
-	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
+	{"internal/fleet", layer{lines: 342, kB: 10, own: "internal/adminapi store"}},
+	{"config", layer{lines: 939, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
 	{"internal/zone", layer{lines: 1135, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
@@ -108,7 +108,7 @@ var layers = []struct {
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1444, kB: 46, caddy: true, own: "algorithms internal/admin internal/adminapi internal/clock internal/duration " +
+	{"internal/lab/cases", layer{lines: 1175, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/say " +
 		"internal/suggest internal/zone store"}},
 	{"internal/cli", layer{lines: 2479, kB: 80, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +

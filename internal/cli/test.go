@@ -33,7 +33,10 @@ const (
 func testCommand(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	t := new(tester)
-	flags.StringVar(&t.run, "run", "", "Carry out only the cases whose name matches this `regular expression`")
+	flags.Func("run", "Carry out only the cases whose name matches this `regular expression`", func(text string) (err error) {
+		t.pattern, err = regexp.Compile(text)
+		return err
+	})
 	flags.StringVar(&t.junit, "junit", "", "Also write the results to this file as JUnit XML")
 	flags.BoolVar(&t.mutate, "mutate", false, "Also try changes of the config, and tell which of them no case notices")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -60,9 +63,9 @@ func endWith(cmd *cobra.Command, code int) error {
 // tester carries out the command test.
 type tester struct {
 	*screen
-	cases.Options
-	config, adapter string // by flags, instead of what the files say
-	run, junit      string
+	config, adapter string         // by flags, instead of what the files say
+	pattern         *regexp.Regexp // of the names of cases; nil for all
+	junit           string
 	mutate          bool
 }
 
@@ -77,15 +80,6 @@ func (t *tester) test(args []string) (code int, err error) {
 	files, err := t.parse(args)
 	if err != nil {
 		return 0, err
-	}
-	if !t.json {
-		var colors cases.Colors
-		if t.color {
-			colors = cases.Colors{Good: green, Bad: red, Plain: noColor}
-		}
-		width := cmp.Or(t.width, cases.Width)
-		t.Told = func(r cases.Result) { _ = r.WriteText(t.out, colors, width) }
-		t.Tried = func(c cases.Change) { _ = c.WriteText(t.out, colors, width) }
 	}
 	r := &cases.Report{Cases: []cases.Result{}}
 	for _, config := range slices.Sorted(maps.Keys(files)) {
@@ -112,11 +106,11 @@ func (t *tester) test(args []string) (code int, err error) {
 
 // testConfig carries out the cases of one config. Changes are tried only if no case fails without them.
 func (t *tester) testConfig(name string, files []*cases.File, r *cases.Report) error {
-	config, err := readConfig(name, cmp.Or(t.adapter, files[0].Adapter))
+	config, err := readConfig(name, t.adapter)
 	if err != nil {
 		return err
 	}
-	results, err := cases.Run(config, files, &t.Options)
+	results, err := cases.Run(config, files)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -130,7 +124,7 @@ func (t *tester) testConfig(name string, files []*cases.File, r *cases.Report) e
 	if !t.mutate || r.Failed > before || len(results) == 0 {
 		return nil
 	}
-	changes, err := cases.Mutate(config, files, &t.Options)
+	changes, err := cases.Mutate(config, files)
 	for i := range changes {
 		changes[i].Config = name
 	}
@@ -152,7 +146,11 @@ func (t *tester) report(r *cases.Report) error {
 	if t.json {
 		return t.printJSON(r)
 	}
-	return r.WriteSummary(t.out)
+	var colors cases.Colors
+	if t.color {
+		colors = cases.Colors{Good: green, Bad: red, Plain: noColor}
+	}
+	return r.WriteText(t.out, colors, cmp.Or(t.width, cases.Width))
 }
 
 // findCases returns the names of the files of cases that some arguments name.
@@ -197,9 +195,12 @@ func (t *tester) parse(args []string) (map[string][]*cases.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		config := cmp.Or(t.config, f.ConfigOf())
+		f.Cases = slices.DeleteFunc(f.Cases, func(c *cases.Case) bool {
+			return t.pattern != nil && !t.pattern.MatchString(c.Name)
+		})
+		config := cmp.Or(t.config, strings.TrimSuffix(name, cases.Extension))
 		if config == name {
-			return nil, fmt.Errorf("%s: its config is not clear from its name: write config and the name of the file at its top, or --config", name)
+			return nil, fmt.Errorf("%s: its config is not clear from its name: give it with --config", name)
 		}
 		files[config] = append(files[config], f)
 	}

@@ -59,7 +59,7 @@ func TestTestingLimits(t *testing.T) {
 		case kind == "sh":
 			printed, _ = offline(t, "", strings.Fields(text)[2:]...)
 		case kind == "" && strings.HasPrefix(text, "FAIL"):
-			wrong := strings.Replace(file, "pass 5 refused 1 by logins status 429", "pass", 1)
+			wrong := strings.Replace(file, "pass 5 refused 1 by logins status 429", "pass 6", 1)
 			here(t, map[string]string{"Caddyfile": config, "Caddyfile.test": wrong})
 			printed, _ = offline(t, "", "test", "--run", "five")
 			printed = strings.TrimSuffix(printed, "1 case, 1 failed, in 1ms\n")
@@ -81,10 +81,10 @@ func TestExitCodesOfTest(t *testing.T) {
 	here(t, map[string]string{
 		"Caddyfile":         limitedSite,
 		"Caddyfile.test":    "case \"two\" {\n\tGET / repeat 3 pass 2\n}\n",
-		"fails.test":        "config Caddyfile\ncase \"three\" {\n\tGET / repeat 3\n}\n",
-		"broken.test":       "config Caddyfile\ncase \"x\" {\n\tGET / pas 2\n}\n",
+		"fails.test":        "case \"three\" {\n\tGET / repeat 3\n}\n",
+		"broken.test":       "case \"x\" {\n\tGET / pas 2\n}\n",
 		"wrong.config":      "localhost {\n\trate_limit {\n\t\tzone clients {\n\t\t\trate 2\n\t\t}\n\t}\n}\n",
-		"wrong.config.test": "adapter caddyfile\ncase \"x\" {\n\tGET /\n}\n",
+		"wrong.config.test": "case \"x\" {\n\tGET /\n}\n",
 		"gone.test":         "case \"x\" {\n\tGET /\n}\n",
 	})
 	for _, c := range []struct {
@@ -94,8 +94,8 @@ func TestExitCodesOfTest(t *testing.T) {
 	}{
 		{"", 0, "1 case, 0 failed"},
 		{"--mutate", 3, "MISS  zone clients: window 1m -> 2m: no case fails"},
-		{"fails.test", 2, "FAIL  three"},
-		{"fails.test Caddyfile.test --run two", 0, "1 case, 0 failed"},
+		{"fails.test --config Caddyfile", 2, "FAIL  three"},
+		{"fails.test Caddyfile.test --config Caddyfile --run two", 0, "1 case, 0 failed"},
 		{"--run nothing", 1, `no case matches --run "nothing"`},
 		{"--run (", 1, `--run: error parsing regexp`},
 		{"broken.test", 1, `unknown word in a request: 'pas'; did you mean "pass"?`},
@@ -103,7 +103,7 @@ func TestExitCodesOfTest(t *testing.T) {
 		{"gone.test", 1, "reading the config: open gone: no such file"},
 		{"gone.test --config Caddyfile", 0, "ok    x"},
 		{"nothing.test", 1, "nothing.test: no such file"},
-		{".", 1, "broken.test:3"},
+		{".", 1, "broken.test:2"},
 	} {
 		output, code := offline(t, "", append([]string{"test"}, strings.Fields(c.args)...)...)
 		if code != c.code || !strings.Contains(output, c.want) {
@@ -121,7 +121,7 @@ func TestExitCodesOfTest(t *testing.T) {
 		t.Errorf("%v: %+v in\n%s", err, report, output)
 	}
 	text, err := os.ReadFile("report.xml")
-	if err != nil || !strings.Contains(string(text), `<testsuite name="changes of Caddyfile"`) || !strings.Contains(string(text), "no case fails with this change") {
+	if err != nil || !strings.Contains(string(text), `classname="changes of Caddyfile"`) || !strings.Contains(string(text), "no case fails with this change") {
 		t.Errorf("%v: %s", err, text)
 	}
 }
@@ -178,7 +178,7 @@ func TestExplainOffline(t *testing.T) {
 		{"-d a=b&user=alice https://example.com/", "0 of 3 3 alice", 0},
 		{"-d user=carol --config ./Caddyfile --adapter caddyfile https://example.com/", "0 of 3 3 carol", 0},
 		{"http://example.com/", "No limit applies to it: it meets no rate_limit handler.", 0},
-		{"http://127.0.0.2:9000/ -H Host:inside.example.com", "second allowed 0 of 5", 0},
+		{"http://inside.example.com:9000/ --server srv2", "second allowed 0 of 5", 0},
 		{"--json https://example.com/", `"outcome": "not_limited"`, 0},
 		{"http://inside.example.com:9000/", "several servers may get it", 1},
 		{"https://example.com:8080/", "has no TLS there", 1},

@@ -124,7 +124,7 @@ func percent(s string) string                 { return fmt.Sprintf("%%%02x", s[0
 func gaps(t *testing.T, config []byte, f *cases.File, c *cases.Case) (found []string) {
 	t.Helper()
 	at := slices.IndexFunc(c.Steps, func(s cases.Step) bool {
-		return s.Request != nil && (s.Request.Expect.By != "" || s.Request.Expect.Refused != nil && *s.Request.Expect.Refused != 0)
+		return s.Request != nil && (s.Request.Expect.By != "" || s.Request.Expect.Passes >= 0 && s.Request.Expect.Passes < s.Request.Repeat)
 	})
 	if at < 0 {
 		return nil

@@ -7,7 +7,6 @@
 package cases
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
@@ -16,8 +15,6 @@ import (
 // File is a file of cases.
 type File struct {
 	Name    string // as it was given
-	Config  string // the file of the config, as the file names it; empty if it does not
-	Adapter string // of the config; empty for that of its name
 	URL     string // the beginning of URLs that are only a path; empty if the file has none
 	Cases   []*Case
 	Accepts []Accepted
@@ -53,24 +50,30 @@ type Request struct {
 	Repeat int // at least 1
 	Every  time.Duration
 	Takes  time.Duration // how long the upstream takes to answer
-	Answer *Answer       // nil: 200 without a body
+	Answer Answer
 	Expect Expect
 }
 
-// Answer is what the upstream answers.
+// Answer is what the upstream answers: 200 without a body, but for what is set.
 type Answer struct {
 	Status int
-	Header http.Header
-	Body   []byte
+	Header [][2]string
+	Body   string
 }
 
 // Expect is what is expected of a request. Counts are of all repetitions, the rest is of the last one.
 type Expect struct {
-	Pass, Refused *int // how many pass or are refused; -1 for all
-	Any           bool // nothing is expected but what is written
-	By            string
+	Passes int    // how many pass; below 0 if nothing is expected
+	By     string // the zone that refuses the others; empty if any may
 
-	status bool // a status is expected
-	last   []func(*checker)
-	zones  []string
+	pass, refused int // as they are said
+	any, status   bool
+	facts         []fact
+	zones         []string
+}
+
+// fact is a fact of the last request.
+type fact struct {
+	what, want string
+	got        func(*exchange) string
 }

@@ -1,114 +1,84 @@
 package cases
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
-// checker collects what does not hold of one step.
-type checker struct {
-	*sent
-	x        *exchange // the last one
-	failures []Failure
-}
-
-// check returns what does not hold of some requests.
-func (s *sent) check() []Failure {
-	c := &checker{sent: s, x: s.all[len(s.all)-1]}
+// check returns what does not hold of the requests of a step; nil if all does.
+func (s *sent) check() *Failure {
+	last, e := s.all[len(s.all)-1], &s.step.Request.Expect
 	for _, x := range s.all {
 		if x.err != nil {
-			c.fail(x, "", x.err.Error())
-			return c.failures
+			return s.failure(x, "", x.err.Error())
 		}
 	}
-	c.counts()
-	for _, check := range s.step.Request.Expect.last {
-		check(c)
+	if f := s.passes(e.Passes, e.By); f != nil {
+		return f
 	}
-	return c.failures
+	var expected, got []string
+	for _, f := range e.facts {
+		if is := f.got(last); is != f.want {
+			expected, got = append(expected, f.what+" "+f.want), append(got, f.what+" "+is)
+		}
+	}
+	if expected == nil {
+		return nil
+	}
+	return s.failure(last, strings.Join(expected, ", "), strings.Join(got, ", "))
 }
 
-// want notes that the last request is not as expected, if it is not.
-func (c *checker) want(as bool, expected, got string) {
-	if !as {
-		c.fail(c.x, expected, got)
-	}
-}
-
-// fail notes that a request is not as expected.
-func (c *checker) fail(x *exchange, expected, got string) {
+// failure says that a request is not as expected.
+func (s *sent) failure(x *exchange, expected, got string) *Failure {
 	step := x.request.Method + " " + x.url
-	if n := len(c.all); n > 1 {
-		step += fmt.Sprintf(", the %s of %d", humanize.Ordinal(slices.Index(c.all, x)+1), n)
+	if n := len(s.all); n > 1 {
+		step += fmt.Sprintf(", the %s of %d", humanize.Ordinal(slices.Index(s.all, x)+1), n)
 	}
 	if at := since(x.at); at != "0s" {
 		step += ", at " + at
 	}
-	c.failures = append(c.failures, Failure{Line: c.step.Line, Step: step, Expected: expected, Got: got, State: x.state()})
+	return &Failure{Line: s.step.Line, Step: step, Expected: expected, Got: got, State: x.state()}
 }
 
-// counts checks how many requests pass and are refused, and who refuses.
-func (c *checker) counts() {
-	e := &c.step.Request.Expect
+// passes checks how many requests pass, and who refuses the others. The request that is shown is the first one that is
+// not as expected.
+func (s *sent) passes(want int, by string) *Failure {
 	var passed, refused []*exchange
-	for _, x := range c.all {
+	for _, x := range s.all {
 		if x.Refused {
 			refused = append(refused, x)
 		} else {
 			passed = append(passed, x)
 		}
 	}
-	if !c.count(e.Pass, passed, refused, "passes", "pass") || !c.count(e.Refused, refused, passed, "is refused", "are refused") || e.By == "" {
-		return
+	n := len(s.all)
+	if want >= 0 && len(passed) != want {
+		x := append(passed, refused...)[min(want, len(passed))]
+		if n == 1 {
+			return s.failure(x, [...]string{"it is refused", "it passes"}[want], x.said())
+		}
+		return s.failure(x, fmt.Sprintf("%d of %d pass", want, n), fmt.Sprintf("%d of %d pass; this one: %s", len(passed), n, x.said()))
 	}
 	if len(refused) == 0 {
-		refused = []*exchange{c.x}
+		refused = s.all[n-1:]
 	}
-	if i := slices.IndexFunc(refused, func(x *exchange) bool { return x.by() != e.By }); i >= 0 {
-		c.fail(refused[i], "refused by "+e.By, refused[i].said())
+	if i := slices.IndexFunc(refused, func(x *exchange) bool { return x.by() != by }); i >= 0 && by != "" {
+		return s.failure(refused[i], "refused by "+by, refused[i].said())
 	}
-}
-
-// count checks how many requests are of a kind. The request that is shown is the first of the others, if there should be
-// more of the kind, and else the last one.
-func (c *checker) count(want *int, got, others []*exchange, one, many string) bool {
-	n := len(c.all)
-	if want == nil || *want == len(got) || *want < 0 && len(others) == 0 {
-		return true
-	}
-	wanted, x := *want, c.x
-	if wanted < 0 {
-		wanted = n
-	}
-	if len(got) < wanted && len(others) > 0 {
-		x = others[0]
-	}
-	switch by := c.step.Request.Expect.By; {
-	case n > 1:
-		c.fail(x, fmt.Sprintf("%d of %d %s", wanted, n, many), fmt.Sprintf("%d of %d %s; this one: %s", len(got), n, many, x.said()))
-	case wanted == 0:
-		c.fail(x, "not that it "+one, x.said())
-	case by != "":
-		c.fail(x, "it "+one+" by "+by, x.said())
-	default:
-		c.fail(x, "it "+one, x.said())
-	}
-	return false
-}
-
-// decisionOf returns the decision in a zone; nil if it has asked no store, so that there are no numbers.
-func decisionOf(v *trial.Visit) *algorithms.Decision {
-	if v.Asked == nil {
-		return nil
-	}
-	return &v.Asked.Decision
+	return nil
 }
 
 // by returns the zone that has refused the request first; empty if none has.
@@ -121,7 +91,7 @@ func (x *exchange) by() string {
 
 // said says what has come of the request.
 func (x *exchange) said() string {
-	status := strconv.Itoa(x.response.status)
+	status := strconv.Itoa(x.response.Code)
 	switch {
 	case !x.Refused:
 		return "it passes, with status " + status
@@ -129,8 +99,56 @@ func (x *exchange) said() string {
 		return "refused (" + outcome.Names[x.Refusal.Outcome] + "), with status " + status
 	}
 	text := "refused by " + x.by() + ", with status " + status
-	if after := x.response.sent.Get("Retry-After"); after != "" {
+	if after := x.responded("Retry-After"); after != none {
 		text += " and Retry-After " + after
 	}
 	return text
 }
+
+// responded returns the values of a header of the response.
+func (x *exchange) responded(name string) string {
+	return cmp.Or(strings.Join(x.response.Result().Header.Values(name), ", "), none)
+}
+
+// state says what has happened in each zone, in the words of explain where no limit decides.
+func (x *exchange) state() (all []string) {
+	for _, v := range x.Visits {
+		if why := v.Why(true); why != "" {
+			all = append(all, "zone "+v.Zone+" "+why)
+		} else {
+			all = append(all, "zone "+v.Zone+": "+numbers(v))
+		}
+	}
+	if len(x.Visits) == 0 && x.err == nil {
+		all = append(all, "it comes to no rate_limit handler with a zone")
+	}
+	for _, step := range x.Steps {
+		if step.Effect == string(walk.Assumed) {
+			all = append(all, step.Handler+" "+step.Note)
+		}
+	}
+	return all
+}
+
+// numbers says what a limit has decided.
+func numbers(v *trial.Visit) string {
+	text := v.Outcome
+	if v.Use.Key != "" && v.Found.Key != "" {
+		text += ", key " + strconv.QuoteToGraphic(v.Found.Key)
+	}
+	if v.Asked == nil {
+		return text
+	}
+	d := &v.Asked.Decision
+	text += fmt.Sprintf(", %d of %d used (%s)", d.Quota-d.Remaining, d.Quota, admin.DescribeRule(v.Asked.Policy.Rule))
+	switch {
+	case d.Allowed:
+	case d.RetryAfter == algorithms.Never:
+		text += ", and it can never pass"
+	default:
+		text += ", passes again in " + rounded(d.RetryAfter)
+	}
+	return text
+}
+
+func rounded(d time.Duration) string { return duration.Format(d.Round(time.Millisecond)) }

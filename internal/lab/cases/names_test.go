@@ -17,13 +17,13 @@ func TestUnknownNames(t *testing.T) {
 		"GET / skips logns":                 zone,
 		"GET / used logns 1":                zone,
 		"override logns \"\" exempt":        zone,
-		"GET / outcome logins alowed":       `unknown outcome: 'alowed'; did you mean "allowed"?, must be one of allowed, limited, not_charged, dry_run, banned, rejected, exempt, failed_open, failed_closed, local, abandoned, at Caddyfile.test:2`,
+		"GET / outcome logins alowed":       `outcome needs a zone and an outcome, such as clients exempt, got 'logins alowed': unknown outcome; did you mean "allowed"?, must be one of allowed, limited, not_charged, dry_run, banned, rejected, exempt, failed_open, failed_closed, local, abandoned, at Caddyfile.test:2`,
 		"GET / by logins\n\tGET / by login": `the config has no zone "login"; did you mean "logins"?, its zones are logins, at Caddyfile.test:3`,
 		"GET / counts logins":               "<nil>",
 	} {
 		f, err := cases.Parse("Caddyfile.test", []byte("case x {\n\t"+step+"\n}\n"))
 		if err == nil {
-			_, err = cases.Run(config, []*cases.File{f}, new(cases.Options))
+			_, err = cases.Run(config, []*cases.File{f})
 		}
 		if fmt.Sprint(err) != want {
 			t.Errorf("%s: %v, want %s", step, err, want)
@@ -35,7 +35,7 @@ func TestUnknownNames(t *testing.T) {
 		"zone logins: max_events 50 -> 70": `accept "zone logins: max_events 50 -> 70" is no change of the config, --mutate --verbose prints them, at Caddyfile.test:2`,
 	} {
 		f := parse(t, fmt.Sprintf("\naccept %q reason\ncase x {\n\tGET /\n}\n", change))
-		if _, err := cases.Mutate(config, []*cases.File{f}, new(cases.Options)); fmt.Sprint(err) != want {
+		if _, err := cases.Mutate(config, []*cases.File{f}); fmt.Sprint(err) != want {
 			t.Errorf("%s: %v, want %s", change, err, want)
 		}
 	}

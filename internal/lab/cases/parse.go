@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
@@ -19,17 +16,6 @@ import (
 
 // Extension is the end of the names of files of cases. What is in front of it is the file of the config.
 const Extension = ".test"
-
-// ConfigOf returns the file of the config of a file of cases.
-func (f *File) ConfigOf() string {
-	if f.Config == "" {
-		return strings.TrimSuffix(f.Name, Extension)
-	}
-	if filepath.IsAbs(f.Config) {
-		return f.Config
-	}
-	return filepath.Join(filepath.Dir(f.Name), f.Config)
-}
 
 // Parse parses a file of cases. Its errors have the file, the line, and what was expected.
 func Parse(name string, text []byte) (*File, error) {
@@ -60,50 +46,50 @@ type parser struct {
 }
 
 // top parses a line at the top of the file.
-func (p *parser) top() (err error) {
-	switch p.word = p.Val(); p.word {
-	case "case":
+func (p *parser) top() error {
+	p.word = p.Val()
+	if p.word == "case" {
 		return p.parseCase()
-	case "config":
-		p.Config, err = p.one("the file of the config, such as Caddyfile")
-	case "adapter":
-		p.Adapter, err = p.one("the adapter of the config, such as caddyfile")
-	case "url":
-		p.URL, err = p.one("the beginning of URLs, such as https://example.com")
-		if err == nil && !strings.HasPrefix(p.URL, "http://") && !strings.HasPrefix(p.URL, "https://") {
-			err = p.Errf("url must begin with http:// or https://, such as https://example.com, got '%s'", p.URL)
-		}
-		p.URL = strings.TrimSuffix(p.URL, "/")
-	case "accept":
-		a := Accepted{Line: p.Line()}
-		if !p.Args(&a.Change, &a.Reason) || p.NextArg() {
-			return p.Errf(`accept takes a change, as --mutate prints it, and the reason, each in quotes`)
-		}
-		p.Accepts = append(p.Accepts, a)
-	default:
-		return p.unknown("word in a file of cases", p.word, []string{"case", "config", "adapter", "url", "accept"})
 	}
-	return p.end(err)
+	args := p.RemainingArgs()
+	switch n := len(args); p.word {
+	case "url":
+		if n != 1 || !strings.HasPrefix(args[0], "http://") && !strings.HasPrefix(args[0], "https://") {
+			return p.wrong("the beginning of URLs, such as https://example.com", args, option.ErrWrong)
+		}
+		p.URL = strings.TrimSuffix(args[0], "/")
+	case "accept":
+		if n != 2 {
+			return p.wrong("a change, as --mutate prints it, and the reason, each in quotes", args, option.ErrWrong)
+		}
+		p.Accepts = append(p.Accepts, Accepted{p.Line(), args[0], args[1]})
+	default:
+		return p.unknown("word in a file of cases", []string{"case", "url", "accept"})
+	}
+	return nil
 }
 
 // unknown is the error about a word that is not known.
-func (p *parser) unknown(what, word string, known []string) error {
-	return p.Errf("unknown %s: '%s'%s, must be one of %s", what, word, suggest.Hint(word, known), strings.Join(known, ", "))
+func (p *parser) unknown(what string, known []string) error {
+	return p.Errf("unknown %s: '%s'%s, must be one of %s", what, p.word, suggest.Hint(p.word, known), strings.Join(known, ", "))
 }
 
-// end returns an error if the line goes on.
-func (p *parser) end(err error) error {
-	if err == nil && p.NextArg() {
-		return p.Errf("'%s' is too much behind %s", p.Val(), p.word)
+// wrong is the error about the arguments of a word, with a reason if that says more.
+func (p *parser) wrong(expects string, args []string, why error) error {
+	text := fmt.Sprintf("%s needs %s, got '%s'", p.word, expects, strings.Join(args, " "))
+	if why != option.ErrWrong {
+		text += ": " + why.Error()
 	}
-	return err
+	return p.Err(text)
 }
 
 // parseCase parses case "name" { steps }.
-func (p *parser) parseCase() (err error) {
+func (p *parser) parseCase() error {
 	c := &Case{Line: p.Line()}
-	if c.Name, err = p.one(`a name in quotes, such as case "a client may send 100 requests in a minute" {`); p.end(err) != nil {
-		return p.end(err)
+	if args := p.RemainingArgs(); len(args) == 1 {
+		c.Name = args[0]
+	} else {
+		return p.wrong(`a name in quotes, such as case "a client may send 100 requests in a minute" {`, args, option.ErrWrong)
 	}
 	outside := p.Nesting()
 	for p.NextBlock(outside) {
@@ -119,11 +105,6 @@ func (p *parser) parseCase() (err error) {
 	if len(c.Steps) == 0 {
 		return p.Errf("case %q is empty: write its requests in braces, each on a line of its own, such as GET /", c.Name)
 	}
-	for _, other := range p.Cases {
-		if other.Name == c.Name {
-			return fmt.Errorf("two cases have the name %q, at %s:%d and %d: each needs its own", c.Name, p.Name, other.Line, c.Line)
-		}
-	}
 	p.Cases = append(p.Cases, c)
 	return nil
 }
@@ -131,123 +112,75 @@ func (p *parser) parseCase() (err error) {
 // step parses a line of a case, with the block behind it.
 func (p *parser) step(s *Step) (err error) {
 	p.word = s.word
-	parse, known := steps[p.word]
 	switch capitals := strings.ToUpper(p.word); {
-	case known:
-		s.do, err = parse(p, s)
-		return p.end(err)
+	case steps[p.word].read != nil:
+		args := p.RemainingArgs()
+		if s.zones, s.do, err = steps[p.word].read(args); err != nil {
+			return p.wrong(steps[p.word].expects, args, err)
+		}
+		return nil
 	case p.word != "" && strings.Trim(p.word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") == "":
 		return p.request(s)
 	case slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, capitals):
 		return p.Errf("methods are in capitals: write %s instead of '%s'", capitals, p.word)
 	}
-	return p.unknown("word in a case", p.word, append([]string{"GET and other methods"}, slices.Sorted(maps.Keys(steps))...))
+	return p.unknown("word in a case", append([]string{"GET and other methods"}, slices.Sorted(maps.Keys(steps))...))
 }
 
 // request parses a request: its method and URL, and what belongs to it, on the same line or in a block.
 func (p *parser) request(s *Step) error {
-	r := &Request{Request: adminapi.Request{Method: p.word}, Repeat: 1}
+	r := &Request{Request: adminapi.Request{Method: p.word}, Repeat: 1, Expect: Expect{pass: unsaid, refused: unsaid}}
 	s.Request = r
-	if !p.NextArg() {
-		return p.Errf("%s needs a URL or a path, such as %[1]s /login", r.Method)
+	if !p.NextArg() || !strings.Contains(p.Val(), "://") && !strings.HasPrefix(p.Val(), "/") {
+		return p.Errf("%s needs a URL that begins with http://, https:// or /, such as /login", p.word)
 	}
-	if r.URL = p.Val(); !strings.Contains(r.URL, "://") && !strings.HasPrefix(r.URL, "/") {
-		return p.Errf("the URL must begin with http://, https:// or /, got '%s'", r.URL)
-	}
+	r.URL = p.Val()
 	for nesting := p.Nesting(); p.NextArg() || p.NextBlock(nesting); {
 		p.word = p.Val()
-		parse, known := words[p.word]
+		w, known := words[p.word]
 		if !known {
-			return p.unknown("word in a request", p.word, slices.Sorted(maps.Keys(words)))
+			return p.unknown("word in a request", slices.Sorted(maps.Keys(words)))
 		}
-		if err := parse(p, r); err != nil {
-			return err
+		args, err := p.args(w.takes)
+		if err == nil {
+			err = w.read(r, args)
+		}
+		if err != nil {
+			return p.wrong(w.expects, args, err)
 		}
 	}
 	s.zones = r.Expect.zones
-	return p.checkRequest(r)
-}
-
-// checkRequest checks what depends on several words.
-func (p *parser) checkRequest(r *Request) error {
-	e := &r.Expect
-	for _, n := range []*int{e.Pass, e.Refused} {
-		if n != nil && *n > r.Repeat {
-			return p.Errf("%d cannot pass or be refused of %d: write repeat %[1]d, or a smaller number", *n, r.Repeat)
-		}
-	}
-	all := -1
-	switch {
-	case e.Pass != nil && e.Refused != nil:
-		if *e.Pass < 0 || *e.Refused < 0 || *e.Pass+*e.Refused > r.Repeat {
-			return p.Errf("pass and refused together need numbers whose sum is at most repeat, such as repeat 6 pass 5 refused 1")
-		}
-	case e.Pass != nil || e.Refused != nil || e.Any:
-	case e.By != "":
-		e.Refused = &all
-	case !e.status:
-		e.Pass = &all
+	if !r.Expect.count(r.Repeat) {
+		return p.Errf("pass and refused need numbers whose sum is repeat, such as repeat 6 pass 5 refused 1")
 	}
 	return nil
 }
 
-const (
-	maxRepeat = 1_000_000
-	maxTakes  = 24 * time.Hour // because a request renews its slots for as long as it runs
-	maxSpan   = 1<<63 - 1
-)
-
-// number takes a whole number.
-func (p *parser) number(least, most int) (int, error) {
-	if !p.NextArg() {
-		return 0, p.Errf("%s needs a number from %d to %d", p.word, least, most)
+// args takes so many arguments.
+func (p *parser) args(n int) (args []string, err error) {
+	for range n {
+		if !p.NextArg() {
+			return args, option.ErrWrong
+		}
+		args = append(args, p.Val())
 	}
-	n, err := strconv.Atoi(p.Val())
-	if err != nil || n < least || n > most {
-		return 0, p.Errf("%s must be a number from %d to %d, got '%s'", p.word, least, most, p.Val())
-	}
-	return n, nil
+	return args, nil
 }
 
-// duration takes a duration.
-func (p *parser) duration() (time.Duration, error) {
-	if !p.NextArg() {
-		return 0, p.Errf("%s needs a duration, such as 30s", p.word)
-	}
-	d, err := option.ParseDuration(p.Val())
-	if err == nil && d < 0 {
-		err = fmt.Errorf("it is below 0")
-	}
-	if err != nil {
-		return 0, p.Errf("%s must be a duration, such as 30s, got '%s': %v", p.word, p.Val(), err)
-	}
-	return d, nil
-}
+// unsaid is a number of requests of which nothing is said.
+const unsaid = -1
 
-// one takes one text, which is not empty.
-func (p *parser) one(what string) (string, error) {
-	if !p.NextArg() || p.Val() == "" {
-		return "", p.Errf("%s needs %s", p.word, what)
+// count makes of what is said how many requests must pass. It reports whether that is possible.
+func (e *Expect) count(repeat int) bool {
+	e.Passes = e.pass
+	switch {
+	case e.pass != unsaid || e.refused == unsaid && e.any:
+	case e.refused != unsaid:
+		e.Passes = repeat - e.refused
+	case e.By != "":
+		e.Passes = 0
+	case !e.status:
+		e.Passes = repeat
 	}
-	return p.Val(), nil
-}
-
-// two takes a name and a value, which may be empty.
-func (p *parser) two(what string) (name, value string, err error) {
-	if name, err = p.one(what); err == nil && !p.NextArg() {
-		err = p.Errf("%s %s needs a value: %s", p.word, name, what)
-	}
-	return name, p.Val(), err
-}
-
-// nextIs takes the next word of the line if it is as wanted.
-func (p *parser) nextIs(wanted func(string) bool) bool {
-	if !p.NextArg() {
-		return false
-	}
-	if wanted(p.Val()) {
-		return true
-	}
-	p.Prev()
-	return false
+	return max(e.pass, e.refused) <= repeat && (e.pass == unsaid || e.refused == unsaid || e.pass+e.refused == repeat)
 }

@@ -25,18 +25,3 @@ func TestBrokenFiles(t *testing.T) {
 		c.Check(t, text+line+fmt.Sprintln(err))
 	}
 }
-
-// TestConfigOf: the config is beside the file of cases, and has its name without the end, unless the file says so.
-func TestConfigOf(t *testing.T) {
-	for _, c := range []struct{ name, config, want string }{
-		{"limits/Caddyfile.test", "", "limits/Caddyfile"},
-		{"caddy.json.test", "", "caddy.json"},
-		{"limits/login.test", "Caddyfile", "limits/Caddyfile"},
-		{"limits/login.test", "/etc/caddy/Caddyfile", "/etc/caddy/Caddyfile"},
-	} {
-		f := cases.File{Name: c.name, Config: c.config}
-		if got := f.ConfigOf(); got != c.want {
-			t.Errorf("%s with %q: %s, want %s", c.name, c.config, got, c.want)
-		}
-	}
-}

@@ -113,7 +113,7 @@ func serveReally(t *testing.T, handler string, steps []*step) (valid bool) {
 				if value := w.Header().Get(name); value != "" {
 					s.got += fmt.Sprintf(" response %s %q", name, value)
 				} else {
-					s.got += " no_response " + name
+					s.got += fmt.Sprintf(" response %s none", name)
 				}
 			}
 		}()

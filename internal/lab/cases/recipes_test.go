@@ -28,7 +28,7 @@ func recipes(t *testing.T) iter.Seq2[*cases.File, string] {
 			if err != nil {
 				t.Fatal(err)
 			}
-			caddyfile, err := os.ReadFile(f.ConfigOf())
+			caddyfile, err := os.ReadFile(strings.TrimSuffix(name, cases.Extension))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestRecipesHold(t *testing.T) {
 	for f, caddyfile := range recipes(t) {
 		linked := "](../examples/recipes/" + filepath.Base(filepath.Dir(f.Name)) + ")"
 		if !strings.Contains(docs.String(), "```caddyfile\n"+caddyfile+"```") && !strings.Contains(docs.String(), linked) {
-			t.Errorf("%s is not on a page, and none links to it", f.ConfigOf())
+			t.Errorf("the config of %s is not on a page, and none links to it", f.Name)
 		}
 		config := adapt(t, caddyfile)
 		for _, r := range run(t, config, f) {
@@ -66,7 +66,7 @@ func TestRecipesHold(t *testing.T) {
 		if !deep.Run() {
 			continue
 		}
-		changes, err := cases.Mutate(config, []*cases.File{f}, new(cases.Options))
+		changes, err := cases.Mutate(config, []*cases.File{f})
 		if err != nil {
 			t.Fatal(err)
 		}

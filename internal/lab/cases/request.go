@@ -1,15 +1,19 @@
 package cases
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
@@ -22,13 +26,13 @@ type exchange struct {
 	request  *Request
 	url      string // the whole one
 	at       int64  // when it came, in microseconds since 1970
-	response recorder
+	response *httptest.ResponseRecorder
 	err      error // why the request could not be sent, or served
 }
 
 // send sends a request. It returns when the request is over, or waits.
 func (w *world) send(r *Request) *exchange {
-	x := &exchange{world: w, request: r, at: w.Micros(), url: r.URL}
+	x := &exchange{world: w, request: r, at: w.Micros(), url: r.URL, response: httptest.NewRecorder()}
 	x.Find, x.Detailed = w.Handler, w.detailed
 	if strings.HasPrefix(r.URL, "/") {
 		base, err := w.base, error(nil)
@@ -41,7 +45,7 @@ func (w *world) send(r *Request) *exchange {
 	}
 	described := r.Request
 	described.URL, described.Header = x.url, slices.Clone(r.Header)
-	made, err := trial.Make(w.App, &described, &x.response)
+	made, err := trial.Make(w.App, &described, x.response)
 	if err != nil {
 		x.err = err
 		return x
@@ -54,7 +58,7 @@ func (w *world) send(r *Request) *exchange {
 func (x *exchange) serve(made *trial.Request) {
 	err := made.Refused
 	if err == nil {
-		err = walk.Serve(x, made.Server, &x.response, made.Request)
+		err = walk.Serve(x, made.Server, x.response, made.Request)
 	}
 	if err == nil {
 		return
@@ -76,7 +80,7 @@ func (x *exchange) Decide(caddyhttp.MiddlewareHandler, *http.Request) (passes bo
 // Serve implements [walk.ServingVisitor]. It does what the handler does in production.
 func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	h := x.Find(module)
-	v := x.Try(h, limiter.Config{Zones: x.world.zones[h], Store: x.world.ref, Clock: &x.world.Timeline}, r)
+	v := x.Try(h, limiter.Config{Zones: h.Zones, Store: x.world.ref, Clock: &x.world.Timeline}, r)
 	through, err := h.Respond.Begin(rw, r, v)
 	completion := v.Release()
 	if through == nil || err != nil {
@@ -91,50 +95,52 @@ func (x *exchange) Answer(module caddyhttp.MiddlewareHandler, rw http.ResponseWr
 		x.world.Sleep(d)
 	}
 	_, _ = io.Copy(io.Discard, r.Body) // as an upstream does
-	answer := x.request.Answer
-	if written, ok := module.(*caddyhttp.StaticResponse); ok && answer == nil {
+	answer := &x.request.Answer
+	given := answer.Status != 0 || answer.Header != nil || answer.Body != ""
+	if written, ok := module.(*caddyhttp.StaticResponse); ok && !given {
 		return written.ServeHTTP(rw, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil }))
 	}
-	if answer == nil {
-		return nil
+	for _, field := range answer.Header {
+		rw.Header().Add(field[0], field[1])
 	}
-	for name, values := range answer.Header {
-		for _, value := range values {
-			rw.Header().Add(name, value)
-		}
+	if given {
+		rw.WriteHeader(cmp.Or(answer.Status, http.StatusOK))
 	}
-	rw.WriteHeader(answer.Status)
-	if len(answer.Body) > 0 {
-		_, err := rw.Write(answer.Body)
+	if answer.Body != "" {
+		_, err := io.WriteString(rw, answer.Body)
 		return err
 	}
 	return nil
 }
 
-// recorder is the response of a request.
-type recorder struct {
-	header, sent http.Header
-	status       int
-	body         bytes.Buffer
-}
-
-// Header implements [http.ResponseWriter].
-func (w *recorder) Header() http.Header {
-	if w.header == nil {
-		w.header = make(http.Header)
+// baseOf returns the beginning of URLs that have none: the scheme, host and port of the only site. If there are
+// several sites, the error says what to do.
+func baseOf(c *offline.Config) (string, error) {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(c.App.Servers)) {
+		hosts, others := c.Hosts(name)
+		if slices.Sort(hosts); len(hosts) == 0 && others {
+			hosts = []string{"localhost"}
+		}
+		for _, host := range slices.Compact(hosts) {
+			all = append(all, siteOf(c.App, c.App.Servers[name], host))
+		}
 	}
-	return w.header
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 && status >= http.StatusOK {
-		w.status, w.sent = status, w.Header().Clone()
+	switch len(all) {
+	case 0:
+		return "", errors.New("the config has no server that listens on a port")
+	case 1:
+		return all[0], nil
 	}
+	return "", fmt.Errorf("the config has several sites: write the whole URL, or url %s at the top of the file", all[0])
 }
 
-// Write implements [http.ResponseWriter].
-func (w *recorder) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return w.body.Write(b)
+// siteOf returns the beginning of URLs of a host that a server answers.
+func siteOf(app *caddyhttp.App, server *caddyhttp.Server, host string) string {
+	listen := strings.Join(server.Listen[:min(1, len(server.Listen))], "")
+	scheme, usual, port := "http", ":80", listen[strings.LastIndexByte(listen, ':')+1:]
+	if len(server.TLSConnPolicies) > 0 && port != fmt.Sprint(cmp.Or(app.HTTPPort, caddyhttp.DefaultHTTPPort)) {
+		scheme, usual = "https", ":443"
+	}
+	return scheme + "://" + strings.ReplaceAll(host, "*", "www") + strings.TrimSuffix(":"+port, usual)
 }

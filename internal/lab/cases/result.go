@@ -1,9 +1,6 @@
 package cases
 
-import (
-	"iter"
-	"time"
-)
+import "time"
 
 // Report is what the cases of some files have found.
 type Report struct {
@@ -44,24 +41,4 @@ type Change struct {
 
 	// Accepted is the reason why no case has to notice the change.
 	Accepted string `json:"accepted,omitempty"`
-}
-
-// Options say what to do with cases.
-type Options struct {
-	Run   func(name string) bool // whether to carry out a case; nil for all
-	Told  func(Result)           // is called after each case; may be nil
-	Tried func(Change)           // is called after each change; may be nil
-}
-
-// cases returns the cases to carry out, each with its file.
-func (o *Options) cases(files []*File) iter.Seq2[*File, *Case] {
-	return func(yield func(*File, *Case) bool) {
-		for _, f := range files {
-			for _, c := range f.Cases {
-				if (o.Run == nil || o.Run(c.Name)) && !yield(f, c) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -20,8 +22,7 @@ import (
 // wait, or hold a slot while later requests come.
 type engine struct {
 	*offline.Config
-	zones  map[*trial.Handler][]*zone.Zone // with counters of their own
-	byName map[string]*zone.Zone
+	zones map[string]*zone.Zone
 }
 
 // newEngine returns an engine for a config. The caller must release it.
@@ -30,40 +31,35 @@ func newEngine(config []byte) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{Config: c, zones: make(map[*trial.Handler][]*zone.Zone), byName: make(map[string]*zone.Zone)}
+	e := &engine{c, make(map[string]*zone.Zone)}
 	for _, h := range c.Handlers {
 		for _, z := range h.Zones {
-			made, err := z.Copy()
-			if err != nil {
-				c.Release()
-				return nil, err
-			}
-			e.zones[h], e.byName[z.Name] = append(e.zones[h], made), made
+			e.zones[z.Name] = z
 		}
 	}
 	return e, nil
 }
 
 // Run carries out the cases of some files on a config, which does not run.
-func Run(config []byte, files []*File, o *Options) (results []Result, err error) {
+func Run(config []byte, files []*File) (results []Result, err error) {
 	e, err := newEngine(config)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Release()
-	for f, c := range new(Options).cases(files) {
-		for i := range c.Steps {
-			if err := e.check(&c.Steps[i]); err != nil {
-				return nil, fmt.Errorf("%w, at %s:%d", err, f.Name, c.Steps[i].Line)
+	for _, f := range files {
+		for _, c := range f.Cases {
+			for i := range c.Steps {
+				if err := e.check(&c.Steps[i]); err != nil {
+					return nil, fmt.Errorf("%w, at %s:%d", err, f.Name, c.Steps[i].Line)
+				}
 			}
 		}
 	}
-	for f, c := range o.cases(files) {
-		r := e.run(f, c)
-		if o.Told != nil {
-			o.Told(r)
+	for _, f := range files {
+		for _, c := range f.Cases {
+			results = append(results, e.run(f, c))
 		}
-		results = append(results, r)
 	}
 	return results, nil
 }
@@ -72,8 +68,8 @@ func Run(config []byte, files []*File, o *Options) (results []Result, err error)
 // zone, whatever happens.
 func (e *engine) check(s *Step) error {
 	for _, name := range s.zones {
-		if e.byName[name] == nil {
-			names := slices.Sorted(maps.Keys(e.byName))
+		if e.zones[name] == nil {
+			names := slices.Sorted(maps.Keys(e.zones))
 			return fmt.Errorf("the config has no zone %q%s, its zones are %s", name, suggest.Hint(name, names), strings.Join(names, ", "))
 		}
 	}
@@ -120,7 +116,9 @@ func (e *engine) carryOut(f *File, c *Case, detailed bool) (failures []Failure) 
 	}
 	w.Finish()
 	for _, s := range requests {
-		failures = append(failures, s.check()...)
+		if f := s.check(); f != nil {
+			failures = append(failures, *f)
+		}
 	}
 	slices.SortStableFunc(failures, func(a, b Failure) int { return cmp.Compare(a.Line, b.Line) })
 	return failures
@@ -138,11 +136,26 @@ func (w *world) sendAll(r *Request) (all []*exchange) {
 }
 
 // since returns a time after the beginning of a case.
-func since(micros int64) string {
-	at := time.UnixMicro(micros)
-	if d := at.Sub(begin); d < 0 || d > 48*time.Hour {
-		return format(at)
-	} else {
-		return duration.Format(d)
-	}
+func since(micros int64) string { return duration.Format(time.UnixMicro(micros).Sub(begin)) }
+
+// begin is when a case begins, unless it says otherwise: at the start of a day, hour and year.
+var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// world is the world of one case.
+type world struct {
+	*engine
+	clock.Timeline
+	base     string // the beginning of URLs that are only a path; empty if the file has none
+	store    *trial.Store
+	ref      *pool.Ref // to the store
+	detailed bool      // what happens is described in words
+}
+
+// newWorld returns a world in which all limits are unused.
+func (e *engine) newWorld(base string, detailed bool) (*world, error) {
+	w := &world{engine: e, base: base, detailed: detailed}
+	w.MoveTo(begin.UnixMicro())
+	var err error
+	w.store, w.ref, err = trial.NewStore(&w.Timeline, 0)
+	return w, err
 }

@@ -2,79 +2,74 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// steps are the first words of lines in a case that are no requests, each with what reads the line and says what to do.
-var steps = map[string]func(p *parser, s *Step) (func(*world) error, error){
-	"after": func(p *parser, _ *Step) (func(*world) error, error) {
-		d, err := p.duration()
-		return func(w *world) error { return w.moveTo(w.Micros() + d.Microseconds()) }, err
-	},
-	"at":       at,
-	"override": override,
-	"ban":      override,
-	"clear":    override,
+// steps are the first words of lines in a case that are no requests, each with what reads its arguments, and says which
+// zones they name and what to do.
+var steps = map[string]struct {
+	expects string
+	read    func(args []string) (zones []string, do func(*world) error, err error)
+}{
+	"after":    {aDuration, after},
+	"at":       {"a time, such as 2026-12-01 or 2026-12-01T09:30 (UTC) or 2026-12-01T09:30:00+01:00", at},
+	"override": {"a zone, a key, and what holds for it: a limit such as 500/1m, or exempt, or plan and its name; for 1h may follow", operate("override")},
+	"ban":      {"a zone and a key; for 1h may follow", operate("ban")},
+	"clear":    {"a zone and a key", operate("clear")},
+}
+
+func after(args []string) ([]string, func(*world) error, error) {
+	d, err := parseSpan(strings.Join(args, " "))
+	return nil, func(w *world) error { return w.moveTo(w.Micros() + d.Microseconds()) }, err
 }
 
 // at moves to a time, in UTC unless it says otherwise.
-func at(p *parser, _ *Step) (func(*world) error, error) {
-	args := strings.Join(p.RemainingArgs(), " ")
-	if at, err := duration.ParseTime(args, time.UTC); err == nil {
-		return func(w *world) error { return w.moveTo(at.UnixMicro()) }, nil
+func at(args []string) ([]string, func(*world) error, error) {
+	at, err := duration.ParseTime(strings.Join(args, " "), time.UTC)
+	if err != nil {
+		err = option.ErrWrong
 	}
-	return nil, p.Errf("at needs a time, such as 2026-12-01 or 2026-12-01T09:30 (UTC) or 2026-12-01T09:30:00+01:00, got '%s'", args)
+	return nil, func(w *world) error { return w.moveTo(at.UnixMicro()) }, err
 }
 
 // moveTo moves the time.
 func (w *world) moveTo(to int64) error {
 	if to < w.Micros() {
-		return fmt.Errorf("at %s is before the time of the step before, %s", format(time.UnixMicro(to)), format(time.UnixMicro(w.Micros())))
+		format := func(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339Nano) }
+		return fmt.Errorf("at %s is before the time of the step before, %s", format(to), format(w.Micros()))
 	}
 	w.MoveTo(to)
 	return nil
 }
 
-func format(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z") }
-
-// override does to a key what an operator would.
-func override(p *parser, s *Step) (func(*world) error, error) {
-	var zone, key string
-	if !p.Args(&zone, &key) {
-		return nil, p.Errf("%s needs the name of a zone and a key of it", p.word)
-	}
-	s.zones = append(s.zones, zone)
-	set := store.Override{Kind: store.KindBanned}
-	var limit []string
-	for p.NextArg() {
-		if p.Val() != "for" || s.word == "clear" {
-			limit = append(limit, p.Val())
-			continue
+// operate does to a key what an operator would.
+func operate(word string) func(args []string) ([]string, func(*world) error, error) {
+	return func(args []string) (zones []string, do func(*world) error, err error) {
+		if len(args) < 2 {
+			return nil, nil, option.ErrWrong
 		}
-		var err error
-		p.word = "for"
-		if set.For, err = p.duration(); err != nil {
-			return nil, err
+		limit, held, ends := strings.Cut(" "+strings.Join(args[2:], " "), " for ")
+		if limit = strings.TrimSpace(limit); (limit == "") == (word == "override") || ends && word == "clear" {
+			return nil, nil, option.ErrWrong
 		}
+		set := store.Override{Kind: store.KindBanned}
+		if ends {
+			set.For, err = parseSpan(held)
+		}
+		return args[:1], func(w *world) error { return w.operate(word, args[0], args[1], limit, set) }, err
 	}
-	text := strings.Join(limit, " ")
-	switch {
-	case s.word == "override" && text == "":
-		return nil, p.Errf("override needs what holds for the key: a limit such as 500/1m, or exempt, or plan and its name")
-	case s.word != "override" && text != "":
-		return nil, p.Errf("'%s' is too much behind %s", text, s.word)
-	}
-	return func(w *world) error { return w.override(s.word, zone, key, text, set) }, nil
 }
 
-func (w *world) override(word, zone, text, limit string, set store.Override) error {
-	z := w.byName[zone]
+func (w *world) operate(word, zone, text, limit string, set store.Override) error {
+	z := w.zones[zone]
 	key, err := z.Template.FromText(text)
 	if err != nil {
 		return fmt.Errorf("key %q of zone %s: %w", text, zone, err)
@@ -82,20 +77,16 @@ func (w *world) override(word, zone, text, limit string, set store.Override) err
 	if !z.Overrides {
 		return fmt.Errorf("zone %q has no option overrides, so operators cannot do this", zone)
 	}
-	rule, of := z.Rules()[0], store.Selector{Key: key}
-	if limit != "" {
+	ctx, rule, of := context.Background(), z.Rules()[0], store.Selector{Key: key}
+	switch word {
+	case "override":
 		held := set.For
 		if rule, set, err = admin.OverrideByText(z, limit); err != nil {
 			return err
 		}
 		set.For = held
+	case "clear":
+		return errors.Join(w.store.SetRule(ctx, rule, of, store.Override{}), w.store.Unban(ctx, rule, of))
 	}
-	if word == "clear" {
-		set = store.Override{}
-	}
-	ctx := context.Background()
-	if err := w.store.SetRule(ctx, rule, of, set); err != nil || word != "clear" {
-		return err
-	}
-	return w.store.Unban(ctx, rule, of)
+	return w.store.SetRule(ctx, rule, of, set)
 }

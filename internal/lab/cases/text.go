@@ -16,19 +16,41 @@ const Width = 80
 // Colors are the escape sequences of a terminal; empty without colors.
 type Colors struct{ Good, Bad, Plain string }
 
-// WriteText writes a line for a case, and what does not hold of it.
-func (r *Result) WriteText(w io.Writer, c Colors, width int) error {
+// WriteText writes a line for each case, with what does not hold of it, and one for each change that no case notices.
+func (r *Report) WriteText(w io.Writer, c Colors, width int) error {
 	var b strings.Builder
-	if len(r.Failures) == 0 {
-		fmt.Fprintf(&b, "%sok%s    %s\n", c.Good, c.Plain, r.Name)
-	} else {
-		fmt.Fprintf(&b, "%sFAIL%s  %s\n", c.Bad, c.Plain, r.Name)
+	for i := range r.Cases {
+		r.Cases[i].write(&b, c, width)
 	}
-	for i := range r.Failures {
-		r.Failures[i].write(&b, r.File, width)
+	for _, change := range r.Changes {
+		switch {
+		case change.FoundBy != "":
+		case change.Accepted != "":
+			wrap(&b, "      ", change.Change+": accepted: "+change.Accepted, width)
+		default:
+			wrap(&b, c.Bad+"MISS"+c.Plain+"  ", change.Change+": no case fails", width)
+		}
+	}
+	fmt.Fprintf(&b, "%s, %d failed, in %s\n", say.Plural(len(r.Cases), "case"), r.Failed, r.Took.Round(time.Millisecond))
+	if n := len(r.Changes); n > 0 {
+		found, accepted := r.Noticed()
+		fmt.Fprintf(&b, "%s of the config, %d noticed (%d %%), %d accepted, %d missed\n",
+			say.Plural(n, "change"), found, 100*found/n, accepted, n-found-accepted)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// write writes a line for a case, and what does not hold of it.
+func (r *Result) write(b *strings.Builder, c Colors, width int) {
+	if len(r.Failures) == 0 {
+		fmt.Fprintf(b, "%sok%s    %s\n", c.Good, c.Plain, r.Name)
+	} else {
+		fmt.Fprintf(b, "%sFAIL%s  %s\n", c.Bad, c.Plain, r.Name)
+	}
+	for i := range r.Failures {
+		r.Failures[i].write(b, r.File, width)
+	}
 }
 
 // write writes a failure.
@@ -51,33 +73,6 @@ func (f *Failure) write(b *strings.Builder, file string, width int) {
 func wrap(b *strings.Builder, beginning, text string, width int) {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(beginning)+2)
 	b.WriteString(strings.Join(say.Wrap(beginning, indent, text, width), "\n") + "\n")
-}
-
-// WriteText writes a change that no case notices.
-func (c *Change) WriteText(w io.Writer, colors Colors, width int) error {
-	var b strings.Builder
-	switch {
-	case c.FoundBy != "":
-		return nil
-	case c.Accepted != "":
-		wrap(&b, "      ", c.Change+": accepted: "+c.Accepted, width)
-	default:
-		wrap(&b, colors.Bad+"MISS"+colors.Plain+"  ", c.Change+": no case fails", width)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// WriteSummary writes the last lines.
-func (r *Report) WriteSummary(w io.Writer) error {
-	text := fmt.Sprintf("%s, %d failed, in %s\n", say.Plural(len(r.Cases), "case"), r.Failed, r.Took.Round(time.Millisecond))
-	if n := len(r.Changes); n > 0 {
-		found, accepted := r.Noticed()
-		text += fmt.Sprintf("%s of the config, %d noticed (%d %%), %d accepted, %d missed\n",
-			say.Plural(n, "change"), found, 100*found/n, accepted, n-found-accepted)
-	}
-	_, err := io.WriteString(w, text)
-	return err
 }
 
 // Noticed returns how many changes a case notices, and how many others are accepted.

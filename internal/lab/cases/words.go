@@ -1,239 +1,216 @@
 package cases
 
 import (
-	"cmp"
 	"fmt"
-	"net/http"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
 )
 
-// word reads what follows a word of a request. What it expects is checked when the request is over.
-type word func(p *parser, r *Request) error
-
-// words are what may follow a request.
-var words = map[string]word{
-	"from":   text("an address, such as 203.0.113.7", func(r *Request, text string) { r.From = text }),
-	"server": text("the name of a server", func(r *Request, text string) { r.Server = text }),
-	"user":   text("the name of a user who is logged in", func(r *Request, text string) { r.assume("http.auth.user.id", text) }),
-	"header": pair("a name and a value, such as header X-Api-Key k1", func(r *Request, name, value string) {
-		r.Header = append(r.Header, strings.TrimSuffix(name, ":")+": "+value)
-	}),
-	"body":   anyText(func(r *Request, text string) { r.Body = []byte(text) }),
-	"assume": pair("a placeholder that only a real request has, and its value, such as assume {http.auth.user.id} alice", (*Request).assume),
-	"repeat": number(1, maxRepeat, func(r *Request, n int) { r.Repeat = n }),
-	"every":  span(maxSpan, func(r *Request, d time.Duration) { r.Every = d }),
-	"takes":  span(maxTakes, func(r *Request, d time.Duration) { r.Takes = d }),
-
-	"answer": number(200, 599, func(r *Request, n int) { r.answered().Status = n }),
-	"answer_header": pair("a name and a value, such as answer_header X-Cost 7", func(r *Request, name, value string) {
-		r.answered().Header.Add(strings.TrimSuffix(name, ":"), value)
-	}),
-	"answer_body": anyText(func(r *Request, text string) { r.answered().Body = []byte(text) }),
-
-	"pass":    count(func(e *Expect, n *int) { e.Pass = n }),
-	"refused": count(func(e *Expect, n *int) { e.Refused = n }),
-	"any":     func(_ *parser, r *Request) error { r.Expect.Any = true; return nil },
-	"by": text("the zone that refuses", func(r *Request, zone string) {
-		r.Expect.By, r.Expect.zones = zone, append(r.Expect.zones, zone)
-	}),
-
-	"status": number(200, 599, func(r *Request, n int) {
-		r.Expect.status = true
-		r.last(func(c *checker) { c.want(n == c.x.response.status, "status "+strconv.Itoa(n), c.x.said()) })
-	}),
-	"retry_after": retryAfter,
-	"waits": span(maxSpan, func(r *Request, d time.Duration) {
-		r.last(func(c *checker) {
-			as := c.x.Wait.Round(time.Millisecond) == d.Round(time.Millisecond)
-			c.want(as, "it waits "+duration.Format(d), "it waits "+duration.Format(c.x.Wait))
-		})
-	}),
-	"response": pair("a header and its value, such as response RateLimit-Policy \"...\"", func(r *Request, name, value string) {
-		name = strings.TrimSuffix(name, ":")
-		r.last(func(c *checker) {
-			got := "no header " + name
-			values := c.x.response.sent.Values(name)
-			if len(values) > 0 {
-				got = name + ": " + strings.Join(values, ", ")
-			}
-			c.want(got == name+": "+value, name+": "+value, got)
-		})
-	}),
-	"no_response": text("a header that the response must not have", func(r *Request, name string) {
-		r.last(func(c *checker) {
-			values := c.x.response.sent.Values(name)
-			c.want(len(values) == 0, "no header "+name, name+": "+strings.Join(values, ", "))
-		})
-	}),
-	"contains": text("a text that is in the body of the response", func(r *Request, text string) {
-		r.last(func(c *checker) {
-			body := c.x.response.body.String()
-			c.want(strings.Contains(body, text), fmt.Sprintf("a body with %q", text), fmt.Sprintf("%.200q", body))
-		})
-	}),
-
-	"key": pair("a zone and a key, such as key clients 203.0.113.7", func(r *Request, zone, text string) {
-		r.in(zone, func(c *checker, v *trial.Visit) {
-			key, err := v.Use.Template.FromText(text)
-			c.want(err == nil && key == v.Found.Key, "key "+text+" in zone "+zone, "key "+v.Found.Key)
-		})
-	}),
-	"counts": text("the name of a zone", func(r *Request, zone string) {
-		r.in(zone, func(c *checker, v *trial.Visit) { c.want(counts(v), "zone "+zone+" counts it", v.Outcome) })
-	}),
-	"skips": text("the name of a zone", func(r *Request, zone string) {
-		r.Expect.zones = append(r.Expect.zones, zone)
-		r.last(func(c *checker) {
-			if v := c.x.Visit(zone); v != nil && v.Met {
-				c.want(!counts(v), "zone "+zone+" does not count it", v.Outcome)
-			}
-		})
-	}),
-	"used": amount("used", func(d *algorithms.Decision) int64 { return d.Quota - d.Remaining }),
-	"left": amount("left", func(d *algorithms.Decision) int64 { return d.Remaining }),
-	"dry_run": text("the name of a zone that would refuse the request if it were no dry run", func(r *Request, zone string) {
-		r.in(zone, func(c *checker, v *trial.Visit) {
-			c.want(v.Outcome == outcome.Names[outcome.DryRun], "zone "+zone+" would refuse it", v.Outcome)
-		})
-	}),
-	"outcome": func(p *parser, r *Request) error {
-		zone, name, err := p.two("a zone and an outcome, such as outcome clients exempt")
-		if err == nil && !slices.Contains(outcome.Names[:], name) {
-			err = p.unknown("outcome", name, outcome.Names[:])
-		}
-		r.in(zone, func(c *checker, v *trial.Visit) {
-			c.want(name == v.Outcome, "outcome "+name+" in zone "+zone, v.Outcome)
-		})
-		return err
-	},
+// word is a word with its arguments.
+type word struct {
+	takes   int    // so many arguments
+	expects string // what they are, for errors
+	read    func(r *Request, args []string) error
 }
 
-// last checks the last request.
-func (r *Request) last(check func(*checker)) { r.Expect.last = append(r.Expect.last, check) }
+const (
+	maxRepeat = 1_000_000
+	maxTakes  = 24 * time.Hour // because a request renews its slots for as long as it runs
+)
 
-// in checks what has happened to the last request in a zone, which it must meet.
-func (r *Request) in(zone string, check func(*checker, *trial.Visit)) {
-	r.Expect.zones = append(r.Expect.zones, zone)
-	r.last(func(c *checker) {
-		if v := c.x.Visit(zone); v != nil && v.Met {
-			check(c, v)
-		} else {
-			c.want(false, "zone "+zone+" counts it", "zone "+zone+" does not")
+const (
+	aDuration = "a duration, such as 30s"
+	aNumber   = "a zone and a number, such as 5"
+	aStatus   = "a status from 200 to 599"
+	aZone     = "the name of a zone"
+)
+
+// words are what may follow a request. What it expects is checked when the request is over.
+var words = map[string]word{
+	"from":   {1, "an address, such as 203.0.113.7", plain(func(r *Request, args []string) { r.From = args[0] })},
+	"server": {1, "the name of a server", plain(func(r *Request, args []string) { r.Server = args[0] })},
+	"user":   {1, "the name of a user who is logged in", plain(func(r *Request, args []string) { r.assume("http.auth.user.id", args[0]) })},
+	"header": {2, "a name and a value, such as X-Api-Key k1", plain(func(r *Request, args []string) {
+		r.Header = append(r.Header, strings.TrimSuffix(args[0], ":")+": "+args[1])
+	})},
+	"body": {1, "a text", plain(func(r *Request, args []string) { r.Body = []byte(args[0]) })},
+	"assume": {2, "a placeholder that only a real request has, and its value, such as {http.auth.user.id} alice",
+		plain(func(r *Request, args []string) { r.assume(args[0], args[1]) })},
+	"repeat": {1, "a number from 1 to " + strconv.Itoa(maxRepeat), number(1, maxRepeat, func(r *Request, n int) { r.Repeat = n })},
+	"every":  {1, aDuration, span(math.MaxInt64, func(r *Request, d time.Duration) { r.Every = d })},
+	"takes":  {1, "a duration of at most " + duration.Format(maxTakes), span(maxTakes, func(r *Request, d time.Duration) { r.Takes = d })},
+
+	"answer": {1, aStatus, number(200, 599, func(r *Request, n int) { r.Answer.Status = n })},
+	"answer_header": {2, "a name and a value, such as X-Cost 7", plain(func(r *Request, args []string) {
+		r.Answer.Header = append(r.Answer.Header, [2]string{strings.TrimSuffix(args[0], ":"), args[1]})
+	})},
+	"answer_body": {1, "a text", plain(func(r *Request, args []string) { r.Answer.Body = args[0] })},
+
+	"pass":    {1, "a number", number(0, maxRepeat, func(r *Request, n int) { r.Expect.pass = n })},
+	"refused": {1, "a number", number(0, maxRepeat, func(r *Request, n int) { r.Expect.refused = n })},
+	"any":     {0, "", plain(func(r *Request, _ []string) { r.Expect.any = true })},
+	"by": {1, "the zone that refuses", plain(func(r *Request, args []string) {
+		r.Expect.By, r.Expect.zones = args[0], append(r.Expect.zones, args[0])
+	})},
+
+	"status": {1, aStatus, number(200, 599, func(r *Request, n int) {
+		r.Expect.status = true
+		r.expect("status", strconv.Itoa(n), func(x *exchange) string { return strconv.Itoa(x.response.Code) })
+	})},
+	"retry_after": {1, aDuration + ", or none", retryAfter},
+	"waits": {1, aDuration, span(math.MaxInt64, func(r *Request, d time.Duration) {
+		r.expect("waits", rounded(d), func(x *exchange) string { return rounded(x.Wait) })
+	})},
+	"response": {2, "a header and its value, or none, such as RateLimit-Policy \"...\"", plain(func(r *Request, args []string) {
+		name := strings.TrimSuffix(args[0], ":")
+		r.expect("response "+name, args[1], func(x *exchange) string { return x.responded(name) })
+	})},
+	"contains": {1, "a text that is in the body of the response", plain(func(r *Request, args []string) {
+		r.expect("contains", args[0], func(x *exchange) string {
+			if body := x.response.Body.String(); !strings.Contains(body, args[0]) {
+				return fmt.Sprintf("%.200q", body)
+			}
+			return args[0]
+		})
+	})},
+
+	"counts": {1, aZone, counting("counts")},
+	"skips":  {1, aZone, counting("skips")},
+	"key": {2, "a zone and a key, such as clients 203.0.113.7", plain(func(r *Request, args []string) {
+		r.in("key", args[0], args[1], func(v *trial.Visit) string {
+			if key, err := v.Use.Template.FromText(args[1]); err == nil && key == v.Found.Key {
+				return args[1]
+			}
+			return v.Found.Key
+		})
+	})},
+	"used": {2, aNumber, amount("used", func(used, _ int64) int64 { return used })},
+	"left": {2, aNumber, amount("left", func(_, left int64) int64 { return left })},
+	"outcome": {2, "a zone and an outcome, such as clients exempt", func(r *Request, args []string) error {
+		if known := outcome.Names[:]; !slices.Contains(known, args[1]) {
+			return fmt.Errorf("unknown outcome%s, must be one of %s", suggest.Hint(args[1], known), strings.Join(known, ", "))
 		}
+		r.in("outcome", args[0], args[1], func(v *trial.Visit) string { return v.Outcome })
+		return nil
+	}},
+}
+
+// expect expects a fact of the last request, in a normal form.
+func (r *Request) expect(what, want string, got func(*exchange) string) {
+	r.Expect.facts = append(r.Expect.facts, fact{what, want, got})
+}
+
+// in expects a fact of what has happened to the last request in a zone.
+func (r *Request) in(what, zone, want string, got func(*trial.Visit) string) {
+	r.Expect.zones = append(r.Expect.zones, zone)
+	r.expect(what+" "+zone, want, func(x *exchange) string {
+		if v := x.Visit(zone); v != nil && v.Met {
+			return got(v)
+		}
+		return "not met"
 	})
 }
 
-// counts reports whether a zone counts a request that meets it.
-func counts(v *trial.Visit) bool { return v.Outcome != outcome.Names[outcome.Exempt] }
-
-// text takes one text, which is not empty.
-func text(what string, set func(r *Request, text string)) word {
-	return func(p *parser, r *Request) error {
-		text, err := p.one(what)
-		set(r, text)
-		return err
-	}
+// counting expects that a zone counts a request, or skips it.
+func counting(want string) func(*Request, []string) error {
+	return plain(func(r *Request, args []string) {
+		r.Expect.zones = append(r.Expect.zones, args[0])
+		r.expect("zone "+args[0], want, func(x *exchange) string {
+			if v := x.Visit(args[0]); v != nil && v.Met && v.Outcome != outcome.Names[outcome.Exempt] {
+				return "counts"
+			}
+			return "skips"
+		})
+	})
 }
 
-// anyText takes one text, which may be empty.
-func anyText(set func(r *Request, text string)) word {
-	return func(p *parser, r *Request) error {
-		if !p.NextArg() {
-			return p.Errf("%s needs a text", p.word)
+// amount expects a number of what a zone has decided.
+func amount(what string, of func(used, left int64) int64) func(*Request, []string) error {
+	return func(r *Request, args []string) error {
+		n, err := strconv.ParseUint(args[1], 10, 63)
+		if err != nil {
+			return option.ErrWrong
 		}
-		set(r, p.Val())
+		r.in(what, args[0], strconv.FormatUint(n, 10), func(v *trial.Visit) string {
+			if v.Asked == nil {
+				return v.Outcome
+			}
+			d := &v.Asked.Decision
+			return strconv.FormatInt(of(d.Quota-d.Remaining, d.Remaining), 10)
+		})
 		return nil
 	}
 }
 
-// pair takes a name and a value, which may be empty.
-func pair(what string, set func(r *Request, name, value string)) word {
-	return func(p *parser, r *Request) error {
-		name, value, err := p.two(what)
-		set(r, name, value)
-		return err
+func retryAfter(r *Request, args []string) error {
+	want := args[0]
+	if want != none {
+		d, err := parseSpan(want)
+		if err != nil {
+			return err
+		}
+		want = duration.Format((d + time.Second - 1).Truncate(time.Second))
+	}
+	r.expect("retry_after", want, func(x *exchange) string {
+		text := x.responded("Retry-After")
+		if d, err := time.ParseDuration(text + "s"); err == nil {
+			return duration.Format(d)
+		}
+		return text
+	})
+	return nil
+}
+
+// none is what is expected of a header that the response must not have.
+const none = "none"
+
+// plain takes any arguments.
+func plain(to func(r *Request, args []string)) func(*Request, []string) error {
+	return func(r *Request, args []string) error {
+		to(r, args)
+		return nil
 	}
 }
 
 // number takes a whole number.
-func number(least, most int, set func(r *Request, n int)) word {
-	return func(p *parser, r *Request) error {
-		n, err := p.number(least, most)
+func number(least, most int, set func(r *Request, n int)) func(*Request, []string) error {
+	return func(r *Request, args []string) error {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < least || n > most {
+			return option.ErrWrong
+		}
 		set(r, n)
-		return err
+		return nil
 	}
 }
 
 // span takes a duration.
-func span(most time.Duration, set func(r *Request, d time.Duration)) word {
-	return func(p *parser, r *Request) error {
-		d, err := p.duration()
+func span(most time.Duration, set func(r *Request, d time.Duration)) func(*Request, []string) error {
+	return func(r *Request, args []string) error {
+		d, err := parseSpan(args[0])
 		if err == nil && d > most {
-			err = p.Errf("%s must be at most %s, got '%s'", p.word, duration.Format(most), p.Val())
+			err = option.ErrWrong
 		}
 		set(r, d)
 		return err
 	}
 }
 
-// count takes a number, or nothing, which means all.
-func count(set func(e *Expect, n *int)) word {
-	return func(p *parser, r *Request) (err error) {
-		n := -1
-		if p.nextIs(func(text string) bool { return strings.Trim(text, "0123456789") == "" }) {
-			if n, err = strconv.Atoi(p.Val()); err != nil {
-				err = p.Errf("%s must be a number, got '%s'", p.word, p.Val())
-			}
-		}
-		set(&r.Expect, &n)
-		return err
+func parseSpan(text string) (time.Duration, error) {
+	d, err := option.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = option.ErrWrong
 	}
-}
-
-// amount takes the name of a zone, and a number that is expected of its decision.
-func amount(what string, of func(*algorithms.Decision) int64) word {
-	return func(p *parser, r *Request) error {
-		zone, text, err := p.two("a zone and a number, such as " + p.word + " clients 5")
-		if err != nil {
-			return err
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 {
-			return p.Errf("%s %s must be a number, such as 5, got '%s'", p.word, zone, text)
-		}
-		r.in(zone, func(c *checker, v *trial.Visit) {
-			if d := decisionOf(v); d == nil {
-				c.want(false, "a limit of zone "+zone+" that is used", v.Outcome)
-			} else {
-				c.want(of(d) == n, fmt.Sprintf("%d %s in zone %s", n, what, zone), fmt.Sprintf("%d %s", of(d), what))
-			}
-		})
-		return nil
-	}
-}
-
-func retryAfter(p *parser, r *Request) error {
-	want := ""
-	if !p.nextIs(func(text string) bool { return text == "none" }) {
-		d, err := p.duration()
-		if err != nil {
-			return err
-		}
-		want = strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
-	}
-	r.last(func(c *checker) {
-		got := c.x.response.sent.Get("Retry-After")
-		c.want(got == want, "Retry-After "+cmp.Or(want, "none"), "Retry-After "+cmp.Or(got, "none"))
-	})
-	return nil
+	return d, err
 }
 
 func (r *Request) assume(name, value string) {
@@ -241,12 +218,4 @@ func (r *Request) assume(name, value string) {
 		r.Assume = make(map[string]string)
 	}
 	r.Assume[strings.Trim(name, "{}")] = value
-}
-
-// answered returns the answer of the upstream.
-func (r *Request) answered() *Answer {
-	if r.Answer == nil {
-		r.Answer = &Answer{Status: http.StatusOK, Header: make(http.Header)}
-	}
-	return r.Answer
 }
