@@ -55,7 +55,7 @@ var layers = []struct {
 	{"internal/topk", layer{lines: 456, kB: 14}},
 	{"internal/usage", layer{lines: 660, kB: 18}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
-	{"internal/adminapi", layer{lines: 513, kB: 17, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/adminapi", layer{lines: 506, kB: 16, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1267, kB: 40, own: "internal/say"}},
@@ -93,14 +93,14 @@ var layers = []struct {
 		"internal/usage internal/writers internal/zone store"}},
 	{"internal/limiter", layer{lines: 849, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/lab/walk", layer{lines: 580, kB: 21, caddy: true}},
-	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/lab/walk", layer{lines: 474, kB: 17, caddy: true}},
+	{"internal/lab/trial", layer{lines: 364, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
 	{"internal/replay/engine", layer{lines: 1818, kB: 58, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
-	{"internal/lab/compare", layer{lines: 333, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
+	{"internal/lab/compare", layer{lines: 328, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/placeholder internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -47,7 +48,7 @@ func explainRequest(c *adminCall) (any, error) {
 
 // Explain explains a request to an HTTP app whose rate limit handlers find finds.
 func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.MiddlewareHandler) *trial.Handler, described *adminapi.Request) (*adminapi.Explanation, error) {
-	made, err := trial.Make(app, described, walk.Discard())
+	made, err := trial.Make(app, described, httptest.NewRecorder())
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}
@@ -85,7 +86,7 @@ type explainer struct {
 
 // Route implements [walk.RouteVisitor].
 func (x *explainer) Route(r walk.Route) {
-	x.Steps = append(x.Steps, adminapi.Step{Route: r.Path, Match: r.Matchers, Taken: r.Taken, Misses: r.Misses, Group: r.Group})
+	x.Steps = append(x.Steps, adminapi.Step{Route: r.Path, Match: r.Matchers, Taken: r.Taken, Misses: r.Misses})
 }
 
 // conclude says what is decided on the request at the end of its way, with the error that nothing has

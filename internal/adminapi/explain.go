@@ -84,10 +84,8 @@ type Step struct {
 	Match string `json:"match,omitempty"`
 	Taken bool   `json:"taken,omitempty"`
 
-	// Misses are the matchers that do not match. Group says that the request has taken another route of
-	// the same group.
+	// Misses are the matchers that do not match.
 	Misses []string `json:"misses,omitempty"`
-	Group  bool     `json:"group,omitempty"`
 
 	// Handler is the name of a handler's module. Effect is what happened to the handler: "ran", "decides",
 	// "passed" (it does not matter), "assumed" (it was not run) or "ends".
@@ -101,10 +99,8 @@ type Visit struct {
 	Zone    string `json:"zone"`
 	Handler int    `json:"handler"` // the number of the handler among those that the request meets
 
-	// Met says that the zone's matchers match the request. Match are the matchers that do, and Misses
-	// those that do not.
+	// Met says that the zone's matchers match the request. Misses are those that do not.
 	Met    bool     `json:"met"`
-	Match  string   `json:"match,omitempty"`
 	Misses []string `json:"misses,omitempty"`
 
 	// Outcome is the outcome of the request in the zone. It is absent if the zone is not met.
@@ -121,18 +117,9 @@ type Visit struct {
 	// Wait is how long the request is held, in seconds.
 	Wait float64 `json:"wait,omitempty"`
 
-	// Placeholders are the parts of the key that come from the request.
-	Placeholders []Placeholder `json:"placeholders,omitempty"`
-
 	// State is the state of the key under the limit of the request. It is absent if the store is not
 	// asked.
 	State *Key `json:"state,omitempty"`
-}
-
-// Placeholder is a placeholder with its value in the key.
-type Placeholder struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
 }
 
 // Why says in words why the zone counts the request or not, if its limit is not the reason; else it is empty. It begins

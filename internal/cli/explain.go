@@ -125,7 +125,6 @@ func routeRows(steps []adminapi.Step) (rows [][]string) {
 		case s.Handler != "":
 			rows[len(rows)-1][1] += between + s.Handler + inParentheses(s.Note)
 			between = ", "
-		case s.Group: // after another one was taken
 		case !s.Taken:
 			rows, between = append(rows, []string{"route " + s.Route, "not taken, " + adminapi.NoneMatches(s.Misses)}), ", "
 		default:

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -93,11 +92,7 @@ func Make(app *caddyhttp.App, d *adminapi.Request, w http.ResponseWriter) (*Requ
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		return nil, fmt.Errorf("url %q: %w", text, err)
+		return nil, fmt.Errorf("url: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "" {
 		return nil, fmt.Errorf("url %q: write a whole URL, such as https://example.com/login", text)
@@ -187,52 +182,25 @@ func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port 
 		return named, port, nil
 	}
 	var found, described []string
-	best := hearsNothing
 	for _, name := range all {
 		listen := app.Servers[name].Listen
 		described = append(described, name+" ("+strings.Join(listen, " ")+")")
-		hearing := hears(listen, u.Hostname(), port)
-		if hearing > best {
-			best, found = hearing, nil
-		}
-		if hearing == best && best != hearsNothing {
+		if slices.ContainsFunc(listen, func(address string) bool { return hears(address, port) }) {
 			found = append(found, name)
 		}
 	}
 	switch len(found) {
 	case 0:
+		return "", 0, fmt.Errorf("url %q: no server listens on port %d; the servers are %s; write the URL as it reaches Caddy, or name the server",
+			u.Redacted(), port, strings.Join(described, ", "))
 	case 1:
 		return found[0], port, nil
-	default:
-		return "", 0, fmt.Errorf("url %q: several servers may get it, %s: name the server", u.Redacted(), strings.Join(found, " and "))
 	}
-	return "", 0, fmt.Errorf("url %q: no server listens on port %d; the servers are %s; write the URL as it reaches Caddy, or name the server",
-		u.Redacted(), port, strings.Join(described, ", "))
+	return "", 0, fmt.Errorf("url %q: several servers may get it, %s: name the server", u.Redacted(), strings.Join(found, " and "))
 }
 
-type hearing uint8
-
-const (
-	hearsNothing hearing = iota
-	hearsSocket          // a Unix socket or an inherited one, which has no port
-	hearsPort
-	hearsAddress // the very address in the URL
-)
-
-// hears says how well the addresses of a server fit a URL.
-func hears(listen []string, host string, port int) (best hearing) {
-	for _, text := range listen {
-		a, err := caddy.ParseNetworkAddress(text)
-		switch {
-		case err != nil:
-		case a.IsUnixNetwork() || a.IsFdNetwork():
-			best = max(best, hearsSocket)
-		case uint(port) < a.StartPort || uint(port) > a.EndPort:
-		case a.Host == host:
-			best = hearsAddress
-		default:
-			best = max(best, hearsPort)
-		}
-	}
-	return best
+// hears reports whether an address that a server listens on has a port.
+func hears(address string, port int) bool {
+	a, err := caddy.ParseNetworkAddress(address)
+	return err == nil && !a.IsUnixNetwork() && !a.IsFdNetwork() && uint(port) >= a.StartPort && uint(port) <= a.EndPort
 }

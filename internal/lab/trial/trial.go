@@ -17,7 +17,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/late"
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
@@ -124,27 +123,14 @@ func (t *Trace) Met(e *limiter.Entry, met bool, err error) {
 		v.DryRun = e.DryRun || z.IsDryRun(e.Key)
 		t.unasks(v)
 	}
-	if !t.Detailed || err != nil {
-		return
-	}
-	if !met {
+	if t.Detailed && err == nil && !met {
 		v.Misses = walk.Misses(z.Matchers, t.request, clientip.MatchAny)
-		return
 	}
-	v.Match, v.Placeholders = t.hit(z.Matchers), placeholders(z, e.Key)
 }
 
 // Skips notes a zone that the request does not come to at this handler.
 func (t *Trace) Skips(z *zone.Zone, why string) {
 	t.Visits = append(t.Visits, &Visit{Visit: adminapi.Visit{Zone: z.Name, Handler: t.Handlers, Reason: why}, Use: z})
-}
-
-// hit returns the first matcher set that matches the request, in words.
-func (t *Trace) hit(sets caddyhttp.MatcherSets) string {
-	if !t.Detailed {
-		return ""
-	}
-	return walk.Hit(sets, t.request, clientip.MatchAny)
 }
 
 // unasks notes why a zone asks no store.
@@ -158,7 +144,7 @@ func (t *Trace) unasks(v *Visit) {
 		decided, v.Status, v.Reason = outcome.Rejected, c.Status, c.Rejection.Error()
 		if c.Invalid != nil {
 			v.Reason += ": " + c.Invalid.Error()
-		} else if hit := t.hit(z.Block); hit != "" {
+		} else if hit := walk.Hit(z.Block, t.request, clientip.MatchAny); hit != "" {
 			v.Reason = "its option block matches: " + hit
 		}
 	case c.Policy != nil:
@@ -167,7 +153,7 @@ func (t *Trace) unasks(v *Visit) {
 		v.Reason = "its network " + c.Network.Prefix.String() + " is exempt"
 	default:
 		v.Reason = "its plan has no limit"
-		if hit := t.hit(z.Exempt); hit != "" {
+		if hit := walk.Hit(z.Exempt, t.request, clientip.MatchAny); hit != "" {
 			v.Reason = "its option exempt matches: " + hit
 		} else if z.MissingKey.Word == config.MissingSkip && c.Key == z.Template.Empty {
 			v.Reason = "the request has no key (missing_key skip)"
@@ -177,19 +163,6 @@ func (t *Trace) unasks(v *Visit) {
 		decided = outcome.DryRun
 	}
 	v.Outcome = outcome.Names[decided]
-}
-
-// placeholders returns the placeholders of the zone's key with their values.
-func placeholders(z *zone.Zone, key string) (all []adminapi.Placeholder) {
-	values, _ := z.Template.Values(key)
-	for _, p := range z.Template.Parts {
-		if p.Placeholder == "" || len(values) == 0 {
-			continue
-		}
-		all = append(all, adminapi.Placeholder{Name: placeholder.Short(p.Placeholder), Value: adminapi.NewKeyText(values[0], 0).Key})
-		values = values[1:]
-	}
-	return all
 }
 
 // Decided implements [limiter.Witness].

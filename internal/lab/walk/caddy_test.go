@@ -142,8 +142,6 @@ func (t *trace) Handler(h walk.Handler) {
 func (t *trace) Route(r walk.Route) {
 	line := r.Path
 	switch {
-	case r.Group:
-		line += " has a group of which one is taken"
 	case !r.Taken:
 		line += " misses " + strings.Join(r.Misses, " and ")
 	}
@@ -176,7 +174,7 @@ func walked(v walk.Visitor, server *caddyhttp.Server, r *http.Request) (w way) {
 	r = r.WithContext(context.WithValue(r.Context(), marks{}, &w.marks))
 	w.err = walk.Admit(server, r)
 	if w.err == nil {
-		w.err = walk.Walk(v, server, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), walk.Discard(), server))
+		w.err = walk.Walk(v, server, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), server))
 	}
 	if w.err != nil {
 		w.status = http.StatusInternalServerError

@@ -42,11 +42,8 @@ func describe(matcher any) string {
 	if m, ok := matcher.(caddy.Module); ok {
 		name = m.CaddyModule().ID.Name()
 	}
-	switch m := matcher.(type) {
-	case *caddyhttp.MatchNot:
-		return strings.TrimSpace("not " + Describe(m.MatcherSets))
-	case caddyhttp.MatchNot:
-		return describe(&m)
+	if not, ok := matcher.(*caddyhttp.MatchNot); ok {
+		return strings.TrimSpace("not " + Describe(not.MatcherSets))
 	}
 	text, err := json.Marshal(matcher)
 	var value any

@@ -2,6 +2,7 @@ package walk_test
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestMatchersInWords(t *testing.T) {
 			server := load(t, fmt.Appendf(nil, `{"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"automatic_https":{"disable":true},
 				"routes":[{"match":%s,"handle":[]}]}}}}}`, c.matchers), "")
 			sets := server.Routes[0].MatcherSets
-			r := caddyhttp.PrepareRequest(get("GET", "http://a.test/p")(), caddy.NewReplacer(), walk.Discard(), server)
+			r := caddyhttp.PrepareRequest(get("GET", "http://a.test/p")(), caddy.NewReplacer(), httptest.NewRecorder(), server)
 			match := caddyhttp.MatcherSets.AnyMatchWithError
 			misses := strings.Join(walk.Misses(sets, r, match), "; ")
 			if words, hit := walk.Describe(sets), walk.Hit(sets, r, match); words != c.words || misses != c.misses || hit != c.hit {

@@ -28,18 +28,10 @@ func (w *walker) invoke(h *caddyhttp.Invoke, rw http.ResponseWriter, r *http.Req
 	if !ok {
 		return fmt.Errorf("invoke: route '%s' not found", h.Name)
 	}
-	if w.depth == maxDepth {
+	if w.invoked++; w.invoked > maxInvoked {
 		return errors.New("the named routes invoke each other without end")
 	}
-	outside := w.depth
-	defer func() { w.depth = outside }()
-	w.depth++
-	return w.one(route, h.Name, rw, r, caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
-		inside := w.depth
-		defer func() { w.depth = inside }()
-		w.depth = outside
-		return next.ServeHTTP(rw, r)
-	}))
+	return w.one(route, h.Name, rw, r, next)
 }
 
 // authenticate runs basic_auth, which compares passwords and nothing else. Other authentication is
@@ -77,33 +69,16 @@ func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWri
 	return w.answer(h, rw, r)
 }
 
-// decidesIn reports whether the visitor decides at one of these handlers, or of those in their routes.
+// decidesIn reports whether the visitor may decide at one of these handlers, or of those in their routes.
 func (w *walker) decidesIn(handlers []caddyhttp.MiddlewareHandler) bool {
 	return slices.ContainsFunc(handlers, func(h caddyhttp.MiddlewareHandler) bool {
 		if w.decides(h) {
 			return true
 		}
-		switch h := h.(type) {
-		case *caddyhttp.Subroute:
-			return slices.ContainsFunc(h.Routes, func(route caddyhttp.Route) bool { return w.decidesIn(route.Handlers) })
-		case *caddyhttp.Invoke:
-			return w.decidesInNamed(h.Name)
+		if _, named := h.(*caddyhttp.Invoke); named { // it may
+			return true
 		}
-		return false
+		sub, ok := h.(*caddyhttp.Subroute)
+		return ok && slices.ContainsFunc(sub.Routes, func(route caddyhttp.Route) bool { return w.decidesIn(route.Handlers) })
 	})
-}
-
-// decidesInNamed is decidesIn for a named route, which may invoke itself.
-func (w *walker) decidesInNamed(name string) bool {
-	if decides, known := w.named[name]; known {
-		return decides
-	}
-	if w.named == nil {
-		w.named = make(map[string]bool)
-	}
-	w.named[name] = false
-	if route := w.server.NamedRoutes[name]; route != nil {
-		w.named[name] = w.decidesIn(route.Handlers)
-	}
-	return w.named[name]
 }

@@ -5,10 +5,10 @@
 package walk
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"runtime/debug"
 	"strconv"
@@ -17,7 +17,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 )
 
 // Visitor learns what a request meets on its way.
@@ -64,9 +63,6 @@ type Route struct {
 
 	// Misses are the matchers that do not match, one of each set.
 	Misses []string
-
-	// Group says that another route of its group was taken before.
-	Group bool
 }
 
 // Handler is a handler that a request meets.
@@ -91,7 +87,7 @@ const (
 // [caddyhttp.PrepareRequest], and must not be used afterwards. The error is that which no error route
 // has handled.
 func Walk(v Visitor, server *caddyhttp.Server, r *http.Request) (err error) {
-	return walk(&walker{visitor: v, server: server, end: nothing}, Discard(), r)
+	return walk(&walker{visitor: v, server: server, end: nothing}, httptest.NewRecorder(), r)
 }
 
 // Serve is [Walk] for a visitor that answers requests. Handlers that set headers of the response do so, and a
@@ -146,12 +142,11 @@ type walker struct {
 	serving ServingVisitor // nil if the visitor does not answer
 	server  *caddyhttp.Server
 	end     caddyhttp.Handler // behind the last route
-	depth   int               // of named routes
-	named   map[string]bool   // whether the visitor decides in a named route
+	invoked int               // how many named routes were invoked
 }
 
-// maxDepth bounds named routes that invoke each other.
-const maxDepth = 200
+// maxInvoked bounds named routes that invoke each other.
+const maxInvoked = 200
 
 // list is [caddyhttp.RouteList.Compile]. The prefix is for the numbers of the routes.
 func (w *walker) list(routes caddyhttp.RouteList, prefix string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
@@ -178,9 +173,6 @@ func groups(r *http.Request) map[string]struct{} {
 // one is [caddyhttp.Route.Compile].
 func (w *walker) one(route *caddyhttp.Route, path string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if _, taken := groups(r)[route.Group]; taken && route.Group != "" {
-		if w.routes != nil && w.decidesIn(route.Handlers) {
-			w.routes.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Group: true})
-		}
 		return next.ServeHTTP(rw, r)
 	}
 	taken, err := route.MatcherSets.AnyMatchWithError(r)
@@ -242,8 +234,6 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 		return w.authenticate(h, rw, r, next)
 	case *reverseproxy.Handler:
 		return w.proxy(h, path, rw, r, next)
-	case *rewrite.Rewrite:
-		return w.run(quietRewrite{h}, moduleName(h), rw, r, next)
 	}
 	name := moduleName(h)
 	switch known[name] {
@@ -255,8 +245,7 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 	case Passed:
 		w.visitor.Handler(Handler{Name: name, Effect: Passed})
 	default:
-		note := cmp.Or(assumptions[name], "is not run; assumed that it passes the request on unchanged")
-		w.visitor.Handler(Handler{Name: name, Effect: Assumed, Note: note})
+		w.visitor.Handler(Handler{Name: name, Effect: Assumed, Note: "is not run; assumed that it passes the request on unchanged"})
 	}
 	return next.ServeHTTP(rw, r)
 }
@@ -283,53 +272,28 @@ func (w *walker) answer(h caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r
 
 // known says what to make of the handlers of Caddy that need no care.
 var known = map[string]Effect{
-	"vars": Ran, "map": Ran, "headers": Ran, "request_body": Ran, "error": Ran,
+	"vars": Ran, "map": Ran, "rewrite": Ran, "headers": Ran, "request_body": Ran, "error": Ran,
 	"encode": Passed, "templates": Passed, "push": Passed, "tracing": Passed, "log_append": Passed,
 	"timeouts": Passed, "copy_response_headers": Passed, "adaptive_concurrency": Passed,
 	"static_response": Ends, "copy_response": Ends, "metrics": Ends, "file_server": Ends,
 }
 
-// assumptions are about handlers of Caddy that may or may not answer.
-var assumptions = map[string]string{
-	"acme_server": "is not run; assumed that the request is not for it",
-	"intercept":   "is not run; its routes depend on the response",
-}
-
 // run runs a handler that has no other effect than on the request.
 func (w *walker) run(h caddyhttp.MiddlewareHandler, name string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	method, uri, told := r.Method, r.RequestURI, false
-	tell := func(r *http.Request) {
-		told = true
+	method, uri, passes := r.Method, r.RequestURI, false
+	err := h.ServeHTTP(rw, r, caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
 		seen := Handler{Name: name, Effect: Ran}
 		if w.routes != nil && (r.Method != method || r.RequestURI != uri) {
 			seen.Note = "the request is now " + r.Method + " " + r.RequestURI
 		}
 		w.visitor.Handler(seen)
-	}
-	err := h.ServeHTTP(rw, r, caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
-		tell(r)
+		passes = true
 		return next.ServeHTTP(rw, r)
 	}))
-	if !told {
-		w.visitor.Handler(Handler{Name: name, Effect: Ends, Note: errorNote(err)})
+	if !passes {
+		w.visitor.Handler(Handler{Name: name, Effect: Ends})
 	}
 	return err
-}
-
-// quietRewrite is a rewrite that does not log what it does.
-type quietRewrite struct{ *rewrite.Rewrite }
-
-func (q quietRewrite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	q.Rewrite.Rewrite(r, r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer))
-	return next.ServeHTTP(w, r)
-}
-
-// errorNote says with which status an error ends a request.
-func errorNote(err error) string {
-	if failed := (caddyhttp.HandlerError{}); errors.As(err, &failed) {
-		return "refuses the request with status " + strconv.Itoa(failed.StatusCode)
-	}
-	return ""
 }
 
 // moduleName returns the name of a handler's module.
@@ -339,18 +303,3 @@ func moduleName(h caddyhttp.MiddlewareHandler) string {
 	}
 	return fmt.Sprintf("%T", h)
 }
-
-// Discard returns a response that goes nowhere.
-func Discard() http.ResponseWriter { return new(discard) }
-
-type discard struct{ header http.Header }
-
-func (d *discard) Header() http.Header {
-	if d.header == nil {
-		d.header = make(http.Header)
-	}
-	return d.header
-}
-
-func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
-func (d *discard) WriteHeader(int)             {}
