@@ -110,9 +110,9 @@ func TestElsewhere(t *testing.T) {
 		before, after string
 		want          int
 	}{
-		"zones change places": {at("/a", "x", "") + at("/b", "y", ""), at("/a", "y", "") + at("/b", "x", ""), 2},
+		"zones change places": {at("/a", "x", "") + at("/b", "y", ""), at("/a", "y", "") + at("/b", "x", ""), 4},
 		"uses change places":  {at("/a", "x", "cost 1") + at("/b", "x", "cost 5"), at("/a", "x", "cost 5") + at("/b", "x", "cost 1"), 2},
-		"stores too":          {stored("/a", redis) + stored("/b", "memory"), stored("/a", "memory") + stored("/b", redis), 2},
+		"stores too":          {stored("/a", redis) + stored("/b", "memory"), stored("/a", "memory") + stored("/b", redis), 4},
 		"a limit changes":     {at("/a", "x", "cost 1"), at("/a", "x", "cost 5"), 0},
 		"another name":        {at("/a", "x", ""), at("/a", "y", ""), 0},
 		"an answer":           {at("/*", "x", "") + "respond 401", at("/*", "x", "") + "respond 200", 0},

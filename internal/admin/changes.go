@@ -58,11 +58,9 @@ func describeChange(rule *store.Rule, o *store.Override) string {
 
 // logReload logs what a config that begins to run instead of another one changes.
 func (c *Config) logReload(before *Config) {
-	all := compare.Zones(before.Trials(), c.Trials())
-	if all == nil {
-		return // nothing that concerns limits
+	if all := compare.Zones(before.Trials(), c.Trials()); all != nil { // else nothing that concerns limits
+		logChange(actionReload, summary(all))
 	}
-	logChange(actionReload, summary(all))
 }
 
 // summary says in a line what a reload has changed.

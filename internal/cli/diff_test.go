@@ -26,7 +26,8 @@ func TestComparison(t *testing.T) {
 	}
 	const terminal = `zone     api
 changed  key now {header.X-User}, was {client_ip}
-changed  exempt now [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]
+changed  exempt now
+         [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]
 warning  key: any client can choose header X-User
 counts   keys begin again from zero, with their whole limit
 

@@ -23,13 +23,12 @@ func command(output io.Writer, args ...string) *cobra.Command {
 	return cmd
 }
 
-// TestExitCodeOfDiff: with --exit-code, a config that can refuse what passed before ends with 2, also in JSON,
-// and another one with 0.
+// TestExitCodeOfDiff: with --exit-code, a config that differs ends with 2, also in JSON, and the same one with 0.
 func TestExitCodeOfDiff(t *testing.T) {
 	here(t, map[string]string{"less": limitedSite, "more": strings.Replace(limitedSite, "2/1m", "3/1m", 1)})
 	for args, want := range map[string]int64{
 		"more less": 0, "--exit-code more less": 2, "--exit-code --json more less": 2,
-		"--exit-code less more": 0, "--exit-code less less": 0, "--exit-code less missing": 1,
+		"--exit-code less more": 2, "--exit-code less less": 0, "--exit-code less missing": 1,
 	} {
 		if output, got := offline(t, "", append([]string{"diff"}, strings.Fields(args)...)...); got != want {
 			t.Errorf("%s: %d, want %d\n%s", args, got, want, output)

@@ -96,7 +96,7 @@ func TestOfflineHasNoEffects(t *testing.T) {
 		"1 case, 0 failed":                    {"test", "--config", config, cases},
 		"changes of the config, 3 noticed":    {"test", "--mutate", "--config", config, cases},
 		"No request would have been refused.": {"replay", "--config", config, "--suggest", "--try", "clients=9/1m", log},
-		"limit raised from":                   {"diff", config, other},
+		"max_events now 6, was 5":             {"diff", config, other},
 		"1 request by 1 client":               {"diff", config, other, log},
 		"allowed":                             {"explain", "--offline", "--config", config, "http://localhost/"},
 	} {

@@ -178,7 +178,7 @@ func TestExplainOffline(t *testing.T) {
 		{"-d a=b&user=alice https://example.com/", "0 of 3 3 alice", 0},
 		{"-d user=carol --config ./Caddyfile --adapter caddyfile https://example.com/", "0 of 3 3 carol", 0},
 		{"http://example.com/", "No limit applies to it: it meets no rate_limit handler.", 0},
-		{"http://inside.example.com:9000/ --server srv2", "second allowed 0 of 5", 0},
+		{"http://inside.example.com:9000/ --server srv1", "second allowed 0 of 5", 0},
 		{"--json https://example.com/", `"outcome": "not_limited"`, 0},
 		{"http://inside.example.com:9000/", "several servers may get it", 1},
 		{"https://example.com:8080/", "has no TLS there", 1},

@@ -105,6 +105,7 @@ func changes(was, is []*zone.Zone) (all []adminapi.OptionDiff) {
 func options(z *zone.Zone) object {
 	all := make(object)
 	_ = json.Unmarshal(z.JSON, &all) // cannot fail: it was made from a zone
+	spell(all)
 	all["on_store_error"] = z.OnStoreError
 	if z.Key != "" {
 		all["key"] = z.Template.Form()

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 )
 
 // option describes an option that has changed. Its name is the path to it.
@@ -43,12 +41,7 @@ func text(name string, value any) string {
 	case nil:
 		return ""
 	case string:
-		shown = placeholderForm(of)
-	case float64:
-		if slices.Contains(config.Durations, name[strings.LastIndexByte(name, ' ')+1:]) {
-			return duration.Format(time.Duration(of))
-		}
-		return strconv.FormatFloat(of, 'f', -1, 64)
+		shown = of
 	default:
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
@@ -66,10 +59,16 @@ func text(name string, value any) string {
 	return shown
 }
 
-// placeholderForm writes a text that is just a placeholder as a Caddyfile does.
-func placeholderForm(s string) string {
-	if name, ok := strings.CutPrefix(s, "{"); ok && strings.IndexByte(name, '}') == len(name)-1 {
-		return "{" + placeholder.Short(name[:len(name)-1]) + "}"
+// spell writes durations as people do. In JSON they are nanoseconds.
+func spell(in object) {
+	for name, value := range in {
+		switch value := value.(type) {
+		case object:
+			spell(value)
+		case float64:
+			if slices.Contains(config.Durations, name) {
+				in[name] = duration.Format(time.Duration(value))
+			}
+		}
 	}
-	return s
 }

@@ -100,12 +100,9 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// defaultFrom is the address of the connection if none is given.
-const defaultFrom = "127.0.0.1"
-
 // parseFrom returns the address of a connection as a server sees it.
 func parseFrom(text string) (string, error) {
-	if text = cmp.Or(text, defaultFrom); text == "@" { // a Unix socket
+	if text = cmp.Or(text, "127.0.0.1"); text == "@" { // a Unix socket
 		return text, nil
 	}
 	if at, err := netip.ParseAddrPort(text); err == nil {
@@ -119,8 +116,7 @@ func parseFrom(text string) (string, error) {
 		}
 		return "", fmt.Errorf("from %q: %s", text, hint)
 	}
-	const anyPort = "50000"
-	return net.JoinHostPort(address.String(), anyPort), nil
+	return net.JoinHostPort(address.String(), "50000"), nil // any port
 }
 
 // setHeader sets the headers, and the host if Host is among them.
@@ -199,8 +195,8 @@ func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port 
 	return "", 0, fmt.Errorf("url %q: several servers may get it, %s: name the server", u.Redacted(), strings.Join(found, " and "))
 }
 
-// hears reports whether an address that a server listens on has a port.
+// hears reports whether an address that a server listens on may get requests to a port. A socket has none.
 func hears(address string, port int) bool {
 	a, err := caddy.ParseNetworkAddress(address)
-	return err == nil && !a.IsUnixNetwork() && !a.IsFdNetwork() && uint(port) >= a.StartPort && uint(port) <= a.EndPort
+	return err == nil && (a.IsUnixNetwork() || a.IsFdNetwork() || uint(port) >= a.StartPort && uint(port) <= a.EndPort)
 }

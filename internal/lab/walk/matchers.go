@@ -28,10 +28,8 @@ func describeSet(set caddyhttp.MatcherSet) string {
 		words[i] = describe(m)
 	}
 	slices.Sort(words) // Caddy keeps the matchers of a set in any order
-	return join(words)
+	return strings.Join(words, ", ")
 }
-
-func join(words []string) string { return strings.Join(words, ", ") }
 
 // maxDescription bounds the description of a matcher, in bytes.
 const maxDescription = 60
@@ -72,10 +70,9 @@ func words(value any) string {
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			text := words(v[name])
 			switch name {
-			case "ranges", "pattern", "expr", "name": // the only thing that the matcher compares, or its name
-				if name == "name" {
-					continue
-				}
+			case "name":
+				continue
+			case "ranges", "pattern", "expr": // the only thing that the matcher compares
 			default:
 				text = strings.TrimSpace(name + " " + text)
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
@@ -50,7 +51,7 @@ func (w *walker) authenticate(h *caddyauth.Authentication, rw http.ResponseWrite
 	}
 	slices.Sort(others)
 	w.visitor.Handler(Handler{Name: "authentication", Effect: Assumed, Note: fmt.Sprintf(
-		"is not run (%s); assumed that it accepts the request, with the {http.auth.user.*} that are given", join(others))})
+		"is not run (%s); assumed that it accepts the request, with the {http.auth.user.*} that are given", strings.Join(others, ", "))})
 	return next.ServeHTTP(rw, r)
 }
 
