@@ -37,6 +37,8 @@ func zonesOf(handlers []*trial.Handler) map[string]*definition {
 	}
 	for _, z := range all {
 		slices.SortStableFunc(z.uses, order)
+		slices.Sort(z.warnings)
+		z.warnings = slices.Compact(z.warnings)
 	}
 	return all
 }

@@ -36,13 +36,8 @@ var secretive = regexp.MustCompile(`^(match|exempt|block) .*\b(header|header_reg
 
 // text formats the value of an option.
 func text(name string, value any) string {
-	var shown string
-	switch of := value.(type) {
-	case nil:
-		return ""
-	case string:
-		shown = of
-	default:
+	shown, isText := value.(string)
+	if value != nil && !isText {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
@@ -51,7 +46,7 @@ func text(name string, value any) string {
 	}
 	const most = 300
 	switch {
-	case secretive.MatchString(name + " " + shown):
+	case value != nil && secretive.MatchString(name+" "+shown):
 		return "(hidden)"
 	case len(shown) > most:
 		return strings.ToValidUTF8(shown[:most], "") + "..."
