@@ -44,16 +44,15 @@ func newServers(c *offline.Config, host string) *servers {
 
 // origin is what a log says about the server of a request.
 type origin struct {
-	scheme, port, logger, host string
-
-	redirected bool // to https, as Caddy does for a host that another server has
+	scheme, port, host string
+	redirected         bool // to https, as Caddy does for a host that another server has
 }
 
 // maxOrigins bounds the origins that are remembered, because clients choose hosts.
 const maxOrigins = 1 << 12
 
-// of returns the server of a request: the one that has its host; of several, the one that writes to the
-// logger of the line; or listens on the port of its host; or takes its scheme. So a log of a proxy that
+// of returns the server of a request: the one that has its host; of several, the one that listens on the port of its host;
+// or takes its scheme. So a log of a proxy that
 // ends TLS is replayed on a site without TLS, and the other way round. It returns nil if there is no
 // server at all.
 func (s *servers) of(r *logs.Record) (best *caddyhttp.Server) {
@@ -66,7 +65,7 @@ func (s *servers) of(r *logs.Record) (best *caddyhttp.Server) {
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		host, port = host[:i], host[i+1:]
 	}
-	at := origin{r.Scheme, port, r.Logger, host, r.Scheme == "http" && r.Status == http.StatusPermanentRedirect}
+	at := origin{r.Scheme, port, host, r.Scheme == "http" && r.Status == http.StatusPermanentRedirect}
 	if server, ok := s.known[at]; ok {
 		return server
 	}
@@ -86,12 +85,6 @@ func (s *servers) of(r *logs.Record) (best *caddyhttp.Server) {
 // fit says how well a server fits an origin.
 func (s *servers) fit(name string, at *origin) (fit int) {
 	server := s.app.Servers[name]
-	if logger, isAccess := strings.CutPrefix(at.logger, "http.log.access."); isAccess && server.Logs != nil {
-		names := slices.Collect(maps.Values(server.Logs.LoggerNames))
-		if slices.Contains(slices.Concat(names...), logger) || server.Logs.DefaultLoggerName == logger {
-			fit += 8
-		}
-	}
 	port, err := strconv.ParseUint(at.port, 10, 16)
 	switch {
 	case err == nil:
@@ -106,7 +99,7 @@ func (s *servers) fit(name string, at *origin) (fit int) {
 	}) {
 		fit += 4
 	}
-	isThere := fit >= 4 // the logger or the port is that of the server
+	isThere := fit > 0 // the port is that of the server
 	if tls := len(server.TLSConnPolicies) > 0; at.scheme == "" || tls == (at.scheme == "https") {
 		fit += 2
 	}

@@ -44,6 +44,7 @@ type entry struct {
 	object, tls      bool   // it has an object with a request, and one about TLS
 	level            string // with ts, what all lines of Caddy have
 	ts               bool
+	logger           string // that wrote the line
 }
 
 func (b *builder) begin(to *Record) {

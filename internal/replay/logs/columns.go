@@ -67,7 +67,7 @@ var columns = map[string]column{
 
 	"level":  {put: text(func(b *builder) *string { return &b.level })},
 	"ts":     {put: ts},
-	"logger": {put: text(func(b *builder) *string { return &b.to.Logger })},
+	"logger": {put: text(func(b *builder) *string { return &b.logger })},
 }
 
 // columnOf returns the column with the name of a variable. One that is not known has no put.

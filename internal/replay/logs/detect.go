@@ -33,7 +33,7 @@ func (f *format) open(o Options) (parser, error) {
 	case f.name == "nginx":
 		return newNginx(b, o.LogFormat)
 	case f.name == "w3c":
-		return &w3c{builder: b}, nil
+		return &w3c{texts: texts{builder: b}}, nil
 	case f.lines != nil:
 		return newTexts(b, f.lines), nil
 	}

@@ -127,10 +127,7 @@ func newTexts(b *builder, lines []string) *texts {
 func newNginx(b *builder, formats []string) (*texts, error) {
 	t := &texts{builder: b}
 	for _, text := range formats {
-		text, err := directive(strings.TrimSpace(text))
-		if err != nil {
-			return nil, err
-		}
+		text := directive(strings.TrimSpace(text))
 		p, err := compile(text)
 		if err != nil {
 			return nil, fmt.Errorf("log format: %w", err)

@@ -23,7 +23,7 @@ func (o *objects) parse(line string, to *Record) error {
 		return errCut
 	case isCaddy && !o.object && (o.level == "" || !o.ts):
 		return errors.New(`it has no object "request"`)
-	case isCaddy && (!o.object || to.Logger != "" && !strings.HasPrefix(to.Logger, "http.log.access")):
+	case isCaddy && (!o.object || o.logger != "" && !strings.HasPrefix(o.logger, "http.log.access")):
 		return errNoRequest // other lines have requests too, such as those about errors
 	case to.Method == "" && to.URI == "" && to.ClientIP == "" && to.RemoteIP == "":
 		return errOther

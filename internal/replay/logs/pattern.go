@@ -42,28 +42,18 @@ func (p pattern) has(variables ...string) bool {
 	return slices.ContainsFunc(p, func(p part) bool { return slices.Contains(variables, p.variable) })
 }
 
-// words are those of a directive of nginx.
-var words = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'";]+|['"]`)
+// quoted are the strings of a directive of nginx.
+var quoted = regexp.MustCompile(`'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"`)
 
-// directive returns the text of a directive log_format: the strings behind its name, joined.
-func directive(text string) (string, error) {
-	all := words.FindAllString(text, -1)
-	if len(all) < 2 || all[0] != "log_format" {
-		return text, nil
+// directive returns the text of a directive log_format: its strings, joined. Another text is returned as it is.
+func directive(text string) (joined string) {
+	if !strings.HasPrefix(text, "log_format ") {
+		return text
 	}
-	text = ""
-	for _, word := range all[2:] { // behind the name
-		quote := word[:1]
-		switch {
-		case word == "'", word == `"`:
-			return "", fmt.Errorf("log format: a string does not end: %q", word+text)
-		case quote == "'", quote == `"`:
-			text += strings.NewReplacer(`\t`, "\t", `\`+quote, quote, `\\`, `\`).Replace(word[1 : len(word)-1])
-		case !strings.HasPrefix(word, "escape="):
-			text += word
-		}
+	for _, found := range quoted.FindAllStringSubmatch(text, -1) {
+		joined += found[1] + found[2]
 	}
-	return text, nil
+	return strings.NewReplacer(`\t`, "\t", `\'`, "'", `\"`, `"`, `\\`, `\`).Replace(joined)
 }
 
 // cut cuts a line into the values of its variables.
@@ -141,7 +131,7 @@ func (t *texts) read(p pattern, to *Record) error {
 		if part.put == nil || value(v) == "" {
 			continue
 		}
-		if t.of.Name != "haproxy" { // which writes a backslash as it is
+		if t.of.Name != "haproxy" && t.of.Name != "w3c" { // which write a backslash as it is
 			v = unescape(v)
 		}
 		if err := part.put(t.builder, v); err != nil {

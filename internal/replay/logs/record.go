@@ -29,9 +29,6 @@ type Record struct {
 
 	Header     http.Header // of the request; User-Agent and Referer too
 	RespHeader http.Header
-
-	// Logger is the name of the logger that wrote the line, if the log has it.
-	Logger string
 }
 
 // Redacted is what Caddy and others log instead of credentials.

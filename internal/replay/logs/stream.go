@@ -44,12 +44,8 @@ const bom = "\xef\xbb\xbf" // of UTF-8
 
 // isText checks that the beginning of a log is text whose lines can be read.
 func isText(name string, begin []byte) error {
-	zeros := bytes.Count(begin, []byte{0})
-	switch {
-	case bytes.HasPrefix(begin, []byte("\xff\xfe")), bytes.HasPrefix(begin, []byte("\xfe\xff")), zeros > 0 && zeros >= len(begin)*2/5 && zeros <= len(begin)*3/5:
-		return fmt.Errorf("%s: it is UTF-16: convert it first, as in iconv -f UTF-16 -t UTF-8 %s | caddy rate-limit replay -", name, name)
-	case zeros > 0:
-		return fmt.Errorf("%s: it is binary, not text: if it is packed in another way than gzip and zstd, unpack it first, as in xz -dc %s | caddy rate-limit replay -", name, name)
+	if bytes.HasPrefix(begin, []byte("\xff\xfe")) || bytes.HasPrefix(begin, []byte("\xfe\xff")) || bytes.IndexByte(begin, 0) >= 0 {
+		return fmt.Errorf("%s: it is no text in UTF-8: unpack or convert it first, as in xz -dc %s | caddy rate-limit replay -, or with iconv -f UTF-16 -t UTF-8", name, name)
 	}
 	return nil
 }

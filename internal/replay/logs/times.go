@@ -23,10 +23,6 @@ func parseTime(v string) (time.Time, error) {
 	}
 	zone := zones.Replace(v[clock+8:])
 	v = v[:clock+8] + zone
-	leap := time.Duration(0)
-	if v[clock+6:clock+8] == "60" { // Go has no leap seconds
-		v, leap = v[:clock+6]+"59"+zone, time.Second
-	}
 	t, err := time.Parse(layout+"Z0700", v)
 	if err != nil {
 		t, err = time.Parse(layout, v)
@@ -34,7 +30,7 @@ func parseTime(v string) (time.Time, error) {
 	if err != nil || t.Year() < 1970 || t.Year() > 2261 {
 		return time.Time{}, errNoTime
 	}
-	return t.Add(leap), nil
+	return t, nil
 }
 
 // zones makes one form of those in which zones are written.

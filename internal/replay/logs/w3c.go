@@ -1,16 +1,16 @@
 package logs
 
 import (
-	"fmt"
+	"errors"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
 // w3c reads the extended log format of the W3C: CloudFront's, and that of IIS. A line #Fields names the
 // columns of the lines behind it.
 type w3c struct {
-	*builder
-	columns    []column
+	texts
 	cloudFront bool
 }
 
@@ -22,7 +22,7 @@ var w3cColumns = columnsOf(`date:date time:clock date-local:date time-local:cloc
 
 // fields learns the columns. CloudFront has the host of the client in x-host-header, and its own in cs(Host).
 func (w *w3c) fields(names string) {
-	w.columns = w.columns[:0]
+	p := pattern{{}}
 	w.cloudFront = strings.Contains(names, "x-edge-")
 	for _, name := range strings.Fields(strings.ToLower(names)) {
 		c, known := w3cColumns[name]
@@ -36,56 +36,41 @@ func (w *w3c) fields(names string) {
 		case of == "sc":
 			c = columnOf("sent_http_" + field)
 		}
-		w.see(c)
 		if put := c.put; c.field != "" || name == "cs-username" {
-			c.put = func(b *builder, v string) error { return put(b, w.unescape(v)) }
+			c.put = func(b *builder, v string) error { return put(b, w.decode(v)) }
 		}
-		w.columns = append(w.columns, c)
+		p = append(p, part{column: c, variable: name, text: " "})
 	}
+	p[len(p)-1].text = ""
+	w.patterns = []pattern{p}
 }
+
+// inQuotes is a value in which blanks are allowed.
+var inQuotes = regexp.MustCompile(`"[^"]*"`)
 
 func (w *w3c) parse(line string, to *Record) error {
-	if line[0] == '#' {
-		if names, ok := strings.CutPrefix(line, "#Fields:"); ok {
-			w.fields(names)
-		}
+	if names, ok := strings.CutPrefix(line, "#Fields:"); ok {
+		w.fields(names)
+	}
+	switch {
+	case line[0] == '#':
 		return errNoRequest
+	case len(w.patterns) == 0:
+		return errors.New("there is no line #Fields before it")
 	}
-	if len(w.columns) == 0 {
-		return fmt.Errorf("there is no line #Fields before it")
-	}
-	w.begin(to)
-	between := " "
-	if strings.Contains(line, "\t") {
-		between = "\t"
-	}
-	n := 0
-	for ; line != ""; n++ {
-		v, rest, _ := strings.Cut(line, between)
-		if quoted, isQuoted := strings.CutPrefix(line, `"`); isQuoted && between == " " {
-			v, rest, _ = strings.Cut(quoted, `"`)
-			rest = strings.TrimPrefix(rest, " ")
-		}
-		line = rest
-		if n < len(w.columns) && w.columns[n].put != nil && value(v) != "" {
-			_ = w.columns[n].put(w.builder, v) // finish says what is missing
-		}
-	}
-	if n != len(w.columns) {
-		return fmt.Errorf("it has %d columns, and #Fields names %d", n, len(w.columns))
-	}
-	return w.finish()
+	return w.texts.parse(inQuotes.ReplaceAllStringFunc(strings.ReplaceAll(line, "\t", " "), func(v string) string {
+		return strings.ReplaceAll(strings.Trim(v, `"`), " ", "+")
+	}), to)
 }
 
-// unescape decodes a text in which blanks were not allowed: IIS writes +, and CloudFront %20.
-func (w *w3c) unescape(v string) string {
-	text, err := url.PathUnescape(v)
-	switch {
-	case strings.Contains(v, " "): // it was quoted
-	case !w.cloudFront:
+// decode decodes a text in which blanks were not allowed: IIS writes +, and CloudFront %20.
+func (w *w3c) decode(v string) string {
+	if !w.cloudFront {
 		return strings.ReplaceAll(v, "+", " ")
-	case err == nil:
-		return text
 	}
-	return v
+	text, err := url.PathUnescape(v)
+	if err != nil {
+		return v
+	}
+	return text
 }
