@@ -130,7 +130,7 @@ type WhatIf struct {
 	Curve      bool `json:"curve,omitempty"` // it was tried for the curve of the page alone
 }
 
-// Suggestion is a limit that separates a few keys from all others, or why there is none.
+// Suggestion is a limit above nearly all keys, and below a few, or why there is none.
 type Suggestion struct {
 	Limit   string   `json:"limit,omitempty"`   // empty if there is none
 	Failure string   `json:"failure,omitempty"` // why there is none

@@ -21,16 +21,13 @@ type Client struct {
 // Sizes are what the peaks of all clients say.
 type Sizes struct {
 	Clients    int
-	Median     int64  // half of the clients have a peak of at most this
-	P99        int64  // 99 % of the clients have a peak of at most this
-	People     int    // clients that look like people
-	P999       int64  // 99.9 % of those have a peak of at most this
-	Person     string // one that has this peak
-	Shared     int    // clients that look like several people
-	MostShared int64  // the largest peak of those
-	Sharer     string // who has it
+	Median     int64 // half of the clients have a peak of at most this
+	P99        int64 // 99 % of the clients have a peak of at most this
+	People     int   // clients that look like people
+	Shared     int   // those of them that look like several
+	PeopleMost int64 // 99.9 % of people, and all that look like several, have a peak of at most this
 
-	Limit     int64    // the smallest round number that is at least P999, MostShared and twice P99
+	Limit     int64    // the smallest round number that is at least PeopleMost and twice P99
 	Reference int64    // the smallest round number that is at least P99
 	Above     int      // clients whose peak is above Limit
 	Highest   []string // the first few of them
@@ -51,10 +48,9 @@ func SizesOf(clients []Client) (s Sizes) {
 		}
 	}
 	s.Clients, s.People, s.Shared = len(clients), len(people), len(shared)
-	p999, most := percentile(people, 999), percentile(shared, 1000)
-	s.Median, s.P99, s.P999, s.MostShared = percentile(clients, 500).Peak, percentile(clients, 990).Peak, p999.Peak, most.Peak
-	s.Person, s.Sharer = p999.Key, most.Key
-	s.Limit, s.Reference = Round(max(s.P999, s.MostShared, 2*s.P99)), Round(s.P99)
+	s.Median, s.P99 = percentile(clients, 500), percentile(clients, 990)
+	s.PeopleMost = max(percentile(people, 999), percentile(shared, 1000))
+	s.Limit, s.Reference = Round(max(s.PeopleMost, 2*s.P99)), Round(s.P99)
 	for _, c := range slices.Backward(clients) {
 		if c.Peak <= s.Limit {
 			break
@@ -66,12 +62,12 @@ func SizesOf(clients []Client) (s Sizes) {
 	return s
 }
 
-// percentile returns the first of the sorted clients whose peak so many thousandths of them do not exceed.
-func percentile(sorted []Client, thousandths int) (c Client) {
+// percentile returns the peak that so many thousandths of the sorted clients do not exceed.
+func percentile(sorted []Client, thousandths int) int64 {
 	if len(sorted) == 0 {
-		return c
+		return 0
 	}
-	return sorted[(len(sorted)*thousandths+999)/1000-1]
+	return sorted[(len(sorted)*thousandths+999)/1000-1].Peak
 }
 
 // steps are the round numbers from 10 to 99, and with zeros all others from 10 up.
@@ -91,50 +87,37 @@ func Round(n int64) int64 {
 	}
 }
 
-// mostShare is the share of the refusals, in percent, that the clients above a limit must have.
-const mostShare = 80
-
 // enoughClients is how many clients there must be: of fewer, 99 % are all of them.
 const enoughClients = 100
 
 var lookBefore = advice.New("replay/suggestion", "before you enforce it, look at who is above it: %s%s")
 
-// Suggest makes a suggestion. Refused is what the reference would refuse of clients that do not look
-// like several people, and held is how much of that is of the clients above the limit. Per is the
-// window: "/1m", or empty without one.
-func (s *Sizes) Suggest(refused, held int64, per string) *Suggestion {
+// Suggest makes a suggestion. Per is the window: "/1m", or empty without one.
+func (s *Sizes) Suggest(per string) *Suggestion {
 	if s.Clients < enoughClients {
 		return &Suggestion{Failure: "too few clients to tell", Reasons: []string{fmt.Sprintf("of the %s, half used at most %s%s, and nobody more than %s%s",
 			count(int64(s.Clients), "client"), Count(s.Median), per, Count(s.P99), per)}}
 	}
 	made := &Suggestion{Reasons: []string{fmt.Sprintf("99 %% of the %s used at most %s%s", count(int64(s.Clients), "client"), Count(s.P99), per)}}
 	because := func(format string, args ...any) { made.Reasons = append(made.Reasons, fmt.Sprintf(format, args...)) }
-	floor := "at least twice the first figure"
-	if s.People > 0 {
-		because("99.9 %% of the %s that look like people used at most %s%s", Count(int64(s.People)), Count(s.P999), per)
-		floor = "at least twice the first figure, and at least the second,"
-	} else {
-		because("no client looks like a person, so the rule for people is left out")
-	}
-	if s.Shared > 0 {
-		because("%s that look like several people used at most %s%s (%s)", count(int64(s.Shared), "client"), Count(s.MostShared), per, s.Sharer)
-		floor = "at least twice the first figure, and at least the others,"
-	}
-	because("the smallest round number that is %s is %s%s", floor, Count(s.Limit), per)
-	sum := &made.Reasons[len(made.Reasons)-1]
+	floor := "at least twice the first figure, and at least the second,"
 	switch {
-	case s.Above == 0:
-		*sum += ", and no client has used more"
-		made.Failure = s.onlyPeople(per)
-	case refused == 0 || held*100 < mostShare*refused:
-		*sum += fmt.Sprintf("; clients above it: %s; their share of what %s%s would refuse is only %s, and %d %% is needed",
-			Count(int64(s.Above)), Count(s.Reference), per, percent(held, refused), mostShare)
-		made.Failure = "no limit separates a few clients from the others"
+	case s.People == 0:
+		because("no client looks like a person, so the rule for people is left out")
+		floor = "at least twice the first figure"
+	case s.Shared == 0:
+		because("99.9 %% of the %s that look like people used at most %s%s", Count(int64(s.People)), Count(s.PeopleMost), per)
 	default:
-		*sum += fmt.Sprintf("; clients above it: %s; their share of what %s%s would refuse is %s", Count(int64(s.Above)), Count(s.Reference), per, percent(held, refused))
-		made.Reasons = append(made.Reasons, lookBefore.With(strings.Join(s.Highest, ", "), more(s.Above-len(s.Highest))).String())
-		made.Limit, made.Events = fmt.Sprintf("%d%s", s.Limit, per), s.Limit
+		because("99.9 %% of the %s that look like people, and all %s that look like several, used at most %s%s",
+			Count(int64(s.People)), Count(int64(s.Shared)), Count(s.PeopleMost), per)
 	}
+	because("the smallest round number that is %s is %s%s; clients above it: %s", floor, Count(s.Limit), per, Count(int64(s.Above)))
+	if s.Above == 0 {
+		made.Failure = fmt.Sprintf("no client has used more than %s%s", Count(s.Limit), per)
+		return made
+	}
+	made.Reasons = append(made.Reasons, lookBefore.With(strings.Join(s.Highest, ", "), more(s.Above-len(s.Highest))).String())
+	made.Limit, made.Events = fmt.Sprintf("%d%s", s.Limit, per), s.Limit
 	return made
 }
 
@@ -148,18 +131,6 @@ func (s *Sizes) InAnHour(zone string) string {
 	}
 	return fmt.Sprintf("in an hour, %s%s used more than %s, which is at least twice what nearly all use: %s",
 		strings.Join(s.Highest, ", "), more(s.Above-len(s.Highest)), Count(s.Limit), tryHours.With(s.Limit, zone, s.Limit))
-}
-
-// onlyPeople says why no client is above the limit.
-func (s *Sizes) onlyPeople(per string) string {
-	most, who, looks := s.P999, s.Person, "a person"
-	if s.MostShared > most {
-		most, who, looks = s.MostShared, s.Sharer, "several people"
-	}
-	if most <= 2*s.P99 {
-		return fmt.Sprintf("no client has used more than %s%s, which is about twice what nearly all use", Count(s.Limit), per)
-	}
-	return fmt.Sprintf("%s%s was used by a client that looks like %s (%s), and no client has used more than %s%s", Count(most), per, looks, who, Count(s.Limit), per)
 }
 
 func more(n int) string {

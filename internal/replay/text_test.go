@@ -115,17 +115,17 @@ func TestSizes(t *testing.T) {
 		{
 			"a scraper",
 			[][]replay.Client{clients(10, 990, true, false), clients(20, 9, true, false), clients(5000, 1, false, false)},
-			replay.Sizes{Clients: 1000, Median: 10, P99: 10, People: 999, P999: 20, Person: "k", Limit: 20, Reference: 10, Above: 1, Highest: []string{"k"}},
+			replay.Sizes{Clients: 1000, Median: 10, P99: 10, People: 999, PeopleMost: 20, Limit: 20, Reference: 10, Above: 1, Highest: []string{"k"}},
 		},
 		{
 			"busy people",
 			[][]replay.Client{clients(10, 1990, false, false), clients(61, 10, true, false)},
-			replay.Sizes{Clients: 2000, Median: 10, P99: 10, People: 10, P999: 61, Person: "k", Limit: 80, Reference: 10},
+			replay.Sizes{Clients: 2000, Median: 10, P99: 10, People: 10, PeopleMost: 61, Limit: 80, Reference: 10},
 		},
 		{
 			"an office among many people",
 			[][]replay.Client{clients(10, 1998, true, false), clients(61, 1, true, true), clients(5000, 1, false, false)},
-			replay.Sizes{Clients: 2000, Median: 10, P99: 10, People: 1999, P999: 10, Person: "k", Shared: 1, MostShared: 61, Sharer: "k", Limit: 80, Reference: 10, Above: 1, Highest: []string{"k"}},
+			replay.Sizes{Clients: 2000, Median: 10, P99: 10, People: 1999, Shared: 1, PeopleMost: 61, Limit: 80, Reference: 10, Above: 1, Highest: []string{"k"}},
 		},
 	} {
 		if got := replay.SizesOf(slices.Concat(c.all...)); !reflect.DeepEqual(got, c.want) {
@@ -134,24 +134,20 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestSuggest: a limit is suggested only if the clients above it have most of what would be refused.
+// TestSuggest: a limit is suggested if somebody is above it, who is named.
 func TestSuggest(t *testing.T) {
-	s := replay.Sizes{Clients: 1000, P99: 10, People: 999, P999: 20, Limit: 20, Reference: 10, Above: 1, Highest: []string{"203.0.113.7"}}
-	for _, c := range []struct {
-		refused, held int64
-		above         int
-		want          string
-	}{{100, 80, 1, "20/1m"}, {100, 79, 1, ""}, {100, 100, 0, ""}, {0, 0, 1, ""}} {
-		s.Above = c.above
-		got := s.Suggest(c.refused, c.held, "/1m")
+	s := replay.Sizes{Clients: 1000, P99: 10, People: 999, PeopleMost: 20, Limit: 20, Reference: 10, Highest: []string{"203.0.113.7"}}
+	for above, want := range []string{"", "20/1m"} {
+		s.Above = above
+		got := s.Suggest("/1m")
 		look := strings.Contains(strings.Join(got.Reasons, "; "), "look at who is above it: 203.0.113.7")
-		if got.Limit != c.want || look != (c.want != "") {
-			t.Errorf("%+v: %+v, want %q, and then who to look at", c, got, c.want)
+		if got.Limit != want || look != (want != "") || (want == "") != (got.Failure == "no client has used more than 20/1m") {
+			t.Errorf("%d above: %+v, want %q, and then who to look at", above, got, want)
 		}
 	}
 	few := replay.SizesOf(slices.Concat(clients(3, 50, false, false), clients(70, 49, false, false)))
 	const want = "of the 99 clients, half used at most 3/1m, and nobody more than 70/1m"
-	if got := few.Suggest(100, 100, "/1m"); got.Failure != "too few clients to tell" || strings.Join(got.Reasons, "; ") != want {
+	if got := few.Suggest("/1m"); got.Failure != "too few clients to tell" || strings.Join(got.Reasons, "; ") != want {
 		t.Errorf("of 99 clients: %+v, want %s", got, want)
 	}
 }

@@ -24,7 +24,7 @@ func TestReplaySuggestsNoOffice(t *testing.T) {
 		}
 		z := replayed(t, clients100, log.String(), replay.Options{Suggest: true, Zone: "clients"}).Zones[0]
 		s, reasons := z.Suggestion, strings.Join(z.Suggestion.Reasons, "; ")
-		if !strings.Contains(reasons, "3 clients that look like several people used at most") {
+		if !strings.Contains(reasons, "and all 3 that look like several, used at most") {
 			t.Errorf("%s: the offices are not recognized: %s", name, reasons)
 		}
 		if o.Combined && (s.Limit != "150/1m" || !strings.Contains(reasons, "look at who is above it: 203.0.113.7")) {

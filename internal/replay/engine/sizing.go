@@ -11,10 +11,9 @@ import (
 
 // sizing looks for a limit for a zone that is reported.
 type sizing struct {
-	zone      *zoneTally
-	sizes     replay.Sizes
-	hours     replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
-	reference *attempt     // nil if the zone has no limit of its own to replace
+	zone  *zoneTally
+	sizes replay.Sizes
+	hours replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
 }
 
 // reported returns the zones that are reported, by name.
@@ -64,7 +63,6 @@ func (s *sizing) attempts(o *replay.Options, zones int) (all []*attempt) {
 	}
 	if o.Suggest {
 		add(false, s.sizes.Reference, s.sizes.Limit, replay.Round(2*s.sizes.Limit), replay.Round(4*s.sizes.Limit))
-		s.reference = tried[s.sizes.Reference]
 	}
 	if o.Curve {
 		add(true, curve(clients, max(minCurve, maxCurve/zones))...)
@@ -97,28 +95,15 @@ func curve(clients []replay.Client, n int) (limits []int64) {
 
 // suggest adds the suggestion to what is reported of the zone.
 func (s *sizing) suggest(made *replay.Zone) {
-	if s.reference == nil {
-		why := "no request was charged in this zone"
-		if s.zone.OwnPolicies.Fixed == nil {
-			why = "its limit depends on the request"
-		}
-		made.Suggestion = &replay.Suggestion{Failure: why, Reasons: []string{}}
-		return
-	}
-	var refused, held int64
-	for key, n := range s.reference.refused {
-		k := s.zone.keys[key]
-		if k != nil {
-			if _, shared := k.looks(); shared {
-				continue
-			}
-		}
-		if refused += n; k != nil && k.peak.most > s.sizes.Limit {
-			held += n
-		}
-	}
 	per, _ := window(&s.zone.Limit)
-	made.Suggestion = s.sizes.Suggest(refused, held, per)
+	switch {
+	case s.zone.OwnPolicies.Fixed == nil:
+		made.Suggestion = &replay.Suggestion{Failure: "its limit depends on the request", Reasons: []string{}}
+	case s.sizes.Clients == 0:
+		made.Suggestion = &replay.Suggestion{Failure: "no request was charged in this zone", Reasons: []string{}}
+	default:
+		made.Suggestion = s.sizes.Suggest(per)
+	}
 	if hours := s.hours.InAnHour(s.zone.Name); hours != "" && made.Suggestion.Limit == "" {
 		made.Suggestion.Reasons = append(made.Suggestion.Reasons, hours)
 	}
