@@ -58,8 +58,8 @@ var layers = []struct {
 	{"internal/adminapi", layer{lines: 506, kB: 16, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1229, kB: 39, own: "internal/say"}},
-	{"internal/replay", layer{lines: 568, kB: 22, own: "internal/advice internal/say internal/uplot internal/web"}},
+	{"internal/replay/logs", layer{lines: 1205, kB: 38, own: "internal/say"}},
+	{"internal/replay", layer{lines: 568, kB: 20, own: "internal/advice internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
@@ -93,11 +93,11 @@ var layers = []struct {
 		"internal/usage internal/writers internal/zone store"}},
 	{"internal/limiter", layer{lines: 849, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/lab/walk", layer{lines: 473, kB: 17, caddy: true}},
-	{"internal/lab/trial", layer{lines: 362, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/lab/walk", layer{lines: 537, kB: 19, caddy: true}},
+	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1797, kB: 58, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+	{"internal/replay/engine", layer{lines: 1756, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +

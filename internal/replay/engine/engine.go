@@ -23,7 +23,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
-	"github.com/seed-161337e5/caddyratelimit/memorystore"
 )
 
 // Replay says what a config, which does not run, would have done to the requests of some logs.
@@ -62,11 +61,11 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, sizings := first.result(m), first.reported(o)
+	result, reported := first.result(m), first.reported(o)
 	if twice {
 		var more []*attempt
-		for _, s := range sizings {
-			more = append(more, s.attempts(o, len(sizings))...)
+		for _, z := range reported {
+			more = append(more, z.attempts(o, len(reported))...)
 		}
 		if len(more) > 0 {
 			if _, _, err = s.pass(o, more); err != nil {
@@ -75,10 +74,10 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 		}
 		attempts = append(attempts, more...)
 	}
-	for _, s := range sizings {
-		made := first.report(s.zone, attempts[1:])
+	for _, z := range reported {
+		made := first.report(z, attempts[1:])
 		if o.Suggest {
-			s.suggest(made)
+			z.suggest(made)
 		}
 		result.Zones = append(result.Zones, made)
 	}
@@ -155,24 +154,22 @@ type engine struct {
 	decided  func(w *way) // is called when a request is decided; may be nil
 
 	kept  int // keys in the store after the last sweep
-	swept int64
 	since int // requests since the last sweep
 }
 
 func (s *setup) newEngine(try *attempt) (*engine, error) {
 	e := &engine{
-		setup: s, try: try, tallies: newTallies(s.config, s.needs.maxKeys),
-		unknown: &unknown{handlers: make(map[string]string), redacted: make(map[string]int64)},
+		setup: s, try: try, tallies: newTallies(s.config, s.needs.maxKeys), unknown: &unknown{handlers: make(map[string]string)},
 	}
 	made, ref, err := trial.NewStore(&e.Timeline, s.needs.maxKeys)
 	if err != nil {
 		return nil, err
 	}
 	e.store = made
-	for nth, guarded := range s.zones {
+	for _, guarded := range s.zones {
 		zones := make([]*zone.Zone, len(guarded))
 		for i, z := range guarded {
-			if zones[i], err = e.own(z, e.tallies.byHandler[nth][i]); err != nil {
+			if zones[i], err = e.own(z); err != nil {
 				return nil, err
 			}
 		}
@@ -182,12 +179,12 @@ func (s *setup) newEngine(try *attempt) (*engine, error) {
 }
 
 // own returns a zone with counters of its own.
-func (e *engine) own(z *zone.Zone, tally *zoneTally) (*zone.Zone, error) {
+func (e *engine) own(z *zone.Zone) (*zone.Zone, error) {
 	if e.try != nil && e.try.Zone == z.Name {
 		return z.With(e.try.Plan, e.try.limit)
 	}
 	made, err := z.Copy()
-	if err == nil {
+	if tally := e.tallies.zones[z.Name]; err == nil {
 		tally.stats = append(tally.stats, made.Stats)
 	}
 	return made, err
@@ -250,20 +247,12 @@ func request(next *held, engines []*engine) {
 	}
 }
 
-// maintain does what the store does not do by itself on a clock of its own. It sweeps as often as the
-// store of a Caddy does, but not before there is much to sweep: else the cost of a long log would be
-// that of sweeping.
+// maintain sweeps the store, which does not do so by itself on a clock of its own, once there is much to sweep.
 func (e *engine) maintain() {
-	const (
-		every    = 4096
-		interval = int64(memorystore.DefaultSweepInterval / 1000)
-	)
-	now := e.Micros()
-	if e.since++; e.since%every != 0 || now-e.swept < interval || e.since < e.kept/2 {
-		return
+	if e.since++; e.since >= max(4096, e.kept/2) {
+		e.store.Sweep()
+		e.kept, e.since = e.store.Keys(), 0
 	}
-	e.store.Sweep()
-	e.kept, e.swept, e.since = e.store.Keys(), now, 0
 }
 
 // zonesOf returns the zones of a config by name. Zones of one name are alike, but for their matchers.

@@ -169,7 +169,7 @@ func (x *exchange) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) (
 func (w *way) decide(nth int, r *http.Request) (ended bool, err error) {
 	h, e := w.config.Handlers[nth], w.engine
 	v := e.limiters[nth].Decide(r)
-	e.count(w, nth, v)
+	e.count(w, v)
 	if e.decided != nil {
 		w.meet(v)
 	}

@@ -127,7 +127,7 @@ func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.What
 	for _, t := range attempts {
 		if t.Zone == z.Name {
 			_, seconds := window(&t.limit)
-			row := replay.WhatIf{Limit: t.label(), Events: t.limit.MaxEvents.Number, Window: seconds, KeysRefused: len(t.refused), Curve: t.curve}
+			row := replay.WhatIf{Limit: t.label, Events: t.limit.MaxEvents.Number, Window: seconds, KeysRefused: len(t.refused), Curve: t.curve}
 			for _, n := range t.refused {
 				row.Refused += n
 			}

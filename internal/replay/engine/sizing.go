@@ -9,18 +9,11 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 )
 
-// sizing looks for a limit for a zone that is reported.
-type sizing struct {
-	zone  *zoneTally
-	sizes replay.Sizes
-	hours replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
-}
-
 // reported returns the zones that are reported, by name.
-func (e *engine) reported(o *replay.Options) (all []*sizing) {
+func (e *engine) reported(o *replay.Options) (all []*zoneTally) {
 	for _, name := range slices.Sorted(maps.Keys(e.tallies.zones)) {
 		if o.Zone == "" || o.Zone == name {
-			all = append(all, &sizing{zone: e.tallies.zones[name]})
+			all = append(all, e.tallies.zones[name])
 		}
 	}
 	return all
@@ -33,9 +26,9 @@ const (
 )
 
 // attempts measures the peaks of clients, and returns the limits to try in a second pass. So many zones are reported.
-func (s *sizing) attempts(o *replay.Options, zones int) (all []*attempt) {
+func (z *zoneTally) attempts(o *replay.Options, zones int) (all []*attempt) {
 	var clients, hours []replay.Client
-	for key, k := range s.zone.keys {
+	for key, k := range z.keys {
 		if k.peak.most > 0 {
 			signs, shared := k.looks()
 			one := replay.Client{Key: key, Peak: k.peak.most, Human: len(signs) > 0, Shared: shared}
@@ -44,25 +37,25 @@ func (s *sizing) attempts(o *replay.Options, zones int) (all []*attempt) {
 			hours = append(hours, one)
 		}
 	}
-	if window := s.zone.window; 0 < window && window < time.Hour.Microseconds() {
-		s.hours = replay.SizesOf(hours)
+	if window := z.window; 0 < window && window < time.Hour.Microseconds() {
+		z.hours = replay.SizesOf(hours)
 	}
-	if s.sizes = replay.SizesOf(clients); len(clients) == 0 || s.zone.OwnPolicies.Fixed == nil {
+	if z.sizes = replay.SizesOf(clients); len(clients) == 0 || z.OwnPolicies.Fixed == nil {
 		return nil
 	}
 	tried := make(map[int64]*attempt)
 	add := func(curve bool, limits ...int64) {
 		for _, events := range limits {
-			l := s.zone.Limit
+			l := z.Limit
 			l.MaxEvents = &config.Amount{Number: events}
 			// A limit that the algorithm cannot have is not tried.
-			if _, err := s.zone.With("", l); err == nil && tried[events] == nil {
-				tried[events] = &attempt{Try: replay.Try{Zone: s.zone.Name}, limit: l, curve: curve}
+			if _, err := z.With("", l); err == nil && tried[events] == nil {
+				tried[events] = &attempt{Try: replay.Try{Zone: z.Name}, limit: l, label: labelOf(&l), curve: curve}
 			}
 		}
 	}
 	if o.Suggest {
-		add(false, s.sizes.Reference, s.sizes.Limit, replay.Round(2*s.sizes.Limit), replay.Round(4*s.sizes.Limit))
+		add(false, z.sizes.Reference, z.sizes.Limit, replay.Round(2*z.sizes.Limit), replay.Round(4*z.sizes.Limit))
 	}
 	if o.Curve {
 		add(true, curve(clients, max(minCurve, maxCurve/zones))...)
@@ -81,30 +74,27 @@ func curve(clients []replay.Client, n int) (limits []int64) {
 			break
 		}
 	}
-	for len(limits) > n { // every second one, and the last
-		kept := limits[:0]
-		for i, at := range limits {
-			if (len(limits)-1-i)%2 == 0 {
-				kept = append(kept, at)
-			}
+	every, kept := (len(limits)+n-1)/n, limits[:0]
+	for i, at := range limits { // the last one is among them
+		if (len(limits)-1-i)%every == 0 {
+			kept = append(kept, at)
 		}
-		limits = kept
 	}
-	return limits
+	return kept
 }
 
 // suggest adds the suggestion to what is reported of the zone.
-func (s *sizing) suggest(made *replay.Zone) {
-	per, _ := window(&s.zone.Limit)
+func (z *zoneTally) suggest(made *replay.Zone) {
+	per, _ := window(&z.Limit)
 	switch {
-	case s.zone.OwnPolicies.Fixed == nil:
+	case z.OwnPolicies.Fixed == nil:
 		made.Suggestion = &replay.Suggestion{Failure: "its limit depends on the request", Reasons: []string{}}
-	case s.sizes.Clients == 0:
+	case z.sizes.Clients == 0:
 		made.Suggestion = &replay.Suggestion{Failure: "no request was charged in this zone", Reasons: []string{}}
 	default:
-		made.Suggestion = s.sizes.Suggest(per)
+		made.Suggestion = z.sizes.Suggest(per)
 	}
-	if hours := s.hours.InAnHour(s.zone.Name); hours != "" && made.Suggestion.Limit == "" {
+	if hours := z.hours.InAnHour(z.Name); hours != "" && made.Suggestion.Limit == "" {
 		made.Suggestion.Reasons = append(made.Suggestion.Reasons, hours)
 	}
 	for i := range made.WhatIf {

@@ -134,14 +134,12 @@ func (m *merged) fill(s *source, f func(*held)) error {
 // sum adds what was read, and returns the formats of the logs.
 func (m *merged) sum(r *replay.Result) (formats []*logs.Format) {
 	for _, s := range m.sources {
-		bad, first := s.reader.NotUnderstood()
-		r.Lines, r.NotUnderstood = r.Lines+s.reader.Lines(), r.NotUnderstood+bad
-		r.NoRequests += s.reader.NoRequests()
+		r.Lines, r.NotUnderstood, r.NoRequests = r.Lines+s.reader.Lines, r.NotUnderstood+s.reader.NotUnderstood, r.NoRequests+s.reader.NoRequests
 		if r.FirstBad == nil {
-			r.FirstBad = first
+			r.FirstBad = s.reader.First
 		}
 		formats = append(formats, s.reader.Format())
-		r.Logs = append(r.Logs, replay.Log{Name: s.name, Format: s.reader.Format().Name, Lines: s.reader.Lines()})
+		r.Logs = append(r.Logs, replay.Log{Name: s.name, Format: s.reader.Format().Name, Lines: s.reader.Lines})
 	}
 	return formats
 }

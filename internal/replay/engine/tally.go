@@ -23,20 +23,21 @@ const (
 
 // tallies count what a replay finds out.
 type tallies struct {
-	seed      maphash.Seed
-	requests  int64
-	clients   map[uint64]*person // by the hash of their address
-	hosts     map[string]int64   // requests
-	from, to  int64
-	zones     map[string]*zoneTally
-	byHandler [][]*zoneTally
-	maxKeys   int // bounds the clients, and the keys of each zone, as the store does
+	seed     maphash.Seed
+	requests int64
+	clients  map[uint64]*person // by the hash of their address
+	hosts    map[string]int64   // requests
+	from, to int64
+	zones    map[string]*zoneTally
+	maxKeys  int // bounds the clients, and the keys of each zone, as the store does
 }
 
 // zoneTally counts what happens in the zones of a name, with the limit in the config.
 type zoneTally struct {
 	*zone.Zone
 	window   int64 // in microseconds; 0 if peaks cannot be counted
+	sizes    replay.Sizes
+	hours    replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
 	stats    []*stats.Counters
 	outcomes [outcome.Count]int64
 	refused  int64
@@ -72,18 +73,13 @@ func newTallies(c *offline.Config, maxKeys int) *tallies {
 		from: math.MaxInt64, to: math.MinInt64, maxKeys: maxKeys,
 	}
 	for _, h := range c.Handlers {
-		all := make([]*zoneTally, len(h.Zones))
-		for i, z := range h.Zones {
-			if t.zones[z.Name] == nil {
-				made := &zoneTally{Zone: z, keys: make(map[string]*keyTally), first: math.MaxInt64, room: maxCells}
-				if p := z.OwnPolicies.Fixed; p != nil && !p.Slots {
-					made.window = p.Numbers.Window.Length().Microseconds()
-				}
-				t.zones[z.Name] = made
+		for _, z := range h.Zones {
+			made := &zoneTally{Zone: z, keys: make(map[string]*keyTally), first: math.MaxInt64, room: maxCells}
+			if p := z.OwnPolicies.Fixed; p != nil && !p.Slots {
+				made.window = p.Numbers.Window.Length().Microseconds()
 			}
-			all[i] = t.zones[z.Name]
+			t.zones[z.Name] = made
 		}
-		t.byHandler = append(t.byHandler, all)
 	}
 	return t
 }
@@ -123,23 +119,23 @@ func (k *keyTally) looks() (signs []string, shared bool) {
 func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
 
 // count counts what a handler has decided.
-func (e *engine) count(w *way, handler int, v *limiter.Verdict) {
+func (e *engine) count(w *way, v *limiter.Verdict) {
 	if v.Err != nil {
 		return
 	}
 	for i := range v.Entries {
-		e.entry(w, handler, &v.Entries[i], v.Entries[i].Outcome)
+		e.entry(w, &v.Entries[i], v.Entries[i].Outcome)
 	}
 	for i := range v.Rejections {
-		e.entry(w, handler, &v.Rejections[i], outcome.Rejected)
+		e.entry(w, &v.Rejections[i], outcome.Rejected)
 	}
 }
 
 // entry counts what a zone has decided. Of a limit that is tried only the refusals count.
-func (e *engine) entry(w *way, handler int, of *limiter.Entry, o outcome.Outcome) {
+func (e *engine) entry(w *way, of *limiter.Entry, o outcome.Outcome) {
 	switch {
 	case e.try == nil:
-		e.tallies.add(w, e.tallies.byHandler[handler][of.Zone.Index], of, o, e.Micros())
+		e.tallies.add(w, e.tallies.zones[of.Zone.Name], of, o, e.Micros())
 	case e.try.Zone == of.Zone.Name && refuses(o):
 		e.try.count(of.Key)
 	}

@@ -17,6 +17,7 @@ import (
 type attempt struct {
 	replay.Try
 	limit   config.Limit
+	label   string           // in the report
 	refused map[string]int64 // requests, by key
 	curve   bool             // it is tried for the curve of the page alone
 }
@@ -89,19 +90,11 @@ func newAttempt(zones map[string]*zone.Zone, try replay.Try) (*attempt, error) {
 	if _, err := z.With(try.Plan, l); err != nil {
 		return nil, fmt.Errorf("rate %q: %w", try.Rate, err)
 	}
-	return &attempt{Try: try, limit: l}, nil
-}
-
-// label is the limit in the report.
-func (t *attempt) label() string {
-	label := labelOf(&t.limit)
-	if strings.Contains(t.Rate, " ") {
-		label = t.Rate
+	label := labelOf(&l)
+	if strings.Contains(try.Rate, " ") {
+		label = try.Rate
 	}
-	if t.Plan != "" {
-		return t.Plan + " " + label
-	}
-	return label
+	return &attempt{Try: try, limit: l, label: strings.TrimSpace(try.Plan + " " + label)}, nil
 }
 
 // labelOf returns the numbers of a limit, as "100/1m".

@@ -23,7 +23,6 @@ type unknown struct {
 	why     error // the first of those that could not be decided
 
 	handlers map[string]string // that are not run, with what is assumed
-	redacted map[string]int64  // requests, by the header that is redacted
 	proxies  proxies
 
 	list []string
@@ -34,14 +33,8 @@ func (u *unknown) see(x *exchange) {
 	if x.server != nil {
 		u.proxies.see(x)
 	}
-	r := &x.Record
-	if r.Status == http.StatusTooManyRequests {
+	if x.Status == http.StatusTooManyRequests {
 		u.before++
-	}
-	for name, values := range r.Header {
-		if slices.Contains(values, logs.Redacted) {
-			u.redacted[name]++
-		}
 	}
 }
 
@@ -78,7 +71,7 @@ func (u *unknown) all(e *engine, formats []*logs.Format) []string {
 	for _, use := range e.needs.uses {
 		u.use(&use, formats)
 	}
-	zones := zonesOf(e.config)
+	zones := e.tallies.zones
 	for _, name := range slices.Sorted(maps.Keys(zones)) {
 		u.assumed(slices.Contains(e.needs.looks, name), "zone "+name+", enforce: what looks at {http.rate_limit.exceeded."+name+"}, such as routes",
 			"taken as if it had no value")
@@ -111,19 +104,13 @@ func (u *unknown) all(e *engine, formats []*logs.Format) []string {
 
 // use adds a part of requests that logs do not have. The report of a zone says itself which of them it has not judged.
 func (u *unknown) use(used *use, formats []*logs.Format) {
-	what, assumed := used.what, used.assumed
+	what := used.what
 	if used.zone != "" {
 		what = "zone " + used.zone + ", " + used.option + ": " + what
 	}
 	u.assumed(!used.decides() && (used.header == "" || used.option == chargeHeader || slices.ContainsFunc(formats, func(f *logs.Format) bool {
 		return used.response && !f.RespHeader.Has(used.header) || !used.response && !f.Header.Has(used.header)
-	})), what, assumed)
-	if strings.HasPrefix(used.what, "header ") && assumed == empty {
-		assumed = "all its values count as one"
-	}
-	if !used.decides() && !used.response {
-		u.some(u.redacted[used.header], what+", which is redacted", assumed)
-	}
+	})), what, used.assumed)
 }
 
 // proxies notes requests whose clients may be behind a proxy that the config does not trust, or of which

@@ -72,9 +72,8 @@ func describe(t *testing.T, text []byte, o logs.Options) string {
 		}
 		b.WriteString(show(&got))
 	}
-	n, first := r.NotUnderstood()
-	fmt.Fprintf(&b, "%d lines, %d no requests, %d not understood\n", r.Lines(), r.NoRequests(), n)
-	for _, bad := range first {
+	fmt.Fprintf(&b, "%d lines, %d no requests, %d not understood\n", r.Lines, r.NoRequests, r.NotUnderstood)
+	for _, bad := range r.First {
 		fmt.Fprintln(&b, bad)
 	}
 	return b.String()

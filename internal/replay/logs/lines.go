@@ -2,9 +2,6 @@ package logs
 
 import (
 	"bufio"
-	"bytes"
-	"errors"
-	"fmt"
 	"io"
 )
 
@@ -16,39 +13,16 @@ const (
 	longestLine = 8 << 20
 )
 
-var errTooLong = fmt.Errorf("the line is longer than %d MiB", longestLine>>20)
-
-// lines cuts a stream into lines. A line is valid until the next one is read.
-type lines struct {
-	*bufio.Reader
-	long   []byte // a line that is longer than the buffer
-	number int64  // of the last line
-}
-
-func newLines(from io.Reader) *lines {
-	return &lines{Reader: bufio.NewReaderSize(from, sample)}
-}
-
-// next returns the next line without its end. A line that is too long is cut, with errTooLong. At the
-// end of the stream it returns io.EOF, or what went wrong.
-func (l *lines) next() ([]byte, error) {
-	line, err := l.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
-		l.long = l.long[:0]
-		for err == bufio.ErrBufferFull {
-			if len(l.long) <= longestLine {
-				l.long = append(l.long, line...)
-			}
-			line, err = l.ReadSlice('\n')
+// newLines cuts a stream into lines. Of one that is longer than a server writes, each part counts as a line.
+func newLines(from io.Reader) *bufio.Scanner {
+	s := bufio.NewScanner(from)
+	s.Buffer(make([]byte, sample), 2*longestLine)
+	s.Split(func(data []byte, atEnd bool) (int, []byte, error) {
+		n, line, err := bufio.ScanLines(data, atEnd)
+		if n == 0 && len(data) >= longestLine {
+			return len(data), data, nil
 		}
-		line = append(l.long, line...)
-	}
-	if err != nil && !(errors.Is(err, io.EOF) && len(line) > 0) {
-		return nil, err
-	}
-	l.number++
-	if len(line) > longestLine {
-		return line, errTooLong
-	}
-	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\r'}), nil
+		return n, line, err
+	})
+	return s
 }

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,13 +15,14 @@ import (
 
 // Reader reads the records of one log. It is for one goroutine.
 type Reader struct {
-	name   string
-	lines  *lines
-	parser parser
+	Lines         int64    // that were read
+	NoRequests    int64    // of these, which were understood, and are not about requests
+	NotUnderstood int64    // of these
+	First         []string // the first three that were not understood, with the reason, printable
 
-	other int64
-	bad   int64
-	first []string
+	name   string
+	lines  *bufio.Scanner
+	parser parser
 }
 
 // Open prepares to read a log: it finds out how the log is compressed and which format its lines
@@ -45,51 +47,39 @@ func Open(name string, from io.Reader, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{name: name, lines: l, parser: p}, nil
+	return &Reader{name: name, lines: newLines(l), parser: p}, nil
 }
 
 // Format returns the format of the log, as the lines until now have it.
 func (r *Reader) Format() *Format { return r.parser.format() }
 
-// Lines returns how many lines were read, with those that were not understood.
-func (r *Reader) Lines() int64 { return r.lines.number }
-
-// NotUnderstood returns how many lines were not understood, and the first three of them with the reason, printable.
-func (r *Reader) NotUnderstood() (n int64, first []string) { return r.bad, r.first }
-
-// NoRequests returns how many lines were understood, and are not about requests.
-func (r *Reader) NoRequests() int64 { return r.other }
-
 // Next reads the next record. After the last one it returns [io.EOF]. Lines without a record are counted.
 func (r *Reader) Next(to *Record) error {
-	for {
-		line, err := r.lines.next()
-		switch {
-		case err == errTooLong:
-		case errors.Is(err, io.EOF):
-			return io.EOF
-		case err != nil:
-			return fmt.Errorf("after line %d: %w", r.lines.number, whole(err))
-		case len(bytes.TrimSpace(line)) == 0:
-			err = errNoRequest
-		default:
+	for r.lines.Scan() {
+		r.Lines++
+		line, err := r.lines.Bytes(), errNoRequest
+		if len(bytes.TrimSpace(line)) > 0 {
 			err = r.parser.parse(unwrap(string(line)), to)
 		}
 		switch {
 		case err == nil:
 			return nil
 		case errors.Is(err, errNoRequest):
-			r.other++
+			r.NoRequests++
 		default:
 			r.reject(line, err)
 		}
 	}
+	if err := r.lines.Err(); err != nil {
+		return fmt.Errorf("after line %d: %w", r.Lines, whole(err))
+	}
+	return io.EOF
 }
 
 func (r *Reader) reject(line []byte, why error) {
 	const shown = 3
-	if r.bad++; r.bad <= shown {
-		r.first = append(r.first, say.Printable(fmt.Sprintf("%s:%d: %v: ", r.name, r.lines.number, why))+quote(line))
+	if r.NotUnderstood++; r.NotUnderstood <= shown {
+		r.First = append(r.First, say.Printable(fmt.Sprintf("%s:%d: %v: ", r.name, r.Lines, why))+quote(line))
 	}
 }
 

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"errors"
@@ -11,8 +12,8 @@ import (
 )
 
 // unpacked returns the text of a log that may be compressed.
-func unpacked(name string, from io.Reader) (*lines, error) {
-	raw := newLines(from)
+func unpacked(name string, from io.Reader) (*bufio.Reader, error) {
+	raw := bufio.NewReaderSize(from, sample)
 	begin, err := raw.Peek(sample)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -29,7 +30,7 @@ func unpacked(name string, from io.Reader) (*lines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: unpacking it: %w", name, whole(err))
 	}
-	return newLines(text), nil
+	return bufio.NewReaderSize(text, sample), nil
 }
 
 // whole says what an unexpected end means, which only a compressed file can have.
@@ -45,7 +46,7 @@ const bom = "\xef\xbb\xbf" // of UTF-8
 // isText checks that the beginning of a log is text whose lines can be read.
 func isText(name string, begin []byte) error {
 	if bytes.HasPrefix(begin, []byte("\xff\xfe")) || bytes.HasPrefix(begin, []byte("\xfe\xff")) || bytes.IndexByte(begin, 0) >= 0 {
-		return fmt.Errorf("%s: it is no text in UTF-8: unpack or convert it first, as in xz -dc %s | caddy rate-limit replay -, or with iconv -f UTF-16 -t UTF-8", name, name)
+		return fmt.Errorf("%s: it is no text in UTF-8: convert it with iconv -f UTF-16 -t UTF-8, or unpack it, as in xz -dc %s | caddy rate-limit replay -", name, name)
 	}
 	return nil
 }
