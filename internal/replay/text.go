@@ -201,18 +201,14 @@ func (t *report) suggestion(z *Zone) {
 	if s == nil {
 		return
 	}
-	t.wrap("\n  SUGGESTION   ", "    ", s.title())
+	title := s.Limit
+	if title == "" {
+		title = "no suggestion: " + s.Failure
+	}
+	t.wrap("\n  SUGGESTION   ", "    ", title)
 	for _, reason := range s.Reasons {
 		t.wrap("    - ", "      ", reason)
 	}
-}
-
-// title is the limit, or why there is none.
-func (s *Suggestion) title() string {
-	if s.Limit != "" {
-		return s.Limit
-	}
-	return "no suggestion: " + say.Printable(s.Failure)
 }
 
 // Count formats a number with commas.

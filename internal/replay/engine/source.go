@@ -29,22 +29,8 @@ const (
 type source struct {
 	name   string
 	reader *logs.Reader
-	file   *os.File // nil for the standard input
+	file   *os.File // nil for the standard input; then closing it does nothing
 	newest int64    // when the latest request of all records so far has ended; the end of time if the log is over
-}
-
-// open opens a log.
-func (s *source) open(o *replay.Options, read logs.Options) (err error) {
-	from := o.Input
-	if s.name == "-" {
-		s.name = "standard input"
-	} else if s.file, err = os.Open(s.name); err != nil {
-		return err
-	} else {
-		from = s.file
-	}
-	s.reader, err = logs.Open(s.name, from, read)
-	return err
 }
 
 // held is a record that waits for earlier ones.
@@ -62,12 +48,21 @@ type merged struct {
 }
 
 // openAll opens all logs.
-func openAll(o *replay.Options, read logs.Options) (*merged, error) {
+func openAll(o *replay.Options, read logs.Options) (_ *merged, err error) {
 	m := new(merged)
 	for _, name := range o.Logs {
-		s := &source{name: name, newest: math.MinInt64 / 2}
+		s, from := &source{name: name, newest: math.MinInt64 / 2}, o.Input
 		m.sources = append(m.sources, s)
-		if err := s.open(o, read); err != nil {
+		if name == "-" {
+			s.name = "standard input"
+		} else {
+			s.file, err = os.Open(name)
+			from = s.file
+		}
+		if err == nil {
+			s.reader, err = logs.Open(s.name, from, read)
+		}
+		if err != nil {
 			m.close()
 			return nil, err
 		}
@@ -77,9 +72,7 @@ func openAll(o *replay.Options, read logs.Options) (*merged, error) {
 
 func (m *merged) close() {
 	for _, s := range m.sources {
-		if s.file != nil {
-			_ = s.file.Close()
-		}
+		_ = s.file.Close()
 	}
 }
 
