@@ -216,9 +216,9 @@ func (l *Limiter) ask(ref *pool.Ref, v *Verdict) error {
 // could choose what they are charged. Dry runs are asked once. What they have charged is given back if the request is
 // refused: if they were enforced, it would have cost nothing in them either.
 func (l *Limiter) take(s pool.Session, v *Verdict) error {
-	ctx := context.Background()
+	ctx := context.Background() // a store in this process asks nobody
 	if s.Remote {
-		ctx = detached{v.Request.Context()}
+		ctx = context.WithoutCancel(v.Request.Context())
 	}
 	if v.late {
 		v.asked = v.wait.clock.Now()
@@ -307,11 +307,3 @@ func (l *Limiter) since(start time.Duration) time.Duration {
 	}
 	return stats.Untimed
 }
-
-// detached is a request's context that does not end when the client leaves. A store in this process
-// needs none, because it asks nobody.
-type detached struct{ context.Context }
-
-func (detached) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
-func (detached) Done() <-chan struct{}                   { return nil }
-func (detached) Err() error                              { return nil }

@@ -183,3 +183,16 @@ func (j *judged) Count(status int, charged bool) {
 func (j *judged) Read() (all, charged uint64, last int) {
 	return j.all.Load(), j.charged.Load(), int(j.last.Load())
 }
+
+// maxMissed bounds how many requests are counted that do not meet a zone. Later ones only read a number.
+const maxMissed = 1000
+
+// Miss counts a request that has not met the zone.
+func (z *Zone) Miss() {
+	if z.missed.Load() < maxMissed {
+		z.missed.Add(1)
+	}
+}
+
+// Missed returns how many requests have not met the zone, at most a bound.
+func (z *Zone) Missed() uint64 { return uint64(z.missed.Load()) }
