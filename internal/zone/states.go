@@ -42,8 +42,10 @@ func (z *Zone) distinct(identity func(*store.Rule) string, all bool) (rules []*s
 	}
 	for _, p := range z.allPolicies() {
 		add(p.Likely)
-		for i := 0; all && p.Varying != nil && i < policySlots; i++ {
-			add(p.Varying.slots[i].Load())
+		if all && p.Varying != nil {
+			for _, made := range p.Varying.made.list() {
+				add(made)
+			}
 		}
 	}
 	return rules
