@@ -62,7 +62,7 @@ var layers = []struct {
 	{"internal/replay", layer{lines: 566, kB: 20, own: "internal/advice internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
-	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
+	{"internal/clientip", layer{lines: 137, kB: 5, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 645, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
@@ -82,16 +82,16 @@ var layers = []struct {
 	{"config", layer{lines: 939, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
-	{"internal/zone", layer{lines: 1135, kB: 37, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
+	{"internal/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 177, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 601, kB: 28, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
+	{"internal/doctor", layer{lines: 622, kB: 27, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
 		"internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/routes", layer{lines: 107, kB: 3, caddy: true}},
 	{"internal/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
 		"internal/usage internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 849, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+	{"internal/limiter", layer{lines: 812, kB: 23, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 537, kB: 19, caddy: true}},
 	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
@@ -104,7 +104,7 @@ var layers = []struct {
 		"internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3297, kB: 110, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/admin", layer{lines: 3280, kB: 109, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
@@ -114,7 +114,7 @@ var layers = []struct {
 	{"internal/cli", layer{lines: 2479, kB: 80, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/say internal/shell internal/why"}},
 	{"internal/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/zone"}},
-	{"internal/respond", layer{lines: 894, kB: 29, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
+	{"internal/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/routes internal/writers internal/zone"}},
 	{".", layer{lines: 879, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
 		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +

@@ -57,7 +57,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	returned := false
 	defer func() {
 		if returned && !s.Begun {
-			s.Begin(writers.StatusOf(err))
+			s.Begin(writers.StatusOf(err), nil)
 		}
 		s.giveBack()
 	}()
@@ -99,7 +99,7 @@ func (s *slot) wait(r *http.Request) error {
 }
 
 // Begin implements [writers.Watcher]. Streams and slow readers hold no slot of an upstream that has answered.
-func (s *slot) Begin(status int) http.Header {
+func (s *slot) Begin(status int, _ http.Header) http.Header {
 	if !writers.IsFinal(status) {
 		return nil
 	}

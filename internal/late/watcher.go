@@ -49,9 +49,9 @@ func (s *served) deserted() bool {
 }
 
 // Begin implements [writers.Watcher].
-func (w *chargeWatcher) Begin(status int) http.Header {
+func (w *chargeWatcher) Begin(status int, header http.Header) http.Header {
 	if !writers.IsFinal(status) {
-		return w.strip(w.Header()) // the final response is still to come, and its cost with it
+		return w.strip(header) // the final response is still to come, and its cost with it
 	}
 	w.start(status)
 	return nil

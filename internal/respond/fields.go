@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/config"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
 
 // styles are the headers that describe limits, for each style. Retry-After is not one of them, because it is a field
@@ -25,6 +26,7 @@ var styles = map[string][]string{
 
 // Fields are the headers that a handler sends.
 type Fields struct {
+	writers.HeaderOnly
 	sent  []string // by their names in their styles
 	names []string // by those under which they are sent, in the form of http.Header's keys
 }
@@ -75,7 +77,7 @@ func (f *Fields) with(more *Fields) *Fields {
 	if f == nil || f == more {
 		return more
 	}
-	both := &Fields{slices.Clone(f.sent), slices.Clone(f.names)}
+	both := &Fields{sent: slices.Clone(f.sent), names: slices.Clone(f.names)}
 	for i, name := range more.names {
 		if !slices.Contains(f.names, name) {
 			both.sent, both.names = append(both.sent, more.sent[i]), append(both.names, name)

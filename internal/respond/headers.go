@@ -1,6 +1,7 @@
 package respond
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,26 +18,33 @@ const fieldRetryAfter = "Retry-After"
 // setHeaders sets the headers that describe the limits that may refuse the request, with the seconds of Retry-After
 // of a refusal.
 func (p *Responder) setHeaders(w http.ResponseWriter, t *record, v *limiter.Verdict, retryAfter int64) {
+	if p.hides && t.shown == nil {
+		t.shown = new(binding)
+		if !t.dryRun {
+			*t.shown = t.binding
+		}
+	}
 	t.adopt(v.Binding, retryAfter)
 	if t.policy == nil { // a zone rejected the request before, and this is its error route
 		return
 	}
-	if e := v.BindingOf(isShown); e != nil && !e.Unknown() {
+	if e := v.BindingOf(isShown); t.shown != nil && e != nil && !e.Unknown() {
 		t.shown.adopt(e, retryAfter)
 	}
 	t.addItems(v)
 	t.policies = p.addPolicies(t.policies, v)
 	if len(p.Fields.sent) > 0 {
-		t.by = t.by.with(&p.Fields)
+		t.Watcher = t.by().with(&p.Fields)
 	}
-	if t.by == nil {
+	by := t.by()
+	if by == nil {
 		return
 	}
 	list := t.list[:]
-	if len(t.by.sent) > len(list) {
-		list = make([]string, len(t.by.sent))
+	if len(by.sent) > len(list) {
+		list = make([]string, len(by.sent))
 	}
-	t.set(w.Header(), t.by, list)
+	t.set(w.Header(), by, list)
 }
 
 func isShown(z *zone.Zone) bool { return !z.Hidden() }
@@ -46,7 +54,7 @@ func isShown(z *zone.Zone) bool { return !z.Hidden() }
 func (t *record) set(header http.Header, f *Fields, values []string) {
 	for i, field := range f.sent {
 		name := f.names[i]
-		if values[i] = t.value(&t.shown, field); values[i] == "" {
+		if values[i] = t.value(cmp.Or(t.shown, &t.binding), field); values[i] == "" {
 			delete(header, name)
 			continue
 		}
@@ -128,8 +136,8 @@ func (m *item) appendTo(b []byte) []byte {
 
 // addItems adds the zones of a verdict to those of which RateLimit tells.
 func (t *record) addItems(v *limiter.Verdict) {
-	if t.items == nil {
-		t.items = t.values.first[:0]
+	if t.items == nil && len(v.Entries) == 1 { // which is all that RateLimit tells, as no other handler adds to it
+		return
 	}
 	if n := len(v.Entries); n > 1 {
 		t.items = slices.Grow(t.items, min(n, mostItems))

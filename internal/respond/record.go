@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -14,11 +15,11 @@ import (
 // All handlers that the request passes share one record, which describes the zone that binds the
 // client most. It lives as long as the request. It also contains the response's writer.
 type record struct {
-	headerWatcher
+	writers.Response // with the fields of all handlers as its watcher
 	*values
 
 	binding             // of all zones
-	shown    binding    // of the zones that clients see
+	shown    *binding   // of the zones that clients see; nil if they see all
 	items    []item     // of RateLimit
 	policies string     // RateLimit-Policy
 	inUse    bool       // whether the text of values has one; here, because that memory is only written
@@ -42,15 +43,15 @@ type binding struct {
 // values are the values of headers, as far as there is room for them. Header maps refer to them, so
 // they are never used again.
 type values struct {
-	list  [2]string // of the fields of Fields, if there are at most two
-	text  [40]byte  // of a value
-	first [1]item   // of RateLimit
+	list [2]string // of the fields of Fields, if there are at most two
+	text [40]byte  // of a value
 }
 
 // seenRecord is a record with its values, so that a request needs only one allocation.
 type seenRecord struct {
 	record
-	own values
+	own   values
+	first [1]item // of the items
 }
 
 // recordVar is the request's variable that holds the record, for all handlers and error routes.
@@ -67,7 +68,7 @@ func (p *Responder) recordOf(v *limiter.Verdict) *record {
 	}
 	seen := new(seenRecord)
 	t := &seen.record
-	t.values = &seen.own
+	t.values, t.items = &seen.own, seen.first[:0]
 	if vars != nil {
 		vars[recordVar] = t
 	}
@@ -110,9 +111,10 @@ func (b *binding) adopt(e *limiter.Entry, retryAfter int64) {
 	if d.Allowed {
 		retryAfter = 0
 	}
-	b.item = itemOf(e)
-	b.zone, b.outcome, b.dryRun, b.cost, b.retryAfter = e.Zone, e.Outcome, e.DryRun, e.Cost, retryAfter
-	b.quota, b.reset = d.Quota, zone.CeilSeconds(d.ResetAfter)
+	*b = binding{zone: e.Zone, outcome: e.Outcome, dryRun: e.DryRun, cost: e.Cost, retryAfter: retryAfter}
+	if e.Asked() {
+		b.item, b.quota, b.reset = itemOf(e), d.Quota, zone.CeilSeconds(d.ResetAfter)
+	}
 }
 
 // untilFull returns the seconds until the full quota is back, and at least Retry-After.
@@ -135,7 +137,5 @@ func (t *record) reject(e *limiter.Entry) {
 	if e.DryRun {
 		t.dryRuns, t.wouldBe = true, e.Zone
 	}
-	if t.binds(e.DryRun, true, 0) {
-		t.zone, t.policy, t.outcome, t.retryAfter, t.dryRun = e.Zone, nil, e.Outcome, 0, e.DryRun
-	}
+	t.adopt(e, 0)
 }

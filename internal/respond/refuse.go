@@ -66,11 +66,11 @@ func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err 
 // keepFields keeps the headers of an upstream out of the response of error routes.
 func (p *Responder) keepFields(r *http.Request) {
 	by := &p.Fields
-	if t := recordBefore(r); t != nil && t.by != nil {
-		by = t.by
+	if t := recordBefore(r); t != nil && t.by() != nil {
+		by = t.by()
 	}
 	kept := &Fields{names: append(slices.Clip(by.names), fieldRetryAfter)}
-	watchHeader(nil, kept).WrapServer(r)
+	kept.around(nil).WrapServer(r)
 }
 
 // ErrorRoutes reports whether errors of this handler may reach error routes: those of the server,

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/routes"
+	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
@@ -33,13 +34,14 @@ type Config struct {
 type Responder struct {
 	Config
 	policies string            // RateLimit-Policy if a request meets all zones; empty if it depends on the request
+	hides    bool              // a zone is hidden
 	caught   bool              // a subroute around the handler has routes for errors
 	server   *caddyhttp.Server // of the handler; nil if it is not known
 }
 
 // New returns a Responder for a handler that is provisioned in ctx.
 func New(ctx caddy.Context, c Config) *Responder {
-	p := &Responder{Config: c, caught: caughtBySubroute(ctx)}
+	p := &Responder{Config: c, caught: caughtBySubroute(ctx), hides: slices.ContainsFunc(c.Zones, (*zone.Zone).Hidden)}
 	p.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if slices.ContainsFunc(c.Zones, func(z *zone.Zone) bool { return z.HasPolicies || z.Overrides }) {
 		return p // the limits of requests that met all zones may differ
@@ -88,7 +90,7 @@ func (p *Responder) Begin(w http.ResponseWriter, r *http.Request, v *limiter.Ver
 		return p.beginUnseen(w, v), nil
 	}
 	t := p.recordDecision(w, v, 0)
-	if v.Binding != nil && t.by != nil && t.policy != nil {
+	if v.Binding != nil && t.by() != nil && t.policy != nil {
 		w = t.wrap(w)
 	}
 	return w, nil
@@ -113,14 +115,15 @@ func (p *Responder) beginUnseen(w http.ResponseWriter, v *limiter.Verdict) http.
 	}
 	own := new(struct {
 		values
-		headerWatcher
+		writers.Response
 	})
 	t := record{values: &own.values}
 	p.setHeaders(w, &t, v, 0)
-	if t.by == nil {
+	if t.by() == nil {
 		return w
 	}
-	return own.around(w, t.by)
+	own.ResponseWriter, own.Watcher = w, t.by()
+	return &own.Response
 }
 
 // recordFailure records that nothing was decided. The header describes no limits, because none was

@@ -17,7 +17,7 @@ import (
 type Watcher interface {
 	// Begin is called before a header is sent. Of one that is not the last, it may return fields that it has taken
 	// out, which then come back.
-	Begin(status int) (hidden http.Header)
+	Begin(status int, header http.Header) (hidden http.Header)
 
 	// Sent is called when a part of the body was written. The piece is nil unless the watcher wants it.
 	Sent(n int64, piece []byte)
@@ -89,7 +89,7 @@ func (w *Response) begin(status int) (hidden http.Header) {
 		return nil
 	}
 	w.Begun = IsFinal(status)
-	return w.Watcher.Begin(status)
+	return w.Watcher.Begin(status, w.Header())
 }
 
 // WriteHeader implements [http.ResponseWriter].
