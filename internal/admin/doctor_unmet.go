@@ -35,7 +35,7 @@ func (z *runningZone) unmet(facts *doctor.Zone, all []*runningZone) {
 		facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
 	}
 	for i, h := range z.handlers {
-		facts.Missed += z.uses[i].Missed.Read()
+		facts.Missed += z.uses[i].Missed()
 		if h.Requests != nil {
 			facts.Served = max(facts.Served, h.Requests.n.Load())
 		}

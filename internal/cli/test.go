@@ -72,11 +72,6 @@ type tester struct {
 // test carries out all cases, prints the results, and returns the exit code.
 func (t *tester) test(args []string) (code int, err error) {
 	began := time.Now()
-	pattern, err := regexp.Compile(t.run)
-	if err != nil {
-		return 0, fmt.Errorf("--run: %w", err)
-	}
-	t.Run = pattern.MatchString
 	files, err := t.parse(args)
 	if err != nil {
 		return 0, err
@@ -88,7 +83,7 @@ func (t *tester) test(args []string) (code int, err error) {
 		}
 	}
 	if len(r.Cases) == 0 {
-		return 0, fmt.Errorf("no case matches --run %q", t.run)
+		return 0, fmt.Errorf("no case matches --run %q", t.pattern)
 	}
 	r.Took = time.Since(began)
 	if err := t.report(r); err != nil {
@@ -115,13 +110,14 @@ func (t *tester) testConfig(name string, files []*cases.File, r *cases.Report) e
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	r.Cases = append(r.Cases, results...)
-	before := r.Failed
+	failed := 0
 	for i := range results {
 		if len(results[i].Failures) > 0 {
-			r.Failed++
+			failed++
 		}
 	}
-	if !t.mutate || r.Failed > before || len(results) == 0 {
+	r.Failed += failed
+	if !t.mutate || failed > 0 || len(results) == 0 {
 		return nil
 	}
 	changes, err := cases.Mutate(config, files)

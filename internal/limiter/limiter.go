@@ -143,7 +143,7 @@ func (l *Limiter) collect(v *Verdict) bool {
 				v.Err = err
 				return false
 			}
-			z.Missed.Note()
+			z.Miss()
 			continue
 		}
 		if name := z.Charge.CostHeader(); name != "" {

@@ -49,7 +49,7 @@ type Zone struct {
 	challenge   string           // for requests without a key; empty if there is none
 
 	Stats       *stats.Counters
-	Missed      Misses             // requests that came to the zone and did not meet it
+	missed      atomic.Uint32      // requests that came to the zone and did not meet it
 	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
 	Judged      judged
 	invalid     throttle.Throttle // for warnings about requests without a valid limit
