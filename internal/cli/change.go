@@ -69,11 +69,7 @@ func setCommand(cmd *cobra.Command) {
 // changeKey sends the request that changes a key, and shows the key afterwards, unless that is as if new.
 func (c *instance) changeKey(method, zone, path string, query url.Values, body map[string]any) error {
 	var reset adminapi.Reset
-	var sent any
-	if method == http.MethodPut {
-		sent = body
-	}
-	text, err := c.fetch(method, zonePath(zone, path), query, sent, &reset)
+	text, err := c.fetch(method, zonePath(zone, path), query, body, &reset)
 	if err != nil {
 		return err
 	}

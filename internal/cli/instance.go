@@ -142,14 +142,14 @@ func (c *instance) outputOf(do func(*instance) error) ([]byte, error) {
 	}
 }
 
-// call sends a request to the admin endpoint, with a JSON body unless that is nil. The path is relative to
+// call sends a request to the admin endpoint, with a JSON body if its method has one. The path is relative to
 // that of the admin API.
 func (c *instance) call(method, path string, query url.Values, body any) (*http.Response, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
 	var text io.Reader
-	if body != nil {
+	if method == http.MethodPut || method == http.MethodPost {
 		encoded, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
