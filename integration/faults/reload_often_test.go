@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,11 @@ func TestReloadOften(t *testing.T) {
 		}
 	}
 	s.Sound(t)
+	s.MustLoad(harness.Caddyfile("", "respond ok"))
+	patient.Until(t, "all connections to Redis to be closed", func() bool {
+		open, err := redisServer.Admin().ClientList(t.Context()).Result()
+		return err == nil && strings.Count(open, "\n") == 1 // only the admin client's
+	})
 }
 
 // connectionsMade returns how many connections a Redis has ever accepted.

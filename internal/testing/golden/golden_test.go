@@ -1,7 +1,6 @@
 package golden
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,11 +84,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// code is tests with an exit code.
-type code int
-
-func (c code) Run() int { return int(c) }
-
 // TestUnread: a case that no test has opened is an error, if all tests have run.
 func TestUnread(t *testing.T) {
 	dir := archives(t, two, "-- other --\n")
@@ -100,32 +94,5 @@ func TestUnread(t *testing.T) {
 		if err := unread(read); err != nil {
 			t.Error(err)
 		}
-	}
-
-	t.Chdir(t.TempDir())
-	if err := os.Mkdir("testdata", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("testdata/a.txtar", []byte(two), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run := flag.Lookup("test.run")
-	before := run.Value.String()
-	defer func() { _ = run.Value.Set(before) }()
-	for _, c := range []struct {
-		run        string
-		code, want int
-	}{{"", 0, 1}, {"", 2, 2}, {"TestOther", 0, 0}, {"TestOther", 1, 1}} {
-		if err := run.Value.Set(c.run); err != nil {
-			t.Fatal(err)
-		}
-		if got := Main(code(c.code)); got != c.want {
-			t.Errorf("with -run %q and the code %d: %d, want %d", c.run, c.code, got, c.want)
-		}
-	}
-	Cases(t, "testdata/a.txtar")
-	_ = run.Value.Set("")
-	if got := Main(code(0)); got != 0 {
-		t.Errorf("all are read, and the code is %d", got)
 	}
 }
