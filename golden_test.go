@@ -3,7 +3,6 @@ package caddyratelimit_test
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -12,13 +11,10 @@ import (
 
 	_ "github.com/seed-161337e5/caddyratelimit"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
 // secrets are in every secret of the golden cases. No result may have one.
 var secrets = []string{"s3cr3t", "hunter2"}
-
-func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // TestGoldenAdapt: the Caddyfiles of testdata/adapt have this JSON, and it loads.
 func TestGoldenAdapt(t *testing.T) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
-
-func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // TestGoldenWidths: what the tables show at several widths. Only keys, limits and stores are cut, keys in
 // their middle.

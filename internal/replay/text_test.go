@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,8 +11,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
-
-func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 func at(text string) time.Time {
 	t, err := time.Parse(time.RFC3339, "2026-11-20T"+text+"Z")

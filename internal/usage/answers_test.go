@@ -4,15 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"net/textproto"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
-
-func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // recorded is an answer of a provider, and what it costs.
 type recorded struct {

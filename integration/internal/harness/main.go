@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/buildcaddy"
-	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
 // Root is the path of the repository from the folder whose tests run: integration, or one in it.
@@ -28,7 +27,7 @@ func root() string {
 // Main is the TestMain of each folder.
 func Main(m *testing.M) {
 	os.Setenv("TZ", NoonZone()) // the instances have it too, and zones may name the same place
-	code := golden.Main(m)
+	code := m.Run()
 	endShared()
 	os.Exit(code)
 }

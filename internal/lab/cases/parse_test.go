@@ -9,8 +9,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
 
-func TestMain(m *testing.M) { golden.Main(m) }
-
 const line = "----------\n"
 
 // TestBrokenFiles: a file that cannot be read is an error with the file, the line, and what was expected. Each golden

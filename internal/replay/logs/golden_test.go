@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +15,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/golden"
 )
-
-func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // logFormats are the texts of log_format for the logs that need one.
 var logFormats = map[string][]string{

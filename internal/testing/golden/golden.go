@@ -57,7 +57,6 @@ func cases(pattern string) (all []Case, err error) {
 				return nil, fmt.Errorf("%s: the case %s is in %s too", path, file.Name, other)
 			}
 			found[file.Name] = path
-			claim(path, file.Name)
 			all = append(all, Case{path, file.Name, string(file.Data)})
 		}
 	}
@@ -67,8 +66,7 @@ func cases(pattern string) (all []Case, err error) {
 	return all, nil
 }
 
-// Open reads a case of an archive. A test that may skip opens its case before, because [Main] does not accept
-// cases that no test opens. While [Updating], the case may be missing.
+// Open reads a case of an archive. While [Updating], it may be missing.
 func Open(t testing.TB, archive, name string) Case {
 	t.Helper()
 	c, err := open(filepath.FromSlash(archive), name)
@@ -81,7 +79,6 @@ func Open(t testing.TB, archive, name string) Case {
 func open(path, name string) (Case, error) {
 	mu.Lock()
 	defer mu.Unlock()
-	claim(path, name)
 	archive, err := load(path)
 	if err != nil && !Updating() {
 		return Case{}, err
@@ -160,16 +157,4 @@ func load(path string) (*txtar.Archive, error) {
 	return archive, nil
 }
 
-// claimed has the cases that tests have opened, by the paths of their archives.
-var (
-	mu      sync.Mutex // for claimed and for the archives
-	claimed = make(map[string]map[string]bool)
-)
-
-func claim(path, name string) {
-	path = filepath.Clean(path)
-	if claimed[path] == nil {
-		claimed[path] = make(map[string]bool)
-	}
-	claimed[path][name] = true
-}
+var mu sync.Mutex // for the archives

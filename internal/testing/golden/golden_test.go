@@ -83,16 +83,3 @@ func TestCheck(t *testing.T) {
 		t.Errorf("a new archive has %s", got)
 	}
 }
-
-// TestUnread: a case that no test has opened is an error, if all tests have run.
-func TestUnread(t *testing.T) {
-	dir := archives(t, two, "-- other --\n")
-	Open(t, dir+"/a.txtar", "second")
-	fails(t, unread(dir), "a.txtar: no test reads the case first\n"+filepath.Join(dir, "b.txtar")+": no test reads the case other")
-	Cases(t, dir+"/*.txtar")
-	for _, read := range []string{dir, filepath.Join(dir, "missing")} {
-		if err := unread(read); err != nil {
-			t.Error(err)
-		}
-	}
-}
