@@ -202,10 +202,10 @@ func TestFoundARefundOfNoCharge(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 2, Even: true, Layout: "Cluster", Instances: 1, Whole: true, Addresses: 4,
 		Zones: []Zone{
-			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Second}, Enforced: 4.943455813618286, Costs: Costs{Asks: true}},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Second}, Enforced: 4.943455813618286, Asks: true},
 			{
 				Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 5 * time.Millisecond}, Overrides: true,
-				BanAfter: 1, BanFor: time.Second, Costs: Costs{Asks: true},
+				BanAfter: 1, BanFor: time.Second, Asks: true,
 			},
 		},
 		Events: []Event{
@@ -226,7 +226,7 @@ func TestFoundASlotThatWasNotCharged(t *testing.T) {
 		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 6, Work: 352203,
 		Zones: []Zone{
 			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, DryRun: true},
-			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Costs: Costs{Asks: true}},
+			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Asks: true},
 		},
 		Events: []Event{
 			{Kind: Take, Zone: 1, Cost: 1},
@@ -242,8 +242,8 @@ func TestChecksKnowWhoIsOnlyInADryRun(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 4, Work: 2641570,
 		Zones: []Zone{
-			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, DryRun: true, Costs: Costs{Asks: true}},
-			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Overrides: true, Costs: Costs{Asks: true}},
+			{Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, DryRun: true, Asks: true},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Overrides: true, Asks: true},
 		},
 		Events: []Event{
 			{Kind: Network, Zone: 1, Sort: "exempt", Cost: 1},

@@ -23,7 +23,7 @@ func eachZone() (all []Zone) {
 			all = append(all, z)
 		}
 	}
-	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Costs: Costs{Asks: true}}
+	asks := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 9, Window: time.Hour}, Enforced: 50, Asks: true}
 	bans := Zone{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Hour}, Overrides: true, BanAfter: 1, BanFor: 9 * time.Second}
 	return append(all, asks, bans)
 }

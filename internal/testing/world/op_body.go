@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// askedField is the field of bodies that say what a request costs.
+const askedField = "tokens"
+
 // body is what a request has for a body: a number of tokens, if a zone looks there.
 func (p *Plan) body(e *Event) string {
 	if !p.asks() {

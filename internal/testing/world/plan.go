@@ -41,8 +41,7 @@ type Zone struct {
 
 	Enforced float64 // percent of the keys that it is enforced for; 0: of all
 	Body     bool    // the body of the response says the cost, and not a header
-
-	Costs
+	Asks     bool    // bodies of requests say what they cost
 }
 
 // Event is something that happens at a time. What each field means is said where the [operation] of its kind is.
@@ -85,8 +84,10 @@ func Draw(seed uint64) *Plan {
 		}
 		p.Zones = append(p.Zones, z)
 	}
-	if p.Whole {
-		p.drawCosts(r)
+	if p.Whole && r.IntN(4) == 0 {
+		for i := range p.Zones { // which all read bodies alike
+			p.Zones[i].Asks = !p.Zones[i].slots()
+		}
 	}
 	if r.IntN(8) == 0 && p.Layout == Single { // a busy instance does not find out in time which server has a slot
 		p.Work = between(r.Uint64(), 20*time.Microsecond, 400*time.Microsecond) * []time.Duration{1, 1, 10}[r.IntN(3)]
@@ -309,4 +310,9 @@ func (z *Zone) rule(name string) (*store.Rule, error) {
 	limit := z.Limit
 	limit.Hold = z.hold()
 	return store.NewRule(name, a, limit, 0)
+}
+
+// asks reports whether a plan has zones that read the bodies of requests.
+func (p *Plan) asks() bool {
+	return slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Asks })
 }
