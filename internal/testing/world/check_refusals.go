@@ -89,13 +89,14 @@ func (k *key) came(from, to time.Duration) bool {
 // adjusts reports whether a charge may have been adjusted between two times. Adjustments are sent when others are
 // under way no more, or with the next renewal of leases if Redis could not write.
 func (k *key) adjusts(from, to time.Duration) bool {
+	adjustsFor := time.Second
+	if k.Plan.troubled() {
+		adjustsFor *= 10
+	}
 	return slices.ContainsFunc(slices.Concat(k.admitted, k.unknown), func(b *Answer) bool {
 		return b.Delta != 0 && b.Adjusted != 0 && b.Adjusted <= to && b.Adjusted+adjustsFor >= from
 	})
 }
-
-// adjustsFor is how long an adjustment may wait until Redis can write.
-const adjustsFor = 10 * time.Second
 
 // troubled reports whether anything goes wrong.
 func (p *Plan) troubled() bool {
