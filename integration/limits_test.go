@@ -74,35 +74,6 @@ func TestFleetIsExact(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: a request that one zone refuses is charged to none.
-func TestAllOrNothing(t *testing.T) {
-	for name, store := range stores(t) {
-		t.Run(name, func(t *testing.T) {
-			s := harness.One(t, harness.Caddyfile("", `
-				rate_limit {
-					zone a {
-						key  {header.X-Client}
-						rate 5/1h
-					}
-					zone b {
-						rate 10/1h
-					}
-					`+store+`
-				}
-				respond ok`))
-			client := harness.NewClient(t, "")
-			for _, step := range []struct {
-				client string
-				want   int
-			}{{"greedy", 5}, {"modest", 5}, {"late", 0}} {
-				if got := s.Admitted(client, 10, "/", "X-Client", step.client); got != step.want {
-					t.Errorf("%s client: %d of 10 admitted, want %d", step.client, got, step.want)
-				}
-			}
-		})
-	}
-}
-
 // stores are lines for memory and for Redis, by name.
 func stores(t *testing.T) map[string]string {
 	t.Helper()
