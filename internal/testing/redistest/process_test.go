@@ -95,16 +95,3 @@ func TestWithoutRedis(t *testing.T) {
 		t.Errorf("got error %v, want a failure that says how to get redis:\n%s", err, output)
 	}
 }
-
-// TestFreePort: all ports are different, and most other processes choose among others.
-func TestFreePort(t *testing.T) {
-	t.Parallel()
-	seen := map[int]bool{}
-	for range 200 {
-		port := FreePort(t)
-		if port < firstPort || port > lastPort || port%lanes != os.Getpid()%lanes || seen[port] {
-			t.Fatalf("got port %d, want a new one between %d and %d in lane %d", port, firstPort, lastPort, os.Getpid()%lanes)
-		}
-		seen[port] = true
-	}
-}
