@@ -125,7 +125,7 @@ var layers = []struct {
 	{"internal/testing/deep", layer{lines: 100, kB: 2}},
 	{"internal/testing/patient", layer{lines: 50, kB: 2}},
 	{"internal/testing/simredis", layer{lines: 1151, kB: 32}},
-	{"internal/testing/faultproxy", layer{lines: 184, kB: 5}},
+	{"internal/testing/faultproxy", layer{lines: 184, kB: 5, own: "internal/testing/simredis"}},
 	{"internal/testing/golden", layer{lines: 130, kB: 4}},
 	{"internal/testing/buildcaddy", layer{lines: 25, kB: 1}},
 	{"internal/testing/childprocess", layer{lines: 165, kB: 4}},
