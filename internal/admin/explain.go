@@ -64,12 +64,10 @@ func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.Middle
 
 // answerTo returns the beginning of what is said of a request.
 func answerTo(r *trial.Request) *adminapi.Explanation {
-	answer := &adminapi.Explanation{
+	return &adminapi.Explanation{
 		Method: r.Method, URL: r.Said, From: r.Remote, Server: r.Name, Listen: r.Server.Listen,
 		ClientIP: clientip.Client(r.Request), Steps: []adminapi.Step{}, Zones: []adminapi.Visit{},
 	}
-	answer.TrustedProxy, _ = caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
-	return answer
 }
 
 // explainer decides the request over stores that peek. It implements [walk.RouteVisitor].
@@ -139,6 +137,7 @@ func (x *explainer) fail(err error) {
 func decodeStrictly(text io.Reader, to any) error {
 	d := json.NewDecoder(text)
 	d.DisallowUnknownFields()
+	d.UseNumber()
 	if err := d.Decode(to); err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 
 // overrideRequest asks for an override.
 type overrideRequest struct {
-	// Limit is the key's own limit, or "exempt".
-	Limit string `json:"limit,omitempty"`
+	// Limit is the key's own limit, a text or a number of events, or "exempt".
+	Limit any `json:"limit,omitempty"`
 
 	validity
 }
@@ -74,7 +74,7 @@ func (c *adminCall) set(ban bool) (any, error) {
 	}
 	rule, override := c.zone.Rules()[0], store.Override{Kind: store.KindBanned}
 	if !ban {
-		rule, override, err = OverrideByText(c.zone.Zone, request.Limit)
+		rule, override, err = OverrideByText(c.zone.Zone, when(request.Limit != nil, fmt.Sprint(request.Limit)))
 	}
 	if err == nil {
 		err = request.applyTo(&override)
@@ -178,13 +178,13 @@ func (z *runningZone) standingOf(ctx context.Context, s store.Store, of store.Se
 	return st
 }
 
-// refusal says why the zone still refuses a key, whose change should let it through; empty if it does not.
+// refusal says which ban still refuses a key, whose change should let it through; empty if none does.
 func (c *adminCall) refusal(of store.Selector) string {
 	if of.IsNetwork() {
 		return ""
 	}
 	k, err := c.zone.lookUp(c, of.Key)
-	if err != nil || !k.Refused {
+	if err != nil || k.Ban == nil {
 		return ""
 	}
 	return k.Why

@@ -50,7 +50,10 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	check.Cost, check.KeyRules = 0, p.rules // which only a ban refuses
 	banned, err := takeOne(ctx, s, check)
 	if err == nil && banned.Banned {
-		p.banned(max(0, banned.RetryAfter)) // Never is negative
+		if banned.RetryAfter == algorithms.Never {
+			banned.RetryAfter = 0
+		}
+		p.banned(banned.RetryAfter)
 	}
 	if err != nil || p.rules.Ban == nil {
 		return err
