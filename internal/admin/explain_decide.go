@@ -57,7 +57,7 @@ func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) 
 	a := v.Answer(h.Status)
 	written := h.Respond.Written(r, &a)
 	// The caller gets the last refusal: in an error route a limit writes its own.
-	x.answer.Status, x.answer.Language, x.answer.GRPCStatus = written.Status, written.Language, written.GRPCStatus
+	x.answer.Status, x.answer.GRPCStatus = written.Status, written.GRPCStatus
 	x.answer.RetryAfter, x.answer.Never = a.Told.Round(time.Microsecond).Seconds(), a.Endless
 	if written.Language != "" { // no error routes run
 		return false, nil

@@ -34,10 +34,7 @@ type Explanation struct {
 	URL    string `json:"url"`
 	From   string `json:"from"` // the address of the connection
 
-	// ClientIP is the client's address. TrustedProxy says that the connection comes from a proxy whose
-	// headers about the client's address count.
-	ClientIP     string `json:"client_ip"`
-	TrustedProxy bool   `json:"trusted_proxy"`
+	ClientIP string `json:"client_ip"` // the client's address
 
 	Server string   `json:"server"`
 	Listen []string `json:"listen"`
@@ -52,11 +49,9 @@ type Explanation struct {
 	// Passes says that no limit refuses the request.
 	Passes bool `json:"passes"`
 
-	// Zone is the zone that refuses the request, and Status the status that its caller gets. Language is "grpc" or "problem" if
-	// the refusal is written in it, and GRPCStatus its code of gRPC.
+	// Zone is the zone that refuses the request, Status the status that its caller gets, and GRPCStatus its code of gRPC.
 	Zone       string `json:"zone,omitempty"`
 	Status     int    `json:"status,omitempty"`
-	Language   string `json:"language,omitempty"`
 	GRPCStatus uint8  `json:"grpc_status,omitempty"`
 
 	// RetryAfter is the Retry-After of the refusal in seconds, before it is rounded. Never says that the refusal does
@@ -99,7 +94,7 @@ type Visit struct {
 	Zone    string `json:"zone"`
 	Handler int    `json:"handler"` // the number of the handler among those that the request meets
 
-	// Met says that the zone's matchers match the request. Misses are those that do not.
+	// Met says that the zone's matchers match the request, and Misses has those that do not.
 	Met    bool     `json:"met"`
 	Misses []string `json:"misses,omitempty"`
 
