@@ -34,7 +34,7 @@ var layers = []struct {
 	{"internal/duration", layer{lines: 55, kB: 2}},
 	{"internal/msgpack", layer{lines: 50, kB: 2}},
 	{"algorithms", layer{lines: 1200, kB: 36, own: "internal/duration internal/suggest"}},
-	{"store", layer{lines: 1000, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
+	{"store", layer{lines: 999, kB: 29, own: "algorithms internal/duration internal/msgpack"}},
 	{"lua", layer{lines: 1150, kB: 44, own: "algorithms store"}},
 	{"memorystore", layer{lines: 914, kB: 28, own: "algorithms internal/advice internal/duration store"}},
 	{"internal/throttle", layer{lines: 11, kB: 2}},
@@ -52,10 +52,10 @@ var layers = []struct {
 	{"redisstore", layer{lines: 1433, kB: 46, own: "algorithms internal/advice internal/duration internal/throttle lua redisstore/internal/keys " +
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
 		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
-	{"internal/topk", layer{lines: 456, kB: 14}},
+	{"internal/topk", layer{lines: 456, kB: 13}},
 	{"internal/usage", layer{lines: 660, kB: 18}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
-	{"internal/adminapi", layer{lines: 506, kB: 16, own: "algorithms internal/advice internal/outcome"}},
+	{"internal/adminapi", layer{lines: 484, kB: 16, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
 	{"internal/replay/logs", layer{lines: 1205, kB: 38, own: "internal/say"}},
@@ -78,14 +78,14 @@ var layers = []struct {
 		"internal/option internal/placeholder internal/stats internal/writers"}},
 	{"internal/pool", layer{lines: 453, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 342, kB: 10, own: "internal/adminapi store"}},
-	{"config", layer{lines: 939, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
+	{"internal/fleet", layer{lines: 221, kB: 7, own: "internal/adminapi store"}},
+	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
 	{"internal/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
-	{"backend", layer{lines: 177, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 622, kB: 27, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
+	{"backend", layer{lines: 159, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
+	{"internal/doctor", layer{lines: 601, kB: 26, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
 		"internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/routes", layer{lines: 107, kB: 3, caddy: true}},
@@ -93,8 +93,8 @@ var layers = []struct {
 		"internal/usage internal/writers internal/zone store"}},
 	{"internal/limiter", layer{lines: 812, kB: 23, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/lab/walk", layer{lines: 537, kB: 19, caddy: true}},
-	{"internal/lab/trial", layer{lines: 417, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/lab/walk", layer{lines: 580, kB: 21, caddy: true}},
+	{"internal/lab/trial", layer{lines: 400, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
 	{"internal/replay/engine", layer{lines: 1751, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
@@ -103,15 +103,15 @@ var layers = []struct {
 	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
-	{"internal/why", layer{lines: 180, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3280, kB: 109, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
+	{"internal/admin", layer{lines: 3003, kB: 100, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
 	{"internal/lab/cases", layer{lines: 1175, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock internal/duration " +
 		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/say " +
 		"internal/suggest internal/zone store"}},
-	{"internal/cli", layer{lines: 2479, kB: 80, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
+	{"internal/cli", layer{lines: 2465, kB: 78, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/say internal/shell internal/why"}},
 	{"internal/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/zone"}},
 	{"internal/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +

@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -16,17 +15,8 @@ import (
 // examineTimeout bounds how long a store is examined.
 const examineTimeout = 5 * time.Second
 
-// examinations are the checks under way. A store that hangs keeps a connection busy for each.
-var examinations = make(chan struct{}, 4)
-
 // showDiagnosis checks the running config, its zones and its stores, and compares the instances of its fleet.
 func showDiagnosis(c *adminCall) (any, error) {
-	select {
-	case examinations <- struct{}{}:
-		defer func() { <-examinations }()
-	default:
-		return nil, adminError(http.StatusTooManyRequests, "%d checks are under way: wait for them", cap(examinations))
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), examineTimeout)
 	defer cancel()
 	zones, stores := runningZones(), runningStores()

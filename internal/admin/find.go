@@ -31,7 +31,7 @@ func findKey(c *adminCall) (any, error) {
 
 // find returns what a call without the name of a zone finds in this one.
 func (z *runningZone) find(c *adminCall, named *keyQuery) (found []adminapi.Key) {
-	all, more, err := named.keysInUnnamed(z)
+	all, err := named.keysInUnnamed(z)
 	for _, key := range all {
 		state, failed := z.lookUp(c, key)
 		if failed != nil {
@@ -39,9 +39,6 @@ func (z *runningZone) find(c *adminCall, named *keyQuery) (found []adminapi.Key)
 			break
 		}
 		found = append(found, *state)
-	}
-	if err == nil && more > 0 {
-		err = fmt.Errorf("%d more keys have this part: name the zone, and give all parts of a key", more)
 	}
 	if err != nil {
 		found = append(found, adminapi.Key{Zone: z.Name, Error: err.Error()})
@@ -51,7 +48,7 @@ func (z *runningZone) find(c *adminCall, named *keyQuery) (found []adminapi.Key)
 
 // keysInUnnamed returns the keys in a zone that the call does not name. A zone without a key has one
 // state for all requests.
-func (k *keyQuery) keysInUnnamed(z *runningZone) (keys []string, more int, err error) {
+func (k *keyQuery) keysInUnnamed(z *runningZone) (keys []string, err error) {
 	template := z.Zone.Template
 	var key string
 	switch n := template.NumPlaceholders(); {
@@ -63,16 +60,16 @@ func (k *keyQuery) keysInUnnamed(z *runningZone) (keys []string, more int, err e
 		}
 	default:
 		if key, err = k.keyOf(template); err != nil && k.text != nil && n > 1 {
-			if keys, more = z.recentKeysWith(*k.text); keys != nil {
-				return keys, more, nil
+			if keys = z.recentKeysWith(*k.text); keys != nil {
+				return keys, nil
 			}
 			err = fmt.Errorf("%w, since no recent key has this part", err)
 		}
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return []string{key}, 0, nil
+	return []string{key}, nil
 }
 
 const (
@@ -83,23 +80,15 @@ const (
 	maxSearched = 1000
 )
 
-// recentKeysWith returns the recent keys that have this text as a part, those that were refused most
-// first, and how many more there are.
-func (z *runningZone) recentKeysWith(text string) (keys []string, more int) {
-	seen := make(map[string]bool)
+// recentKeysWith returns recent keys that have this text as a part, those that were refused most first.
+func (z *runningZone) recentKeysWith(text string) (keys []string) {
 	for _, kind := range []topk.Kind{topk.Refused, topk.Requests} {
 		top, _ := z.Stats.Keys.Top(maxSearched, kind)
 		for _, e := range top {
-			switch {
-			case seen[e.Key] || e.Length > len(e.Key) || !z.Zone.Template.HasPart(e.Key, text):
-				continue
-			case len(keys) == maxFound:
-				more++
-			default:
+			if len(keys) < maxFound && e.Length == len(e.Key) && !slices.Contains(keys, e.Key) && z.Zone.Template.HasPart(e.Key, text) {
 				keys = append(keys, e.Key)
 			}
-			seen[e.Key] = true
 		}
 	}
-	return keys, more
+	return keys
 }

@@ -24,19 +24,17 @@ const (
 	fleetParameter = "fleet"
 )
 
-// serve does what a call asks for. If it is asked about the fleet, the answer is what all instances have reported. With "auto" it
-// is so if other instances share a store. Alone, it is one about a fleet of one.
+// serve does what a call asks for. If it is asked about the fleet, the answer is what all instances have reported that share a store.
+// Alone, it is one about a fleet of one.
 func (c *adminCall) serve(route string, of *operation) (any, error) {
 	if !c.query.Has(fleetParameter) {
 		return of.do(c)
 	}
-	word := c.query.Get(fleetParameter)
-	if word != "1" && word != "auto" {
-		return nil, adminError(badRequest, "fleet must be 1 or auto, got %q", word)
+	if word := c.query.Get(fleetParameter); word != "1" {
+		return nil, adminError(badRequest, "fleet must be 1, got %q", word)
 	}
 	for _, s := range runningStores() {
-		shared, ok := s.store.Store.Store.(store.Shared)
-		if ok && (word == "1" || shared.Instances() > 1) {
+		if _, ok := s.store.Store.Store.(store.Shared); ok {
 			c.fleet = append(c.fleet, s)
 		}
 	}

@@ -14,12 +14,7 @@ import (
 
 // This file asks one instance about all that share a store with it.
 
-const (
-	fleetFlag = "fleet"
-
-	// What the admin API is asked: always for the fleet, or if there are other instances.
-	askFleet, askIfFleet = "1", "auto"
-)
+const fleetFlag = "fleet"
 
 // ofFleet adds the flag of commands that one instance answers for its fleet.
 func ofFleet(cmd *cobra.Command) {
@@ -30,13 +25,7 @@ func ofFleet(cmd *cobra.Command) {
 // answer has another form.
 func (c *instance) chooseFleet(cmd *cobra.Command) {
 	flag := cmd.Flags().Lookup(fleetFlag)
-	switch {
-	case flag == nil || flag.Value.String() == "false":
-	case flag.Changed:
-		c.about = askFleet
-	case !c.json && !c.several:
-		c.about = askIfFleet
-	}
+	c.ofFleet = flag != nil && flag.Value.String() == "true" && (flag.Changed || !c.json && !c.several)
 }
 
 // counter says whose counts a command shows.

@@ -25,7 +25,7 @@ type instance struct {
 	*screen
 	address string
 	several bool                  // it is one of several that are asked
-	about   string                // what it is asked about its fleet; empty: nothing
+	ofFleet bool                  // it is asked about its fleet
 	view    *adminapi.FleetAnswer // its last answer about the fleet
 }
 
@@ -233,11 +233,11 @@ func (c *instance) fetch(method, path string, query url.Values, body, answer any
 // true.
 func (c *instance) ask(path string, query url.Values, answer any) (done bool, err error) {
 	to := answer
-	if c.about != "" {
+	if c.ofFleet {
 		if query = maps.Clone(query); query == nil {
 			query = make(url.Values)
 		}
-		query.Set(fleetFlag, c.about)
+		query.Set(fleetFlag, "1")
 		c.view = &adminapi.FleetAnswer{Sum: answer}
 		to = c.view
 	}

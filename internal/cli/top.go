@@ -24,7 +24,7 @@ func topCommand(cmd *cobra.Command) {
 	asks(cmd, func(c *instance, args []string) error {
 		zone := strings.Join(args, "") // one at most
 		if *networks {
-			c.about = "" // each instance counts them for itself
+			c.ofFleet = false // each instance counts them for itself
 			return c.topNetworks(zone, *n)
 		}
 		return c.top(zone, *refused, *n)

@@ -41,7 +41,6 @@ func NewView(me string, mine *Report, stores ...[]store.Report) *View {
 			v.add(&r)
 		}
 	}
-	v.distinguish()
 	slices.SortStableFunc(v.Members[1:], func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	for _, m := range v.Members {
 		if m.Report != nil && m.Report.Omitted != "" {
@@ -92,19 +91,6 @@ func (m *Member) describe(mine *Report) {
 	if r := m.Report; r != nil {
 		m.Name, m.Version = r.Name, r.Version
 		m.Requests, m.Rate, m.Trouble, m.Differs = r.Requests, r.Rate, r.Trouble, differing(mine, r)
-	}
-}
-
-// distinguish adds to a name that several instances have, as containers may, the beginning of their IDs.
-func (v *View) distinguish() {
-	times := make(map[string]int)
-	for _, m := range v.Members {
-		times[m.Name]++
-	}
-	for i := range v.Members {
-		if m := &v.Members[i]; times[m.Name] > 1 {
-			m.Name += " " + m.ID[:min(6, len(m.ID))]
-		}
 	}
 }
 
