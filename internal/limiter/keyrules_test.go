@@ -44,10 +44,10 @@ func TestOverrides(t *testing.T) {
 		caddytest.Admin(t, http.MethodPut, "zones/"+zone+"/key/"+what+"?key="+key, body)
 	}
 	for _, zone := range []string{"one", "slots", "dry"} {
-		set(zone, "override", "ours", `{"exempt": true}`)
+		set(zone, "override", "ours", `{"limit": "exempt"}`)
 		set(zone, "ban", "theirs", `{"for": "20m"}`)
 	}
-	set("all", "override", "", `{"exempt": true}`)
+	set("all", "override", "", `{"limit": "exempt"}`)
 
 	for range 9 {
 		status, header := caddytest.Ask(t, h, "/", "User", "ours")
