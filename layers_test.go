@@ -97,7 +97,7 @@ var layers = []struct {
 	{"internal/lab/trial", layer{lines: 400, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1751, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+	{"internal/replay/engine", layer{lines: 1752, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
 		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +

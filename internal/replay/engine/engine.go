@@ -3,7 +3,8 @@
 //
 // One loop does in order what a Caddy does at the same time: requests begin, wait (in coroutines) and end.
 // Each limit that is tried has an engine of its own, with a store and zones, beside that of the config as it is. They share
-// the walk of a request through the routes, unless it may differ. A zone whose key, plan or matcher looks at what the log does not have of a request does not match it.
+// the walk of a request through the routes, unless it may differ. A zone whose key, plan or matcher looks at what the log does
+// not have of a request does not match it.
 package engine
 
 import (

@@ -89,6 +89,9 @@ func (n *needs) walk(value any, in use) {
 	}
 }
 
+// limits finds handlers that limit requests, or have routes elsewhere that may.
+var limits = regexp.MustCompile(`"handler":"(?:rate_limit|invoke)"`)
+
 // member goes through a member of an object.
 func (n *needs) member(name string, value any, in use) {
 	if in.zone != "" && in.option == "" {
@@ -120,7 +123,7 @@ func (n *needs) member(name string, value any, in use) {
 		}
 	case "errors":
 		text, _ := json.Marshal(value)
-		n.errors, n.inner = true, n.inner || strings.Contains(string(text), `"handler":"rate_limit"`) || strings.Contains(string(text), `"handler":"invoke"`)
+		n.errors, n.inner = true, n.inner || limits.Match(text)
 	case "host":
 		for _, host := range list {
 			if text, ok := host.(string); ok && !strings.ContainsAny(text, "*{") {
