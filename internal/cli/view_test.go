@@ -64,9 +64,9 @@ func TestLocal(t *testing.T) {
 
 // TestOwnPlan: a key is not said to be refused under a plan that it does not have. If its plan is not known, all count.
 func TestOwnPlan(t *testing.T) {
-	k := keyView{Key: adminapi.Key{Zone: "z", Plans: []adminapi.PlanStatus{
-		{Plan: "free", KeyState: adminapi.KeyState{Outcome: "limited", Why: "refusing under plan free"}},
-		{Plan: "pro", KeyState: adminapi.KeyState{Outcome: "allowed"}},
+	k := keyView{Key: adminapi.Key{Zone: "z", Plans: []adminapi.Key{
+		{Plan: "free", Outcome: "limited", Why: "refusing under plan free"},
+		{Plan: "pro", Outcome: "allowed"},
 	}}}
 	for plan, want := range map[string]string{"pro": "", "free": "\nrefusing under plan free\n", "": "\nrefusing under plan free\n", "gone": "\nrefusing under plan free\n"} {
 		k.Lately = &adminapi.Lately{Plan: plan}
