@@ -53,7 +53,7 @@ var layers = []struct {
 		"redisstore/internal/layer redisstore/internal/link redisstore/internal/multislot redisstore/internal/node redisstore/internal/prepaid " +
 		"redisstore/internal/protocol redisstore/internal/refusals redisstore/internal/topology store"}},
 	{"internal/topk", layer{lines: 456, kB: 13}},
-	{"internal/usage", layer{lines: 660, kB: 18}},
+	{"internal/usage", layer{lines: 590, kB: 16}},
 	{"internal/outcome", layer{lines: 60, kB: 2}},
 	{"internal/adminapi", layer{lines: 484, kB: 16, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
@@ -85,7 +85,7 @@ var layers = []struct {
 	{"internal/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 601, kB: 26, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
+	{"internal/doctor", layer{lines: 543, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
 		"internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/routes", layer{lines: 107, kB: 3, caddy: true}},
@@ -93,25 +93,25 @@ var layers = []struct {
 		"internal/usage internal/writers internal/zone store"}},
 	{"internal/limiter", layer{lines: 812, kB: 23, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/lab/walk", layer{lines: 580, kB: 21, caddy: true}},
-	{"internal/lab/trial", layer{lines: 400, kB: 15, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/lab/walk", layer{lines: 433, kB: 16, caddy: true}},
+	{"internal/lab/trial", layer{lines: 362, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
 	{"internal/replay/engine", layer{lines: 1752, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
-		"internal/replay internal/replay/logs internal/stats internal/zone memorystore"}},
+		"internal/replay internal/replay/logs internal/say internal/stats internal/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
 		"internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 3003, kB: 100, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/admin", layer{lines: 2938, kB: 97, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1175, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock internal/duration " +
-		"internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool internal/say " +
-		"internal/suggest internal/zone store"}},
-	{"internal/cli", layer{lines: 2465, kB: 78, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
+	{"internal/lab/cases", layer{lines: 1175, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock " +
+		"internal/duration internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
+		"internal/say internal/suggest internal/zone store"}},
+	{"internal/cli", layer{lines: 2380, kB: 76, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
 		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/say internal/shell internal/why"}},
 	{"internal/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/zone"}},
 	{"internal/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
@@ -135,6 +135,7 @@ var layers = []struct {
 	{"internal/testing/caddytest", layer{lines: 824, kB: 25, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
 	{"internal/testing/samplelog", layer{lines: 88, kB: 4}},
+	{"internal/testing/samplelog/write", layer{lines: 20, kB: 1, own: "internal/testing/samplelog"}},
 	{"internal/testing/model", layer{lines: 722, kB: 22, own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{lines: 348, kB: 10, own: "algorithms"}},
 	{"internal/testing/linear", layer{lines: 843, kB: 24, own: "algorithms internal/testing/patient store"}},
@@ -150,8 +151,8 @@ var layers = []struct {
 	{"examples/simplestore", layer{lines: 350, kB: 11, caddy: true, own: "algorithms store"}},
 	{"examples/apiclient", layer{lines: 100, kB: 3}},
 	{"docs", layer{}},
-	{"integration/internal/harness", layer{lines: 1387, kB: 39, own: "internal/testing/buildcaddy internal/testing/childprocess " +
-		"internal/testing/patient internal/testing/redistest"}},
+	{"integration/internal/harness", layer{lines: 1387, kB: 39, own: "internal/testing/buildcaddy internal/testing/childprocess internal/testing/patient " +
+		"internal/testing/redistest"}},
 	{"integration", layer{}},
 	{"integration/admin", layer{}},
 	{"integration/cli", layer{}},

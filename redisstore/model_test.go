@@ -144,6 +144,9 @@ func (s *schedule) run() int {
 func (s *schedule) take(i int) {
 	r := rule(s.T, s.algorithm, s.limit)
 	s.names++
+	if s.now < s.newest { // the states that charges from before a reset are compared with may be dated back
+		s.keep(func(c *charged) bool { return c.At < s.now })
+	}
 	c := store.Check{Rule: r, Key: s.key, Cost: drawCost(s.T, s.limit, s.last), LeaseID: storetest.LeaseID(r), KeyRules: s.keyRules}
 	if s.limit.Hold > 0 && s.now > s.newest { // charges at one time are not told apart
 		c.Ahead = rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, 60_000)).Draw(s.T, "want")
