@@ -78,7 +78,7 @@ var layers = []struct {
 		"internal/option internal/placeholder internal/stats internal/writers"}},
 	{"internal/pool", layer{lines: 453, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 221, kB: 7, own: "internal/adminapi store"}},
+	{"internal/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
 	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
 	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
@@ -104,7 +104,7 @@ var layers = []struct {
 		"internal/replay internal/replay/engine internal/zone"}},
 	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
 	{"internal/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 2938, kB: 97, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+	{"internal/admin", layer{lines: 2939, kB: 98, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},

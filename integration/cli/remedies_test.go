@@ -236,7 +236,7 @@ func commandsOf(line string) string {
 	var names []string
 	for command := range strings.SplitSeq(line, " && ") {
 		_, rest, _ := strings.Cut(command, " rate-limit ")
-		words := strings.Fields(rest)
+		words := strings.Fields(rest)[2:] // behind --address
 		name := words[0]
 		if name == "set" {
 			name += " " + words[1]

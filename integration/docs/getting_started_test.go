@@ -59,7 +59,7 @@ curl() { if [ "$1" = -sSLO ]; then cp "$SAMPLE" .; else command curl "$@"; fi; }
 	rest := string(output)
 	for _, want := range []string{
 		"80/1m               120                1  suggested",                 // the log has chosen
-		strings.Repeat("200 ", 100), "clients  100       0        20       1", // a dry run
+		strings.Repeat("200 ", 100), "clients  100       20 (dry run)  1", // a dry run
 		"429 Too Many Requests", "Retry-After: ", // enforced
 		"Zone clients is refusing this key: 80 of 80 used.", "rate-limit reset clients 127.0.0.1", // seen
 		"200 OK", "Hello, 127.0.0.1!", // let through
@@ -94,9 +94,7 @@ func TestTwoInstances(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	for _, want := range []string{strings.Repeat("200 ", 5) + "429 ", "clients  6         1        127.0.0.1"} {
-		if !strings.Contains(string(output), want) {
-			t.Errorf("no %q in\n%s", want, output)
-		}
+	if want := strings.Repeat("200 ", 5) + "429 "; !strings.Contains(string(output), want) {
+		t.Errorf("no %q in\n%s", want, output)
 	}
 }

@@ -66,7 +66,7 @@ var runbooks = []struct {
 		{after: func(e *trouble) any { return e.differs(complaining, http.StatusTooManyRequests) }},
 		{after: func(e *trouble) any { return e.differs("203.0.113.99", http.StatusTooManyRequests) }},
 		{prints: `clients .*203\.0\.113\.0/24[\s\S]*clients .*203\.0\.113\.7`},
-		{prints: `clients .* [\d.]+/s +[\d.]+ % +\d+ +[1-9]`}, // how many requests are refused
+		{prints: `clients +[\d.]+/s +\d+ +[1-9]`}, // how many requests are refused
 		{before: func(e *trouble) {
 			e.write("rate_limit {\n\t\tzone clients {", "@bad header User-Agent bad*\nrate_limit {\nzone clients {\nblock 198.51.100.0/24\nblock @bad")
 		}, after: func(e *trouble) any { return e.differs("198.51.100.9", http.StatusForbidden) }},
@@ -82,7 +82,7 @@ var runbooks = []struct {
 		e.must(writesRunbook)
 		proxy.Delay(100 * time.Millisecond)
 	}, []step{
-		{prints: `round_trip: [\s\S]*more than a third[\s\S]* waits: [^\n]*\n +\d+ requests`},
+		{prints: `round_trip: [\s\S]*more than a third`},
 		{
 			before: func(e *trouble) {
 				e.write("timeout 5s\n\t\t}\n\t\ton_store_error allow", "timeout 20ms\n\t\t}\n\t\ton_store_error local")

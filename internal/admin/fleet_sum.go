@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"slices"
+
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
@@ -20,10 +22,10 @@ func (z *runningZone) sumTop(view *fleet.View, by topk.Kind, n int) adminapi.Top
 	if view == nil {
 		return z.top(n, by)
 	}
-	sum := z.top(max(listed, n), by)
-	lists := [][]adminapi.KeyCount{sum.Keys}
+	sum, other := z.top(max(listed, n), by), z.top(max(listed, n), 1-by)
+	lists := [][]adminapi.KeyCount{slices.Concat(sum.Keys, other.Keys)}
 	for _, told := range view.Of(z.Name) {
-		lists = append(lists, told.Tops[by])
+		lists = append(lists, slices.Concat(told.Tops[:]...))
 		if sum.Since.IsZero() || !told.Since.IsZero() && told.Since.Before(sum.Since) {
 			sum.Since = told.Since
 		}

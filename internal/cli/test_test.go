@@ -97,7 +97,7 @@ func TestExitCodesOfTest(t *testing.T) {
 		{"fails.test --config Caddyfile", 2, "FAIL  three"},
 		{"fails.test Caddyfile.test --config Caddyfile --run two", 0, "1 case, 0 failed"},
 		{"--run nothing", 1, `no case matches --run "nothing"`},
-		{"--run (", 1, `--run: error parsing regexp`},
+		{"--run (", 1, `for "--run" flag: error parsing regexp`},
 		{"broken.test", 1, `unknown word in a request: 'pas'; did you mean "pass"?`},
 		{"wrong.config.test", 1, "adapting wrong.config: "},
 		{"gone.test", 1, "reading the config: open gone: no such file"},

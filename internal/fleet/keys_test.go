@@ -7,14 +7,14 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// TestMerge: what instances have counted of a key is added up, also of keys that some do not list. A key whose text is the
+// TestMerge: what instances have counted of a key is added up, also of keys that some do not list, and once of those that one lists twice. A key whose text is the
 // beginning of several is told from the others.
 func TestMerge(t *testing.T) {
 	key := func(text, plan string, length int, requests, refused uint64) adminapi.KeyCount {
 		return adminapi.KeyCount{KeyText: adminapi.NewKeyText(text, length), Plan: plan, Requests: requests, Refused: refused}
 	}
-	lists := [][]adminapi.KeyCount{
-		{key("a", "free", 1, 50, 0), key("b", "", 1, 40, 30), key("\xff", "", 1, 1, 1)},
+	instances := [][]adminapi.KeyCount{
+		{key("a", "free", 1, 50, 0), key("b", "", 1, 40, 30), key("\xff", "", 1, 1, 1), key("b", "", 1, 40, 30)},
 		nil,
 		{key("c", "", 1, 60, 1), key("b", "pro", 1, 41, 2), key("b", "", 300, 9, 9), key("\xfe", "", 1, 2, 2)},
 	}
@@ -23,7 +23,7 @@ func TestMerge(t *testing.T) {
 		true:  "b pro 81 32; b  9 9; \ufffd  2 2; ",
 	} {
 		got := ""
-		for _, k := range Merge(lists, refused, 3) {
+		for _, k := range Merge(instances, refused, 3) {
 			got += fmt.Sprintf("%s %s %d %d; ", k.Key, k.Plan, k.Requests, k.Refused)
 		}
 		if got != want {
