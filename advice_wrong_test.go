@@ -74,9 +74,13 @@ func proxyAdvice() map[string]advised {
 			visits: each(20, "/", "CF-Connecting-IP", "2001:db8:0:{n}::1"),
 			told:   "log", advice: "proxy/header", before: held, after: admitted,
 		},
+		"a proxy that sends what Caddy does not read": {
+			site: good, fixed: good, then: proxied, visits: each(20, "/", "Forwarded", "for=192.0.2.{n}"), later: visits,
+			told: "log", advice: "proxy/forwarded", before: held, after: admitted,
+		},
 		"a proxy beside a trusted one": {
 			global: other, site: good, fixed: good, then: proxied, visits: visits,
-			told: "log", advice: "proxy/strict", before: held, after: admitted,
+			told: "log", advice: "proxy/trust", before: held, after: admitted,
 		},
 		"a key of the connection": {
 			site: byRemote, fixed: good, then: proxied, visits: visits,
@@ -84,7 +88,7 @@ func proxyAdvice() map[string]advised {
 		},
 		"a key of a trusted connection": {
 			global: proxied, site: byRemote, fixed: good, then: proxied, visits: visits,
-			told: "log", advice: "proxy/key", before: held, after: admitted,
+			told: "log", advice: "proxy/key/trusted", before: held, after: admitted,
 		},
 		"a socket that is not trusted": {
 			site: good, fixed: good, then: "servers {\ntrusted_proxies_unix\ntrusted_proxies_strict\n}\n", visits: visits, socket: true,

@@ -10,10 +10,13 @@ import (
 
 // What to do about a proxy whose clients share one limit.
 var (
+	TrustProxy    = advice.New("proxy/trust", "if it is your proxy, add it to trusted_proxies in the global servers option")
 	TrustStrictly = advice.New("proxy/strict", "if it is your proxy, add it to trusted_proxies in the global servers option, and set trusted_proxies_strict there")
 	TrustSocket   = advice.New("proxy/socket", "if it is your proxy, set trusted_proxies_unix and trusted_proxies_strict in the global servers option")
 	ReadHeader    = advice.New("proxy/header", "if it is your proxy, add it to trusted_proxies and %s to client_ip_headers, in the global servers option")
+	SendForwarded = advice.New("proxy/forwarded", "if it is your proxy, have it send X-Forwarded-For, which Caddy reads, add it to trusted_proxies in the global servers option, and set trusted_proxies_strict there")
 	KeyByClient   = advice.New("proxy/key", "if it is your proxy, add it to trusted_proxies in the global servers option, set trusted_proxies_strict there, and use {client_ip} in the key")
+	KeyOfTrusted  = advice.New("proxy/key/trusted", "if it is your proxy, use {client_ip} in the key")
 )
 
 // Forwarded knows how many of the requests that were looked at came from proxies which Caddy does
@@ -26,7 +29,9 @@ type Forwarded struct {
 // Forwarding is a request from a proxy.
 type Forwarding struct {
 	At     time.Time
+	Field  string // the header in which the proxy passes on its client's address
 	Remote string // the address of the proxy
+	Behind bool   // a trusted proxy has passed on the request of this one
 	Found  string // what is wrong
 	Fix    advice.Text
 }
@@ -45,13 +50,13 @@ func (f *Forwarded) Look() bool {
 
 // Note counts a request from a proxy that is not trusted, and remembers it, unless the last one came
 // from the same proxy within a second.
-func (f *Forwarded) Note(seen *Forwarding) {
+func (f *Forwarded) Note(seen Forwarding) {
 	f.forwarded.Add(1)
 	seen.At = time.Now()
 	if last := f.last.Load(); last != nil && last.Remote == seen.Remote && seen.At.Sub(last.At) < time.Second {
 		return
 	}
-	f.last.Store(seen)
+	f.last.Store(&seen)
 }
 
 // Last returns the last request from a proxy that is not trusted; nil if there was none.
@@ -65,5 +70,8 @@ func (f *Forwarded) Counts() (looked, forwarded uint64) { return f.looked.Load()
 // clients that write the header themselves, or use proxies of their own.
 func (f *Forwarded) IsProxy() bool {
 	looked, forwarded := f.Counts()
-	return looked >= 10 && forwarded*3 >= looked
+	if last := f.Last(); last != nil && last.Behind {
+		return looked >= 10 && forwarded*2 >= looked
+	}
+	return forwarded > 0 && forwarded*10 >= looked
 }

@@ -29,6 +29,7 @@ func TestUntrustedProxy(t *testing.T) {
 		"untrusted":              {key: "{http.vars.client_ip}", field: "X-Forwarded-For", lines: 2},
 		"Unix socket":            {key: "{http.vars.client_ip}", field: "X-Forwarded-For", remote: "@", fix: "set trusted_proxies_unix", lines: 2},
 		"Cloudflare":             {key: "{http.vars.client_ip} {http.request.uri.path}", field: "CF-Connecting-IP", lines: 2},
+		"RFC 7239":               {key: "{http.request.remote.host}", field: "Forwarded", fix: "have it send X-Forwarded-For", lines: 2},
 		"trusted":                {key: "{http.vars.client_ip}", field: "X-Forwarded-For", client: "203.0.113.9", trusted: true},
 		"trusted, mapped":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", client: "::ffff:203.0.113.9", trusted: true},
 		"a CDN before it":        {key: "{http.vars.client_ip}", field: "X-Forwarded-For", trusted: true, lines: 2},
@@ -80,14 +81,11 @@ func TestUntrustedProxyOfALaterZone(t *testing.T) {
 	h := caddytest.LoadInto(t, ctx, `{"rate_limits": {
 		"a": {"key": "{http.vars.client_ip}", "max_events": 5, "window": "1h"},
 		"b": {"key": "{http.request.remote.host}", "max_events": 5, "window": "1h"}}}`)
-	for range 20 {
-		w := httptest.NewRecorder()
-		r := caddytest.Request(w, "192.0.2.7:1234")
-		r.Header.Set("X-Forwarded-For", "203.0.113.9")
-		caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, "203.0.113.9")
-		caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, true)
-		caddytest.Status(h, r)
-	}
+	w := httptest.NewRecorder()
+	r := caddytest.Request(w, "192.0.2.7:1234")
+	r.Header.Set("X-Forwarded-For", "203.0.113.9")
+	caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, true)
+	caddytest.Status(h, r)
 	lines := logs.FilterMessageSnippet("all clients behind it share one limit").All()
 	if len(lines) != 1 || lines[0].ContextMap()["zone"] != "b" {
 		t.Errorf("got %v, want a line about zone b", lines)
