@@ -62,7 +62,7 @@ var layers = []struct {
 	{"internal/replay", layer{lines: 566, kB: 20, own: "internal/advice internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
-	{"internal/clientip", layer{lines: 137, kB: 5, caddy: true, own: "internal/advice"}},
+	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 645, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
@@ -91,7 +91,7 @@ var layers = []struct {
 	{"internal/routes", layer{lines: 107, kB: 3, caddy: true}},
 	{"internal/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
 		"internal/usage internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 812, kB: 23, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+	{"internal/limiter", layer{lines: 845, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
 	{"internal/lab/walk", layer{lines: 433, kB: 16, caddy: true}},
 	{"internal/lab/trial", layer{lines: 362, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
@@ -134,8 +134,8 @@ var layers = []struct {
 	{"internal/testing/redistest", layer{lines: 1052, kB: 30, own: "internal/testing/childprocess internal/testing/patient"}},
 	{"internal/testing/caddytest", layer{lines: 824, kB: 25, caddy: true, own: "algorithms internal/pool internal/testing/golden " +
 		"internal/testing/patient internal/testing/redistest memorystore redisstore store"}},
-	{"internal/testing/samplelog", layer{lines: 88, kB: 4}},
-	{"internal/testing/samplelog/write", layer{lines: 20, kB: 1, own: "internal/testing/samplelog"}},
+	{"internal/testing/samplelog", layer{lines: 200, kB: 8, own: "internal/heap"}},
+	{"internal/testing/samplelog/write", layer{lines: 23, kB: 1, own: "internal/testing/samplelog"}},
 	{"internal/testing/model", layer{lines: 722, kB: 22, own: "algorithms"}},
 	{"internal/testing/model/vectors", layer{lines: 348, kB: 10, own: "algorithms"}},
 	{"internal/testing/linear", layer{lines: 843, kB: 24, own: "algorithms internal/testing/patient store"}},

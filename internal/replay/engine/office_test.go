@@ -5,6 +5,7 @@ package engine_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/samplelog"
@@ -17,7 +18,7 @@ func TestReplaySuggestsNoOffice(t *testing.T) {
 		"JSON": {}, "JSON without cookies": {NoCookies: true}, "combined": {Combined: true},
 	} {
 		var log strings.Builder
-		o.People, o.Offices = 2000, 3
+		o.Lines, o.Clients, o.Offices, o.Start, o.Span, o.Seed = 60_000, 2000, 3, samplelog.Day, 24*time.Hour, 1
 		if err := samplelog.Write(&log, o); err != nil {
 			t.Fatal(err)
 		}
@@ -26,8 +27,8 @@ func TestReplaySuggestsNoOffice(t *testing.T) {
 		if !strings.Contains(reasons, "and all 3 that look like several, used at most") {
 			t.Errorf("%s: the offices are not recognized: %s", name, reasons)
 		}
-		if o.Combined && (s.Limit != "60/1m" || !strings.Contains(reasons, "look at who is above it: 203.0.113.7")) {
-			t.Errorf("%s: %+v, want 60/1m, which refuses only 203.0.113.7", name, s)
+		if o.Combined && (s.Limit != "150/1m" || !strings.Contains(reasons, "look at who is above it: 203.0.113.7")) {
+			t.Errorf("%s: %+v, want 150/1m, which refuses only 203.0.113.7", name, s)
 		}
 		offices := 0
 		for i, key := range z.PeakKeys[:10] {
