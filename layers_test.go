@@ -85,7 +85,7 @@ var layers = []struct {
 	{"internal/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 543, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
+	{"internal/doctor", layer{lines: 547, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
 		"internal/topk store"}},
 	{"internal/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
 	{"internal/routes", layer{lines: 107, kB: 3, caddy: true}},

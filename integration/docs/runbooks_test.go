@@ -82,7 +82,7 @@ var runbooks = []struct {
 		e.must(writesRunbook)
 		proxy.Delay(100 * time.Millisecond)
 	}, []step{
-		{prints: `round_trip: [\s\S]*more than a third`},
+		{prints: `round_trip: [\s\S]*more than a third[\s\S]* waits: [^\n]*\n +\d+ requests`},
 		{
 			before: func(e *trouble) {
 				e.write("timeout 5s\n\t\t}\n\t\ton_store_error allow", "timeout 20ms\n\t\t}\n\t\ton_store_error local")

@@ -193,11 +193,15 @@ var sharingProblems = []problem[*Store]{
 	}, advice.New("doctor/breaker/failing", "see the log, and errors in 'caddy rate-limit stores --json'")},
 
 	{"waits", warn, func(s *Store) string {
-		if s.Latency == nil || s.Examined == nil || s.Latency.Count < enough { // a few may be late
+		if s.Latency == nil || s.Examined == nil || s.Latency.Count < enough/10 {
 			return ""
 		}
+		long := s.Latency.P99
+		if s.Latency.Count < enough { // a single one may be late
+			long = s.Latency.P50
+		}
 		limit := s.Examined.Timeout
-		return when(limit > 0 && 3*s.Latency.P99 > limit.Seconds(),
+		return when(limit > 0 && 3*long > limit.Seconds(),
 			"%d requests of the last minute waited for it: half of them at most %s, 99 %% at most %s; the timeout is %v",
 			s.Latency.Count, duration.Seconds(s.Latency.P50), duration.Seconds(s.Latency.P99), limit)
 	}, advice.New("doctor/waits",
