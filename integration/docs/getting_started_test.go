@@ -58,7 +58,7 @@ curl() { if [ "$1" = -sSLO ]; then cp "$SAMPLE" .; else command curl "$@"; fi; }
 	}
 	rest := string(output)
 	for _, want := range []string{
-		"80/1m               120                1  suggested",                 // the log has chosen
+		"80/1m               120                1  suggested",             // the log has chosen
 		strings.Repeat("200 ", 100), "clients  100       20 (dry run)  1", // a dry run
 		"429 Too Many Requests", "Retry-After: ", // enforced
 		"Zone clients is refusing this key: 80 of 80 used.", "rate-limit reset clients 127.0.0.1", // seen
