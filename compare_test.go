@@ -74,7 +74,7 @@ func TestCompare(t *testing.T) {
 			for _, change := range z.Changes {
 				texts = append(texts, change.Text)
 			}
-			got = z.Kind + map[bool]string{true: " anew"}[z.Anew] + ": " + strings.Join(texts, "; ")
+			got = z.Kind + map[bool]string{true: " anew"}[z.FromZero] + ": " + strings.Join(texts, "; ")
 		}
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -108,7 +108,7 @@ var layers = []struct {
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1175, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock " +
+	{"internal/lab/cases", layer{lines: 1177, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock " +
 		"internal/duration internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
 		"internal/say internal/suggest internal/zone store"}},
 	{"internal/cli", layer{lines: 2380, kB: 76, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +

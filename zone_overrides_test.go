@@ -8,7 +8,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
-// TestWhoHasSetAnOverride: an override says since when it holds, who has set it, and why.
+// TestWhoHasSetAnOverride: an override shows its time, its author and the reason.
 func TestWhoHasSetAnOverride(t *testing.T) {
 	caddytest.RunConfig(t, caddytest.FreeAddress(t), "http://example.com {\nrate_limit {\nzone z {\nkey {client_ip}\nrate 3/1h\noverrides\n}\n}\n}\n")
 	caddytest.Admin(t, http.MethodPut, "zones/z/key/override?key=192.0.2.1", `{"limit": "4/1h", "note": "T-4711"}`)

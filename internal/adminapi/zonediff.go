@@ -18,8 +18,8 @@ type ZoneDiff struct {
 
 	Changes []OptionDiff `json:"changes,omitempty"`
 
-	// Anew says that the counts of some keys begin again from zero, so that they have their whole limit.
-	Anew bool `json:"counts_begin_anew,omitempty"`
+	// FromZero says that the counts of some keys start from zero, so that they have their whole limit.
+	FromZero bool `json:"counts_from_zero,omitempty"`
 
 	// Warnings are those that the new config gives, and the old one did not.
 	Warnings []string `json:"warnings,omitempty"`

@@ -67,7 +67,7 @@ func differences(z *adminapi.ZoneDiff) (rows [][]string) {
 	for _, text := range z.Warnings {
 		add(true, "warning", text)
 	}
-	add(z.Anew, "counts", "keys begin again from zero, with their whole limit")
+	add(z.FromZero, "counts", "keys start again from zero, with their whole limit")
 	return rows
 }
 

@@ -112,7 +112,7 @@ func (s *screen) table(rows [][]string) {
 
 const usualKey = len("255.255.255.255")
 
-// short returns a text of any length that others stand behind. In a terminal it is cut in the middle, as texts often begin alike.
+// short cuts a text of any length before other columns. In a terminal it is cut in the middle, as texts often start alike.
 func (s *screen) short(text string) string {
 	if s.width == 0 {
 		return text

@@ -131,7 +131,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestSuggest: a limit is suggested if somebody is above it, who is named.
+// TestSuggest: a limit that some clients are above is suggested, and names them.
 func TestSuggest(t *testing.T) {
 	s := replay.Sizes{Clients: 1000, P99: 10, People: 999, PeopleMost: 20, Limit: 20, Reference: 10, Highest: []string{"203.0.113.7"}}
 	for above, want := range []string{"", "20/1m"} {

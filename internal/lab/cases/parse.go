@@ -156,7 +156,7 @@ func (p *parser) request(s *Step) error {
 	return nil
 }
 
-// args takes so many arguments.
+// It takes `n` arguments.
 func (p *parser) args(n int) (args []string, err error) {
 	for range n {
 		if !p.NextArg() {

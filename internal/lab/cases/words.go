@@ -43,8 +43,10 @@ var words = map[string]word{
 		r.Header = append(r.Header, strings.TrimSuffix(args[0], ":")+": "+args[1])
 	})},
 	"body": {1, "a text", plain(func(r *Request, args []string) { r.Body = []byte(args[0]) })},
-	"assume": {2, "a placeholder that only a real request has, and its value, such as {http.auth.user.id} alice",
-		plain(func(r *Request, args []string) { r.assume(args[0], args[1]) })},
+	"assume": {
+		2, "a placeholder that only a real request has, and its value, such as {http.auth.user.id} alice",
+		plain(func(r *Request, args []string) { r.assume(args[0], args[1]) }),
+	},
 	"repeat": {1, "a number from 1 to " + strconv.Itoa(maxRepeat), number(1, maxRepeat, func(r *Request, n int) { r.Repeat = n })},
 	"every":  {1, aDuration, span(math.MaxInt64, func(r *Request, d time.Duration) { r.Every = d })},
 	"takes":  {1, "a duration of at most " + duration.Format(maxTakes), span(maxTakes, func(r *Request, d time.Duration) { r.Takes = d })},

@@ -61,7 +61,7 @@ func Zones(before, after []*trial.Handler) (all []adminapi.ZoneDiff) {
 			d.Kind, d.Is, d.Warnings = adminapi.ZoneNew, describe(is.uses[0]), is.warnings
 		default:
 			d.Kind, d.Was, d.Is = adminapi.ZoneChanged, describe(was.uses[0]), describe(is.uses[0])
-			d.Changes, d.Anew = changes(was.uses, is.uses), beginAnew(was.uses, is.uses)
+			d.Changes, d.FromZero = changes(was.uses, is.uses), beginAnew(was.uses, is.uses)
 			d.Warnings = slices.DeleteFunc(is.warnings, func(text string) bool { return slices.Contains(was.warnings, text) })
 			if len(d.Changes)+len(d.Warnings) == 0 {
 				continue

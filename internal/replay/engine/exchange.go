@@ -34,7 +34,7 @@ type exchange struct {
 	lacks  map[string]string // what zones need and the log does not have; nothing if it has all
 }
 
-// way is what becomes of a request in one engine.
+// way is what happens to a request in one engine.
 type way struct {
 	*exchange
 	engine *engine

@@ -36,7 +36,7 @@ func (e *engine) result(m *merged) *replay.Result {
 	return r
 }
 
-// unjudged says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
+// Unjudged requests: it says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
 // site, so its hosts are named.
 func (t *tallies) unjudged(z *zoneTally, met int64) string {
 	switch {

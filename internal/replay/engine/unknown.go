@@ -118,8 +118,8 @@ func (u *unknown) use(used *use, formats []*logs.Format) {
 type proxies struct {
 	direct   int64  // requests whose client is the other end of the connection
 	carry    int64  // those of them that carry the address of a client, and come from nobody who is trusted
-	field    string // in which the first of these carries it
-	address  string // of the first connection
+	field    string // of the first one with an address
+	address  string // of its connection
 	trusts   bool   // a server trusts proxies
 	resolved int64  // requests whose client is that of the log, which the config would not find out
 }

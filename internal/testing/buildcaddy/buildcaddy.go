@@ -10,7 +10,7 @@ import (
 )
 
 // Build builds cmd/caddy below the root of the repository, and returns the path of the binary. It is in the cache of the
-// go command, which links it again only if something has changed that it is made of: to link a Caddy takes six seconds of a core.
+// go command, which links it again only if its parts have changed. Linking a Caddy takes six seconds of a core.
 func Build(root string, flags ...string) (path string, err error) {
 	// In a checkout that belongs to another user, go finds no version. No test needs DWARF, and
 	// to write it is a third of the linker's work.

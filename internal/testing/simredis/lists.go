@@ -57,7 +57,7 @@ func (s *Server) ltrim(args []string) any {
 	return status("OK")
 }
 
-// lrem removes as many elements from the beginning, or from the end if the number is negative.
+// It removes so many elements from the beginning, or from the end if the number is negative.
 func (s *Server) lrem(args []string) any {
 	e, count := s.entry(args[0]), number(args[1])
 	left, removed := max(count, -count), int64(0)
