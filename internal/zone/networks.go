@@ -1,6 +1,8 @@
 package zone
 
 import (
+	"maps"
+
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
@@ -46,18 +48,29 @@ func (z *Zone) askNetwork(c *Check, _ *placeholder.Request) (found, error) {
 	return passes, nil
 }
 
+// maxOverruled bounds the policies that are kept of one policy, under limits of networks.
+const maxOverruled = 64
+
 // Overruled returns the policy with the limit of a network instead of its own. It is nil if the limit is for another
 // algorithm, or is not valid here.
 func (p *QuotaPolicy) Overruled(n *store.Network) *QuotaPolicy {
 	if n.Override.Algorithm != p.Rule.Algorithm().Name() {
 		return nil // networks with other algorithms may have the same limit
 	}
-	made, _ := p.overruled.of(n.Override.Limit, func() (*QuotaPolicy, error) {
-		rule := p.Rule.Overruled(&n.Override)
-		if rule == nil {
-			return nil, nil
+	limit, known := n.Override.Limit, p.overruled.Load()
+	if known != nil {
+		if made, ok := (*known)[limit]; ok {
+			return made
 		}
-		return p.with(rule), nil
-	})
+	}
+	var made *QuotaPolicy
+	if rule := p.Rule.Overruled(&n.Override); rule != nil {
+		made = p.with(rule)
+	}
+	more := map[algorithms.Limit]*QuotaPolicy{limit: made}
+	if known != nil && len(*known) < maxOverruled {
+		maps.Copy(more, *known)
+	}
+	p.overruled.Store(&more)
 	return made
 }

@@ -1,9 +1,7 @@
 package zone
 
 import (
-	"maps"
-	"slices"
-	"sync"
+	"hash/maphash"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +23,8 @@ type QuotaPolicy struct {
 	MaxWait time.Duration  // how long a request may be held before it is refused
 	Quota   int64          // the most that a client can use at once
 
-	overruled madePolicies[algorithms.Limit] // see Overruled
-	part      atomic.Pointer[QuotaPolicy]    // see Split
+	overruled atomic.Pointer[map[algorithms.Limit]*QuotaPolicy] // see Overruled
+	part      atomic.Pointer[QuotaPolicy]                       // see Split
 
 	HeaderZone string // the zone's name in headers
 	PolicyItem string // the item of RateLimit-Policy
@@ -138,59 +136,50 @@ func (p *Policies) haveUnknownStates() bool {
 	return err != nil || other.Rule.ID() != p.Likely.Rule.ID()
 }
 
-// dynamicPolicies makes policies for the numbers that requests bring, and keeps some of them.
+const (
+	// policySlots bounds the cached policies of a limit with placeholders.
+	policySlots = 256
+
+	// policyProbes is the number of slots that a policy may be cached in.
+	policyProbes = 4
+)
+
+// dynamicPolicies makes policies for the numbers that requests bring, and caches some of them.
+// Clients may choose the numbers: a million different ones take no more memory, and no more time
+// than making each policy again.
 type dynamicPolicies struct {
 	zone  *Zone
 	plan  string
 	limit config.Limit
-	made  madePolicies[config.Numbers]
+	slots [policySlots]atomic.Pointer[QuotaPolicy]
 }
+
+// policySeed keeps clients from choosing numbers with the same hash.
+var policySeed = maphash.MakeSeed()
 
 func (d *dynamicPolicies) Resolve(repl *caddy.Replacer) (*QuotaPolicy, error) {
 	n, err := d.limit.Numbers(repl)
 	if err != nil {
 		return nil, err
 	}
-	return d.made.of(n, func() (*QuotaPolicy, error) { return d.zone.quotaPolicy(d.plan, &d.limit, n) })
-}
-
-// maxPolicies bounds the policies that are kept of one limit. When there are so many, it begins with none again.
-// Clients may choose the numbers: a million different ones take no more memory, and no more time
-// than making each policy again.
-const maxPolicies = 256
-
-// madePolicies are policies that were made for requests, by what they depend on.
-type madePolicies[K comparable] struct {
-	mu  sync.RWMutex
-	all map[K]*QuotaPolicy
-}
-
-// of returns a policy, and makes it if it is not there.
-func (m *madePolicies[K]) of(k K, make func() (*QuotaPolicy, error)) (*QuotaPolicy, error) {
-	m.mu.RLock()
-	p, ok := m.all[k]
-	m.mu.RUnlock()
-	if ok {
-		return p, nil
+	hash := maphash.Comparable(policySeed, n)
+	put := &d.slots[(hash+(hash>>32)%policyProbes)%policySlots]
+	for i := range uint64(policyProbes) {
+		slot := &d.slots[(hash+i)%policySlots]
+		p := slot.Load()
+		if p == nil {
+			put = slot
+			break
+		}
+		if p.Numbers == n {
+			return p, nil
+		}
 	}
-	p, err := make()
-	if err != nil {
-		return nil, err
+	p, err := d.zone.quotaPolicy(d.plan, &d.limit, n)
+	if err == nil {
+		put.Store(p)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.all == nil || len(m.all) == maxPolicies {
-		m.all = map[K]*QuotaPolicy{}
-	}
-	m.all[k] = p
-	return p, nil
-}
-
-// list returns the policies that are there.
-func (m *madePolicies[K]) list() []*QuotaPolicy {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return slices.Collect(maps.Values(m.all))
+	return p, err
 }
 
 // MaxCost returns the largest cost that can ever be allowed.

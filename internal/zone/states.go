@@ -42,10 +42,8 @@ func (z *Zone) distinct(identity func(*store.Rule) string, all bool) (rules []*s
 	}
 	for _, p := range z.allPolicies() {
 		add(p.Likely)
-		if all && p.Varying != nil {
-			for _, made := range p.Varying.made.list() {
-				add(made)
-			}
+		for i := 0; all && p.Varying != nil && i < policySlots; i++ {
+			add(p.Varying.slots[i].Load())
 		}
 	}
 	return rules

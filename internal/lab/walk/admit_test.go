@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"pgregory.net/rapid"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 )
@@ -61,30 +62,34 @@ func TestAdmit(t *testing.T) {
 
 // TestAdmitDropsAliases: the walk drops the headers that the server drops.
 func TestAdmitDropsAliases(t *testing.T) {
-	for options, want := range map[string]string{
-		"": "[Plain Remote-User]",
-		`"expected_underscore_headers":["remote_user"],"expected_dot_headers":["a.b"],`: "[A.b Plain Remote_user]",
-	} {
-		server := admits(t, options)
+	lists := map[string]*caddyhttp.Server{}
+	for _, underscores := range []string{`[]`, `["remote_user"]`, `["remote_*"]`, `["a_.b","x_y_z"]`} {
+		for _, dots := range []string{`[]`, `["remote.user"]`, `["remote.*"]`, `["a_.b"]`} {
+			options := fmt.Sprintf(`"expected_underscore_headers":%s,"expected_dot_headers":%s,`, underscores, dots)
+			lists[options] = admits(t, options)
+		}
+	}
+	names := []string{"Remote-User", "Remote_user", "Remote.user", "Remote_user.x", "Remote-Group", "Remote_group", "Remote.group", "A_.b", "A--B", "X_y_z", "X-Y-Z", "X-Y", "Plain"}
+	rapid.Check(t, func(rt *rapid.T) {
+		options := rapid.SampledFrom(slices.Sorted(maps.Keys(lists))).Draw(rt, "options")
+		header := make(http.Header)
+		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID).Draw(rt, "names") {
+			header[name] = make([]string, rapid.IntRange(1, 2).Draw(rt, "values"))
+		}
 		left := func(send func(*http.Request)) string {
 			r := get("GET", "http://a.test/")()
-			for _, name := range []string{"Remote_user", "Remote.user", "A.b", "A_b", "Plain"} {
-				r.Header[name] = []string{""}
-			}
-			if options == "" {
-				r.Header["Remote-User"] = []string{""}
-			}
+			r.Header = header.Clone()
 			send(r)
 			return fmt.Sprint(slices.Sorted(maps.Keys(r.Header)))
 		}
-		real := left(func(r *http.Request) { served(server, r) })
+		want := left(func(r *http.Request) { served(lists[options], r) })
 		got := left(func(r *http.Request) {
-			if err := walk.Admit(server, r); err != nil {
-				t.Fatal(err)
+			if err := walk.Admit(lists[options], r); err != nil {
+				rt.Fatal(err)
 			}
 		})
-		if got != want || real != want {
-			t.Errorf("%s: Caddy leaves %s, the walk %s, want %s", options, real, got, want)
+		if got != want {
+			rt.Errorf("%s %v\nCaddy leaves %s\nthe walk      %s", options, header, want, got)
 		}
-	}
+	})
 }
