@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ type Window struct {
 }
 
 // Durations are the options that can be a time, whose numbers in JSON are nanoseconds.
-var Durations = []string{"window", "max_wait", "lease", "lend", "duration", "up_to"}
+var Durations = slices.Concat(option.Times(Zone{}), option.Times(Ban{}))
 
 // calendarWords are the calendar windows.
 var calendarWords = map[string]algorithms.Calendar{

@@ -105,6 +105,16 @@ func (f *Field) isTime() bool {
 	return Pointed(f.Type) == durationType || strings.HasSuffix(f.Least, "s")
 }
 
+// Times returns the names in JSON of the options of a struct whose numbers are nanoseconds.
+func Times(of any) (names []string) {
+	for _, f := range Fields(reflect.TypeOf(of)) {
+		if f.isTime() {
+			names = append(names, f.JSON)
+		}
+	}
+	return names
+}
+
 // Text sets a value from a text or a number of JSON.
 func Text(raw []byte, to Value) error {
 	var text string

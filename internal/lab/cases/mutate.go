@@ -1,9 +1,11 @@
 package cases
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,6 +102,9 @@ func mutationsOf(config any) (all mutations) {
 			for name, z := range zones {
 				put := putter(zones, name)
 				all.add(name, " removed", edit{put, z, nil})
+				if z, ok := z.(object); ok && z["max_events"] != nil {
+					all.otherAlgorithm(name, z)
+				}
 				all.within(name, "", z, put)
 			}
 		}
@@ -138,9 +143,9 @@ func (all *mutations) within(zone, words string, value any, put func(any)) {
 	case bool:
 		change(fmt.Sprintf(" %t -> %t", value, !value), !value)
 	case float64:
-		otherNumbers(words[strings.LastIndexByte(words, ' ')+1:], value, change)
+		otherNumbers(lastWord(words), value, change)
 	case string:
-		otherTexts(value, change)
+		otherTexts(lastWord(words), value, change)
 	case object:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			if name == "lend" { // which has no effect here
@@ -166,6 +171,17 @@ func (all *mutations) within(zone, words string, value any, put func(any)) {
 	}
 }
 
+// otherAlgorithm adds the change to another algorithm.
+func (all *mutations) otherAlgorithm(zone string, z object) {
+	is, other := z["algorithm"], "token_bucket"
+	if is == other || is == "gcra" {
+		other = "fixed_window"
+	}
+	all.add(zone, fmt.Sprintf(" algorithm %s -> %s", cmp.Or(is, any("the default")), other), edit{putter(z, "algorithm"), is, other})
+}
+
+func lastWord(words string) string { return words[strings.LastIndexByte(words, ' ')+1:] }
+
 // otherNumbers yields the changes of a number: one more, one less; of a time, twice as long, and half.
 func otherNumbers(option string, n float64, yield func(words string, changed any)) {
 	if n <= 0 || option == "enforce" { // one percent more shows only with many keys
@@ -182,8 +198,14 @@ func otherNumbers(option string, n float64, yield func(words string, changed any
 
 var placeholders = regexp.MustCompile(`\{[^{}]+\}`)
 
-// otherTexts yields the changes of a text: another time, or a placeholder less.
-func otherTexts(text string, yield func(words string, changed any)) {
+// otherTexts yields the changes of a text: another word, another time, or a placeholder less.
+func otherTexts(name, text string, yield func(words string, changed any)) {
+	for _, f := range option.Fields(reflect.TypeFor[config.Zone]()) {
+		if i := slices.Index(f.Words, text); f.JSON == name && i >= 0 {
+			other := f.Words[(i+1)%len(f.Words)]
+			yield(" "+text+" -> "+other, other)
+		}
+	}
 	if d, err := option.ParseDuration(text); err == nil {
 		otherNumbers(config.Durations[0], float64(d), yield)
 	}
