@@ -64,7 +64,7 @@ var layers = []struct {
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
-	{"internal/option", layer{lines: 645, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
+	{"internal/option", layer{lines: 653, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
 	{"internal/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 306, kB: 9, own: "internal/advice internal/outcome internal/topk"}},
@@ -93,7 +93,7 @@ var layers = []struct {
 		"internal/usage internal/writers internal/zone store"}},
 	{"internal/limiter", layer{lines: 845, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
-	{"internal/lab/walk", layer{lines: 433, kB: 16, caddy: true}},
+	{"internal/lab/walk", layer{lines: 472, kB: 17, caddy: true}},
 	{"internal/lab/trial", layer{lines: 362, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
@@ -108,7 +108,7 @@ var layers = []struct {
 		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
 		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
 		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1177, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock " +
+	{"internal/lab/cases", layer{lines: 1196, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock " +
 		"internal/duration internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
 		"internal/say internal/suggest internal/zone store"}},
 	{"internal/cli", layer{lines: 2380, kB: 76, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +

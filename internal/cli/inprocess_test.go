@@ -23,7 +23,7 @@ func command(output io.Writer, args ...string) *cobra.Command {
 	return cmd
 }
 
-// TestExitCodeOfDiff: with --exit-code, a config that differs ends with 2, also in JSON, and the same one with 0.
+// TestExitCodeOfDiff: with --exit-code, another config ends with 2, also in JSON, and the same config with 0.
 func TestExitCodeOfDiff(t *testing.T) {
 	here(t, map[string]string{"less": limitedSite, "more": strings.Replace(limitedSite, "2/1m", "3/1m", 1)})
 	for args, want := range map[string]int64{

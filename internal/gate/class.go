@@ -40,7 +40,7 @@ func (g *Gate) see(p *Place) {
 	}
 }
 
-// key keeps count of a key in a class while its requests run or wait, and while it has had more than its share.
+// key counts the requests of a key in a class. It lasts until they have ended, and the key no longer exceeds its share.
 type key struct {
 	name
 	running int

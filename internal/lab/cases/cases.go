@@ -54,7 +54,7 @@ type Request struct {
 	Expect Expect
 }
 
-// Answer is what the upstream answers: 200 without a body, but for what is set.
+// Answer is the response of the upstream. By default it has status 200 and no body.
 type Answer struct {
 	Status int
 	Header [][2]string
@@ -63,7 +63,7 @@ type Answer struct {
 
 // Expect is what is expected of a request. Counts are of all repetitions, the rest is of the last one.
 type Expect struct {
-	Passes int    // how many pass; below 0 if nothing is expected
+	Passes int    // how many requests pass; negative if any number may
 	By     string // the zone that refuses the others; empty if any may
 
 	pass, refused int // as they are said

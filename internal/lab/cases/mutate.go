@@ -136,7 +136,7 @@ func (all *mutations) add(zone, words string, e edit) {
 	(*all)[i].edits = append((*all)[i].edits, e)
 }
 
-// within adds the changes of a value, and of what is in it. The words say which option it is.
+// within adds the changes of a value and of its members. The words lead to its option.
 func (all *mutations) within(zone, words string, value any, put func(any)) {
 	change := func(to string, is any) { all.add(zone, words+to, edit{put, value, is}) }
 	switch value := value.(type) {

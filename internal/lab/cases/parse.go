@@ -167,10 +167,10 @@ func (p *parser) args(n int) (args []string, err error) {
 	return args, nil
 }
 
-// unsaid is a number of requests of which nothing is said.
+// unsaid is a number of requests that a line does not name.
 const unsaid = -1
 
-// count makes of what is said how many requests must pass. It reports whether that is possible.
+// count computes how many requests must pass. It reports whether there are so many.
 func (e *Expect) count(repeat int) bool {
 	e.Passes = e.pass
 	switch {

@@ -172,7 +172,7 @@ func retryAfter(r *Request, args []string) error {
 	return nil
 }
 
-// none is what is expected of a header that the response must not have.
+// none means that the response must not have a header.
 const none = "none"
 
 // plain takes any arguments.

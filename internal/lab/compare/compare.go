@@ -103,7 +103,7 @@ func changes(was, is []*zone.Zone) (all []adminapi.OptionDiff) {
 	return all
 }
 
-// options returns the options of a zone, with what its handler decides for it.
+// options returns the options of a zone, and on_store_error, which its handler may set.
 func options(z *zone.Zone) object {
 	all := make(object)
 	_ = json.Unmarshal(z.JSON, &all) // cannot fail: it was made from a zone

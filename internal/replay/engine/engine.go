@@ -2,9 +2,9 @@
 // as Caddy would.
 //
 // One loop does in order what a Caddy does at the same time: requests begin, wait (in coroutines) and end.
-// Each limit that is tried has an engine of its own, with a store and zones, beside that of the config as it is. They share
-// the walk of a request through the routes, unless it may differ. A zone whose key, plan or matcher looks at what the log does
-// not have of a request does not match it.
+// The config has an engine with a store and zones, and each tried limit has another one. All share the walk of a request
+// through the routes, unless it may differ. A zone does not match a request if the log lacks a field of its key, plan or
+// matchers.
 package engine
 
 import (
