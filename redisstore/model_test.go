@@ -236,8 +236,8 @@ func (s *schedule) adjust() {
 		side.adjust(s.T, c.Adjustment)
 	}
 	s.model.Adjust(by, s.now, c.At, c.Delta, c.name)
-	if c.Delta > 0 { // with which the key may start from zero
-		s.keep(func(c *charged) bool { return c.At < s.now })
+	if c.Delta > 0 { // with which the key may start from zero, at the time of the charge or now
+		s.keep(func(other *charged) bool { return other.At < min(c.At, s.now) })
 	}
 	s.story = append(s.story, vectors.Options(s.limit))
 }
