@@ -15,7 +15,7 @@ import (
 var appliedElsewhere = map[string]string{
 	"TestReplayAdviceIsGood":                            "replay/suggestion replay/hours replay/trusted_proxies",
 	"TestFleetInOneView in integration/cli":             "doctor/agreement doctor/instances/silent",
-	"TestInstances in internal/doctor":                  "doctor/version doctor/outage",
+	"TestInstances in internal/operate/doctor":          "doctor/version doctor/outage",
 	"what leaks is seen in logs; see TestGoldenConfigs": "load/key/body",
 	"TestRecipesHold, in the recipe of an MCP server":   "load/key/fields",
 	"TestGoldenConfigs, and each test of fleets":        "load/store",

@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 

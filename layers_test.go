@@ -58,15 +58,15 @@ var layers = []struct {
 	{"internal/adminapi", layer{lines: 484, kB: 16, own: "algorithms internal/advice internal/outcome"}},
 	{"internal/web", layer{lines: 200, kB: 10}},
 	{"internal/uplot", layer{lines: 6, kB: 1}},
-	{"internal/replay/logs", layer{lines: 1205, kB: 38, own: "internal/say"}},
-	{"internal/replay", layer{lines: 566, kB: 20, own: "internal/advice internal/say internal/uplot internal/web"}},
+	{"internal/lab/replay/logs", layer{lines: 1205, kB: 38, own: "internal/say"}},
+	{"internal/lab/replay", layer{lines: 566, kB: 20, own: "internal/advice internal/say internal/uplot internal/web"}},
 	{"internal/hangup", layer{lines: 105, kB: 3, caddy: true}},
 	{"internal/events", layer{lines: 60, kB: 2, caddy: true}},
 	{"internal/clientip", layer{lines: 145, kB: 6, caddy: true, own: "internal/advice"}},
 	{"internal/logging", layer{lines: 59, kB: 2, caddy: true}},
 	{"internal/option", layer{lines: 653, kB: 21, caddy: true, own: "internal/duration internal/suggest"}},
 	{"internal/placeholder", layer{lines: 254, kB: 10, caddy: true, own: "internal/suggest"}},
-	{"internal/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
+	{"internal/request/key", layer{lines: 781, kB: 25, caddy: true, own: "internal/placeholder"}},
 	{"internal/stats", layer{lines: 306, kB: 9, own: "internal/advice internal/outcome internal/topk"}},
 	{"internal/feed", layer{lines: 97, kB: 3, own: "algorithms internal/adminapi internal/clientip internal/outcome internal/topk"}},
 	{"internal/heap", layer{lines: 32, kB: 1}},
@@ -74,51 +74,51 @@ var layers = []struct {
 	{"internal/gate", layer{lines: 609, kB: 17, own: "internal/adminapi internal/heap"}},
 	{"internal/turns", layer{lines: 265, kB: 7, own: "internal/clock"}},
 	{"internal/writers", layer{lines: 135, kB: 4, caddy: true}},
-	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/key " +
+	{"adaptive", layer{lines: 391, kB: 14, caddy: true, own: "internal/adminapi internal/clock internal/gate internal/hangup internal/request/key " +
 		"internal/option internal/placeholder internal/stats internal/writers"}},
 	{"internal/pool", layer{lines: 453, kB: 14, caddy: true, own: "algorithms internal/advice internal/clock internal/logging internal/stats " +
 		"internal/topk internal/turns memorystore store"}},
-	{"internal/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
+	{"internal/operate/fleet", layer{lines: 224, kB: 7, own: "internal/adminapi store"}},
 	{"config", layer{lines: 945, kB: 33, caddy: true, own: "algorithms internal/duration internal/option internal/placeholder internal/suggest " +
 		"internal/usage store"}},
-	{"internal/body", layer{lines: 200, kB: 6, caddy: true}},
-	{"internal/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/body internal/clientip internal/duration internal/key " +
+	{"internal/request/body", layer{lines: 200, kB: 6, caddy: true}},
+	{"internal/request/zone", layer{lines: 1104, kB: 35, caddy: true, own: "algorithms config internal/request/body internal/clientip internal/duration internal/request/key " +
 		"internal/outcome internal/placeholder internal/stats internal/throttle internal/usage store"}},
 	{"backend", layer{lines: 159, kB: 8, caddy: true, own: "internal/logging internal/option memorystore redisstore store"}},
-	{"internal/doctor", layer{lines: 547, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
+	{"internal/operate/doctor", layer{lines: 547, kB: 24, own: "internal/adminapi internal/advice internal/duration internal/outcome internal/stats " +
 		"internal/topk store"}},
-	{"internal/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
-	{"internal/routes", layer{lines: 107, kB: 3, caddy: true}},
-	{"internal/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
-		"internal/usage internal/writers internal/zone store"}},
-	{"internal/limiter", layer{lines: 845, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
-		"internal/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/zone store"}},
+	{"internal/operate/page", layer{lines: 1535, kB: 80, own: "internal/web"}},
+	{"internal/request/routes", layer{lines: 107, kB: 3, caddy: true}},
+	{"internal/request/late", layer{lines: 590, kB: 17, caddy: true, own: "algorithms config internal/clock internal/logging internal/pool internal/stats " +
+		"internal/usage internal/writers internal/request/zone store"}},
+	{"internal/request/limiter", layer{lines: 845, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
+		"internal/request/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/request/zone store"}},
 	{"internal/lab/walk", layer{lines: 472, kB: 17, caddy: true}},
 	{"internal/lab/trial", layer{lines: 362, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
-		"internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder internal/pool internal/zone memorystore store"}},
+		"internal/lab/walk internal/request/late internal/request/limiter internal/outcome internal/placeholder internal/pool internal/request/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
-	{"internal/replay/engine", layer{lines: 1752, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
-		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/late internal/limiter internal/outcome internal/placeholder " +
-		"internal/replay internal/replay/logs internal/say internal/stats internal/zone memorystore"}},
+	{"internal/lab/replay/engine", layer{lines: 1752, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
+		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/request/late internal/request/limiter internal/outcome internal/placeholder " +
+		"internal/lab/replay internal/lab/replay/logs internal/say internal/stats internal/request/zone memorystore"}},
 	{"internal/lab/compare", layer{lines: 325, kB: 11, own: "config internal/adminapi internal/duration internal/lab/offline internal/lab/trial " +
-		"internal/replay internal/replay/engine internal/zone"}},
-	{"internal/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
-	{"internal/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/shell"}},
-	{"internal/admin", layer{lines: 2939, kB: 98, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
-		"internal/doctor internal/duration internal/feed internal/fleet internal/key internal/lab/compare internal/lab/trial internal/lab/walk " +
-		"internal/limiter internal/logging internal/outcome internal/page internal/pool internal/stats internal/suggest internal/topk internal/why " +
-		"internal/zone store"}},
-	{"internal/lab/cases", layer{lines: 1196, kB: 39, caddy: true, own: "algorithms config internal/admin internal/adminapi internal/clock " +
-		"internal/duration internal/lab/offline internal/lab/trial internal/lab/walk internal/limiter internal/option internal/outcome internal/pool " +
-		"internal/say internal/suggest internal/zone store"}},
-	{"internal/cli", layer{lines: 2380, kB: 76, caddy: true, own: "internal/admin internal/adminapi internal/duration internal/lab/cases " +
-		"internal/lab/compare internal/lab/offline internal/outcome internal/replay internal/replay/engine internal/say internal/shell internal/why"}},
-	{"internal/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/limiter internal/logging internal/outcome internal/zone"}},
-	{"internal/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/late internal/limiter internal/outcome internal/placeholder " +
-		"internal/routes internal/writers internal/zone"}},
-	{".", layer{lines: 879, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/admin internal/advice internal/cli internal/clientip " +
-		"internal/duration internal/events internal/hangup internal/key internal/lab/trial internal/limiter internal/logging internal/option " +
-		"internal/placeholder internal/pool internal/report internal/respond internal/routes internal/stats internal/zone memorystore store"}},
+		"internal/lab/replay internal/lab/replay/engine internal/request/zone"}},
+	{"internal/operate/shell", layer{lines: 90, kB: 3, own: "internal/adminapi"}},
+	{"internal/operate/why", layer{lines: 175, kB: 7, own: "internal/adminapi internal/duration internal/outcome internal/operate/shell"}},
+	{"internal/operate/admin", layer{lines: 2939, kB: 98, caddy: true, own: "adaptive algorithms config internal/adminapi internal/clientip internal/clock " +
+		"internal/operate/doctor internal/duration internal/feed internal/operate/fleet internal/request/key internal/lab/compare internal/lab/trial internal/lab/walk " +
+		"internal/request/limiter internal/logging internal/outcome internal/operate/page internal/pool internal/stats internal/suggest internal/topk internal/operate/why " +
+		"internal/request/zone store"}},
+	{"internal/lab/cases", layer{lines: 1196, kB: 39, caddy: true, own: "algorithms config internal/operate/admin internal/adminapi internal/clock " +
+		"internal/duration internal/lab/offline internal/lab/trial internal/lab/walk internal/request/limiter internal/option internal/outcome internal/pool " +
+		"internal/say internal/suggest internal/request/zone store"}},
+	{"internal/operate/cli", layer{lines: 2380, kB: 76, caddy: true, own: "internal/operate/admin internal/adminapi internal/duration internal/lab/cases " +
+		"internal/lab/compare internal/lab/offline internal/outcome internal/lab/replay internal/lab/replay/engine internal/say internal/operate/shell internal/operate/why"}},
+	{"internal/request/report", layer{lines: 226, kB: 8, own: "internal/clientip internal/events internal/request/limiter internal/logging internal/outcome internal/request/zone"}},
+	{"internal/request/respond", layer{lines: 902, kB: 29, caddy: true, own: "config internal/request/late internal/request/limiter internal/outcome internal/placeholder " +
+		"internal/request/routes internal/writers internal/request/zone"}},
+	{".", layer{lines: 879, kB: 36, caddy: true, own: "adaptive algorithms backend config internal/operate/admin internal/advice internal/operate/cli internal/clientip " +
+		"internal/duration internal/events internal/hangup internal/request/key internal/lab/trial internal/request/limiter internal/logging internal/option " +
+		"internal/placeholder internal/pool internal/request/report internal/request/respond internal/request/routes internal/stats internal/request/zone memorystore store"}},
 	{"cmd/caddy", layer{lines: 7, kB: 2, caddy: true, own: "."}},
 
 	// What only tests and documentation use.
@@ -142,8 +142,8 @@ var layers = []struct {
 	{"internal/testing/picture/recording", layer{lines: 100, kB: 3}},
 	{"internal/testing/picture", layer{lines: 350, kB: 14, own: "algorithms internal/testing/picture/recording"}},
 	{"internal/testing/reference", layer{lines: 293, kB: 10, caddy: true, own: "internal/option"}},
-	{"internal/testing/world", layer{lines: 4421, kB: 140, caddy: true, own: "algorithms config internal/clock internal/heap internal/limiter " +
-		"internal/outcome internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/zone redisstore store"}},
+	{"internal/testing/world", layer{lines: 4421, kB: 140, caddy: true, own: "algorithms config internal/clock internal/heap internal/request/limiter " +
+		"internal/outcome internal/placeholder internal/pool internal/testing/model internal/testing/simredis internal/request/zone redisstore store"}},
 	{"redisstore/internal/layer/layertest", layer{lines: 50, kB: 2, own: "algorithms memorystore redisstore/internal/layer store"}},
 	{"store/storetest", layer{lines: 1425, kB: 53, own: "algorithms internal/testing/patient store"}},
 
@@ -207,6 +207,9 @@ func TestLayers(t *testing.T) {
 		for _, dep := range pkg.Imports {
 			switch own := relative(dep); {
 			case own != dep:
+				if meetsRequests(name) && folder(own) != "" && folder(own) != "internal/request/" {
+					t.Errorf("%s imports %s, which a request does not need", name, own)
+				}
 				if !strings.Contains(" "+may.own+" ", " "+own+" ") {
 					t.Errorf("%s imports %s", name, own)
 				}
@@ -215,6 +218,27 @@ func TestLayers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// folder returns the folder of internal that says what a package is there for, with a slash, or nothing.
+func folder(name string) string {
+	for _, f := range []string{"internal/request/", "internal/operate/", "internal/lab/"} {
+		if strings.HasPrefix(name, f) {
+			return f
+		}
+	}
+	return ""
+}
+
+// meetsRequests reports whether a package is on the way of a request, or shared by such packages.
+func meetsRequests(name string) bool {
+	switch folder(name) {
+	case "internal/request/":
+		return true
+	case "internal/operate/", "internal/lab/":
+		return false
+	}
+	return strings.HasPrefix(name, "internal/") && !strings.HasPrefix(name, "internal/testing/") || name == "config" || name == "backend" || name == "adaptive"
 }
 
 // relative returns the path of a package in the module. Other paths stay as they are.
@@ -237,6 +261,9 @@ func TestArchitectureNamesThePackages(t *testing.T) {
 			if name, ok := strings.CutPrefix(l.name, line); ok {
 				shown, _, _ = strings.Cut(name, "/")
 			}
+		}
+		if f := folder(l.name); f != "" { // what is below has a line of its own
+			shown = "\n  " + strings.TrimPrefix(l.name, f) + " "
 		}
 		if !bytes.Contains(text, []byte(shown)) {
 			t.Errorf("%s is missing", l.name)

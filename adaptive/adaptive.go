@@ -18,8 +18,8 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/gate"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
-	"github.com/seed-161337e5/caddyratelimit/internal/key"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }

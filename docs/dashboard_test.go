@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-161337e5/caddyratelimit/adaptive"
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 

@@ -17,7 +17,7 @@ var follows = map[string]string{
 	"../../docs/choosing-a-limit.md": "TestChoosingALimit",
 	"../../docs/rollout.md":          "TestChoosingALimit",
 	"../../docs/getting-started.md":  "TestGettingStarted",
-	"../../docs/testing.md":          "TestTestingLimits in internal/cli",
+	"../../docs/testing.md":          "TestTestingLimits in internal/operate/cli",
 	"../../docs/page.md":             "the tests in the directory browser",
 }
 

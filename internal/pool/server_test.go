@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/backend"
-	"github.com/seed-161337e5/caddyratelimit/internal/doctor"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/doctor"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"

@@ -11,10 +11,10 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
-	"github.com/seed-161337e5/caddyratelimit/internal/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 

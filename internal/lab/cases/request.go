@@ -16,7 +16,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
-	"github.com/seed-161337e5/caddyratelimit/internal/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 )
 
 // exchange is one request on its way, and what has come of it. It implements [walk.ServingVisitor].

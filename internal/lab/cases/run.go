@@ -13,8 +13,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/suggest"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
 )
 
 // engine carries out cases on a config: requests go through its routes, and the limiter decides them on an imagined

@@ -11,10 +11,10 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/engine"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay"
-	"github.com/seed-161337e5/caddyratelimit/internal/replay/engine"
-	"github.com/seed-161337e5/caddyratelimit/internal/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
 // definition is a zone of a config, in each handler that has it.

@@ -1,0 +1,285 @@
+// Package engine sends the requests of logs through the routes of configs, and decides them on the time of the logs
+// as Caddy would.
+//
+// One loop does in order what a Caddy does at the same time: requests begin, wait (in coroutines) and end.
+// The config has an engine with a store and zones, and each tried limit has another one. All share the walk of a request
+// through the routes, unless it may differ. A zone does not match a request if the log lacks a field of its key, plan or
+// matchers.
+package engine
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/logs"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+)
+
+// Replay says what a config, which does not run, would have done to the requests of some logs.
+func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
+	began := time.Now()
+	c, err := offline.Provision(config)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Release()
+	if len(c.Handlers) == 0 {
+		return nil, errors.New("the config has no rate_limit handlers")
+	}
+	zones := zonesOf(c)
+	if o.Zone != "" && zones[o.Zone] == nil {
+		_, err := newAttempt(zones, replay.Try{Zone: o.Zone})
+		return nil, err
+	}
+	attempts := []*attempt{nil}
+	for _, try := range o.Tries {
+		made, err := newAttempt(zones, try)
+		if err != nil {
+			return nil, err
+		}
+		attempts = append(attempts, made)
+	}
+	twice := o.Suggest || o.Curve
+	if twice && slices.Contains(o.Logs, "-") {
+		return nil, errors.New("--suggest and --html read the logs twice, and the standard input can be read once: name a file instead of -")
+	}
+	s, err := newSetup(c)
+	if err != nil {
+		return nil, err
+	}
+	first, m, err := s.pass(o, attempts)
+	if err != nil {
+		return nil, err
+	}
+	result, reported := first.result(m), first.reported(o)
+	if twice {
+		var more []*attempt
+		for _, z := range reported {
+			more = append(more, z.attempts(o, len(reported))...)
+		}
+		if len(more) > 0 {
+			if _, _, err = s.pass(o, more); err != nil {
+				return nil, err
+			}
+		}
+		attempts = append(attempts, more...)
+	}
+	for _, z := range reported {
+		made := first.report(z, attempts[1:])
+		if o.Suggest {
+			z.suggest(made)
+		}
+		result.Zones = append(result.Zones, made)
+	}
+	result.Took = time.Since(began)
+	return result, nil
+}
+
+// setup is what all engines of a config share.
+type setup struct {
+	*servers
+	config *offline.Config
+	needs  *needs
+	zones  [][]*zone.Zone // by handler, guarded
+	index  map[caddyhttp.MiddlewareHandler]int
+	trusts map[*caddyhttp.Server]bool // the server trusts proxies
+	waits  bool                       // requests can wait
+}
+
+func newSetup(c *offline.Config) (*setup, error) {
+	n := needsOf(c)
+	s := &setup{
+		servers: newServers(c, n.host()), config: c, needs: n,
+		index: make(map[caddyhttp.MiddlewareHandler]int), trusts: make(map[*caddyhttp.Server]bool),
+	}
+	for i, h := range c.Handlers {
+		s.index[h.Module] = i
+		var zones []*zone.Zone
+		for _, z := range h.Zones {
+			made, err := z.Copy()
+			if err != nil {
+				return nil, err
+			}
+			made.Matchers = n.guarded(made)
+			zones, s.waits = append(zones, made), s.waits || z.Waits()
+		}
+		s.zones = append(s.zones, zones)
+	}
+	for _, server := range c.App.Servers {
+		source := clientip.SourceOf(server)
+		s.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
+	}
+	return s, nil
+}
+
+// pass replays the logs for all attempts, and returns the engine of the first one. One that is nil is the config as it is.
+// Each needs a walk of its own where requests can wait, and where error routes decide about those that a limit refuses.
+func (s *setup) pass(o *replay.Options, attempts []*attempt) (*engine, *merged, error) {
+	var engines []*engine
+	for _, try := range attempts {
+		e, err := s.newEngine(try)
+		if err != nil {
+			return nil, nil, err
+		}
+		engines = append(engines, e)
+	}
+	together := len(engines)
+	if s.waits || s.needs.inner {
+		together = 1
+	}
+	m, err := read(o, slices.Collect(slices.Chunk(engines, together))...)
+	return engines[0], m, err
+}
+
+// engine replays logs once under a config, with one limit instead of that in the config, or with the config as it is. Only one goroutine
+// at a time uses it.
+type engine struct {
+	clock.Timeline
+	*setup
+	try      *attempt           // nil for the config as it is
+	limiters []*limiter.Limiter // by handler
+	store    *trial.Store
+	tallies  *tallies
+	unknown  *unknown
+	decided  func(w *way) // is called when a request is decided; may be nil
+
+	kept  int // keys in the store after the last sweep
+	since int // requests since the last sweep
+}
+
+func (s *setup) newEngine(try *attempt) (*engine, error) {
+	e := &engine{
+		setup: s, try: try, tallies: newTallies(s.config, s.needs.maxKeys), unknown: &unknown{handlers: make(map[string]string)},
+	}
+	made, ref, err := trial.NewStore(&e.Timeline, s.needs.maxKeys)
+	if err != nil {
+		return nil, err
+	}
+	e.store = made
+	for _, guarded := range s.zones {
+		zones := make([]*zone.Zone, len(guarded))
+		for i, z := range guarded {
+			if zones[i], err = e.own(z); err != nil {
+				return nil, err
+			}
+		}
+		e.limiters = append(e.limiters, limiter.New(limiter.Config{Zones: zones, Store: ref, Logger: zap.NewNop(), Clock: &e.Timeline}))
+	}
+	return e, nil
+}
+
+// own returns a zone with counters of its own.
+func (e *engine) own(z *zone.Zone) (*zone.Zone, error) {
+	if e.try != nil && e.try.Zone == z.Name {
+		return z.With(e.try.Plan, e.try.limit)
+	}
+	made, err := z.Copy()
+	if tally := e.tallies.zones[z.Name]; err == nil {
+		tally.stats = append(tally.stats, made.Stats)
+	}
+	return made, err
+}
+
+// read reads the logs, and has engines replay all requests. Those of a group share the walk of a request.
+func read(o *replay.Options, groups ...[]*engine) (*merged, error) {
+	m, err := openAll(o, readOptions(o, groups))
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	if !o.From.IsZero() {
+		from = o.From.UnixMicro()
+	}
+	if !o.To.IsZero() {
+		to = o.To.UnixMicro()
+	}
+	err = m.each(func(next *held) {
+		for _, engines := range groups {
+			if from <= next.start && next.start < to {
+				request(next, engines)
+			}
+		}
+	})
+	for _, e := range slices.Concat(groups...) {
+		e.Finish()
+	}
+	return m, err
+}
+
+// request replays a request in some engines of a config.
+func request(next *held, engines []*engine) {
+	first := engines[0]
+	if next.start < first.Micros() {
+		first.unknown.late++
+	}
+	x := &exchange{held: next, setup: first.setup, client: next.ClientIP, server: first.servers.of(&next.Record), person: first.tallies.personIn(&next.Record)}
+	for _, e := range engines {
+		e.MoveTo(next.start)
+		x.ways = append(x.ways, way{exchange: x, engine: e, end: max(e.Micros(), next.start+next.Duration.Microseconds())})
+	}
+	if x.server == nil {
+		first.unknown.servers++
+	} else if r := x.make(); r == nil {
+		first.unknown.invalid++
+	} else if first.waits {
+		first.Go(func() { x.walk(r) }, x.over)
+	} else { // a coroutine for each request would take half as long again
+		x.walk(r)
+		x.over()
+	}
+	if first.try == nil {
+		first.tallies.request(x, first.Micros())
+		first.unknown.see(x)
+	}
+	for _, e := range engines {
+		e.maintain()
+	}
+}
+
+// maintain sweeps the store, which does not do so by itself on a clock of its own, once there is much to sweep.
+func (e *engine) maintain() {
+	if e.since++; e.since >= max(4096, e.kept/2) {
+		e.store.Sweep()
+		e.kept, e.since = e.store.Keys(), 0
+	}
+}
+
+// zonesOf returns the zones of a config by name. Zones of one name are alike, but for their matchers.
+func zonesOf(c *offline.Config) map[string]*zone.Zone {
+	zones := make(map[string]*zone.Zone)
+	for _, h := range c.Handlers {
+		for _, z := range h.Zones {
+			zones[z.Name] = z
+		}
+	}
+	return zones
+}
+
+// readOptions returns what some engines have to read of the logs.
+func readOptions(o *replay.Options, groups [][]*engine) logs.Options {
+	var request, response []string
+	opaque := false
+	for _, engines := range groups {
+		n := engines[0].needs
+		names, ofResponse := n.fields(engines[0].config.App)
+		request, response, opaque = append(request, names...), append(response, ofResponse...), opaque || n.opaque
+	}
+	slices.Sort(request)
+	want := logs.Options{Format: o.Format, LogFormat: o.LogFormat, Header: slices.Compact(request), RespHeader: append([]string{}, response...)}
+	if opaque {
+		want.Header = nil
+	}
+	return want
+}

@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
+)
+
+const (
+	maxTop    = 20
+	maxHosts  = 5    // that are named
+	maxNamed  = 1000 // peaks whose keys are named
+	daySteps  = 1440
+	stripSize = 144 // steps of a key
+	maxName   = 60
+)
+
+// result returns what was read, without zones.
+func (e *engine) result(m *merged) *replay.Result {
+	t := e.tallies
+	r := &replay.Result{Requests: t.requests, Clients: len(t.clients), Zones: []*replay.Zone{}}
+	if t.requests > 0 {
+		r.From, r.To = time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()
+	}
+	r.Unknown = e.unknown.all(e, m.sum(r))
+	return r
+}
+
+// Unjudged requests: it says why requests were not judged in a zone; nothing if all were. If none met it, the log often is of another
+// site, so its hosts are named.
+func (t *tallies) unjudged(z *zoneTally, met int64) string {
+	switch {
+	case z.notJudged > 0:
+		return fmt.Sprintf("not judged: %s (%s requests)", z.why, replay.Count(z.notJudged))
+	case met > 0:
+		return ""
+	}
+	hosts := slices.SortedFunc(maps.Keys(t.hosts), func(a, b string) int { return cmp.Or(cmp.Compare(t.hosts[b], t.hosts[a]), cmp.Compare(a, b)) })
+	said := "no request met this zone"
+	for i, host := range hosts[:min(len(hosts), maxHosts)] {
+		between := "; "
+		if i == 0 {
+			between = ". Hosts in the log: "
+		}
+		said += fmt.Sprintf("%s%s (%s)", between, host, replay.Count(t.hosts[host]))
+	}
+	return said
+}
+
+// report returns what a zone has done.
+func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
+	made := &replay.Zone{
+		Name: z.Name, Limit: z.Description, Key: shortKey(z.Key), DryRun: z.Rollout() != "", Keys: len(z.keys), Refused: z.refused,
+		Outcomes: make(map[string]int64), Top: []*replay.Key{}, PeakKeys: []string{}, Series: e.tallies.series(z.cells, daySteps),
+	}
+	if p := z.OwnPolicies.Fixed; p != nil {
+		made.Events = p.Numbers.Events
+		switch p.Rule.Algorithm().(type) {
+		case algorithms.TokenBucket, algorithms.LeakyBucket:
+			made.Burst = cmp.Or(p.Numbers.Burst, p.Numbers.Events)
+		}
+		if !p.Slots {
+			made.Window, made.Length = p.Numbers.Window.Length().Seconds(), p.Numbers.Window.Format()
+		}
+	}
+	for _, s := range z.stats { // only they tell
+		z.outcomes[outcome.Exempt] += int64(s.Totals()[outcome.Exempt])
+	}
+	for o, n := range z.outcomes {
+		if made.Requests += n; n > 0 {
+			made.Outcomes[outcome.Names[o]] = n
+		}
+	}
+	made.Unjudged = e.tallies.unjudged(z, made.Requests)
+	if z.refused > 0 {
+		first := time.UnixMicro(z.first).UTC()
+		made.FirstRefused = &first
+	}
+	byPeak := slices.SortedFunc(maps.Values(z.keys), func(a, b *keyTally) int {
+		return cmp.Or(cmp.Compare(b.peak.most, a.peak.most), cmp.Compare(a.key, b.key))
+	})
+	var peaks []int64
+	for i, k := range byPeak {
+		peaks = append(peaks, k.peak.most)
+		if i < maxNamed {
+			made.PeakKeys = append(made.PeakKeys, say.Cut(k.key, maxName))
+		}
+		if k.refused == 0 && made.Busiest == nil && k.peak.most > 0 {
+			made.Busiest = &replay.Peak{Key: k.key, Used: k.peak.most}
+		}
+	}
+	made.Peaks = replay.Ranks(peaks)
+	refused := slices.DeleteFunc(byPeak, func(k *keyTally) bool { return k.refused == 0 })
+	slices.SortStableFunc(refused, func(a, b *keyTally) int { return cmp.Compare(b.refused, a.refused) })
+	made.KeysRefused = len(refused)
+	for _, k := range refused[:min(len(refused), maxTop)] {
+		made.Top = append(made.Top, e.key(k))
+	}
+	made.WhatIf = z.whatIf(made, attempts)
+	return made
+}
+
+// key returns what has happened to a key that was refused.
+func (e *engine) key(k *keyTally) *replay.Key {
+	signs, shared := k.looks()
+	return &replay.Key{
+		Key: k.key, Requests: k.requests, Refused: k.refused, FirstRefused: time.UnixMicro(k.first).UTC(), Peak: k.peak.most,
+		About: replay.About(k.status, signs, shared), Agent: k.agent, Signs: signs, Series: e.tallies.series(k.cells, stripSize),
+	}
+}
+
+// whatIf returns what other limits would have done, and the one in the config among them.
+func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.WhatIf {
+	rows := []replay.WhatIf{{
+		Limit: labelOf(&z.Limit), Events: made.Events, Window: made.Window, Refused: made.Refused, KeysRefused: made.KeysRefused, Configured: true,
+	}}
+	for _, t := range attempts {
+		if t.Zone == z.Name {
+			_, seconds := window(&t.limit)
+			row := replay.WhatIf{Limit: t.label, Events: t.limit.MaxEvents.Number, Window: seconds, KeysRefused: len(t.refused), Curve: t.curve}
+			for _, n := range t.refused {
+				row.Refused += n
+			}
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 1 {
+		return rows[:0]
+	}
+	slices.SortStableFunc(rows, func(a, b replay.WhatIf) int {
+		return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Events, b.Events))
+	})
+	return slices.CompactFunc(rows, func(a, b replay.WhatIf) bool { return a.Limit == b.Limit })
+}
+
+var placeholders = regexp.MustCompile(`\{[^{}]+\}`)
+
+// shortKey returns the text of a key with placeholders as in the Caddyfile.
+func shortKey(text string) string {
+	return placeholders.ReplaceAllStringFunc(text, func(name string) string {
+		return "{" + placeholder.Short(strings.Trim(name, "{}")) + "}"
+	})
+}

@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"hash/maphash"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+)
+
+const (
+	mostHosts   = 1000    // that are counted, because clients choose them
+	maxCells    = 2 << 20 // of the keys of a zone
+	maxStatuses = 16      // that are told apart for each key
+	maxAgent    = 200     // bytes of the name of an agent
+)
+
+// tallies count what a replay finds out.
+type tallies struct {
+	seed     maphash.Seed
+	requests int64
+	clients  map[uint64]*person // by the hash of their address
+	hosts    map[string]int64   // requests
+	from, to int64
+	zones    map[string]*zoneTally
+	maxKeys  int // bounds the clients, and the keys of each zone, as the store does
+}
+
+// zoneTally counts what happens in the zones of a name, with the limit in the config.
+type zoneTally struct {
+	*zone.Zone
+	window   int64 // in microseconds; 0 if peaks cannot be counted
+	sizes    replay.Sizes
+	hours    replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
+	stats    []*stats.Counters
+	outcomes [outcome.Count]int64
+	refused  int64
+	first    int64 // when it refused first
+	keys     map[string]*keyTally
+	cells    cells
+	room     int // cells that keys may still have
+
+	notJudged int64  // requests that lack what the zone looks at
+	why       string // for the first of them
+}
+
+// keyTally counts what happens to a key.
+type keyTally struct {
+	key      string
+	requests int64
+	peak     peak
+	hourly   hourly
+	person   person  // who has sent its requests
+	client   *person // if that was a single one, with all requests of the log; nil otherwise
+	refused  int64
+
+	// These are counted only of keys that are refused.
+	first  int64
+	status map[int]int64
+	agent  string
+	cells  cells
+}
+
+func newTallies(c *offline.Config, maxKeys int) *tallies {
+	t := &tallies{
+		seed: maphash.MakeSeed(), clients: make(map[uint64]*person), hosts: make(map[string]int64), zones: make(map[string]*zoneTally),
+		from: math.MaxInt64, to: math.MinInt64, maxKeys: maxKeys,
+	}
+	for _, h := range c.Handlers {
+		for _, z := range h.Zones {
+			made := &zoneTally{Zone: z, keys: make(map[string]*keyTally), first: math.MaxInt64, room: maxCells}
+			if p := z.OwnPolicies.Fixed; p != nil && !p.Slots {
+				made.window = p.Numbers.Window.Length().Microseconds()
+			}
+			t.zones[z.Name] = made
+		}
+	}
+	return t
+}
+
+// request counts a request, whatever it meets.
+func (t *tallies) request(x *exchange, now int64) {
+	t.requests++
+	t.from, t.to = min(t.from, now), max(t.to, now)
+	if p := t.personOf(x.client); p != nil {
+		p.meet(&x.person)
+	}
+	if host := x.Host; host != "" && (t.hosts[host] > 0 || len(t.hosts) < mostHosts) {
+		t.hosts[host]++
+	}
+}
+
+// personOf returns the client with an address; nil if there is no room for it.
+func (t *tallies) personOf(address string) *person {
+	hash := maphash.String(t.seed, address)
+	p := t.clients[hash]
+	if p == nil && len(t.clients) < t.maxKeys {
+		p = new(person)
+		t.clients[hash] = p
+	}
+	return p
+}
+
+// looks returns what makes a key look like people, see [person.looks].
+func (k *keyTally) looks() (signs []string, shared bool) {
+	if k.client != nil {
+		return k.client.looks()
+	}
+	return k.person.looks()
+}
+
+// refuses reports whether a limit refuses a request, or would if it were enforced.
+func refuses(o outcome.Outcome) bool { return o.Refused() || o == outcome.DryRun }
+
+// count counts what a handler has decided.
+func (e *engine) count(w *way, v *limiter.Verdict) {
+	if v.Err != nil {
+		return
+	}
+	for i := range v.Entries {
+		e.entry(w, &v.Entries[i], v.Entries[i].Outcome)
+	}
+	for i := range v.Rejections {
+		e.entry(w, &v.Rejections[i], outcome.Rejected)
+	}
+}
+
+// entry counts what a zone has decided. Of a limit that is tried only the refusals count.
+func (e *engine) entry(w *way, of *limiter.Entry, o outcome.Outcome) {
+	switch {
+	case e.try == nil:
+		e.tallies.add(w, e.tallies.zones[of.Zone.Name], of, o, e.Micros())
+	case e.try.Zone == of.Zone.Name && refuses(o):
+		e.try.count(of.Key)
+	}
+}
+
+// add counts what a zone has decided.
+func (t *tallies) add(x *way, z *zoneTally, e *limiter.Entry, o outcome.Outcome, now int64) {
+	z.outcomes[o]++
+	refused := refuses(o)
+	z.cells.add(now, refused)
+	if refused {
+		z.refused++
+		z.first = min(z.first, now)
+	}
+	k := z.keys[e.Key]
+	if k == nil {
+		if len(z.keys) >= t.maxKeys {
+			return
+		}
+		k = &keyTally{key: strings.Clone(e.Key), client: t.personOf(x.client)}
+		z.keys[k.key] = k
+	}
+	k.requests++
+	k.person.meet(&x.person)
+	if k.client != nil && k.client != t.personOf(x.client) {
+		k.client = nil
+	}
+	if m := z.Charge.Matcher(); o != outcome.Rejected && (m == nil || m.Match(x.Status, x.RespHeader)) {
+		switch {
+		case e.Policy.Slots:
+			cost := e.Cost
+			k.peak.acquire(cost)
+			x.engine.Plan(x.end, func() { k.peak.release(cost) })
+		case z.window > 0:
+			k.peak.add(now, z.window, e.Cost)
+			k.hourly.add(now, e.Cost)
+		}
+	}
+	if refused {
+		k.refuse(x, now)
+	}
+	if k.refused > 0 && z.room > 0 {
+		z.room -= k.cells.add(now, refused)
+	}
+}
+
+// refuse counts a request that is refused.
+func (k *keyTally) refuse(x *way, now int64) {
+	if k.refused++; k.refused == 1 {
+		k.first, k.status = now, make(map[int]int64, 1)
+	}
+	if len(k.status) < maxStatuses || k.status[x.Status] > 0 {
+		k.status[x.Status]++
+	}
+	agent := x.Header.Get("User-Agent")
+	if agent = agent[:min(len(agent), maxAgent)]; agent != k.agent {
+		k.agent = strings.Clone(agent)
+	}
+}
+
+// cells count requests over time. There are only the minutes in which there were some.
+type cells []cell
+
+type cell struct {
+	minute            int32 // since 1970
+	admitted, refused uint32
+}
+
+const minute = int64(time.Minute / time.Microsecond)
+
+// add counts a request, and returns how many cells are new.
+func (all *cells) add(now int64, refused bool) (added int) {
+	at, n := int32(now/minute), len(*all)
+	if n == 0 || (*all)[n-1].minute != at {
+		*all = append(*all, cell{minute: at})
+		n, added = n+1, 1
+	}
+	if refused {
+		(*all)[n-1].refused++
+	} else {
+		(*all)[n-1].admitted++
+	}
+	return added
+}
+
+// series returns at most so many steps from the first to the last request of the replay. What was decided after that, because it
+// had waited, is in the last one.
+func (t *tallies) series(all cells, most int32) replay.Series {
+	first, last := int32(0), int32(0)
+	if t.requests > 0 {
+		first, last = int32(t.from/minute), int32(t.to/minute)
+	}
+	length := (last-first)/most + 1
+	steps := (last-first)/length + 1
+	made := replay.Series{
+		Start: int64(first) * minute / 1000, Step: int64(length) * minute / 1000, Admitted: make([]int64, steps), Refused: make([]int64, steps),
+	}
+	for _, one := range all {
+		step := min((one.minute-first)/length, steps-1)
+		made.Admitted[step] += int64(one.admitted)
+		made.Refused[step] += int64(one.refused)
+	}
+	return made
+}

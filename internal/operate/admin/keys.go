@@ -1,0 +1,205 @@
+package admin
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// resetKey resets a key under all limits of the zone that this instance knows of, in the store and in
+// the local memory that replaces it. If limits come from placeholders there may be other
+// states: the name of a state has the limit, so finding all states of a key would mean looking at
+// all keys.
+func resetKey(c *adminCall) (any, error) {
+	key, err := c.readKey()
+	if err != nil {
+		return nil, err
+	}
+	z := c.zone
+	var running int64
+	used := z.HasUnknownStates()
+	reset := func(ctx context.Context, s store.Store) error {
+		for _, rule := range z.statesOf(key) {
+			d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
+			if err != nil {
+				return err
+			}
+			if config.CountsSlots(rule.Algorithm().Name()) {
+				running += max(0, d.Quota-d.Remaining)
+			}
+			used = used || d.Remaining < d.Quota
+			if err := s.Reset(ctx, rule, key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if z.local != nil {
+		if err := withStore(c.request.Context(), z.local, reset); err != nil {
+			return nil, err
+		}
+	}
+	of, was := store.Selector{Key: key}, standing{}
+	if err := withStore(c.request.Context(), z.store, func(ctx context.Context, s store.Store) error {
+		if _, ok := s.(store.Overrider); ok {
+			was = z.standingOf(ctx, s, of)
+		}
+		return reset(ctx, s)
+	}); err != nil {
+		return nil, z.storeError(err)
+	}
+	answer := adminapi.Reset{Unchanged: !used && !was.refused && was.counted == 0}
+	if !answer.Unchanged {
+		c.changed(actionReset, key, "", "")
+	}
+	answer.Warning = warning(
+		when(!used, "it had used nothing"), c.refusal(of),
+		when(running > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
+			"until they end, more requests can run at once than the limit allows", running)),
+		when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several "+
+			"counters: only those of limits that recent requests have brought to this instance, since its config was loaded, "+
+			"were reset; if the key is still refused, reset it again after its next request to this instance", z.Name)),
+	)
+	return c.writeReset(&answer)
+}
+
+// statesOf returns the rules under which the zone may keep states of a key, with those of the network that decides about it.
+func (z *runningZone) statesOf(name string) []*store.Rule {
+	rules, n := z.States(), z.networks().Find(key.ParseAddress(name))
+	if n == nil || n.Override.Kind != store.KindLimit {
+		return rules
+	}
+	for _, rule := range z.Rules() {
+		if made := rule.Overruled(&n.Override); made != nil &&
+			!slices.ContainsFunc(rules, func(r *store.Rule) bool { return r.ID() == made.ID() }) {
+			rules = append(rules, made)
+		}
+	}
+	return rules
+}
+
+// writeReset answers what there is to say of a change, or 204 if there is nothing.
+func (c *adminCall) writeReset(answer *adminapi.Reset) (any, error) {
+	if *answer != (adminapi.Reset{}) {
+		return answer, nil
+	}
+	c.WriteHeader(http.StatusNoContent)
+	return nil, nil
+}
+
+// adminTimeout bounds the calls to a store for the admin API, in addition to the store's timeout.
+const adminTimeout = 10 * time.Second
+
+// withStore calls do with an open store. A call that has begun goes on if nobody waits for it.
+func withStore(ctx context.Context, ref *pool.Ref, do func(context.Context, store.Store) error) error {
+	session, err := ref.Begin()
+	if err != nil {
+		return err
+	}
+	defer session.End()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminTimeout)
+	defer cancel()
+	return do(ctx, session.Store.Store)
+}
+
+// storeError says that the store did not answer, and what that means for requests.
+func (z *runningZone) storeError(err error) error {
+	means := map[string]string{
+		config.AllowOnError: "the zone lets all requests pass", config.DenyOnError: "the zone answers 503 to all requests",
+		config.LocalOnError: "each instance counts for itself",
+	}[z.OnStoreError]
+	return adminError(http.StatusServiceUnavailable, "%s does not answer: %s; meanwhile %s (on_store_error %s)",
+		pool.Describe(z.store.Backend), reason(err), means, z.OnStoreError)
+}
+
+// reason says what keeps a store from answering, in the same words for all zones: without those of the breaker, and
+// without the port that a connection had on this machine.
+func reason(err error) string {
+	text := strings.TrimPrefix(err.Error(), store.ErrUnavailable.Error()+": ")
+	if of := new(net.OpError); errors.As(err, &of) && of.Source != nil {
+		text = strings.Replace(text, of.Source.String()+"->", "", 1)
+	}
+	return text
+}
+
+// readKey reads the key of a zone.
+func (c *adminCall) readKey() (string, error) {
+	named, err := c.readKeyQuery()
+	if err != nil {
+		return "", err
+	}
+	return named.keyIn(c.zone)
+}
+
+// keyQuery names a key in one of three ways. The zero keyQuery names none.
+type keyQuery struct {
+	text  *string  // the value that a request would have
+	exact *string  // the key itself
+	parts []string // the values of the zone's placeholders
+}
+
+func (c *adminCall) readKeyQuery() (k keyQuery, err error) {
+	if len(c.query["key"])+len(c.query["key_base64"])+min(1, len(c.query["part"])) > 1 {
+		return k, adminError(badRequest, "name one key: by key, key_base64 or part")
+	}
+	k.parts = c.query["part"]
+	if c.query.Has("key") {
+		text := c.query.Get("key")
+		k.text = &text
+	}
+	if c.query.Has("key_base64") {
+		b, err := base64.StdEncoding.DecodeString(c.query.Get("key_base64"))
+		if err != nil {
+			return k, adminError(badRequest, "key_base64: %w; percent-encode + / and =", err)
+		}
+		text := string(b)
+		k.exact = &text
+	}
+	return k, nil
+}
+
+// isEmpty reports whether the query names no key.
+func (k *keyQuery) isEmpty() bool { return k.text == nil && k.exact == nil && k.parts == nil }
+
+// keyText returns the text of a key, or of the beginning of a key that is length bytes long.
+func keyText(template *key.Template, text string, length int) adminapi.KeyText {
+	t := adminapi.NewKeyText(text, length)
+	if template.NumPlaceholders() > 1 {
+		t.Parts, _ = template.Values(text)
+	}
+	return t
+}
+
+// keyIn returns the key in a zone.
+func (k *keyQuery) keyIn(z *runningZone) (string, error) {
+	key, err := k.keyOf(z.Zone.Template)
+	if err != nil {
+		return "", adminError(badRequest, "zone %q: %w", z.Name, err)
+	}
+	return key, nil
+}
+
+// keyOf returns the key under a template. A key that no request can have is an error.
+func (k *keyQuery) keyOf(template *key.Template) (string, error) {
+	switch {
+	case k.text != nil:
+		return template.FromText(*k.text)
+	case k.exact != nil:
+		return template.FromKey(*k.exact)
+	case k.isEmpty() && template.Varies():
+		return "", fmt.Errorf("the key is missing: give %s", strings.Join(template.PartNames(), " "))
+	}
+	return template.FromValues(k.parts)
+}

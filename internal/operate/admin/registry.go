@@ -1,0 +1,208 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+)
+
+// Handler is a rate limit handler of a config.
+type Handler struct {
+	*trial.Handler
+
+	LogKey bool // log lines show keys
+
+	// Clients says where the handler's server takes the address of a client from; nil if that is not
+	// known.
+	Clients *clientip.Source
+
+	// Requests counts those of the server; nil if that is not known.
+	Requests *Requests
+
+	// StoreByDefault says that the config names no store.
+	StoreByDefault bool
+
+	DisableMetrics bool // of its zones and its store
+}
+
+// Config has the provisioned handlers of one config.
+type Config struct {
+	mu       sync.Mutex
+	handlers []Handler
+	before   map[string]counted // of each zone
+
+	// DisablePage says that the page is switched off.
+	DisablePage bool
+}
+
+// counted is what a zone had counted when a config began to run.
+type counted struct {
+	requests uint64
+	costs    [stats.CostResults]uint64
+}
+
+// Add adds a handler that was provisioned.
+func (c *Config) Add(h Handler) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handlers = append(c.handlers, h)
+}
+
+// registry has the configs that run, the newest last. There are two while one replaces the other.
+// Caddy makes the routes of the admin API before the apps of a config, and does not tell the routes
+// when the config ends. So the routes look here with each request.
+var registry struct {
+	sync.Mutex
+	configs []*Config
+	started bool // a config with limits has run in this process
+}
+
+// All returns the handlers that were provisioned.
+func (c *Config) All() []Handler {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.handlers)
+}
+
+// Trials returns what it takes to try requests at each handler.
+func (c *Config) Trials() (all []*trial.Handler) {
+	for _, h := range c.All() {
+		all = append(all, h.Handler)
+	}
+	return all
+}
+
+// Register adds a config that begins to run.
+func (c *Config) Register() {
+	c.noteBefore()
+	registry.Lock()
+	var before *Config
+	if n := len(registry.configs); n > 0 {
+		before = registry.configs[n-1]
+	}
+	if before == nil && registry.started { // the last reload has taken all limits away
+		before = new(Config)
+	}
+	registry.started = true
+	registry.configs = append(registry.configs, c)
+	registry.Unlock()
+	if before != nil {
+		c.logReload(before)
+	}
+	report()
+}
+
+// noteBefore notes what the zones have counted.
+func (c *Config) noteBefore() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = make(map[string]counted)
+	for _, h := range c.handlers {
+		for _, z := range h.Zones {
+			var n counted
+			for _, of := range z.Stats.Totals() {
+				n.requests += of
+			}
+			n.costs, _ = z.Stats.Costs.Read()
+			c.before[z.Name] = n
+		}
+	}
+}
+
+// Unregister removes a config that has ended, or that failed to start.
+func (c *Config) Unregister() {
+	registry.Lock()
+	n := len(registry.configs)
+	newest := n > 0 && registry.configs[n-1] == c
+	registry.configs = slices.DeleteFunc(registry.configs, func(other *Config) bool { return other == c })
+	var left *Config
+	switch n := len(registry.configs); {
+	case newest && n > 0: // the config failed to start, and the one before goes on
+		left = registry.configs[n-1]
+	case newest && !caddy.Exiting(): // the next config limits nothing
+		left = new(Config)
+	}
+	registry.Unlock()
+	if left != nil {
+		left.logReload(c)
+	}
+	report()
+}
+
+// runningHandlerOf returns the handler of a module in the routes of a config that runs, or nil.
+func runningHandlerOf(module caddyhttp.MiddlewareHandler) *trial.Handler {
+	registry.Lock()
+	defer registry.Unlock()
+	for _, config := range registry.configs {
+		if h := trial.Find(config.Trials(), module); h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+var noConfig Config
+
+// running returns the newest config that runs, or an empty one.
+func running() *Config {
+	registry.Lock()
+	defer registry.Unlock()
+	if len(registry.configs) == 0 {
+		return &noConfig
+	}
+	return registry.configs[len(registry.configs)-1]
+}
+
+// runningHandlers returns the handlers of the newest config that runs.
+func runningHandlers() []Handler { return running().handlers }
+
+// runningZone is a zone of the newest config.
+type runningZone struct {
+	*zone.Zone // of any handler: all define the zone alike
+	store      *pool.Ref
+	local      *pool.Ref    // decides while the store does not; nil if no zone may need it
+	uses       []*zone.Zone // by handler
+	handlers   []Handler    // of the uses
+	logKey     bool         // of some handler
+	before     counted
+	warnings   []string // while it was loaded
+}
+
+// runningZones returns the zones of the newest config that runs, sorted by name.
+func runningZones() []*runningZone { return running().zones() }
+
+// zones returns the zones of a config, sorted by name.
+func (c *Config) zones() (zones []*runningZone) {
+	byName := make(map[string]*runningZone)
+	for _, h := range c.All() {
+		for _, z := range h.Zones {
+			known := byName[z.Name]
+			if known == nil {
+				known = &runningZone{Zone: z, store: h.Store, before: c.before[z.Name]}
+				byName[z.Name] = known
+				zones = append(zones, known)
+			}
+			known.uses, known.handlers = append(known.uses, z), append(known.handlers, h)
+			for _, text := range h.Warnings[z.Name] {
+				if !slices.Contains(known.warnings, text) {
+					known.warnings = append(known.warnings, text)
+				}
+			}
+			known.logKey = known.logKey || h.LogKey
+			if h.Local != nil {
+				known.local = h.Local
+			}
+		}
+	}
+	slices.SortFunc(zones, func(a, b *runningZone) int { return strings.Compare(a.Name, b.Name) })
+	return zones
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/shell"
+)
+
+// instance is a running Caddy that a command asks, and where its answers are printed.
+type instance struct {
+	*screen
+	address string
+	several bool                  // it is one of several that are asked
+	ofFleet bool                  // it is asked about its fleet
+	view    *adminapi.FleetAnswer // its last answer about the fleet
+}
+
+// newInstances finds the instances to ask by the flags of a command.
+func newInstances(cmd *cobra.Command) (all []*instance, err error) {
+	flags := cmd.Flags()
+	addresses, _ := flags.GetStringSlice("address")
+	config, _ := flags.GetString("config")
+	adapter, _ := flags.GetString("adapter")
+	if len(addresses) == 0 {
+		addresses = []string{""}
+	}
+	for _, given := range addresses {
+		given = strings.TrimSpace(given)
+		address, err := adminAddress(given, config, adapter)
+		if err != nil {
+			return nil, err
+		}
+		s := newScreen(cmd)
+		if given != "" {
+			s.flags = " --address " + shell.Word(given)
+		}
+		for _, name := range []string{"config", "adapter"} {
+			if flag := flags.Lookup(name); flag != nil && flag.Changed {
+				s.flags += " --" + name + " " + shell.Word(flag.Value.String())
+			}
+		}
+		all = append(all, &instance{screen: s, address: address})
+	}
+	for _, c := range all {
+		c.several = len(all) > 1
+		c.chooseFleet(cmd)
+	}
+	return all, nil
+}
+
+// asks makes a command ask each instance that its flags name, one after the other.
+func asks(cmd *cobra.Command, do func(c *instance, args []string) error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		all, err := newInstances(cmd)
+		switch {
+		case err != nil:
+			return err
+		case len(all) == 1:
+			return do(all[0], args)
+		}
+		return onEach(newScreen(cmd), all, func(c *instance) error { return do(c, args) })
+	}
+}
+
+// newInstance finds the instance of a command that asks one.
+func newInstance(cmd *cobra.Command) (*instance, error) {
+	all, err := newInstances(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > 1 {
+		return nil, fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(all))
+	}
+	return all[0], nil
+}
+
+// maxSilence is how long one of several instances may take to answer.
+const maxSilence = 20 * time.Second
+
+// caddyAnswer is an element of the JSON that a command prints for several addresses.
+type caddyAnswer struct {
+	Address string          `json:"address"`
+	Answer  json.RawMessage `json:"answer,omitempty"`
+	Error   string          `json:"error,omitempty"`
+}
+
+// onEach prints the answer of each instance below its address. With --json it prints a list of them. One that hangs does not
+// hide the answers of the next ones.
+func onEach(s *screen, all []*instance, do func(*instance) error) error {
+	var failed []string
+	list := make([]caddyAnswer, len(all))
+	for i, c := range all {
+		text, err := c.outputOf(do)
+		text = bytes.TrimSpace(text)
+		list[i] = caddyAnswer{Address: c.address, Answer: text}
+		if err != nil {
+			list[i].Error = err.Error()
+			failed = append(failed, c.address+": "+err.Error())
+		}
+		if !s.json {
+			fmt.Fprintf(s.out, "caddy %s\n\n%s\n\n", c.address, cmp.Or(string(text), "no answer"))
+		}
+	}
+	if s.json {
+		if err := s.printJSON(list); err != nil {
+			return err
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return fmt.Errorf("%d of %d instances failed:\n  %s", len(failed), len(all), strings.Join(failed, "\n  "))
+}
+
+// outputOf returns what is printed about an instance.
+func (c *instance) outputOf(do func(*instance) error) ([]byte, error) {
+	var text bytes.Buffer
+	if c.out = &text; !c.json {
+		c.err = &text
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- do(c) }()
+	select {
+	case err := <-ended:
+		return text.Bytes(), err
+	case <-time.After(maxSilence):
+		return nil, fmt.Errorf("no answer within %s", maxSilence)
+	}
+}
+
+// call sends a request to the admin endpoint, with a JSON body if its method has one. The path is relative to
+// that of the admin API.
+func (c *instance) call(method, path string, query url.Values, body any) (*http.Response, error) {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	var text io.Reader
+	if method == http.MethodPut || method == http.MethodPost {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		text = bytes.NewReader(encoded)
+	}
+	for tries := 0; ; tries++ {
+		response, err := caddycmd.AdminAPIRequest(c.address, method, adminapi.Path+path, nil, text)
+		switch {
+		case err == nil:
+			return response, nil
+		case method != http.MethodGet || tries == maxRepeats || !brokenOff.MatchString(err.Error()):
+			return nil, c.explainError(err)
+		}
+	}
+}
+
+// maxRepeats is how often a question is asked again whose connection broke off: a reload replaces the endpoint,
+// and the one before may have accepted the connection.
+const maxRepeats = 2
+
+// brokenOff is an error of such a connection, of which Caddy has only the text.
+var brokenOff = regexp.MustCompile(`^performing request: .*(EOF|connection reset by peer|broken pipe|server closed idle connection|use of closed network connection)$`)
+
+// apiError is an error in an answer of the admin API.
+type apiError struct{ status, text string }
+
+func (e *apiError) Error() string { return e.text }
+
+// request is what errors begin with when a request gets no answer.
+var request = regexp.MustCompile(`^performing request: \w+ "[^"]*": `)
+
+// explainError adds to an error what can be done about it.
+func (c *instance) explainError(err error) error {
+	status, body, answered := strings.Cut(strings.TrimPrefix(err.Error(), "caddy responded with error: HTTP "), ": ")
+	if !answered || status == err.Error() || len(status) != len("404") {
+		return fmt.Errorf("%s; is Caddy running, with its admin endpoint at %s? name another with --address or --config",
+			request.ReplaceAllString(err.Error(), ""), c.address)
+	}
+	var answer struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal([]byte(body), &answer) == nil && answer.Error != "" {
+		return &apiError{status, answer.Error}
+	}
+	switch status {
+	case "404":
+		return fmt.Errorf("the Caddy at %s has no rate limiter: was it built with this module?", c.address)
+	case "431":
+		return fmt.Errorf("the key is longer than the admin endpoint takes, which is about 64 KiB when it is percent-encoded: %w", err)
+	}
+	return err
+}
+
+// fetch sends a request to the endpoint, and decodes the answer, if there is one.
+func (c *instance) fetch(method, path string, query url.Values, body, answer any) ([]byte, error) {
+	what := "an answer of caddy " + c.address
+	if query.Has(fleetFlag) {
+		what = "the instances of the fleet: the first reports take up to five seconds"
+	}
+	defer c.waiting(what)()
+	response, err := c.call(method, path, query, body)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if response.StatusCode == http.StatusNoContent {
+		return nil, nil
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w; does that Caddy have another version?", err)
+	}
+	return text, nil
+}
+
+// ask gets an answer, of the whole fleet if the command is about that. With --json it prints the answer as it came, and done is
+// true.
+func (c *instance) ask(path string, query url.Values, answer any) (done bool, err error) {
+	to := answer
+	if c.ofFleet {
+		if query = maps.Clone(query); query == nil {
+			query = make(url.Values)
+		}
+		query.Set(fleetFlag, "1")
+		c.view = &adminapi.FleetAnswer{Sum: answer}
+		to = c.view
+	}
+	text, err := c.fetch(http.MethodGet, path, query, nil, to)
+	if err != nil || !c.json {
+		return false, err
+	}
+	_, err = c.out.Write(text)
+	return true, err
+}
+
+// allZones returns the zones of the instance.
+func (c *instance) allZones() (zones []adminapi.Zone, err error) {
+	_, err = c.fetch(http.MethodGet, "zones", nil, nil, &zones)
+	return zones, err
+}
+
+// zonePath returns the path of a zone in the admin API.
+func zonePath(zone, rest string) string { return "zones/" + url.PathEscape(zone) + rest }

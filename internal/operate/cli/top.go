@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/shell"
+)
+
+func topCommand(cmd *cobra.Command) {
+	ofFleet(cmd)
+	refused := cmd.Flags().Bool("refused", false, "Sort by refusals, also those of a dry run, and leave out keys without any")
+	networks := cmd.Flags().Bool("networks", false, "List networks instead of keys, while somebody looks")
+	cmd.MarkFlagsMutuallyExclusive("refused", "networks")
+	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
+	asks(cmd, func(c *instance, args []string) error {
+		zone := strings.Join(args, "") // one at most
+		if *networks {
+			c.ofFleet = false // each instance counts them for itself
+			return c.topNetworks(zone, *n)
+		}
+		return c.top(zone, *refused, *n)
+	})
+}
+
+// askLists gets a list of a zone, or the lists of all zones without a name.
+func askLists[T any](c *instance, zone, path string, query url.Values) (lists []T, done bool, err error) {
+	if zone == "" {
+		done, err = c.ask(path, query, &lists)
+		return lists, done, err
+	}
+	lists = make([]T, 1)
+	done, err = c.ask(zonePath(zone, "/"+path), query, &lists[0])
+	return lists, done, err
+}
+
+// What would fill a list of keys, and one of refused keys.
+const (
+	noKeys    = "There are no keys: no zone has counted a request in the last minutes. 'caddy rate-limit explain <url>' says which zones count a request."
+	noRefused = "There are no refused keys: no zone has refused a request in the last minutes. Without --refused, all keys are listed."
+)
+
+// top prints the most frequent keys of a zone, or of all zones.
+func (c *instance) top(zone string, refused bool, n int) error {
+	by, none := "requests", noKeys
+	if refused {
+		by, none = "refused", noRefused
+	}
+	lists, done, err := askLists[adminapi.Top](c, zone, "top", url.Values{"n": {strconv.Itoa(n)}, "by": {by}})
+	if done || err != nil {
+		return err
+	}
+	type key struct {
+		zone string
+		adminapi.KeyCount
+	}
+	var keys []key
+	since := time.Now()
+	for _, list := range lists {
+		for _, k := range list.Keys {
+			keys = append(keys, key{list.Zone, k})
+		}
+		if !list.Since.IsZero() && list.Since.Before(since) {
+			since = list.Since
+		}
+	}
+	if len(keys) == 0 {
+		c.say("%s", none)
+		c.printView()
+		return nil
+	}
+	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(b.Count(refused), a.Count(refused)) })
+	rows := [][]string{{"ZONE", "PLAN", "REQUESTS", "REFUSED", "KEY"}}
+	for _, k := range keys[:min(n, len(keys))] {
+		no := formatCount(k.Refused)
+		if k.DryRun && k.Refused > 0 {
+			no += " (dry run)"
+		}
+		rows = append(rows, []string{shell.Word(k.zone), showPlan(k.Plan), formatCount(k.Requests), no, shell.ShowKey(k.KeyText)})
+	}
+	c.table(rows)
+	fmt.Fprintf(c.out, "\nCounted by %s since %s.\n", c.counter(), since.Local().Format(time.TimeOnly))
+	c.printView()
+	return nil
+}
+
+// showPlan returns the name of a plan for a shell, if there is one.
+func showPlan(name string) string {
+	if name == "" {
+		return ""
+	}
+	return shell.Word(name)
+}
+
+func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// topNetworks prints the networks with the most requests, of a zone or of all zones.
+func (c *instance) topNetworks(zone string, n int) error {
+	lists, done, err := askLists[adminapi.Networks](c, zone, "networks", nil)
+	if done || err != nil {
+		return err
+	}
+	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "NETWORK"}}
+	since := time.Now()
+	for _, list := range lists {
+		if list.Since.Before(since) {
+			since = list.Since
+		}
+		for _, net := range list.Networks[:min(n, len(list.Networks))] {
+			rows = append(rows, []string{
+				shell.Word(list.Zone), formatCount(net.Requests), formatCount(net.Refused), net.Network,
+			})
+		}
+	}
+	switch {
+	case len(lists) == 0:
+		fmt.Fprintln(c.out, "No zone has an address in its key.")
+	case len(rows) == 1:
+		fmt.Fprintln(c.out, "No network has 1 % of the requests, or counting has just begun: ask again in a minute.")
+	default:
+		c.table(rows)
+		fmt.Fprintf(c.out, "\nCounted by this instance since %s.\n", since.Local().Format(time.TimeOnly))
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/shell"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
+)
+
+func zonesCommand(cmd *cobra.Command) {
+	ofFleet(cmd)
+	asks(cmd, func(c *instance, args []string) error {
+		if len(args) == 1 {
+			return c.zone(args[0])
+		}
+		return c.zones()
+	})
+}
+
+// zones prints a line for each zone.
+func (c *instance) zones() error {
+	var zones []adminapi.Zone
+	if done, err := c.ask("zones", nil, &zones); done || err != nil {
+		return err
+	}
+	header := []string{"ZONE", "RATE"}
+	for _, column := range outcome.Columns {
+		header = append(header, words(strings.ToUpper(column)))
+	}
+	rows := [][]string{append(header, "LIMIT")}
+	for i := range zones {
+		rows = append(rows, zoneCells(&zones[i]))
+	}
+	c.table(rows)
+	if len(zones) > 0 {
+		fmt.Fprintf(c.out, "\nCounted by %s.\n", c.counter())
+	}
+	c.printView()
+	return c.adaptive()
+}
+
+// zoneCells returns the row of a zone.
+func zoneCells(z *adminapi.Zone) []string {
+	row := []string{shell.Word(z.Name), formatRate(z.Rate)}
+	for i, column := range outcome.Columns {
+		n := uint64(0)
+		for o, name := range outcome.Names {
+			if outcome.Outcome(o).Column() == column {
+				n += z.Totals[name]
+			}
+		}
+		if row = append(row, formatCount(n)); n == 0 && i > 1 {
+			row[len(row)-1] = ""
+		}
+	}
+	return append(row, shortLimit(z))
+}
+
+// adaptive prints the limits of adaptive_concurrency, which each instance has for itself.
+func (c *instance) adaptive() error {
+	var limits []adminapi.Adaptive
+	if _, err := c.fetch(http.MethodGet, "adaptive", nil, nil, &limits); err != nil || len(limits) == 0 {
+		return err
+	}
+	rows := [][]string{{"ADAPTIVE", "LIMIT", "RUNNING", "WAITING", "USEFUL", "FAILED", "REFUSED", "NOW"}}
+	for _, l := range limits {
+		rows = append(rows, []string{
+			shell.Word(l.Name), strconv.Itoa(l.Limit), strconv.Itoa(l.Running), strconv.Itoa(l.Waiting),
+			formatCount(l.Useful), formatCount(l.Failed), formatCount(l.Refused), l.Trend,
+		})
+	}
+	fmt.Fprintln(c.out)
+	c.table(rows)
+	return nil
+}
+
+// formatRate formats how many requests come in a second.
+func formatRate(rate float64) string {
+	return fmt.Sprintf("%.2f/s", rate)
+}
+
+// shortLimit returns the limit of a zone with its numbers in front, which are not cut in a narrow terminal.
+func shortLimit(z *adminapi.Zone) string {
+	if len(z.Plans) > 0 {
+		return say.Plural(len(z.Plans), "plan") + inParentheses(z.Rollout)
+	}
+	algorithm, rest, _ := strings.Cut(z.Limit, " ")
+	numbers, options, _ := strings.Cut(rest, " ")
+	return strings.TrimSpace(numbers + inParentheses(z.Rollout) + " " + algorithm + " " + options)
+}
+
+// zone prints all details of a zone.
+func (c *instance) zone(name string) error {
+	z := new(adminapi.Zone)
+	if done, err := c.ask(zonePath(name, ""), nil, z); done || err != nil {
+		return err
+	}
+	c.details(zoneDetails(z))
+	c.printView()
+	return nil
+}
+
+// zoneDetails returns what is known of a zone.
+func zoneDetails(z *adminapi.Zone) (rows [][]string) {
+	add := func(name, value string) { rows = append(rows, []string{name, value}) }
+	add("zone", shell.Word(z.Name))
+	add("limit", z.Limit+inParentheses(z.Rollout))
+	add("key", cmp.Or(z.KeyForm, "-"))
+	add("store", z.Store)
+	add("on_store_error", z.OnStoreError)
+	if z.Keys != nil {
+		add("keys", strconv.FormatInt(*z.Keys, 10))
+	}
+	if z.InUse != nil {
+		add("in use", strconv.FormatInt(*z.InUse, 10))
+	}
+	add("rate", formatRate(z.Rate)+" in the last minute")
+	for _, name := range outcome.Names {
+		if n := z.Totals[name]; n > 0 {
+			add(words(name), formatCount(n))
+		}
+	}
+	if len(z.Costs) > 0 {
+		var counts []string
+		for _, name := range slices.Sorted(maps.Keys(z.Costs)) {
+			if n := z.Costs[name]; n > 0 {
+				counts = append(counts, fmt.Sprintf("%d %s", n, words(name)))
+			}
+		}
+		add("costs", cmp.Or(strings.Join(counts, ", "), "-"))
+		add("cost sum", formatCount(z.CostSum))
+	}
+	return rows
+}

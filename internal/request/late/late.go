@@ -1,0 +1,213 @@
+// Package late is what is known of a request's cost only after its decision: from the status, the header, the trailers
+// and the body of the response. All of it has one life:
+//
+//	          Judge: the response is not charged for
+//	booked ──────────────────────────────────────────► settled, all is given back
+//	  │ │     ReadCost, settle: the response says its cost
+//	  │ └──────────────────────────────────────────────► settled, the difference is charged or given back
+//	  │       settle(brokenOff): it ends before it has said so
+//	  └────────────────────────────────────────────────► broken off, what the zone says for that is charged
+//
+// A charge is booked when the request is decided, and each that has a header or a body to wait for is settled or broken
+// off once. keep and Abandon leave what is booked as it is. What a response has said is never undercut.
+package late
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/clock"
+	"github.com/seed-161337e5/caddyratelimit/internal/logging"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/usage"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// StatusClientClosedRequest is the status of a request whose client has left. Only logs show it.
+const StatusClientClosedRequest = 499
+
+// Completion is what remains to be done when a request is over: slots to give back, and charges
+// that depend on the response. It keeps the store open until then.
+type Completion struct {
+	strips  []string // headers that the client must not see
+	charges []charge
+	reads   bool            // a charge depends on the body of the response
+	readers []*usage.Reader // of the body
+	failed  bool            // the response is an error
+	settled []settledCost   // by the body
+	session pool.Session    // has no store if nothing was charged
+	slots   []store.Adjustment
+
+	clock clock.Clock
+	asked time.Duration // when the store was asked for the charges, on the clock
+}
+
+var completions = sync.Pool{New: func() any { return new(Completion) }}
+
+// New returns a completion that gives back slots and ends a session. Strips are headers that the client must not see.
+func New(strips []string, session pool.Session, slots []store.Adjustment) *Completion {
+	c := completions.Get().(*Completion)
+	c.strips, c.session, c.slots = strips, session, slots
+	return c
+}
+
+// recycle keeps the completion for another request. Access logs still look at costs of bodies.
+func (c *Completion) recycle() {
+	if c.reads {
+		return
+	}
+	clear(c.charges)
+	*c = Completion{charges: c.charges[:0]}
+	completions.Put(c)
+}
+
+// charge is a charge that the response may change.
+type charge struct {
+	zone   *zone.Zone
+	booked store.Adjustment // gives it back
+	open   bool             // whether the response counts is not known yet
+	unpaid bool             // what it costs is not known yet, until a header says so; only the request itself looks at it
+	paid   int64            // what was charged so far
+
+	reads      bool // the body of the response says what it costs
+	reader     *usage.Reader
+	unreadable error // why the body cannot be decoded
+}
+
+// Book adds a charge, which back gives back. The store was asked at that time of the clock.
+func (c *Completion) Book(by clock.Clock, asked time.Duration, z *zone.Zone, back store.Adjustment) {
+	c.charges = append(c.charges, charge{
+		zone: z, booked: back, paid: back.Cost,
+		open: z.Charge.Matcher() != nil, unpaid: z.Charge.CostHeader() != "", reads: z.Charge.Fields() != nil,
+	})
+	c.clock, c.asked = by, asked
+	c.reads = c.reads || z.Charge.Fields() != nil
+}
+
+// chargesLate reports whether the response may change what the request is charged.
+func (c *Completion) chargesLate() bool { return len(c.charges) > 0 }
+
+// Judge gives back what a response of this status and these headers is not charged for.
+// Where the client has left without a response, it cannot be known what that would have been, so
+// the charge stays.
+func (c *Completion) Judge(status int, header http.Header) {
+	for i := range c.charges {
+		l := &c.charges[i]
+		if !l.open {
+			continue
+		}
+		l.open = false
+		m := l.zone.Charge.Matcher()
+		unknown := status == StatusClientClosedRequest && !slices.Contains(m.StatusCode, status)
+		if unknown {
+			continue
+		}
+		charged := m.Match(status, header)
+		l.zone.Judged.Count(status, charged)
+		if charged {
+			continue
+		}
+		if l.reads {
+			l.reads = false
+			c.count(l, stats.CostReturned, 0)
+		}
+		l.unpaid = false
+		c.pay(l, 0)
+	}
+}
+
+// keep leaves the charges as they are, whatever the response will be.
+func (c *Completion) keep() {
+	for i := range c.charges {
+		c.charges[i].open = false
+	}
+}
+
+// ReadCost reads from the header of the response what the request has cost.
+func (c *Completion) ReadCost(header http.Header) {
+	for i := range c.charges {
+		l := &c.charges[i]
+		if !l.unpaid {
+			continue
+		}
+		name := l.zone.Charge.CostHeader()
+		values := header[name]
+		if len(values) == 0 {
+			values = header[http.TrailerPrefix+name]
+		}
+		if len(values) == 0 {
+			continue
+		}
+		l.unpaid = false
+		final, err := parseCost(values)
+		if err != nil {
+			if l.zone.UnclearCost.Allow() {
+				logging.Logger().Warn("the response does not say what the request has cost; the charge stays as it is",
+					zap.String("zone", l.zone.Name), zap.String("header", name), zap.Error(err))
+			}
+			continue
+		}
+		c.pay(l, final)
+	}
+}
+
+// pay charges the difference between the final cost and what was charged before.
+func (c *Completion) pay(l *charge, final int64) {
+	a := l.booked
+	if a.Delta = final - l.paid; a.Delta != 0 {
+		l.paid = final
+		a.Known = c.clock.Now() - c.asked
+		c.session.Adjust(a)
+	}
+}
+
+// parseCost parses the cost of a request that an upstream has sent.
+func parseCost(values []string) (int64, error) {
+	if len(values) > 1 {
+		return 0, fmt.Errorf("it says so %d times", len(values))
+	}
+	text := strings.TrimSpace(values[0])
+	cost, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || !config.ValidCost(cost) {
+		return 0, fmt.Errorf("it must be a whole number from 0 to %d, got %.32q", algorithms.MaxEvents, text)
+	}
+	return cost, nil
+}
+
+// Release gives back slots. It must be called when the next handlers have returned or panicked.
+// After it, now or later, End or Abandon must be called.
+func (c *Completion) Release() {
+	if c.session.Store != nil {
+		c.session.Adjust(c.slots...)
+	}
+}
+
+// End ends the use of the store, and of the completion.
+func (c *Completion) End() {
+	c.endSession()
+	c.recycle()
+}
+
+func (c *Completion) endSession() {
+	if c.session.Store != nil {
+		c.session.End()
+	}
+}
+
+// Abandon ends the use of the store. Charges that the response has not changed yet stay as they
+// are.
+func (c *Completion) Abandon() {
+	c.charges = nil
+	c.endSession()
+}

@@ -1,0 +1,80 @@
+package limiter
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+)
+
+// Answer is what the client of a request gets that does not pass.
+type Answer struct {
+	Entry           // that refuses; there is none if Zone is nil
+	Err     error   // the reason
+	Status  int     // of the response
+	Problem Problem // what kind of problem it is
+	Outcome outcome.Outcome
+
+	// Told is the wait that Retry-After tells, before jitter and rounding. It is 0 if there is no Retry-After.
+	Told time.Duration
+
+	// Endless says that the refusal does not end by itself.
+	Endless bool
+}
+
+// Written is how an answer reaches its caller.
+type Written struct {
+	// Language is "grpc" or "problem". It is empty if error routes write the answer, or if it is only a status.
+	Language string
+
+	Status     int   // of HTTP
+	GRPCStatus uint8 // the code of gRPC; 0 in other languages
+}
+
+// Problem is a kind of problem, by which clients can tell what to do.
+type Problem uint8
+
+// The kinds of problems.
+const (
+	WrongRequest    Problem = iota // the request itself is refused, whatever was sent before
+	QuotaExceeded                  // the client has to wait until there is room in its limit
+	ReducedCapacity                // the server cannot do more now, whatever the client has sent before
+	AbnormalUsage                  // the client is banned
+)
+
+// capacityWait is the wait that a client learns if the store does not answer.
+const capacityWait = time.Second
+
+// Answer returns what the client of a request gets that does not pass and has no Err. Its status is the given one
+// for the refusal by a limit, unless the zone has another.
+func (v *Verdict) Answer(usual int) Answer {
+	switch rejected := v.Rejected(); {
+	case rejected != nil:
+		return rejected.Answer(usual)
+	case v.Failure == ErrLeft:
+		return Answer{Outcome: v.Outcome, Err: v.Failure, Status: late.StatusClientClosedRequest}
+	case v.Failure != nil:
+		return Answer{
+			Outcome: v.Outcome, Err: v.Failure, Status: http.StatusServiceUnavailable, Problem: ReducedCapacity, Told: capacityWait,
+		}
+	}
+	return v.Binding.Answer(usual)
+}
+
+// Answer returns what the client of a refused request gets, with this refusal as the one that binds most.
+func (e *Entry) Answer(usual int) Answer {
+	a := Answer{Entry: *e, Err: e.Reason(), Status: e.Check.Status, Outcome: outcome.Rejected}
+	if e.Policy == nil {
+		return a
+	}
+	d := &e.Decision
+	a.Status, a.Problem, a.Outcome = usual, QuotaExceeded, zone.RefusalOutcome(d)
+	a.Told, a.Endless = e.Waits().Told, d.RetryAfter == algorithms.Never
+	if d.Banned {
+		a.Problem = AbnormalUsage
+	}
+	return a
+}

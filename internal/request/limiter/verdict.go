@@ -1,0 +1,293 @@
+package limiter
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/feed"
+	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Verdict is the decision on a request. Other packages only read it, and must not use it after
+// Release.
+type Verdict struct {
+	// Err is set if the request cannot be decided, because a matcher failed or the client's
+	// address is not certain yet. It has a status for Caddy's error routes.
+	Err error
+
+	// Rejections are the refusals of zones that did not ask the store. All but the last one are
+	// dry runs, and the last one may be one.
+	Rejections []Entry
+
+	// Entries are the zones that asked the store.
+	Entries []Entry
+
+	// Outcome is the outcome of the request if no limit refuses it: Allowed; Local if the store
+	// has not decided; FailedOpen, FailedClosed or Abandoned if no zone has.
+	Outcome outcome.Outcome
+
+	// Failure is why no zone has decided: ErrLeft, ErrNoStore, ErrBusy or ErrNotStarted.
+	Failure error
+
+	// Binding is the enforced entry that binds the client most, nil if there is none. It refuses if Refused is true.
+	Binding *Entry
+	Refused bool
+
+	Request placeholder.Request
+
+	checks     []store.Check         // of a call
+	decisions  []algorithms.Decision // on them
+	witness    Witness
+	wait       retryWait
+	leases     bool          // whether a charge lasts until the request is over
+	late       bool          // whether a charge depends on the response
+	asked      time.Duration // when the store was first asked, if a charge depends on the response
+	strips     []string      // headers that the client must not see
+	completion *late.Completion
+}
+
+var verdicts = sync.Pool{New: func() any { return new(Verdict) }}
+
+func newVerdict(l *Limiter, r *http.Request) *Verdict {
+	v := verdicts.Get().(*Verdict)
+	v.Request = placeholder.RequestOf(r)
+	v.wait.clock, v.witness = l.Clock, l.Witness
+	return v
+}
+
+// Release frees the verdict for another request. It returns what must be done when a request that
+// passes is over, or nil if that is nothing.
+func (v *Verdict) Release() *late.Completion {
+	c := v.completion
+	if c == nil && len(v.strips) > 0 && v.Passes() {
+		c = late.New(v.strips, pool.Session{}, nil)
+	}
+	v.reset()
+	verdicts.Put(v)
+	return c
+}
+
+// reset makes the verdict empty. It keeps room for the next request, and what is in the first place of
+// each list until then: one field after the other costs less than all while garbage is collected.
+func (v *Verdict) reset() {
+	v.Err, v.Failure, v.Outcome = nil, nil, 0
+	v.Rejections, v.Entries, v.checks, v.decisions = emptied(v.Rejections), emptied(v.Entries), emptied(v.checks), v.decisions[:0]
+	v.Binding, v.Refused = nil, false
+	v.Request, v.wait, v.witness = placeholder.Request{}, retryWait{}, nil
+	v.leases, v.late, v.asked, v.strips, v.completion = false, false, 0, nil, nil
+}
+
+func emptied[T any](list []T) []T {
+	if len(list) > 1 {
+		clear(list[1:])
+	}
+	return list[:0]
+}
+
+// Passes reports whether the request reaches the next handlers.
+func (v *Verdict) Passes() bool {
+	return v.Err == nil && v.Rejected() == nil && !v.Refused && v.Outcome.Passes()
+}
+
+// Rejected returns the refusal of an enforced zone that did not ask the store; nil if there is
+// none.
+func (v *Verdict) Rejected() *Entry {
+	if n := len(v.Rejections); n > 0 && !v.Rejections[n-1].DryRun {
+		return &v.Rejections[n-1]
+	}
+	return nil
+}
+
+// BindingOf returns the enforced entry that binds the client most, of those of some zones. It is nil if there are none.
+func (v *Verdict) BindingOf(counts func(*zone.Zone) bool) *Entry {
+	return v.mostBinding(func(e *Entry) bool { return !e.DryRun && counts(e.Zone) })
+}
+
+// BindingDryRun returns the dry run that would bind the client most. It is nil if there is none.
+func (v *Verdict) BindingDryRun() *Entry { return v.mostBinding((*Entry).isDryRun) }
+
+// mostBinding returns the entry that binds the client most, of those that count: the refusal with the longest wait or, if
+// none of them refuses, the entry with the smallest share of its quota left.
+func (v *Verdict) mostBinding(counts func(*Entry) bool) (most *Entry) {
+	wait, share := time.Duration(-1), 2.0
+	for i := range v.Entries {
+		e := &v.Entries[i]
+		if !counts(e) {
+			continue
+		}
+		if !e.Decision.Allowed {
+			if w := e.Waits().Retry; w > wait {
+				most, wait = e, w
+			}
+		} else if left := e.ShareLeft(); wait < 0 && left < share {
+			most, share = e, left
+		}
+	}
+	return most
+}
+
+// add adds an entry. It is not empty yet.
+func (v *Verdict) add() *Entry {
+	n := len(v.Entries)
+	v.Entries = slices.Grow(v.Entries, 1)[:n+1]
+	e := &v.Entries[n]
+	e.Outcome, e.lease = 0, ""
+	return e
+}
+
+// dropLast drops the last entry.
+func (v *Verdict) dropLast() {
+	n := len(v.Entries) - 1
+	if n > 0 {
+		v.Entries[n] = Entry{}
+	}
+	v.Entries = v.Entries[:n]
+}
+
+// take asks a store once, about all zones or about those that are enforced. Each time the slots get other names: the store
+// may have charged one before another zone refused, and give that back by its name only after the next one was charged.
+func (v *Verdict) take(ctx context.Context, s pool.Session, all bool) error {
+	v.checks, v.decisions = v.checks[:0], v.decisions[:0]
+	for i := range v.Entries {
+		e := &v.Entries[i]
+		if e.DryRun && !all {
+			continue
+		}
+		if e.Policy.Slots && e.Cost > 0 {
+			e.lease = store.NewLeaseID()
+		}
+		v.checks, v.decisions = append(v.checks, e.Ask()), append(v.decisions, algorithms.Decision{})
+	}
+	if err := s.Take(ctx, v.checks, v.decisions); err != nil {
+		return err
+	}
+	n := 0
+	for i := range v.Entries {
+		if e := &v.Entries[i]; all || !e.DryRun {
+			e.Decision = v.decisions[n]
+			n++
+		}
+	}
+	return nil
+}
+
+// fail ends a request that no limit has decided, for this reason.
+func (v *Verdict) fail(reason error) {
+	v.Outcome, v.Failure, v.Binding = outcome.FailedClosed, reason, nil
+	if reason == ErrLeft {
+		v.Outcome = outcome.Abandoned
+	}
+}
+
+// keep drops the other entries.
+func (v *Verdict) keep(which func(*Entry) bool) {
+	n := 0
+	for i := range v.Entries {
+		if which(&v.Entries[i]) {
+			v.Entries[n] = v.Entries[i]
+			n++
+		}
+	}
+	clear(v.Entries[n:])
+	v.Entries = v.Entries[:n]
+}
+
+// dropExempt drops the zones from which the request's key is exempt: they have not decided, and
+// nothing was charged.
+func (v *Verdict) dropExempt() {
+	for i := range v.decisions {
+		if v.decisions[i].Exempt {
+			v.keep(func(e *Entry) bool {
+				if e.Decision.Exempt {
+					v.count(e, outcome.Exempt, stats.Untimed)
+				}
+				return !e.Decision.Exempt
+			})
+			return
+		}
+	}
+}
+
+// giveBack returns adjustments that give back the charges of some entries.
+func (v *Verdict) giveBack(which func(*Entry) bool) (back []store.Adjustment) {
+	for i := range v.Entries {
+		if e := &v.Entries[i]; e.charged() && which(e) {
+			back = append(back, e.giveBack())
+		}
+	}
+	return back
+}
+
+// complete returns the completion of a request that may pass: the slots to give back, and the charges that the response may
+// change.
+func (v *Verdict) complete(s pool.Session) *late.Completion {
+	c := late.New(v.strips, s, v.giveBack(func(e *Entry) bool { return e.lease != "" }))
+	for i := range v.Entries {
+		e := &v.Entries[i]
+		if e.Zone.ChargesLate() && e.Decision.Allowed && (e.Cost > 0 || e.Zone.Charge.SaysCost()) {
+			c.Book(v.wait.clock, v.asked, e.Zone, e.giveBack())
+		}
+	}
+	return c
+}
+
+// countDecisions counts the decision of each zone. Dry runs charge whatever the others decide.
+func (v *Verdict) countDecisions(took time.Duration) {
+	if v.Failure != nil {
+		v.countAll(v.Outcome, took)
+		return
+	}
+	for i := range v.Entries {
+		e, o := &v.Entries[i], v.Outcome
+		if e.Decision.BanBegins && !e.DryRun {
+			e.Zone.Stats.Bans.Add(1)
+		}
+		switch {
+		case !e.Decision.Allowed && e.DryRun:
+			o = outcome.DryRun
+		case !e.Decision.Allowed:
+			o = zone.RefusalOutcome(&e.Decision)
+		case v.Refused && !e.DryRun:
+			o = outcome.NotCharged
+		}
+		if (o == outcome.Allowed || o == outcome.Local) && e.IsNear() {
+			e.Zone.Stats.NearLimit.Add(1)
+		}
+		v.count(e, o, took)
+	}
+}
+
+// countAll counts the same outcome in all zones.
+func (v *Verdict) countAll(o outcome.Outcome, took time.Duration) {
+	for i := range v.Entries {
+		v.count(&v.Entries[i], o, took)
+	}
+}
+
+// count counts the outcome of the request in a zone, and publishes it.
+func (v *Verdict) count(e *Entry, o outcome.Outcome, took time.Duration) {
+	e.Outcome = o
+	e.Zone.Stats.Add(e.Key, e.Plan, o, took)
+	cost := e.Cost
+	switch {
+	case !e.Asked():
+		cost = 0
+	case v.witness != nil:
+		v.witness.Decided(e)
+	case o == outcome.Limited && cost > e.Zone.Cost.Number:
+		e.Zone.Stats.NoteRefusedCost(e.Key, cost)
+	}
+	if v.witness == nil {
+		feed.Publish(v.Request.Request, e.Zone.Name, e.Plan, e.Key, cost, o, &e.Decision, e.Rejection)
+	}
+}

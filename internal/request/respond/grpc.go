@@ -1,0 +1,79 @@
+package respond
+
+import (
+	"cmp"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
+)
+
+// The status codes of gRPC, by https://grpc.github.io/grpc/core/md_doc_statuscodes.html.
+const (
+	grpcInvalidArgument   = 3
+	grpcPermissionDenied  = 7
+	grpcResourceExhausted = 8
+	grpcInternal          = 13
+	grpcUnavailable       = 14
+	grpcUnauthenticated   = 16
+)
+
+// mostPushback is the longest wait in seconds that a client's library is asked to do by itself. It waits without
+// telling its caller, who should hear of a longer one.
+const mostPushback = 60
+
+// grpcMediaType is the media type of gRPC, which a message format may follow, such as +proto.
+const grpcMediaType = "application/grpc"
+
+// isGRPC reports whether the caller of a request speaks gRPC. Callers of gRPC-Web understand a status of HTTP.
+func isGRPC(r *http.Request) bool {
+	contentType := r.Header.Get(fieldContentType)
+	if len(contentType) < len(grpcMediaType) || !strings.EqualFold(contentType[:len(grpcMediaType)], grpcMediaType) {
+		return false // most requests are none of gRPC
+	}
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	name, _, _ := strings.Cut(mediaType, "+")
+	return name == grpcMediaType
+}
+
+// The codes of gRPC for the kinds of problems, and for what is wrong with a request.
+var (
+	grpcOfKind = map[limiter.Problem]uint8{
+		limiter.QuotaExceeded:   grpcResourceExhausted,
+		limiter.AbnormalUsage:   grpcResourceExhausted,
+		limiter.ReducedCapacity: grpcUnavailable,
+	}
+	grpcOfStatus = map[int]uint8{
+		http.StatusUnauthorized:       grpcUnauthenticated,
+		http.StatusForbidden:          grpcPermissionDenied,
+		http.StatusTooManyRequests:    grpcResourceExhausted,
+		http.StatusServiceUnavailable: grpcUnavailable,
+	}
+)
+
+// grpcCode returns the code of gRPC for a refusal.
+func grpcCode(kind limiter.Problem, status int) uint8 {
+	other := uint8(grpcInvalidArgument)
+	if status >= http.StatusInternalServerError {
+		other = grpcInternal
+	}
+	return cmp.Or(grpcOfKind[kind], grpcOfStatus[status], other)
+}
+
+// writeGRPC writes a status of gRPC as an answer that has only trailers, which are in the header then. Pushback is what a
+// client's retry policy obeys, by gRFC A6.
+func writeGRPC(w http.ResponseWriter, a *limiter.Answer, retryAfter int64) {
+	pushback := "-1" // a client must not retry by itself
+	if retryAfter > 0 && retryAfter <= mostPushback {
+		pushback = strconv.FormatInt(retryAfter*1000, 10)
+	}
+	header := w.Header()
+	header.Set(fieldContentType, grpcMediaType)
+	header.Set("Grpc-Status", strconv.Itoa(int(grpcCode(a.Problem, a.Status))))
+	header.Set("Grpc-Message", url.PathEscape(detail(a, retryAfter)))
+	header.Set("Grpc-Retry-Pushback-Ms", pushback)
+	w.WriteHeader(http.StatusOK)
+}

@@ -1,0 +1,103 @@
+package respond
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
+)
+
+// fieldChallenge says how to authenticate, by RFC 9110, section 11.6.1.
+const fieldChallenge = "Www-Authenticate"
+
+// refuse ends a request that does not pass. Where the store does not answer, or this Caddy is too busy to ask, the
+// client is not the reason, so nothing of the request is told.
+func (p *Responder) refuse(w http.ResponseWriter, r *http.Request, v *limiter.Verdict) error {
+	a := v.Answer(p.Status)
+	header := w.Header()
+	retryAfter := p.retryAfter(a.Told)
+	switch {
+	case a.Policy != nil && v.Rejected() != nil: // a network is banned
+		p.recordOf(v).retryAfter = retryAfter
+	case a.Policy != nil:
+		p.recordDecision(w, v, retryAfter)
+	case a.Zone != nil:
+		if challenge := a.Zone.ChallengeFor(a.Err); challenge != "" && header.Get(fieldChallenge) == "" {
+			header.Set(fieldChallenge, challenge) // which error routes may replace
+		}
+	default:
+		p.recordFailure(v)
+		if a.Status == late.StatusClientClosedRequest && !isErrorRoute(r) {
+			return caddyhttp.Error(a.Status, a.Err)
+		}
+		retryAfter = zone.CeilSeconds(a.Told) // without jitter
+	}
+	if retryAfter > 0 {
+		header.Set(fieldRetryAfter, strconv.FormatInt(retryAfter, 10))
+	}
+	switch {
+	case isGRPC(r):
+		writeGRPC(w, &a, retryAfter)
+		return nil
+	case p.Problem:
+		return problemOf(&a, v, retryAfter).write(w, r)
+	}
+	return p.end(w, r, a.Status, a.Err)
+}
+
+// end ends a request. It returns an error only if there are error routes. Making an error takes
+// Caddy longer than a decision takes the limiter, and Caddy logs each error with a status of 500
+// and above; both matter in a flood.
+func (p *Responder) end(w http.ResponseWriter, r *http.Request, status int, err error) error {
+	if p.catches(r) || status < http.StatusInternalServerError && p.mayBeInvoked(r) {
+		p.keepFields(r)
+		return caddyhttp.Error(status, err)
+	}
+	w.WriteHeader(status)
+	return nil
+}
+
+// keepFields keeps the headers of an upstream out of the response of error routes.
+func (p *Responder) keepFields(r *http.Request) {
+	by := &p.Fields
+	if t := recordBefore(r); t != nil && t.by() != nil {
+		by = t.by()
+	}
+	kept := &Fields{names: append(slices.Clip(by.names), fieldRetryAfter)}
+	kept.around(nil).WrapServer(r)
+}
+
+// ErrorRoutes reports whether errors of this handler may reach error routes: those of the server,
+// as handle_errors makes them, or those of a subroute, which only JSON can have.
+func (p *Responder) ErrorRoutes(r *http.Request) bool { return p.catches(r) || p.mayBeInvoked(r) }
+
+func (p *Responder) catches(r *http.Request) bool {
+	server := p.serverOf(r)
+	return p.caught || server == nil || server.Errors != nil && len(server.Errors.Routes) > 0 && !isErrorRoute(r)
+}
+
+// mayBeInvoked reports whether the handler may be in a named route, whose errors a subroute may catch that invokes it.
+func (p *Responder) mayBeInvoked(r *http.Request) bool {
+	server := p.serverOf(r)
+	return server != nil && len(server.NamedRoutes) > 0 && !isErrorRoute(r)
+}
+
+// isErrorRoute reports whether the request has an error already. An error of an error route would be logged, and its status
+// is not the one that clients get.
+func isErrorRoute(r *http.Request) bool { return r.Context().Value(caddyhttp.ErrorCtxKey) != nil }
+
+// caughtBySubroute reports whether a subroute around the handler has routes for errors.
+func caughtBySubroute(ctx caddy.Context) bool {
+	for _, module := range ctx.Modules() {
+		if sub, ok := module.(*caddyhttp.Subroute); ok && sub.Errors != nil {
+			return true
+		}
+	}
+	return false
+}

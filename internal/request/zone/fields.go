@@ -1,0 +1,174 @@
+package zone
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/body"
+	"github.com/seed-161337e5/caddyratelimit/internal/usage"
+)
+
+const (
+	// maxFieldsBody is how many bytes of a body are read for its fields.
+	maxFieldsBody = 1 << 20
+
+	// fieldsWithin is how long such a body may take.
+	fieldsWithin = 10 * time.Second
+)
+
+// Fields are fields of JSON bodies that options of a zone look at.
+type Fields struct {
+	texts *usage.Texts
+	whole bool // options other than matchers look at them, so the body of each request is read
+}
+
+// sides are the matcher sets of an option: those that look at no field, what the others look at besides fields, and all of them.
+type sides struct{ sure, rest, all caddyhttp.MatcherSets }
+
+// answer is what matchers say of a request.
+type answer uint8
+
+const (
+	no    answer = iota
+	maybe        // by its body, which has not been read
+	yes
+)
+
+// ask asks the matchers; before the body is read, those that look at no field.
+func (s *sides) ask(c *Check, r *http.Request) (answer, error) {
+	if c.read {
+		return answerOf(s.all, yes, r)
+	}
+	says, err := answerOf(s.sure, yes, r)
+	if err == nil && says == no && len(s.rest) > 0 {
+		says, err = answerOf(s.rest, maybe, r)
+		c.open = c.open || says == maybe
+	}
+	return says, err
+}
+
+// answerOf returns an answer if any of the matcher sets matches.
+func answerOf(sets caddyhttp.MatcherSets, matched answer, r *http.Request) (answer, error) {
+	matches, err := clientip.MatchAny(sets, r)
+	if err != nil || !matches {
+		return no, err
+	}
+	return matched, nil
+}
+
+// findFields sets which fields of bodies the zone looks at.
+func (z *Zone) findFields() (err error) {
+	paths := z.fieldsOfTexts()
+	f := &Fields{whole: len(paths) > 0}
+	z.matching, paths = divide(z.MatcherSetsRaw, z.Matchers, paths)
+	z.exempting, paths = divide(z.ExemptRaw, z.Exempt, paths)
+	z.blocking, paths = divide(z.BlockRaw, z.Block, paths)
+	slices.Sort(paths)
+	if paths = slices.Compact(paths); len(paths) == 0 {
+		return nil
+	}
+	if f.texts, err = usage.ParseTexts(paths); err != nil {
+		return fmt.Errorf("{%s<path>}: %w", placeholder.JSONPrefix, err)
+	}
+	z.Fields = f
+	return nil
+}
+
+// fieldsOfTexts returns the fields in options that are texts or numbers.
+func (z *Zone) fieldsOfTexts() (paths []string) {
+	paths = z.Template.Fields()
+	if z.PlanTemplate != nil {
+		paths = append(paths, z.PlanTemplate.Fields()...)
+	}
+	z.costOfBody = strings.HasPrefix(z.Cost.From, placeholder.JSONPrefix)
+	names := []string{z.Cost.From}
+	for _, l := range z.Limits() {
+		names = append(names, l.Placeholders()...)
+	}
+	for _, name := range names {
+		if path, ok := strings.CutPrefix(name, placeholder.JSONPrefix); ok {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// fieldIn finds the fields in the JSON of matchers.
+var fieldIn = regexp.MustCompile(regexp.QuoteMeta(placeholder.JSONPrefix) + "([^}\"'`\\\\\\s]*)")
+
+// FieldsIn returns the fields of bodies in the JSON of a matcher.
+func FieldsIn(raw json.RawMessage) (paths []string) {
+	var value any
+	if json.Unmarshal(raw, &value) == nil {
+		raw, _ = json.Marshal(value) // without escapes of letters
+	}
+	for _, found := range fieldIn.FindAllSubmatch(raw, -1) {
+		paths = append(paths, string(found[1]))
+	}
+	return paths
+}
+
+// divide divides the matchers of an option, which are loaded from raw ones, and adds the fields that they look at to others.
+func divide(raw caddyhttp.RawMatcherSets, loaded caddyhttp.MatcherSets, others []string) (s sides, paths []string) {
+	paths, s.all = others, loaded
+	if len(raw) != len(loaded) { // they were made without a config
+		return sides{sure: loaded, all: loaded}, paths
+	}
+	for i, set := range loaded {
+		looks := make(map[string]bool)
+		for name, matcher := range raw[i] {
+			if found := FieldsIn(matcher); len(found) > 0 {
+				paths, looks[name] = append(paths, found...), true
+			}
+		}
+		if len(looks) == 0 {
+			s.sure = append(s.sure, set)
+			continue
+		}
+		s.rest = append(s.rest, slices.DeleteFunc(slices.Clone(set), func(matcher any) bool {
+			id := matcher.(caddy.Module).CaddyModule().ID
+			return looks[strings.TrimPrefix(string(id), "http.matchers.")]
+		}))
+	}
+	return s, paths
+}
+
+// read reads the fields of a request, and gives their placeholders values. They have none if the body cannot be read.
+func (f *Fields) read(r *placeholder.Request) *body.Refusal {
+	text, refusal := body.ReadJSON(r.Request, maxFieldsBody, fieldsWithin)
+	var values []string
+	if refusal == nil {
+		var err error
+		if values, err = f.texts.Read(text); err != nil {
+			refusal = &body.Refusal{Status: http.StatusBadRequest, Err: err}
+		}
+	}
+	for i, path := range f.texts.Paths() {
+		if refusal != nil {
+			r.Replacer().Delete(placeholder.JSONPrefix + path)
+		} else {
+			r.Replacer().Set(placeholder.JSONPrefix+path, values[i])
+		}
+	}
+	return refusal
+}
+
+// likelyPolicy returns one of the zone's policies, or nil if there is none.
+func (z *Zone) likelyPolicy() *QuotaPolicy {
+	for _, p := range z.allPolicies() {
+		if p.Likely != nil {
+			return p.Likely
+		}
+	}
+	return nil
+}

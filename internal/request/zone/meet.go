@@ -1,0 +1,252 @@
+package zone
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Check is a request on its way through a zone, and what to ask the store about it.
+type Check struct {
+	Zone      *Zone
+	Policy    *QuotaPolicy // the limit; nil if no store is needed
+	Key       string
+	Plan      string // the name of the request's plan; empty if there is none or the zone did not look for it
+	Cost      int64
+	DryRun    bool  // the zone may not refuse the request
+	Rejection error // why the zone refuses the request without asking the store
+	Status    int   // of the rejection
+	Invalid   error // why the request has no valid limit; for operators
+
+	Network  *store.Network      // that decides about the key; nil if none does
+	Decision algorithms.Decision // of the store, or of a network that is banned
+
+	networks *store.Networks // that have overrides in the zone; nil without them
+	log      *zap.Logger     // of requests that have no valid limit; may be nil
+	policies *Policies       // of the plan
+	repeated error           // the request has different values for a placeholder of the key
+	read     bool            // the body, so matchers may look at its fields
+	open     bool            // a matcher that looks at its fields decides
+	mayBlock bool            // and block has one
+}
+
+// found is what a step finds out about a request.
+type found uint8
+
+const (
+	passes  found = iota // the next step decides
+	misses               // the request does not meet the zone
+	skips                // the zone lets it pass, and asks no store
+	rejects              // the zone refuses it, and asks no store
+)
+
+// step is a step of a request through a zone.
+type step func(*Zone, *Check, *placeholder.Request) (found, error)
+
+// makeSteps sets the steps that the zone's options ask for, in the order in which requests take them.
+func (z *Zone) makeSteps() {
+	for _, s := range []struct {
+		needed bool
+		take   step
+	}{
+		{len(z.Matchers) > 0, (*Zone).match},
+		{true, (*Zone).findKey},
+		{len(z.Block) > 0, (*Zone).block},
+		{len(z.Exempt) > 0, (*Zone).exempt},
+		{z.Fields != nil, (*Zone).readBody},
+		{true, (*Zone).needKey},
+		{z.Plans != nil, (*Zone).choosePlan},
+		{z.Policy == nil, (*Zone).findLimit},
+		{z.Cost.From != "", (*Zone).findCost},
+		{z.TakesNetworks(), (*Zone).askNetwork},
+	} {
+		if s.needed {
+			z.steps = append(z.steps, s.take)
+		}
+	}
+}
+
+// Meet reports whether a request meets the zone, and sets what to ask the store about it. It counts
+// nothing. Networks are those that have overrides in the zone; nil without them. Without a logger it does not warn of requests
+// that have no valid limit.
+func (z *Zone) Meet(c *Check, r *placeholder.Request, networks *store.Networks, log *zap.Logger) (met bool, err error) {
+	*c = Check{}
+	c.Zone, c.Policy, c.Cost, c.policies, c.networks, c.log = z, z.Policy, z.Cost.Number, &z.OwnPolicies, networks, log
+	for _, take := range z.steps {
+		found, err := take(z, c, r)
+		switch {
+		case err != nil || found == misses:
+			return found != misses, err
+		case found == skips:
+			c.Policy = nil
+			return true, nil
+		case found == rejects:
+			return true, nil
+		}
+	}
+	return true, nil
+}
+
+// reject records that the request is refused without asking the store.
+func (c *Check) reject(status int, why error) (found, error) {
+	c.Policy, c.Status, c.Rejection = nil, status, why
+	return rejects, nil
+}
+
+func (z *Zone) match(c *Check, r *placeholder.Request) (found, error) {
+	if len(z.Matchers) == 0 {
+		return passes, nil
+	}
+	if says, err := z.matching.ask(c, r.Request); err != nil || says == no {
+		return misses, err
+	}
+	return passes, nil
+}
+
+// errTooEarly means what it means in Caddy's own matchers of addresses: before the TLS handshake is
+// complete, the client's address may be forged. The client sends the request again.
+var errTooEarly = errors.New("TLS handshake not complete, the client's address cannot be verified")
+
+func (z *Zone) findKey(c *Check, r *placeholder.Request) (found, error) {
+	if z.Template.HasAddress && r.TLS != nil && !r.TLS.HandshakeComplete {
+		return passes, caddyhttp.Error(http.StatusTooEarly, errTooEarly)
+	}
+	c.Key, c.repeated = z.Template.Expand(r)
+	c.DryRun = z.IsDryRun(c.Key)
+	return passes, nil
+}
+
+func (z *Zone) block(c *Check, r *placeholder.Request) (found, error) {
+	says, err := z.blocking.ask(c, r.Request)
+	if c.mayBlock = says == maybe; err == nil && says == yes {
+		return c.reject(BlockStatus, errBlocked)
+	}
+	return passes, err
+}
+
+// exempt lets a request pass, unless its body may say that it is blocked: block comes first.
+func (z *Zone) exempt(c *Check, r *placeholder.Request) (found, error) {
+	says, err := z.exempting.ask(c, r.Request)
+	if err == nil && says == yes && !c.mayBlock {
+		return skips, nil
+	}
+	return passes, err
+}
+
+// readBody reads the body of a request whose fields the zone looks at. Nothing is read if that is decided without it: by block,
+// exempt or a ban of the network. Otherwise a client could have this process read and keep bodies that nobody wants. A request
+// whose body cannot be read meets the zone, which refuses it.
+func (z *Zone) readBody(c *Check, r *placeholder.Request) (found, error) {
+	if c.repeated == nil && z.bansUnread(c, r) {
+		return rejects, nil
+	}
+	if !z.Fields.whole && !c.open {
+		return passes, nil
+	}
+	if refusal := z.Fields.read(r); refusal != nil {
+		return c.reject(refusal.Status, refusal.Err)
+	}
+	c.read = true
+	for _, take := range [...]step{(*Zone).match, (*Zone).findKey, (*Zone).block, (*Zone).exempt} {
+		if found, err := take(z, c, r); err != nil || found != passes {
+			return found, err
+		}
+	}
+	return passes, nil
+}
+
+// bansUnread refuses a request whose network is banned. If its plan or its limit depends on the body, any of them is told. It
+// reports whether it has refused the request.
+func (z *Zone) bansUnread(c *Check, r *placeholder.Request) bool {
+	if n := c.network(); n == nil || n.Override.Kind != store.KindBanned {
+		return false
+	}
+	unread := *c
+	unread.log = nil
+	for _, take := range [...]step{(*Zone).choosePlan, (*Zone).findLimit, (*Zone).findCost} {
+		if found, _ := take(z, &unread, r); found == skips {
+			return false
+		} else if found == rejects {
+			c.Policy = z.likelyPolicy()
+			break
+		}
+		c.Policy, c.Plan, c.Cost = unread.Policy, unread.Plan, unread.Cost
+	}
+	if c.Policy == nil {
+		return false
+	}
+	refused, _ := z.askNetwork(c, r)
+	return refused == rejects
+}
+
+// needKey refuses a request whose key is not certain, and follows missing_key if it has none.
+func (z *Zone) needKey(c *Check, _ *placeholder.Request) (found, error) {
+	switch {
+	case c.repeated != nil:
+		return c.reject(http.StatusBadRequest, c.repeated)
+	case z.MissingKey.Word == config.MissingShare || c.Key != z.Template.Empty:
+		return passes, nil
+	case z.MissingKey.Word == config.Reject:
+		return c.reject(z.KeylessStatus(), errNoKey)
+	}
+	return skips, nil
+}
+
+func (z *Zone) choosePlan(c *Check, r *placeholder.Request) (found, error) {
+	if z.Plans == nil {
+		return passes, nil
+	}
+	chosen, err := z.planOf(r)
+	switch {
+	case err == errNoPlan:
+		return c.reject(z.PlanlessStatus(), err)
+	case err != nil:
+		return z.refuseInvalid(c, err)
+	}
+	c.Plan, c.policies = chosen.Name, &chosen.Policies
+	if chosen.Unlimited {
+		return skips, nil
+	}
+	return passes, nil
+}
+
+func (z *Zone) findLimit(c *Check, r *placeholder.Request) (_ found, err error) {
+	if c.Policy, err = c.policies.Resolve(r.Replacer()); err != nil {
+		return z.refuseInvalid(c, err)
+	}
+	return passes, nil
+}
+
+func (z *Zone) findCost(c *Check, r *placeholder.Request) (_ found, err error) {
+	if c.Cost, err = z.Cost.Resolve(r.Replacer()); err != nil {
+		return z.refuseInvalid(c, fmt.Errorf("cost: %w", err))
+	}
+	if z.costOfBody { // what clients write can only raise it
+		c.Cost = max(c.Cost, z.Cost.Number, 1)
+	}
+	if !config.ValidCost(c.Cost) {
+		return z.refuseInvalid(c, fmt.Errorf("cost must be from 0 to %d, got %d", algorithms.MaxEvents, c.Cost))
+	}
+	return passes, nil
+}
+
+// refuseInvalid refuses a request that has no valid plan, limit or cost.
+func (z *Zone) refuseInvalid(c *Check, err error) (found, error) {
+	if _, repeated := errors.AsType[*key.RepeatedError](err); repeated {
+		return c.reject(http.StatusBadRequest, err)
+	}
+	if c.log != nil && z.invalid.Allow() {
+		c.log.Warn("the request has no valid limit", zap.String("zone", z.Name), zap.Error(err))
+	}
+	c.Invalid = err
+	return c.reject(http.StatusForbidden, errInvalid)
+}

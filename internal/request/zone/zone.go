@@ -1,0 +1,198 @@
+// Package zone is a zone at run time: which requests it counts, under which key, and which limit
+// and cost its policies choose for a request.
+package zone
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/config"
+	"github.com/seed-161337e5/caddyratelimit/internal/clientip"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
+	"github.com/seed-161337e5/caddyratelimit/internal/throttle"
+	"github.com/seed-161337e5/caddyratelimit/store"
+)
+
+// Zone is a zone at run time: its config, where it is, what [New] makes of them, and what is counted of its requests.
+type Zone struct {
+	config.Zone // with the defaults filled in
+	Place
+
+	Template     *key.Template   // of the key
+	PlanTemplate *key.Template   // the name of a request's plan
+	Hold         time.Duration   // for how long units may be held: see [algorithms.Limit]
+	KeyRules     *store.KeyRules // overrides and bans of single keys; nil without them
+	Fields       *Fields         // of bodies; nil if the zone looks at none
+	costOfBody   bool            // clients say the cost in their bodies
+	steps        []step          // of requests
+
+	matching, blocking, exempting sides
+
+	OwnPolicies Policies // of the zone's own limit
+	Plans       map[string]*Plan
+	planByName  map[string]*Plan // by normalized name, see PlanTemplate
+	DefaultPlan *Plan            // for requests without a plan; nil if these are rejected
+	Policy      *QuotaPolicy     // nil if it depends on the request
+	HasPolicies bool             // it may be another one, or none
+	Exceeded    error            // the error of a refused request
+	Description string           // what all uses of the name share besides the key, in words
+	enforceSeed uint64           // of the hash that chooses for which keys the limit is enforced
+	challenge   string           // for requests without a key; empty if there is none
+
+	Stats       *stats.Counters
+	missed      atomic.Uint32      // requests that came to the zone and did not meet it
+	Forwarded   clientip.Forwarded // by a proxy that is not trusted, in zones whose keys have the client's address
+	Judged      judged
+	invalid     throttle.Throttle // for warnings about requests without a valid limit
+	UnclearCost throttle.Throttle // for warnings about responses without a valid cost
+}
+
+// New makes a zone of its config, which counts in the given counters. It returns an error if the config is not valid.
+func New(c *config.Zone, at Place, counters *stats.Counters) (*Zone, error) {
+	z := &Zone{
+		Zone: *c, Place: at, Stats: counters, Exceeded: fmt.Errorf("rate limit of zone %q exceeded", at.Name), enforceSeed: xxhash.Sum64String(at.Name),
+	}
+	z.OnStoreError = cmp.Or(z.OnStoreError, at.OnError, config.AllowOnError)
+	if at.Name == "" {
+		return nil, errors.New("a zone needs a name")
+	}
+	if err := z.makeTemplates(); err != nil {
+		return nil, err
+	}
+	if err := z.Compile(z.Template.Varies(), func(name string) string { return z.PlanTemplate.NormalizeName(name) }); err != nil {
+		return nil, err
+	}
+	z.KeyRules = z.Zone.KeyRules()
+	z.Hold = z.hold()
+	if err := z.findFields(); err != nil {
+		return nil, err
+	}
+	if err := z.makePolicies(); err != nil {
+		return nil, err
+	}
+	z.makeSteps()
+	z.Description = z.describe()
+	return z, nil
+}
+
+// makePolicies makes the quota policies of the zone and its plans.
+func (z *Zone) makePolicies() (err error) {
+	if z.Plan == nil || z.MaxEvents != nil {
+		if z.OwnPolicies, err = z.policiesOf("", z.Limit); err != nil {
+			return err
+		}
+	}
+	z.Policy, z.HasPolicies = z.OwnPolicies.Fixed, z.looksAtRequests()
+	if z.Plan != nil {
+		z.Policy = nil
+		if err := z.makePlans(); err != nil {
+			return err
+		}
+	}
+	if z.Hold != 0 && z.CountsSlots() && !z.Prepays() {
+		return errors.New("lend has no meaning for algorithm concurrency: each request asks the store for its slot; leave it out")
+	}
+	return nil
+}
+
+// CountsSlots reports whether any of the zone's limits counts slots, which requests hold until they are
+// over.
+func (z *Zone) CountsSlots() bool {
+	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return config.CountsSlots(r.Algorithm().Name()) })
+}
+
+// Prepays reports whether units of any of the zone's limits may be charged ahead.
+func (z *Zone) Prepays() bool {
+	return slices.ContainsFunc(z.Rules(), func(r *store.Rule) bool { return r.Hold() > 0 })
+}
+
+// hold returns for how long units of the zone's limits may be held: 0 if none may, and what suits all of them if the option
+// lend does not say. All of them have the same one, because they may share states.
+func (z *Zone) hold() time.Duration {
+	switch {
+	case z.Lend == nil:
+		return 0
+	case *z.Lend != 0:
+		return time.Duration(*z.Lend)
+	}
+	shortest := algorithms.MaxHold
+	for _, l := range append(slices.Collect(maps.Values(z.Plan.Limits(&z.Limit))), z.Limit) {
+		a, err := l.FindAlgorithm()
+		if err != nil || l.Check() != nil || config.CountsSlots(a.Name()) {
+			continue
+		}
+		if made, err := l.Resolve(l.Sample()); err == nil {
+			shortest = min(shortest, algorithms.DefaultHold(a, made))
+		}
+	}
+	return shortest
+}
+
+// nearLimit is the share of a limit that must be used for a request to count as near it, as in
+// github.com/envoyproxy/ratelimit.
+const nearLimit = 0.8
+
+// IsNear reports whether a request that was allowed has brought its key near the limit.
+func (c *Check) IsNear() bool {
+	d := &c.Decision
+	return c.Cost > 0 && float64(d.Quota-d.Remaining) >= nearLimit*float64(d.Quota)
+}
+
+// LongestWait returns for how long the zone may hold a request, or 0 if it holds none. For a
+// queue without a bound, that is the wait for its last place.
+func (z *Zone) LongestWait() (wait time.Duration) {
+	if !z.Enforces() {
+		return 0
+	}
+	for _, l := range z.Limits() {
+		wait = max(wait, l.Wait())
+	}
+	if p := z.Policy; wait == 0 && p != nil && p.Queues && p.Numbers.Events > 0 {
+		wait = time.Duration(float64(p.Numbers.Window.Length()) * float64(p.Numbers.Burst) / float64(p.Numbers.Events))
+	}
+	return wait
+}
+
+// Waits reports whether any of the zone's limits can hold requests.
+func (z *Zone) Waits() bool {
+	return slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.Wait() > 0 || l.Mode == algorithms.ModeQueue })
+}
+
+// judged counts the responses that charge has judged since the config was loaded.
+type judged struct{ all, charged, last atomic.Uint64 }
+
+// Count counts a response.
+func (j *judged) Count(status int, charged bool) {
+	j.all.Add(1)
+	j.last.Store(uint64(status))
+	if charged {
+		j.charged.Add(1)
+	}
+}
+
+// Read returns how many responses there were, how many of them were charged, and the status of the last one.
+func (j *judged) Read() (all, charged uint64, last int) {
+	return j.all.Load(), j.charged.Load(), int(j.last.Load())
+}
+
+// maxMissed bounds how many requests are counted that do not meet a zone. Later ones only read a number.
+const maxMissed = 1000
+
+// Miss counts a request that has not met the zone.
+func (z *Zone) Miss() {
+	if z.missed.Load() < maxMissed {
+		z.missed.Add(1)
+	}
+}
+
+// Missed returns how many requests have not met the zone, at most a bound.
+func (z *Zone) Missed() uint64 { return uint64(z.missed.Load()) }
