@@ -112,7 +112,7 @@ simulate: ## Run whole fleets with fresh seeds: SEEDS=1000, MINUTES=60, or one w
 .PHONY: race
 race: redis promtool python3 ## Run all tests, the deep ones too, with the race detector
 	@# The longest begin first.
-	$(REDIS) $(RACE) go test $(DEEP) -vet=off -count=1 -parallel 5 -timeout 40m ./redisstore ./integration/faults $$(go list ./... | grep -vE '/(redisstore|integration/faults)$$')
+	$(REDIS) $(RACE) go test $(DEEP) -vet=off -count=1 -parallel 5 -timeout 40m ./redisstore ./integration/faults $$(go list $(DEEP) ./... | grep -vE '/(redisstore|integration/faults)$$')
 	go -C bench test -vet=off ./...
 
 # A machine for amd64 runs binaries for 386, which the race detector is not for.
@@ -131,7 +131,7 @@ linear: redis ## Check 100,000 answers of three stores under faults for lineariz
 
 .PHONY: long
 long: redis ## Run the tests with random steps in full, without the race detector, with which they take the usual ones
-	$(REDIS) go test $(DEEP) -vet=off -count=1 -timeout 40m $$(go list ./... | grep -v '/integration/')
+	$(REDIS) go test $(DEEP) -vet=off -count=1 -timeout 40m $$(go list $(DEEP) ./... | grep -v '/integration/')
 
 .PHONY: deep
 deep: lint platforms race long linear browser outages bits32 mutants servers examples ## On an idle machine, for an hour or two: everything that is not in test
