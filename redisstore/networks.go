@@ -72,6 +72,7 @@ func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, of netip
 	s.networks.looking <- struct{}{}
 	defer func() { <-s.networks.looking }()
 	s.networks.look()
+	s.networks.beaten = 0 // the next heartbeat shows whether Redis has lost it since
 	return nil
 }
 
