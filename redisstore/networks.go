@@ -72,7 +72,6 @@ func (s *operators) writeNetwork(ctx context.Context, rule *store.Rule, of netip
 	s.networks.looking <- struct{}{}
 	defer func() { <-s.networks.looking }()
 	s.networks.look()
-	s.networks.beaten = 0 // the next heartbeat shows whether Redis has lost it since
 	return nil
 }
 
@@ -93,6 +92,7 @@ func (n *networks) mark(mark int64) {
 // look reads what has changed since the last look, and reports whether Redis has told all. If Redis has lost changes, the next
 // heartbeat has another look follow: perhaps a replica was asked that a Sentinel took for the master.
 func (n *networks) look() bool {
+	n.beaten = 0 // the next heartbeat shows whether Redis has lost something since
 	began := n.clock()
 	fresh := began.Sub(n.looked) > networksUnseen
 	if fresh {
@@ -106,7 +106,6 @@ func (n *networks) look() bool {
 		}
 		if lost {
 			fresh, all = true, false
-			n.beaten = 0
 		}
 		if !more {
 			break
