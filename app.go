@@ -145,16 +145,13 @@ func (a *App) server(ctx caddy.Context) *server {
 	return a.servers[of]
 }
 
-// use notes a store that a handler uses. It reports whether this is the first handler of the config
-// that does: that handler emits the store's events for all.
-func (a *App) use(ref *pool.Ref, log *zap.Logger) (first bool) {
+// use notes a store that a handler uses.
+func (a *App) use(ref *pool.Ref, log *zap.Logger) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stores[ref.ID] != nil {
-		return false
+	if a.stores[ref.ID] == nil {
+		a.stores[ref.ID] = &usedStore{ref: ref, log: log, zones: make(map[string][]string)}
 	}
-	a.stores[ref.ID] = &usedStore{ref: ref, log: log, zones: make(map[string][]string)}
-	return true
 }
 
 // probe finds out whether the stores answer. A store that is required must answer first.
@@ -170,13 +167,6 @@ func (a *App) probe(ctx context.Context) error {
 		go used.ref.Probe(ctx, used.log)
 	}
 	return nil
-}
-
-// onStoreErrors returns the on_store_error of the zones that use a store, sorted.
-func (a *App) onStoreErrors(storeID string) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return strings.Join(slices.Sorted(maps.Keys(a.stores[storeID].zones)), ", ")
 }
 
 // consequences say what happens in zones while the store does not answer, by their on_store_error.

@@ -1,7 +1,6 @@
 package caddyratelimit_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -61,29 +60,6 @@ func TestSettingsOfFailedConfig(t *testing.T) {
 	succeed(next.Start)
 	succeed(running.Stop)
 	expect("after a reload", 3000)
-}
-
-// TestStoreStateOfAllZones: the event about a store has the on_store_error of all zones that use it, whichever handler is first.
-func TestStoreStateOfAllZones(t *testing.T) {
-	ctx, store := caddytest.Config(t), caddytest.Failing(t, caddytest.ErrNoAnswer)
-	events := make(chan caddy.Event, 10)
-	caddytest.Subscribe(t, ctx, "rate_limit_store_state", handlerFunc(func(e caddy.Event) { events <- e }))
-	zone := `"max_events": 3, "window": "1h"`
-	h := caddytest.LoadInto(t, ctx, `{`+store.Option()+`"rate_limits": {"a": {`+zone+`}}}`)
-	caddytest.LoadInto(t, ctx, `{`+store.Option()+`"on_store_error": "deny", "rate_limits": {"b": {`+zone+`}, "c": {`+zone+`, "on_store_error": "local"}, "a": {`+zone+`}}}`)
-	caddytest.Serve(t, h, "203.0.113.7:1")
-	if e := <-events; e.Data["on_store_error"] != "allow, deny, local" {
-		t.Errorf("the event is %v", e.Data)
-	}
-}
-
-// handlerFunc is a handler of events.
-type handlerFunc func(caddy.Event)
-
-// Handle implements [caddyevents.Handler].
-func (f handlerFunc) Handle(_ context.Context, e caddy.Event) error {
-	f(e)
-	return nil
 }
 
 // TestLimitInErrorRoutes: a limit in error routes refuses with its own status, and nothing is logged as an error.

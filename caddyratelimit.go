@@ -123,7 +123,6 @@ type Handler struct {
 	report   *report.Reporter
 	respond  *respond.Responder
 	counters []string // the keys of the zones' counters in the pool
-	unwatch  func()   // ends the subscription to the store's state
 
 	storeByDefault bool // the config names none
 }
@@ -171,7 +170,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := app.configure(backend, h.store.Store, h.SweepInterval); err != nil {
 		return err
 	}
-	first := app.use(h.store, log)
+	app.use(h.store, log)
 	if len(h.RateLimits) == 0 {
 		h.logger.Warn("no zones: this rate_limit limits nothing; " + fillHandler.With().String())
 	}
@@ -198,16 +197,12 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == "problem",
 		Around: app.server(ctx).routes,
 	})
-	h.join(ctx, app, first, emitter, warnings())
+	h.join(ctx, app, warnings())
 	return nil
 }
 
-// join makes what the handler has known to the app: its health, metrics, and what the admin API shows.
-func (h *Handler) join(ctx caddy.Context, app *App, first bool, emitter events.Events, warnings map[string][]string) {
-	if first {
-		name := pool.Describe(h.store.Backend)
-		h.unwatch = h.store.Store.Health.OnChange(func(cause error) { report.StoreState(&emitter, name, app.onStoreErrors(h.store.ID), cause) })
-	}
+// join makes what the handler has known to the app: metrics, and what the admin API shows.
+func (h *Handler) join(ctx caddy.Context, app *App, warnings map[string][]string) {
 	if slices.ContainsFunc(h.zones, (*zone.Zone).Waits) {
 		hangup.Expose(ctx) // only the connection shows that the client of a waiting request leaves
 	}
@@ -263,9 +258,6 @@ func (h *Handler) Cleanup() error {
 	var errs []error
 	if h.report != nil {
 		h.report.Close()
-	}
-	if h.unwatch != nil {
-		h.unwatch()
 	}
 	for _, name := range h.counters {
 		pool.ReleaseZone(name)

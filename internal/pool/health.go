@@ -2,7 +2,6 @@ package pool
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,12 +22,7 @@ type Health struct {
 	consequence atomic.Pointer[string]
 
 	Errors map[string]*atomic.Int64 // by kind; the map does not change
-
-	listeners sync.Map // *listener
 }
-
-// listener is called with nil when the store answers again, and with the cause when it stops.
-type listener struct{ notify func(cause error) }
 
 // recoveryTime is how long a store must answer without an error to count as answering again. A
 // store that answers now and then, as to the probes of a breaker, would otherwise log two lines
@@ -115,15 +109,11 @@ func (h *Health) note(err error, logger *zap.Logger) {
 			if text := h.consequence.Load(); text != nil {
 				logger.Warn(*text, name)
 			}
-			h.notify(err)
 		}
 	}
 	for _, c := range unseen {
 		if after, over := c.end(now); over {
 			logger.Info(c.over, name, zap.Duration("after", after))
-			if c == &h.down {
-				h.notify(nil)
-			}
 		}
 	}
 }
@@ -153,18 +143,3 @@ func (h *Health) Busy() bool {
 
 // ErrorCount returns how many requests met an error of that kind, see [store.Failures].
 func (h *Health) ErrorCount(kind string) int64 { return h.Errors[kind].Load() }
-
-// OnChange calls notify whenever the store stops answering (with the cause) or answers again
-// (with nil), until stop is called. It is called by the request that noticed the change, so it
-// must not block.
-func (h *Health) OnChange(notify func(cause error)) (stop func()) {
-	l := &listener{notify}
-	h.listeners.Store(l, nil)
-	return func() { h.listeners.Delete(l) }
-}
-
-func (h *Health) notify(cause error) {
-	for l := range h.listeners.Range {
-		l.(*listener).notify(cause)
-	}
-}
