@@ -2,6 +2,7 @@ package stats
 
 import (
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,40 +12,35 @@ import (
 
 // Networks counts the requests of a zone by networks while somebody looks. Otherwise a request looks at one pointer.
 type Networks struct {
+	mu       sync.Mutex // held by who looks
 	counting atomic.Pointer[networks]
 }
 
 type networks struct {
 	*topk.Networks
 	address func(key string) netip.Prefix
+	end     *time.Timer
 }
+
+// lookedAt is for how long networks are counted after somebody has looked.
+const lookedAt = 4 * TopSpan
 
 // Look returns the counts, and begins to count if nobody has looked for long. address returns the address in a key.
 func (n *Networks) Look(address func(key string) netip.Prefix) *topk.Networks {
-	for {
-		if known := n.counting.Load(); known != nil {
-			return known.Networks
-		}
-		if begun := (&networks{topk.NewNetworks(TopSpan), address}); n.counting.CompareAndSwap(nil, begun) {
-			n.tend(begun)
-			return begun.Networks
-		}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	of := n.counting.Load()
+	if of == nil {
+		of = &networks{Networks: topk.NewNetworks(TopSpan), address: address}
+		of.end = time.AfterFunc(lookedAt, func() { n.counting.CompareAndSwap(of, nil) })
+		n.counting.Store(of)
 	}
-}
-
-// tend begins new spans of time until nobody looks any longer.
-func (n *Networks) tend(of *networks) {
-	time.AfterFunc(TopSpan, func() {
-		if of.Rotate(time.Now()) {
-			n.tend(of)
-		} else {
-			n.counting.Store(nil)
-		}
-	})
+	of.end.Reset(lookedAt)
+	return of.Networks
 }
 
 func (n *networks) add(key string, o outcome.Outcome) {
 	if address := n.address(key); address.IsValid() {
-		n.Add(address, kindOf(o) != topk.Requests)
+		n.Add(address, kindOf(o))
 	}
 }

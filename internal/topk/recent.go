@@ -60,7 +60,7 @@ type Recent struct {
 // spanCounts has the counts of one span.
 type spanCounts struct {
 	since    time.Time
-	sketches [kinds]sketch[keyInfo]
+	sketches [kinds]sketch
 }
 
 // keyInfo is what is known of a key.
@@ -137,7 +137,7 @@ func (r *Recent) spans() spanList {
 }
 
 // sketches returns the counts of a kind.
-func (s spanList) sketches(kind Kind) (all []*sketch[keyInfo]) {
+func (s spanList) sketches(kind Kind) (all []*sketch) {
 	for _, c := range s {
 		all = append(all, &c.sketches[kind])
 	}

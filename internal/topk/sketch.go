@@ -37,13 +37,13 @@ func (c Count) plus(other Count) Count {
 	return Count{c.AtLeast + other.AtLeast, c.Error + other.Error}
 }
 
-// sketch counts keys by their hashes, and has a T of each key with a place. The zero sketch is empty and ready to use.
-type sketch[T any] struct {
-	buckets [buckets]atomic.Pointer[bucket[T]]
+// sketch counts keys by their hashes, and knows something of each key with a place. The zero sketch is empty and ready to use.
+type sketch struct {
+	buckets [buckets]atomic.Pointer[bucket]
 }
 
 // bucket has places for keys. The first n are taken.
-type bucket[T any] struct {
+type bucket struct {
 	mu       sync.Mutex
 	n        int
 	requests uint64
@@ -52,17 +52,17 @@ type bucket[T any] struct {
 	without  [cells]uint32 // a key without a place has come at most as often as its cell says
 	counts   [ways]uint32  // never too low
 	errors   [ways]uint32  // by how much a count may be too high
-	of       [ways]T       // a new key gets that of the key which had its place before
+	of       [ways]keyInfo // a new key gets that of the key which had its place before
 }
 
 func cellOf(hash uint64) uint64 { return hash / buckets % cells }
 
 // add counts a request of a key. It returns what is known of the key, or nil if the key has no place, and whether the place is
 // new. The bucket is locked: the caller must unlock it.
-func (s *sketch[T]) add(hash uint64) (b *bucket[T], of *T, isNew bool) {
+func (s *sketch) add(hash uint64) (b *bucket, of *keyInfo, isNew bool) {
 	at := &s.buckets[hash%buckets]
 	if b = at.Load(); b == nil {
-		at.CompareAndSwap(nil, new(bucket[T]))
+		at.CompareAndSwap(nil, new(bucket))
 		b = at.Load()
 	}
 	b.mu.Lock()
@@ -80,7 +80,7 @@ func (s *sketch[T]) add(hash uint64) (b *bucket[T], of *T, isNew bool) {
 
 // place returns a place for a new key: a free one, or that of the key with the lowest count. If the
 // key has come too rarely for that, place counts it in its cell, and returns -1.
-func (b *bucket[T]) place(hash uint64) (i int) {
+func (b *bucket) place(hash uint64) (i int) {
 	if b.n < ways {
 		b.n++
 		return b.n - 1
@@ -106,7 +106,7 @@ func (b *bucket[T]) place(hash uint64) (i int) {
 }
 
 // count returns the count of a key. If the key has a place, look gets what is known of the key.
-func (s *sketch[T]) count(hash uint64, look func(of *T)) Count {
+func (s *sketch) count(hash uint64, look func(of *keyInfo)) Count {
 	b := s.buckets[hash%buckets].Load()
 	if b == nil {
 		return Count{}
@@ -121,12 +121,12 @@ func (s *sketch[T]) count(hash uint64, look func(of *T)) Count {
 	return b.count(i)
 }
 
-func (b *bucket[T]) count(i int) Count {
+func (b *bucket) count(i int) Count {
 	return Count{AtLeast: uint64(b.counts[i] - b.errors[i]), Error: uint64(b.errors[i])}
 }
 
 // each tells visit each key with a place. It returns how many requests were counted.
-func (s *sketch[T]) each(visit func(hash uint64, of *T, c Count)) (requests uint64) {
+func (s *sketch) each(visit func(hash uint64, of *keyInfo, c Count)) (requests uint64) {
 	for i := range s.buckets {
 		if b := s.buckets[i].Load(); b != nil {
 			b.mu.Lock()
@@ -138,12 +138,4 @@ func (s *sketch[T]) each(visit func(hash uint64, of *T, c Count)) (requests uint
 		}
 	}
 	return requests
-}
-
-// total adds up the counts of a key.
-func total[T any](in []*sketch[T], hash uint64) (c Count) {
-	for _, s := range in {
-		c = c.plus(s.count(hash, func(*T) {}))
-	}
-	return c
 }
