@@ -19,11 +19,9 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/backend"
 	"github.com/seed-161337e5/caddyratelimit/config"
-	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/routes"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
@@ -43,7 +41,6 @@ type App struct {
 	mu    sync.Mutex
 	zones map[string]definition
 
-	start   *limiter.Start
 	running admin.Config
 	stores  map[string]*usedStore // by identity
 	cancel  context.CancelFunc    // ends what Start has started
@@ -83,12 +80,6 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := ctx.GetMetricsRegistry().Register(&a.running); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
-	emitter, err := events.New(ctx)
-	if err != nil {
-		return err
-	}
-	a.start = limiter.NewStart(ctx.Done(), pool.RequireTimeout)
-	emitter.AfterStart(func() { a.start.End(true) }) // also where handlers are loaded so late that Caddy does not call Start
 	return nil
 }
 
@@ -154,19 +145,12 @@ func (a *App) use(ref *pool.Ref, log *zap.Logger) {
 	}
 }
 
-// probe finds out whether the stores answer. A store that is required must answer first.
-func (a *App) probe(ctx context.Context) error {
-	for _, id := range slices.Sorted(maps.Keys(a.stores)) {
-		used := a.stores[id]
-		if r, ok := used.ref.Backend.(store.Remote); ok && r.Required() {
-			if err := used.ref.Require(ctx); err != nil {
-				return err
-			}
-		}
+// probe finds out whether the stores answer.
+func (a *App) probe(ctx context.Context) {
+	for _, used := range a.stores {
 		used.ref.Store.Health.Means(used.consequence())
 		go used.ref.Probe(ctx, used.log)
 	}
-	return nil
 }
 
 // consequences say what happens in zones while the store does not answer, by their on_store_error.
@@ -208,15 +192,11 @@ func (a *App) configure(chosen store.Backend, opened *pool.Store, sweepInterval 
 }
 
 // Start implements [caddy.App]. Only now it is known that the config is valid, so only now it may
-// change what the config before still uses. Requests that come earlier wait for it.
-func (a *App) Start() (err error) {
-	defer func() { a.start.End(err == nil) }()
+// change what the config before still uses.
+func (a *App) Start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
-	if err = a.probe(ctx); err != nil {
-		cancel()
-		return err
-	}
+	a.probe(ctx)
 	if a.memory != nil {
 		a.revert = a.memory.Apply(a.settings)
 	}

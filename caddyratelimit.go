@@ -187,7 +187,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 	}
 	h.limiter = limiter.New(limiter.Config{
-		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances), Start: app.start,
+		Zones: h.zones, Store: h.store, Local: h.local, Instances: value(h.Instances),
 		Measure: !value(h.DisableMetrics), Logger: log,
 	})
 	h.report = report.New(report.Config{

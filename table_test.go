@@ -266,7 +266,7 @@ func quoted(text string) string {
 
 // What options accept that others do not: no value, several of them, any text, and one that is empty.
 var (
-	bare    = words("rate_limit.log_key rate_limit.disable_metrics rate_limit.distributed rate_limit.storage zone.overrides zone.lend redis.require redis.tls tls.insecure_skip_verify")
+	bare    = words("rate_limit.log_key rate_limit.disable_metrics rate_limit.distributed rate_limit.storage zone.overrides zone.lend redis.tls tls.insecure_skip_verify")
 	several = words("rate_limit.distributed rate_limit.storage adaptive.priority redis.address charge.json")
 	anyText = words(`rate_limit.distributed rate_limit.storage zone.key adaptive.key charge.header charge.json tls.server_name tls.ca tls.cert tls.key redis.address redis.username redis.password
 		redis.sentinel_username redis.sentinel_password redis.key_prefix redis.master_name`)

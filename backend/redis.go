@@ -88,15 +88,8 @@ type RedisStore struct {
 	// a raised limit takes effect on all instances after at most this time. Default: 1s.
 	DenyCache *caddy.Duration `json:"deny_cache,omitempty" range:"1ms..1m" zero:"off" syntax:"<duration>|off" default:"=1s"`
 
-	// Whether Redis must answer when a config starts. If it does not within 10s, the config does
-	// not start, and on a reload the config before it stays. Default: false.
-	Require bool `json:"require,omitempty" default:"=false"`
-
 	options redisstore.Options
 }
-
-// Required implements [store.Remote].
-func (s *RedisStore) Required() bool { return s.Require }
 
 // RedisTLS encrypts the connections to Redis, and says which servers to trust.
 type RedisTLS struct {

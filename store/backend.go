@@ -18,9 +18,6 @@ type Remote interface {
 	// Partitioned reports whether the keys of one request may be on several servers. Then the zones of a request are charged
 	// one after the other, and if one of them refuses, the charges in the others are given back.
 	Partitioned() bool
-
-	// Required reports whether the store has to answer before a config starts.
-	Required() bool
 }
 
 // InProcess is a [Store] that keeps its states in this process and asks no server.

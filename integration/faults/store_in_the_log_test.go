@@ -4,10 +4,6 @@ package faults_test
 
 import (
 	"bytes"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,44 +67,6 @@ func TestEvictionShows(t *testing.T) {
 	redis := redistest.Start(t, redistest.WithArgs("--maxmemory-policy", "allkeys-lru"))
 	s := harness.StartCaddy(t, redisSite(redis.Addr(), ""))
 	s.AwaitLog(`"level":"warn"`, "set maxmemory-policy noeviction", `"maxmemory_policy":"allkeys-lru"`)
-}
-
-// TestRequiredRedis: a config that requires its Redis does not start without it, and says why; with
-// it, it starts.
-func TestRequiredRedis(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t, redistest.WithPassword("right"))
-	dir := harness.ShortDir(t)
-	file := filepath.Join(dir, "Caddyfile")
-	if err := os.WriteFile(file, []byte(strings.Replace(redisSite(redis.Addr(), "timeout 10s\n\t\t\tpassword wrong\n\t\t\trequire"), "bind fd/3", "bind unix/"+dir+"/s", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(harness.Binary(t), "run", "--config", file, "--adapter", "caddyfile")
-	cmd.Dir, cmd.Env = dir, harness.Environment(dir)
-	output, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(output), "is required and does not answer") || !strings.Contains(string(output), "WRONGPASS") {
-		t.Errorf("%v\n%s", err, output)
-	}
-	good := strings.Replace(redisSite(redis.Addr(), "timeout 10s\n\t\t\tpassword right\n\t\t\trequire"), "respond ok", "route {\nmetrics /metrics\nrespond ok\n}", 1)
-	s := harness.StartCaddy(t, good)
-	if a := s.Get(http.DefaultClient, "/"); a.Status != http.StatusOK {
-		t.Errorf("status %d", a.Status)
-	}
-	// A reload without it is refused, and leaves nothing behind.
-	refused := strings.NewReplacer("password right", "password wrong", "zone open", "zone fresh", "events 100", "events 99").Replace(good)
-	if err := s.Load(refused); err == nil || !strings.Contains(err.Error(), "is required and does not answer") {
-		t.Errorf("a reload: %v", err)
-	}
-	metrics := s.Get(http.DefaultClient, "/metrics").Body
-	zones, err := s.Admin("GET", "/rate_limit/zones", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, shown := range []string{metrics, zones} {
-		if strings.Contains(shown, `"fresh"`) || strings.Contains(shown, `"99"`) || !strings.Contains(shown, `"open"`) {
-			t.Errorf("after a reload that was refused:\n%s", shown)
-		}
-	}
 }
 
 // TestMissingTLSShows: errors that only say that the connection has ended name the likely reason.

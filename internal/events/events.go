@@ -4,7 +4,6 @@ package events
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -17,7 +16,7 @@ type Events struct {
 	ctx caddy.Context
 	app *caddyevents.App
 
-	*start
+	*started
 }
 
 // New finds the events app of a config.
@@ -26,53 +25,26 @@ func New(ctx caddy.Context) (Events, error) {
 	if err != nil {
 		return Events{}, fmt.Errorf("getting events app: %w", err)
 	}
-	e := Events{ctx, app.(*caddyevents.App), new(start)}
-	if err := e.app.On("started", e.start); err != nil {
-		e.over.Store(true) // it has started before
+	e := Events{ctx, app.(*caddyevents.App), new(started)}
+	if err := e.app.On("started", e.started); err != nil {
+		e.all.Store(true) // the app has started before
 	}
 	return e, nil
 }
 
-// start tells when all apps have started. Caddy starts them in any order and adds subscribers as the events app starts, so
+// started knows whether all apps have started. Caddy starts them in any order and adds subscribers as the events app starts, so
 // subscribers cannot be looked up before.
-type start struct {
-	over atomic.Bool
-
-	mu      sync.Mutex
-	waiting []func() // what is to be done then
-}
+type started struct{ all atomic.Bool }
 
 // Handle implements [caddyevents.Handler].
-func (s *start) Handle(context.Context, caddy.Event) error {
-	s.mu.Lock()
-	waiting := s.waiting
-	s.over.Store(true)
-	s.waiting = nil
-	s.mu.Unlock()
-	for _, do := range waiting {
-		do()
-	}
+func (s *started) Handle(context.Context, caddy.Event) error {
+	s.all.Store(true)
 	return nil
 }
 
-// after does something when all apps have started.
-func (s *start) after(do func()) {
-	s.mu.Lock()
-	if !s.over.Load() {
-		s.waiting = append(s.waiting, do)
-		s.mu.Unlock()
-		return
-	}
-	s.mu.Unlock()
-	do()
-}
-
-// AfterStart does something when all apps of the config have started.
-func (e *Events) AfterStart(do func()) { e.after(do) }
-
 // Wanted reports whether an event has subscribers.
 func (e *Events) Wanted(name string) bool {
-	return e.app != nil && e.over.Load() && e.app.ShouldEmit(name)
+	return e.app != nil && e.all.Load() && e.app.ShouldEmit(name)
 }
 
 // Emit calls the subscribers, unless they are gone: a request may outlive its config.

@@ -19,9 +19,6 @@ const (
 
 	// probeInterval is how often a store is probed that does not answer, at most.
 	probeInterval = time.Second
-
-	// RequireTimeout is how long a config that requires its store waits for it to answer.
-	RequireTimeout = 10 * time.Second
 )
 
 // Probe asks the store's server until it answers, and logs that it does not, what that means, and
@@ -62,31 +59,6 @@ func (f *probes) try(ctx context.Context, p store.Shared, r *Ref, logger *zap.Lo
 	if r.Store.Health.note(err, logger); err == nil && !f.answered {
 		f.answered = true
 		r.logServer(server, logger)
-	}
-}
-
-// Require waits until the store's server answers. It returns why it does not after a while, and at once
-// if the user lacks a right or it is another server than the config says, which waiting does not mend.
-func (r *Ref) Require(ctx context.Context) error {
-	p, ok := r.Store.Store.(store.Shared)
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, RequireTimeout)
-	defer cancel()
-	for {
-		_, err := probeOnce(ctx, p)
-		if err == nil {
-			return nil
-		}
-		if _, fix := advice.Split(err.Error()); fix != (advice.Text{}) {
-			return fmt.Errorf("%s is required, but %w", Describe(r.Backend), err)
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s is required and does not answer: %w", Describe(r.Backend), err)
-		case <-time.After(probeInterval / 4):
-		}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
-// TestWhichServer: a server that is another one than the config says is found by require, the log, doctor and
+// TestWhichServer: a server that is another one than the config says is found by a probe, the log, doctor and
 // requests, and each says the same fix. The config that follows it works.
 func TestWhichServer(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestWhichServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			saysEverywhere(t, c.config, c.check, c.fix)
-			if err := acquired(t, c.fixed).Require(t.Context()); err != nil {
+			if err := probe(t, acquired(t, c.fixed)); err != nil {
 				t.Errorf("after the fix: %v", err)
 			}
 		})
@@ -86,11 +86,11 @@ func saysEverywhere(t *testing.T, config *backend.RedisStore, check, fix string)
 		}
 	}
 	if check != "replica" { // a failover may make it a master while Caddy waits
-		err := ref.Require(t.Context())
+		err := probe(t, ref)
 		if err == nil {
-			t.Fatal("require is content")
+			t.Fatal("the probe is content")
 		}
-		expect("require", err.Error())
+		expect("the probe", err.Error())
 	}
 	expect("the log", logged(t, ref))
 	examined := ref.Store.Store.(store.Observed).Examine(t.Context())
@@ -119,7 +119,7 @@ func saysEverywhere(t *testing.T, config *backend.RedisStore, check, fix string)
 func acquired(t *testing.T, config *backend.RedisStore) *pool.Ref {
 	t.Helper()
 	opened := *config
-	opened.Require, opened.Timeout = true, caddy.Duration(20*time.Second)
+	opened.Timeout = caddy.Duration(20 * time.Second)
 	if err := opened.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}

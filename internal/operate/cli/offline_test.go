@@ -36,7 +36,6 @@ const restless = `{
 	rate_limit {
 		store redis {
 			address LISTENER
-			require
 		}
 	}
 }

@@ -35,9 +35,6 @@ type Config struct {
 	// many as the store has last seen.
 	Instances int
 
-	// Start is the start of the config. The default is one that is over.
-	Start *Start
-
 	// Measure switches on the measurement of how long decisions take.
 	Measure bool
 
@@ -117,12 +114,8 @@ func (l *Limiter) Decide(r *http.Request) *Verdict {
 	if len(v.Entries) == 0 {
 		return v
 	}
-	if err := l.Start.wait(r); err != nil {
-		v.fail(err)
-	} else {
-		defer v.wait.over()
-		l.decide(v, start)
-	}
+	defer v.wait.over()
+	l.decide(v, start)
 	v.countDecisions(l.since(start))
 	return v
 }

@@ -36,7 +36,7 @@ type Verdict struct {
 	// has not decided; FailedOpen, FailedClosed or Abandoned if no zone has.
 	Outcome outcome.Outcome
 
-	// Failure is why no zone has decided: ErrLeft, ErrNoStore, ErrBusy or ErrNotStarted.
+	// Failure is why no zone has decided: ErrLeft, ErrNoStore or ErrBusy.
 	Failure error
 
 	// Binding is the enforced entry that binds the client most, nil if there is none. It refuses if Refused is true.
