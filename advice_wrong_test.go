@@ -25,7 +25,7 @@ func wrongAdvice(t *testing.T) map[string]advised {
 	}
 	with := func(text, value string) string { return strings.Replace(text, "%", value, 1) }
 	good := limited("key {client_ip}") + "respond ok"
-	admitted, held := shares{200: 20}, shares{200: 3, 429: 17}
+	admitted := shares{200: 20}
 	return map[string]advised{
 		"a key with the query string": {
 			site: with(byURL, "{uri}"), fixed: with(byURL, "{path}"), visits: each(20, "/search?q={n}"),
@@ -48,11 +48,6 @@ func wrongAdvice(t *testing.T) map[string]advised {
 		"a charge for responses that never come": {
 			site: with(charged, "401"), fixed: with(charged, "200"), visits: byClients(25, each(100, "/")),
 			told: "doctor", advice: "doctor/charge", before: shares{200: 100}, after: shares{200: 75, 429: 25},
-		},
-		"waits longer than a timeout of the server": {
-			global: "servers {\ntimeouts {\nwrite 5s\n}\n}\n", site: limited("max_wait 10s") + "respond ok",
-			then: "servers {\ntimeouts {\nwrite 11s\n}\n}\n", fixed: limited("max_wait 10s") + "respond ok",
-			told: "load", advice: "load/timeout", before: held,
 		},
 	}
 }

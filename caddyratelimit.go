@@ -25,7 +25,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/events"
 	"github.com/seed-161337e5/caddyratelimit/internal/hangup"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
-	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
 	_ "github.com/seed-161337e5/caddyratelimit/internal/operate/cli" // registers "caddy rate-limit"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
@@ -115,7 +114,8 @@ type Handler struct {
 	// Has no effect either.
 	Storage json.RawMessage `json:"storage,omitempty" syntax:"<name> [<value>...] { ... }"`
 
-	logger   *zap.Logger // while it is loaded, so that doctor repeats the warnings
+	logger   *zap.Logger
+	warnings map[string][]string // by zone, from when it was loaded
 	zones    []*zone.Zone
 	store    *pool.Ref
 	local    *pool.Ref // replaces the store while it does not answer; nil if no zone may need it
@@ -141,8 +141,7 @@ func (h *Handler) UnmarshalJSON(text []byte) error { return option.JSON(text, h)
 // Provision implements [caddy.Provisioner].
 func (h *Handler) Provision(ctx caddy.Context) error {
 	log := ctx.Logger()
-	recorded, warnings := logging.Record(log)
-	h.logger = recorded // while it is loaded
+	h.logger, h.warnings = log, make(map[string][]string)
 	if len(h.RateLimits) > maxZones {
 		return fmt.Errorf("a rate_limit handler takes at most %d zones, got %d", maxZones, len(h.RateLimits))
 	}
@@ -172,7 +171,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	app.use(h.store, log)
 	if len(h.RateLimits) == 0 {
-		h.logger.Warn("no zones: this rate_limit limits nothing; " + fillHandler.With().String())
+		h.warn("", "no zones: this rate_limit limits nothing; "+fillHandler.With().String())
 	}
 	if err := h.provisionZones(ctx, app, &fields); err != nil {
 		return err
@@ -197,12 +196,12 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		Zones: h.zones, Fields: fields, Jitter: value(h.Jitter), Status: h.Status, Problem: h.OnLimit == "problem",
 		Around: app.server(ctx).routes,
 	})
-	h.join(ctx, app, warnings())
+	h.join(ctx, app)
 	return nil
 }
 
 // join makes what the handler has known to the app: metrics, and what the admin API shows.
-func (h *Handler) join(ctx caddy.Context, app *App, warnings map[string][]string) {
+func (h *Handler) join(ctx caddy.Context, app *App) {
 	if slices.ContainsFunc(h.zones, (*zone.Zone).Waits) {
 		hangup.Expose(ctx) // only the connection shows that the client of a waiting request leaves
 	}
@@ -211,7 +210,7 @@ func (h *Handler) join(ctx caddy.Context, app *App, warnings map[string][]string
 	app.running.Add(admin.Handler{
 		Handler: &trial.Handler{
 			Module: h, Zones: h.zones, Store: h.store, Local: h.local, Status: h.Status, Instances: value(h.Instances),
-			Respond: respond.New(ctx, explained), Warnings: warnings,
+			Respond: respond.New(ctx, explained), Warnings: h.warnings,
 		},
 		LogKey: value(h.LogKey), Clients: clientip.SourceIn(ctx), Requests: app.server(ctx).requests, StoreByDefault: h.storeByDefault,
 		DisableMetrics: value(h.DisableMetrics),
@@ -304,7 +303,7 @@ func (h *Handler) provisionZones(ctx caddy.Context, app *App, fields *respond.Fi
 		if err := app.define(z, h.store); err != nil {
 			return fmt.Errorf("zone %q: %w", name, err)
 		}
-		h.warnAboutZone(ctx, z)
+		h.warnAboutZone(z)
 	}
 	return nil
 }

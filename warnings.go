@@ -1,7 +1,6 @@
 package caddyratelimit
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,14 +8,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
-	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/key"
@@ -24,51 +20,30 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// warnAboutZone warns about options that do not do what they seem to do.
-func (h *Handler) warnAboutZone(ctx caddy.Context, z *zone.Zone) {
-	log := h.logger.With(zap.String("zone", z.Name))
-	if p := z.Policy; p != nil && z.Cost.From == "" && z.Cost.Number > p.MaxCost() && p.Numbers.Events > 0 {
-		log.Warn("the cost is above what the limit can ever allow, so every request of this zone is refused; "+lowerCost.With().String(),
-			zap.Int64("cost", z.Cost.Number), zap.Int64("limit", p.MaxCost()))
+// warn logs a warning, of a zone if it has a name, and keeps it, so that doctor repeats it.
+func (h *Handler) warn(zone, text string) {
+	log := h.logger
+	if zone != "" {
+		log = log.With(zap.String("zone", zone))
 	}
-	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	warnAboutTimeouts(z, server, log)
-	if z.Plan != nil && !z.PlanTemplate.Varies() {
-		if meant := placeholder.Meant(z.Plan.Of); meant != "" {
-			log.Warn(fmt.Sprintf("plan %q is a constant, so all clients have one plan; %s", z.Plan.Of, writeBraces.With(placeholder.Written(meant))))
-		}
-	}
-	warnAboutKey(z, log)
-	warnAboutHeaders(z.ExemptRaw, log)
+	log.Warn(text)
+	h.warnings[zone] = append(h.warnings[zone], text)
 }
 
-// serverIdle is how long a server of Caddy waits for a client that does not go on, by default.
-const serverIdle = caddy.Duration(time.Minute)
-
-// warnAboutTimeouts warns about waits that are longer than the server has for a request. Caddy counts from its begin.
-func warnAboutTimeouts(z *zone.Zone, server *caddyhttp.Server, log *zap.Logger) {
-	wait := z.LongestWait()
-	if server == nil || wait == 0 {
-		return
+// warnAboutZone warns about options that do not do what they seem to do.
+func (h *Handler) warnAboutZone(z *zone.Zone) {
+	warn := func(text string) { h.warn(z.Name, text) }
+	if p := z.Policy; p != nil && z.Cost.From == "" && z.Cost.Number > p.MaxCost() && p.Numbers.Events > 0 {
+		warn(fmt.Sprintf("the cost %d is above what the limit can ever allow, %d, so every request of this zone is refused; %s",
+			z.Cost.Number, p.MaxCost(), lowerCost.With()))
 	}
-	type timeout struct {
-		name, json string
-		after      caddy.Duration
-	}
-	timeouts := []timeout{{"read_body", "read_timeout", server.ReadTimeout}, {"write", "write_timeout", server.WriteTimeout}}
-	if server.ReadMinRate != 0 { // otherwise it counts from what was last read
-		timeouts = append(timeouts, timeout{"read_body_idle", "read_idle_timeout", cmp.Or(server.ReadIdleTimeout, serverIdle)})
-	}
-	if server.WriteMinRate != 0 {
-		timeouts = append(timeouts, timeout{"write_idle", "write_idle_timeout", cmp.Or(server.WriteIdleTimeout, serverIdle)})
-	}
-	for _, t := range timeouts {
-		if after := time.Duration(t.after); after > 0 && wait >= after {
-			log.Warn(fmt.Sprintf("requests may wait here for %s, but the server has %s for them (timeouts %s), so some are charged and get no answer; %s",
-				duration.Format(wait), duration.Format(after), t.name,
-				waitLess.With(t.name+", in JSON "+t.json+",", duration.Format(wait), duration.Format(after))))
+	if z.Plan != nil && !z.PlanTemplate.Varies() {
+		if meant := placeholder.Meant(z.Plan.Of); meant != "" {
+			warn(fmt.Sprintf("plan %q is a constant, so all clients have one plan; %s", z.Plan.Of, writeBraces.With(placeholder.Written(meant))))
 		}
 	}
+	warnAboutKey(z, warn)
+	warnAboutHeaders(z.ExemptRaw, warn)
 }
 
 // forwarding are the headers in which proxies send the address of a client, each of which a client can send
@@ -92,7 +67,6 @@ var (
 	lowerCost    = advice.New("load/cost", "raise the limit, or lower cost")
 	proveExempt  = advice.New("load/exempt", "match addresses with client_ip as well, or a secret value of at least %d characters")
 	fillHandler  = advice.New("load/zones", "add a zone to it, or remove it")
-	waitLess     = advice.New("load/timeout", "set %s to more than %s, or max_wait to less than %s")
 	shareStore   = advice.New("load/store", "write store redis { address <host:port> } for one limit of all instances")
 )
 
@@ -123,22 +97,22 @@ var ofBrowsers = []string{"User-Agent", "Accept", "Accept-Language", "Accept-Enc
 var withQuery = regexp.MustCompile(`^(http\.request\.(orig_)?uri)(\.(prefixed_)?query)?$`)
 
 // warnAboutKey warns about keys that are the same for all clients, or that clients choose.
-func warnAboutKey(z *zone.Zone, log *zap.Logger) {
+func warnAboutKey(z *zone.Zone, warn func(string)) {
 	t := z.Template
 	if meant := t.Meant(z.Key); meant != "" {
-		log.Warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
+		warn(fmt.Sprintf("key %q is a constant, so all clients share one limit; %s", z.Key, writeBraces.With(placeholder.Written(meant))))
 		return
 	}
 	if longest := 64; z.IPv6Prefix > longest && t.HasAddress {
-		log.Warn(fmt.Sprintf("ipv6_prefix %d: a client with one IPv6 address usually has all that begin with the same %d bits, and gets a new limit with each; %s",
+		warn(fmt.Sprintf("ipv6_prefix %d: a client with one IPv6 address usually has all that begin with the same %d bits, and gets a new limit with each; %s",
 			z.IPv6Prefix, longest, shorten.With()))
 	}
 	if fields := t.Fields(); len(fields) > 0 && len(fields) == t.NumPlaceholders() {
-		log.Warn(fmt.Sprintf("key %q: any client can write fields of a body, and gets a new limit with each value; %s", z.Key, addClient.With()))
+		warn(fmt.Sprintf("key %q: any client can write fields of a body, and gets a new limit with each value; %s", z.Key, addClient.With()))
 	}
 	for _, p := range t.Parts {
 		if what, fix := chosen(p.Placeholder, t.HasAddress); what != "" {
-			log.Warn(fmt.Sprintf("key %q: any client can write %s, and gets a new limit with each value; %s", z.Key, what, fix))
+			warn(fmt.Sprintf("key %q: any client can write %s, and gets a new limit with each value; %s", z.Key, what, fix))
 		}
 	}
 }
@@ -147,7 +121,7 @@ func warnAboutKey(z *zone.Zone, log *zap.Logger) {
 const secretLength = 16
 
 // warnAboutHeaders warns about matchers that exempt any client that sends a header.
-func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, log *zap.Logger) {
+func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, warn func(string)) {
 	for _, set := range exempt {
 		var fields http.Header
 		if len(set) != 1 || json.Unmarshal(set["header"], &fields) != nil {
@@ -156,7 +130,7 @@ func warnAboutHeaders(exempt caddyhttp.RawMatcherSets, log *zap.Logger) {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			guessable := func(value string) bool { return len(value) < secretLength || strings.ContainsAny(value, "*") }
 			if len(fields[name]) == 0 || slices.ContainsFunc(fields[name], guessable) {
-				log.Warn(fmt.Sprintf("exempt matches a header that any client can send, %s; %s", name, proveExempt.With(secretLength)))
+				warn(fmt.Sprintf("exempt matches a header that any client can send, %s; %s", name, proveExempt.With(secretLength)))
 			}
 		}
 	}
@@ -170,8 +144,8 @@ func (h *Handler) warnAboutStore() {
 	lends := slices.ContainsFunc(h.zones, func(z *zone.Zone) bool { return z.Lend != nil })
 	for name, is := range map[string]bool{"distributed": h.Distributed != nil, "lend": lends} {
 		if is {
-			h.logger.Warn(name+" has no effect: this instance counts on its own, so a fleet of N instances admits N times the limit; "+shareStore.With().String(),
-				zap.String("store", pool.Describe(h.store.Backend)))
+			h.warn("", fmt.Sprintf("%s has no effect: %s counts in this instance alone, so a fleet of N instances admits N times the limit; %s",
+				name, pool.Describe(h.store.Backend), shareStore.With()))
 		}
 	}
 }

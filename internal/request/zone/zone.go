@@ -147,21 +147,6 @@ func (c *Check) IsNear() bool {
 	return c.Cost > 0 && float64(d.Quota-d.Remaining) >= nearLimit*float64(d.Quota)
 }
 
-// LongestWait returns for how long the zone may hold a request, or 0 if it holds none. For a
-// queue without a bound, that is the wait for its last place.
-func (z *Zone) LongestWait() (wait time.Duration) {
-	if !z.Enforces() {
-		return 0
-	}
-	for _, l := range z.Limits() {
-		wait = max(wait, l.Wait())
-	}
-	if p := z.Policy; wait == 0 && p != nil && p.Queues && p.Numbers.Events > 0 {
-		wait = time.Duration(float64(p.Numbers.Window.Length()) * float64(p.Numbers.Burst) / float64(p.Numbers.Events))
-	}
-	return wait
-}
-
 // Waits reports whether any of the zone's limits can hold requests.
 func (z *Zone) Waits() bool {
 	return slices.ContainsFunc(z.Limits(), func(l *config.Limit) bool { return l.Wait() > 0 || l.Mode == algorithms.ModeQueue })
