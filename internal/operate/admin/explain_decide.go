@@ -34,7 +34,7 @@ func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) 
 	v := x.Try(h, c, r)
 	defer func() {
 		if c := v.Release(); c != nil {
-			c.Abandon()
+			c.End()
 		}
 	}()
 	if v.Err != nil {

@@ -54,23 +54,12 @@ func (c *Completion) readBody(p []byte) {
 	}
 }
 
-// ending is how a response has ended.
-type ending uint8
-
-// The ways in which a response ends.
-const (
-	whole        ending = iota
-	perhapsWhole        // it is not known whether it is whole
-	brokenOff
-)
-
-// settle charges what the request has cost, at the end of its response. One that is not whole may not have said all
-// of it.
-func (c *Completion) settle(end ending) {
+// settle charges what the request has cost, at the end of its response. One that is broken off may not have said all of it.
+func (c *Completion) settle(brokenOff bool) {
 	c.readers = nil // of what an error route still writes, nothing is read
 	for i := range c.charges {
 		l := &c.charges[i]
-		if l.unpaid && end == brokenOff { // before its header has said the cost
+		if l.unpaid && brokenOff { // before its header has said the cost
 			l.unpaid = false
 			c.pay(l, l.zone.Charge.BrokenOff.Of(l.booked.Cost, 0, 0))
 		}
@@ -78,7 +67,7 @@ func (c *Completion) settle(end ending) {
 			continue
 		}
 		l.reads = false
-		result, final, err := l.final(c.failed, end)
+		result, final, err := l.final(c.failed, brokenOff)
 		c.pay(l, final)
 		c.count(l, result, final)
 		if err != nil && l.zone.UnclearCost.Allow() {
@@ -98,9 +87,8 @@ func (l *charge) warn(result stats.CostResult, final int64, err error) {
 		zap.Stringer("fix", result.Fix()))
 }
 
-// final returns what the request has cost. The error says why the response does not say so. A response that
-// is perhaps not whole costs no less than what was booked.
-func (l *charge) final(failed bool, end ending) (result stats.CostResult, final int64, err error) {
+// final returns what the request has cost. The error says why the response does not say so.
+func (l *charge) final(failed, brokenOff bool) (result stats.CostResult, final int64, err error) {
 	var events, said int64
 	found := false
 	if r := l.reader; r != nil {
@@ -109,20 +97,16 @@ func (l *charge) final(failed bool, end ending) (result stats.CostResult, final 
 		}
 		events = r.Events()
 		said, found, err = r.Cost()
-		if r.Done() {
-			end = whole
-		}
+		brokenOff = brokenOff && !r.Done()
 	}
 	from, booked := l.zone.Charge, l.booked.Cost
 	switch {
-	case end == brokenOff, end == perhapsWhole && !found && !failed:
+	case brokenOff:
 		return stats.CostCutOff, from.BrokenOff.Of(booked, events, said), nil
 	case l.unreadable != nil:
 		result, err = stats.CostEncoded, l.unreadable
 	case err != nil:
 		result = stats.CostInvalid
-	case found && end == perhapsWhole:
-		return stats.CostRead, max(said, booked), nil
 	case found:
 		return stats.CostRead, said, nil
 	case failed:

@@ -186,7 +186,7 @@ func parseCost(values []string) (int64, error) {
 }
 
 // Release gives back slots. It must be called when the next handlers have returned or panicked.
-// After it, now or later, End or Abandon must be called.
+// After it, now or later, End must be called.
 func (c *Completion) Release() {
 	if c.session.Store != nil {
 		c.session.Adjust(c.slots...)
@@ -203,11 +203,4 @@ func (c *Completion) endSession() {
 	if c.session.Store != nil {
 		c.session.End()
 	}
-}
-
-// Abandon ends the use of the store. Charges that the response has not changed yet stay as they
-// are.
-func (c *Completion) Abandon() {
-	c.charges = nil
-	c.endSession()
 }

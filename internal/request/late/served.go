@@ -96,14 +96,8 @@ func (s *served) toAccessLog(r *http.Request) {
 	}
 }
 
-// MarshalLogArray implements [zapcore.ArrayMarshaler]. When the access log is written, nothing more comes of a response to an
-// error, so its charges are settled.
+// MarshalLogArray implements [zapcore.ArrayMarshaler].
 func (s *served) MarshalLogArray(to zapcore.ArrayEncoder) error {
-	if w := s.errors; w != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.settle(w.endOfError())
-	}
 	for _, one := range s.completion.settled {
 		if err := to.AppendObject(one); err != nil {
 			return err

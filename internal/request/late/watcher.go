@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/writers"
 )
@@ -21,13 +19,13 @@ type chargeWatcher struct {
 	*served
 	strips []string // headers that the client must not see
 
-	mu      sync.Mutex   // guards the rest, because a request may end while error routes respond to its error
-	started bool         // whether the header was sent
-	unheard bool         // whether the client had left by then
-	length  int64        // of the body, by the header; -1 if it is not given
-	sent    atomic.Int64 // how much of the body was sent
-	reads   bool         // the body says what the request has cost
-	unread  []byte       // what was written since the last flush, and is still to be read
+	ofError func() bool // for the response to the request's error: claims the session, unless the request has ended before
+	started bool        // whether the header was sent
+	unheard bool        // whether the client had left by then
+	length  int64       // of the body, by the header; -1 if it is not given
+	sent    int64       // how much of the body was sent
+	reads   bool        // the body says what the request has cost
+	unread  []byte      // what was written since the last flush, and is still to be read
 }
 
 // watch makes w look at the response that is written to its writer. Fields that outer handlers strip too
@@ -50,10 +48,20 @@ func (s *served) deserted() bool {
 
 // Begin implements [writers.Watcher].
 func (w *chargeWatcher) Begin(status int, header http.Header) http.Header {
-	if !writers.IsFinal(status) {
+	switch {
+	case !writers.IsFinal(status):
 		return w.strip(header) // the final response is still to come, and its cost with it
+	case w.ofError == nil:
+		w.start(status)
+		return nil
+	case w.ofError():
+		w.completion.failed = status >= http.StatusBadRequest
+		w.completion.Judge(status, header)
+		w.completion.ReadCost(header)
+		w.completion.settle(false)
+		w.completion.endSession()
 	}
-	w.start(status)
+	w.strip(header)
 	return nil
 }
 
@@ -61,11 +69,9 @@ func (w *chargeWatcher) Begin(status int, header http.Header) http.Header {
 // response. If its request is broken off, the response is an answer to that, and not the one that it
 // would have been.
 func (w *chargeWatcher) start(status int) {
-	if w.started { // which is set only here, by the one goroutine that answers
+	if w.started {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.started = true
 	if w.body.broken() {
 		w.completion.keep()
@@ -94,12 +100,10 @@ func (w *chargeWatcher) start(status int) {
 // Sent implements [writers.Watcher]. A piece is read when the client has it, and a small one is in the server's buffer
 // until it is flushed.
 func (w *chargeWatcher) Sent(n int64, piece []byte) {
-	w.sent.Add(n)
+	w.sent += n
 	if !w.reads {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if len(w.unread)+len(piece) <= mostUnread {
 		w.unread = append(w.unread, piece...)
 		return
@@ -111,8 +115,6 @@ func (w *chargeWatcher) Sent(n int64, piece []byte) {
 // Flushed implements [writers.Watcher].
 func (w *chargeWatcher) Flushed() {
 	if w.reads {
-		w.mu.Lock()
-		defer w.mu.Unlock()
 		w.readRest()
 	}
 }
@@ -129,7 +131,7 @@ func (w *chargeWatcher) readRest() {
 }
 
 // complete reports whether all of the response was sent, as far as its header says.
-func (w *chargeWatcher) complete() bool { return w.length >= 0 && w.sent.Load() >= w.length }
+func (w *chargeWatcher) complete() bool { return w.length >= 0 && w.sent >= w.length }
 
 // over is called when the next handlers have returned or panicked. Trailers are still in the
 // header.
@@ -145,64 +147,35 @@ func (w *chargeWatcher) over(returned bool, err error) {
 		w.start(http.StatusOK)
 	}
 	w.completion.ReadCost(w.Header())
-	end := whole
-	if w.unheard || !w.complete() && (!returned || err != nil || w.deserted()) {
-		end = brokenOff
-	}
-	w.settle(end)
+	w.readRest()
+	w.completion.settle(w.unheard || !w.complete() && (!returned || err != nil || w.deserted()))
 	w.strip(w.Header())
 }
 
-// settle ends the response.
-func (w *chargeWatcher) settle(end ending) {
-	w.readRest()
-	w.completion.settle(end)
-}
-
-// fail is called when the next handlers return an error. The status of the response shows when its
-// header is sent. If that cannot be seen, it is the status of the error, unless there are error
-// routes: these may respond with any other status, so charges stay as they are.
+// fail is called when the next handlers return an error. If error routes may respond to it, the status of the response shows when
+// its header is sent; its body is not read. If that cannot be seen, charges stay as they are.
 func (w *chargeWatcher) fail(err error) {
-	if w.completion.chargesLate() && w.request.Context().Done() != nil {
-		if later := new(chargeWatcher); later.WrapServer(w.request) {
+	if w.routes.ErrorRoutes(w.request) {
+		later := new(chargeWatcher)
+		if w.completion.chargesLate() && w.request.Context().Done() != nil && later.WrapServer(w.request) {
 			w.errors = later
 			w.watch(later)
 			return
 		}
-	}
-	if w.routes.ErrorRoutes(w.request) {
 		w.completion.keep()
 	}
 	w.start(writers.StatusOf(err))
-	w.settle(whole)
+	w.completion.settle(false)
 }
 
-// waitsForError reports whether the response to the request's error is still to come. Then the use
-// of the store ends with the request, which is when the error routes have returned or panicked, or earlier if
-// the client leaves. Which of these it is does not show.
+// waitsForError reports whether the response to the request's error is still to come. Then the use of the store ends with its
+// header, or with the request.
 func (s *served) waitsForError() bool {
 	if s == nil || s.errors == nil {
 		return false
 	}
-	w := s.errors
-	context.AfterFunc(s.request.Context(), func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.settle(w.endOfError())
-		w.completion.Abandon()
-	})
+	s.errors.ofError = context.AfterFunc(s.request.Context(), s.completion.endSession)
 	return true
-}
-
-// endOfError is how the response to an error has ended if nothing more of it comes.
-func (w *chargeWatcher) endOfError() ending {
-	switch {
-	case !w.started || w.unheard:
-		return brokenOff
-	case w.complete():
-		return whole
-	}
-	return perhapsWhole
 }
 
 // strip removes the fields from a header that the client must not see, and returns them.
