@@ -25,13 +25,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 )
 
-const (
-	// maxLines bounds the lines of a queue, because clients may choose costs.
-	maxLines = 16
-
-	// maxSpare bounds the spare turns of all queues together.
-	maxSpare = 100_000
-)
+// maxSpare bounds the spare turns of all queues together. No bound is needed for lines: each has a turn or a request that waits.
+const maxSpare = 100_000
 
 // Queue identifies a queue in a store.
 type Queue struct {
@@ -77,15 +72,11 @@ func New(c clock.Clock, keepOpen func() (release func())) *Queues {
 	return &Queues{lines: make(map[Queue][]*line), keepOpen: keepOpen, clock: c}
 }
 
-// Join adds a request to the line of its turn. It returns nil if there are too many lines: then
-// the request has to wait by itself.
+// Join adds a request to the line of its turn.
 func (q *Queues) Join(t *Turn) *Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.line(t)
-	if l == nil {
-		return nil
-	}
 	w := &Waiter{line: l, ready: make(chan struct{})}
 	now := q.clock.Now()
 	l.release(now) // so that no spare turn is used that is over
@@ -114,20 +105,16 @@ func (q *Queues) Leave(w *Waiter) (came bool) {
 func (q *Queues) Offer(t *Turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var l *line
-	if t.Wait > 0 {
-		l = q.line(t)
-	}
-	if l == nil {
+	if t.Wait <= 0 {
 		q.enqueueReturn(&line{name: t.Queue, cost: t.Cost, giveBack: t.Return}, lineTurn{at: t.At})
 		return
 	}
+	l := q.line(t)
 	l.add(lineTurn{at: t.At, due: q.clock.Now() + t.Wait})
 	q.balance(l)
 }
 
-// line returns the line of a turn, and makes it if there is none. It returns nil if there are too
-// many lines. The caller must hold the lock.
+// line returns the line of a turn, and makes it if there is none. The caller must hold the lock.
 func (q *Queues) line(t *Turn) *line {
 	lines := q.lines[t.Queue]
 	for _, l := range lines {
@@ -135,9 +122,6 @@ func (q *Queues) line(t *Turn) *line {
 			l.giveBack = t.Return
 			return l
 		}
-	}
-	if len(lines) == maxLines {
-		return nil
 	}
 	l := &line{queues: q, name: t.Queue, cost: t.Cost, giveBack: t.Return}
 	q.lines[t.Queue] = append(lines, l)
@@ -216,10 +200,9 @@ func (q *Queues) returned(r turnReturn, taken bool) {
 			last.last().refused = false
 		}
 	case r.turn.due > q.clock.Now():
-		if last = q.line(&Turn{Queue: r.line.name, Cost: r.line.cost, Return: r.giveBack}); last != nil {
-			r.turn.refused = true
-			last.add(r.turn)
-		}
+		last = q.line(&Turn{Queue: r.line.name, Cost: r.line.cost, Return: r.giveBack})
+		r.turn.refused = true
+		last.add(r.turn)
 	}
 	if last != nil {
 		q.balance(last)

@@ -279,27 +279,11 @@ func TestSpareTurns(t *testing.T) {
 	})
 }
 
-// TestBounds: the numbers of lines and of spare turns are bounded.
+// TestBounds: the number of spare turns is bounded.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, offered := New(clock.System{}, neverClosed), 0
-		never := func(_ int64, done func(bool)) {
-			offered++
-			done(false)
-		}
-		for cost := range int64(maxLines) {
-			if q.Join(&Turn{Cost: cost, At: cost, Wait: time.Hour, Return: never}) == nil {
-				t.Fatalf("cost %d has no line", cost)
-			}
-		}
-		if q.Join(&Turn{Cost: maxLines, At: maxLines, Wait: time.Hour, Return: never}) != nil {
-			t.Error("one cost too many has a line")
-		}
-		q.Offer(&Turn{Cost: maxLines, At: maxLines, Wait: time.Hour, Return: never})
-		synctest.Wait()
-		if _, spare := q.size(); offered != 1 || spare != 0 {
-			t.Errorf("offered %d times, %d are kept: want once and none", offered, spare)
-		}
+		q := New(clock.System{}, neverClosed)
+		never := func(_ int64, done func(bool)) { done(false) }
 		for at := range int64(maxSpare + 10) {
 			q.Offer(&Turn{Queue: Queue{Key: "other"}, Cost: 1, At: at, Wait: time.Minute, Return: never})
 		}
