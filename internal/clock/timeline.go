@@ -92,9 +92,14 @@ func (t *Timeline) Go(f, over func()) {
 	resume()
 }
 
-// Sleep implements [Sleeper], for what [Timeline.Go] has called. Others go on meanwhile.
+// Sleep implements [Sleeper]. Others go on meanwhile. What [Timeline.Go] has not called goes on at once, at the later time.
 func (t *Timeline) Sleep(d time.Duration) {
-	t.running.yield(t.now + (d + time.Microsecond - 1).Microseconds())
+	until := t.now + (d + time.Microsecond - 1).Microseconds()
+	if t.running == nil {
+		t.MoveTo(until)
+		return
+	}
+	t.running.yield(until)
 }
 
 // AfterFunc implements [Clock].

@@ -79,7 +79,7 @@ type explainer struct {
 
 	// What the request would charge stays charged until its end, and time goes on while it waits.
 	stores map[string]*peeking // by the ID of the store
-	clock  clock.Imagined
+	clock  clock.Timeline
 }
 
 // Route implements [walk.RouteVisitor].
