@@ -9,7 +9,7 @@
 //	  └────────────────────────────────────────────────► broken off, what the zone says for that is charged
 //
 // A charge is booked when the request is decided, and each that has a header or a body to wait for is settled or broken
-// off once. keep and Abandon leave what is booked as it is. What a response has said is never undercut.
+// off once. keep leaves what is booked as it is. What a response has said is never undercut.
 package late
 
 import (

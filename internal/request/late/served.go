@@ -18,12 +18,12 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if c == nil {
 		return next.ServeHTTP(w, r)
 	}
-	var s *served
+	var watcher *chargeWatcher
 	returned := false
 	defer func() {
 		c.Release()
 		switch {
-		case s.waitsForError():
+		case watcher.waitsForError():
 		case returned: // so its writer has seen the response begin, and a handler may still have it
 			c.End()
 		default:
@@ -31,9 +31,9 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 		}
 	}()
 	if c.chargesLate() || len(c.strips) > 0 {
-		s = c.watch(w, r, routes)
-		w = &s.watcher.Response
-		defer func() { s.watcher.over(returned, err) }()
+		watcher = c.watch(w, r, routes)
+		w = &watcher.Response
+		defer func() { watcher.over(returned, err) }()
 	}
 	err = next.ServeHTTP(w, r)
 	returned = true
@@ -41,28 +41,18 @@ func (c *Completion) Serve(w http.ResponseWriter, r *http.Request, next caddyhtt
 }
 
 // watch begins to watch the response to a request.
-func (c *Completion) watch(w http.ResponseWriter, r *http.Request, routes Routes) *served {
-	s := &served{completion: c, request: r, routes: routes}
+func (c *Completion) watch(w http.ResponseWriter, r *http.Request, routes Routes) *chargeWatcher {
+	watcher := &chargeWatcher{request: r, routes: routes, length: -1}
 	if c.chargesLate() {
-		s.body = watchBody(r)
+		watcher.body = watchBody(r)
 	}
 	if c.reads {
 		acceptReadable(r.Header)
-		s.toAccessLog(r)
+		c.toAccessLog(r)
 	}
-	s.watcher.ResponseWriter = w
-	s.watch(&s.watcher)
-	return s
-}
-
-// served is a request whose response is watched.
-type served struct {
-	completion *Completion
-	request    *http.Request
-	routes     Routes
-	watcher    chargeWatcher
-	body       *requestBody   // nil if there is none, or if the response changes no charge
-	errors     *chargeWatcher // of the response to the request's error, if that changes charges
+	watcher.ResponseWriter = w
+	watcher.begin(c)
+	return watcher
 }
 
 // acceptReadable keeps the upstream from compressing its response in a way that cannot be read, which a
@@ -86,19 +76,19 @@ func acceptReadable(header http.Header) {
 }
 
 // toAccessLog adds to the request's line in the access log what its response has said.
-func (s *served) toAccessLog(r *http.Request) {
+func (c *Completion) toAccessLog(r *http.Request) {
 	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if server == nil || server.Logs == nil {
 		return
 	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		extra.Add(zap.Array("rate_limit_costs", s))
+		extra.Add(zap.Array("rate_limit_costs", c))
 	}
 }
 
 // MarshalLogArray implements [zapcore.ArrayMarshaler].
-func (s *served) MarshalLogArray(to zapcore.ArrayEncoder) error {
-	for _, one := range s.completion.settled {
+func (c *Completion) MarshalLogArray(to zapcore.ArrayEncoder) error {
+	for _, one := range c.settled {
 		if err := to.AppendObject(one); err != nil {
 			return err
 		}

@@ -16,22 +16,26 @@ const mostUnread = 4 << 10
 // accordingly.
 type chargeWatcher struct {
 	writers.Response
-	*served
-	strips []string // headers that the client must not see
+	completion *Completion
+	request    *http.Request
+	routes     Routes
+	body       *requestBody // nil if there is none, or if the response changes no charge
+	strips     []string     // headers that the client must not see
 
-	ofError func() bool // for the response to the request's error: claims the session, unless the request has ended before
-	started bool        // whether the header was sent
-	unheard bool        // whether the client had left by then
-	length  int64       // of the body, by the header; -1 if it is not given
-	sent    int64       // how much of the body was sent
-	reads   bool        // the body says what the request has cost
-	unread  []byte      // what was written since the last flush, and is still to be read
+	errors  *chargeWatcher // of the response to the request's error, if that changes charges
+	ofError func() bool    // for that: claims the session, unless the request has ended before
+	started bool           // whether the header was sent
+	unheard bool           // whether the client had left by then
+	length  int64          // of the body, by the header; -1 if it is not given
+	sent    int64          // how much of the body was sent
+	reads   bool           // the body says what the request has cost
+	unread  []byte         // what was written since the last flush, and is still to be read
 }
 
-// watch makes w look at the response that is written to its writer. Fields that outer handlers strip too
+// begin begins to look at the response that is written to its writer. Fields that outer handlers strip too
 // are left to them, because they read these fields themselves.
-func (s *served) watch(w *chargeWatcher) {
-	w.Watcher, w.served, w.strips, w.length = w, s, s.completion.strips, -1
+func (w *chargeWatcher) begin(c *Completion) {
+	w.Watcher, w.completion, w.strips = w, c, c.strips
 	for each := range writers.Watchers(w.ResponseWriter) {
 		if outer, ok := each.(*chargeWatcher); ok {
 			w.strips = slices.DeleteFunc(slices.Clone(w.strips), func(name string) bool {
@@ -42,8 +46,8 @@ func (s *served) watch(w *chargeWatcher) {
 }
 
 // deserted reports whether the client has left or has broken off its request.
-func (s *served) deserted() bool {
-	return s.request.Context().Err() != nil || s.body.broken()
+func (w *chargeWatcher) deserted() bool {
+	return w.request.Context().Err() != nil || w.body.broken()
 }
 
 // Begin implements [writers.Watcher].
@@ -159,7 +163,7 @@ func (w *chargeWatcher) fail(err error) {
 		later := new(chargeWatcher)
 		if w.completion.chargesLate() && w.request.Context().Done() != nil && later.WrapServer(w.request) {
 			w.errors = later
-			w.watch(later)
+			later.begin(w.completion)
 			return
 		}
 		w.completion.keep()
@@ -170,11 +174,11 @@ func (w *chargeWatcher) fail(err error) {
 
 // waitsForError reports whether the response to the request's error is still to come. Then the use of the store ends with its
 // header, or with the request.
-func (s *served) waitsForError() bool {
-	if s == nil || s.errors == nil {
+func (w *chargeWatcher) waitsForError() bool {
+	if w == nil || w.errors == nil {
 		return false
 	}
-	s.errors.ofError = context.AfterFunc(s.request.Context(), s.completion.endSession)
+	w.errors.ofError = context.AfterFunc(w.request.Context(), w.completion.endSession)
 	return true
 }
 
