@@ -74,7 +74,7 @@ func TestChangesWithoutEffect(t *testing.T) {
 			t.Errorf("%s %s: logged %q, want %q", step.method, step.path, got, step.logged)
 		}
 	}
-	if got := caddytest.Admin(t, http.MethodGet, "zones/dry/bans", ""); strings.Count(got, `"dry_run": true`) != 2 {
+	if got := caddytest.Admin(t, http.MethodGet, "overrides?zone=dry", ""); strings.Count(got, `"dry_run": true`) != 2 {
 		t.Errorf("bans of a dry run: got %s", got)
 	}
 	send(t, address, byClients(1, each(6, "/")))                      // 3 pass, 2 are refused, 1 is banned
@@ -96,11 +96,11 @@ func TestListsMarkDryRuns(t *testing.T) {
 		if marked < 0 {
 			marked = 21 - refused // the network has keys of both kinds
 		}
-		got := caddytest.Admin(t, http.MethodGet, "zones/z/bans", "")
+		got := caddytest.Admin(t, http.MethodGet, "overrides?zone=z", "")
 		if keys, dry := strings.Count(got, `"key":`), strings.Count(got, `"dry_run": true`); keys != 21 || dry != marked {
 			t.Errorf("%s: %d bans, %d marked; want 21, %d\n%s", rollout, keys, dry, marked, got)
 		}
-		got = caddytest.Admin(t, http.MethodGet, "zones/z/bans?n=5", "")
+		got = caddytest.Admin(t, http.MethodGet, "overrides?zone=z&n=5", "")
 		if keys := strings.Count(got, `"key":`); keys != 5 || !strings.Contains(got, `"more": true`) {
 			t.Errorf("%s: of 5 bans: %s", rollout, got)
 		}

@@ -164,8 +164,8 @@ func TestExceeded(t *testing.T) {
 			t.Errorf("%d: %q, want %q", a.Status, a.Body, want)
 		}
 	}
-	var zone struct{ Totals map[string]int }
-	if s.Ask("/rate_limit/zones/soft", &zone); zone.Totals["dry_run"] != 2 {
-		t.Errorf("%+v", zone)
+	var zones []struct{ Totals map[string]int }
+	if s.Ask("/rate_limit/zones?zone=soft", &zones); len(zones) != 1 || zones[0].Totals["dry_run"] != 2 {
+		t.Errorf("%+v", zones)
 	}
 }

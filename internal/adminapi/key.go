@@ -81,8 +81,11 @@ func NewQuotaStatus(d algorithms.Decision) *QuotaStatus {
 // Refuses reports whether the limit refuses the request, whatever overrides and bans say.
 func (n *QuotaStatus) Refuses() bool { return n.RetryAfter > 0 || n.Never }
 
-// KindLimit is the kind of an override with a limit.
-const KindLimit = "limit"
+// The kinds of overrides with a limit, and of bans.
+const (
+	KindLimit  = "limit"
+	KindBanned = "banned"
+)
 
 // Key is the state of a key in a zone.
 type Key struct {

@@ -1,6 +1,6 @@
 package adminapi
 
-// List has the keys of a zone that are banned, or that have an override.
+// List has the networks and keys of a zone that have an override, and then those that the zone has banned.
 type List struct {
 	Zone string `json:"zone"`
 
@@ -10,10 +10,10 @@ type List struct {
 	More bool `json:"more,omitempty"`
 }
 
-// Listed is a key of a list. By is only in lists of bans.
+// Listed is a key of a list. By is [ByOverride] or [ByRefusals].
 type Listed struct {
 	KeyText
-	By string `json:"by,omitempty"`
+	By string `json:"by"`
 	Override
 
 	// DryRun says that the zone may refuse nothing because of it: of this key, or of some keys of a network.

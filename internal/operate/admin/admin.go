@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,10 +29,13 @@ func init() {
 }
 
 // AdminAPI is a module for Caddy's admin endpoint. It shows zones, keys and stores, resets and bans
-// keys, and sets overrides. It has no options. The routes, all below /rate_limit/:
+// keys, and sets overrides. It has no options. The routes, all below /rate_limit/, of which the first
+// four are about all zones, or the one that the parameter zone names:
 //
-//	GET    zones                      all zones: their limits, and their requests by outcome
-//	GET    zones/<zone>               one zone
+//	GET    zones                      zones: their limits, and their requests by outcome
+//	GET    top                        the most frequent, or most refused, keys
+//	GET    networks                   the networks with the most requests
+//	GET    overrides                  the keys that have an override, or are banned
 //	GET    zones/<zone>/key           what a key has used; charges nothing
 //	DELETE zones/<zone>/key           resets a key
 //	PUT    zones/<zone>/key/override  gives a key its own limit, or exempts it
@@ -39,11 +43,6 @@ func init() {
 //	PUT    zones/<zone>/key/ban       bans a key
 //	DELETE zones/<zone>/key/ban       ends the ban of a key
 //	GET    key                        what a key has used in each zone
-//	GET    zones/<zone>/top           the most frequent, or most refused, keys
-//	GET    zones/<zone>/networks      the networks with the most requests
-//	GET    zones/<zone>/bans          the banned keys
-//	GET    zones/<zone>/overrides     the keys that have an override
-//	GET    top                        the same for all zones
 //	GET    adaptive                   the limits of adaptive_concurrency
 //	GET    stores                     the health of the stores
 //	GET    doctor                     what is wrong with servers, zones and stores
@@ -70,7 +69,7 @@ func (AdminAPI) Routes() []caddy.AdminRoute {
 type adminCall struct {
 	http.ResponseWriter
 	request *http.Request
-	zone    *runningZone // the zone in the path; nil if there is none
+	zone    *runningZone // that the call names; nil if it names none
 	query   url.Values
 
 	// fleet has the stores whose instances the call is about, and view is what these report; both are nil if it is about this
@@ -92,18 +91,14 @@ const subscription = "zone outcome rate " + keyParameters
 
 // adminRoutes has the operations by path, with * for the name of a zone, and by method.
 var adminRoutes = map[string]map[string]operation{
-	"zones":                {http.MethodGet: {showZones, "fleet"}},
-	"zones/*":              {http.MethodGet: {showZones, "fleet"}},
+	"zones":                {http.MethodGet: {showZones, "fleet zone"}},
+	"top":                  {http.MethodGet: {showTop, "fleet zone by n"}},
+	"networks":             {http.MethodGet: {showNetworks, "zone"}},
+	"overrides":            {http.MethodGet: {showOverrides, "zone n"}},
 	"zones/*/key":          {http.MethodGet: {showKey, keyParameters}, http.MethodDelete: {resetKey, keyParameters}},
 	"zones/*/key/override": {http.MethodPut: {setOverride, keyParameters}, http.MethodDelete: {clearOverride, keyParameters}},
 	"zones/*/key/ban":      {http.MethodPut: {banKey, keyParameters}, http.MethodDelete: {unbanKey, keyParameters}},
-	"zones/*/top":          {http.MethodGet: {showTop, "fleet by n"}},
-	"zones/*/networks":     {http.MethodGet: {showNetworks, ""}},
-	"zones/*/bans":         {http.MethodGet: {showBans, "n"}},
-	"zones/*/overrides":    {http.MethodGet: {showOverrides, "n"}},
 	"key":                  {http.MethodGet: {findKey, keyParameters}},
-	"top":                  {http.MethodGet: {showTop, "fleet by n"}},
-	"networks":             {http.MethodGet: {showNetworks, ""}},
 	"adaptive":             {http.MethodGet: {func(*adminCall) (any, error) { return adaptive.Running(), nil }, ""}},
 	"stores":               {http.MethodGet: {showStores, ""}},
 	"doctor":               {http.MethodGet: {showDiagnosis, "fleet"}},
@@ -139,17 +134,16 @@ func serveAdmin(w http.ResponseWriter, r *http.Request) error {
 	if c.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
 		return adminError(badRequest, "parsing the query: %w; percent-encode its values", err)
 	}
-	if zone != "" {
-		name, err := url.PathUnescape(zone)
-		if err != nil {
-			return adminError(badRequest, "parsing the name of the zone: %w; percent-encode it", err)
-		}
-		if c.zone, err = findZone(name); err != nil {
-			return err
-		}
-	}
 	if err := c.checkParameters(strings.Fields(operation.parameters)); err != nil {
 		return err
+	}
+	if zone, err = url.PathUnescape(zone); err != nil {
+		return adminError(badRequest, "parsing the name of the zone: %w; percent-encode it", err)
+	}
+	if zone != "" || c.query.Has("zone") {
+		if c.zone, err = findZone(cmp.Or(zone, c.query.Get("zone"))); err != nil {
+			return err
+		}
 	}
 	answer, err := c.serve(routeOf(path), &operation)
 	if err != nil || answer == nil {
@@ -166,11 +160,16 @@ func routeOf(path []string) string {
 	return strings.Join(path, "/")
 }
 
-// ofZones answers for the zone in the path, or for all of these.
-func ofZones[T any](c *adminCall, zones []*runningZone, show func(*runningZone) T) any {
+// zones returns the zone that the call names, or all.
+func (c *adminCall) zones() []*runningZone {
 	if c.zone != nil {
-		return show(c.zone)
+		return []*runningZone{c.zone}
 	}
+	return runningZones()
+}
+
+// each returns what is shown of zones.
+func each[T any](zones []*runningZone, show func(*runningZone) T) []T {
 	answers := make([]T, len(zones))
 	for i, z := range zones {
 		answers[i] = show(z)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -11,60 +12,69 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
-// lister lists some keys of a zone from a cursor on, as [store.Overrider] does.
-type lister = func(ctx context.Context, s store.Overrider, cursor string, n int) (all []adminapi.Listed, next string, err error)
-
-// showOverrides lists the networks and keys of a zone that have an override.
-func showOverrides(c *adminCall) (any, error) { return c.list(c.zone.listOverrides) }
-
-// showBans lists the keys of a zone that are banned: after refusals, and then by an operator.
-func showBans(c *adminCall) (any, error) { return c.list(c.zone.listBans, c.zone.listBanned) }
-
-// listBans lists the keys that are banned after refusals.
-func (z *runningZone) listBans(ctx context.Context, s store.Overrider, cursor string, n int) (all []adminapi.Listed, next string, err error) {
-	if z.KeyRules == nil || z.KeyRules.Ban == nil || !hasLimit(z) {
-		return nil, "", nil
+// showOverrides lists the networks and keys of zones that have an override, and then the keys that zones have banned.
+func showOverrides(c *adminCall) (any, error) {
+	n, err := c.intParameter("n", 1000, 1, 100_000)
+	if err != nil {
+		return nil, err
 	}
-	listed, next, err := s.Bans(ctx, z.Rules()[0], z.KeyRules.Ban, cursor, n)
-	for i := range listed {
-		all = append(all, z.listed(&listed[i]))
-		all[i].By = adminapi.ByRefusals
+	lists := []adminapi.List{}
+	for _, z := range c.zones() {
+		list, err := z.list(c.request.Context(), int(n))
+		if err != nil {
+			return nil, adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
+		}
+		lists = append(lists, list)
 	}
-	return all, next, err
+	return lists, nil
 }
 
-// listBanned lists the networks and keys that an operator has banned.
-func (z *runningZone) listBanned(ctx context.Context, s store.Overrider, cursor string, n int) (all []adminapi.Listed, next string, err error) {
-	all, next, err = z.listOverrides(ctx, s, cursor, n)
-	all = slices.DeleteFunc(all, func(l adminapi.Listed) bool { return l.Kind != store.KindBanned.String() })
-	for i := range all {
-		all[i].By = adminapi.ByOverride
+// list lists up to n networks and keys.
+func (z *runningZone) list(ctx context.Context, n int) (list adminapi.List, err error) {
+	list = adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
+	if _, ok := z.store.Store.Store.(store.Overrider); !ok || z.KeyRules == nil || !hasLimit(z) {
+		return list, nil
 	}
-	return all, next, err
-}
-
-// listOverrides lists the networks of the zone that have an override, and then its keys.
-func (z *runningZone) listOverrides(ctx context.Context, s store.Overrider, cursor string, n int) (all []adminapi.Listed, next string, err error) {
-	if !z.Overrides || !hasLimit(z) {
-		return nil, "", nil
+	networks := z.networks()
+	for network := range networks.All() {
+		l := z.listed(&store.Listed{Key: network.Prefix.String(), Override: networks.Remaining(network)}, adminapi.ByOverride)
+		l.Network, l.Requests, l.DryRun = l.Key, network.Requests(), z.mayTry("", true)
+		list.Keys = append(list.Keys, l)
 	}
-	if networks := z.networks(); cursor == "" {
-		for network := range networks.All() {
-			l := z.listed(&store.Listed{Key: network.Prefix.String(), Override: networks.Remaining(network)})
-			l.Network, l.Requests, l.DryRun = l.Key, network.Requests(), z.mayTry("", true)
-			all = append(all, l)
+	for _, by := range []string{adminapi.ByOverride, adminapi.ByRefusals} {
+		for cursor, more := "", true; more && err == nil && len(list.Keys) <= n; more = cursor != "" {
+			err = withStore(ctx, z.store, func(ctx context.Context, s store.Store) (err error) {
+				var some []store.Listed
+				some, cursor, err = z.some(ctx, s.(store.Overrider), by, cursor)
+				for i := range some {
+					list.Keys = append(list.Keys, z.listed(&some[i], by))
+				}
+				return err
+			})
+			err = cmp.Or(err, ctx.Err()) // it changes nothing, so it ends when nobody waits
 		}
 	}
-	listed, next, err := s.Overrides(ctx, z.Rules()[0], cursor, n)
-	for i := range listed {
-		all = append(all, z.listed(&listed[i]))
+	if list.More = len(list.Keys) > n; list.More {
+		list.Keys = list.Keys[:n]
 	}
-	return all, next, err
+	return list, err
+}
+
+// some returns some of the keys that have an override, or that the zone has banned.
+func (z *runningZone) some(ctx context.Context, s store.Overrider, by, cursor string) ([]store.Listed, string, error) {
+	const most = 1000
+	switch rule := z.Rules()[0]; {
+	case by == adminapi.ByOverride && z.Overrides:
+		return s.Overrides(ctx, rule, cursor, most)
+	case by == adminapi.ByRefusals && z.KeyRules.Ban != nil:
+		return s.Bans(ctx, rule, z.KeyRules.Ban, cursor, most)
+	}
+	return nil, "", nil
 }
 
 // listed describes a key or a network of a list.
-func (z *runningZone) listed(l *store.Listed) adminapi.Listed {
-	all := adminapi.Listed{KeyText: keyText(z.Template, l.Key, len(l.Key)), Override: overrideInfo(&l.Override), Unknown: l.Unknown, DryRun: z.mayTry(l.Key, l.Unknown)}
+func (z *runningZone) listed(l *store.Listed, by string) adminapi.Listed {
+	all := adminapi.Listed{KeyText: keyText(z.Template, l.Key, len(l.Key)), By: by, Override: overrideInfo(&l.Override), Unknown: l.Unknown, DryRun: z.mayTry(l.Key, l.Unknown)}
 	if l.Unknown {
 		all.Parts = nil
 	}
@@ -81,38 +91,4 @@ func (z *runningZone) mayTry(key string, several bool) bool {
 	return !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool {
 		return !use.IsDryRun(key) && (!several || use.Enforce == nil || *use.Enforce == 100)
 	})
-}
-
-// list answers with lists of a zone, one after the other.
-func (c *adminCall) list(lists ...lister) (any, error) {
-	n, err := c.intParameter("n", 1000, 1, 100_000)
-	if err != nil {
-		return nil, err
-	}
-	z := c.zone
-	if err := z.checkOverrider(); err != nil {
-		return nil, err
-	}
-	const page = 1000
-	answer := adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
-	for _, read := range lists {
-		for cursor, more := "", true; more && !answer.More; more = cursor != "" {
-			err := withStore(c.request.Context(), z.store, func(ctx context.Context, s store.Store) (err error) {
-				var some []adminapi.Listed
-				some, cursor, err = read(ctx, s.(store.Overrider), cursor, page)
-				answer.Keys = append(answer.Keys, some...)
-				return err
-			})
-			if err == nil {
-				err = c.request.Context().Err() // it changes nothing, so it ends when nobody waits
-			}
-			if err != nil {
-				return nil, adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
-			}
-			if answer.More = len(answer.Keys) > int(n); answer.More {
-				answer.Keys = answer.Keys[:n]
-			}
-		}
-	}
-	return answer, nil
 }

@@ -77,19 +77,13 @@ func (c *adminCall) readSubscription() (rate int, wants func(zone, key string, o
 		}
 	}
 	any := all == [outcome.Count]bool{}
-	zone, ofZone := c.query.Get("zone"), c.query.Has("zone")
 	named, err := c.readKeyQuery()
 	if err != nil {
 		return 0, nil, err
 	}
 	key, ofKey := "", !named.isEmpty()
-	if ofKey && !ofZone {
+	if ofKey && c.zone == nil {
 		return 0, nil, adminError(badRequest, "the zone of the key is missing: add zone=...")
-	}
-	if ofZone {
-		if c.zone, err = findZone(zone); err != nil {
-			return 0, nil, err
-		}
 	}
 	if ofKey {
 		if key, err = named.keyIn(c.zone); err != nil {
@@ -97,6 +91,6 @@ func (c *adminCall) readSubscription() (rate int, wants func(zone, key string, o
 		}
 	}
 	return int(most), func(z, k string, o outcome.Outcome) bool {
-		return (any || all[o]) && (!ofZone || z == zone) && (!ofKey || k == key)
+		return (any || all[o]) && (c.zone == nil || z == c.zone.Name) && (!ofKey || k == key)
 	}, nil
 }

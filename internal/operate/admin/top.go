@@ -5,13 +5,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
 
-// showTop shows the most frequent keys of a zone, or of all zones if the path names none.
+// showTop shows the most frequent keys of zones.
 func showTop(c *adminCall) (any, error) {
 	by, n, err := c.readTop()
 	if err != nil {
 		return nil, err
 	}
-	return ofZones(c, runningZones(), func(z *runningZone) adminapi.Top { return z.sumTop(c.view, by, n) }), nil
+	return each(c.zones(), func(z *runningZone) adminapi.Top { return z.sumTop(c.view, by, n) }), nil
 }
 
 // readTop reads by what keys are sorted, and how many are wanted.

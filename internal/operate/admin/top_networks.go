@@ -6,13 +6,13 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// showNetworks shows the networks of a zone, or of all zones with addresses in their keys, with the most requests.
+// showNetworks shows the networks with the most requests, of zones with addresses in their keys.
 func showNetworks(c *adminCall) (any, error) {
 	if c.zone != nil && !c.zone.hasNetworks() {
 		return nil, adminError(badRequest, "the keys of zone %q have no address: it has no networks", c.zone.Name)
 	}
-	zones := slices.DeleteFunc(runningZones(), func(z *runningZone) bool { return !z.hasNetworks() })
-	return ofZones(c, zones, (*runningZone).countNetworks), nil
+	zones := slices.DeleteFunc(c.zones(), func(z *runningZone) bool { return !z.hasNetworks() })
+	return each(zones, (*runningZone).countNetworks), nil
 }
 
 // hasNetworks reports whether the keys of the zone have an address.

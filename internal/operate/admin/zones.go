@@ -14,12 +14,9 @@ import (
 )
 
 func showZones(c *adminCall) (any, error) {
-	zones := runningZones()
-	if c.zone != nil {
-		zones = []*runningZone{c.zone}
-	}
+	zones := c.zones()
 	counts := keyCounts(zones)
-	return ofZones(c, zones, func(z *runningZone) adminapi.Zone {
+	return each(zones, func(z *runningZone) adminapi.Zone {
 		answer := z.describe(counts)
 		add(&answer, c.view)
 		return answer

@@ -17,11 +17,11 @@ import (
 )
 
 func bansCommand(cmd *cobra.Command) {
-	asks(cmd, func(c *instance, zones []string) error { return c.list("bans", zones) })
+	asks(cmd, func(c *instance, zone []string) error { return c.list("bans", zone) })
 }
 
 func overridesCommand(cmd *cobra.Command) {
-	asks(cmd, func(c *instance, zones []string) error { return c.list("overrides", zones) })
+	asks(cmd, func(c *instance, zone []string) error { return c.list("overrides", zone) })
 }
 
 // fills says of a list what would fill it.
@@ -30,13 +30,21 @@ var fills = map[string]string{
 	"overrides": "'caddy rate-limit set <zone> <key> 100/1m' makes one.",
 }
 
-// list prints a list of these zones, or of all zones: what ends first comes first. With --json it prints one list for each zone.
-func (c *instance) list(name string, zones []string) error {
-	lists, err := c.fetchLists(name, zones)
-	switch {
-	case err != nil:
+// list prints the bans or the overrides of a zone, or of all zones: what ends first comes first. With --json it prints one list
+// for each zone.
+func (c *instance) list(name string, zone []string) error {
+	bans := name == "bans"
+	var lists []adminapi.List
+	query := url.Values{"zone": zone, "n": {"100000"}}
+	if _, err := c.fetch(http.MethodGet, "overrides", query, nil, &lists); err != nil {
 		return err
-	case c.json:
+	}
+	for i := range lists {
+		lists[i].Keys = slices.DeleteFunc(lists[i].Keys, func(l adminapi.Listed) bool {
+			return bans && l.Kind != adminapi.KindBanned || !bans && l.By == adminapi.ByRefusals
+		})
+	}
+	if c.json {
 		return c.printJSON(lists)
 	}
 	type row struct {
@@ -55,7 +63,7 @@ func (c *instance) list(name string, zones []string) error {
 	}
 	if len(rows) == 0 {
 		fmt.Fprintf(c.out, "There are no %s.\n", name)
-		if len(zones) == 0 {
+		if len(zone) == 0 {
 			c.say("%s", fills[name])
 		}
 		return nil
@@ -63,6 +71,9 @@ func (c *instance) list(name string, zones []string) error {
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.ends, b.ends) })
 	all := [][]string{{"ZONE", "KEY", "BY", "OVERRIDE"}}
 	for _, r := range rows {
+		if !bans { // all are of operators
+			r.cells[2] = ""
+		}
 		all = append(all, r.cells)
 	}
 	c.table(all)
@@ -85,24 +96,4 @@ func listCells(zone string, l *adminapi.Listed) []string {
 		key = "(only its hash is known: " + l.Key + ")"
 	}
 	return []string{shell.Word(zone), key, strings.ReplaceAll(l.By, adminapi.ByOverride, "operator"), text}
-}
-
-// fetchLists returns a list of these zones, or of all zones: one for each zone.
-func (c *instance) fetchLists(name string, zones []string) ([]adminapi.List, error) {
-	if len(zones) == 0 {
-		all, err := c.allZones()
-		if err != nil {
-			return nil, err
-		}
-		for _, z := range all {
-			zones = append(zones, z.Name)
-		}
-	}
-	lists := make([]adminapi.List, len(zones))
-	for i, zone := range zones {
-		if _, err := c.fetch(http.MethodGet, zonePath(zone, "/"+name), url.Values{"n": {"100000"}}, nil, &lists[i]); err != nil {
-			return nil, err
-		}
-	}
-	return lists, nil
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,24 +21,12 @@ func topCommand(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("refused", "networks")
 	n := cmd.Flags().IntP("number", "n", 10, "How many keys, at most 1000")
 	asks(cmd, func(c *instance, args []string) error {
-		zone := strings.Join(args, "") // one at most
 		if *networks {
 			c.ofFleet = false // each instance counts them for itself
-			return c.topNetworks(zone, *n)
+			return c.topNetworks(args, *n)
 		}
-		return c.top(zone, *refused, *n)
+		return c.top(args, *refused, *n)
 	})
-}
-
-// askLists gets a list of a zone, or the lists of all zones without a name.
-func askLists[T any](c *instance, zone, path string, query url.Values) (lists []T, done bool, err error) {
-	if zone == "" {
-		done, err = c.ask(path, query, &lists)
-		return lists, done, err
-	}
-	lists = make([]T, 1)
-	done, err = c.ask(zonePath(zone, "/"+path), query, &lists[0])
-	return lists, done, err
 }
 
 // What would fill a list of keys, and one of refused keys.
@@ -49,13 +36,13 @@ const (
 )
 
 // top prints the most frequent keys of a zone, or of all zones.
-func (c *instance) top(zone string, refused bool, n int) error {
+func (c *instance) top(zone []string, refused bool, n int) error {
 	by, none := "requests", noKeys
 	if refused {
 		by, none = "refused", noRefused
 	}
-	lists, done, err := askLists[adminapi.Top](c, zone, "top", url.Values{"n": {strconv.Itoa(n)}, "by": {by}})
-	if done || err != nil {
+	var lists []adminapi.Top
+	if done, err := c.ask("top", url.Values{"zone": zone, "n": {strconv.Itoa(n)}, "by": {by}}, &lists); done || err != nil {
 		return err
 	}
 	type key struct {
@@ -103,9 +90,9 @@ func showPlan(name string) string {
 func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // topNetworks prints the networks with the most requests, of a zone or of all zones.
-func (c *instance) topNetworks(zone string, n int) error {
-	lists, done, err := askLists[adminapi.Networks](c, zone, "networks", nil)
-	if done || err != nil {
+func (c *instance) topNetworks(zone []string, n int) error {
+	var lists []adminapi.Networks
+	if done, err := c.ask("networks", url.Values{"zone": zone}, &lists); done || err != nil {
 		return err
 	}
 	rows := [][]string{{"ZONE", "REQUESTS", "REFUSED", "NETWORK"}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,19 +21,22 @@ import (
 func zonesCommand(cmd *cobra.Command) {
 	ofFleet(cmd)
 	asks(cmd, func(c *instance, args []string) error {
-		if len(args) == 1 {
-			return c.zone(args[0])
+		var zones []adminapi.Zone
+		done, err := c.ask("zones", url.Values{"zone": args}, &zones)
+		switch {
+		case done || err != nil:
+			return err
+		case len(args) == 0:
+			return c.zones(zones)
 		}
-		return c.zones()
+		c.details(zoneDetails(&zones[0]))
+		c.printView()
+		return nil
 	})
 }
 
 // zones prints a line for each zone.
-func (c *instance) zones() error {
-	var zones []adminapi.Zone
-	if done, err := c.ask("zones", nil, &zones); done || err != nil {
-		return err
-	}
+func (c *instance) zones(zones []adminapi.Zone) error {
 	header := []string{"ZONE", "RATE"}
 	for _, column := range outcome.Columns {
 		header = append(header, words(strings.ToUpper(column)))
@@ -97,17 +101,6 @@ func shortLimit(z *adminapi.Zone) string {
 	algorithm, rest, _ := strings.Cut(z.Limit, " ")
 	numbers, options, _ := strings.Cut(rest, " ")
 	return strings.TrimSpace(numbers + inParentheses(z.Rollout) + " " + algorithm + " " + options)
-}
-
-// zone prints all details of a zone.
-func (c *instance) zone(name string) error {
-	z := new(adminapi.Zone)
-	if done, err := c.ask(zonePath(name, ""), nil, z); done || err != nil {
-		return err
-	}
-	c.details(zoneDetails(z))
-	c.printView()
-	return nil
 }
 
 // zoneDetails returns what is known of a zone.

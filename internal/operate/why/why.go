@@ -59,7 +59,7 @@ func explanation(k *adminapi.Key) string {
 func reason(k *adminapi.Key) string {
 	switch {
 	case k.Ban != nil:
-		end := Validity(&adminapi.Override{Kind: "banned", Until: k.Ban.Until})
+		end := Validity(&adminapi.Override{Kind: adminapi.KindBanned, Until: k.Ban.Until})
 		switch {
 		case k.Ban.By == adminapi.ByRefusals:
 			return "it was refused too often, and is banned " + end + "."
@@ -109,7 +109,7 @@ func Validity(o *adminapi.Override) string {
 	switch {
 	case !o.Until.IsZero():
 		return "until " + format(o.Until)
-	case o.Kind == "banned":
+	case o.Kind == adminapi.KindBanned:
 		return "until it is unbanned"
 	}
 	return "until it is cleared"

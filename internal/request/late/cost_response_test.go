@@ -251,7 +251,7 @@ func TestCostResults(t *testing.T) {
 	} else if fields := lines[0].ContextMap(); fields["zone"] != "tokens" || fields["fix"] == "" || fields["without_cost"] != uint64(1) || fields["responses"] == nil {
 		t.Errorf("the line does not say what to do: %v", fields)
 	}
-	text := caddytest.Admin(t, http.MethodGet, "zones/tokens", "")
+	text := caddytest.Admin(t, http.MethodGet, "zones?zone=tokens", "")
 	if !strings.Contains(text, `"cost_sum": 57`) || !strings.Contains(text, `"broken_off": 1`) {
 		t.Errorf("admin API: %s", text)
 	}

@@ -57,9 +57,9 @@ func TestPlansInherit(t *testing.T) {
 			}}
 		}}}`)
 		caddytest.Run(t, ctx)
-		var shown struct{ Limit string }
-		caddytest.AdminInto(t, "zones/base", &shown)
-		if got, want := shown.Limit, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
+		var shown []struct{ Limit string }
+		caddytest.AdminInto(t, "zones?zone=base", &shown)
+		if got, want := shown[0].Limit, "token_bucket 5/1m interval burst 20 and plans of {http.vars.plan}, "+
 			"log sliding_window_log 5/1m, more token_bucket 50/1m interval burst 20, slots concurrency 2"; got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}

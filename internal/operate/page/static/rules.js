@@ -2,7 +2,7 @@
 // somebody looks, and after something was done, and not each second.
 
 import { acts, onDone } from './actions.js'
-import { call, zonePath } from './api.js'
+import { call } from './api.js'
 import { byId, cell, el, empty, note, pill, problem, show, table } from './dom.js'
 import { showKey } from './key.js'
 import { state } from './state.js'
@@ -24,8 +24,9 @@ async function load() {
   if (!body.children.length) show(body, empty('Asking the store …'))
   for (const z of able) {
     try {
-      if (z.overrides) more = await read(z, '/overrides', rows) || more
-      if (z.bans) more = await read(z, '/bans', rows) || more
+      const [list] = await call('GET', `overrides?n=${most}&zone=${encodeURIComponent(z.name)}`)
+      rows.push(...list.keys.map(k => ({ z, k })))
+      more ||= list.more
     } catch (e) {
       failed.set(e.message, [...failed.get(e.message) ?? [], z.name])
     }
@@ -34,16 +35,6 @@ async function load() {
   const errors = [...failed].map(([error, names]) => problem(zonesNamed(names), ': ', plain(error, 300)))
   show(body, errors, rows.length ? listed(rows, more) : empty(nothing(able, errors)))
   if (wanted) load()
-}
-
-// read adds the rows of a list, and reports whether there are more.
-async function read(z, list, rows) {
-  const { keys, more } = await call('GET', zonePath(z, list) + '?n=' + most)
-  for (const k of keys) {
-    if (list === '/bans' && k.by === 'override' && z.overrides) continue // it is in the list of overrides
-    rows.push({ z, k, by: list === '/bans' && k.by === 'refusals' ? 'by the zone' : 'by an operator' })
-  }
-  return more
 }
 
 function nothing(able, errors) {
@@ -61,8 +52,8 @@ const listed = (rows, more) => [
   note(`${count(rows.length, 'key')}, as of ${time(Date.now())}.`),
 ]
 
-function row({ z, k, by }) {
-  const banned = k.kind === 'banned',
+function row({ z, k }) {
+  const banned = k.kind === 'banned', by = k.by === 'refusals' ? 'by the zone' : 'by an operator',
     set = k.since && ['set ', time(k.since), k.set_by ? [' by ', visible(k.set_by, 40)] : null]
   return el('tr', {},
     el('th', { scope: 'row' }, showKey(k, z), el('div', { class: 'under' }, 'zone ', visible(z.name, 40))),

@@ -1,6 +1,6 @@
 // The table of zones, each with one curve, and what is behind each.
 
-import { call, zonePath } from './api.js'
+import { call } from './api.js'
 import { bar, byId, cell, el, empty, facts, para, pill, problem, show, svg, table } from './dom.js'
 import { titled } from './shell.js'
 import { showKey } from './key.js'
@@ -118,7 +118,7 @@ function toggle(z) {
 async function ask(name) {
   let told
   try {
-    told = (await call('GET', zonePath({ name }, '/top') + '?n=' + most)).keys
+    told = (await call('GET', `top?n=${most}&zone=${encodeURIComponent(name)}`))[0].keys
   } catch (e) {
     told = e
   }
