@@ -139,7 +139,7 @@ func visitRows(visits []adminapi.Visit) [][]string {
 	rows := [][]string{stateHeader}
 	for _, v := range visits {
 		if v.State != nil {
-			rows = append(rows, (&keyView{Key: *v.State}).rows()...)
+			rows = append(rows, stateRows(*v.State)...)
 			continue
 		}
 		state := words(v.Outcome)

@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/shell"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/why"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
@@ -41,27 +47,28 @@ func getCommand(cmd *cobra.Command) {
 // hasNoZone reports whether the instance has no zone of this name. It asks for the zones, because Caddy logs an error for
 // a zone that does not exist.
 func (c *instance) hasNoZone(name string) bool {
-	zones, err := c.allZones()
+	var zones []adminapi.Zone
+	_, err := c.fetch(http.MethodGet, "zones", nil, nil, &zones)
 	return err == nil && !slices.ContainsFunc(zones, func(z adminapi.Zone) bool { return z.Name == name })
 }
 
 // key prints a key of a zone.
 func (c *instance) key(zone string, query url.Values) (*adminapi.Key, error) {
-	k := new(keyView)
+	k := new(adminapi.Key)
 	if done, err := c.ask(zonePath(zone, "/key"), query, k); done || err != nil {
-		return &k.Key, err
+		return k, err
 	}
 	c.printStates(*k)
-	if rows := k.about(); len(rows) > 0 {
+	if rows := about(k); len(rows) > 0 {
 		fmt.Fprintln(c.out)
 		c.details(rows)
 	}
 	c.printReasons(*k)
-	return &k.Key, nil
+	return k, nil
 }
 
 // about describes a key, but for the use of its limits.
-func (k *keyView) about() (rows [][]string) {
+func about(k *adminapi.Key) (rows [][]string) {
 	add := func(name, value string) {
 		if value != "" {
 			rows = append(rows, []string{name, value})
@@ -103,19 +110,19 @@ var errNoAnswer = errors.New("no zone has an answer for this key")
 
 // find prints a key in the zones that have counted it, or else in all, and why zones refuse it.
 func (c *instance) find(query url.Values) error {
-	var found []keyView
+	var found []adminapi.Key
 	text, err := c.fetch(http.MethodGet, "key", query, nil, &found)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(found, func(k keyView) bool { return k.Error == "" }) {
+	if !slices.ContainsFunc(found, func(k adminapi.Key) bool { return k.Error == "" }) {
 		err = errNoAnswer
 	}
 	if c.json {
 		_, failed := c.out.Write(text)
 		return errors.Join(failed, err)
 	}
-	shown := slices.DeleteFunc(slices.Clone(found), func(k keyView) bool { return !k.isCounted() })
+	shown := slices.DeleteFunc(slices.Clone(found), func(k adminapi.Key) bool { return !isCounted(k) })
 	if len(shown) == 0 {
 		shown = found
 	}
@@ -127,7 +134,7 @@ func (c *instance) find(query url.Values) error {
 
 // printSilent says why zones have no answer, or a doubtful one. Each text is printed once with the zones that it is about, such as
 // those of one store.
-func (c *instance) printSilent(found []keyView) {
+func (c *instance) printSilent(found []adminapi.Key) {
 	zones := make(map[string][]string)
 	for _, k := range found {
 		if k.Error != "" {
@@ -140,9 +147,133 @@ func (c *instance) printSilent(found []keyView) {
 }
 
 // isCounted reports whether the zone has counted the key, or does something else than allow it.
-func (k *keyView) isCounted() bool {
+func isCounted(k adminapi.Key) bool {
 	return k.Lately != nil || k.Override != nil || k.Refusals != nil && k.Refusals.Count > 0 ||
-		slices.ContainsFunc(k.byPlan(), func(k keyView) bool {
+		slices.ContainsFunc(byPlan(k), func(k adminapi.Key) bool {
 			return !k.Unlimited && k.Outcome != "" && (k.Used > 0 || k.Outcome != outcome.Names[outcome.Allowed])
 		})
+}
+
+// byPlan returns the key under each plan of the zone, or the key itself without plans.
+func byPlan(k adminapi.Key) []adminapi.Key {
+	if len(k.Plans) == 0 {
+		return []adminapi.Key{k}
+	}
+	return k.Plans
+}
+
+// stateHeader is the header of a table of keys.
+var stateHeader = []string{"ZONE", "PLAN", "STATE", "USED", "LEFT", "MORE IN", "KEY"}
+
+// printStates prints a table of keys.
+func (s *screen) printStates(keys ...adminapi.Key) {
+	rows := [][]string{stateHeader}
+	for _, k := range keys {
+		rows = append(rows, stateRows(k)...)
+	}
+	s.table(rows)
+}
+
+// stateRows returns the rows of a key in a table: one for each plan.
+func stateRows(k adminapi.Key) (rows [][]string) {
+	if k.Outcome == "" {
+		return [][]string{{shell.Word(k.Zone), "", "?", "", "", "", ""}}
+	}
+	for _, k := range byPlan(k) {
+		plan := showPlan(k.Plan)
+		if k.Default {
+			plan = strings.TrimSpace(plan + " (default)")
+		}
+		row := []string{shell.Word(k.Zone), plan, "unlimited", "", "", "", shell.ShowKey(k.KeyText)}
+		if !k.Unlimited {
+			row[2], row[3], row[4] = words(k.Outcome), fmt.Sprintf("%d of %d", k.Used, k.Quota), left(&k)
+			if k.NextAfter > 0 && !k.Slots { // slots come back when requests end
+				row[5] = duration.Seconds(k.NextAfter)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// left returns what is left, with the unit if a request costs more than 1.
+func left(k *adminapi.Key) string {
+	if k.CostFrom == "" && k.Cost <= 1 {
+		return strconv.FormatInt(k.Remaining, 10)
+	}
+	return fmt.Sprintf("%s; a request costs %d", say.Plural(k.Remaining, "unit"), k.Cost)
+}
+
+// own returns the key under the plan that it had last, or under all if that is not known.
+func own(k adminapi.Key) []adminapi.Key {
+	all := byPlan(k)
+	i := slices.IndexFunc(all, func(v adminapi.Key) bool { return k.Lately != nil && v.Plan == k.Lately.Plan })
+	if i < 0 {
+		return all
+	}
+	return all[i : i+1]
+}
+
+// printReasons prints why zones do something else than allow keys, and which commands change that. It names a key
+// that is not the only one of its zone, and says only once what is the same for several of them.
+func (s *screen) printReasons(keys ...adminapi.Key) {
+	var printed []string
+	for _, k := range keys {
+		named := slices.ContainsFunc(keys, func(o adminapi.Key) bool { return o.Zone == k.Zone && o.Outcome != "" && o.Key != k.Key })
+		for _, k := range own(k) {
+			plain := k.Outcome == "" || k.Outcome == outcome.Names[outcome.Allowed] && len(k.Commands) == 0
+			if k.Unlimited || plain {
+				continue
+			}
+			text := local(k.Why)
+			if named {
+				text = strings.Replace(text, "this key", shell.ShowKey(k.KeyText), 1)
+			}
+			text = "\n" + text + "\n" + s.commands(k.Commands)
+			if !slices.Contains(printed, text) {
+				printed = append(printed, text)
+				fmt.Fprint(s.out, text)
+			}
+		}
+	}
+}
+
+// commands says what to run here, in commands of the admin API.
+func (s *screen) commands(all []adminapi.Command) (text string) {
+	between := ":\n  "
+	for _, c := range all {
+		lines := make([]string, len(c.Run))
+		for i, line := range c.Run {
+			lines[i] = shell.Word(os.Args[0]) + " rate-limit" + s.flags + strings.TrimPrefix(line, "caddy rate-limit")
+		}
+		text += "To " + c.To + between + strings.Join(lines, " && ") + "\n"
+		between = ": "
+	}
+	return text
+}
+
+// moment matches a time in a sentence of the admin API.
+var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`)
+
+// local returns a text with the times of this place. One that has long passed is in a note.
+func local(text string) string {
+	return moment.ReplaceAllStringFunc(text, func(at string) string {
+		t, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil || time.Since(t) > time.Minute {
+			return at
+		}
+		return formatDeadline(time.Until(t).Seconds())
+	})
+}
+
+// describeOverride returns an override in one line.
+func describeOverride(o *adminapi.Override) string {
+	text := cmp.Or(o.Limit, o.Kind)
+	if o.Network != "" {
+		text += " as all of " + o.Network
+	}
+	if o.Elsewhere {
+		text += " for plans with another algorithm,"
+	}
+	return text + " " + local(why.Validity(o)) + why.Note(o)
 }

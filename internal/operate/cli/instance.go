@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,20 +10,20 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/shell"
+	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
 // instance is a running Caddy that a command asks, and where its answers are printed.
 type instance struct {
 	*screen
 	address string
-	several bool                  // it is one of several that are asked
 	ofFleet bool                  // it is asked about its fleet
 	view    *adminapi.FleetAnswer // its last answer about the fleet
 }
@@ -53,16 +52,15 @@ func newInstances(cmd *cobra.Command) (all []*instance, err error) {
 				s.flags += " --" + name + " " + shell.Word(flag.Value.String())
 			}
 		}
-		all = append(all, &instance{screen: s, address: address})
-	}
-	for _, c := range all {
-		c.several = len(all) > 1
-		c.chooseFleet(cmd)
+		// A program has to say that it asks about the fleet, because that answer has another form.
+		fleet := flags.Lookup(fleetFlag)
+		ofFleet := fleet != nil && fleet.Value.String() == "true" && (fleet.Changed || !s.json && len(addresses) == 1)
+		all = append(all, &instance{screen: s, address: address, ofFleet: ofFleet})
 	}
 	return all, nil
 }
 
-// asks makes a command ask each instance that its flags name, one after the other.
+// asks makes a command ask each instance that its flags name, one after the other, and print the answers below their addresses.
 func asks(cmd *cobra.Command, do func(c *instance, args []string) error) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		all, err := newInstances(cmd)
@@ -72,8 +70,33 @@ func asks(cmd *cobra.Command, do func(c *instance, args []string) error) {
 		case len(all) == 1:
 			return do(all[0], args)
 		}
-		return onEach(newScreen(cmd), all, func(c *instance) error { return do(c, args) })
+		return onEach(all, func(c *instance) error { return do(c, args) })
 	}
+}
+
+// onEach asks several instances. With --json it prints nothing but the answers.
+func onEach(all []*instance, do func(*instance) error) error {
+	var failed []string
+	for _, c := range all {
+		if !c.json {
+			fmt.Fprintf(c.out, "caddy %s\n\n", c.address)
+		}
+		err := do(c)
+		if err != nil {
+			failed = append(failed, c.address+": "+err.Error())
+		}
+		switch {
+		case c.json:
+		case err != nil:
+			fmt.Fprint(c.out, "no answer\n\n")
+		default:
+			fmt.Fprintln(c.out)
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return fmt.Errorf("%d of %d instances failed:\n  %s", len(failed), len(all), strings.Join(failed, "\n  "))
 }
 
 // newInstance finds the instance of a command that asks one.
@@ -86,60 +109,6 @@ func newInstance(cmd *cobra.Command) (*instance, error) {
 		return nil, fmt.Errorf("caddy rate-limit %s asks one instance: give one --address, got %d", cmd.Name(), len(all))
 	}
 	return all[0], nil
-}
-
-// maxSilence is how long one of several instances may take to answer.
-const maxSilence = 20 * time.Second
-
-// caddyAnswer is an element of the JSON that a command prints for several addresses.
-type caddyAnswer struct {
-	Address string          `json:"address"`
-	Answer  json.RawMessage `json:"answer,omitempty"`
-	Error   string          `json:"error,omitempty"`
-}
-
-// onEach prints the answer of each instance below its address. With --json it prints a list of them. One that hangs does not
-// hide the answers of the next ones.
-func onEach(s *screen, all []*instance, do func(*instance) error) error {
-	var failed []string
-	list := make([]caddyAnswer, len(all))
-	for i, c := range all {
-		text, err := c.outputOf(do)
-		text = bytes.TrimSpace(text)
-		list[i] = caddyAnswer{Address: c.address, Answer: text}
-		if err != nil {
-			list[i].Error = err.Error()
-			failed = append(failed, c.address+": "+err.Error())
-		}
-		if !s.json {
-			fmt.Fprintf(s.out, "caddy %s\n\n%s\n\n", c.address, cmp.Or(string(text), "no answer"))
-		}
-	}
-	if s.json {
-		if err := s.printJSON(list); err != nil {
-			return err
-		}
-	}
-	if failed == nil {
-		return nil
-	}
-	return fmt.Errorf("%d of %d instances failed:\n  %s", len(failed), len(all), strings.Join(failed, "\n  "))
-}
-
-// outputOf returns what is printed about an instance.
-func (c *instance) outputOf(do func(*instance) error) ([]byte, error) {
-	var text bytes.Buffer
-	if c.out = &text; !c.json {
-		c.err = &text
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- do(c) }()
-	select {
-	case err := <-ended:
-		return text.Bytes(), err
-	case <-time.After(maxSilence):
-		return nil, fmt.Errorf("no answer within %s", maxSilence)
-	}
 }
 
 // call sends a request to the admin endpoint, with a JSON body if its method has one. The path is relative to
@@ -234,10 +203,9 @@ func (c *instance) fetch(method, path string, query url.Values, body, answer any
 func (c *instance) ask(path string, query url.Values, answer any) (done bool, err error) {
 	to := answer
 	if c.ofFleet {
-		if query = maps.Clone(query); query == nil {
-			query = make(url.Values)
-		}
-		query.Set(fleetFlag, "1")
+		of := url.Values{fleetFlag: {"1"}}
+		maps.Copy(of, query)
+		query = of
 		c.view = &adminapi.FleetAnswer{Sum: answer}
 		to = c.view
 	}
@@ -249,11 +217,69 @@ func (c *instance) ask(path string, query url.Values, answer any) (done bool, er
 	return true, err
 }
 
-// allZones returns the zones of the instance.
-func (c *instance) allZones() (zones []adminapi.Zone, err error) {
-	_, err = c.fetch(http.MethodGet, "zones", nil, nil, &zones)
-	return zones, err
-}
-
 // zonePath returns the path of a zone in the admin API.
 func zonePath(zone, rest string) string { return "zones/" + url.PathEscape(zone) + rest }
+
+// This file asks one instance about all that share a store with it.
+
+const fleetFlag = "fleet"
+
+// ofFleet adds the flag of commands that one instance answers for its fleet.
+func ofFleet(cmd *cobra.Command) {
+	cmd.Flags().Bool(fleetFlag, true, "Answer for all instances that share a store with this one; --fleet=false is for this one only")
+}
+
+// counter says whose counts a command shows.
+func (c *instance) counter() string {
+	if c.view == nil || c.view.Counted < 2 {
+		return "this instance"
+	}
+	return say.Plural(int64(c.view.Counted), "instance")
+}
+
+// told is what to say of instances in a state, with their names and how old their reports are.
+var told = map[string]string{
+	adminapi.StateSilent: "%[1]s has been silent for %[2]s; its counts are of that time.",
+	adminapi.StateLeft:   "%[1]s has left; its counts are those of its last report, %[2]s ago.",
+	adminapi.StateMute:   "%[1]s does not report: it is not counted.",
+}
+
+// printView says below an answer which instances it is about, as far as that is worth a line.
+func (c *instance) printView() {
+	if c.view == nil {
+		return
+	}
+	for _, m := range c.view.Instances {
+		if format := told[m.State]; format != "" {
+			c.say(format, m.Name, duration.Seconds(m.Age))
+		}
+		if len(m.Differs) > 0 {
+			c.say("%s has another config: these zones differ: %s.", m.Name, strings.Join(few(m.Differs), ", "))
+		}
+	}
+	c.printNotes()
+}
+
+// printNotes says what is missing in the answers of instances.
+func (c *instance) printNotes() {
+	if c.view == nil {
+		return
+	}
+	for _, note := range c.view.Notes {
+		c.say("Note: %s.", note)
+	}
+}
+
+// maxNamed bounds the zones that a line names.
+const maxNamed = 5
+
+// few returns the first few names, for a shell, and how many more there are.
+func few(names []string) (words []string) {
+	for _, name := range names[:min(maxNamed, len(names))] {
+		words = append(words, shell.Word(name))
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
+	}
+	return words
+}

@@ -42,9 +42,12 @@ func (c *instance) servePage(listen string) error {
 		return err
 	}
 	response.Body.Close()
-	listener, err := listenLocally(listen)
+	if !isLocal(listen) {
+		return fmt.Errorf("--listen must be an address that only this machine can reach, such as localhost:2080, got %q; from elsewhere, forward it with ssh -L", listen)
+	}
+	listener, err := net.Listen("tcp", listen)
 	if err != nil {
-		return err
+		return fmt.Errorf("--listen: %w", err)
 	}
 	g, err := newGateway(c.address)
 	if err != nil {
@@ -54,22 +57,6 @@ func (c *instance) servePage(listen string) error {
 	fmt.Fprintln(c.out, address)
 	fmt.Fprintln(c.err, "The page works as long as this command runs. End it with Ctrl-C.")
 	return (&http.Server{Handler: g, ReadHeaderTimeout: time.Minute}).Serve(listener)
-}
-
-// listenLocally listens at an address of this machine, which no other can reach.
-func listenLocally(address string) (net.Listener, error) {
-	resolved, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("--listen: %w; write one such as localhost:2080", err)
-	}
-	if !resolved.IP.IsLoopback() {
-		return nil, fmt.Errorf("--listen must be an address that only this machine can reach, such as localhost:2080, got %q; from elsewhere, forward it with ssh -L", address)
-	}
-	listener, err := net.ListenTCP("tcp", resolved)
-	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
-	}
-	return listener, nil
 }
 
 var errOtherAddress = errors.New("open the address that caddy rate-limit page has printed last: it is new each time")
@@ -145,7 +132,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isLocal reports whether a host is a name of this machine, as a browser has it. With ssh -L the port
+// isLocal reports whether a host, perhaps with a port, is a name of this machine, as a browser has it. With ssh -L the port
 // may be another.
 func isLocal(host string) bool {
 	name, _, err := net.SplitHostPort(host)

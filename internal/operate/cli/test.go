@@ -110,14 +110,13 @@ func (t *tester) testConfig(name string, files []*cases.File, r *cases.Report) e
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	r.Cases = append(r.Cases, results...)
-	failed := 0
+	before := r.Failed
 	for i := range results {
 		if len(results[i].Failures) > 0 {
-			failed++
+			r.Failed++
 		}
 	}
-	r.Failed += failed
-	if !t.mutate || failed > 0 || len(results) == 0 {
+	if !t.mutate || r.Failed > before || len(results) == 0 {
 		return nil
 	}
 	changes, err := cases.Mutate(config, files)

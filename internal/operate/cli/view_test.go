@@ -35,7 +35,7 @@ func TestHostileReports(t *testing.T) {
 		})
 		c.view = &adminapi.FleetAnswer{Instances: []adminapi.Instance{
 			{Name: "me", State: adminapi.StateHere},
-			{Name: bad, State: adminapi.StateReports, Version: bad, Differs: []string{bad}},
+			{Name: bad, State: adminapi.StateReports, Differs: []string{bad}},
 		}}
 		c.printView()
 		if err := show(c); err != nil {
@@ -64,10 +64,10 @@ func TestLocal(t *testing.T) {
 
 // TestOwnPlan: a key is not said to be refused under a plan that it does not have. If its plan is not known, all count.
 func TestOwnPlan(t *testing.T) {
-	k := keyView{Key: adminapi.Key{Zone: "z", Plans: []adminapi.Key{
+	k := adminapi.Key{Zone: "z", Plans: []adminapi.Key{
 		{Plan: "free", Outcome: "limited", Why: "refusing under plan free"},
 		{Plan: "pro", Outcome: "allowed"},
-	}}}
+	}}
 	for plan, want := range map[string]string{"pro": "", "free": "\nrefusing under plan free\n", "": "\nrefusing under plan free\n", "gone": "\nrefusing under plan free\n"} {
 		k.Lately = &adminapi.Lately{Plan: plan}
 		var out strings.Builder

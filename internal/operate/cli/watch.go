@@ -46,31 +46,22 @@ func watchCommand(cmd *cobra.Command) {
 	}
 }
 
-const (
-	// maxReconnects is how often a watch tries to reconnect to the admin endpoint, which a reload
-	// replaces.
-	maxReconnects = 10
-
-	reconnectPause = 300 * time.Millisecond
-)
+// reconnectPause is when a watch connects again to the admin endpoint, which a reload replaces.
+const reconnectPause = 300 * time.Millisecond
 
 // watch prints decisions until there are enough, or Caddy sends no more.
 func (c *instance) watch(query url.Values, count int) error {
 	w := &watcher{instance: c, left: count}
 	w.came = c.waiting("decisions of caddy " + c.address)
-	connected := false
-	for tries := 0; ; tries++ {
+	for {
 		response, err := c.call(http.MethodGet, "decisions", query, nil)
-		if err != nil && (!connected || tries >= maxReconnects) {
+		if err != nil {
 			return err
 		}
-		if err == nil {
-			connected, tries = true, 0
-			enough, err := w.printAll(response.Body)
-			response.Body.Close()
-			if enough || err != nil {
-				return err
-			}
+		enough, err := w.printAll(response.Body)
+		response.Body.Close()
+		if enough || err != nil {
+			return err
 		}
 		time.Sleep(reconnectPause)
 	}
