@@ -93,7 +93,7 @@ var layers = []struct {
 		"internal/usage internal/writers internal/request/zone store"}},
 	{"internal/request/limiter", layer{lines: 845, kB: 24, caddy: true, own: "algorithms config internal/clientip internal/clock internal/feed internal/hangup " +
 		"internal/request/late internal/outcome internal/placeholder internal/pool internal/stats internal/throttle internal/turns internal/request/zone store"}},
-	{"internal/lab/walk", layer{lines: 472, kB: 17, caddy: true}},
+	{"internal/lab/walk", layer{lines: 472, kB: 17, caddy: true, own: "internal/adminapi"}},
 	{"internal/lab/trial", layer{lines: 362, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/request/late internal/request/limiter internal/outcome internal/placeholder internal/pool internal/request/zone memorystore store"}},
 	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},

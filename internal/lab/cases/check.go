@@ -123,7 +123,7 @@ func (x *exchange) state() (all []string) {
 		all = append(all, "it comes to no rate_limit handler with a zone")
 	}
 	for _, step := range x.Steps {
-		if step.Effect == string(walk.Assumed) {
+		if step.Effect == walk.Assumed {
 			all = append(all, step.Handler+" "+step.Note)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 )
 
-// exchange is one request on its way, and what has come of it. It implements [walk.ServingVisitor].
+// exchange is one request on its way, and what has come of it. It implements [walk.Visitor].
 type exchange struct {
 	trial.Trace
 	world    *world
@@ -58,26 +58,27 @@ func (w *world) send(r *Request) *exchange {
 func (x *exchange) serve(made *trial.Request) {
 	err := made.Refused
 	if err == nil {
-		err = walk.Serve(x, made.Server, x.response, made.Request)
+		err = walk.Walk(x, made.Server, x.response, made.Request, x.Detailed)
 	}
 	if err == nil {
 		return
 	}
-	status := http.StatusInternalServerError
-	if failed := (caddyhttp.HandlerError{}); errors.As(err, &failed) {
-		status = failed.StatusCode
-	} else {
+	status, known := statusOf(err)
+	if !known {
 		x.err = err
 	}
 	x.response.WriteHeader(status)
 }
 
-// Decide implements [walk.Visitor]. Serve takes its place.
-func (x *exchange) Decide(caddyhttp.MiddlewareHandler, *http.Request) (passes bool, err error) {
-	return true, nil
+// statusOf returns the status of an error, and whether the error has one.
+func statusOf(err error) (status int, known bool) {
+	if failed := (caddyhttp.HandlerError{}); errors.As(err, &failed) {
+		return failed.StatusCode, true
+	}
+	return http.StatusInternalServerError, false
 }
 
-// Serve implements [walk.ServingVisitor]. It does what the handler does in production.
+// Serve implements [walk.Visitor]. It does what the handler does in production.
 func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	h := x.Find(module)
 	v := x.Try(h, limiter.Config{Zones: h.Zones, Store: x.world.ref, Clock: &x.world.Timeline}, r)
@@ -89,16 +90,24 @@ func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWri
 	return h.Respond.Serve(completion, through, r, next)
 }
 
-// Answer implements [walk.ServingVisitor]: the case answers instead of an upstream.
+// Answer implements [walk.Visitor]: the case answers instead of an upstream, but for errors.
 func (x *exchange) Answer(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request) error {
-	if d := x.request.Takes; d > 0 {
-		x.world.Sleep(d)
-	}
-	_, _ = io.Copy(io.Discard, r.Body) // as an upstream does
 	answer := &x.request.Answer
 	given := answer.Status != 0 || answer.Header != nil || answer.Body != ""
-	if written, ok := module.(*caddyhttp.StaticResponse); ok && !given {
+	failed, _ := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
+	if failed == nil {
+		if d := x.request.Takes; d > 0 {
+			x.world.Sleep(d)
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // as an upstream does
+	}
+	if written, ok := module.(*caddyhttp.StaticResponse); ok && (failed != nil || !given) {
 		return written.ServeHTTP(rw, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil }))
+	}
+	if failed != nil {
+		status, _ := statusOf(failed)
+		rw.WriteHeader(status)
+		return nil
 	}
 	for _, field := range answer.Header {
 		rw.Header().Add(field[0], field[1])

@@ -83,10 +83,10 @@ type Visit struct {
 	Asked *limiter.Entry // what was decided; nil if it has asked no store
 }
 
-// Handler implements [walk.Visitor].
-func (t *Trace) Handler(h walk.Handler) {
+// Meets implements [walk.Visitor].
+func (t *Trace) Meets(s adminapi.Step) {
 	if t.Detailed {
-		t.Steps = append(t.Steps, adminapi.Step{Handler: h.Name, Effect: string(h.Effect), Note: h.Note})
+		t.Steps = append(t.Steps, s)
 	}
 }
 

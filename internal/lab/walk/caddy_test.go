@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 )
 
@@ -57,19 +58,15 @@ func parseMark(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 // marks is the key of the context for what marks note, a *[]string.
 type marks struct{}
 
-func (m *mark) decide(r *http.Request) (passes bool, err error) {
+func (m *mark) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	all := r.Context().Value(marks{}).(*[]string)
 	repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	*all = append(*all, fmt.Sprint(repl.ReplaceAll(m.Text, ""), " ", r.Method, " ", r.URL.RequestURI()))
-	if m.Status > 0 {
-		return false, caddyhttp.Error(m.Status, fmt.Errorf("refused by %s", m.Text))
-	}
-	return !m.Ends, nil
-}
-
-func (m *mark) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if passes, err := m.decide(r); err != nil || !passes {
-		return err
+	switch {
+	case m.Status > 0:
+		return caddyhttp.Error(m.Status, fmt.Errorf("refused by %s", m.Text))
+	case m.Ends:
+		return nil
 	}
 	return next.ServeHTTP(w, r)
 }
@@ -130,37 +127,28 @@ func (t *trace) Decides(h caddyhttp.MiddlewareHandler) bool {
 	return ok
 }
 
-func (t *trace) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
-	return h.(*mark).decide(r)
+func (t *trace) Serve(h caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	return h.ServeHTTP(rw, r, next)
 }
 
-func (t *trace) Handler(h walk.Handler) {
-	t.assumed = t.assumed || h.Effect == walk.Assumed
-	t.lines = append(t.lines, strings.TrimSpace(fmt.Sprintf("%s %s: %s", h.Name, h.Effect, h.Note)))
+func (*trace) Answer(caddyhttp.MiddlewareHandler, http.ResponseWriter, *http.Request) error {
+	return nil
 }
 
-func (t *trace) Route(r walk.Route) {
-	line := r.Path
-	switch {
-	case !r.Taken:
-		line += " misses " + strings.Join(r.Misses, " and ")
-	}
-	if r.Matchers != "" {
-		line += " (" + r.Matchers + ")"
+func (t *trace) Meets(s adminapi.Step) {
+	t.assumed = t.assumed || s.Effect == walk.Assumed
+	line := strings.TrimSpace(fmt.Sprintf("%s %s: %s", s.Handler, s.Effect, s.Note))
+	if s.Route != "" {
+		line = s.Route
+		if !s.Taken {
+			line += " misses " + strings.Join(s.Misses, " and ")
+		}
+		if s.Match != "" {
+			line += " (" + s.Match + ")"
+		}
 	}
 	t.lines = append(t.lines, line)
 }
-
-// quick is the same visitor, but for routes.
-type quick struct{ visitor *trace }
-
-func (q quick) Decides(h caddyhttp.MiddlewareHandler) bool { return q.visitor.Decides(h) }
-
-func (q quick) Decide(h caddyhttp.MiddlewareHandler, r *http.Request) (bool, error) {
-	return q.visitor.Decide(h, r)
-}
-
-func (q quick) Handler(h walk.Handler) { q.visitor.Handler(h) }
 
 // way is what happens to a request.
 type way struct {
@@ -170,11 +158,12 @@ type way struct {
 }
 
 // walked sends a request on a walk.
-func walked(v walk.Visitor, server *caddyhttp.Server, r *http.Request) (w way) {
+func walked(v walk.Visitor, server *caddyhttp.Server, r *http.Request, detailed bool) (w way) {
 	r = r.WithContext(context.WithValue(r.Context(), marks{}, &w.marks))
 	w.err = walk.Admit(server, r)
 	if w.err == nil {
-		w.err = walk.Walk(v, server, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), httptest.NewRecorder(), server))
+		response := httptest.NewRecorder()
+		w.err = walk.Walk(v, server, response, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), response, server), detailed)
 	}
 	if w.err != nil {
 		w.status = http.StatusInternalServerError
@@ -197,7 +186,7 @@ func served(server *caddyhttp.Server, r *http.Request) (w way) {
 func compare(t failer, server *caddyhttp.Server, request func() *http.Request) (*trace, way) {
 	t.Helper()
 	told, untold := new(trace), new(trace)
-	w, q := walked(told, server, request()), walked(quick{untold}, server, request())
+	w, q := walked(told, server, request(), true), walked(untold, server, request(), false)
 	if fmt.Sprint(w.marks, w.status) != fmt.Sprint(q.marks, q.status) {
 		t.Errorf("with routes %q, %d; without %q, %d", w.marks, w.status, q.marks, q.status)
 	}

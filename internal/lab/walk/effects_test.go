@@ -21,24 +21,25 @@ func TestNamedRoutesWithoutEnd(t *testing.T) {
 		http://a.test {
 			invoke ping
 		}`), "")
-	w := walked(new(trace), server, get("GET", "http://a.test/")())
-	if w.err == nil || !strings.Contains(w.err.Error(), "without end") {
-		t.Errorf("%v", w.err)
-	}
-	if w = walked(quick{new(trace)}, server, get("GET", "http://a.test/")()); w.err == nil {
-		t.Error("no error without routes")
+	for _, detailed := range []bool{true, false} {
+		w := walked(new(trace), server, get("GET", "http://a.test/")(), detailed)
+		if w.err == nil || !strings.Contains(w.err.Error(), "without end") {
+			t.Errorf("%v", w.err)
+		}
 	}
 }
 
 // panics is a visitor whose decisions panic.
 type panics struct{ trace }
 
-func (*panics) Decide(caddyhttp.MiddlewareHandler, *http.Request) (bool, error) { panic("a mistake") }
+func (*panics) Serve(caddyhttp.MiddlewareHandler, http.ResponseWriter, *http.Request, caddyhttp.Handler) error {
+	panic("a mistake")
+}
 
 // TestPanicIsAnError: a panic ends the walk and not the process.
 func TestPanicIsAnError(t *testing.T) {
 	server := load(t, adapt(t, "http://a.test {\nmark here\n}"), "")
-	w := walked(new(panics), server, get("GET", "http://a.test/")())
+	w := walked(new(panics), server, get("GET", "http://a.test/")(), true)
 	if w.err == nil || !strings.Contains(w.err.Error(), "panic: a mistake") || !strings.Contains(w.err.Error(), "effects_test.go") {
 		t.Errorf("%v", w.err)
 	}
@@ -62,7 +63,7 @@ func TestUnknownAuthentication(t *testing.T) {
 	server := load(t, []byte(`{"apps":{"http":{"servers":{"s":{"listen":["127.0.0.1:0"],"automatic_https":{"disable":true},
 		"routes":[{"handle":[{"handler":"authentication","providers":{"unknown":{}}},{"handler":"mark","text":"behind"}]}]}}}}}`), "")
 	told := new(trace)
-	w := walked(told, server, get("GET", "http://a.test/")())
+	w := walked(told, server, get("GET", "http://a.test/")(), true)
 	if !told.assumed || len(w.marks) != 1 || !strings.Contains(told.lines[1], "is not run (unknown); assumed that it accepts the request") {
 		t.Errorf("%q, %q, %v", w.marks, told.lines, w.err)
 	}

@@ -50,8 +50,8 @@ func (w *walker) authenticate(h *caddyauth.Authentication, rw http.ResponseWrite
 		return w.run(h, "authentication", rw, r, next)
 	}
 	slices.Sort(others)
-	w.visitor.Handler(Handler{Name: "authentication", Effect: Assumed, Note: fmt.Sprintf(
-		"is not run (%s); assumed that it accepts the request, with the {http.auth.user.*} that are given", strings.Join(others, ", "))})
+	w.meets("authentication", Assumed, fmt.Sprintf(
+		"is not run (%s); assumed that it accepts the request, with the {http.auth.user.*} that are given", strings.Join(others, ", ")))
 	return next.ServeHTTP(rw, r)
 }
 
@@ -62,12 +62,11 @@ func (w *walker) proxy(h *reverseproxy.Handler, path string, rw http.ResponseWri
 		if len(response.Routes) == 0 || response.Match != nil && !response.Match.Match(http.StatusOK, http.Header{}) {
 			continue
 		}
-		w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Assumed, Note: "is not asked; assumed that it answers 200, " +
-			"with the {rp.header.*} that are given"})
+		w.meets("reverse_proxy", Assumed, "is not asked; assumed that it answers 200, with the {rp.header.*} that are given")
 		return w.list(response.Routes, path+".response ", rw, r, next)
 	}
-	w.visitor.Handler(Handler{Name: "reverse_proxy", Effect: Ends, Note: "is not asked"})
-	return w.answer(h, rw, r)
+	w.meets("reverse_proxy", Ends, "is not asked")
+	return w.visitor.Answer(h, rw, r)
 }
 
 // decidesIn reports whether the visitor may decide at one of these handlers, or of those in their routes.

@@ -5,10 +5,8 @@
 package walk
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"runtime/debug"
 	"strconv"
@@ -17,110 +15,48 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
 
-// Visitor learns what a request meets on its way.
+// Visitor learns what a request meets on its way, and serves it in place of handlers.
 type Visitor interface {
 	// Decides reports whether the visitor decides how a request goes on at a handler.
 	Decides(handler caddyhttp.MiddlewareHandler) bool
 
-	// Decide decides at such a handler. If passes is false, the request ends there; an error is for
-	// error routes.
-	Decide(handler caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error)
-
-	// Handler reports a handler that the request meets, before what is behind it. It gets handlers
-	// that decide only if the visitor is a [RouteVisitor].
-	Handler(Handler)
-}
-
-// RouteVisitor is a [Visitor] that also gets routes and what handlers change. Describing
-// these takes longer than the walk itself.
-type RouteVisitor interface {
-	Visitor
-
-	// Route reports a route that the request takes, or that it does not take although a handler in
-	// it decides.
-	Route(Route)
-}
-
-// ServingVisitor is a [Visitor] that answers requests, and so gets their responses. See [Serve].
-type ServingVisitor interface {
-	Visitor
-
-	// Serve serves a request at a handler that decides, instead of Decide.
+	// Serve serves a request at such a handler, instead of the handler.
 	Serve(handler caddyhttp.MiddlewareHandler, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error
 
-	// Answer answers a request that no error has ended: instead of a handler that ends it, or behind the last route,
-	// where the handler is nil.
+	// Answer answers a request: instead of a handler that ends it, or behind the last route, where the handler is nil.
+	// In error routes the context has the error.
 	Answer(handler caddyhttp.MiddlewareHandler, w http.ResponseWriter, r *http.Request) error
+
+	// Meets reports a step on the way, before what is behind it: a handler, or a route that the request takes, or does not
+	// take although a handler in it decides.
+	Meets(adminapi.Step)
 }
 
-// Route is a route that a request has come to.
-type Route struct {
-	Path     string // the numbers of the route and of those around it: "2.1"
-	Matchers string // in words; empty for all requests
-	Taken    bool
-
-	// Misses are the matchers that do not match, one of each set.
-	Misses []string
-}
-
-// Handler is a handler that a request meets.
-type Handler struct {
-	Name   string // of the module
-	Effect Effect
-	Note   string
-}
-
-// Effect is what a walk makes of a handler.
-type Effect string
-
+// What a walk makes of a handler.
 const (
-	Ran     Effect = "ran"     // it has changed the request, or left it as it is
-	Decides Effect = "decides" // the visitor decides
-	Passed  Effect = "passed"  // it does not matter to the request
-	Assumed Effect = "assumed" // it was not run, and what it does was assumed
-	Ends    Effect = "ends"    // it answers
+	Ran     = "ran"     // it has changed the request, or left it as it is
+	Decides = "decides" // the visitor decides
+	Passed  = "passed"  // it does not matter to the request
+	Assumed = "assumed" // it was not run, and what it does was assumed
+	Ends    = "ends"    // it answers
 )
 
-// Walk sends a request through the routes of its server. The request must be prepared, see
-// [caddyhttp.PrepareRequest], and must not be used afterwards. The error is that which no error route
-// has handled.
-func Walk(v Visitor, server *caddyhttp.Server, r *http.Request) (err error) {
-	return walk(&walker{visitor: v, server: server, end: nothing}, httptest.NewRecorder(), r)
-}
-
-// Serve is [Walk] for a visitor that answers requests. Handlers that set headers of the response do so, and a
-// response that the config itself has is written to rw.
-func Serve(v ServingVisitor, server *caddyhttp.Server, rw http.ResponseWriter, r *http.Request) error {
-	w := &walker{visitor: v, server: server, serving: v}
-	w.end = caddyhttp.HandlerFunc(w.answerAtEnd)
-	return walk(w, rw, r)
-}
-
-// answerAtEnd is Caddy's handler behind the last route, for errors and for other requests.
-func (w *walker) answerAtEnd(rw http.ResponseWriter, r *http.Request) error {
-	failed, _ := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
-	if failed == nil {
-		return w.serving.Answer(nil, rw, r)
-	}
-	status := http.StatusInternalServerError
-	if e := (caddyhttp.HandlerError{}); errors.As(failed, &e) {
-		status = e.StatusCode
-	}
-	rw.WriteHeader(status)
-	return nil
-}
-
-// walk sends a request through the routes of a server, and an error through those for errors.
-func walk(w *walker, rw http.ResponseWriter, r *http.Request) (err error) {
-	server := w.server
+// Walk sends a request through the routes of its server, and an error through those for errors. The request must be
+// prepared, see [caddyhttp.PrepareRequest], and must not be used afterwards. The error is that which no error route has
+// handled. A detailed walk also reports routes, handlers that decide, and what handlers change. Describing these takes
+// longer than the walk itself.
+func Walk(v Visitor, server *caddyhttp.Server, rw http.ResponseWriter, r *http.Request, detailed bool) (err error) {
+	w := &walker{visitor: v, server: server, detailed: detailed}
+	w.end = caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error { return v.Answer(nil, rw, r) })
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
 		}
 	}()
-	w.routes, _ = w.visitor.(RouteVisitor)
 	err = w.list(server.Routes, "", rw, r, w.end)
 	if err == nil || server.Errors == nil || len(server.Errors.Routes) == 0 {
 		return err
@@ -133,16 +69,12 @@ func walk(w *walker, rw http.ResponseWriter, r *http.Request) (err error) {
 	return w.list(server.Errors.Routes, "error ", rw, server.Errors.WithError(r, err), w.end)
 }
 
-// nothing is behind the last route.
-var nothing = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })
-
 type walker struct {
-	visitor Visitor
-	routes  RouteVisitor   // nil if the visitor does not get routes
-	serving ServingVisitor // nil if the visitor does not answer
-	server  *caddyhttp.Server
-	end     caddyhttp.Handler // behind the last route
-	invoked int               // how many named routes were invoked
+	visitor  Visitor
+	detailed bool
+	server   *caddyhttp.Server
+	end      caddyhttp.Handler // behind the last route
+	invoked  int               // how many named routes were invoked
 }
 
 // maxInvoked bounds named routes that invoke each other.
@@ -180,16 +112,18 @@ func (w *walker) one(route *caddyhttp.Route, path string, rw http.ResponseWriter
 		return err
 	}
 	if !taken {
-		if w.routes != nil && w.decidesIn(route.Handlers) {
-			w.routes.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Misses: Misses(route.MatcherSets, r, caddyhttp.MatcherSets.AnyMatchWithError)})
+		if w.detailed && w.decidesIn(route.Handlers) {
+			w.visitor.Meets(adminapi.Step{
+				Route: path, Match: Describe(route.MatcherSets), Misses: Misses(route.MatcherSets, r, caddyhttp.MatcherSets.AnyMatchWithError),
+			})
 		}
 		return next.ServeHTTP(rw, r)
 	}
 	if route.Group != "" {
 		groups(r)[route.Group] = struct{}{}
 	}
-	if w.routes != nil {
-		w.routes.Route(Route{Path: path, Matchers: Describe(route.MatcherSets), Taken: true})
+	if w.detailed {
+		w.visitor.Meets(adminapi.Step{Route: path, Match: Describe(route.MatcherSets), Taken: true})
 	}
 	if route.Terminal {
 		next = w.end
@@ -214,16 +148,10 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 		h = &redirect
 	}
 	if w.decides(h) {
-		if w.routes != nil {
-			w.visitor.Handler(Handler{Name: moduleName(h), Effect: Decides})
+		if w.detailed {
+			w.meets(moduleName(h), Decides, "")
 		}
-		if w.serving != nil {
-			return w.serving.Serve(h, rw, r, next)
-		}
-		if passes, err := w.visitor.Decide(h, r); err != nil || !passes {
-			return err
-		}
-		return next.ServeHTTP(rw, r)
+		return w.visitor.Serve(h, rw, r, next)
 	}
 	switch h := h.(type) {
 	case *caddyhttp.Subroute:
@@ -240,14 +168,18 @@ func (w *walker) handler(h caddyhttp.MiddlewareHandler, path string, rw http.Res
 	case Ran:
 		return w.run(h, name, rw, r, next)
 	case Ends:
-		w.visitor.Handler(Handler{Name: name, Effect: Ends})
-		return w.answer(h, rw, r)
+		w.meets(name, Ends, "")
+		return w.visitor.Answer(h, rw, r)
 	case Passed:
-		w.visitor.Handler(Handler{Name: name, Effect: Passed})
+		w.meets(name, Passed, "")
 	default:
-		w.visitor.Handler(Handler{Name: name, Effect: Assumed, Note: "is not run; assumed that it passes the request on unchanged"})
+		w.meets(name, Assumed, "is not run; assumed that it passes the request on unchanged")
 	}
 	return next.ServeHTTP(rw, r)
+}
+
+func (w *walker) meets(handler, effect, note string) {
+	w.visitor.Meets(adminapi.Step{Handler: handler, Effect: effect, Note: note})
 }
 
 // decides reports whether the visitor decides how a request goes on at a handler. It is not asked about a handler that is no
@@ -256,22 +188,8 @@ func (w *walker) decides(h caddyhttp.MiddlewareHandler) bool {
 	return reflect.TypeOf(h).Kind() == reflect.Pointer && w.visitor.Decides(h)
 }
 
-// answer answers a request at a handler that ends it.
-func (w *walker) answer(h caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request) error {
-	failed := r.Context().Value(caddyhttp.ErrorCtxKey) != nil
-	switch written, ok := h.(*caddyhttp.StaticResponse); {
-	case w.serving == nil:
-		return nil
-	case failed && ok:
-		return written.ServeHTTP(rw, r, nothing)
-	case failed:
-		return w.answerAtEnd(rw, r)
-	}
-	return w.serving.Answer(h, rw, r)
-}
-
 // known says what to make of the handlers of Caddy that need no care.
-var known = map[string]Effect{
+var known = map[string]string{
 	"vars": Ran, "map": Ran, "rewrite": Ran, "headers": Ran, "request_body": Ran, "error": Ran,
 	"encode": Passed, "templates": Passed, "push": Passed, "tracing": Passed, "log_append": Passed,
 	"timeouts": Passed, "copy_response_headers": Passed, "adaptive_concurrency": Passed,
@@ -282,16 +200,16 @@ var known = map[string]Effect{
 func (w *walker) run(h caddyhttp.MiddlewareHandler, name string, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	method, uri, passes := r.Method, r.RequestURI, false
 	err := h.ServeHTTP(rw, r, caddyhttp.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) error {
-		seen := Handler{Name: name, Effect: Ran}
-		if w.routes != nil && (r.Method != method || r.RequestURI != uri) {
-			seen.Note = "the request is now " + r.Method + " " + r.RequestURI
+		note := ""
+		if w.detailed && (r.Method != method || r.RequestURI != uri) {
+			note = "the request is now " + r.Method + " " + r.RequestURI
 		}
-		w.visitor.Handler(seen)
+		w.meets(name, Ran, note)
 		passes = true
 		return next.ServeHTTP(rw, r)
 	}))
 	if !passes {
-		w.visitor.Handler(Handler{Name: name, Effect: Ends})
+		w.meets(name, Ends, "")
 	}
 	return err
 }

@@ -48,7 +48,8 @@ func explainRequest(c *adminCall) (any, error) {
 
 // Explain explains a request to an HTTP app whose rate limit handlers find finds.
 func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.MiddlewareHandler) *trial.Handler, described *adminapi.Request) (*adminapi.Explanation, error) {
-	made, err := trial.Make(app, described, httptest.NewRecorder())
+	response := httptest.NewRecorder()
+	made, err := trial.Make(app, described, response)
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}
@@ -58,7 +59,7 @@ func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.Middle
 		x.fail(made.Refused)
 		return x.answer, nil
 	}
-	x.conclude(walk.Walk(x, made.Server, made.Request))
+	x.conclude(walk.Walk(x, made.Server, response, made.Request, true))
 	return x.answer, nil
 }
 
@@ -70,7 +71,7 @@ func answerTo(r *trial.Request) *adminapi.Explanation {
 	}
 }
 
-// explainer decides the request over stores that peek. It implements [walk.RouteVisitor].
+// explainer decides the request over stores that peek. It implements [walk.Visitor].
 type explainer struct {
 	trial.Trace
 	ctx     context.Context
@@ -82,9 +83,17 @@ type explainer struct {
 	clock  clock.Timeline
 }
 
-// Route implements [walk.RouteVisitor].
-func (x *explainer) Route(r walk.Route) {
-	x.Steps = append(x.Steps, adminapi.Step{Route: r.Path, Match: r.Matchers, Taken: r.Taken, Misses: r.Misses})
+// Serve implements [walk.Visitor].
+func (x *explainer) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if passes, err := x.decide(module, r); err != nil || !passes {
+		return err
+	}
+	return next.ServeHTTP(rw, r)
+}
+
+// Answer implements [walk.Visitor].
+func (x *explainer) Answer(caddyhttp.MiddlewareHandler, http.ResponseWriter, *http.Request) error {
+	return nil
 }
 
 // conclude says what is decided on the request at the end of its way, with the error that nothing has

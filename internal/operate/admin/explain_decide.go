@@ -17,8 +17,8 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
-// Decide implements [walk.Visitor].
-func (x *explainer) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
+// decide decides at a handler.
+func (x *explainer) decide(module caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
 	h := x.Find(module)
 	zones := make([]*zone.Zone, len(h.Zones))
 	for i, z := range h.Zones {

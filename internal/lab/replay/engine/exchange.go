@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/walk"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/late"
@@ -117,7 +119,7 @@ func protocol(text string) (string, int, int) {
 
 // walk sends a request through the routes.
 func (x *exchange) walk(r *http.Request) {
-	err := walk.Walk(x, x.server, r)
+	err := walk.Walk(x, x.server, httptest.NewRecorder(), r, false)
 	if answer := (caddyhttp.HandlerError{}); err != nil && x.failed == nil && !errors.As(err, &answer) {
 		x.failed = err
 	}
@@ -131,11 +133,16 @@ var (
 	errNotAuthenticated = errors.New("not authenticated")
 )
 
-// Handler implements [walk.Visitor].
-func (x *exchange) Handler(h walk.Handler) {
-	if h.Effect == walk.Assumed {
-		x.ways[0].engine.unknown.assume(h.Name, h.Note)
+// Meets implements [walk.Visitor].
+func (x *exchange) Meets(s adminapi.Step) {
+	if s.Effect == walk.Assumed {
+		x.ways[0].engine.unknown.assume(s.Handler, s.Note)
 	}
+}
+
+// Answer implements [walk.Visitor]. The log has the answer.
+func (x *exchange) Answer(caddyhttp.MiddlewareHandler, http.ResponseWriter, *http.Request) error {
+	return nil
 }
 
 // Decides implements [walk.Visitor]. The log has the names of users that were authenticated, and not their passwords.
@@ -147,22 +154,24 @@ func (x *exchange) Decides(h caddyhttp.MiddlewareHandler) bool {
 	return ok
 }
 
-// Decide implements [walk.Visitor]. The request goes on as long as it does in one of the engines.
-func (x *exchange) Decide(module caddyhttp.MiddlewareHandler, r *http.Request) (passes bool, err error) {
+// Serve implements [walk.Visitor]. The request goes on as long as it does in one of the engines.
+func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
+	passes := false
 	if _, ok := module.(*caddyauth.Authentication); ok {
-		return true, x.authenticate(r)
-	}
-	for i := range x.ways {
-		if w := &x.ways[i]; !w.ended || len(x.ways) == 1 { // error routes may decide again
-			var why error
-			w.ended, why = w.decide(x.index[module], r)
-			passes, err = passes || !w.ended, why
+		err = x.authenticate(r)
+		passes = err == nil
+	} else {
+		for i := range x.ways {
+			if w := &x.ways[i]; !w.ended || len(x.ways) == 1 { // error routes may decide again
+				w.ended, err = w.decide(x.index[module], r)
+				passes = passes || !w.ended
+			}
 		}
 	}
 	if passes {
-		err = nil
+		return next.ServeHTTP(rw, r)
 	}
-	return passes, err
+	return err
 }
 
 // decide decides at a handler.
