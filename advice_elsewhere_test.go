@@ -22,7 +22,7 @@ var appliedElsewhere = map[string]string{
 	"a test cannot set the clock of a machine":          "doctor/clock",
 	"TestSilentSentinels in integration/faults":         "doctor/silent",
 	"make bench-overload-real measures what it brings":  "doctor/upstream/mixed",
-	"TestReload in integration/overload":                "doctor/upstream",
+	"TestAdaptive in integration":                       "doctor/upstream",
 	"TestWhichServer: it needs Sentinels or a Cluster": "doctor/server/cluster doctor/server/single doctor/server/sentinel doctor/server/sentinel/none " +
 		"doctor/server/master doctor/server/db doctor/login/sentinel",
 	"only Valkey 9.1 has rights to databases":               "doctor/rights/db",

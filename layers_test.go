@@ -164,7 +164,6 @@ var layers = []struct {
 	{"integration/keys", layer{}},
 	{"integration/limits", layer{}},
 	{"integration/observe", layer{}},
-	{"integration/overload", layer{}},
 	{"integration/queues", layer{}},
 }
 

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -88,35 +89,59 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestAdaptive: while the upstream has as many requests as it may, others wait for a slot, and one that gets none in time is
-// answered 503.
+// TestAdaptive: while the upstream has as many requests as it may, others wait for a slot, until one is free or a reload allows more.
+// One that gets none in time is answered 503, which costs nothing in a zone that does not charge it. A connection that is upgraded
+// holds no slot.
 func TestAdaptive(t *testing.T) {
-	b := harness.StartBackend(t, harness.Holding)
-	site := func(wait string) string {
-		return harness.Caddyfile("", "adaptive_concurrency {\nmax 1\nmax_wait "+wait+"\n}\nreverse_proxy "+b.Address)
+	b := harness.StartBackend(t, harness.AnswerAsAsked)
+	site := func(most int, wait string) string {
+		return harness.Caddyfile("", fmt.Sprintf(`route {
+			rate_limit {
+				zone served {
+					rate 10/1h
+					charge {
+						status 2xx
+					}
+				}
+			}
+			adaptive_concurrency {
+				min %d
+				max %[1]d
+				max_wait %s
+			}
+			reverse_proxy %s
+		}`, most, wait, b.Address))
 	}
-	s := harness.One(t, site("10m"))
+	s := harness.One(t, site(1, "10m"))
 	waiting := func() int {
 		var limits []struct{ Waiting int }
 		s.Ask("/rate_limit/adaptive", &limits)
 		return limits[0].Waiting
 	}
-	first := s.Begin("/")
+	first := s.Begin("/", "X-Gate", "open")
 	b.AwaitInside(t, 1)
-	second := s.Begin("/")
+	second := s.Begin("/", "X-Gate", "open")
 	patient.UntilEqual(t, "requests that wait", waiting, 1)
-	b.Open("")
-	for _, p := range []*harness.Pending{first, second} {
+	s.MustLoad(site(2, "10m"))
+	b.AwaitInside(t, 2)
+	third := s.Begin("/", "X-Gate", "open")
+	patient.UntilEqual(t, "requests that wait after a reload", waiting, 1)
+	b.Open("open")
+	for _, p := range []*harness.Pending{first, second, third} {
 		if a := p.Result(); a.Status != http.StatusOK {
 			t.Errorf("status %d", a.Status)
 		}
 	}
-	s.MustLoad(site("10ms"))
+	s.MustLoad(site(1, "10ms"))
+	if _, status := s.Upgrade(t); status != http.StatusSwitchingProtocols {
+		t.Errorf("upgrade: status %d", status)
+	}
 	s.Begin("/", "X-Gate", "held")
-	b.AwaitInside(t, 1)
+	b.AwaitInside(t, 2)
 	if a := s.Get(harness.NewClient(t, ""), "/"); a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
 		t.Errorf("status %d, %v", a.Status, a.Header)
 	}
+	s.AwaitUsed("three answers, and one that is booked", "served", "", 4)
 }
 
 // TestOnStoreError: while Redis does not answer, the zone refuses, passes or goes on with its share, as it says, and counts
