@@ -174,6 +174,11 @@ func (t *tableTest) line(frame, line string) error {
 
 // field loads the JSON of a Caddyfile, with another value in a field.
 func (t *tableTest) field(b *block, f *option.Field, name, value string) error {
+	return t.load(t.handler(b, f, name, value))
+}
+
+// handler is the JSON of a Caddyfile, with another value in a field.
+func (t *tableTest) handler(b *block, f *option.Field, name, value string) map[string]any {
 	line := ""
 	if f.Name != "-" {
 		line = strings.TrimSpace(f.Name + " " + b.sample(f))
@@ -182,13 +187,10 @@ func (t *tableTest) field(b *block, f *option.Field, name, value string) error {
 	if err != nil {
 		t.Fatalf("%s.%s: the frame is wrong: %v", b.id, f.JSON, err)
 	}
-	object := h
-	for part := range strings.FieldsSeq(b.path) {
-		object = object[part].(map[string]any)
-	}
+	object := b.within(h)
 	delete(object, f.JSON)
 	object[name] = json.RawMessage(value)
-	return t.load(h)
+	return h
 }
 
 const secret = "s3cr3t"
@@ -232,6 +234,7 @@ func (t *tableTest) bounds(b *block, f *option.Field) {
 		}
 		outside := beyond(t, bound, f.Type, sign)
 		if f.Name != "-" && b.id != "ban" {
+			t.same(b, f, f.Name+" "+bound, quoted(bound))
 			t.accepted(b, f.Name+" "+bound, t.line(b.frame(f), f.Name+" "+bound))
 			t.refused(b, f.Name+" "+outside, f.Name, t.line(b.frame(f), f.Name+" "+outside), f.Span(), outside)
 		}
@@ -288,11 +291,12 @@ func (t *tableTest) inCaddyfile(b *block, f *option.Field) {
 			t.hides(b, what, err)
 		}
 	}
-	if _, err := t.adapt(strings.Replace(frame, "?", line, 1)); err != nil {
-		t.Errorf("%s: %v", line, err)
-	}
+	t.same(b, f, line, "")
 	for _, word := range f.Words {
 		t.accepted(b, f.Name+" "+word, t.line(strings.Replace(frame, "mode cluster", "", 1), f.Name+" "+word))
+		if f.Type.Kind() != reflect.Slice {
+			t.same(b, f, f.Name+" "+word, strconv.Quote(word))
+		}
 	}
 	try("", slices.Contains(bare, id))
 	try(`""`, slices.Contains(emptyText, id))
