@@ -78,34 +78,6 @@ func TestOneCallForAllZones(t *testing.T) {
 	}
 }
 
-// TestNetworksCostNothing: without networks, the heartbeats of a process are not one command more, whatever its zones are.
-func TestNetworksCostNothing(t *testing.T) {
-	t.Parallel()
-	const beats = 30
-	server := redistest.Start(t)
-	s := open(t, at(server))
-	s.Networks(storetest.Rule(t, "z", "token_bucket", algorithms.Limit{Events: 10, Window: time.Minute}))
-	s.Beat() // the first one looks, once
-	s.Silence()
-	reset(t, server)
-	for range beats {
-		s.Beat()
-	}
-	for name, n := range commands(t, server) {
-		switch name {
-		case "zadd", "pexpire", "zremrangebyscore", "zrevrangebyscore":
-			if n != beats {
-				t.Errorf("%d %s for %d heartbeats", n, name, beats)
-			}
-		default: // what the store and the test do once or now and then, and one script for each heartbeat
-			once := name == "eval" || name == "time" // in each
-			if once && n > beats+5 || !once && n >= beats {
-				t.Errorf("%d %s for %d heartbeats", n, name, beats)
-			}
-		}
-	}
-}
-
 // TestOneRequestOfAnyCost: what a charge of a log, a late cost and a refund take of Redis does
 // not depend on the cost.
 func TestOneRequestOfAnyCost(t *testing.T) {

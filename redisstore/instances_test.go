@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -133,53 +132,6 @@ func TestInstancesKeyOfAnotherType(t *testing.T) {
 	if n := logs.FilterMessageSnippet("does not count this process").Len(); n != 1 || two.Instances() != 1 {
 		t.Errorf("%d lines in the log, want 1; %d instances", n, two.Instances())
 	}
-}
-
-// TestBriefReports: while nobody looks, each process can read who the others are, a new text with the next heartbeat, and
-// the text again after Redis has lost it. They do no more than before.
-func TestBriefReports(t *testing.T) {
-	t.Parallel()
-	server := redistest.Shared(t)
-	options := least(t, server)
-	instance := func(name string) *redisstore.Store {
-		options.Instance = name
-		s := open(t, options)
-		s.Silence() // its heartbeats are those of this test
-		return s
-	}
-	brief := func(s *redisstore.Store, text string) {
-		s.Report(text, func() string { t.Error("nobody looks"); return "" })
-		s.Beat()
-	}
-	expect := func(s *redisstore.Store, want ...string) {
-		t.Helper()
-		reports, err := s.Look(t.Context(), false)
-		var texts []string
-		for _, r := range reports {
-			texts = append(texts, r.Text)
-		}
-		slices.Sort(texts)
-		if err != nil || !slices.Equal(texts, want) {
-			t.Errorf("reports %q, error %v, want %q", texts, err, want)
-		}
-	}
-	one, two, silent := instance("one"), instance("two"), instance("silent: {x}")
-	expect(one)
-	brief(one, "{I am one}")
-	two.Beat()
-	silent.Beat()
-	expect(two, "", "", "{I am one}")
-	brief(two, "{I am two}")
-	expect(one, "", "{I am one}", "{I am two}")
-	one.Beat()
-	expect(two, "", "{I am one}", "{I am two}")
-	server.Admin().Del(t.Context(), server.Admin().Keys(t.Context(), server.Prefix()+":*").Val()...)
-	one.Beat()
-	expect(two, "")
-	one.Beat()
-	expect(two, "{I am one}")
-	brief(one, "I am of another version")
-	expect(two, "")
 }
 
 // TestTLSIsGuessedBeforeTheFirstAnswer: a server that hangs up expects TLS perhaps, unless it has answered before.

@@ -47,7 +47,7 @@ func decidesEach(t *testing.T, c *redistest.Cluster) {
 	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: limit, Window: 1000 * time.Hour})
 	moving := sameSlot(int(topology.SlotOf("{moving}")), 100)
 	used := 0
-	move(t, c, s.Key(rule, moving[0]), func(t *testing.T, _ bool) {
+	move(t, c, s.Key(rule, moving[0]), func(t *testing.T) {
 		keys := slices.Clone(moving[used : used+10])
 		used += 10
 		for i := range 60 {
@@ -84,4 +84,23 @@ func sameSlot(slot, n int) (tags []string) {
 		}
 	}
 	return tags
+}
+
+// move takes a slot through all states of its migration to another node and back, and runs a test in each state.
+func move(t *testing.T, c *redistest.Cluster, key string, test func(t *testing.T)) {
+	from, to := c.MasterOf(key), c.Nodes()[0]
+	if from == to {
+		to = c.Nodes()[1]
+	}
+	t.Run("before", test)
+	for _, way := range []string{"migrating", "migrating back"} {
+		m := c.StartMove(c.SlotOf(key), from, to)
+		t.Run(way+", all keys here", test)
+		m.MoveKeys()
+		t.Run(way+", all keys there", test)
+		t.Run(way+", keys at both", test)
+		m.Finish()
+		t.Run(way+", arrived", test)
+		from, to = to, from
+	}
 }

@@ -109,6 +109,12 @@ func TestReports(t *testing.T) {
 	if texts, _ := look(t, one, true); len(texts) > 0 {
 		t.Errorf("%q", texts)
 	}
+	two.Report("I am of another version", func() string { return "I am of another version" })
+	two.Beat()
+	if texts, _ := look(t, one, true); !slices.Equal(texts, []string{""}) {
+		t.Errorf("a text that is no object: %q", texts)
+	}
+	two.Report("{I am two}", func() string { return "{two: {x} tells all}" })
 	for _, s := range []*redisstore.Store{one, two} {
 		s.Beat()
 	}
