@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/url"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/deep"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -197,5 +199,46 @@ func TestIdentity(t *testing.T) {
 	}
 	if write("old") == write("renewed") {
 		t.Error("a renewed certificate is not noticed")
+	}
+}
+
+func hourly(t testing.TB) *store.Rule {
+	return storetest.Rule(t, "zone", "token_bucket", algorithms.Limit{Events: 100, Window: time.Hour})
+}
+
+func attempt(s store.Store, rule *store.Rule) error {
+	var d [1]algorithms.Decision
+	return s.Take(context.Background(), []store.Check{{Rule: rule, Key: "client", Cost: 1}}, d[:])
+}
+
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	s, rule := open(t, at(redistest.Shared(t))), hourly(t)
+	take(t, s, rule, "client", 1)
+	closed(t, s)
+	closed(t, s) // closing twice does no harm
+	if err := attempt(s, rule); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("got %v, want %v", err, store.ErrClosed)
+	}
+}
+
+// TestOpenBreakerCostsNothing: while the breaker is open, a request makes no allocation, and
+// sends no packet to a dead Redis.
+func TestOpenBreakerCostsNothing(t *testing.T) {
+	dead := net.JoinHostPort("127.0.0.1", strconv.Itoa(redistest.FreePort(t)))
+	s, rule := open(t, redisstore.Options{Address: dead}), hourly(t)
+	for attempt(s, rule) != nil && s.Breaker() == "closed" {
+	}
+	checks, decisions := []store.Check{{Rule: rule, Key: "client", Cost: 1}}, make([]algorithms.Decision, 1)
+	refused := 0
+	allocations := testing.AllocsPerRun(10_000, func() {
+		if errors.Is(s.Take(context.Background(), checks, decisions), store.ErrUnavailable) {
+			refused++
+		}
+	})
+	// A probe each half second allocates, and tests that run at the same time do, too. With the race detector a pool
+	// loses a part of what it has.
+	if allocations > float64(deep.Racing(1, 0))+0.5 || refused < 9_000 {
+		t.Errorf("%v allocations a request, %d refused of 10000", allocations, refused)
 	}
 }

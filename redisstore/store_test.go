@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -96,5 +97,117 @@ func closed(t testing.TB, s *redisstore.Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStats: the statistics count slots that are held, and refusals for which Redis was not
+// asked.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	s := open(t, remembers(redistest.Shared(t)))
+	stats := s.Stats()
+	if len(stats.InUse) != 0 || stats.DenyHits != 0 {
+		t.Fatalf("at first: %+v", stats)
+	}
+	none := storetest.Rule(t, "none", "fixed_window", algorithms.Limit{Events: 0, Window: time.Hour})
+	for range 10 {
+		ask(t, s, store.Check{Rule: none, Key: "client", Cost: 1})
+	}
+	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 5, Lease: time.Minute})
+	for range 3 {
+		ask(t, s, store.Check{Rule: slots, Key: "client", Cost: 1, LeaseID: storetest.LeaseID(slots)})
+	}
+	if stats = s.Stats(); stats.InUse["slots"] != 3 || stats.DenyHits != 9 {
+		t.Errorf("3 slots are held, 9 of 10 refusals were remembered: %+v", stats)
+	}
+	if stats.Breaker != store.BreakerClosed {
+		t.Errorf("the breaker is %s", stats.Breaker)
+	}
+}
+
+// TestHeldUntilAllIsBack: giving back a part of a charge leaves the rest held, so it is still
+// renewed.
+func TestHeldUntilAllIsBack(t *testing.T) {
+	t.Parallel()
+	s := open(t, at(redistest.Shared(t)))
+	slots := storetest.Rule(t, "slots", "concurrency", algorithms.Limit{Events: 5})
+	c := store.Check{Rule: slots, Key: "client", Cost: 3, LeaseID: storetest.LeaseID(slots)}
+	ask(t, s, c)
+	for _, step := range []struct{ delta, held int64 }{{-1, 1}, {-2, 1}, {-3, 0}} {
+		s.Adjust(store.Adjustment{Check: c, Delta: step.delta})
+		if got := s.Stats().InUse["slots"]; got != step.held {
+			t.Errorf("after %d of -3: %d held, want %d", step.delta, got, step.held)
+		}
+	}
+}
+
+// ask takes a decision and describes it.
+func ask(t testing.TB, s store.Store, checks ...store.Check) []algorithms.Decision {
+	t.Helper()
+	decisions := make([]algorithms.Decision, len(checks))
+	if err := s.Take(context.Background(), checks, decisions); err != nil {
+		t.Fatal(err)
+	}
+	return decisions
+}
+
+// remembers returns the options of a store that remembers refusals for long.
+func remembers(server *redistest.Server) redisstore.Options {
+	o := at(server)
+	o.DenyCache = time.Minute
+	return o
+}
+
+// TestRefusalsAreRemembered: a refusal is remembered, and a ban, until the key is charged, reset or unbanned. Redis answers
+// a peek all the same. Package refusals has what else must be asked again.
+func TestRefusalsAreRemembered(t *testing.T) {
+	t.Parallel()
+	s := open(t, remembers(redistest.Shared(t)))
+	asks := func(name string, asked bool, c store.Check) algorithms.Decision {
+		t.Helper()
+		before := s.Stats().DenyHits
+		d := ask(t, s, c)[0]
+		if was := s.Stats().DenyHits == before; was != asked {
+			t.Errorf("%s: Redis was asked: %v, and says %+v", name, was, d)
+		}
+		return d
+	}
+	rule := storetest.Rule(t, "bucket", "token_bucket", algorithms.Limit{Events: 10, Window: time.Hour})
+	large := store.Check{Rule: rule, Key: "a", Cost: 5}
+	charged := asks("8 of 10", true, store.Check{Rule: rule, Key: "a", Cost: 8})
+	asks("too much", true, large)
+	asks("too much again, while less may pass", true, large)
+	asks("the last 2", true, store.Check{Rule: rule, Key: "a", Cost: 2})
+	asks("too much, and what its wait is", true, large)
+	asks("too much again", false, large)
+	peek := large
+	peek.Peek = true
+	asks("a peek", true, peek)
+	s.Adjust(store.Adjustment{Check: large, At: charged.Booked(), Turn: charged.Turn(), Delta: 10})
+	s.Flush()
+	if d := asks("after a late cost", true, large); d.RetryAfter < time.Hour {
+		t.Errorf("the wait is that before the late cost: %+v", d)
+	}
+	if err := s.Reset(t.Context(), rule, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if d := asks("after a reset", true, large); !d.Allowed {
+		t.Errorf("it was reset: %+v", d)
+	}
+
+	banned := banning(t, 2)
+	asks("the first", true, banned)
+	asks("a refusal that counts", true, banned)
+	if d := asks("the last of them", true, banned); !d.BanBegins {
+		t.Errorf("no ban begins: %+v", d)
+	}
+	if d := asks("banned", false, banned); !d.Banned || d.BanBegins {
+		t.Errorf("%+v", d)
+	}
+	if err := s.Unban(t.Context(), banned.Rule, store.Selector{Key: banned.Key}); err != nil {
+		t.Fatal(err)
+	}
+	if d := asks("unbanned", true, banned); d.Banned {
+		t.Errorf("%+v", d)
 	}
 }

@@ -3,12 +3,19 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"os"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
+	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 // TestBreaker tells the life of a breaker: what is asked of it, how many of the calls are made,
@@ -166,5 +173,205 @@ func TestSettle(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestQueueIsNoFault: requests that wait for longer than the timeout are decided, as long as calls are
+// answered. Those that would wait for very long fail, with an error that says that this process is busy.
+func TestQueueIsNoFault(t *testing.T) {
+	const takes = 40 * time.Millisecond // of a timeout of 50
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	for _, c := range []struct {
+		requests int
+		busy     bool
+	}{
+		{5_000, false}, // which wait for up to 0.4 s
+		{20_000, true}, // which would wait for 1.6 s
+	} {
+		t.Run(fmt.Sprint(c.requests), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := farBatcher(takes, func(*call) {})
+				var decided, busy atomic.Int64
+				var all sync.WaitGroup
+				for i := range c.requests {
+					all.Go(func() {
+						begun := time.Now()
+						err := b.do(t.Context(), request(rule, fmt.Sprint("client ", i), 1))
+						switch took := time.Since(begun); {
+						case err == nil:
+							decided.Add(1)
+						case !errors.Is(err, store.ErrBusy) || Failure(err) != store.FailureBusy || MayHaveRun(err):
+							t.Errorf("after %v: %v, kind %s, may have run: %v", took, err, Failure(err), MayHaveRun(err))
+						case took != b.patience:
+							t.Errorf("busy after %v, want %v", took, b.patience)
+						default:
+							busy.Add(1)
+						}
+					})
+				}
+				all.Wait()
+				t.Logf("%d decided, %d came when this process was too busy", decided.Load(), busy.Load())
+				if (busy.Load() > 0) != c.busy || decided.Load() == 0 {
+					t.Errorf("%d decided, %d busy", decided.Load(), busy.Load())
+				}
+				time.Sleep(2 * idleTime) // until idle workers end
+			})
+		})
+	}
+}
+
+// TestHangEndsWhatWaits: when two calls in a row got no answer, what has waited for as long as a call may take fails, and
+// nothing waits for longer. When another call is answered, requests have time again.
+func TestHangEndsWhatWaits(t *testing.T) {
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	synctest.Test(t, func(t *testing.T) {
+		var hangs atomic.Bool
+		b := farBatcher(40*time.Millisecond, nil)
+		b.send = func(ctx context.Context, _ *call) error {
+			if !hangs.Load() {
+				time.Sleep(40 * time.Millisecond)
+				return nil
+			}
+			deadline, _ := ctx.Deadline()
+			time.Sleep(time.Until(deadline))
+			return os.ErrDeadlineExceeded
+		}
+		flood := func(name string, most time.Duration, hung bool) {
+			var all sync.WaitGroup
+			for i := range 5_000 {
+				all.Go(func() {
+					begun := time.Now()
+					err := b.do(t.Context(), request(rule, fmt.Sprint(name, i), 1))
+					if took := time.Since(begun); took > most || (Failure(err) == store.FailureTimeout) != hung || (err == nil) == hung {
+						t.Errorf("%s: %v after %v", name, err, took)
+					}
+				})
+			}
+			all.Wait()
+		}
+		flood("well", time.Second, false)
+		hangs.Store(true)
+		flood("hangs", 3*b.timeout, true)
+		hangs.Store(false)
+		if err := b.do(t.Context(), request(rule, "one", 1)); err != nil {
+			t.Error(err)
+		}
+		flood("well again", time.Second, false)
+		time.Sleep(2 * idleTime)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.deadlines.first != nil || b.deadlines.last != nil || b.head != nil || b.deadlines.set || b.waiting+b.calls != 0 {
+			t.Errorf("left of those who waited: %+v", b.deadlines)
+		}
+	})
+}
+
+// TestOneLostReplyIsNoHang: a call that is not answered says nothing of Redis if others were, so what waits
+// goes on to wait.
+func TestOneLostReplyIsNoHang(t *testing.T) {
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	synctest.Test(t, func(t *testing.T) {
+		var calls, lost atomic.Int64
+		b := farBatcher(40*time.Millisecond, nil)
+		b.send = func(context.Context, *call) error {
+			if calls.Add(1) == 20 {
+				time.Sleep(50 * time.Millisecond)
+				return os.ErrDeadlineExceeded
+			}
+			time.Sleep(40 * time.Millisecond)
+			return nil
+		}
+		var all sync.WaitGroup
+		for i := range 5_000 {
+			all.Go(func() {
+				if err := b.do(t.Context(), request(rule, fmt.Sprint("client ", i), 1)); err != nil {
+					lost.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if n := lost.Load(); n == 0 || n > maxShare {
+			t.Errorf("%d requests failed, want those of one call", n)
+		}
+		time.Sleep(2 * idleTime)
+	})
+}
+
+// pair returns the two ends of a TCP connection, ours as go-redis gets it.
+func pair(t *testing.T) (ours *bounded, theirs net.Conn) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if theirs, err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = conn.Close(), theirs.Close() })
+	return bound(conn).(struct {
+		*bounded
+		syscall.Conn
+	}).bounded, theirs
+}
+
+// TestKeptFromRunning: what happens while this process does not run is no fault of Redis. A reply that came
+// before the deadline is read after it, and a write that comes after its deadline is made.
+func TestKeptFromRunning(t *testing.T) {
+	ours, theirs := pair(t)
+	over := time.Now().Add(-time.Second)
+	ping := []byte("*1\r\n$4\r\nping\r\n")
+	buffer := make([]byte, 100)
+	for round := range 3 {
+		if err := ours.SetWriteDeadline(time.Now().Add(time.Nanosecond)); err != nil {
+			t.Fatal(err)
+		}
+		ours.writeFor = time.Minute // it was set in time, and this goroutine did not run for long
+		if n, err := ours.Write(ping); n != len(ping) || err != nil {
+			t.Fatalf("round %d: %d bytes written, %v", round, n, err)
+		}
+		if n, err := theirs.Read(buffer); n != len(ping) || err != nil {
+			t.Fatal(n, err)
+		}
+		if _, err := theirs.Write([]byte("+PONG\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := ours.SetReadDeadline(over); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := ours.Read(buffer); string(buffer[:n]) != "+PONG\r\n" || err != nil {
+			t.Fatalf("round %d: read %q, %v", round, buffer[:n], err)
+		}
+	}
+	if err := ours.SetWriteDeadline(over); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ours.Write(ping); !errors.Is(err, os.ErrDeadlineExceeded) || MayHaveRun(err) {
+		t.Errorf("a write that did not begin in its time: %v, may have run: %v", err, MayHaveRun(err))
+	}
+}
+
+// TestSetupIsNotSent: if Redis is silent while a connection is set up, no command was sent, so it can be
+// repeated.
+func TestSetupIsNotSent(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, as the kernel does for a Redis that is frozen
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	n := open(t, listener.Addr().String(), 50*time.Millisecond)
+	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 5, Window: time.Hour})
+	for range 3 {
+		if err := n.Do(t.Context(), request(rule, "key", 1), false); Failure(err) != store.FailureTimeout || MayHaveRun(err) {
+			t.Errorf("%v: kind %s, may have run: %v", err, Failure(err), MayHaveRun(err))
+		}
+	}
+	r := request(rule, "key", 1)
+	if n.DoAll(t.Context(), []*Request{r}, false); r.Err == nil || MayHaveRun(r.Err) {
+		t.Errorf("an adjustment: %v, may have run: %v", r.Err, MayHaveRun(r.Err))
 	}
 }

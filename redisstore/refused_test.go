@@ -4,6 +4,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,11 +18,85 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/faultproxy"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 	"github.com/seed-161337e5/caddyratelimit/redisstore"
+	"github.com/seed-161337e5/caddyratelimit/redisstore/internal/node"
 	"github.com/seed-161337e5/caddyratelimit/store"
 	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
+
+// fill fills the memory of a Redis, and drain gives it memory again.
+func fill(server *redistest.Server)  { server.Configure("maxmemory", "1") }
+func drain(server *redistest.Server) { server.Configure("maxmemory", "0") }
+
+// limited is a server whose only user has the rights that docs/redis.md names, and a store that asks
+// it for each request.
+func limited(t *testing.T) (*redistest.Server, *redisstore.Store) {
+	server := redistest.Start(t, redistest.WithUser("limiter", "s3cret", leastACL(t)...))
+	return server, open(t, redisstore.Options{Address: server.Addr(), Username: "limiter", Password: "s3cret", DenyCache: -1})
+}
+
+// lasting returns a limit of an algorithm whose window does not end during a test.
+func lasting(t *testing.T, name string, events int64) *store.Rule {
+	window := 1000 * time.Hour
+	if name == "concurrency" {
+		window = time.Hour // the longest lease
+	}
+	return storetest.Rule(t, name, name, storetest.Limit(name, events, window))
+}
+
+// stays fails the test unless the breaker is closed.
+func stays(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	if state := s.Breaker(); state != store.BreakerClosed {
+		t.Errorf("the breaker is %s", state)
+	}
+}
+
+// TestFullRedisDecides: a Redis without memory refuses clients that have used up their limit, and
+// answers peeks. What would be charged fails with an error that says so, is not charged, and opens no breaker.
+func TestFullRedisDecides(t *testing.T) {
+	t.Parallel()
+	server, s := limited(t)
+	for _, name := range algorithms.Names() {
+		t.Run(name, func(t *testing.T) {
+			rule := lasting(t, name, 5)
+			take(t, s, rule, "used up", 5)
+			take(t, s, rule, "known", 2)
+			fill(server)
+			defer drain(server)
+			for range 20 { // more requests than would open the breaker
+				if d := take(t, s, rule, "used up", 1); d.Allowed {
+					t.Fatal("the limit is exceeded")
+				}
+				for _, key := range []string{"new", "known"} {
+					if _, err := try(s, rule, key, 1); !errors.Is(err, store.ErrFull) || store.Failure(err) != store.FailureOOM || node.MayHaveRun(err) {
+						t.Fatalf("the %s key met %v", key, err)
+					}
+				}
+				stays(t, s)
+			}
+			if n := server.Admin().Exists(t.Context(), s.Key(rule, "new")).Val(); n != 0 {
+				t.Error("a key was made that has no room")
+			}
+			if d := take(t, s, rule, "new", 0); d.Remaining != 5 {
+				t.Errorf("a peek at a new key: %+v", d)
+			}
+			if d := take(t, s, rule, "new", 6); d.Allowed || d.RetryAfter != algorithms.Never {
+				t.Errorf("a cost above the limit: %+v", d)
+			}
+			drain(server)
+			if d := take(t, s, rule, "new", 1); d.Remaining != 4 {
+				t.Errorf("with memory again: %+v", d)
+			}
+			if d := take(t, s, rule, "known", 0); d.Remaining != 3 {
+				t.Errorf("%d are left, want 3", d.Remaining)
+			}
+		})
+	}
+}
 
 // TestMissingRights: a user who lacks one of the rights that docs/redis.md names lets no request pass beyond
 // its limit, in any kind of zone. What cannot be decided is an error of the kind auth that says which right is missing. No
@@ -186,4 +261,64 @@ func decideOne(s *redisstore.Store, c store.Check) (algorithms.Decision, error) 
 	var d [1]algorithms.Decision
 	err := s.Take(context.Background(), []store.Check{c}, d[:])
 	return d[0], err
+}
+
+// TestRefundAtAReplicaBehind: a replica that does not know a charge yet, as after a failover, is not believed that
+// there is nothing to give back.
+func TestRefundAtAReplicaBehind(t *testing.T) {
+	t.Parallel()
+	for _, name := range algorithms.Names() {
+		if name == "concurrency" {
+			continue // what is given back of slots is a lease, and not a refund
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			master, replica := redistest.Start(t), redistest.Start(t)
+			proxy := faultproxy.Start(t, master.Addr())
+			s := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: 10 * time.Second, DenyCache: -1})
+			rule := storetest.Rule(t, "zone", name, storetest.Limit(name, 9, 24*time.Hour))
+			d := take(t, s, rule, "client", 1)
+			if err := replica.Admin().ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil {
+				t.Fatal(err)
+			}
+			proxy.Forward(replica.Addr())
+			master.Kill()
+			patient.Until(t, "the replica to answer", func() bool {
+				d, err := try(s, rule, "client", 0)
+				return err == nil && d.Remaining == d.Quota
+			})
+			s.Adjust(store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 1}, At: d.Booked(), Turn: d.Turn(), Delta: -1})
+			s.Flush()
+			if waiting, lost := s.Waiting(), s.Stats().Lost; waiting != 1 || lost != 0 {
+				t.Errorf("%d refunds wait and %d are lost, want 1 and 0", waiting, lost)
+			}
+			if err := replica.Admin().ReplicaOf(ctx, "no", "one").Err(); err != nil {
+				t.Fatal(err)
+			}
+			patient.Until(t, "the refund to be sent", func() bool { s.Flush(); return s.Waiting() == 0 })
+		})
+	}
+}
+
+// TestAdjustmentsArePatient: an adjustment has at least as long as a request, the timeout, and a second if that is
+// less. What it has not heard of by then is given up.
+func TestAdjustmentsArePatient(t *testing.T) {
+	t.Parallel()
+	for timeout, lost := range map[time.Duration]uint64{time.Minute: 0, 50 * time.Millisecond: 1} {
+		proxy := faultproxy.Start(t, redistest.Start(t).Addr())
+		s, rule := open(t, redisstore.Options{Address: proxy.Addr(), Timeout: timeout}), hourly(t)
+		var d algorithms.Decision
+		patient.Until(t, "a charge", func() (ok bool) {
+			var err error
+			d, err = try(s, rule, "key", 5)
+			return err == nil
+		})
+		proxy.Delay(1200 * time.Millisecond) // both ways of a call are loopback, so this is its time
+		s.Adjust(store.Adjustment{Check: store.Check{Rule: rule, Key: "key", Cost: 5}, At: d.Booked(), Turn: d.Turn(), Delta: -2})
+		s.Flush()
+		if got := s.Stats().Lost; got != lost {
+			t.Errorf("with a timeout of %v, %d adjustments are given up, want %d", timeout, got, lost)
+		}
+	}
 }

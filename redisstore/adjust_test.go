@@ -150,3 +150,113 @@ func TestSumsOfALogBeginAgain(t *testing.T) {
 		t.Errorf("the newest charge is %q, want small sums", newest)
 	}
 }
+
+// TestLateCostOnItsWay: a late cost that Redis carries out only when it would not count any more, as after a hang, does
+// not use up what came later. One that is in time counts, or that became known later.
+func TestLateCostOnItsWay(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	s, setNow := openWithClock(t, server)
+	now, lua := storetest.Start, newRedisSide(s) // a quarter of a second into a minute
+	for _, name := range algorithms.Names() {
+		if name == "concurrency" {
+			continue
+		}
+		for _, rule := range storetest.Kinds(t, name, 10, time.Minute) {
+			for _, c := range []struct {
+				known, arrives time.Duration
+				counts         bool
+			}{
+				{time.Second, 2 * time.Second, true},
+				{time.Second, 26 * time.Hour, false},
+				{25 * time.Hour, 26 * time.Hour, rule.Limit().Calendar != 0},
+				{26 * time.Hour, 26 * time.Hour, true},
+				{27 * time.Hour, 26 * time.Hour, true}, // it came faster than it was measured
+				{0, 26 * time.Hour, true},              // not known
+			} {
+				setNow(now)
+				check := store.Check{Rule: rule, Key: "client", Cost: 1}
+				d := lua.take(t, check)
+				now += c.arrives.Microseconds()
+				setNow(now)
+				check.Cost = 0
+				before := lua.take(t, check).Remaining
+				late := store.Adjustment{Check: check, At: d.Booked(), Turn: d.Turn(), Delta: 5, Known: c.known}
+				lua.adjust(t, late)
+				if counted := before-lua.take(t, check).Remaining == 5; counted != c.counts {
+					t.Errorf("%s: known after %v, carried out after %v: counted: %v", rule.ID(), c.known, c.arrives, counted)
+				}
+				if err := s.Reset(t.Context(), rule, "client"); err != nil {
+					t.Fatal(err)
+				}
+				now += (48*time.Hour - c.arrives).Microseconds()
+			}
+		}
+	}
+}
+
+// TestWhatBeganAnewGivesNothingBack: however a key became new while a request runs, what the request has cost is not
+// given back of what others have been charged since. A cost that is known later counts.
+func TestWhatBeganAnewGivesNothingBack(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Shared(t)
+	s, setNow := openWithClock(t, server)
+	now, lua := storetest.Start, newRedisSide(s)
+	wait := func() {
+		now += time.Second.Microseconds()
+		setNow(now)
+	}
+	ways := map[string]func(rule *store.Rule) error{
+		"reset":   func(rule *store.Rule) error { return s.Reset(ctx, rule, "client") },
+		"evicted": func(rule *store.Rule) error { return server.Admin().Del(ctx, s.Key(rule, "client")).Err() },
+		"damaged": func(rule *store.Rule) error {
+			return server.Admin().Set(ctx, s.Key(rule, "client"), "of another program", time.Hour).Err()
+		},
+	}
+	for _, name := range algorithms.Names() {
+		for _, rule := range storetest.Kinds(t, name, 10, time.Hour) {
+			for way, renew := range ways {
+				charge := func() store.Adjustment {
+					t.Helper()
+					c := store.Check{Rule: rule, Key: "client", Cost: 10, LeaseID: storetest.LeaseID(rule)}
+					d := lua.take(t, c)
+					if !d.Allowed {
+						t.Fatalf("%s, %s: %+v", rule.ID(), way, d)
+					}
+					wait()
+					return store.GiveBack(&c, &d)
+				}
+				left := func() int64 {
+					return lua.take(t, store.Check{Rule: rule, Key: "client", LeaseID: storetest.LeaseID(rule)}).Remaining
+				}
+				old := charge()
+				anew := func() {
+					if err := renew(rule); err != nil {
+						t.Fatal(err)
+					}
+					wait()
+				}
+				anew()
+				made := charge()
+				if lua.adjust(t, old); left() > 0 {
+					t.Errorf("%s, %s: %d are left after a refund from before", rule.ID(), way, left())
+				}
+				if lua.adjust(t, made); left() != 10 {
+					t.Errorf("%s, %s: %d are left after another refund", rule.ID(), way, left())
+				}
+				if name == "concurrency" {
+					continue
+				}
+				anew()
+				made.Delta = 3
+				if lua.adjust(t, made); left() != 7 {
+					t.Errorf("%s, %s: %d are left after a late cost", rule.ID(), way, left())
+				}
+				if err := s.Reset(ctx, rule, "client"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
