@@ -3,6 +3,7 @@ package caddyratelimit_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
+	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/redistest"
 )
 
@@ -20,36 +22,6 @@ const explainSites = `{
 	servers {
 		trusted_proxies static 10.0.0.0/8
 		client_ip_headers X-Real-Ip X-Forwarded-For
-	}
-}
-http://auth.test {
-	route {
-		basic_auth {
-			alice $2a$08$cy9egAr4luR06gP4k71NWeufAowZa4epgNZgNKwDAShhfOrQwRXUm
-		}
-		rate_limit {
-			zone users {
-				key {http.auth.user.id}
-				rate 5/500h
-			}
-		}
-		respond ok
-	}
-}
-http://forward.test {
-	route {
-		forward_auth 127.0.0.1:9 {
-			uri /check
-			copy_headers Remote-User
-		}
-		rate_limit {
-			zone forwarded {
-				key {header.Remote-User}
-				missing_key reject 401
-				rate 5/500h
-			}
-		}
-		respond ok
 	}
 }
 http://routes.test {
@@ -96,7 +68,8 @@ http://down.test {
 }
 `
 
-// TestExplain: what explain says where it takes more than a rate_limit handler: authentication, trusted proxies, and a store that does not answer. Package walk tests what happens to requests before, and TestExplainAgrees the rest.
+// TestExplain: what explain says of trusted proxies, of a cost above the limit, and of a store that does not answer. Package walk
+// tests what happens to requests before, such as authentication, and TestExplainAgrees the rest.
 func TestExplain(t *testing.T) {
 	address := caddytest.FreeAddress(t)
 	down := fmt.Sprintf("store redis {\naddress 127.0.0.1:%d\ntimeout 100ms\n}", redistest.FreePort(t))
@@ -112,14 +85,6 @@ func TestExplain(t *testing.T) {
 		request adminapi.Request
 		want    []string // in the answer, as JSON without spaces
 	}{
-		{"password", adminapi.Request{URL: "http://alice:hiccup@auth.test/"}, []string{`"key":"alice"`, `"url":"http://alice:xxxxx@auth.test`, `"passes":true`}},
-		{"wrong password", adminapi.Request{URL: "http://alice:guess@auth.test/"}, []string{`"outcome":"error"`, `"status":401`, `"passes":false`}},
-		{"forward_auth", adminapi.Request{URL: "http://forward.test/", Header: []string{"Remote-User: forged"}}, []string{
-			`"effect":"assumed","note":"is not asked; assumed that it answers 200`, `"outcome":"rejected"`, `"status":401`,
-		}},
-		{"forward_auth with a user", adminapi.Request{URL: "http://forward.test/", Assume: map[string]string{"http.reverse_proxy.header.Remote-User": "bob"}}, []string{
-			`"key":"bob"`, `"outcome":"allowed","passes":true`,
-		}},
 		{"too dear", adminapi.Request{URL: "http://routes.test/huge"}, []string{`"outcome":"limited","passes":false,"zone":"huge","status":429,"never":true`, `"cost":6`}},
 		{"trusted proxy", adminapi.Request{URL: "http://routes.test/proxied", From: "10.1.2.3:4", Header: []string{"X-Real-Ip: 203.0.113.9"}}, []string{
 			`"from":"10.1.2.3:4","client_ip":"203.0.113.9"`, `"key":"203.0.113.9"`,
@@ -189,4 +154,173 @@ func explainHostile(t *testing.T, port string) {
 			t.Errorf("%.200s: %d %.500s, want %d with %q", body, status, got, c.status, c.want)
 		}
 	}
+}
+
+// stateSites are zones whose decision depends on what others do at the same time: requests that run, and operators.
+const stateSites = `
+http://slots.test {
+	rate_limit {
+		zone slots {
+			key {header.X-User}
+			missing_key skip
+			algorithm concurrency
+			events 2
+			overrides
+		}
+		zone patient {
+			key {header.X-User}
+			missing_key skip
+			algorithm concurrency
+			events 3
+			max_wait 5ms
+		}
+	}
+	reverse_proxy UPSTREAM
+}
+http://waits.test {
+	rate_limit {
+		zone soon {
+			algorithm leaky_bucket 1000/1s
+			mode queue
+			burst 1000
+			max_wait 1h
+		}
+		zone held {
+			key {header.X-User}
+			algorithm fixed_window
+			align first_request
+			rate 2/20ms
+			max_wait 1h
+		}
+	}
+	respond ok
+}
+http://overrides.test {
+	rate_limit {
+		zone overrides {
+			key {header.X-User}
+			rate 3/500h
+			overrides
+			ban 5h after 3 refusals in 4h up_to 20h
+		}
+	}
+	respond ok
+}
+`
+
+var users = []string{"a", "b", "c", "d"}
+
+// changing changes what the decisions of stateSites depend on.
+type changing struct {
+	*testing.T
+	address string
+
+	entered  chan struct{} // a request that is to be held has come to the upstream
+	released chan struct{} // closed to let all of them go
+	running  int           // how many these are
+	answered chan struct{} // one of them is over
+}
+
+func newChanging(t *testing.T, address string) *changing {
+	return &changing{T: t, address: address, entered: make(chan struct{}), released: make(chan struct{}), answered: make(chan struct{})}
+}
+
+// upstream answers a request.
+func (c *changing) upstream(r *http.Request) {
+	if r.URL.Path == "/hold" {
+		released := c.released
+		c.entered <- struct{}{}
+		<-released
+	}
+}
+
+// request returns a request to one of the sites.
+func (c *changing) request(r *rand.Rand) adminapi.Request {
+	host := one(r, "slots.test", "slots.test", "waits.test", "overrides.test")
+	q := adminapi.Request{Method: "GET", From: "127.0.0.1", URL: "http://" + host + "/", Header: []string{"Host: " + host}}
+	if r.IntN(8) > 0 {
+		q.Header = append(q.Header, "X-User: "+one(r, users...))
+	}
+	return q
+}
+
+// change changes something.
+func (c *changing) change(r *rand.Rand) {
+	user := one(r, users...)
+	switch r.IntN(7) {
+	case 0, 1, 2:
+		if c.running < 6 {
+			c.hold(user)
+		}
+	case 3:
+		c.release()
+	case 4:
+		zone := one(r, "slots", "overrides", "overrides")
+		limits := one(r, `{"limit":"5/500h"}`, `{"limit":"0/500h"}`)
+		if zone == "slots" {
+			limits = `{"limit":1}`
+		}
+		switch r.IntN(4) {
+		case 0:
+			caddytest.Admin(c, "PUT", "zones/"+zone+"/key/override?key="+user, `{"limit":"exempt"}`)
+		case 1:
+			caddytest.Admin(c, "PUT", "zones/"+zone+"/key/ban?key="+user, one(r, `{}`, `{"for":"5h"}`))
+		default:
+			caddytest.Admin(c, "PUT", "zones/"+zone+"/key/override?key="+user, limits)
+		}
+	case 5:
+		caddytest.Admin(c, "DELETE", "zones/"+one(r, "slots", "overrides")+"/key/override?key="+user, "")
+	case 6:
+		caddytest.Admin(c, "DELETE", "zones/"+one(r, "overrides", "turns")+"/key?key="+user, "")
+	}
+}
+
+// hold begins a request that runs until it is released, unless it is refused.
+func (c *changing) hold(user string) {
+	q, err := http.NewRequest(http.MethodGet, "http://"+c.address+"/hold", nil)
+	if err != nil {
+		c.Fatal(err)
+	}
+	q.Host = "slots.test"
+	q.Header.Set("X-User", user)
+	over := make(chan int, 1)
+	go func() {
+		status := 0
+		if response, err := http.DefaultClient.Do(q); err == nil {
+			status = response.StatusCode
+			response.Body.Close()
+		}
+		over <- status
+		c.answered <- struct{}{}
+	}()
+	select {
+	case <-c.entered:
+		c.running++
+	case <-c.answered:
+		if status := <-over; status != http.StatusTooManyRequests {
+			c.Fatalf("%s: status %d", user, status)
+		}
+	}
+}
+
+// release lets all requests go that run, and returns when their slots are back.
+func (c *changing) release() {
+	close(c.released)
+	c.released = make(chan struct{})
+	for ; c.running > 0; c.running-- {
+		<-c.answered
+	}
+	for _, zone := range []string{"slots", "patient"} {
+		for _, user := range users {
+			patient.Until(c, "the slots of "+zone, func() bool {
+				return c.key(zone, user).Used == 0
+			})
+		}
+	}
+}
+
+// key returns the state of a key.
+func (c *changing) key(zone, key string) (k adminapi.Key) {
+	caddytest.AdminInto(c, "zones/"+zone+"/key?key="+key, &k)
+	return k
 }

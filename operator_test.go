@@ -1,10 +1,14 @@
 package caddyratelimit_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/advice"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/caddytest"
 )
 
@@ -107,6 +111,87 @@ func TestListsMarkDryRuns(t *testing.T) {
 		caddytest.Admin(t, http.MethodDelete, "zones/z/key/ban?key=192.0.2.0/24", "")
 		for _, v := range clients {
 			caddytest.Admin(t, http.MethodDelete, "zones/z/key?key="+v.from, "")
+		}
+	}
+}
+
+// TestUsualCost: a key whose last request was refused because of its cost is told the state for such a request, unless the
+// question names a cost. A request that costs less, and passes, does not change that.
+func TestUsualCost(t *testing.T) {
+	address := caddytest.FreeAddress(t)
+	caddytest.RunConfig(t, address, `http://`+address+` {
+		rate_limit {
+			zone tokens {
+				key {client_ip}
+				cost {header.X-Cost} 1
+				rate 1000/1h
+			}
+		}
+		respond ok
+	}`)
+	for _, step := range []struct {
+		send    string
+		status  int
+		cost    int64
+		last    bool
+		refused bool
+	}{
+		{"712", 200, 1, false, false},
+		{"905", 429, 905, true, true},
+		{"8", 200, 905, true, true},
+		{"300", 429, 300, true, true},
+	} {
+		if got := send(t, address, each(1, "/", "X-Cost", step.send)); got[step.status] != 1 {
+			t.Errorf("cost %s: %v, want %d", step.send, got, step.status)
+		}
+		var k adminapi.Key
+		caddytest.AdminInto(t, "zones/tokens/key?key=127.0.0.1", &k)
+		if k.Cost != step.cost || k.CostLast != step.last || k.Refused != step.refused || (k.RetryAfter > 0) != step.refused {
+			t.Errorf("after a request of %s: cost %d, last %t, refused %t, wait %v; want %+v", step.send, k.Cost, k.CostLast, k.Refused, k.RetryAfter, step)
+		}
+	}
+}
+
+// TestWhoHasSetAnOverride: an override shows its time, its author and the reason.
+func TestWhoHasSetAnOverride(t *testing.T) {
+	caddytest.RunConfig(t, caddytest.FreeAddress(t), "http://example.com {\nrate_limit {\nzone z {\nkey {client_ip}\nrate 3/1h\noverrides\n}\n}\n}\n")
+	caddytest.Admin(t, http.MethodPut, "zones/z/key/override?key=192.0.2.1", `{"limit": "4/1h", "note": "T-4711"}`)
+	var key struct {
+		Override struct {
+			Note  string
+			SetBy string `json:"set_by"`
+			Since time.Time
+		}
+	}
+	caddytest.AdminInto(t, "zones/z/key?key=192.0.2.1", &key)
+	if o := key.Override; o.Note != "T-4711" || o.SetBy == "" || time.Since(o.Since) > time.Minute {
+		t.Errorf("got %+v", key)
+	}
+}
+
+// TestDoctorRepeatsWarnings: while a config runs, doctor says all that was warned of when it was loaded. The configs are
+// all those of TestGoldenConfigs that have warnings.
+func TestDoctorRepeatsWarnings(t *testing.T) {
+	for _, c := range caddytest.ConfigCases(t, "") {
+		if !strings.Contains(c.Want, " | warn: ") {
+			continue
+		}
+		config, err := c.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings := strings.Split(warned(caddytest.RunConfig(t, caddytest.FreeAddress(t), string(config)).All()), "\n")
+		said := caddytest.Admin(t, http.MethodGet, "doctor", "")
+		for _, text := range warnings {
+			found, fix := advice.Split(text)
+			for _, part := range []string{found, fix.String()} {
+				if quoted, _ := json.Marshal(part); !strings.Contains(said, strings.Trim(string(quoted), `"`)) {
+					t.Errorf("%s: %q is missing in %s", c.Name, part, said)
+				}
+			}
+		}
+		if len(warnings) < 2 { // the last one is empty
+			t.Errorf("%s: no warning", c.Name)
 		}
 	}
 }

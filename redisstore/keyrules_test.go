@@ -295,11 +295,19 @@ func TestNetworks(t *testing.T) {
 	if known != 1202 {
 		t.Errorf("a new process knows %d networks, want 1202", known)
 	}
-	all := server.Admin().Keys(ctx, server.Prefix()+":*").Val()
-	if err := server.Admin().Del(ctx, all...).Err(); err != nil {
-		t.Fatal(err)
+	lose := func() {
+		t.Helper()
+		all := server.Admin().Keys(ctx, server.Prefix()+":*").Val()
+		if err := server.Admin().Del(ctx, all...).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	lose()
 	knows(b, store.KindNone)
+	knows(a, store.KindNone)
+	a.Beat() // all is known again
+	set("203.0.0.0/16", store.Override{Kind: store.KindBanned})
+	lose() // before the next heartbeat
 	knows(a, store.KindNone)
 }
 
