@@ -18,16 +18,8 @@ func ten(b *bench, name string) *store.Rule {
 	return Rule(b, "zone", name, Limit(name, 10, time.Minute))
 }
 
-// longest is how long what is used of ten counts.
-func longest(name string) time.Duration {
-	if name == "sliding_window_counter" {
-		return 2 * time.Minute // because it remembers the previous window
-	}
-	return time.Minute
-}
-
 func admitsTheLimit(b *bench, name string) {
-	rule, longest := ten(b, name), longest(name)
+	rule, longest := ten(b, name), 2*time.Minute // sliding_window_counter remembers the previous window
 	for i := range int64(10) {
 		d := b.take(rule, "client", 1)
 		if !d.Allowed || d.Quota != 10 || d.Remaining != 9-i || d.RetryAfter != 0 {
@@ -59,34 +51,6 @@ func retryAfterIsExact(b *bench, name string) {
 	}
 }
 
-func nextAndResetAreExact(b *bench, name string) {
-	rule := ten(b, name)
-	b.take(rule, "client", 2)
-	b.wait(1234567 * time.Microsecond)
-	d := b.take(rule, "client", 4)
-	b.wait(d.NextAfter - time.Microsecond)
-	equal(b, "remaining just before next", b.take(rule, "client", 0).Remaining, d.Remaining)
-	b.wait(time.Microsecond)
-	if now := b.take(rule, "client", 0).Remaining; now <= d.Remaining {
-		b.Fatalf("remaining at next: %d, was %d", now, d.Remaining)
-	}
-	b.wait(d.ResetAfter - d.NextAfter)
-	equal(b, "at reset", b.take(rule, "client", 0), algorithms.Decision{Allowed: true, Quota: 10, Remaining: 10})
-}
-
-func aRefusalChangesNothing(b *bench, name string) {
-	rule := ten(b, name)
-	equal(b, "admitted", b.admitted(rule, "client", 10), 10)
-	before := b.take(rule, "client", 1)
-	for range 50 {
-		b.take(rule, "client", 1)
-		b.take(rule, "client", 11)
-	}
-	equal(b, "after 100 refusals", b.take(rule, "client", 1), before)
-	b.wait(before.RetryAfter)
-	equal(b, "after the wait", b.take(rule, "client", 1).Allowed, true)
-}
-
 // neverAllowed: no wait is long enough for a cost above the limit, and for any cost if the limit is 0.
 func neverAllowed(b *bench, name string) {
 	rule, none := ten(b, name), Rule(b, "none", name, Limit(name, 0, time.Minute))
@@ -99,56 +63,6 @@ func neverAllowed(b *bench, name string) {
 		equal(b, "at a limit of 0", b.take(none, "client", 1), algorithms.Decision{RetryAfter: algorithms.Never})
 		b.wait(time.Hour)
 	}
-}
-
-func timeThatGoesBack(b *bench, name string) {
-	rule := ten(b, name)
-	equal(b, "admitted", b.admitted(rule, "client", 20), 10)
-	first := b.take(rule, "client", 1).RetryAfter
-	for range 3 {
-		b.wait(-10 * time.Second)
-		equal(b, "earlier", b.admitted(rule, "client", 5), 0)
-	}
-	equal(b, "the wait grows by the step", b.take(rule, "client", 1).RetryAfter, first+30*time.Second)
-	b.wait(30*time.Second + first)
-	equal(b, "when time has caught up", b.take(rule, "client", 1).Allowed, true)
-}
-
-// aStepOfTheClock: a step back by more than a window refuses nobody for longer than a window, and gives nobody more than
-// the limit once more. Slots are held for up to an hour, because leases may be that long.
-func aStepOfTheClock(b *bench, name string) {
-	for _, step := range []time.Duration{
-		time.Second, 61 * time.Second, 10 * time.Minute, 2 * time.Hour, 25 * time.Hour, 400 * 24 * time.Hour, 3650 * 24 * time.Hour,
-	} {
-		if name == "concurrency" && step <= algorithms.MaxLease {
-			continue
-		}
-		for _, step := range []time.Duration{step, -step} {
-			b, rule := b.another(), ten(b, name)
-			equal(b, "admitted before", b.admitted(rule, "heavy", 20), 10)
-			b.take(rule, "light", 1)
-			b.wait(step)
-			if n := b.admitted(rule, "heavy", 30); n > 10 {
-				b.Errorf("step %v: %d admitted at once", step, n)
-			}
-			if d := b.take(rule, "heavy", 1); d.RetryAfter > longest(name)+min(max(-step, 0), time.Minute) {
-				b.Errorf("step %v: %+v", step, d)
-			}
-			for i := range 30 {
-				if d := b.take(rule, "light", 1); !d.Allowed && (step < -time.Minute || step > 0) {
-					b.Errorf("step %v: request %d below the limit: %+v", step, i, d)
-				}
-				b.wait(15 * time.Second)
-			}
-			if d := b.take(rule, "heavy", 1); !d.Allowed {
-				b.Errorf("step %v: minutes later: %+v", step, d)
-			}
-		}
-	}
-}
-
-func concurrentRequests(b *bench, name string) {
-	AdmitsExactly(b, Rule(b, "zone", name, Limit(name, 100, time.Hour)), 500, 100, b.store)
 }
 
 // AdmitsExactly sends n concurrent requests for one key through stores that share their

@@ -1,9 +1,6 @@
 package storetest
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -28,31 +25,6 @@ func slots(b *bench) {
 	equal(b, "more than a thousand", b.take(rule, "key", most+1).RetryAfter, algorithms.Never)
 	equal(b, "a million", b.take(rule, "key", many).RetryAfter, algorithms.Never)
 	equal(b, "left", b.take(rule, "key", most).Remaining, many-most)
-}
-
-// turns tests giving back turns in a queue: only the last one comes back, once, and Done reports whether it has.
-func turns(b *bench) {
-	limit := algorithms.Limit{Events: 10, Window: time.Second, Burst: 5, Mode: algorithms.ModeQueue}
-	rule := Rule(b, "zone", "leaky_bucket", limit)
-	var turns []store.Adjustment
-	done := make(chan bool, 1)
-	for i := range 4 {
-		turns = append(turns, b.charged(rule, 1))
-		turns[i].Done = func(changed bool) { done <- changed }
-	}
-	for i, turn := range []struct {
-		number int
-		back   bool
-	}{{2, false}, {3, true}, {3, false}, {1, false}, {2, true}, {1, true}, {0, true}, {0, false}} {
-		b.store.Adjust(turns[turn.number])
-		select {
-		case back := <-done:
-			equal(b, fmt.Sprintf("turn %d in step %d is back", turn.number, i), back, turn.back)
-		case <-time.After(patient.Patience):
-			b.Fatalf("step %d: Done was not called", i)
-		}
-	}
-	equal(b, "the next one goes at once", b.take(rule, "client", 1).Delay, 0)
 }
 
 // takeNamed takes a check with the LeaseID that it has.

@@ -23,7 +23,7 @@ func holds(b *bench, name string) {
 	}
 	equal(b, "admitted", passed, 100)
 	equal(b, "admitted of another key", b.takeNamed(store.Check{Rule: rule, Key: "other", Cost: 1}).Allowed, true)
-	if d := b.peek(rule, "other", 1, nil); d.Remaining != 99 || d.Quota != 100 {
+	if d := b.takeAll(store.Check{Rule: rule, Key: "other", Cost: 1, Peek: true})[0]; d.Remaining != 99 || d.Quota != 100 {
 		b.Errorf("another key after one request: %+v", d)
 	}
 	equal(b, "admitted by the limit without a hold", b.admitted(plain, "k", 130), 0)

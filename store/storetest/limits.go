@@ -9,38 +9,6 @@ import (
 
 // Several limits for one key of a zone come from plans, placeholders, overrides and processes with another config.
 
-// raisedAndLowered tests what remains of a limit that is changed.
-func raisedAndLowered(b *bench, name string) {
-	rule := func(events, burst int64) *store.Rule {
-		l := Limit(name, events, time.Hour)
-		l.Burst = burst
-		return Rule(b, "zone", name, l)
-	}
-	expect := func(what string, rule *store.Rule, want int) {
-		b.Helper()
-		equal(b, what, b.admitted(rule, "client", 40), want)
-	}
-	expect("10", rule(10, 0), 10)
-	switch name {
-	case "token_bucket", "leaky_bucket":
-		// Limits with the same rate share a bucket. At another rate, a bucket begins full.
-		expect("with a burst of 25", rule(10, 25), 15)
-		expect("lowered again", rule(10, 0), 0)
-		expect("20 in an hour", rule(20, 0), 20)
-		expect("5 in an hour", rule(5, 0), 5)
-		expect("10 in an hour, again", rule(10, 25), 0)
-		b.wait(90 * time.Minute) // 15 of 25 have come back
-		expect("a burst of 10, with 10 still taken", rule(10, 0), 0)
-		expect("a burst of 25", rule(10, 25), 15)
-	default:
-		expect("raised to 25", rule(25, 0), 15)
-		expect("lowered to 12", rule(12, 0), 0)
-		expect("raised to 27", rule(27, 0), 2)
-		equal(b, "left of 10", b.take(rule(10, 0), "client", 0).Remaining, 0)
-		expect("raised to 30", rule(30, 0), 3)
-	}
-}
-
 // overrideOfAnotherFamily: an override whose window or rate is not the zone's counts separately, and
 // neither limit erases the counts of the other. A reset forgets both.
 func overrideOfAnotherFamily(b *bench, name string) {

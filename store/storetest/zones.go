@@ -5,34 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
-
-// allOrNothing tests requests that several zones decide. In mholt/caddy-ratelimit, the order of zones decided which
-// quota was used (issue 10), and what one zone refused still used up another (issue 70).
-func allOrNothing(b *bench, first string) {
-	for _, second := range algorithms.Names() {
-		b := b.another()
-		narrow := Rule(b, "narrow", first, Limit(first, 3, time.Minute))
-		wide := Rule(b, "wide", second, Limit(second, 10, time.Minute))
-		both := func() []algorithms.Decision {
-			return b.takeAll(store.Check{Rule: wide, Key: "all", Cost: 1}, store.Check{Rule: narrow, Key: "client", Cost: 1})
-		}
-		for i := range 8 {
-			d := both()
-			equal(b, second+": narrow", d[1].Allowed, i < 3)
-			equal(b, second+": wide", d[0].Allowed, true)
-			equal(b, second+": wide has left", d[0].Remaining, 10-min(int64(i)+1, 3))
-		}
-		equal(b, second+": wide, alone", b.admitted(wide, "all", 20), 7)
-
-		// If both refuse, both decisions have a wait.
-		if d := both(); d[0].Allowed || d[1].Allowed || d[0].RetryAfter <= 0 || d[1].RetryAfter <= 0 {
-			b.Fatalf("%s: both: %+v, %+v", second, d[0], d[1])
-		}
-	}
-}
 
 func twelveZones(b *bench) {
 	var checks []store.Check
@@ -46,31 +20,6 @@ func twelveZones(b *bench) {
 	for i, c := range checks {
 		equal(b, c.Rule.Zone(), b.take(c.Rule, "k", 0).Remaining, int64(i))
 	}
-}
-
-// independent tests checks that are decided by themselves.
-func independent(b *bench, name string) {
-	rule := func(zone string, events int64) *store.Rule {
-		return Rule(b, zone, name, Limit(name, events, time.Minute))
-	}
-	small, big, alone := rule("small", 2), rule("big", 5), rule("alone", 3)
-	for i := range int64(6) {
-		d := b.takeAll(
-			store.Check{Rule: big, Key: "k", Cost: 1},
-			store.Check{Rule: alone, Key: "k", Cost: 1, Independent: true},
-			store.Check{Rule: small, Key: "k", Cost: 1})
-		equal(b, "the independent check, when another is refused", d[1].Allowed, i < 3)
-		equal(b, "another, when the independent check is refused", d[2].Allowed, i < 2)
-		equal(b, "left in big", d[0].Remaining, 5-min(i+1, 2))
-		equal(b, "left in alone", d[1].Remaining, max(0, 2-i))
-	}
-	for range 4 {
-		d := b.takeAll(
-			store.Check{Rule: alone, Key: "k", Cost: 1, Independent: true},
-			store.Check{Rule: big, Key: "k", Cost: 1})
-		equal(b, "refused by itself", d[0].Allowed, false)
-	}
-	equal(b, "big was charged beside an independent refusal", b.take(big, "k", 1).Allowed, false)
 }
 
 // keys tests unusual keys, and zones and keys whose names, when joined, could be the same.

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
 	"github.com/seed-161337e5/caddyratelimit/store"
-	"github.com/seed-161337e5/caddyratelimit/store/storetest"
 )
 
 const start = 1_800_000_000_000_000
@@ -26,7 +25,11 @@ type story struct {
 
 func newStory(t *testing.T) *story {
 	t.Helper()
-	rule := storetest.Rule(t, "zone", "fixed_window", algorithms.Limit{Events: 3, Window: 24 * time.Hour})
+	a, _ := algorithms.Get("fixed_window")
+	rule, err := store.NewRule("zone", a, algorithms.Limit{Events: 3, Window: 24 * time.Hour}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &story{model: &model{rules: []*store.Rule{rule}}, state: &state{now: start}}
 }
 

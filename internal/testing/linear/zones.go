@@ -86,7 +86,7 @@ func profiles(t testing.TB) (all [][]zoneRule) {
 	add(nil, bucket, window)
 	add(nil, log, slots)
 	add(nil, queue, sliding, first)
-	add(&store.KeyRules{Overrides: true}, bucket)
+	add(&store.KeyRules{Overrides: true, Ban: &ban}, bucket)
 	add(&store.KeyRules{Overrides: true}, log, window)
 	add(&store.KeyRules{Ban: &ban}, bucket)
 	add(&store.KeyRules{Ban: &ban}, log, meter)
