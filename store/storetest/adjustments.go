@@ -8,6 +8,43 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
+// adjustments tests charges that change afterwards.
+func adjustments(b *bench, name string) {
+	b.notForSlots(name)
+	for _, c := range []struct {
+		what   string
+		cost   int64
+		deltas []int64
+		left   int64
+	}{
+		{"all of it comes back", 10, []int64{-10}, 10},
+		{"a delta of 0 changes nothing", 4, []int64{0}, 6},
+		{"some of it comes back, twice", 7, []int64{-4, -1}, 8},
+		{"never more than was charged", 2, []int64{-100}, 10},
+		{"a cost is known late", 1, []int64{6}, 3},
+		{"and is more than there is", 7, []int64{30}, 0},
+	} {
+		b, rule := b.another(), ten(b, name)
+		charge := b.charged(rule, c.cost)
+		for _, delta := range c.deltas {
+			b.adjust(charge, delta)
+		}
+		equal(b, c.what+": left", b.take(rule, "client", 0).Remaining, c.left)
+		if c.left == 10 {
+			equal(b, c.what+": like a new key", b.take(rule, "client", 3), b.take(rule, "other", 3))
+		}
+		if c.left == 0 {
+			b.wait(b.take(rule, "client", 1).RetryAfter - time.Microsecond)
+			equal(b, c.what+": early", b.take(rule, "client", 1).RetryAfter, time.Microsecond)
+			b.wait(time.Microsecond)
+			equal(b, c.what+": then", b.take(rule, "client", 1).Allowed, true)
+		}
+	}
+	rule := ten(b, name)
+	b.adjust(store.Adjustment{Check: store.Check{Rule: rule, Key: "client", Cost: 5}, At: b.now, Turn: b.now}, -5)
+	equal(b, "a refund of what was never charged", b.admitted(rule, "client", 20), 10)
+}
+
 // charged takes a cost, which must pass, and returns an adjustment for it.
 func (b *bench) charged(rule *store.Rule, cost int64) store.Adjustment {
 	b.Helper()

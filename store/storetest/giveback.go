@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/testing/patient"
 	"github.com/seed-161337e5/caddyratelimit/store"
@@ -39,4 +42,29 @@ func (b *bench) takeNamed(c store.Check) algorithms.Decision {
 func (b *bench) await(rule *store.Rule, remaining int64) {
 	b.Helper()
 	patient.UntilEqual(b, "what is left", func() int64 { return b.take(rule, "client", 0).Remaining }, remaining)
+}
+
+// turns tests giving back turns in a queue: only the last one comes back, once, and Done reports whether it has.
+func turns(b *bench) {
+	limit := algorithms.Limit{Events: 10, Window: time.Second, Burst: 5, Mode: algorithms.ModeQueue}
+	rule := Rule(b, "zone", "leaky_bucket", limit)
+	var turns []store.Adjustment
+	done := make(chan bool, 1)
+	for i := range 4 {
+		turns = append(turns, b.charged(rule, 1))
+		turns[i].Done = func(changed bool) { done <- changed }
+	}
+	for i, turn := range []struct {
+		number int
+		back   bool
+	}{{2, false}, {3, true}, {3, false}, {1, false}, {2, true}, {1, true}, {0, true}, {0, false}} {
+		b.store.Adjust(turns[turn.number])
+		select {
+		case back := <-done:
+			equal(b, fmt.Sprintf("turn %d in step %d is back", turn.number, i), back, turn.back)
+		case <-time.After(patient.Patience):
+			b.Fatalf("step %d: Done was not called", i)
+		}
+	}
+	equal(b, "the next one goes at once", b.take(rule, "client", 1).Delay, 0)
 }

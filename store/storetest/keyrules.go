@@ -51,21 +51,137 @@ func (r *ruled) has(of store.Selector, want store.Override) {
 	equal(r, "the override of "+of.String(), got, want)
 }
 
-// refusals tests how many refusals count towards a ban, and for how long the next one is. AsAlgorithms has the bans themselves.
-func refusals(b *bench) {
+// bans tests a key that keeps sending requests, from ban to ban.
+func bans(b *bench, name string) {
+	rule := Rule(b, "zone", name, Limit(name, 2, time.Second))
 	ban := &store.Ban{For: 10 * time.Second, After: 3, Within: 20 * time.Second, UpTo: 25 * time.Second}
-	r := b.ruled(Rule(b, "zone", "fixed_window", per(0, time.Hour)), ban)
-	for _, next := range []time.Duration{10 * time.Second, 20 * time.Second, 25 * time.Second, 25 * time.Second} {
-		for n := range int64(3) {
-			is, err := r.Refusals(b.Context(), r.rule, ban, "client")
-			if err != nil || is.Count != n || (is.Left > 0) != (n > 0) || is.Left > ban.Within || is.Next != next {
-				b.Fatalf("%+v (%v), want %d, and a ban of %v", is, err, n, next)
-			}
-			equal(b, "a ban begins", r.ask(1).BanBegins, n == 2)
+	with := &store.KeyRules{Ban: ban}
+	take := func(cost int64) algorithms.Decision { return b.takeWith(rule, "client", cost, with) }
+	counted := func(want int64, next time.Duration) {
+		b.Helper()
+		counter, ok := b.store.(store.Overrider)
+		if !ok {
+			return
 		}
-		equal(b, "the ban", r.ask(0).RetryAfter, next)
-		b.wait(next)
+		r, err := counter.Refusals(b.Context(), rule, ban, "client")
+		if err != nil || r.Count != want || (r.Left > 0) != (want > 0) || r.Left > ban.Within || next > 0 && r.Next != next {
+			b.Fatalf("%+v (%v), want %d, and a ban of %v", r, err, want, next)
+		}
 	}
+	hammer := func(want time.Duration) {
+		b.Helper()
+		counted(0, want)
+		for range 2 {
+			equal(b, "there is room", take(1).Allowed, true)
+		}
+		for range 2 {
+			if d := take(1); d.Allowed || d.Banned {
+				b.Fatalf("refused by the limit: %+v", d)
+			}
+		}
+		counted(2, want)
+		d := take(1)
+		if d.Allowed || !d.Banned || !d.BanBegins || d.RetryAfter != want {
+			b.Fatalf("the third refusal: %+v, want a ban for %v", d, want)
+		}
+		counted(0, 0)
+	}
+	hammer(10 * time.Second)
+	b.wait(4 * time.Second)
+	for _, cost := range []int64{1, 0, 1} {
+		d := take(cost)
+		if d.Allowed || !d.Banned || d.BanBegins || d.RetryAfter != 6*time.Second ||
+			d.Quota != 2 || d.Remaining != 0 || d.NextAfter != d.RetryAfter {
+			b.Fatalf("banned, a cost of %d: %+v", cost, d)
+		}
+	}
+	equal(b, "another key", b.takeWith(rule, "other", 1, with).Allowed, true)
+	equal(b, "a check without key rules", b.take(rule, "client", 0).Allowed, true)
+	b.wait(6*time.Second - time.Microsecond)
+	equal(b, "a microsecond early", take(1).Banned, true)
+	for _, next := range []struct{ wait, length time.Duration }{
+		{time.Microsecond, 20 * time.Second},
+		{20 * time.Second, 25 * time.Second},
+		{25 * time.Second, 25 * time.Second},
+		{50*time.Second - time.Microsecond, 25 * time.Second},
+		{50 * time.Second, 10 * time.Second}, // earlier bans are forgotten
+	} {
+		b.wait(next.wait)
+		hammer(next.length)
+	}
+	b.reset(rule)
+	hammer(10 * time.Second)
+}
+
+// banWindow tests which refusals are counted together.
+func banWindow(b *bench) {
+	rule := Rule(b, "zone", "fixed_window", per(0, time.Hour))
+	with := &store.KeyRules{Ban: &store.Ban{For: time.Minute, After: 3, Within: 10 * time.Second}}
+	take := func() algorithms.Decision { return b.takeWith(rule, "client", 1, with) }
+	for range 5 {
+		take()
+		b.wait(10*time.Second - time.Microsecond)
+		equal(b, "two within", take().Banned, false)
+		b.wait(time.Microsecond)
+	}
+	take()
+	b.wait(10*time.Second - time.Microsecond)
+	take()
+	equal(b, "three within", take().Banned, true)
+	// Without up_to, all bans have the same length.
+	b.wait(time.Minute)
+	for range 2 {
+		take()
+	}
+	equal(b, "banned again", take().BanBegins, true)
+	b.wait(time.Minute)
+	equal(b, "for as long as before", take().Banned, false)
+
+	// A clock that goes back during a ban does not free the key, unless the rest of the ban would be longer than
+	// the ban was.
+	for range 2 {
+		take()
+	}
+	b.wait(30 * time.Second)
+	b.wait(-30 * time.Second)
+	equal(b, "half of the ban back", take().Banned, true)
+	b.wait(-time.Microsecond)
+	equal(b, "further back than the ban began", take().Banned, false)
+}
+
+// keyRulesTogether tests requests of several zones with key rules.
+func keyRulesTogether(b *bench, name string) {
+	narrow, wide := Rule(b, "narrow", name, Limit(name, 2, time.Minute)), Rule(b, "wide", name, Limit(name, 9, time.Minute))
+	r := b.ruled(narrow, &store.Ban{For: time.Minute, After: 3, Within: time.Minute})
+	ask := func(cost int64) []algorithms.Decision {
+		b.Helper()
+		return b.takeAll(
+			store.Check{Rule: wide, Key: "all", Cost: cost, KeyRules: r.with},
+			store.Check{Rule: narrow, Key: "client", Cost: cost, KeyRules: r.with},
+			store.Check{Rule: narrow, Key: "dry", Cost: cost, KeyRules: r.with, Independent: true})
+	}
+	for range 2 {
+		ask(1)
+	}
+	for i := range 4 {
+		d := ask(1)
+		if !d[0].Allowed || d[1].Allowed || d[1].Banned != (i >= 2) || d[1].BanBegins != (i == 2) ||
+			d[2].Banned != (i >= 2) || d[2].BanBegins != (i == 2) {
+			b.Fatalf("request %d: %+v", i, d)
+		}
+	}
+	r.set(client, store.Override{Kind: store.KindExempt})
+	if d := ask(1); !d[0].Allowed || !d[1].Exempt || d[0].Remaining != 6 || !d[2].Banned {
+		b.Fatalf("an exemption takes precedence over a ban: %+v", d)
+	}
+	if d := ask(8); d[0].Allowed || !d[1].Exempt || !d[1].Allowed { // more than is left of wide
+		b.Fatalf("an exemption from one zone does not hold for others: %+v", d)
+	}
+	equal(b, "all has left", b.take(wide, "all", 0).Remaining, 6)
+	r.set(client, store.Override{})
+	equal(b, "banned as before", ask(1)[1].Banned, true)
+	r.unban(client)
+	equal(b, "unbanned, and refused by the limit", ask(1)[1].Banned, false)
 }
 
 // overrides tests what is kept of overrides, when they end, and what ends them. AsAlgorithms has what they decide.

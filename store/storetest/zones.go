@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -35,6 +36,31 @@ func keys(b *bench, name string) {
 			if got := b.admitted(rule, key, 3); got != 2 {
 				b.Fatalf("zone %q, key %.80q: %d admitted, want 2", zone, key, got)
 			}
+		}
+	}
+}
+
+// allOrNothing tests requests that several zones decide. In mholt/caddy-ratelimit, the order of zones decided which
+// quota was used (issue 10), and what one zone refused still used up another (issue 70).
+func allOrNothing(b *bench, first string) {
+	for _, second := range algorithms.Names() {
+		b := b.another()
+		narrow := Rule(b, "narrow", first, Limit(first, 3, time.Minute))
+		wide := Rule(b, "wide", second, Limit(second, 10, time.Minute))
+		both := func() []algorithms.Decision {
+			return b.takeAll(store.Check{Rule: wide, Key: "all", Cost: 1}, store.Check{Rule: narrow, Key: "client", Cost: 1})
+		}
+		for i := range 8 {
+			d := both()
+			equal(b, second+": narrow", d[1].Allowed, i < 3)
+			equal(b, second+": wide", d[0].Allowed, true)
+			equal(b, second+": wide has left", d[0].Remaining, 10-min(int64(i)+1, 3))
+		}
+		equal(b, second+": wide, alone", b.admitted(wide, "all", 20), 7)
+
+		// If both refuse, both decisions have a wait.
+		if d := both(); d[0].Allowed || d[1].Allowed || d[0].RetryAfter <= 0 || d[1].RetryAfter <= 0 {
+			b.Fatalf("%s: both: %+v, %+v", second, d[0], d[1])
 		}
 	}
 }
