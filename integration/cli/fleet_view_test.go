@@ -149,15 +149,11 @@ func TestFleetInOneView(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Process.Thaw() }()
-	began := time.Now()
 	patient.Until(t, "both to be told", func() bool {
 		silent := 0
 		for _, i := range askFleet(t, a, "zones?fleet=1").Instances {
 			if (i.State == "silent" || i.State == "left") && (strings.HasSuffix(i.Name, killed) || strings.HasSuffix(i.Name, hangs)) {
 				silent++
-				if i.State == "silent" && i.Age > 10 && time.Since(began) < 9*time.Second {
-					t.Errorf("%s is told after %.1fs", i.Name, i.Age)
-				}
 			}
 		}
 		return silent == 2
