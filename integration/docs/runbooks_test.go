@@ -65,7 +65,7 @@ var runbooks = []struct {
 		{prints: `203\.0\.113\.8`},
 		{after: func(e *trouble) any { return e.differs(complaining, http.StatusTooManyRequests) }},
 		{after: func(e *trouble) any { return e.differs("203.0.113.99", http.StatusTooManyRequests) }},
-		{prints: `clients .*203\.0\.113\.0/24[\s\S]*clients .*203\.0\.113\.7`},
+		{prints: `clients .*203\.0\.113\.7[\s\S]*clients .*203\.0\.113\.0/24`},
 		{prints: `clients +[\d.]+/s +\d+ +[1-9]`}, // how many requests are refused
 		{before: func(e *trouble) {
 			e.write("rate_limit {\n\t\tzone clients {", "@bad header User-Agent bad*\nrate_limit {\nzone clients {\nblock 198.51.100.0/24\nblock @bad")
