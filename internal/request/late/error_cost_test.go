@@ -36,6 +36,7 @@ func TestCostOfErrorRoutes(t *testing.T) {
 		idle := &caddyhttp.IdleTimeoutWriter{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, Ctrl: http.NewResponseController(w), Logger: zap.NewNop()}
 		r := caddytest.Request(w, "203.0.113.7:1")
 		r.Header.Set("Client", name)
+		r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server).Errors = &caddyhttp.HTTPErrorConfig{Routes: caddyhttp.RouteList{{}}}
 		ctx, leave := context.WithCancel(caddyhttp.ContextWithIdleTimeouts(r.Context(), nil, idle))
 		err := h.ServeHTTP(idle, r.WithContext(ctx), caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
 			return caddyhttp.Error(502, errors.New("no upstream"))
