@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,17 +65,17 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		all  []harness.Finding
 		want harness.Finding
 	}{
-		"clock":                        {findings, harness.Finding{Check: "clock", Store: lying.Addr()}},
-		"dead":                         {findings, harness.Finding{Check: "answer", Store: dead}},
-		"limits nothing without store": {findings, harness.Finding{Check: "on_store_error", Zone: "dead"}},
-		"everybody trusted":            {ofOther, harness.Finding{Check: "client_address", Server: "srv0"}},
+		"clock":                        {findings, harness.Finding{Check: "clock", Of: "store", Names: []string{"redis " + lying.Addr()}}},
+		"dead":                         {findings, harness.Finding{Check: "answer", Of: "store", Names: []string{"redis " + dead}}},
+		"limits nothing without store": {findings, harness.Finding{Check: "on_store_error", Of: "zone", Names: []string{"dead"}}},
+		"everybody trusted":            {ofOther, harness.Finding{Check: "client_address", Of: "server", Names: []string{"srv0"}}},
 	} {
 		if f := find(c.all, c.want); f == nil || f.Level == "ok" || f.Fix == "" || f.Found == "" {
 			t.Errorf("%s: not found: %+v", name, f)
 		}
 	}
 	for _, f := range findings { // what is well is not blamed
-		if f.Level != "ok" && (f.Server != "" || f.Check == "breaker" || f.Zone == "shared") {
+		if f.Level != "ok" && (f.Of == "server" || f.Check == "breaker" || slices.Contains(f.Names, "shared")) {
 			t.Errorf("blamed: %+v", f)
 		}
 	}
@@ -87,7 +88,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 // find returns the worst finding of a check of a server, a zone or a store; nil if there is none.
 func find(findings []harness.Finding, want harness.Finding) (worst *harness.Finding) {
 	for i, f := range findings {
-		if f.Check == want.Check && f.Server == want.Server && f.Zone == want.Zone && (f.Store == want.Store || f.Store == "redis "+want.Store) &&
+		if f.Check == want.Check && f.Of == want.Of && slices.Equal(f.Names, want.Names) &&
 			(worst == nil || worst.Level == "ok" || f.Level == "fail") {
 			worst = &findings[i]
 		}

@@ -7,23 +7,19 @@ type Diagnosis struct {
 	// Level is the worst level of the findings, where what is unknown counts as ok.
 	Level string `json:"level"`
 
-	// Checks are the names of the checks that were made, and Findings what they have found that is not ok.
-	Checks   []string  `json:"checks"`
+	// Findings are what the checks have found that is not ok.
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is a problem that a check has found.
+// Finding is a problem that a check has found. What several zones, stores or instances have in common is one.
 type Finding struct {
 	Level string `json:"level"`
 	Check string `json:"check"`
 
-	// Server, Zone, Adaptive, Store and Instance name what was checked. A finding has exactly one of them, or none if
-	// it is about the whole config.
-	Server   string `json:"server,omitempty"`
-	Zone     string `json:"zone,omitempty"`
-	Adaptive string `json:"adaptive,omitempty"`
-	Store    string `json:"store,omitempty"`
-	Instance string `json:"instance,omitempty"`
+	// Of says what was checked: server, zone, adaptive_limit, store or instance; and Names which of these have the problem. Both are
+	// absent if it is about the whole config.
+	Of    string   `json:"of,omitempty"`
+	Names []string `json:"names,omitempty"`
 
 	Found string `json:"found"`
 
@@ -44,3 +40,8 @@ var severity = map[string]int{LevelUnknown: 1, LevelWarn: 2, LevelFail: 3}
 
 // WorseFirst sorts findings: the worst first.
 func WorseFirst(a, b Finding) int { return severity[b.Level] - severity[a.Level] }
+
+// Is reports whether two findings are about the same problem.
+func (f *Finding) Is(o *Finding) bool {
+	return f.Level == o.Level && f.Check == o.Check && f.Of == o.Of && f.Found == o.Found && f.Fix == o.Fix
+}

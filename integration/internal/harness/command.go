@@ -46,7 +46,10 @@ func (s *Server) Shell(line string) (string, error) {
 }
 
 // Finding is a finding of doctor, as a program reads it.
-type Finding struct{ Level, Check, Server, Zone, Store, Found, Fix string }
+type Finding struct {
+	Level, Check, Of, Found, Fix string
+	Names                        []string
+}
 
 // Doctor runs the command and returns its exit code, and what it found if it prints JSON.
 func (s *Server) Doctor(args ...string) (code int, output string, findings []Finding) {
@@ -59,10 +62,8 @@ func (s *Server) Doctor(args ...string) (code int, output string, findings []Fin
 		s.T.Fatal(err)
 	}
 	var d struct{ Findings []Finding }
-	if err := json.Unmarshal([]byte(output), &d); err == nil {
-		findings = d.Findings
-	}
-	return code, output, findings
+	_ = json.Unmarshal([]byte(output), &d) // else it is what a person reads
+	return code, output, d.Findings
 }
 
 // NeedProgram skips a test if a command is missing, or fails the test if the command is required.

@@ -20,10 +20,15 @@ func showDiagnosis(c *adminCall) (any, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.request.Context()), examineTimeout)
 	defer cancel()
 	zones, stores := runningZones(), runningStores()
-	facts := doctor.Facts{Servers: servers(), Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Warnings: warnings()}
-	if c.view != nil {
-		for _, m := range c.view.Members {
-			facts.Instances = append(facts.Instances, m.Instance)
+	facts := doctor.Facts{Stores: make([]doctor.Store, len(stores)), Adaptive: adaptive.Running(), Instances: c.view.Instances()}
+	for _, h := range runningHandlers() {
+		if h.Clients != nil && !slices.ContainsFunc(facts.Servers, func(s doctor.Server) bool { return s.Server == h.Clients.Server }) {
+			facts.Servers = append(facts.Servers, doctor.Server(*h.Clients))
+		}
+		for _, text := range h.Warnings[""] {
+			if !slices.Contains(facts.Warnings, text) {
+				facts.Warnings = append(facts.Warnings, text)
+			}
 		}
 	}
 	var group sync.WaitGroup
@@ -41,34 +46,7 @@ func showDiagnosis(c *adminCall) (any, error) {
 		}
 	}
 	slices.SortFunc(facts.Zones, func(a, b doctor.Zone) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(facts.Stores, func(a, b doctor.Store) int { return cmp.Compare(a.Name, b.Name) })
 	return doctor.Examine(&facts), nil
-}
-
-// servers returns the servers that have rate limit handlers, each once.
-func servers() (all []doctor.Server) {
-	for _, h := range runningHandlers() {
-		if h.Clients == nil || slices.ContainsFunc(all, func(s doctor.Server) bool { return s.Name == h.Clients.Server }) {
-			continue
-		}
-		all = append(all, doctor.Server{
-			Name: h.Clients.Server, Trusted: h.Clients.Trusted, TrustsSockets: h.Clients.TrustsSockets,
-			Strict: h.Clients.Strict, Headers: h.Clients.Headers,
-		})
-	}
-	return all
-}
-
-// warnings returns what loading the config has warned of, without naming a zone.
-func warnings() (all []string) {
-	for _, h := range runningHandlers() {
-		for _, text := range h.Warnings[""] {
-			if !slices.Contains(all, text) {
-				all = append(all, text)
-			}
-		}
-	}
-	return all
 }
 
 // examine has the store say how it is. One that cannot is asked to decide something.

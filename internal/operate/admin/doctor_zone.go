@@ -1,13 +1,18 @@
 package admin
 
 import (
-	"slices"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/doctor"
-	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 )
+
+// recent is how long ago a request from a proxy still says something of the present.
+const recent = 10 * time.Minute
 
 // facts collects what is known of a zone without its store and the other instances. All are the zones of the config.
 func (z *runningZone) facts(all []*runningZone) doctor.Zone {
@@ -18,17 +23,20 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 		facts.Judged, facts.Charged, facts.LastStatus = facts.Judged+judged, facts.Charged+charged, max(facts.LastStatus, last)
 	}
 	for _, other := range all {
+		facts.Elsewhere = max(facts.Elsewhere, other.sinceLoaded())
 		if other.store.Store.Remote && z.handlers[0].StoreByDefault {
 			facts.Shared = storeName(other.store)
 		}
 	}
-	if facts.SinceLoaded == 0 {
-		z.unmet(&facts, all)
+	for i, h := range z.handlers { // why it has met no request
+		facts.Missed += z.uses[i].Missed()
+		if h.Requests != nil {
+			facts.Served = max(facts.Served, h.Requests.n.Load())
+		}
 	}
-	facts.DryRun = !slices.ContainsFunc(z.uses, (*zone.Zone).Enforces)
 	facts.Variable, facts.Networks = z.Template.Varies(), z.Template.ByNetwork()
 	facts.Addresses = z.Template.HasAddress && z.Template.NumPlaceholders() == 1
-	facts.Spread, facts.MissingKey, facts.KeyInWords = z.Stats.Keys.Spread(), z.MissingKey.Word, z.Template.Form()
+	facts.Spread, facts.MissingKey = z.Stats.Keys.Spread(), z.MissingKey.Word
 	facts.Blocks, facts.Warnings, facts.OneKey = len(z.Block) > 0, z.warnings, z.Template.Meant(z.Key) != ""
 	facts.Unlimited = !hasLimit(z)
 	facts.Results, _ = z.Stats.Costs.Read()
@@ -36,12 +44,10 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 		facts.Results[result] -= before
 	}
 	for _, use := range z.uses {
-		if last := use.Forwarded.Last(); last != nil {
+		// Clients may write the field themselves, if only a few requests have it.
+		if last := use.Forwarded.Last(); last != nil && use.Forwarded.IsProxy() && time.Since(last.At) < recent {
 			looked, forwarded := use.Forwarded.Counts()
-			facts.Forwarded = &doctor.Forwarded{
-				Found: last.Found, Fix: last.Fix, Few: !use.Forwarded.IsProxy(), Ago: time.Since(last.At),
-				Count: forwarded, Of: looked,
-			}
+			facts.Forwarded = fmt.Sprintf("%s (%d of %d); %s", last.Found, forwarded, looked, last.Fix)
 		}
 		facts.Closed = facts.Closed || use.Policy != nil && use.Policy.Numbers.Events == 0
 	}
@@ -50,4 +56,25 @@ func (z *runningZone) facts(all []*runningZone) doctor.Zone {
 		facts.Keyless = keyless.Counts[topk.Requests].AtLeast
 	}
 	return facts
+}
+
+// Requests counts the requests of a server, up to a bound. Of HTTP/2 it counts a few of them, and none of
+// HTTP/3.
+type Requests struct{ n atomic.Uint64 }
+
+const maxRequests = 1000
+
+// Note is called when a connection changes its state.
+func (r *Requests) Note(_ net.Conn, state http.ConnState) {
+	if state == http.StateActive && r.n.Load() < maxRequests {
+		r.n.Add(1)
+	}
+}
+
+// sinceLoaded returns how many requests the zone has met since the config was loaded.
+func (z *runningZone) sinceLoaded() (n uint64) {
+	for _, of := range z.Stats.Totals() {
+		n += of
+	}
+	return n - z.before.requests
 }

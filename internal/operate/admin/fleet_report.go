@@ -2,8 +2,9 @@ package admin
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
-	"runtime/debug"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,14 +28,22 @@ var ours reporter
 // reporter writes the reports of this process. All shared stores have the same one, because several of them may be one server.
 type reporter struct {
 	mu   sync.Mutex
-	last *fleet.Report // with zones
+	last string // with zones
+}
+
+// sharedStores returns the stores by which processes tell each other something.
+func sharedStores() []*runningStore {
+	return slices.DeleteFunc(runningStores(), func(s *runningStore) bool {
+		_, ok := s.store.Store.Store.(store.Shared)
+		return !ok
+	})
 }
 
 // report tells the other instances how the newest config defines the zones in shared stores, and what this one counts while somebody
 // looks.
 func report() {
-	report, _, stores := brief()
-	text := fleet.Encode(report)
+	stores := sharedStores()
+	text := fleet.Encode(tell(stores, time.Time{}, 0))
 	for _, s := range stores {
 		s.store.Store.Store.(store.Shared).Report(text, ours.write)
 	}
@@ -44,74 +53,66 @@ func report() {
 func (r *reporter) write() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	report, zones := now()
-	for i, z := range zones[:min(maxLists, len(zones))] {
-		for by := range report.Zones[i].Tops {
-			top := z.top(listed, topk.Kind(by))
-			for at := range top.Keys {
-				top.Keys[at].Parts = nil // readers split them
-			}
-			report.Zones[i].Tops[by], report.Zones[i].Since = top.Keys, top.Since
-		}
+	report := tell(sharedStores(), time.Now(), maxLists)
+	if len(report.Zones) > 0 { // else the store is being closed: what the zones have counted remains
+		r.last = fleet.Encode(report)
 	}
-	if len(report.Zones) > 0 {
-		r.last = report
-	} else if r.last != nil { // the store is being closed: what the zones have counted remains
-		r.last.Now = report.Now
-		report = r.last
-	}
-	return fleet.Encode(report)
+	return r.last
 }
 
-// brief returns what this process tells while nobody looks, the shared stores, and their zones: those with the most requests first.
-func brief() (*fleet.Report, []*runningZone, []*runningStore) {
-	report := &fleet.Report{Name: processName(), Version: moduleVersion()}
+// tell returns what this process tells of the zones in shared stores, those with the most requests first: what they count now, unless
+// that is zero, with lists of the keys of some.
+func tell(stores []*runningStore, now time.Time, lists int) *fleet.Report {
+	report := &fleet.Report{Name: processName(), Now: now}
 	var zones []*runningZone
-	var stores []*runningStore
-	for _, s := range runningStores() {
-		if _, ok := s.store.Store.Store.(store.Shared); ok {
-			zones, stores = append(zones, s.zones...), append(stores, s)
+	for _, s := range stores {
+		zones = append(zones, s.zones...)
+		if told := s.known(nil); !now.IsZero() && (told.Failing || told.Breaker == store.BreakerOpen) {
+			report.Trouble = "requests get no answer from store " + told.Name
 		}
 	}
 	slices.SortFunc(zones, func(a, b *runningZone) int {
 		return cmp.Or(cmp.Compare(b.sinceLoaded(), a.sinceLoaded()), strings.Compare(a.Name, b.Name))
 	})
-	for _, z := range zones {
-		report.Zones = append(report.Zones, fleet.Zone{Name: z.Name, Definition: z.definition()})
-	}
-	return report, zones, stores
-}
-
-// now returns what this process has to tell at the moment, without lists of keys, and the zones.
-func now() (*fleet.Report, []*runningZone) {
-	report, zones, stores := brief()
-	report.Now = time.Now()
-	for _, s := range stores {
-		if told := s.known(nil); told.Failing || told.Breaker == store.BreakerOpen {
-			report.Trouble = "requests get no answer from store " + told.Name
-		}
-	}
 	for i, z := range zones {
-		told := &report.Zones[i]
-		told.ZoneCounts = z.counts()
-		report.Requests, report.Rate = report.Requests+told.Requests(), report.Rate+told.Rate
-		maps.DeleteFunc(told.Totals, func(_ string, n uint64) bool { return n == 0 })
+		told := fleet.Zone{Name: z.Name, Definition: z.definition()}
+		if !now.IsZero() {
+			told.ZoneCounts = z.counts()
+			report.Requests, report.Rate = report.Requests+told.Requests(), report.Rate+told.Rate
+			maps.DeleteFunc(told.Totals, func(_ string, n uint64) bool { return n == 0 })
+		}
+		for by := range told.Tops {
+			if i < lists {
+				top := z.top(listed, topk.Kind(by))
+				told.Tops[by], told.Since = top.Keys, top.Since
+			}
+			for at := range told.Tops[by] {
+				told.Tops[by][at].Parts = nil // readers split them
+			}
+		}
+		report.Zones = append(report.Zones, told)
 	}
-	return report, zones
+	return report
 }
 
-const modulePath = "github.com/seed-161337e5/caddyratelimit"
+// processName names this process for people.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a host without a name"
+	}
+	return fmt.Sprintf("%s (process %d)", host, os.Getpid())
+}
 
-// moduleVersion returns the version of this module in the binary.
-var moduleVersion = sync.OnceValue(func() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+// definition returns the limit and the key of the zone for people. Instances that share a store must agree on these, so it differs
+// for different ones.
+func (z *runningZone) definition() string {
+	text := z.Description
+	if z.Key != "" {
+		text += " by " + z.Template.Form()
 	}
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == modulePath {
-			return m.Version
-		}
+	if p := z.Template.Prefixes; z.Template.HasAddress && (p.IPv4 != 32 || p.IPv6 != 64) {
+		text += fmt.Sprintf(" (ipv4_prefix %d, ipv6_prefix %d)", p.IPv4, p.IPv6)
 	}
-	return "unknown"
-})
+	return text
+}

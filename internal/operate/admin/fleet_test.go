@@ -2,6 +2,7 @@ package admin
 
 import (
 	"testing"
+	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
@@ -9,9 +10,9 @@ import (
 
 // TestLastReport: when its store is closed, no config of an instance runs any more. It still reports what it has counted.
 func TestLastReport(t *testing.T) {
-	r := &reporter{last: &fleet.Report{
-		Name: "x", Zones: []fleet.Zone{{Name: "z", ZoneCounts: adminapi.ZoneCounts{Totals: map[string]uint64{"allowed": 7}}}},
-	}}
+	r := &reporter{last: fleet.Encode(&fleet.Report{
+		Name: "x", Now: time.Now(), Zones: []fleet.Zone{{Name: "z", ZoneCounts: adminapi.ZoneCounts{Totals: map[string]uint64{"allowed": 7}}}},
+	})}
 	read, err := fleet.Decode(r.write())
 	if err != nil {
 		t.Fatal(err)

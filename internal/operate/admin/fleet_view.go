@@ -33,11 +33,7 @@ func (c *adminCall) serve(route string, of *operation) (any, error) {
 	if word := c.query.Get(fleetParameter); word != "1" {
 		return nil, adminError(badRequest, "fleet must be 1, got %q", word)
 	}
-	for _, s := range runningStores() {
-		if _, ok := s.store.Store.Store.(store.Shared); ok {
-			c.fleet = append(c.fleet, s)
-		}
-	}
+	c.fleet = sharedStores()
 	if route == "page/stream" { // it follows the fleet
 		return of.do(c)
 	}
@@ -46,13 +42,11 @@ func (c *adminCall) serve(route string, of *operation) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := adminapi.FleetAnswer{Instances: make([]adminapi.Instance, len(c.view.Members)), Notes: c.view.Notes, Sum: sum}
+	all := adminapi.FleetAnswer{Instances: c.view.Instances(), Notes: c.view.Notes, Sum: sum}
 	for i := range c.view.Members {
-		m := &c.view.Members[i]
-		if m.Counts() {
+		if c.view.Members[i].Counts() {
 			all.Counted++
 		}
-		all.Instances[i] = m.Instance
 	}
 	return all, nil
 }
@@ -100,8 +94,7 @@ func lookOnce(ctx context.Context, stores []*runningStore) (view *fleet.View, an
 			notes = append(notes, fmt.Sprintf("what other instances report by store %s is not known: %v", storeName(s.store), errs[i]))
 		}
 	}
-	mine, _ := now()
-	view = fleet.NewView(store.Process(), mine, reports...)
+	view = fleet.NewView(store.Process(), tell(sharedStores(), time.Now(), 0), reports...)
 	view.Notes = append(view.Notes, notes...)
 	return view, answers
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/shell"
 	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
@@ -50,51 +48,23 @@ func (c *instance) doctor() (worst string, err error) {
 	switch {
 	case err != nil:
 		return "", err
-	case len(d.Checks) == 0:
-		return "", errors.New("the answer has no checks; does that Caddy have another version?")
+	case d.Level == "":
+		return "", errors.New("the answer has no level; does that Caddy have another version?")
 	case !done:
-		fmt.Fprint(c.out, c.verdict(problems(d.Findings)))
+		fmt.Fprint(c.out, c.verdict(d.Findings))
 		c.printNotes()
 	}
 	return d.Level, nil
-}
-
-// problem is a finding, and the zones or the instances that have it.
-type problem struct {
-	adminapi.Finding        // without their names
-	of               string // "zone" or "instance"; empty if it is about something else
-	names            []string
-}
-
-// problems returns what is wrong, the worst first. What several zones or instances have in common is one problem.
-func problems(findings []adminapi.Finding) (all []*problem) {
-	for _, found := range findings {
-		p := &problem{Finding: found}
-		switch {
-		case found.Zone != "":
-			p.of, p.names = "zone", []string{found.Zone}
-		case found.Instance != "":
-			p.of, p.names = "instance", []string{found.Instance}
-		}
-		p.Zone, p.Instance = "", ""
-		i := slices.IndexFunc(all, func(known *problem) bool { return p.of != "" && known.of == p.of && known.Finding == p.Finding })
-		if i < 0 {
-			all = append(all, p)
-		} else if !slices.Contains(all[i].names, p.names[0]) {
-			all[i].names = append(all[i].names, p.names[0])
-		}
-	}
-	return all
 }
 
 // maxLines is how many lines a person sees at once.
 const maxLines = 25
 
 // verdict writes what is wrong, in a terminal no more than fits in it.
-func (c *instance) verdict(problems []*problem) string {
+func (c *instance) verdict(all []adminapi.Finding) string {
 	counts := make(map[string]int)
-	for _, p := range problems {
-		counts[p.Level]++
+	for _, f := range all {
+		counts[f.Level]++
 	}
 	text := "Nothing is wrong"
 	if counts[adminapi.LevelFail]+counts[adminapi.LevelWarn] > 0 {
@@ -106,13 +76,13 @@ func (c *instance) verdict(problems []*problem) string {
 		text += fmt.Sprintf(" in a fleet of %d", len(c.view.Instances))
 	}
 	lines := []string{text + "."}
-	if len(problems) > 0 {
+	if len(all) > 0 {
 		lines = append(lines, "")
 	}
-	for i, p := range problems {
-		more := c.lines(p)
+	for i := range all {
+		more := c.lines(&all[i])
 		if c.terminal && i > 0 && len(lines)+len(more) >= maxLines {
-			lines = append(lines, fmt.Sprintf("%d more are in --json.", len(problems)-i))
+			lines = append(lines, fmt.Sprintf("%d more are in --json.", len(all)-i))
 			break
 		}
 		lines = append(lines, more...)
@@ -120,33 +90,27 @@ func (c *instance) verdict(problems []*problem) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// lines returns a problem with what to do.
-func (c *instance) lines(p *problem) (lines []string) {
+// lines returns a finding with what to do.
+func (c *instance) lines(f *adminapi.Finding) (lines []string) {
 	const indent = "    "
-	texts := []string{p.Level + " " + p.Check + ": " + p.whose(), p.Found}
-	if fix := p.Fix.String(); fix != "" {
+	texts := []string{f.Level + " " + f.Check + ": " + whose(f), f.Found}
+	if fix := f.Fix.String(); fix != "" {
 		texts = append(texts, "fix: "+fix)
 	}
 	for i, text := range texts {
 		lines = append(lines, say.Wrap(indent[:min(i, 1)*len(indent)], indent, text, cmp.Or(c.width, textWidth))...)
 	}
-	lines[0] = strings.Replace(lines[0], p.Level, c.colored(p.Level), 1)
+	lines[0] = strings.Replace(lines[0], f.Level, c.colored(f.Level), 1)
 	return lines
 }
 
-// whose names what a problem is about.
-func (p *problem) whose() string {
-	switch {
-	case p.of == "zone":
-		return enumerate(p.of, few(p.names))
-	case p.of == "instance":
-		return enumerate(p.of, p.names)
-	case p.Server != "":
-		return "server " + shell.Word(p.Server)
-	case p.Adaptive != "":
-		return "adaptive_concurrency " + shell.Word(p.Adaptive)
-	case p.Store != "":
-		return "store " + p.Store
+// whose names what a finding is about.
+func whose(f *adminapi.Finding) string {
+	switch f.Of {
+	case "":
+		return "config"
+	case "zone":
+		return enumerate(f.Of, few(f.Names))
 	}
-	return "config"
+	return enumerate(words(f.Of), f.Names)
 }

@@ -15,11 +15,10 @@ import (
 func diagnosed(s *screen, instances int, findings []adminapi.Finding) (text, worst string) {
 	c := &instance{screen: s, view: &adminapi.FleetAnswer{Instances: make([]adminapi.Instance, instances)}}
 	slices.SortStableFunc(findings, adminapi.WorseFirst)
-	problems := problems(findings)
-	if len(problems) > 0 {
-		worst = problems[0].Level
+	if len(findings) > 0 {
+		worst = findings[0].Level
 	}
-	return c.verdict(problems), worst
+	return c.verdict(findings), worst
 }
 
 // TestDiagnosisFits: whatever names and errors say, no line is wider than the terminal, nothing in them is interpreted, and a
@@ -27,10 +26,10 @@ func diagnosed(s *screen, instances int, findings []adminapi.Finding) (text, wor
 func TestDiagnosisFits(t *testing.T) {
 	hostile := "\x1b[31m\x00\r\nzone \u202e" + strings.Repeat("x", 200)
 	findings := []adminapi.Finding{
-		{Level: adminapi.LevelFail, Check: "answer", Store: hostile, Found: "does not answer: " + hostile, Fix: advice.New("hostile", "%s").With(hostile)},
-		{Level: adminapi.LevelUnknown, Check: "fleet", Store: "redis", Found: ""},
-		{Level: adminapi.LevelWarn, Check: "keys", Zone: "\x1b[2J\n", Found: "one key", Fix: advice.New("another", "another").With()},
-		{Level: "other, and longer than any", Check: "of another version, and longer than any", Server: "a b", Found: "x"},
+		{Level: adminapi.LevelFail, Check: "answer", Of: "store", Names: []string{hostile}, Found: "does not answer: " + hostile, Fix: advice.New("hostile", "%s").With(hostile)},
+		{Level: adminapi.LevelUnknown, Check: "fleet", Of: "store", Names: []string{"redis"}, Found: ""},
+		{Level: adminapi.LevelWarn, Check: "keys", Of: "zone", Names: []string{"\x1b[2J\n"}, Found: "one key", Fix: advice.New("another", "another").With()},
+		{Level: "other, and longer than any", Check: "of another version, and longer than any", Of: "server", Names: []string{"a b"}, Found: "x"},
 	}
 	for width, most := range map[int]int{0: 80, 80: 80, 120: 120, 10: 80} {
 		text, worst := diagnosed(&screen{width: width}, 1, findings)
@@ -52,7 +51,7 @@ func TestDiagnosisFits(t *testing.T) {
 	}
 	var many []adminapi.Finding
 	for i := range 100 {
-		many = append(many, adminapi.Finding{Level: adminapi.LevelWarn, Check: "rollout", Zone: fmt.Sprint(i), Found: fmt.Sprintf("refuses %d", i)})
+		many = append(many, adminapi.Finding{Level: adminapi.LevelWarn, Check: "rollout", Of: "zone", Names: []string{fmt.Sprint(i)}, Found: fmt.Sprintf("refuses %d", i)})
 	}
 	many = append(many, findings[0])
 	text, _ := diagnosed(&screen{terminal: true}, 1, many)
@@ -64,60 +63,32 @@ func TestDiagnosisFits(t *testing.T) {
 	}
 }
 
-// TestOneProblemForZones: what several zones have in common, because their store does not answer, is said once with their names.
-// What only one has, or another store, stays its own.
-func TestOneProblemForZones(t *testing.T) {
-	see := advice.New("see", "see store %s")
-	finding := func(zone, level, found, store string) adminapi.Finding {
-		return adminapi.Finding{Level: level, Check: "on_store_error", Zone: zone, Found: found, Fix: see.With(store)}
-	}
-	text, _ := diagnosed(&screen{width: 60}, 1, []adminapi.Finding{
-		finding("a", adminapi.LevelWarn, "each counts for itself", "x"),
-		finding("b c", adminapi.LevelWarn, "each counts for itself", "x"),
-		finding("d", adminapi.LevelFail, "it refuses all", "x"),
-		finding("e", adminapi.LevelWarn, "each counts for itself", "y"),
-		finding("f", adminapi.LevelWarn, "each counts for itself", "x"),
-	})
-	const want = `1 fail and 2 warn.
-
-fail on_store_error: zone d
-    it refuses all
-    fix: see store x
-warn on_store_error: zones a, 'b c', f
-    each counts for itself
-    fix: see store x
-warn on_store_error: zone e
-    each counts for itself
-    fix: see store y
-`
-	if text != want {
-		t.Errorf("got\n%s\nwant\n%s", text, want)
-	}
-	var many []adminapi.Finding
+// TestNamesOfFindings: what several have in common is said once with their names, of zones with a few.
+func TestNamesOfFindings(t *testing.T) {
+	var many []string
 	for i := range 100 {
-		many = append(many, finding(fmt.Sprint("zone-", i), adminapi.LevelWarn, "each counts for itself", "x"))
+		many = append(many, fmt.Sprint("zone-", i))
 	}
-	if text, _ := diagnosed(new(screen), 1, many); strings.Count(text, "each counts") != 1 || !strings.Contains(text, "zone-4, and 95") {
-		t.Errorf("a hundred zones:\n%s", text)
+	finding := func(level, of string, names ...string) adminapi.Finding {
+		return adminapi.Finding{Level: level, Check: "config", Of: of, Names: names, Found: "it is so", Fix: advice.New("see", "see store %s").With("x")}
 	}
-}
-
-// TestOneProblemForInstances: what is wrong with several instances in the same way is one problem with their names.
-func TestOneProblemForInstances(t *testing.T) {
-	of := func(name, found string) adminapi.Finding {
-		return adminapi.Finding{Level: adminapi.LevelFail, Check: "config", Instance: name, Found: found}
-	}
-	text, _ := diagnosed(new(screen), 4, []adminapi.Finding{of("a (process 1)", "zone z differs"), of("b (process 2)", "zone y differs"), of("c", "zone z differs")})
-	if want := "2 fail and 0 warn in a fleet of 4.\n\nfail config: instances a (process 1), c\n    zone z differs\nfail config: instance b (process 2)\n    zone y differs\n"; text != want {
+	text, _ := diagnosed(&screen{width: 60}, 4, []adminapi.Finding{
+		finding(adminapi.LevelFail, "zone", "d"), finding(adminapi.LevelFail, "instance", "a (process 1)", "c"),
+		finding(adminapi.LevelWarn, "zone", many...), finding(adminapi.LevelWarn, ""),
+	})
+	const said = "\n    it is so\n    fix: see store x\n"
+	want := "2 fail and 2 warn in a fleet of 4.\n\nfail config: zone d" + said + "fail config: instances a (process 1), c" + said +
+		"warn config: zones zone-0, zone-1, zone-2, zone-3, zone-4,\n    and 95 more" + said + "warn config: config" + said
+	if text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }
 
 // TestVerdict: the first line sums up what is wrong, each problem once, and the worst comes first.
 func TestVerdict(t *testing.T) {
-	unknown := adminapi.Finding{Level: adminapi.LevelUnknown, Check: "memory", Store: "redis", Found: "cannot say"}
-	warn := adminapi.Finding{Level: adminapi.LevelWarn, Check: "maxmemory", Store: "redis", Found: "no limit"}
-	fail := adminapi.Finding{Level: adminapi.LevelFail, Check: "clock", Store: "redis", Found: "an hour apart"}
+	unknown := adminapi.Finding{Level: adminapi.LevelUnknown, Check: "memory", Of: "store", Names: []string{"redis"}, Found: "cannot say"}
+	warn := adminapi.Finding{Level: adminapi.LevelWarn, Check: "maxmemory", Of: "store", Names: []string{"redis"}, Found: "no limit"}
+	fail := adminapi.Finding{Level: adminapi.LevelFail, Check: "clock", Of: "store", Names: []string{"redis"}, Found: "an hour apart"}
 	for _, test := range []struct {
 		name      string
 		instances int

@@ -55,18 +55,18 @@ var addZone = advice.New("doctor/zones", "add a rate_limit handler with a zone")
 
 // Examine makes all checks. The worst comes first, and what is about a store before what is about zones.
 func Examine(f *Facts) adminapi.Diagnosis {
-	e := examination{checks: []string{"config", "zones"}}
+	var e findings
 	for _, text := range f.Warnings {
-		e.add(adminapi.Finding{Check: "config", Level: warn}, text, nil)
+		e.add(adminapi.Finding{}, "config", warn, text, nil)
 	}
 	if len(f.Zones)+len(f.Adaptive)+len(f.Warnings) == 0 { // a handler without zones warns
-		e.add(adminapi.Finding{Check: "zones", Level: warn}, "the running config has no zones, so it limits nothing", addZone)
+		e.add(adminapi.Finding{}, "zones", warn, "the running config has no zones, so it limits nothing", addZone)
 	}
 	for _, i := range f.Instances {
-		look(&e, adminapi.Finding{Instance: i.Name}, memberProblems, member{i, f.Instances})
+		look(&e, about("instance", i.Name), memberProblems, member{i, f.Instances})
 	}
 	for i := range f.Servers {
-		look(&e, adminapi.Finding{Server: f.Servers[i].Name}, serverProblems, &f.Servers[i])
+		look(&e, about("server", f.Servers[i].Server), serverProblems, &f.Servers[i])
 	}
 	for i := range f.Stores { // before the zones that they explain
 		f.Stores[i].look(&e)
@@ -78,35 +78,29 @@ func Examine(f *Facts) adminapi.Diagnosis {
 			if z.OneKey { // the limit hits the wrong clients
 				level = fail
 			}
-			e.add(adminapi.Finding{Check: "config", Level: level, Zone: z.Name}, text, nil)
+			e.add(about("zone", z.Name), "config", level, text, nil)
 		}
-		look(&e, adminapi.Finding{Zone: z.Name}, zoneProblems, z)
+		look(&e, about("zone", z.Name), zoneProblems, z)
 	}
 	for i := range f.Adaptive {
-		look(&e, adminapi.Finding{Adaptive: f.Adaptive[i].Name}, adaptiveProblems, &f.Adaptive[i])
+		look(&e, about("adaptive_limit", f.Adaptive[i].Name), adaptiveProblems, &f.Adaptive[i])
 	}
-	slices.SortStableFunc(e.found, adminapi.WorseFirst)
-	slices.Sort(e.checks)
+	slices.SortStableFunc(e, adminapi.WorseFirst)
 	worst := adminapi.LevelOK
-	if len(e.found) > 0 && e.found[0].Level != unknown {
-		worst = e.found[0].Level
+	if len(e) > 0 && e[0].Level != unknown {
+		worst = e[0].Level
 	}
-	return adminapi.Diagnosis{Level: worst, Checks: e.checks, Findings: e.found}
+	return adminapi.Diagnosis{Level: worst, Findings: e}
 }
 
-// examination is what was looked at, and what was found.
-type examination struct {
-	checks []string
-	found  []adminapi.Finding
-}
+// findings are what was found.
+type findings []adminapi.Finding
+
+// about begins a finding.
+func about(of, name string) adminapi.Finding { return adminapi.Finding{Of: of, Names: []string{name}} }
 
 // look adds the problems of servers, zones, stores or instances: the first one of each check.
-func look[T any](e *examination, about adminapi.Finding, problems []problem[T], all ...T) {
-	for _, p := range problems {
-		if !slices.Contains(e.checks, p.check) {
-			e.checks = append(e.checks, p.check)
-		}
-	}
+func look[T any](e *findings, about adminapi.Finding, problems []problem[T], all ...T) {
 	for _, of := range all {
 		found := ""
 		for _, p := range problems {
@@ -115,19 +109,24 @@ func look[T any](e *examination, about adminapi.Finding, problems []problem[T], 
 			}
 			if text := p.found(of); text != "" {
 				found = p.check
-				about.Check, about.Level = p.check, p.level
-				e.add(about, text, p.fix)
+				e.add(about, p.check, p.level, text, p.fix)
 			}
 		}
 	}
 }
 
-// add adds a finding with its text.
-func (e *examination) add(f adminapi.Finding, text string, fix *advice.Advice) {
+// add adds a finding with its text, or the name to one of the same problem.
+func (e *findings) add(f adminapi.Finding, check, level, text string, fix *advice.Advice) {
+	f.Check, f.Level = check, level
 	if f.Found, f.Fix = advice.Split(text); fix != nil {
 		f.Fix = cmp.Or(f.Fix, fix.With())
 	}
-	e.found = append(e.found, f)
+	i := slices.IndexFunc(*e, func(known adminapi.Finding) bool { return f.Of != "" && known.Is(&f) })
+	if i < 0 {
+		*e = append(*e, f)
+	} else if known := &(*e)[i]; !slices.Contains(known.Names, f.Names[0]) {
+		known.Names = append(known.Names, f.Names[0])
+	}
 }
 
 // maxShown bounds lists in findings.

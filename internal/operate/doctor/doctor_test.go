@@ -49,7 +49,7 @@ func TestChecks(t *testing.T) {
 		}), "fail config"},
 		"unlimited":      {zone(func(z *Zone) { z.Unlimited = true }), "warn limit"},
 		"closed":         {zone(func(z *Zone) { z.Closed = true }), "warn limit"},
-		"dry run":        {zone(func(z *Zone) { z.DryRun = true }), "warn rollout"},
+		"dry run":        {zone(func(z *Zone) { z.Rollout = "dry run" }), "warn rollout"},
 		"half a rollout": {zone(func(z *Zone) { z.Rollout = "enforce 50 %" }), ""},
 		"never met":      {zone(func(z *Zone) { z.SinceLoaded, z.Elsewhere = 0, 100 }), "warn requests"},
 		"missed":         {zone(func(z *Zone) { z.SinceLoaded, z.Missed, z.Served = 0, 20, 20 }), "warn requests"},
@@ -58,22 +58,16 @@ func TestChecks(t *testing.T) {
 		"no matchers": {zone(func(z *Zone) {
 			z.SinceLoaded, z.Elsewhere, z.Matches = 0, 100, false
 		}), ""},
-		"no traffic":   {zone(func(z *Zone) { z.SinceLoaded, z.Elsewhere = 0, 99 }), ""},
-		"all exempt":   {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 100) }), "warn exempt"},
-		"a few exempt": {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 99) }), ""},
-		"all rejected": {zone(func(z *Zone) { z.Totals = totals(outcome.Rejected, 100) }), "fail rejected"},
-		"a proxy": {zone(func(z *Zone) {
-			z.Forwarded = &Forwarded{Found: "all are one client", Fix: addZone.With(), Ago: time.Second, Count: 1, Of: 10}
-		}), "warn proxy"},
-		"clients that forward": {zone(func(z *Zone) {
-			z.Forwarded = &Forwarded{Found: "all are one client", Ago: time.Second, Few: true, Count: 1, Of: 11}
-		}), ""},
-		"a proxy long ago": {zone(func(z *Zone) { z.Forwarded = &Forwarded{Found: "all are one client", Ago: time.Hour, Count: 1, Of: 1} }), ""},
-		"one key":          {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), "warn keys"},
-		"one network":      {zone(func(z *Zone) { z.Networks, z.Spread = true, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
-		"one key so far":   {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 99, Keys: 1, Repeated: 1} }), ""},
-		"one key for all":  {zone(func(z *Zone) { z.Variable, z.Spread = false, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
-		"new keys":         {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 5000, Keys: 512, Repeated: 10} }), "warn keys"},
+		"no traffic":      {zone(func(z *Zone) { z.SinceLoaded, z.Elsewhere = 0, 99 }), ""},
+		"all exempt":      {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 100) }), "warn exempt"},
+		"a few exempt":    {zone(func(z *Zone) { z.Totals = totals(outcome.Exempt, 99) }), ""},
+		"all rejected":    {zone(func(z *Zone) { z.Totals = totals(outcome.Rejected, 100) }), "fail rejected"},
+		"a proxy":         {zone(func(z *Zone) { z.Forwarded = "all are one client; " + addZone.With().String() }), "warn proxy"},
+		"one key":         {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), "warn keys"},
+		"one network":     {zone(func(z *Zone) { z.Networks, z.Spread = true, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
+		"one key so far":  {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 99, Keys: 1, Repeated: 1} }), ""},
+		"one key for all": {zone(func(z *Zone) { z.Variable, z.Spread = false, topk.Spread{Requests: 100, Keys: 1, Repeated: 1} }), ""},
+		"new keys":        {zone(func(z *Zone) { z.Spread = topk.Spread{Requests: 5000, Keys: 512, Repeated: 10} }), "warn keys"},
 		"new addresses": {zone(func(z *Zone) {
 			z.Addresses, z.Spread = true, topk.Spread{Requests: 5000, Keys: 512}
 		}), ""},
@@ -85,7 +79,7 @@ func TestChecks(t *testing.T) {
 		"a few costs":       {zone(func(z *Zone) { z.Results[stats.CostInvalid] = 9 }), ""},
 		"errors":            {zone(func(z *Zone) { z.Results[stats.CostFailed], z.Results[stats.CostCutOff] = 100, 100 }), ""},
 		"no address, by a proxy": {zone(func(z *Zone) {
-			z.Keyless, z.Addresses, z.Forwarded = 100, true, &Forwarded{Fix: addZone.With(), Ago: time.Second}
+			z.Keyless, z.Addresses, z.Forwarded = 100, true, "all are one client; "+addZone.With().String()
 		}), "warn proxy"},
 		"never charged":         {zone(func(z *Zone) { z.Judged = 100 }), "warn charge"},
 		"charged once":          {zone(func(z *Zone) { z.Judged, z.Charged = 100, 1 }), ""},
@@ -142,7 +136,7 @@ func TestChecks(t *testing.T) {
 		}, "fail round_trip"},
 		"dead, with what follows": {func(f *Facts) {
 			trouble(store.TroubleAnswer)(f)
-			f.Zones[0].Silent, f.Zones[0].DryRun = true, true
+			f.Zones[0].Silent, f.Zones[0].Rollout = true, "dry run"
 			f.Stores[0].Breaker, f.Stores[0].Failing, f.Stores[0].Latency = store.BreakerOpen, true, &adminapi.Latency{Count: 100, P99: 1}
 		}, "fail answer, fail on_store_error, warn rollout"},
 		"a store of other people": {of(func(s *Store) {
@@ -175,6 +169,27 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestOneFinding: what several zones have in common, because their store does not answer, is one finding with their names. What only
+// one has, or another store, stays its own.
+func TestOneFinding(t *testing.T) {
+	f := good()
+	f.Zones = nil
+	for _, of := range []struct{ name, onError, store string }{
+		{"a", "local", "x"}, {"b", "local", "x"}, {"c", "deny", "x"}, {"d", "local", "y"}, {"e", "local", "x"}, {"a", "local", "x"},
+	} {
+		z := good().Zones[0]
+		z.Silent, z.Name, z.OnStoreError, z.Store = true, of.name, of.onError, of.store
+		f.Zones = append(f.Zones, z)
+	}
+	var got []string
+	for _, found := range Examine(f).Findings {
+		got = append(got, found.Level+" "+found.Of+" "+strings.Join(found.Names, " "))
+	}
+	if got, want := strings.Join(got, ", "), "fail zone c, warn zone a b e, warn zone d"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestDecides: a store that decides nothing in time does not decide.
 func TestDecides(t *testing.T) {
 	for want, conditions := range map[bool][]store.Condition{
@@ -193,12 +208,12 @@ func TestDecides(t *testing.T) {
 // good is a set-up with nothing wrong.
 func good() *Facts {
 	return &Facts{
-		Servers: []Server{{Name: "srv0", Trusted: []string{"10.0.0.0/8"}, Strict: true, Headers: []string{"X-Forwarded-For"}}},
+		Servers: []Server{{Server: "srv0", Trusted: []string{"10.0.0.0/8"}, Strict: true, Headers: []string{"X-Forwarded-For"}}},
 		Zones: []Zone{{
 			Zone: adminapi.Zone{
-				Name: "api", Store: "redis", ZoneCounts: adminapi.ZoneCounts{Totals: totals(outcome.Allowed, 1000)}, Key: "{cookie.sid}", OnStoreError: "allow",
+				Name: "api", Store: "redis", ZoneCounts: adminapi.ZoneCounts{Totals: totals(outcome.Allowed, 1000)}, Key: "{cookie.sid}", KeyForm: "{cookie.sid}", OnStoreError: "allow",
 			},
-			SinceLoaded: 1000, Matches: true, Variable: true, KeyInWords: "cookie sid", MissingKey: "share",
+			SinceLoaded: 1000, Matches: true, Variable: true, MissingKey: "share",
 			Spread: topk.Spread{Requests: 1000, Keys: 100, Repeated: 90},
 		}},
 		Stores: []Store{{

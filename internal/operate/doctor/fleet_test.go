@@ -13,13 +13,12 @@ func TestInstances(t *testing.T) {
 		change func(all []adminapi.Instance)
 		want   string
 	}{
-		"well":            {func([]adminapi.Instance) {}, ""},
-		"a silent one":    {func(all []adminapi.Instance) { all[1].State = adminapi.StateSilent }, "warn instances b"},
-		"a mute one":      {func(all []adminapi.Instance) { all[1].State = adminapi.StateMute }, "unknown instances b"},
-		"one that left":   {func(all []adminapi.Instance) { all[1].State = adminapi.StateLeft }, ""},
-		"another config":  {func(all []adminapi.Instance) { all[2].Differs = []string{"z"} }, "fail config c"},
-		"another version": {func(all []adminapi.Instance) { all[2].Version = "v2" }, "warn version c"},
-		"an outage":       {func(all []adminapi.Instance) { all[1].Trouble = "no answer" }, "warn outage b"},
+		"well":           {func([]adminapi.Instance) {}, ""},
+		"a silent one":   {func(all []adminapi.Instance) { all[1].State = adminapi.StateSilent }, "warn instances b"},
+		"a mute one":     {func(all []adminapi.Instance) { all[1].State = adminapi.StateMute }, "unknown instances b"},
+		"one that left":  {func(all []adminapi.Instance) { all[1].State = adminapi.StateLeft }, ""},
+		"another config": {func(all []adminapi.Instance) { all[2].Differs = []string{"z"} }, "fail config c"},
+		"an outage":      {func(all []adminapi.Instance) { all[1].Trouble = "no answer" }, "warn outage b"},
 		"an outage of all": {func(all []adminapi.Instance) {
 			for i := range all {
 				all[i].Trouble = "no answer"
@@ -31,15 +30,15 @@ func TestInstances(t *testing.T) {
 		}, "warn outage a"},
 	} {
 		all := []adminapi.Instance{
-			{Name: "a", State: adminapi.StateHere, Version: "v1"},
-			{Name: "b", State: adminapi.StateReports, Version: "v1"},
-			{Name: "c", State: adminapi.StateReports, Version: "v1"},
+			{Name: "a", State: adminapi.StateHere},
+			{Name: "b", State: adminapi.StateReports},
+			{Name: "c", State: adminapi.StateReports},
 		}
 		c.change(all)
 		var bad []string
 		for _, f := range Examine(&Facts{Instances: all, Zones: make([]Zone, 1)}).Findings {
-			if f.Instance != "" {
-				bad = append(bad, f.Level+" "+f.Check+" "+f.Instance)
+			if f.Of == "instance" {
+				bad = append(bad, f.Level+" "+f.Check+" "+strings.Join(f.Names, " "))
 			}
 		}
 		if got := strings.Join(bad, ", "); got != c.want {

@@ -32,40 +32,33 @@ type node struct {
 }
 
 // look looks at a store and its servers. What is so because its servers decide nothing is no problem of its own.
-func (s *Store) look(e *examination) {
-	about := adminapi.Finding{Store: s.Name}
+func (s *Store) look(e *findings) {
+	about := about("store", s.Name)
 	if s.Examined != nil {
 		for _, c := range s.Examined.Servers {
-			before := len(e.found)
+			before := len(*e)
 			look(e, about, nodeProblems, node{c, s.Examined.Timeout})
-			for i := before; len(s.Examined.Servers) > 1 && i < len(e.found); i++ {
-				e.found[i].Found = c.Address + ": " + e.found[i].Found
+			for i := before; len(s.Examined.Servers) > 1 && i < len(*e); i++ {
+				(*e)[i].Found = c.Address + ": " + (*e)[i].Found
 			}
 		}
 	}
 	look(e, about, storeProblems, s)
 	look(e, about, silentProblems, s.Silent...)
-	if s.Remote && !s.isExplained() {
+	if s.Remote && s.Err == nil && !s.some(false) { // else it is known why requests are not decided in time
 		look(e, about, sharingProblems, s)
 	}
 }
 
-// isExplained reports whether it is known why requests are not decided in time.
-func (s *Store) isExplained() bool {
-	return s.Err != nil || s.Examined != nil && slices.ContainsFunc(s.Examined.Servers, func(c store.Condition) bool {
-		return c.Trouble != "" && c.Trouble != store.TroubleMemory || node{c, s.Examined.Timeout}.isLate()
+// some reports whether some of its servers decide in time, or some do not. One that is full still decides what needs no room.
+func (s *Store) some(decide bool) bool {
+	return s.Examined != nil && slices.ContainsFunc(s.Examined.Servers, func(c store.Condition) bool {
+		return decide == (c.Trouble == store.TroubleMemory || c.Trouble == "" && !node{c, s.Examined.Timeout}.isLate())
 	})
 }
 
-// Decides reports whether the store decides some requests in time. One that is full still decides what needs no room.
-func (s *Store) Decides() bool {
-	if s.Examined == nil {
-		return s.Err == nil
-	}
-	return len(s.Examined.Servers) == 0 || slices.ContainsFunc(s.Examined.Servers, func(c store.Condition) bool {
-		return c.Trouble == store.TroubleMemory || c.Trouble == "" && !node{c, s.Examined.Timeout}.isLate()
-	})
-}
+// Decides reports whether the store decides some requests in time.
+func (s *Store) Decides() bool { return s.Err == nil && (s.some(true) || !s.some(false)) }
 
 // decides reports whether the server decides.
 func (n node) decides() bool { return n.Trouble == "" }

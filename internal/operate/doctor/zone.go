@@ -3,7 +3,6 @@ package doctor
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/advice"
@@ -16,13 +15,13 @@ import (
 type Zone struct {
 	adminapi.Zone
 
-	// SinceLoaded counts the requests since the config was loaded. If there are none: Missed is how many have come to the
-	// zone, Served how many its server has had, and Elsewhere the most that another zone has met.
+	// SinceLoaded counts the requests since the config was loaded. If there are none, the others say why: Missed is how many have
+	// come to the zone, Served how many its server has had, and Elsewhere the most that another zone has met.
 	SinceLoaded, Missed, Served, Elsewhere uint64
 
-	// Matches says that the zone has matchers, Blocks that it has the option block, Unlimited that no request has a limit,
-	// Closed that the limit allows none, and DryRun that it is not enforced for any key.
-	Matches, Blocks, Unlimited, Closed, DryRun bool
+	// Matches says that the zone has matchers, Blocks that it has the option block, Unlimited that no request has a limit, and
+	// Closed that the limit allows none.
+	Matches, Blocks, Unlimited, Closed bool
 
 	// Results counts the responses since the config was loaded that should say what their requests cost, by what happened
 	// to that.
@@ -36,18 +35,18 @@ type Zone struct {
 	// Shared is the store of other zones of the config, if this one counts in the process because no store is given for it.
 	Shared string
 
-	// Forwarded is the last request from a proxy that is not trusted; nil if there was none.
-	Forwarded *Forwarded
+	// Forwarded says that requests come from a proxy that is not trusted, and what to do; empty if none came lately.
+	Forwarded string
 
 	// Variable says that requests can have different keys, Addresses that the key has nothing but the client's address, and
 	// Networks that clients of a network have one key.
 	Variable, Addresses, Networks bool
 
-	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key, MissingKey what happens
-	// to these (share, skip or reject), and KeyInWords the key as a Caddyfile has it.
-	Spread                 topk.Spread
-	Keyless                uint64
-	MissingKey, KeyInWords string
+	// Spread is how recent requests are spread over keys. Keyless is how many of them have no key, and MissingKey what happens
+	// to these: share, skip or reject.
+	Spread     topk.Spread
+	Keyless    uint64
+	MissingKey string
 
 	// Silent says that the store does not decide.
 	Silent bool
@@ -58,23 +57,10 @@ type Zone struct {
 	OneKey   bool
 }
 
-// Forwarded is the last request from a proxy that is not trusted, and how many of the requests that were looked at came from
-// such proxies.
-type Forwarded struct {
-	Found     string
-	Fix       advice.Text
-	Few       bool // clients may write the field themselves
-	Ago       time.Duration
-	Count, Of uint64
-}
-
 const (
 	// enough is how many requests are enough to judge, and someRequests how many that a zone does not meet.
 	enough       = 100
 	someRequests = 20
-
-	// recent is how long ago a request from a proxy still says something of the present.
-	recent = 10 * time.Minute
 )
 
 var (
@@ -92,8 +78,8 @@ var zoneProblems = []problem[*Zone]{
 	}, advice.New("doctor/limit/closed", "raise events, or use respond to refuse all requests")},
 
 	{"rollout", warn, func(z *Zone) string {
-		return when(z.DryRun,
-			"dry run: it refuses nothing, and would have refused %d of %d requests", z.of(outcome.DryRun), z.met())
+		return when(z.Rollout == "dry run",
+			"dry run: it refuses nothing, and would have refused %d of %d requests", z.of(outcome.DryRun), z.Requests())
 	}, advice.New("doctor/rollout", "raise enforce when the figures are right")},
 
 	{"requests", warn, func(z *Zone) string {
@@ -111,25 +97,19 @@ var zoneProblems = []problem[*Zone]{
 
 	{"exempt", warn, func(z *Zone) string {
 		return when(z.all(outcome.Exempt) && !z.Unlimited,
-			"all %d requests were exempt, so it refuses nothing", z.met())
+			"all %d requests were exempt, so it refuses nothing", z.Requests())
 	}, advice.New("doctor/exempt", "narrow exempt; missing_key skip and unlimited plans exempt requests too")},
 
 	{"rejected", warn, func(z *Zone) string {
 		return when(z.all(outcome.Rejected) && z.Blocks && z.Keyless == 0,
-			"all %d requests were rejected before the limit was asked, as by a block list", z.met())
+			"all %d requests were rejected before the limit was asked, as by a block list", z.Requests())
 	}, seeRejected},
 	{"rejected", fail, func(z *Zone) string {
-		return when(z.all(outcome.Rejected), "all %d requests were rejected before the limit was asked", z.met())
+		return when(z.all(outcome.Rejected), "all %d requests were rejected before the limit was asked", z.Requests())
 	}, seeRejected},
 
 	// Clients of a proxy that Caddy takes for the client all share one limit.
-	{"proxy", warn, func(z *Zone) string {
-		f := z.Forwarded
-		if f == nil || f.Ago > recent || f.Few {
-			return ""
-		}
-		return fmt.Sprintf("%s (%d of %d); %s", f.Found, f.Count, f.Of, f.Fix)
-	}, nil},
+	{"proxy", warn, func(z *Zone) string { return z.Forwarded }, nil},
 
 	{"keys", warn, func(z *Zone) string {
 		s := z.Spread
@@ -148,12 +128,12 @@ var zoneProblems = []problem[*Zone]{
 	{"missing_key", warn, func(z *Zone) string {
 		effect := map[string]string{"share": "share one limit", "reject": "are rejected"}[z.MissingKey]
 		return when(effect != "" && z.lacksKeys(90),
-			"%d of %d recent requests lack the key, %s, and %s", z.Keyless, z.Spread.Requests, z.KeyInWords, effect)
+			"%d of %d recent requests lack the key, %s, and %s", z.Keyless, z.Spread.Requests, z.KeyForm, effect)
 	}, nameKey},
 	{"missing_key", warn, func(z *Zone) string {
 		return when(z.MissingKey == "share" && z.lacksKeys(10),
 			"%d of %d recent requests lack the key, %s, and share one limit",
-			z.Keyless, z.Spread.Requests, z.KeyInWords)
+			z.Keyless, z.Spread.Requests, z.KeyForm)
 	}, advice.New("doctor/missing_key",
 		"set missing_key skip, and count these requests in a zone with key {client_ip}")},
 
@@ -188,21 +168,13 @@ var zoneProblems = []problem[*Zone]{
 // of returns how many requests had an outcome.
 func (z *Zone) of(o outcome.Outcome) uint64 { return z.Totals[outcome.Names[o]] }
 
-// met returns how many requests the zone has met.
-func (z *Zone) met() (n uint64) {
-	for _, of := range z.Totals {
-		n += of
-	}
-	return n
-}
-
 // all reports whether all requests had an outcome, and there were enough.
-func (z *Zone) all(o outcome.Outcome) bool { return z.of(o) == z.met() && z.met() >= enough }
+func (z *Zone) all(o outcome.Outcome) bool { return z.of(o) == z.Requests() && z.Requests() >= enough }
 
 // lacksKeys reports whether at least a share of the recent requests, in percent, lacks a key. Behind a proxy on a Unix socket
 // clients have no address, which the check proxy says.
 func (z *Zone) lacksKeys(percent uint64) bool {
-	return !(z.Addresses && z.Forwarded != nil) && z.Keyless >= enough/10 && z.Keyless*100 >= z.Spread.Requests*percent
+	return !(z.Addresses && z.Forwarded != "") && z.Keyless >= enough/10 && z.Keyless*100 >= z.Spread.Requests*percent
 }
 
 // unread finds zones in which a tenth of the responses, or more, do not say a cost that can be read.

@@ -21,10 +21,9 @@ const form = 5
 // Report is what an instance tells about itself, as the admin API has it. Times are by its own clock. While nobody looks, it tells
 // only who it is and how its zones are defined.
 type Report struct {
-	Form    int    `json:"form"`
-	Name    string `json:"name"`    // for people
-	Version string `json:"version"` // of the module
-	Zones   []Zone `json:"zones"`   // those with the most requests first
+	Form  int    `json:"form"`
+	Name  string `json:"name"`  // for people
+	Zones []Zone `json:"zones"` // those with the most requests first
 
 	// Now is when it tells all that follows, too. It is zero while nobody looks.
 	Now time.Time `json:"now,omitzero"`
@@ -82,22 +81,13 @@ func Encode(r *Report) string {
 // mostCount is the largest number that a report may have. More cannot be true, and sums of these do not overflow.
 const mostCount = 1 << 53
 
-var (
-	errForm  = errors.New("it is of another version")
-	errFalse = errors.New("it cannot be read")
-)
+var errUnreadable = errors.New("it is of another version, or cannot be read")
 
 // Decode reads a report. Others may have written it, so one with numbers that cannot be true is not read.
 func Decode(text string) (*Report, error) {
-	var of struct {
-		Form int `json:"form"`
-	}
-	if err := json.Unmarshal([]byte(text), &of); err == nil && of.Form != form { // whatever else it has
-		return nil, errForm
-	}
 	r := new(Report)
-	if err := json.Unmarshal([]byte(text), r); err != nil || r.Name == "" || !isPlausible(text) {
-		return nil, errFalse
+	if err := json.Unmarshal([]byte(text), r); err != nil || r.Form != form || r.Name == "" || !isPlausible(text) {
+		return nil, errUnreadable
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -89,8 +90,7 @@ func (m *Member) Counts() bool { return m.Report != nil && !m.Report.Now.IsZero(
 // describe fills in what the report says of the instance, compared with that of the one that answers.
 func (m *Member) describe(mine *Report) {
 	if r := m.Report; r != nil {
-		m.Name, m.Version = r.Name, r.Version
-		m.Requests, m.Rate, m.Trouble, m.Differs = r.Requests, r.Rate, r.Trouble, differing(mine, r)
+		m.Name, m.Requests, m.Rate, m.Trouble, m.Differs = r.Name, r.Requests, r.Rate, r.Trouble, differing(mine, r)
 	}
 }
 
@@ -111,6 +111,17 @@ func differing(a, b *Report) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Instances returns the instances. Without a view there are none.
+func (v *View) Instances() (all []adminapi.Instance) {
+	if v == nil {
+		return nil
+	}
+	for i := range v.Members {
+		all = append(all, v.Members[i].Instance)
+	}
+	return all
 }
 
 // Misses reports whether the counts of an instance that is well are still to come.
@@ -136,4 +147,32 @@ func (v *View) Of(zone string) (all []*Zone) {
 		}
 	}
 	return all
+}
+
+// id tells keys apart.
+type id struct {
+	text, base64 string
+	length       int
+}
+
+// Merge adds up the counts of the keys that each of several instances lists, once or twice, and returns up to n keys: those with the
+// most requests, or with the most refusals. What an instance has counted of a key that it does not list is not in the sum.
+func Merge(instances [][]adminapi.KeyCount, refused bool, n int) []adminapi.KeyCount {
+	type place struct{ at, last int } // in the sum, and the instance that was added last
+	sum, places := []adminapi.KeyCount{}, make(map[id]place)
+	for i, listed := range instances {
+		for _, k := range listed {
+			of := id{k.Key, k.KeyBase64, k.Truncated}
+			p, known := places[of]
+			if !known {
+				p.at, sum = len(sum), append(sum, k)
+			} else if s := &sum[p.at]; p.last < i {
+				s.Plan, s.Requests, s.Refused = cmp.Or(k.Plan, s.Plan), s.Requests+k.Requests, s.Refused+k.Refused
+			}
+			places[of] = place{p.at, i}
+		}
+	}
+	sum = slices.DeleteFunc(sum, func(k adminapi.KeyCount) bool { return k.Count(refused) == 0 })
+	slices.SortStableFunc(sum, func(a, b adminapi.KeyCount) int { return cmp.Compare(b.Count(refused), a.Count(refused)) })
+	return sum[:min(n, len(sum))]
 }
