@@ -212,8 +212,8 @@ type Override struct {
 	Note string `json:"note,omitempty"`
 
 	// Since is when it was set, and SetBy who has done that. They are absent if that is not known.
-	Since *time.Time `json:"since,omitempty"`
-	SetBy string     `json:"set_by,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	SetBy string    `json:"set_by,omitempty"`
 
 	// Until is absent if the override holds until it is cleared.
 	Until time.Time `json:"until,omitzero"`
@@ -237,4 +237,27 @@ type Reset struct {
 
 	// Network is the network whose override was changed, if that was not the override of a key.
 	Network string `json:"network,omitempty"`
+}
+
+// List has the networks and keys of a zone that have an override, and then those that the zone has banned.
+type List struct {
+	Zone string `json:"zone"`
+
+	Keys []Listed `json:"keys"`
+
+	// More says that there are more.
+	More bool `json:"more,omitempty"`
+}
+
+// Listed is a key of a list. By is [ByOverride] or [ByRefusals].
+type Listed struct {
+	KeyText
+	By string `json:"by"`
+	Override
+
+	// DryRun says that the zone may refuse nothing because of it: of this key, or of some keys of a network.
+	DryRun bool `json:"dry_run,omitempty"`
+
+	// Unknown says that the store only has a hash of the key, which is shown instead.
+	Unknown bool `json:"unknown,omitempty"`
 }

@@ -115,3 +115,57 @@ func sum(of, other map[string]uint64) {
 		of[name] += n
 	}
 }
+
+// Networks has the networks of a zone with the most requests. They are counted while somebody looks, and some minutes longer.
+type Networks struct {
+	Zone string `json:"zone"`
+
+	// Since is when counting began, at most ten minutes ago. Requests is how many requests have come since then.
+	Since    time.Time `json:"since"`
+	Requests uint64    `json:"requests"`
+
+	// Networks have at least 1 % of all requests, without those of networks within them that are listed, too. All such networks
+	// are listed, but for those within a listed one all over which its requests are spread, and those with less than ten requests.
+	Networks []NetworkCount `json:"networks"`
+}
+
+// NetworkCount has the counts of a network, which may be a little too low.
+type NetworkCount struct {
+	Network  string `json:"network"`
+	Requests uint64 `json:"requests"`
+	Refused  uint64 `json:"refused"` // with those that a dry run would have refused
+}
+
+// Adaptive is an adaptive limit on this instance.
+type Adaptive struct {
+	Name       string          `json:"name"`
+	Definition json.RawMessage `json:"definition"` // the options
+
+	// Limit is how many requests may run now. It goes up and down a little all the time while requests wait.
+	Limit   int `json:"limit"`
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
+
+	// Latency is the mean time of a slot in seconds.
+	Latency float64 `json:"latency"`
+
+	// Spread is the mean of the squares of these times, divided by the square of their mean: 1 if all slots are taken for
+	// as long, and above 4 where quick and slow requests should have a limit each.
+	Spread float64 `json:"spread"`
+
+	// Trend says what the limit does: "nothing waits", "goes up", "goes down" or "rests".
+	Trend string `json:"trend"`
+
+	// Useful, Failed and Left count requests that have had a slot: those whose answer a client got, those that the
+	// upstream failed, and those whose client had left. Metrics have them by class.
+	Useful uint64 `json:"useful"`
+	Failed uint64 `json:"failed"`
+	Left   uint64 `json:"left"`
+
+	// Refused counts requests that got no slot.
+	Refused uint64 `json:"refused"`
+
+	// Since is when the shortage began of which requests wait now. It may have had pauses of up to a minute. It is
+	// absent while nothing waits.
+	Since *time.Time `json:"since,omitempty"`
+}

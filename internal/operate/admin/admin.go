@@ -104,7 +104,6 @@ var adminRoutes = map[string]map[string]operation{
 	"doctor":               {http.MethodGet: {showDiagnosis, "fleet"}},
 	"explain":              {http.MethodPost: {explainRequest, ""}},
 	"decisions":            {http.MethodGet: {streamDecisions, subscription}},
-	"page":                 {http.MethodGet: {redirectToPage, ""}},
 	pagePath:               {http.MethodGet: {servePage, ""}},
 	"page/stream":          {http.MethodGet: {streamPage, "fleet " + subscription}},
 }
@@ -179,21 +178,15 @@ func each[T any](zones []*runningZone, show func(*runningZone) T) []T {
 
 func findZone(name string) (*runningZone, error) {
 	zones := runningZones()
-	names := make([]string, len(zones))
-	for i, z := range zones {
-		if z.Name == name {
-			return z, nil
-		}
-		names[i] = z.Name
+	if i := slices.IndexFunc(zones, func(z *runningZone) bool { return z.Name == name }); i >= 0 {
+		return zones[i], nil
 	}
 	if len(zones) == 0 {
 		return nil, adminError(http.StatusNotFound, "no zone %q: the running config has no zones", name)
 	}
-	hint := suggest.Hint(name, names)
-	for i := range names {
-		names[i] = strconv.Quote(names[i])
-	}
-	return nil, adminError(http.StatusNotFound, "no zone %q in the running config; its zones are %s%s", name, strings.Join(names, ", "), hint)
+	quoted := each(zones, func(z *runningZone) string { return strconv.Quote(z.Name) })
+	hint := suggest.Hint(name, each(zones, func(z *runningZone) string { return z.Name }))
+	return nil, adminError(http.StatusNotFound, "no zone %q in the running config; its zones are %s%s", name, strings.Join(quoted, ", "), hint)
 }
 
 const badRequest = http.StatusBadRequest
@@ -230,12 +223,18 @@ func (c *adminCall) intParameter(name string, defaultValue, lowest, highest int6
 }
 
 // maxBody is the largest accepted body of a request, in bytes.
-const maxBody = 64 << 10
+const maxBody = 1 << 20
 
 // readBody decodes the body, which must be one JSON object, or may be empty if it is optional. The
 // error lists the fields.
 func (c *adminCall) readBody(to any, optional bool, fields string) error {
-	err := decodeStrictly(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxBody), to)
+	d := json.NewDecoder(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxBody))
+	d.DisallowUnknownFields()
+	d.UseNumber()
+	err := d.Decode(to)
+	if _, more := d.Token(); err == nil && more != io.EOF {
+		err = errors.New("there is more than one object")
+	}
 	switch tooLarge := new(http.MaxBytesError); {
 	case err == nil, err == io.EOF && optional:
 		return nil

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
 
 	"go.uber.org/zap"
@@ -11,16 +13,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/compare"
 	"github.com/seed-161337e5/caddyratelimit/internal/logging"
 	"github.com/seed-161337e5/caddyratelimit/store"
-)
-
-// The actions of changes.
-const (
-	actionReload   = "reload"
-	actionOverride = "override"
-	actionBan      = "ban"
-	actionUnban    = "unban"
-	actionClear    = "clear"
-	actionReset    = "reset"
 )
 
 // logChange logs what has changed.
@@ -44,6 +36,14 @@ func (c *adminCall) changed(action, key, what, note string) {
 	logChange(action, what, fields...)
 }
 
+// whoAsks says who sends a request to the admin API, by its address. On a Unix socket it is "local".
+func whoAsks(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && host != "" {
+		return host
+	}
+	return "local"
+}
+
 // describeChange says in words what an override does.
 func describeChange(rule *store.Rule, o *store.Override) string {
 	text := o.Kind.String()
@@ -59,7 +59,7 @@ func describeChange(rule *store.Rule, o *store.Override) string {
 // logReload logs what a config that begins to run instead of another one changes.
 func (c *Config) logReload(before *Config) {
 	if all := compare.Zones(before.Trials(), c.Trials()); all != nil { // else nothing that concerns limits
-		logChange(actionReload, summary(all))
+		logChange("reload", summary(all))
 	}
 }
 

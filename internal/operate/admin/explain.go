@@ -1,11 +1,8 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 
@@ -20,30 +17,19 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 )
 
-// maxExplained bounds the description of a request, in bytes.
-const maxExplained = 1 << 20
-
 // explainRequest says what would happen to a request in the running config. The request is not sent,
 // and charges nothing. It is a POST because a request does not fit into a query, and because it runs
 // matchers and handlers of the config.
 func explainRequest(c *adminCall) (any, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxExplained))
-	if err != nil {
-		return nil, adminError(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxExplained)
+	var described adminapi.Request
+	if err := c.readBody(&described, false, "url, and maybe method, header, body, from, server, assume"); err != nil {
+		return nil, err
 	}
 	module, err := caddy.ActiveContext().AppIfConfigured("http")
 	if err != nil {
 		return nil, adminError(http.StatusNotFound, "the running config has no HTTP servers")
 	}
-	var described adminapi.Request
-	if err := decodeStrictly(bytes.NewReader(body), &described); err != nil {
-		return nil, adminError(badRequest, "the body must be a JSON object with url, and maybe method, header, body, from, server, assume: %w", err)
-	}
-	answer, err := Explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, &described)
-	if err != nil {
-		return nil, err
-	}
-	return answer, nil
+	return Explain(c.request.Context(), module.(*caddyhttp.App), runningHandlerOf, &described)
 }
 
 // Explain explains a request to an HTTP app whose rate limit handlers find finds.
@@ -53,7 +39,10 @@ func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.Middle
 	if err != nil {
 		return nil, adminError(badRequest, "%w", err)
 	}
-	x := &explainer{ctx: ctx, stores: make(map[string]*peeking), answer: answerTo(made)}
+	x := &explainer{ctx: ctx, stores: make(map[string]*peeking), answer: &adminapi.Explanation{
+		Method: made.Method, URL: made.Said, From: made.Remote, Server: made.Name, Listen: made.Server.Listen,
+		ClientIP: clientip.Client(made.Request), Steps: []adminapi.Step{}, Zones: []adminapi.Visit{},
+	}}
 	x.Find, x.Detailed = find, true
 	if made.Refused != nil {
 		x.fail(made.Refused)
@@ -61,14 +50,6 @@ func Explain(ctx context.Context, app *caddyhttp.App, find func(caddyhttp.Middle
 	}
 	x.conclude(walk.Walk(x, made.Server, response, made.Request, true))
 	return x.answer, nil
-}
-
-// answerTo returns the beginning of what is said of a request.
-func answerTo(r *trial.Request) *adminapi.Explanation {
-	return &adminapi.Explanation{
-		Method: r.Method, URL: r.Said, From: r.Remote, Server: r.Name, Listen: r.Server.Listen,
-		ClientIP: clientip.Client(r.Request), Steps: []adminapi.Step{}, Zones: []adminapi.Visit{},
-	}
 }
 
 // explainer decides the request over stores that peek. It implements [walk.Visitor].
@@ -140,18 +121,4 @@ func (x *explainer) fail(err error) {
 			x.answer.Reason = failed.Err.Error()
 		}
 	}
-}
-
-// decodeStrictly decodes one JSON object without unknown fields.
-func decodeStrictly(text io.Reader, to any) error {
-	d := json.NewDecoder(text)
-	d.DisallowUnknownFields()
-	d.UseNumber()
-	if err := d.Decode(to); err != nil {
-		return err
-	}
-	if _, more := d.Token(); more != io.EOF {
-		return errors.New("there is more than one object")
-	}
-	return nil
 }

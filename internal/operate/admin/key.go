@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/why"
@@ -28,41 +30,33 @@ func (z *runningZone) lookUp(c *adminCall, key string) (*adminapi.Key, error) {
 	if z.Plans == nil {
 		return z.lookUpUnder(c, key, &z.OwnPolicies)
 	}
-	var shown *adminapi.Key
+	plans := maps.Clone(z.Plans)
+	if z.DefaultPlan != nil {
+		plans[z.DefaultPlan.Name] = z.DefaultPlan
+	}
 	var all []adminapi.Key
-	for _, name := range slices.Sorted(maps.Keys(z.Plans)) {
-		plan := z.Plans[name]
-		isDefault := plan == z.DefaultPlan
-		if plan.Policies.Likely == nil {
-			all = append(all, adminapi.Key{Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Plan: name, Default: isDefault, Unlimited: true, Outcome: outcome.Names[outcome.Exempt]})
-			continue
+	for _, name := range slices.Sorted(maps.Keys(plans)) {
+		k := &adminapi.Key{Zone: z.Name, KeyText: keyText(z.Template, key, len(key)), Unlimited: true, Outcome: outcome.Names[outcome.Exempt]}
+		if policies := &plans[name].Policies; policies.Likely != nil {
+			var err error
+			if k, err = z.lookUpUnder(c, key, policies); err != nil {
+				return nil, err
+			}
 		}
-		k, err := z.lookUpUnder(c, key, &plan.Policies)
-		if err != nil {
-			return nil, err
-		}
-		k.Plan, k.Default = name, isDefault
+		k.Plan, k.Default = name, plans[name] == z.DefaultPlan
 		all = append(all, *k)
-		if shown == nil || isDefault || k.Refused && !shown.Refused && (z.DefaultPlan == nil || z.DefaultPlan.Policies.Likely == nil) {
-			shown = k
-		}
 	}
-	if z.DefaultPlan != nil && z.OwnPolicies.Likely != nil && z.DefaultPlan.Policies.Likely == z.OwnPolicies.Likely {
-		k, err := z.lookUpUnder(c, key, &z.OwnPolicies)
-		if err != nil {
-			return nil, err
-		}
-		k.Default = true
-		all, shown = append(all, *k), k
+	rank := func(k *adminapi.Key) int {
+		return slices.Index([]bool{k.Unlimited, !k.Refused && !k.Default, !k.Default, true}, true)
 	}
-	if shown == nil {
+	shown := slices.MaxFunc(all, func(a, b adminapi.Key) int { return rank(&a) - rank(&b) })
+	if shown.Unlimited {
 		return nil, adminError(badRequest, "zone %q limits no requests, because all of its plans are unlimited", z.Name)
 	}
-	shown.Plans = all
-	if z.DefaultPlan == nil {
+	if shown.Plans = all; z.DefaultPlan == nil {
 		shown.NoPlan = z.PlanlessStatus()
 	}
-	return shown, nil
+	return &shown, nil
 }
 
 // lookUpUnder returns the state of a key under the limit of a plan, or of the zone.
@@ -112,4 +106,88 @@ func (z *runningZone) lately(key string) *adminapi.Lately {
 		return nil
 	}
 	return &adminapi.Lately{Since: since, Plan: recent.Plan, Requests: counts[topk.Requests].AtLeast, Refused: counts[topk.Refused].AtLeast, DryRun: z.mayTry(key, false)}
+}
+
+// findKey shows a key in all zones. If the keys of a zone have several parts, and the call has just
+// one, it shows the recent keys with this part.
+func findKey(c *adminCall) (any, error) {
+	named, err := c.readKeyQuery()
+	if err != nil {
+		return nil, err
+	}
+	if named.isEmpty() {
+		return nil, adminError(badRequest, "the key is missing")
+	}
+	zones := runningZones()
+	found := make([][]adminapi.Key, len(zones))
+	var group sync.WaitGroup
+	for i, z := range zones {
+		group.Go(func() { found[i] = z.find(c, &named) })
+	}
+	group.Wait()
+	return slices.Concat(found...), nil
+}
+
+// find returns what a call without the name of a zone finds in this one.
+func (z *runningZone) find(c *adminCall, named *keyQuery) (found []adminapi.Key) {
+	all, err := named.keysInUnnamed(z)
+	for _, key := range all {
+		state, failed := z.lookUp(c, key)
+		if failed != nil {
+			err = failed
+			break
+		}
+		found = append(found, *state)
+	}
+	if err != nil {
+		found = append(found, adminapi.Key{Zone: z.Name, Error: err.Error()})
+	}
+	return found
+}
+
+// keysInUnnamed returns the keys in a zone that the call does not name. A zone without a key has one
+// state for all requests.
+func (k *keyQuery) keysInUnnamed(z *runningZone) (keys []string, err error) {
+	template := z.Zone.Template
+	var key string
+	switch n := template.NumPlaceholders(); {
+	case n == 0:
+		key, err = template.FromValues(nil)
+	case n == 1 && k.text != nil && len(template.Parts) > 1:
+		if key, err = template.FromText(*k.text); err != nil {
+			key, err = template.FromValues([]string{*k.text})
+		}
+	default:
+		if key, err = k.keyOf(template); err != nil && k.text != nil && n > 1 {
+			if keys = z.recentKeysWith(*k.text); keys != nil {
+				return keys, nil
+			}
+			err = fmt.Errorf("%w, since no recent key has this part", err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []string{key}, nil
+}
+
+const (
+	// maxFound bounds the keys that are looked up because of one of their parts.
+	maxFound = 20
+
+	// maxSearched bounds the recent keys that are searched for a part.
+	maxSearched = 1000
+)
+
+// recentKeysWith returns recent keys that have this text as a part, those that were refused most first.
+func (z *runningZone) recentKeysWith(text string) (keys []string) {
+	for _, kind := range []topk.Kind{topk.Refused, topk.Requests} {
+		top, _ := z.Stats.Keys.Top(maxSearched, kind)
+		for _, e := range top {
+			if len(keys) < maxFound && e.Length == len(e.Key) && !slices.Contains(keys, e.Key) && z.Zone.Template.HasPart(e.Key, text) {
+				keys = append(keys, e.Key)
+			}
+		}
+	}
+	return keys
 }

@@ -27,52 +27,48 @@ func resetKey(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	z := c.zone
-	var running int64
-	used := z.HasUnknownStates()
-	reset := func(ctx context.Context, s store.Store) error {
-		for _, rule := range z.statesOf(key) {
-			d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
-			if err != nil {
-				return err
+	z, of := c.zone, store.Selector{Key: key}
+	return c.change(of, func(ctx context.Context, s store.Store, was *standing) (answer adminapi.Reset, err error) {
+		var running int64
+		used := z.HasUnknownStates()
+		reset := func(ctx context.Context, s store.Store) error {
+			for _, rule := range z.statesOf(key) {
+				d, err := takeOne(ctx, s, store.Check{Rule: rule, Key: key, Cost: 1, Peek: true})
+				if err != nil {
+					return err
+				}
+				if config.CountsSlots(rule.Algorithm().Name()) {
+					running += max(0, d.Quota-d.Remaining)
+				}
+				used = used || d.Remaining < d.Quota
+				if err := s.Reset(ctx, rule, key); err != nil {
+					return err
+				}
 			}
-			if config.CountsSlots(rule.Algorithm().Name()) {
-				running += max(0, d.Quota-d.Remaining)
-			}
-			used = used || d.Remaining < d.Quota
-			if err := s.Reset(ctx, rule, key); err != nil {
-				return err
-			}
+			return nil
 		}
-		return nil
-	}
-	if z.local != nil {
-		if err := withStore(c.request.Context(), z.local, reset); err != nil {
-			return nil, err
+		if z.local != nil {
+			err = withStore(ctx, z.local, reset)
 		}
-	}
-	of, was := store.Selector{Key: key}, standing{}
-	if err := withStore(c.request.Context(), z.store, func(ctx context.Context, s store.Store) error {
-		if _, ok := s.(store.Overrider); ok {
-			was = z.standingOf(ctx, s, of)
+		if err == nil {
+			err = reset(ctx, s)
 		}
-		return reset(ctx, s)
-	}); err != nil {
-		return nil, z.storeError(err)
-	}
-	answer := adminapi.Reset{Unchanged: !used && !was.refused && was.counted == 0}
-	if !answer.Unchanged {
-		c.changed(actionReset, key, "", "")
-	}
-	answer.Warning = warning(
-		when(!used, "it had used nothing"), c.refusal(of),
-		when(running > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
-			"until they end, more requests can run at once than the limit allows", running)),
-		when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several "+
-			"counters: only those of limits that recent requests have brought to this instance, since its config was loaded, "+
-			"were reset; if the key is still refused, reset it again after its next request to this instance", z.Name)),
-	)
-	return c.writeReset(&answer)
+		if err != nil {
+			return answer, err
+		}
+		if answer.Unchanged = !used && !was.refused && was.counted == 0; !answer.Unchanged {
+			c.changed("reset", key, "", "")
+		}
+		answer.Warning = warning(
+			when(!used, "it had used nothing"), c.refusal(of),
+			when(running > 0, fmt.Sprintf("running requests of this key are no longer counted (%d): "+
+				"until they end, more requests can run at once than the limit allows", running)),
+			when(z.HasUnknownStates(), fmt.Sprintf("the limits of zone %q come from placeholders, so the key may have several "+
+				"counters: only those of limits that recent requests have brought to this instance, since its config was loaded, "+
+				"were reset; if the key is still refused, reset it again after its next request to this instance", z.Name)),
+		)
+		return answer, nil
+	})
 }
 
 // statesOf returns the rules under which the zone may keep states of a key, with those of the network that decides about it.
@@ -88,15 +84,6 @@ func (z *runningZone) statesOf(name string) []*store.Rule {
 		}
 	}
 	return rules
-}
-
-// writeReset answers what there is to say of a change, or 204 if there is nothing.
-func (c *adminCall) writeReset(answer *adminapi.Reset) (any, error) {
-	if *answer != (adminapi.Reset{}) {
-		return answer, nil
-	}
-	c.WriteHeader(http.StatusNoContent)
-	return nil, nil
 }
 
 // adminTimeout bounds the calls to a store for the admin API, in addition to the store's timeout.
@@ -141,6 +128,34 @@ func (c *adminCall) readKey() (string, error) {
 		return "", err
 	}
 	return named.keyIn(c.zone)
+}
+
+// readTarget reads what a call names: a key, or a network with several keys.
+func (c *adminCall) readTarget() (of store.Selector, err error) {
+	if _, ok := c.zone.store.Store.Store.(store.Overrider); !ok {
+		return of, adminError(http.StatusNotImplemented, "%s has neither overrides nor lists of keys", pool.Describe(c.zone.store.Backend))
+	}
+	named, err := c.readKeyQuery()
+	if err != nil {
+		return of, err
+	}
+	if named.text != nil && c.zone.Template.IsAddress() {
+		if network, several, err := c.zone.Template.Network(*named.text); err == nil && several {
+			return store.Selector{Network: network}, nil
+		}
+	}
+	if of.Key, err = named.keyIn(c.zone); err == nil && c.zone.TakesNetworks() {
+		of.Network = key.ParseAddress(of.Key).Masked()
+	}
+	return of, err
+}
+
+// networks returns the networks that have overrides in the zone, or nil.
+func (z *runningZone) networks() *store.Networks {
+	if !z.TakesNetworks() {
+		return nil
+	}
+	return z.store.Networks(z.Rules()[0])
 }
 
 // keyQuery names a key in one of three ways. The zero keyQuery names none.

@@ -109,16 +109,15 @@ func valid(labels []string) []string {
 }
 
 func (c collection) zone(z *runningZone, told adminapi.Zone) {
-	var all, declined uint64
+	var declined uint64
 	for o, name := range outcome.Names {
 		n := told.Totals[name]
-		all += n
 		if outcome.Outcome(o).Refused() {
 			declined += n
 		}
 		c.send(descDecisions, prometheus.CounterValue, float64(n), z.Name, name)
 	}
-	c.send(descRequests, prometheus.CounterValue, float64(all), z.Name)
+	c.send(descRequests, prometheus.CounterValue, float64(told.Requests()), z.Name)
 	c.send(descDeclined, prometheus.CounterValue, float64(declined), z.Name)
 	c.send(descNear, prometheus.CounterValue, float64(z.Stats.NearLimit.Load()), z.Name)
 	c.send(descBans, prometheus.CounterValue, float64(z.Stats.Bans.Load()), z.Name)
@@ -154,16 +153,12 @@ func (c collection) limit(z *runningZone, plan string, l *config.Limit) {
 }
 
 func (c collection) store(s *runningStore, name string) {
-	keys := keyCounts(s.zones)
+	keys := keyCounts(s)
 	for _, z := range s.zones {
 		c.zone(z, z.describe(keys))
 	}
 	told, shared := s.known(keys), s.store.Store
-	up := 1.0
-	if told.Failing {
-		up = 0
-	}
-	c.send(descUp, prometheus.GaugeValue, up, name)
+	c.send(descUp, prometheus.GaugeValue, map[bool]float64{true: 1}[!told.Failing], name)
 	for _, kind := range store.Failures() {
 		c.send(descErrors, prometheus.CounterValue, float64(shared.Health.ErrorCount(kind)), name, kind)
 	}
@@ -173,11 +168,7 @@ func (c collection) store(s *runningStore, name string) {
 	c.histogram(descLatency, &shared.Latency, stats.FirstServerBound, name)
 	if told.Breaker != "" {
 		for _, state := range []string{store.BreakerClosed, store.BreakerHalfOpen, store.BreakerOpen} {
-			is := 0.0
-			if state == told.Breaker {
-				is = 1
-			}
-			c.send(descBreaker, prometheus.GaugeValue, is, name, state)
+			c.send(descBreaker, prometheus.GaugeValue, map[bool]float64{true: 1}[state == told.Breaker], name, state)
 		}
 	}
 	c.send(descDenyHits, prometheus.CounterValue, float64(told.DenyCacheHits), name)

@@ -3,6 +3,7 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,10 +36,10 @@ func OverrideByText(z *zone.Zone, text string) (rule *store.Rule, s store.Overri
 
 // ruleOf returns the zone's rule with an algorithm, or its only rule if the name is empty.
 func ruleOf(z *zone.Zone, algorithm string) (*store.Rule, error) {
+	var names []string
 	rules := z.Rules()
-	names := make([]string, len(rules))
-	for i, rule := range rules {
-		names[i] = rule.Algorithm().Name()
+	for _, rule := range rules {
+		names = append(names, rule.Algorithm().Name())
 	}
 	if algorithm == "" {
 		if len(rules) > 1 {
@@ -51,10 +52,8 @@ func ruleOf(z *zone.Zone, algorithm string) (*store.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, rule := range rules {
-		if rule.Algorithm().Name() == wanted.Name() {
-			return rule, nil
-		}
+	if i := slices.Index(names, wanted.Name()); i >= 0 {
+		return rules[i], nil
 	}
 	return nil, fmt.Errorf("zone %q has the algorithm %s, and the limit of a key must have it too: leave out %s",
 		z.Name, strings.Join(names, ", "), algorithm)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -10,10 +11,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -42,19 +43,11 @@ func banKey(c *adminCall) (any, error) { return c.set(true) }
 
 // applyTo adds the validity to an override.
 func (l *validity) applyTo(s *store.Override) error {
-	if s.Note == "" || l.Note != "" {
-		s.Note = l.Note
-	}
-	if l.For == nil {
+	if s.Note = l.Note; l.For == nil {
 		return nil
 	}
-	if err := duration.CheckMin("for", time.Duration(*l.For), store.MinOverride); err != nil {
-		return err
-	}
-	if s.For = time.Duration(*l.For); s.For > algorithms.MaxWindow {
-		return fmt.Errorf("for must be at most %s, got %s", duration.Format(algorithms.MaxWindow), duration.Format(s.For))
-	}
-	return nil
+	s.For = time.Duration(*l.For)
+	return duration.CheckMin("for", s.For, store.MinOverride)
 }
 
 // set sets the override that the body asks for, or a ban, for which the body may be empty.
@@ -65,9 +58,9 @@ func (c *adminCall) set(ban bool) (any, error) {
 	}
 	var request overrideRequest
 	var body any = &request
-	fields, action := "limit, and perhaps for and note", actionOverride
+	fields, action := "limit, and perhaps for and note", "override"
 	if ban {
-		body, fields, action = &request.validity, "for and note", actionBan
+		body, fields, action = &request.validity, "for and note", "ban"
 	}
 	if err := c.readBody(body, ban, fields); err != nil {
 		return nil, err
@@ -86,8 +79,8 @@ func (c *adminCall) set(ban bool) (any, error) {
 		return nil, adminError(badRequest, "%w", err)
 	}
 	override.Since, override.By = time.Now().UTC().Truncate(time.Second), whoAsks(c.request)
-	return c.change(of, func(ctx context.Context, s store.Overrider, _ *standing) (answer adminapi.Reset, err error) {
-		if err := s.SetRule(ctx, rule, of, override); err != nil {
+	return c.change(of, func(ctx context.Context, s store.Store, _ *standing) (answer adminapi.Reset, err error) {
+		if err := s.(store.Overrider).SetRule(ctx, rule, of, override); err != nil {
 			return answer, err
 		}
 		c.changed(action, of.String(), describeChange(rule, &override), override.Note)
@@ -98,14 +91,10 @@ func (c *adminCall) set(ban bool) (any, error) {
 
 // caveats says why an override of the zone holds less than one expects; empty if it does not.
 func (z *runningZone) caveats(of store.Selector) string {
-	var all []string
-	if !z.store.Store.Remote {
-		all = append(all, "it holds in this process only, until it ends (store memory)")
-	}
-	if z.mayTry(of.Key, of.IsNetwork()) {
-		all = append(all, fmt.Sprintf("the zone only tries it out (%s)", z.rollout()))
-	}
-	return strings.Join(all, "; ")
+	return warning(
+		when(!z.store.Store.Remote, "it holds in this process only, until it ends (store memory)"),
+		when(z.mayTry(of.Key, of.IsNetwork()), fmt.Sprintf("the zone only tries it out (%s)", z.rollout())),
+	)
 }
 
 // clearOverride clears the override of a key, which may be a ban.
@@ -115,12 +104,12 @@ func clearOverride(c *adminCall) (any, error) {
 		return nil, err
 	}
 	rule := c.zone.Rules()[0]
-	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
-		if err := s.SetRule(ctx, rule, of, store.Override{}); err != nil {
+	return c.change(of, func(ctx context.Context, s store.Store, was *standing) (answer adminapi.Reset, err error) {
+		if err := s.(store.Overrider).SetRule(ctx, rule, of, store.Override{}); err != nil {
 			return answer, err
 		}
 		if was.Kind != store.KindNone {
-			c.changed(actionClear, of.String(), "was "+describeChange(rule, &was.Override), was.Note)
+			c.changed("clear", of.String(), "was "+describeChange(rule, &was.Override), was.Note)
 		}
 		answer.Unchanged = was.Kind == store.KindNone && was.damaged == nil
 		answer.Warning = when(answer.Unchanged, "it had no override")
@@ -130,22 +119,22 @@ func clearOverride(c *adminCall) (any, error) {
 
 // unbanKey ends a ban, by an operator or by the zone.
 func unbanKey(c *adminCall) (any, error) {
+	if c.zone.KeyRules == nil {
+		return nil, adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
+	}
 	of, err := c.readTarget()
 	if err != nil {
 		return nil, err
 	}
-	if c.zone.KeyRules == nil {
-		return nil, adminError(http.StatusConflict, "bans are not enabled in zone %q: add the option overrides or ban", c.zone.Name)
-	}
-	return c.change(of, func(ctx context.Context, s store.Overrider, was *standing) (answer adminapi.Reset, err error) {
+	return c.change(of, func(ctx context.Context, s store.Store, was *standing) (answer adminapi.Reset, err error) {
 		for _, rule := range c.zone.Rules() { // the deny cache may have a ban under any of them
-			if err := s.Unban(ctx, rule, of); err != nil {
+			if err := s.(store.Overrider).Unban(ctx, rule, of); err != nil {
 				return answer, err
 			}
 		}
 		banned := was.damaged != nil || was.Kind == store.KindBanned || was.refused
 		if answer.Unchanged = !banned && was.counted == 0; !answer.Unchanged {
-			c.changed(actionUnban, of.String(), "", "")
+			c.changed("unban", of.String(), "", "")
 		}
 		answer.Warning = warning(when(!banned, "it was not banned"), c.refusal(of))
 		return answer, nil
@@ -203,15 +192,11 @@ func warning(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
-// change has do change an override in the zone's store, and writes what it answers.
-func (c *adminCall) change(of store.Selector, do func(context.Context, store.Overrider, *standing) (adminapi.Reset, error)) (any, error) {
-	if err := c.zone.checkOverrider(); err != nil {
-		return nil, err
-	}
+// change has do change a key or a network in the zone's store, and answers what there is to say of that.
+func (c *adminCall) change(of store.Selector, do func(context.Context, store.Store, *standing) (adminapi.Reset, error)) (any, error) {
 	var answer adminapi.Reset
-	if err := withStore(c.request.Context(), c.zone.store, func(ctx context.Context, in store.Store) (err error) {
-		s := in.(store.Overrider)
-		was := c.zone.standingOf(ctx, in, of)
+	if err := withStore(c.request.Context(), c.zone.store, func(ctx context.Context, s store.Store) (err error) {
+		was := c.zone.standingOf(ctx, s, of)
 		answer, err = do(ctx, s, &was)
 		return err
 	}); err != nil {
@@ -220,33 +205,101 @@ func (c *adminCall) change(of store.Selector, do func(context.Context, store.Ove
 	if of.IsNetwork() {
 		answer.Network = of.String()
 	}
-	return c.writeReset(&answer)
-}
-
-// checkOverrider returns an error if the zone's store is no [store.Overrider].
-func (z *runningZone) checkOverrider() error {
-	if _, ok := z.store.Store.Store.(store.Overrider); !ok {
-		what := pool.Describe(z.store.Backend)
-		return adminError(http.StatusNotImplemented, "%s has neither overrides nor lists of keys", what)
+	if answer != (adminapi.Reset{}) {
+		return answer, nil
 	}
-	return nil
+	c.WriteHeader(http.StatusNoContent)
+	return nil, nil
 }
 
 // readOverridable reads the key or the network of a zone that may have overrides.
 func (c *adminCall) readOverridable() (of store.Selector, err error) {
-	if of, err = c.readTarget(); err == nil {
-		err = c.zone.checkOverridable()
+	switch z := c.zone; {
+	case !z.Overrides:
+		return of, adminError(http.StatusConflict, "zone %q does not allow overrides: add the option overrides", z.Name)
+	case !hasLimit(z):
+		return of, adminError(http.StatusConflict, "zone %q has no limit to override: all of its plans are unlimited", z.Name)
 	}
-	return of, err
+	return c.readTarget()
 }
 
-// checkOverridable returns an error if overrides have no effect in the zone.
-func (z *runningZone) checkOverridable() error {
-	switch {
-	case !z.Overrides:
-		return adminError(http.StatusConflict, "zone %q does not allow overrides: add the option overrides", z.Name)
-	case len(z.Rules()) == 0:
-		return adminError(http.StatusConflict, "zone %q has no limit to override: all of its plans are unlimited", z.Name)
+// showOverrides lists the networks and keys of zones that have an override, and then the keys that zones have banned.
+func showOverrides(c *adminCall) (any, error) {
+	n, err := c.intParameter("n", 1000, 1, 100_000)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	lists := []adminapi.List{}
+	for _, z := range c.zones() {
+		list, err := z.list(c.request.Context(), int(n))
+		if err != nil {
+			return nil, adminError(http.StatusServiceUnavailable, "listing keys in %s: %w", pool.Describe(z.store.Backend), err)
+		}
+		lists = append(lists, list)
+	}
+	return lists, nil
+}
+
+// list lists up to n networks and keys.
+func (z *runningZone) list(ctx context.Context, n int) (list adminapi.List, err error) {
+	list = adminapi.List{Zone: z.Name, Keys: []adminapi.Listed{}}
+	if _, ok := z.store.Store.Store.(store.Overrider); !ok || z.KeyRules == nil || !hasLimit(z) {
+		return list, nil
+	}
+	networks := z.networks()
+	for network := range networks.All() {
+		l := z.listed(&store.Listed{Key: network.Prefix.String(), Override: networks.Remaining(network)}, adminapi.ByOverride)
+		l.Network, l.Requests, l.DryRun = l.Key, network.Requests(), z.mayTry("", true)
+		list.Keys = append(list.Keys, l)
+	}
+	for _, by := range []string{adminapi.ByOverride, adminapi.ByRefusals} {
+		for cursor, more := "", true; more && err == nil && len(list.Keys) <= n; more = cursor != "" {
+			err = withStore(ctx, z.store, func(ctx context.Context, s store.Store) (err error) {
+				var some []store.Listed
+				some, cursor, err = z.some(ctx, s.(store.Overrider), by, cursor)
+				for i := range some {
+					list.Keys = append(list.Keys, z.listed(&some[i], by))
+				}
+				return err
+			})
+			err = cmp.Or(err, ctx.Err()) // it changes nothing, so it ends when nobody waits
+		}
+	}
+	if list.More = len(list.Keys) > n; list.More {
+		list.Keys = list.Keys[:n]
+	}
+	return list, err
+}
+
+// some returns some of the keys that have an override, or that the zone has banned.
+func (z *runningZone) some(ctx context.Context, s store.Overrider, by, cursor string) ([]store.Listed, string, error) {
+	const most = 1000
+	switch rule := z.Rules()[0]; {
+	case by == adminapi.ByOverride && z.Overrides:
+		return s.Overrides(ctx, rule, cursor, most)
+	case by == adminapi.ByRefusals && z.KeyRules.Ban != nil:
+		return s.Bans(ctx, rule, z.KeyRules.Ban, cursor, most)
+	}
+	return nil, "", nil
+}
+
+// listed describes a key or a network of a list.
+func (z *runningZone) listed(l *store.Listed, by string) adminapi.Listed {
+	all := adminapi.Listed{KeyText: keyText(z.Template, l.Key, len(l.Key)), By: by, Override: overrideInfo(&l.Override), Unknown: l.Unknown, DryRun: z.mayTry(l.Key, l.Unknown)}
+	if l.Unknown {
+		all.Parts = nil
+	}
+	if l.Override.Kind == store.KindLimit { // of several rules, a list of keys does not tell for which it is
+		rules := z.Rules()
+		all.Limit = describeLimit(rules[0], l.Override.Limit, len(rules) == 1 || rules[0].Algorithm().Name() == l.Override.Algorithm)
+	}
+	return all
+}
+
+// mayTry reports whether the zone is only tried out on a key. With several, as those of a network, or one that is not
+// known, it reports whether that may be so.
+func (z *runningZone) mayTry(key string, several bool) bool {
+	return !slices.ContainsFunc(z.uses, func(use *zone.Zone) bool {
+		return !use.IsDryRun(key) && (!several || use.Enforce == nil || *use.Enforce == 100)
+	})
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -15,7 +16,9 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/feed"
 	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/page"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
+	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/internal/topk"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -103,7 +106,7 @@ func streamPage(c *adminCall) (any, error) {
 	}
 	defer refused.Unsubscribe()
 	config := running()
-	s := newSeconds(config.stores(), config.zones())
+	s := &seconds{stores: config.stores(), zones: config.zones()}
 	views := follow(c.request.Context(), c.fleet)
 	return nil, c.stream(pagePulse, func(to *events) bool {
 		select {
@@ -162,11 +165,6 @@ type seconds struct {
 	view *fleet.View // nil while the page is about this instance
 }
 
-func newSeconds(stores []*runningStore, zones []*runningZone) *seconds {
-	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })
-	return &seconds{stores: stores, zones: zones}
-}
-
 // start is the first event.
 func (s *seconds) start(r *http.Request, alone bool) *pageStart {
 	start := &pageStart{
@@ -187,7 +185,7 @@ func (s *seconds) next() *pageSecond {
 		Time: time.Now(), Zones: []adminapi.Zone{}, Stores: []adminapi.Store{}, Adaptive: adaptive.Running(),
 	}
 	if s.n%keysPulse == 0 {
-		s.keys = keyCounts(s.zones)
+		s.keys = keyCounts(s.stores...)
 	}
 	s.n++
 	for _, z := range s.zones {
@@ -198,12 +196,7 @@ func (s *seconds) next() *pageSecond {
 	for _, of := range s.stores {
 		event.Stores = append(event.Stores, of.known(s.keys))
 	}
-	if s.view != nil {
-		for _, m := range s.view.Members {
-			event.Instances = append(event.Instances, m.Instance)
-		}
-	}
-	event.Top = s.tops()
+	event.Instances, event.Top = s.view.Instances(), s.tops()
 	return event
 }
 
@@ -241,4 +234,72 @@ func endpointOf(r *http.Request) string {
 		return ""
 	}
 	return local.String()
+}
+
+// Sample notes now and then what zones and stores have counted, for pages that are opened later. It returns when ctx is done.
+func (c *Config) Sample(ctx context.Context) {
+	ticker := time.NewTicker(stats.HistoryStep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.sample()
+		}
+	}
+}
+
+// sample notes what has been counted by now.
+func (c *Config) sample() {
+	now := max(0, int64(time.Since(processStart)/stats.HistoryStep)) // a test has a clock of its own
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.handlers {
+		h.Store.Store.Lately.Sample(now, &h.Store.Store.Latency)
+		for _, z := range h.Zones { // of several handlers with the same zone, the first one notes something
+			z.Stats.History.Sample(now, z.Stats.Totals())
+		}
+	}
+}
+
+// pageHistory has what a zone has counted in each of several steps of time, one after the other.
+type pageHistory struct {
+	End      time.Time `json:"end"`  // of the last step
+	Step     float64   `json:"step"` // in seconds
+	Requests []uint32  `json:"requests"`
+	Refused  []uint32  `json:"refused"` // or would have been by a dry run
+}
+
+// history returns what the zone has counted in the last minutes, or nil if that is nothing.
+func (z *runningZone) history() *pageHistory {
+	parts, newest := z.Stats.History.Read()
+	if parts == nil {
+		return nil
+	}
+	h := &pageHistory{End: processStart.Add(time.Duration(newest) * stats.HistoryStep), Step: stats.HistoryStep.Seconds()}
+	for _, p := range parts {
+		h.Requests, h.Refused = append(h.Requests, p.Requests), append(h.Refused, p.Refused+p.DryRun)
+	}
+	return h
+}
+
+// pagePath is the path of the page and its files, below that of the admin API.
+const pagePath = "page/"
+
+// servePage answers with a file of the page.
+func servePage(c *adminCall) (any, error) {
+	if err := checkPage(); err != nil {
+		return nil, err
+	}
+	_, name, _ := strings.Cut(c.request.URL.Path, "/"+pagePath)
+	return nil, page.Serve(c.ResponseWriter, c.request, name)
+}
+
+// checkPage returns an error if the page is switched off.
+func checkPage() error {
+	if running().DisablePage {
+		return adminError(http.StatusNotFound, "the page is switched off by the global option rate_limit_page off (disable_page)")
+	}
+	return nil
 }

@@ -23,7 +23,6 @@ type peek struct {
 	stored   store.Override
 	network  *store.Network      // the network that has the stored override, if the key has none
 	decision algorithms.Decision // of the limit
-	next     algorithms.Decision // on the next request: of the limit and a ban
 	ban      *adminapi.Ban
 	refusals *adminapi.Refusals
 }
@@ -34,7 +33,6 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	overrider, ok := s.(store.Overrider)
 	if !ok || p.rules == nil {
 		p.decision, err = takeOne(ctx, s, check)
-		p.next = p.decision
 		return err
 	}
 	if p.rules.Overrides {
@@ -46,7 +44,6 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	if p.decision, err = takeOne(ctx, s, check); err != nil {
 		return err
 	}
-	p.next = p.decision
 	check.Cost, check.KeyRules = 0, p.rules // which only a ban refuses
 	banned, err := takeOne(ctx, s, check)
 	if err == nil && banned.Banned {
@@ -61,7 +58,7 @@ func (p *peek) run(ctx context.Context, s store.Store) (err error) {
 	r, err := overrider.Refusals(ctx, p.rule, p.rules.Ban, p.key)
 	p.refusals = &adminapi.Refusals{
 		Count: r.Count, Of: p.rules.Ban.After, Within: p.rules.Ban.Within.Seconds(), NextBan: r.Next.Seconds(),
-		Begins: !p.next.Allowed && p.ban == nil && r.Count+1 >= p.rules.Ban.After,
+		Begins: !p.decision.Allowed && p.ban == nil && r.Count+1 >= p.rules.Ban.After,
 	}
 	return err
 }
@@ -74,9 +71,6 @@ func (p *peek) banned(left time.Duration) {
 	}
 	if left > 0 {
 		p.ban.Until = why.At(left)
-		p.next = p.decision.Ban(left.Microseconds())
-	} else {
-		p.next = p.decision.Ban(-1)
 	}
 }
 
@@ -154,12 +148,9 @@ func (p *peek) override() *adminapi.Override {
 
 // overrideInfo describes an override, but for its limit.
 func overrideInfo(o *store.Override) adminapi.Override {
-	info := adminapi.Override{Kind: o.Kind.String(), Note: o.Note, SetBy: o.By}
+	info := adminapi.Override{Kind: o.Kind.String(), Note: o.Note, Since: o.Since, SetBy: o.By}
 	if o.For > 0 {
 		info.Until = why.At(o.For)
-	}
-	if !o.Since.IsZero() {
-		info.Since = &o.Since
 	}
 	return info
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/algorithms"
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
-	"github.com/seed-161337e5/caddyratelimit/internal/stats"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
 
@@ -23,7 +22,7 @@ type runningStore struct {
 
 func runningStores() []*runningStore { return running().stores() }
 
-// stores returns the stores of a config, in the order of its handlers.
+// stores returns the stores of a config, sorted by name.
 func (c *Config) stores() (stores []*runningStore) {
 	byID := make(map[string]*runningStore)
 	for _, h := range c.All() {
@@ -39,6 +38,7 @@ func (c *Config) stores() (stores []*runningStore) {
 		s := byID[z.store.ID]
 		s.zones = append(s.zones, z)
 	}
+	slices.SortStableFunc(stores, func(a, b *runningStore) int { return strings.Compare(storeName(a.store), storeName(b.store)) })
 	return stores
 }
 
@@ -50,7 +50,6 @@ func showStores(c *adminCall) (any, error) {
 		group.Go(func() { answers[i] = s.describe(c) })
 	}
 	group.Wait()
-	slices.SortStableFunc(answers, func(a, b adminapi.Store) int { return strings.Compare(a.Name, b.Name) })
 	return answers, nil
 }
 
@@ -61,7 +60,7 @@ func storeName(ref *pool.Ref) string {
 
 // describe describes the store, and asks it whether it answers.
 func (s *runningStore) describe(c *adminCall) adminapi.Store {
-	answer := s.known(keyCounts(s.zones))
+	answer := s.known(keyCounts(s))
 	s.probe(c, &answer)
 	return answer
 }
@@ -94,7 +93,10 @@ func (s *runningStore) known(counts map[string]int64) adminapi.Store {
 		answer.Keys = &keys
 	}
 	if shared.Remote {
-		answer.Latency = latencyOf(shared.Lately.Read(&shared.Latency))
+		took := shared.Lately.Read(&shared.Latency)
+		answer.Latency = &adminapi.Latency{
+			Count: took.Count(), Mean: took.Mean().Seconds(), P50: took.Quantile(0.5).Seconds(), P99: took.Quantile(0.99).Seconds(),
+		}
 		answer.Errors = make(map[string]int64)
 		for kind := range shared.Health.Errors {
 			answer.Errors[kind] = shared.Health.ErrorCount(kind)
@@ -130,10 +132,4 @@ func (s *runningStore) tryOut(ctx context.Context, of store.Store) error {
 		return nil
 	}
 	return of.Take(ctx, []store.Check{{Rule: s.zones[i].Rules()[0]}}, make([]algorithms.Decision, 1))
-}
-
-func latencyOf(d stats.Durations) *adminapi.Latency {
-	return &adminapi.Latency{
-		Count: d.Count(), Mean: d.Mean().Seconds(), P50: d.Quantile(0.5).Seconds(), P99: d.Quantile(0.99).Seconds(),
-	}
 }

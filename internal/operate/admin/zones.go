@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
+	"github.com/seed-161337e5/caddyratelimit/internal/operate/fleet"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/stats"
@@ -14,30 +15,25 @@ import (
 )
 
 func showZones(c *adminCall) (any, error) {
-	zones := c.zones()
-	counts := keyCounts(zones)
-	return each(zones, func(z *runningZone) adminapi.Zone {
+	counts := keyCounts(runningStores()...)
+	return each(c.zones(), func(z *runningZone) adminapi.Zone {
 		answer := z.describe(counts)
 		add(&answer, c.view)
 		return answer
 	}), nil
 }
 
-// keyCounts returns the numbers of keys of zones, by name, for stores that can count them. It asks
-// each store once, because a store has to look at all of its keys.
-func keyCounts(zones []*runningZone) map[string]int64 {
-	byCounter := make(map[store.InProcess][]*runningZone)
-	for _, z := range zones {
-		if counter, ok := z.store.Store.Store.(store.InProcess); ok {
-			byCounter[counter] = append(byCounter[counter], z)
-		}
-	}
+// keyCounts returns the numbers of keys of zones, by name, in stores that can count them. They have to look at all of their keys.
+func keyCounts(stores ...*runningStore) map[string]int64 {
 	counts := make(map[string]int64)
-	for counter, zones := range byCounter {
+	for _, s := range stores {
+		counter, ok := s.store.Store.Store.(store.InProcess)
+		if !ok {
+			continue
+		}
 		var rules []*store.Rule
-		for _, z := range zones {
-			rules = append(rules, z.Rules()...)
-			counts[z.Name] = 0
+		for _, z := range s.zones {
+			rules, counts[z.Name] = append(rules, z.Rules()...), 0
 		}
 		for i, n := range counter.CountKeys(rules) {
 			counts[rules[i].Zone()] += n
@@ -93,4 +89,11 @@ func (z *runningZone) rollout() string {
 		all[i] = "enforced"
 	}
 	return strings.Join(all, ", ")
+}
+
+// add adds the counts of others to those of a zone, even of those that define the zone in another way.
+func add(z *adminapi.Zone, view *fleet.View) {
+	for _, told := range view.Of(z.Name) {
+		z.Add(&told.ZoneCounts)
+	}
 }

@@ -121,8 +121,8 @@ func Note(o *adminapi.Override) (text string) {
 	if o == nil {
 		return ""
 	}
-	if o.Since != nil && time.Since(*o.Since) >= 24*time.Hour {
-		text = fmt.Sprintf(", set %d days ago", int(time.Since(*o.Since).Hours()/24))
+	if !o.Since.IsZero() && time.Since(o.Since) >= 24*time.Hour {
+		text = fmt.Sprintf(", set %d days ago", int(time.Since(o.Since).Hours()/24))
 		text = strings.Replace(text, " 1 days", " 1 day", 1)
 		if o.SetBy != "" {
 			text += " by " + shell.Word(o.SetBy)

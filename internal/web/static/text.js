@@ -51,6 +51,9 @@ export function time(when) {
   return (Math.abs(at - Date.now()) < 12 * 3600e3 || today ? clock : date).format(at)
 }
 
+// moments matches the times in sentences of Caddy.
+export const moments = /(\d{4}-\d\d-\d\dT[\d:.]+Z)/g
+
 // odd matches what a reader would not see, or see wrongly: control and format characters, which turn
 // the direction of a text, spaces that are none, and piles of accents.
 const odd = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}|(?<=\p{M}\p{M})\p{M}/u

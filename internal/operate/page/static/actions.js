@@ -7,7 +7,7 @@ import { closeMenus } from './menu.js'
 import { news } from './news.js'
 import { command, word } from './shell.js'
 import { noteDone, state, zoneNamed } from './state.js'
-import { count, plain, visible } from './text.js'
+import { count, moments, plain, time, visible } from './text.js'
 
 const lengths = [['2h', '2 hours'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '7 days'], ['', 'until it is cleared']]
 
@@ -172,7 +172,7 @@ async function carryOut({ name, targets, values, what }, done) {
   let warning = '', changed = false
   for (const { z, k } of targets) {
     const answer = await call(method, zonePath(z, path) + queryOf(k), body)
-    if (answer?.warning) warning = ' Warning: ' + answer.warning
+    if (answer?.warning) warning = ' Warning: ' + answer.warning.replace(moments, at => time(at))
     if (answer?.unchanged && name !== 'reset') continue // a key that has used nothing is let through, too
     changed = true
     noteDone(zoneNamed(z.name) ?? z, k, mark)

@@ -7,7 +7,7 @@ import { idOf, isNone, nameKey, outcomePill, queryOf, showKey } from './key.js'
 import { addressed, command, copies } from './shell.js'
 import { state, zoneNamed } from './state.js'
 import { zonesNamed } from './stores.js'
-import { count, duration, number, plain, time, visible } from './text.js'
+import { count, duration, moments, number, plain, time, visible } from './text.js'
 
 const select = byId('why-zone'), longest = 2000 // characters of a sentence
 let asked = null // how to look it up again
@@ -170,7 +170,7 @@ const overrides = k => k.override?.kind === 'limit' && !k.override.elsewhere
 export const until = at => [time(at), ' (', el('span', { 'data-until': at }, left(at)), ')']
 
 // local is a sentence of Caddy with the times of this place and of its clock. One that has long passed is in a note.
-const local = text => text.split(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/).map((piece, i) => {
+const local = text => text.split(moments).map((piece, i) => {
   const at = Date.parse(piece) - state.now + state.came
   return i % 2 && at > Date.now() - 60e3 ? until(at) : visible(piece, longest)
 })
