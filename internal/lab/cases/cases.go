@@ -7,7 +7,9 @@
 package cases
 
 import (
-	"time"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/adminapi"
 )
@@ -43,33 +45,41 @@ type Step struct {
 	do    func(w *world) error
 }
 
-// Request is a request, or several alike.
+// Request is a request, or several alike. Its words with one value are read by package option, the others by [words].
 type Request struct {
 	adminapi.Request // whose URL may be only a path
 
-	Repeat int // at least 1
-	Every  time.Duration
-	Takes  time.Duration // how long the upstream takes to answer
-	Answer Answer
-	Expect Expect
+	Repeat int            `json:"repeat" range:"1..1000000"`
+	Every  caddy.Duration `json:"every" range:"0s.."`
+	Takes  caddy.Duration `json:"takes" range:"0s..1d"` // how long the upstream takes; a request renews its slots meanwhile
+
+	// The response of the upstream. By default it has status 200 and no body.
+	Answer       int    `json:"answer" range:"200..599"`
+	AnswerBody   string `json:"answer_body"`
+	AnswerHeader http.Header
+
+	// Counts are of all repetitions, the rest is of the last one.
+	Pass   *int            `json:"pass" range:"0..1000000"`
+	By     string          `json:"by"` // the zone that refuses the others; empty if any may
+	Status int             `json:"status" range:"200..599"`
+	Waits  *caddy.Duration `json:"waits" range:"0s.."`
+
+	any   bool // nothing is said of how many pass
+	facts []fact
+	zones []string
 }
 
-// Answer is the response of the upstream. By default it has status 200 and no body.
-type Answer struct {
-	Status int
-	Header [][2]string
-	Body   string
-}
-
-// Expect is what is expected of a request. Counts are of all repetitions, the rest is of the last one.
-type Expect struct {
-	Passes int    // how many requests pass; negative if any number may
-	By     string // the zone that refuses the others; empty if any may
-
-	pass, refused int // as they are said
-	any, status   bool
-	facts         []fact
-	zones         []string
+// Passes returns how many requests must pass; negative if any number may.
+func (r *Request) Passes() int {
+	switch {
+	case r.Pass != nil:
+		return *r.Pass
+	case r.By != "" && !r.any:
+		return 0
+	case r.Status == 0 && !r.any:
+		return r.Repeat
+	}
+	return -1
 }
 
 // fact is a fact of the last request.

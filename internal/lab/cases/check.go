@@ -20,17 +20,17 @@ import (
 
 // check returns what does not hold of the requests of a step; nil if all does.
 func (s *sent) check() *Failure {
-	last, e := s.all[len(s.all)-1], &s.step.Request.Expect
+	last, r := s.all[len(s.all)-1], s.step.Request
 	for _, x := range s.all {
 		if x.err != nil {
 			return s.failure(x, "", x.err.Error())
 		}
 	}
-	if f := s.passes(e.Passes, e.By); f != nil {
+	if f := s.passes(r.Passes(), r.By); f != nil {
 		return f
 	}
 	var expected, got []string
-	for _, f := range e.facts {
+	for _, f := range r.facts {
 		if is := f.got(last); is != f.want {
 			expected, got = append(expected, f.what+" "+f.want), append(got, f.what+" "+is)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -127,9 +128,12 @@ func (p *parser) step(s *Step) (err error) {
 	return p.unknown("word in a case", append([]string{"GET and other methods"}, slices.Sorted(maps.Keys(steps))...))
 }
 
+// values are the words of a request with one value.
+var values = strings.Fields("from server repeat every takes answer answer_body pass by status waits")
+
 // request parses a request: its method and URL, and what belongs to it, on the same line or in a block.
 func (p *parser) request(s *Step) error {
-	r := &Request{Request: adminapi.Request{Method: p.word}, Repeat: 1, Expect: Expect{pass: unsaid, refused: unsaid}}
+	r := &Request{Request: adminapi.Request{Method: p.word}, Repeat: 1, AnswerHeader: make(http.Header)}
 	s.Request = r
 	if !p.NextArg() || !strings.Contains(p.Val(), "://") && !strings.HasPrefix(p.Val(), "/") {
 		return p.Errf("%s needs a URL that begins with http://, https:// or /, such as /login", p.word)
@@ -138,20 +142,30 @@ func (p *parser) request(s *Step) error {
 	for nesting := p.Nesting(); p.NextArg() || p.NextBlock(nesting); {
 		p.word = p.Val()
 		w, known := words[p.word]
-		if !known {
-			return p.unknown("word in a request", slices.Sorted(maps.Keys(words)))
+		isValue := slices.Contains(values, p.word)
+		if isValue {
+			w.takes = 1
+		} else if !known {
+			all := slices.AppendSeq(slices.Clone(values), maps.Keys(words))
+			slices.Sort(all)
+			return p.unknown("word in a request", all)
 		}
 		args, err := p.args(w.takes)
-		if err == nil {
+		switch {
+		case isValue:
+			if err := option.Set(r, p.word, args); err != nil {
+				return p.WrapErr(err)
+			}
+			continue
+		case err == nil:
 			err = w.read(r, args)
 		}
 		if err != nil {
 			return p.wrong(w.expects, args, err)
 		}
 	}
-	s.zones = r.Expect.zones
-	if !r.Expect.count(r.Repeat) {
-		return p.Errf("pass and refused need numbers whose sum is repeat, such as repeat 6 pass 5 refused 1")
+	if s.zones = r.complete(); r.Passes() > r.Repeat {
+		return p.Errf("pass must be at most repeat, such as repeat 6 pass 5")
 	}
 	return nil
 }
@@ -165,22 +179,4 @@ func (p *parser) args(n int) (args []string, err error) {
 		args = append(args, p.Val())
 	}
 	return args, nil
-}
-
-// unsaid is a number of requests that a line does not name.
-const unsaid = -1
-
-// count computes how many requests must pass. It reports whether there are so many.
-func (e *Expect) count(repeat int) bool {
-	e.Passes = e.pass
-	switch {
-	case e.pass != unsaid || e.refused == unsaid && e.any:
-	case e.refused != unsaid:
-		e.Passes = repeat - e.refused
-	case e.By != "":
-		e.Passes = 0
-	case !e.status:
-		e.Passes = repeat
-	}
-	return max(e.pass, e.refused) <= repeat && (e.pass == unsaid || e.refused == unsaid || e.pass+e.refused == repeat)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -92,12 +93,12 @@ func (x *exchange) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWri
 
 // Answer implements [walk.Visitor]: the case answers instead of an upstream, but for errors.
 func (x *exchange) Answer(module caddyhttp.MiddlewareHandler, rw http.ResponseWriter, r *http.Request) error {
-	answer := &x.request.Answer
-	given := answer.Status != 0 || answer.Header != nil || answer.Body != ""
+	answer := x.request
+	given := answer.Answer != 0 || len(answer.AnswerHeader) > 0 || answer.AnswerBody != ""
 	failed, _ := r.Context().Value(caddyhttp.ErrorCtxKey).(error)
 	if failed == nil {
-		if d := x.request.Takes; d > 0 {
-			x.world.Sleep(d)
+		if answer.Takes > 0 {
+			x.world.Sleep(time.Duration(answer.Takes))
 		}
 		_, _ = io.Copy(io.Discard, r.Body) // as an upstream does
 	}
@@ -109,17 +110,14 @@ func (x *exchange) Answer(module caddyhttp.MiddlewareHandler, rw http.ResponseWr
 		rw.WriteHeader(status)
 		return nil
 	}
-	for _, field := range answer.Header {
-		rw.Header().Add(field[0], field[1])
+	for name, values := range answer.AnswerHeader {
+		rw.Header()[name] = append(rw.Header()[name], values...)
 	}
 	if given {
-		rw.WriteHeader(cmp.Or(answer.Status, http.StatusOK))
+		rw.WriteHeader(cmp.Or(answer.Answer, http.StatusOK))
 	}
-	if answer.Body != "" {
-		_, err := io.WriteString(rw, answer.Body)
-		return err
-	}
-	return nil
+	_, err := io.WriteString(rw, answer.AnswerBody)
+	return err
 }
 
 // baseOf returns the beginning of URLs that have none: the scheme, host and port of the only site. If there are

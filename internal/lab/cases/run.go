@@ -49,15 +49,6 @@ func Run(config []byte, files []*File) (results []Result, err error) {
 	defer e.Release()
 	for _, f := range files {
 		for _, c := range f.Cases {
-			for i := range c.Steps {
-				if err := e.check(&c.Steps[i]); err != nil {
-					return nil, fmt.Errorf("%w, at %s:%d", err, f.Name, c.Steps[i].Line)
-				}
-			}
-		}
-	}
-	for _, f := range files {
-		for _, c := range f.Cases {
 			results = append(results, e.run(f, c))
 		}
 	}
@@ -65,7 +56,7 @@ func Run(config []byte, files []*File) (results []Result, err error) {
 }
 
 // check returns an error if a step names a zone that the config has not. Otherwise skips would hold with a misspelled
-// zone, whatever happens.
+// zone, or one that a change has removed, whatever happens.
 func (e *engine) check(s *Step) error {
 	for _, name := range s.zones {
 		if e.zones[name] == nil {
@@ -128,7 +119,7 @@ func (e *engine) carryOut(f *File, c *Case, detailed bool) (failures []Failure) 
 func (w *world) sendAll(r *Request) (all []*exchange) {
 	for i := range r.Repeat {
 		if i > 0 {
-			w.MoveTo(w.Micros() + r.Every.Microseconds())
+			w.MoveTo(w.Micros() + time.Duration(r.Every).Microseconds())
 		}
 		all = append(all, w.send(r))
 	}

@@ -2,13 +2,11 @@ package cases
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/duration"
-	"github.com/seed-161337e5/caddyratelimit/internal/operate/admin"
 	"github.com/seed-161337e5/caddyratelimit/internal/option"
 	"github.com/seed-161337e5/caddyratelimit/store"
 )
@@ -19,11 +17,9 @@ var steps = map[string]struct {
 	expects string
 	read    func(args []string) (zones []string, do func(*world) error, err error)
 }{
-	"after":    {aDuration, after},
-	"at":       {"a time, such as 2026-12-01 or 2026-12-01T09:30 (UTC) or 2026-12-01T09:30:00+01:00", at},
-	"override": {"a zone, a key, and what holds for it: a limit such as 500/1m, or exempt, or plan and its name; for 1h may follow", operate("override")},
-	"ban":      {"a zone and a key; for 1h may follow", operate("ban")},
-	"clear":    {"a zone and a key", operate("clear")},
+	"after": {aDuration, after},
+	"at":    {"a time, such as 2026-12-01 or 2026-12-01T09:30 (UTC) or 2026-12-01T09:30:00+01:00", at},
+	"ban":   {"a zone and a key", ban},
 }
 
 func after(args []string) ([]string, func(*world) error, error) {
@@ -50,43 +46,20 @@ func (w *world) moveTo(to int64) error {
 	return nil
 }
 
-// operate does to a key what an operator would.
-func operate(word string) func(args []string) ([]string, func(*world) error, error) {
-	return func(args []string) (zones []string, do func(*world) error, err error) {
-		if len(args) < 2 {
-			return nil, nil, option.ErrWrong
-		}
-		limit, held, ends := strings.Cut(" "+strings.Join(args[2:], " "), " for ")
-		if limit = strings.TrimSpace(limit); (limit == "") == (word == "override") || ends && word == "clear" {
-			return nil, nil, option.ErrWrong
-		}
-		set := store.Override{Kind: store.KindBanned}
-		if ends {
-			set.For, err = parseSpan(held)
-		}
-		return args[:1], func(w *world) error { return w.operate(word, args[0], args[1], limit, set) }, err
+// ban bans a key as an operator would.
+func ban(args []string) ([]string, func(*world) error, error) {
+	if len(args) != 2 {
+		return nil, nil, option.ErrWrong
 	}
-}
-
-func (w *world) operate(word, zone, text, limit string, set store.Override) error {
-	z := w.zones[zone]
-	key, err := z.Template.FromText(text)
-	if err != nil {
-		return fmt.Errorf("key %q of zone %s: %w", text, zone, err)
-	}
-	if !z.Overrides {
-		return fmt.Errorf("zone %q has no option overrides, so operators cannot do this", zone)
-	}
-	ctx, rule, of := context.Background(), z.Rules()[0], store.Selector{Key: key}
-	switch word {
-	case "override":
-		held := set.For
-		if rule, set, err = admin.OverrideByText(z, limit); err != nil {
-			return err
+	return args[:1], func(w *world) error {
+		z := w.zones[args[0]]
+		key, err := z.Template.FromText(args[1])
+		switch {
+		case err != nil:
+			return fmt.Errorf("key %q of zone %s: %w", args[1], z.Name, err)
+		case !z.Overrides:
+			return fmt.Errorf("zone %q has no option overrides, so operators cannot do this", z.Name)
 		}
-		set.For = held
-	case "clear":
-		return errors.Join(w.store.SetRule(ctx, rule, of, store.Override{}), w.store.Unban(ctx, rule, of))
-	}
-	return w.store.SetRule(ctx, rule, of, set)
+		return w.store.SetRule(context.Background(), z.Rules()[0], store.Selector{Key: key}, store.Override{Kind: store.KindBanned})
+	}, nil
 }

@@ -2,7 +2,6 @@ package cases
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,55 +22,32 @@ type word struct {
 }
 
 const (
-	maxRepeat = 1_000_000
-	maxTakes  = 24 * time.Hour // because a request renews its slots for as long as it runs
-)
-
-const (
 	aDuration = "a duration, such as 30s"
 	aNumber   = "a zone and a number, such as 5"
-	aStatus   = "a status from 200 to 599"
 	aZone     = "the name of a zone"
 )
 
-// words are what may follow a request. What it expects is checked when the request is over.
+// words are what may follow a request, but for its values. What it expects is checked when the request is over.
 var words = map[string]word{
-	"from":   {1, "an address, such as 203.0.113.7", plain(func(r *Request, args []string) { r.From = args[0] })},
-	"server": {1, "the name of a server", plain(func(r *Request, args []string) { r.Server = args[0] })},
-	"user":   {1, "the name of a user who is logged in", plain(func(r *Request, args []string) { r.assume("http.auth.user.id", args[0]) })},
 	"header": {2, "a name and a value, such as X-Api-Key k1", plain(func(r *Request, args []string) {
 		r.Header = append(r.Header, strings.TrimSuffix(args[0], ":")+": "+args[1])
 	})},
 	"body": {1, "a text", plain(func(r *Request, args []string) { r.Body = []byte(args[0]) })},
 	"assume": {
 		2, "a placeholder that only a real request has, and its value, such as {http.auth.user.id} alice",
-		plain(func(r *Request, args []string) { r.assume(args[0], args[1]) }),
+		plain(func(r *Request, args []string) {
+			if r.Assume == nil {
+				r.Assume = make(map[string]string)
+			}
+			r.Assume[args[0]] = args[1]
+		}),
 	},
-	"repeat": {1, "a number from 1 to " + strconv.Itoa(maxRepeat), number(1, maxRepeat, func(r *Request, n int) { r.Repeat = n })},
-	"every":  {1, aDuration, span(math.MaxInt64, func(r *Request, d time.Duration) { r.Every = d })},
-	"takes":  {1, "a duration of at most " + duration.Format(maxTakes), span(maxTakes, func(r *Request, d time.Duration) { r.Takes = d })},
-
-	"answer": {1, aStatus, number(200, 599, func(r *Request, n int) { r.Answer.Status = n })},
 	"answer_header": {2, "a name and a value, such as X-Cost 7", plain(func(r *Request, args []string) {
-		r.Answer.Header = append(r.Answer.Header, [2]string{strings.TrimSuffix(args[0], ":"), args[1]})
-	})},
-	"answer_body": {1, "a text", plain(func(r *Request, args []string) { r.Answer.Body = args[0] })},
-
-	"pass":    {1, "a number", number(0, maxRepeat, func(r *Request, n int) { r.Expect.pass = n })},
-	"refused": {1, "a number", number(0, maxRepeat, func(r *Request, n int) { r.Expect.refused = n })},
-	"any":     {0, "", plain(func(r *Request, _ []string) { r.Expect.any = true })},
-	"by": {1, "the zone that refuses", plain(func(r *Request, args []string) {
-		r.Expect.By, r.Expect.zones = args[0], append(r.Expect.zones, args[0])
+		r.AnswerHeader.Add(strings.TrimSuffix(args[0], ":"), args[1])
 	})},
 
-	"status": {1, aStatus, number(200, 599, func(r *Request, n int) {
-		r.Expect.status = true
-		r.expect("status", strconv.Itoa(n), func(x *exchange) string { return strconv.Itoa(x.response.Code) })
-	})},
+	"any":         {0, "", plain(func(r *Request, _ []string) { r.any = true })},
 	"retry_after": {1, aDuration + ", or none", retryAfter},
-	"waits": {1, aDuration, span(math.MaxInt64, func(r *Request, d time.Duration) {
-		r.expect("waits", rounded(d), func(x *exchange) string { return rounded(x.Wait) })
-	})},
 	"response": {2, "a header and its value, or none, such as RateLimit-Policy \"...\"", plain(func(r *Request, args []string) {
 		name := strings.TrimSuffix(args[0], ":")
 		r.expect("response "+name, args[1], func(x *exchange) string { return x.responded(name) })
@@ -106,14 +82,28 @@ var words = map[string]word{
 	}},
 }
 
+// complete adds what the values of a request expect, and returns the zones that it names.
+func (r *Request) complete() (zones []string) {
+	if r.Status != 0 {
+		r.expect("status", strconv.Itoa(r.Status), func(x *exchange) string { return strconv.Itoa(x.response.Code) })
+	}
+	if r.Waits != nil {
+		r.expect("waits", rounded(time.Duration(*r.Waits)), func(x *exchange) string { return rounded(x.Wait) })
+	}
+	if r.By != "" {
+		return append(r.zones, r.By)
+	}
+	return r.zones
+}
+
 // expect expects a fact of the last request, in a normal form.
 func (r *Request) expect(what, want string, got func(*exchange) string) {
-	r.Expect.facts = append(r.Expect.facts, fact{what, want, got})
+	r.facts = append(r.facts, fact{what, want, got})
 }
 
 // in expects a fact of what has happened to the last request in a zone.
 func (r *Request) in(what, zone, want string, got func(*trial.Visit) string) {
-	r.Expect.zones = append(r.Expect.zones, zone)
+	r.zones = append(r.zones, zone)
 	r.expect(what+" "+zone, want, func(x *exchange) string {
 		if v := x.Visit(zone); v != nil && v.Met {
 			return got(v)
@@ -125,7 +115,7 @@ func (r *Request) in(what, zone, want string, got func(*trial.Visit) string) {
 // counting expects that a zone counts a request, or skips it.
 func counting(want string) func(*Request, []string) error {
 	return plain(func(r *Request, args []string) {
-		r.Expect.zones = append(r.Expect.zones, args[0])
+		r.zones = append(r.zones, args[0])
 		r.expect("zone "+args[0], want, func(x *exchange) string {
 			if v := x.Visit(args[0]); v != nil && v.Met && v.Outcome != outcome.Names[outcome.Exempt] {
 				return "counts"
@@ -183,41 +173,10 @@ func plain(to func(r *Request, args []string)) func(*Request, []string) error {
 	}
 }
 
-// number takes a whole number.
-func number(least, most int, set func(r *Request, n int)) func(*Request, []string) error {
-	return func(r *Request, args []string) error {
-		n, err := strconv.Atoi(args[0])
-		if err != nil || n < least || n > most {
-			return option.ErrWrong
-		}
-		set(r, n)
-		return nil
-	}
-}
-
-// span takes a duration.
-func span(most time.Duration, set func(r *Request, d time.Duration)) func(*Request, []string) error {
-	return func(r *Request, args []string) error {
-		d, err := parseSpan(args[0])
-		if err == nil && d > most {
-			err = option.ErrWrong
-		}
-		set(r, d)
-		return err
-	}
-}
-
 func parseSpan(text string) (time.Duration, error) {
 	d, err := option.ParseDuration(text)
 	if err == nil && d < 0 {
 		err = option.ErrWrong
 	}
 	return d, err
-}
-
-func (r *Request) assume(name, value string) {
-	if r.Assume == nil {
-		r.Assume = make(map[string]string)
-	}
-	r.Assume[strings.Trim(name, "{}")] = value
 }

@@ -32,7 +32,7 @@ const customers = `:8080 {
 // TestBreaks: a mistake in a config of customers is named by diff, which ends with 2, or makes a case fail. Nothing of the
 // map, the routes or the order is overlooked; a change behind the limits is none.
 func TestBreaks(t *testing.T) {
-	const cases = "case override {\n\toverride api alice 70/1m\n\tGET / header X-Api-Key alice repeat 71 pass 70\n}\n"
+	const cases = "case ban {\n\tban api alice\n\tGET / header X-Api-Key alice by api\n}\n"
 	for name, c := range map[string]struct{ was, is, diff string }{
 		"more for all":      {"60/1m", "600/1m", "plan plans standard max_events now 600, was 60"},
 		"an hour":           {"standard 60/1m", "standard 60/1h", "plan plans standard window now 1h, was 1m"},
