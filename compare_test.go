@@ -42,7 +42,7 @@ func compared(t *testing.T, before, after string, o *replay.Options) *adminapi.C
 	return c
 }
 
-// TestCompare: what differs between two configs is said in words, with what happens to the counts, and what is wrong
+// TestCompare: what differs between two configs is said in words, with what is wrong
 // now that was right before.
 func TestCompare(t *testing.T) {
 	const base = "key {client_ip}\nrate 100/1m"
@@ -52,20 +52,20 @@ func TestCompare(t *testing.T) {
 	planned := plans("free 60/1m\ntrial 5/1m\ndefault reject")
 	for name, c := range map[string]struct {
 		before, after string
-		want          string // kind, whether counts begin again, and texts
+		want          string // kind, and texts
 	}{
 		"nothing":      {base, base, ""},
 		"lowered":      {base, "key {client_ip}\nrate 60/1m", "changed: max_events now 60, was 100"},
-		"window":       {base, "key {client_ip}\nrate 100/1h", "changed anew: window now 1h, was 1m"},
-		"algorithm":    {base, base + "\nalgorithm fixed_window", "changed anew: algorithm now fixed_window"},
-		"key":          {base, "key {header.X-User}\nrate 100/1m", "changed anew: key now {header.X-User}, was {client_ip}"},
+		"window":       {base, "key {client_ip}\nrate 100/1h", "changed: window now 1h, was 1m"},
+		"algorithm":    {base, base + "\nalgorithm fixed_window", "changed: algorithm now fixed_window"},
+		"key":          {base, "key {header.X-User}\nrate 100/1m", "changed: key now {header.X-User}, was {client_ip}"},
 		"wait":         {base + "\nmax_wait 1s", base + "\nmax_wait 10s", "changed: max_wait now 10s, was 1s"},
 		"ban":          {base + "\nban 1h after 5 refusals in 1m", base + "\nban 1h after 5 refusals in 2m", "changed: ban window now 2m, was 1m"},
 		"dry run":      {base, base + "\nenforce 0", "changed: enforce now 0"},
 		"no exemption": {base + "\nexempt 192.0.2.1", base, `changed: no exempt any longer, was [{"client_ip":{"ranges":["192.0.2.1"]}}]`},
 		"plan":         {planned, plans("free 40/1m\ntrial 5/1m\ndefault reject"), "changed: plan plans free max_events now 40, was 60"},
 		"plans":        {planned, plans("free 90/1m\ntrial unlimited\ndefault reject"), "changed: plan plans free max_events now 90, was 60; no plan plans trial max_events any longer, was 5; plan plans trial unlimited now true; no plan plans trial window any longer, was 1m"},
-		"new plan":     {planned, plans("free 60/1m\ntrial 5/1m\nbulk 9/1s\ndefault free"), `changed anew: plan default now free, was reject; plan plans bulk now {"max_events":9,"window":"1s"}`},
+		"new plan":     {planned, plans("free 60/1m\ntrial 5/1m\nbulk 9/1s\ndefault free"), `changed: plan default now free, was reject; plan plans bulk now {"max_events":9,"window":"1s"}`},
 		"plan gone":    {planned, plans("free 60/1m\ndefault reject 404"), `changed: plan default now reject 404, was reject; no plan plans trial any longer, was {"max_events":5,"window":"1m"}`},
 	} {
 		got := ""
@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 			for _, change := range z.Changes {
 				texts = append(texts, change.Text)
 			}
-			got = z.Kind + map[bool]string{true: " anew"}[z.FromZero] + ": " + strings.Join(texts, "; ")
+			got = z.Kind + ": " + strings.Join(texts, "; ")
 		}
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

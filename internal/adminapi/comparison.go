@@ -53,9 +53,6 @@ type ZoneDiff struct {
 
 	Changes []OptionDiff `json:"changes,omitempty"`
 
-	// FromZero says that the counts of some keys start from zero, so that they have their whole limit.
-	FromZero bool `json:"counts_from_zero,omitempty"`
-
 	// Warnings are those that the new config gives, and the old one did not.
 	Warnings []string `json:"warnings,omitempty"`
 }

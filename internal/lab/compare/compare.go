@@ -60,8 +60,7 @@ func Zones(before, after []*trial.Handler) (all []adminapi.ZoneDiff) {
 		case was == nil:
 			d.Kind, d.Is, d.Warnings = adminapi.ZoneNew, describe(is.uses[0]), is.warnings
 		default:
-			d.Kind, d.Was, d.Is = adminapi.ZoneChanged, describe(was.uses[0]), describe(is.uses[0])
-			d.Changes, d.FromZero = changes(was.uses, is.uses), beginAnew(was.uses, is.uses)
+			d.Kind, d.Was, d.Is, d.Changes = adminapi.ZoneChanged, describe(was.uses[0]), describe(is.uses[0]), changes(was.uses, is.uses)
 			d.Warnings = slices.DeleteFunc(is.warnings, func(text string) bool { return slices.Contains(was.warnings, text) })
 			if len(d.Changes)+len(d.Warnings) == 0 {
 				continue
@@ -111,34 +110,6 @@ func options(z *zone.Zone) object {
 	all["on_store_error"] = z.OnStoreError
 	if z.Key != "" {
 		all["key"] = z.Template.Form()
-	}
-	return all
-}
-
-// beginAnew reports whether keys begin again from zero in some uses of a zone or some of its plans: whether these have
-// states that the config before did not have, for which it was in the same store.
-func beginAnew(was, is []*zone.Zone) bool {
-	had := states(was)
-	for state := range states(is) {
-		if !had[state] {
-			return true
-		}
-	}
-	return false
-}
-
-// states returns what the names of states of the uses begin with.
-func states(uses []*zone.Zone) map[string]bool {
-	all := make(map[string]bool)
-	for _, use := range uses {
-		of := fmt.Sprintf("%q %v ", use.Key, use.Template.Prefixes)
-		rules := use.States()
-		for _, rule := range rules {
-			all[of+rule.ID()] = true
-		}
-		if len(rules) == 0 { // its limits depend on the request, and no request has come yet
-			all[of] = true
-		}
 	}
 	return all
 }

@@ -67,7 +67,6 @@ func differences(z *adminapi.ZoneDiff) (rows [][]string) {
 	for _, text := range z.Warnings {
 		add(true, "warning", text)
 	}
-	add(z.FromZero, "counts", "keys start again from zero, with their whole limit")
 	return rows
 }
 

@@ -11,7 +11,7 @@ import (
 func TestComparison(t *testing.T) {
 	c := &adminapi.Comparison{
 		Zones: []adminapi.ZoneDiff{
-			{Zone: "api", Kind: adminapi.ZoneChanged, FromZero: true, Changes: []adminapi.OptionDiff{
+			{Zone: "api", Kind: adminapi.ZoneChanged, Changes: []adminapi.OptionDiff{
 				{Text: "key now {header.X-User}, was {client_ip}"},
 				{Text: `exempt now [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]`},
 			}, Warnings: []string{"key: any client can choose header X-User"}},
@@ -29,7 +29,6 @@ changed  key now {header.X-User}, was {client_ip}
 changed  exempt now
          [{"client_ip":{"ranges":["192.0.2.0/24","198.51.100.0/24"]}}]
 warning  key: any client can choose header X-User
-counts   keys start again from zero, with their whole limit
 
 zone  old
 gone  was fixed_window 5/1h
