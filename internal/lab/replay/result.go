@@ -2,10 +2,7 @@
 // how they are shown; package engine makes them.
 package replay
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Result is what a config would have done to the requests of some logs.
 type Result struct {
@@ -74,18 +71,13 @@ type Zone struct {
 	PeakKeys []string   `json:"names"`
 }
 
-// Ranks returns where the peaks of keys change, which are sorted: the rank of the first key with a peak, and the peak. The
-// busiest are exact; of the others only so many are taken that a logarithmic picture shows no difference.
+// Ranks returns where the peaks of keys change, which are sorted: the rank of the first key with a peak, and the peak.
 func Ranks(peaks []int64) [][2]int64 {
-	const exact, more = 500, 800
 	all := [][2]int64{}
-	next, factor := 0.0, math.Pow(float64(max(len(peaks), 2)), 1.0/more)
 	for i, peak := range peaks {
-		if len(all) > 0 && all[len(all)-1][1] == peak || i >= exact && float64(i) < next {
-			continue
+		if i == 0 || peaks[i-1] != peak {
+			all = append(all, [2]int64{int64(i) + 1, peak})
 		}
-		all = append(all, [2]int64{int64(i) + 1, peak})
-		next = float64(i) * factor
 	}
 	return all
 }

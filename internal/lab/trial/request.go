@@ -181,7 +181,7 @@ func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port 
 	for _, name := range all {
 		listen := app.Servers[name].Listen
 		described = append(described, name+" ("+strings.Join(listen, " ")+")")
-		if slices.ContainsFunc(listen, func(address string) bool { return hears(address, port) }) {
+		if slices.ContainsFunc(listen, func(address string) bool { return Hears(address, port, true) }) {
 			found = append(found, name)
 		}
 	}
@@ -195,8 +195,11 @@ func serverFor(app *caddyhttp.App, u *url.URL, named string) (name string, port 
 	return "", 0, fmt.Errorf("url %q: several servers may get it, %s: name the server", u.Redacted(), strings.Join(found, " and "))
 }
 
-// hears reports whether an address that a server listens on may get requests to a port. A socket has none.
-func hears(address string, port int) bool {
+// Hears reports whether an address that a server listens on gets requests to a port. A socket has none, so it may.
+func Hears(address string, port int, sockets bool) bool {
 	a, err := caddy.ParseNetworkAddress(address)
-	return err == nil && (a.IsUnixNetwork() || a.IsFdNetwork() || uint(port) >= a.StartPort && uint(port) <= a.EndPort)
+	if err == nil && (a.IsUnixNetwork() || a.IsFdNetwork()) {
+		return sockets
+	}
+	return err == nil && uint(port) >= a.StartPort && uint(port) <= a.EndPort
 }

@@ -90,6 +90,11 @@ func (t *Trace) Meets(s adminapi.Step) {
 	}
 }
 
+// Answer implements [walk.Visitor].
+func (*Trace) Answer(caddyhttp.MiddlewareHandler, http.ResponseWriter, *http.Request) error {
+	return nil
+}
+
 // Decides implements [walk.Visitor].
 func (t *Trace) Decides(module caddyhttp.MiddlewareHandler) bool { return t.Find(module) != nil }
 

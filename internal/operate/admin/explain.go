@@ -72,11 +72,6 @@ func (x *explainer) Serve(module caddyhttp.MiddlewareHandler, rw http.ResponseWr
 	return next.ServeHTTP(rw, r)
 }
 
-// Answer implements [walk.Visitor].
-func (x *explainer) Answer(caddyhttp.MiddlewareHandler, http.ResponseWriter, *http.Request) error {
-	return nil
-}
-
 // conclude says what is decided on the request at the end of its way, with the error that nothing has
 // handled.
 func (x *explainer) conclude(err error) {

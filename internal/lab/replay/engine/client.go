@@ -15,8 +15,7 @@ import (
 // after the requests that are a window older.
 type peak struct {
 	most, used int64
-	head       int // of the uses that are in the window
-	uses       []usage
+	uses       []usage // that are in the window
 }
 
 // usage is what a key has used at a time.
@@ -31,21 +30,13 @@ const (
 
 // add adds what a request costs. The window is in microseconds.
 func (p *peak) add(now, window, cost int64) {
-	for p.head < len(p.uses) && p.uses[p.head].at <= now-window {
-		p.used -= p.uses[p.head].cost
-		p.head++
+	for len(p.uses) > 0 && p.uses[0].at <= now-window {
+		p.used -= p.uses[0].cost
+		p.uses = p.uses[1:]
 	}
-	if cost <= 0 {
-		return
-	}
-	n := len(p.uses)
-	if n-p.head > exactUses && now-p.uses[n-1].at < window/parts {
+	if n := len(p.uses); n > exactUses && now-p.uses[n-1].at < window/parts {
 		p.uses[n-1].cost += cost
-	} else {
-		if p.head > 0 && n == cap(p.uses) { // there is room at the front
-			n = copy(p.uses, p.uses[p.head:])
-			p.uses, p.head = p.uses[:n], 0
-		}
+	} else if cost > 0 {
 		p.uses = append(p.uses, usage{now, cost})
 	}
 	p.acquire(cost)

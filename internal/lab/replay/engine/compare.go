@@ -37,7 +37,7 @@ func (c *comparison) decided(nth int, x *way) {
 		}
 		if of == nil {
 			of = new(client)
-			c.clients[name] = of
+			c.clients[strings.Clone(name)] = of
 		}
 		if of.requests[nth]++; x.status != 0 && key == x.refused {
 			of.refused[nth]++
@@ -53,11 +53,7 @@ func Compare(before, after *offline.Config, o *replay.Options) (*adminapi.LogDif
 	c := comparison{clients: make(map[string]*client)}
 	var engines []*engine
 	for nth, config := range []*offline.Config{before, after} {
-		s, err := newSetup(config)
-		if err != nil {
-			return nil, err
-		}
-		e, err := s.newEngine(nil)
+		e, err := newSetup(config).newEngine(nil)
 		if err != nil {
 			return nil, err
 		}

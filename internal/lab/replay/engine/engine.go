@@ -20,7 +20,6 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/clock"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
-	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay/logs"
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -54,10 +53,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if twice && slices.Contains(o.Logs, "-") {
 		return nil, errors.New("--suggest and --html read the logs twice, and the standard input can be read once: name a file instead of -")
 	}
-	s, err := newSetup(c)
-	if err != nil {
-		return nil, err
-	}
+	s := newSetup(c)
 	first, m, err := s.pass(o, attempts)
 	if err != nil {
 		return nil, err
@@ -91,36 +87,25 @@ type setup struct {
 	*servers
 	config *offline.Config
 	needs  *needs
-	zones  [][]*zone.Zone // by handler, guarded
 	index  map[caddyhttp.MiddlewareHandler]int
 	trusts map[*caddyhttp.Server]bool // the server trusts proxies
 	waits  bool                       // requests can wait
 }
 
-func newSetup(c *offline.Config) (*setup, error) {
-	n := needsOf(c)
+func newSetup(c *offline.Config) *setup {
 	s := &setup{
-		servers: newServers(c, n.host()), config: c, needs: n,
+		servers: newServers(c), config: c, needs: needsOf(c),
 		index: make(map[caddyhttp.MiddlewareHandler]int), trusts: make(map[*caddyhttp.Server]bool),
 	}
 	for i, h := range c.Handlers {
 		s.index[h.Module] = i
-		var zones []*zone.Zone
-		for _, z := range h.Zones {
-			made, err := z.Copy()
-			if err != nil {
-				return nil, err
-			}
-			made.Matchers = n.guarded(made)
-			zones, s.waits = append(zones, made), s.waits || z.Waits()
-		}
-		s.zones = append(s.zones, zones)
+		s.waits = s.waits || slices.ContainsFunc(h.Zones, (*zone.Zone).Waits)
 	}
 	for _, server := range c.App.Servers {
 		source := clientip.SourceOf(server)
 		s.trusts[server] = len(source.Trusted) > 0 || source.TrustsSockets
 	}
-	return s, nil
+	return s
 }
 
 // pass replays the logs for all attempts, and returns the engine of the first one. One that is nil is the config as it is.
@@ -167,9 +152,9 @@ func (s *setup) newEngine(try *attempt) (*engine, error) {
 		return nil, err
 	}
 	e.store = made
-	for _, guarded := range s.zones {
-		zones := make([]*zone.Zone, len(guarded))
-		for i, z := range guarded {
+	for _, h := range s.config.Handlers {
+		zones := make([]*zone.Zone, len(h.Zones))
+		for i, z := range h.Zones {
 			if zones[i], err = e.own(z); err != nil {
 				return nil, err
 			}
@@ -179,12 +164,17 @@ func (s *setup) newEngine(try *attempt) (*engine, error) {
 	return e, nil
 }
 
-// own returns a zone with counters of its own.
+// own returns a zone with counters of its own, and its guard.
 func (e *engine) own(z *zone.Zone) (*zone.Zone, error) {
-	if e.try != nil && e.try.Zone == z.Name {
-		return z.With(e.try.Plan, e.try.limit)
+	guarded, err := z.Copy()
+	if err != nil {
+		return nil, err
 	}
-	made, err := z.Copy()
+	guarded.Matchers = e.needs.guarded(z)
+	if e.try != nil && e.try.Zone == z.Name {
+		return guarded.With(e.try.Plan, e.try.limit)
+	}
+	made, err := guarded.Copy() // which looks at its guard
 	if tally := e.tallies.zones[z.Name]; err == nil {
 		tally.stats = append(tally.stats, made.Stats)
 	}
@@ -193,7 +183,7 @@ func (e *engine) own(z *zone.Zone) (*zone.Zone, error) {
 
 // read reads the logs, and has engines replay all requests. Those of a group share the walk of a request.
 func read(o *replay.Options, groups ...[]*engine) (*merged, error) {
-	m, err := openAll(o, readOptions(o, groups))
+	m, err := openAll(o)
 	if err != nil {
 		return nil, err
 	}
@@ -265,21 +255,4 @@ func zonesOf(c *offline.Config) map[string]*zone.Zone {
 		}
 	}
 	return zones
-}
-
-// readOptions returns what some engines have to read of the logs.
-func readOptions(o *replay.Options, groups [][]*engine) logs.Options {
-	var request, response []string
-	opaque := false
-	for _, engines := range groups {
-		n := engines[0].needs
-		names, ofResponse := n.fields(engines[0].config.App)
-		request, response, opaque = append(request, names...), append(response, ofResponse...), opaque || n.opaque
-	}
-	slices.Sort(request)
-	want := logs.Options{Format: o.Format, LogFormat: o.LogFormat, Header: slices.Compact(request), RespHeader: append([]string{}, response...)}
-	if opaque {
-		want.Header = nil
-	}
-	return want
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -50,7 +51,7 @@ type way struct {
 }
 
 const (
-	anyPort     = ":50000" // of clients, which no format has
+	anyPort     = "50000" // of clients, which no format has
 	exchangeVar = "rate_limit_replay"
 )
 
@@ -68,11 +69,8 @@ func (x *exchange) make() *http.Request {
 		Method: x.Method, URL: u, Host: cmp.Or(x.Host, x.host), RequestURI: x.URI, Body: http.NoBody, Header: header,
 		RemoteAddr: cmp.Or(x.RemoteIP, x.ClientIP),
 	}
-	if strings.Contains(r.RemoteAddr, ":") {
-		r.RemoteAddr = "[" + r.RemoteAddr + "]"
-	}
 	if r.RemoteAddr != logs.Socket {
-		r.RemoteAddr += anyPort
+		r.RemoteAddr = net.JoinHostPort(r.RemoteAddr, anyPort)
 	}
 	r.Proto, r.ProtoMajor, r.ProtoMinor = protocol(x.Proto)
 	if n, err := strconv.ParseInt(r.Header.Get("Content-Length"), 10, 64); err == nil {
@@ -234,23 +232,18 @@ func (x *exchange) over() {
 	}
 }
 
-// settle ends the completions of a request whose response had a status.
+// settle ends the completions of a request whose response had a status. A refusal has none of the header in the log.
 func (w *way) settle(status int) {
-	header := w.responseHeader(status)
+	header := w.RespHeader
+	if status != w.Status {
+		header = nil
+	}
 	for _, c := range w.completions {
 		c.Judge(status, header)
 		c.ReadCost(header)
 		c.Release()
 		c.End()
 	}
-}
-
-// responseHeader returns the header of the response in the log. A refusal has none of it.
-func (w *way) responseHeader(status int) http.Header {
-	if status != w.Status {
-		return nil
-	}
-	return w.RespHeader
 }
 
 // guard is a matcher of a zone whose key, plan or matchers look at what the log may not have. A request that lacks it

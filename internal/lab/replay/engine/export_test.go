@@ -12,11 +12,7 @@ func EachDecided(config []byte, o *replay.Options, decided func(uri string, stat
 		return err
 	}
 	defer c.Release()
-	s, err := newSetup(c)
-	if err != nil {
-		return err
-	}
-	e, err := s.newEngine(nil)
+	e, err := newSetup(c).newEngine(nil)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/offline"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/memorystore"
@@ -18,10 +16,7 @@ import (
 // needs is what a config reads of requests and responses.
 type needs struct {
 	uses    []use
-	opaque  bool     // modules that are not known may read any header
-	hosts   []string // that matchers name, in order
-	errors  bool     // there are error routes
-	inner   bool     // some of them have limits
+	inner   bool     // error routes have limits
 	looks   []string // the zones whose refusals something outside of zones looks at, by a placeholder
 	stores  []string // other than memory
 	maxKeys int      // of the memory store
@@ -63,13 +58,6 @@ func needsOf(c *offline.Config) *needs {
 	return n
 }
 
-// These modules read no header but those that their options name.
-var (
-	knownHandlers = strings.Fields("rate_limit reverse_proxy file_server static_response subroute vars map headers rewrite encode request_body " +
-		"invoke templates authentication error log_append push")
-	knownMatchers = strings.Fields("host path path_regexp method query header header_regexp protocol not remote_ip client_ip vars vars_regexp")
-)
-
 // walk goes through the JSON of a part of the config. In says where that is.
 func (n *needs) walk(value any, in use) {
 	switch v := value.(type) {
@@ -80,9 +68,6 @@ func (n *needs) walk(value any, in use) {
 			n.walk(one, in)
 		}
 	case map[string]any:
-		if name, ok := v["handler"].(string); ok {
-			n.opaque = n.opaque || !slices.Contains(knownHandlers, name)
-		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			n.member(name, v[name], in)
 		}
@@ -100,7 +85,6 @@ func (n *needs) member(name string, value any, in use) {
 	n.text(name, in)
 	fields, _ := value.(map[string]any)
 	names := slices.Sorted(maps.Keys(fields))
-	list, _ := value.([]any)
 	switch name {
 	case "rate_limits":
 		for _, zone := range names {
@@ -110,26 +94,13 @@ func (n *needs) member(name string, value any, in use) {
 	case "charge":
 		n.charge(fields, in)
 		return
-	case "match", "exempt", "block", "not":
-		for _, set := range list {
-			modules, _ := set.(map[string]any)
-			for name := range modules {
-				n.opaque = n.opaque || !slices.Contains(knownMatchers, name)
-			}
-		}
 	case "header", "header_regexp":
 		for _, field := range names {
 			n.addHeader(field, in)
 		}
 	case "errors":
 		text, _ := json.Marshal(value)
-		n.errors, n.inner = true, n.inner || limits.Match(text)
-	case "host":
-		for _, host := range list {
-			if text, ok := host.(string); ok && !strings.ContainsAny(text, "*{") {
-				n.hosts = append(n.hosts, text)
-			}
-		}
+		n.inner = n.inner || limits.Match(text)
 	}
 	n.walk(value, in)
 }
@@ -209,35 +180,4 @@ func (n *needs) add(in use) {
 	if !slices.Contains(n.uses, in) {
 		n.uses = append(n.uses, in)
 	}
-}
-
-// host returns the host of requests whose log has none.
-func (n *needs) host() string {
-	if len(n.hosts) == 0 {
-		return "localhost"
-	}
-	return n.hosts[0]
-}
-
-// fields returns the headers of requests and responses that must be read.
-func (n *needs) fields(app *caddyhttp.App) (request, response []string) {
-	request = []string{"User-Agent", "Cookie", "Content-Length"}
-	for _, server := range app.Servers {
-		for _, name := range server.ClientIPHeaders {
-			request = append(request, http.CanonicalHeaderKey(name))
-		}
-	}
-	for _, u := range n.uses {
-		switch {
-		case u.header == "":
-		case u.response:
-			response = append(response, u.header)
-		default:
-			request = append(request, u.header)
-		}
-	}
-	if n.errors { // which do not run for callers of gRPC
-		request = append(request, "Content-Type")
-	}
-	return request, response
 }

@@ -278,15 +278,15 @@ func TestReplayErrors(t *testing.T) {
 			"free": {"max_events": 5, "window": "1m"}, "staff": {"unlimited": true}, "all": {"max_events": 5, "window": "1m"}}}},
 		"api": {"key": "x", "plan": {"of": "{http.request.header.Plan}", "default": "v1.all", "plans": {"v1.all": {"max_events": 5, "window": "1m"}}}}`
 	for want, o := range map[string]replay.Options{
-		`no zone "client"; the zones are api, api.v1, clients, paths, slots`:                               {Zone: "client"},
-		`no zone "nobody"; the zones are api, api.v1, clients, paths, slots`:                               {Tries: []replay.Try{{Zone: "nobody", Rate: "1/1m"}}},
-		`rate "60": write events/window, such as 10/1s, 100/m or 1000/day`:                                 {Tries: []replay.Try{{Zone: "clients", Rate: "60"}}},
-		`zone "slots" counts running requests, and has no window: write a number, such as 10, got "5/1m"`:  {Tries: []replay.Try{{Zone: "slots", Rate: "5/1m"}}},
-		`zone "api.v1" has only the limits of its plans: name one, as api.v1.all or api.v1.free`:           {Tries: []replay.Try{{Zone: "api.v1", Rate: "5/1m"}}},
-		`zone "api.v1" has no plan "staff" with a limit: name one, as api.v1.all or api.v1.free`:           {Tries: []replay.Try{{Zone: "api.v1.staff", Rate: "5/1m"}}},
-		`"api.v1.all" is plan "v1.all" of zone "api", and plan "all" of zone "api.v1"; rename one of them`: {Tries: []replay.Try{{Zone: "api.v1.all", Rate: "1/1h"}}},
-		`rate "-5/1m": zone "clients": events must be from 0 to 1000000000000, got -5`:                     {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
-		`open missing.log: no such file or directory`:                                                      {Logs: []string{"missing.log"}},
+		`no zone "client"; the zones are api, api.v1, clients, paths, slots`: {Zone: "client"},
+		`no zone "nobody"; the zones are api, api.v1, clients, paths, slots`: {Tries: []replay.Try{{Zone: "nobody", Rate: "1/1m"}}},
+		`limit "60/": invalid rate '60/': window '' must be a duration such as 1s or 5m, or one of s, sec, second, m, min, minute, h, hour, d, day, week, month, year; write one such as 500/1m`: {Tries: []replay.Try{{Zone: "clients", Rate: "60/"}}},
+		`rate "5/1m": zone "slots": window has no meaning for concurrency, got 1m; a slot is taken for as long as the request runs`:                                                              {Tries: []replay.Try{{Zone: "slots", Rate: "5/1m"}}},
+		`zone "api.v1" has only the limits of its plans: name one, as api.v1.all or api.v1.free`:                                                                                                 {Tries: []replay.Try{{Zone: "api.v1", Rate: "5/1m"}}},
+		`zone "api.v1" has no plan "staff" with a limit: name one, as api.v1.all or api.v1.free`:                                                                                                 {Tries: []replay.Try{{Zone: "api.v1.staff", Rate: "5/1m"}}},
+		`"api.v1.all" is plan "v1.all" of zone "api", and plan "all" of zone "api.v1"; rename one of them`:                                                                                       {Tries: []replay.Try{{Zone: "api.v1.all", Rate: "1/1h"}}},
+		`limit "-5/1m": rate '-5/1m': events must be a whole number from 0 to 1000000000000 or a placeholder such as {http.vars.quota} 100, got '-5'; write one such as 500/1m`:                  {Tries: []replay.Try{{Zone: "clients", Rate: "-5/1m"}}},
+		`open missing.log: no such file or directory`: {Logs: []string{"missing.log"}},
 	} {
 		if o.Logs == nil {
 			o.Logs, o.Input = []string{"-"}, strings.NewReader("")

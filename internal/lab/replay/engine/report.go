@@ -46,15 +46,14 @@ func (t *tallies) unjudged(z *zoneTally, met int64) string {
 		return ""
 	}
 	hosts := slices.SortedFunc(maps.Keys(t.hosts), func(a, b string) int { return cmp.Or(cmp.Compare(t.hosts[b], t.hosts[a]), cmp.Compare(a, b)) })
-	said := "no request met this zone"
-	for i, host := range hosts[:min(len(hosts), maxHosts)] {
-		between := "; "
-		if i == 0 {
-			between = ". Hosts in the log: "
-		}
-		said += fmt.Sprintf("%s%s (%s)", between, host, replay.Count(t.hosts[host]))
+	if len(hosts) == 0 {
+		return "no request met this zone"
 	}
-	return said
+	named := hosts[:min(len(hosts), maxHosts)]
+	for i, host := range named {
+		named[i] = fmt.Sprintf("%s (%s)", host, replay.Count(t.hosts[host]))
+	}
+	return "no request met this zone. Hosts in the log: " + strings.Join(named, "; ")
 }
 
 // report returns what a zone has done.
@@ -126,12 +125,8 @@ func (z *zoneTally) whatIf(made *replay.Zone, attempts []*attempt) []replay.What
 	}}
 	for _, t := range attempts {
 		if t.Zone == z.Name {
-			_, seconds := window(&t.limit)
-			row := replay.WhatIf{Limit: t.label, Events: t.limit.MaxEvents.Number, Window: seconds, KeysRefused: len(t.refused), Curve: t.curve}
-			for _, n := range t.refused {
-				row.Refused += n
-			}
-			rows = append(rows, row)
+			t.KeysRefused = len(t.keys)
+			rows = append(rows, t.WhatIf)
 		}
 	}
 	if len(rows) == 1 {

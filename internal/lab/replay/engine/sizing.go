@@ -50,7 +50,8 @@ func (z *zoneTally) attempts(o *replay.Options, zones int) (all []*attempt) {
 			l.MaxEvents = &config.Amount{Number: events}
 			// A limit that the algorithm cannot have is not tried.
 			if _, err := z.With("", l); err == nil && tried[events] == nil {
-				tried[events] = &attempt{Try: replay.Try{Zone: z.Name}, limit: l, label: labelOf(&l), curve: curve}
+				tried[events] = attemptOf(replay.Try{Zone: z.Name}, &l, labelOf(&l))
+				tried[events].Curve = curve
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (t *tallies) request(x *exchange, now int64) {
 		p.meet(&x.person)
 	}
 	if host := x.Host; host != "" && (t.hosts[host] > 0 || len(t.hosts) < mostHosts) {
-		t.hosts[host]++
+		t.hosts[strings.Clone(host)]++
 	}
 }
 

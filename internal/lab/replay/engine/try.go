@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
@@ -13,24 +12,25 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
-// attempt is a limit that is tried.
+// attempt is a limit that is tried, with what it would have done.
 type attempt struct {
 	replay.Try
-	limit   config.Limit
-	label   string           // in the report
-	refused map[string]int64 // requests, by key
-	curve   bool             // it is tried for the curve of the page alone
+	replay.WhatIf
+	limit config.Limit
+	keys  map[string]bool // that it refuses
+}
+
+// attemptOf returns the attempt of a limit.
+func attemptOf(try replay.Try, l *config.Limit, label string) *attempt {
+	_, seconds := window(l)
+	return &attempt{Try: try, limit: *l, keys: make(map[string]bool), WhatIf: replay.WhatIf{Limit: label, Events: l.MaxEvents.Number, Window: seconds}}
 }
 
 // count counts a request of a key that the limit refuses.
 func (t *attempt) count(key string) {
-	if t.refused == nil {
-		t.refused = make(map[string]int64)
+	if t.Refused++; !t.keys[key] {
+		t.keys[strings.Clone(key)] = true
 	}
-	if t.refused[key] == 0 {
-		key = strings.Clone(key)
-	}
-	t.refused[key]++
 }
 
 // findAttempt returns the zone of a limit that is to be tried, and separates its name from that of a plan. Both may have dots.
@@ -68,25 +68,11 @@ func newAttempt(zones map[string]*zone.Zone, try replay.Try) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(strings.TrimSpace(try.Rate), " ") {
-		wanted, err := config.ParseText(try.Rate)
-		if err != nil {
-			return nil, err
-		}
-		l = wanted.Over(&l)
-	} else if config.CountsSlots(l.Algorithm) {
-		slots, err := strconv.ParseInt(try.Rate, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("zone %q counts running requests, and has no window: write a number, such as 10, got %q", try.Zone, try.Rate)
-		}
-		l.MaxEvents = &config.Amount{Number: slots}
-	} else {
-		events, window, err := config.ParseRate(try.Rate)
-		if err != nil {
-			return nil, fmt.Errorf("rate %q: %w", try.Rate, err)
-		}
-		l.MaxEvents, l.Window = &config.Amount{Number: events}, window
+	wanted, err := config.ParseText(try.Rate)
+	if err != nil {
+		return nil, err
 	}
+	l = wanted.Over(&l)
 	if _, err := z.With(try.Plan, l); err != nil {
 		return nil, fmt.Errorf("rate %q: %w", try.Rate, err)
 	}
@@ -94,7 +80,7 @@ func newAttempt(zones map[string]*zone.Zone, try replay.Try) (*attempt, error) {
 	if strings.Contains(try.Rate, " ") {
 		label = try.Rate
 	}
-	return &attempt{Try: try, limit: l, label: strings.TrimSpace(try.Plan + " " + label)}, nil
+	return attemptOf(try, &l, strings.TrimSpace(try.Plan+" "+label)), nil
 }
 
 // labelOf returns the numbers of a limit, as "100/1m".

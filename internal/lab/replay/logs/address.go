@@ -58,7 +58,7 @@ func parseAddress(v string) string {
 	if _, err := netip.ParseAddr(v); err != nil {
 		return ""
 	}
-	return strings.Clone(v)
+	return v
 }
 
 // hash returns an address for what Caddy's filter hash has made of one: it has 32 bits, so 0bd1a5c8 is

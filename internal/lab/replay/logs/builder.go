@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -25,8 +24,6 @@ var (
 
 // builder makes a record of the values of a line, in any order.
 type builder struct {
-	wanted [2][]string // the headers of requests and responses, nil for all
-
 	of          Format   // what the lines until now have
 	met, zeros  [2]int64 // addresses of IPv4 and of IPv6, and those of them that end in zeros
 	nanoseconds bool     // durations that are whole numbers have this unit
@@ -65,19 +62,16 @@ func (b *builder) see(c column) {
 	}
 }
 
-// add adds a header of the request or of the response, if it is wanted.
+// add adds a header of the request or of the response.
 func (b *builder) add(name, v string, response bool) {
-	wanted, to := b.wanted[0], &b.to.Header
+	to := &b.to.Header
 	if response {
-		wanted, to = b.wanted[1], &b.to.RespHeader
-	}
-	if wanted != nil && !slices.Contains(wanted, name) {
-		return
+		to = &b.to.RespHeader
 	}
 	if *to == nil {
 		*to = make(http.Header)
 	}
-	(*to)[strings.Clone(name)] = append((*to)[name], strings.Clone(v))
+	(*to)[name] = append((*to)[name], v)
 }
 
 // finish completes the record from what is spread over several values.

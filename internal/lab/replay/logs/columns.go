@@ -97,13 +97,13 @@ func columnsOf(table string) map[string]column {
 	return all
 }
 
-// text stores a copy, because lines are long, and records may be kept.
+// text stores a value as it is, or converted.
 func text(at func(*builder) *string, convert ...func(string) string) func(*builder, string) error {
 	return func(b *builder, v string) error {
 		for _, f := range convert {
 			v = f(v)
 		}
-		*at(b) = strings.Clone(v)
+		*at(b) = v
 		return nil
 	}
 }
@@ -178,7 +178,7 @@ func tookOfAnyUnit(b *builder, v string) error {
 
 // requestLine reads the first line of a request. Blanks belong to the URI.
 func requestLine(b *builder, v string) error {
-	method, rest, ok := strings.Cut(strings.Clone(v), " ")
+	method, rest, ok := strings.Cut(v, " ")
 	if !ok || !isToken(method) || strings.HasPrefix(rest, "HTTP/") {
 		return nil
 	}
@@ -199,7 +199,7 @@ func isToken(v string) bool {
 // requestURL reads a URL, or the first line of a request that has one instead of its URI, as load
 // balancers write them.
 func requestURL(b *builder, v string) error {
-	url, to := strings.Clone(v), b.to
+	url, to := v, b.to
 	if _ = requestLine(b, v); to.URI != "" {
 		url = to.URI
 	}

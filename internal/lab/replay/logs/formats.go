@@ -127,7 +127,6 @@ func newTexts(b *builder, lines []string) *texts {
 func newNginx(b *builder, formats []string) (*texts, error) {
 	t := &texts{builder: b}
 	for _, text := range formats {
-		text := directive(strings.TrimSpace(text))
 		p, err := compile(text)
 		if err != nil {
 			return nil, fmt.Errorf("log format: %w", err)

@@ -18,10 +18,9 @@ import (
 
 // logFormats are the texts of log_format for the logs that need one.
 var logFormats = map[string][]string{
-	"nginx.log":     {`$msec $request_time $remote_addr $host $scheme "$request" $status "$http_x_api_key" "$http_x_forwarded_for" $upstream_cache_status`},
-	"two-nginx.log": {`$msec $remote_addr "$request" $status`, `$remote_addr [$time_local] $host "$request" $status`},
-	"nginx-escape.log": {`log_format main escape=json '{"t":"$time_iso8601","ip":"$remote_addr","req":"$request",'
-		'"status":$status,"rt":$request_time,"ua":"$http_user_agent","key":"${http_x_api_key}"}';`},
+	"nginx.log":        {`$msec $request_time $remote_addr $host $scheme "$request" $status "$http_x_api_key" "$http_x_forwarded_for" $upstream_cache_status`},
+	"two-nginx.log":    {`$msec $remote_addr "$request" $status`, `$remote_addr [$time_local] $host "$request" $status`},
+	"nginx-escape.log": {`{"t":"$time_iso8601","ip":"$remote_addr","req":"$request","status":$status,"rt":$request_time,"ua":"$http_user_agent","key":"${http_x_api_key}"}`},
 }
 
 // TestGoldenFormats reads a log of each format, and compares what was understood with what should be.

@@ -42,20 +42,6 @@ func (p pattern) has(variables ...string) bool {
 	return slices.ContainsFunc(p, func(p part) bool { return slices.Contains(variables, p.variable) })
 }
 
-// quoted are the strings of a directive of nginx.
-var quoted = regexp.MustCompile(`'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"`)
-
-// directive returns the text of a directive log_format: its strings, joined. Another text is returned as it is.
-func directive(text string) (joined string) {
-	if !strings.HasPrefix(text, "log_format ") {
-		return text
-	}
-	for _, found := range quoted.FindAllStringSubmatch(text, -1) {
-		joined += found[1] + found[2]
-	}
-	return strings.NewReplacer(`\t`, "\t", `\'`, "'", `\"`, `"`, `\\`, `\`).Replace(joined)
-}
-
 // cut cuts a line into the values of its variables.
 func (p pattern) cut(line string, values []string) ([]string, error) {
 	values = values[:0]

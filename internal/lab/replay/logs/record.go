@@ -9,7 +9,7 @@ import (
 
 // Record is what a line of a log says about a request. What the line does not say is empty.
 //
-// All strings of a record are its own, so they may be kept.
+// Its strings are parts of the line. Who keeps one for long clones it.
 type Record struct {
 	// Start is when the server began with the request. A log that has only the end gives the end
 	// minus Duration.
@@ -73,8 +73,4 @@ type Options struct {
 
 	// LogFormat has texts of nginx's log_format, for the format nginx. Lines may have any of them.
 	LogFormat []string
-
-	// Header and RespHeader are the names of the fields that records get, in canonical form: nil for all that
-	// lines have. What is not asked for costs no time.
-	Header, RespHeader []string
 }
