@@ -212,7 +212,7 @@ func TestCompareUses(t *testing.T) {
 			t.Fatalf("the same config: got %+v", d)
 		}
 		d := compared(t, before, use(8001, 1)+use(8002, 3), nil)
-		if len(d.Zones) != 1 || len(d.Zones[0].Changes) != 1 || d.Zones[0].Changes[0].Text != "cost now 3, was 2" || d.Zones[0].FromZero {
+		if len(d.Zones) != 1 || len(d.Zones[0].Changes) != 1 || d.Zones[0].Changes[0].Text != "cost now 3, was 2" {
 			t.Fatalf("another cost: got %+v", d.Zones)
 		}
 	}
