@@ -96,7 +96,7 @@ var layers = []struct {
 	{"internal/lab/walk", layer{lines: 472, kB: 17, caddy: true, own: "internal/adminapi"}},
 	{"internal/lab/trial", layer{lines: 362, kB: 13, caddy: true, own: "algorithms config internal/adminapi internal/clientip internal/clock " +
 		"internal/lab/walk internal/request/late internal/request/limiter internal/outcome internal/placeholder internal/pool internal/request/zone memorystore store"}},
-	{"internal/lab/offline", layer{lines: 160, kB: 6, caddy: true, own: "internal/lab/trial"}},
+	{"internal/lab/offline", layer{lines: 168, kB: 6, caddy: true, own: "internal/lab/trial internal/request/zone"}},
 	{"internal/lab/replay/engine", layer{lines: 1752, kB: 56, caddy: true, own: "algorithms config internal/adminapi internal/advice internal/clientip " +
 		"internal/clock internal/lab/offline internal/lab/trial internal/lab/walk internal/request/late internal/request/limiter internal/outcome internal/placeholder " +
 		"internal/lab/replay internal/lab/replay/logs internal/say internal/stats internal/request/zone memorystore"}},

@@ -144,20 +144,20 @@ func (p *parser) request(s *Step) error {
 		w, known := words[p.word]
 		isValue := slices.Contains(values, p.word)
 		if isValue {
-			w.takes = 1
+			w = word{takes: 1, expects: "a value"}
 		} else if !known {
 			all := slices.AppendSeq(slices.Clone(values), maps.Keys(words))
 			slices.Sort(all)
 			return p.unknown("word in a request", all)
 		}
 		args, err := p.args(w.takes)
-		switch {
-		case isValue:
+		if isValue && err == nil {
 			if err := option.Set(r, p.word, args); err != nil {
 				return p.WrapErr(err)
 			}
 			continue
-		case err == nil:
+		}
+		if err == nil {
 			err = w.read(r, args)
 		}
 		if err != nil {

@@ -31,13 +31,7 @@ func newEngine(config []byte) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{c, make(map[string]*zone.Zone)}
-	for _, h := range c.Handlers {
-		for _, z := range h.Zones {
-			e.zones[z.Name] = z
-		}
-	}
-	return e, nil
+	return &engine{c, c.Zones()}, nil
 }
 
 // Run carries out the cases of some files on a config, which does not run.

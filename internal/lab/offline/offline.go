@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/trial"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 )
 
 // Config is a config that is set up, and does not run.
@@ -59,6 +60,17 @@ func (c *Config) Release() {
 // Handler returns the handler of a module in the routes, or nil.
 func (c *Config) Handler(module caddyhttp.MiddlewareHandler) *trial.Handler {
 	return trial.Find(c.Handlers, module)
+}
+
+// Zones returns the zones by name. Those of one name are alike, but for their matchers.
+func (c *Config) Zones() map[string]*zone.Zone {
+	zones := make(map[string]*zone.Zone)
+	for _, h := range c.Handlers {
+		for _, z := range h.Zones {
+			zones[z.Name] = z
+		}
+	}
+	return zones
 }
 
 // Hosts returns the hosts that the routes of a server name, without those of redirects to https, which Caddy adds. Others

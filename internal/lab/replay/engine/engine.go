@@ -36,7 +36,7 @@ func Replay(config []byte, o *replay.Options) (*replay.Result, error) {
 	if len(c.Handlers) == 0 {
 		return nil, errors.New("the config has no rate_limit handlers")
 	}
-	zones := zonesOf(c)
+	zones := c.Zones()
 	if o.Zone != "" && zones[o.Zone] == nil {
 		_, err := newAttempt(zones, replay.Try{Zone: o.Zone})
 		return nil, err
@@ -244,15 +244,4 @@ func (e *engine) maintain() {
 		e.store.Sweep()
 		e.kept, e.since = e.store.Keys(), 0
 	}
-}
-
-// zonesOf returns the zones of a config by name. Zones of one name are alike, but for their matchers.
-func zonesOf(c *offline.Config) map[string]*zone.Zone {
-	zones := make(map[string]*zone.Zone)
-	for _, h := range c.Handlers {
-		for _, z := range h.Zones {
-			zones[z.Name] = z
-		}
-	}
-	return zones
 }

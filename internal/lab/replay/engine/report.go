@@ -13,6 +13,7 @@ import (
 	"github.com/seed-161337e5/caddyratelimit/internal/lab/replay"
 	"github.com/seed-161337e5/caddyratelimit/internal/outcome"
 	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
+	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
 	"github.com/seed-161337e5/caddyratelimit/internal/say"
 )
 
@@ -56,11 +57,11 @@ func (t *tallies) unjudged(z *zoneTally, met int64) string {
 	return "no request met this zone. Hosts in the log: " + strings.Join(named, "; ")
 }
 
-// report returns what a zone has done.
-func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
+// reportOf returns what is known of a zone before it has done anything.
+func reportOf(z *zone.Zone) *replay.Zone {
 	made := &replay.Zone{
-		Name: z.Name, Limit: z.Description, Key: shortKey(z.Key), DryRun: z.Rollout() != "", Keys: len(z.keys), Refused: z.refused,
-		Outcomes: make(map[string]int64), Top: []*replay.Key{}, PeakKeys: []string{}, Series: e.tallies.series(z.cells, daySteps),
+		Name: z.Name, Limit: z.Description, Key: shortKey(z.Key), DryRun: z.Rollout() != "",
+		Outcomes: make(map[string]int64), Top: []*replay.Key{}, PeakKeys: []string{},
 	}
 	if p := z.OwnPolicies.Fixed; p != nil {
 		made.Events = p.Numbers.Events
@@ -72,19 +73,22 @@ func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
 			made.Window, made.Length = p.Numbers.Window.Length().Seconds(), p.Numbers.Window.Format()
 		}
 	}
+	return made
+}
+
+// report returns what a zone has done.
+func (e *engine) report(z *zoneTally, attempts []*attempt) *replay.Zone {
+	made := z.report
+	made.Keys, made.Series = len(z.keys), e.tallies.series(z.cells, daySteps)
 	for _, s := range z.stats { // only they tell
-		z.outcomes[outcome.Exempt] += int64(s.Totals()[outcome.Exempt])
-	}
-	for o, n := range z.outcomes {
-		if made.Requests += n; n > 0 {
-			made.Outcomes[outcome.Names[o]] = n
+		if n := s.Totals()[outcome.Exempt]; n > 0 {
+			made.Outcomes[outcome.Names[outcome.Exempt]] += int64(n)
 		}
 	}
-	made.Unjudged = e.tallies.unjudged(z, made.Requests)
-	if z.refused > 0 {
-		first := time.UnixMicro(z.first).UTC()
-		made.FirstRefused = &first
+	for _, n := range made.Outcomes {
+		made.Requests += n
 	}
+	made.Unjudged = e.tallies.unjudged(z, made.Requests)
 	byPeak := slices.SortedFunc(maps.Values(z.keys), func(a, b *keyTally) int {
 		return cmp.Or(cmp.Compare(b.peak.most, a.peak.most), cmp.Compare(a.key, b.key))
 	})

@@ -35,16 +35,14 @@ type tallies struct {
 // zoneTally counts what happens in the zones of a name, with the limit in the config.
 type zoneTally struct {
 	*zone.Zone
-	window   int64 // in microseconds; 0 if peaks cannot be counted
-	sizes    replay.Sizes
-	hours    replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
-	stats    []*stats.Counters
-	outcomes [outcome.Count]int64
-	refused  int64
-	first    int64 // when it refused first
-	keys     map[string]*keyTally
-	cells    cells
-	room     int // cells that keys may still have
+	window int64 // in microseconds; 0 if peaks cannot be counted
+	sizes  replay.Sizes
+	hours  replay.Sizes // by what clients use in an hour; empty if the window is as long, or there is none
+	stats  []*stats.Counters
+	report *replay.Zone // without what is known at the end
+	keys   map[string]*keyTally
+	cells  cells
+	room   int // cells that keys may still have
 
 	notJudged int64  // requests that lack what the zone looks at
 	why       string // for the first of them
@@ -74,10 +72,8 @@ func newTallies(c *offline.Config, maxKeys int) *tallies {
 	}
 	for _, h := range c.Handlers {
 		for _, z := range h.Zones {
-			made := &zoneTally{Zone: z, keys: make(map[string]*keyTally), first: math.MaxInt64, room: maxCells}
-			if p := z.OwnPolicies.Fixed; p != nil && !p.Slots {
-				made.window = p.Numbers.Window.Length().Microseconds()
-			}
+			made := &zoneTally{Zone: z, report: reportOf(z), keys: make(map[string]*keyTally), room: maxCells}
+			made.window = int64(math.Round(made.report.Window * 1e6))
 			t.zones[z.Name] = made
 		}
 	}
@@ -143,12 +139,13 @@ func (e *engine) entry(w *way, of *limiter.Entry, o outcome.Outcome) {
 
 // add counts what a zone has decided.
 func (t *tallies) add(x *way, z *zoneTally, e *limiter.Entry, o outcome.Outcome, now int64) {
-	z.outcomes[o]++
+	z.report.Outcomes[outcome.Names[o]]++
 	refused := refuses(o)
 	z.cells.add(now, refused)
 	if refused {
-		z.refused++
-		z.first = min(z.first, now)
+		if z.report.Refused++; z.report.FirstRefused == nil {
+			z.report.FirstRefused = new(time.UnixMicro(now).UTC())
+		}
 	}
 	k := z.keys[e.Key]
 	if k == nil {

@@ -44,9 +44,6 @@ func (f *format) open(o Options) (parser, error) {
 // understands most of the first lines. It has learned from them.
 func choose(name string, begin []byte, o Options) (best parser, err error) {
 	wanted := strings.ToLower(o.Format)
-	if as, ok := aliases[wanted]; ok {
-		wanted = as
-	}
 	automatic := wanted == "" || wanted == "auto"
 	switch {
 	case len(o.LogFormat) > 0 && automatic:

@@ -90,9 +90,6 @@ const (
 		`$_ "$request_url" "$http_user_agent"`
 )
 
-// aliases are other names of formats.
-var aliases = map[string]string{"common": "combined", "cloudfront": "w3c", "iis": "w3c", "istio": "envoy-text"}
-
 // expand returns a text with each of its choices.
 func expand(text string) (all []string) {
 	before, rest, found := strings.Cut(text, "<")
