@@ -97,3 +97,62 @@ func TestPrepareErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusalsDropNoLease: a refused request writes nothing but that leases from before a step of the clock
+// end sooner, as in Lua. So a lease that has ended counts again when the clock goes back to before its end.
+func TestRefusalsDropNoLease(t *testing.T) {
+	const second = int64(1_000_000)
+	var leases algorithms.Leases
+	slots, params := algorithms.Concurrency{}, algorithms.Params{3, 60 * second}
+	hour := 3600 * second
+	slots.Lease(&leases, params, 48*hour, 2, "before the step")
+	slots.Lease(&leases, params, 39*hour, 1, "short")
+	if d := slots.Decide(&leases, params, 40*hour, 2); d.Allowed || d.RetryAfter.Seconds() != 60 || leases.Len() != 2 {
+		t.Errorf("%+v, and %d leases are kept, want both", d, leases.Len())
+	}
+	if d := slots.Decide(&leases, params, 39*hour, 1); d.Allowed {
+		t.Errorf("when the clock is back: %+v", d)
+	}
+}
+
+// TestFullQueueAfterTheClockStepsBack: a request that only waits too long for its turn may come again when the wait is short
+// enough, even if the clock is behind the first charge.
+func TestFullQueueAfterTheClockStepsBack(t *testing.T) {
+	k := newKey(t, "leaky_bucket")
+	p, err := k.algorithm.Prepare(algorithms.Limit{Events: 10, Window: time.Millisecond, Burst: 20, Mode: algorithms.ModeQueue, MaxWait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := start.UnixMicro()
+	if d := k.take(p, now, 8); !d.Allowed {
+		t.Fatalf("the first request: %+v", d)
+	}
+	now -= 222
+	d := k.take(p, now, 2)
+	if want := 22 * time.Microsecond; d.Allowed || d.RetryAfter != want {
+		t.Fatalf("a turn in %v: %+v, want a retry after %v", 1022*time.Microsecond, d, want)
+	}
+	if d := k.take(p, now+d.RetryAfter.Microseconds(), 2); !d.Allowed {
+		t.Errorf("after that: %+v", d)
+	}
+}
+
+// TestLogTakesWhatItHolds: the memory of a log depends on its number of charges. It depends
+// neither on the limit, which in mholt/caddy-ratelimit took 4.8 GB, nor on the costs.
+func TestLogTakesWhatItHolds(t *testing.T) {
+	for _, cost := range []int64{1, 50_000_000} {
+		var log algorithms.Log
+		for i := range int64(10_000) {
+			log.Append(i, cost)
+			if room, held := log.Room(), log.Len(); room > held+held/4+1 {
+				t.Fatalf("room for %d charges, %d held", room, held)
+			}
+		}
+		for log.Len() > 0 {
+			log.Forget(min(log.Len(), 777))
+			if room, held := log.Room(), log.Len(); room > 2*held+1 {
+				t.Fatalf("room for %d charges after some are forgotten, %d held", room, held)
+			}
+		}
+	}
+}
