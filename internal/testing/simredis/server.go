@@ -24,9 +24,8 @@ type Server struct {
 	// Forbidden are the commands, in capitals, that the user may not run.
 	Forbidden map[string]bool
 
-	// Full says that there is no memory, Readonly that it is a replica, Alone that it has too few replicas, and
-	// Unsaved that it cannot write to its disk.
-	Full, Readonly, Alone, Unsaved bool
+	// Full says that there is no memory, Readonly that it is a replica, and Alone that it has too few replicas.
+	Full, Readonly, Alone bool
 
 	// Refuses is what each command is answered, without the dash: "LOADING ...", "BUSY ...". Empty: nothing.
 	Refuses string
@@ -111,11 +110,6 @@ func (s *Server) refusesWrite(c *command, dirty, full bool) failed {
 	case !c.write || dirty:
 	case s.Readonly:
 		return "READONLY You can't write against a read only replica."
-	case s.Unsaved:
-		return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
-			"Commands that may modify the data set are disabled, because this instance is configured to report errors " +
-			"during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for " +
-			"details about the RDB error."
 	case s.Alone:
 		return "NOREPLICAS Not enough good replicas to write."
 	case full && c.grows:

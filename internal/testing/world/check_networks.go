@@ -139,7 +139,7 @@ func (h *History) mayHold(level []ruling, v *Verdict) (some []ruling, none bool)
 	return some, none
 }
 
-// looked is until when an instance looks which network decides: a body may come late, and the networks are looked at before and after.
+// looked is until when an instance looks which network decides.
 func (v *Verdict) looked() time.Duration { return min(v.Ended, v.Began+timeout) }
 
 // unsure reports whether Redis may forget what operators do, or an instance may not learn of it in time.
@@ -211,7 +211,7 @@ func (h *History) treated(v *Verdict, zone int) *treatment {
 	if answers(func(*Answer) bool { return true }) {
 		return &treatment{asked: true}
 	}
-	if _, decides := z.asked(e); v.Outcome != outcome.Allowed || z.Asks && !decides {
+	if v.Outcome != outcome.Allowed {
 		return nil
 	}
 	return &treatment{kind: store.KindExempt}

@@ -82,7 +82,7 @@ func (k *key) withheld(by int64) int64 {
 // keepsUnits reports whether units that were charged ahead may not be given back: those of an answer that was lost, and of a
 // bucket what is not worth it, or was a pad.
 func (k *key) keepsUnits() bool {
-	return k.Lend > 0 && (k.isBucket() || k.Plan.doubtful() || k.Plan.hasKind(Readonly, NoReplicas, Unsaved))
+	return k.Lend > 0 && (k.isBucket() || k.Plan.doubtful() || k.Plan.hasKind(Readonly, NoReplicas))
 }
 
 func (k *key) left() *Left {

@@ -48,7 +48,7 @@ func onlyDryRuns(last []*Answer) bool {
 
 // enforces reports whether a request meets a zone that always holds, with its blocks.
 func (p *Plan) enforces(e *Event) bool {
-	return p.meets(e, func(z *Zone) bool { return !z.refusesSome() })
+	return p.meets(e, func(z *Zone) bool { return !z.DryRun })
 }
 
 // meets reports whether a request meets a zone of some sort, which counts it.
@@ -90,7 +90,7 @@ func (h *History) busy() (violations []string) {
 	}
 	for i := range h.Verdicts {
 		v := &h.Verdicts[i]
-		firm := h.Plan.meets(&h.Plan.Events[v.Event], func(z *Zone) bool { return !z.refusesSome() })
+		firm := h.Plan.meets(&h.Plan.Events[v.Event], func(z *Zone) bool { return !z.DryRun })
 		if v.Outcome == outcome.FailedOpen && firm && !onlyDryRuns(h.last(v)) {
 			violations = append(violations, fmt.Sprintf("client %d passes uncounted, though Redis answers: %s, busy %v", v.Event, outcome.Names[v.Outcome], v.Busy))
 		}

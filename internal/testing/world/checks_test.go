@@ -16,7 +16,7 @@ type made struct{ History }
 
 func makeUp(z Zone, instances int, events ...Event) *made {
 	m := &made{History{Length: time.Hour, Plan: &Plan{Instances: instances, Zones: []Zone{z}, Events: events}}}
-	m.clocked(0, 0)
+	m.clocks = []reading{{}}
 	return m
 }
 
@@ -24,7 +24,7 @@ func makeUp(z Zone, instances int, events ...Event) *made {
 func (m *made) says(at time.Duration, instance int, d algorithms.Decision) *made {
 	at *= time.Millisecond
 	d.At, d.Quota = epoch+at.Microseconds(), 2
-	m.answer(Answer{Event: len(m.Answers), Instance: instance, Cost: 1, Began: at, Ended: at, Decision: d, Charged: d.Allowed})
+	m.Answers = append(m.Answers, Answer{Event: len(m.Answers), Instance: instance, Cost: 1, Began: at, Ended: at, Decision: d, Charged: d.Allowed})
 	return m
 }
 

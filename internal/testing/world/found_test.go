@@ -202,36 +202,19 @@ func TestFoundARefundOfNoCharge(t *testing.T) {
 	holds(t, &Plan{
 		Seed: 2, Even: true, Layout: "Cluster", Instances: 1, Whole: true, Addresses: 4,
 		Zones: []Zone{
-			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Second}, Enforced: 4.943455813618286, Asks: true},
+			{Algorithm: "leaky_bucket", Limit: algorithms.Limit{Events: 2, Window: 10 * time.Second}, DryRun: true},
 			{
 				Algorithm: "sliding_window_log", Limit: algorithms.Limit{Events: 1, Window: 5 * time.Millisecond}, Overrides: true,
-				BanAfter: 1, BanFor: time.Second, Asks: true,
+				BanAfter: 1, BanFor: time.Second,
 			},
 		},
 		Events: []Event{
 			{Kind: Take, Zone: 1, Cost: 1},
-			{At: time.Millisecond, Kind: Request, Zone: -1},
 			{At: 2 * time.Millisecond, Kind: Take, Cost: 1},
 			{At: 3 * time.Millisecond, Kind: Readonly, Instance: -1, For: 3 * time.Millisecond},
+			{At: 4 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
 			{At: 3 * time.Second, Kind: Take, Cost: 1},
 			{At: 3001 * time.Millisecond, Kind: Take, Cost: 1},
-		},
-	})
-}
-
-// TestFoundASlotThatWasNotCharged: Redis took a slot and was full before the answer came. The next call could not charge it, so it
-// was not given back.
-func TestFoundASlotThatWasNotCharged(t *testing.T) {
-	holds(t, &Plan{
-		Seed: 1, Even: true, Instances: 1, Whole: true, Addresses: 6, Work: 352203,
-		Zones: []Zone{
-			{Algorithm: "concurrency", Limit: algorithms.Limit{Events: 1, Lease: 10 * time.Second}, DryRun: true},
-			{Algorithm: "token_bucket", Limit: algorithms.Limit{Events: 1, Window: time.Millisecond}, Asks: true},
-		},
-		Events: []Event{
-			{Kind: Take, Zone: 1, Cost: 1},
-			{At: 10 * time.Millisecond, Kind: Request, Zone: -1, Cost: 1},
-			{At: 20 * time.Millisecond, Kind: Full, Instance: -1, For: 2 * time.Millisecond},
 		},
 	})
 }

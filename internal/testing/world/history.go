@@ -55,7 +55,7 @@ type Command struct {
 const Expired = "expired"
 
 // State is in what state Redis carries out a command.
-type State struct{ Full, Readonly, Alone, Unsaved, Forbidden bool }
+type State struct{ Full, Readonly, Alone, Forbidden bool }
 
 type line struct {
 	at   time.Duration
@@ -118,43 +118,24 @@ func (h *History) stalled(s Stall) {
 	h.Stalls = append(h.Stalls, s)
 }
 
-// killed notes that an instance is no more.
-func (h *History) killed(instance int, at time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Killed = append(h.Killed, Death{instance, at})
-}
-
 // reading is the offset of a clock from a time on.
 type reading struct {
 	from, offset time.Duration
 }
 
-func (h *History) note(at time.Duration, text string) {
+// tell notes something in a part of a history.
+func tell[T any](h *History, part *[]T, what T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lines = append(h.lines, line{at, text})
+	*part = append(*part, what)
 }
+
+func (h *History) note(at time.Duration, text string) { tell(h, &h.lines, line{at, text}) }
+
+func (h *History) wrong(format string, args ...any) { tell(h, &h.Wrong, fmt.Sprintf(format, args...)) }
 
 // lost notes that Redis has lost what it had charged between two times.
-func (h *History) lost(from, to time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Losses = append(h.Losses, Loss{from, to})
-}
-
-// clocked notes that the clock of Redis has another offset.
-func (h *History) clocked(at, offset time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.clocks = append(h.clocks, reading{at, offset})
-}
-
-func (h *History) wrong(format string, args ...any) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Wrong = append(h.Wrong, fmt.Sprintf(format, args...))
-}
+func (h *History) lost(from, to time.Duration) { tell(h, &h.Losses, Loss{from, to}) }
 
 // adjusted notes that a charge was adjusted.
 func (h *History) adjusted(at time.Duration, adjustment *store.Adjustment) {
@@ -205,17 +186,6 @@ func (z *Zone) same(a *Answer, adjustment *store.Adjustment) bool {
 	return a.Decision.Booked() == adjustment.At && a.Cost == adjustment.Cost && a.Adjusted == 0
 }
 
-func (h *History) answer(a Answer) {
-	text := fmt.Sprintf("client %d at %d: zone %d, key %d, %d, came at %v, %s", a.Event, a.Instance, a.Zone, a.Key, a.Cost, a.Began, a.Failure)
-	if a.Failure == "" {
-		text += fmt.Sprintf("%+v", a.Decision)
-	}
-	h.note(a.Ended, text)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Answers = append(h.Answers, a)
-}
-
 // inOrder sorts the answers by clients, so that their order is the same in each run.
 func (h *History) inOrder() {
 	slices.SortFunc(h.Answers, func(a, b Answer) int {
@@ -238,6 +208,15 @@ func (p *Plan) Source() string {
 // String returns all of it, in the order of time. What happened at the same instant is in the order of its text.
 func (h *History) String() string {
 	lines := slices.Clone(h.lines)
+	for _, a := range h.Answers {
+		lines = append(lines, line{a.Ended, fmt.Sprintf("answer %+v", a)})
+	}
+	for _, d := range h.Deeds {
+		lines = append(lines, line{d.Ended, fmt.Sprintf("operator %+v", d)})
+	}
+	for _, v := range h.Verdicts {
+		lines = append(lines, line{v.Ended, fmt.Sprintf("client %+v", v)})
+	}
 	for _, c := range h.Commands {
 		// A store sends leases in the order of a map, which is another one each time and means nothing.
 		lines = append(lines, line{c.At, fmt.Sprintf("redis %d: %s of %d, %x: %x", c.Host, c.Args[0], c.Instance, bag([]byte(strings.Join(c.Args, " "))), bag(c.Reply))})

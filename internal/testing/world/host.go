@@ -46,7 +46,7 @@ func (h *host) clock() int64 { return epoch + (h.w.net.now() + h.offset).Microse
 // state is in what state it carries out a command.
 func (h *host) state() State {
 	r := h.redis
-	return State{r.Full, r.Readonly, r.Alone, r.Unsaved, r.Forbidden != nil}
+	return State{r.Full, r.Readonly, r.Alone, r.Forbidden != nil}
 }
 
 // breakAll breaks the connections, as a machine does that has no memory of them.

@@ -71,7 +71,7 @@ func (w *world) kill(_ int, e *Event) {
 		w.pending.Done()
 		return
 	}
-	w.history.killed(old.number, w.net.now())
+	tell(w.history, &w.history.Killed, Death{old.number, w.net.now()})
 	for _, c := range w.conns {
 		if c.in == old {
 			c.reset(errReset)

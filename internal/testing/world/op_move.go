@@ -59,7 +59,7 @@ func (w *world) moveKeys(slot uint16, from, to *host, within time.Duration, orde
 	keys := from.redis.KeysIn(slot)
 	if len(keys) > 0 {
 		from.redis.Give(keys[0], to.redis)
-		w.history.moved(moved{keys[0], from.number, to.number, w.net.now()})
+		tell(w.history, &w.history.moves, moved{keys[0], from.number, to.number, w.net.now()})
 		w.step(w.net.now()+within/4, order, from, to, func() { w.moveKeys(slot, from, to, within, order) })
 		return
 	}
@@ -79,12 +79,6 @@ type moved struct {
 	key      string
 	from, to int
 	at       time.Duration
-}
-
-func (h *History) moved(m moved) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.moves = append(h.moves, m)
 }
 
 // of reports whether the key of an answer has gone.

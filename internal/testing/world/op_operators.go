@@ -12,7 +12,7 @@ import (
 
 // What operators do with a key.
 const (
-	Override Kind = "Override" // Sort is what for: exempt, banned or limited (to Cost events); then the same for Delta other keys
+	Override Kind = "Override" // Sort is what for: exempt, banned or limited (to Cost events)
 	Clear    Kind = "Clear"    // the override
 	Unban    Kind = "Unban"
 	Reset    Kind = "Reset"
@@ -22,12 +22,9 @@ const (
 const banned, limited = "banned", "limited"
 
 var (
-	_ = operate(operation{Kind: Override, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: func(w *world, i int, e *Event) {
-		set(w, i, e)
-		for n := range e.Delta { // which nobody uses
-			_ = w.setRule(e, store.Selector{Key: fmt.Sprint("other", n)}, e.override())
-		}
-	}})
+	_ = operate(operation{Kind: Override, sort: operators, often: 2, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
+		return w.setRule(e, w.plan.selector(e.Key), e.override())
+	})})
 	_ = operate(operation{Kind: Clear, sort: operators, fits: overrides, draw: drawOverride, ask: deed(func(w *world, e *Event) error {
 		return w.setRule(e, w.plan.selector(e.Key), store.Override{})
 	})})
@@ -39,11 +36,6 @@ var (
 	})})
 	_ = operate(operation{Kind: Reload, sort: operators, fits: func(p *Plan) bool { return p.Whole }, draw: drawReload, ask: (*world).reload})
 )
-
-// set has an operator set an override.
-var set = deed(func(w *world, e *Event) error {
-	return w.setRule(e, w.plan.selector(e.Key), e.override())
-})
 
 // setRule sets an override at the instance of an event.
 func (w *world) setRule(e *Event, of store.Selector, to store.Override) error {
@@ -102,15 +94,8 @@ func deed(do func(w *world, e *Event) error) func(w *world, i int, e *Event) {
 			d.Failure, d.Err = store.Failure(err), err.Error()
 		}
 		d.Ended = w.net.now()
-		w.history.deed(d)
+		tell(w.history, &w.history.Deeds, d)
 	}
-}
-
-func (h *History) deed(d Deed) {
-	h.note(d.Ended, fmt.Sprintf("operator %d: %s %s of zone %d, key %d since %v: %s", d.Event, d.Kind, d.Sort, d.Zone, d.Key, d.Began, d.Failure))
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Deeds = append(h.Deeds, d)
 }
 
 // override returns what an operator sets.

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -51,9 +50,9 @@ func (w *world) promote(i int, e *Event) {
 	}
 	next.redis.Copy(from.redis)
 	next.number = w.newNumber()
-	w.history.forked(fork{from.number, next.number, from.at})
+	tell(w.history, &w.history.forks, fork{from.number, next.number, from.at})
 	if from.number != old.number {
-		w.history.forked(fork{old.number, next.number, 0}) // the master of that time was replaced since
+		tell(w.history, &w.history.forks, fork{old.number, next.number, 0}) // the master of that time was replaced since
 	}
 	w.mu.Lock()
 	next.demoted = false
@@ -144,13 +143,6 @@ func (w *world) lie(_ int, e *Event) {
 type fork struct {
 	from, to int
 	at       time.Duration
-}
-
-func (h *History) forked(f fork) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.forks = append(h.forks, f)
-	h.lines = append(h.lines, line{f.at, fmt.Sprintf("from here, redis %d is another one than %d", f.to, f.from)})
 }
 
 // decidedBy returns the number of the master that has decided; -1 if that is not clear.

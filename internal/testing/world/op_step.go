@@ -20,7 +20,7 @@ var _ = operate(operation{
 		for _, h := range w.servers() {
 			h.offset += e.After
 		}
-		w.history.clocked(w.net.now(), w.host.offset)
+		tell(w.history, &w.history.clocks, reading{w.net.now(), w.host.offset})
 		w.history.lost(0, w.net.now()) // what was charged may count for less, or come back sooner
 	},
 })

@@ -7,7 +7,7 @@ const (
 	Full       Kind = "Full"       // it has no memory
 	Readonly   Kind = "Readonly"   // it is a replica for a moment
 	NoReplicas Kind = "NoReplicas" // it has too few replicas
-	Unsaved    Kind = "Unsaved"    // it cannot write to its disk
+	Loading    Kind = "Loading"    // it loads what its disk or its master has, and answers each command so
 	Forbid     Kind = "Forbid"     // the user may not write
 )
 
@@ -21,12 +21,16 @@ var (
 		hold: func(h *host, on bool) { h.redis.Readonly = on || h.demoted },
 	})
 	_ = operate(operation{
-		Kind: NoReplicas, sort: unable, tells: []string{store.FailureOther},
+		Kind: NoReplicas, sort: unable, often: 2, tells: []string{store.FailureOther},
 		hold: func(h *host, on bool) { h.redis.Alone = on },
 	})
 	_ = operate(operation{
-		Kind: Unsaved, sort: unable, tells: []string{store.FailureOther},
-		hold: func(h *host, on bool) { h.redis.Unsaved = on },
+		Kind: Loading, sort: unable, often: 2, tells: []string{store.FailureLoading, store.FailureOpen},
+		hold: func(h *host, on bool) {
+			if h.redis.Refuses = ""; on {
+				h.redis.Refuses = "LOADING Redis is loading the dataset in memory"
+			}
+		},
 	})
 	_ = operate(operation{
 		Kind: Forbid, sort: unable, tells: []string{store.FailureAuth, store.FailureOpen},

@@ -38,10 +38,7 @@ type Zone struct {
 	Judges  bool // the status of the response decides whether it is charged
 	MaxWait time.Duration
 	Paying  int64 // the limit of clients with another plan; 0: there are no plans
-
-	Enforced float64 // percent of the keys that it is enforced for; 0: of all
-	Body     bool    // the body of the response says the cost, and not a header
-	Asks     bool    // bodies of requests say what they cost
+	Body    bool  // the body of the response says the cost, and not a header
 }
 
 // Event is something that happens at a time. What each field means is said where the [operation] of its kind is.
@@ -65,10 +62,7 @@ const maxKeys = 2
 
 // Draw returns the plan of a seed.
 func Draw(seed uint64) *Plan {
-	if p := drawGuarded(seed); p != nil {
-		return p
-	}
-	if p := drawLent(seed); p != nil {
+	if p := drawHot(seed); p != nil {
 		return p
 	}
 	r := rand.New(rand.NewPCG(seed, 33))
@@ -83,11 +77,6 @@ func Draw(seed uint64) *Plan {
 			z.drawPolicies(r)
 		}
 		p.Zones = append(p.Zones, z)
-	}
-	if p.Whole && r.IntN(4) == 0 {
-		for i := range p.Zones { // which all read bodies alike
-			p.Zones[i].Asks = !p.Zones[i].slots()
-		}
 	}
 	if r.IntN(8) == 0 && p.Layout == Single { // a busy instance does not find out in time which server has a slot
 		p.Work = between(r.Uint64(), 20*time.Microsecond, 400*time.Microsecond) * []time.Duration{1, 1, 10}[r.IntN(3)]
@@ -232,7 +221,7 @@ func (z *Zone) drawKeyRules(r *rand.Rand) {
 // drawPolicies draws what only a limiter knows of a zone.
 func (z *Zone) drawPolicies(r *rand.Rand) {
 	z.OnError = []string{config.AllowOnError, config.DenyOnError, config.LocalOnError}[r.IntN(3)]
-	z.DryRun = r.IntN(6) == 0
+	z.DryRun = r.IntN(4) == 0
 	z.Judges = r.IntN(6) == 0
 	if z.Algorithm == "leaky_bucket" && z.Lend == 0 && r.IntN(2) == 0 {
 		z.Limit.Mode, z.Limit.Window = algorithms.ModeQueue, between(r.Uint64(), time.Second, 10*time.Second).Truncate(time.Microsecond)
@@ -240,7 +229,7 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 	if (r.IntN(6) == 0 || z.slots() && r.IntN(2) == 0) && !z.queues() {
 		z.Paying = 1 + r.Int64N(20)
 	}
-	z.drawLife(r)
+	z.Body = r.IntN(3) == 0 && !z.slots()
 	if r.IntN(3) == 0 {
 		z.MaxWait = between(r.Uint64(), 0, 2*time.Second).Truncate(time.Microsecond)
 		if z.queues() {
@@ -248,17 +237,6 @@ func (z *Zone) drawPolicies(r *rand.Rand) {
 		}
 	}
 }
-
-// drawLife draws which keys a limit holds for.
-func (z *Zone) drawLife(r *rand.Rand) {
-	z.Body = r.IntN(3) == 0 && !z.slots()
-	if r.IntN(6) == 0 && !z.DryRun {
-		z.Enforced = 1 + 98*r.Float64()
-	}
-}
-
-// refusesSome reports whether a zone refuses the requests of some clients only.
-func (z *Zone) refusesSome() bool { return z.DryRun || z.Enforced > 0 }
 
 // queues reports whether requests wait for their turn.
 func (z *Zone) queues() bool { return z.Limit.Mode == algorithms.ModeQueue }
@@ -310,9 +288,4 @@ func (z *Zone) rule(name string) (*store.Rule, error) {
 	limit := z.Limit
 	limit.Hold = z.hold()
 	return store.NewRule(name, a, limit, 0)
-}
-
-// asks reports whether a plan has zones that read the bodies of requests.
-func (p *Plan) asks() bool {
-	return slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.Asks })
 }

@@ -102,7 +102,7 @@ func (h *History) answers(a Answer, checks []store.Check, decisions []algorithms
 			one.Decision = decisions[i]
 			one.Charged = one.Decision.Allowed && !one.Decision.Exempt && (passes || c.Independent)
 		}
-		h.answer(one)
+		tell(h, &h.Answers, one)
 	}
 }
 

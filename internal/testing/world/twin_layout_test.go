@@ -173,8 +173,7 @@ func TestRealReplicaAnswersTheSame(t *testing.T) {
 	server := redistest.Start(t)
 	server.Configure("replica-serve-stale-data", "no")
 	sim := simredis.New(func() int64 { return 0 })
-	(&host{redis: sim}).refuse(true, masterDown)
-	sim.Readonly = true
+	sim.Refuses, sim.Readonly = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", true
 	p := &twins{connect(t, server.Addr()), sim}
 	p.real.do("replicaof", "127.0.0.1", "1")
 	p.same(t, "eval", "return 1", "0")

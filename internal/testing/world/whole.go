@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-161337e5/caddyratelimit/config"
-	"github.com/seed-161337e5/caddyratelimit/internal/placeholder"
 	"github.com/seed-161337e5/caddyratelimit/internal/pool"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/limiter"
 	"github.com/seed-161337e5/caddyratelimit/internal/request/zone"
@@ -108,14 +107,8 @@ func (z *Zone) config(p *Plan) *config.Zone {
 	if hold := caddy.Duration(z.hold()); hold != 0 {
 		c.Lend = &hold
 	}
-	switch {
-	case z.DryRun:
+	if z.DryRun {
 		c.Enforce = new(float64)
-	case z.Enforced > 0:
-		c.Enforce = &z.Enforced
-	}
-	if z.Asks {
-		c.Cost = &config.Amount{From: placeholder.JSONPrefix + askedField, Fallback: true, Number: 1}
 	}
 	if !z.slots() {
 		c.Charge = &config.Charge{Header: spentHeader}
@@ -144,7 +137,7 @@ const (
 	spentHeader = "X-Spent" // of responses
 	spentField  = "spent"   // of their bodies
 
-	exempt, blocked, paying, garbled = "exempt", "blocked", "paying", "garbled"
+	exempt, blocked, paying = "exempt", "blocked", "paying"
 )
 
 // has is a matcher of requests with a value of a header.

@@ -137,7 +137,7 @@ const rest = 15 * time.Second
 func (w *world) run() {
 	w.began = w.net.now()
 	w.history.began = w.began
-	w.history.clocked(0, 0)
+	tell(w.history, &w.history.clocks, reading{})
 	for i := range w.plan.Events {
 		switch e := w.plan.Events[i]; e.Kind {
 		case Failover, Promote:
