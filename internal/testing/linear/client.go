@@ -39,7 +39,7 @@ func (c *client) run() {
 			return
 		}
 		c.history.asked.Add(1)
-		if c.SetTime != nil && n%tickEvery == 0 {
+		if c.SetTime != nil && (n%tickEvery == 0 || c.Clients == 1 && c.random.IntN(20) == 0) {
 			c.tick(c.id, c.random)
 		}
 		if c.mayAdjust() && len(c.charged) > 0 && c.random.IntN(4) == 0 {

@@ -199,7 +199,7 @@ func (w *world) tick(client int, random *rand.Rand) {
 	switch random.IntN(20) {
 	case 0:
 		if w.now -= random.Int64N(300_000); w.Clients == 1 && random.IntN(3) == 0 { // so quick that no store renews a lease
-			w.now -= random.Int64N(3_000_000_000)
+			w.now -= random.Int64N(600_000_000)
 		}
 	case 1, 2:
 		w.now += random.Int64N(2_000_000)
