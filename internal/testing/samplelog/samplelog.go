@@ -180,35 +180,25 @@ func (c *client) combined(to []byte, r *rand.Rand, end time.Time) []byte {
 	return fmt.Appendf(to, "%s - - [%s] \"GET %s HTTP/2.0\" %d %d \"-\" %q\n", c.ip, end.UTC().Format("02/Jan/2006:15:04:05 -0700"), path, status, size, c.agent)
 }
 
+// access is a line of an access log, as Caddy writes it.
+const access = `{"level":"info","ts":%.7f,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"%[2]s","remote_port":"%d",` +
+	`"client_ip":"%[2]s","proto":"HTTP/2.0","method":"GET","host":"example.com","uri":"%[4]s","headers":{"User-Agent":["%s"],` +
+	`"Accept":["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"],"Accept-Language":["en-US,en;q=0.5"],` +
+	`"Accept-Encoding":["gzip, deflate, br, zstd"]%s},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2",` +
+	`"server_name":"example.com","ech":false}},"bytes_read":0,"user_id":"%s","duration":%s,"size":%d,"status":%d,` +
+	`"resp_headers":{"Server":["Caddy"],"Alt-Svc":["h3=\":443\"; ma=2592000"],"Content-Type":["text/html; charset=utf-8"],` +
+	`"Vary":["Accept-Encoding"],"Etag":["\"dlq3bfnyswoc2ab\""]}}` + "\n"
+
 // line appends a line as Caddy writes it.
 func (c *client) line(to []byte, r *rand.Rand, end time.Time) []byte {
 	path, status, size := c.request(r)
-	to = append(to, `{"level":"info","ts":`...)
-	to = strconv.AppendFloat(to, float64(end.UnixMicro())/1e6, 'f', 7, 64)
-	to = append(to, `,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"`...)
-	to = append(to, c.ip...)
-	to = append(to, `","remote_port":"`...)
-	to = strconv.AppendInt(to, int64(c.port), 10)
-	to = append(to, `","client_ip":"`...)
-	to = append(to, c.ip...)
-	to = append(to, `","proto":"HTTP/2.0","method":"GET","host":"example.com","uri":"`...)
-	to = append(to, path...)
-	to = append(to, `","headers":{"User-Agent":["`...)
-	to = append(to, c.agent...)
-	to = append(to, `"],"Accept":["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"],"Accept-Language":["en-US,en;q=0.5"],"Accept-Encoding":["gzip, deflate, br, zstd"]`...)
+	more := ""
 	if c.cookie {
-		to = append(to, `,"Cookie":["REDACTED"],"Sec-Fetch-Site":["same-origin"],"Sec-Fetch-Mode":["navigate"]`...)
+		more = `,"Cookie":["REDACTED"],"Sec-Fetch-Site":["same-origin"],"Sec-Fetch-Mode":["navigate"]`
 	}
 	if c.user != "" {
-		to = append(to, `,"Authorization":["REDACTED"]`...)
+		more += `,"Authorization":["REDACTED"]`
 	}
-	to = append(to, `},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com","ech":false}},"bytes_read":0,"user_id":"`...)
-	to = append(to, c.user...)
-	to = append(to, `","duration":`...)
-	to = strconv.AppendFloat(to, math.Round(r.ExpFloat64()*2e7)/1e9, 'f', -1, 64)
-	to = append(to, `,"size":`...)
-	to = strconv.AppendInt(to, int64(size), 10)
-	to = append(to, `,"status":`...)
-	to = strconv.AppendInt(to, int64(status), 10)
-	return append(to, `,"resp_headers":{"Server":["Caddy"],"Alt-Svc":["h3=\":443\"; ma=2592000"],"Content-Type":["text/html; charset=utf-8"],"Vary":["Accept-Encoding"],"Etag":["\"dlq3bfnyswoc2ab\""]}}`+"\n"...)
+	took := strconv.FormatFloat(math.Round(r.ExpFloat64()*2e7)/1e9, 'f', -1, 64)
+	return fmt.Appendf(to, access, float64(end.UnixMicro())/1e6, c.ip, c.port, path, c.agent, more, c.user, took, size, status)
 }

@@ -18,9 +18,6 @@ func main() {
 	flag.IntVar(&o.Clients, "clients", 40, "how many `people` read the site")
 	flag.DurationVar(&o.Span, "span", 24*time.Hour, "how long the log is")
 	flag.Uint64Var(&o.Seed, "seed", 1, "the seed of all that is random")
-	flag.IntVar(&o.Offices, "offices", 0, "how many `addresses` have an office behind them")
-	flag.BoolVar(&o.NoCookies, "no-cookies", false, "write no cookies")
-	flag.BoolVar(&o.Combined, "combined", false, "write the combined format")
 	flag.Parse()
 	if err := samplelog.Write(os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
