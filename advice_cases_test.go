@@ -155,7 +155,7 @@ func proxyAdvice() map[string]advised {
 	proxied, other := strings.Replace(strict, "%", "127.0.0.0/8", 1), strings.Replace(strict, "%", "10.0.0.1", 1)
 	good, byRemote := limited("key {client_ip}")+"respond ok", limited("key {remote_host}")+"respond ok"
 	visits := each(20, "/", "X-Forwarded-For", "2001:db8:0:{n}::1")
-	admitted := shares{200: 20}
+	admitted, held := shares{200: 20}, shares{200: 3, 429: 17}
 	return map[string]advised{
 		"a proxy that is not trusted": {
 			site: good, fixed: good, then: proxied, visits: visits,
